@@ -1,0 +1,1 @@
+//! Cluster and end-to-end tests of the whole product.
