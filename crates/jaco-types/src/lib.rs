@@ -1,1 +1,30 @@
-//! jaco-types.
+//! The words of JACO: ids, entities, closed enums and units.
+//!
+//! Nothing here has behaviour beyond validity, and no type can be serialised: what goes to disk or
+//! to the wire is converted at the edge (`jaco-proto`).
+
+pub mod code;
+pub mod id;
+pub mod identity;
+pub mod node;
+pub mod observed;
+pub mod rejection;
+pub mod rollout;
+pub mod slot;
+pub mod spec;
+pub mod time;
+pub mod unit;
+
+pub use code::ErrorCode;
+pub use id::{
+    ClusterId, DeploymentName, Hostname, InstanceId, InvalidName, NodeId, ReplicaId, RequestId,
+    Revision, ServiceKey, ServiceName, SpecHash, StateIndex, TokenId,
+};
+pub use identity::Identity;
+pub use node::{Availability, Node, NodeFacts, NodeStatus};
+pub use observed::{Exit, InstanceObserved, ReasonCode, ReplicaState};
+pub use rejection::Rejection;
+pub use rollout::{Rollout, RolloutState, Scheduling, Unplaced};
+pub use slot::{Instance, Ordinal, RestartCount, Slot};
+pub use spec::{DeploymentSpec, ServiceSpec};
+pub use time::{Millis, Timestamp};

@@ -1,0 +1,224 @@
+//! The planner's changes: all of them, or none.
+
+use jaco_types::slot::Exhausted;
+use jaco_types::{
+    ErrorCode, Instance, NodeId, Rejection, ReplicaId, RestartCount, RolloutState, Scheduling,
+    ServiceKey, Slot, StateIndex,
+};
+
+use super::Audit;
+use crate::audit::AuditKind;
+use crate::command::{Change, NewInstance, Outcome, Previous, ReplaceCause};
+use crate::state::ClusterState;
+
+/// Law ST-2: a batch is refused whole if an object it touches changed after `based_on`.
+pub(super) fn apply_batch(
+    state: &mut ClusterState,
+    index: StateIndex,
+    based_on: StateIndex,
+    changes: &[Change],
+    audit: &mut Audit<'_>,
+) -> Outcome {
+    if let Some(moved) = changes.iter().find_map(|change| moved_since(state, based_on, change)) {
+        let message = format!("{moved} changed after index {based_on}, which the plan is based on");
+        return Outcome::Rejected(Rejection::new(ErrorCode::StalePlan, message));
+    }
+    for change in changes {
+        execute(state, index, change, audit);
+    }
+    Outcome::Done
+}
+
+/// Names the object that makes `change` stale, if there is one.
+fn moved_since(state: &ClusterState, based_on: StateIndex, change: &Change) -> Option<String> {
+    match change {
+        Change::SlotCreate { id, service, instance, .. } => {
+            if state.slots.contains(id) {
+                return Some(format!("replica {id}"));
+            }
+            service_moved(state, based_on, service)
+                .or_else(|| node_moved(state, based_on, instance.node))
+        }
+        Change::SlotReplace { id, instance, .. } => slot_moved(state, based_on, id)
+            .or_else(|| service_moved(state, based_on, &state.slots.get(id)?.service))
+            .or_else(|| node_moved(state, based_on, instance.node)),
+        Change::SlotSettle { id }
+        | Change::SlotRevert { id }
+        | Change::SlotSetRestarts { id, .. }
+        | Change::SlotRemove { id } => slot_moved(state, based_on, id),
+        Change::SchedulingSet { service, .. } => {
+            let record = state.scheduling.get(service)?;
+            (record.modified > based_on).then(|| format!("the scheduling of {service}"))
+        }
+        Change::NodeStatusSet { node, .. } => node_moved(state, based_on, *node),
+    }
+}
+
+fn slot_moved(state: &ClusterState, based_on: StateIndex, id: &ReplicaId) -> Option<String> {
+    let fresh = state.slots.get(id).is_some_and(|slot| slot.modified <= based_on);
+    (!fresh).then(|| format!("replica {id}"))
+}
+
+fn node_moved(state: &ClusterState, based_on: StateIndex, id: NodeId) -> Option<String> {
+    let fresh = state.nodes.get(&id).is_some_and(|node| node.modified <= based_on);
+    (!fresh).then(|| format!("node {id}"))
+}
+
+fn service_moved(state: &ClusterState, based_on: StateIndex, key: &ServiceKey) -> Option<String> {
+    let deployment = state.deployments.get(&key.deployment);
+    let fresh = deployment.is_some_and(|deployment| deployment.modified <= based_on);
+    (!fresh).then(|| format!("deployment {}", key.deployment))
+}
+
+fn execute(state: &mut ClusterState, index: StateIndex, change: &Change, audit: &mut Audit<'_>) {
+    match change {
+        Change::SlotCreate { id, service, ordinal, instance } => {
+            slot_event(state, audit, AuditKind::ReplicaPlaced, id, instance, "created");
+            let slot = Slot {
+                id: id.clone(),
+                service: service.clone(),
+                ordinal: ordinal.clone(),
+                current: stamp(instance, index),
+                retiring: None,
+                restarts: RestartCount::default(),
+                modified: index,
+            };
+            state.slots.insert(id.clone(), slot);
+        }
+        Change::SlotReplace { id, instance, previous, cause, consecutive_failures } => {
+            slot_event(state, audit, replaced_kind(*cause), id, instance, cause.as_str());
+            with_slot(state, index, id, |slot| {
+                let before = std::mem::replace(&mut slot.current, stamp(instance, index));
+                match previous {
+                    Previous::Retire => slot.retiring = Some(before),
+                    Previous::Drop => {}
+                }
+                slot.restarts =
+                    RestartCount { consecutive: *consecutive_failures, exhausted: Exhausted::No };
+            });
+        }
+        Change::SlotSettle { id } => with_slot(state, index, id, |slot| slot.retiring = None),
+        Change::SlotRevert { id } => with_slot(state, index, id, |slot| {
+            if let Some(retiring) = slot.retiring.take() {
+                slot.current = retiring;
+            }
+        }),
+        Change::SlotSetRestarts { id, consecutive, exhausted } => {
+            if *exhausted == Exhausted::Yes {
+                let facts = [("replica", id.to_string()), ("failures", consecutive.to_string())];
+                audit.event(AuditKind::ReplicaExhausted, facts);
+            }
+            let restarts = RestartCount { consecutive: *consecutive, exhausted: *exhausted };
+            with_slot(state, index, id, |slot| slot.restarts = restarts);
+        }
+        Change::SlotRemove { id } => {
+            audit.event(AuditKind::ReplicaRemoved, [("replica", id.to_string())]);
+            state.slots.remove(id);
+        }
+        Change::SchedulingSet { service, record } => {
+            rollout_event(state, audit, service, record);
+            let record = Scheduling { modified: index, ..record.clone() };
+            state.scheduling.insert(service.clone(), record);
+        }
+        Change::NodeStatusSet { node, status, reason } => {
+            let Some(node) = state.nodes.get_mut(node) else { return };
+            audit.event(
+                AuditKind::NodeStatus,
+                [
+                    ("node", node.hostname.to_string()),
+                    ("from", node.status.as_str().to_owned()),
+                    ("to", status.as_str().to_owned()),
+                    ("reason", reason.clone()),
+                ],
+            );
+            node.status = *status;
+            node.status_reason.clone_from(reason);
+            node.modified = index;
+        }
+    }
+}
+
+fn with_slot(
+    state: &mut ClusterState,
+    index: StateIndex,
+    id: &ReplicaId,
+    edit: impl FnOnce(&mut Slot),
+) {
+    if let Some(slot) = state.slots.get_mut(id) {
+        edit(slot);
+        slot.modified = index;
+    }
+}
+
+fn stamp(instance: &NewInstance, index: StateIndex) -> Instance {
+    Instance {
+        raft_index: index,
+        node: instance.node,
+        revision: instance.revision,
+        spec_hash: instance.spec_hash,
+    }
+}
+
+fn replaced_kind(cause: ReplaceCause) -> AuditKind {
+    match cause {
+        ReplaceCause::SpecChanged => AuditKind::ReplicaReplaced,
+        ReplaceCause::Failed => AuditKind::ReplicaRestarted,
+        ReplaceCause::NodeLost | ReplaceCause::Moved => AuditKind::ReplicaMoved,
+    }
+}
+
+fn slot_event(
+    state: &ClusterState,
+    audit: &mut Audit<'_>,
+    kind: AuditKind,
+    id: &ReplicaId,
+    instance: &NewInstance,
+    cause: &str,
+) {
+    let hostname = |id: NodeId| {
+        let node = state.nodes.get(&id);
+        node.map_or_else(|| id.to_string(), |node| node.hostname.to_string())
+    };
+    let from = state.slots.get(id).map(|slot| hostname(slot.current.node)).unwrap_or_default();
+    audit.event(
+        kind,
+        [
+            ("replica", id.to_string()),
+            ("node", hostname(instance.node)),
+            ("from", from),
+            ("revision", instance.revision.to_string()),
+            ("cause", cause.to_owned()),
+        ],
+    );
+}
+
+/// A rollout that begins or ends is an event; its steps are seen in the replicas'.
+fn rollout_event(
+    state: &ClusterState,
+    audit: &mut Audit<'_>,
+    service: &ServiceKey,
+    record: &Scheduling,
+) {
+    let before = state.scheduling.get(service).and_then(|record| record.rollout.as_ref());
+    let Some(rollout) = &record.rollout else { return };
+    let was = before
+        .filter(|before| before.target_revision == rollout.target_revision)
+        .map(|before| before.state);
+    if was == Some(rollout.state) {
+        return;
+    }
+    let kind = match rollout.state {
+        RolloutState::InProgress => AuditKind::RolloutStarted,
+        RolloutState::Completed => AuditKind::RolloutCompleted,
+        RolloutState::Aborted => AuditKind::RolloutAborted,
+    };
+    audit.event(
+        kind,
+        [
+            ("service", service.to_string()),
+            ("revision", rollout.target_revision.to_string()),
+            ("steps", rollout.total_steps.to_string()),
+            ("reason", rollout.failure_reason.clone()),
+        ],
+    );
+}

@@ -1,0 +1,159 @@
+//! What people want.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jaco_types::spec::{DeploymentSpec, Placement};
+use jaco_types::{
+    DeploymentName, ErrorCode, Rejection, Revision, ServiceKey, ServiceName, StateIndex,
+};
+
+use super::Audit;
+use crate::audit::AuditKind;
+use crate::command::{Entry, Outcome, SpecChange};
+use crate::state::{ClusterState, Deployment, RevisionRecord};
+
+/// How many revisions are kept besides those that a replica still runs.
+pub const KEPT_REVISIONS: usize = 10;
+
+pub(super) fn apply_spec(
+    state: &mut ClusterState,
+    entry: &Entry,
+    name: &DeploymentName,
+    spec: &DeploymentSpec,
+    audit: &mut Audit<'_>,
+) -> Outcome {
+    if let Err(rejection) = check(state, name, spec) {
+        return Outcome::Rejected(rejection);
+    }
+    reset_restarts(state, entry.index, name);
+    let previous = state.deployments.get(name);
+    if let Some(deployment) = previous
+        && deployment.spec().services == spec.services
+    {
+        return Outcome::Deployed { revision: deployment.revision, change: SpecChange::Unchanged };
+    }
+    let change = if previous.is_some() { SpecChange::Updated } else { SpecChange::Created };
+    let revision = Revision(previous.map_or(1, |deployment| deployment.revision.0 + 1));
+    let mut revisions = previous.map(|deployment| deployment.revisions.clone()).unwrap_or_default();
+    let record =
+        RevisionRecord { spec: spec.clone(), applied_at: entry.at, applied_by: entry.by.clone() };
+    revisions.insert(revision, Arc::new(record));
+    forget_old_revisions(state, name, &mut revisions);
+    audit.event(
+        AuditKind::Apply,
+        [
+            ("deployment", name.to_string()),
+            ("revision", revision.to_string()),
+            ("services", join(spec.services.keys())),
+        ],
+    );
+    let deployment = Deployment { name: name.clone(), revision, revisions, modified: entry.index };
+    state.deployments.insert(name.clone(), deployment);
+    Outcome::Deployed { revision, change }
+}
+
+/// The rules that depend on the rest of the state, checked where no one can get in between.
+///
+/// # Errors
+/// The first rule that the spec breaks; admission has reported all of them before.
+pub fn check(
+    state: &ClusterState,
+    name: &DeploymentName,
+    spec: &DeploymentSpec,
+) -> Result<(), Rejection> {
+    for service in spec.services.values() {
+        let Placement::Hosts(hosts) = &service.placement else { continue };
+        let unknown = hosts.iter().filter(|host| state.node_by_hostname(host).is_none());
+        let unknown = join(unknown);
+        if !unknown.is_empty() {
+            let message = format!(
+                "service {:?} is pinned to {unknown}, which no node of this cluster is called",
+                service.name
+            );
+            return Err(Rejection::new(ErrorCode::UnknownHost, message).with("missing", unknown));
+        }
+    }
+    check_replica_ids(state, name, spec)
+}
+
+/// `a` + `b-c` and `a-b` + `c` would both name a replica `a-b-c-1`: the second one is refused.
+fn check_replica_ids(
+    state: &ClusterState,
+    name: &DeploymentName,
+    spec: &DeploymentSpec,
+) -> Result<(), Rejection> {
+    let prefix =
+        |deployment: &DeploymentName, service: &ServiceName| format!("{deployment}-{service}");
+    let wanted: BTreeMap<String, &ServiceName> =
+        spec.services.keys().map(|service| (prefix(name, service), service)).collect();
+    let others = state.deployments.values().filter(|other| other.name != *name);
+    for other in others {
+        for service in other.spec().services.keys() {
+            let Some(mine) = wanted.get(&prefix(&other.name, service)) else { continue };
+            let message = format!(
+                "replicas of service {mine:?} would be named like those of {}/{service}",
+                other.name
+            );
+            return Err(Rejection::new(ErrorCode::ReplicaIdConflict, message));
+        }
+    }
+    Ok(())
+}
+
+/// An apply gives every replica of the deployment a new budget (R-HEAL-2).
+fn reset_restarts(state: &mut ClusterState, index: StateIndex, name: &DeploymentName) {
+    let spent = state.slots.values().filter(|slot| {
+        slot.service.deployment == *name && slot.restarts != jaco_types::RestartCount::default()
+    });
+    let spent: Vec<_> = spent.map(|slot| slot.id.clone()).collect();
+    for id in spent {
+        if let Some(slot) = state.slots.get_mut(&id) {
+            slot.restarts = jaco_types::RestartCount::default();
+            slot.modified = index;
+        }
+    }
+}
+
+fn forget_old_revisions(
+    state: &ClusterState,
+    name: &DeploymentName,
+    revisions: &mut BTreeMap<Revision, Arc<RevisionRecord>>,
+) {
+    let slots = state.slots.values().filter(|slot| slot.service.deployment == *name);
+    let used: BTreeSet<Revision> = slots
+        .flat_map(|slot| std::iter::once(&slot.current).chain(&slot.retiring))
+        .map(|instance| instance.revision)
+        .collect();
+    let recent: BTreeSet<Revision> = revisions.keys().rev().take(KEPT_REVISIONS).copied().collect();
+    revisions.retain(|revision, _| recent.contains(revision) || used.contains(revision));
+}
+
+/// The deployment goes at once; its slots are the planner's to remove, service by service.
+pub(super) fn delete(
+    state: &mut ClusterState,
+    name: &DeploymentName,
+    audit: &mut Audit<'_>,
+) -> Outcome {
+    let Some(deployment) = state.deployments.remove(name) else {
+        let message = format!("there is no deployment {name:?}");
+        return Outcome::Rejected(Rejection::new(ErrorCode::DeploymentNotFound, message));
+    };
+    audit.event(
+        AuditKind::Delete,
+        [("deployment", name.to_string()), ("revision", deployment.revision.to_string())],
+    );
+    let services: Vec<ServiceKey> =
+        state.scheduling.keys().filter(|key| key.deployment == *name).cloned().collect();
+    for key in services {
+        if let Some(record) = state.scheduling.get_mut(&key) {
+            record.unplaced.clear();
+            record.rollout = None;
+        }
+    }
+    Outcome::Done
+}
+
+fn join<T: std::fmt::Display>(items: impl IntoIterator<Item = T>) -> String {
+    items.into_iter().map(|item| item.to_string()).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,117 @@
+//! The only way the replicated state changes.
+//!
+//! Law ST-1: `apply` is total. It never panics and depends on nothing but the state and the entry.
+
+mod batch;
+mod cluster;
+pub mod deployment;
+mod observe;
+
+use std::collections::BTreeMap;
+
+use crate::audit::{AuditEvent, AuditKey, AuditKind};
+use crate::command::{Command, Entry, Outcome};
+use crate::state::ClusterState;
+
+/// Executes one entry.
+///
+/// An entry whose request id was seen before changes nothing and has the first one's outcome. A
+/// refused entry leaves no trace but its audit event.
+pub fn apply(state: &mut ClusterState, entry: &Entry) -> Outcome {
+    state.index = entry.index;
+    if let Some(known) = entry.request.as_ref().and_then(|request| state.requests.outcome(request))
+    {
+        return known.clone();
+    }
+    let outcome = execute(state, entry);
+    if let Some(request) = &entry.request {
+        state.requests.record(entry.index, request.clone(), outcome.clone());
+    }
+    outcome
+}
+
+fn execute(state: &mut ClusterState, entry: &Entry) -> Outcome {
+    let mut audit = Audit::new(entry);
+    let outcome = match &entry.command {
+        Command::ClusterInit { meta, node, token } => {
+            cluster::init(state, entry, meta, node, token, &mut audit)
+        }
+        Command::NodeAdmit { node, token } => cluster::admit(state, entry, node, token, &mut audit),
+        Command::NodeReport { node, address, facts } => {
+            cluster::report(state, entry, *node, address, facts)
+        }
+        Command::NodeSetAvailability { node, availability } => {
+            cluster::set_availability(state, entry, *node, *availability, &mut audit)
+        }
+        Command::NodeRemove { node } => cluster::remove(state, *node, &mut audit),
+        Command::DeploymentApply { name, spec } => {
+            deployment::apply_spec(state, entry, name, spec, &mut audit)
+        }
+        Command::DeploymentDelete { name } => deployment::delete(state, name, &mut audit),
+        Command::Batch { based_on, changes } => {
+            batch::apply_batch(state, entry.index, *based_on, changes, &mut audit)
+        }
+        Command::Observe { node, observed, gone } => observe::record(state, *node, observed, gone),
+        Command::OperatorTokenIssue { token } => cluster::issue_token(state, token, &mut audit),
+        Command::OperatorTokenRevoke { id } => cluster::revoke_token(state, entry, id, &mut audit),
+        Command::JoinTokenIssue { token } => cluster::issue_join_token(state, token, &mut audit),
+        Command::AuditNote { kind, payload } => {
+            audit.note(*kind, payload.clone());
+            Outcome::Done
+        }
+    };
+    if let Outcome::Rejected(rejection) = &outcome {
+        audit.refuse(&entry.command, rejection);
+    }
+    audit.write(state);
+    outcome
+}
+
+/// The events of one entry, collected while it is executed.
+pub(crate) struct Audit<'a> {
+    entry: &'a Entry,
+    notes: Vec<(AuditKind, BTreeMap<String, String>)>,
+}
+
+impl<'a> Audit<'a> {
+    fn new(entry: &'a Entry) -> Self {
+        Self { entry, notes: Vec::new() }
+    }
+
+    fn note(&mut self, kind: AuditKind, payload: BTreeMap<String, String>) {
+        self.notes.push((kind, payload));
+    }
+
+    /// Adds an event with these facts.
+    pub(crate) fn event<const N: usize>(&mut self, kind: AuditKind, facts: [(&str, String); N]) {
+        let payload = facts.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+        self.note(kind, payload);
+    }
+
+    /// A refused entry leaves only the refusal. A refused batch is the planner's own business: it
+    /// plans again, and people have nothing to learn from it.
+    fn refuse(&mut self, command: &Command, rejection: &jaco_types::Rejection) {
+        self.notes.clear();
+        if matches!(command, Command::Batch { .. }) {
+            return;
+        }
+        let mut payload = rejection.details.clone();
+        payload.insert("code".to_owned(), rejection.code.as_str().to_owned());
+        payload.insert("message".to_owned(), rejection.message.clone());
+        self.note(AuditKind::RequestRefused, payload);
+    }
+
+    fn write(self, state: &mut ClusterState) {
+        for (number, (kind, payload)) in (0..).zip(self.notes) {
+            let key = AuditKey { index: self.entry.index, number };
+            let event = AuditEvent {
+                kind,
+                at: self.entry.at,
+                by: self.entry.by.clone(),
+                request: self.entry.request.clone(),
+                payload,
+            };
+            state.audit.push(key, event);
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! What happened, in order. Written by `apply` as part of the change it describes, so that no
+//! change can be without its event.
+
+use std::collections::BTreeMap;
+
+use jaco_types::{Identity, RequestId, StateIndex, Timestamp};
+
+use crate::table::Table;
+
+/// How many events the replicated state keeps. At about 300 bytes each this is 3 MB, and at one
+/// change a minute a week.
+pub const KEPT_EVENTS: usize = 10_000;
+
+/// The most recent events, oldest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AuditLog {
+    /// The events by their place; bounded by [`KEPT_EVENTS`].
+    pub events: Table<AuditKey, AuditEvent>,
+}
+
+/// The place of an event: its entry, and its number among that entry's events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AuditKey {
+    /// The entry that caused it.
+    pub index: StateIndex,
+    /// Its number among the entry's events, from 0.
+    pub number: u32,
+}
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditEvent {
+    /// What kind of thing.
+    pub kind: AuditKind,
+    /// When, by the leader's clock.
+    pub at: Timestamp,
+    /// Who asked for it.
+    pub by: Identity,
+    /// The request it belongs to, if its sender named it.
+    pub request: Option<RequestId>,
+    /// The facts, by name.
+    pub payload: BTreeMap<String, String>,
+}
+
+macro_rules! audit_kinds {
+    ($($(#[$doc:meta])* $variant:ident => $number:literal, $text:literal;)*) => {
+        /// The kinds of events: a closed set whose names and numbers are part of the interface.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum AuditKind {
+            $($(#[$doc])* $variant = $number,)*
+        }
+
+        impl AuditKind {
+            /// Every kind.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// The kind as users see it.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $text,)*
+                }
+            }
+
+            /// The number it has on the wire and on disk.
+            #[must_use]
+            pub const fn number(self) -> u32 {
+                self as u32
+            }
+
+            /// The kind with this number.
+            #[must_use]
+            pub fn from_number(number: u32) -> Option<Self> {
+                Self::ALL.iter().copied().find(|kind| kind.number() == number)
+            }
+        }
+    };
+}
+
+// 22 is reserved and never used (R-REB-7).
+audit_kinds! {
+    /// A deployment was created or changed.
+    Apply => 1, "apply";
+    /// A deployment was deleted.
+    Delete => 2, "delete";
+    /// A deployment went back to an earlier revision.
+    Rollback => 3, "rollback";
+    /// A node became a member.
+    NodeJoin => 4, "node_join";
+    /// A node is no member any more.
+    NodeRemove => 5, "node_remove";
+    /// A token was issued.
+    TokenIssue => 6, "token_issue";
+    /// A token was revoked.
+    TokenRevoke => 7, "token_revoke";
+    /// A node's certificate was issued.
+    CertificateIssued => 8, "certificate_issued";
+    /// A node's certificate was renewed.
+    CertificateRenewed => 9, "certificate_renewed";
+    /// The planner moved a replica off a hot node.
+    RebalanceMoved => 21, "rebalance_moved";
+    /// The planner left a replica where it is, for a new reason.
+    RebalanceSkipped => 23, "rebalance_skipped";
+    /// The cluster was created.
+    ClusterInit => 32, "cluster_init";
+    /// Somebody was refused: a wrong certificate, a wrong token, a token used twice.
+    AccessRefused => 33, "access_refused";
+    /// A request was refused by a rule; nothing changed.
+    RequestRefused => 34, "request_refused";
+    /// A node's status changed.
+    NodeStatus => 35, "node_status";
+    /// People changed whether a node takes replicas.
+    NodeAvailability => 36, "node_availability";
+    /// A replica got its first instance.
+    ReplicaPlaced => 40, "replica_placed";
+    /// A replica got a new instance because its spec changed.
+    ReplicaReplaced => 41, "replica_replaced";
+    /// A replica got a new instance because the old one failed.
+    ReplicaRestarted => 42, "replica_restarted";
+    /// A replica moved to another node.
+    ReplicaMoved => 43, "replica_moved";
+    /// A replica is not wanted any more.
+    ReplicaRemoved => 44, "replica_removed";
+    /// A replica failed too often and is left alone until the next apply.
+    ReplicaExhausted => 45, "replica_exhausted";
+    /// A rollout began.
+    RolloutStarted => 50, "rollout_started";
+    /// A rollout replaced its last replica.
+    RolloutCompleted => 51, "rollout_completed";
+    /// A rollout was given up.
+    RolloutAborted => 52, "rollout_aborted";
+}
+
+impl AuditLog {
+    /// Adds an event; the oldest go when there are too many.
+    pub(crate) fn push(&mut self, key: AuditKey, event: AuditEvent) {
+        self.events.insert(key, event);
+        while self.events.len() > KEPT_EVENTS {
+            self.events.pop_first();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R-REB-7: numbers are forever, and 22 stays reserved.
+    #[test]
+    fn kinds_have_distinct_numbers_and_22_is_reserved() {
+        for kind in AuditKind::ALL {
+            assert_eq!(AuditKind::from_number(kind.number()), Some(*kind));
+        }
+        assert_eq!(AuditKind::from_number(22), None);
+    }
+}

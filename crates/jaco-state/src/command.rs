@@ -1,0 +1,300 @@
+//! What can be written to the log, and what came of it.
+
+use std::collections::BTreeMap;
+
+use jaco_types::slot::Exhausted;
+use jaco_types::spec::DeploymentSpec;
+use jaco_types::{
+    Availability, DeploymentName, Hostname, Identity, InstanceId, InstanceObserved, Node,
+    NodeFacts, NodeId, NodeStatus, Ordinal, Rejection, ReplicaId, RequestId, Revision, Scheduling,
+    ServiceKey, SpecHash, StateIndex, Timestamp, TokenId,
+};
+
+use crate::audit::AuditKind;
+use crate::state::ClusterMeta;
+use crate::token::{JoinToken, OperatorToken};
+
+/// One entry of the log. All that `apply` may know of the outside comes with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its place in the log.
+    pub index: StateIndex,
+    /// When its leader proposed it, by that leader's clock.
+    pub at: Timestamp,
+    /// Who asked for it.
+    pub by: Identity,
+    /// The sender's name for it; a second entry of the same name does nothing.
+    pub request: Option<RequestId>,
+    /// What to do.
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// Creates the cluster with its first node and first operator token.
+    ClusterInit {
+        /// What the cluster is.
+        meta: ClusterMeta,
+        /// The first node; its id and times are stamped by `apply`.
+        node: NewNode,
+        /// The first operator token.
+        token: OperatorToken,
+    },
+    /// Makes a node a member. Its id is the index of this entry.
+    NodeAdmit {
+        /// The node.
+        node: NewNode,
+        /// The join token it showed.
+        token: TokenId,
+    },
+    /// A node says something new about itself.
+    NodeReport {
+        /// The node.
+        node: NodeId,
+        /// Where its peers reach it.
+        address: String,
+        /// What it says.
+        facts: NodeFacts,
+    },
+    /// People change whether a node takes replicas.
+    NodeSetAvailability {
+        /// The node.
+        node: NodeId,
+        /// From now on.
+        availability: Availability,
+    },
+    /// A node stops being a member.
+    NodeRemove {
+        /// The node.
+        node: NodeId,
+    },
+    /// People want this of a deployment from now on.
+    DeploymentApply {
+        /// Its name.
+        name: DeploymentName,
+        /// What is wanted.
+        spec: DeploymentSpec,
+    },
+    /// People do not want a deployment any more.
+    DeploymentDelete {
+        /// Its name.
+        name: DeploymentName,
+    },
+    /// The planner's changes, all or none.
+    Batch {
+        /// The state that they were planned from.
+        based_on: StateIndex,
+        /// The changes, in order.
+        changes: Vec<Change>,
+    },
+    /// A node saw something new of its instances.
+    Observe {
+        /// The node.
+        node: NodeId,
+        /// What it saw.
+        observed: Vec<InstanceObserved>,
+        /// Instances that it has nothing of any more.
+        gone: Vec<InstanceId>,
+    },
+    /// Lets a person operate the cluster.
+    OperatorTokenIssue {
+        /// The token.
+        token: OperatorToken,
+    },
+    /// Ends that.
+    OperatorTokenRevoke {
+        /// The token.
+        id: TokenId,
+    },
+    /// Lets nodes join.
+    JoinTokenIssue {
+        /// The token.
+        token: JoinToken,
+    },
+    /// Writes an event that comes with no change of state, for example a refusal.
+    AuditNote {
+        /// Its kind.
+        kind: AuditKind,
+        /// Its facts.
+        payload: BTreeMap<String, String>,
+    },
+}
+
+/// A node before it has an id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewNode {
+    /// What people call it.
+    pub hostname: Hostname,
+    /// Where its peers reach it.
+    pub address: String,
+    /// SHA-256 of its public key.
+    pub key_fingerprint: [u8; 32],
+    /// What it says about itself.
+    pub facts: NodeFacts,
+}
+
+/// One change of the planner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// A new slot with its first instance.
+    SlotCreate {
+        /// Its name.
+        id: ReplicaId,
+        /// The service it belongs to.
+        service: ServiceKey,
+        /// What tells it apart.
+        ordinal: Ordinal,
+        /// Its first instance.
+        instance: NewInstance,
+    },
+    /// A new instance in an existing slot.
+    SlotReplace {
+        /// The slot.
+        id: ReplicaId,
+        /// The new instance.
+        instance: NewInstance,
+        /// What becomes of the instance that it follows.
+        previous: Previous,
+        /// Why.
+        cause: ReplaceCause,
+        /// The failures in a row, from now on.
+        consecutive_failures: u32,
+    },
+    /// The handover is over: the retiring instance may stop.
+    SlotSettle {
+        /// The slot.
+        id: ReplicaId,
+    },
+    /// The handover is given up: the retiring instance is the current one again.
+    SlotRevert {
+        /// The slot.
+        id: ReplicaId,
+    },
+    /// The failures in a row, without a new instance.
+    SlotSetRestarts {
+        /// The slot.
+        id: ReplicaId,
+        /// How many.
+        consecutive: u32,
+        /// Whether the budget is spent.
+        exhausted: Exhausted,
+    },
+    /// The slot is not wanted any more; its instances stop.
+    SlotRemove {
+        /// The slot.
+        id: ReplicaId,
+    },
+    /// What the planner keeps about a service. `modified` is stamped by `apply`.
+    SchedulingSet {
+        /// The service.
+        service: ServiceKey,
+        /// The record, whole.
+        record: Scheduling,
+    },
+    /// Whether a node takes part.
+    NodeStatusSet {
+        /// The node.
+        node: NodeId,
+        /// From now on.
+        status: NodeStatus,
+        /// Why, for people.
+        reason: String,
+    },
+}
+
+/// An instance before `apply` stamps its index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewInstance {
+    /// The node that shall run it.
+    pub node: NodeId,
+    /// The revision whose spec it runs.
+    pub revision: Revision,
+    /// The hash of that spec.
+    pub spec_hash: SpecHash,
+}
+
+/// What becomes of the instance that a new one follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Previous {
+    /// It serves until its successor does (start-first).
+    Retire,
+    /// It stops now: it failed, its node is gone, or the two cannot run side by side.
+    Drop,
+}
+
+/// Why a slot gets a new instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ReplaceCause {
+    /// The spec changed.
+    SpecChanged,
+    /// The instance failed.
+    Failed,
+    /// The node cannot keep it.
+    NodeLost,
+    /// The slot goes to another node by choice.
+    Moved,
+}
+
+impl ReplaceCause {
+    /// The cause as users see it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::SpecChanged => "spec_changed",
+            Self::Failed => "failed",
+            Self::NodeLost => "node_lost",
+            Self::Moved => "moved",
+        }
+    }
+}
+
+/// What came of an entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was done; there is nothing to tell.
+    Done,
+    /// The node is a member, under this id.
+    NodeAdmitted {
+        /// Its id.
+        id: NodeId,
+    },
+    /// The deployment is wanted at this revision.
+    Deployed {
+        /// The revision.
+        revision: Revision,
+        /// Whether anything is different from before.
+        change: SpecChange,
+    },
+    /// It was refused; nothing changed.
+    Rejected(Rejection),
+}
+
+/// Whether an apply asked for anything new.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SpecChange {
+    /// There was no such deployment.
+    Created,
+    /// Something is different.
+    Updated,
+    /// All is as it was; the revision stays.
+    Unchanged,
+}
+
+impl NewNode {
+    /// The member that this becomes.
+    pub(crate) fn into_member(self, id: NodeId, at: Timestamp) -> Node {
+        Node {
+            id,
+            hostname: self.hostname,
+            address: self.address,
+            key_fingerprint: self.key_fingerprint,
+            status: NodeStatus::Joining,
+            status_reason: String::new(),
+            availability: Availability::Active,
+            facts: self.facts,
+            joined_at: at,
+            modified: StateIndex(id.0),
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The replicated state itself: plain tables, and nothing that could not be sent to another node.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jaco_types::spec::{DeploymentSpec, ServiceSpec};
+use jaco_types::{
+    ClusterId, DeploymentName, Hostname, Identity, InstanceId, InstanceObserved, Node, NodeId,
+    ReplicaId, Revision, Scheduling, ServiceKey, Slot, StateIndex, Timestamp, TokenId,
+};
+
+use crate::audit::AuditLog;
+use crate::requests::RequestLog;
+use crate::table::Table;
+use crate::token::{JoinToken, OperatorToken};
+
+/// All that survives a leader. A clone is a cheap snapshot.
+///
+/// Who writes what (one writer each): people write `deployments`, `availability` and tokens; the
+/// planner writes `slots`, `scheduling` and a node's status; a node writes its facts and its
+/// `observed`; [`crate::apply`] itself writes `audit` and `requests`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClusterState {
+    /// The last entry that was applied.
+    pub index: StateIndex,
+    /// What the cluster is; absent before `cluster init`.
+    pub meta: Option<ClusterMeta>,
+    /// The members.
+    pub nodes: Table<NodeId, Node>,
+    /// What people asked for.
+    pub deployments: Table<DeploymentName, Deployment>,
+    /// What the planner keeps about each service.
+    pub scheduling: Table<ServiceKey, Scheduling>,
+    /// The replicas that should exist.
+    pub slots: Table<ReplicaId, Slot>,
+    /// What the nodes saw of their instances.
+    pub observed: Table<InstanceId, InstanceObserved>,
+    /// Who may operate the cluster from afar.
+    pub operator_tokens: Table<TokenId, OperatorToken>,
+    /// Who may join.
+    pub join_tokens: Table<TokenId, JoinToken>,
+    /// Outcomes of recent writes, by request id.
+    pub requests: RequestLog,
+    /// What happened, and who asked for it.
+    pub audit: AuditLog,
+}
+
+/// What a cluster is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterMeta {
+    /// Its identity.
+    pub id: ClusterId,
+    /// What people call it.
+    pub name: String,
+    /// The certificate of its authority, PEM.
+    pub ca_certificate: String,
+    /// The authority's private key, sealed; no node stores the key to it beside it.
+    pub sealed_ca_key: Vec<u8>,
+    /// When it was created.
+    pub created_at: Timestamp,
+}
+
+/// What people asked for under one name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deployment {
+    /// Its name.
+    pub name: DeploymentName,
+    /// The revision that is wanted.
+    pub revision: Revision,
+    /// The revisions that can be rolled back to or that some replica still runs; always contains
+    /// `revision`.
+    pub revisions: BTreeMap<Revision, Arc<RevisionRecord>>,
+    /// The last entry that changed what is wanted.
+    pub modified: StateIndex,
+}
+
+/// One revision, kept whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RevisionRecord {
+    /// What was asked for.
+    pub spec: DeploymentSpec,
+    /// When.
+    pub applied_at: Timestamp,
+    /// By whom.
+    pub applied_by: Identity,
+}
+
+impl Deployment {
+    /// The spec of the wanted revision.
+    ///
+    /// # Panics
+    /// Never: `revisions` always contains `revision` (invariant ST-5).
+    #[must_use]
+    pub fn spec(&self) -> &DeploymentSpec {
+        &self.revisions.get(&self.revision).expect("the wanted revision is kept").spec
+    }
+}
+
+impl ClusterState {
+    /// The member of this name.
+    #[must_use]
+    pub fn node_by_hostname(&self, hostname: &Hostname) -> Option<&Node> {
+        self.nodes.values().find(|node| node.hostname == *hostname)
+    }
+
+    /// The spec that a replica of `service` runs at `revision`, if it is still kept.
+    #[must_use]
+    pub fn service_spec(
+        &self,
+        service: &ServiceKey,
+        revision: Revision,
+    ) -> Option<&Arc<ServiceSpec>> {
+        let record = self.deployments.get(&service.deployment)?.revisions.get(&revision)?;
+        record.spec.services.get(&service.service)
+    }
+}

@@ -1,0 +1,190 @@
+//! Folds of the state into what people and nodes ask about. Nothing here is stored.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jaco_types::slot::Exhausted;
+use jaco_types::spec::ServiceSpec;
+use jaco_types::{
+    DeploymentName, Instance, InstanceId, NodeId, ReasonCode, ReplicaState, RolloutState,
+    ServiceKey, Slot,
+};
+
+use crate::state::{ClusterState, Deployment};
+
+/// An instance that a node should run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DesiredInstance {
+    /// The instance.
+    pub id: InstanceId,
+    /// The service it belongs to.
+    pub service: ServiceKey,
+    /// What to run; absent only where the revision is no longer kept, when a running container
+    /// stays and a missing one cannot be started.
+    pub spec: Option<Arc<ServiceSpec>>,
+    /// Whether it is to be started, or only kept.
+    pub role: Role,
+}
+
+/// Whether an instance is to be started, or only kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Role {
+    /// It should run: start it if it never ran.
+    Current,
+    /// It serves until its successor does: keep it, never start it again.
+    Retiring,
+}
+
+/// What `node` should run, by instance.
+#[must_use]
+pub fn desired_on(state: &ClusterState, node: NodeId) -> BTreeMap<InstanceId, DesiredInstance> {
+    let mut desired = BTreeMap::new();
+    for slot in state.slots.values() {
+        let roles =
+            [(Some(&slot.current), Role::Current), (slot.retiring.as_ref(), Role::Retiring)];
+        for (instance, role) in roles {
+            let Some(instance) = instance.filter(|instance| instance.node == node) else {
+                continue;
+            };
+            let wanted = desired_instance(state, slot, instance, role);
+            desired.insert(wanted.id.clone(), wanted);
+        }
+    }
+    desired
+}
+
+fn desired_instance(
+    state: &ClusterState,
+    slot: &Slot,
+    instance: &Instance,
+    role: Role,
+) -> DesiredInstance {
+    DesiredInstance {
+        id: InstanceId { replica: slot.id.clone(), raft_index: instance.raft_index },
+        service: slot.service.clone(),
+        spec: state.service_spec(&slot.service, instance.revision).map(Arc::clone),
+        role,
+    }
+}
+
+/// A replica as users see it: what should be and what is, in one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplicaView {
+    /// Its state.
+    pub state: ReplicaState,
+    /// Why, where there is a reason to give.
+    pub code: Option<ReasonCode>,
+    /// Facts that belong to the reason.
+    pub details: BTreeMap<String, String>,
+}
+
+/// The state of a slot: its current instance's observation, or `pending` while there is none. A
+/// slot whose budget is spent is `failed/restart_exhausted`, whatever its container did last.
+#[must_use]
+pub fn replica(state: &ClusterState, slot: &Slot) -> ReplicaView {
+    let seen = state.observed.get(&slot.current_id());
+    let mut view = match seen {
+        Some(seen) => {
+            ReplicaView { state: seen.state, code: seen.code, details: seen.details.clone() }
+        }
+        None => ReplicaView { state: ReplicaState::Pending, code: None, details: BTreeMap::new() },
+    };
+    if slot.restarts.exhausted == Exhausted::Yes {
+        view.state = ReplicaState::Failed;
+        view.code = Some(ReasonCode::RestartExhausted);
+        let failures = slot.restarts.consecutive.to_string();
+        view.details.insert("consecutive_failures".to_owned(), failures);
+    }
+    view
+}
+
+/// Whether an instance is up, and healthy where a healthcheck is declared.
+#[must_use]
+pub fn is_running(state: &ClusterState, id: &InstanceId) -> bool {
+    state.observed.get(id).is_some_and(|seen| seen.state == ReplicaState::Running)
+}
+
+/// How far a deployment is from what is wanted of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Convergence {
+    /// All that is wanted runs, and nothing else.
+    Converged,
+    /// Something is under way.
+    Progressing,
+    /// Something wanted cannot be placed as things stand.
+    CannotPlace,
+    /// A replica failed too often and is left alone.
+    Exhausted,
+    /// The rollout was given up; the previous revision serves.
+    RolledBack,
+}
+
+impl Convergence {
+    /// The status as users see it in lists.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Converged => "active",
+            Self::Progressing => "updating",
+            Self::CannotPlace => "pending",
+            Self::Exhausted => "failed",
+            Self::RolledBack => "rolled_back",
+        }
+    }
+}
+
+/// How far `deployment` is from what is wanted of it. The worst of its services decides.
+#[must_use]
+pub fn convergence(state: &ClusterState, deployment: &Deployment) -> Convergence {
+    let mut slots: BTreeMap<&ServiceKey, Vec<&Slot>> = BTreeMap::new();
+    for slot in state.slots.values().filter(|slot| slot.service.deployment == deployment.name) {
+        slots.entry(&slot.service).or_default().push(slot);
+    }
+    let mut worst = Convergence::Converged;
+    for spec in deployment.spec().services.values() {
+        let key = ServiceKey { deployment: deployment.name.clone(), service: spec.name.clone() };
+        let slots = slots.remove(&key).unwrap_or_default();
+        worst = worst.max(service_convergence(state, deployment, &key, spec, &slots));
+    }
+    // What is left belongs to services that are not wanted any more.
+    if slots.is_empty() { worst } else { worst.max(Convergence::Progressing) }
+}
+
+fn service_convergence(
+    state: &ClusterState,
+    deployment: &Deployment,
+    key: &ServiceKey,
+    spec: &ServiceSpec,
+    slots: &[&Slot],
+) -> Convergence {
+    let Some(record) = state.scheduling.get(key) else { return Convergence::Progressing };
+    if record.planned_revision != deployment.revision {
+        return Convergence::Progressing;
+    }
+    let aborted = record.rollout.as_ref().is_some_and(|rollout| {
+        rollout.state == RolloutState::Aborted && rollout.target_revision == deployment.revision
+    });
+    if aborted {
+        return Convergence::RolledBack;
+    }
+    if slots.iter().any(|slot| slot.restarts.exhausted == Exhausted::Yes) {
+        return Convergence::Exhausted;
+    }
+    if !record.unplaced.is_empty() {
+        return Convergence::CannotPlace;
+    }
+    let settled = slots.iter().all(|slot| {
+        slot.current.spec_hash == spec.hash
+            && slot.retiring.is_none()
+            && is_running(state, &slot.current_id())
+    });
+    if settled { Convergence::Converged } else { Convergence::Progressing }
+}
+
+/// The slots of one deployment, in the order of their names.
+pub fn slots_of<'a>(
+    state: &'a ClusterState,
+    deployment: &'a DeploymentName,
+) -> impl Iterator<Item = &'a Slot> {
+    state.slots.values().filter(|slot| slot.service.deployment == *deployment)
+}

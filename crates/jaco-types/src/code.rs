@@ -1,0 +1,171 @@
+//! The closed set of error codes. Each has a page, `docs/errors/<code>.md`, and an exit code.
+
+use std::fmt;
+
+/// What the process exits with for an error (R-CLI-7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ExitCode {
+    /// Converged, or nothing to do.
+    Converged = 0,
+    /// Something that should not happen.
+    Unexpected = 1,
+    /// The command line is wrong.
+    Usage = 2,
+    /// The manifest or the request was refused; nothing changed.
+    Rejected = 3,
+    /// Changes are pending (`plan --exit-code`).
+    ChangesPending = 4,
+    /// Not everything can be placed.
+    CannotPlace = 5,
+    /// The rollout was rolled back.
+    RolledBack = 6,
+    /// The time given ran out; the work goes on in the cluster.
+    TimedOut = 7,
+    /// The plan is stale.
+    StalePlan = 8,
+    /// No leader, no quorum, or no connection.
+    Unreachable = 9,
+    /// Not authorised.
+    NotAuthorised = 10,
+    /// Interrupted by the user; the work goes on in the cluster.
+    Interrupted = 130,
+}
+
+macro_rules! error_codes {
+    ($($(#[$doc:meta])* $variant:ident => $text:literal, $exit:ident;)*) => {
+        /// A stable name for a cause.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum ErrorCode {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl ErrorCode {
+            /// Every code, in the order of declaration.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// The code as users see it.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $text,)*
+                }
+            }
+
+            /// What a command that fails with it exits with.
+            #[must_use]
+            pub const fn exit_code(self) -> ExitCode {
+                match self {
+                    $(Self::$variant => ExitCode::$exit,)*
+                }
+            }
+        }
+    };
+}
+
+error_codes! {
+    /// A defect in JACO, or a failure it has no name for.
+    Internal => "internal", Unexpected;
+    /// The daemon has no cluster yet.
+    ClusterUninitialized => "cluster_uninitialized", Unreachable;
+    /// The daemon already belongs to a cluster.
+    ClusterAlreadyInitialized => "cluster_already_initialized", Rejected;
+    /// There is no leader at the moment.
+    NoLeader => "no_leader", Unreachable;
+    /// Too few voters answer to agree on anything.
+    QuorumLost => "quorum_lost", Unreachable;
+    /// No connection to a daemon.
+    Unavailable => "unavailable", Unreachable;
+    /// More requests are under way than the daemon takes.
+    Overloaded => "overloaded", Unreachable;
+    /// The time given for a request ran out; whether it took effect is not known.
+    TimedOut => "timed_out", TimedOut;
+    /// The request carries no credential.
+    Unauthenticated => "unauthenticated", NotAuthorised;
+    /// The credential does not allow this.
+    PermissionDenied => "permission_denied", NotAuthorised;
+    /// The operator token is not one of this cluster's.
+    TokenInvalid => "token_invalid", NotAuthorised;
+    /// The operator token was revoked.
+    TokenRevoked => "token_revoked", NotAuthorised;
+    /// No token has this id.
+    TokenNotFound => "token_not_found", Rejected;
+    /// A token of this name exists.
+    TokenExists => "token_exists", Rejected;
+    /// The join token is not one of this cluster's.
+    JoinTokenInvalid => "join_token_invalid", NotAuthorised;
+    /// The join token has expired.
+    JoinTokenExpired => "join_token_expired", NotAuthorised;
+    /// The join token was used before.
+    JoinTokenConsumed => "join_token_consumed", NotAuthorised;
+    /// The certificate does not belong to this cluster or to the sender it claims.
+    CertificateInvalid => "certificate_invalid", NotAuthorised;
+    /// The certificate request of a joining node is malformed.
+    CsrInvalid => "csr_invalid", Rejected;
+    /// The manifest breaks a rule; every problem is listed with its place.
+    InvalidManifest => "invalid_manifest", Rejected;
+    /// The request is malformed.
+    InvalidRequest => "invalid_request", Rejected;
+    /// The manifest names a host that is not a member.
+    UnknownHost => "unknown_host", Rejected;
+    /// More replicas are asked for than hosts are named.
+    ReplicasExceedPinnedHosts => "replicas_exceed_pinned_hosts", Rejected;
+    /// Two services want the same port of the host.
+    PortConflict => "port_conflict", Rejected;
+    /// Two services would give their replicas the same names.
+    ReplicaIdConflict => "replica_id_conflict", Rejected;
+    /// There is no deployment of this name.
+    DeploymentNotFound => "deployment_not_found", Rejected;
+    /// The deployment has no service of this name.
+    ServiceNotFound => "service_not_found", Rejected;
+    /// There is no replica of this name.
+    ReplicaNotFound => "replica_not_found", Rejected;
+    /// There is no node of this name.
+    NodeNotFound => "node_not_found", Rejected;
+    /// A node of this name is a member already.
+    NodeAlreadyMember => "node_already_member", Rejected;
+    /// The node cannot be removed as things stand.
+    NodeNotRemovable => "node_not_removable", Rejected;
+    /// The request is larger than the daemon takes.
+    TooLarge => "too_large", Rejected;
+    /// What the change was based on has moved.
+    StalePlan => "stale_plan", StalePlan;
+    /// Not every replica can be placed.
+    CannotPlace => "cannot_place", CannotPlace;
+    /// A replica failed too often in a row.
+    RestartExhausted => "restart_exhausted", Unexpected;
+    /// The container engine failed.
+    EngineError => "engine_error", Unexpected;
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl std::str::FromStr for ErrorCode {
+    type Err = UnknownCode;
+
+    fn from_str(text: &str) -> Result<Self, UnknownCode> {
+        let found = Self::ALL.iter().find(|code| code.as_str() == text);
+        found.copied().ok_or_else(|| UnknownCode(text.to_owned()))
+    }
+}
+
+/// A text that is no error code, for example one of a newer version.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown error code {0:?}")]
+pub struct UnknownCode(pub String);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R-CLI-8: the set is closed, and no two codes share a name.
+    #[test]
+    fn codes_are_distinct_and_read_back() {
+        for code in ErrorCode::ALL {
+            assert_eq!(code.as_str().parse(), Ok(*code));
+        }
+    }
+}

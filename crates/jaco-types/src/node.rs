@@ -1,0 +1,99 @@
+//! A machine that runs the daemon.
+
+use std::collections::BTreeMap;
+
+use crate::id::{Hostname, NodeId, StateIndex};
+use crate::time::Timestamp;
+use crate::unit::Resources;
+
+/// A member of the cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// The log index that admitted it; never reused.
+    pub id: NodeId,
+    /// What people call it; unique among members.
+    pub hostname: Hostname,
+    /// `ip:port` where its peers reach it.
+    pub address: String,
+    /// SHA-256 of the public key in its certificate.
+    pub key_fingerprint: [u8; 32],
+    /// Whether it takes part; written by the planner from the node's signals.
+    pub status: NodeStatus,
+    /// Why it has that status, for people; empty when there is nothing to say.
+    pub status_reason: String,
+    /// Whether it may take new replicas; written by people.
+    pub availability: Availability,
+    /// What it said about itself.
+    pub facts: NodeFacts,
+    /// When it was admitted.
+    pub joined_at: Timestamp,
+    /// The last entry that changed anything a placement depends on.
+    pub modified: StateIndex,
+}
+
+/// Whether a node takes part in the cluster's work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NodeStatus {
+    /// Admitted, but not heard of with a working engine yet.
+    Joining,
+    /// Heard of lately, with a working engine.
+    Ready,
+    /// Not heard of for longer than the planner waits.
+    Down,
+    /// Heard of, but its engine does not answer.
+    EngineDown,
+}
+
+impl NodeStatus {
+    /// The status as users see it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Joining => "joining",
+            Self::Ready => "ready",
+            Self::Down => "down",
+            Self::EngineDown => "engine_down",
+        }
+    }
+}
+
+/// Whether a node may take new replicas.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Availability {
+    /// It may.
+    #[default]
+    Active,
+    /// It keeps what it has and takes nothing new.
+    Cordoned,
+    /// What it has is being moved away.
+    Draining,
+}
+
+impl Availability {
+    /// The availability as users see it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Cordoned => "cordoned",
+            Self::Draining => "draining",
+        }
+    }
+}
+
+/// What a node says about itself; only that node writes it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NodeFacts {
+    /// The daemon's version.
+    pub version: String,
+    /// Operating system, for example `linux`.
+    pub os: String,
+    /// Processor architecture, for example `x86_64`.
+    pub arch: String,
+    /// The container engine and its version.
+    pub engine: String,
+    /// What replicas may take of it; zero where it declares nothing.
+    pub capacity: Resources,
+    /// Labels from its configuration; every node also counts as carrying `worker`.
+    pub labels: BTreeMap<String, String>,
+}

@@ -1,0 +1,136 @@
+//! What a node saw of an instance. Only the node that runs it writes this.
+
+use std::collections::BTreeMap;
+
+use crate::id::{InstanceId, NodeId};
+use crate::time::Timestamp;
+
+/// The last thing that a node reported of one instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InstanceObserved {
+    /// The instance.
+    pub id: InstanceId,
+    /// The node that saw it.
+    pub node: NodeId,
+    /// What state it was in.
+    pub state: ReplicaState,
+    /// Why, where there is a reason to give.
+    pub code: Option<ReasonCode>,
+    /// Facts that belong to the reason (`reason`, `exit_code`, …), in the words of whoever failed.
+    pub details: BTreeMap<String, String>,
+    /// The engine's id of the container; empty before there is one.
+    pub container_id: String,
+    /// Where the container answers on its node, `ip:port` pairs by container port, as far as known.
+    pub ports: BTreeMap<u16, String>,
+    /// When the container was started, by the node's clock.
+    pub started_at: Option<Timestamp>,
+    /// When this state began, by the node's clock.
+    pub since: Timestamp,
+    /// How it ended, if it did.
+    pub exit: Option<Exit>,
+}
+
+/// The state of a replica as users see it. The names are part of the interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ReplicaState {
+    /// Wanted, not started: waiting, or a pull failed and will be tried again.
+    Pending,
+    /// Its image is being fetched.
+    Pulling,
+    /// The container is up, its healthcheck has not passed yet.
+    Starting,
+    /// The container is up, and healthy where a healthcheck is declared.
+    Running,
+    /// The container is up and its healthcheck fails.
+    Degraded,
+    /// The container ended with an error, cannot be started, or is gone.
+    Failed,
+    /// The container ended by itself without an error.
+    Stopped,
+}
+
+impl ReplicaState {
+    /// The state as users see it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Pulling => "pulling",
+            Self::Starting => "starting",
+            Self::Running => "running",
+            Self::Degraded => "degraded",
+            Self::Failed => "failed",
+            Self::Stopped => "stopped",
+        }
+    }
+
+    /// Whether the instance has ended and will not change any more.
+    #[must_use]
+    pub const fn is_over(self) -> bool {
+        match self {
+            Self::Failed | Self::Stopped => true,
+            Self::Pending | Self::Pulling | Self::Starting | Self::Running | Self::Degraded => {
+                false
+            }
+        }
+    }
+}
+
+/// Why an instance is in its state. A closed set: the names are part of the interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ReasonCode {
+    /// The image is being fetched.
+    Pulling,
+    /// The image could not be fetched; it is tried again.
+    ImagePullFailed,
+    /// The container is up and its healthcheck has not passed yet.
+    HealthPending,
+    /// The healthcheck fails.
+    Unhealthy,
+    /// The container ended by itself.
+    ContainerExited,
+    /// The container was there and is gone, removed by somebody else.
+    ContainerMissing,
+    /// The engine refused to create or start the container.
+    EngineError,
+    /// It failed too often in a row; nothing more is tried until the next apply.
+    RestartExhausted,
+}
+
+impl ReasonCode {
+    /// Every code, in the order of declaration.
+    pub const ALL: &[Self] = &[
+        Self::Pulling,
+        Self::ImagePullFailed,
+        Self::HealthPending,
+        Self::Unhealthy,
+        Self::ContainerExited,
+        Self::ContainerMissing,
+        Self::EngineError,
+        Self::RestartExhausted,
+    ];
+
+    /// The code as users see it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pulling => "pulling",
+            Self::ImagePullFailed => "image_pull_failed",
+            Self::HealthPending => "health_pending",
+            Self::Unhealthy => "unhealthy",
+            Self::ContainerExited => "container_exited",
+            Self::ContainerMissing => "container_missing",
+            Self::EngineError => "engine_error",
+            Self::RestartExhausted => "restart_exhausted",
+        }
+    }
+}
+
+/// How a container ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exit {
+    /// The exit code; 128 plus the signal's number where a signal ended it.
+    pub code: i64,
+    /// Whether the kernel killed it for using too much memory.
+    pub out_of_memory: bool,
+}

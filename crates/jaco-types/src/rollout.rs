@@ -1,0 +1,76 @@
+//! What the planner keeps about a service: its rollout, and why some of it is not placed.
+
+use std::collections::BTreeMap;
+
+use crate::id::{Revision, StateIndex};
+use crate::time::Timestamp;
+
+/// The planner's record of one service; only the planner writes it. It outlives the service, so
+/// that indices are never reused (R-PLACE-5).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Scheduling {
+    /// The index that the next slot gets.
+    pub next_index: u64,
+    /// The last revision that a plan covered: until it is the wanted one, nothing can be said about
+    /// whether all that is wanted is placed.
+    pub planned_revision: Revision,
+    /// The rollout under way, or the last one.
+    pub rollout: Option<Rollout>,
+    /// What is wanted and cannot be placed now; empty when all is placed.
+    pub unplaced: Vec<Unplaced>,
+    /// The last entry that changed it.
+    pub modified: StateIndex,
+}
+
+/// Replacing the replicas of a service one at a time (R-ROLL-1).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rollout {
+    /// The revision it leads to.
+    pub target_revision: Revision,
+    /// How many replicas it replaces.
+    pub total_steps: u32,
+    /// How many of them are done.
+    pub current_step: u32,
+    /// Where it stands.
+    pub state: RolloutState,
+    /// Why it was aborted; empty otherwise.
+    pub failure_reason: String,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When the present step began.
+    pub last_step_at: Timestamp,
+}
+
+/// Where a rollout stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RolloutState {
+    /// Steps remain.
+    InProgress,
+    /// All steps are done.
+    Completed,
+    /// It was given up; the previous revision serves.
+    Aborted,
+}
+
+impl RolloutState {
+    /// The state as users see it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::InProgress => "in_progress",
+            Self::Completed => "completed",
+            Self::Aborted => "aborted",
+        }
+    }
+}
+
+/// Replicas that are wanted and cannot be placed, and why.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Unplaced {
+    /// How many replicas this is about.
+    pub count: u32,
+    /// A stable name for the cause, for example `cannot_satisfy_host_placement`.
+    pub reason: String,
+    /// Facts that belong to it, for example `missing` with the absent hosts.
+    pub details: BTreeMap<String, String>,
+}
