@@ -1,0 +1,28 @@
+//! Generates the messages and services from `proto/`, with a compiler written in Rust: no `protoc`
+//! is needed on the machine.
+
+use std::path::{Path, PathBuf};
+
+const ROOT: &str = "../../proto";
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    println!("cargo:rerun-if-changed={ROOT}");
+    let mut files = Vec::new();
+    for folder in ["jaco/v1", "jaco/storage/v1"] {
+        proto_files(&Path::new(ROOT).join(folder), &mut files)?;
+    }
+    files.sort();
+    let descriptors = protox::compile(&files, [ROOT])?;
+    tonic_prost_build::configure().bytes(".").compile_fds(descriptors)?;
+    Ok(())
+}
+
+fn proto_files(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "proto") {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
