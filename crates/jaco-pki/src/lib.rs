@@ -1,1 +1,44 @@
-//! jaco-pki.
+//! Identity and transport security of a JACO cluster: its CA, node certificates, tokens and TLS.
+//!
+//! Who trusts whom, and which attack each part answers, is drawn in the crate's README. Everything
+//! here uses one crypto provider, *ring*. Parsing, checking and renewal arithmetic take the time as an
+//! argument; only the TLS configurations and the listener follow a clock of their own.
+
+pub mod ca;
+mod connection;
+pub mod dial;
+pub mod files;
+mod fingerprint;
+pub mod identity;
+mod key;
+mod limiter;
+pub mod listener;
+mod name;
+mod random;
+pub mod sealed;
+pub mod tls;
+pub mod token;
+mod token_record;
+mod verifier;
+
+pub use rustls::pki_types::UnixTime;
+
+pub use crate::ca::{CaCertificate, CertificateAuthority, TrustBundle};
+pub use crate::connection::{AdmissionRefusal, Connections, PeerIdentity, TlsConnection};
+pub use crate::dial::{DialError, DialedConnection, Dialer};
+pub use crate::files::IdentityDir;
+pub use crate::fingerprint::Fingerprint;
+pub use crate::identity::{IdentityError, NodeCertificate, Standing, Validity};
+pub use crate::key::{CSR_BYTES_MAX, CsrError, KeyError, NodeCsr, NodeKey};
+pub use crate::limiter::FailureLimits;
+pub use crate::listener::{HandshakeFailure, HandshakeReason, TlsListener};
+pub use crate::name::{CLUSTER_ID_CHARS_MAX, ClusterId, NameError, NodeId, NodeName};
+pub use crate::sealed::KeyEncryptionKey;
+pub use crate::tls::{CertificateStore, Credentials, CredentialsError};
+pub use crate::token::{
+    JoinToken, OperatorToken, SecretHash, TokenId, TokenParseError, TokenSecret,
+};
+pub use crate::token_record::{
+    JoinTokenRecord, OperatorTokenRecord, Revocation, TokenKind, TokenRefusal, admit_join,
+    admit_operator,
+};

@@ -1,0 +1,299 @@
+//! Accepted connections, who is at their other end, and closing them when that changes.
+//!
+//! A certificate is checked once, when a connection opens. What happens to it later, a removal or a
+//! rotation, reaches open connections only through [`Connections`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::Sleep;
+use tokio_rustls::server::TlsStream;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+
+use crate::fingerprint::Fingerprint;
+use crate::identity::NodeCertificate;
+use crate::name::{ClusterId, NodeId};
+
+/// Who is at the other end of a connection, as proved in the handshake.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PeerIdentity {
+    /// A node of our cluster. Whether it is a *member* is for the replicated state to say.
+    Node { cluster: ClusterId, id: NodeId, key_fingerprint: Fingerprint },
+    /// No certificate: an operator or a joiner, who has to bring a token.
+    None,
+}
+
+/// All open connections of this process, and the nodes that may not open any. Cheap to clone; one is
+/// shared by all listeners.
+#[derive(Clone, Default)]
+pub struct Connections {
+    table: Arc<Mutex<Table>>,
+}
+
+/// One accepted connection. Reads end, as if the peer had hung up, once it is too old or was closed.
+pub struct TlsConnection {
+    stream: TlsStream<TcpStream>,
+    peer: PeerIdentity,
+    source: SocketAddr,
+    /// The registry's word. Once given, nothing more is written either.
+    closed: Pin<Box<WaitForCancellationFutureOwned>>,
+    /// The end of the connection's life. Writes still go through, so that the last answer and the
+    /// closing message arrive.
+    too_old: Option<Pin<Box<Sleep>>>,
+    registration: Registration,
+}
+
+/// Why an authenticated connection is not let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AdmissionRefusal {
+    #[error("node {0} was removed from the cluster")]
+    Removed(NodeId),
+    #[error("too many connections without a certificate are open")]
+    TooManyAnonymous,
+}
+
+/// Keeps a connection's entry in the table for as long as the connection lives.
+pub(crate) struct Registration {
+    number: u64,
+    token: CancellationToken,
+    table: Arc<Mutex<Table>>,
+}
+
+#[derive(Default)]
+struct Table {
+    next: u64,
+    open: BTreeMap<u64, Entry>,
+    anonymous: usize,
+    removed: BTreeSet<NodeId>,
+}
+
+struct Entry {
+    node: Option<NodeId>,
+    close: CancellationToken,
+}
+
+impl Connections {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Closes every connection of `node`; returns how many. It may come back at once: this is for a
+    /// node whose certificate was replaced.
+    pub fn close_node(&self, node: NodeId) -> usize {
+        self.lock().close(|entry| entry.node == Some(node))
+    }
+
+    /// Closes every connection; returns how many. For the end of a CA rotation, since connections
+    /// opened under the old CA would otherwise stay.
+    pub fn close_all(&self) -> usize {
+        self.lock().close(|_| true)
+    }
+
+    /// States which nodes are removed: their connections are closed and new ones refused. Returns how
+    /// many were closed. Node ids are never reused, so an id may stay here for ever.
+    pub fn set_removed(&self, removed: BTreeSet<NodeId>) -> usize {
+        let mut table = self.lock();
+        table.removed = removed;
+        let Table { open, removed, .. } = &*table;
+        close(open, |entry| entry.node.is_some_and(|node| removed.contains(&node)))
+    }
+
+    /// Open connections, closed ones that are still winding down included.
+    #[must_use]
+    pub fn open(&self) -> usize {
+        self.lock().open.len()
+    }
+
+    /// Nodes with at least one open connection.
+    #[must_use]
+    pub fn nodes(&self) -> BTreeSet<NodeId> {
+        self.lock().open.values().filter_map(|entry| entry.node).collect()
+    }
+
+    /// Enters a connection, or says why not.
+    ///
+    /// Entering and asking whether the node is removed happen under one lock, so a removal either
+    /// sees the connection and closes it, or is seen by it.
+    pub(crate) fn admit(
+        &self,
+        peer: &PeerIdentity,
+        anonymous_max: usize,
+    ) -> Result<Registration, AdmissionRefusal> {
+        let mut table = self.lock();
+        let node = match peer {
+            PeerIdentity::Node { id, .. } if table.removed.contains(id) => {
+                return Err(AdmissionRefusal::Removed(*id));
+            }
+            PeerIdentity::Node { id, .. } => Some(*id),
+            PeerIdentity::None if table.anonymous >= anonymous_max => {
+                return Err(AdmissionRefusal::TooManyAnonymous);
+            }
+            PeerIdentity::None => {
+                table.anonymous += 1;
+                None
+            }
+        };
+        let token = CancellationToken::new();
+        let number = table.next;
+        table.next += 1;
+        table.open.insert(number, Entry { node, close: token.clone() });
+        Ok(Registration { number, token, table: Arc::clone(&self.table) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        lock(&self.table)
+    }
+}
+
+impl PeerIdentity {
+    pub(crate) fn of(certificate: &NodeCertificate) -> Self {
+        Self::Node {
+            cluster: certificate.name().cluster.clone(),
+            id: certificate.node(),
+            key_fingerprint: certificate.key_fingerprint(),
+        }
+    }
+
+    /// The node at the other end, if it is one.
+    #[must_use]
+    pub fn node(&self) -> Option<NodeId> {
+        match self {
+            Self::Node { id, .. } => Some(*id),
+            Self::None => None,
+        }
+    }
+}
+
+impl TlsConnection {
+    pub(crate) fn new(
+        stream: TlsStream<TcpStream>,
+        peer: PeerIdentity,
+        source: SocketAddr,
+        life: Option<Duration>,
+        registration: Registration,
+    ) -> Self {
+        let closed = Box::pin(registration.token.clone().cancelled_owned());
+        let too_old = life.map(|life| Box::pin(tokio::time::sleep(life)));
+        Self { stream, peer, source, closed, too_old, registration }
+    }
+
+    #[must_use]
+    pub fn peer(&self) -> &PeerIdentity {
+        &self.peer
+    }
+
+    /// The address the connection came from. For audits; identity is [`TlsConnection::peer`].
+    #[must_use]
+    pub fn source(&self) -> SocketAddr {
+        self.source
+    }
+
+    /// Whether reading has to end. Asks both timers, so that each can wake the reader.
+    fn poll_ended(&mut self, ctx: &mut Context<'_>) -> bool {
+        let closed = self.closed.as_mut().poll(ctx).is_ready();
+        let too_old = self.too_old.as_mut().is_some_and(|age| age.as_mut().poll(ctx).is_ready());
+        closed || too_old
+    }
+
+    fn check_open(&self) -> io::Result<()> {
+        if self.registration.token.is_cancelled() {
+            return Err(io::Error::new(io::ErrorKind::ConnectionAborted, "connection was closed"));
+        }
+        Ok(())
+    }
+}
+
+impl AsyncRead for TlsConnection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        ctx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.poll_ended(ctx) {
+            return Poll::Ready(Ok(()));
+        }
+        Pin::new(&mut self.stream).poll_read(ctx, buffer)
+    }
+}
+
+impl AsyncWrite for TlsConnection {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        ctx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.check_open()?;
+        Pin::new(&mut self.stream).poll_write(ctx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        ctx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.check_open()?;
+        Pin::new(&mut self.stream).poll_write_vectored(ctx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, ctx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(ctx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, ctx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(ctx)
+    }
+}
+
+impl Table {
+    fn close(&self, which: impl Fn(&Entry) -> bool) -> usize {
+        close(&self.open, which)
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        let mut table = lock(&self.table);
+        let entry = table.open.remove(&self.number);
+        if entry.is_some_and(|entry| entry.node.is_none()) {
+            table.anonymous -= 1;
+        }
+    }
+}
+
+impl fmt::Debug for Connections {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connections").field("open", &self.open()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for TlsConnection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TlsConnection")
+            .field("peer", &self.peer)
+            .field("source", &self.source)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Closes those that are open and chosen; one that was closed before is not counted again.
+fn close(open: &BTreeMap<u64, Entry>, which: impl Fn(&Entry) -> bool) -> usize {
+    let chosen = open.values().filter(|entry| !entry.close.is_cancelled() && which(entry));
+    chosen.inspect(|entry| entry.close.cancel()).count()
+}
+
+fn lock(table: &Mutex<Table>) -> MutexGuard<'_, Table> {
+    table.lock().expect("nothing panics while holding the table")
+}

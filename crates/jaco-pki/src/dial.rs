@@ -1,0 +1,220 @@
+//! Outgoing connections: to one certain node as a peer, or to any node as an operator or a joiner.
+//!
+//! Nothing is sent before the other side has proved who it is; there is no way to skip that.
+
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, ToSocketAddrs};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use crate::ca::TrustBundle;
+use crate::identity::{IdentityError, NodeCertificate};
+use crate::name::{NodeId, NodeName};
+use crate::tls::{self, CertificateStore};
+use crate::token::JoinToken;
+
+/// How long connecting may take, handshake included.
+pub const DIAL_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Opens connections of one kind. Cheap to clone.
+#[derive(Clone)]
+pub struct Dialer {
+    target: Target,
+    timeout: Duration,
+}
+
+/// A connection whose server has proved its identity.
+#[derive(Debug)]
+pub struct DialedConnection {
+    stream: TlsStream<TcpStream>,
+    server: NodeCertificate,
+}
+
+/// Why no connection came about.
+#[derive(Debug, thiserror::Error)]
+pub enum DialError {
+    #[error("no connection within {0:?}")]
+    Timeout(Duration),
+    #[error("connection could not be opened")]
+    Connect(#[source] io::Error),
+    /// Somebody answered who is not, or not provably, who we wanted.
+    #[error("server's certificate was refused")]
+    Server(#[source] IdentityError),
+    #[error("server is not {wanted}")]
+    WrongNode { wanted: NodeName },
+    #[error("handshake failed")]
+    Handshake(#[source] io::Error),
+}
+
+#[derive(Clone)]
+enum Target {
+    /// Follows the store, so that a rotation takes effect with the next connection.
+    Node {
+        store: Arc<CertificateStore>,
+        name: NodeName,
+    },
+    AnyNode {
+        config: Arc<ClientConfig>,
+    },
+}
+
+impl Dialer {
+    /// Connects to node `target` of the own cluster and to nobody else, showing the own certificate.
+    #[must_use]
+    pub fn peer(store: Arc<CertificateStore>, target: NodeId) -> Self {
+        let name = NodeName::new(store.name().cluster, target);
+        Self { target: Target::Node { store, name }, timeout: DIAL_TIMEOUT }
+    }
+
+    /// Connects to any node of the trusted cluster, whatever its address, showing no certificate:
+    /// operators say who they are with a token, inside the connection.
+    pub fn operator(trust: TrustBundle) -> Result<Self, rustls::Error> {
+        Ok(Self::any_node(tls::operator_client_config(trust)?))
+    }
+
+    /// Connects to any node of the cluster that the token names, certified by the CA that the token
+    /// pins.
+    pub fn joiner(token: &JoinToken) -> Result<Self, rustls::Error> {
+        Ok(Self::any_node(tls::joiner_client_config(token.cluster.clone(), token.authority)?))
+    }
+
+    /// Replaces [`DIAL_TIMEOUT`].
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Connects, and returns once the server has proved its identity.
+    pub async fn connect(
+        &self,
+        address: impl ToSocketAddrs,
+    ) -> Result<DialedConnection, DialError> {
+        tokio::time::timeout(self.timeout, self.connect_untimed(address))
+            .await
+            .map_err(|_| DialError::Timeout(self.timeout))?
+    }
+
+    fn any_node(config: ClientConfig) -> Self {
+        Self { target: Target::AnyNode { config: Arc::new(config) }, timeout: DIAL_TIMEOUT }
+    }
+
+    async fn connect_untimed(
+        &self,
+        address: impl ToSocketAddrs,
+    ) -> Result<DialedConnection, DialError> {
+        let stream = TcpStream::connect(address).await.map_err(DialError::Connect)?;
+        stream.set_nodelay(true).map_err(DialError::Connect)?;
+        let (config, name) = self.target.config();
+        let stream = TlsConnector::from(config)
+            .connect(name, stream)
+            .await
+            .map_err(|error| self.target.explain(error))?;
+        let (_, session) = stream.get_ref();
+        let leaf = session.peer_certificates().and_then(<[_]>::first);
+        let leaf = leaf.ok_or(DialError::Server(IdentityError::Missing))?;
+        let server = NodeCertificate::read(leaf).map_err(DialError::Server)?;
+        Ok(DialedConnection { stream, server })
+    }
+}
+
+impl Target {
+    fn config(&self) -> (Arc<ClientConfig>, ServerName<'static>) {
+        match self {
+            Self::Node { store, name } => {
+                (Arc::clone(&store.current().peer_client), name.server_name())
+            }
+            // Neither sent nor checked; rustls wants one.
+            Self::AnyNode { config } => {
+                let name = ServerName::try_from("any.internal").expect("a constant name");
+                (Arc::clone(config), name)
+            }
+        }
+    }
+
+    fn explain(&self, error: io::Error) -> DialError {
+        let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        let Some(rustls::Error::InvalidCertificate(reason)) = tls else {
+            return DialError::Handshake(error);
+        };
+        let wrong_name = matches!(
+            reason,
+            rustls::CertificateError::NotValidForName
+                | rustls::CertificateError::NotValidForNameContext { .. }
+        );
+        match self {
+            Self::Node { name, .. } if wrong_name => DialError::WrongNode { wanted: name.clone() },
+            Self::Node { .. } | Self::AnyNode { .. } => {
+                let error = rustls::Error::InvalidCertificate(reason.clone());
+                DialError::Server(IdentityError::from_rustls(error))
+            }
+        }
+    }
+}
+
+impl DialedConnection {
+    /// The certificate with which the server proved itself.
+    #[must_use]
+    pub fn server(&self) -> &NodeCertificate {
+        &self.server
+    }
+}
+
+impl AsyncRead for DialedConnection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        ctx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(ctx, buffer)
+    }
+}
+
+impl AsyncWrite for DialedConnection {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        ctx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(ctx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        ctx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(ctx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, ctx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(ctx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, ctx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(ctx)
+    }
+}
+
+impl fmt::Debug for Dialer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let target = match &self.target {
+            Target::Node { name, .. } => name.uri(),
+            Target::AnyNode { .. } => "any node".to_owned(),
+        };
+        f.debug_struct("Dialer").field("target", &target).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,158 @@
+//! How many failed handshakes a source is forgiven. Pure: the time is an argument.
+//!
+//! Memory is bounded whatever arrives: each source costs one number, and of too many sources the one
+//! nearest to forgiveness is forgotten.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::time::Duration;
+
+/// What a source may do wrong before it is not listened to for a while.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FailureLimits {
+    /// Failures in a row that are borne. Generous, since a whole site may share one address.
+    pub burst: u32,
+    /// One failure is forgotten each time this passes; so a blocked source gets one more attempt
+    /// per such time.
+    pub forgiven_every: Duration,
+    /// Sources remembered.
+    pub sources_max: usize,
+}
+
+/// The failures of all sources.
+#[derive(Debug)]
+pub(crate) struct FailureLimiter {
+    limits: FailureLimits,
+    /// When the last failure of each source will have been forgotten, since the limiter's start.
+    clear_at: BTreeMap<Source, Duration>,
+}
+
+/// Whom a failure is charged to: an IPv4 address, or the /64 network that one IPv6 subscriber gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Source(IpAddr);
+
+/// What a failure did to its source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Charge {
+    Borne,
+    /// This was the one too many. Reported once, since blocked sources cause no further failures.
+    NowBlocked,
+}
+
+impl Default for FailureLimits {
+    fn default() -> Self {
+        Self { burst: 20, forgiven_every: Duration::from_secs(6), sources_max: 4096 }
+    }
+}
+
+impl From<IpAddr> for Source {
+    fn from(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V4(address) => Self(IpAddr::V4(address)),
+            IpAddr::V6(address) => {
+                let network = address.to_bits() >> 64 << 64;
+                Self(IpAddr::V6(Ipv6Addr::from_bits(network)))
+            }
+        }
+    }
+}
+
+impl FailureLimiter {
+    pub(crate) fn new(limits: FailureLimits) -> Self {
+        Self { limits, clear_at: BTreeMap::new() }
+    }
+
+    pub(crate) fn is_blocked(&self, source: Source, now: Duration) -> bool {
+        self.clear_at.get(&source).is_some_and(|&clear_at| clear_at > now + self.tolerance())
+    }
+
+    /// Charges one failure to `source`.
+    pub(crate) fn charge(&mut self, source: Source, now: Duration) -> Charge {
+        let was_blocked = self.is_blocked(source, now);
+        self.make_room(source, now);
+        let every = self.limits.forgiven_every;
+        // Handshakes that ran at the same time may all fail: the debt is capped, so that being
+        // blocked always ends after one more `forgiven_every`.
+        let most = now + self.tolerance() + every;
+        let clear_at = self.clear_at.entry(source).or_insert(now);
+        *clear_at = ((*clear_at).max(now) + every).min(most);
+        if !was_blocked && self.is_blocked(source, now) {
+            Charge::NowBlocked
+        } else {
+            Charge::Borne
+        }
+    }
+
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        self.clear_at.len()
+    }
+
+    fn tolerance(&self) -> Duration {
+        self.limits.forgiven_every * self.limits.burst
+    }
+
+    fn make_room(&mut self, newcomer: Source, now: Duration) {
+        if self.clear_at.len() < self.limits.sources_max || self.clear_at.contains_key(&newcomer) {
+            return;
+        }
+        self.clear_at.retain(|_, clear_at| *clear_at > now);
+        while self.clear_at.len() >= self.limits.sources_max.max(1) {
+            let nearest = self.clear_at.iter().min_by_key(|&(source, clear_at)| (clear_at, source));
+            let Some((&source, _)) = nearest else { return };
+            self.clear_at.remove(&source);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LIMITS: FailureLimits =
+        FailureLimits { burst: 3, forgiven_every: Duration::from_secs(10), sources_max: 4 };
+
+    fn source(text: &str) -> Source {
+        Source::from(text.parse::<IpAddr>().unwrap())
+    }
+
+    #[test]
+    fn blocks_after_the_burst_and_forgives_with_time() {
+        let mut limiter = FailureLimiter::new(LIMITS);
+        let who = source("192.0.2.1");
+        let at = Duration::from_secs;
+        for _ in 0..3 {
+            assert_eq!(limiter.charge(who, at(0)), Charge::Borne);
+        }
+        assert_eq!(limiter.charge(who, at(0)), Charge::NowBlocked);
+        assert!(limiter.is_blocked(who, at(9)));
+        assert!(!limiter.is_blocked(who, at(10)));
+        assert_eq!(limiter.charge(who, at(10)), Charge::NowBlocked, "one attempt per interval");
+        assert!(!limiter.is_blocked(source("192.0.2.2"), at(10)));
+    }
+
+    #[test]
+    fn one_ipv6_subscriber_is_one_source() {
+        assert_eq!(source("2001:db8:1:2::1"), source("2001:db8:1:2:ffff::9"));
+        assert_ne!(source("2001:db8:1:2::1"), source("2001:db8:1:3::1"));
+        assert_eq!(source("::ffff:192.0.2.1"), source("192.0.2.1"));
+    }
+
+    proptest! {
+        /// Law: memory is bounded, and a block never lasts longer than one interval, whatever comes.
+        #[test]
+        fn bounded_in_memory_and_time(failures in prop::collection::vec((0u8..12, 0u64..5), 0..200)) {
+            let mut limiter = FailureLimiter::new(LIMITS);
+            let mut now = Duration::ZERO;
+            for (host, pause) in failures {
+                now += Duration::from_secs(pause);
+                let who = Source::from(IpAddr::from([192, 0, 2, host]));
+                limiter.charge(who, now);
+                prop_assert!(limiter.len() <= LIMITS.sources_max);
+                prop_assert!(!limiter.is_blocked(who, now + LIMITS.forgiven_every));
+            }
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! TLS configurations, and the store that swaps them while connections are being made.
+//!
+//! TLS 1.3 only, HTTP/2 only, no resumption: a resumed session skips the certificates, and with them
+//! expiry, rotation and removal. Key, chain, verifier and trust change together in one swap, so
+//! no handshake ever sees half of a rotation.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use rustls::client::Resumption;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::NoServerSessionStorage;
+use rustls::time_provider::{DefaultTimeProvider, TimeProvider};
+use rustls::version::TLS13;
+use rustls::{ClientConfig, ServerConfig};
+
+use crate::ca::{CaCertificate, TrustBundle};
+use crate::fingerprint::Fingerprint;
+use crate::identity::{IdentityError, NodeCertificate};
+use crate::key::NodeKey;
+use crate::name::{ClusterId, NodeName};
+use crate::verifier::{AnyNodeVerifier, NodeClientVerifier, OneNodeVerifier};
+
+/// The one protocol that is spoken, gRPC's.
+const ALPN: &[u8] = b"h2";
+
+/// A node's key with its verified certificate and the CAs it trusts.
+pub struct Credentials {
+    key: NodeKey,
+    certificate: NodeCertificate,
+    trust: TrustBundle,
+}
+
+/// The credentials in use. Cheap to share; a swap takes effect with the next handshake, in both
+/// directions, and leaves open connections alone (see [`crate::Connections`]).
+pub struct CertificateStore {
+    current: ArcSwap<Current>,
+    clock: Arc<dyn TimeProvider>,
+}
+
+/// Why credentials are refused.
+#[derive(Debug, thiserror::Error)]
+pub enum CredentialsError {
+    #[error("node certificate is not usable")]
+    Identity(#[from] IdentityError),
+    #[error("node certificate belongs to another key")]
+    KeyMismatch,
+    #[error("credentials are of {offered}, this node is {own}")]
+    AnotherNode { own: NodeName, offered: NodeName },
+    #[error("tls configuration is refused")]
+    Tls(#[from] rustls::Error),
+}
+
+/// Everything that one rotation replaces, built once and never changed.
+pub(crate) struct Current {
+    pub(crate) server: Arc<ServerConfig>,
+    pub(crate) peer_client: Arc<ClientConfig>,
+    certificate: NodeCertificate,
+    trust: TrustBundle,
+}
+
+impl Credentials {
+    /// Checks that key and certificate belong together and that `trust` vouches for them at `now`.
+    pub fn new(
+        key: NodeKey,
+        certificate: CertificateDer<'static>,
+        trust: TrustBundle,
+        now: UnixTime,
+    ) -> Result<Self, CredentialsError> {
+        let certificate = NodeCertificate::verify(&[certificate], &trust, now)?;
+        if certificate.key_fingerprint() != key.fingerprint() {
+            return Err(CredentialsError::KeyMismatch);
+        }
+        Ok(Self { key, certificate, trust })
+    }
+
+    #[must_use]
+    pub fn certificate(&self) -> &NodeCertificate {
+        &self.certificate
+    }
+
+    #[must_use]
+    pub fn trust(&self) -> &TrustBundle {
+        &self.trust
+    }
+
+    /// The leaf, and every trusted CA after it: a joiner knows the CA by its hash only, and during a
+    /// rotation a token may pin either generation's.
+    fn chain(&self) -> Vec<CertificateDer<'static>> {
+        let authorities = self.trust.authorities().iter().map(CaCertificate::der);
+        std::iter::once(self.certificate.der()).chain(authorities).cloned().collect()
+    }
+}
+
+impl CertificateStore {
+    /// Starts with these credentials; handshakes follow the system's clock.
+    pub fn new(credentials: Credentials) -> Result<Arc<Self>, CredentialsError> {
+        Self::with_clock(credentials, Arc::new(DefaultTimeProvider))
+    }
+
+    /// As [`CertificateStore::new`], with handshakes following `clock`.
+    pub fn with_clock(
+        credentials: Credentials,
+        clock: Arc<dyn TimeProvider>,
+    ) -> Result<Arc<Self>, CredentialsError> {
+        let current = ArcSwap::from_pointee(Current::build(credentials, &clock)?);
+        Ok(Arc::new(Self { current, clock }))
+    }
+
+    /// Replaces the credentials. They have to be the same node's: its name is how others know it.
+    pub fn swap(&self, credentials: Credentials) -> Result<(), CredentialsError> {
+        let own = self.name();
+        let offered = credentials.certificate.name().clone();
+        if own != offered {
+            return Err(CredentialsError::AnotherNode { own, offered });
+        }
+        self.current.store(Arc::new(Current::build(credentials, &self.clock)?));
+        Ok(())
+    }
+
+    /// The certificate in use.
+    #[must_use]
+    pub fn certificate(&self) -> NodeCertificate {
+        self.current.load().certificate.clone()
+    }
+
+    /// The CAs trusted now.
+    #[must_use]
+    pub fn trust(&self) -> TrustBundle {
+        self.current.load().trust.clone()
+    }
+
+    /// This node's own name; the same for the life of the store.
+    #[must_use]
+    pub fn name(&self) -> NodeName {
+        self.current.load().certificate.name().clone()
+    }
+
+    /// The time that handshakes go by.
+    pub(crate) fn now(&self) -> UnixTime {
+        // A clock that fails has failed every handshake before anybody asks.
+        self.clock.current_time().unwrap_or(UnixTime::since_unix_epoch(Duration::ZERO))
+    }
+
+    pub(crate) fn current(&self) -> Arc<Current> {
+        self.current.load_full()
+    }
+}
+
+impl Current {
+    fn build(
+        credentials: Credentials,
+        clock: &Arc<dyn TimeProvider>,
+    ) -> Result<Self, CredentialsError> {
+        let server = server_config(&credentials, Arc::clone(clock))?;
+        let peer_client = peer_client_config(&credentials, Arc::clone(clock))?;
+        let Credentials { certificate, trust, .. } = credentials;
+        Ok(Self {
+            server: Arc::new(server),
+            peer_client: Arc::new(peer_client),
+            certificate,
+            trust,
+        })
+    }
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials")
+            .field("certificate", &self.certificate)
+            .field("trust", &self.trust)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for CertificateStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CertificateStore").field("name", &self.name()).finish_non_exhaustive()
+    }
+}
+
+/// The crypto provider, passed explicitly everywhere: a process-wide default could be another one.
+pub(crate) fn provider() -> Arc<CryptoProvider> {
+    static PROVIDER: std::sync::LazyLock<Arc<CryptoProvider>> =
+        std::sync::LazyLock::new(|| Arc::new(rustls::crypto::ring::default_provider()));
+    Arc::clone(&PROVIDER)
+}
+
+/// A client that accepts any node of the trusted cluster, and shows no certificate.
+pub(crate) fn operator_client_config(trust: TrustBundle) -> Result<ClientConfig, rustls::Error> {
+    anonymous_client_config(AnyNodeVerifier::trusting(trust))
+}
+
+/// A client that accepts any node certified by the CA with this fingerprint.
+pub(crate) fn joiner_client_config(
+    cluster: ClusterId,
+    authority: Fingerprint,
+) -> Result<ClientConfig, rustls::Error> {
+    anonymous_client_config(AnyNodeVerifier::pinning(cluster, authority))
+}
+
+fn server_config(
+    credentials: &Credentials,
+    clock: Arc<dyn TimeProvider>,
+) -> Result<ServerConfig, rustls::Error> {
+    let mut config = ServerConfig::builder_with_details(provider(), clock)
+        .with_protocol_versions(&[&TLS13])?
+        .with_client_cert_verifier(Arc::new(NodeClientVerifier::new(&credentials.trust)))
+        .with_single_cert(credentials.chain(), credentials.key.private_der())?;
+    config.alpn_protocols = vec![ALPN.to_vec()];
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    Ok(config)
+}
+
+fn peer_client_config(
+    credentials: &Credentials,
+    clock: Arc<dyn TimeProvider>,
+) -> Result<ClientConfig, rustls::Error> {
+    let leaf = vec![credentials.certificate.der().clone()];
+    let config = ClientConfig::builder_with_details(provider(), clock)
+        .with_protocol_versions(&[&TLS13])?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(OneNodeVerifier::new(&credentials.trust)))
+        .with_client_auth_cert(leaf, credentials.key.private_der())?;
+    Ok(finished(config))
+}
+
+fn anonymous_client_config(verifier: AnyNodeVerifier) -> Result<ClientConfig, rustls::Error> {
+    let config = ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&TLS13])?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(verifier))
+        .with_no_client_auth();
+    let mut config = finished(config);
+    config.enable_sni = false;
+    Ok(config)
+}
+
+fn finished(mut config: ClientConfig) -> ClientConfig {
+    config.alpn_protocols = vec![ALPN.to_vec()];
+    config.resumption = Resumption::disabled();
+    config
+}

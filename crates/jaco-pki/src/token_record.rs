@@ -1,0 +1,156 @@
+//! Whether a presented token is good. Pure: the stored record and the time are arguments.
+//!
+//! The secret is compared first, in constant time: who holds only an id learns nothing about the
+//! token's state, not even whether it exists.
+
+use rustls::pki_types::UnixTime;
+
+use crate::name::ClusterId;
+use crate::token::{JoinToken, OperatorToken, SecretHash, TokenId, TokenParseError};
+
+/// What the cluster remembers of a join token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JoinTokenRecord {
+    pub id: TokenId,
+    pub cluster: ClusterId,
+    pub secret: SecretHash,
+    /// Good until this moment, inclusive.
+    pub expires: UnixTime,
+    pub uses_left: u32,
+    pub revocation: Revocation,
+}
+
+/// What the cluster remembers of an operator token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OperatorTokenRecord {
+    pub id: TokenId,
+    pub secret: SecretHash,
+    /// Good until this moment, inclusive; `None` means until revoked.
+    pub expires: Option<UnixTime>,
+    pub revocation: Revocation,
+}
+
+/// Whether somebody took a token back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Revocation {
+    Live,
+    Revoked,
+}
+
+/// Which of the two tokens a refusal is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenKind {
+    Join,
+    Operator,
+}
+
+/// Why a token is refused. Order is the order of the checks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TokenRefusal {
+    #[error("token is malformed")]
+    Malformed(#[source] TokenParseError),
+    #[error("token is for another cluster")]
+    WrongCluster,
+    #[error("token is unknown")]
+    Unknown,
+    #[error("token has a wrong secret")]
+    BadSecret,
+    #[error("token was revoked")]
+    Revoked,
+    #[error("token has expired")]
+    Expired,
+    #[error("token has no uses left")]
+    Consumed,
+}
+
+/// Whether `token` may admit a node to `cluster` at `now`. `record` is what is stored under its id.
+///
+/// A joiner that lost the reply comes back with the same key: look its key up among the admitted
+/// nodes before taking [`TokenRefusal::Consumed`] for an answer.
+pub fn admit_join(
+    record: Option<&JoinTokenRecord>,
+    token: &JoinToken,
+    cluster: &ClusterId,
+    now: UnixTime,
+) -> Result<(), TokenRefusal> {
+    if token.cluster != *cluster {
+        return Err(TokenRefusal::WrongCluster);
+    }
+    let record = record.filter(|record| record.id == token.id && record.cluster == *cluster);
+    check_secret(record.map(|record| record.secret), token.secret.hash())?;
+    let record = record.ok_or(TokenRefusal::Unknown)?;
+    check_standing(record.revocation, Some(record.expires), now)?;
+    if record.uses_left == 0 {
+        return Err(TokenRefusal::Consumed);
+    }
+    Ok(())
+}
+
+/// Whether `token` lets an operator in at `now`. `record` is what is stored under its id.
+pub fn admit_operator(
+    record: Option<&OperatorTokenRecord>,
+    token: &OperatorToken,
+    now: UnixTime,
+) -> Result<(), TokenRefusal> {
+    let record = record.filter(|record| record.id == token.id);
+    check_secret(record.map(|record| record.secret), token.secret.hash())?;
+    let record = record.ok_or(TokenRefusal::Unknown)?;
+    check_standing(record.revocation, record.expires, now)
+}
+
+impl TokenRefusal {
+    /// The code on the wire. A guesser cannot tell an unknown token from a wrong secret by it.
+    #[must_use]
+    pub const fn code(&self, kind: TokenKind) -> &'static str {
+        match (self, kind) {
+            (Self::Revoked, _) => "token_revoked",
+            (Self::Expired, TokenKind::Join) => "join_token_expired",
+            (Self::Consumed, TokenKind::Join) => "join_token_consumed",
+            (
+                Self::Malformed(_) | Self::WrongCluster | Self::Unknown | Self::BadSecret,
+                TokenKind::Join,
+            ) => "join_token_invalid",
+            (
+                Self::Malformed(_)
+                | Self::WrongCluster
+                | Self::Unknown
+                | Self::BadSecret
+                | Self::Expired
+                | Self::Consumed,
+                TokenKind::Operator,
+            ) => "token_invalid",
+        }
+    }
+}
+
+impl From<TokenParseError> for TokenRefusal {
+    fn from(error: TokenParseError) -> Self {
+        Self::Malformed(error)
+    }
+}
+
+/// Compares hashes even when there is nothing to compare with, so that an unknown id takes as long
+/// as a wrong secret.
+fn check_secret(stored: Option<SecretHash>, presented: SecretHash) -> Result<(), TokenRefusal> {
+    let matches = stored.unwrap_or(SecretHash::from_bytes([0; 32])) == presented;
+    match (stored, matches) {
+        (None, _) => Err(TokenRefusal::Unknown),
+        (Some(_), false) => Err(TokenRefusal::BadSecret),
+        (Some(_), true) => Ok(()),
+    }
+}
+
+fn check_standing(
+    revocation: Revocation,
+    expires: Option<UnixTime>,
+    now: UnixTime,
+) -> Result<(), TokenRefusal> {
+    match revocation {
+        Revocation::Revoked => return Err(TokenRefusal::Revoked),
+        Revocation::Live => {}
+    }
+    if expires.is_some_and(|expires| now > expires) {
+        return Err(TokenRefusal::Expired);
+    }
+    Ok(())
+}

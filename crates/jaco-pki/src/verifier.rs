@@ -1,0 +1,231 @@
+//! What each side of a handshake demands of the other's certificate, beyond rustls' own checks.
+//!
+//! Signatures of the handshake itself are always left to rustls. These verifiers only decide
+//! whether the certificate is one to talk to.
+
+use std::sync::Arc;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
+
+use crate::ca::{CaCertificate, TrustBundle};
+use crate::fingerprint::Fingerprint;
+use crate::identity::{IdentityError, NodeCertificate};
+use crate::name::ClusterId;
+use crate::tls::provider;
+
+/// For servers: a client may present nothing, but what it presents must be a node of our cluster.
+#[derive(Debug)]
+pub(crate) struct NodeClientVerifier {
+    chain: Arc<dyn ClientCertVerifier>,
+    cluster: ClusterId,
+}
+
+/// For clients that know the CA, or its fingerprint, but not which node will answer.
+#[derive(Debug)]
+pub(crate) struct AnyNodeVerifier {
+    anchor: Anchor,
+}
+
+/// For dialers of one node: rustls checks chain and name, this checks the identity as well.
+#[derive(Debug)]
+pub(crate) struct OneNodeVerifier {
+    chain: Arc<WebPkiServerVerifier>,
+    cluster: ClusterId,
+}
+
+#[derive(Debug)]
+enum Anchor {
+    Trusted(TrustBundle),
+    /// The server has to send the CA along; it is trusted because its hash is the pinned one.
+    Pinned {
+        cluster: ClusterId,
+        authority: Fingerprint,
+    },
+}
+
+impl NodeClientVerifier {
+    pub(crate) fn new(trust: &TrustBundle) -> Self {
+        let roots = Arc::clone(trust.roots());
+        let chain = WebPkiClientVerifier::builder_with_provider(roots, provider())
+            .allow_unauthenticated()
+            .build()
+            .expect("a trust bundle is never empty");
+        Self { chain, cluster: trust.cluster().clone() }
+    }
+}
+
+impl AnyNodeVerifier {
+    pub(crate) fn trusting(trust: TrustBundle) -> Self {
+        Self { anchor: Anchor::Trusted(trust) }
+    }
+
+    pub(crate) fn pinning(cluster: ClusterId, authority: Fingerprint) -> Self {
+        Self { anchor: Anchor::Pinned { cluster, authority } }
+    }
+
+    fn trust(&self, sent: &[CertificateDer<'_>]) -> Result<TrustBundle, IdentityError> {
+        let (cluster, authority) = match &self.anchor {
+            Anchor::Trusted(trust) => return Ok(trust.clone()),
+            Anchor::Pinned { cluster, authority } => (cluster, authority),
+        };
+        let pinned = sent.iter().find(|der| Fingerprint::of(der) == *authority);
+        let pinned = pinned.ok_or(IdentityError::ForeignAuthority)?.clone().into_owned();
+        let found = CaCertificate::from_der(pinned).map_err(|_| IdentityError::Malformed)?;
+        if found.cluster() != cluster {
+            return Err(IdentityError::WrongCluster(found.cluster().clone()));
+        }
+        Ok(TrustBundle::from(found))
+    }
+}
+
+impl OneNodeVerifier {
+    pub(crate) fn new(trust: &TrustBundle) -> Self {
+        let roots = Arc::clone(trust.roots());
+        let chain = WebPkiServerVerifier::builder_with_provider(roots, provider())
+            .build()
+            .expect("a trust bundle is never empty");
+        Self { chain, cluster: trust.cluster().clone() }
+    }
+}
+
+impl ServerCertVerifier for OneNodeVerifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let verified = self.chain.verify_server_cert(
+            end_entity,
+            intermediates,
+            server_name,
+            ocsp_response,
+            now,
+        )?;
+        let name = NodeCertificate::read(end_entity).map_err(IdentityError::into_rustls)?;
+        same_cluster(&name, &self.cluster).map_err(IdentityError::into_rustls)?;
+        Ok(verified)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.chain.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.chain.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.chain.supported_verify_schemes()
+    }
+}
+
+impl ServerCertVerifier for AnyNodeVerifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let verify = || {
+            let trust = self.trust(intermediates)?;
+            let chain: Vec<_> = std::iter::once(end_entity).chain(intermediates).cloned().collect();
+            NodeCertificate::verify(&chain, &trust, now)
+        };
+        verify().map_err(IdentityError::into_rustls)?;
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &provider().signature_verification_algorithms;
+        verify_tls12_signature(message, cert, dss, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &provider().signature_verification_algorithms;
+        verify_tls13_signature(message, cert, dss, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        provider().signature_verification_algorithms.supported_schemes()
+    }
+}
+
+impl ClientCertVerifier for NodeClientVerifier {
+    fn client_auth_mandatory(&self) -> bool {
+        self.chain.client_auth_mandatory()
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.chain.root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        let verified = self.chain.verify_client_cert(end_entity, intermediates, now)?;
+        let name = NodeCertificate::read(end_entity).map_err(IdentityError::into_rustls)?;
+        same_cluster(&name, &self.cluster).map_err(IdentityError::into_rustls)?;
+        Ok(verified)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.chain.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.chain.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.chain.supported_verify_schemes()
+    }
+}
+
+fn same_cluster(certificate: &NodeCertificate, cluster: &ClusterId) -> Result<(), IdentityError> {
+    let found = &certificate.name().cluster;
+    if found == cluster { Ok(()) } else { Err(IdentityError::WrongCluster(found.clone())) }
+}
