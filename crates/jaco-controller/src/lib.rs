@@ -1,1 +1,10 @@
-//! jaco-controller.
+//! The leader's loop: watch the state, wait a moment, plan, propose. It decides nothing itself; the
+//! planner does. On a follower it plans nothing (R-LOOP-1).
+
+pub mod debounce;
+pub mod leader_loop;
+pub mod signals;
+
+pub use debounce::Debounce;
+pub use leader_loop::{Controller, Options, PassStatus};
+pub use signals::SignalBook;

@@ -283,7 +283,7 @@ pub enum SpecChange {
 
 impl NewNode {
     /// The member that this becomes.
-    pub(crate) fn into_member(self, id: NodeId, at: Timestamp) -> Node {
+    pub(crate) fn into_member(self, id: NodeId, entry: &Entry) -> Node {
         Node {
             id,
             hostname: self.hostname,
@@ -293,8 +293,8 @@ impl NewNode {
             status_reason: String::new(),
             availability: Availability::Active,
             facts: self.facts,
-            joined_at: at,
-            modified: StateIndex(id.0),
+            joined_at: entry.at,
+            modified: entry.index,
         }
     }
 }

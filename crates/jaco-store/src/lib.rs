@@ -2,6 +2,7 @@
 //! leads. Controllers, agents and servers know only this; whether raft or memory is behind it is
 //! decided where the daemon is wired.
 
+pub mod clock;
 pub mod mem;
 
 use async_trait::async_trait;
@@ -9,6 +10,7 @@ use jaco_state::{ClusterState, Command, Outcome};
 use jaco_types::{Identity, NodeId, RequestId, StateIndex};
 use tokio::sync::watch;
 
+pub use clock::{Clock, SystemClock};
 pub use mem::MemStore;
 
 /// Something to be written.

@@ -100,7 +100,7 @@ name_type!(
     /// The public part of a token: names it in lists and in the audit log.
     TokenId,
     "token id",
-    "use 1 to 63 of a-z, 0-9 and '-'",
+    "use 1 to 32 of a-z, 0-9 and '-'",
     is_token_id
 );
 name_type!(
@@ -139,7 +139,7 @@ fn is_cluster_id(text: &str) -> bool {
 }
 
 fn is_token_id(text: &str) -> bool {
-    (1..=63).contains(&text.len())
+    (1..=32).contains(&text.len())
         && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
 
@@ -166,9 +166,16 @@ number_type!(
     StateIndex
 );
 number_type!(
-    /// A node: the log index of the entry that admitted it, so never reused.
+    /// A node: the log index of the entry that admitted it, so never reused. The node that creates
+    /// a cluster has no such entry yet and is [`NodeId::FIRST`].
     NodeId
 );
+
+impl NodeId {
+    /// The node that created the cluster. No later entry has this index: the first entries of a log
+    /// are raft's own.
+    pub const FIRST: Self = Self(1);
+}
 number_type!(
     /// The version of a deployment's spec, and nothing else. The first is 1.
     Revision

@@ -20,14 +20,14 @@ pub(super) fn init(
         let message = format!("this daemon already belongs to cluster {}", present.id);
         return Outcome::Rejected(Rejection::new(ErrorCode::ClusterAlreadyInitialized, message));
     }
-    let id = NodeId(entry.index.0);
+    let id = NodeId::FIRST;
     audit.event(
         AuditKind::ClusterInit,
         [("cluster", meta.id.to_string()), ("node", node.hostname.to_string())],
     );
     state.meta = Some(meta.clone());
     state.operator_tokens.insert(token.id.clone(), token.clone());
-    state.nodes.insert(id, node.clone().into_member(id, entry.at));
+    state.nodes.insert(id, node.clone().into_member(id, entry));
     Outcome::NodeAdmitted { id }
 }
 
@@ -75,7 +75,7 @@ pub(super) fn admit(
             ("token", token.to_string()),
         ],
     );
-    state.nodes.insert(id, node.clone().into_member(id, entry.at));
+    state.nodes.insert(id, node.clone().into_member(id, entry));
     Outcome::NodeAdmitted { id }
 }
 

@@ -1,0 +1,235 @@
+//! The loop around the planner.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jaco_scheduler::{Plan, PlanInput, PlannerConfig, plan};
+use jaco_state::{Command, Outcome};
+use jaco_store::{Clock, Leadership, Proposal, RaftRole, Store};
+use jaco_types::{ErrorCode, Identity, Millis, StateIndex, Timestamp};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+use crate::debounce::Debounce;
+use crate::signals::SignalBook;
+
+/// How the loop paces itself. Defaults are the product's (R-LOOP-2); tests shorten them.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// How long things must be quiet before a pass (50 ms).
+    pub quiet: Millis,
+    /// How long a steady stream of events can put a pass off (250 ms).
+    pub at_most: Millis,
+    /// A pass runs at least this often (30 s).
+    pub safety_tick: Millis,
+    /// The planner's settings.
+    pub planner: PlannerConfig,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            quiet: Millis(50),
+            at_most: Millis(250),
+            safety_tick: Millis::from_secs(30),
+            planner: PlannerConfig::default(),
+        }
+    }
+}
+
+/// What the loop is at, as a value.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum PassStatus {
+    /// Another node leads.
+    #[default]
+    NotLeading,
+    /// The last pass found nothing to change at this index.
+    Idle {
+        /// The state that it looked at.
+        at: StateIndex,
+    },
+    /// The last pass proposed changes, which were agreed on.
+    Changed {
+        /// The state that it looked at.
+        based_on: StateIndex,
+        /// How many changes.
+        changes: usize,
+    },
+    /// The last pass could not get its changes agreed on; the next one plans again.
+    Refused {
+        /// The state that it looked at.
+        based_on: StateIndex,
+    },
+}
+
+/// The leader's loop.
+#[allow(missing_debug_implementations, reason = "holds trait objects that have nothing to show")]
+pub struct Controller {
+    store: Arc<dyn Store>,
+    signals: Arc<SignalBook>,
+    clock: Arc<dyn Clock>,
+    options: Options,
+    status: watch::Sender<PassStatus>,
+}
+
+/// What can make the loop act.
+enum Wake {
+    /// The state grew.
+    State,
+    /// A node said something that matters.
+    Signals,
+    /// Somebody else leads, or this node does now.
+    Leadership,
+    /// The moment has come that was waited for.
+    Due,
+    /// The daemon stops.
+    Shutdown,
+}
+
+impl Controller {
+    /// A loop over this store. It runs on every node, and plans where that node leads.
+    #[must_use]
+    pub fn new(
+        store: Arc<dyn Store>,
+        signals: Arc<SignalBook>,
+        clock: Arc<dyn Clock>,
+        options: Options,
+    ) -> Self {
+        Self { store, signals, clock, options, status: watch::Sender::default() }
+    }
+
+    /// What the loop is at.
+    #[must_use]
+    pub fn status(&self) -> watch::Receiver<PassStatus> {
+        self.status.subscribe()
+    }
+
+    /// Runs until `shutdown`.
+    pub async fn run(self, shutdown: CancellationToken) {
+        let mut index = self.store.watch_index();
+        let mut leadership = self.store.watch_leadership();
+        let mut debounce = Debounce::new(self.options.quiet, self.options.at_most);
+        let mut leading_term = None;
+        let mut next_tick = self.clock.now();
+        loop {
+            let term = term_if_leading(*leadership.borrow_and_update());
+            if term != leading_term {
+                leading_term = term;
+                self.change_of_role(term);
+                debounce.clear();
+                next_tick = self.clock.now();
+            }
+            let due =
+                leading_term.map(|_| debounce.due_at().map_or(next_tick, |at| at.min(next_tick)));
+            match self.wait(&mut index, &mut leadership, due, &shutdown).await {
+                Wake::State | Wake::Signals => debounce.event(self.clock.now()),
+                Wake::Leadership => {}
+                Wake::Shutdown => return,
+                Wake::Due => {
+                    debounce.clear();
+                    index.mark_unchanged();
+                    next_tick = self.pass().await;
+                }
+            }
+        }
+    }
+
+    async fn wait(
+        &self,
+        index: &mut watch::Receiver<StateIndex>,
+        leadership: &mut watch::Receiver<Leadership>,
+        due: Option<Timestamp>,
+        shutdown: &CancellationToken,
+    ) -> Wake {
+        let leading = due.is_some();
+        let sleep =
+            due.map_or(Duration::MAX, |due| Duration::from_millis(due.since(self.clock.now()).0));
+        tokio::select! {
+            biased;
+            () = shutdown.cancelled() => Wake::Shutdown,
+            changed = leadership.changed() => match changed {
+                Ok(()) => Wake::Leadership,
+                Err(_) => Wake::Shutdown,
+            },
+            () = tokio::time::sleep(sleep), if leading => Wake::Due,
+            changed = index.changed(), if leading => match changed {
+                Ok(()) => Wake::State,
+                Err(_) => Wake::Shutdown,
+            },
+            () = self.signals.news(), if leading => Wake::Signals,
+        }
+    }
+
+    fn change_of_role(&self, leading_term: Option<u64>) {
+        match leading_term {
+            Some(term) => {
+                info!(term, "this node leads and plans");
+                self.signals.start_listening(self.clock.now());
+            }
+            None => {
+                self.status.send_replace(PassStatus::NotLeading);
+            }
+        }
+    }
+
+    /// One pass; says when the next is due if nothing happens before.
+    async fn pass(&self) -> Timestamp {
+        let now = self.clock.now();
+        let state = self.store.snapshot();
+        let signals = self.signals.snapshot();
+        let config = &self.options.planner;
+        let plan = plan(&PlanInput { state: &state, signals: &signals, now, config });
+        // Held no longer than needed: the next entry would have to copy what it changes.
+        drop(state);
+        let tick = now.after(self.options.safety_tick);
+        let wake_at =
+            plan.wake_at.map_or(tick, |at| at.min(tick)).max(now.after(self.options.quiet));
+        let status = self.propose(plan).await;
+        self.status.send_replace(status);
+        match status {
+            PassStatus::Refused { .. } => now.after(self.options.quiet),
+            PassStatus::NotLeading | PassStatus::Idle { .. } | PassStatus::Changed { .. } => {
+                wake_at
+            }
+        }
+    }
+
+    async fn propose(&self, plan: Plan) -> PassStatus {
+        let (based_on, changes) = (plan.based_on, plan.changes.len());
+        if changes == 0 {
+            return PassStatus::Idle { at: based_on };
+        }
+        let command = Command::Batch { based_on, changes: plan.changes };
+        let proposal = Proposal { by: Identity::Scheduler, request: None, command };
+        match self.store.propose(proposal).await {
+            Ok(applied) => match applied.outcome {
+                Outcome::Rejected(rejection) if rejection.code == ErrorCode::StalePlan => {
+                    debug!(%based_on, reason = %rejection.message, "plan was stale");
+                    PassStatus::Refused { based_on }
+                }
+                Outcome::Rejected(rejection) => {
+                    warn!(%based_on, error = %rejection, "plan was refused");
+                    PassStatus::Refused { based_on }
+                }
+                Outcome::Done | Outcome::NodeAdmitted { .. } | Outcome::Deployed { .. } => {
+                    info!(%based_on, raft_index = %applied.index, changes, "plan agreed on");
+                    PassStatus::Changed { based_on, changes }
+                }
+            },
+            Err(error) => {
+                warn!(%based_on, %error, "plan could not be proposed");
+                PassStatus::Refused { based_on }
+            }
+        }
+    }
+}
+
+/// The term that this node leads in. A new term is a new leadership, even if no other node led in
+/// between: what was heard before it may be old.
+fn term_if_leading(leadership: Leadership) -> Option<u64> {
+    match leadership.role {
+        RaftRole::Leader => Some(leadership.term),
+        RaftRole::Follower => None,
+    }
+}

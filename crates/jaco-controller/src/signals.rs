@@ -1,0 +1,51 @@
+//! What the nodes tell the leader while it leads: never replicated, and forgotten with it.
+
+use std::sync::Mutex;
+
+use jaco_scheduler::Signals;
+use jaco_scheduler::input::{EngineSignal, NodeSignal};
+use jaco_types::{NodeId, Timestamp};
+use tokio::sync::Notify;
+
+/// The last word of each node, shared between the listener that hears it and the loop that plans.
+#[derive(Debug, Default)]
+pub struct SignalBook {
+    signals: Mutex<Signals>,
+    news: Notify,
+}
+
+impl SignalBook {
+    /// Begins to listen: what was heard under an earlier leadership is forgotten.
+    pub fn start_listening(&self, now: Timestamp) {
+        let mut signals = self.lock();
+        *signals = Signals { listening_since: now, ..Signals::default() };
+    }
+
+    /// Takes a node's word. The loop is woken only by what could change a decision: a first word,
+    /// or an engine that came or went.
+    pub fn record(&self, node: NodeId, engine: EngineSignal, now: Timestamp) {
+        let mut signals = self.lock();
+        let known =
+            signals.nodes.insert(node, NodeSignal { heard_at: now, engine: engine.clone() });
+        drop(signals);
+        let is_up = |engine: &EngineSignal| *engine == EngineSignal::Up;
+        if known.is_none_or(|known| is_up(&known.engine) != is_up(&engine)) {
+            self.news.notify_one();
+        }
+    }
+
+    /// What was heard so far.
+    #[must_use]
+    pub fn snapshot(&self) -> Signals {
+        self.lock().clone()
+    }
+
+    /// Waits until something was heard that could change a decision.
+    pub async fn news(&self) {
+        self.news.notified().await;
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Signals> {
+        self.signals.lock().expect("no holder of the lock panics")
+    }
+}
