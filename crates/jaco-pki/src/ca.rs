@@ -13,15 +13,18 @@ use rcgen::{
 };
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use time::OffsetDateTime;
 use x509_parser::prelude::{FromDer, X509Certificate};
 use zeroize::Zeroizing;
 
+use jaco_types::{ClusterId, NodeId, Timestamp};
+
 use crate::fingerprint::Fingerprint;
 use crate::identity::Validity;
 use crate::key::NodeCsr;
-use crate::name::{ClusterId, NodeId, NodeName};
+use crate::moment;
+use crate::name::NodeName;
 use crate::random;
 use crate::sealed::{self, KeyEncryptionKey, OpenError, Purpose};
 
@@ -102,7 +105,7 @@ pub enum CaError {
 
 impl CertificateAuthority {
     /// Makes the CA of a new cluster, valid from `now` for [`CA_LIFE`].
-    pub fn create(cluster: &ClusterId, now: UnixTime) -> Result<Self, CaError> {
+    pub fn create(cluster: &ClusterId, now: Timestamp) -> Result<Self, CaError> {
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(CaError::Generate)?;
         let mut params = CertificateParams::default();
         params.distinguished_name = common_name(&format!("{COMMON_NAME_PREFIX}{cluster}"));
@@ -142,7 +145,7 @@ impl CertificateAuthority {
         csr: &NodeCsr,
         node: NodeId,
         life: Duration,
-        now: UnixTime,
+        now: Timestamp,
     ) -> Result<CertificateDer<'static>, CaError> {
         if !self.certificate.validity.contains(now) {
             return Err(CaError::NotValid);
@@ -347,18 +350,17 @@ fn random_serial() -> SerialNumber {
     SerialNumber::from_slice(&bytes)
 }
 
-fn window(now: UnixTime, life: Duration) -> Validity {
-    let seconds = now.as_secs();
-    let at = |seconds| UnixTime::since_unix_epoch(Duration::from_secs(seconds));
+fn window(now: Timestamp, life: Duration) -> Validity {
+    let seconds = moment::secs(now);
     Validity {
-        not_before: at(seconds.saturating_sub(BACKDATING.as_secs())),
-        not_after: at(seconds.saturating_add(life.as_secs())),
+        not_before: moment::from_secs(seconds.saturating_sub(BACKDATING.as_secs())),
+        not_after: moment::from_secs(seconds.saturating_add(life.as_secs())),
     }
 }
 
 fn set_validity(params: &mut CertificateParams, validity: Validity) -> Result<(), CaError> {
-    let date = |time: UnixTime| {
-        let seconds = i64::try_from(time.as_secs()).map_err(|_| CaError::Time)?;
+    let date = |moment: Timestamp| {
+        let seconds = i64::try_from(moment::secs(moment)).map_err(|_| CaError::Time)?;
         OffsetDateTime::from_unix_timestamp(seconds).map_err(|_| CaError::Time)
     };
     params.not_before = date(validity.not_before)?;

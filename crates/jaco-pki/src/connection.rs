@@ -18,9 +18,10 @@ use tokio::time::Sleep;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
+use jaco_types::{ClusterId, NodeId};
+
 use crate::fingerprint::Fingerprint;
 use crate::identity::NodeCertificate;
-use crate::name::{ClusterId, NodeId};
 
 /// Who is at the other end of a connection, as proved in the handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -16,9 +16,11 @@ use tokio::net::{TcpStream, ToSocketAddrs};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+use jaco_types::NodeId;
+
 use crate::ca::TrustBundle;
 use crate::identity::{IdentityError, NodeCertificate};
-use crate::name::{NodeId, NodeName};
+use crate::name::NodeName;
 use crate::tls::{self, CertificateStore};
 use crate::token::JoinToken;
 

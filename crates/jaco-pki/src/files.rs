@@ -10,9 +10,11 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, UnixTime};
 use zeroize::Zeroizing;
+
+use jaco_types::Timestamp;
 
 use crate::ca::{TrustBundle, TrustError, certificate_pem};
 use crate::identity::{IdentityError, NodeCertificate};
@@ -129,7 +131,7 @@ impl IdentityDir {
 
     /// The stored identity, or `None` if the node has never joined. Fails if it is not valid at
     /// `now`.
-    pub fn load(&self, now: UnixTime) -> Result<Option<Credentials>, FilesError> {
+    pub fn load(&self, now: Timestamp) -> Result<Option<Credentials>, FilesError> {
         let Some(pem) = self.read(NODE_CERTIFICATE, Access::Everyone)? else {
             return Ok(None);
         };

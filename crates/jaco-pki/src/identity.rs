@@ -1,18 +1,20 @@
 //! What a node certificate says, and until when. Pure: the time is an argument.
 
 use std::fmt;
-use std::time::Duration;
 
 use rustls::CertificateError;
 use rustls::client::verify_server_cert_signed_by_trust_anchor;
-use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::pki_types::CertificateDer;
 use rustls::server::ParsedCertificate;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
+use jaco_types::{ClusterId, NodeId, Timestamp};
+
 use crate::ca::{CERTIFICATE_BYTES_MAX, TrustBundle};
 use crate::fingerprint::Fingerprint;
-use crate::name::{ClusterId, NameError, NodeId, NodeName};
+use crate::moment;
+use crate::name::{NameError, NodeName};
 use crate::tls::provider;
 
 /// A node certificate that was verified against the cluster's CA.
@@ -27,8 +29,8 @@ pub struct NodeCertificate {
 /// When a certificate is valid; both ends belong to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Validity {
-    pub not_before: UnixTime,
-    pub not_after: UnixTime,
+    pub not_before: Timestamp,
+    pub not_after: Timestamp,
 }
 
 /// How a certificate stands at some moment, and so what its holder has to do.
@@ -72,7 +74,7 @@ impl NodeCertificate {
     pub fn verify(
         chain: &[CertificateDer<'_>],
         trust: &TrustBundle,
-        now: UnixTime,
+        now: Timestamp,
     ) -> Result<Self, IdentityError> {
         let (leaf, intermediates) = chain.split_first().ok_or(IdentityError::Missing)?;
         if leaf.len() > CERTIFICATE_BYTES_MAX {
@@ -80,8 +82,8 @@ impl NodeCertificate {
         }
         let parsed = ParsedCertificate::try_from(leaf).map_err(IdentityError::from_rustls)?;
         let algorithms = provider().signature_verification_algorithms.all;
-        let roots = trust.roots();
-        verify_server_cert_signed_by_trust_anchor(&parsed, roots, intermediates, now, algorithms)
+        let (roots, at) = (trust.roots(), moment::to_unix(now));
+        verify_server_cert_signed_by_trust_anchor(&parsed, roots, intermediates, at, algorithms)
             .map_err(IdentityError::from_rustls)?;
         let certificate = Self::read(leaf)?;
         if certificate.name.cluster != *trust.cluster() {
@@ -144,15 +146,17 @@ impl NodeCertificate {
 
 impl Validity {
     #[must_use]
-    pub fn contains(&self, now: UnixTime) -> bool {
-        self.not_before <= now && now <= self.not_after
+    pub fn contains(&self, now: Timestamp) -> bool {
+        // X.509 counts in seconds: the whole last second belongs to the life.
+        moment::secs(self.not_before) <= moment::secs(now)
+            && moment::secs(now) <= moment::secs(self.not_after)
     }
 
     /// How a certificate with this validity stands at `now`.
     #[must_use]
-    pub fn standing(&self, now: UnixTime) -> Standing {
-        let (start, end) = (self.not_before.as_secs(), self.not_after.as_secs());
-        let at = now.as_secs();
+    pub fn standing(&self, now: Timestamp) -> Standing {
+        let (start, end) = (moment::secs(self.not_before), moment::secs(self.not_after));
+        let at = moment::secs(now);
         if at < start {
             return Standing::NotYetValid;
         }
@@ -173,19 +177,19 @@ impl Validity {
     /// When `node` should renew: after half of the life and up to a tenth of it more. The node's
     /// number decides how much, so that nodes that joined together do not renew together.
     #[must_use]
-    pub fn renew_at(&self, node: NodeId) -> UnixTime {
-        let (start, end) = (self.not_before.as_secs(), self.not_after.as_secs());
+    pub fn renew_at(&self, node: NodeId) -> Timestamp {
+        let (start, end) = (moment::secs(self.not_before), moment::secs(self.not_after));
         let life = end.saturating_sub(start);
         // Multiplying by the golden ratio of 2^64 sends neighbouring numbers far apart.
         let permille = (node.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % 100;
         let offset = life / 2 + life / 1000 * permille;
-        UnixTime::since_unix_epoch(Duration::from_secs(start.saturating_add(offset)))
+        moment::from_secs(start.saturating_add(offset))
     }
 
     pub(crate) fn of(certificate: &X509Certificate<'_>) -> Option<Self> {
         let at = |seconds: i64| {
             let seconds = u64::try_from(seconds).ok()?;
-            Some(UnixTime::since_unix_epoch(Duration::from_secs(seconds)))
+            Some(moment::from_secs(seconds))
         };
         let validity = certificate.validity();
         let not_before = at(validity.not_before.timestamp())?;

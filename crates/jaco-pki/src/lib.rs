@@ -13,6 +13,7 @@ pub mod identity;
 mod key;
 mod limiter;
 pub mod listener;
+mod moment;
 mod name;
 mod random;
 pub mod sealed;
@@ -21,7 +22,7 @@ pub mod token;
 mod token_record;
 mod verifier;
 
-pub use rustls::pki_types::UnixTime;
+pub use rustls::pki_types::CertificateDer;
 
 pub use crate::ca::{CaCertificate, CertificateAuthority, TrustBundle};
 pub use crate::connection::{AdmissionRefusal, Connections, PeerIdentity, TlsConnection};
@@ -32,12 +33,10 @@ pub use crate::identity::{IdentityError, NodeCertificate, Standing, Validity};
 pub use crate::key::{CSR_BYTES_MAX, CsrError, KeyError, NodeCsr, NodeKey};
 pub use crate::limiter::FailureLimits;
 pub use crate::listener::{HandshakeFailure, HandshakeReason, TlsListener};
-pub use crate::name::{CLUSTER_ID_CHARS_MAX, ClusterId, NameError, NodeId, NodeName};
+pub use crate::name::{NameError, NodeName};
 pub use crate::sealed::KeyEncryptionKey;
 pub use crate::tls::{CertificateStore, Credentials, CredentialsError};
-pub use crate::token::{
-    JoinToken, OperatorToken, SecretHash, TokenId, TokenParseError, TokenSecret,
-};
+pub use crate::token::{JoinToken, OperatorToken, SecretHash, TokenParseError, TokenSecret};
 pub use crate::token_record::{
     JoinTokenRecord, OperatorTokenRecord, Revocation, TokenKind, TokenRefusal, admit_join,
     admit_operator,

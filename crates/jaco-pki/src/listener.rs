@@ -281,8 +281,8 @@ impl Shared {
     /// The shorter of the greatest age and what the peer's certificate has left.
     fn life(&self, certificate: Option<&NodeCertificate>) -> Option<Duration> {
         let left = certificate.map(|certificate| {
-            let end = certificate.validity().not_after.as_secs();
-            Duration::from_secs(end.saturating_sub(self.wiring.store.now().as_secs()))
+            let end = certificate.validity().not_after;
+            Duration::from_millis(end.since(self.wiring.store.now()).0)
         });
         [self.options.connection_age_max, left].into_iter().flatten().min()
     }

@@ -12,7 +12,8 @@ use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use ring::hmac;
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::name::ClusterId;
+use jaco_types::ClusterId;
+
 use crate::random;
 
 const VERSION: u8 = 1;

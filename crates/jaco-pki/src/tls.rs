@@ -6,22 +6,24 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use rustls::client::Resumption;
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::pki_types::CertificateDer;
 use rustls::server::NoServerSessionStorage;
 use rustls::time_provider::{DefaultTimeProvider, TimeProvider};
 use rustls::version::TLS13;
 use rustls::{ClientConfig, ServerConfig};
 
+use jaco_types::{ClusterId, Timestamp};
+
 use crate::ca::{CaCertificate, TrustBundle};
 use crate::fingerprint::Fingerprint;
 use crate::identity::{IdentityError, NodeCertificate};
 use crate::key::NodeKey;
-use crate::name::{ClusterId, NodeName};
+use crate::moment;
+use crate::name::NodeName;
 use crate::verifier::{AnyNodeVerifier, NodeClientVerifier, OneNodeVerifier};
 
 /// The one protocol that is spoken, gRPC's.
@@ -68,7 +70,7 @@ impl Credentials {
         key: NodeKey,
         certificate: CertificateDer<'static>,
         trust: TrustBundle,
-        now: UnixTime,
+        now: Timestamp,
     ) -> Result<Self, CredentialsError> {
         let certificate = NodeCertificate::verify(&[certificate], &trust, now)?;
         if certificate.key_fingerprint() != key.fingerprint() {
@@ -140,9 +142,9 @@ impl CertificateStore {
     }
 
     /// The time that handshakes go by.
-    pub(crate) fn now(&self) -> UnixTime {
+    pub(crate) fn now(&self) -> Timestamp {
         // A clock that fails has failed every handshake before anybody asks.
-        self.clock.current_time().unwrap_or(UnixTime::since_unix_epoch(Duration::ZERO))
+        self.clock.current_time().map(moment::from_unix).unwrap_or_default()
     }
 
     pub(crate) fn current(&self) -> Arc<Current> {

@@ -13,15 +13,13 @@ use data_encoding::{Encoding, HEXLOWER, Specification};
 use subtle::ConstantTimeEq;
 use zeroize::{Zeroize, Zeroizing};
 
+use jaco_types::{ClusterId, TokenId};
+
 use crate::fingerprint::Fingerprint;
-use crate::name::ClusterId;
 use crate::random;
 
-/// The longest text that is looked at; the longest possible join token has 208 characters.
+/// The longest text that is looked at; the longest possible join token has 215 characters.
 pub const TOKEN_CHARS_MAX: usize = 256;
-
-/// The longest token id.
-pub const TOKEN_ID_CHARS_MAX: usize = 32;
 
 const JOIN_PREFIX: &str = "jt1";
 const OPERATOR_PREFIX: &str = "jo1";
@@ -51,11 +49,6 @@ pub struct OperatorToken {
     pub secret: TokenSecret,
 }
 
-/// The public name of a token: what lists, audits and `revoke` speak of. Lower-case letters, digits
-/// and hyphens.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TokenId(String);
-
 /// 256 random bits. Wiped when dropped, compared in constant time, never printed.
 #[derive(Clone)]
 pub struct TokenSecret([u8; 32]);
@@ -83,7 +76,7 @@ impl JoinToken {
     /// Makes a token with a new id and a new secret.
     #[must_use]
     pub fn mint(cluster: ClusterId, authority: Fingerprint) -> Self {
-        Self { cluster, authority, id: TokenId::mint(), secret: TokenSecret::mint() }
+        Self { cluster, authority, id: mint_id(), secret: TokenSecret::mint() }
     }
 
     /// The full text, secret included. Wiped when dropped.
@@ -102,7 +95,7 @@ impl OperatorToken {
     /// Makes a token with a new id and a new secret.
     #[must_use]
     pub fn mint() -> Self {
-        Self { id: TokenId::mint(), secret: TokenSecret::mint() }
+        Self { id: mint_id(), secret: TokenSecret::mint() }
     }
 
     /// The full text, secret included. Wiped when dropped.
@@ -121,7 +114,7 @@ impl FromStr for JoinToken {
         Ok(Self {
             cluster: ClusterId::new(cluster).map_err(|_| TokenParseError::Field("cluster id"))?,
             authority: Fingerprint::from_bytes(*decode(authority, "fingerprint")?),
-            id: TokenId::new(id)?,
+            id: parse_id(id)?,
             secret: TokenSecret(*decode(secret, "secret")?),
         })
     }
@@ -132,31 +125,7 @@ impl FromStr for OperatorToken {
 
     fn from_str(text: &str) -> Result<Self, TokenParseError> {
         let [id, secret] = fields(text, OPERATOR_PREFIX)?;
-        Ok(Self { id: TokenId::new(id)?, secret: TokenSecret(*decode(secret, "secret")?) })
-    }
-}
-
-impl TokenId {
-    /// Checks the spelling.
-    pub fn new(text: &str) -> Result<Self, TokenParseError> {
-        let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        let fits = (1..=TOKEN_ID_CHARS_MAX).contains(&text.len());
-        if !fits || !text.bytes().all(allowed) {
-            return Err(TokenParseError::Field("id"));
-        }
-        Ok(Self(text.to_owned()))
-    }
-
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// 60 random bits: ids never meet by chance in one cluster, and stay short enough to type.
-    fn mint() -> Self {
-        let mut text = BASE32.encode(&random::bytes::<8>());
-        text.truncate(12);
-        Self(text)
+        Ok(Self { id: parse_id(id)?, secret: TokenSecret(*decode(secret, "secret")?) })
     }
 }
 
@@ -187,6 +156,17 @@ impl SecretHash {
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
+}
+
+/// 60 random bits: ids never meet by chance in one cluster, and stay short enough to type.
+fn mint_id() -> TokenId {
+    let mut text = BASE32.encode(&random::bytes::<8>());
+    text.truncate(12);
+    TokenId::new(&text).expect("base32 in lower case is within the rule for ids")
+}
+
+fn parse_id(text: &str) -> Result<TokenId, TokenParseError> {
+    TokenId::new(text).map_err(|_| TokenParseError::Field("id"))
 }
 
 /// The parts between prefix and checksum, once both have been checked.
@@ -254,18 +234,6 @@ impl PartialEq for SecretHash {
 }
 
 impl Eq for SecretHash {}
-
-impl fmt::Display for TokenId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for TokenId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TokenId({})", self.0)
-    }
-}
 
 impl fmt::Debug for TokenSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -3,19 +3,17 @@
 //! The secret is compared first, in constant time: who holds only an id learns nothing about the
 //! token's state, not even whether it exists.
 
-use rustls::pki_types::UnixTime;
+use jaco_types::{ClusterId, ErrorCode, Timestamp, TokenId};
 
-use crate::name::ClusterId;
-use crate::token::{JoinToken, OperatorToken, SecretHash, TokenId, TokenParseError};
+use crate::token::{JoinToken, OperatorToken, SecretHash, TokenParseError};
 
 /// What the cluster remembers of a join token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JoinTokenRecord {
     pub id: TokenId,
-    pub cluster: ClusterId,
     pub secret: SecretHash,
     /// Good until this moment, inclusive.
-    pub expires: UnixTime,
+    pub expires: Timestamp,
     pub uses_left: u32,
     pub revocation: Revocation,
 }
@@ -26,7 +24,7 @@ pub struct OperatorTokenRecord {
     pub id: TokenId,
     pub secret: SecretHash,
     /// Good until this moment, inclusive; `None` means until revoked.
-    pub expires: Option<UnixTime>,
+    pub expires: Option<Timestamp>,
     pub revocation: Revocation,
 }
 
@@ -71,12 +69,12 @@ pub fn admit_join(
     record: Option<&JoinTokenRecord>,
     token: &JoinToken,
     cluster: &ClusterId,
-    now: UnixTime,
+    now: Timestamp,
 ) -> Result<(), TokenRefusal> {
     if token.cluster != *cluster {
         return Err(TokenRefusal::WrongCluster);
     }
-    let record = record.filter(|record| record.id == token.id && record.cluster == *cluster);
+    let record = record.filter(|record| record.id == token.id);
     check_secret(record.map(|record| record.secret), token.secret.hash())?;
     let record = record.ok_or(TokenRefusal::Unknown)?;
     check_standing(record.revocation, Some(record.expires), now)?;
@@ -90,7 +88,7 @@ pub fn admit_join(
 pub fn admit_operator(
     record: Option<&OperatorTokenRecord>,
     token: &OperatorToken,
-    now: UnixTime,
+    now: Timestamp,
 ) -> Result<(), TokenRefusal> {
     let record = record.filter(|record| record.id == token.id);
     check_secret(record.map(|record| record.secret), token.secret.hash())?;
@@ -101,15 +99,15 @@ pub fn admit_operator(
 impl TokenRefusal {
     /// The code on the wire. A guesser cannot tell an unknown token from a wrong secret by it.
     #[must_use]
-    pub const fn code(&self, kind: TokenKind) -> &'static str {
+    pub const fn code(&self, kind: TokenKind) -> ErrorCode {
         match (self, kind) {
-            (Self::Revoked, _) => "token_revoked",
-            (Self::Expired, TokenKind::Join) => "join_token_expired",
-            (Self::Consumed, TokenKind::Join) => "join_token_consumed",
+            (Self::Revoked, _) => ErrorCode::TokenRevoked,
+            (Self::Expired, TokenKind::Join) => ErrorCode::JoinTokenExpired,
+            (Self::Consumed, TokenKind::Join) => ErrorCode::JoinTokenConsumed,
             (
                 Self::Malformed(_) | Self::WrongCluster | Self::Unknown | Self::BadSecret,
                 TokenKind::Join,
-            ) => "join_token_invalid",
+            ) => ErrorCode::JoinTokenInvalid,
             (
                 Self::Malformed(_)
                 | Self::WrongCluster
@@ -118,7 +116,7 @@ impl TokenRefusal {
                 | Self::Expired
                 | Self::Consumed,
                 TokenKind::Operator,
-            ) => "token_invalid",
+            ) => ErrorCode::TokenInvalid,
         }
     }
 }
@@ -142,8 +140,8 @@ fn check_secret(stored: Option<SecretHash>, presented: SecretHash) -> Result<(),
 
 fn check_standing(
     revocation: Revocation,
-    expires: Option<UnixTime>,
-    now: UnixTime,
+    expires: Option<Timestamp>,
+    now: Timestamp,
 ) -> Result<(), TokenRefusal> {
     match revocation {
         Revocation::Revoked => return Err(TokenRefusal::Revoked),

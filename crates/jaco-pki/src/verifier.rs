@@ -13,10 +13,12 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
+use jaco_types::ClusterId;
+
 use crate::ca::{CaCertificate, TrustBundle};
 use crate::fingerprint::Fingerprint;
 use crate::identity::{IdentityError, NodeCertificate};
-use crate::name::ClusterId;
+use crate::moment;
 use crate::tls::provider;
 
 /// For servers: a client may present nothing, but what it presents must be a node of our cluster.
@@ -150,7 +152,7 @@ impl ServerCertVerifier for AnyNodeVerifier {
         let verify = || {
             let trust = self.trust(intermediates)?;
             let chain: Vec<_> = std::iter::once(end_entity).chain(intermediates).cloned().collect();
-            NodeCertificate::verify(&chain, &trust, now)
+            NodeCertificate::verify(&chain, &trust, moment::from_unix(now))
         };
         verify().map_err(IdentityError::into_rustls)?;
         Ok(ServerCertVerified::assertion())
