@@ -1,3 +1,75 @@
-//! Entry point of `xtask`.
+//! `cargo xtask <command>`: everything that this repository does to itself.
+//!
+//! Needs nothing but Rust; what else a command needs, it names or installs. It must never decide anything about the
+//! product: it only builds, starts, checks and reports.
 
-fn main() {}
+mod bench;
+mod demo;
+mod engine;
+mod http;
+mod image;
+mod interrupt;
+mod process;
+mod requirements;
+mod say;
+mod sim;
+mod test;
+mod tidy;
+mod tree;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", about = "Automation of this repository")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Demo(demo::Args),
+    Test(test::Args),
+    Tidy(tidy::Args),
+    Requirements(requirements::Args),
+    Bench(bench::Args),
+    Sim(sim::Args),
+    /// Make sure a Docker Engine answers and build the images jaco-hello:v1 and jaco-hello:v2
+    Image,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(cli.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is::<interrupt::Interrupted>() => {
+            say::note("interrupted");
+            ExitCode::from(130)
+        }
+        Err(error) => {
+            say::error(&format!("{error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<()> {
+    interrupt::watch()?;
+    let workspace = workspace::Workspace::load()?;
+    match command {
+        Command::Demo(args) => demo::run(&workspace, &args),
+        Command::Test(args) => test::run(&workspace, &args),
+        Command::Tidy(args) => tidy::run(&workspace, &args),
+        Command::Requirements(args) => requirements::run(&workspace, &args),
+        Command::Bench(args) => bench::run(&args),
+        Command::Sim(args) => sim::run(&workspace, &args),
+        Command::Image => {
+            // An image in an engine that is stopped again would be of no use to anybody.
+            engine::ensure(&workspace)?.leave_running();
+            image::build(&workspace)
+        }
+    }
+}

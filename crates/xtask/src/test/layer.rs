@@ -1,0 +1,97 @@
+//! The layers, from the quickest to the slowest, and which test program belongs to which.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::workspace::{Package, Target};
+
+/// A layer of tests, in the order in which they run: the cheapest failure first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub(super) enum Layer {
+    /// Format, clippy, tidy
+    Lint,
+    /// Tests of the pure crates
+    Pure,
+    /// All other tests that need nothing but this program
+    Unit,
+    /// The raft crate on a simulated network and disk
+    RaftSim,
+    /// Whole simulated clusters
+    Sim,
+    /// Real daemons on this machine, with the fake engine
+    Cluster,
+    /// Real daemons, real containers
+    Docker,
+}
+
+const PURE: [&str; 4] = ["jaco-types", "jaco-compose", "jaco-state", "jaco-scheduler"];
+
+impl Layer {
+    pub(super) const ALL: [Self; 7] =
+        [Self::Lint, Self::Pure, Self::Unit, Self::RaftSim, Self::Sim, Self::Cluster, Self::Docker];
+
+    /// Where a test target belongs: by its package, or by its name where it needs more than itself.
+    pub(super) fn of(package: &str, target: &Target) -> Self {
+        let integration = target.kind.iter().any(|kind| kind == "test");
+        match (package, target.name.as_str()) {
+            (_, "cluster") if integration => Self::Cluster,
+            (_, "docker") if integration => Self::Docker,
+            ("jaco-raft", "sim") if integration => Self::RaftSim,
+            ("jaco-sim", _) => Self::Sim,
+            (pure, _) if PURE.contains(&pure) => Self::Pure,
+            _ => Self::Unit,
+        }
+    }
+
+    /// Whether a package has a test target in this layer.
+    pub(super) fn concerns(self, package: &Package) -> bool {
+        package.targets.iter().any(|target| Self::of(&package.name, target) == self)
+    }
+
+    /// The longest that one of its test programs may take before it counts as hanging.
+    pub(super) fn limit(self) -> Duration {
+        match self {
+            Self::Lint | Self::Pure | Self::Unit => super::PROGRAM_LIMIT,
+            Self::RaftSim | Self::Sim | Self::Cluster | Self::Docker => super::PROGRAM_LIMIT * 2,
+        }
+    }
+}
+
+impl fmt::Display for Layer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Lint => "lint",
+            Self::Pure => "pure",
+            Self::Unit => "unit",
+            Self::RaftSim => "raft-sim",
+            Self::Sim => "sim",
+            Self::Cluster => "cluster",
+            Self::Docker => "docker",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_target_has_its_layer() {
+        let check = |package, name: &str, kind: &str, expected| {
+            let target = Target { name: name.to_owned(), kind: vec![kind.to_owned()] };
+            assert_eq!(Layer::of(package, &target), expected, "{package} {name} {kind}");
+        };
+        check("jaco-state", "jaco_state", "lib", Layer::Pure);
+        check("jaco-state", "it", "test", Layer::Pure);
+        check("jaco-raft", "jaco_raft", "lib", Layer::Unit);
+        check("jaco-raft", "it", "test", Layer::Unit);
+        check("jaco-raft", "sim", "test", Layer::RaftSim);
+        check("jaco-sim", "jaco_sim", "lib", Layer::Sim);
+        check("jaco-sim", "it", "test", Layer::Sim);
+        check("jaco-tests", "jaco_tests", "lib", Layer::Unit);
+        check("jaco-tests", "cluster", "test", Layer::Cluster);
+        check("jaco-tests", "docker", "test", Layer::Docker);
+        check("jaco-docker", "docker", "test", Layer::Docker);
+        check("jaco-docker", "docker", "lib", Layer::Unit);
+    }
+}

@@ -1,0 +1,144 @@
+//! `cargo xtask test`: every layer of tests that there is, and a table of how they went.
+//!
+//! Everything is built once; each test program then runs in its layer, as `cargo test` would run it. A layer that
+//! cannot run has failed: silence must not look like success.
+
+mod build;
+mod layer;
+mod lint;
+mod outcome;
+mod program;
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+
+use crate::workspace::Workspace;
+use crate::{engine, image, interrupt, process, say};
+use build::Built;
+use layer::Layer;
+use outcome::{Counts, Outcome};
+
+/// Run the tests, all layers or the named ones
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Layers, in any order
+    #[arg(value_enum)]
+    layers: Vec<Layer>,
+    /// Arguments for the test programs, such as a part of a test's name
+    #[arg(last = true)]
+    rest: Vec<String>,
+}
+
+/// Runs the layers and prints the table.
+///
+/// # Errors
+/// If any layer failed or could not run.
+pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
+    process::adopt_orphans()?;
+    let layers: BTreeSet<Layer> = match args.layers.as_slice() {
+        [] => Layer::ALL.into(),
+        chosen => chosen.iter().copied().collect(),
+    };
+    let mut run = Run { workspace, args, built: None, engine: None };
+    let mut outcomes = Vec::new();
+    for &layer in &layers {
+        say::note(&format!("layer {layer}"));
+        let outcome = run.layer(layer, &layers)?;
+        if let Some(why) = outcome.trouble.as_ref() {
+            say::loud(&format!("layer {layer}: {why}"));
+        }
+        outcomes.push((layer, outcome));
+    }
+    // The table is the last word, so the engine goes before it.
+    drop(run);
+    say::result(&outcome::table(&outcomes));
+    let total: Counts = outcomes.iter().map(|(_, outcome)| outcome.counts()).sum();
+    say::result(&total.to_string());
+    match total.failed {
+        0 => Ok(()),
+        failed => bail!("{failed} failed"),
+    }
+}
+
+/// What the layers of one run share.
+struct Run<'a> {
+    workspace: &'a Workspace,
+    args: &'a Args,
+    /// Kept with its failure, so that each layer that needs it says why it could not run.
+    built: Option<Result<Built, String>>,
+    engine: Option<Result<engine::Engine, String>>,
+}
+
+impl Run<'_> {
+    /// Runs one layer; only an interrupt is an error here.
+    fn layer(&mut self, layer: Layer, layers: &BTreeSet<Layer>) -> Result<Outcome> {
+        let begun = Instant::now();
+        let ran = match layer {
+            Layer::Lint => lint::run(self.workspace),
+            Layer::Pure
+            | Layer::Unit
+            | Layer::RaftSim
+            | Layer::Sim
+            | Layer::Cluster
+            | Layer::Docker => self.programs(layer, layers),
+        };
+        interrupt::check()?;
+        let mut outcome = ran.unwrap_or_else(|error| Outcome::cannot_run(format!("{error:#}")));
+        let engine = self.engine.as_ref().and_then(|engine| engine.as_ref().ok());
+        let known = engine.and_then(engine::Engine::pid).into_iter().collect();
+        let left = process::end_orphans(&known)?;
+        if !left.is_empty() {
+            outcome.fail(format!("left processes behind: {}", left.join("; ")));
+        }
+        outcome.took = begun.elapsed();
+        Ok(outcome)
+    }
+
+    fn programs(&mut self, layer: Layer, layers: &BTreeSet<Layer>) -> Result<Outcome> {
+        if layer == Layer::Docker {
+            self.need_engine()?;
+        }
+        let (workspace, rest) = (self.workspace, &self.args.rest);
+        let built = self.need_built(layers)?;
+        let programs: Vec<_> =
+            built.programs.iter().filter(|program| program.layer == layer).collect();
+        if programs.is_empty() {
+            bail!("there is no test program for it");
+        }
+        let mut outcome = Outcome::default();
+        for program in programs {
+            outcome.add(program.run(&built.bin_dir, rest, layer.limit())?);
+        }
+        if layer == Layer::Unit && rest.is_empty() {
+            outcome.add(program::doc_tests(workspace, layer.limit())?);
+        }
+        if outcome.counts().is_empty() {
+            outcome.fail("not one test ran".to_owned());
+        }
+        Ok(outcome)
+    }
+
+    fn need_engine(&mut self) -> Result<()> {
+        let workspace = self.workspace;
+        let prepare = || {
+            let engine = engine::ensure(workspace)?;
+            image::build(workspace)?;
+            anyhow::Ok(engine)
+        };
+        let prepared =
+            self.engine.get_or_insert_with(|| prepare().map_err(|error| format!("{error:#}")));
+        prepared.as_ref().map(|_| ()).map_err(|why| anyhow::anyhow!("no engine to test on: {why}"))
+    }
+
+    fn need_built(&mut self, layers: &BTreeSet<Layer>) -> Result<&Built> {
+        let workspace = self.workspace;
+        let build = || build::build(workspace, layers).map_err(|error| format!("{error:#}"));
+        let built = self.built.get_or_insert_with(build);
+        built.as_ref().map_err(|why| anyhow::anyhow!("it does not build: {why}"))
+    }
+}
+
+/// The longest that one test program may take, where its layer says nothing else.
+const PROGRAM_LIMIT: Duration = Duration::from_secs(15 * 60);

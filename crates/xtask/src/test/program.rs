@@ -1,0 +1,99 @@
+//! One test program, run as `cargo test` would run it: in its package's folder, with its package's variables.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::layer::Layer;
+use super::outcome::{Counts, Outcome};
+use crate::workspace::{Package, Workspace};
+use crate::{interrupt, process, say};
+
+/// A built test program.
+#[derive(Debug)]
+pub(super) struct Program {
+    /// Package and target.
+    pub(super) name: String,
+    pub(super) layer: Layer,
+    pub(super) executable: PathBuf,
+    pub(super) package: Package,
+}
+
+impl Program {
+    /// Runs it. `bin_dir` reaches the tests as `JACO_BIN_DIR`.
+    ///
+    /// # Errors
+    /// If it was interrupted.
+    pub(super) fn run(&self, bin_dir: &Path, rest: &[String], limit: Duration) -> Result<Outcome> {
+        let folder = self.package.manifest.parent().expect("a manifest lies in a folder");
+        let mut command = Command::new(&self.executable);
+        command
+            .current_dir(folder)
+            .env("CARGO_MANIFEST_DIR", folder)
+            .env("CARGO_PKG_NAME", &self.package.name)
+            .env("JACO_BIN_DIR", bin_dir)
+            .args(rest);
+        run(&self.name, &mut command, limit, say::result)
+    }
+}
+
+/// The examples in doc comments, which only cargo can build.
+///
+/// # Errors
+/// If it was interrupted.
+pub(super) fn doc_tests(workspace: &Workspace, limit: Duration) -> Result<Outcome> {
+    let mut command = workspace.cargo();
+    command.args(["test", "--quiet", "--workspace", "--doc", "--no-fail-fast"]);
+    run("doc tests", &mut command, limit, say::result)
+}
+
+fn run(name: &str, command: &mut Command, limit: Duration, show: fn(&str)) -> Result<Outcome> {
+    say::note(&format!("running {name}"));
+    let mut counts = Counts::default();
+    let ended = process::stream(command, limit, |line| {
+        counts = counts + Counts::parse(line).unwrap_or_default();
+        show(line);
+    });
+    interrupt::check()?;
+    let mut outcome = Outcome::of(counts);
+    match ended {
+        Ok(status) if status.success() => {}
+        // It counted its failures itself.
+        Ok(_) if counts.failed > 0 => outcome.blame(name),
+        Ok(status) => outcome.fail(format!("{name} ended with {status}")),
+        Err(error) => outcome.fail(format!("{name}: {error:#}")),
+    }
+    Ok(outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn script(text: &str) -> Outcome {
+        let limit = Duration::from_millis(500);
+        // Not shown: whoever counts the results of these tests would count these lines too.
+        run("it", Command::new("sh").args(["-c", text]), limit, |_| {}).expect("nobody interrupts")
+    }
+
+    #[test]
+    fn results_are_counted_and_crashes_too() {
+        let good = "echo 'test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured'";
+        let check = |text: &str, passed, failed, trouble: Option<&str>| {
+            let outcome = script(text);
+            assert_eq!(outcome.counts(), Counts { passed, failed }, "{text}");
+            assert_eq!(outcome.trouble.as_deref(), trouble, "{text}");
+        };
+        check(good, 2, 0, None);
+        check(
+            "echo 'test result: FAILED. 1 passed; 2 failed; 0 ignored'; exit 101",
+            1,
+            2,
+            Some("failures in it"),
+        );
+        check(&format!("{good}; exit 9"), 2, 1, Some("it ended with exit status: 9"));
+        check("sleep 30", 0, 1, Some("it: took too long and was ended"));
+    }
+}

@@ -1,0 +1,231 @@
+//! Which crate may use which: the arrows of ARCHITECTURE.md as data, and the fences around heavy dependencies.
+
+use super::Finding;
+use crate::workspace::{Dependency, Package};
+
+const PURE: [&str; 4] = super::purity::CRATES;
+
+/// Foreign crates that decide nothing by themselves: no clock, no randomness, no files, no network.
+const PURE_FOREIGN: [&str; 7] =
+    ["serde", "serde_json", "thiserror", "sha2", "hex", "bytes", "saphyr-parser"];
+
+/// Every crate and what it may use of ours, top to bottom. Tests of a crate may use more; see [`DEV`].
+const ARROWS: [(&str, &[&str]); 20] = [
+    // pure
+    ("jaco-types", &[]),
+    ("jaco-compose", &["jaco-types"]),
+    ("jaco-state", &["jaco-types"]),
+    ("jaco-scheduler", &["jaco-types", "jaco-state"]),
+    // wire, seen by the edges only
+    ("jaco-proto", &["jaco-types", "jaco-state"]),
+    // seam
+    ("jaco-store", &["jaco-types", "jaco-state"]),
+    // loops
+    ("jaco-controller", &["jaco-types", "jaco-state", "jaco-scheduler", "jaco-store"]),
+    ("jaco-agent", &["jaco-types", "jaco-state", "jaco-store"]),
+    // edges
+    ("jaco-pki", &["jaco-types"]),
+    ("jaco-raft", &["jaco-types", "jaco-state", "jaco-store", "jaco-proto", "jaco-pki"]),
+    ("jaco-docker", &["jaco-types", "jaco-state", "jaco-store", "jaco-agent"]),
+    ("jaco-client", &["jaco-types", "jaco-state", "jaco-proto", "jaco-pki"]),
+    (
+        "jaco-server",
+        &[
+            "jaco-types",
+            "jaco-compose",
+            "jaco-state",
+            "jaco-scheduler",
+            "jaco-proto",
+            "jaco-store",
+            "jaco-controller",
+            "jaco-agent",
+            "jaco-pki",
+            "jaco-client",
+        ],
+    ),
+    // programs
+    ("jaco", &["jaco-types", "jaco-compose", "jaco-proto", "jaco-client", "jaco-pki"]),
+    (
+        "jacod",
+        &[
+            "jaco-types",
+            "jaco-compose",
+            "jaco-state",
+            "jaco-scheduler",
+            "jaco-proto",
+            "jaco-store",
+            "jaco-controller",
+            "jaco-agent",
+            "jaco-pki",
+            "jaco-raft",
+            "jaco-docker",
+            "jaco-client",
+            "jaco-server",
+        ],
+    ),
+    // development
+    ("jaco-hello", &[]),
+    (
+        "jaco-sim",
+        &[
+            "jaco-types",
+            "jaco-compose",
+            "jaco-state",
+            "jaco-scheduler",
+            "jaco-store",
+            "jaco-controller",
+            "jaco-agent",
+        ],
+    ),
+    ("jaco-testkit", &["jaco-types", "jaco-proto", "jaco-client", "jaco-pki"]),
+    (
+        "jaco-tests",
+        &[
+            "jaco-types",
+            "jaco-compose",
+            "jaco-state",
+            "jaco-scheduler",
+            "jaco-proto",
+            "jaco-store",
+            "jaco-controller",
+            "jaco-agent",
+            "jaco-pki",
+            "jaco-raft",
+            "jaco-docker",
+            "jaco-client",
+            "jaco-server",
+            "jaco-sim",
+            "jaco-testkit",
+        ],
+    ),
+    ("xtask", &["jaco-types"]),
+];
+
+/// What tests may use besides: helpers that look into nothing private.
+const DEV: [&str; 2] = ["jaco-testkit", "jaco-sim"];
+
+/// Foreign crates and who alone may use them; in tests, `jaco-tests` may as well.
+const FENCES: [(&[&str], &[&str]); 4] = [
+    (&["openraft", "openraft-macros", "openraft-rt", "openraft-rt-tokio", "sled"], &["jaco-raft"]),
+    (&["bollard"], &["jaco-docker", "jaco-tests"]),
+    (
+        &["tonic", "tonic-prost", "tonic-prost-build"],
+        &["jaco-proto", "jaco-server", "jaco-client", "jacod"],
+    ),
+    (&["rustls", "rcgen"], &["jaco-pki"]),
+];
+
+/// Compares every manifest with the tables above.
+pub(super) fn check(packages: &[Package]) -> Vec<Finding> {
+    packages.iter().flat_map(check_package).collect()
+}
+
+fn check_package(package: &Package) -> Vec<Finding> {
+    let place = format!("package {}", package.name);
+    let Some((_, may_use)) = ARROWS.iter().find(|(name, _)| *name == package.name) else {
+        return vec![Finding::new(place, "has no layer: add it to tidy's table of arrows")];
+    };
+    let refused = |dependency: &Dependency| refusal(&package.name, may_use, dependency);
+    let finding = |what| Finding::new(place.clone(), what);
+    package.dependencies.iter().filter_map(refused).map(finding).collect()
+}
+
+/// Why `package` may not use a dependency, or `None` if it may.
+fn refusal(package: &str, may_use: &[&str], dependency: &Dependency) -> Option<String> {
+    let name = dependency.name.as_str();
+    let dev = dependency.is_dev();
+    if ARROWS.iter().any(|(ours, _)| *ours == name) {
+        let allowed = may_use.contains(&name) || (dev && DEV.contains(&name));
+        return (!allowed).then(|| format!("may not use {name}: no arrow leads there"));
+    }
+    if !dev && PURE.contains(&package) && !PURE_FOREIGN.contains(&name) {
+        return Some(format!("is pure and may not use {name}"));
+    }
+    let (_, owners) = FENCES.iter().find(|(fenced, _)| fenced.contains(&name))?;
+    let allowed = owners.contains(&package) || (dev && package == "jaco-tests");
+    (!allowed).then(|| format!("may not use {name}: it belongs to {}", owners.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn package(name: &str, dependencies: &[(&str, Option<&str>)]) -> Package {
+        let dependencies = dependencies.iter().map(|(name, kind)| Dependency {
+            name: (*name).to_owned(),
+            kind: kind.map(str::to_owned),
+        });
+        Package {
+            id: String::new(),
+            name: name.to_owned(),
+            manifest: "Cargo.toml".into(),
+            dependencies: dependencies.collect(),
+            targets: Vec::new(),
+        }
+    }
+
+    fn check_one(name: &str, dependency: &str, kind: Option<&str>, expected: &[&str]) {
+        let found = check(&[package(name, &[(dependency, kind)])]);
+        let what: Vec<&str> = found.iter().map(|finding| finding.what.as_str()).collect();
+        assert_eq!(what, expected, "{name} -> {dependency}");
+    }
+
+    #[test]
+    fn arrows_point_down() {
+        check_one("jaco-scheduler", "jaco-state", None, &[]);
+        check_one(
+            "jaco-types",
+            "jaco-state",
+            None,
+            &["may not use jaco-state: no arrow leads there"],
+        );
+        check_one(
+            "jaco-agent",
+            "jaco-proto",
+            None,
+            &["may not use jaco-proto: no arrow leads there"],
+        );
+        check_one("jaco-tests", "jacod", Some("dev"), &["may not use jacod: no arrow leads there"]);
+        check_one("jaco-docker", "jaco-testkit", Some("dev"), &[]);
+        check_one(
+            "jaco-docker",
+            "jaco-testkit",
+            None,
+            &["may not use jaco-testkit: no arrow leads there"],
+        );
+        check_one("jaco-new", "anyhow", None, &["has no layer: add it to tidy's table of arrows"]);
+    }
+
+    #[test]
+    fn pure_crates_stay_pure() {
+        check_one("jaco-state", "thiserror", None, &[]);
+        check_one("jaco-state", "tokio", None, &["is pure and may not use tokio"]);
+        check_one("jaco-state", "rand", Some("build"), &["is pure and may not use rand"]);
+        check_one("jaco-state", "proptest", Some("dev"), &[]);
+    }
+
+    #[test]
+    fn fences_hold() {
+        check_one("jaco-raft", "sled", None, &[]);
+        check_one("jaco-agent", "sled", None, &["may not use sled: it belongs to jaco-raft"]);
+        check_one(
+            "jaco-agent",
+            "bollard",
+            Some("dev"),
+            &["may not use bollard: it belongs to jaco-docker, jaco-tests"],
+        );
+        check_one("jaco-tests", "sled", Some("dev"), &[]);
+        check_one("jaco-server", "rustls", None, &["may not use rustls: it belongs to jaco-pki"]);
+    }
+
+    /// The table cannot contradict itself: a crate comes after all that it may use, but for the one arrow inside a layer.
+    #[test]
+    fn the_table_has_no_circle() {
+        for (at, (name, may_use)) in ARROWS.iter().enumerate() {
+            for used in *may_use {
+                let found = ARROWS[..at].iter().any(|(earlier, _)| earlier == used);
+                assert!(found, "{name} uses {used}, which stands below it");
+            }
+        }
+    }
+}

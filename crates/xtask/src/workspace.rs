@@ -1,0 +1,83 @@
+//! What cargo knows about this workspace: packages, their targets and what they depend on.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+use crate::process;
+
+/// The part of `cargo metadata` that is used here.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Workspace {
+    pub(crate) packages: Vec<Package>,
+    #[serde(rename = "workspace_root")]
+    pub(crate) root: PathBuf,
+    #[serde(rename = "target_directory")]
+    pub(crate) target: PathBuf,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Package {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    #[serde(rename = "manifest_path")]
+    pub(crate) manifest: PathBuf,
+    pub(crate) dependencies: Vec<Dependency>,
+    pub(crate) targets: Vec<Target>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Dependency {
+    pub(crate) name: String,
+    /// `None` is an ordinary dependency; else `dev` or `build`.
+    pub(crate) kind: Option<String>,
+}
+
+impl Dependency {
+    pub(crate) fn is_dev(&self) -> bool {
+        self.kind.as_deref() == Some("dev")
+    }
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Target {
+    pub(crate) name: String,
+    pub(crate) kind: Vec<String>,
+}
+
+impl Workspace {
+    /// Asks cargo.
+    ///
+    /// # Errors
+    /// If cargo refuses, which means a manifest is broken.
+    pub(crate) fn load() -> Result<Self> {
+        let mut command = cargo();
+        command.args(["metadata", "--no-deps", "--format-version", "1"]);
+        let text = process::capture(&mut command)?;
+        serde_json::from_str(&text).context("cargo metadata has an unknown shape")
+    }
+
+    /// A cargo command that works on this workspace.
+    pub(crate) fn cargo(&self) -> Command {
+        let mut command = cargo();
+        command.current_dir(&self.root);
+        command
+    }
+
+    /// Where this program keeps its own files: logs, build contexts.
+    ///
+    /// # Errors
+    /// If it cannot be created.
+    pub(crate) fn scratch(&self) -> Result<PathBuf> {
+        let path = self.target.join("xtask");
+        std::fs::create_dir_all(&path).with_context(|| format!("cannot create {path:?}"))?;
+        Ok(path)
+    }
+}
+
+/// The cargo that runs us, so that toolchain overrides stay in force.
+fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
