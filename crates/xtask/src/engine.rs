@@ -89,7 +89,11 @@ fn install(packages: &[&str]) -> Result<()> {
         bail!("cannot install {packages:?} without apt-get: install a Docker Engine yourself");
     }
     say::note(&format!("installing {} with apt-get", packages.join(" ")));
-    process::run(&mut apt(&["update", "-qq"]))?;
+    // One mirror that does not answer is no reason to give up: the lists may be good enough.
+    if let Err(error) = process::run(&mut apt(&["update", "-qq"])) {
+        interrupt::check()?;
+        say::note(&format!("going on with the package lists that are there: {error:#}"));
+    }
     process::run(apt(&["install", "-y", "-qq"]).args(packages))
 }
 

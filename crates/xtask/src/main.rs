@@ -49,6 +49,7 @@ fn main() -> ExitCode {
             say::note("interrupted");
             ExitCode::from(130)
         }
+        Err(error) if error.is::<say::Told>() => ExitCode::FAILURE,
         Err(error) => {
             say::error(&format!("{error:#}"));
             ExitCode::FAILURE

@@ -26,7 +26,19 @@ pub(crate) fn loud(text: &str) {
     writeln!(std::io::stderr().lock(), "{bar}\n!!  {text}\n{bar}").ok();
 }
 
-/// Numbered steps with the time since the first.
+/// A failure that has been reported in full: there is nothing to add but the exit code.
+#[derive(Debug)]
+pub(crate) struct Told;
+
+impl std::fmt::Display for Told {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("failed, as reported")
+    }
+}
+
+impl std::error::Error for Told {}
+
+/// Numbered steps with the time since they began.
 #[derive(Debug)]
 pub(crate) struct Steps {
     begun: Instant,
@@ -36,6 +48,11 @@ pub(crate) struct Steps {
 impl Steps {
     pub(crate) fn begin() -> Self {
         Self { begun: Instant::now(), count: 0 }
+    }
+
+    /// Counts the time from here.
+    pub(crate) fn restart_clock(&mut self) {
+        self.begun = Instant::now();
     }
 
     /// Announces the next step.
