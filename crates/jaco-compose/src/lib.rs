@@ -1,1 +1,35 @@
-//! jaco-compose.
+//! Compose files and jaco.yaml, read as people write them: texts and variables in, a checked model
+//! out, with every problem of all files at its place.
+//!
+//! Pure: files come through [`Files`], variables as a map. No disk, clock, network or environment.
+//! The phases of [`load()`] are the modules, in order: `parse`, `interpolate`, `shape` (check and
+//! normalise by the table in [`support`]), `extends`, `merge`, `project`, `consistency`.
+
+pub mod canonical;
+mod consistency;
+pub mod dotenv;
+mod extends;
+mod interpolate;
+mod load;
+mod merge;
+mod nearest;
+pub mod node;
+mod parse;
+pub mod paths;
+mod ports;
+mod problem;
+mod project;
+mod scalar;
+mod shape;
+mod shell;
+mod short;
+mod source;
+pub mod support;
+pub mod units;
+mod volumes;
+
+pub use load::{EnvFiles, FileError, Files, Input, load};
+pub use parse::{MAX_DEPTH, MAX_FILE_BYTES, MAX_NODES};
+pub use problem::{Code, MAX_LISTED, Problem, Problems, Severity};
+pub use project::{Loaded, Project, Reference, ReferenceKind, normalise_name};
+pub use source::{FileId, Pos, Sources};

@@ -1,0 +1,139 @@
+//! The model as plain data and as text: JSON with sorted keys, and YAML that loads again.
+//!
+//! Writing only. Positions end here.
+
+use serde_json::{Map, Number, Value as Json};
+
+use crate::node::{Node, Value};
+
+/// The tree as JSON; mappings are sorted.
+pub(crate) fn to_json(node: &Node) -> Json {
+    match &node.value {
+        Value::Null => Json::Null,
+        Value::Bool(value) => Json::Bool(*value),
+        Value::Int(value) => Json::Number((*value).into()),
+        // JSON has no infinity; nothing that means one is a valid value of any key.
+        Value::Float(value) => Number::from_f64(*value).map_or(Json::Null, Json::Number),
+        Value::Str(text) => Json::String(text.clone()),
+        Value::Seq(items) => Json::Array(items.iter().map(to_json).collect()),
+        Value::Map(map) => {
+            let pairs = map.iter().map(|entry| (entry.key.clone(), to_json(&entry.node)));
+            Json::Object(pairs.collect())
+        }
+    }
+}
+
+/// Doubles every dollar of every text and key.
+pub(crate) fn escape_dollars(json: Json) -> Json {
+    match json {
+        Json::String(text) => Json::String(escape(text)),
+        Json::Array(items) => Json::Array(items.into_iter().map(escape_dollars).collect()),
+        Json::Object(map) => {
+            map.into_iter().map(|(key, value)| (escape(key), escape_dollars(value))).collect()
+        }
+        Json::Null | Json::Bool(_) | Json::Number(_) => json,
+    }
+}
+
+fn escape(text: String) -> String {
+    if text.contains('$') { text.replace('$', "$$") } else { text }
+}
+
+/// Takes out nulls, empty lists and empty mappings, from the inside out.
+#[must_use]
+pub fn without_empty(json: Json) -> Json {
+    match json {
+        Json::Array(items) => Json::Array(items.into_iter().map(without_empty).collect()),
+        Json::Object(map) => {
+            let full = |value: &Json| match value {
+                Json::Null => false,
+                Json::Array(items) => !items.is_empty(),
+                Json::Object(map) => !map.is_empty(),
+                Json::Bool(_) | Json::Number(_) | Json::String(_) => true,
+            };
+            let kept: Map<String, Json> = map
+                .into_iter()
+                .map(|(key, value)| (key, without_empty(value)))
+                .filter(|(_, value)| full(value))
+                .collect();
+            Json::Object(kept)
+        }
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => json,
+    }
+}
+
+/// Writes block YAML. Texts are quoted unless no YAML reader could take them for anything else.
+pub(crate) fn to_yaml(json: &Json) -> String {
+    let mut out = String::new();
+    block(json, 0, &mut out);
+    out
+}
+
+fn block(json: &Json, indent: usize, out: &mut String) {
+    match json {
+        Json::Object(map) if !map.is_empty() => {
+            for (key, value) in map {
+                pad(indent, out);
+                scalar_text(key, out);
+                out.push(':');
+                child(value, indent + 1, out);
+            }
+        }
+        Json::Array(items) if !items.is_empty() => {
+            for item in items {
+                pad(indent, out);
+                out.push('-');
+                child(item, indent + 1, out);
+            }
+        }
+        other => {
+            inline(other, out);
+            out.push('\n');
+        }
+    }
+}
+
+fn child(json: &Json, indent: usize, out: &mut String) {
+    let nested = match json {
+        Json::Object(map) => !map.is_empty(),
+        Json::Array(items) => !items.is_empty(),
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => false,
+    };
+    if nested {
+        out.push('\n');
+        block(json, indent, out);
+    } else {
+        out.push(' ');
+        inline(json, out);
+        out.push('\n');
+    }
+}
+
+fn inline(json: &Json, out: &mut String) {
+    match json {
+        Json::String(text) => scalar_text(text, out),
+        Json::Object(_) => out.push_str("{}"),
+        Json::Array(_) => out.push_str("[]"),
+        Json::Null | Json::Bool(_) | Json::Number(_) => out.push_str(&json.to_string()),
+    }
+}
+
+fn scalar_text(text: &str, out: &mut String) {
+    let word = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/' || c == '_')
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-/$".contains(&b));
+    let reserved = [
+        "y", "n", "yes", "no", "on", "off", "true", "false", "null",
+    ];
+    if word && !reserved.contains(&text.to_ascii_lowercase().as_str()) {
+        out.push_str(text);
+    } else {
+        // A JSON string is a YAML string.
+        out.push_str(&Json::String(text.to_owned()).to_string());
+    }
+}
+
+fn pad(indent: usize, out: &mut String) {
+    for _ in 0..indent {
+        out.push_str("  ");
+    }
+}

@@ -1,0 +1,115 @@
+//! Mounts of a service: the short form `SOURCE:TARGET:OPTIONS`.
+//!
+//! Only notation and paths; whether a named volume is declared is decided later.
+
+use crate::node::{Map, Node, Value};
+use crate::paths;
+use crate::shape::{Checker, Path};
+use crate::short::map_of;
+use crate::source::Pos;
+
+const EXPECTED: &str = "`[SOURCE:]TARGET[:OPTIONS]`";
+
+/// Turns a text into a long mount.
+pub(crate) fn expand(checker: &mut Checker<'_>, node: &mut Node, path: Path<'_>) -> bool {
+    let Value::Str(text) = &node.value else {
+        return true;
+    };
+    match parse(text, node.pos) {
+        Some(long) => {
+            node.value = long.value;
+            true
+        }
+        None => {
+            checker.invalid(node.pos, path, text, EXPECTED);
+            false
+        }
+    }
+}
+
+/// Resolves the paths of a checked mount.
+pub(crate) fn finish(checker: &Checker<'_>, node: &mut Node) {
+    let Some(map) = node.as_map_mut() else {
+        return;
+    };
+    let bind = map.get("type").and_then(Node::as_str) == Some("bind");
+    if let Some(Value::Str(source)) = map.get_mut("source").map(|node| &mut node.value)
+        && bind
+    {
+        *source = paths::resolve(checker.dir, source, checker.home);
+    }
+    if let Some(Value::Str(target)) = map.get_mut("target").map(|node| &mut node.value)
+        && !target.is_empty()
+    {
+        *target = paths::clean(target);
+    }
+}
+
+fn parse(text: &str, pos: Pos) -> Option<Node> {
+    let parts = split(text)?;
+    let (source, target, options) = match parts.as_slice() {
+        [target] => (None, *target, ""),
+        [source, target] => (Some(*source), *target, ""),
+        [source, target, options] => (Some(*source), *target, *options),
+        _ => return None,
+    };
+    let bind = source.is_some_and(is_path);
+    let mut pairs = vec![("target", Value::Str(target.to_owned()))];
+    if let Some(source) = source {
+        pairs.push(("source", Value::Str(source.to_owned())));
+    }
+    let (mut bind_details, mut volume_details) = (Map::default(), Map::default());
+    if bind {
+        bind_details.insert("create_host_path", Node::new(Value::Bool(true), pos));
+    }
+    for option in options.split(',') {
+        match option {
+            "ro" => pairs.push(("read_only", Value::Bool(true))),
+            "nocopy" => volume_details.insert("nocopy", Node::new(Value::Bool(true), pos)),
+            "z" | "Z" => bind_details.insert("selinux", Node::text(option, pos)),
+            "rprivate" | "private" | "rshared" | "shared" | "rslave" | "slave" => {
+                bind_details.insert("propagation", Node::text(option, pos));
+            }
+            // As the official tool: options it does not know change nothing.
+            _ => {}
+        }
+    }
+    for (key, details) in [("bind", bind_details), ("volume", volume_details)] {
+        if !details.is_empty() {
+            pairs.push((key, Value::Map(details)));
+        }
+    }
+    let kind = if bind { "bind" } else { "volume" };
+    pairs.push(("type", Value::Str(kind.to_owned())));
+    Some(map_of(pos, pairs))
+}
+
+/// Splits at colons, but not after the letter of a Windows drive.
+fn split(text: &str) -> Option<Vec<&str>> {
+    if text.is_empty() {
+        return None;
+    }
+    if text.len() <= 2 {
+        return Some(vec![text]);
+    }
+    let mut parts = Vec::new();
+    let mut start = 0;
+    for (at, _) in text.match_indices(':') {
+        let part = &text[start..at];
+        let mut letters = part.chars();
+        let drive = letters.next().is_some_and(char::is_alphabetic) && letters.next().is_none();
+        if !drive {
+            parts.push(part);
+            start = at + 1;
+        }
+    }
+    parts.push(&text[start..]);
+    (!parts.iter().any(|part| part.is_empty())).then_some(parts)
+}
+
+fn is_path(source: &str) -> bool {
+    source.starts_with(['.', '/', '~']) || paths::is_windows(source) || {
+        let mut chars = source.chars();
+        chars.next().is_some_and(char::is_alphabetic) && chars.next() == Some(':')
+    }
+}

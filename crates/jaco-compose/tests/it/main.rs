@@ -1,0 +1,3 @@
+//! Integration tests of the loader, one binary.
+
+mod corpus;
