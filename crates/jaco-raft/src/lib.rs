@@ -1,1 +1,44 @@
-//! jaco-raft.
+//! Consensus for JACO: a replicated log and the state machine it drives.
+//!
+//! The crate moves bytes. It knows nothing of JACO's commands, of gRPC or of TLS: commands come in
+//! as bytes through [`Raft::propose`], reach the [`StateMachine`] in the same order on every node,
+//! and messages between nodes go through a [`Transport`]. No type of openraft or sled is part of
+//! the API, and none of their serialised forms is part of a file or a message.
+//!
+//! See `README.md` for what it promises and how that is tested.
+
+mod codec;
+mod disk;
+mod engine;
+mod error;
+mod identity;
+mod log_store;
+mod machine;
+mod membership;
+mod network;
+mod node;
+mod reconciler;
+mod server;
+mod snapshot;
+mod status;
+#[cfg(feature = "testing")]
+pub mod testing;
+mod timing;
+mod types;
+mod wire;
+
+pub use error::{
+    HandleError, Member, MembershipError, OpenError, ProposeError, ReadError, TransportError,
+};
+pub use machine::StateMachine;
+pub use membership::{
+    JOINT_PATIENCE, MembershipDecision, MembershipStep, MembershipView, MembershipWait,
+    next_membership_step, voter_target,
+};
+pub use network::Transport;
+pub use node::{Applied, Options, Raft};
+pub use reconciler::Reconciler;
+pub use snapshot::SnapshotSource;
+pub use status::{Quorum, Role, Status};
+pub use timing::{ProposalLimits, SnapshotLimits, Timing};
+pub use wire::{RpcKind, claimed_sender};

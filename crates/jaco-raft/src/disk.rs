@@ -1,0 +1,137 @@
+//! The few file operations a snapshot needs, so that a simulated disk can lose what was not synced.
+//!
+//! Must never offer an operation that is durable "mostly": a file's bytes are durable after
+//! `SyncWrite::sync`, its name after `sync_dir`, and nothing before.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+/// A file being written.
+pub(crate) trait SyncWrite: Write + Send {
+    /// Returns when every byte written so far is on stable storage.
+    ///
+    /// # Errors
+    /// If the disk does not confirm it; the file must then be abandoned.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+/// A file being read.
+pub(crate) trait ReadSeek: Read + Seek + Send {}
+
+impl<T: Read + Seek + Send> ReadSeek for T {}
+
+/// One directory of files. Names are plain file names.
+pub(crate) trait Disk: fmt::Debug + Send + Sync + 'static {
+    /// Creates or empties a file.
+    ///
+    /// # Errors
+    /// As the file system says; likewise below.
+    fn create(&self, name: &str) -> io::Result<Box<dyn SyncWrite>>;
+    /// Opens a file to add to its end, creating it if need be.
+    ///
+    /// # Errors
+    /// As above.
+    fn append(&self, name: &str) -> io::Result<Box<dyn SyncWrite>>;
+    /// Opens a file to read.
+    ///
+    /// # Errors
+    /// As above.
+    fn open(&self, name: &str) -> io::Result<Box<dyn ReadSeek>>;
+    /// Length of a file in bytes.
+    ///
+    /// # Errors
+    /// As above.
+    fn len(&self, name: &str) -> io::Result<u64>;
+    /// All file names, sorted.
+    ///
+    /// # Errors
+    /// As above.
+    fn list(&self) -> io::Result<Vec<String>>;
+    /// Gives a file another name, replacing what had it.
+    ///
+    /// # Errors
+    /// As above.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// As above.
+    fn remove(&self, name: &str) -> io::Result<()>;
+    /// Returns when creations, renames and removals so far are on stable storage.
+    ///
+    /// # Errors
+    /// As above.
+    fn sync_dir(&self) -> io::Result<()>;
+}
+
+/// A real directory.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    path: PathBuf,
+}
+
+impl Directory {
+    /// Creates the directory if need be.
+    ///
+    /// # Errors
+    /// As the file system says.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        fs::create_dir_all(path)?;
+        if let Some(parent) = path.parent() {
+            sync_dir(parent)?;
+        }
+        Ok(Self { path: path.to_owned() })
+    }
+}
+
+impl SyncWrite for File {
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_all()
+    }
+}
+
+impl Disk for Directory {
+    fn create(&self, name: &str) -> io::Result<Box<dyn SyncWrite>> {
+        Ok(Box::new(File::create(self.path.join(name))?))
+    }
+
+    fn append(&self, name: &str) -> io::Result<Box<dyn SyncWrite>> {
+        Ok(Box::new(File::options().append(true).create(true).open(self.path.join(name))?))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn ReadSeek>> {
+        Ok(Box::new(File::open(self.path.join(name))?))
+    }
+
+    fn len(&self, name: &str) -> io::Result<u64> {
+        Ok(fs::metadata(self.path.join(name))?.len())
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.path)? {
+            names.push(entry?.file_name().to_string_lossy().into_owned());
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.path.join(from), self.path.join(to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.path.join(name))
+    }
+
+    fn sync_dir(&self) -> io::Result<()> {
+        sync_dir(&self.path)
+    }
+}
+
+/// Makes the names in a directory durable.
+pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
+}

@@ -1,0 +1,308 @@
+//! Group commit: one owner drains a queue of ops, commits them as a group, then answers in order.
+//!
+//! Votes and log records share the queue, so they reach the disk in the order they were asked for;
+//! the reverse order can lose a committed entry. Must never answer before `commit` has returned, and
+//! must never touch the engine again after it has failed.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+#[cfg(feature = "testing")]
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::{LogEngine, Op, Reclaim};
+
+/// Ops drained into one group.
+const GROUP_OPS: usize = 1024;
+/// Bytes drained into one group.
+const GROUP_BYTES: usize = 8 << 20;
+/// Ops that may wait. openraft is bounded by its own in-flight entries; this only catches a stall.
+const QUEUE_OPS: usize = 8192;
+/// While requests keep coming, purged records are deleted after every so many groups.
+const GROUPS_PER_RECLAIM: u32 = 16;
+
+/// Called once, with the outcome of the op, after it is durable.
+pub(crate) type Done = Box<dyn FnOnce(io::Result<()>) + Send>;
+
+struct Request {
+    op: Op,
+    bytes: usize,
+    done: Option<Done>,
+}
+
+enum Message {
+    Request(Request),
+    /// Commits what came before, then ends the owner.
+    Stop(oneshot::Sender<io::Result<()>>),
+}
+
+/// How the owner runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Driver {
+    /// An operating system thread, as a blocking disk needs.
+    Thread,
+    /// A task of the caller's runtime, as a simulated clock needs.
+    #[cfg(feature = "testing")]
+    Task,
+}
+
+/// The sending side. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct LogQueue {
+    sender: mpsc::Sender<Message>,
+    failure: Arc<Mutex<Option<String>>>,
+}
+
+impl LogQueue {
+    /// Hands `engine` to its owner.
+    pub(crate) fn start(engine: Box<dyn LogEngine>, driver: Driver) -> io::Result<Self> {
+        let (sender, receiver) = mpsc::channel(QUEUE_OPS);
+        let failure = Arc::new(Mutex::new(None));
+        let owner =
+            Owner { engine, receiver, failure: Arc::clone(&failure), committed: None, groups: 0 };
+        match driver {
+            Driver::Thread => {
+                std::thread::Builder::new()
+                    .name("jaco-raft-log".to_owned())
+                    .spawn(move || owner.run_blocking())?;
+            }
+            #[cfg(feature = "testing")]
+            Driver::Task => drop(tokio::spawn(owner.run_simulated())),
+        }
+        Ok(Self { sender, failure })
+    }
+
+    /// Enqueues `op`; `done` is called when it is durable or has failed.
+    pub(crate) async fn submit(&self, op: Op, done: Done) {
+        let request = Request { bytes: size_of(&op), op, done: Some(done) };
+        if let Err(unsent) = self.sender.send(Message::Request(request)).await
+            && let Message::Request(Request { done: Some(done), .. }) = unsent.0
+        {
+            done(Err(self.stopped()));
+        }
+    }
+
+    /// Enqueues `op` and waits until it is durable.
+    pub(crate) async fn commit(&self, op: Op) -> io::Result<()> {
+        let (sender, receiver) = oneshot::channel();
+        // The receiver is gone only if the caller was cancelled, and then nobody wants to know.
+        let done = Box::new(move |result| drop(sender.send(result)));
+        self.submit(op, done).await;
+        receiver.await.unwrap_or_else(|_| Err(self.stopped()))
+    }
+
+    /// Enqueues `op` without asking what becomes of it.
+    pub(crate) async fn submit_unconfirmed(&self, op: Op) -> io::Result<()> {
+        let request = Request { bytes: size_of(&op), op, done: None };
+        self.sender.send(Message::Request(request)).await.map_err(|_| self.stopped())
+    }
+
+    /// Commits what is queued and ends the owner; the engine is closed when this returns.
+    pub(crate) async fn stop(&self) -> io::Result<()> {
+        let (sender, receiver) = oneshot::channel();
+        if self.sender.send(Message::Stop(sender)).await.is_err() {
+            return self.failure().map_or(Ok(()), |reason| Err(io::Error::other(reason)));
+        }
+        receiver.await.unwrap_or(Ok(()))
+    }
+
+    /// The first error of the engine, if it has failed.
+    pub(crate) fn failure(&self) -> Option<String> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn stopped(&self) -> io::Error {
+        io::Error::other(self.failure().unwrap_or_else(|| "the log is closed".to_owned()))
+    }
+}
+
+/// Whether the owner goes on after a group.
+enum Next {
+    Continue,
+    Stop,
+}
+
+/// The one thread or task that may touch the engine.
+struct Owner {
+    engine: Box<dyn LogEngine>,
+    receiver: mpsc::Receiver<Message>,
+    failure: Arc<Mutex<Option<String>>>,
+    /// The newest committed mark that has not been written. It rides with the next group: a stale
+    /// mark costs a longer replay, and an own sync per commit would double the syncs.
+    committed: Option<Op>,
+    groups: u32,
+}
+
+/// Requests that are committed together.
+#[derive(Default)]
+struct Group {
+    ops: Vec<Op>,
+    done: Vec<Done>,
+    bytes: usize,
+    stop: Option<oneshot::Sender<io::Result<()>>>,
+}
+
+impl Group {
+    fn is_full(&self) -> bool {
+        self.stop.is_some() || self.ops.len() >= GROUP_OPS || self.bytes >= GROUP_BYTES
+    }
+}
+
+impl Owner {
+    fn run_blocking(mut self) {
+        let mut garbage = Reclaim::More;
+        loop {
+            let first = match (garbage, self.receiver.try_recv()) {
+                (_, Ok(message)) => Some(message),
+                (Reclaim::More, Err(mpsc::error::TryRecvError::Empty)) => {
+                    match self.reclaim() {
+                        Ok(next) => garbage = next,
+                        Err(error) => return self.poison(&error),
+                    }
+                    continue;
+                }
+                (_, Err(_)) => self.receiver.blocking_recv(),
+            };
+            let group = self.collect(first);
+            if group.ops.iter().any(|op| matches!(op, Op::Purge { .. })) {
+                garbage = Reclaim::More;
+            }
+            if matches!(self.finish(group), Next::Stop) {
+                return;
+            }
+            self.groups = self.groups.wrapping_add(1);
+            if garbage == Reclaim::More && self.groups.is_multiple_of(GROUPS_PER_RECLAIM) {
+                match self.reclaim() {
+                    Ok(next) => garbage = next,
+                    Err(error) => return self.poison(&error),
+                }
+            }
+        }
+    }
+
+    #[cfg(feature = "testing")]
+    async fn run_simulated(mut self) {
+        loop {
+            let first = self.receiver.recv().await;
+            let group = self.collect(first);
+            let latency = self.engine.stage(&group.ops);
+            if latency > Duration::ZERO {
+                tokio::time::sleep(latency).await;
+            }
+            if matches!(self.finish(group), Next::Stop) {
+                return;
+            }
+        }
+    }
+
+    /// Drains the queue into a group, after the message that woke the owner.
+    fn collect(&mut self, first: Option<Message>) -> Group {
+        let mut group = Group::default();
+        let Some(first) = first else {
+            // Every handle is gone: nobody waits, but what was acknowledged must stay.
+            group.stop = Some(oneshot::channel().0);
+            return self.with_committed(group);
+        };
+        self.add(&mut group, first);
+        while !group.is_full() {
+            match self.receiver.try_recv() {
+                Ok(message) => self.add(&mut group, message),
+                Err(_) => break,
+            }
+        }
+        if group.ops.is_empty() && group.stop.is_none() {
+            return group;
+        }
+        self.with_committed(group)
+    }
+
+    fn add(&mut self, group: &mut Group, message: Message) {
+        match message {
+            Message::Stop(sender) => group.stop = Some(sender),
+            Message::Request(Request { op: op @ Op::Committed(_), done, .. }) => {
+                self.committed = Some(op);
+                group.done.extend(done);
+            }
+            Message::Request(request) => {
+                group.bytes += request.bytes;
+                group.ops.push(request.op);
+                group.done.extend(request.done);
+            }
+        }
+    }
+
+    fn with_committed(&mut self, mut group: Group) -> Group {
+        group.ops.extend(self.committed.take());
+        group
+    }
+
+    /// Commits the group, then answers in order.
+    fn finish(&mut self, group: Group) -> Next {
+        let result = if group.ops.is_empty() { Ok(()) } else { self.engine.commit(&group.ops) };
+        if let Err(error) = &result {
+            self.record(error);
+        }
+        for done in group.done {
+            done(copy(&result));
+        }
+        let failed = result.is_err();
+        if let Some(sender) = group.stop {
+            drop(sender.send(result));
+            return Next::Stop;
+        }
+        if failed {
+            self.refuse_the_rest();
+            return Next::Stop;
+        }
+        Next::Continue
+    }
+
+    fn reclaim(&mut self) -> io::Result<Reclaim> {
+        self.engine.reclaim()
+    }
+
+    fn poison(mut self, error: &io::Error) {
+        self.record(error);
+        self.refuse_the_rest();
+    }
+
+    fn record(&self, error: &io::Error) {
+        tracing::error!(%error, "the log cannot be written; this node must stop");
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.get_or_insert_with(|| error.to_string());
+    }
+
+    /// Answers everything that is already queued; later senders find the queue closed.
+    fn refuse_the_rest(&mut self) {
+        self.receiver.close();
+        while let Ok(message) = self.receiver.try_recv() {
+            match message {
+                Message::Request(request) => {
+                    if let Some(done) = request.done {
+                        done(Err(io::Error::other("the log has failed")));
+                    }
+                }
+                Message::Stop(sender) => {
+                    drop(sender.send(Err(io::Error::other("the log has failed"))));
+                }
+            }
+        }
+    }
+}
+
+/// `io::Error` cannot be cloned; its kind and text can.
+fn copy(result: &io::Result<()>) -> io::Result<()> {
+    match result {
+        Ok(()) => Ok(()),
+        Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
+    }
+}
+
+fn size_of(op: &Op) -> usize {
+    match op {
+        Op::Append(records) => records.iter().map(|(_, record)| record.len()).sum(),
+        Op::TruncateFrom(_) => 0,
+        Op::Purge { mark, .. } | Op::Vote(mark) | Op::Committed(mark) => mark.len(),
+    }
+}

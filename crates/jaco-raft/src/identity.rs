@@ -1,0 +1,155 @@
+//! Whose data directory this is, and that only one process uses it.
+//!
+//! Must never adopt a directory that belongs to another node or cluster, nor one that has lost its
+//! identity: a node that comes back without what it had promised can break those promises.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use prost::Message as _;
+use rustix::fs::{FlockOperation, flock};
+
+use crate::codec::{FORMAT, IdentityRecord, invalid};
+use crate::disk::sync_dir;
+use crate::error::OpenError;
+
+const LOCK: &str = "lock";
+const IDENTITY: &str = "identity";
+const MAGIC: &[u8; 8] = b"JACOIDN1";
+
+/// A data directory held by this process until dropped.
+#[derive(Debug)]
+pub(crate) struct DataDir {
+    path: PathBuf,
+    /// The lock is the kernel's and goes with the process, however it ends.
+    _lock: File,
+}
+
+impl DataDir {
+    /// Locks `path`, creating it if need be, and checks or writes whose it is.
+    pub(crate) fn open(path: &Path, node_id: u64, cluster: &str) -> Result<Self, OpenError> {
+        fs::create_dir_all(path)?;
+        let lock =
+            File::options().create(true).truncate(false).write(true).open(path.join(LOCK))?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|_| OpenError::Locked { dir: path.to_owned() })?;
+        let dir = Self { path: path.to_owned(), _lock: lock };
+        match dir.read_identity()? {
+            Some(found) => check(&found, node_id, cluster)?,
+            // A log without an identity is what a half-copied directory looks like.
+            None if dir.log().exists() => return Err(OpenError::IdentityMissing),
+            None => dir.write_identity(node_id, cluster)?,
+        }
+        Ok(dir)
+    }
+
+    pub(crate) fn log(&self) -> PathBuf {
+        self.path.join("log")
+    }
+
+    pub(crate) fn snapshots(&self) -> PathBuf {
+        self.path.join("snapshots")
+    }
+
+    fn read_identity(&self) -> Result<Option<IdentityRecord>, OpenError> {
+        let bytes = match fs::read(self.path.join(IDENTITY)) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Some(decode(&bytes)?))
+    }
+
+    fn write_identity(&self, node_id: u64, cluster: &str) -> io::Result<()> {
+        let record = IdentityRecord { format: FORMAT, node_id, cluster: cluster.to_owned() };
+        let unnamed = self.path.join("identity.tmp");
+        let mut file = File::create(&unnamed)?;
+        file.write_all(&encode(&record))?;
+        file.sync_all()?;
+        fs::rename(&unnamed, self.path.join(IDENTITY))?;
+        sync_dir(&self.path)?;
+        match self.path.parent() {
+            // The directory itself may be new.
+            Some(parent) if parent.is_dir() => sync_dir(parent),
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+fn encode(record: &IdentityRecord) -> Vec<u8> {
+    let body = record.encode_to_vec();
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend_from_slice(&crc32c::crc32c(&body).to_le_bytes());
+    bytes.extend_from_slice(&body);
+    bytes
+}
+
+fn decode(bytes: &[u8]) -> io::Result<IdentityRecord> {
+    let damaged = || invalid("identity file is damaged".to_owned());
+    let (magic, rest) = bytes.split_at_checked(MAGIC.len()).ok_or_else(damaged)?;
+    let (sum, body) = rest.split_at_checked(4).ok_or_else(damaged)?;
+    if magic != MAGIC || sum != crc32c::crc32c(body).to_le_bytes() {
+        return Err(damaged());
+    }
+    IdentityRecord::decode(body).map_err(|_| damaged())
+}
+
+fn check(found: &IdentityRecord, node_id: u64, cluster: &str) -> Result<(), OpenError> {
+    if found.format != FORMAT {
+        return Err(OpenError::FormatVersion { found: found.format, supported: FORMAT });
+    }
+    if found.node_id != node_id || found.cluster != cluster {
+        return Err(OpenError::WrongIdentity {
+            found: found.node_id,
+            found_cluster: found.cluster.clone(),
+            expected: node_id,
+            expected_cluster: cluster.to_owned(),
+        });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_serves_one_node_of_one_cluster_in_one_process() {
+        let dir = tempfile::tempdir().unwrap();
+        let held = DataDir::open(dir.path(), 3, "blue").unwrap();
+        let twice = DataDir::open(dir.path(), 3, "blue").unwrap_err();
+        assert!(matches!(twice, OpenError::Locked { .. }), "{twice}");
+        drop(held);
+
+        for (node_id, cluster) in [(4, "blue"), (3, "green")] {
+            let refused = DataDir::open(dir.path(), node_id, cluster).unwrap_err();
+            assert!(matches!(refused, OpenError::WrongIdentity { .. }), "{refused}");
+        }
+        DataDir::open(dir.path(), 3, "blue").unwrap();
+    }
+
+    #[test]
+    fn a_log_without_identity_is_not_adopted() {
+        let dir = tempfile::tempdir().unwrap();
+        let held = DataDir::open(dir.path(), 3, "blue").unwrap();
+        fs::create_dir_all(held.log()).unwrap();
+        drop(held);
+        fs::remove_file(dir.path().join(IDENTITY)).unwrap();
+        let refused = DataDir::open(dir.path(), 3, "blue").unwrap_err();
+        assert!(matches!(refused, OpenError::IdentityMissing), "{refused}");
+    }
+
+    #[test]
+    fn identity_bytes_are_frozen() {
+        let record = IdentityRecord { format: 1, node_id: 7, cluster: "blue".to_owned() };
+        let bytes = encode(&record);
+        expect_test::expect![[""]].assert_eq(&hex::encode(&bytes));
+        assert_eq!(decode(&bytes).unwrap(), record);
+        for at in 0..bytes.len() * 8 {
+            let mut damaged = bytes.clone();
+            damaged[at / 8] ^= 1 << (at % 8);
+            assert!(decode(&damaged).is_err(), "bit {at}");
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! The replicated state as consensus sees it, and the adapter that openraft drives.
+//!
+//! Must never let an entry be skipped: what cannot be applied stops the node.
+
+use std::error::Error;
+use std::io::{self, Read};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use bytes::Bytes;
+use futures::{Stream, TryStreamExt as _};
+use openraft::storage::{EntryResponder, RaftSnapshotBuilder, RaftStateMachine};
+use openraft::{OptionalSend, Snapshot};
+use tokio::sync::watch;
+
+use crate::codec::invalid;
+use crate::engine::queue::Driver;
+use crate::log_store::{LogStore, run_blocking};
+use crate::snapshot::{SnapshotFile, SnapshotSource, SnapshotStore};
+use crate::types::{EntryPayload, LogId, SnapshotMeta, StoredMembership, TypeConfig};
+
+/// The replicated state. A pure function of (index, payload) pairs, in order: no clock, no random
+/// number, no hash-map order. Two machines that were given the same prefix write equal snapshots.
+pub trait StateMachine: Send + Sync + 'static {
+    /// Carries out the command at `index`; the bytes returned go to whoever proposed it.
+    ///
+    /// # Errors
+    /// Only if the command is not understood, because a newer program wrote it or because it is
+    /// damaged. The node then stops: skipping would fork the state. A command that is understood
+    /// and refused is an outcome, not an error.
+    fn apply(&mut self, index: u64, payload: &[u8]) -> Result<Bytes, Box<dyn Error + Send + Sync>>;
+
+    /// Notes that everything up to `index` is applied; called for entries that hold no command.
+    fn advance(&mut self, index: u64);
+
+    /// Returns the state as it is now, to be serialised later. Called under the lock, so it must
+    /// be cheap.
+    fn snapshot(&self) -> Box<dyn SnapshotSource>;
+
+    /// Replaces the state by one that `SnapshotSource::write` wrote.
+    ///
+    /// # Errors
+    /// If the bytes are not a state. The node then stops, so a half-replaced state is never seen.
+    fn restore(&mut self, state: &mut dyn Read) -> io::Result<()>;
+}
+
+/// The machine and how far it is.
+struct Applied<M> {
+    machine: M,
+    last: Option<LogId>,
+    membership: StoredMembership,
+}
+
+/// Readers' side of the machine. Cheap to clone.
+pub(crate) struct Shared<M> {
+    applied: Arc<RwLock<Applied<M>>>,
+    index: watch::Sender<u64>,
+}
+
+impl<M> Clone for Shared<M> {
+    fn clone(&self) -> Self {
+        Self { applied: Arc::clone(&self.applied), index: self.index.clone() }
+    }
+}
+
+impl<M: StateMachine> Shared<M> {
+    pub(crate) fn new(machine: M) -> Self {
+        let applied = Applied { machine, last: None, membership: StoredMembership::default() };
+        Self { applied: Arc::new(RwLock::new(applied)), index: watch::Sender::new(0) }
+    }
+
+    /// Runs `read` on the state, under a lock that holds up `apply`: be short.
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&M) -> T) -> T {
+        read(&self.lock_read().machine)
+    }
+
+    pub(crate) fn watch_applied(&self) -> watch::Receiver<u64> {
+        self.index.subscribe()
+    }
+
+    fn lock_read(&self) -> RwLockReadGuard<'_, Applied<M>> {
+        // A machine that panicked while applying has already taken the node down with it.
+        self.applied.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_write(&self) -> RwLockWriteGuard<'_, Applied<M>> {
+        self.applied.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn publish(&self, last: Option<&LogId>) {
+        if let Some(last) = last {
+            self.index.send_replace(last.index);
+        }
+    }
+}
+
+/// openraft's state machine over ours.
+pub(crate) struct MachineStore<M> {
+    shared: Shared<M>,
+    snapshots: SnapshotStore,
+    current: Arc<std::sync::Mutex<Option<SnapshotFile>>>,
+    log: LogStore,
+    driver: Driver,
+}
+
+impl<M: StateMachine> MachineStore<M> {
+    /// Restores the newest good snapshot, if there is one.
+    pub(crate) fn open(
+        shared: Shared<M>,
+        snapshots: SnapshotStore,
+        newest: Option<SnapshotFile>,
+        log: LogStore,
+        driver: Driver,
+    ) -> io::Result<Self> {
+        if let Some(file) = &newest {
+            restore(&shared, &snapshots, file)?;
+        }
+        let current = Arc::new(std::sync::Mutex::new(newest));
+        Ok(Self { shared, snapshots, current, log, driver })
+    }
+}
+
+fn restore<M: StateMachine>(
+    shared: &Shared<M>,
+    snapshots: &SnapshotStore,
+    file: &SnapshotFile,
+) -> io::Result<()> {
+    let meta = file.meta()?;
+    let mut applied = shared.lock_write();
+    snapshots.restore_from(file, |state| applied.machine.restore(state))?;
+    applied.last = meta.last_log_id;
+    applied.membership = meta.last_membership;
+    shared.publish(applied.last.as_ref());
+    Ok(())
+}
+
+impl<M: StateMachine> RaftStateMachine<TypeConfig> for MachineStore<M> {
+    type SnapshotData = SnapshotFile;
+    type SnapshotBuilder = Builder;
+
+    async fn applied_state(&mut self) -> io::Result<(Option<LogId>, StoredMembership)> {
+        let applied = self.shared.lock_read();
+        Ok((applied.last, applied.membership.clone()))
+    }
+
+    async fn apply<S>(&mut self, mut entries: S) -> io::Result<()>
+    where
+        S: Stream<Item = io::Result<EntryResponder<TypeConfig>>> + Unpin + OptionalSend,
+    {
+        let mut last = None;
+        while let Some((entry, responder)) = entries.try_next().await? {
+            let outcome = {
+                let mut applied = self.shared.lock_write();
+                let index = entry.log_id.index;
+                let outcome = match entry.payload {
+                    EntryPayload::Normal(payload) => applied
+                        .machine
+                        .apply(index, &payload.0)
+                        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?,
+                    EntryPayload::Blank => {
+                        applied.machine.advance(index);
+                        Bytes::new()
+                    }
+                    EntryPayload::Membership(membership) => {
+                        applied.machine.advance(index);
+                        applied.membership = StoredMembership::new(Some(entry.log_id), membership);
+                        Bytes::new()
+                    }
+                };
+                applied.last = Some(entry.log_id);
+                outcome
+            };
+            last = Some(entry.log_id);
+            if let Some(responder) = responder {
+                // A proposer that has its answer may read at once and must see its own write, so
+                // the index is published first.
+                self.shared.publish(last.as_ref());
+                responder.send(outcome);
+            }
+        }
+        self.shared.publish(last.as_ref());
+        Ok(())
+    }
+
+    async fn get_snapshot_builder(&mut self) -> Self::SnapshotBuilder {
+        let applied = self.shared.lock_read();
+        Builder {
+            last: applied.last,
+            membership: applied.membership.clone(),
+            chain: applied.last.and_then(|last| self.log.chain_at(&last)),
+            source: std::sync::Mutex::new(Some(applied.machine.snapshot())),
+            snapshots: self.snapshots.clone(),
+            current: Arc::clone(&self.current),
+            driver: self.driver,
+        }
+    }
+
+    async fn install_snapshot(
+        &mut self,
+        _meta: &SnapshotMeta,
+        snapshot: SnapshotFile,
+    ) -> io::Result<()> {
+        let (shared, snapshots, file) =
+            (self.shared.clone(), self.snapshots.clone(), snapshot.clone());
+        run_blocking(self.driver, move || restore(&shared, &snapshots, &file)).await?;
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(snapshot);
+        Ok(())
+    }
+
+    async fn get_current_snapshot(
+        &mut self,
+    ) -> io::Result<Option<openraft::alias::SnapshotOf<TypeConfig, SnapshotFile>>> {
+        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        current.map(snapshot_of).transpose()
+    }
+}
+
+pub(crate) fn snapshot_of(
+    file: SnapshotFile,
+) -> io::Result<openraft::alias::SnapshotOf<TypeConfig, SnapshotFile>> {
+    Ok(Snapshot { meta: file.meta()?, snapshot: file })
+}
+
+/// A state that was taken under the lock and is written outside it.
+pub(crate) struct Builder {
+    last: Option<LogId>,
+    membership: StoredMembership,
+    chain: Option<u64>,
+    /// `None` once built: openraft asks a builder once. The mutex is never contended; it makes the
+    /// builder shareable without asking the same of every source.
+    source: std::sync::Mutex<Option<Box<dyn SnapshotSource>>>,
+    snapshots: SnapshotStore,
+    current: Arc<std::sync::Mutex<Option<SnapshotFile>>>,
+    driver: Driver,
+}
+
+impl RaftSnapshotBuilder<TypeConfig> for Builder {
+    type SnapshotData = SnapshotFile;
+
+    async fn build_snapshot(
+        &mut self,
+    ) -> io::Result<openraft::alias::SnapshotOf<TypeConfig, SnapshotFile>> {
+        let last = self.last.ok_or_else(|| invalid("there is nothing to snapshot".to_owned()))?;
+        let source = self.source.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let source = source.ok_or_else(|| invalid("built twice".to_owned()))?;
+        let chain = self
+            .chain
+            .ok_or_else(|| invalid(format!("entry {} is applied but not stored", last.index)))?;
+        let (snapshots, membership) = (self.snapshots.clone(), self.membership.clone());
+        let build = move || snapshots.build(last, &membership, chain, source);
+        let file = run_blocking(self.driver, build).await?;
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        // An install may have overtaken the build.
+        if current.as_ref().is_none_or(|known| known.last().is_ok_and(|known| known < last)) {
+            *current = Some(file.clone());
+        }
+        drop(current);
+        snapshot_of(file)
+    }
+}

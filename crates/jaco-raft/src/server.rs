@@ -1,0 +1,138 @@
+//! The receiving side of raft's messages.
+//!
+//! Must never act on a message addressed to another node, nor on one whose authority is not its
+//! sender's; that the sender is who it says is the transport's duty.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use openraft::ReadPolicy;
+use tokio::sync::Mutex;
+
+use crate::engine::queue::Driver;
+use crate::error::HandleError;
+use crate::log_store::{LogStore, run_blocking};
+use crate::machine::{MachineStore, StateMachine, snapshot_of};
+use crate::snapshot::SnapshotStore;
+use crate::types::{TypeConfig, Vote};
+use crate::wire::{self, Append, ReplyBody, Request, RequestBody, SnapshotChunk, VoteAsk};
+
+/// Longest snapshot that is accepted; a larger claim is an attack or a bug.
+const SNAPSHOT_BYTES: u64 = 16 << 30;
+
+/// What answering needs.
+pub(crate) struct Server<M: StateMachine> {
+    pub(crate) own_id: u64,
+    pub(crate) raft: openraft::Raft<TypeConfig, MachineStore<M>>,
+    pub(crate) log: LogStore,
+    pub(crate) snapshots: SnapshotStore,
+    pub(crate) driver: Driver,
+    /// One snapshot is received at a time.
+    pub(crate) receiving: Arc<Mutex<()>>,
+}
+
+impl<M: StateMachine> Server<M> {
+    pub(crate) async fn handle(&self, body: Bytes) -> Result<Bytes, HandleError> {
+        let Request { from, to, body, .. } = wire::decode_request(body)?;
+        if to != self.own_id {
+            return Err(HandleError::Malformed(format!("message is for node {to}")));
+        }
+        let Some(body) = body else {
+            return Err(HandleError::Malformed("message of an unknown kind".to_owned()));
+        };
+        if wire::authority(&body).is_some_and(|authority| authority != from) {
+            return Err(HandleError::Malformed(format!("node {from} speaks for another")));
+        }
+        let reply = match body {
+            RequestBody::Append(append) => self.append(append).await?,
+            RequestBody::Vote(ask) => self.vote(ask).await?,
+            RequestBody::PreVote(ask) => self.pre_vote(ask).await?,
+            RequestBody::TransferLeader(message) => {
+                let request = wire::transfer_from(message);
+                let answer = self.raft.handle_transfer_leader(request).await;
+                ReplyBody::TransferLeader(answer.map_err(|fatal| stopped(&fatal))?.is_ok())
+            }
+            RequestBody::Snapshot(chunk) => self.snapshot(chunk).await?,
+            RequestBody::ReadIndex(_) => self.read_index().await?,
+        };
+        Ok(wire::encode_reply(reply))
+    }
+
+    async fn append(&self, append: Append) -> Result<ReplyBody, HandleError> {
+        let request = wire::append_from(append, &self.log).inspect_err(|error| {
+            if let HandleError::Divergence { index } = error {
+                tracing::error!(index, "this node's log differs from its leader's; refused");
+            }
+        })?;
+        let response = self.raft.append_entries(request).await;
+        Ok(wire::appended_of(response.map_err(|error| stopped(&error))?))
+    }
+
+    async fn vote(&self, ask: VoteAsk) -> Result<ReplyBody, HandleError> {
+        let response = self.raft.vote(wire::vote_ask_from(ask)).await;
+        Ok(wire::voted_of(&response.map_err(|error| stopped(&error))?))
+    }
+
+    async fn pre_vote(&self, ask: VoteAsk) -> Result<ReplyBody, HandleError> {
+        let response = self.raft.pre_vote(wire::vote_ask_from(ask)).await;
+        Ok(wire::voted_of(&response.map_err(|error| stopped(&error))?))
+    }
+
+    async fn read_index(&self) -> Result<ReplyBody, HandleError> {
+        let (read, _) = self
+            .raft
+            .get_read_log_id(ReadPolicy::ReadIndex)
+            .await
+            .map_err(|error| HandleError::Unavailable(error.to_string()))?;
+        Ok(ReplyBody::ReadIndex(read.index()))
+    }
+
+    /// Takes in a chunk, or the request to install what has arrived.
+    async fn snapshot(&self, chunk: SnapshotChunk) -> Result<ReplyBody, HandleError> {
+        let sum: [u8; 32] = chunk
+            .sum
+            .as_ref()
+            .try_into()
+            .map_err(|_| HandleError::Malformed("snapshot checksum".to_owned()))?;
+        if chunk.file_len > SNAPSHOT_BYTES {
+            return Err(HandleError::Malformed("snapshot is too long".to_owned()));
+        }
+        let _one = self.receiving.lock().await;
+        let name = SnapshotStore::incoming(&sum);
+        let store = self.snapshots.clone();
+        let install = chunk.install;
+        let vote = Vote::from(chunk.vote.clone());
+        let received = run_blocking(self.driver, {
+            let (store, name) = (store.clone(), name.clone());
+            move || {
+                store.forget_incoming(&name)?;
+                let have = store.received(&name)?;
+                // Only the next bytes are taken; anything else is answered with where we are.
+                if chunk.offset == have && have + chunk.data.len() as u64 <= chunk.file_len {
+                    store.receive(&name, &chunk.data)?;
+                }
+                store.received(&name)
+            }
+        })
+        .await
+        .map_err(unavailable)?;
+        if !install {
+            return Ok(ReplyBody::SnapshotReceived(received));
+        }
+        let file =
+            run_blocking(self.driver, move || store.accept(&name)).await.map_err(unavailable)?;
+        self.log.announce(file.last().map_err(unavailable)?, file.header.chain);
+        let snapshot = snapshot_of(file).map_err(unavailable)?;
+        let response = self.raft.install_full_snapshot(vote, snapshot).await;
+        let response = response.map_err(|fatal| stopped(&fatal))?;
+        Ok(ReplyBody::SnapshotInstalled((&response.vote).into()))
+    }
+}
+
+fn unavailable(error: std::io::Error) -> HandleError {
+    HandleError::Unavailable(error.to_string())
+}
+
+fn stopped(error: &impl std::error::Error) -> HandleError {
+    HandleError::Stopped { reason: error.to_string() }
+}

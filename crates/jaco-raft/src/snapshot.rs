@@ -1,0 +1,316 @@
+//! Snapshot files: header, state, SHA-256 of both; whole or not there at all.
+//!
+//! A file appears under its final name only after its bytes are durable and have been read back.
+//! The newest two are kept. Must never delete a good file before a newer one is proven good, and
+//! must never hand out a file whose checksum has not been verified.
+
+use std::fmt;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::sync::Arc;
+
+use prost::Message;
+use sha2::{Digest as _, Sha256};
+
+use crate::codec::{
+    self, FORMAT, LogIdRecord, SnapshotHeader, StoredMembershipRecord, check_format, invalid,
+};
+use crate::disk::{Disk, ReadSeek, SyncWrite};
+use crate::types::{LogId, SnapshotMeta, StoredMembership};
+
+const MAGIC: &[u8; 8] = b"JACOSNP1";
+const SUM_BYTES: u64 = 32;
+/// A header holds a membership; a longer one is damage, not a header.
+const HEADER_BYTES: u32 = 1 << 20;
+/// Good snapshots that are kept.
+const KEPT: usize = 2;
+const BUFFER_BYTES: usize = 64 << 10;
+const SUFFIX: &str = ".snap";
+/// Being written here, or being received from a leader.
+const BUILDING: &str = "building.tmp";
+const INCOMING: &str = "incoming-";
+
+/// What a state machine gives up to be written later, outside its lock.
+pub trait SnapshotSource: Send {
+    /// Serialises the state as it was when the source was made. The same state must give the same
+    /// bytes on every node.
+    ///
+    /// # Errors
+    /// Only those of `writer`.
+    fn write(self: Box<Self>, writer: &mut dyn Write) -> io::Result<()>;
+}
+
+/// A verified snapshot file.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct SnapshotFile {
+    pub(crate) name: String,
+    pub(crate) len: u64,
+    pub(crate) sum: [u8; 32],
+    pub(crate) header: SnapshotHeader,
+}
+
+impl fmt::Debug for SnapshotFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SnapshotFile({}, {} bytes)", self.name, self.len)
+    }
+}
+
+impl SnapshotFile {
+    /// The last entry the snapshot covers. A snapshot of nothing is never written.
+    pub(crate) fn last(&self) -> io::Result<LogId> {
+        let last = self.header.last.ok_or_else(|| invalid("snapshot of nothing".to_owned()))?;
+        Ok(last.into())
+    }
+
+    pub(crate) fn meta(&self) -> io::Result<SnapshotMeta> {
+        let membership = self.header.membership.clone().unwrap_or_default();
+        Ok(SnapshotMeta {
+            last_log_id: Some(self.last()?),
+            last_membership: membership.try_into()?,
+        })
+    }
+}
+
+/// The snapshots of one node. Cheap to clone; one writer at a time is the caller's duty.
+#[derive(Debug, Clone)]
+pub(crate) struct SnapshotStore {
+    disk: Arc<dyn Disk>,
+    cluster: Arc<str>,
+}
+
+impl SnapshotStore {
+    pub(crate) fn new(disk: Arc<dyn Disk>, cluster: &str) -> Self {
+        Self { disk, cluster: cluster.into() }
+    }
+
+    /// Clears what a crash left half done and returns the newest file that verifies.
+    ///
+    /// A file that does not verify is kept aside for a person to look at: it was good once.
+    pub(crate) fn recover(&self) -> io::Result<Option<SnapshotFile>> {
+        let mut newest = None;
+        for name in self.disk.list()?.into_iter().rev() {
+            if name == BUILDING || name.starts_with(INCOMING) {
+                self.disk.remove(&name)?;
+            } else if name.ends_with(SUFFIX) && newest.is_none() {
+                match self.verify(&name) {
+                    Ok(file) => newest = Some(file),
+                    Err(error) => {
+                        tracing::error!(%name, %error, "snapshot is damaged and is set aside");
+                        self.disk.rename(&name, &format!("{name}.damaged"))?;
+                    }
+                }
+            }
+        }
+        self.disk.sync_dir()?;
+        Ok(newest)
+    }
+
+    /// Writes a snapshot and returns it once it is durable and verified.
+    pub(crate) fn build(
+        &self,
+        last: LogId,
+        membership: &StoredMembership,
+        chain: u64,
+        source: Box<dyn SnapshotSource>,
+    ) -> io::Result<SnapshotFile> {
+        let header = SnapshotHeader {
+            format: FORMAT,
+            cluster: self.cluster.to_string(),
+            last: Some(LogIdRecord::from(&last)),
+            membership: Some(StoredMembershipRecord::from(membership)),
+            chain,
+        };
+        let mut writer = HashingWriter::new(self.disk.create(BUILDING)?);
+        let head = header.encode_to_vec();
+        let head_len = u32::try_from(head.len()).map_err(|_| invalid("header".to_owned()))?;
+        writer.write_all(MAGIC)?;
+        writer.write_all(&head_len.to_le_bytes())?;
+        writer.write_all(&head)?;
+        source.write(&mut writer)?;
+        writer.finish()?;
+        self.publish(BUILDING)
+    }
+
+    /// Name under which a snapshot with this checksum is being received.
+    pub(crate) fn incoming(sum: &[u8; 32]) -> String {
+        let mut name = INCOMING.to_owned();
+        for byte in &sum[..16] {
+            name.push_str(&format!("{byte:02x}"));
+        }
+        name
+    }
+
+    /// Bytes of `name` that have been received so far.
+    pub(crate) fn received(&self, name: &str) -> io::Result<u64> {
+        if self.disk.list()?.iter().any(|found| found == name) {
+            return self.disk.len(name);
+        }
+        Ok(0)
+    }
+
+    /// Forgets every partly received snapshot but `keep`.
+    pub(crate) fn forget_incoming(&self, keep: &str) -> io::Result<()> {
+        for name in self.disk.list()? {
+            if name.starts_with(INCOMING) && name != keep {
+                self.disk.remove(&name)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a received chunk.
+    pub(crate) fn receive(&self, name: &str, data: &[u8]) -> io::Result<()> {
+        self.disk.append(name)?.write_all(data)
+    }
+
+    /// Makes a completely received file a snapshot; refuses one that does not verify.
+    pub(crate) fn accept(&self, name: &str) -> io::Result<SnapshotFile> {
+        if let Err(error) = self.verify(name) {
+            self.disk.remove(name)?;
+            return Err(error);
+        }
+        self.disk.append(name)?.sync()?;
+        self.publish(name)
+    }
+
+    /// Reads `len` bytes of a file from `offset`, fewer at its end.
+    pub(crate) fn read_chunk(&self, name: &str, offset: u64, len: usize) -> io::Result<Vec<u8>> {
+        let mut file = self.disk.open(name)?;
+        file.seek(SeekFrom::Start(offset))?;
+        let mut chunk = Vec::new();
+        file.take(len as u64).read_to_end(&mut chunk)?;
+        Ok(chunk)
+    }
+
+    /// Calls `restore` with the state inside `file`, after verifying it once more.
+    pub(crate) fn restore_from<T>(
+        &self,
+        file: &SnapshotFile,
+        restore: impl FnOnce(&mut dyn Read) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let verified = self.verify(&file.name)?;
+        let mut reader = self.disk.open(&file.name)?;
+        let body = body_start(&mut reader)?;
+        reader.seek(SeekFrom::Start(body))?;
+        let mut state = io::BufReader::new(reader.take(verified.len - SUM_BYTES - body));
+        restore(&mut state)
+    }
+
+    /// Verifies a synced file, gives it its final name, and then drops what it supersedes.
+    fn publish(&self, from: &str) -> io::Result<SnapshotFile> {
+        let mut file = self.verify(from)?;
+        let last = file.last()?;
+        let term = last.leader_id.term;
+        let (node, index) = (last.leader_id.node_id, last.index);
+        // Index first: names sort by how much they cover.
+        file.name = format!("{index:020}-{term:020}-{node:020}{SUFFIX}");
+        self.disk.rename(from, &file.name)?;
+        self.disk.sync_dir()?;
+        self.keep_newest()?;
+        Ok(file)
+    }
+
+    fn keep_newest(&self) -> io::Result<()> {
+        let mut names = self.disk.list()?;
+        names.retain(|name| name.ends_with(SUFFIX));
+        let superseded = names.len().saturating_sub(KEPT);
+        for name in &names[..superseded] {
+            self.disk.remove(name)?;
+        }
+        if superseded > 0 {
+            self.disk.sync_dir()?;
+        }
+        Ok(())
+    }
+
+    /// Reads a whole file back and checks it.
+    fn verify(&self, name: &str) -> io::Result<SnapshotFile> {
+        let len = self.disk.len(name)?;
+        let mut file = self.disk.open(name)?;
+        let Some(hashed) = len.checked_sub(SUM_BYTES) else {
+            return Err(invalid("snapshot is cut short".to_owned()));
+        };
+        let mut hash = Sha256::new();
+        let mut buffer = vec![0; BUFFER_BYTES];
+        let mut left = hashed;
+        while left > 0 {
+            let want = usize::try_from(left).unwrap_or(usize::MAX).min(BUFFER_BYTES);
+            file.read_exact(&mut buffer[..want])?;
+            hash.update(&buffer[..want]);
+            left -= want as u64;
+        }
+        let mut stored = [0; 32];
+        file.read_exact(&mut stored)?;
+        let sum: [u8; 32] = hash.finalize().into();
+        if sum != stored {
+            return Err(invalid("snapshot fails its checksum".to_owned()));
+        }
+        file.seek(SeekFrom::Start(0))?;
+        let header = read_header(&mut file)?;
+        check_format(header.format, "snapshot")?;
+        if header.cluster != *self.cluster {
+            return Err(invalid(format!("snapshot belongs to cluster {:?}", header.cluster)));
+        }
+        Ok(SnapshotFile { name: name.to_owned(), len, sum, header })
+    }
+}
+
+fn read_header(file: &mut Box<dyn ReadSeek>) -> io::Result<SnapshotHeader> {
+    let mut head = vec![0; head_len(file)?];
+    file.read_exact(&mut head)?;
+    SnapshotHeader::decode(head.as_slice())
+        .map_err(|error| invalid(format!("snapshot header: {error}")))
+}
+
+fn body_start(file: &mut Box<dyn ReadSeek>) -> io::Result<u64> {
+    Ok((MAGIC.len() + 4 + head_len(file)?) as u64)
+}
+
+fn head_len(file: &mut Box<dyn ReadSeek>) -> io::Result<usize> {
+    let mut start = [0; 12];
+    file.read_exact(&mut start)?;
+    if &start[..8] != MAGIC {
+        return Err(invalid("not a snapshot".to_owned()));
+    }
+    let len = u32::from_le_bytes([start[8], start[9], start[10], start[11]]);
+    if len > HEADER_BYTES {
+        return Err(invalid("snapshot header is too long".to_owned()));
+    }
+    usize::try_from(len).map_err(|_| codec::invalid("snapshot header is too long".to_owned()))
+}
+
+/// Buffers, hashes, and ends the file with the hash.
+struct HashingWriter {
+    file: Box<dyn SyncWrite>,
+    hash: Sha256,
+    buffer: Vec<u8>,
+}
+
+impl HashingWriter {
+    fn new(file: Box<dyn SyncWrite>) -> Self {
+        Self { file, hash: Sha256::new(), buffer: Vec::with_capacity(BUFFER_BYTES) }
+    }
+
+    fn finish(mut self) -> io::Result<()> {
+        self.flush()?;
+        self.file.write_all(&self.hash.finalize())?;
+        self.file.flush()?;
+        self.file.sync()
+    }
+}
+
+impl Write for HashingWriter {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        self.hash.update(data);
+        self.buffer.extend_from_slice(data);
+        if self.buffer.len() >= BUFFER_BYTES {
+            self.flush()?;
+        }
+        Ok(data.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.write_all(&self.buffer)?;
+        self.buffer.clear();
+        Ok(())
+    }
+}

@@ -1,0 +1,165 @@
+//! What a node knows about its cluster, as a plain value on a watch channel.
+//!
+//! Must never show a type of the consensus library.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use openraft::alias::WatchReceiverOf;
+use openraft::async_runtime::WatchReceiver as _;
+use openraft::{Instant, RaftMetrics, ServerState};
+use tokio::sync::watch;
+
+use crate::error::Member;
+use crate::types::TypeConfig;
+
+/// What a node currently does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    Leader,
+    Candidate,
+    Follower,
+    /// Receives the log and has no vote.
+    Learner,
+    /// Stopped, by request or after a failure; see [`Status::failure`].
+    Stopped,
+}
+
+/// Whether a leader still reaches a majority.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quorum {
+    /// Only a leader can tell.
+    Unknown,
+    Held,
+    /// No majority has answered for a lease: writes are refused.
+    Lost,
+}
+
+/// One consistent view.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    pub id: u64,
+    pub role: Role,
+    pub term: u64,
+    pub leader: Option<Member>,
+    pub last_log: Option<u64>,
+    pub committed: Option<u64>,
+    pub applied: Option<u64>,
+    /// Last entry covered by the newest snapshot.
+    pub snapshot: Option<u64>,
+    pub purged: Option<u64>,
+    /// All nodes that may vote; during a joint change, of both sets.
+    pub voters: BTreeSet<u64>,
+    pub learners: BTreeSet<u64>,
+    /// Addresses of voters and learners.
+    pub members: BTreeMap<u64, String>,
+    /// Entry that set the membership.
+    pub membership_index: Option<u64>,
+    /// Whether a membership change is between its two steps.
+    pub joint: bool,
+    /// On a leader: how many entries each peer still lacks; `None` if it has never answered.
+    pub lag: BTreeMap<u64, Option<u64>>,
+    pub quorum: Quorum,
+    /// Why the node stopped by itself. It must be restarted; nothing it has acknowledged is lost.
+    pub failure: Option<String>,
+}
+
+impl Status {
+    pub fn is_leader(&self) -> bool {
+        self.role == Role::Leader
+    }
+
+    /// Whether the node has ever been part of a cluster.
+    pub fn is_initialized(&self) -> bool {
+        !self.members.is_empty()
+    }
+}
+
+/// Keeps `sender` up to date until the node stops or nobody is left to look.
+pub(crate) async fn follow(
+    mut metrics: WatchReceiverOf<TypeConfig, RaftMetrics<TypeConfig>>,
+    sender: watch::Sender<Status>,
+    lease: Duration,
+) {
+    loop {
+        let status = status_of(&metrics.borrow_and_update(), lease);
+        let stopped = status.role == Role::Stopped;
+        sender.send_if_modified(|current| {
+            let changed = *current != status;
+            if changed {
+                *current = status;
+            }
+            changed
+        });
+        if stopped {
+            return;
+        }
+        // Losing a quorum is an absence of news, so it is looked for by the clock as well.
+        match tokio::time::timeout(lease, metrics.changed()).await {
+            Ok(Ok(())) | Err(_) => {}
+            Ok(Err(_)) => return,
+        }
+    }
+}
+
+pub(crate) fn status_of(metrics: &RaftMetrics<TypeConfig>, lease: Duration) -> Status {
+    let membership = &metrics.membership_config;
+    let failure = match &metrics.running_state {
+        Ok(()) | Err(openraft::errors::Fatal::Stopped) => None,
+        Err(fatal) => Some(fatal.to_string()),
+    };
+    let leader = metrics.current_leader.map(|id| Member {
+        id,
+        address: membership.get_node(&id).map(|peer| peer.address.clone()).unwrap_or_default(),
+    });
+    let voters: BTreeSet<u64> = membership.voter_ids().collect();
+    let is_leader = metrics.state == ServerState::Leader && metrics.running_state.is_ok();
+    let next = metrics.last_log_index.map_or(0, |index| index + 1);
+    let lag = metrics.replication.iter().flatten().filter(|(id, _)| **id != metrics.id);
+    Status {
+        id: metrics.id,
+        role: role_of(metrics),
+        term: metrics.current_term,
+        leader,
+        last_log: metrics.last_log_index,
+        committed: metrics.local_committed.map(|id| id.index),
+        applied: metrics.last_applied.map(|id| id.index),
+        snapshot: metrics.snapshot.map(|id| id.index),
+        purged: metrics.purged.map(|id| id.index),
+        learners: membership.membership().learner_ids().collect(),
+        members: membership.nodes().map(|(id, peer)| (*id, peer.address.clone())).collect(),
+        membership_index: membership.log_id().map(|id| id.index),
+        joint: membership.get_joint_config().len() > 1,
+        lag: lag.map(|(id, at)| (*id, at.map(|at| next.saturating_sub(at.index + 1)))).collect(),
+        quorum: quorum_of(metrics, is_leader, voters.len(), lease),
+        voters,
+        failure,
+    }
+}
+
+fn role_of(metrics: &RaftMetrics<TypeConfig>) -> Role {
+    if metrics.running_state.is_err() {
+        return Role::Stopped;
+    }
+    match metrics.state {
+        ServerState::Leader => Role::Leader,
+        ServerState::Candidate => Role::Candidate,
+        ServerState::Follower => Role::Follower,
+        ServerState::Learner => Role::Learner,
+        ServerState::Shutdown => Role::Stopped,
+    }
+}
+
+fn quorum_of(
+    metrics: &RaftMetrics<TypeConfig>,
+    is_leader: bool,
+    voters: usize,
+    lease: Duration,
+) -> Quorum {
+    if !is_leader {
+        return Quorum::Unknown;
+    }
+    // A single voter is its own quorum and is never asked.
+    let age = metrics.last_quorum_acked.as_ref().map(|at| Instant::elapsed(&**at));
+    if voters == 1 || age.is_some_and(|age| age < lease) { Quorum::Held } else { Quorum::Lost }
+}

@@ -1,0 +1,184 @@
+//! Whole clusters: writing, failing over, restarting, catching up, changing members.
+
+use std::collections::BTreeSet;
+
+use jaco_raft::{ProposeError, SnapshotLimits, voter_target};
+
+use crate::support::{Cluster, DEADLINE};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_reaches_every_node() {
+    let cluster = Cluster::of_three().await;
+    let index = cluster.write("hello").await;
+    cluster.all_applied(index).await;
+    for id in 1..=3 {
+        assert_eq!(cluster.texts(id), ["hello"]);
+    }
+}
+
+/// The leader goes, another takes over, and what was written is there when it comes back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stopped_leader_is_replaced_and_returns() {
+    let mut cluster = Cluster::of_three().await;
+    cluster.write("before").await;
+    let first = cluster.leader().await.id();
+    cluster.stop(first).await;
+    cluster.write("while away").await;
+    assert_ne!(cluster.leader().await.id(), first);
+    cluster.start(first).await;
+    let index = cluster.write("after").await;
+    cluster.all_applied(index).await;
+    for id in 1..=3 {
+        assert_eq!(cluster.texts(id), ["before", "while away", "after"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everything_is_there_after_all_nodes_restart() {
+    let mut cluster = Cluster::of_three().await;
+    for n in 0..50 {
+        cluster.write(&format!("{n}")).await;
+    }
+    for id in 1..=3 {
+        cluster.stop(id).await;
+    }
+    for id in 1..=3 {
+        cluster.start(id).await;
+    }
+    let index = cluster.write("50").await;
+    cluster.all_applied(index).await;
+    let expected: Vec<String> = (0..=50).map(|n| n.to_string()).collect();
+    for id in 1..=3 {
+        assert_eq!(cluster.texts(id), expected);
+    }
+}
+
+/// A follower that was away longer than the log reaches back is sent a snapshot, and keeps it
+/// through a restart.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_follower_far_behind_catches_up_by_snapshot() {
+    let limits = SnapshotLimits { entries_between: 40, entries_kept: 5 };
+    let mut cluster = Cluster::of_three_with(limits).await;
+    cluster.stop(3).await;
+    for n in 0..200 {
+        cluster.write(&format!("{n}")).await;
+    }
+    let leader = cluster.leader().await;
+    let purged = leader.wait_for(|status| status.purged > Some(50), DEADLINE).await;
+    purged.expect("the log was purged");
+    cluster.start(3).await;
+    let index = cluster.write("200").await;
+    cluster.all_applied(index).await;
+    let expected: Vec<String> = (0..=200).map(|n| n.to_string()).collect();
+    assert_eq!(cluster.texts(3), expected);
+    assert!(cluster.nodes[&3].status().snapshot.is_some());
+
+    cluster.stop(3).await;
+    cluster.start(3).await;
+    let index = cluster.write("201").await;
+    cluster.all_applied(index).await;
+    assert_eq!(cluster.texts(3).len(), 202);
+}
+
+/// R-NODE-4: as nodes come and go, the number of voters follows the policy, and every write stays.
+#[tokio::test(flavor = "multi_thread")]
+async fn voters_follow_the_policy_from_one_to_five_and_back() {
+    let mut cluster = Cluster::new(SnapshotLimits::default());
+    cluster.start(1).await;
+    cluster.nodes[&1].initialize("n1").await.unwrap();
+    for id in 2..=5 {
+        cluster.start(id).await;
+        cluster.leader().await.add_learner(id, format!("n{id}")).await.unwrap();
+        let members = usize::try_from(id).unwrap();
+        cluster
+            .reconcile(&[], |status| {
+                status.members.len() == members
+                    && status.voters.len() == voter_target(members)
+                    && !status.joint
+            })
+            .await;
+        cluster.write(&format!("with {id}")).await;
+    }
+    // The leader is among those that leave, so leadership moves too.
+    for id in 1..=4 {
+        let remaining = 5 - usize::try_from(id).unwrap();
+        cluster
+            .reconcile(&[id], |status| {
+                status.members.len() == remaining
+                    && status.voters.len() == voter_target(remaining)
+                    && !status.joint
+            })
+            .await;
+        cluster.stop(id).await;
+        cluster.write(&format!("without {id}")).await;
+    }
+    assert_eq!(cluster.texts(5).len(), 8);
+    assert_eq!(cluster.nodes[&5].status().voters, BTreeSet::from([5]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leadership_is_handed_over_before_a_planned_stop() {
+    let mut cluster = Cluster::of_three().await;
+    cluster.write("one").await;
+    let first = cluster.leader().await;
+    first.transfer_leader().await.unwrap();
+    let second = cluster.leader().await;
+    assert_ne!(first.id(), second.id());
+    cluster.stop(first.id()).await;
+    cluster.write("two").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_follower_names_the_leader_and_reads_its_writes() {
+    let cluster = Cluster::of_three().await;
+    let leader = cluster.leader().await;
+    let follower = cluster.nodes.values().find(|node| node.id() != leader.id()).unwrap();
+    let index = cluster.write("read me").await;
+    let refused = follower.propose("no".into()).await.unwrap_err();
+    let ProposeError::NotLeader { leader: Some(named) } = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!((named.id, named.address), (leader.id(), format!("n{}", leader.id())));
+    assert!(follower.linearizable_here().await.unwrap() >= index);
+    assert_eq!(cluster.texts(follower.id()), ["read me"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_commands_are_split_on_disk_and_too_large_ones_refused() {
+    let mut cluster = Cluster::of_three().await;
+    let large = "x".repeat(3 << 20);
+    cluster.write(&large).await;
+    let too_large = bytes::Bytes::from(vec![0; (4 << 20) + 1]);
+    let refused = cluster.leader().await.propose(too_large).await.unwrap_err();
+    assert!(matches!(refused, ProposeError::TooLarge { .. }), "{refused}");
+    for id in 1..=3 {
+        cluster.stop(id).await;
+        cluster.start(id).await;
+    }
+    let index = cluster.write("small").await;
+    cluster.all_applied(index).await;
+    for id in 1..=3 {
+        assert_eq!(cluster.texts(id), [large.as_str(), "small"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_without_quorum_refuses_writes() {
+    let mut cluster = Cluster::of_three().await;
+    let leader = cluster.leader().await;
+    for id in 1..=3 {
+        if id != leader.id() {
+            cluster.stop(id).await;
+        }
+    }
+    let lost = leader
+        .wait_for(|status| status.quorum != jaco_raft::Quorum::Held, DEADLINE)
+        .await
+        .expect("the loss is noticed");
+    assert_ne!(lost.quorum, jaco_raft::Quorum::Held);
+    let refused = leader.propose("no".into()).await.unwrap_err();
+    assert!(
+        matches!(refused, ProposeError::QuorumLost | ProposeError::NotLeader { .. }),
+        "{refused:?}"
+    );
+}

@@ -1,0 +1,4 @@
+//! Integration tests of the consensus crate, on real disks and in one process.
+
+mod cluster;
+mod support;
