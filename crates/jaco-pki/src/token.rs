@@ -18,7 +18,7 @@ use jaco_types::{ClusterId, TokenId};
 use crate::fingerprint::Fingerprint;
 use crate::random;
 
-/// The longest text that is looked at; the longest possible join token has 215 characters.
+/// The longest text that is looked at; the longest possible join token has 183 characters.
 pub const TOKEN_CHARS_MAX: usize = 256;
 
 const JOIN_PREFIX: &str = "jt1";

@@ -1,0 +1,89 @@
+//! What happens to connections that are open already.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jaco_pki::listener::Options;
+use jaco_pki::{AdmissionRefusal, CertificateStore, Dialer, HandshakeReason};
+use rustls::pki_types::UnixTime;
+use rustls::time_provider::TimeProvider;
+
+use jaco_types::NodeId;
+
+use crate::support::{
+    EchoServer, OURS, authority, closes_cleanly, echoes, issue, now, store, trust, within,
+};
+
+#[tokio::test]
+async fn closing_a_node_reaches_its_connections_and_no_others() {
+    let ca = authority(OURS);
+    let server = EchoServer::start(store(&ca, 1)).await;
+    let mut second = Dialer::peer(store(&ca, 2), NodeId(1)).connect(server.address).await.unwrap();
+    let mut third = Dialer::peer(store(&ca, 3), NodeId(1)).connect(server.address).await.unwrap();
+    assert!(echoes(&mut second).await && echoes(&mut third).await);
+    assert_eq!(server.connections.nodes(), BTreeSet::from([NodeId(2), NodeId(3)]));
+
+    assert_eq!(server.connections.close_node(NodeId(2)), 1);
+    closes_cleanly(&mut second).await;
+    assert!(echoes(&mut third).await);
+    while server.connections.open() != 1 {
+        within(tokio::task::yield_now()).await;
+    }
+    assert_eq!(server.connections.close_node(NodeId(2)), 0);
+}
+
+/// A removed node loses its connections, and its still valid certificate opens no new ones.
+#[tokio::test]
+async fn a_removed_node_is_out() {
+    let ca = authority(OURS);
+    let mut server = EchoServer::start(store(&ca, 1)).await;
+    let dialer = Dialer::peer(store(&ca, 2), NodeId(1));
+    let mut before = dialer.connect(server.address).await.unwrap();
+    assert!(echoes(&mut before).await);
+
+    assert_eq!(server.connections.set_removed(BTreeSet::from([NodeId(2)])), 1);
+    closes_cleanly(&mut before).await;
+    let mut after = dialer.connect(server.address).await.unwrap();
+    assert!(!echoes(&mut after).await);
+    let expected = HandshakeReason::NotAdmitted(AdmissionRefusal::Removed(NodeId(2)));
+    assert_eq!(server.next_failure().await, expected);
+    let mut other = Dialer::peer(store(&ca, 3), NodeId(1)).connect(server.address).await.unwrap();
+    assert!(echoes(&mut other).await);
+}
+
+#[tokio::test]
+async fn connections_end_at_their_greatest_age() {
+    let ca = authority(OURS);
+    let age = Some(Duration::from_millis(300));
+    let options = Options { connection_age_max: age, ..Options::default() };
+    let server = EchoServer::with_options(store(&ca, 1), options).await;
+    let operator = Dialer::operator(trust(&ca)).unwrap();
+    let mut connection = operator.connect(server.address).await.unwrap();
+    closes_cleanly(&mut connection).await;
+    while server.connections.open() != 0 {
+        within(tokio::task::yield_now()).await;
+    }
+}
+
+/// Whatever the age limit, a certificate's last second is the connection's.
+#[tokio::test]
+async fn no_connection_outlives_its_certificate() {
+    #[derive(Debug)]
+    struct Fixed(u64);
+    impl TimeProvider for Fixed {
+        fn current_time(&self) -> Option<UnixTime> {
+            Some(UnixTime::since_unix_epoch(Duration::from_secs(self.0)))
+        }
+    }
+
+    let ca = authority(OURS);
+    let client = store(&ca, 2);
+    let last_second = client.certificate().validity().not_after.0 / 1000;
+    let options = Options { connection_age_max: None, ..Options::default() };
+    let server = issue(&ca, 1, &trust(&ca), now());
+    let server = CertificateStore::with_clock(server, Arc::new(Fixed(last_second))).unwrap();
+    let server = EchoServer::with_options(server, options).await;
+    let mut connection = Dialer::peer(client, NodeId(1)).connect(server.address).await.unwrap();
+    closes_cleanly(&mut connection).await;
+}

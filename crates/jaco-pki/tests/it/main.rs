@@ -1,0 +1,12 @@
+//! Behaviour of the crate as its users see it: real sockets on loopback, real files, frozen bytes.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod authority;
+mod files;
+mod handshake;
+mod lifecycle;
+mod limits;
+mod rotation;
+mod sealed;
+mod support;
+mod token;

@@ -1,0 +1,92 @@
+//! The envelope of secrets at rest. The frozen bytes are for ever: add new ones, edit none.
+
+use data_encoding::HEXLOWER;
+use jaco_pki::KeyEncryptionKey;
+use jaco_pki::sealed::{OVERHEAD_BYTES, OpenError, Purpose, open, seal};
+use proptest::prelude::*;
+
+use crate::support::{OTHER, OURS, cluster};
+
+fn key() -> KeyEncryptionKey {
+    KeyEncryptionKey::from_bytes([7; 32])
+}
+
+const PASSWORD: Purpose<'static> = Purpose::Secret { name: "db-password", version: 3 };
+
+/// Version 1, as first shipped: if this fails, clusters can no longer read their own secrets.
+#[test]
+fn version_1_envelopes_open() {
+    let cases = [
+        (PASSWORD, b"hunter2".as_slice(), include_str!("frozen/sealed_v1_secret.hex")),
+        (Purpose::CaKey, b"not really a key", include_str!("frozen/sealed_v1_ca_key.hex")),
+    ];
+    for (purpose, plaintext, frozen) in cases {
+        let envelope = HEXLOWER.decode(frozen.trim().as_bytes()).unwrap();
+        let opened = open(&key(), &cluster(OURS), purpose, &envelope).unwrap();
+        assert_eq!(opened.as_slice(), plaintext);
+    }
+}
+
+#[test]
+fn an_envelope_opens_for_nobody_else_and_nothing_else() {
+    let sealed = seal(&key(), &cluster(OURS), PASSWORD, b"hunter2");
+    let refusal = |key: &KeyEncryptionKey, id: &str, purpose, bytes: &[u8]| {
+        open(key, &cluster(id), purpose, bytes).unwrap_err()
+    };
+    let older = Purpose::Secret { name: "db-password", version: 2 };
+    let other = Purpose::Secret { name: "db-passwor", version: 3 };
+    let other_key = KeyEncryptionKey::generate();
+    assert_eq!(refusal(&other_key, OURS, PASSWORD, &sealed), OpenError::WrongKey);
+    assert_eq!(refusal(&key(), OTHER, PASSWORD, &sealed), OpenError::Refused);
+    assert_eq!(refusal(&key(), OURS, older, &sealed), OpenError::Refused);
+    assert_eq!(refusal(&key(), OURS, other, &sealed), OpenError::Refused);
+    assert_eq!(refusal(&key(), OURS, Purpose::CaKey, &sealed), OpenError::Refused);
+    assert_eq!(refusal(&key(), OURS, PASSWORD, &[]), OpenError::Truncated);
+    assert_eq!(refusal(&key(), OURS, PASSWORD, &sealed[..20]), OpenError::Truncated);
+    let changed = |at: usize, to: u8| {
+        let mut bytes = sealed.clone();
+        bytes[at] = to;
+        refusal(&key(), OURS, PASSWORD, &bytes)
+    };
+    assert_eq!(changed(0, 2), OpenError::Version(2));
+    assert_eq!(changed(1, 9), OpenError::Algorithm(9));
+}
+
+#[test]
+fn keys_are_never_shown() {
+    let shown = format!("{:?}", key());
+    assert!(!shown.contains(&*key().to_hex()), "{shown}");
+    let read = KeyEncryptionKey::from_hex(&key().to_hex()).unwrap();
+    assert_eq!(read.id(), key().id());
+}
+
+proptest! {
+    /// Law: what was sealed opens, and no two envelopes are alike.
+    #[test]
+    fn sealing_round_trips(plaintext in prop::collection::vec(any::<u8>(), 0..300)) {
+        let sealed = seal(&key(), &cluster(OURS), PASSWORD, &plaintext);
+        prop_assert_eq!(sealed.len(), plaintext.len() + OVERHEAD_BYTES);
+        let opened = open(&key(), &cluster(OURS), PASSWORD, &sealed).unwrap();
+        prop_assert_eq!(opened.as_slice(), plaintext.as_slice());
+        prop_assert_ne!(seal(&key(), &cluster(OURS), PASSWORD, &plaintext), sealed);
+    }
+
+    /// Law: one changed bit, anywhere, and nothing opens.
+    #[test]
+    fn every_bit_counts(at in 0usize..1000, bit in 0u8..8) {
+        let mut sealed = seal(&key(), &cluster(OURS), PASSWORD, b"hunter2");
+        let length = sealed.len();
+        sealed[at % length] ^= 1 << bit;
+        prop_assert!(open(&key(), &cluster(OURS), PASSWORD, &sealed).is_err());
+    }
+
+    /// Law: opening never panics.
+    #[test]
+    fn opening_is_total(mut bytes in prop::collection::vec(any::<u8>(), 0..100), known: bool) {
+        if known && bytes.len() >= 10 {
+            bytes[..2].copy_from_slice(&[1, 1]);
+            bytes[2..10].copy_from_slice(&key().id());
+        }
+        prop_assert!(open(&key(), &cluster(OURS), Purpose::CaKey, &bytes).is_err());
+    }
+}
