@@ -118,7 +118,7 @@ fn tests_in(text: &str) -> Vec<(String, String)> {
         if line.starts_with("//") && !line.starts_with("//!") {
             rows.extend(rows_in(line));
         } else if line.starts_with("#[") {
-            is_test |= line.contains("test");
+            is_test |= line.contains("test") && !line.contains("cfg(");
         } else {
             if let Some(name) = function_name(line).filter(|_| is_test) {
                 rows.extend(row_in_name(name));
