@@ -82,7 +82,7 @@ pub(crate) struct Expansion {
 /// Why a text cannot be expanded.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ExpandError {
-    /// A `$` that starts no form.
+    /// Braces that hold no form.
     Invalid(String),
     /// A required variable is not set.
     Required { name: String, message: String },
@@ -173,7 +173,9 @@ impl Expander<'_, '_> {
             _ => {
                 let name = leading_name(after);
                 if name.is_empty() {
-                    return Err(invalid(form));
+                    // As the official tool: `$(`, `$1` and a lone dollar are no variables.
+                    out.push('$');
+                    return Ok(1);
                 }
                 self.value_or_empty(name, out);
                 Ok(1 + name.len())
@@ -308,11 +310,11 @@ mod tests {
             ("${NOT:-{\"a\":1}}", "{\"a\":1}"),
             ("${NOT:?say ${SET}}", "Required { name: \"NOT\", message: \"say value\" }"),
             ("${EMPTY:?}", "Required { name: \"EMPTY\", message: \"\" }"),
-            ("cost: $5", "Invalid(\"$5\")"),
+            ("cost: $5, $(cmd)", "cost: $5, $(cmd)"),
             ("${SET", "Invalid(\"${SET\")"),
             ("${a.b}", "Invalid(\"${a.b}\")"),
             ("${}", "Invalid(\"${}\")"),
-            ("$", "Invalid(\"$\")"),
+            ("$", "$"),
         ];
         for (text, expected) in cases {
             assert_eq!(show(text), expected, "{text}");

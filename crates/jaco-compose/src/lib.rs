@@ -19,12 +19,14 @@ pub mod paths;
 mod ports;
 mod problem;
 mod project;
+mod relaxed;
 mod scalar;
 mod shape;
 mod shell;
 mod short;
 mod source;
 pub mod support;
+mod tidy;
 pub mod units;
 mod volumes;
 

@@ -6,10 +6,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span, StrInput, Tag};
+use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
 
 use crate::node::{Entry, Map, MergeTag, Node, Value};
 use crate::problem::{Code, Report};
+use crate::relaxed::Repairs;
 use crate::scalar;
 use crate::source::{FileId, Pos};
 
@@ -55,12 +56,34 @@ pub(crate) fn decode<'t>(bytes: &'t [u8], file: FileId, report: &mut Report) -> 
 
 /// Reads every document of `text`; empty ones are left out.
 pub(crate) fn parse(text: &str, file: FileId, report: &mut Report) -> Option<Vec<Node>> {
-    let mut builder = Builder { file, report, stack: Vec::new(), anchors: BTreeMap::new(),
-        documents: Vec::new(), nodes: 0, alias_bytes: 0 };
-    let mut parser = Parser::new_from_str(text);
-    match builder.run(&mut parser) {
-        Ok(()) => Some(builder.documents),
-        Err(Stop) => None,
+    let mut repairs = Repairs::default();
+    let mut moved = None;
+    loop {
+        let mut findings = Report::default();
+        let text_now = moved.as_deref().unwrap_or(text);
+        let mut builder = Builder::new(file, &mut findings, &repairs);
+        let end = builder.run(&mut Parser::new_from_str(text_now));
+        let documents = builder.documents;
+        match end {
+            Ok(()) => {
+                report.absorb(findings);
+                return Some(documents);
+            }
+            Err(Stop::Reported) => {
+                report.absorb(findings);
+                return None;
+            }
+            Err(Stop::Syntax(error)) => {
+                if repairs.plan(text, &error) {
+                    moved = Some(repairs.apply(text));
+                    continue;
+                }
+                report.absorb(findings);
+                let pos = position(file, &repairs, *error.marker());
+                report.error(pos, Code::YamlSyntax, describe_syntax(error.info()));
+                return None;
+            }
+        }
     }
 }
 
@@ -80,8 +103,13 @@ fn clamp(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// Parsing ended with a problem that is in the report already.
-struct Stop;
+/// Why parsing ended early.
+enum Stop {
+    /// With a problem that is in the report already.
+    Reported,
+    /// With what is no YAML.
+    Syntax(ScanError),
+}
 
 /// A value together with what it costs, kept for its aliases.
 struct Anchor {
@@ -112,6 +140,7 @@ enum Kind {
 struct Builder<'r> {
     file: FileId,
     report: &'r mut Report,
+    repairs: &'r Repairs,
     stack: Vec<Frame>,
     anchors: BTreeMap<usize, Anchor>,
     documents: Vec<Node>,
@@ -126,18 +155,23 @@ struct Done {
     height: usize,
 }
 
-impl Builder<'_> {
+impl<'r> Builder<'r> {
+    fn new(file: FileId, report: &'r mut Report, repairs: &'r Repairs) -> Self {
+        Self {
+            file,
+            report,
+            repairs,
+            stack: Vec::new(),
+            anchors: BTreeMap::new(),
+            documents: Vec::new(),
+            nodes: 0,
+            alias_bytes: 0,
+        }
+    }
+
     fn run<'t>(&mut self, parser: &mut Parser<'t, StrInput<'t>>) -> Result<(), Stop> {
         while let Some(event) = parser.next_event() {
-            let (event, span) = match event {
-                Ok(event) => event,
-                Err(error) => {
-                    let pos = self.pos(*error.marker());
-                    let message = describe_syntax(error.info());
-                    self.report.error(pos, Code::YamlSyntax, message);
-                    return Err(Stop);
-                }
-            };
+            let (event, span) = event.map_err(Stop::Syntax)?;
             self.event(event, span)?;
         }
         Ok(())
@@ -223,7 +257,7 @@ impl Builder<'_> {
             self.report
                 .error(pos, Code::InvalidKey, "a list or a mapping cannot be a key")
                 .suggest("a value that begins with `{` or `[` must be in quotes");
-            return Err(Stop);
+            return Err(Stop::Reported);
         }
         if self.stack.len() >= MAX_DEPTH {
             return self.too_deep(pos);
@@ -258,7 +292,7 @@ impl Builder<'_> {
     fn alias(&mut self, anchor: usize, pos: Pos) -> Result<(), Stop> {
         let Some(found) = self.anchors.get(&anchor) else {
             self.report.error(pos, Code::InvalidAlias, "the alias stands inside of what it names");
-            return Err(Stop);
+            return Err(Stop::Reported);
         };
         let (nodes, bytes, height) = (found.nodes, found.bytes, found.height);
         if self.stack.len() + height > MAX_DEPTH {
@@ -269,14 +303,14 @@ impl Builder<'_> {
             self.report
                 .error(pos, Code::InvalidAlias, "the aliases of this file expand to too much")
                 .expected(format!("at most {MAX_NODES} values after expansion"));
-            return Err(Stop);
+            return Err(Stop::Reported);
         }
         self.nodes += nodes;
         let node = found.node.clone();
         if self.wants_key() {
             let Value::Str(text) = node.value else {
                 self.report.error(pos, Code::InvalidKey, "an alias used as a key must be a text");
-                return Err(Stop);
+                return Err(Stop::Reported);
             };
             return self.key(text, false, 0, pos);
         }
@@ -367,19 +401,26 @@ impl Builder<'_> {
         self.report
             .error(pos, Code::TooLarge, "the file holds too many values")
             .expected(format!("at most {MAX_NODES} values"));
-        Err(Stop)
+        Err(Stop::Reported)
     }
 
     fn too_deep(&mut self, pos: Pos) -> Result<(), Stop> {
         self.report
             .error(pos, Code::TooDeep, "the nesting is too deep")
             .expected(format!("at most {MAX_DEPTH} levels"));
-        Err(Stop)
+        Err(Stop::Reported)
     }
 
     fn pos(&self, marker: Marker) -> Pos {
-        Pos { file: self.file, line: clamp(marker.line()), column: clamp(marker.col() + 1) }
+        position(self.file, self.repairs, marker)
     }
+}
+
+/// Where the parser stands, in the text as it was written.
+fn position(file: FileId, repairs: &Repairs, marker: Marker) -> Pos {
+    let line = clamp(marker.line());
+    let column = clamp(marker.col() + 1);
+    Pos { file, line, column: column.saturating_sub(repairs.shift(line)).max(1) }
 }
 
 /// Adds what `map` does not have yet; both are sorted, so one pass is enough.

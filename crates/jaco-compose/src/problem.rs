@@ -380,6 +380,13 @@ impl Report {
         self.spill.insert(Box::new(finding))
     }
 
+    /// Takes over what another report found.
+    pub(crate) fn absorb(&mut self, other: Self) {
+        self.findings.extend(other.findings);
+        self.omitted_errors += other.omitted_errors;
+        self.omitted_warnings += other.omitted_warnings;
+    }
+
     /// Sorts, cuts and resolves what was found.
     pub(crate) fn finish(mut self, sources: &Sources) -> Problems {
         self.findings.sort_by(|a, b| (a.severity, a.pos).cmp(&(b.severity, b.pos)));

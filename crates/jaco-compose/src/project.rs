@@ -14,6 +14,7 @@ use crate::node::{Map, Node, Value};
 use crate::paths;
 use crate::problem::{Code, Problems};
 use crate::source::{Pos, Sources};
+use crate::tidy;
 
 /// A project and what was worth a warning on the way.
 #[derive(Debug, Clone)]
@@ -194,6 +195,7 @@ pub(crate) fn finish(
     fill_configs(map, env);
     consistency::check(map, &disabled, &mut loader.report);
     drop_unused(map);
+    tidy::tidy_project(map);
     collect_references(map, &input.project_dir, &mut references);
     Some(Project {
         name,

@@ -93,7 +93,8 @@ pub(crate) fn run(folder: &Path, case: &Case) -> Result<Loaded, Problems> {
         project_dir: paths::parent(&path),
         files: [Some(path), case.overlay.as_deref().map(mounted)].into_iter().flatten().collect(),
         name: None,
-        env: case.env.clone(),
+        // The official tool ran with this home folder.
+        env: [("HOME".to_owned(), "/root".to_owned())].into_iter().chain(case.env.clone()).collect(),
         env_files: EnvFiles::Project,
         profiles: Vec::new(),
     };

@@ -1,0 +1,81 @@
+//! Takes out what says nothing: `x-` keys below the top level, and values that are the default.
+//!
+//! `privileged: false` and no `privileged` are the same service; after this they are the same tree.
+
+use crate::node::{Map, Node, Value};
+use crate::support::{self, Object, Shape};
+
+/// Keys whose zero or `false` differs from leaving them out.
+const ZERO_SPEAKS: [&str; 10] = [
+    "attach", "enable_ipv4", "enable_ipv6", "init", "max_attempts", "parallelism", "replicas",
+    "required", "retries", "scale",
+];
+
+/// Tidies a whole project; `x-` keys at the top stay, because people read them back.
+pub(crate) fn tidy_project(root: &mut Map) {
+    for entry in root.iter_mut() {
+        if let Some(key) = support::TOP_LEVEL.key(&entry.key) {
+            tidy(&key.shape, &mut entry.node);
+        }
+    }
+}
+
+fn tidy(shape: &'static Shape, node: &mut Node) {
+    match shape {
+        Shape::Short(_, inner) | Shape::OrNull(inner) => tidy(inner, node),
+        Shape::List(item, _) | Shape::OneOrList(item, _) => {
+            for child in node.as_seq_mut().into_iter().flatten() {
+                tidy(item, child);
+            }
+        }
+        Shape::Map(value, _) | Shape::MapOrNull(value, _) => {
+            for entry in node.as_map_mut().into_iter().flat_map(Map::iter_mut) {
+                tidy(value, &mut entry.node);
+            }
+        }
+        Shape::Object(object) | Shape::IntOr(object) => {
+            if let Some(map) = node.as_map_mut() {
+                tidy_object(object, map);
+            }
+        }
+        Shape::Any
+        | Shape::Str
+        | Shape::Path
+        | Shape::StrOrNum
+        | Shape::Text
+        | Shape::Label
+        | Shape::Bool
+        | Shape::Int
+        | Shape::Number
+        | Shape::Duration
+        | Shape::Bytes
+        | Shape::BytesText
+        | Shape::Mode
+        | Shape::OneOf(_)
+        | Shape::Count
+        | Shape::Command
+        | Shape::Pairs(_) => {}
+    }
+}
+
+fn tidy_object(object: &'static Object, map: &mut Map) {
+    map.retain(|entry| match object.key(&entry.key) {
+        Some(_) => ZERO_SPEAKS.contains(&entry.key.as_str()) || !is_default(&entry.node.value),
+        None => false,
+    });
+    for entry in map.iter_mut() {
+        if let Some(key) = object.key(&entry.key) {
+            tidy(&key.shape, &mut entry.node);
+        }
+    }
+}
+
+fn is_default(value: &Value) -> bool {
+    match value {
+        Value::Bool(value) => !value,
+        Value::Int(value) => *value == 0,
+        Value::Float(value) => *value == 0.0,
+        Value::Str(text) => text.is_empty(),
+        Value::Null | Value::Seq(_) | Value::Map(_) => false,
+    }
+}
