@@ -130,7 +130,8 @@ impl Index {
 
 struct Shared {
     index: Mutex<Index>,
-    reader: Arc<dyn LogReader>,
+    /// `None` once closed: a reader keeps the engine's files open.
+    reader: Mutex<Option<Arc<dyn LogReader>>>,
     queue: LogQueue,
     driver: Driver,
 }
@@ -150,6 +151,7 @@ impl LogStore {
         let reader = engine.reader();
         let index = recover(&engine.recovered(), reader.as_ref())?;
         let queue = LogQueue::start(engine, driver)?;
+        let reader = Mutex::new(Some(reader));
         let shared = Shared { index: Mutex::new(index), reader, queue, driver };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -181,6 +183,7 @@ impl LogStore {
 
     /// Makes everything durable and closes the engine.
     pub(crate) async fn close(&self) -> io::Result<()> {
+        drop(self.shared.reader.lock().unwrap_or_else(PoisonError::into_inner).take());
         self.shared.queue.stop().await
     }
 
@@ -203,6 +206,11 @@ impl LogStore {
         self.shared.queue.commit(Op::TruncateFrom(snapshot.index)).await
     }
 
+    fn reader(&self) -> io::Result<Arc<dyn LogReader>> {
+        let reader = self.shared.reader.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        reader.ok_or_else(|| io::Error::other("the log is closed"))
+    }
+
     fn index(&self) -> MutexGuard<'_, Index> {
         // A panic under this lock would have stopped raft; the data itself is updated last.
         self.shared.index.lock().unwrap_or_else(PoisonError::into_inner)
@@ -215,7 +223,7 @@ impl LogStore {
             let Some(missing) = missing else {
                 return Ok(cached);
             };
-            let reader = Arc::clone(&self.shared.reader);
+            let reader = self.reader()?;
             let wanted = missing.clone();
             let records =
                 self.blocking(move || reader.read(wanted, max_bytes)).await.and_then(decode_all)?;

@@ -232,7 +232,8 @@ impl<M: StateMachine> Raft<M> {
                 MembershipError::Refused { reason: refusal.to_string() }
             }
         })?;
-        let leads = |status: &Status| status.is_leader();
+        // Until the first entry of its term is committed a leader refuses membership changes.
+        let leads = |status: &Status| status.is_leader() && status.applied == status.last_log;
         self.wait_for(leads, Duration::from_secs(10))
             .await
             .map_err(|_| MembershipError::Unknown)?;

@@ -120,7 +120,14 @@ impl LogQueue {
 /// Whether the owner goes on after a group.
 enum Next {
     Continue,
-    Stop,
+    /// The engine has failed, or somebody who asked for the end waits for the answer.
+    Stop(Option<Ending>),
+}
+
+/// Whom to tell that the engine is closed, and what became of the last group.
+struct Ending {
+    sender: oneshot::Sender<io::Result<()>>,
+    result: io::Result<()>,
 }
 
 /// The one thread or task that may touch the engine.
@@ -168,8 +175,8 @@ impl Owner {
             if group.ops.iter().any(|op| matches!(op, Op::Purge { .. })) {
                 garbage = Reclaim::More;
             }
-            if matches!(self.finish(group), Next::Stop) {
-                return;
+            if let Next::Stop(ending) = self.finish(group) {
+                return self.end(ending);
             }
             self.groups = self.groups.wrapping_add(1);
             if garbage == Reclaim::More && self.groups.is_multiple_of(GROUPS_PER_RECLAIM) {
@@ -190,8 +197,8 @@ impl Owner {
             if latency > Duration::ZERO {
                 tokio::time::sleep(latency).await;
             }
-            if matches!(self.finish(group), Next::Stop) {
-                return;
+            if let Next::Stop(ending) = self.finish(group) {
+                return self.end(ending);
             }
         }
     }
@@ -248,14 +255,21 @@ impl Owner {
         }
         let failed = result.is_err();
         if let Some(sender) = group.stop {
-            drop(sender.send(result));
-            return Next::Stop;
+            return Next::Stop(Some(Ending { sender, result }));
         }
         if failed {
             self.refuse_the_rest();
-            return Next::Stop;
+            return Next::Stop(None);
         }
         Next::Continue
+    }
+
+    /// Closes the engine before saying so, because the next owner may already be waiting for it.
+    fn end(self, ending: Option<Ending>) {
+        drop(self.engine);
+        if let Some(Ending { sender, result }) = ending {
+            drop(sender.send(result));
+        }
     }
 
     fn reclaim(&mut self) -> io::Result<Reclaim> {
