@@ -20,6 +20,11 @@ use crate::types::{
 /// Version of every record below. A reader refuses a higher one.
 pub(crate) const FORMAT: u32 = 1;
 
+/// The running hash of an empty log.
+pub(crate) const GENESIS: u64 = 1;
+/// A running hash that is not known, nor is any that follows from it. Never compared.
+pub(crate) const UNKNOWN: u64 = 0;
+
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
 pub(crate) struct LogIdRecord {
     #[prost(uint64, tag = "1")]
@@ -268,6 +273,9 @@ pub(crate) fn decode_entry(bytes: Bytes) -> io::Result<(Entry, u64)> {
 /// Sixty-four bits of SHA-256: enough to notice an accident, which is all it is for. It is the same
 /// on every node that holds the same history, so it can be compared across nodes.
 pub(crate) fn chain_after(previous: u64, entry: &Entry) -> u64 {
+    if previous == UNKNOWN {
+        return UNKNOWN;
+    }
     let mut hash = Sha256::new();
     hash.update(previous.to_be_bytes());
     hash.update(entry.log_id.leader_id.term.to_be_bytes());
@@ -285,7 +293,8 @@ pub(crate) fn chain_after(previous: u64, entry: &Entry) -> u64 {
         }
     }
     let digest = hash.finalize();
-    u64::from_be_bytes(digest[..8].try_into().expect("a SHA-256 digest has 32 bytes"))
+    let chain = u64::from_be_bytes(digest[..8].try_into().expect("a SHA-256 digest has 32 bytes"));
+    chain.max(GENESIS)
 }
 
 pub(crate) fn encode_vote(vote: &Vote) -> Bytes {

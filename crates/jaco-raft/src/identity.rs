@@ -144,7 +144,8 @@ mod tests {
     fn identity_bytes_are_frozen() {
         let record = IdentityRecord { format: 1, node_id: 7, cluster: "blue".to_owned() };
         let bytes = encode(&record);
-        expect_test::expect!["4a41434f49444e31ef6165a6080110071a04626c7565"].assert_eq(&hex::encode(&bytes));
+        expect_test::expect!["4a41434f49444e31ef6165a6080110071a04626c7565"]
+            .assert_eq(&hex::encode(&bytes));
         assert_eq!(decode(&bytes).unwrap(), record);
         for at in 0..bytes.len() * 8 {
             let mut damaged = bytes.clone();

@@ -21,6 +21,8 @@ mod reconciler;
 mod server;
 mod snapshot;
 mod status;
+#[cfg(test)]
+mod suite;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod timing;

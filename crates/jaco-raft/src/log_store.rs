@@ -16,7 +16,7 @@ use futures::stream;
 use openraft::OptionalSend;
 use openraft::storage::{IOFlushed, LogState, RaftLogReader, RaftLogStorage};
 
-use crate::codec;
+use crate::codec::{self, GENESIS, UNKNOWN};
 use crate::engine::queue::{Driver, LogQueue};
 use crate::engine::{LogEngine, LogReader, Op, Recovered};
 use crate::types::{Entry, EntryPayload, LogId, TypeConfig, Vote};
@@ -330,7 +330,7 @@ fn recover(recovered: &Recovered, reader: &dyn LogReader) -> io::Result<Index> {
     let mut index = Index {
         vote: recovered.vote.clone().map(codec::decode_vote).transpose()?,
         committed: committed.and_then(|(log_id, _)| log_id),
-        purged: purged.unwrap_or_default(),
+        purged: purged.unwrap_or((None, GENESIS)),
         ..Index::default()
     };
     let Some(stored) = recovered.indices.clone() else {
@@ -443,7 +443,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
 
     async fn save_committed(&mut self, committed: Option<LogId>) -> io::Result<()> {
         self.index().committed = committed;
-        let mark = codec::encode_mark(committed.as_ref(), 0);
+        let mark = codec::encode_mark(committed.as_ref(), UNKNOWN);
         self.shared.queue.submit_unconfirmed(Op::Committed(mark)).await
     }
 
@@ -500,8 +500,10 @@ impl RaftLogStorage<TypeConfig> for LogStore {
             }
             let stored = index.slot(upto.index).filter(|slot| slot.log_id == upto);
             let announced = index.announced.filter(|(log_id, _)| *log_id == upto);
-            let chain =
-                stored.map(|slot| slot.chain).or(announced.map(|(_, chain)| chain)).unwrap_or(0);
+            let chain = stored
+                .map(|slot| slot.chain)
+                .or(announced.map(|(_, chain)| chain))
+                .unwrap_or(UNKNOWN);
             index.purge(upto, chain);
             chain
         };

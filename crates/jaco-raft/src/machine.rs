@@ -12,7 +12,7 @@ use openraft::storage::{EntryResponder, RaftSnapshotBuilder, RaftStateMachine};
 use openraft::{OptionalSend, Snapshot};
 use tokio::sync::watch;
 
-use crate::codec::invalid;
+use crate::codec::{GENESIS, UNKNOWN, invalid};
 use crate::engine::queue::Driver;
 use crate::log_store::{LogStore, run_blocking};
 use crate::snapshot::{SnapshotFile, SnapshotSource, SnapshotStore};
@@ -186,7 +186,7 @@ impl<M: StateMachine> RaftStateMachine<TypeConfig> for MachineStore<M> {
         Builder {
             last: applied.last,
             membership: applied.membership.clone(),
-            chain: applied.last.and_then(|last| self.log.chain_at(&last)),
+            chain: applied.last.map_or(GENESIS, |last| self.log.chain_at(&last).unwrap_or(UNKNOWN)),
             source: std::sync::Mutex::new(Some(applied.machine.snapshot())),
             snapshots: self.snapshots.clone(),
             current: Arc::clone(&self.current),
@@ -224,7 +224,7 @@ pub(crate) fn snapshot_of(
 pub(crate) struct Builder {
     last: Option<LogId>,
     membership: StoredMembership,
-    chain: Option<u64>,
+    chain: u64,
     /// `None` once built: openraft asks a builder once. The mutex is never contended; it makes the
     /// builder shareable without asking the same of every source.
     source: std::sync::Mutex<Option<Box<dyn SnapshotSource>>>,
@@ -239,18 +239,15 @@ impl RaftSnapshotBuilder<TypeConfig> for Builder {
     async fn build_snapshot(
         &mut self,
     ) -> io::Result<openraft::alias::SnapshotOf<TypeConfig, SnapshotFile>> {
-        let last = self.last.ok_or_else(|| invalid("there is nothing to snapshot".to_owned()))?;
         let source = self.source.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         let source = source.ok_or_else(|| invalid("built twice".to_owned()))?;
-        let chain = self
-            .chain
-            .ok_or_else(|| invalid(format!("entry {} is applied but not stored", last.index)))?;
+        let (last, chain) = (self.last, self.chain);
         let (snapshots, membership) = (self.snapshots.clone(), self.membership.clone());
         let build = move || snapshots.build(last, &membership, chain, source);
         let file = run_blocking(self.driver, build).await?;
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         // An install may have overtaken the build.
-        if current.as_ref().is_none_or(|known| known.last().is_ok_and(|known| known < last)) {
+        if current.as_ref().is_none_or(|known| known.last() < last) {
             *current = Some(file.clone());
         }
         drop(current);

@@ -28,7 +28,7 @@ use crate::log_store::{LogStore, run_blocking};
 use crate::machine::{MachineStore, Shared, StateMachine};
 use crate::network::{Network, Transport};
 use crate::server::Server;
-use crate::snapshot::SnapshotStore;
+use crate::snapshot::{SnapshotFile, SnapshotStore};
 use crate::status::{self, Status};
 use crate::timing::{self, LeaderRestore, ProposalLimits, SnapshotLimits, Timing};
 use crate::types::{Payload, Peer, Runtime, TypeConfig};
@@ -164,7 +164,7 @@ impl<M: StateMachine> Raft<M> {
             let newest = run_blocking(driver, move || snapshots.recover()).await?;
             (LogStore::open(engine, driver).map_err(refuse_damage)?, newest)
         };
-        let covered = newest.as_ref().map(|file| file.last()).transpose()?;
+        let covered = newest.as_ref().and_then(SnapshotFile::last);
         if log.purged() > covered {
             return Err(OpenError::Corrupt {
                 what: "the log starts after the newest readable snapshot ends".to_owned(),

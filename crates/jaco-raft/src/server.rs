@@ -121,7 +121,9 @@ impl<M: StateMachine> Server<M> {
         }
         let file =
             run_blocking(self.driver, move || store.accept(&name)).await.map_err(unavailable)?;
-        self.log.announce(file.last().map_err(unavailable)?, file.header.chain);
+        if let Some(last) = file.last() {
+            self.log.announce(last, file.header.chain);
+        }
         let snapshot = snapshot_of(file).map_err(unavailable)?;
         let response = self.raft.install_full_snapshot(vote, snapshot).await;
         let response = response.map_err(|fatal| stopped(&fatal))?;

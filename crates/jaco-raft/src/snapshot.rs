@@ -55,18 +55,14 @@ impl fmt::Debug for SnapshotFile {
 }
 
 impl SnapshotFile {
-    /// The last entry the snapshot covers. A snapshot of nothing is never written.
-    pub(crate) fn last(&self) -> io::Result<LogId> {
-        let last = self.header.last.ok_or_else(|| invalid("snapshot of nothing".to_owned()))?;
-        Ok(last.into())
+    /// The last entry the snapshot covers; `None` if it was taken before there was any.
+    pub(crate) fn last(&self) -> Option<LogId> {
+        self.header.last.map(LogId::from)
     }
 
     pub(crate) fn meta(&self) -> io::Result<SnapshotMeta> {
         let membership = self.header.membership.clone().unwrap_or_default();
-        Ok(SnapshotMeta {
-            last_log_id: Some(self.last()?),
-            last_membership: membership.try_into()?,
-        })
+        Ok(SnapshotMeta { last_log_id: self.last(), last_membership: membership.try_into()? })
     }
 }
 
@@ -107,7 +103,7 @@ impl SnapshotStore {
     /// Writes a snapshot and returns it once it is durable and verified.
     pub(crate) fn build(
         &self,
-        last: LogId,
+        last: Option<LogId>,
         membership: &StoredMembership,
         chain: u64,
         source: Box<dyn SnapshotSource>,
@@ -115,7 +111,7 @@ impl SnapshotStore {
         let header = SnapshotHeader {
             format: FORMAT,
             cluster: self.cluster.to_string(),
-            last: Some(LogIdRecord::from(&last)),
+            last: last.as_ref().map(LogIdRecord::from),
             membership: Some(StoredMembershipRecord::from(membership)),
             chain,
         };
@@ -198,11 +194,9 @@ impl SnapshotStore {
     /// Verifies a synced file, gives it its final name, and then drops what it supersedes.
     fn publish(&self, from: &str) -> io::Result<SnapshotFile> {
         let mut file = self.verify(from)?;
-        let last = file.last()?;
-        let term = last.leader_id.term;
-        let (node, index) = (last.leader_id.node_id, last.index);
+        let LogIdRecord { term, node_id, index } = file.header.last.unwrap_or_default();
         // Index first: names sort by how much they cover.
-        file.name = format!("{index:020}-{term:020}-{node:020}{SUFFIX}");
+        file.name = format!("{index:020}-{term:020}-{node_id:020}{SUFFIX}");
         self.disk.rename(from, &file.name)?;
         self.disk.sync_dir()?;
         self.keep_newest()?;

@@ -9,7 +9,7 @@ use openraft::raft::{
 };
 use prost::Message;
 
-use crate::codec::{EntryRecord, FORMAT, LogIdRecord, VoteRecord, body_of, payload_of};
+use crate::codec::{EntryRecord, FORMAT, LogIdRecord, UNKNOWN, VoteRecord, body_of, payload_of};
 use crate::error::HandleError;
 use crate::log_store::LogStore;
 use crate::types::{Entry, LogId, TypeConfig, Vote, log_id};
@@ -226,8 +226,8 @@ fn entry_record(entry: &Entry, log: &LogStore) -> EntryRecord {
         term: entry.log_id.leader_id.term,
         node_id: entry.log_id.leader_id.node_id,
         index: entry.log_id.index,
-        // 0 is "not known": an entry purged between being read and being sent.
-        chain: log.chain_at(&entry.log_id).unwrap_or(0),
+        // An entry may be purged between being read and being sent.
+        chain: log.chain_at(&entry.log_id).unwrap_or(UNKNOWN),
         body: Some(body_of(&entry.payload)),
     }
 }
@@ -258,7 +258,7 @@ pub(crate) fn append_from(
 
 fn compare(log: &LogStore, log_id: &LogId, theirs: u64) -> Result<(), HandleError> {
     match log.chain_at(log_id) {
-        Some(ours) if ours != theirs && ours != 0 && theirs != 0 => {
+        Some(ours) if ours != theirs && ours != UNKNOWN && theirs != UNKNOWN => {
             Err(HandleError::Divergence { index: log_id.index })
         }
         Some(_) | None => Ok(()),
