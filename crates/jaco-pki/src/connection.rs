@@ -22,6 +22,7 @@ use jaco_types::{ClusterId, NodeId};
 
 use crate::fingerprint::Fingerprint;
 use crate::identity::NodeCertificate;
+use crate::limiter::Source;
 
 /// Who is at the other end of a connection, as proved in the handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,6 +62,15 @@ pub enum AdmissionRefusal {
     TooManyAnonymous,
 }
 
+/// How many connections without a certificate may be open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AnonymousLimits {
+    /// Nodes are never refused for their number: they are bounded by the membership.
+    pub total: usize,
+    /// So that one source cannot lock all other operators out.
+    pub per_source: usize,
+}
+
 /// Keeps a connection's entry in the table for as long as the connection lives.
 pub(crate) struct Registration {
     number: u64,
@@ -72,12 +82,14 @@ pub(crate) struct Registration {
 struct Table {
     next: u64,
     open: BTreeMap<u64, Entry>,
-    anonymous: usize,
+    /// Open connections without a certificate, by source; no zeros.
+    anonymous: BTreeMap<Source, usize>,
     removed: BTreeSet<NodeId>,
 }
 
 struct Entry {
     node: Option<NodeId>,
+    source: Source,
     close: CancellationToken,
 }
 
@@ -127,7 +139,8 @@ impl Connections {
     pub(crate) fn admit(
         &self,
         peer: &PeerIdentity,
-        anonymous_max: usize,
+        source: Source,
+        limits: AnonymousLimits,
     ) -> Result<Registration, AdmissionRefusal> {
         let mut table = self.lock();
         let node = match peer {
@@ -135,23 +148,26 @@ impl Connections {
                 return Err(AdmissionRefusal::Removed(*id));
             }
             PeerIdentity::Node { id, .. } => Some(*id),
-            PeerIdentity::None if table.anonymous >= anonymous_max => {
-                return Err(AdmissionRefusal::TooManyAnonymous);
-            }
             PeerIdentity::None => {
-                table.anonymous += 1;
+                table.enter_anonymous(source, limits)?;
                 None
             }
         };
         let token = CancellationToken::new();
         let number = table.next;
         table.next += 1;
-        table.open.insert(number, Entry { node, close: token.clone() });
+        table.open.insert(number, Entry { node, source, close: token.clone() });
         Ok(Registration { number, token, table: Arc::clone(&self.table) })
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
         lock(&self.table)
+    }
+}
+
+impl Default for AnonymousLimits {
+    fn default() -> Self {
+        Self { total: 1024, per_source: 128 }
     }
 }
 
@@ -259,6 +275,29 @@ impl AsyncWrite for TlsConnection {
 }
 
 impl Table {
+    fn enter_anonymous(
+        &mut self,
+        source: Source,
+        limits: AnonymousLimits,
+    ) -> Result<(), AdmissionRefusal> {
+        let total: usize = self.anonymous.values().sum();
+        let of_source = self.anonymous.get(&source).copied().unwrap_or_default();
+        if total >= limits.total || of_source >= limits.per_source {
+            return Err(AdmissionRefusal::TooManyAnonymous);
+        }
+        self.anonymous.insert(source, of_source + 1);
+        Ok(())
+    }
+
+    fn leave_anonymous(&mut self, source: Source) {
+        if let Some(open) = self.anonymous.get_mut(&source) {
+            *open -= 1;
+            if *open == 0 {
+                self.anonymous.remove(&source);
+            }
+        }
+    }
+
     fn close(&self, which: impl Fn(&Entry) -> bool) -> usize {
         close(&self.open, which)
     }
@@ -267,9 +306,8 @@ impl Table {
 impl Drop for Registration {
     fn drop(&mut self) {
         let mut table = lock(&self.table);
-        let entry = table.open.remove(&self.number);
-        if entry.is_some_and(|entry| entry.node.is_none()) {
-            table.anonymous -= 1;
+        if let Some(Entry { node: None, source, .. }) = table.open.remove(&self.number) {
+            table.leave_anonymous(source);
         }
     }
 }

@@ -25,13 +25,15 @@ mod verifier;
 pub use rustls::pki_types::CertificateDer;
 
 pub use crate::ca::{CaCertificate, CertificateAuthority, TrustBundle};
-pub use crate::connection::{AdmissionRefusal, Connections, PeerIdentity, TlsConnection};
+pub use crate::connection::{
+    AdmissionRefusal, AnonymousLimits, Connections, PeerIdentity, TlsConnection,
+};
 pub use crate::dial::{DialError, DialedConnection, Dialer};
 pub use crate::files::IdentityDir;
 pub use crate::fingerprint::Fingerprint;
 pub use crate::identity::{IdentityError, NodeCertificate, Standing, Validity};
 pub use crate::key::{CSR_BYTES_MAX, CsrError, KeyError, NodeCsr, NodeKey};
-pub use crate::limiter::FailureLimits;
+pub use crate::limiter::{FailureLimits, Loopback};
 pub use crate::listener::{HandshakeFailure, HandshakeReason, TlsListener};
 pub use crate::name::{NameError, NodeName};
 pub use crate::sealed::KeyEncryptionKey;

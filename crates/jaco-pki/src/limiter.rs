@@ -17,6 +17,16 @@ pub struct FailureLimits {
     pub forgiven_every: Duration,
     /// Sources remembered.
     pub sources_max: usize,
+    pub loopback: Loopback,
+}
+
+/// Whether this machine itself can be blocked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loopback {
+    /// Several nodes may share a machine, and one of them must not get the others shut out. Who is
+    /// on the machine already has better means than failing handshakes.
+    Exempt,
+    Counted,
 }
 
 /// The failures of all sources.
@@ -41,7 +51,12 @@ pub(crate) enum Charge {
 
 impl Default for FailureLimits {
     fn default() -> Self {
-        Self { burst: 20, forgiven_every: Duration::from_secs(6), sources_max: 4096 }
+        Self {
+            burst: 20,
+            forgiven_every: Duration::from_secs(6),
+            sources_max: 4096,
+            loopback: Loopback::Exempt,
+        }
     }
 }
 
@@ -49,6 +64,7 @@ impl From<IpAddr> for Source {
     fn from(address: IpAddr) -> Self {
         match address.to_canonical() {
             IpAddr::V4(address) => Self(IpAddr::V4(address)),
+            IpAddr::V6(address) if address.is_loopback() => Self(IpAddr::V6(address)),
             IpAddr::V6(address) => {
                 let network = address.to_bits() >> 64 << 64;
                 Self(IpAddr::V6(Ipv6Addr::from_bits(network)))
@@ -68,6 +84,9 @@ impl FailureLimiter {
 
     /// Charges one failure to `source`.
     pub(crate) fn charge(&mut self, source: Source, now: Duration) -> Charge {
+        if self.limits.loopback == Loopback::Exempt && source.0.is_loopback() {
+            return Charge::Borne;
+        }
         let was_blocked = self.is_blocked(source, now);
         self.make_room(source, now);
         let every = self.limits.forgiven_every;
@@ -111,8 +130,12 @@ mod tests {
 
     use super::*;
 
-    const LIMITS: FailureLimits =
-        FailureLimits { burst: 3, forgiven_every: Duration::from_secs(10), sources_max: 4 };
+    const LIMITS: FailureLimits = FailureLimits {
+        burst: 3,
+        forgiven_every: Duration::from_secs(10),
+        sources_max: 4,
+        loopback: Loopback::Exempt,
+    };
 
     fn source(text: &str) -> Source {
         Source::from(text.parse::<IpAddr>().unwrap())
@@ -131,6 +154,24 @@ mod tests {
         assert!(!limiter.is_blocked(who, at(10)));
         assert_eq!(limiter.charge(who, at(10)), Charge::NowBlocked, "one attempt per interval");
         assert!(!limiter.is_blocked(source("192.0.2.2"), at(10)));
+    }
+
+    /// Decision 12: several nodes may share one machine.
+    #[test]
+    fn the_own_machine_is_not_blocked_unless_asked_for() {
+        let blocked_by_ten = |limits, who| {
+            let mut limiter = FailureLimiter::new(limits);
+            for _ in 0..10 {
+                limiter.charge(who, Duration::ZERO);
+            }
+            limiter.is_blocked(who, Duration::ZERO)
+        };
+        let counted = FailureLimits { loopback: Loopback::Counted, ..LIMITS };
+        for address in ["127.0.0.1", "127.9.9.9", "::1"] {
+            assert!(!blocked_by_ten(LIMITS, source(address)));
+            assert!(blocked_by_ten(counted, source(address)));
+        }
+        assert!(blocked_by_ten(LIMITS, source("192.0.2.1")));
     }
 
     #[test]

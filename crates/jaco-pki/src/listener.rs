@@ -22,7 +22,9 @@ use tokio_stream::Stream;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::warn;
 
-use crate::connection::{AdmissionRefusal, Connections, PeerIdentity, TlsConnection};
+use crate::connection::{
+    AdmissionRefusal, AnonymousLimits, Connections, PeerIdentity, TlsConnection,
+};
 use crate::identity::{IdentityError, NodeCertificate};
 use crate::limiter::{Charge, FailureLimiter, FailureLimits, Source};
 use crate::tls::CertificateStore;
@@ -43,9 +45,7 @@ pub struct Options {
     pub handshakes_max: usize,
     /// Handshakes at once of one source, so that no single one can occupy all.
     pub handshakes_per_source_max: usize,
-    /// Open connections without a certificate. Nodes are never refused for their number: they are
-    /// bounded by the membership.
-    pub anonymous_max: usize,
+    pub anonymous: AnonymousLimits,
     /// After this age reads end and the connection winds down. A connection never outlives its
     /// peer's certificate in any case. This is the hard end: let the HTTP/2 server ask for a new
     /// connection a little earlier, so that no request is cut off.
@@ -137,9 +137,30 @@ impl Default for Options {
             handshake_timeout: Duration::from_secs(5),
             handshakes_max: 256,
             handshakes_per_source_max: 64,
-            anonymous_max: 1024,
+            anonymous: AnonymousLimits::default(),
             connection_age_max: Some(Duration::from_secs(3600)),
             failures: FailureLimits::default(),
+        }
+    }
+}
+
+impl HandshakeReason {
+    /// A short stable name, for metrics and audits.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::NothingSent => "nothing_sent",
+            Self::Timeout => "timeout",
+            Self::Disconnected => "disconnected",
+            Self::NotTls => "not_tls",
+            Self::Incompatible => "incompatible",
+            Self::Certificate(_) => "certificate",
+            Self::RefusedByPeer(_) => "refused_by_peer",
+            Self::Protocol(_) => "protocol",
+            Self::NotAdmitted(AdmissionRefusal::Removed(_)) => "node_removed",
+            Self::NotAdmitted(AdmissionRefusal::TooManyAnonymous) => "too_many_anonymous",
+            Self::TooManyAtOnce => "too_many_at_once",
+            Self::SourceBlocked => "source_blocked",
         }
     }
 }
@@ -272,7 +293,7 @@ impl Shared {
         let registration = self
             .wiring
             .connections
-            .admit(&peer, self.options.anonymous_max)
+            .admit(&peer, source.ip().into(), self.options.anonymous)
             .map_err(HandshakeReason::NotAdmitted)?;
         let life = self.life(certificate.as_ref());
         Ok(TlsConnection::new(stream, peer, source, life, registration))

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use jaco_pki::listener::Options;
-use jaco_pki::{AdmissionRefusal, Dialer, FailureLimits, HandshakeReason, PeerIdentity};
+use jaco_pki::{
+    AdmissionRefusal, AnonymousLimits, Dialer, FailureLimits, HandshakeReason, Loopback,
+    PeerIdentity,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -45,7 +48,8 @@ async fn garbage_is_refused_and_the_listener_lives_on() {
 #[tokio::test]
 async fn a_probe_is_no_offence() {
     let ca = authority(OURS);
-    let failures = FailureLimits { burst: 1, ..FailureLimits::default() };
+    let failures =
+        FailureLimits { burst: 1, loopback: Loopback::Counted, ..FailureLimits::default() };
     let options = Options { failures, ..Options::default() };
     let mut server = EchoServer::with_options(store(&ca, 1), options).await;
     for _ in 0..5 {
@@ -63,6 +67,7 @@ async fn a_source_that_keeps_failing_is_shut_out_and_this_is_told_once() {
     let failures = FailureLimits {
         burst: 2,
         forgiven_every: Duration::from_secs(3600),
+        loopback: Loopback::Counted,
         ..FailureLimits::default()
     };
     let options = Options { failures, ..Options::default() };
@@ -111,25 +116,35 @@ async fn waiting_for_a_place_is_not_a_failure() {
     assert!(server.failures.try_recv().is_err());
 }
 
-/// Anonymous connections are limited in number, and never at the expense of nodes.
+/// Anonymous connections are limited, in all and per source, and never at the expense of nodes.
 #[tokio::test]
 async fn anonymous_clients_cannot_crowd_out_nodes() {
     let ca = authority(OURS);
-    let options = Options { anonymous_max: 1, ..Options::default() };
-    let mut server = EchoServer::with_options(store(&ca, 1), options).await;
-    let operator = Dialer::operator(trust(&ca)).unwrap();
-    let mut first = operator.connect(server.address).await.unwrap();
-    assert!(echoes(&mut first).await);
-    assert_eq!(server.next_peer().await, PeerIdentity::None);
+    let limits = [(1, 9), (9, 1)].map(|(total, per_source)| AnonymousLimits { total, per_source });
+    for anonymous in limits {
+        let options = Options { anonymous, ..Options::default() };
+        let mut server = EchoServer::with_options(store(&ca, 1), options).await;
+        let operator = Dialer::operator(trust(&ca)).unwrap();
+        let mut first = operator.connect(server.address).await.unwrap();
+        assert!(echoes(&mut first).await);
+        assert_eq!(server.next_peer().await, PeerIdentity::None);
 
-    let mut second = operator.connect(server.address).await.unwrap();
-    assert!(!echoes(&mut second).await);
-    let expected = HandshakeReason::NotAdmitted(AdmissionRefusal::TooManyAnonymous);
-    assert_eq!(server.next_failure().await, expected);
+        let mut second = operator.connect(server.address).await.unwrap();
+        assert!(!echoes(&mut second).await);
+        let expected = HandshakeReason::NotAdmitted(AdmissionRefusal::TooManyAnonymous);
+        assert_eq!(server.next_failure().await, expected);
 
-    let peer = Dialer::peer(store(&ca, 2), NodeId(1));
-    assert!(echoes(&mut peer.connect(server.address).await.unwrap()).await);
-    assert_eq!(server.next_peer().await.node(), Some(NodeId(2)));
+        let peer = Dialer::peer(store(&ca, 2), NodeId(1));
+        assert!(echoes(&mut peer.connect(server.address).await.unwrap()).await);
+        assert_eq!(server.next_peer().await.node(), Some(NodeId(2)));
+
+        // The place is free again once its holder has gone.
+        drop(first);
+        while server.connections.nodes().len() != server.connections.open() {
+            within(tokio::task::yield_now()).await;
+        }
+        assert!(echoes(&mut operator.connect(server.address).await.unwrap()).await);
+    }
 }
 
 /// A flood may fill the audit's channel, but not go unnoticed: everything is told or counted.

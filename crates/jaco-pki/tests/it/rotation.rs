@@ -51,8 +51,10 @@ async fn ca_rotation_under_load_fails_no_dial() {
         EchoServer::start(Arc::clone(&stores[1])).await,
     ];
     let load = Load::start(&stores, &servers);
-    let mut opened_before =
-        Dialer::peer(left_behind.clone(), NodeId(1)).connect(servers[0].address).await.unwrap();
+    let mut opened_before = Dialer::peer(Arc::clone(&left_behind), NodeId(1))
+        .connect(servers[0].address)
+        .await
+        .unwrap();
     assert!(echoes(&mut opened_before).await);
 
     let phases = [(&old, &both), (&new, &both), (&new, &trust(&new))];
