@@ -71,7 +71,6 @@ impl<K: Ord + Clone, V: Clone> Table<K, V> {
     }
 
     /// The keys in order.
-    #[must_use]
     pub fn keys(&self) -> btree_map::Keys<'_, K, Arc<V>> {
         self.0.keys()
     }

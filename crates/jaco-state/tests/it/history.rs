@@ -1,0 +1,218 @@
+//! A history: entries applied one after another, and short ways to say what they are.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jaco_state::command::{NewNode, ReplaceCause};
+use jaco_state::{
+    Change, ClusterMeta, ClusterState, Command, Entry, NewInstance, Outcome, apply, token,
+};
+use jaco_types::spec::{
+    DeploymentSpec, Healthcheck, Placement, ServiceSpec, Storage, UpdatePolicy,
+};
+use jaco_types::unit::Resources;
+use jaco_types::{
+    ClusterId, DeploymentName, ErrorCode, Hostname, Identity, InstanceId, InstanceObserved,
+    NodeFacts, NodeId, Ordinal, ReplicaId, ReplicaState, RequestId, Revision, ServiceKey,
+    ServiceName, SpecHash, StateIndex, Timestamp, TokenId,
+};
+
+/// A state and the next index.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct History {
+    pub(crate) state: ClusterState,
+    pub(crate) now: Timestamp,
+}
+
+impl History {
+    /// A cluster of one node, `n1`.
+    pub(crate) fn founded() -> Self {
+        let mut history = Self { now: Timestamp(1_000_000), ..Self::default() };
+        // Raft's own first entries.
+        history.state.index = StateIndex(1);
+        assert_eq!(history.apply(init()), Outcome::NodeAdmitted { id: NodeId::FIRST });
+        history
+    }
+
+    pub(crate) fn entry(&self, request: Option<&str>, command: Command) -> Entry {
+        Entry {
+            index: StateIndex(self.state.index.0 + 1),
+            at: self.now,
+            by: Identity::Local { uid: 0 },
+            request: request.map(|text| RequestId::new(text).unwrap()),
+            command,
+        }
+    }
+
+    pub(crate) fn apply(&mut self, command: Command) -> Outcome {
+        let entry = self.entry(None, command);
+        apply(&mut self.state, &entry)
+    }
+
+    pub(crate) fn apply_as(&mut self, request: &str, command: Command) -> Outcome {
+        let entry = self.entry(Some(request), command);
+        apply(&mut self.state, &entry)
+    }
+
+    /// Applies what must be refused, and says with which code.
+    pub(crate) fn refused(&mut self, command: Command) -> ErrorCode {
+        match self.apply(command) {
+            Outcome::Rejected(rejection) => rejection.code,
+            other => panic!("expected a refusal, got {other:?}"),
+        }
+    }
+
+    pub(crate) fn batch(&mut self, changes: Vec<Change>) -> Outcome {
+        let based_on = self.state.index;
+        self.apply(Command::Batch { based_on, changes })
+    }
+
+    /// Admits a node under a token of its own, and says its id.
+    pub(crate) fn join(&mut self, hostname: &str) -> NodeId {
+        let id = format!("t-{}", self.state.index);
+        self.apply(Command::JoinTokenIssue { token: join_token(&id, self.now, 1) });
+        match self.apply(admit(hostname, &id)) {
+            Outcome::NodeAdmitted { id } => id,
+            other => panic!("{hostname} was not admitted: {other:?}"),
+        }
+    }
+
+    pub(crate) fn last_event(&self) -> String {
+        let (_, event) = self.state.audit.events.iter().next_back().unwrap();
+        let facts: Vec<_> =
+            event.payload.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        format!("{} {}", event.kind.as_str(), facts.join(" "))
+    }
+}
+
+pub(crate) fn init() -> Command {
+    let meta = ClusterMeta {
+        id: ClusterId::new(&"ab".repeat(16)).unwrap(),
+        name: "test".to_owned(),
+        ca_certificate: "pem".to_owned(),
+        sealed_ca_key: vec![1, 2, 3],
+        created_at: Timestamp(1),
+    };
+    let token = token::OperatorToken {
+        id: TokenId::new("bootstrap").unwrap(),
+        secret_hash: [7; 32],
+        issued_at: Timestamp(1),
+        issued_by: Identity::Local { uid: 0 },
+        revoked_at: None,
+    };
+    Command::ClusterInit { meta, node: new_node("n1"), token }
+}
+
+pub(crate) fn new_node(hostname: &str) -> NewNode {
+    let mut key_fingerprint = [0; 32];
+    for (place, byte) in key_fingerprint.iter_mut().zip(hostname.bytes()) {
+        *place = byte;
+    }
+    NewNode {
+        hostname: Hostname::new(hostname).unwrap(),
+        address: format!("{hostname}:7000"),
+        key_fingerprint,
+        facts: NodeFacts::default(),
+    }
+}
+
+pub(crate) fn join_token(id: &str, now: Timestamp, uses: u32) -> token::JoinToken {
+    token::JoinToken {
+        id: TokenId::new(id).unwrap(),
+        secret_hash: [8; 32],
+        issued_at: now,
+        issued_by: Identity::Local { uid: 0 },
+        expires_at: Timestamp(now.0 + 3_600_000),
+        uses_left: uses,
+    }
+}
+
+pub(crate) fn admit(hostname: &str, token: &str) -> Command {
+    Command::NodeAdmit { node: new_node(hostname), token: TokenId::new(token).unwrap() }
+}
+
+pub(crate) fn deployment(name: &str) -> DeploymentName {
+    DeploymentName::new(name).unwrap()
+}
+
+pub(crate) fn key(deployment_name: &str, service: &str) -> ServiceKey {
+    ServiceKey {
+        deployment: deployment(deployment_name),
+        service: ServiceName::new(service).unwrap(),
+    }
+}
+
+pub(crate) fn service(name: &str, image: &str) -> ServiceSpec {
+    let mut hash = [0; 32];
+    for (place, byte) in hash.iter_mut().zip(image.bytes()) {
+        *place = byte;
+    }
+    ServiceSpec {
+        name: ServiceName::new(name).unwrap(),
+        image: image.into(),
+        placement: Placement::Spread,
+        replicas: 1,
+        host_ports: Vec::new(),
+        depends_on: Vec::new(),
+        reservation: Resources::default(),
+        limit: Resources::default(),
+        storage: Storage::Stateless,
+        healthcheck: Healthcheck::None,
+        update: UpdatePolicy::default(),
+        container: "{}".into(),
+        hash: SpecHash(hash),
+    }
+}
+
+pub(crate) fn spec(services: &[ServiceSpec]) -> DeploymentSpec {
+    let services: BTreeMap<_, _> =
+        services.iter().map(|service| (service.name.clone(), Arc::new(service.clone()))).collect();
+    DeploymentSpec { services, ..DeploymentSpec::default() }
+}
+
+pub(crate) fn deploy(name: &str, services: &[ServiceSpec]) -> Command {
+    Command::DeploymentApply { name: deployment(name), spec: spec(services) }
+}
+
+pub(crate) fn instance(node: NodeId, revision: u64) -> NewInstance {
+    NewInstance { node, revision: Revision(revision), spec_hash: SpecHash([9; 32]) }
+}
+
+pub(crate) fn create(service: &ServiceKey, index: u64, node: NodeId) -> Change {
+    let ordinal = Ordinal::Index(index);
+    let id = ReplicaId::new(service, &ordinal);
+    Change::SlotCreate { id, service: service.clone(), ordinal, instance: instance(node, 1) }
+}
+
+pub(crate) fn replace(
+    id: &ReplicaId,
+    node: NodeId,
+    previous: jaco_state::command::Previous,
+) -> Change {
+    Change::SlotReplace {
+        id: id.clone(),
+        instance: instance(node, 2),
+        previous,
+        cause: ReplaceCause::SpecChanged,
+        consecutive_failures: 0,
+    }
+}
+
+pub(crate) fn replica(text: &str) -> ReplicaId {
+    ReplicaId::parse(text).unwrap()
+}
+
+pub(crate) fn seen(id: InstanceId, node: NodeId, state: ReplicaState) -> InstanceObserved {
+    InstanceObserved {
+        id,
+        node,
+        state,
+        code: None,
+        details: BTreeMap::new(),
+        container_id: "c".to_owned(),
+        ports: BTreeMap::new(),
+        started_at: None,
+        since: Timestamp(5),
+        exit: None,
+    }
+}

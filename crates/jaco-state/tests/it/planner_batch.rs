@@ -1,0 +1,98 @@
+//! The planner's batches: all or none, and only if nothing they touch has moved (R-LOOP-3).
+
+use jaco_state::command::Previous;
+use jaco_state::{Change, Command, Outcome};
+use jaco_types::{ErrorCode, NodeId, ReplicaState, StateIndex};
+
+use crate::history::{History, create, deploy, key, replace, replica, seen, service};
+
+fn with_one_replica() -> History {
+    let mut history = History::founded();
+    history.apply(deploy("shop", &[service("web", "web:1")]));
+    assert_eq!(history.batch(vec![create(&key("shop", "web"), 0, NodeId::FIRST)]), Outcome::Done);
+    history
+}
+
+/// The index of a batch becomes the number of every instance that it asks for.
+#[test]
+fn an_instance_is_numbered_by_its_entry() {
+    let history = with_one_replica();
+    let slot = history.state.slots.get(&replica("shop-web-0")).unwrap();
+    assert_eq!(slot.current.raft_index, history.state.index);
+}
+
+/// ST-2: one stale object refuses the whole batch.
+#[test]
+fn a_stale_batch_changes_nothing() {
+    let mut history = with_one_replica();
+    let based_on = history.state.index;
+    let changed = deploy("shop", &[service("web", "web:2")]);
+    history.apply(changed);
+    let before = history.state.slots.clone();
+    let changes = vec![
+        Change::SlotSetRestarts {
+            id: replica("shop-web-0"),
+            consecutive: 1,
+            exhausted: jaco_types::slot::Exhausted::No,
+        },
+        create(&key("shop", "web"), 1, NodeId::FIRST),
+    ];
+    assert_eq!(history.refused(Command::Batch { based_on, changes }), ErrorCode::StalePlan);
+    assert_eq!(history.state.slots, before);
+}
+
+/// A refused batch is the planner's business: people find nothing about it in the audit log.
+#[test]
+fn a_refused_batch_leaves_no_event() {
+    let mut history = with_one_replica();
+    let before = history.state.audit.clone();
+    let changes = vec![create(&key("shop", "web"), 0, NodeId::FIRST)];
+    history.refused(Command::Batch { based_on: StateIndex(0), changes });
+    assert_eq!(history.state.audit, before);
+}
+
+/// What a node observes does not make a plan stale: a steady stream of observations must not
+/// starve the planner.
+#[test]
+fn observations_do_not_make_a_plan_stale() {
+    let mut history = with_one_replica();
+    let based_on = history.state.index;
+    let id = history.state.slots.get(&replica("shop-web-0")).unwrap().current_id();
+    let observed = vec![seen(id, NodeId::FIRST, ReplicaState::Running)];
+    history.apply(Command::Observe { node: NodeId::FIRST, observed, gone: Vec::new() });
+    let changes = vec![replace(&replica("shop-web-0"), NodeId::FIRST, Previous::Retire)];
+    assert_eq!(history.apply(Command::Batch { based_on, changes }), Outcome::Done);
+}
+
+/// R-ROLL-2: during a handover both instances live; settling ends the old one, reverting the new.
+#[test]
+fn a_handover_has_two_instances() {
+    let mut history = with_one_replica();
+    let id = replica("shop-web-0");
+    let old = history.state.slots.get(&id).unwrap().current_id();
+    history.batch(vec![replace(&id, NodeId::FIRST, Previous::Retire)]);
+    let slot = history.state.slots.get(&id).unwrap().clone();
+    assert_eq!(slot.retiring_id(), Some(old.clone()));
+    assert!(slot.current.raft_index > old.raft_index);
+
+    let mut reverted = history.clone();
+    reverted.batch(vec![Change::SlotRevert { id: id.clone() }]);
+    assert_eq!(reverted.state.slots.get(&id).unwrap().current_id(), old);
+
+    history.batch(vec![Change::SlotSettle { id: id.clone() }]);
+    let settled = history.state.slots.get(&id).unwrap();
+    assert_eq!((settled.current_id(), settled.retiring_id()), (slot.current_id(), None));
+}
+
+/// A node speaks of its own instances only.
+#[test]
+fn a_node_cannot_speak_of_anothers_instances() {
+    let mut history = with_one_replica();
+    let other = history.join("n2");
+    let id = history.state.slots.get(&replica("shop-web-0")).unwrap().current_id();
+    let lie = vec![seen(id.clone(), other, ReplicaState::Running)];
+    history.apply(Command::Observe { node: other, observed: lie, gone: Vec::new() });
+    let foreign = vec![seen(id.clone(), NodeId::FIRST, ReplicaState::Failed)];
+    history.apply(Command::Observe { node: other, observed: foreign, gone: Vec::new() });
+    assert!(history.state.observed.get(&id).is_none());
+}
