@@ -5,6 +5,21 @@
 
 #![deny(clippy::float_arithmetic)]
 
+mod dependency;
+mod draft;
+pub mod eligibility;
 pub mod input;
+mod mend;
+mod node_status;
+mod node_table;
+mod pass;
+mod placement;
+mod population;
+mod record;
+pub mod report;
+mod rollout;
 
+pub use eligibility::Ineligible;
 pub use input::{NodeSignal, PlanInput, PlannerConfig, Signals};
+pub use pass::{Plan, plan};
+pub use report::Report;

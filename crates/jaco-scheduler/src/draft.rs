@@ -1,0 +1,446 @@
+//! The draft that a pass edits. Each edit changes the draft, the room on the nodes and the list of
+//! changes at once, so that the three cannot disagree.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::iter::Peekable;
+
+use jaco_state::command::{Previous, ReplaceCause};
+use jaco_state::{Change, Deployment, NewInstance};
+use jaco_types::slot::Exhausted;
+use jaco_types::spec::{Condition, Healthcheck, ServiceSpec};
+use jaco_types::{
+    DeploymentName, Instance, InstanceId, InstanceObserved, NodeId, Ordinal, ReplicaId,
+    ReplicaState, RestartCount, Revision, Scheduling, ServiceKey, ServiceName, Slot, SpecHash,
+    StateIndex, Timestamp,
+};
+
+use crate::input::PlanInput;
+use crate::node_table::{NodeIx, NodeTable};
+use crate::population::Waiting;
+use crate::report::Report;
+
+/// What a pass works on.
+pub(crate) struct Draft<'a> {
+    pub(crate) pass: Pass<'a>,
+    /// The services that are wanted, in the order of their keys.
+    pub(crate) services: Vec<ServiceDraft<'a>>,
+    /// Slots of services that nobody wants any more.
+    unwanted: Vec<SlotDraft<'a>>,
+}
+
+/// What all services of a pass share.
+pub(crate) struct Pass<'a> {
+    pub(crate) input: PlanInput<'a>,
+    pub(crate) nodes: NodeTable<'a>,
+    pub(crate) changes: Vec<Change>,
+    pub(crate) report: Report,
+    pub(crate) wake_at: Option<Timestamp>,
+}
+
+impl Pass<'_> {
+    /// Notes a future moment at which a decision may differ.
+    pub(crate) fn wake(&mut self, at: Timestamp) {
+        if at > self.input.now {
+            self.wake_at = self.wake_at.into_iter().chain([at]).min();
+        }
+    }
+}
+
+/// A wanted service and its slots.
+pub(crate) struct ServiceDraft<'a> {
+    pub(crate) key: ServiceKey,
+    pub(crate) deployment: &'a Deployment,
+    pub(crate) goal: Goal<'a>,
+    /// The slots in the order of their ids.
+    pub(crate) slots: Vec<SlotDraft<'a>>,
+    pub(crate) record: Scheduling,
+    /// The record as it is in the state.
+    pub(crate) known: Option<&'a Scheduling>,
+    pub(crate) role: ServiceRole,
+    /// What cannot be done now, and why.
+    pub(crate) waiting: Vec<Waiting<'a>>,
+}
+
+/// What every replica of a service should be in the end.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Goal<'a> {
+    pub(crate) revision: Revision,
+    pub(crate) spec: &'a ServiceSpec,
+    pub(crate) roll: Roll,
+}
+
+/// Which way a service's replicas are being replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Roll {
+    /// To the revision that people want.
+    Forward,
+    /// Back to the previous one, after an aborted rollout.
+    Back,
+    /// Not at all: the rollout was aborted and nothing is left to go back to.
+    Frozen,
+}
+
+/// Whether a service's containers are meant to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ServiceRole {
+    /// They serve; one that ends is started again.
+    Server,
+    /// Others wait for them to end without an error; that end is not a failure.
+    Job,
+}
+
+/// A slot as it will be after the pass.
+pub(crate) struct SlotDraft<'a> {
+    pub(crate) id: ReplicaId,
+    pub(crate) ordinal: Ordinal,
+    pub(crate) current: Live<'a>,
+    pub(crate) retiring: Option<Live<'a>>,
+    pub(crate) restarts: RestartCount,
+}
+
+/// A live instance.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Live<'a> {
+    pub(crate) node: NodeId,
+    /// The node's row; none when it is no member any more.
+    pub(crate) at: Option<NodeIx>,
+    pub(crate) revision: Revision,
+    pub(crate) hash: SpecHash,
+    /// The spec it was made from; none when that revision is no longer kept.
+    pub(crate) spec: Option<&'a ServiceSpec>,
+    /// What its node saw of it.
+    pub(crate) seen: Option<&'a InstanceObserved>,
+}
+
+/// How a new instance follows the one before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Handover {
+    /// Whatever serves now goes on until the new one does.
+    StartFirst,
+    /// Nothing else of the slot runs beside the new one.
+    StopFirst,
+    /// The current instance is of no use any more; a retiring one goes on serving.
+    Abandon,
+}
+
+/// A new instance and why.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Successor<'a> {
+    pub(crate) at: NodeIx,
+    pub(crate) revision: Revision,
+    pub(crate) spec: &'a ServiceSpec,
+    pub(crate) cause: ReplaceCause,
+    pub(crate) handover: Handover,
+    pub(crate) consecutive_failures: u32,
+}
+
+impl<'a> Live<'a> {
+    pub(crate) fn state(&self) -> Option<ReplicaState> {
+        self.seen.map(|seen| seen.state)
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.state() == Some(ReplicaState::Running)
+    }
+
+    /// Whether it serves, or has done what it was for.
+    pub(crate) fn is_up(&self, role: ServiceRole) -> bool {
+        self.is_running() || (role == ServiceRole::Job && self.is_done())
+    }
+
+    /// Whether it ended without an error.
+    pub(crate) fn is_done(&self) -> bool {
+        self.seen.is_some_and(|seen| {
+            seen.state == ReplicaState::Stopped && seen.exit.is_none_or(|exit| exit.code == 0)
+        })
+    }
+
+    fn take(&self, nodes: &mut NodeTable<'_>) {
+        if let (Some(at), Some(spec)) = (self.at, self.spec) {
+            nodes.row_mut(at).take(spec);
+        }
+    }
+
+    fn release(&self, nodes: &mut NodeTable<'_>) {
+        if let (Some(at), Some(spec)) = (self.at, self.spec) {
+            nodes.row_mut(at).release(spec);
+        }
+    }
+}
+
+impl<'a> SlotDraft<'a> {
+    /// Ends the handover: only the current instance remains.
+    pub(crate) fn settle(&mut self, pass: &mut Pass<'a>) {
+        if let Some(retiring) = self.retiring.take() {
+            retiring.release(&mut pass.nodes);
+            pass.changes.push(Change::SlotSettle { id: self.id.clone() });
+        }
+    }
+
+    /// Gives the handover up: only the retiring instance remains.
+    pub(crate) fn revert(&mut self, pass: &mut Pass<'a>) {
+        if let Some(retiring) = self.retiring.take() {
+            self.current.release(&mut pass.nodes);
+            move_count(&mut pass.nodes, self.current.at, retiring.at);
+            self.current = retiring;
+            pass.changes.push(Change::SlotRevert { id: self.id.clone() });
+        }
+    }
+
+    /// Puts a new instance in.
+    pub(crate) fn succeed(&mut self, pass: &mut Pass<'a>, successor: Successor<'a>) {
+        let previous = self.part_with_current(pass, successor.handover);
+        let next = Live {
+            node: pass.nodes.row(successor.at).node.id,
+            at: Some(successor.at),
+            revision: successor.revision,
+            hash: successor.spec.hash,
+            spec: Some(successor.spec),
+            seen: None,
+        };
+        next.take(&mut pass.nodes);
+        move_count(&mut pass.nodes, self.current.at, next.at);
+        let old = std::mem::replace(&mut self.current, next);
+        match previous {
+            Previous::Retire => self.retiring = Some(old),
+            Previous::Drop => old.release(&mut pass.nodes),
+        }
+        let consecutive = successor.consecutive_failures;
+        self.restarts = RestartCount { consecutive, exhausted: Exhausted::No };
+        pass.changes.push(Change::SlotReplace {
+            id: self.id.clone(),
+            instance: next.as_new(),
+            previous,
+            cause: successor.cause,
+            consecutive_failures: consecutive,
+        });
+    }
+
+    /// A slot holds two instances at most, so before a third comes, one has to go: the retiring one
+    /// where the current one serves already, else the current one.
+    fn part_with_current(&mut self, pass: &mut Pass<'a>, handover: Handover) -> Previous {
+        match handover {
+            Handover::Abandon => Previous::Drop,
+            Handover::StopFirst => {
+                self.settle(pass);
+                Previous::Drop
+            }
+            Handover::StartFirst => {
+                if self.retiring.is_some() && !self.current.is_running() {
+                    return Previous::Drop;
+                }
+                self.settle(pass);
+                let is_over = self.current.state().is_some_and(ReplicaState::is_over);
+                if is_over { Previous::Drop } else { Previous::Retire }
+            }
+        }
+    }
+
+    /// Sets the failures in a row.
+    pub(crate) fn set_restarts(&mut self, pass: &mut Pass<'a>, restarts: RestartCount) {
+        if self.restarts == restarts {
+            return;
+        }
+        self.restarts = restarts;
+        let RestartCount { consecutive, exhausted } = restarts;
+        pass.changes.push(Change::SlotSetRestarts { id: self.id.clone(), consecutive, exhausted });
+    }
+
+    /// Counts the slot out of its nodes, and proposes that it goes.
+    pub(crate) fn remove(&self, pass: &mut Pass<'a>) {
+        for live in std::iter::once(&self.current).chain(&self.retiring) {
+            live.release(&mut pass.nodes);
+        }
+        move_count(&mut pass.nodes, self.current.at, None);
+        pass.changes.push(Change::SlotRemove { id: self.id.clone() });
+    }
+
+    pub(crate) fn is_outdated(&self, goal: &Goal<'_>) -> bool {
+        self.current.hash != goal.spec.hash || self.current.spec.is_none()
+    }
+
+    /// Whether some instance of it is up.
+    pub(crate) fn serves(&self, role: ServiceRole) -> bool {
+        self.current.is_up(role) || self.retiring.is_some_and(|retiring| retiring.is_running())
+    }
+}
+
+impl Live<'_> {
+    fn as_new(&self) -> NewInstance {
+        NewInstance { node: self.node, revision: self.revision, spec_hash: self.hash }
+    }
+}
+
+fn move_count(nodes: &mut NodeTable<'_>, from: Option<NodeIx>, to: Option<NodeIx>) {
+    if let Some(from) = from {
+        nodes.row_mut(from).replicas -= 1;
+    }
+    if let Some(to) = to {
+        nodes.row_mut(to).replicas += 1;
+    }
+}
+
+impl<'a> ServiceDraft<'a> {
+    /// The spec of this service at a revision, if that is kept.
+    pub(crate) fn spec_at(&self, revision: Revision) -> Option<&'a ServiceSpec> {
+        let deployment: &'a Deployment = self.deployment;
+        let record = deployment.revisions.get(&revision)?;
+        record.spec.services.get(&self.key.service).map(|spec| &**spec)
+    }
+
+    /// Adds a slot with its first instance on this node.
+    pub(crate) fn create(&mut self, pass: &mut Pass<'a>, ordinal: Ordinal, at: NodeIx) {
+        let id = ReplicaId::new(&self.key, &ordinal);
+        let current = Live {
+            node: pass.nodes.row(at).node.id,
+            at: Some(at),
+            revision: self.goal.revision,
+            hash: self.goal.spec.hash,
+            spec: Some(self.goal.spec),
+            seen: None,
+        };
+        current.take(&mut pass.nodes);
+        move_count(&mut pass.nodes, None, Some(at));
+        pass.changes.push(Change::SlotCreate {
+            id: id.clone(),
+            service: self.key.clone(),
+            ordinal: ordinal.clone(),
+            instance: current.as_new(),
+        });
+        let restarts = RestartCount::default();
+        self.slots.push(SlotDraft { id, ordinal, current, retiring: None, restarts });
+    }
+}
+
+/// Whether an instance is up, and was for as long as its `monitor` asks where no healthcheck can
+/// tell.
+pub(crate) fn is_proven(live: &Live<'_>, role: ServiceRole, pass: &mut Pass<'_>) -> bool {
+    let (Some(spec), Some(seen)) = (live.spec, live.seen) else { return live.is_up(role) };
+    if !live.is_running() || spec.healthcheck == Healthcheck::Declared {
+        return live.is_up(role);
+    }
+    let proven_at = seen.since.after(spec.update.monitor);
+    if spec.update.monitor.0 > 0 && pass.input.now < proven_at {
+        pass.wake(proven_at);
+        return false;
+    }
+    true
+}
+
+impl<'a> Draft<'a> {
+    /// Reads the state: one walk over slots and observations, which share their order.
+    pub(crate) fn read(input: PlanInput<'a>) -> Self {
+        let nodes = NodeTable::new(input.state.nodes.values());
+        let (changes, report) = (Vec::new(), Report::default());
+        let pass = Pass { input, nodes, changes, report, wake_at: None };
+        let mut draft = Self { pass, services: read_services(input), unwanted: Vec::new() };
+        let mut observed = input.state.observed.iter().peekable();
+        let mut service = None;
+        for slot in input.state.slots.values() {
+            if service.is_none_or(|at: usize| draft.services[at].key != slot.service) {
+                service = draft.services.binary_search_by(|s| s.key.cmp(&slot.service)).ok();
+            }
+            let seen = seen_of(slot, &mut observed);
+            draft.add(service, slot, seen);
+        }
+        draft
+    }
+
+    fn add(&mut self, service: Option<usize>, slot: &Slot, seen: Seen<'a>) {
+        let wanted = service.map(|at| &mut self.services[at]);
+        let live = |instance: &Instance, seen| Live {
+            node: instance.node,
+            at: self.pass.nodes.find(instance.node),
+            revision: instance.revision,
+            hash: instance.spec_hash,
+            spec: wanted
+                .as_ref()
+                .and_then(|service| service.spec_at(instance.revision))
+                .filter(|spec| spec.hash == instance.spec_hash),
+            seen,
+        };
+        let entry = SlotDraft {
+            id: slot.id.clone(),
+            ordinal: slot.ordinal.clone(),
+            current: live(&slot.current, seen.current),
+            retiring: slot.retiring.as_ref().map(|instance| live(instance, seen.retiring)),
+            restarts: slot.restarts,
+        };
+        for live in std::iter::once(&entry.current).chain(&entry.retiring) {
+            live.take(&mut self.pass.nodes);
+        }
+        move_count(&mut self.pass.nodes, None, entry.current.at);
+        match wanted {
+            Some(service) => service.slots.push(entry),
+            None => self.unwanted.push(entry),
+        }
+    }
+
+    /// Removes the slots of services that nobody wants any more.
+    pub(crate) fn remove_unwanted(&mut self) {
+        for slot in std::mem::take(&mut self.unwanted) {
+            slot.remove(&mut self.pass);
+        }
+    }
+}
+
+/// What was seen of a slot's two instances.
+#[derive(Clone, Copy, Default)]
+struct Seen<'a> {
+    current: Option<&'a InstanceObserved>,
+    retiring: Option<&'a InstanceObserved>,
+}
+
+fn seen_of<'a>(
+    slot: &Slot,
+    observed: &mut Peekable<impl Iterator<Item = (&'a InstanceId, &'a InstanceObserved)>>,
+) -> Seen<'a> {
+    while observed.next_if(|(id, _)| id.replica < slot.id).is_some() {}
+    let mut seen = Seen::default();
+    let is_of = |instance: &Instance, index: StateIndex, row: &InstanceObserved| {
+        instance.raft_index == index && instance.node == row.node
+    };
+    while let Some((id, row)) = observed.next_if(|(id, _)| id.replica == slot.id) {
+        if is_of(&slot.current, id.raft_index, row) {
+            seen.current = Some(row);
+        } else if slot.retiring.as_ref().is_some_and(|old| is_of(old, id.raft_index, row)) {
+            seen.retiring = Some(row);
+        }
+    }
+    seen
+}
+
+fn read_services(input: PlanInput<'_>) -> Vec<ServiceDraft<'_>> {
+    let mut services = Vec::new();
+    for deployment in input.state.deployments.values() {
+        let Some(wanted) = deployment.revisions.get(&deployment.revision) else { continue };
+        let jobs = jobs_of(&wanted.spec.services);
+        for (name, spec) in &wanted.spec.services {
+            let deployment_name: DeploymentName = deployment.name.clone();
+            let key = ServiceKey { deployment: deployment_name, service: name.clone() };
+            let known = input.state.scheduling.get(&key);
+            let role = if jobs.contains(name) { ServiceRole::Job } else { ServiceRole::Server };
+            services.push(ServiceDraft {
+                goal: Goal { revision: deployment.revision, spec, roll: Roll::Forward },
+                key,
+                deployment,
+                slots: Vec::new(),
+                record: known.cloned().unwrap_or_default(),
+                known,
+                role,
+                waiting: Vec::new(),
+            });
+        }
+    }
+    services
+}
+
+fn jobs_of(
+    services: &BTreeMap<ServiceName, std::sync::Arc<ServiceSpec>>,
+) -> BTreeSet<&ServiceName> {
+    let dependencies = services.values().flat_map(|spec| &spec.depends_on);
+    dependencies
+        .filter(|dependency| dependency.condition == Condition::CompletedSuccessfully)
+        .map(|dependency| &dependency.service)
+        .collect()
+}

@@ -1,0 +1,164 @@
+//! Whether a node may take a replica, and if not, every rule that says so.
+
+use std::fmt;
+
+use jaco_types::spec::{HostPort, Placement, Protocol, ServiceSpec};
+use jaco_types::unit::{Bytes, MilliCores};
+use jaco_types::{Availability, NodeStatus};
+
+use crate::node_table::NodeRow;
+
+/// Why a node may not take a replica. The order is the order of the checks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Ineligible {
+    /// It has not been heard of yet, or not for too long.
+    NotReady,
+    /// Its container engine does not answer.
+    EngineDown,
+    /// It takes nothing new.
+    Cordoned,
+    /// What it has is being moved away.
+    Draining,
+    /// The service is pinned to other hosts.
+    NotPinned,
+    /// The replica's data is on another node.
+    DataElsewhere,
+    /// The service has its replica on this node already.
+    OnePerNode,
+    /// A port of the host that the replica needs is taken.
+    HostPortTaken {
+        /// The port.
+        port: HostPort,
+    },
+    /// Too little of its processor is left unreserved.
+    InsufficientCpu {
+        /// What is left.
+        available: MilliCores,
+        /// What the replica reserves.
+        required: MilliCores,
+    },
+    /// Too little of its memory is left unreserved.
+    InsufficientMemory {
+        /// What is left.
+        available: Bytes,
+        /// What the replica reserves.
+        required: Bytes,
+    },
+}
+
+impl Ineligible {
+    /// The rule's stable name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NotReady => "not_ready",
+            Self::EngineDown => "engine_down",
+            Self::Cordoned => "cordoned",
+            Self::Draining => "draining",
+            Self::NotPinned => "not_pinned",
+            Self::DataElsewhere => "data_elsewhere",
+            Self::OnePerNode => "one_per_node",
+            Self::HostPortTaken { .. } => "host_port_taken",
+            Self::InsufficientCpu { .. } => "insufficient_cpu",
+            Self::InsufficientMemory { .. } => "insufficient_memory",
+        }
+    }
+}
+
+impl fmt::Display for Ineligible {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotReady => f.write_str("not ready"),
+            Self::EngineDown => f.write_str("its engine does not answer"),
+            Self::Cordoned => f.write_str("cordoned"),
+            Self::Draining => f.write_str("draining"),
+            Self::NotPinned => f.write_str("not among the pinned hosts"),
+            Self::DataElsewhere => f.write_str("the data is on another node"),
+            Self::OnePerNode => f.write_str("has its replica already"),
+            Self::HostPortTaken { port } => {
+                let protocol = match port.protocol {
+                    Protocol::Tcp => "tcp",
+                    Protocol::Udp => "udp",
+                    Protocol::Sctp => "sctp",
+                };
+                write!(f, "host port {}/{protocol} is taken", port.port)
+            }
+            Self::InsufficientCpu { available, required } => {
+                write!(f, "{available} of cpu left, {required} needed")
+            }
+            Self::InsufficientMemory { available, required } => {
+                write!(f, "{available} of memory left, {required} needed")
+            }
+        }
+    }
+}
+
+/// What becomes of a replica where it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stay {
+    /// It stays.
+    Keeps,
+    /// Its node cannot keep it any more: silent, without an engine, or no member.
+    Lost,
+    /// Its node can keep it, and should not.
+    Leaves,
+}
+
+/// Whether a replica stays where it is. Weaker than being eligible: a cordoned node keeps what it
+/// has (R-PLACE-6).
+pub(crate) fn stay(row: Option<&NodeRow<'_>>, placement: &Placement) -> Stay {
+    let Some(row) = row else { return Stay::Lost };
+    match row.status {
+        NodeStatus::Down | NodeStatus::EngineDown => return Stay::Lost,
+        NodeStatus::Joining | NodeStatus::Ready => {}
+    }
+    if row.node.availability == Availability::Draining || !is_pinned(row, placement) {
+        return Stay::Leaves;
+    }
+    Stay::Keeps
+}
+
+/// Whether the placement allows this node at all.
+pub(crate) fn is_pinned(row: &NodeRow<'_>, placement: &Placement) -> bool {
+    match placement {
+        Placement::Hosts(hosts) => hosts.contains(&row.node.hostname),
+        Placement::Spread | Placement::Pack | Placement::Global => true,
+    }
+}
+
+/// Whether a node takes new replicas of anybody.
+pub(crate) fn is_open(row: &NodeRow<'_>) -> bool {
+    row.status == NodeStatus::Ready && row.node.availability == Availability::Active
+}
+
+/// Every rule that keeps a new replica of `spec`, placed by `placement`, off this node.
+pub(crate) fn verdict(
+    row: &NodeRow<'_>,
+    placement: &Placement,
+    spec: &ServiceSpec,
+) -> Vec<Ineligible> {
+    let mut failed = Vec::new();
+    match row.status {
+        NodeStatus::Joining | NodeStatus::Down => failed.push(Ineligible::NotReady),
+        NodeStatus::EngineDown => failed.push(Ineligible::EngineDown),
+        NodeStatus::Ready => {}
+    }
+    match row.node.availability {
+        Availability::Active => {}
+        Availability::Cordoned => failed.push(Ineligible::Cordoned),
+        Availability::Draining => failed.push(Ineligible::Draining),
+    }
+    if !is_pinned(row, placement) {
+        failed.push(Ineligible::NotPinned);
+    }
+    let taken = spec.host_ports.iter().filter(|port| row.has_port(**port));
+    failed.extend(taken.map(|port| Ineligible::HostPortTaken { port: *port }));
+    let (left, needs) = (row.left(), spec.reservation);
+    if let Some(available) = left.cpu.filter(|available| needs.cpu > *available) {
+        failed.push(Ineligible::InsufficientCpu { available, required: needs.cpu });
+    }
+    if let Some(available) = left.memory.filter(|available| needs.memory > *available) {
+        failed.push(Ineligible::InsufficientMemory { available, required: needs.memory });
+    }
+    failed
+}

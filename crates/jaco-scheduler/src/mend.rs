@@ -1,0 +1,219 @@
+//! What happens to replicas where they are: handovers end, failures are answered, surplus goes.
+//! Nothing here needs room, and most of it frees some.
+
+use jaco_state::command::ReplaceCause;
+use jaco_types::slot::Exhausted;
+use jaco_types::spec::{Placement, Storage};
+use jaco_types::{Ordinal, ReplicaState, RestartCount};
+
+use crate::draft::{
+    Draft, Goal, Handover, Pass, ServiceDraft, ServiceRole, SlotDraft, Successor, is_proven,
+};
+use crate::eligibility::{Stay, stay};
+use crate::rollout::{self, Judgement};
+
+/// Brings every service's replicas in order without placing any.
+pub(crate) fn mend(draft: &mut Draft<'_>) {
+    for service in &mut draft.services {
+        rollout::set_goal(service);
+        mend_slots(service, &mut draft.pass);
+        if rollout::judge(service, &mut draft.pass) == Judgement::Aborted {
+            // What was reverted to may need mending too.
+            mend_slots(service, &mut draft.pass);
+        }
+        remove_surplus(service, &mut draft.pass);
+    }
+}
+
+fn mend_slots<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
+    let (goal, role) = (service.goal, service.role);
+    for slot in &mut service.slots {
+        settle(slot, role, pass);
+        answer_failure(slot, &goal, role, pass);
+        forget_failures(slot, pass);
+    }
+}
+
+/// A handover ends when the successor serves, or when the retiring instance's node left.
+fn settle<'a>(slot: &mut SlotDraft<'a>, role: ServiceRole, pass: &mut Pass<'a>) {
+    let Some(retiring) = slot.retiring else { return };
+    if retiring.at.is_none() || is_proven(&slot.current, role, pass) {
+        slot.settle(pass);
+    }
+}
+
+/// Each failed instance counts once, because another one follows it or nothing does (R-HEAL-1,
+/// R-HEAL-2).
+fn answer_failure<'a>(
+    slot: &mut SlotDraft<'a>,
+    goal: &Goal<'a>,
+    role: ServiceRole,
+    pass: &mut Pass<'a>,
+) {
+    if slot.restarts.exhausted == Exhausted::Yes || !has_failed(slot, role) {
+        return;
+    }
+    let row = slot.current.at.map(|at| pass.nodes.row(at));
+    let Some(at) = slot.current.at.filter(|_| stays(slot, row, goal)) else { return };
+    let consecutive = slot.restarts.consecutive.saturating_add(1);
+    if consecutive >= pass.input.config.failure_budget {
+        let spent = RestartCount { consecutive, exhausted: Exhausted::Yes };
+        return slot.set_restarts(pass, spent);
+    }
+    // It restarts as what it was: only a rollout changes what a replica runs.
+    let (revision, spec) = match slot.current.spec {
+        Some(spec) => (slot.current.revision, spec),
+        None => (goal.revision, goal.spec),
+    };
+    slot.succeed(
+        pass,
+        Successor {
+            at,
+            revision,
+            spec,
+            cause: ReplaceCause::Failed,
+            handover: Handover::Abandon,
+            consecutive_failures: consecutive,
+        },
+    );
+}
+
+/// A replica without data that should leave its node is not restarted there first.
+fn stays(
+    slot: &SlotDraft<'_>,
+    row: Option<&crate::node_table::NodeRow<'_>>,
+    goal: &Goal<'_>,
+) -> bool {
+    match stay(row, &goal.spec.placement) {
+        Stay::Keeps => true,
+        Stay::Leaves => {
+            goal.spec.storage == Storage::Stateful && matches!(slot.ordinal, Ordinal::Index(_))
+        }
+        Stay::Lost => false,
+    }
+}
+
+fn has_failed(slot: &SlotDraft<'_>, role: ServiceRole) -> bool {
+    match slot.current.state() {
+        Some(ReplicaState::Failed | ReplicaState::Degraded) => true,
+        Some(ReplicaState::Stopped) => role == ServiceRole::Server || !slot.current.is_done(),
+        Some(
+            ReplicaState::Pending
+            | ReplicaState::Pulling
+            | ReplicaState::Starting
+            | ReplicaState::Running,
+        )
+        | None => false,
+    }
+}
+
+/// A steady run clears the count, unless the budget is spent: then only an apply does.
+fn forget_failures<'a>(slot: &mut SlotDraft<'a>, pass: &mut Pass<'a>) {
+    if slot.restarts.consecutive == 0 || slot.restarts.exhausted == Exhausted::Yes {
+        return;
+    }
+    let Some(seen) = slot.current.seen.filter(|_| slot.current.is_running()) else { return };
+    let steady_at = seen.since.after(pass.input.config.steady_after);
+    if pass.input.now < steady_at {
+        return pass.wake(steady_at);
+    }
+    slot.set_restarts(pass, RestartCount::default());
+}
+
+/// Removes what is more than wanted: too many of them, or of a kind that the placement has no use
+/// for.
+fn remove_surplus<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
+    remove_other_kind(service, pass);
+    match service.goal.spec.placement {
+        Placement::Global => remove_stranded(service, pass),
+        Placement::Spread | Placement::Pack | Placement::Hosts(_) => scale_down(service, pass),
+    }
+}
+
+/// Whether a slot is named the way this placement names its slots.
+pub(crate) fn is_own_kind(slot: &SlotDraft<'_>, placement: &Placement) -> bool {
+    match (&slot.ordinal, placement) {
+        (Ordinal::Host(_), Placement::Global)
+        | (Ordinal::Index(_), Placement::Spread | Placement::Pack | Placement::Hosts(_)) => true,
+        (Ordinal::Host(_), Placement::Spread | Placement::Pack | Placement::Hosts(_))
+        | (Ordinal::Index(_), Placement::Global) => false,
+    }
+}
+
+/// After a change to or from `global`, the replicas of the other kind serve until those of the new
+/// kind do; where both would take the same port of a host they cannot, and go at once.
+fn remove_other_kind<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
+    let placement = &service.goal.spec.placement;
+    let (own, other): (Vec<_>, Vec<_>) =
+        service.slots.iter().partition(|slot| is_own_kind(slot, placement));
+    if other.is_empty() {
+        return;
+    }
+    let wants_some = match placement {
+        Placement::Global => !pass.nodes.open().is_empty(),
+        Placement::Spread | Placement::Pack | Placement::Hosts(_) => service.goal.spec.replicas > 0,
+    };
+    let is_taken_over =
+        own.iter().all(|slot| slot.current.is_up(service.role)) && !(own.is_empty() && wants_some);
+    let clashes = !service.goal.spec.host_ports.is_empty();
+    if is_taken_over || clashes {
+        remove_where(service, pass, |slot, goal| !is_own_kind(slot, &goal.spec.placement));
+    }
+}
+
+/// A global replica goes with its node, and when the node is drained (R-PLACE-4, R-NODE-2).
+fn remove_stranded<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
+    let nodes = &pass.nodes;
+    let is_stranded = |slot: &SlotDraft<'_>| {
+        let Ordinal::Host(host) = &slot.ordinal else { return false };
+        let Some(at) = nodes.find_host(host) else { return true };
+        let came_back_as_another = slot.current.at != Some(at);
+        let row = nodes.row(at);
+        match stay(Some(row), &Placement::Global) {
+            Stay::Keeps => false,
+            Stay::Leaves => true,
+            Stay::Lost => came_back_as_another,
+        }
+    };
+    let stranded: Vec<bool> = service.slots.iter().map(is_stranded).collect();
+    let mut stranded = stranded.into_iter();
+    remove_where(service, pass, |_, _| stranded.next().unwrap_or(false));
+}
+
+/// Chooses who goes: the ones that do not serve first, then those on the node that has most of this
+/// service, then the highest index (R-PLACE-7).
+fn scale_down<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
+    let wanted = usize::try_from(service.goal.spec.replicas).unwrap_or(usize::MAX);
+    loop {
+        let own = || {
+            let placement = &service.goal.spec.placement;
+            service.slots.iter().filter(move |slot| is_own_kind(slot, placement))
+        };
+        if own().count() <= wanted {
+            return;
+        }
+        let on_same_node =
+            |slot: &SlotDraft<'_>| own().filter(|o| o.current.node == slot.current.node).count();
+        let rank = |slot: &SlotDraft<'_>| {
+            (!slot.serves(service.role), on_same_node(slot), slot.ordinal.clone())
+        };
+        let Some(victim) = own().max_by_key(|slot| rank(slot)) else { return };
+        let victim = victim.id.clone();
+        remove_where(service, pass, |slot, _| slot.id == victim);
+    }
+}
+
+fn remove_where<'a>(
+    service: &mut ServiceDraft<'a>,
+    pass: &mut Pass<'a>,
+    mut goes: impl FnMut(&SlotDraft<'a>, &Goal<'a>) -> bool,
+) {
+    let goal = service.goal;
+    service.slots.retain(|slot| {
+        let goes = goes(slot, &goal);
+        if goes {
+            slot.remove(pass);
+        }
+        !goes
+    });
+}

@@ -1,0 +1,64 @@
+//! Whether each node takes part, from what the leader heard of it.
+
+use jaco_state::Change;
+use jaco_types::{Millis, Node, NodeStatus, Timestamp};
+
+use crate::draft::{Draft, Pass};
+use crate::input::{EngineSignal, PlanInput};
+use crate::node_table::NodeTable;
+
+/// Judges every node, and notes which of them take new replicas in this pass.
+pub(crate) fn judge_nodes(draft: &mut Draft<'_>) {
+    let Pass { input, nodes, changes, .. } = &mut draft.pass;
+    let mut wake_at = None;
+    for at in all(nodes) {
+        let row = nodes.row_mut(at);
+        let verdict = judge(input, row.node);
+        wake_at = wake_at.into_iter().chain(verdict.until).min();
+        // Only a change of status is written: the words of a failing engine may differ each time.
+        if verdict.status != row.status {
+            row.status = verdict.status;
+            let (node, status, reason) = (row.node.id, verdict.status, verdict.reason);
+            changes.push(Change::NodeStatusSet { node, status, reason });
+        }
+    }
+    nodes.note_open();
+    if let Some(at) = wake_at {
+        draft.pass.wake(at);
+    }
+}
+
+fn all(nodes: &NodeTable<'_>) -> Vec<crate::node_table::NodeIx> {
+    nodes.rows().map(|(at, _)| at).collect()
+}
+
+struct Verdict {
+    status: NodeStatus,
+    reason: String,
+    /// When silence would turn it into another one.
+    until: Option<Timestamp>,
+}
+
+/// Silence counts from the last word, but never from before this leader listened or the node
+/// joined: a new leader must not take its own deafness for the nodes' silence.
+fn judge(input: &PlanInput<'_>, node: &Node) -> Verdict {
+    let signal = input.signals.nodes.get(&node.id);
+    let heard_at = signal.map(|signal| signal.heard_at).unwrap_or_default();
+    let silent_since = heard_at.max(input.signals.listening_since).max(node.joined_at);
+    let down_at = silent_since.after(input.config.node_down_after);
+    if input.now >= down_at {
+        let reason = silence(input.config.node_down_after);
+        return Verdict { status: NodeStatus::Down, reason, until: None };
+    }
+    let (status, reason) = match signal.map(|signal| &signal.engine) {
+        Some(EngineSignal::Up) => (NodeStatus::Ready, String::new()),
+        Some(EngineSignal::Down(reason)) => (NodeStatus::EngineDown, reason.clone()),
+        None => (node.status, node.status_reason.clone()),
+    };
+    let until = (status != NodeStatus::Down).then_some(down_at);
+    Verdict { status, reason, until }
+}
+
+fn silence(length: Millis) -> String {
+    format!("not heard of for {length}")
+}

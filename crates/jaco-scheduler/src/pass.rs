@@ -1,0 +1,54 @@
+//! One pass of the planner, as a table of contents.
+//!
+//! The pass edits a draft of the slots; every edit is also the change that will be proposed. What
+//! frees room comes before what takes it, for all services, so that the same pass planned again
+//! finds nothing left to do (law PL-2).
+
+use jaco_state::Change;
+use jaco_types::{StateIndex, Timestamp};
+
+use crate::draft::Draft;
+use crate::input::PlanInput;
+use crate::report::Report;
+use crate::{mend, node_status, population, record, rollout};
+
+/// What one pass wants changed, and why.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// The state that it was made from; the batch is refused if what it touches moved since.
+    pub based_on: StateIndex,
+    /// What to propose, in order; empty when there is nothing to do.
+    pub changes: Vec<Change>,
+    /// Why here, and why not there.
+    pub report: Report,
+    /// The earliest moment at which the same state and signals would be decided differently.
+    pub wake_at: Option<Timestamp>,
+}
+
+/// How often room that a rollout freed is offered to what waits for room. One round is enough
+/// unless services queue behind each other's ports; the bound only guards against a defect.
+const ROUNDS_MAX: usize = 8;
+
+/// Decides what should run where. Pure and total: the same input gives the same plan.
+#[must_use]
+pub fn plan(input: &PlanInput<'_>) -> Plan {
+    let mut draft = Draft::read(*input);
+    node_status::judge_nodes(&mut draft);
+    draft.remove_unwanted();
+    mend::mend(&mut draft);
+    for _ in 0..ROUNDS_MAX {
+        population::relocate(&mut draft);
+        population::fill(&mut draft);
+        if rollout::advance(&mut draft) == rollout::Freed::Nothing {
+            break;
+        }
+    }
+    record::write_records(&mut draft);
+    let Draft { pass, .. } = draft;
+    Plan {
+        based_on: input.state.index,
+        changes: pass.changes,
+        report: pass.report,
+        wake_at: pass.wake_at,
+    }
+}

@@ -1,0 +1,45 @@
+//! `hosts`: only the named hosts, and nothing at all when they are too few (R-PLACE-3).
+
+use std::collections::BTreeSet;
+
+use jaco_types::spec::Placement;
+use jaco_types::{Availability, Hostname, NodeStatus};
+
+use crate::draft::{Pass, ServiceDraft};
+use crate::node_table::{NodeIx, NodeTable};
+
+/// Too few of the named hosts can have a replica.
+pub(crate) struct Shortage {
+    /// Those that cannot.
+    pub(crate) missing: BTreeSet<Hostname>,
+    /// By how many they are too few.
+    pub(crate) replicas_without_host: u32,
+}
+
+/// The named hosts that take new replicas, in order.
+pub(crate) fn candidates(nodes: &NodeTable<'_>, hosts: &BTreeSet<Hostname>) -> Vec<NodeIx> {
+    let is_named = |at: &&NodeIx| hosts.contains(&nodes.row(**at).node.hostname);
+    nodes.open().iter().filter(is_named).copied().collect()
+}
+
+/// Whether the service is pinned to fewer usable hosts than it has replicas. A cordoned host that
+/// has a replica of it already is one that it can use.
+pub(crate) fn shortage(service: &ServiceDraft<'_>, pass: &Pass<'_>) -> Option<Shortage> {
+    let Placement::Hosts(hosts) = &service.goal.spec.placement else { return None };
+    let is_usable = |host: &&Hostname| {
+        let Some(at) = pass.nodes.find_host(host) else { return false };
+        let row = pass.nodes.row(at);
+        let has_one = || service.slots.iter().any(|slot| slot.current.at == Some(at));
+        row.status == NodeStatus::Ready
+            && match row.node.availability {
+                Availability::Active => true,
+                Availability::Cordoned => has_one(),
+                Availability::Draining => false,
+            }
+    };
+    let (usable, missing): (Vec<_>, Vec<_>) = hosts.iter().partition(is_usable);
+    let usable = u32::try_from(usable.len()).unwrap_or(u32::MAX);
+    let replicas_without_host = service.goal.spec.replicas.saturating_sub(usable);
+    let missing = missing.into_iter().cloned().collect();
+    (replicas_without_host > 0).then_some(Shortage { missing, replicas_without_host })
+}

@@ -1,0 +1,141 @@
+//! What the planner keeps about each service, written only where it differs (R-LOOP-4).
+
+use std::collections::BTreeMap;
+
+use jaco_state::Change;
+use jaco_types::spec::{Placement, ServiceSpec};
+use jaco_types::{Scheduling, Unplaced};
+
+use crate::draft::{Draft, Pass, ServiceDraft};
+use crate::eligibility::{Ineligible, verdict};
+use crate::node_table::NodeTable;
+use crate::population::Waiting;
+use crate::report::{NodeVerdict, NotPlaced};
+
+/// Writes the records of all services, wanted or not.
+pub(crate) fn write_records(draft: &mut Draft<'_>) {
+    for service in &mut draft.services {
+        let not_placed: Vec<_> =
+            service.waiting.iter().map(|waiting| explain(service, waiting, &draft.pass)).collect();
+        service.record.unplaced = unplaced(&not_placed);
+        service.record.planned_revision = service.deployment.revision;
+        draft.pass.report.unplaced.extend(not_placed);
+        if service.known != Some(&service.record) {
+            let (service, record) = (service.key.clone(), service.record.clone());
+            draft.pass.changes.push(Change::SchedulingSet { service, record });
+        }
+    }
+    forget_unwanted(draft);
+}
+
+/// The record of a service that nobody wants any more keeps its counter, and nothing else.
+fn forget_unwanted(draft: &mut Draft<'_>) {
+    for (key, record) in draft.pass.input.state.scheduling.iter() {
+        if record.rollout.is_none() && record.unplaced.is_empty() {
+            continue;
+        }
+        if draft.services.binary_search_by(|service| service.key.cmp(key)).is_err() {
+            let record = Scheduling { rollout: None, unplaced: Vec::new(), ..record.clone() };
+            draft.pass.changes.push(Change::SchedulingSet { service: key.clone(), record });
+        }
+    }
+}
+
+fn unplaced(not_placed: &[NotPlaced]) -> Vec<Unplaced> {
+    let mut unplaced: Vec<_> = not_placed
+        .iter()
+        .map(|entry| Unplaced {
+            count: entry.count,
+            reason: entry.reason.to_owned(),
+            details: entry.details.clone(),
+        })
+        .collect();
+    unplaced.sort_unstable();
+    unplaced
+}
+
+fn explain(service: &ServiceDraft<'_>, waiting: &Waiting<'_>, pass: &Pass<'_>) -> NotPlaced {
+    let fact = |key: &str, value: String| BTreeMap::from([(key.to_owned(), value)]);
+    let place = |replica: &jaco_types::ReplicaId, node: &String| {
+        BTreeMap::from([
+            ("replica".to_owned(), replica.to_string()),
+            ("node".to_owned(), node.clone()),
+        ])
+    };
+    let (count, reason, details, spec) = match waiting {
+        Waiting::Dependency { missing, unmet } => {
+            (*missing, "waiting_for_dependency", unmet.clone(), None)
+        }
+        Waiting::PinnedHosts { missing, hosts } => {
+            let details = fact("missing", join(hosts));
+            (*missing, "cannot_satisfy_host_placement", details, Some(service.goal.spec))
+        }
+        Waiting::NoNode { missing, spec } => {
+            (*missing, "no_eligible_node", BTreeMap::new(), Some(*spec))
+        }
+        Waiting::NoRoomOnNode { hosts, spec } => {
+            let count = u32::try_from(hosts.len()).unwrap_or(u32::MAX);
+            (count, "no_room_on_node", fact("nodes", join(hosts)), Some(*spec))
+        }
+        Waiting::DataOnLostNode { replica, node } => {
+            (1, "waiting_for_node", place(replica, node), None)
+        }
+        Waiting::DataOnLeavingNode { replica, node } => {
+            (1, "data_stays_on_node", place(replica, node), None)
+        }
+        Waiting::NowhereToGo { replica, node, spec } => {
+            (1, "no_eligible_node", place(replica, node), Some(*spec))
+        }
+        Waiting::NoRoomToRoll { replica } => {
+            let details = fact("replica", replica.to_string());
+            (1, "no_room_to_roll", details, Some(service.goal.spec))
+        }
+    };
+    let nodes = verdicts(&pass.nodes, &service.goal.spec.placement, waiting, spec);
+    let counted = count_rules(&nodes);
+    let details = counted.into_iter().chain(details).collect();
+    NotPlaced { service: service.key.clone(), count, reason, details, nodes }
+}
+
+/// Every node's answer. Judged at the end of the pass, so that the same pass made again says the
+/// same.
+fn verdicts(
+    nodes: &NodeTable<'_>,
+    placement: &Placement,
+    waiting: &Waiting<'_>,
+    spec: Option<&ServiceSpec>,
+) -> Vec<NodeVerdict> {
+    let keeps_data_elsewhere = match waiting {
+        Waiting::DataOnLostNode { .. } | Waiting::DataOnLeavingNode { .. } => true,
+        Waiting::Dependency { .. }
+        | Waiting::PinnedHosts { .. }
+        | Waiting::NoNode { .. }
+        | Waiting::NoRoomOnNode { .. }
+        | Waiting::NowhereToGo { .. }
+        | Waiting::NoRoomToRoll { .. } => false,
+    };
+    if spec.is_none() && !keeps_data_elsewhere {
+        return Vec::new();
+    }
+    let rows = nodes.rows().map(|(_, row)| {
+        let failed = match spec {
+            Some(spec) => verdict(row, placement, spec),
+            None => vec![Ineligible::DataElsewhere],
+        };
+        NodeVerdict { node: row.node.id, hostname: row.node.hostname.clone(), failed }
+    });
+    rows.collect()
+}
+
+/// How many nodes each rule keeps out.
+fn count_rules(nodes: &[NodeVerdict]) -> BTreeMap<String, String> {
+    let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
+    for rule in nodes.iter().flat_map(|node| &node.failed) {
+        *counts.entry(rule.as_str()).or_default() += 1;
+    }
+    counts.into_iter().map(|(rule, count)| (rule.to_owned(), count.to_string())).collect()
+}
+
+fn join<T: std::fmt::Display>(items: impl IntoIterator<Item = T>) -> String {
+    items.into_iter().map(|item| item.to_string()).collect::<Vec<_>>().join(", ")
+}

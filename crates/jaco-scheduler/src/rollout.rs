@@ -1,0 +1,397 @@
+//! Replacing the replicas of a service one after another (R-ROLL-1 to R-ROLL-4), and going back
+//! when that fails.
+//!
+//! A step puts a successor in. It is over when no replica of the goal is unproven. The step that
+//! takes too long, or whose replica fails for good, ends the rollout for good.
+
+use jaco_state::command::ReplaceCause;
+use jaco_types::slot::Exhausted;
+use jaco_types::spec::{Placement, Storage, UpdateOrder};
+use jaco_types::{NodeStatus, Ordinal, Revision, Rollout, RolloutState};
+
+use crate::draft::{
+    Draft, Goal, Handover, Pass, Roll, ServiceDraft, SlotDraft, Successor, is_proven,
+};
+use crate::mend::is_own_kind;
+use crate::node_table::NodeIx;
+use crate::placement::Chooser;
+use crate::population::Waiting;
+
+/// Whether an aborted rollout was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Judgement {
+    /// It was aborted now, and what was under way was reverted.
+    Aborted,
+    /// All is as it was.
+    Unchanged,
+}
+
+/// Whether steps gave room back that others may wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Freed {
+    /// Some room.
+    Something,
+    /// None.
+    Nothing,
+}
+
+/// Sets what the service's replicas should become: the wanted revision, or the one before it where
+/// the rollout to it was aborted.
+pub(crate) fn set_goal(service: &mut ServiceDraft<'_>) {
+    let target = service.deployment.revision;
+    let aborted = service.record.rollout.as_ref().is_some_and(|rollout| {
+        rollout.target_revision == target && rollout.state == RolloutState::Aborted
+    });
+    if aborted {
+        service.goal = goal_after_abort(service);
+    }
+}
+
+fn goal_after_abort<'a>(service: &ServiceDraft<'a>) -> Goal<'a> {
+    let wanted = Goal { roll: Roll::Frozen, ..service.goal };
+    let Some(revision) = previous_good(service) else { return wanted };
+    match service.spec_at(revision) {
+        Some(spec) => Goal { revision, spec, roll: Roll::Back },
+        None => wanted,
+    }
+}
+
+/// The newest revision before the wanted one that some replica runs, else that is kept; either with
+/// another spec of this service.
+fn previous_good(service: &ServiceDraft<'_>) -> Option<Revision> {
+    let target = service.deployment.revision;
+    let unwanted = service.spec_at(target).map(|spec| spec.hash);
+    let instances =
+        service.slots.iter().flat_map(|slot| std::iter::once(&slot.current).chain(&slot.retiring));
+    let run = instances
+        .filter(|live| live.spec.is_some() && live.revision < target)
+        .filter(|live| Some(live.hash) != unwanted)
+        .map(|live| live.revision)
+        .max();
+    let is_other = |revision: &Revision| {
+        service.spec_at(*revision).is_some_and(|spec| Some(spec.hash) != unwanted)
+    };
+    let kept = || service.deployment.revisions.range(..target).map(|(revision, _)| *revision);
+    run.or_else(|| kept().rev().find(is_other))
+}
+
+/// Aborts a rollout that cannot succeed any more.
+pub(crate) fn judge<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) -> Judgement {
+    let Some(rollout) =
+        service.record.rollout.as_ref().filter(|_| service.goal.roll == Roll::Forward)
+    else {
+        return Judgement::Unchanged;
+    };
+    let is_ours = rollout.target_revision == service.deployment.revision;
+    if !is_ours || rollout.state != RolloutState::InProgress {
+        return Judgement::Unchanged;
+    }
+    let (current_step, last_step_at) = (rollout.current_step, rollout.last_step_at);
+    let progress = Progress::of(service, pass);
+    let due = last_step_at.after(service.goal.spec.update.step_timeout);
+    let is_late = progress.is_open(current_step) && pass.input.now >= due;
+    let spent = service
+        .slots
+        .iter()
+        .find(|slot| slot.restarts.exhausted == Exhausted::Yes && !slot.is_outdated(&service.goal));
+    let reason = match (spent, &progress.unproven) {
+        (Some(spent), _) => format!("restart_exhausted: {} failed too often in a row", spent.id),
+        (None, Some(late)) if is_late => {
+            let limit = service.goal.spec.update.step_timeout;
+            format!("step_timeout: {} did not run within {limit}", service.slots[*late].id)
+        }
+        (None, _) => {
+            if progress.is_open(current_step) {
+                pass.wake(due);
+            }
+            return Judgement::Unchanged;
+        }
+    };
+    abort(service, pass, reason);
+    Judgement::Aborted
+}
+
+fn abort<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>, reason: String) {
+    let target = service.goal;
+    service.goal = goal_after_abort(service);
+    if let Some(rollout) = &mut service.record.rollout {
+        rollout.state = RolloutState::Aborted;
+        rollout.failure_reason = reason;
+    }
+    if service.goal.roll == Roll::Frozen {
+        return;
+    }
+    let is_under_way = |slot: &&mut SlotDraft<'_>| {
+        slot.current.hash == target.spec.hash
+            && slot.retiring.is_some_and(|retiring| retiring.hash != target.spec.hash)
+    };
+    for slot in service.slots.iter_mut().filter(is_under_way) {
+        slot.revert(pass);
+    }
+}
+
+/// How far a service's replicas are on the way to its goal.
+struct Progress {
+    /// Replicas of another spec, as places in the list of slots; only those that can be replaced
+    /// now, those that serve nobody first, then by index.
+    outdated: Vec<usize>,
+    /// All replicas of another spec, also on nodes that do not answer.
+    outdated_anywhere: u32,
+    total: u32,
+    /// Replicas of the goal that are not proven yet and could be.
+    in_flight: u32,
+    /// One of them.
+    unproven: Option<usize>,
+    /// Replicas that serve nobody, of whatever spec.
+    not_serving: u32,
+}
+
+impl Progress {
+    fn of<'a>(service: &ServiceDraft<'a>, pass: &mut Pass<'a>) -> Self {
+        let mut progress = Self {
+            outdated: Vec::new(),
+            outdated_anywhere: 0,
+            total: service.record.rollout.as_ref().map_or(0, |rollout| rollout.total_steps),
+            in_flight: 0,
+            unproven: None,
+            not_serving: 0,
+        };
+        let placement = &service.goal.spec.placement;
+        let own = service.slots.iter().enumerate().filter(|(_, slot)| is_own_kind(slot, placement));
+        for (at, slot) in own {
+            let is_reachable = slot
+                .current
+                .at
+                .is_some_and(|node| pass.nodes.row(node).status == NodeStatus::Ready);
+            let serves = slot.serves(service.role);
+            progress.not_serving += u32::from(!serves);
+            if slot.is_outdated(&service.goal) {
+                progress.outdated_anywhere += 1;
+                if is_reachable {
+                    progress.outdated.push(at);
+                }
+            } else if is_reachable
+                && (slot.retiring.is_some() || !is_proven(&slot.current, service.role, pass))
+            {
+                progress.in_flight += 1;
+                progress.unproven = progress.unproven.or(Some(at));
+            }
+        }
+        let rank =
+            |at: &usize| (service.slots[*at].serves(service.role), &service.slots[*at].ordinal);
+        progress.outdated.sort_by(|a, b| rank(a).cmp(&rank(b)));
+        progress
+    }
+
+    fn started(&self) -> u32 {
+        self.total.saturating_sub(self.outdated_anywhere)
+    }
+
+    fn done(&self) -> u32 {
+        self.started().saturating_sub(self.in_flight)
+    }
+
+    /// Whether a step was started and is not over. A replica that was proven and fails later opens
+    /// no step again, so that its failure is answered by a restart and not by the clock.
+    fn is_open(&self, current_step: u32) -> bool {
+        self.in_flight > 0 && self.started() > current_step
+    }
+}
+
+/// Starts rollouts, their next steps, and ends those that are through.
+pub(crate) fn advance(draft: &mut Draft<'_>) -> Freed {
+    let mut freed = Freed::Nothing;
+    for service in &mut draft.services {
+        if advance_service(service, &mut draft.pass) == Freed::Something {
+            freed = Freed::Something;
+        }
+    }
+    freed
+}
+
+fn advance_service<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) -> Freed {
+    if service.goal.roll == Roll::Frozen || is_quiet(service) {
+        return Freed::Nothing;
+    }
+    let mut progress = Progress::of(service, pass);
+    if service.goal.roll == Roll::Forward {
+        keep_record(service, pass, &mut progress);
+    }
+    let step_at = next_step_at(service);
+    if pass.input.now < step_at {
+        if !progress.outdated.is_empty() {
+            pass.wake(step_at);
+        }
+        return Freed::Nothing;
+    }
+    take_steps(service, pass, &progress)
+}
+
+/// Nothing is outdated and no rollout is under way: the case of almost every service.
+fn is_quiet(service: &ServiceDraft<'_>) -> bool {
+    let under_way = service
+        .record
+        .rollout
+        .as_ref()
+        .is_some_and(|rollout| rollout.state == RolloutState::InProgress);
+    !under_way && !service.slots.iter().any(|slot| slot.is_outdated(&service.goal))
+}
+
+/// Writes down where the rollout stands, before its next step.
+fn keep_record(service: &mut ServiceDraft<'_>, pass: &Pass<'_>, progress: &mut Progress) {
+    let target = service.deployment.revision;
+    let now = pass.input.now;
+    let is_current = service.record.rollout.as_ref().is_some_and(|rollout| {
+        rollout.target_revision == target && rollout.state == RolloutState::InProgress
+    });
+    if !is_current {
+        let was_left_behind = service
+            .record
+            .rollout
+            .as_ref()
+            .is_some_and(|rollout| rollout.state == RolloutState::InProgress);
+        if progress.outdated.is_empty() && !was_left_behind {
+            return;
+        }
+        progress.total = progress.outdated_anywhere;
+        service.record.rollout = Some(Rollout {
+            target_revision: target,
+            total_steps: progress.total,
+            current_step: 0,
+            state: RolloutState::InProgress,
+            failure_reason: String::new(),
+            started_at: now,
+            last_step_at: now,
+        });
+    }
+    let Some(rollout) = &mut service.record.rollout else { return };
+    rollout.current_step = rollout.current_step.max(progress.done().min(rollout.total_steps));
+    if progress.outdated.is_empty() && progress.in_flight == 0 {
+        rollout.current_step = rollout.total_steps;
+        rollout.state = RolloutState::Completed;
+    }
+}
+
+/// When the next step may begin: `delay` after the last one did, the first at once.
+fn next_step_at(service: &ServiceDraft<'_>) -> jaco_types::Timestamp {
+    match &service.record.rollout {
+        Some(rollout) if service.goal.roll == Roll::Forward && rollout.current_step > 0 => {
+            rollout.last_step_at.after(service.goal.spec.update.delay)
+        }
+        Some(_) | None => jaco_types::Timestamp(0),
+    }
+}
+
+fn take_steps<'a>(
+    service: &mut ServiceDraft<'a>,
+    pass: &mut Pass<'a>,
+    progress: &Progress,
+) -> Freed {
+    let goal = service.goal;
+    let parallelism = goal.spec.update.parallelism.max(1);
+    let mut free = parallelism.saturating_sub(progress.in_flight);
+    let mut not_serving = progress.not_serving;
+    let mut freed = Freed::Nothing;
+    for at in &progress.outdated {
+        if free == 0 {
+            break;
+        }
+        let serves = service.slots[*at].serves(service.role);
+        let Some((node, handover)) = way_of(service, pass, *at) else {
+            note_no_room(service, *at);
+            continue;
+        };
+        if handover == Handover::StopFirst && serves {
+            // One more would be missing: only as many as are replaced at a time may be.
+            if not_serving >= parallelism {
+                continue;
+            }
+            not_serving += 1;
+        }
+        if handover == Handover::StopFirst {
+            freed = Freed::Something;
+        }
+        free -= 1;
+        let (revision, spec) = (goal.revision, goal.spec);
+        let cause = ReplaceCause::SpecChanged;
+        let successor =
+            Successor { at: node, revision, spec, cause, handover, consecutive_failures: 0 };
+        service.slots[*at].succeed(pass, successor);
+        if let Some(rollout) =
+            service.record.rollout.as_mut().filter(|_| goal.roll == Roll::Forward)
+        {
+            rollout.last_step_at = pass.input.now;
+            pass.wake(rollout.last_step_at.after(goal.spec.update.step_timeout));
+        }
+    }
+    freed
+}
+
+fn note_no_room(service: &mut ServiceDraft<'_>, at: usize) {
+    let id = service.slots[at].id.clone();
+    let known = service
+        .waiting
+        .iter()
+        .any(|waiting| matches!(waiting, Waiting::NoRoomToRoll { replica } if *replica == id));
+    if !known {
+        service.waiting.push(Waiting::NoRoomToRoll { replica: id });
+    }
+}
+
+/// Where the successor goes, and which of the two starts first. In this order: beside the old
+/// instance; on another node that has fewer of the service, so that the spread does not suffer;
+/// in the place of the old instance, which has to stop first then.
+fn way_of<'a>(
+    service: &ServiceDraft<'a>,
+    pass: &Pass<'a>,
+    slot: usize,
+) -> Option<(NodeIx, Handover)> {
+    let (goal, slot) = (service.goal, &service.slots[slot]);
+    let own = slot.current.at?;
+    let row = pass.nodes.row(own);
+    // A container that has ended holds nothing that its successor could not take over.
+    let is_over = slot.current.state().is_some_and(jaco_types::ReplicaState::is_over);
+    let stop_first = goal.spec.update.order == UpdateOrder::StopFirst
+        || !goal.spec.host_ports.is_empty()
+        || is_over;
+    if !stop_first {
+        if row.fits(goal.spec) {
+            return Some((own, Handover::StartFirst));
+        }
+        let is_bound = goal.spec.storage == Storage::Stateful
+            || goal.spec.placement == Placement::Global
+            || matches!(slot.ordinal, Ordinal::Host(_));
+        if !is_bound && let Some(other) = calmer_node(service, pass, slot) {
+            return Some((other, Handover::StartFirst));
+        }
+    }
+    fits_instead(row, slot, goal).then_some((own, Handover::StopFirst))
+}
+
+/// A node with fewer replicas of the service than the slot's own.
+fn calmer_node<'a>(
+    service: &ServiceDraft<'a>,
+    pass: &Pass<'a>,
+    slot: &SlotDraft<'a>,
+) -> Option<NodeIx> {
+    let count_on = |node| service.slots.iter().filter(|slot| slot.current.at == Some(node)).count();
+    let mut chooser = Chooser::new(&pass.nodes, service);
+    let other = chooser.choose(&pass.nodes, service.goal.spec, &slot.ordinal)?;
+    let own = count_on(slot.current.at?);
+    (count_on(other) < own).then_some(other)
+}
+
+/// Whether the goal fits once the slot's own instances are gone.
+fn fits_instead(
+    row: &crate::node_table::NodeRow<'_>,
+    slot: &SlotDraft<'_>,
+    goal: Goal<'_>,
+) -> bool {
+    let mut row = row.clone();
+    for live in std::iter::once(&slot.current).chain(&slot.retiring) {
+        if let Some(spec) = live.spec.filter(|_| live.node == row.node.id) {
+            row.release(spec);
+        }
+    }
+    row.fits(goal.spec)
+}

@@ -1,0 +1,361 @@
+//! A cluster in the hand: real state, real `apply`, an obedient runtime, and a clock that stands
+//! still unless told to move.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jaco_scheduler::input::EngineSignal;
+use jaco_scheduler::{NodeSignal, Plan, PlanInput, PlannerConfig, Signals, plan};
+use jaco_state::audit::AuditKind;
+use jaco_state::command::{Change, Command, NewNode};
+use jaco_state::token::JoinToken;
+use jaco_state::{ClusterState, Entry, Outcome, apply};
+use jaco_types::spec::{
+    DeploymentSpec, Healthcheck, HostPort, Placement, Protocol, ServiceSpec, Storage, UpdatePolicy,
+};
+use jaco_types::unit::{Bytes, MilliCores, Resources};
+use jaco_types::{
+    Availability, DeploymentName, Exit, Hostname, Identity, InstanceId, InstanceObserved, Millis,
+    NodeFacts, NodeId, ReplicaState, ServiceKey, ServiceName, Slot, SpecHash, StateIndex,
+    Timestamp,
+};
+
+/// A service to be applied: `web("image").replicas(3)`.
+#[derive(Debug, Clone)]
+pub(crate) struct Service(pub(crate) ServiceSpec);
+
+pub(crate) fn service(name: &str, image: &str) -> Service {
+    let spec = ServiceSpec {
+        name: ServiceName::new(name).unwrap(),
+        image: image.into(),
+        placement: Placement::Spread,
+        replicas: 1,
+        host_ports: Vec::new(),
+        depends_on: Vec::new(),
+        reservation: Resources::default(),
+        limit: Resources::default(),
+        storage: Storage::Stateless,
+        healthcheck: Healthcheck::None,
+        update: UpdatePolicy::default(),
+        container: image.into(),
+        hash: hash_of(image),
+    };
+    Service(spec)
+}
+
+fn hash_of(image: &str) -> SpecHash {
+    let mut hash = [0; 32];
+    for (at, byte) in image.bytes().enumerate() {
+        hash[at % 32] ^= byte.wrapping_add(u8::try_from(at / 32).unwrap());
+    }
+    SpecHash(hash)
+}
+
+impl Service {
+    pub(crate) fn with(mut self, edit: impl FnOnce(&mut ServiceSpec)) -> Self {
+        edit(&mut self.0);
+        self
+    }
+
+    pub(crate) fn replicas(self, replicas: u32) -> Self {
+        self.with(|spec| spec.replicas = replicas)
+    }
+
+    pub(crate) fn placement(self, placement: Placement) -> Self {
+        self.with(|spec| spec.placement = placement)
+    }
+
+    pub(crate) fn hosts(self, hosts: &[&str]) -> Self {
+        self.placement(Placement::Hosts(hosts.iter().map(|host| hostname(host)).collect()))
+    }
+
+    pub(crate) fn stateful(self) -> Self {
+        self.with(|spec| spec.storage = Storage::Stateful)
+    }
+
+    pub(crate) fn host_port(self, port: u16) -> Self {
+        self.with(|spec| spec.host_ports.push(HostPort { port, protocol: Protocol::Tcp }))
+    }
+
+    pub(crate) fn reserves(self, cpu: u64, memory: u64) -> Self {
+        self.with(|spec| spec.reservation = resources(cpu, memory))
+    }
+}
+
+pub(crate) fn resources(cpu: u64, memory: u64) -> Resources {
+    Resources { cpu: MilliCores(cpu), memory: Bytes(memory) }
+}
+
+pub(crate) fn hostname(text: &str) -> Hostname {
+    Hostname::new(text).unwrap()
+}
+
+pub(crate) fn key(deployment: &str, service: &str) -> ServiceKey {
+    ServiceKey {
+        deployment: DeploymentName::new(deployment).unwrap(),
+        service: ServiceName::new(service).unwrap(),
+    }
+}
+
+/// The state, what the leader hears, and the time.
+#[derive(Debug, Clone)]
+pub(crate) struct Cluster {
+    pub(crate) state: ClusterState,
+    pub(crate) signals: Signals,
+    pub(crate) now: Timestamp,
+    pub(crate) config: PlannerConfig,
+}
+
+impl Cluster {
+    /// A cluster of these nodes, all ready, without capacity limits.
+    pub(crate) fn of(hosts: &[&str]) -> Self {
+        let mut cluster = Self::empty();
+        for host in hosts {
+            cluster.join(host);
+        }
+        cluster.pass();
+        cluster
+    }
+
+    pub(crate) fn empty() -> Self {
+        let (signals, config) = (Signals::default(), PlannerConfig::default());
+        let now = Timestamp(1_000_000);
+        let mut cluster = Self { state: ClusterState::default(), signals, now, config };
+        cluster.signals.listening_since = now;
+        cluster.now = now;
+        cluster
+    }
+
+    pub(crate) fn join(&mut self, host: &str) -> NodeId {
+        self.join_with(host, Resources::default())
+    }
+
+    /// Admits a node of this capacity, and hears of it.
+    pub(crate) fn join_with(&mut self, host: &str, capacity: Resources) -> NodeId {
+        let token = JoinToken {
+            id: format!("join-{}", self.state.index).parse().unwrap(),
+            secret_hash: [0; 32],
+            issued_at: self.now,
+            issued_by: Identity::Scheduler,
+            expires_at: self.now.after(Millis(1)),
+            uses_left: 1,
+        };
+        let id = token.id.clone();
+        self.commit(Command::JoinTokenIssue { token });
+        let node = NewNode {
+            hostname: hostname(host),
+            address: format!("{host}:7000"),
+            key_fingerprint: hash_of(host).0,
+            facts: NodeFacts { capacity, ..NodeFacts::default() },
+        };
+        let outcome = self.commit(Command::NodeAdmit { node, token: id });
+        let Outcome::NodeAdmitted { id } = outcome else { panic!("{outcome:?}") };
+        self.hear(id);
+        id
+    }
+
+    pub(crate) fn node(&self, host: &str) -> NodeId {
+        self.state.node_by_hostname(&hostname(host)).expect("a member").id
+    }
+
+    fn hear(&mut self, node: NodeId) {
+        let signal = NodeSignal { heard_at: self.now, engine: EngineSignal::Up };
+        self.signals.nodes.insert(node, signal);
+    }
+
+    /// Lets time pass while every node but `silent` goes on talking.
+    pub(crate) fn advance(&mut self, length: Millis, silent: &[&str]) {
+        self.now = self.now.after(length);
+        let silent: Vec<_> = silent.iter().map(|host| self.node(host)).collect();
+        let talking: Vec<_> =
+            self.signals.nodes.keys().filter(|node| !silent.contains(node)).copied().collect();
+        for node in talking {
+            self.signals.nodes.get_mut(&node).unwrap().heard_at = self.now;
+        }
+    }
+
+    pub(crate) fn apply(&mut self, deployment: &str, services: &[Service]) -> Outcome {
+        let services = services.iter().map(|s| (s.0.name.clone(), Arc::new(s.0.clone())));
+        let spec = DeploymentSpec { services: services.collect(), ..DeploymentSpec::default() };
+        let name = DeploymentName::new(deployment).unwrap();
+        self.commit(Command::DeploymentApply { name, spec })
+    }
+
+    pub(crate) fn set_availability(&mut self, host: &str, availability: Availability) {
+        let node = self.node(host);
+        self.commit(Command::NodeSetAvailability { node, availability });
+    }
+
+    pub(crate) fn commit(&mut self, command: Command) -> Outcome {
+        let index = StateIndex(self.state.index.0 + 1);
+        let entry = Entry { index, at: self.now, by: Identity::Scheduler, request: None, command };
+        apply(&mut self.state, &entry)
+    }
+
+    pub(crate) fn plan(&self) -> Plan {
+        plan(&PlanInput {
+            state: &self.state,
+            signals: &self.signals,
+            now: self.now,
+            config: &self.config,
+        })
+    }
+
+    /// Plans and commits. Law PL-2 is checked each time: nothing is left to plan then.
+    pub(crate) fn pass(&mut self) -> Plan {
+        let plan = self.plan();
+        self.carry_out(&plan);
+        let again = self.plan();
+        assert_eq!(again.changes, vec![], "PL-2: planned again after {:#?}", plan.changes);
+        plan
+    }
+
+    /// Law ST-2's other half: a batch is never refused when nothing moved.
+    pub(crate) fn carry_out(&mut self, plan: &Plan) {
+        if plan.changes.is_empty() {
+            return;
+        }
+        let (based_on, changes) = (plan.based_on, plan.changes.clone());
+        let outcome = self.commit(Command::Batch { based_on, changes });
+        assert_eq!(outcome, Outcome::Done);
+        assert_eq!(jaco_state::invariants::violations(&self.state), vec![]);
+    }
+
+    /// What a node says of an instance.
+    pub(crate) fn observe(&mut self, id: &InstanceId, node: NodeId, state: ReplicaState) {
+        let exit = state.is_over().then_some(Exit { code: 1, out_of_memory: false });
+        let exit = if state == ReplicaState::Stopped {
+            Some(Exit { code: 0, out_of_memory: false })
+        } else {
+            exit
+        };
+        let seen = InstanceObserved {
+            id: id.clone(),
+            node,
+            state,
+            code: None,
+            details: BTreeMap::new(),
+            container_id: String::new(),
+            ports: BTreeMap::new(),
+            started_at: None,
+            since: self.now,
+            exit,
+        };
+        self.commit(Command::Observe { node, observed: vec![seen], gone: Vec::new() });
+    }
+
+    /// Observes the current instance of a replica.
+    pub(crate) fn see(&mut self, replica: &str, state: ReplicaState) {
+        let slot = self.slot(replica).clone();
+        self.observe(&slot.current_id(), slot.current.node, state);
+    }
+
+    /// The runtime does what it is told: what should run on talking nodes runs, the rest is gone.
+    pub(crate) fn obey(&mut self) {
+        let wanted: Vec<_> = self
+            .state
+            .slots
+            .values()
+            .flat_map(Slot::instances)
+            .map(|(id, instance)| (id, instance.node))
+            .filter(|(_, node)| self.is_up(*node))
+            .collect();
+        for (id, node) in &wanted {
+            if self.state.observed.get(id).is_none_or(|seen| seen.state != ReplicaState::Running) {
+                self.observe(id, *node, ReplicaState::Running);
+            }
+        }
+        let kept: Vec<_> = wanted.into_iter().map(|(id, _)| id).collect();
+        let gone: Vec<_> = self.state.observed.values().filter(|o| !kept.contains(&o.id)).collect();
+        let gone = gone.into_iter().filter(|o| self.is_up(o.node));
+        let gone: Vec<_> = gone.map(|o| (o.node, o.id.clone())).collect();
+        for (node, id) in gone {
+            self.commit(Command::Observe { node, observed: Vec::new(), gone: vec![id] });
+        }
+    }
+
+    fn is_up(&self, node: NodeId) -> bool {
+        let heard = self.signals.nodes.get(&node);
+        heard.is_some_and(|signal| {
+            self.state.nodes.contains(&node)
+                && self.now.since(signal.heard_at) < self.config.node_down_after
+        })
+    }
+
+    /// Passes and obedience in turn until nothing changes; the number of passes that changed
+    /// something.
+    pub(crate) fn settle(&mut self) -> usize {
+        for passes in 0..200 {
+            let plan = self.pass();
+            let before = self.state.observed.clone();
+            self.obey();
+            if plan.changes.is_empty() && before == self.state.observed {
+                return passes;
+            }
+        }
+        panic!("PL-3: does not settle: {:#?}", self.plan().changes);
+    }
+
+    pub(crate) fn slot(&self, replica: &str) -> &Slot {
+        let slot = self.state.slots.values().find(|slot| slot.id.as_str() == replica);
+        slot.unwrap_or_else(|| panic!("no replica {replica}: {}", self.show()))
+    }
+
+    /// `shop-web-0@n1 shop-web-1@n2`: who is where, with `<n3` for a retiring instance.
+    pub(crate) fn show(&self) -> String {
+        let name = |id: NodeId| {
+            let node = self.state.nodes.get(&id);
+            node.map_or_else(|| format!("?{id}"), |node| node.hostname.to_string())
+        };
+        let slots = self.state.slots.values().map(|slot| {
+            let old = slot.retiring.as_ref().map(|old| format!("<{}", name(old.node)));
+            format!("{}@{}{}", slot.id, name(slot.current.node), old.unwrap_or_default())
+        });
+        slots.collect::<Vec<_>>().join(" ")
+    }
+
+    /// How many replicas of a service each member has, by host name.
+    pub(crate) fn counts(&self, deployment: &str, service: &str) -> BTreeMap<String, usize> {
+        let key = key(deployment, service);
+        let members = self.state.nodes.values().map(|node| (node.hostname.to_string(), 0));
+        let mut counts: BTreeMap<_, _> = members.collect();
+        for slot in self.state.slots.values().filter(|slot| slot.service == key) {
+            if let Some(node) = self.state.nodes.get(&slot.current.node) {
+                *counts.get_mut(node.hostname.as_str()).unwrap() += 1;
+            }
+        }
+        counts
+    }
+
+    /// The reasons that a service's record gives for what is not placed.
+    pub(crate) fn reasons(&self, deployment: &str, service: &str) -> String {
+        let record = self.state.scheduling.get(&key(deployment, service)).expect("planned");
+        let show = |entry: &jaco_types::Unplaced| {
+            let details: Vec<_> =
+                entry.details.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            format!("{} {} {}", entry.count, entry.reason, details.join(" ")).trim_end().to_owned()
+        };
+        record.unplaced.iter().map(show).collect::<Vec<_>>().join("; ")
+    }
+
+    /// The causes of the replacements in a plan, by replica.
+    pub(crate) fn causes(plan: &Plan) -> Vec<String> {
+        plan.changes
+            .iter()
+            .filter_map(|change| match change {
+                Change::SlotReplace { id, cause, .. } => Some(format!("{id}:{}", cause.as_str())),
+                Change::SlotCreate { .. }
+                | Change::SlotSettle { .. }
+                | Change::SlotRevert { .. }
+                | Change::SlotSetRestarts { .. }
+                | Change::SlotRemove { .. }
+                | Change::SchedulingSet { .. }
+                | Change::NodeStatusSet { .. } => None,
+            })
+            .collect()
+    }
+
+    pub(crate) fn audited(&self, kind: AuditKind) -> usize {
+        self.state.audit.events.values().filter(|event| event.kind == kind).count()
+    }
+}
