@@ -19,3 +19,5 @@
 pub mod v1 {
     tonic::include_proto!("jaco.v1");
 }
+
+pub mod storage;

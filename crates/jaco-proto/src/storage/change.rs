@@ -1,0 +1,95 @@
+//! The planner's changes, as a batch carries them.
+
+use jaco_state::Change;
+use jaco_state::command::{Previous, ReplaceCause};
+use jaco_types::NodeId;
+
+use super::convert::{Wire, required, wire_enum};
+use super::error::Problem;
+use super::wire::{self, change::Kind};
+
+wire_enum!(Previous, "fate of an instance", [Retire, Drop]);
+wire_enum!(ReplaceCause, "cause of a new instance", [SpecChanged, Failed, NodeLost, Moved]);
+
+impl Wire for Change {
+    type Message = wire::Change;
+
+    fn to_wire(&self) -> wire::Change {
+        let kind = match self {
+            Self::SlotCreate { id, service, ordinal, instance } => {
+                Kind::SlotCreate(wire::SlotCreate {
+                    id: id.to_wire(),
+                    service: Some(service.to_wire()),
+                    ordinal: Some(ordinal.to_wire()),
+                    instance: Some(instance.to_wire()),
+                })
+            }
+            Self::SlotReplace { id, instance, previous, cause, consecutive_failures } => {
+                Kind::SlotReplace(wire::SlotReplace {
+                    id: id.to_wire(),
+                    instance: Some(instance.to_wire()),
+                    previous: previous.to_wire(),
+                    cause: cause.to_wire(),
+                    consecutive_failures: *consecutive_failures,
+                })
+            }
+            Self::SlotSettle { id } => Kind::SlotSettle(wire::SlotSettle { id: id.to_wire() }),
+            Self::SlotRevert { id } => Kind::SlotRevert(wire::SlotRevert { id: id.to_wire() }),
+            Self::SlotSetRestarts { id, consecutive, exhausted } => {
+                Kind::SlotSetRestarts(wire::SlotSetRestarts {
+                    id: id.to_wire(),
+                    consecutive: *consecutive,
+                    exhausted: exhausted.to_wire(),
+                })
+            }
+            Self::SlotRemove { id } => Kind::SlotRemove(wire::SlotRemove { id: id.to_wire() }),
+            Self::SchedulingSet { service, record } => Kind::SchedulingSet(wire::SchedulingSet {
+                service: Some(service.to_wire()),
+                record: Some(record.to_wire()),
+            }),
+            Self::NodeStatusSet { node, status, reason } => {
+                Kind::NodeStatusSet(wire::NodeStatusSet {
+                    node: node.0,
+                    status: status.to_wire(),
+                    reason: reason.clone(),
+                })
+            }
+        };
+        wire::Change { kind: Some(kind) }
+    }
+
+    fn from_wire(message: wire::Change) -> Result<Self, Problem> {
+        Ok(match message.kind.ok_or(Problem::Missing("kind of change"))? {
+            Kind::SlotCreate(create) => Self::SlotCreate {
+                id: Wire::from_wire(create.id)?,
+                service: required("service", create.service)?,
+                ordinal: required("ordinal", create.ordinal)?,
+                instance: required("instance", create.instance)?,
+            },
+            Kind::SlotReplace(replace) => Self::SlotReplace {
+                id: Wire::from_wire(replace.id)?,
+                instance: required("instance", replace.instance)?,
+                previous: Wire::from_wire(replace.previous)?,
+                cause: Wire::from_wire(replace.cause)?,
+                consecutive_failures: replace.consecutive_failures,
+            },
+            Kind::SlotSettle(settle) => Self::SlotSettle { id: Wire::from_wire(settle.id)? },
+            Kind::SlotRevert(revert) => Self::SlotRevert { id: Wire::from_wire(revert.id)? },
+            Kind::SlotSetRestarts(set) => Self::SlotSetRestarts {
+                id: Wire::from_wire(set.id)?,
+                consecutive: set.consecutive,
+                exhausted: Wire::from_wire(set.exhausted)?,
+            },
+            Kind::SlotRemove(remove) => Self::SlotRemove { id: Wire::from_wire(remove.id)? },
+            Kind::SchedulingSet(set) => Self::SchedulingSet {
+                service: required("service", set.service)?,
+                record: required("record", set.record)?,
+            },
+            Kind::NodeStatusSet(set) => Self::NodeStatusSet {
+                node: NodeId(set.node),
+                status: Wire::from_wire(set.status)?,
+                reason: set.reason,
+            },
+        })
+    }
+}

@@ -1,0 +1,60 @@
+//! What goes to disk and between daemons: log entries, outcomes and snapshots of the replicated
+//! state, as bytes. Nothing here may be lenient: bytes that are not understood whole are an error,
+//! because a node that skips part of an entry has another state than the others from then on.
+//!
+//! # Formats
+//! Every envelope begins with the number of its format, [`FORMAT`] at present. Bytes are forever:
+//! what one release wrote, all later ones read, and `tests/frozen` holds an instance of each kind.
+//!
+//! # Adding something
+//! - A field of a domain type: the struct expressions of `from_wire` stop compiling. Add the field
+//!   to the message under a new number, to both directions of the file that has the type's subject,
+//!   and to `tests/it/strategy.rs`. Bytes of before read as the wire's default, so that must mean
+//!   what was true before there was the field.
+//! - A variant: its match in `to_wire` stops compiling. Add it to the message and both directions.
+//!   A program that does not know it refuses the entry and stops.
+//! - A table of the state: a row in `snapshot.proto`, in `snapshot/write.rs` and `snapshot/read.rs`.
+//! - Then add a frozen instance. Only a change that old bytes cannot be read under raises [`FORMAT`].
+
+mod change;
+mod command;
+mod convert;
+mod envelope;
+mod error;
+mod identity;
+mod node;
+mod observed;
+mod outcome;
+mod scheduling;
+mod slot;
+mod snapshot;
+mod spec;
+mod token;
+
+pub use envelope::{
+    Payload, decode_identity, decode_outcome, decode_payload, encode_identity, encode_outcome,
+    encode_payload,
+};
+pub use error::{CodecError, Problem};
+pub use snapshot::{MAX_ROW_BYTES, read_snapshot, write_snapshot};
+
+/// The format that this program writes, and the newest that it reads.
+pub const FORMAT: u32 = 1;
+
+/// The generated messages, `jaco.storage.v1`.
+#[allow(
+    clippy::all,
+    clippy::pedantic,
+    clippy::clone_on_ref_ptr,
+    clippy::use_self,
+    clippy::allow_attributes_without_reason,
+    clippy::wildcard_enum_match_arm,
+    missing_debug_implementations,
+    unreachable_pub,
+    unused_qualifications,
+    dead_code,
+    reason = "generated from proto/jaco/storage/v1"
+)]
+mod wire {
+    tonic::include_proto!("jaco.storage.v1");
+}

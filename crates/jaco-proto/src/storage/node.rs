@@ -1,0 +1,106 @@
+//! Members, and what they say about themselves.
+
+use jaco_state::command::NewNode;
+use jaco_types::unit::{Bytes, MilliCores, Resources};
+use jaco_types::{Availability, Node, NodeFacts, NodeId, NodeStatus, StateIndex, Timestamp};
+
+use super::convert::{Wire, required, wire_enum};
+use super::error::Problem;
+use super::wire;
+
+wire_enum!(NodeStatus, "node status", [Joining, Ready, Down, EngineDown]);
+wire_enum!(Availability, "availability", [Active, Cordoned, Draining]);
+
+impl Wire for Node {
+    type Message = wire::Node;
+
+    fn to_wire(&self) -> wire::Node {
+        wire::Node {
+            id: self.id.0,
+            hostname: self.hostname.to_wire(),
+            address: self.address.clone(),
+            key_fingerprint: self.key_fingerprint.to_wire(),
+            status: self.status.to_wire(),
+            status_reason: self.status_reason.clone(),
+            availability: self.availability.to_wire(),
+            facts: Some(self.facts.to_wire()),
+            joined_at_ms: self.joined_at.0,
+            modified: self.modified.0,
+        }
+    }
+
+    fn from_wire(message: wire::Node) -> Result<Self, Problem> {
+        Ok(Self {
+            id: NodeId(message.id),
+            hostname: Wire::from_wire(message.hostname)?,
+            address: message.address,
+            key_fingerprint: Wire::from_wire(message.key_fingerprint)?,
+            status: Wire::from_wire(message.status)?,
+            status_reason: message.status_reason,
+            availability: Wire::from_wire(message.availability)?,
+            facts: required("facts", message.facts)?,
+            joined_at: Timestamp(message.joined_at_ms),
+            modified: StateIndex(message.modified),
+        })
+    }
+}
+
+impl Wire for NewNode {
+    type Message = wire::NewNode;
+
+    fn to_wire(&self) -> wire::NewNode {
+        wire::NewNode {
+            hostname: self.hostname.to_wire(),
+            address: self.address.clone(),
+            key_fingerprint: self.key_fingerprint.to_wire(),
+            facts: Some(self.facts.to_wire()),
+        }
+    }
+
+    fn from_wire(message: wire::NewNode) -> Result<Self, Problem> {
+        Ok(Self {
+            hostname: Wire::from_wire(message.hostname)?,
+            address: message.address,
+            key_fingerprint: Wire::from_wire(message.key_fingerprint)?,
+            facts: required("facts", message.facts)?,
+        })
+    }
+}
+
+impl Wire for NodeFacts {
+    type Message = wire::NodeFacts;
+
+    fn to_wire(&self) -> wire::NodeFacts {
+        wire::NodeFacts {
+            version: self.version.clone(),
+            os: self.os.clone(),
+            arch: self.arch.clone(),
+            engine: self.engine.clone(),
+            capacity: Some(self.capacity.to_wire()),
+            labels: self.labels.to_wire(),
+        }
+    }
+
+    fn from_wire(message: wire::NodeFacts) -> Result<Self, Problem> {
+        Ok(Self {
+            version: message.version,
+            os: message.os,
+            arch: message.arch,
+            engine: message.engine,
+            capacity: required("capacity", message.capacity)?,
+            labels: Wire::from_wire(message.labels)?,
+        })
+    }
+}
+
+impl Wire for Resources {
+    type Message = wire::Resources;
+
+    fn to_wire(&self) -> wire::Resources {
+        wire::Resources { cpu_milli_cores: self.cpu.0, memory_bytes: self.memory.0 }
+    }
+
+    fn from_wire(message: wire::Resources) -> Result<Self, Problem> {
+        Ok(Self { cpu: MilliCores(message.cpu_milli_cores), memory: Bytes(message.memory_bytes) })
+    }
+}

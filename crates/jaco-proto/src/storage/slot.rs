@@ -1,0 +1,104 @@
+//! Slots and the instances that fill them.
+
+use jaco_state::NewInstance;
+use jaco_types::slot::Exhausted;
+use jaco_types::{Instance, NodeId, Ordinal, RestartCount, Revision, Slot, StateIndex};
+
+use super::convert::{Wire, optional, required, wire_enum};
+use super::error::Problem;
+use super::wire::{self, ordinal::Kind};
+
+wire_enum!(Exhausted, "state of a restart budget", [No, Yes]);
+
+impl Wire for Slot {
+    type Message = wire::Slot;
+
+    fn to_wire(&self) -> wire::Slot {
+        wire::Slot {
+            id: self.id.to_wire(),
+            service: Some(self.service.to_wire()),
+            ordinal: Some(self.ordinal.to_wire()),
+            current: Some(self.current.to_wire()),
+            retiring: self.retiring.as_ref().map(Wire::to_wire),
+            consecutive_failures: self.restarts.consecutive,
+            exhausted: self.restarts.exhausted.to_wire(),
+            modified: self.modified.0,
+        }
+    }
+
+    fn from_wire(message: wire::Slot) -> Result<Self, Problem> {
+        Ok(Self {
+            id: Wire::from_wire(message.id)?,
+            service: required("service", message.service)?,
+            ordinal: required("ordinal", message.ordinal)?,
+            current: required("current instance", message.current)?,
+            retiring: optional(message.retiring)?,
+            restarts: RestartCount {
+                consecutive: message.consecutive_failures,
+                exhausted: Wire::from_wire(message.exhausted)?,
+            },
+            modified: StateIndex(message.modified),
+        })
+    }
+}
+
+impl Wire for Ordinal {
+    type Message = wire::Ordinal;
+
+    fn to_wire(&self) -> wire::Ordinal {
+        let kind = match self {
+            Self::Index(index) => Kind::Index(*index),
+            Self::Host(host) => Kind::Host(host.to_wire()),
+        };
+        wire::Ordinal { kind: Some(kind) }
+    }
+
+    fn from_wire(message: wire::Ordinal) -> Result<Self, Problem> {
+        Ok(match message.kind.ok_or(Problem::Missing("kind of ordinal"))? {
+            Kind::Index(index) => Self::Index(index),
+            Kind::Host(host) => Self::Host(Wire::from_wire(host)?),
+        })
+    }
+}
+
+impl Wire for Instance {
+    type Message = wire::Instance;
+
+    fn to_wire(&self) -> wire::Instance {
+        wire::Instance {
+            raft_index: self.raft_index.0,
+            node: self.node.0,
+            revision: self.revision.0,
+            spec_hash: self.spec_hash.to_wire(),
+        }
+    }
+
+    fn from_wire(message: wire::Instance) -> Result<Self, Problem> {
+        Ok(Self {
+            raft_index: StateIndex(message.raft_index),
+            node: NodeId(message.node),
+            revision: Revision(message.revision),
+            spec_hash: Wire::from_wire(message.spec_hash)?,
+        })
+    }
+}
+
+impl Wire for NewInstance {
+    type Message = wire::NewInstance;
+
+    fn to_wire(&self) -> wire::NewInstance {
+        wire::NewInstance {
+            node: self.node.0,
+            revision: self.revision.0,
+            spec_hash: self.spec_hash.to_wire(),
+        }
+    }
+
+    fn from_wire(message: wire::NewInstance) -> Result<Self, Problem> {
+        Ok(Self {
+            node: NodeId(message.node),
+            revision: Revision(message.revision),
+            spec_hash: Wire::from_wire(message.spec_hash)?,
+        })
+    }
+}

@@ -1,0 +1,17 @@
+//! The replicated state as a stream of rows, each one message behind its length. Must never hold
+//! more than one row in memory beside the state itself, nor believe a length before it is checked.
+//!
+//! What is written is a function of the state alone: equal states are equal bytes. A service's spec
+//! that two revisions share in memory is written with each of them, and not shared after reading.
+//! The stream carries no checksum: whoever stores it adds one over the whole file.
+
+mod read;
+mod row;
+mod write;
+
+pub use read::read_snapshot;
+pub use write::write_snapshot;
+
+/// The most bytes a row may have. The largest rows are revisions of deployments, and each came in a
+/// log entry, which is smaller than this by far.
+pub const MAX_ROW_BYTES: usize = 4 << 20;

@@ -1,0 +1,113 @@
+//! The rows that exist only in snapshots. All others are the entities themselves.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jaco_state::Outcome;
+use jaco_state::audit::{AuditEvent, AuditKey};
+use jaco_state::state::{Deployment, RevisionRecord};
+use jaco_types::{
+    DeploymentName, RequestId, Revision, Scheduling, ServiceKey, StateIndex, Timestamp,
+};
+
+use crate::storage::Problem;
+use crate::storage::convert::{Wire, optional, required};
+use crate::storage::wire::{self, snapshot_row::Kind};
+
+pub(super) fn from_deployment(deployment: &Deployment) -> Kind {
+    Kind::Deployment(wire::Deployment {
+        name: deployment.name.to_wire(),
+        revision: deployment.revision.0,
+        modified: deployment.modified.0,
+    })
+}
+
+/// A deployment that still lacks its revisions, whose rows follow.
+pub(super) fn to_deployment(message: wire::Deployment) -> Result<Deployment, Problem> {
+    Ok(Deployment {
+        name: Wire::from_wire(message.name)?,
+        revision: Revision(message.revision),
+        revisions: BTreeMap::new(),
+        modified: StateIndex(message.modified),
+    })
+}
+
+pub(super) fn from_revision(
+    deployment: &DeploymentName,
+    revision: Revision,
+    record: &RevisionRecord,
+) -> Kind {
+    Kind::Revision(wire::DeploymentRevision {
+        deployment: deployment.to_wire(),
+        revision: revision.0,
+        spec: Some(record.spec.to_wire()),
+        applied_at_ms: record.applied_at.0,
+        applied_by: Some(record.applied_by.to_wire()),
+    })
+}
+
+pub(super) fn to_revision(
+    message: wire::DeploymentRevision,
+) -> Result<(DeploymentName, Revision, Arc<RevisionRecord>), Problem> {
+    let record = RevisionRecord {
+        spec: required("spec", message.spec)?,
+        applied_at: Timestamp(message.applied_at_ms),
+        applied_by: required("author", message.applied_by)?,
+    };
+    Ok((Wire::from_wire(message.deployment)?, Revision(message.revision), Arc::new(record)))
+}
+
+pub(super) fn from_scheduling(service: &ServiceKey, record: &Scheduling) -> Kind {
+    Kind::Scheduling(wire::ServiceScheduling {
+        service: Some(service.to_wire()),
+        record: Some(record.to_wire()),
+    })
+}
+
+pub(super) fn to_scheduling(
+    message: wire::ServiceScheduling,
+) -> Result<(ServiceKey, Scheduling), Problem> {
+    Ok((required("service", message.service)?, required("record", message.record)?))
+}
+
+pub(super) fn from_request(index: StateIndex, request: &RequestId, outcome: &Outcome) -> Kind {
+    Kind::Request(wire::RequestOutcome {
+        index: index.0,
+        request_id: request.to_wire(),
+        outcome: Some(outcome.to_wire()),
+    })
+}
+
+pub(super) fn to_request(
+    message: wire::RequestOutcome,
+) -> Result<(StateIndex, RequestId, Outcome), Problem> {
+    Ok((
+        StateIndex(message.index),
+        Wire::from_wire(message.request_id)?,
+        required("outcome", message.outcome)?,
+    ))
+}
+
+pub(super) fn from_event(key: AuditKey, event: &AuditEvent) -> Kind {
+    Kind::Audit(wire::AuditEvent {
+        index: key.index.0,
+        number: key.number,
+        kind: event.kind.to_wire(),
+        at_ms: event.at.0,
+        by: Some(event.by.to_wire()),
+        request_id: event.request.as_ref().map(Wire::to_wire),
+        payload: event.payload.to_wire(),
+    })
+}
+
+pub(super) fn to_event(message: wire::AuditEvent) -> Result<(AuditKey, AuditEvent), Problem> {
+    let key = AuditKey { index: StateIndex(message.index), number: message.number };
+    let event = AuditEvent {
+        kind: Wire::from_wire(message.kind)?,
+        at: Timestamp(message.at_ms),
+        by: required("author", message.by)?,
+        request: optional(message.request_id)?,
+        payload: Wire::from_wire(message.payload)?,
+    };
+    Ok((key, event))
+}

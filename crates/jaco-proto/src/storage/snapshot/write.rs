@@ -1,0 +1,119 @@
+//! The state, row by row, in the order of its tables and keys.
+
+use std::io::{self, Write};
+
+use jaco_state::ClusterState;
+use jaco_state::requests::RequestLog;
+use prost::Message;
+
+use super::{MAX_ROW_BYTES, row};
+use crate::storage::convert::Wire;
+use crate::storage::wire::{self, snapshot_row::Kind};
+use crate::storage::{CodecError, FORMAT, Problem};
+
+/// How many bytes are collected before they are handed on: writers may be plain files.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// Writes the whole state. Equal states write equal bytes.
+///
+/// # Errors
+/// If the writer fails, or if the state breaks a promise of its own (see [`CodecError`]).
+pub fn write_snapshot(state: &ClusterState, out: &mut dyn Write) -> Result<(), CodecError> {
+    let mut rows = Rows { out, chunk: Vec::with_capacity(CHUNK_BYTES), count: 0 };
+    rows.message(&wire::SnapshotHeader { format: FORMAT, index: state.index.0 })?;
+    write_tables(state, &mut rows)?;
+    rows.finish()
+}
+
+/// The order is that of the field numbers in `snapshot.proto`.
+fn write_tables(state: &ClusterState, rows: &mut Rows<'_>) -> Result<(), CodecError> {
+    if let Some(meta) = &state.meta {
+        rows.push(Kind::Meta(meta.to_wire()))?;
+    }
+    for node in state.nodes.values() {
+        rows.push(Kind::Node(node.to_wire()))?;
+    }
+    for deployment in state.deployments.values() {
+        rows.push(row::from_deployment(deployment))?;
+        for (revision, record) in &deployment.revisions {
+            rows.push(row::from_revision(&deployment.name, *revision, record))?;
+        }
+    }
+    for (service, record) in state.scheduling.iter() {
+        rows.push(row::from_scheduling(service, record))?;
+    }
+    for slot in state.slots.values() {
+        rows.push(Kind::Slot(slot.to_wire()))?;
+    }
+    for observed in state.observed.values() {
+        rows.push(Kind::Observed(observed.to_wire()))?;
+    }
+    for token in state.operator_tokens.values() {
+        rows.push(Kind::OperatorToken(token.to_wire()))?;
+    }
+    for token in state.join_tokens.values() {
+        rows.push(Kind::JoinToken(token.to_wire()))?;
+    }
+    write_requests(&state.requests, rows)?;
+    for (key, event) in state.audit.events.iter() {
+        rows.push(row::from_event(*key, event))?;
+    }
+    Ok(())
+}
+
+/// The log of requests holds each twice, by age and by id; a row stands for both.
+fn write_requests(requests: &RequestLog, rows: &mut Rows<'_>) -> Result<(), CodecError> {
+    let broken = "each request is known by its age and by its id";
+    if requests.order.len() != requests.outcomes.len() {
+        return Err(CodecError::Inconsistent { broken });
+    }
+    for (index, request) in requests.order.iter() {
+        let outcome = requests.outcome(request).ok_or(CodecError::Inconsistent { broken })?;
+        rows.push(row::from_request(*index, request, outcome))?;
+    }
+    Ok(())
+}
+
+/// Frames messages, counts rows, and hands them on in chunks.
+struct Rows<'a> {
+    out: &'a mut dyn Write,
+    chunk: Vec<u8>,
+    count: u64,
+}
+
+impl Rows<'_> {
+    fn push(&mut self, kind: Kind) -> Result<(), CodecError> {
+        self.message(&wire::SnapshotRow { kind: Some(kind) })?;
+        self.count += 1;
+        Ok(())
+    }
+
+    fn message(&mut self, message: &impl Message) -> Result<(), CodecError> {
+        let size = message.encoded_len();
+        let length = u32::try_from(size).ok().filter(|_| size <= MAX_ROW_BYTES);
+        let length = length.ok_or(CodecError::NotUnderstood {
+            what: "snapshot row",
+            format: FORMAT,
+            problem: Problem::RowTooLarge { size, limit: MAX_ROW_BYTES },
+        })?;
+        self.chunk.extend_from_slice(&length.to_le_bytes());
+        message.encode(&mut self.chunk).expect("a vector grows");
+        if self.chunk.len() >= CHUNK_BYTES {
+            self.hand_on()?;
+        }
+        Ok(())
+    }
+
+    fn hand_on(&mut self) -> io::Result<()> {
+        self.out.write_all(&self.chunk)?;
+        self.chunk.clear();
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<(), CodecError> {
+        let trailer = Kind::Trailer(wire::SnapshotTrailer { rows: self.count });
+        self.message(&wire::SnapshotRow { kind: Some(trailer) })?;
+        self.hand_on()?;
+        Ok(self.out.flush()?)
+    }
+}

@@ -1,0 +1,174 @@
+//! What a user wants of a deployment.
+
+use std::sync::Arc;
+
+use jaco_types::spec::{
+    Condition, Dependency, Healthcheck, HostPort, Placement, Protocol, Required, Storage,
+    UpdateOrder, UpdatePolicy,
+};
+use jaco_types::{DeploymentSpec, Millis, ServiceSpec};
+
+use super::convert::{Wire, ascending, list, required, to_list, wire_enum};
+use super::error::Problem;
+use super::observed::port_number;
+use super::wire::{self, placement::Kind};
+
+wire_enum!(Protocol, "protocol", [Tcp, Udp, Sctp]);
+wire_enum!(Condition, "condition of a dependency", [Started, Healthy, CompletedSuccessfully]);
+wire_enum!(Required, "answer to whether a dependency is required", [Yes, No]);
+wire_enum!(Storage, "kind of storage", [Stateless, Stateful]);
+wire_enum!(Healthcheck, "kind of healthcheck", [None, Declared]);
+wire_enum!(UpdateOrder, "update order", [StartFirst, StopFirst]);
+
+impl Wire for DeploymentSpec {
+    type Message = wire::DeploymentSpec;
+
+    fn to_wire(&self) -> wire::DeploymentSpec {
+        wire::DeploymentSpec {
+            services: self.services.values().map(|service| service.to_wire()).collect(),
+            compose: self.compose.to_string(),
+            overlay: self.overlay.to_string(),
+        }
+    }
+
+    fn from_wire(message: wire::DeploymentSpec) -> Result<Self, Problem> {
+        let service = |message| {
+            let service = ServiceSpec::from_wire(message)?;
+            Ok((service.name.clone(), Arc::new(service)))
+        };
+        Ok(Self {
+            services: ascending("services", message.services.into_iter().map(service))?,
+            compose: message.compose.into(),
+            overlay: message.overlay.into(),
+        })
+    }
+}
+
+impl Wire for ServiceSpec {
+    type Message = wire::ServiceSpec;
+
+    fn to_wire(&self) -> wire::ServiceSpec {
+        wire::ServiceSpec {
+            name: self.name.to_wire(),
+            image: self.image.to_string(),
+            placement: Some(self.placement.to_wire()),
+            replicas: self.replicas,
+            host_ports: to_list(&self.host_ports),
+            depends_on: to_list(&self.depends_on),
+            reservation: Some(self.reservation.to_wire()),
+            limit: Some(self.limit.to_wire()),
+            storage: self.storage.to_wire(),
+            healthcheck: self.healthcheck.to_wire(),
+            update: Some(self.update.to_wire()),
+            container: self.container.to_string(),
+            hash: self.hash.to_wire(),
+        }
+    }
+
+    fn from_wire(message: wire::ServiceSpec) -> Result<Self, Problem> {
+        Ok(Self {
+            name: Wire::from_wire(message.name)?,
+            image: message.image.into(),
+            placement: required("placement", message.placement)?,
+            replicas: message.replicas,
+            host_ports: list(message.host_ports)?,
+            depends_on: list(message.depends_on)?,
+            reservation: required("reservation", message.reservation)?,
+            limit: required("limit", message.limit)?,
+            storage: Wire::from_wire(message.storage)?,
+            healthcheck: Wire::from_wire(message.healthcheck)?,
+            update: required("update policy", message.update)?,
+            container: message.container.into(),
+            hash: Wire::from_wire(message.hash)?,
+        })
+    }
+}
+
+impl Wire for Placement {
+    type Message = wire::Placement;
+
+    fn to_wire(&self) -> wire::Placement {
+        let kind = match self {
+            Self::Spread => Kind::Spread(wire::Nothing {}),
+            Self::Pack => Kind::Pack(wire::Nothing {}),
+            Self::Hosts(hosts) => {
+                let names = hosts.iter().map(Wire::to_wire).collect();
+                Kind::Hosts(wire::placement::Hosts { names })
+            }
+            Self::Global => Kind::Global(wire::Nothing {}),
+        };
+        wire::Placement { kind: Some(kind) }
+    }
+
+    fn from_wire(message: wire::Placement) -> Result<Self, Problem> {
+        Ok(match message.kind.ok_or(Problem::Missing("kind of placement"))? {
+            Kind::Spread(wire::Nothing {}) => Self::Spread,
+            Kind::Pack(wire::Nothing {}) => Self::Pack,
+            Kind::Hosts(hosts) => {
+                let host = |name| Ok((Wire::from_wire(name)?, ()));
+                let hosts = ascending("hosts", hosts.names.into_iter().map(host))?;
+                Self::Hosts(hosts.into_keys().collect())
+            }
+            Kind::Global(wire::Nothing {}) => Self::Global,
+        })
+    }
+}
+
+impl Wire for HostPort {
+    type Message = wire::HostPort;
+
+    fn to_wire(&self) -> wire::HostPort {
+        wire::HostPort { port: self.port.into(), protocol: self.protocol.to_wire() }
+    }
+
+    fn from_wire(message: wire::HostPort) -> Result<Self, Problem> {
+        Ok(Self {
+            port: port_number("host port", message.port)?,
+            protocol: Wire::from_wire(message.protocol)?,
+        })
+    }
+}
+
+impl Wire for Dependency {
+    type Message = wire::Dependency;
+
+    fn to_wire(&self) -> wire::Dependency {
+        wire::Dependency {
+            service: self.service.to_wire(),
+            condition: self.condition.to_wire(),
+            required: self.required.to_wire(),
+        }
+    }
+
+    fn from_wire(message: wire::Dependency) -> Result<Self, Problem> {
+        Ok(Self {
+            service: Wire::from_wire(message.service)?,
+            condition: Wire::from_wire(message.condition)?,
+            required: Wire::from_wire(message.required)?,
+        })
+    }
+}
+
+impl Wire for UpdatePolicy {
+    type Message = wire::UpdatePolicy;
+
+    fn to_wire(&self) -> wire::UpdatePolicy {
+        wire::UpdatePolicy {
+            parallelism: self.parallelism,
+            order: self.order.to_wire(),
+            step_timeout_ms: self.step_timeout.0,
+            monitor_ms: self.monitor.0,
+            delay_ms: self.delay.0,
+        }
+    }
+
+    fn from_wire(message: wire::UpdatePolicy) -> Result<Self, Problem> {
+        Ok(Self {
+            parallelism: message.parallelism,
+            order: Wire::from_wire(message.order)?,
+            step_timeout: Millis(message.step_timeout_ms),
+            monitor: Millis(message.monitor_ms),
+            delay: Millis(message.delay_ms),
+        })
+    }
+}
