@@ -1,0 +1,364 @@
+//! The agent as a state machine: events in, effects out. It has no clock and does nothing itself,
+//! so that a simulation and a daemon run the same decisions.
+
+mod instance;
+mod react;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jaco_state::view::{DesiredInstance, Role};
+use jaco_types::{DeploymentName, InstanceId, InstanceObserved, Millis, StateIndex, Timestamp};
+
+use crate::engine::{
+    ContainerId, ContainerRequest, ContainerSeen, EngineError, EngineEvent, Owner, PullError,
+    PullRequest, StartError,
+};
+use crate::plan::{Action, History, Phase, Wanted, plan};
+use crate::spec::{ImageSpec, PullPolicy};
+
+use instance::{Ending, Tracked, Trouble, Work};
+
+/// What the agent learns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// What should run here, and what the replicated state knows of it.
+    Desired {
+        /// The state that this was read from; one older than the last is passed over.
+        index: StateIndex,
+        /// What should run here.
+        desired: BTreeMap<InstanceId, DesiredInstance>,
+        /// What this node reported, as far as it arrived.
+        observed: BTreeMap<InstanceId, InstanceObserved>,
+    },
+    /// The answer to [`Effect::List`].
+    Listed(Result<Vec<ContainerSeen>, EngineError>),
+    /// Something happened to a container.
+    Engine(EngineEvent),
+    /// What happened lately may have been missed.
+    EventsLost,
+    /// The answer to [`Effect::Pull`].
+    Pulled {
+        /// What was asked for.
+        pull: PullRequest,
+        /// What came of it.
+        result: Result<(), PullError>,
+    },
+    /// The answer to [`Effect::Start`], also where it was called off.
+    Started {
+        /// The instance.
+        instance: InstanceId,
+        /// What came of it.
+        result: Result<ContainerSeen, StartError>,
+    },
+    /// The answer to [`Effect::Stop`].
+    Stopped {
+        /// The instance.
+        instance: InstanceId,
+        /// What came of it.
+        result: Result<(), EngineError>,
+    },
+    /// The answer to [`Effect::Remove`].
+    Removed {
+        /// The instance.
+        instance: InstanceId,
+        /// What came of it.
+        result: Result<(), EngineError>,
+    },
+    /// Time has passed: look at everything once more.
+    Tick,
+    /// The moment of [`AgentCore::wake_at`] has come.
+    Wake,
+}
+
+/// What the agent wants done. All but `Report` and `RemoveNetworks` are answered by an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// List the containers of this owner.
+    List,
+    /// Fetch an image.
+    Pull(PullRequest),
+    /// Nobody waits for this image any more; no answer is needed.
+    CancelPull(PullRequest),
+    /// Start an instance.
+    Start(ContainerRequest),
+    /// The instance shall not start any more, if it is not too late.
+    CancelStart(InstanceId),
+    /// Stop the container of an instance.
+    Stop {
+        /// The instance.
+        instance: InstanceId,
+        /// Its container.
+        container: ContainerId,
+    },
+    /// Remove the container of an instance.
+    Remove {
+        /// The instance.
+        instance: InstanceId,
+        /// Its container.
+        container: ContainerId,
+    },
+    /// Remove the networks of this owner that belong to none of these deployments.
+    RemoveNetworks {
+        /// The deployments of which something is left here.
+        keep: BTreeSet<DeploymentName>,
+    },
+    /// Tell the cluster. To be delivered once, in order; a newer observation of an instance stands
+    /// for the older ones.
+    Report {
+        /// What is different from what was reported before.
+        observed: Vec<InstanceObserved>,
+        /// Instances of which nothing is left here.
+        gone: Vec<InstanceId>,
+    },
+}
+
+/// The agent of one node.
+///
+/// It adopts what runs, starts each instance at most once, and removes what is not wanted. It acts
+/// only once it knows both what should run and what does. What belongs to another owner it does
+/// not even look at.
+#[derive(Debug)]
+pub struct AgentCore {
+    owner: Owner,
+    /// The state that the last `Desired` was read from; absent before the first.
+    index: Option<StateIndex>,
+    listing: Listing,
+    /// Instances that something happened to since the list under way was asked for: what it says
+    /// about them may be older.
+    touched: BTreeSet<InstanceId>,
+    instances: BTreeMap<InstanceId, Tracked>,
+    pulls: BTreeSet<PullRequest>,
+    /// Reported as gone, and not yet forgotten by the replicated state.
+    told_gone: BTreeSet<InstanceId>,
+    /// The deployments that networks are kept for; absent before the first look.
+    networks: Option<BTreeSet<DeploymentName>>,
+}
+
+/// Whether the containers are known, and whether they are being listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Listing {
+    known: Known,
+    question: Question,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Known {
+    No,
+    Yes,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Question {
+    None,
+    Asked,
+    /// To be asked once more when the answer is there.
+    AskAgain,
+}
+
+impl AgentCore {
+    /// An agent that knows nothing yet.
+    #[must_use]
+    pub fn new(owner: Owner) -> Self {
+        Self {
+            owner,
+            index: None,
+            listing: Listing { known: Known::No, question: Question::None },
+            touched: BTreeSet::new(),
+            instances: BTreeMap::new(),
+            pulls: BTreeSet::new(),
+            told_gone: BTreeSet::new(),
+            networks: None,
+        }
+    }
+
+    /// Takes note of `event` and says what is to be done now.
+    pub fn handle(&mut self, event: Event, now: Timestamp) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        self.note(event, now, &mut effects);
+        if self.index.is_some() && self.listing.known == Known::Yes {
+            self.settle(now, &mut effects);
+        }
+        effects
+    }
+
+    /// When to call again even if nothing happens; absent if there is nothing to wait for.
+    #[must_use]
+    pub fn wake_at(&self) -> Option<Timestamp> {
+        self.instances.values().filter_map(Tracked::retry_at).min()
+    }
+
+    /// The containers of this node, as far as known.
+    pub fn containers(&self) -> impl Iterator<Item = &ContainerSeen> {
+        self.instances.values().filter_map(|tracked| tracked.container.as_ref())
+    }
+
+    /// Does what is due: nothing in here depends on which event came before.
+    fn settle(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
+        self.call_off(effects);
+        for action in plan(&self.wanted(), &self.actual()) {
+            match action {
+                Action::Start(id) => self.start(&id, now, effects),
+                Action::Stop(id) => self.stop(&id, now, effects),
+                Action::Remove(id) => self.remove(&id, now, effects),
+                Action::Mourn(id) => self.mourn(&id),
+            }
+        }
+        self.cancel_idle_pulls(effects);
+        self.report(now, effects);
+        self.sweep_networks(effects);
+    }
+
+    fn wanted(&self) -> BTreeMap<InstanceId, Wanted> {
+        let wanted = self.instances.iter().filter_map(|(id, tracked)| {
+            let role = tracked.wanted.as_ref()?.role;
+            Some((id.clone(), Wanted { role, history: tracked.history }))
+        });
+        wanted.collect()
+    }
+
+    fn actual(&self) -> BTreeMap<InstanceId, Phase> {
+        let actual = self.instances.iter().filter_map(|(id, tracked)| {
+            let seen = tracked.container.as_ref()?;
+            Some((id.clone(), Phase::from(&seen.status)))
+        });
+        actual.collect()
+    }
+
+    /// A start under way that nobody wants any more is called off: a newer instance has taken the
+    /// slot, or the slot is gone (R-RUN-1).
+    fn call_off(&mut self, effects: &mut Vec<Effect>) {
+        for (id, tracked) in &mut self.instances {
+            let startable =
+                tracked.wanted.as_ref().is_some_and(|wanted| wanted.role == Role::Current);
+            if startable {
+                continue;
+            }
+            match tracked.work {
+                Work::AwaitingPull => tracked.work = Work::Idle,
+                Work::Starting => {
+                    tracked.work = Work::CallingOff;
+                    effects.push(Effect::CancelStart(id.clone()));
+                }
+                Work::Idle | Work::CallingOff | Work::Stopping | Work::Removing => {}
+            }
+        }
+    }
+
+    fn start(&mut self, id: &InstanceId, now: Timestamp, effects: &mut Vec<Effect>) {
+        let Some(tracked) = self.instances.get_mut(id) else { return };
+        if !tracked.is_due(now) {
+            return;
+        }
+        let Some(spec) = tracked.wanted.as_ref().and_then(|wanted| wanted.spec.clone()) else {
+            return;
+        };
+        let image = ImageSpec::of(&spec);
+        if image.policy == PullPolicy::Always && !tracked.image_is_fresh() {
+            self.await_pull(id, image.pull, effects);
+            return;
+        }
+        let Some(wanted) = &tracked.wanted else { return };
+        let request = ContainerRequest {
+            instance: id.clone(),
+            service: wanted.service.clone(),
+            image: Arc::clone(&spec.image),
+            container: Arc::clone(&spec.container),
+            spec_hash: spec.hash,
+        };
+        tracked.begin(Work::Starting);
+        effects.push(Effect::Start(request));
+    }
+
+    /// Lets the instance wait for its image; instances that wait for the same one share the pull.
+    fn await_pull(&mut self, id: &InstanceId, pull: PullRequest, effects: &mut Vec<Effect>) {
+        let Some(tracked) = self.instances.get_mut(id) else { return };
+        tracked.begin(Work::AwaitingPull);
+        if self.pulls.insert(pull.clone()) {
+            effects.push(Effect::Pull(pull));
+        }
+    }
+
+    fn stop(&mut self, id: &InstanceId, now: Timestamp, effects: &mut Vec<Effect>) {
+        let Some(tracked) = self.instances.get_mut(id) else { return };
+        let Some(seen) = tracked.container.as_ref().filter(|_| tracked.is_due(now)) else { return };
+        let container = seen.container.clone();
+        tracked.begin(Work::Stopping);
+        effects.push(Effect::Stop { instance: id.clone(), container });
+    }
+
+    fn remove(&mut self, id: &InstanceId, now: Timestamp, effects: &mut Vec<Effect>) {
+        let Some(tracked) = self.instances.get_mut(id) else { return };
+        let Some(seen) = tracked.container.as_ref().filter(|_| tracked.is_due(now)) else { return };
+        let container = seen.container.clone();
+        tracked.begin(Work::Removing);
+        effects.push(Effect::Remove { instance: id.clone(), container });
+    }
+
+    /// The container is gone though its instance is wanted: it ends here, and the planner decides
+    /// about a new one.
+    fn mourn(&mut self, id: &InstanceId) {
+        let Some(tracked) = self.instances.get_mut(id) else { return };
+        if tracked.work == Work::Idle && tracked.ending.is_none() {
+            tracked.ending = Some(Ending::Missing);
+        }
+    }
+
+    fn cancel_idle_pulls(&mut self, effects: &mut Vec<Effect>) {
+        let awaited: BTreeSet<PullRequest> = self
+            .instances
+            .values()
+            .filter(|tracked| tracked.work == Work::AwaitingPull)
+            .filter_map(Tracked::pull)
+            .collect();
+        let idle: Vec<PullRequest> = self.pulls.difference(&awaited).cloned().collect();
+        for pull in idle {
+            self.pulls.remove(&pull);
+            effects.push(Effect::CancelPull(pull));
+        }
+    }
+
+    /// Reports what is different from what was reported before, and nothing else (R-LOOP-4).
+    fn report(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
+        let node = self.owner.node;
+        let mut observed = Vec::new();
+        let mut gone = Vec::new();
+        for (id, tracked) in &mut self.instances {
+            if tracked.wanted.is_some() {
+                observed.extend(tracked.news(id, node, now));
+            } else if tracked.is_gone() {
+                gone.push(id.clone());
+            }
+        }
+        for id in &gone {
+            let known = self.instances.remove(id).is_some_and(|tracked| tracked.told.is_some());
+            if known {
+                self.told_gone.insert(id.clone());
+            }
+        }
+        gone.retain(|id| self.told_gone.contains(id));
+        if !observed.is_empty() || !gone.is_empty() {
+            effects.push(Effect::Report { observed, gone });
+        }
+    }
+
+    /// Networks outlive containers, so somebody has to look after them: once after the start, and
+    /// whenever the last of a deployment has left.
+    fn sweep_networks(&mut self, effects: &mut Vec<Effect>) {
+        let wanted = self.instances.values().filter_map(|tracked| tracked.wanted.as_ref());
+        let mut keep: BTreeSet<DeploymentName> =
+            wanted.map(|wanted| wanted.service.deployment.clone()).collect();
+        keep.extend(self.containers().map(|seen| seen.service.deployment.clone()));
+        let something_left = self.networks.as_ref().is_none_or(|before| !before.is_subset(&keep));
+        if something_left {
+            effects.push(Effect::RemoveNetworks { keep: keep.clone() });
+        }
+        self.networks = Some(keep);
+    }
+}
+
+/// How long to wait after so many failures: 1 s, doubled each time, 30 s at most (R-RUN-2).
+fn back_off(failures: u32) -> Millis {
+    let doublings = failures.saturating_sub(1).min(5);
+    Millis((1000 << doublings).min(30_000))
+}

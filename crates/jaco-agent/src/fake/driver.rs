@@ -1,0 +1,159 @@
+//! Carries out the agent's effects on a fake host, with time as an argument: what a simulation
+//! puts between `AgentCore` and the world.
+
+use std::collections::BTreeMap;
+
+use jaco_types::{InstanceId, Timestamp};
+
+use super::host::{FakeHost, Shown};
+use crate::core::{Effect, Event};
+use crate::engine::{ContainerId, ContainerRequest, PullError, PullRequest, StartError};
+
+/// A fake host with the work under way on it.
+#[derive(Debug, Clone)]
+pub struct FakeDriver {
+    /// The host: scripts are set here.
+    pub host: FakeHost,
+    jobs: BTreeMap<(Timestamp, u64), Job>,
+    asked: u64,
+    shown: Shown,
+    seen_until: Timestamp,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Job {
+    List,
+    Pull(PullRequest),
+    Start(ContainerRequest),
+    Answer(Box<Event>),
+    Remove { instance: InstanceId, container: ContainerId },
+}
+
+impl FakeDriver {
+    /// A driver of `host`, with nothing under way.
+    #[must_use]
+    pub fn new(host: FakeHost) -> Self {
+        let shown = Shown::default();
+        Self { host, jobs: BTreeMap::new(), asked: 0, shown, seen_until: Timestamp(0) }
+    }
+
+    /// Begins what the agent asked for. `Report` is for the cluster, and passed over here.
+    pub fn execute(&mut self, effect: Effect, now: Timestamp) {
+        match effect {
+            Effect::List => self.at(now, Job::List),
+            Effect::Pull(pull) => {
+                let (takes, _) = self.host.pull_outcome(&pull);
+                self.at(now.after(takes), Job::Pull(pull));
+            }
+            Effect::CancelPull(pull) => self.jobs.retain(|_, job| *job != Job::Pull(pull.clone())),
+            Effect::Start(request) => {
+                let takes = self.host.start_takes(&request);
+                self.at(now.after(takes), Job::Start(request));
+            }
+            Effect::CancelStart(instance) => self.cancel_start(&instance, now),
+            Effect::Stop { instance, container } => {
+                let (at, result) = match self.host.stop(&container, now) {
+                    Ok(at) => (at, Ok(())),
+                    Err(error) => (now, Err(error)),
+                };
+                self.at(at, Job::Answer(Box::new(Event::Stopped { instance, result })));
+            }
+            Effect::Remove { instance, container } => {
+                self.at(now, Job::Remove { instance, container });
+            }
+            Effect::RemoveNetworks { keep } => {
+                // Not answered, so a failure shows only as networks that stay.
+                drop(self.host.remove_networks(&keep));
+            }
+            Effect::Report { .. } => {}
+        }
+    }
+
+    /// Everything that happened until `now`, in the order in which it did.
+    pub fn poll(&mut self, now: Timestamp) -> Vec<Event> {
+        let mut events = Vec::new();
+        loop {
+            events.extend(self.changes(self.seen_until));
+            match self.next_after(self.seen_until).filter(|at| *at <= now) {
+                Some(at) => {
+                    self.seen_until = at;
+                    self.run_due(at, &mut events);
+                }
+                None => break,
+            }
+        }
+        self.seen_until = now;
+        events.extend(self.changes(now));
+        events
+    }
+
+    /// The next moment at which [`FakeDriver::poll`] has something to tell.
+    #[must_use]
+    pub fn next_at(&self) -> Option<Timestamp> {
+        let job = self.jobs.keys().next().map(|(at, _)| *at);
+        let change = self.host.next_change(self.seen_until);
+        [job, change].into_iter().flatten().min()
+    }
+
+    /// The daemon dies: what was under way gets no answer. The host goes on.
+    pub fn forget_work(&mut self) {
+        self.jobs.clear();
+    }
+
+    fn next_after(&self, at: Timestamp) -> Option<Timestamp> {
+        self.next_at().map(|next| next.max(at))
+    }
+
+    fn run_due(&mut self, now: Timestamp, events: &mut Vec<Event>) {
+        while let Some(entry) = self.jobs.first_entry().filter(|entry| entry.key().0 <= now) {
+            events.push(match entry.remove() {
+                Job::List => {
+                    let answer = self.host.answer();
+                    Event::Listed(answer.map(|()| self.host.list(now)))
+                }
+                Job::Pull(pull) => {
+                    let result = self.finish_pull(&pull);
+                    Event::Pulled { pull, result }
+                }
+                Job::Start(request) => Event::Started {
+                    instance: request.instance.clone(),
+                    result: self.host.ensure_running(&request, now),
+                },
+                Job::Answer(event) => *event,
+                Job::Remove { instance, container } => {
+                    Event::Removed { instance, result: self.host.remove(&container) }
+                }
+            });
+        }
+    }
+
+    fn finish_pull(&mut self, pull: &PullRequest) -> Result<(), PullError> {
+        let answer = self.host.answer();
+        answer.map_err(|error| PullError::Unreachable { reason: error.to_string() })?;
+        self.host.finish_pull(pull)
+    }
+
+    fn changes(&mut self, at: Timestamp) -> Vec<Event> {
+        // An engine that does not answer tells nothing; what was missed is told later.
+        if self.host.answer().is_err() {
+            return Vec::new();
+        }
+        self.shown.news(&self.host, at).into_iter().map(Event::Engine).collect()
+    }
+
+    fn cancel_start(&mut self, instance: &InstanceId, now: Timestamp) {
+        let before = self.jobs.len();
+        self.jobs
+            .retain(|_, job| !matches!(job, Job::Start(request) if request.instance == *instance));
+        if self.jobs.len() < before {
+            let result = Err(StartError::Cancelled);
+            let answer = Event::Started { instance: instance.clone(), result };
+            self.at(now, Job::Answer(Box::new(answer)));
+        }
+    }
+
+    fn at(&mut self, at: Timestamp, job: Job) {
+        self.asked += 1;
+        self.jobs.insert((at, self.asked), job);
+    }
+}

@@ -1,0 +1,204 @@
+//! The fake host behind the engine's trait, in real time.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::StreamExt;
+use futures::stream;
+use jaco_types::{DeploymentName, Timestamp};
+use tokio::sync::watch;
+
+use super::host::{FakeHost, Shown};
+use super::record;
+use crate::clock::{Clock, SystemClock};
+use crate::engine::{
+    ContainerEngine, ContainerId, ContainerRequest, ContainerSeen, EngineError, EngineEvent,
+    EngineVersion, EventStream, Follow, LogLines, LogQuery, Owner, ProgressSink, PullError,
+    PullProgress, PullRequest, StartError,
+};
+
+/// The longest an observer of the fake sleeps without looking: only a change made behind the
+/// engine's back, as by a test, waits this long.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// A fake engine in real time. Clones share the host.
+#[derive(Debug, Clone)]
+pub struct FakeEngine {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    host: Mutex<FakeHost>,
+    file: Option<PathBuf>,
+    clock: SystemClock,
+    changed: watch::Sender<u64>,
+}
+
+impl FakeEngine {
+    /// An engine whose containers live as long as it does.
+    #[must_use]
+    pub fn new(host: FakeHost) -> Self {
+        Self::with_file(host, None)
+    }
+
+    /// An engine whose containers are kept in `file`, and so outlive the process.
+    ///
+    /// # Errors
+    /// When the file is there and cannot be read.
+    pub fn kept_in(owner: Owner, file: PathBuf) -> io::Result<Self> {
+        let mut host = FakeHost::new(owner);
+        record::load(&mut host, &file)?;
+        Ok(Self::with_file(host, Some(file)))
+    }
+
+    fn with_file(host: FakeHost, file: Option<PathBuf>) -> Self {
+        let (changed, _) = watch::channel(0);
+        Self {
+            shared: Arc::new(Shared { host: Mutex::new(host), file, clock: SystemClock, changed }),
+        }
+    }
+
+    /// Changes the host: sets a script, or does something to a container.
+    pub fn edit<T>(&self, change: impl FnOnce(&mut FakeHost, Timestamp) -> T) -> T {
+        let now = self.shared.clock.now();
+        let mut host = self.shared.host.lock().expect("no holder of the lock panics");
+        let result = change(&mut host, now);
+        if let Some(file) = &self.shared.file
+            && let Err(error) = record::save(&host, file)
+        {
+            tracing::error!(file = %file.display(), %error, "fake containers cannot be kept");
+        }
+        drop(host);
+        self.shared.changed.send_modify(|version| *version += 1);
+        result
+    }
+
+    fn look<T>(&self, question: impl FnOnce(&FakeHost, Timestamp) -> T) -> T {
+        let host = self.shared.host.lock().expect("no holder of the lock panics");
+        question(&host, self.shared.clock.now())
+    }
+
+    /// Waits until something was changed, or changes by itself.
+    async fn wait_for_change(&self, changed: &mut watch::Receiver<u64>) {
+        let (now, next) = self.look(|host, now| (now, host.next_change(now)));
+        let sleep = next.map_or(LOOK_AGAIN, |at| LOOK_AGAIN.min(until(now, at)));
+        // Either way the caller looks again.
+        let _timed_out = tokio::time::timeout(sleep, changed.changed()).await;
+    }
+}
+
+fn until(now: Timestamp, at: Timestamp) -> Duration {
+    Duration::from_millis(at.since(now).0)
+}
+
+/// What one listener has been told.
+struct Listener {
+    engine: FakeEngine,
+    changed: watch::Receiver<u64>,
+    shown: Shown,
+}
+
+impl Listener {
+    async fn next(&mut self) -> Result<Vec<EngineEvent>, EngineError> {
+        loop {
+            let shown = &mut self.shown;
+            let events =
+                self.engine.look(|host, now| host.answer().map(|()| shown.news(host, now)))?;
+            if !events.is_empty() {
+                return Ok(events);
+            }
+            self.engine.wait_for_change(&mut self.changed).await;
+        }
+    }
+}
+
+#[async_trait]
+impl ContainerEngine for FakeEngine {
+    async fn version(&self) -> Result<EngineVersion, EngineError> {
+        self.look(|host, _| host.answer())?;
+        Ok(EngineVersion { name: "fake".to_owned(), version: "1".to_owned() })
+    }
+
+    async fn list_owned(&self) -> Result<Vec<ContainerSeen>, EngineError> {
+        self.look(|host, now| host.answer().map(|()| host.list(now)))
+    }
+
+    async fn events(&self) -> Result<EventStream, EngineError> {
+        let shown = self.look(|host, now| host.answer().map(|()| Shown::until(host, now)))?;
+        let changed = self.shared.changed.subscribe();
+        let listener = Listener { engine: self.clone(), changed, shown };
+        let batches = stream::unfold(Some(listener), |listener| async {
+            let mut listener = listener?;
+            match listener.next().await {
+                Ok(events) => {
+                    Some((events.into_iter().map(Ok).collect::<Vec<_>>(), Some(listener)))
+                }
+                Err(error) => Some((vec![Err(error)], None)),
+            }
+        });
+        Ok(batches.flat_map(stream::iter).boxed())
+    }
+
+    async fn pull(&self, pull: &PullRequest, progress: ProgressSink) -> Result<(), PullError> {
+        let takes = self.look(|host, _| {
+            let answer = host.answer();
+            answer.map_err(|error| PullError::Unreachable { reason: error.to_string() })?;
+            Ok(host.pull_outcome(pull).0)
+        })?;
+        progress(PullProgress { done: 0, total: takes.0 });
+        tokio::time::sleep(Duration::from_millis(takes.0)).await;
+        progress(PullProgress { done: takes.0, total: takes.0 });
+        self.edit(|host, _| host.finish_pull(pull))
+    }
+
+    async fn ensure_running(
+        &self,
+        request: &ContainerRequest,
+    ) -> Result<ContainerSeen, StartError> {
+        let takes = self.look(|host, _| host.start_takes(request));
+        tokio::time::sleep(Duration::from_millis(takes.0)).await;
+        self.edit(|host, now| host.ensure_running(request, now))
+    }
+
+    async fn stop(&self, container: &ContainerId) -> Result<(), EngineError> {
+        let (now, at) = self.edit(|host, now| host.stop(container, now).map(|at| (now, at)))?;
+        tokio::time::sleep(until(now, at)).await;
+        Ok(())
+    }
+
+    async fn remove(&self, container: &ContainerId) -> Result<(), EngineError> {
+        self.edit(|host, _| host.remove(container))
+    }
+
+    async fn remove_networks(&self, keep: &BTreeSet<DeploymentName>) -> Result<(), EngineError> {
+        self.edit(|host, _| host.remove_networks(keep))
+    }
+
+    async fn logs(
+        &self,
+        container: &ContainerId,
+        query: LogQuery,
+    ) -> Result<LogLines, EngineError> {
+        let mut changed = self.shared.changed.subscribe();
+        let log = |host: &FakeHost, now| {
+            let ended = host.containers.get(container).is_none_or(|c| c.ended(now).is_some());
+            host.answer().map(|()| (host.log(container, now), ended))
+        };
+        let (mut lines, mut ended) = self.look(log)?;
+        while query.follow == Follow::Yes && !ended && lines.is_some() {
+            self.wait_for_change(&mut changed).await;
+            (lines, ended) = self.look(log)?;
+        }
+        let gone = || EngineError::Refused { reason: format!("no such container: {container}") };
+        let mut lines = lines.ok_or_else(gone)?;
+        lines.retain(|line| query.since.is_none_or(|since| line.at >= Some(since)));
+        let tail = query.tail.and_then(|tail| usize::try_from(tail).ok()).unwrap_or(usize::MAX);
+        lines.drain(..lines.len().saturating_sub(tail));
+        Ok(stream::iter(lines.into_iter().map(Ok)).boxed())
+    }
+}

@@ -1,0 +1,148 @@
+//! The fake's containers on disk, so that they outlive the daemon as real ones do.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use jaco_types::{
+    DeploymentName, Exit, InstanceId, InvalidName, Millis, ReplicaId, ServiceKey, ServiceName,
+    SpecHash, StateIndex, Timestamp,
+};
+use serde::{Deserialize, Serialize};
+
+use super::host::{FakeContainer, FakeHost, container_id};
+use super::script::{Behaviour, ImageScript};
+use crate::engine::{ContainerRequest, Health};
+
+#[derive(Debug, Serialize, Deserialize)]
+struct HostRecord {
+    made: u64,
+    images: Vec<String>,
+    containers: BTreeMap<String, ContainerRecord>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct ContainerRecord {
+    replica: String,
+    raft_index: u64,
+    deployment: String,
+    service: String,
+    image: String,
+    container: String,
+    spec_hash: String,
+    started_at: u64,
+    stop_asked_at: Option<u64>,
+    killed: Option<ExitRecord>,
+    /// Output of a healthcheck that was made to fail.
+    unhealthy: Option<String>,
+    stop_takes: u64,
+    healthy_after: u64,
+    unhealthy_after: Option<u64>,
+    exit: Option<ExitRecord>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct ExitRecord {
+    at: u64,
+    code: i64,
+    out_of_memory: bool,
+}
+
+/// Writes the host's images and containers, whole or not at all.
+pub(super) fn save(host: &FakeHost, path: &Path) -> io::Result<()> {
+    let present = host.images.iter().filter(|(_, script)| **script == ImageScript::Present);
+    let containers =
+        host.containers.iter().map(|(id, container)| (id.to_string(), write(container)));
+    let record = HostRecord {
+        made: host.made,
+        images: present.map(|(image, _)| image.clone()).collect(),
+        containers: containers.collect(),
+    };
+    let draft = path.with_extension("draft");
+    fs::write(&draft, serde_json::to_vec_pretty(&record)?)?;
+    fs::rename(&draft, path)
+}
+
+/// Reads them back; a file that is not there is an empty host.
+pub(super) fn load(host: &mut FakeHost, path: &Path) -> io::Result<()> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let record: HostRecord = serde_json::from_slice(&bytes)?;
+    host.made = record.made;
+    for image in record.images {
+        host.images.insert(image, ImageScript::Present);
+    }
+    for (id, container) in record.containers {
+        let container = read(container).map_err(io::Error::other)?;
+        host.containers.insert(container_id(&id), container);
+    }
+    Ok(())
+}
+
+fn write(container: &FakeContainer) -> ContainerRecord {
+    let FakeContainer { request, behaviour, .. } = container;
+    let unhealthy = match &container.forced_health {
+        Some(Health::Unhealthy { output }) => Some(output.clone()),
+        Some(Health::None | Health::Starting | Health::Healthy) | None => None,
+    };
+    let exit_record =
+        |at: u64, exit: Exit| ExitRecord { at, code: exit.code, out_of_memory: exit.out_of_memory };
+    ContainerRecord {
+        replica: request.instance.replica.to_string(),
+        raft_index: request.instance.raft_index.0,
+        deployment: request.service.deployment.to_string(),
+        service: request.service.service.to_string(),
+        image: request.image.to_string(),
+        container: request.container.to_string(),
+        spec_hash: request.spec_hash.to_string(),
+        started_at: container.started_at.0,
+        stop_asked_at: container.stop_asked_at.map(|at| at.0),
+        killed: container.killed.map(|(at, exit)| exit_record(at.0, exit)),
+        unhealthy,
+        stop_takes: behaviour.stop_takes.0,
+        healthy_after: behaviour.healthy_after.0,
+        unhealthy_after: behaviour.unhealthy_after.map(|after| after.0),
+        exit: behaviour.exit.map(|(after, exit)| exit_record(after.0, exit)),
+    }
+}
+
+fn read(record: ContainerRecord) -> Result<FakeContainer, InvalidName> {
+    let mut hash = [0; 32];
+    // A hash that cannot be read is another hash: the container is then not what is wanted.
+    let _unreadable = hex::decode_to_slice(&record.spec_hash, &mut hash);
+    let exit =
+        |record: &ExitRecord| Exit { code: record.code, out_of_memory: record.out_of_memory };
+    let request = ContainerRequest {
+        instance: InstanceId {
+            replica: ReplicaId::parse(&record.replica)?,
+            raft_index: StateIndex(record.raft_index),
+        },
+        service: ServiceKey {
+            deployment: DeploymentName::new(&record.deployment)?,
+            service: ServiceName::new(&record.service)?,
+        },
+        image: record.image.into(),
+        container: record.container.into(),
+        spec_hash: SpecHash(hash),
+    };
+    let behaviour = Behaviour {
+        start_takes: Millis(0),
+        stop_takes: Millis(record.stop_takes),
+        healthy_after: Millis(record.healthy_after),
+        unhealthy_after: record.unhealthy_after.map(Millis),
+        exit: record.exit.as_ref().map(|record| (Millis(record.at), exit(record))),
+        refuse: None,
+    };
+    Ok(FakeContainer {
+        request,
+        started_at: Timestamp(record.started_at),
+        stop_asked_at: record.stop_asked_at.map(Timestamp),
+        killed: record.killed.as_ref().map(|record| (Timestamp(record.at), exit(record))),
+        forced_health: record.unhealthy.map(|output| Health::Unhealthy { output }),
+        behaviour,
+    })
+}

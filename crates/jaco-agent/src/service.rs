@@ -1,0 +1,321 @@
+//! The loop around [`AgentCore`]: turns what happens into events, and effects into work. It takes
+//! no decision.
+
+mod work;
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jaco_state::ClusterState;
+use jaco_state::view::{DesiredInstance, desired_on};
+use jaco_store::Store;
+use jaco_types::{InstanceId, InstanceObserved};
+use tokio::sync::{mpsc, watch};
+use tokio::time::MissedTickBehavior;
+
+use crate::clock::Clock;
+use crate::core::{AgentCore, Effect, Event};
+use crate::engine::{
+    ContainerEngine, ContainerId, EngineError, LogLines, LogQuery, Owner, PullProgress,
+};
+use crate::reporter::Reporter;
+
+use work::{Work, listen};
+
+/// What an agent is made from.
+#[derive(Clone)]
+pub struct Options {
+    /// Whose containers it looks after.
+    pub owner: Owner,
+    /// Where it learns what should run, and reports.
+    pub store: Arc<dyn Store>,
+    /// What runs the containers.
+    pub engine: Arc<dyn ContainerEngine>,
+    /// Where it gets the time from.
+    pub clock: Arc<dyn Clock>,
+    /// How many containers are started at the same time. More only makes each of them slower: a
+    /// start keeps a core busy for most of its time.
+    pub starts_max: usize,
+    /// How often everything is looked at though nothing was heard of.
+    pub tick: Duration,
+}
+
+impl Options {
+    /// The usual: 8 starts at a time, a look every 2 s, so that what events do not tell is noticed
+    /// within 5 s.
+    #[must_use]
+    pub fn new(
+        owner: Owner,
+        store: Arc<dyn Store>,
+        engine: Arc<dyn ContainerEngine>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self { owner, store, engine, clock, starts_max: 8, tick: Duration::from_secs(2) }
+    }
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options").field("owner", &self.owner).finish_non_exhaustive()
+    }
+}
+
+/// What the agent is about. Live facts: none of it is replicated from here.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AgentStatus {
+    /// Whether the engine answers.
+    pub engine: EngineStatus,
+    /// The container of each instance that has one.
+    pub containers: BTreeMap<InstanceId, ContainerId>,
+    /// Pulls under way, by image.
+    pub pulls: BTreeMap<Arc<str>, PullProgress>,
+}
+
+/// Whether the engine answers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum EngineStatus {
+    /// It was not asked yet.
+    #[default]
+    Unknown,
+    /// It does.
+    Up,
+    /// It does not.
+    Down {
+        /// What the connection said.
+        reason: String,
+    },
+}
+
+/// What others see of a running agent.
+#[derive(Clone)]
+pub struct AgentHandle {
+    status: watch::Receiver<AgentStatus>,
+    engine: Arc<dyn ContainerEngine>,
+}
+
+impl std::fmt::Debug for AgentHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AgentHandle").field("status", &self.status).finish_non_exhaustive()
+    }
+}
+
+impl AgentHandle {
+    /// What the agent is about, as it changes.
+    #[must_use]
+    pub fn status(&self) -> watch::Receiver<AgentStatus> {
+        self.status.clone()
+    }
+
+    /// What the container of `instance` wrote; `None` if it has none here.
+    ///
+    /// # Errors
+    /// When its log cannot be read.
+    pub async fn logs(
+        &self,
+        instance: &InstanceId,
+        query: LogQuery,
+    ) -> Result<Option<LogLines>, EngineError> {
+        let container = self.status.borrow().containers.get(instance).cloned();
+        match container {
+            Some(container) => self.engine.logs(&container, query).await.map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+/// The agent of one node.
+#[derive(Debug)]
+pub struct AgentService {
+    options: Options,
+    status: watch::Sender<AgentStatus>,
+}
+
+impl AgentService {
+    /// An agent that does not run yet, and its handle.
+    #[must_use]
+    pub fn new(options: Options) -> (Self, AgentHandle) {
+        let (status, seen) = watch::channel(AgentStatus::default());
+        let handle = AgentHandle { status: seen, engine: Arc::clone(&options.engine) };
+        (Self { options, status }, handle)
+    }
+
+    /// Runs until `shutdown` is done. Containers go on without it; the next agent adopts them.
+    pub async fn run(self, shutdown: impl Future<Output = ()> + Send) {
+        let mut shutdown = pin!(shutdown);
+        let running = async {
+            // A state from before a crash must not start what was removed since.
+            catch_up(&*self.options.store).await;
+            Running::new(&self).run().await;
+        };
+        tokio::select! {
+            () = running => {}
+            () = &mut shutdown => {}
+        }
+    }
+}
+
+/// Waits until the state is as new as the cluster's. Without a leader there is nothing to do but
+/// wait: what runs, runs on.
+async fn catch_up(store: &dyn Store) {
+    let mut pause = Duration::from_millis(50);
+    while let Err(error) = store.catch_up().await {
+        tracing::debug!(%error, "waiting for the cluster's state");
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_secs(1));
+    }
+}
+
+/// The loop's own state.
+struct Running<'a> {
+    options: &'a Options,
+    status: &'a watch::Sender<AgentStatus>,
+    core: AgentCore,
+    work: Work,
+    reporter: Reporter,
+    told: Told,
+}
+
+/// What the core was last told of the state.
+#[derive(Default, PartialEq, Eq)]
+struct Told {
+    desired: BTreeMap<InstanceId, DesiredInstance>,
+    observed: BTreeMap<InstanceId, InstanceObserved>,
+}
+
+impl<'a> Running<'a> {
+    fn new(service: &'a AgentService) -> Self {
+        let options = &service.options;
+        Self {
+            options,
+            status: &service.status,
+            core: AgentCore::new(options.owner.clone()),
+            work: Work::new(options, service.status.clone()),
+            reporter: Reporter::default(),
+            told: Told::default(),
+        }
+    }
+
+    async fn run(mut self) {
+        let reporter = self.reporter.clone();
+        let reporting = reporter.run(Arc::clone(&self.options.store), self.options.owner.node);
+        let (heard, engine_events) = mpsc::channel(256);
+        let listening = listen(Arc::clone(&self.options.engine), heard);
+        tokio::select! {
+            () = self.react(engine_events) => {}
+            () = reporting => {}
+            () = listening => {}
+        }
+    }
+
+    async fn react(&mut self, mut engine_events: mpsc::Receiver<Event>) {
+        let mut index = self.options.store.watch_index();
+        let mut tick = tokio::time::interval(self.options.tick);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let first = desired_event(&self.options.store.snapshot(), self.options, &mut self.told);
+        self.handle(first);
+        loop {
+            let wake = self.sleep_until_wake();
+            let event = tokio::select! {
+                changed = index.changed() => {
+                    if changed.is_err() {
+                        // The store is gone: the daemon is shutting down.
+                        return;
+                    }
+                    match self.desired_if_changed() {
+                        Some(event) => event,
+                        None => continue,
+                    }
+                }
+                Some(event) = engine_events.recv() => event,
+                event = self.work.next() => event,
+                _ = tick.tick() => Event::Tick,
+                () = wake => Event::Wake,
+            };
+            self.handle(event);
+        }
+    }
+
+    fn handle(&mut self, event: Event) {
+        self.note_engine(&event);
+        for effect in self.core.handle(event, self.options.clock.now()) {
+            if let Effect::Report { observed, gone } = effect {
+                for seen in &observed {
+                    log_transition(seen);
+                }
+                self.reporter.report(observed, gone);
+            } else {
+                self.work.begin(effect);
+            }
+        }
+        let containers = self
+            .core
+            .containers()
+            .map(|seen| (seen.instance.clone(), seen.container.clone()))
+            .collect();
+        self.status.send_if_modified(|status| {
+            let changed = status.containers != containers;
+            status.containers = containers;
+            changed
+        });
+    }
+
+    fn desired_if_changed(&mut self) -> Option<Event> {
+        let before = std::mem::take(&mut self.told);
+        let event = desired_event(&self.options.store.snapshot(), self.options, &mut self.told);
+        (self.told != before).then_some(event)
+    }
+
+    /// The list is asked for every few seconds, so its answer says whether the engine is there.
+    fn note_engine(&self, event: &Event) {
+        let Event::Listed(result) = event else { return };
+        let engine = match result {
+            Ok(_) => EngineStatus::Up,
+            Err(error) => EngineStatus::Down { reason: error.to_string() },
+        };
+        self.status.send_if_modified(|status| {
+            if status.engine == engine {
+                return false;
+            }
+            match &engine {
+                EngineStatus::Down { reason } => {
+                    tracing::warn!(%reason, "container engine does not answer");
+                }
+                EngineStatus::Up | EngineStatus::Unknown => {
+                    tracing::info!("container engine answers");
+                }
+            }
+            status.engine = engine;
+            true
+        });
+    }
+
+    fn sleep_until_wake(&self) -> impl Future<Output = ()> + use<> {
+        let now = self.options.clock.now();
+        let length = self.core.wake_at().map(|at| Duration::from_millis(at.since(now).0));
+        async move {
+            match length {
+                Some(length) => tokio::time::sleep(length).await,
+                None => std::future::pending().await,
+            }
+        }
+    }
+}
+
+fn desired_event(state: &ClusterState, options: &Options, told: &mut Told) -> Event {
+    let node = options.owner.node;
+    let own = state.observed.iter().filter(|(_, seen)| seen.node == node);
+    told.desired = desired_on(state, node);
+    told.observed = own.map(|(id, seen)| (id.clone(), seen.clone())).collect();
+    let (desired, observed) = (told.desired.clone(), told.observed.clone());
+    Event::Desired { index: state.index, desired, observed }
+}
+
+fn log_transition(seen: &InstanceObserved) {
+    let (replica, raft_index) = (&seen.id.replica, seen.id.raft_index.0);
+    let code = seen.code.map(jaco_types::ReasonCode::as_str).unwrap_or_default();
+    let reason = seen.details.get("reason").map(String::as_str).unwrap_or_default();
+    let state = seen.state.as_str();
+    tracing::info!(%replica, raft_index, state, code, reason, "replica changed");
+}

@@ -1,0 +1,182 @@
+//! Effects as tasks: each runs beside the others, and its answer comes back as an event.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use jaco_types::InstanceId;
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::task::{AbortHandle, JoinSet};
+
+use super::{AgentStatus, Options};
+use crate::core::{Effect, Event};
+use crate::engine::{ContainerEngine, ContainerRequest, ProgressSink, PullRequest, StartError};
+
+/// The pause before the engine's events are asked for again, doubled up to [`RECONNECT_MAX`].
+const RECONNECT_MIN: Duration = Duration::from_millis(100);
+const RECONNECT_MAX: Duration = Duration::from_secs(2);
+
+/// The work under way.
+pub(super) struct Work {
+    engine: Arc<dyn ContainerEngine>,
+    status: watch::Sender<AgentStatus>,
+    tasks: JoinSet<Option<Event>>,
+    starts: Arc<Semaphore>,
+    /// Dropped to call a start off.
+    start_cancels: BTreeMap<InstanceId, oneshot::Sender<()>>,
+    pulls: BTreeMap<PullRequest, AbortHandle>,
+}
+
+impl Work {
+    pub(super) fn new(options: &Options, status: watch::Sender<AgentStatus>) -> Self {
+        Self {
+            engine: Arc::clone(&options.engine),
+            status,
+            tasks: JoinSet::new(),
+            starts: Arc::new(Semaphore::new(options.starts_max.max(1))),
+            start_cancels: BTreeMap::new(),
+            pulls: BTreeMap::new(),
+        }
+    }
+
+    /// Begins what the core asked for.
+    pub(super) fn begin(&mut self, effect: Effect) {
+        let engine = Arc::clone(&self.engine);
+        match effect {
+            Effect::List => {
+                self.spawn(async move { Some(Event::Listed(engine.list_owned().await)) });
+            }
+            Effect::Pull(pull) => self.begin_pull(pull),
+            Effect::CancelPull(pull) => {
+                if let Some(task) = self.pulls.remove(&pull) {
+                    task.abort();
+                }
+                self.status.send_modify(|status| {
+                    status.pulls.remove(&pull.image);
+                });
+            }
+            Effect::Start(request) => self.begin_start(request),
+            Effect::CancelStart(instance) => drop(self.start_cancels.remove(&instance)),
+            Effect::Stop { instance, container } => self.spawn(async move {
+                let result = engine.stop(&container).await;
+                if let Err(error) = &result {
+                    tracing::warn!(%instance, %error, "container not stopped");
+                }
+                Some(Event::Stopped { instance, result })
+            }),
+            Effect::Remove { instance, container } => self.spawn(async move {
+                let result = engine.remove(&container).await;
+                if let Err(error) = &result {
+                    tracing::warn!(%instance, %error, "container not removed");
+                }
+                Some(Event::Removed { instance, result })
+            }),
+            Effect::RemoveNetworks { keep } => self.spawn(async move {
+                if let Err(error) = engine.remove_networks(&keep).await {
+                    tracing::warn!(%error, "unused networks not removed");
+                }
+                None
+            }),
+            // For the cluster, and not the engine's business.
+            Effect::Report { .. } => {}
+        }
+    }
+
+    /// The next answer. Waits forever while nothing is under way.
+    pub(super) async fn next(&mut self) -> Event {
+        loop {
+            match self.tasks.join_next().await {
+                Some(Ok(Some(event))) => {
+                    self.forget(&event);
+                    return event;
+                }
+                Some(Ok(None)) => {}
+                Some(Err(error)) if error.is_cancelled() => {}
+                Some(Err(error)) => std::panic::resume_unwind(error.into_panic()),
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    fn forget(&mut self, event: &Event) {
+        if let Event::Started { instance, .. } = event {
+            self.start_cancels.remove(instance);
+        }
+        if let Event::Pulled { pull, .. } = event {
+            self.pulls.remove(pull);
+            self.status.send_modify(|status| {
+                status.pulls.remove(&pull.image);
+            });
+        }
+    }
+
+    fn begin_pull(&mut self, pull: PullRequest) {
+        let engine = Arc::clone(&self.engine);
+        let progress = progress_sink(self.status.clone(), &pull);
+        let asked = pull.clone();
+        let task = self.tasks.spawn(async move {
+            let result = engine.pull(&asked, progress).await;
+            if let Err(error) = &result {
+                tracing::warn!(image = %asked.image, %error, "image pull failed");
+            }
+            Some(Event::Pulled { pull: asked, result })
+        });
+        self.pulls.insert(pull, task);
+    }
+
+    fn begin_start(&mut self, request: ContainerRequest) {
+        let engine = Arc::clone(&self.engine);
+        let starts = Arc::clone(&self.starts);
+        let instance = request.instance.clone();
+        let (cancel, cancelled) = oneshot::channel();
+        self.start_cancels.insert(instance.clone(), cancel);
+        self.spawn(async move {
+            let start = async {
+                let _permit = starts.acquire().await;
+                engine.ensure_running(&request).await
+            };
+            let result = tokio::select! {
+                result = start => result,
+                _ = cancelled => Err(StartError::Cancelled),
+            };
+            Some(Event::Started { instance, result })
+        });
+    }
+
+    fn spawn(&mut self, task: impl Future<Output = Option<Event>> + Send + 'static) {
+        // The answer comes through the set; there is nothing to hold on to.
+        let _task: AbortHandle = self.tasks.spawn(task);
+    }
+}
+
+fn progress_sink(status: watch::Sender<AgentStatus>, pull: &PullRequest) -> ProgressSink {
+    let image = Arc::clone(&pull.image);
+    Arc::new(move |progress| {
+        status.send_modify(|status| {
+            status.pulls.insert(Arc::clone(&image), progress);
+        });
+    })
+}
+
+/// Passes the engine's events on, for as long as it is polled. After each gap everything is looked
+/// at once.
+pub(super) async fn listen(engine: Arc<dyn ContainerEngine>, heard: mpsc::Sender<Event>) {
+    let mut pause = RECONNECT_MIN;
+    loop {
+        if let Ok(mut events) = engine.events().await {
+            // Only what happened before this moment can have been missed.
+            if heard.send(Event::EventsLost).await.is_err() {
+                return;
+            }
+            while let Some(Ok(event)) = events.next().await {
+                pause = RECONNECT_MIN;
+                if heard.send(Event::Engine(event)).await.is_err() {
+                    return;
+                }
+            }
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(RECONNECT_MAX);
+    }
+}

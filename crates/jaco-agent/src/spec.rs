@@ -1,0 +1,53 @@
+//! The few keys of a container's spec that concern the agent itself. All others are the engine's.
+
+use std::sync::Arc;
+
+use jaco_types::ServiceSpec;
+use serde::Deserialize;
+
+use crate::engine::PullRequest;
+
+/// Which image an instance needs, and when it is fetched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageSpec {
+    /// The image.
+    pub pull: PullRequest,
+    /// When it is fetched.
+    pub policy: PullPolicy,
+}
+
+/// When an image is fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PullPolicy {
+    /// Before each instance starts.
+    Always,
+    /// If it is not there.
+    Missing,
+    /// Not at all.
+    Never,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct ImageKeys {
+    #[serde(default)]
+    pull_policy: Option<String>,
+    #[serde(default)]
+    platform: Option<String>,
+}
+
+impl ImageSpec {
+    /// Reads them from the spec. A text that cannot be read counts as one without these keys: the
+    /// engine will refuse it with the reason when it is started.
+    #[must_use]
+    pub fn of(spec: &ServiceSpec) -> Self {
+        let keys: ImageKeys = serde_json::from_str(&spec.container).unwrap_or_default();
+        let policy = match keys.pull_policy.as_deref() {
+            Some("always") => PullPolicy::Always,
+            Some("never") => PullPolicy::Never,
+            Some(_) | None => PullPolicy::Missing,
+        };
+        let pull =
+            PullRequest { image: Arc::clone(&spec.image), platform: keys.platform.map(Arc::from) };
+        Self { pull, policy }
+    }
+}

@@ -1,0 +1,299 @@
+//! The contract of a container engine, as checks to be run on one. Each panics with what was
+//! broken. An engine that passes them all can stand behind the agent.
+//!
+//! The image must be the `hello` program: it serves, checks itself, exits and lingers as asked.
+//! The fake does the same by the labels that go with each command.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use futures::StreamExt;
+use jaco_types::{
+    DeploymentName, Exit, InstanceId, Ordinal, ReplicaId, ServiceKey, ServiceName, SpecHash,
+    StateIndex,
+};
+
+use crate::engine::{
+    ContainerEngine, ContainerRequest, ContainerSeen, ContainerStatus, EngineEvent, EventStream,
+    Follow, Health, LogQuery, PullError, PullRequest, StartError,
+};
+
+/// Nothing in here takes longer, unless it is broken.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+const SERVES: &str = r#""command":["serve"]"#;
+
+/// Two owners on the same machine, and what they may run.
+pub struct Fixture {
+    /// The engine as one node uses it.
+    pub engine: Arc<dyn ContainerEngine>,
+    /// The same machine's engine as another node uses it.
+    pub neighbour: Arc<dyn ContainerEngine>,
+    /// The `hello` image, present.
+    pub image: Arc<str>,
+    /// An image that is nowhere to be had.
+    pub absent: Arc<str>,
+    made: AtomicU64,
+}
+
+impl std::fmt::Debug for Fixture {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Fixture").field("image", &self.image).finish_non_exhaustive()
+    }
+}
+
+impl Fixture {
+    /// What to run the checks on.
+    #[must_use]
+    pub fn new(
+        engine: Arc<dyn ContainerEngine>,
+        neighbour: Arc<dyn ContainerEngine>,
+        image: &str,
+        absent: &str,
+    ) -> Self {
+        let made = AtomicU64::new(1);
+        Self { engine, neighbour, image: image.into(), absent: absent.into(), made }
+    }
+
+    /// A request for a new instance whose container has these keys.
+    #[must_use]
+    pub fn request(&self, keys: &str) -> ContainerRequest {
+        let service = ServiceKey {
+            deployment: DeploymentName::new("contract").expect("a valid name"),
+            service: ServiceName::new("web").expect("a valid name"),
+        };
+        let number = self.made.fetch_add(1, Ordering::Relaxed);
+        let replica = ReplicaId::new(&service, &Ordinal::Index(number));
+        ContainerRequest {
+            instance: InstanceId { replica, raft_index: StateIndex(number + 10) },
+            service,
+            image: Arc::clone(&self.image),
+            container: format!(r#"{{"image":"{}",{keys}}}"#, self.image).into(),
+            spec_hash: SpecHash([9; 32]),
+        }
+    }
+
+    async fn start(&self, request: &ContainerRequest) -> ContainerSeen {
+        self.engine.ensure_running(request).await.expect("it starts")
+    }
+
+    async fn listed(&self, instance: &InstanceId) -> Option<ContainerSeen> {
+        let listed = self.engine.list_owned().await.expect("the engine answers");
+        listed.into_iter().find(|seen| seen.instance == *instance)
+    }
+
+    async fn clear(&self, seen: &ContainerSeen) {
+        self.engine.stop(&seen.container).await.expect("it stops");
+        self.engine.remove(&seen.container).await.expect("it can be removed");
+    }
+}
+
+/// Waits for the event that `wanted` picks.
+async fn await_event<T>(
+    events: &mut EventStream,
+    what: &str,
+    wanted: impl Fn(EngineEvent) -> Option<T>,
+) -> T {
+    let search = async {
+        loop {
+            let event = events.next().await.expect("the stream goes on").expect("no error");
+            if let Some(found) = wanted(event) {
+                return found;
+            }
+        }
+    };
+    tokio::time::timeout(DEADLINE, search).await.unwrap_or_else(|_| panic!("no event: {what}"))
+}
+
+fn status_of(event: EngineEvent, instance: &InstanceId) -> Option<ContainerStatus> {
+    match event {
+        EngineEvent::Changed(seen) if seen.instance == *instance => Some(seen.status),
+        EngineEvent::Changed(_) | EngineEvent::Gone { .. } => None,
+    }
+}
+
+/// A container that was started is listed, with the same face, and starting it again changes
+/// nothing.
+pub async fn starting_is_idempotent(fixture: &Fixture) {
+    let request = fixture.request(SERVES);
+    let first = fixture.start(&request).await;
+    assert!(matches!(first.status, ContainerStatus::Up { health: Health::None, .. }), "{first:?}");
+    let again = fixture.start(&request).await;
+    let listed = fixture.listed(&request.instance).await.expect("it is listed");
+    let face = |seen: &ContainerSeen| {
+        (seen.container.clone(), seen.service.clone(), seen.ports.clone(), seen.spec_hash)
+    };
+    assert_eq!(face(&again), face(&first));
+    assert_eq!(face(&listed), face(&first));
+    assert_eq!(listed.spec_hash, Some(request.spec_hash));
+    fixture.clear(&first).await;
+    assert_eq!(fixture.listed(&request.instance).await, None);
+}
+
+/// Stopping and removing what has ended, or is gone, is fine.
+pub async fn stopping_and_removing_are_idempotent(fixture: &Fixture) {
+    let seen = fixture.start(&fixture.request(SERVES)).await;
+    for _ in 0..2 {
+        fixture.engine.stop(&seen.container).await.expect("it stops");
+    }
+    for _ in 0..2 {
+        fixture.engine.remove(&seen.container).await.expect("it can be removed");
+    }
+    fixture.engine.stop(&seen.container).await.expect("gone is fine");
+}
+
+/// An exit is told at once with its code, stays listed, and is not undone by another start.
+pub async fn an_exit_is_told_and_final(fixture: &Fixture) {
+    let mut events = fixture.engine.events().await.expect("events");
+    let request = fixture.request(
+        r#""command":["exit","3"],"labels":{"jaco.fake.exit_code":"3","jaco.fake.exit_after_ms":"20"}"#,
+    );
+    let seen = fixture.start(&request).await;
+    let told = await_event(&mut events, "the exit", |event| {
+        let status = status_of(event, &request.instance)?;
+        match status {
+            ContainerStatus::Ended { exit, .. } => Some(exit),
+            ContainerStatus::Created | ContainerStatus::Up { .. } => None,
+        }
+    });
+    assert_eq!(told.await, Exit { code: 3, out_of_memory: false });
+    let again = fixture.start(&request).await;
+    assert_eq!(again.container, seen.container);
+    assert!(matches!(again.status, ContainerStatus::Ended { .. }), "{again:?}");
+    let listed = fixture.listed(&request.instance).await.expect("it is listed");
+    assert!(matches!(listed.status, ContainerStatus::Ended { .. }), "{listed:?}");
+    fixture.clear(&seen).await;
+}
+
+/// R-HEAL-3: a stop gives the grace period of the manifest, and no more.
+pub async fn a_stop_honours_the_grace_period(fixture: &Fixture) {
+    let request = fixture.request(
+        r#""command":["grace","60"],"stop_grace_period":"2s","labels":{"jaco.fake.stop_ms":"60000"}"#,
+    );
+    let seen = fixture.start(&request).await;
+    let before = Instant::now();
+    fixture.engine.stop(&seen.container).await.expect("it stops");
+    let took = before.elapsed();
+    assert!(took >= Duration::from_secs(2) && took < Duration::from_secs(6), "{took:?}");
+    let listed = fixture.listed(&request.instance).await.expect("it is listed");
+    match listed.status {
+        ContainerStatus::Ended { exit, .. } => assert_eq!(exit.code, 137),
+        status @ (ContainerStatus::Created | ContainerStatus::Up { .. }) => panic!("{status:?}"),
+    }
+    fixture.clear(&seen).await;
+}
+
+/// Health is told as it changes: first pending, then good, then bad with what the check wrote.
+pub async fn health_is_told(fixture: &Fixture) {
+    let mut events = fixture.engine.events().await.expect("events");
+    let request = fixture.request(
+        r#""command":["serve"],"environment":{"HELLO_UNHEALTHY_AFTER_MS":"3000"},
+           "healthcheck":{"test":["CMD","/hello","check","http://127.0.0.1:8080/healthz"],
+                          "interval":"500ms","timeout":"2s","retries":1},
+           "labels":{"jaco.fake.healthy_after_ms":"100","jaco.fake.unhealthy_after_ms":"400"}"#,
+    );
+    let seen = fixture.start(&request).await;
+    let starting = ContainerStatus::Up { health: Health::Starting, started_at: at(&seen) };
+    assert_eq!(seen.status, starting);
+    let health = |event| match status_of(event, &request.instance)? {
+        ContainerStatus::Up { health, .. } => Some(health),
+        ContainerStatus::Created | ContainerStatus::Ended { .. } => None,
+    };
+    let is_good = |event| health(event).filter(|health| *health == Health::Healthy);
+    await_event(&mut events, "healthy", is_good).await;
+    let is_bad = |event| match health(event)? {
+        Health::Unhealthy { output } => Some(output),
+        Health::None | Health::Starting | Health::Healthy => None,
+    };
+    let output = await_event(&mut events, "unhealthy", is_bad).await;
+    assert!(!output.is_empty(), "what the check wrote is told");
+    fixture.clear(&seen).await;
+}
+
+fn at(seen: &ContainerSeen) -> jaco_types::Timestamp {
+    match seen.status {
+        ContainerStatus::Up { started_at, .. } => started_at,
+        ContainerStatus::Created | ContainerStatus::Ended { .. } => panic!("not up: {seen:?}"),
+    }
+}
+
+/// A container that is removed is told to be gone.
+pub async fn a_removal_is_told(fixture: &Fixture) {
+    let mut events = fixture.engine.events().await.expect("events");
+    let request = fixture.request(SERVES);
+    let seen = fixture.start(&request).await;
+    fixture.clear(&seen).await;
+    let gone = EngineEvent::Gone { instance: request.instance, container: seen.container };
+    await_event(&mut events, "gone", |event| (event == gone).then_some(())).await;
+}
+
+/// An image that is not there is named as the reason, and a pull that cannot work says so.
+pub async fn an_absent_image_is_named(fixture: &Fixture) {
+    let labels = r#""labels":{"jaco.fake.pull_error":"no such image"}"#;
+    let request =
+        ContainerRequest { image: Arc::clone(&fixture.absent), ..fixture.request(labels) };
+    let started = fixture.engine.ensure_running(&request).await;
+    let image = fixture.absent.to_string();
+    assert_eq!(started, Err(StartError::ImageAbsent { image }));
+    let pull = PullRequest { image: Arc::clone(&fixture.absent), platform: None };
+    let pulled = fixture.engine.pull(&pull, Arc::new(|_| {})).await;
+    assert!(matches!(pulled, Err(PullError::Refused { .. })), "{pulled:?}");
+    assert_eq!(fixture.listed(&request.instance).await, None);
+}
+
+/// What a container wrote can be read while it runs and after it ended.
+pub async fn logs_can_be_read(fixture: &Fixture) {
+    let request = fixture.request(
+        r#""command":["exit","0","--after","50"],"labels":{"jaco.fake.exit_code":"0","jaco.fake.exit_after_ms":"50"}"#,
+    );
+    let seen = fixture.start(&request).await;
+    let query = LogQuery { follow: Follow::Yes, tail: None, since: None };
+    let lines = fixture.engine.logs(&seen.container, query).await.expect("logs");
+    let all = tokio::time::timeout(DEADLINE, lines.collect::<Vec<_>>());
+    let all = all.await.expect("following ends with the container");
+    assert!(!all.is_empty() && all.iter().all(Result::is_ok), "{all:?}");
+    let first = all[0].as_ref().expect("a line");
+    assert!(first.at.is_some() && !first.text.is_empty() && !first.text.ends_with('\n'));
+    let query = LogQuery { follow: Follow::No, tail: Some(1), since: None };
+    let lines = fixture.engine.logs(&seen.container, query).await.expect("logs");
+    let last: Vec<_> = lines.collect().await;
+    assert_eq!(last, all[all.len() - 1..]);
+    fixture.clear(&seen).await;
+}
+
+/// Two nodes on one machine see and touch only their own.
+pub async fn owners_are_kept_apart(fixture: &Fixture) {
+    let request = fixture.request(SERVES);
+    let mine = fixture.start(&request).await;
+    let theirs = fixture.neighbour.ensure_running(&request).await.expect("it starts");
+    assert_ne!(mine.container, theirs.container);
+    assert_ne!(mine.owner, theirs.owner);
+    let ids = |list: Vec<ContainerSeen>| -> BTreeMap<_, _> {
+        list.into_iter().map(|seen| (seen.container, seen.owner)).collect()
+    };
+    let listed = ids(fixture.engine.list_owned().await.expect("a list"));
+    assert!(listed.contains_key(&mine.container) && !listed.contains_key(&theirs.container));
+    fixture.engine.remove_networks(&BTreeSet::new()).await.expect("networks in use stay");
+    fixture.clear(&mine).await;
+    let listed = ids(fixture.neighbour.list_owned().await.expect("a list"));
+    assert!(listed.contains_key(&theirs.container));
+    fixture.neighbour.stop(&theirs.container).await.expect("it stops");
+    fixture.neighbour.remove(&theirs.container).await.expect("it can be removed");
+    for engine in [&fixture.engine, &fixture.neighbour] {
+        for _ in 0..2 {
+            engine.remove_networks(&BTreeSet::new()).await.expect("gone is fine");
+        }
+    }
+}
+
+/// Starts that happen together do not get into each other's way.
+pub async fn starts_may_happen_together(fixture: &Fixture) {
+    let requests: Vec<_> = (0..4).map(|_| fixture.request(SERVES)).collect();
+    let starts = requests.iter().map(|request| fixture.engine.ensure_running(request));
+    let seen = futures::future::join_all(starts).await;
+    for seen in seen {
+        fixture.clear(&seen.expect("each starts")).await;
+    }
+}

@@ -1,0 +1,610 @@
+//! The agent's decisions, step by step, on a fake host with time as an argument.
+
+use std::collections::BTreeMap;
+
+use jaco_agent::engine::{
+    ContainerRequest, EngineError, EngineEvent, Health, PullError, PullRequest,
+};
+use jaco_agent::fake::{Behaviour, FakeDriver, FakeHost, ImageScript, Reach};
+use jaco_agent::{AgentCore, Effect, Event};
+use jaco_state::view::Role;
+use jaco_types::{
+    Exit, InstanceId, InstanceObserved, Millis, ReasonCode, ReplicaState, SpecHash, StateIndex,
+    Timestamp,
+};
+use proptest::prelude::*;
+
+use crate::names::{Desired, instance, owner, spec, wanted, web};
+
+/// A node: its agent, its engine, and what the cluster knows of it.
+struct Node {
+    core: AgentCore,
+    driver: FakeDriver,
+    now: Timestamp,
+    index: u64,
+    desired: Desired,
+    observed: BTreeMap<InstanceId, InstanceObserved>,
+    effects: Vec<Effect>,
+}
+
+impl Node {
+    fn new() -> Self {
+        let host = FakeHost::new(owner(1));
+        let mut node = Self {
+            core: AgentCore::new(owner(1)),
+            driver: FakeDriver::new(host),
+            now: Timestamp(1_000_000),
+            index: 0,
+            desired: Desired::new(),
+            observed: BTreeMap::new(),
+            effects: Vec::new(),
+        };
+        node.driver.host.set_image("app:1", ImageScript::Present);
+        node
+    }
+
+    fn host(&mut self) -> &mut FakeHost {
+        &mut self.driver.host
+    }
+
+    fn want<const N: usize>(
+        &mut self,
+        desired: [(InstanceId, jaco_state::view::DesiredInstance); N],
+    ) {
+        self.desired = desired.into_iter().collect();
+        self.tell_desired();
+    }
+
+    fn tell_desired(&mut self) {
+        self.index += 1;
+        let index = StateIndex(self.index);
+        let (desired, observed) = (self.desired.clone(), self.observed.clone());
+        self.handle(Event::Desired { index, desired, observed });
+        self.run_for(0);
+    }
+
+    fn handle(&mut self, event: Event) {
+        for effect in self.core.handle(event, self.now) {
+            self.effects.push(effect.clone());
+            if let Effect::Report { observed, gone } = &effect {
+                for seen in observed {
+                    self.observed.insert(seen.id.clone(), seen.clone());
+                }
+                for id in gone {
+                    self.observed.remove(id);
+                }
+            }
+            self.driver.execute(effect, self.now);
+        }
+    }
+
+    /// Lets so many milliseconds pass.
+    fn run_for(&mut self, millis: u64) {
+        let until = self.now.after(Millis(millis));
+        loop {
+            for event in self.driver.poll(self.now) {
+                self.handle(event);
+            }
+            let wake = self.core.wake_at().filter(|at| *at > self.now);
+            let tick = Timestamp((self.now.0 / TICK + 1) * TICK);
+            let next = [self.driver.next_at(), wake, Some(tick)].into_iter().flatten().min();
+            let Some(at) = next.filter(|at| *at <= until) else { break };
+            self.now = at.max(self.now);
+            self.handle(if at == tick { Event::Tick } else { Event::Wake });
+        }
+        self.now = until;
+    }
+
+    /// The daemon is killed and started again; the engine and the cluster go on.
+    fn restart_daemon(&mut self) {
+        self.core = AgentCore::new(owner(1));
+        self.driver.forget_work();
+        self.effects.clear();
+        self.tell_desired();
+        self.run_for(0);
+    }
+
+    fn state(&self, id: &InstanceId) -> Option<(ReplicaState, Option<ReasonCode>)> {
+        self.observed.get(id).map(|seen| (seen.state, seen.code))
+    }
+
+    fn reason(&self, id: &InstanceId) -> &str {
+        &self.observed[id].details["reason"]
+    }
+
+    fn count(&self, wanted: impl Fn(&Effect) -> bool) -> usize {
+        self.effects.iter().filter(|effect| wanted(effect)).count()
+    }
+
+    fn starts(&self) -> usize {
+        self.count(|effect| matches!(effect, Effect::Start(_)))
+    }
+
+    fn reports(&self) -> usize {
+        self.count(|effect| matches!(effect, Effect::Report { .. }))
+    }
+
+    fn containers(&self) -> Vec<InstanceId> {
+        self.driver.host.list(self.now).into_iter().map(|seen| seen.instance).collect()
+    }
+}
+
+/// The safety look of the loop, in milliseconds.
+const TICK: u64 = 2000;
+
+const RUNNING: Option<(ReplicaState, Option<ReasonCode>)> = Some((ReplicaState::Running, None));
+
+#[test]
+fn an_instance_runs_and_is_reported_once() {
+    let mut node = Node::new();
+    let id = instance(0, 5);
+    node.want([wanted(&id, Role::Current, &spec("app:1", ""))]);
+    assert_eq!(node.state(&id), RUNNING);
+    // R-LOOP-4: nothing is written while nothing changes.
+    let reports = node.reports();
+    node.tell_desired();
+    node.run_for(60_000);
+    assert_eq!((node.reports(), node.starts()), (reports, 1));
+}
+
+/// A daemon that comes back adopts what runs, and has nothing new to say.
+#[test]
+fn running_containers_are_adopted() {
+    let mut node = Node::new();
+    let id = instance(0, 5);
+    node.want([wanted(&id, Role::Current, &spec("app:1", ""))]);
+    node.run_for(10_000);
+    node.restart_daemon();
+    node.run_for(10_000);
+    assert_eq!((node.starts(), node.reports()), (0, 0), "{:?}", node.effects);
+    assert_eq!(node.containers(), [id]);
+}
+
+/// A daemon that died between start and report adopts as well, and reports.
+#[test]
+fn an_unreported_container_is_adopted_and_reported() {
+    let mut node = Node::new();
+    let id = instance(0, 5);
+    node.want([wanted(&id, Role::Current, &spec("app:1", ""))]);
+    node.observed.clear();
+    node.restart_daemon();
+    assert_eq!((node.starts(), node.state(&id)), (0, RUNNING));
+}
+
+/// R-HEAL-1: an instance ends once. A restart is a new instance, decided by the planner.
+#[test]
+fn an_instance_that_exited_is_not_started_again() {
+    let mut node = Node::new();
+    let id = instance(0, 5);
+    node.want([wanted(&id, Role::Current, &spec("app:1", ""))]);
+    let now = node.now;
+    node.host().kill(&id, Exit { code: 3, out_of_memory: true }, now);
+    node.run_for(100);
+    let failed = Some((ReplicaState::Failed, Some(ReasonCode::ContainerExited)));
+    assert_eq!(node.state(&id), failed);
+    assert_eq!(node.observed[&id].exit, Some(Exit { code: 3, out_of_memory: true }));
+    assert_eq!(node.observed[&id].details["exit_code"], "3");
+    node.run_for(60_000);
+    node.restart_daemon();
+    // R-HEAL-4: the container stays as long as its instance is wanted, so that its log can be read.
+    assert_eq!((node.starts(), node.containers()), (0, vec![id.clone()]));
+    node.want([]);
+    node.run_for(100);
+    assert!(node.containers().is_empty() && node.observed.is_empty());
+}
+
+#[test]
+fn an_exit_without_error_is_stopped() {
+    let mut node = Node::new();
+    let id = instance(0, 5);
+    node.want([wanted(&id, Role::Current, &spec("app:1", ""))]);
+    let now = node.now;
+    node.host().kill(&id, Exit { code: 0, out_of_memory: false }, now);
+    node.run_for(100);
+    let stopped = Some((ReplicaState::Stopped, Some(ReasonCode::ContainerExited)));
+    assert_eq!(node.state(&id), stopped);
+}
+
+/// A container that was removed by hand is missed at once, and not made again here: neither by
+/// this daemon nor by the next one.
+#[test]
+fn a_missing_container_fails() {
+    let missing = Some((ReplicaState::Failed, Some(ReasonCode::ContainerMissing)));
+    let id = instance(0, 5);
+    let mut node = Node::new();
+    node.want([wanted(&id, Role::Current, &spec("app:1", ""))]);
+    node.host().vanish(&id);
+    node.run_for(0);
+    assert_eq!(node.state(&id), missing);
+    // While the daemon was away, too.
+    let mut node = Node::new();
+    node.want([wanted(&id, Role::Current, &spec("app:1", ""))]);
+    node.host().vanish(&id);
+    node.restart_daemon();
+    assert_eq!((node.state(&id), node.starts()), (missing, 0));
+}
+
+/// R-HEAL-3: a container that is not wanted any more is stopped by its own rules, then removed,
+/// then reported gone, with its deployment's networks.
+#[test]
+fn what_is_not_wanted_is_stopped_removed_and_reported_gone() {
+    let mut node = Node::new();
+    let id = instance(0, 5);
+    let slow = Behaviour { stop_takes: Millis(4000), ..Behaviour::default() };
+    node.host().set_behaviour("app:1", slow);
+    node.want([wanted(&id, Role::Current, &spec("app:1", ""))]);
+    node.want([]);
+    node.run_for(3999);
+    assert_eq!(node.containers(), std::slice::from_ref(&id));
+    node.run_for(10);
+    assert!(node.containers().is_empty() && node.observed.is_empty());
+    assert!(node.driver.host.networks().is_empty());
+    let gone = |effect: &Effect| matches!(effect, Effect::Report { gone, .. } if !gone.is_empty());
+    // Told once, although the agent looks again and again.
+    node.run_for(10_000);
+    assert_eq!(node.count(gone), 1);
+}
+
+/// What the cluster still believes of a container that is gone for good is corrected.
+#[test]
+fn leftovers_in_the_state_are_cleared() {
+    let mut node = Node::new();
+    let id = instance(0, 5);
+    node.want([wanted(&id, Role::Current, &spec("app:1", ""))]);
+    node.host().vanish(&id);
+    node.desired.clear();
+    node.restart_daemon();
+    assert!(node.observed.is_empty());
+}
+
+/// R-RUN-2: pulling, then pending with the reason on each failure, again and again with a growing
+/// pause, until it works.
+#[test]
+fn a_failing_pull_is_retried_with_a_growing_pause() {
+    let mut node = Node::new();
+    let id = instance(0, 5);
+    let failing =
+        |reason: &str| ImageScript::Failing { takes: Millis(100), reason: reason.to_owned() };
+    node.host().set_image("app:2", failing("manifest unknown"));
+    node.want([wanted(&id, Role::Current, &spec("app:2", ""))]);
+    assert_eq!(node.state(&id), Some((ReplicaState::Pulling, Some(ReasonCode::Pulling))));
+    node.run_for(100);
+    let pending = Some((ReplicaState::Pending, Some(ReasonCode::ImagePullFailed)));
+    assert_eq!((node.state(&id), node.reason(&id)), (pending, "app:2: manifest unknown"));
+    let pulls = |node: &Node| node.count(|effect| matches!(effect, Effect::Pull(_)));
+    let reports = node.reports();
+    // 1 + 2 + 4 + 8 + 16 + 30 + 30 s, and 100 ms for each attempt.
+    node.run_for(91_000 + 700);
+    assert_eq!((pulls(&node), node.reports()), (8, reports), "a new attempt is no transition");
+    node.host().set_image("app:2", ImageScript::Pullable { takes: Millis(0) });
+    node.run_for(30_000);
+    assert_eq!(node.state(&id), RUNNING);
+}
+
+/// R-RUN-1: a slow pull freezes nothing else, and instances of one image share it.
+#[test]
+fn pulls_are_shared_and_freeze_nothing() {
+    let mut node = Node::new();
+    node.host().set_image("big:1", ImageScript::Pullable { takes: Millis(60_000) });
+    let (a, b, c) = (instance(0, 5), instance(1, 5), instance(2, 5));
+    let big = spec("big:1", "");
+    node.want([
+        wanted(&a, Role::Current, &big),
+        wanted(&b, Role::Current, &big),
+        wanted(&c, Role::Current, &spec("app:1", "")),
+    ]);
+    assert_eq!(node.state(&c), RUNNING);
+    assert_eq!(node.count(|effect| matches!(effect, Effect::Pull(_))), 1);
+    node.run_for(60_000);
+    assert_eq!((node.state(&a), node.state(&b)), (RUNNING, RUNNING));
+}
+
+/// R-RUN-1: a newer instance of the slot takes the place of one that has not started yet; the pull
+/// that nobody waits for any more is called off.
+#[test]
+fn a_newer_instance_supersedes_a_start_under_way() {
+    let mut node = Node::new();
+    node.host().set_image("big:1", ImageScript::Pullable { takes: Millis(60_000) });
+    let (old, new) = (instance(0, 5), instance(0, 9));
+    let big = spec("big:1", "");
+    node.want([wanted(&old, Role::Current, &big)]);
+    node.want([
+        wanted(&new, Role::Current, &spec("app:1", "")),
+        wanted(&old, Role::Retiring, &big),
+    ]);
+    assert_eq!(node.count(|effect| matches!(effect, Effect::CancelPull(_))), 1);
+    node.run_for(120_000);
+    assert_eq!((node.state(&new), node.containers()), (RUNNING, vec![new]));
+}
+
+/// R-RUN-1: a start that the engine is busy with is called off, and what it may have left is
+/// removed.
+#[test]
+fn a_start_in_the_engine_is_called_off() {
+    let mut node = Node::new();
+    let slow = Behaviour { start_takes: Millis(5000), ..Behaviour::default() };
+    node.host().set_behaviour("app:1", slow);
+    let id = instance(0, 5);
+    node.want([wanted(&id, Role::Current, &spec("app:1", ""))]);
+    node.run_for(100);
+    node.want([]);
+    assert_eq!(node.count(|effect| matches!(effect, Effect::CancelStart(_))), 1);
+    node.run_for(10_000);
+    assert!(node.containers().is_empty());
+}
+
+/// R-ROLL-2: during a handover the retiring instance keeps running beside the current one.
+#[test]
+fn a_retiring_instance_keeps_running() {
+    let mut node = Node::new();
+    let (old, new) = (instance(0, 5), instance(0, 9));
+    let app = spec("app:1", "");
+    node.want([wanted(&old, Role::Current, &app)]);
+    node.want([wanted(&new, Role::Current, &app), wanted(&old, Role::Retiring, &app)]);
+    assert_eq!(node.containers().len(), 2);
+    node.want([wanted(&new, Role::Current, &app)]);
+    node.run_for(10);
+    assert_eq!(node.containers(), [new]);
+}
+
+/// R-ROLL-4: where the planner dropped the old instance at once, the two cannot run side by side,
+/// and the new one waits for the end of the old one.
+#[test]
+fn after_a_drop_the_new_instance_waits_for_the_old_one() {
+    let mut node = Node::new();
+    let slow = Behaviour { stop_takes: Millis(4000), ..Behaviour::default() };
+    node.host().set_behaviour("app:1", slow);
+    let (old, new) = (instance(0, 5), instance(0, 9));
+    let app = spec("app:1", "");
+    node.want([wanted(&old, Role::Current, &app)]);
+    node.want([wanted(&new, Role::Current, &app)]);
+    node.run_for(3900);
+    assert_eq!((node.containers(), node.state(&new)), (vec![old], None));
+    node.run_for(200);
+    assert_eq!((node.containers(), node.state(&new)), (vec![new.clone()], RUNNING));
+}
+
+#[test]
+fn health_decides_where_it_is_declared() {
+    let mut node = Node::new();
+    let slow = Behaviour {
+        healthy_after: Millis(2000),
+        unhealthy_after: Some(Millis(9000)),
+        ..Behaviour::default()
+    };
+    node.host().set_behaviour("app:1", slow);
+    let id = instance(0, 5);
+    let checked = spec("app:1", r#""healthcheck":{"test":["CMD","ok"]}"#);
+    node.want([wanted(&id, Role::Current, &checked)]);
+    let starting = Some((ReplicaState::Starting, Some(ReasonCode::HealthPending)));
+    assert_eq!(node.state(&id), starting);
+    node.run_for(2000);
+    assert_eq!(node.state(&id), RUNNING);
+    node.run_for(7000);
+    assert_eq!(node.state(&id), Some((ReplicaState::Degraded, Some(ReasonCode::Unhealthy))));
+    assert_eq!(node.reason(&id), "the script says so");
+    // The words of a failing check may differ each time: that it fails is said once.
+    let reports = node.reports();
+    node.host().set_health(&id, Health::Unhealthy { output: "otherwise".to_owned() });
+    node.run_for(5000);
+    assert_eq!(node.reports(), reports);
+}
+
+/// A start that the engine refuses ends the instance with the engine's words.
+#[test]
+fn a_refused_start_fails_with_the_engines_words() {
+    let mut node = Node::new();
+    let refuse = Some("port is already allocated".to_owned());
+    node.host().set_behaviour("app:1", Behaviour { refuse, ..Behaviour::default() });
+    let id = instance(0, 5);
+    node.want([wanted(&id, Role::Current, &spec("app:1", ""))]);
+    node.run_for(60_000);
+    assert_eq!(node.state(&id), Some((ReplicaState::Failed, Some(ReasonCode::EngineError))));
+    assert_eq!((node.reason(&id), node.starts()), ("port is already allocated", 1));
+}
+
+#[test]
+fn pull_policies_are_followed() {
+    let pulls = |policy: &str, image: &str| {
+        let mut node = Node::new();
+        let keys = format!(r#""pull_policy":"{policy}""#);
+        node.want([wanted(&instance(0, 5), Role::Current, &spec(image, &keys))]);
+        node.run_for(100);
+        let pulls = node.count(|effect| matches!(effect, Effect::Pull(_)));
+        (pulls, node.state(&instance(0, 5)).unwrap().0)
+    };
+    assert_eq!(pulls("missing", "app:1"), (0, ReplicaState::Running));
+    assert_eq!(pulls("missing", "other:1"), (1, ReplicaState::Running));
+    assert_eq!(pulls("always", "app:1"), (1, ReplicaState::Running));
+    assert_eq!(pulls("never", "app:1"), (0, ReplicaState::Running));
+    assert_eq!(pulls("never", "other:1"), (0, ReplicaState::Pending));
+}
+
+/// While the engine does not answer nothing is said about replicas; afterwards all goes on.
+#[test]
+fn an_engine_that_does_not_answer_changes_nothing() {
+    let mut node = Node::new();
+    let (a, b) = (instance(0, 5), instance(1, 6));
+    let app = spec("app:1", "");
+    node.want([wanted(&a, Role::Current, &app)]);
+    node.host().set_reach(Reach::Down);
+    let before = node.observed.clone();
+    node.want([wanted(&a, Role::Current, &app), wanted(&b, Role::Current, &app)]);
+    node.run_for(20_000);
+    assert_eq!(node.observed, before);
+    node.host().set_reach(Reach::Up);
+    node.run_for(31_000);
+    assert_eq!((node.state(&a), node.state(&b)), (RUNNING, RUNNING));
+    assert_eq!(node.containers().len(), 2);
+}
+
+/// An older state never undoes a newer one.
+#[test]
+fn an_older_state_is_passed_over() {
+    let mut node = Node::new();
+    let id = instance(0, 5);
+    node.want([wanted(&id, Role::Current, &spec("app:1", ""))]);
+    let (desired, observed) = (Desired::new(), BTreeMap::new());
+    node.handle(Event::Desired { index: StateIndex(0), desired, observed });
+    node.run_for(100);
+    assert_eq!(node.containers(), [id]);
+}
+
+/// A container that carries another owner's labels is not touched, even if the engine shows it.
+#[test]
+fn foreign_containers_are_not_touched() {
+    let mut node = Node::new();
+    let mut foreign = FakeHost::new(owner(2));
+    foreign.set_image("app:1", ImageScript::Present);
+    let request = ContainerRequest {
+        instance: instance(7, 3),
+        service: web(),
+        image: "app:1".into(),
+        container: "{}".into(),
+        spec_hash: SpecHash([0; 32]),
+    };
+    let seen = foreign.ensure_running(&request, node.now).unwrap();
+    node.want([]);
+    node.effects.clear();
+    node.handle(Event::Engine(EngineEvent::Changed(seen.clone())));
+    node.handle(Event::Listed(Ok(vec![seen])));
+    assert!(node.effects.is_empty(), "{:?}", node.effects);
+}
+
+/// A list that was asked for before something happened does not undo it.
+#[test]
+fn a_list_older_than_an_event_is_not_believed() {
+    let mut node = Node::new();
+    let id = instance(0, 5);
+    let app = spec("app:1", r#""healthcheck":{"test":["CMD","ok"]}"#);
+    node.want([wanted(&id, Role::Current, &app)]);
+    let old = node.driver.host.list(node.now);
+    let mut sick = old[0].clone();
+    sick.status = jaco_agent::engine::ContainerStatus::Up {
+        health: Health::Unhealthy { output: String::new() },
+        started_at: node.now,
+    };
+    let effects = node.core.handle(Event::Tick, node.now);
+    assert_eq!(effects, [Effect::List]);
+    node.core.handle(Event::Engine(EngineEvent::Changed(sick)), node.now);
+    let effects = node.core.handle(Event::Listed(Ok(old)), node.now);
+    assert!(effects.is_empty(), "{effects:?}");
+}
+
+/// The answers of work that was called off, or done twice, surprise nobody.
+#[test]
+fn stray_answers_are_harmless() {
+    let mut node = Node::new();
+    let id = instance(0, 5);
+    node.want([wanted(&id, Role::Current, &spec("app:1", ""))]);
+    let reports = node.reports();
+    let refused = EngineError::Refused { reason: "no such container".to_owned() };
+    let pull = PullRequest { image: "app:1".into(), platform: None };
+    let stray = PullError::Refused { reason: "late".to_owned() };
+    node.handle(Event::Pulled { pull, result: Err(stray) });
+    node.handle(Event::Stopped { instance: instance(9, 9), result: Err(refused.clone()) });
+    node.handle(Event::Removed { instance: instance(9, 9), result: Err(refused) });
+    node.run_for(1000);
+    assert_eq!((node.reports(), node.state(&id)), (reports, RUNNING));
+}
+
+/// What may happen to a node in the law below.
+#[derive(Debug, Clone)]
+enum Blow {
+    Want(Vec<(u64, Role)>),
+    Wait(u64),
+    RestartDaemon,
+    Vanish(u64),
+    Kill(u64),
+    EngineDown,
+    EngineUp,
+    PowerCycle,
+}
+
+fn blow() -> impl Strategy<Value = Blow> {
+    let role = prop_oneof![3 => Just(Role::Current), 1 => Just(Role::Retiring)];
+    prop_oneof![
+        prop::collection::vec((0..6u64, role), 0..4).prop_map(Blow::Want),
+        (0..40_000u64).prop_map(Blow::Wait),
+        Just(Blow::RestartDaemon),
+        (0..6u64).prop_map(Blow::Vanish),
+        (0..6u64).prop_map(Blow::Kill),
+        Just(Blow::EngineDown),
+        Just(Blow::EngineUp),
+        Just(Blow::PowerCycle),
+    ]
+}
+
+/// Six instances: three slots with two instances each.
+fn numbered(number: u64) -> InstanceId {
+    instance(number / 2, 10 + number % 2)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    /// Laws AG-1 and R-LOOP-4 through every kind of trouble: no instance ever has two containers,
+    /// none is started after it was reported to have run, and once the trouble is over, what is
+    /// there is what is wanted and nothing more is said.
+    #[test]
+    fn trouble_ends_in_what_is_wanted(blows in prop::collection::vec(blow(), 1..20)) {
+        let mut node = Node::new();
+        let app = spec("app:1", r#""stop_grace_period":"3s""#);
+        let behaviour = Behaviour {
+            start_takes: Millis(700), stop_takes: Millis(1500), ..Behaviour::default()
+        };
+        node.host().set_behaviour("app:1", behaviour);
+        node.tell_desired();
+        for blow in blows {
+            match blow {
+                Blow::Want(instances) => {
+                    node.desired = instances
+                        .into_iter()
+                        .map(|(number, role)| wanted(&numbered(number), role, &app))
+                        .collect();
+                    node.tell_desired();
+                }
+                Blow::Wait(millis) => node.run_for(millis),
+                Blow::RestartDaemon => node.restart_daemon(),
+                Blow::Vanish(number) => node.host().vanish(&numbered(number)),
+                Blow::Kill(number) => {
+                    let now = node.now;
+                    let exit = Exit { code: 1, out_of_memory: false };
+                    node.host().kill(&numbered(number), exit, now);
+                }
+                Blow::EngineDown => node.host().set_reach(Reach::Down),
+                Blow::EngineUp => node.host().set_reach(Reach::Up),
+                Blow::PowerCycle => {
+                    let now = node.now;
+                    node.host().power_cycle(now);
+                    node.restart_daemon();
+                }
+            }
+            let mut containers = node.containers();
+            containers.dedup();
+            prop_assert_eq!(containers.len(), node.containers().len());
+        }
+        node.host().set_reach(Reach::Up);
+        node.run_for(120_000);
+        node.tell_desired();
+        node.run_for(1000);
+        for id in node.containers() {
+            prop_assert!(node.desired.contains_key(&id), "{id} is not wanted");
+        }
+        for id in node.observed.keys() {
+            prop_assert!(node.desired.contains_key(id), "{id} is still reported");
+        }
+        for (id, want) in &node.desired {
+            let newer = node.desired.keys().any(|other| {
+                other.replica == id.replica && other.raft_index > id.raft_index
+            });
+            if want.role == Role::Current && !newer {
+                prop_assert!(node.observed.contains_key(id), "nothing is said of {id}");
+            }
+        }
+        node.effects.clear();
+        node.run_for(60_000);
+        let quiet = node.effects.iter().all(|effect| *effect == Effect::List);
+        prop_assert!(quiet, "{:?}", node.effects);
+    }
+}

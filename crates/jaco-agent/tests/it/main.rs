@@ -1,0 +1,8 @@
+//! The agent's laws, its decisions on a fake host, and its loop.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod core;
+mod law;
+mod names;
+mod suite;

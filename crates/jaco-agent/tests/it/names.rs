@@ -1,0 +1,65 @@
+//! Short ways to name things.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jaco_agent::Owner;
+use jaco_state::view::{DesiredInstance, Role};
+use jaco_types::spec::{Healthcheck, Placement, Storage, UpdatePolicy};
+use jaco_types::unit::Resources;
+use jaco_types::{
+    ClusterId, DeploymentName, InstanceId, NodeId, Ordinal, ReplicaId, ServiceKey, ServiceName,
+    ServiceSpec, SpecHash, StateIndex,
+};
+
+pub(crate) fn owner(node: u64) -> Owner {
+    Owner { cluster: ClusterId::new(&"c1".repeat(16)).unwrap(), node: NodeId(node) }
+}
+
+pub(crate) fn web() -> ServiceKey {
+    ServiceKey {
+        deployment: DeploymentName::new("shop").unwrap(),
+        service: ServiceName::new("web").unwrap(),
+    }
+}
+
+/// `shop-web-<slot>@<raft_index>`.
+pub(crate) fn instance(slot: u64, raft_index: u64) -> InstanceId {
+    let replica = ReplicaId::new(&web(), &Ordinal::Index(slot));
+    InstanceId { replica, raft_index: StateIndex(raft_index) }
+}
+
+/// A service spec whose container has these keys, for example `r#""pull_policy":"never""#`.
+pub(crate) fn spec(image: &str, keys: &str) -> Arc<ServiceSpec> {
+    let comma = if keys.is_empty() { "" } else { "," };
+    let container = format!(r#"{{"image":"{image}"{comma}{keys}}}"#);
+    let healthcheck =
+        if keys.contains("healthcheck") { Healthcheck::Declared } else { Healthcheck::None };
+    Arc::new(ServiceSpec {
+        name: web().service,
+        image: image.into(),
+        placement: Placement::Spread,
+        replicas: 1,
+        host_ports: vec![],
+        depends_on: vec![],
+        reservation: Resources::default(),
+        limit: Resources::default(),
+        storage: Storage::Stateless,
+        healthcheck,
+        update: UpdatePolicy::default(),
+        container: container.into(),
+        hash: SpecHash([7; 32]),
+    })
+}
+
+pub(crate) fn wanted(
+    id: &InstanceId,
+    role: Role,
+    spec: &Arc<ServiceSpec>,
+) -> (InstanceId, DesiredInstance) {
+    let wanted =
+        DesiredInstance { id: id.clone(), service: web(), spec: Some(Arc::clone(spec)), role };
+    (id.clone(), wanted)
+}
+
+pub(crate) type Desired = BTreeMap<InstanceId, DesiredInstance>;
