@@ -59,8 +59,10 @@ async fn connections_end_at_their_greatest_age() {
     let options = Options { connection_age_max: age, ..Options::default() };
     let server = EchoServer::with_options(store(&ca, 1), options).await;
     let operator = Dialer::operator(trust(&ca)).unwrap();
-    let mut connection = operator.connect(server.address).await.unwrap();
-    closes_cleanly(&mut connection).await;
+    let peer = Dialer::peer(store(&ca, 2), NodeId(1));
+    for dialer in [operator, peer] {
+        closes_cleanly(&mut dialer.connect(server.address).await.unwrap()).await;
+    }
     while server.connections.open() != 0 {
         within(tokio::task::yield_now()).await;
     }
@@ -80,10 +82,9 @@ async fn no_connection_outlives_its_certificate() {
     let ca = authority(OURS);
     let client = store(&ca, 2);
     let last_second = client.certificate().validity().not_after.0 / 1000;
-    let options = Options { connection_age_max: None, ..Options::default() };
     let server = issue(&ca, 1, &trust(&ca), now());
     let server = CertificateStore::with_clock(server, Arc::new(Fixed(last_second))).unwrap();
-    let server = EchoServer::with_options(server, options).await;
+    let server = EchoServer::start(server).await;
     let mut connection = Dialer::peer(client, NodeId(1)).connect(server.address).await.unwrap();
     closes_cleanly(&mut connection).await;
 }
