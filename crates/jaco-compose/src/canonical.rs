@@ -121,9 +121,7 @@ fn inline(json: &Json, out: &mut String) {
 fn scalar_text(text: &str, out: &mut String) {
     let word = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/' || c == '_')
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-/$".contains(&b));
-    let reserved = [
-        "y", "n", "yes", "no", "on", "off", "true", "false", "null",
-    ];
+    let reserved = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
     if word && !reserved.contains(&text.to_ascii_lowercase().as_str()) {
         out.push_str(text);
     } else {

@@ -111,7 +111,8 @@ struct ServiceCheck<'s, 'r> {
 
 impl<'s> ServiceCheck<'s, '_> {
     fn run(&mut self, service: &'s Map) {
-        let image = service.get("image").and_then(Node::as_str).is_some_and(|text| !text.is_empty());
+        let image =
+            service.get("image").and_then(Node::as_str).is_some_and(|text| !text.is_empty());
         if !image && !service.contains("build") && !service.contains("provider") {
             self.report
                 .error(
@@ -141,8 +142,7 @@ impl<'s> ServiceCheck<'s, '_> {
             return;
         };
         if networks.is_some_and(|map| !map.is_empty()) {
-            let message =
-                format!("service `{}` has both `network_mode` and `networks`", self.name);
+            let message = format!("service `{}` has both `network_mode` and `networks`", self.name);
             self.report.error(mode.pos, Code::Conflict, message).suggest("keep one of them");
         }
         if let Some(other) = mode.as_str().and_then(|text| text.strip_prefix("service:"))
@@ -171,7 +171,10 @@ impl<'s> ServiceCheck<'s, '_> {
                 continue;
             }
             let message = if disabled {
-                format!("service `{}` waits for `{}`, whose profile is not active", self.name, entry.key)
+                format!(
+                    "service `{}` waits for `{}`, whose profile is not active",
+                    self.name, entry.key
+                )
             } else {
                 format!("service `{}` waits for `{}`, which does not exist", self.name, entry.key)
             };
@@ -236,14 +239,16 @@ impl<'s> ServiceCheck<'s, '_> {
             ("pids_limit", &["resources", "limits", "pids"]),
         ];
         for (old, new) in PAIRS {
-            let newer = new.iter().try_fold(service.get("deploy"), |node, key| {
-                node.map(|node| node.get(key))
-            });
+            let newer = new
+                .iter()
+                .try_fold(service.get("deploy"), |node, key| node.map(|node| node.get(key)));
             if let (Some(old_node), Some(Some(newer))) = (service.get(old), newer)
                 && !old_node.same(newer)
             {
                 let message = format!("`{old}` and `deploy.{}` differ", new.join("."));
-                self.report.error(old_node.pos, Code::Conflict, message).suggest("keep one of them");
+                self.report
+                    .error(old_node.pos, Code::Conflict, message)
+                    .suggest("keep one of them");
             }
         }
     }
@@ -267,7 +272,8 @@ impl<'s> ServiceCheck<'s, '_> {
         what: &str,
         name: &str,
     ) -> &mut crate::problem::Finding {
-        let message = format!("service `{}` names the {what} `{name}`, which is not declared", self.name);
+        let message =
+            format!("service `{}` names the {what} `{name}`, which is not declared", self.name);
         self.report.error(pos, code, message)
     }
 }
@@ -278,8 +284,11 @@ fn items<'m>(map: &'m Map, key: &str) -> &'m [Node] {
 
 /// A config or secret has exactly one source.
 fn check_contents(section: &str, resources: &Map, report: &mut Report) {
-    let sources: &[&str] =
-        if section == "configs" { &["file", "environment", "content"] } else { &["file", "environment"] };
+    let sources: &[&str] = if section == "configs" {
+        &["file", "environment", "content"]
+    } else {
+        &["file", "environment"]
+    };
     for entry in resources.iter() {
         let external = entry.node.get("external").and_then(Node::as_bool) == Some(true);
         // A content that came from a variable stands beside its name.
@@ -315,7 +324,8 @@ fn check_external(section: &str, resources: &Map, report: &mut Report) {
         for other in map.iter() {
             let key = other.key.as_str();
             if !matches!(key, "external" | "name") && !key.starts_with("x-") {
-                let message = format!("`{section}.{}` is external and cannot have `{key}`", entry.key);
+                let message =
+                    format!("`{section}.{}` is external and cannot have `{key}`", entry.key);
                 report.error(other.key_pos, Code::Conflict, message);
             }
         }

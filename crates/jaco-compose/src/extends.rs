@@ -129,8 +129,7 @@ impl Resolver<'_, '_> {
         let file = paths::resolve(dir, file, self.loader.home.as_deref());
         let services = self.file_services(&file, pos)?;
         let dir = paths::parent(&file);
-        let place =
-            Place { file: &file, dir: &dir, services: &services, checked: Checked::No };
+        let place = Place { file: &file, dir: &dir, services: &services, checked: Checked::No };
         self.service(name, &place, pos)
     }
 

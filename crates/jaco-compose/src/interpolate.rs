@@ -104,7 +104,8 @@ impl ExpandError {
                     .suggest("write `$$` for a dollar sign");
             }
             Self::Required { name, message } => {
-                let reason = if message.is_empty() { String::new() } else { format!(": {message}") };
+                let reason =
+                    if message.is_empty() { String::new() } else { format!(": {message}") };
                 report.error(
                     pos,
                     Code::MissingVariable,

@@ -5,22 +5,30 @@
 //! The phases of [`load()`] are the modules, in order: `parse`, `interpolate`, `shape` (check and
 //! normalise by the table in [`support`]), `extends`, `merge`, `project`, `consistency`.
 
+mod audit;
 pub mod canonical;
 mod consistency;
+mod container;
 pub mod dotenv;
 mod extends;
+pub mod facts;
+mod from_json;
 mod interpolate;
 mod load;
 mod merge;
+pub mod model;
 mod nearest;
 pub mod node;
+pub mod overlay;
 mod parse;
 pub mod paths;
 mod ports;
 mod problem;
 mod project;
 mod relaxed;
+mod resolve;
 mod scalar;
+mod service_facts;
 mod shape;
 mod shell;
 mod short;
@@ -30,8 +38,14 @@ mod tidy;
 pub mod units;
 mod volumes;
 
+pub use audit::Images;
+pub use container::{Container, Contents};
 pub use load::{EnvFiles, FileError, Files, Input, load};
+pub use overlay::JacoYaml;
 pub use parse::{MAX_DEPTH, MAX_FILE_BYTES, MAX_NODES};
 pub use problem::{Code, MAX_LISTED, Problem, Problems, Severity};
-pub use project::{Loaded, Project, Reference, ReferenceKind, normalise_name};
+pub use project::{Loaded, Project, Reference, ReferenceKind, from_model, normalise_name};
+pub use resolve::{
+    ALLOW_PRIVILEGED_LABEL, Options, Override, Resolved, ResolvedService, Route, resolve,
+};
 pub use source::{FileId, Pos, Sources};

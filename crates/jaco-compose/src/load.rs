@@ -132,8 +132,7 @@ fn load_project(loader: &mut Loader<'_>, input: &Input) -> Option<project::Proje
         return None;
     }
     let mut env = loader.environment(input);
-    let documents: Vec<_> =
-        input.files.iter().map(|path| loader.documents(path, None)).collect();
+    let documents: Vec<_> = input.files.iter().map(|path| loader.documents(path, None)).collect();
     let name = project::project_name(loader, input, &env, &documents)?;
     env.insert("COMPOSE_PROJECT_NAME".to_owned(), name.clone());
 
@@ -285,11 +284,8 @@ impl Loader<'_> {
             return;
         }
         interpolate::interpolate(&mut document, scope.env, &mut self.report);
-        let mut checker = Checker {
-            report: &mut self.report,
-            dir: scope.dir,
-            home: self.home.as_deref(),
-        };
+        let mut checker =
+            Checker { report: &mut self.report, dir: scope.dir, home: self.home.as_deref() };
         checker.apply(&support::FILE, &mut document, Path::root(""));
         extends::apply(self, path, &mut document, scope);
         self.include(path, &mut document, scope);
@@ -346,8 +342,7 @@ impl Loader<'_> {
         let mut more = Env::new();
         for path in listed {
             let format = dotenv::Format::Compose;
-            if let Some(values) =
-                self.env_file(&path, format, scope.env, required, Some(item.pos))
+            if let Some(values) = self.env_file(&path, format, scope.env, required, Some(item.pos))
             {
                 more.extend(values);
             }

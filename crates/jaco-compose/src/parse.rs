@@ -232,7 +232,8 @@ impl<'r> Builder<'r> {
             Value::Str(String::new())
         };
         if !matches!(value, Value::Str(_)) {
-            let shown = if text.is_empty() { "an empty key".to_owned() } else { format!("`{text}`") };
+            let shown =
+                if text.is_empty() { "an empty key".to_owned() } else { format!("`{text}`") };
             self.report
                 .error(pos, Code::InvalidKey, format!("{shown} is not a text and cannot be a key"))
                 .suggest(format!("write \"{text}\" in quotes"));
@@ -246,13 +247,7 @@ impl<'r> Builder<'r> {
         Ok(())
     }
 
-    fn open(
-        &mut self,
-        kind: Kind,
-        anchor: usize,
-        tag: Option<&Tag>,
-        pos: Pos,
-    ) -> Result<(), Stop> {
+    fn open(&mut self, kind: Kind, anchor: usize, tag: Option<&Tag>, pos: Pos) -> Result<(), Stop> {
         if self.wants_key() {
             self.report
                 .error(pos, Code::InvalidKey, "a list or a mapping cannot be a key")

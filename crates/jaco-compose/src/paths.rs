@@ -72,7 +72,14 @@ pub(crate) fn is_windows(path: &str) -> bool {
 /// Whether a build context or compose file is somewhere else than on disk.
 pub(crate) fn is_remote(path: &str) -> bool {
     const REMOTE: [&str; 9] = [
-        "http://", "https://", "git://", "git@", "ssh://", "github.com/", "oci://", "oci-layout://",
+        "http://",
+        "https://",
+        "git://",
+        "git@",
+        "ssh://",
+        "github.com/",
+        "oci://",
+        "oci-layout://",
         "docker-image://",
     ];
     REMOTE.iter().any(|prefix| path.starts_with(prefix)) || path.starts_with("service:")

@@ -354,12 +354,6 @@ impl Report {
         self.omitted_errors > 0 || self.findings.iter().any(|f| f.severity == Severity::Error)
     }
 
-    /// How many errors were found so far.
-    pub(crate) fn error_count(&self) -> usize {
-        let kept = self.findings.iter().filter(|f| f.severity == Severity::Error).count();
-        kept + self.omitted_errors
-    }
-
     fn push(
         &mut self,
         pos: Option<Pos>,
@@ -367,8 +361,7 @@ impl Report {
         severity: Severity,
         message: String,
     ) -> &mut Finding {
-        let finding =
-            Finding { pos, code, severity, message, expected: None, suggestion: None };
+        let finding = Finding { pos, code, severity, message, expected: None, suggestion: None };
         if self.findings.len() < MAX_KEPT {
             self.findings.push(finding);
             return self.findings.last_mut().expect("one was pushed just now");

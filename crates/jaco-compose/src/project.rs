@@ -8,12 +8,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::canonical;
 use crate::consistency;
 use crate::dotenv::Format;
+use crate::from_json;
 use crate::interpolate::{self, Env};
 use crate::load::{Input, Loader};
-use crate::node::{Map, Node, Value};
+use crate::node::{Entry, Map, Node, Value};
 use crate::paths;
-use crate::problem::{Code, Problems};
-use crate::source::{Pos, Sources};
+use crate::problem::{Code, Problems, Report};
+use crate::shape::{Checker, Path};
+use crate::source::{FileId, Pos, Sources};
+use crate::support;
 use crate::tidy;
 
 /// A project and what was worth a warning on the way.
@@ -87,7 +90,8 @@ impl Project {
         &self.root
     }
 
-    /// The model as plain data: what a client sends, and what hashes are made of.
+    /// The model as plain data: what a client sends. It keeps declared resources that no service
+    /// uses, because jaco.yaml may name them.
     #[must_use]
     pub fn model(&self) -> serde_json::Value {
         canonical::to_json(&self.root)
@@ -97,7 +101,11 @@ impl Project {
     /// again. Never holds the content of a secret.
     #[must_use]
     pub fn canonical_json(&self) -> serde_json::Value {
-        canonical::escape_dollars(self.model())
+        let mut root = self.root.clone();
+        if let Some(map) = root.as_map_mut() {
+            drop_unused(map);
+        }
+        canonical::escape_dollars(canonical::to_json(&root))
     }
 
     /// [`Self::canonical_json`] as YAML; loading it again gives the same model.
@@ -106,10 +114,78 @@ impl Project {
         canonical::to_yaml(&self.canonical_json())
     }
 
+    /// A service of the model.
+    pub(crate) fn service(&self, name: &str) -> Option<&Node> {
+        self.root.get("services")?.get(name)
+    }
+
     pub(crate) fn with_sources(mut self, sources: Sources) -> Self {
         self.sources = sources;
         self
     }
+}
+
+/// Takes a model as a client sent it: checked like a file, but without variables, env files,
+/// includes and extends, so that no file is read.
+///
+/// # Errors
+///
+/// Every problem of the model.
+pub fn from_model(json: &[u8]) -> Result<Project, Problems> {
+    let mut report = Report::default();
+    let mut sources = Sources::default();
+    let file = sources.add("the sent model", "".into());
+    let project = parse_model(json, file, &mut report);
+    match project {
+        Some(mut project) if !report.has_errors() => {
+            project.sources = sources;
+            Ok(project)
+        }
+        Some(_) | None => Err(report.finish(&sources)),
+    }
+}
+
+fn parse_model(json: &[u8], file: FileId, report: &mut Report) -> Option<Project> {
+    let mut root = from_json::parse(json, file, report)?;
+    let mut checker = Checker { report, dir: ".", home: None };
+    checker.apply(&support::FILE, &mut root, Path::root(""));
+    let pos = root.pos;
+    let map = root.as_map_mut()?;
+    for entry in map.get("services").and_then(Node::as_map).into_iter().flat_map(Map::iter) {
+        for key in ["extends", "env_file", "label_file"] {
+            if let Some(node) = entry.node.get(key) {
+                let message =
+                    format!("`services.{}.{key}` must be resolved by the client", entry.key);
+                report.error(node.pos, Code::InvalidValue, message);
+            }
+        }
+    }
+    if map.contains("include") {
+        report.error(pos, Code::InvalidValue, "`include` must be resolved by the client");
+    }
+    let name = map.get("name").and_then(Node::as_str).unwrap_or_default().to_owned();
+    if name.is_empty() || normalise_name(&name) != name {
+        report.error(pos, Code::InvalidName, format!("`{name}` is not a project name"));
+    }
+    if report.has_errors() {
+        return None;
+    }
+    let mut services = take_section(map, "services");
+    for entry in services.iter_mut() {
+        complete_service(&mut entry.node);
+    }
+    consistency::check_cycles(&services, report);
+    map.insert("services", Node::new(Value::Map(services), pos));
+    complete_networks(map);
+    for section in ["networks", "volumes", "configs", "secrets"] {
+        name_resources(map, section, &name);
+    }
+    consistency::check(map, &BTreeSet::new(), report);
+    tidy::tidy_project(map);
+    let mut references = BTreeSet::new();
+    collect_references(map, ".", &mut references);
+    let references = references.into_iter().collect();
+    Some(Project { name, root, sources: Sources::default(), references })
 }
 
 /// Makes a name usable the way the official tool does: small letters, digits, `-`, `_`.
@@ -141,7 +217,8 @@ pub(crate) fn project_name(
             .expected("small letters, digits, `-` and `_`, beginning with a letter or digit");
         return None;
     }
-    let written = documents.iter().flatten().flatten().filter_map(|node| node.get("name")).next_back();
+    let written =
+        documents.iter().flatten().flatten().filter_map(|node| node.get("name")).next_back();
     if let Some(text) = written.and_then(Node::as_str) {
         let lookup = |name: &str| env.get(name).map(String::as_str);
         // A broken form is reported when the document itself is interpolated.
@@ -194,7 +271,6 @@ pub(crate) fn finish(
     bind_volume_devices(map, &input.project_dir);
     fill_configs(map, env);
     consistency::check(map, &disabled, &mut loader.report);
-    drop_unused(map);
     tidy::tidy_project(map);
     collect_references(map, &input.project_dir, &mut references);
     Some(Project {
@@ -378,11 +454,13 @@ fn fold_env_files(
             path: path.to_owned(),
             owner: name.to_owned(),
         });
-        let mut outer: Env = all.iter().map(|(key, (value, _))| (key.clone(), value.clone())).collect();
+        let mut outer: Env =
+            all.iter().map(|(key, (value, _))| (key.clone(), value.clone())).collect();
         let texts = own.iter().filter_map(|e| Some((e.key.clone(), e.node.as_str()?.to_owned())));
         outer.extend(texts);
         outer.extend(env.clone());
-        let format = if file.get_str("format") == Some("raw") { Format::Raw } else { Format::Compose };
+        let format =
+            if file.get_str("format") == Some("raw") { Format::Raw } else { Format::Compose };
         let required = file.get("required").and_then(Node::as_bool) != Some(false);
         if let Some(values) = loader.env_file(path, format, &outer, required, Some(file.pos)) {
             all.extend(values.into_iter().map(|(key, value)| (key, (value, file.pos))));
@@ -510,6 +588,18 @@ fn fill_configs(map: &mut Map, env: &Env) {
 
 /// Keeps the resources that an active service names.
 fn drop_unused(map: &mut Map) {
+    let used = used_resources(map);
+    for section in ["networks", "volumes", "secrets", "configs"] {
+        if let Some(resources) = map.get_mut(section).and_then(Node::as_map_mut) {
+            resources.retain(|entry| used.get(section).is_some_and(|set| set.contains(&entry.key)));
+            if resources.is_empty() {
+                map.remove(section);
+            }
+        }
+    }
+}
+
+fn used_resources(map: &Map) -> BTreeMap<&'static str, BTreeSet<String>> {
     let mut used: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     let services = map.get("services").and_then(Node::as_map);
     for entry in services.into_iter().flat_map(Map::iter) {
@@ -526,22 +616,17 @@ fn drop_unused(map: &mut Map) {
             used.entry(section).or_default().extend(own.chain(built).map(str::to_owned));
         }
     }
-    for section in ["networks", "volumes", "secrets", "configs"] {
-        if let Some(resources) = map.get_mut(section).and_then(Node::as_map_mut) {
-            resources.retain(|entry| used.get(section).is_some_and(|set| set.contains(&entry.key)));
-            if resources.is_empty() {
-                map.remove(section);
-            }
-        }
-    }
+    used
 }
 
 /// The sources of the mounts below `section`; for volumes, of named ones.
 fn sources<'m>(map: &'m Map, section: &str) -> impl Iterator<Item = &'m str> + use<'m> {
     let items = map.get(section).and_then(Node::as_seq);
-    items.into_iter().flatten().filter(|item| item.get_str("type") != Some("bind")).filter_map(
-        |item| item.get_str("source"),
-    )
+    items
+        .into_iter()
+        .flatten()
+        .filter(|item| item.get_str("type") != Some("bind"))
+        .filter_map(|item| item.get_str("source"))
 }
 
 fn collect_references(map: &Map, dir: &str, references: &mut BTreeSet<Reference>) {
@@ -558,10 +643,13 @@ fn collect_references(map: &Map, dir: &str, references: &mut BTreeSet<Reference>
             }
         }
     }
+    let used = used_resources(map);
     for (section, kind) in [("configs", ReferenceKind::Config), ("secrets", ReferenceKind::Secret)]
     {
         let resources = map.get(section).and_then(Node::as_map);
-        for entry in resources.into_iter().flat_map(Map::iter) {
+        let is_used =
+            |entry: &&Entry| used.get(section).is_some_and(|set| set.contains(&entry.key));
+        for entry in resources.into_iter().flat_map(Map::iter).filter(is_used) {
             if let Some(path) = entry.node.get_str("file") {
                 let owner = entry.key.clone();
                 references.insert(Reference { kind, path: path.to_owned(), owner });
@@ -573,5 +661,9 @@ fn collect_references(map: &Map, dir: &str, references: &mut BTreeSet<Reference>
 /// A path below the project folder is part of the project; any other belongs to a node.
 fn bind_kind(path: &str, dir: &str) -> ReferenceKind {
     let below = path == dir || path.strip_prefix(dir).is_some_and(|rest| rest.starts_with('/'));
-    if below || !path.starts_with('/') { ReferenceKind::ProjectBind } else { ReferenceKind::HostBind }
+    if below || !path.starts_with('/') {
+        ReferenceKind::ProjectBind
+    } else {
+        ReferenceKind::HostBind
+    }
 }

@@ -91,7 +91,13 @@ pub(crate) fn format_float(number: f64) -> String {
     /// Go's `%v`, which the Compose tools use, writes a million as `1e+06`.
     const MAX_PLAIN_EXPONENT: i32 = 5;
     if !number.is_finite() {
-        let text = if number.is_nan() { "NaN" } else if number > 0.0 { "+Inf" } else { "-Inf" };
+        let text = if number.is_nan() {
+            "NaN"
+        } else if number > 0.0 {
+            "+Inf"
+        } else {
+            "-Inf"
+        };
         return text.to_owned();
     }
     let scientific = format!("{number:e}");

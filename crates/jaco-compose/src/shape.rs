@@ -507,6 +507,7 @@ fn legacy(key: &str) -> Option<&'static str> {
         "net" => Some("network_mode"),
         "dockerfile" => Some("build.dockerfile"),
         "volume_driver" => Some("volumes.<name>.driver"),
+        "compose_service" => Some("name"),
         _ => None,
     }
 }

@@ -115,10 +115,7 @@ pub(crate) fn map_of(pos: Pos, pairs: impl IntoIterator<Item = (&'static str, Va
 fn dependency(pos: Pos) -> Value {
     map_of(
         pos,
-        [
-            ("condition", Value::Str("service_started".to_owned())),
-            ("required", Value::Bool(true)),
-        ],
+        [("condition", Value::Str("service_started".to_owned())), ("required", Value::Bool(true))],
     )
     .value
 }

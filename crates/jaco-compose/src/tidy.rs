@@ -5,10 +5,21 @@
 use crate::node::{Map, Node, Value};
 use crate::support::{self, Object, Shape};
 
-/// Keys whose zero or `false` differs from leaving them out.
-const ZERO_SPEAKS: [&str; 10] = [
-    "attach", "enable_ipv4", "enable_ipv6", "init", "max_attempts", "parallelism", "replicas",
-    "required", "retries", "scale",
+/// Keys whose zero, `false` or empty list differs from leaving them out. An empty `entrypoint`
+/// takes the image's away.
+const ZERO_SPEAKS: [&str; 12] = [
+    "attach",
+    "command",
+    "enable_ipv4",
+    "enable_ipv6",
+    "entrypoint",
+    "init",
+    "max_attempts",
+    "parallelism",
+    "replicas",
+    "required",
+    "retries",
+    "scale",
 ];
 
 /// Tidies a whole project; `x-` keys at the top stay, because people read them back.
@@ -60,6 +71,7 @@ fn tidy(shape: &'static Shape, node: &mut Node) {
 
 fn tidy_object(object: &'static Object, map: &mut Map) {
     map.retain(|entry| match object.key(&entry.key) {
+        Some(_) if entry.node.is_null() => false,
         Some(_) => ZERO_SPEAKS.contains(&entry.key.as_str()) || !is_default(&entry.node.value),
         None => false,
     });
@@ -76,6 +88,8 @@ fn is_default(value: &Value) -> bool {
         Value::Int(value) => *value == 0,
         Value::Float(value) => *value == 0.0,
         Value::Str(text) => text.is_empty(),
-        Value::Null | Value::Seq(_) | Value::Map(_) => false,
+        Value::Null => true,
+        Value::Seq(items) => items.is_empty(),
+        Value::Map(map) => map.is_empty(),
     }
 }

@@ -184,12 +184,7 @@ pub enum Shape {
     IntOr(&'static Object),
 }
 
-pub(crate) const fn key(
-    name: &'static str,
-    class: Class,
-    shape: Shape,
-    note: &'static str,
-) -> Key {
+pub(crate) const fn key(name: &'static str, class: Class, shape: Shape, note: &'static str) -> Key {
     Key { name, shape, class, note }
 }
 

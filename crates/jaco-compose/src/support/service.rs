@@ -67,12 +67,7 @@ pub(super) static SERVICE: Object = object(&[
         Shape::Short(Short::DependsOn, &Shape::Map(&Shape::Object(&DEPENDENCY), Names::Any)),
         "Conditions hold cluster-wide, at the start and in rollouts.",
     ),
-    key(
-        "deploy",
-        Honoured,
-        Shape::OrNull(&Shape::Object(&DEPLOY)),
-        "See the keys below it.",
-    ),
+    key("deploy", Honoured, Shape::OrNull(&Shape::Object(&DEPLOY)), "See the keys below it."),
     key(
         "develop",
         Warned,
@@ -83,10 +78,7 @@ pub(super) static SERVICE: Object = object(&[
     key(
         "devices",
         Honoured,
-        Shape::List(
-            &Shape::Short(Short::Device, &Shape::Object(&DEVICE)),
-            Unique::By("target"),
-        ),
+        Shape::List(&Shape::Short(Short::Device, &Shape::Object(&DEVICE)), Unique::By("target")),
         "Passed to the engine; pin the service to a host that has the device.",
     ),
     key(

@@ -251,12 +251,7 @@ pub(super) static DEPLOY: Object = object(&[
         Shape::Object(&PLACEMENT),
         "Mapped to JACO's constraints and spread.",
     ),
-    key(
-        "replicas",
-        Honoured,
-        Shape::Int,
-        "The number of replicas, unless jaco.yaml says another.",
-    ),
+    key("replicas", Honoured, Shape::Int, "The number of replicas, unless jaco.yaml says another."),
     key("resources", Honoured, Shape::Object(&RESOURCES), "See the keys below it."),
     key(
         "restart_policy",
@@ -454,12 +449,7 @@ pub(super) static HEALTHCHECK: Object = object(&[
     key("disable", Honoured, Shape::Bool, "No check, not even the image's."),
     key("interval", Honoured, Shape::Duration, "Passed to the engine."),
     key("retries", Honoured, Shape::Int, "Passed to the engine."),
-    key(
-        "start_interval",
-        Honoured,
-        Shape::Duration,
-        "Passed to the engine, if it is new enough.",
-    ),
+    key("start_interval", Honoured, Shape::Duration, "Passed to the engine, if it is new enough."),
     key("start_period", Honoured, Shape::Duration, "Passed to the engine."),
     key(
         "test",

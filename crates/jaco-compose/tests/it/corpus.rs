@@ -19,7 +19,8 @@ const MOUNT: &str = "/corpus";
 
 pub(crate) fn folder() -> Option<PathBuf> {
     let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus/compose");
-    let folder = std::env::var_os("JACO_COMPOSE_CORPUS").map_or_else(|| default.into(), PathBuf::from);
+    let folder =
+        std::env::var_os("JACO_COMPOSE_CORPUS").map_or_else(|| default.into(), PathBuf::from);
     if folder.join("index.json").is_file() {
         return Some(folder);
     }
@@ -39,7 +40,8 @@ pub(crate) struct Case {
 }
 
 pub(crate) fn cases(folder: &Path) -> Vec<Case> {
-    let index: Json = serde_json::from_slice(&fs::read(folder.join("index.json")).unwrap()).unwrap();
+    let index: Json =
+        serde_json::from_slice(&fs::read(folder.join("index.json")).unwrap()).unwrap();
     let text = |row: &Json, key: &str| row[key].as_str().map(str::to_owned);
     index
         .as_array()
@@ -81,8 +83,7 @@ impl Files for Corpus<'_> {
         if self.case.empty_env_files.contains(&file) {
             return Ok(Vec::new());
         }
-        fs::read(self.folder.join(file))
-            .map_err(|_| FileError::NotFound)
+        fs::read(self.folder.join(file)).map_err(|_| FileError::NotFound)
     }
 }
 
@@ -94,7 +95,10 @@ pub(crate) fn run(folder: &Path, case: &Case) -> Result<Loaded, Problems> {
         files: [Some(path), case.overlay.as_deref().map(mounted)].into_iter().flatten().collect(),
         name: None,
         // The official tool ran with this home folder.
-        env: [("HOME".to_owned(), "/root".to_owned())].into_iter().chain(case.env.clone()).collect(),
+        env: [("HOME".to_owned(), "/root".to_owned())]
+            .into_iter()
+            .chain(case.env.clone())
+            .collect(),
         env_files: EnvFiles::Project,
         profiles: Vec::new(),
     };
@@ -143,7 +147,11 @@ fn refused_files_are_refused() {
         match run(&folder, case) {
             Ok(_) => taken.push(case.file.clone()),
             Err(problems) => {
-                assert!(problems.errors().next().is_some(), "{}: refused without a reason", case.file);
+                assert!(
+                    problems.errors().next().is_some(),
+                    "{}: refused without a reason",
+                    case.file
+                );
             }
         }
     }

@@ -1,3 +1,6 @@
 //! Integration tests of the loader, one binary.
 
 mod corpus;
+mod hash;
+mod support_table;
+mod util;

@@ -1,0 +1,209 @@
+//! Walks a project along the key table and says what becomes of every key that is not simply
+//! honoured. This is why nothing is taken silently.
+//!
+//! One problem per key, however many services use it, at its first place.
+
+use std::collections::BTreeMap;
+
+use crate::node::{Entry, Node};
+use crate::problem::{Code, Report};
+use crate::source::Pos;
+use crate::support::{self, Class, Key, Object, Shape};
+
+/// What to do about services with a `build` section.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Images {
+    /// They are refused: nodes cannot build.
+    #[default]
+    FromRegistry,
+    /// They are taken if they also name an image, which every node is said to have.
+    AllowLocal,
+}
+
+/// How often and where a key is used.
+struct Use {
+    key: &'static Key,
+    pos: Pos,
+    count: usize,
+}
+
+/// Reports every key of `root` that is not honoured as written.
+pub(crate) fn audit(root: &Node, images: Images, report: &mut Report) {
+    let mut uses: BTreeMap<String, Use> = BTreeMap::new();
+    walk_object(&support::TOP_LEVEL, root, "", &mut uses);
+    for (path, used) in &uses {
+        if path == "services.*.build" {
+            continue;
+        }
+        speak(path, used, report);
+    }
+    let services = root.get("services").and_then(Node::as_map);
+    for entry in services.into_iter().flat_map(|map| map.iter()) {
+        check_build(entry, images, report);
+        check_node_bound(entry, report);
+    }
+}
+
+fn speak(path: &str, used: &Use, report: &mut Report) {
+    let times = if used.count > 1 { format!(" ({} times)", used.count) } else { String::new() };
+    match used.key.class {
+        Class::Honoured => {}
+        Class::Differently => {
+            let message = format!("`{path}`{times} is honoured differently: {}", used.key.note);
+            report.warning(used.pos, Code::HonouredDifferently, message);
+        }
+        Class::Warned => {
+            let message = format!("`{path}`{times} has no effect: {}", used.key.note);
+            report.warning(used.pos, Code::NoEffect, message);
+        }
+        Class::Rejected => {
+            let message = format!("`{path}`{times} has no meaning on a cluster");
+            report.error(used.pos, Code::Unsupported, message).suggest(used.key.note);
+        }
+    }
+}
+
+fn walk(shape: &'static Shape, node: &Node, path: &str, uses: &mut BTreeMap<String, Use>) {
+    match shape {
+        Shape::Short(_, inner) | Shape::OrNull(inner) => walk(inner, node, path, uses),
+        Shape::List(item, _) | Shape::OneOrList(item, _) => {
+            for child in node.as_seq().unwrap_or_default() {
+                walk(item, child, path, uses);
+            }
+        }
+        Shape::Map(value, _) | Shape::MapOrNull(value, _) => {
+            let path = format!("{path}.*");
+            for entry in node.as_map().into_iter().flat_map(|map| map.iter()) {
+                walk(value, &entry.node, &path, uses);
+            }
+        }
+        Shape::Object(object) | Shape::IntOr(object) => walk_object(object, node, path, uses),
+        Shape::Any
+        | Shape::Str
+        | Shape::Path
+        | Shape::StrOrNum
+        | Shape::Text
+        | Shape::Label
+        | Shape::Bool
+        | Shape::Int
+        | Shape::Number
+        | Shape::Duration
+        | Shape::Bytes
+        | Shape::BytesText
+        | Shape::Mode
+        | Shape::OneOf(_)
+        | Shape::Count
+        | Shape::Command
+        | Shape::Pairs(_) => {}
+    }
+}
+
+fn walk_object(object: &'static Object, node: &Node, path: &str, uses: &mut BTreeMap<String, Use>) {
+    for Entry { key, key_pos, node } in node.as_map().into_iter().flat_map(|map| map.iter()) {
+        let Some(known) = object.key(key) else {
+            continue;
+        };
+        let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+        // What was implied by a default was not written by anybody.
+        let written = key_pos.line > 0;
+        if written && known.class != Class::Honoured {
+            uses.entry(path.clone())
+                .and_modify(|used| {
+                    used.count += 1;
+                    used.pos = used.pos.min(*key_pos);
+                })
+                .or_insert(Use { key: known, pos: *key_pos, count: 1 });
+        }
+        if matches!(known.class, Class::Honoured | Class::Differently) {
+            walk(&known.shape, node, &path, uses);
+        }
+    }
+}
+
+fn check_build(entry: &Entry, images: Images, report: &mut Report) {
+    let Some(build) = entry.node.get("build") else {
+        return;
+    };
+    let name = &entry.key;
+    let image = entry.node.get_str("image");
+    match (images, image) {
+        (Images::AllowLocal, Some(image)) => {
+            let message = format!(
+                "service `{name}` is not built; every node must have the image `{image}` already"
+            );
+            report.warning(build.pos, Code::NoEffect, message);
+        }
+        (Images::FromRegistry | Images::AllowLocal, image) => {
+            let image = image.map_or_else(|| format!("REGISTRY/{name}:TAG"), str::to_owned);
+            report
+                .error(
+                    build.pos,
+                    Code::BuildUnsupported,
+                    format!("service `{name}` must be built, and nodes do not build images"),
+                )
+                .suggest(format!(
+                    "`docker build -t {image} …`, `docker push {image}`, then `image: {image}` \
+                     instead of `build`; with an image that every node has: --allow-local-image"
+                ));
+        }
+    }
+}
+
+/// Values that tie a service to something outside of the cluster.
+fn check_node_bound(entry: &Entry, report: &mut Report) {
+    let name = &entry.key;
+    for key in ["network_mode", "pid", "ipc"] {
+        if let Some(node) = entry.node.get(key)
+            && node.as_str().is_some_and(|text| text.starts_with("container:"))
+        {
+            let message = format!("service `{name}` shares `{key}` with a container by its id");
+            report
+                .error(node.pos, Code::Unsupported, message)
+                .suggest(format!("make it a service and write `{key}: service:NAME`"));
+        }
+    }
+    for node in entry.node.get("volumes_from").and_then(Node::as_seq).unwrap_or_default() {
+        if node.as_str().is_some_and(|text| text.starts_with("container:")) {
+            let message = format!("service `{name}` takes the mounts of a container by its id");
+            report.error(node.pos, Code::Unsupported, message).suggest("name a service instead");
+        }
+    }
+    for node in entry.node.get("volumes").and_then(Node::as_seq).unwrap_or_default() {
+        check_mount(name, node, report);
+    }
+    let mode = entry.node.get("deploy").and_then(|deploy| deploy.get("mode"));
+    if let Some(node) = mode
+        && !matches!(node.as_str(), Some("replicated" | "global"))
+    {
+        report
+            .error(node.pos, Code::Unsupported, format!("service `{name}` has an unknown mode"))
+            .expected("`replicated` or `global`")
+            .suggest("for a job: `restart: \"no\"`");
+    }
+}
+
+fn check_mount(name: &str, node: &Node, report: &mut Report) {
+    match (node.get_str("type"), node.get_str("source")) {
+        (Some(kind @ ("npipe" | "cluster")), _) => {
+            let message = format!("service `{name}` has a mount of type `{kind}`");
+            report
+                .error(node.pos, Code::Unsupported, message)
+                .expected("`bind`, `volume`, `tmpfs` or `image`");
+        }
+        (Some("bind"), Some(source)) if is_engine_socket(source) => {
+            let message = format!(
+                "service `{name}` mounts the engine's socket: it controls the node it runs on, \
+                 and sees the containers of that node only"
+            );
+            report
+                .warning(node.pos, Code::HonouredDifferently, message)
+                .suggest("pin it with `placement: hosts`, or run it everywhere with `global`");
+        }
+        _ => {}
+    }
+}
+
+/// Whether a path is the engine's socket.
+pub(crate) fn is_engine_socket(path: &str) -> bool {
+    matches!(path.trim_end_matches('/'), "/var/run/docker.sock" | "/run/docker.sock")
+}
