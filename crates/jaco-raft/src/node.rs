@@ -32,7 +32,7 @@ use crate::snapshot::{SnapshotFile, SnapshotStore};
 use crate::status::{self, Status};
 use crate::timing::{self, LeaderRestore, ProposalLimits, SnapshotLimits, Timing};
 use crate::types::{Payload, Peer, Runtime, TypeConfig};
-use crate::wire::{self, ReplyBody, RequestBody, RpcKind};
+use crate::wire::{self, History, ReplyBody, RequestBody, RpcKind};
 
 /// How a node is opened.
 #[derive(Debug, Clone)]
@@ -80,6 +80,7 @@ pub(crate) struct Storage {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) driver: Driver,
     pub(crate) restore: LeaderRestore,
+    pub(crate) history: History,
     /// Held until the node is gone.
     pub(crate) dir: Option<DataDir>,
 }
@@ -142,6 +143,7 @@ impl<M: StateMachine> Raft<M> {
                 disk: Arc::new(disk),
                 driver: Driver::Thread,
                 restore: LeaderRestore::Never,
+                history: History::Compared,
                 dir: Some(dir),
             })
         });
@@ -155,7 +157,7 @@ impl<M: StateMachine> Raft<M> {
         transport: Arc<dyn Transport>,
         storage: Storage,
     ) -> Result<Self, OpenError> {
-        let Storage { engine, disk, driver, restore, dir } = storage;
+        let Storage { engine, disk, driver, restore, history, dir } = storage;
         let id = options.node_id;
         let config = timing::config(&options.cluster, options.timing, options.snapshots, restore)?;
         let snapshots = SnapshotStore::new(disk, &options.cluster);
@@ -200,6 +202,7 @@ impl<M: StateMachine> Raft<M> {
             log: log.clone(),
             snapshots,
             driver,
+            history,
             receiving: Arc::default(),
         };
         Ok(Self {

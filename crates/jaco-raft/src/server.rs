@@ -15,7 +15,7 @@ use crate::log_store::{LogStore, run_blocking};
 use crate::machine::{MachineStore, StateMachine, snapshot_of};
 use crate::snapshot::SnapshotStore;
 use crate::types::{TypeConfig, Vote};
-use crate::wire::{self, Append, ReplyBody, Request, RequestBody, SnapshotChunk, VoteAsk};
+use crate::wire::{self, Append, History, ReplyBody, Request, RequestBody, SnapshotChunk, VoteAsk};
 
 /// Longest snapshot that is accepted; a larger claim is an attack or a bug.
 const SNAPSHOT_BYTES: u64 = 16 << 30;
@@ -27,6 +27,7 @@ pub(crate) struct Server<M: StateMachine> {
     pub(crate) log: LogStore,
     pub(crate) snapshots: SnapshotStore,
     pub(crate) driver: Driver,
+    pub(crate) history: History,
     /// One snapshot is received at a time.
     pub(crate) receiving: Arc<Mutex<()>>,
 }
@@ -59,7 +60,7 @@ impl<M: StateMachine> Server<M> {
     }
 
     async fn append(&self, append: Append) -> Result<ReplyBody, HandleError> {
-        let request = wire::append_from(append, &self.log).inspect_err(|error| {
+        let request = wire::append_from(append, &self.log, self.history).inspect_err(|error| {
             if let HandleError::Divergence { index } = error {
                 tracing::error!(index, "this node's log differs from its leader's; refused");
             }

@@ -23,6 +23,7 @@ use crate::machine::StateMachine;
 use crate::network::Transport;
 use crate::node::{Options, Raft, Storage};
 use crate::timing::LeaderRestore;
+use crate::wire::History;
 
 /// A promise that is broken on purpose, to show that a test notices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub enum Sabotage {
     None,
     /// A restarted node resumes its old term without an election.
     LeaderRestore,
+    /// The same, and nobody compares histories, so that the loss is not noticed when it happens.
+    LeaderRestoreUnnoticed,
 }
 
 /// The disk of one simulated node; it outlives the node's crashes.
@@ -71,7 +74,11 @@ pub async fn open<M: StateMachine>(
         driver: Driver::Task,
         restore: match sabotage {
             Sabotage::None => LeaderRestore::Never,
-            Sabotage::LeaderRestore => LeaderRestore::Sabotage,
+            Sabotage::LeaderRestore | Sabotage::LeaderRestoreUnnoticed => LeaderRestore::Sabotage,
+        },
+        history: match sabotage {
+            Sabotage::None | Sabotage::LeaderRestore => History::Compared,
+            Sabotage::LeaderRestoreUnnoticed => History::Trusted,
         },
         dir: None,
     };

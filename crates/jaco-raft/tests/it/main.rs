@@ -1,4 +1,5 @@
 //! Integration tests of the consensus crate, on real disks and in one process.
 
 mod cluster;
+mod membership;
 mod support;
