@@ -307,6 +307,12 @@ impl fmt::Debug for TrustBundle {
     }
 }
 
+/// Reads the certificate that [`certificate_pem`] wrote. `None` if the text holds none.
+#[must_use]
+pub fn certificate_from_pem(pem: &str) -> Option<CertificateDer<'static>> {
+    CertificateDer::from_pem_slice(pem.as_bytes()).ok()
+}
+
 /// One certificate as text.
 #[must_use]
 pub fn certificate_pem(der: &CertificateDer<'_>) -> String {

@@ -111,6 +111,13 @@ impl IdentityDir {
         Ok(key)
     }
 
+    /// The key that belongs to the stored certificate. Renewal keeps it: the cluster knows a node by
+    /// its key.
+    pub fn key_in_use(&self) -> Result<NodeKey, FilesError> {
+        let path = self.file(NODE_KEY);
+        self.read_key(NODE_KEY)?.ok_or(FilesError::Missing { path })
+    }
+
     /// Stores the certificate for [`IdentityDir::next_key`], or for the key in use, together with
     /// the CAs to trust. After a crash at any point the old or the new identity loads.
     pub fn install(

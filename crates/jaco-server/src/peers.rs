@@ -1,0 +1,151 @@
+//! Connections to the other members: one each, kept, over mutual TLS.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper_util::rt::TokioIo;
+use jaco_pki::{CertificateStore, Dialer};
+use jaco_proto::v1::peer_client::PeerClient;
+use jaco_proto::v1::query_client::QueryClient;
+use jaco_proto::v1::{ForwardRequest, HeartbeatRequest, ProposeRequest, RaftRequest};
+use jaco_types::{ErrorCode, NodeId, Rejection};
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Request, Status};
+
+use crate::status::from_status;
+
+/// The largest message that peers exchange: an entry of 4 MiB and its envelope.
+pub const MESSAGE_BYTES_MAX: usize = 8 << 20;
+
+/// Quiet connections are asked for a sign of life this often, so that a peer that vanished without
+/// a word is noticed. Rare, because raft itself speaks far more often to whoever it needs.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
+
+/// The other members, as this node reaches them. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Peers {
+    store: Arc<CertificateStore>,
+    channels: Arc<Mutex<BTreeMap<(NodeId, String), Channel>>>,
+}
+
+impl Peers {
+    /// No connection is made before the first call.
+    #[must_use]
+    pub fn new(store: Arc<CertificateStore>) -> Self {
+        Self { store, channels: Arc::default() }
+    }
+
+    /// A connection to this member; opened by the first call and again after a failure.
+    fn channel(&self, node: NodeId, address: &str) -> Channel {
+        let mut channels = self.channels.lock().expect("no holder of the lock panics");
+        let key = (node, address.to_owned());
+        channels.entry(key).or_insert_with(|| self.open(node, address)).clone()
+    }
+
+    fn open(&self, node: NodeId, address: &str) -> Channel {
+        let dialer = Dialer::peer(Arc::clone(&self.store), node);
+        let address = address.to_owned();
+        let connect = tower::service_fn(move |_| {
+            let (dialer, address) = (dialer.clone(), address.clone());
+            async move { dialer.connect(address).await.map(TokioIo::new) }
+        });
+        // The URI is only a label: where to connect and whom to trust is the dialer's.
+        Endpoint::from_static("http://member.internal")
+            .http2_keep_alive_interval(KEEP_ALIVE)
+            .keep_alive_timeout(Duration::from_secs(5))
+            .keep_alive_while_idle(true)
+            .tcp_nodelay(true)
+            .connect_with_connector_lazy(connect)
+    }
+
+    /// Forgets the connections to members that are not in `members` any more.
+    pub fn retain(&self, members: &BTreeMap<NodeId, String>) {
+        let mut channels = self.channels.lock().expect("no holder of the lock panics");
+        channels.retain(|(node, address), _| members.get(node) == Some(address));
+    }
+
+    /// What members say to each other.
+    #[must_use]
+    pub fn peer(&self, node: NodeId, address: &str) -> PeerClient<Channel> {
+        PeerClient::new(self.channel(node, address))
+            .max_decoding_message_size(MESSAGE_BYTES_MAX)
+            .max_encoding_message_size(MESSAGE_BYTES_MAX)
+    }
+
+    /// What people ask, asked on their behalf.
+    #[must_use]
+    pub fn query(&self, node: NodeId, address: &str) -> QueryClient<Channel> {
+        QueryClient::new(self.channel(node, address)).max_decoding_message_size(MESSAGE_BYTES_MAX)
+    }
+
+    /// Sends a message of the consensus protocol.
+    ///
+    /// # Errors
+    /// The status of the call; a missing connection is `unavailable`.
+    pub async fn raft(
+        &self,
+        (node, address): (NodeId, &str),
+        message: RaftRequest,
+        deadline: Duration,
+    ) -> Result<Bytes, Status> {
+        let mut request = Request::new(message);
+        request.set_timeout(deadline);
+        Ok(self.peer(node, address).raft(request).await?.into_inner().body)
+    }
+
+    /// Sends a proposal to the leader.
+    ///
+    /// # Errors
+    /// The status of the call.
+    pub async fn propose(
+        &self,
+        (node, address): (NodeId, &str),
+        payload: Bytes,
+        deadline: Duration,
+    ) -> Result<(u64, Bytes), Status> {
+        let mut request = Request::new(ProposeRequest { payload });
+        request.set_timeout(deadline);
+        let answer = self.peer(node, address).propose(request).await?.into_inner();
+        Ok((answer.index, answer.outcome))
+    }
+
+    /// Sends a person's request to the leader.
+    ///
+    /// # Errors
+    /// The leader's refusal, or `unavailable` when it cannot be reached.
+    pub async fn forward(
+        &self,
+        (node, address): (NodeId, &str),
+        message: ForwardRequest,
+        deadline: Duration,
+    ) -> Result<Bytes, Rejection> {
+        let mut request = Request::new(message);
+        request.set_timeout(deadline);
+        let answer = self.peer(node, address).forward(request).await;
+        answer.map(|answer| answer.into_inner().body).map_err(|status| from_status(&status))
+    }
+
+    /// Sends a sign of life to the leader.
+    ///
+    /// # Errors
+    /// When the leader cannot be reached or refuses it.
+    pub async fn heartbeat(
+        &self,
+        (node, address): (NodeId, &str),
+        message: HeartbeatRequest,
+        deadline: Duration,
+    ) -> Result<(), Rejection> {
+        let mut request = Request::new(message);
+        request.set_timeout(deadline);
+        let answer = self.peer(node, address).heartbeat(request).await;
+        answer.map(drop).map_err(|status| from_status(&status))
+    }
+}
+
+/// No leader is known, so there is nobody to ask.
+#[must_use]
+pub fn no_leader() -> Rejection {
+    Rejection::new(ErrorCode::NoLeader, "there is no leader at the moment")
+}

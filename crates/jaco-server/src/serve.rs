@@ -1,0 +1,91 @@
+//! Serves the gRPC services on the TLS port and on the unix socket.
+
+use std::sync::Arc;
+
+use futures::Stream;
+use jaco_pki::TlsListener;
+use jaco_proto::v1::cluster_server::ClusterServer;
+use jaco_proto::v1::deploy_server::DeployServer;
+use jaco_proto::v1::peer_server::PeerServer;
+use jaco_proto::v1::query_server::QueryServer;
+use tokio::net::UnixListener;
+use tokio_stream::wrappers::UnixListenerStream;
+use tokio_util::sync::CancellationToken;
+use tonic::transport::Server;
+use tonic::transport::server::Router;
+
+use crate::connection::Connection;
+use crate::member::{Lifecycle, Stage};
+use crate::peers::MESSAGE_BYTES_MAX;
+use crate::service::Context;
+use crate::service::cluster::ClusterService;
+use crate::service::deploy::DeployService;
+use crate::service::peer::PeerService;
+use crate::service::query::QueryService;
+
+/// Requests at once on one connection; further ones wait.
+const STREAMS_PER_CONNECTION: u32 = 1024;
+
+fn router(stage: &Stage, lifecycle: Arc<dyn Lifecycle>) -> Router {
+    let context = Context::new(Arc::clone(stage));
+    let cluster = ClusterServer::new(ClusterService::new(context.clone(), lifecycle));
+    let deploy = DeployServer::new(DeployService::new(context.clone()));
+    let query = QueryServer::new(QueryService::new(context.clone()));
+    let peer = PeerServer::new(PeerService::new(context));
+    Server::builder()
+        .max_concurrent_streams(STREAMS_PER_CONNECTION)
+        .tcp_nodelay(true)
+        .add_service(cluster)
+        .add_service(
+            deploy
+                .max_decoding_message_size(MESSAGE_BYTES_MAX)
+                .max_encoding_message_size(MESSAGE_BYTES_MAX),
+        )
+        .add_service(query.max_encoding_message_size(MESSAGE_BYTES_MAX))
+        .add_service(
+            peer.max_decoding_message_size(MESSAGE_BYTES_MAX)
+                .max_encoding_message_size(MESSAGE_BYTES_MAX),
+        )
+}
+
+/// Serves people on this machine until `shutdown`.
+///
+/// # Errors
+/// When the transport fails as a whole; a single connection's failure ends only that connection.
+pub async fn serve_unix(
+    listener: UnixListener,
+    stage: Stage,
+    lifecycle: Arc<dyn Lifecycle>,
+    shutdown: CancellationToken,
+) -> Result<(), tonic::transport::Error> {
+    use futures::StreamExt;
+    let incoming = UnixListenerStream::new(listener).map(|stream| stream.map(Connection::Unix));
+    router(&stage, lifecycle)
+        .serve_with_incoming_shutdown(incoming, shutdown.cancelled_owned())
+        .await
+}
+
+/// Serves peers and operators until `shutdown`.
+///
+/// # Errors
+/// As [`serve_unix`].
+pub async fn serve_tls(
+    listener: TlsListener,
+    stage: Stage,
+    lifecycle: Arc<dyn Lifecycle>,
+    shutdown: CancellationToken,
+) -> Result<(), tonic::transport::Error> {
+    let incoming = tls_connections(listener);
+    router(&stage, lifecycle)
+        .serve_with_incoming_shutdown(incoming, shutdown.cancelled_owned())
+        .await
+}
+
+fn tls_connections(
+    listener: TlsListener,
+) -> impl Stream<Item = Result<Connection, std::io::Error>> {
+    futures::stream::unfold(listener, |mut listener| async {
+        let stream = listener.accept().await?;
+        Some((Ok(Connection::Tls(Box::new(stream))), listener))
+    })
+}

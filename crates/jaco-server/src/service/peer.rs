@@ -1,0 +1,204 @@
+//! What nodes say to each other. Each method checks that the sender is a member, by its
+//! certificate, before it looks at the message.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use jaco_pki::{NodeCsr, ca};
+use jaco_proto::v1::peer_server::Peer;
+use jaco_proto::{storage, v1};
+use jaco_raft::{HandleError, claimed_sender};
+use jaco_scheduler::input::EngineSignal;
+use jaco_state::Command;
+use jaco_state::audit::AuditKind;
+use jaco_store::Store;
+use jaco_types::{ErrorCode, NodeId, Rejection};
+use tonic::{Request, Response, Status};
+
+use super::cluster::open_authority;
+use super::{Context, caller, origin};
+use crate::auth;
+use crate::member::{Member, Write};
+use crate::peers::no_leader;
+use crate::status::{from_propose_error, invalid, to_status};
+
+/// The service.
+#[derive(Debug)]
+pub struct PeerService {
+    context: Context,
+}
+
+impl PeerService {
+    /// The service over this context.
+    #[must_use]
+    pub fn new(context: Context) -> Self {
+        Self { context }
+    }
+
+    fn sender<T>(&self, request: &Request<T>) -> Result<(Arc<Member>, NodeId), Status> {
+        let member = self.context.member().map_err(|rejection| to_status(&rejection))?;
+        let caller = caller(request)?;
+        let node = member.store.read(|state| auth::identify_node(state, caller));
+        match node {
+            Ok(node) => Ok((member, node)),
+            Err(rejection) => {
+                member.refusals.note(&origin(caller), &rejection);
+                Err(to_status(&rejection))
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Peer for PeerService {
+    async fn raft(
+        &self,
+        request: Request<v1::RaftRequest>,
+    ) -> Result<Response<v1::RaftResponse>, Status> {
+        let (member, sender) = self.sender(&request)?;
+        raft(&member, sender, request.into_inner()).await.map(Response::new)
+    }
+
+    async fn propose(
+        &self,
+        request: Request<v1::ProposeRequest>,
+    ) -> Result<Response<v1::ProposeResponse>, Status> {
+        let (member, _) = self.sender(&request)?;
+        if !member.store.leads() {
+            return Err(to_status(&no_leader()));
+        }
+        let applied = member.store.propose_bytes(request.into_inner().payload).await;
+        let applied = applied.map_err(|error| to_status(&from_propose_error(&error)))?;
+        Ok(Response::new(v1::ProposeResponse {
+            index: applied.index.0,
+            outcome: storage::encode_outcome(&applied.outcome),
+        }))
+    }
+
+    async fn forward(
+        &self,
+        request: Request<v1::ForwardRequest>,
+    ) -> Result<Response<v1::ForwardResponse>, Status> {
+        let (member, _) = self.sender(&request)?;
+        let body = forward(&member, request.into_inner()).await;
+        let body = body.map_err(|rejection| to_status(&rejection))?;
+        Ok(Response::new(v1::ForwardResponse { body }))
+    }
+
+    async fn heartbeat(
+        &self,
+        request: Request<v1::HeartbeatRequest>,
+    ) -> Result<Response<v1::HeartbeatResponse>, Status> {
+        let (member, sender) = self.sender(&request)?;
+        let message = request.into_inner();
+        if NodeId(message.node) != sender {
+            return Err(to_status(&claim_refused(sender, message.node)));
+        }
+        if !member.store.leads() {
+            return Err(to_status(&no_leader()));
+        }
+        let engine = match message.engine_up {
+            true => EngineSignal::Up,
+            false => EngineSignal::Down(message.engine_error),
+        };
+        member.signals.record(sender, engine, member.clock.now());
+        Ok(Response::new(v1::HeartbeatResponse {}))
+    }
+
+    async fn renew_certificate(
+        &self,
+        request: Request<v1::RenewCertificateRequest>,
+    ) -> Result<Response<v1::RenewCertificateResponse>, Status> {
+        let (member, sender) = self.sender(&request)?;
+        let renewed = renew(&member, sender, &request.into_inner().csr_der).await;
+        renewed.map(Response::new).map_err(|rejection| to_status(&rejection))
+    }
+}
+
+/// Hands a message to consensus, if its certificate's node is the one it claims to be from.
+async fn raft(
+    member: &Member,
+    sender: NodeId,
+    message: v1::RaftRequest,
+) -> Result<v1::RaftResponse, Status> {
+    let claimed = claimed_sender(&message.body).map_err(|error| handle_status(&error))?;
+    if NodeId(claimed) != sender {
+        return Err(to_status(&claim_refused(sender, claimed)));
+    }
+    match member.store.raft().handle(message.body).await {
+        Ok(body) => Ok(v1::RaftResponse { body }),
+        Err(error) => Err(handle_status(&error)),
+    }
+}
+
+fn handle_status(error: &HandleError) -> Status {
+    Status::failed_precondition(error.to_string())
+}
+
+fn claim_refused(sender: NodeId, claimed: u64) -> Rejection {
+    let message = format!("the certificate is node {sender}'s, the message claims node {claimed}");
+    Rejection::new(ErrorCode::CertificateInvalid, message)
+}
+
+/// Executes a person's request that another member passed on. Which methods can be passed on is
+/// listed here and nowhere else.
+async fn forward(member: &Member, message: v1::ForwardRequest) -> Result<bytes::Bytes, Rejection> {
+    let by = storage::decode_identity(&message.identity).map_err(invalid)?;
+    let body = &message.body;
+    match message.method.as_str() {
+        v1::ApplyRequest::METHOD => member.execute_forwarded::<v1::ApplyRequest>(by, body).await,
+        v1::DeleteRequest::METHOD => member.execute_forwarded::<v1::DeleteRequest>(by, body).await,
+        v1::AdmitNodeRequest::METHOD => {
+            member.execute_forwarded::<v1::AdmitNodeRequest>(by, body).await
+        }
+        v1::IssueJoinTokenRequest::METHOD => {
+            member.execute_forwarded::<v1::IssueJoinTokenRequest>(by, body).await
+        }
+        v1::IssueOperatorTokenRequest::METHOD => {
+            member.execute_forwarded::<v1::IssueOperatorTokenRequest>(by, body).await
+        }
+        v1::RevokeOperatorTokenRequest::METHOD => {
+            member.execute_forwarded::<v1::RevokeOperatorTokenRequest>(by, body).await
+        }
+        v1::SetAvailabilityRequest::METHOD => {
+            member.execute_forwarded::<v1::SetAvailabilityRequest>(by, body).await
+        }
+        v1::RemoveNodeRequest::METHOD => {
+            member.execute_forwarded::<v1::RemoveNodeRequest>(by, body).await
+        }
+        unknown => Err(invalid(format!("method {unknown:?} cannot be passed on"))),
+    }
+}
+
+/// A new certificate for a member. The key may be a new one; the id stays.
+async fn renew(
+    member: &Member,
+    sender: NodeId,
+    csr_der: &[u8],
+) -> Result<v1::RenewCertificateResponse, Rejection> {
+    let csr = NodeCsr::from_der(csr_der)
+        .map_err(|error| Rejection::new(ErrorCode::CsrInvalid, error.to_string()))?;
+    let known =
+        member.store.read(|state| state.nodes.get(&sender).map(|node| node.key_fingerprint));
+    if known != Some(*csr.key_fingerprint().as_bytes()) {
+        let message =
+            format!("the request is not signed with the key that node {sender} joined with");
+        return Err(Rejection::new(ErrorCode::CertificateInvalid, message));
+    }
+    let authority = member.store.read(|state| open_authority(state, member))?;
+    let certificate = authority
+        .sign(&csr, sender, ca::NODE_LIFE, member.clock.now())
+        .map_err(|error| Rejection::new(ErrorCode::Internal, error.to_string()))?;
+    let payload = [("node_id".to_owned(), sender.to_string())].into();
+    let command = Command::AuditNote { kind: AuditKind::CertificateRenewed, payload };
+    let by = jaco_types::Identity::Node { id: sender };
+    let proposal = jaco_store::Proposal { by, request: None, command };
+    member.store.propose(proposal).await.map_err(|error| from_propose_error(&error))?;
+    let trust = member.store.read(|state| {
+        state.meta.as_ref().map(|meta| meta.ca_certificate.clone()).unwrap_or_default()
+    });
+    Ok(v1::RenewCertificateResponse {
+        certificate_pem: ca::certificate_pem(&certificate),
+        ca_certificate_pem: trust,
+    })
+}

@@ -1,0 +1,271 @@
+//! What is wanted, what is there, and what happened. Answered by any node from its own state.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::Stream;
+use jaco_proto::v1::query_server::Query;
+use jaco_proto::v1::{self};
+use jaco_state::ClusterState;
+use jaco_state::audit::{AuditKey, AuditKind};
+use jaco_store::Store;
+use jaco_types::{DeploymentName, ErrorCode, NodeId, Rejection, Revision, StateIndex};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status};
+
+use super::{Context, logs};
+use crate::member::Member;
+use crate::status::{from_propose_error, invalid, to_status};
+use crate::view;
+
+/// Answers that may wait for a slow reader before it is dropped back to the newest state.
+const STREAM_BUFFER: usize = 16;
+
+/// How long a reader waits for this node to have what it has seen elsewhere.
+const CATCH_UP_PATIENCE: Duration = Duration::from_secs(5);
+
+type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+/// The service.
+#[derive(Debug)]
+pub struct QueryService {
+    context: Context,
+}
+
+impl QueryService {
+    /// The service over this context.
+    #[must_use]
+    pub fn new(context: Context) -> Self {
+        Self { context }
+    }
+}
+
+#[async_trait]
+impl Query for QueryService {
+    type WatchStream = Answers<v1::StatusResponse>;
+    type AuditStream = Answers<v1::AuditEvent>;
+    type LogsStream = Answers<v1::LogLine>;
+
+    async fn status(
+        &self,
+        request: Request<v1::StatusRequest>,
+    ) -> Result<Response<v1::StatusResponse>, Status> {
+        let (member, _) = self.context.identify(&request)?;
+        let request = request.into_inner();
+        if request.linearizable {
+            let caught_up = member.store.catch_up().await;
+            caught_up.map_err(|error| to_status(&from_propose_error(&error)))?;
+        }
+        wait_for_index(&member, request.min_index).await?;
+        Ok(Response::new(answer(&member, &request)))
+    }
+
+    async fn watch(
+        &self,
+        request: Request<v1::StatusRequest>,
+    ) -> Result<Response<Self::WatchStream>, Status> {
+        let (member, _) = self.context.identify(&request)?;
+        let request = request.into_inner();
+        wait_for_index(&member, request.min_index).await?;
+        let (sender, receiver) = mpsc::channel(STREAM_BUFFER);
+        tokio::spawn(watch(member, request, sender));
+        Ok(Response::new(Box::pin(ReceiverStream::new(receiver))))
+    }
+
+    async fn get_deployment(
+        &self,
+        request: Request<v1::GetDeploymentRequest>,
+    ) -> Result<Response<v1::GetDeploymentResponse>, Status> {
+        let (member, _) = self.context.identify(&request)?;
+        let found = member.store.read(|state| get_deployment(state, request.get_ref()));
+        found.map(Response::new).map_err(|rejection| to_status(&rejection))
+    }
+
+    async fn audit(
+        &self,
+        request: Request<v1::AuditRequest>,
+    ) -> Result<Response<Self::AuditStream>, Status> {
+        let (member, _) = self.context.identify(&request)?;
+        let filter =
+            AuditFilter::new(request.get_ref()).map_err(|rejection| to_status(&rejection))?;
+        let (sender, receiver) = mpsc::channel(STREAM_BUFFER);
+        tokio::spawn(audit(member, request.into_inner(), filter, sender));
+        Ok(Response::new(Box::pin(ReceiverStream::new(receiver))))
+    }
+
+    async fn logs(
+        &self,
+        request: Request<v1::LogsRequest>,
+    ) -> Result<Response<Self::LogsStream>, Status> {
+        let (member, _) = self.context.identify(&request)?;
+        let lines = logs::collect(member, request.into_inner());
+        let lines = lines.map_err(|rejection| to_status(&rejection))?;
+        Ok(Response::new(Box::pin(ReceiverStream::new(lines))))
+    }
+}
+
+/// Waits until this node's state is as new as the client has seen elsewhere, so that what it wrote
+/// is in what it reads.
+async fn wait_for_index(member: &Member, index: u64) -> Result<(), Status> {
+    if index == 0 {
+        return Ok(());
+    }
+    let mut applied = member.store.watch_index();
+    let waited = applied.wait_for(|applied| applied.0 >= index);
+    let waited = tokio::time::timeout(CATCH_UP_PATIENCE, waited).await;
+    if matches!(waited, Ok(Ok(_))) {
+        return Ok(());
+    }
+    let message = format!("this node has not caught up to index {index} within 5 s");
+    Err(to_status(&Rejection::new(ErrorCode::QuorumLost, message)))
+}
+
+fn answer(member: &Member, request: &v1::StatusRequest) -> v1::StatusResponse {
+    let raft = member.store.raft().status();
+    let mut suffrage = BTreeMap::new();
+    suffrage.extend(raft.learners.iter().map(|id| (NodeId(*id), "learner")));
+    suffrage.extend(raft.voters.iter().map(|id| (NodeId(*id), "voter")));
+    // Copied under the lock and looked at outside it: a large answer must not hold up `apply`.
+    let state = member.store.snapshot();
+    let mut answer = view::status(&state, request, &suffrage);
+    answer.leader =
+        raft.leader.map(|leader| view::hostname(&state, NodeId(leader.id))).unwrap_or_default();
+    answer.answered_by = member.hostname.to_string();
+    answer
+}
+
+/// Sends the answer each time it differs, until the reader goes away. Several changes between two
+/// reads are one answer: a reader wants the newest, not all.
+async fn watch(
+    member: Arc<Member>,
+    request: v1::StatusRequest,
+    sender: mpsc::Sender<Result<v1::StatusResponse, Status>>,
+) {
+    let mut index = member.store.watch_index();
+    let mut last: Option<v1::StatusResponse> = None;
+    loop {
+        index.borrow_and_update();
+        let mut now = answer(&member, &request);
+        let raft_index = std::mem::take(&mut now.raft_index);
+        if last.as_ref() != Some(&now) {
+            let message = v1::StatusResponse { raft_index, ..now.clone() };
+            last = Some(now);
+            if sender.send(Ok(message)).await.is_err() {
+                return;
+            }
+        }
+        let changed = tokio::select! {
+            changed = index.changed() => changed.is_ok(),
+            () = sender.closed() => false,
+        };
+        if !changed {
+            return;
+        }
+    }
+}
+
+fn get_deployment(
+    state: &ClusterState,
+    request: &v1::GetDeploymentRequest,
+) -> Result<v1::GetDeploymentResponse, Rejection> {
+    let name = DeploymentName::new(&request.name).map_err(invalid)?;
+    let not_found = |message: String| Rejection::new(ErrorCode::DeploymentNotFound, message);
+    let deployment = state.deployments.get(&name);
+    let deployment =
+        deployment.ok_or_else(|| not_found(format!("there is no deployment {name}")))?;
+    let revision = match request.revision {
+        0 => deployment.revision,
+        given => Revision(given),
+    };
+    let record = deployment.revisions.get(&revision);
+    let record = record.ok_or_else(|| {
+        not_found(format!("deployment {name} has no revision {revision} any more"))
+    })?;
+    Ok(v1::GetDeploymentResponse {
+        name: name.to_string(),
+        revision: revision.0,
+        revisions: deployment.revisions.keys().map(|revision| revision.0).collect(),
+        compose_json: record.spec.compose.to_string(),
+        overlay_yaml: record.spec.overlay.to_string(),
+        applied_at_ms: view::millis(record.applied_at),
+        applied_by: record.applied_by.to_string(),
+    })
+}
+
+/// Which events a reader wants.
+#[derive(Debug)]
+struct AuditFilter {
+    since_ms: u64,
+    kinds: Vec<AuditKind>,
+}
+
+impl AuditFilter {
+    fn new(request: &v1::AuditRequest) -> Result<Self, Rejection> {
+        let kinds = request.kinds.iter().map(|text| {
+            let known = AuditKind::ALL.iter().copied().find(|kind| kind.as_str() == text);
+            known.ok_or_else(|| {
+                let all: Vec<_> = AuditKind::ALL.iter().map(|kind| kind.as_str()).collect();
+                invalid(format!("no event type is called {text:?}; there are {}", all.join(", ")))
+            })
+        });
+        let kinds = kinds.collect::<Result<_, _>>()?;
+        Ok(Self { since_ms: u64::try_from(request.since_ms).unwrap_or(0), kinds })
+    }
+
+    fn after(
+        &self,
+        state: &ClusterState,
+        after: Option<AuditKey>,
+    ) -> Vec<(AuditKey, v1::AuditEvent)> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let events = state.audit.events.range((from, Bound::Unbounded));
+        let wanted = events.filter(|(_, event)| {
+            event.at.0 >= self.since_ms
+                && (self.kinds.is_empty() || self.kinds.contains(&event.kind))
+        });
+        wanted.map(|(key, event)| (*key, view::audit_event(*key, event))).collect()
+    }
+}
+
+/// Sends events in order, without gaps or repeats: each read starts after the last key sent.
+async fn audit(
+    member: Arc<Member>,
+    request: v1::AuditRequest,
+    filter: AuditFilter,
+    sender: mpsc::Sender<Result<v1::AuditEvent, Status>>,
+) {
+    let mut index = member.store.watch_index();
+    let start = AuditKey { index: StateIndex(request.after_index), number: request.after_number };
+    let mut last = (request.after_index > 0).then_some(start);
+    let mut keep = match request.last {
+        0 => usize::MAX,
+        newest => usize::try_from(newest).unwrap_or(usize::MAX),
+    };
+    loop {
+        index.borrow_and_update();
+        let events = filter.after(&member.store.snapshot(), last);
+        let skip = events.len().saturating_sub(keep);
+        keep = usize::MAX;
+        for (key, event) in events.into_iter().skip(skip) {
+            last = Some(key);
+            if sender.send(Ok(event)).await.is_err() {
+                return;
+            }
+        }
+        if !request.follow {
+            return;
+        }
+        let changed = tokio::select! {
+            changed = index.changed() => changed.is_ok(),
+            () = sender.closed() => false,
+        };
+        if !changed {
+            return;
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Refusals on the wire: a gRPC status whose details carry the code, the sentence and the facts.
+
+use jaco_proto::v1;
+use jaco_store::ProposeError;
+use jaco_types::{ErrorCode, Rejection};
+use prost::Message;
+use tonic::{Code, Status};
+
+/// Puts a refusal into a status.
+#[must_use]
+pub fn to_status(rejection: &Rejection) -> Status {
+    let error = v1::Error {
+        code: rejection.code.as_str().to_owned(),
+        message: rejection.message.clone(),
+        details: rejection.details.clone().into_iter().collect(),
+    };
+    let details = error.encode_to_vec().into();
+    Status::with_details(grpc_code(rejection.code), rejection.message.clone(), details)
+}
+
+/// Reads a refusal back, as another node gave it. What carries no code is the connection's fault.
+#[must_use]
+pub fn from_status(status: &Status) -> Rejection {
+    let error = v1::Error::decode(status.details()).ok().filter(|error| !error.code.is_empty());
+    let Some(error) = error else {
+        return Rejection::new(transport_code(status.code()), status.message());
+    };
+    let code = error.code.parse().unwrap_or(ErrorCode::Internal);
+    Rejection { code, message: error.message, details: error.details.into_iter().collect() }
+}
+
+/// Why a proposal was not written, as a refusal.
+#[must_use]
+pub fn from_propose_error(error: &ProposeError) -> Rejection {
+    let code = match error {
+        ProposeError::NoLeader => ErrorCode::NoLeader,
+        ProposeError::QuorumLost => ErrorCode::QuorumLost,
+        ProposeError::Overloaded => ErrorCode::Overloaded,
+        ProposeError::TooLarge { .. } => ErrorCode::TooLarge,
+        ProposeError::Unknown => ErrorCode::TimedOut,
+        ProposeError::Stopped { .. } => ErrorCode::Unavailable,
+    };
+    Rejection::new(code, error.to_string())
+}
+
+/// A refusal of a malformed request.
+#[must_use]
+pub fn invalid(message: impl std::fmt::Display) -> Rejection {
+    Rejection::new(ErrorCode::InvalidRequest, message.to_string())
+}
+
+fn transport_code(code: Code) -> ErrorCode {
+    match code {
+        Code::Unavailable | Code::Cancelled => ErrorCode::Unavailable,
+        Code::DeadlineExceeded => ErrorCode::TimedOut,
+        Code::Unauthenticated => ErrorCode::Unauthenticated,
+        Code::PermissionDenied => ErrorCode::PermissionDenied,
+        Code::ResourceExhausted => ErrorCode::Overloaded,
+        Code::OutOfRange => ErrorCode::TooLarge,
+        Code::Ok
+        | Code::Unknown
+        | Code::InvalidArgument
+        | Code::NotFound
+        | Code::AlreadyExists
+        | Code::FailedPrecondition
+        | Code::Aborted
+        | Code::Unimplemented
+        | Code::Internal
+        | Code::DataLoss => ErrorCode::Internal,
+    }
+}
+
+fn grpc_code(code: ErrorCode) -> Code {
+    match code {
+        ErrorCode::Internal | ErrorCode::EngineError | ErrorCode::RestartExhausted => {
+            Code::Internal
+        }
+        ErrorCode::NoLeader | ErrorCode::QuorumLost | ErrorCode::Unavailable => Code::Unavailable,
+        ErrorCode::Overloaded => Code::ResourceExhausted,
+        ErrorCode::TimedOut => Code::DeadlineExceeded,
+        ErrorCode::Unauthenticated
+        | ErrorCode::TokenInvalid
+        | ErrorCode::TokenRevoked
+        | ErrorCode::JoinTokenInvalid
+        | ErrorCode::JoinTokenExpired
+        | ErrorCode::JoinTokenConsumed
+        | ErrorCode::CertificateInvalid => Code::Unauthenticated,
+        ErrorCode::PermissionDenied => Code::PermissionDenied,
+        ErrorCode::TokenNotFound
+        | ErrorCode::DeploymentNotFound
+        | ErrorCode::ServiceNotFound
+        | ErrorCode::ReplicaNotFound
+        | ErrorCode::NodeNotFound => Code::NotFound,
+        ErrorCode::TokenExists | ErrorCode::NodeAlreadyMember => Code::AlreadyExists,
+        ErrorCode::StalePlan => Code::Aborted,
+        ErrorCode::CsrInvalid
+        | ErrorCode::InvalidManifest
+        | ErrorCode::InvalidRequest
+        | ErrorCode::TooLarge => Code::InvalidArgument,
+        ErrorCode::ClusterUninitialized
+        | ErrorCode::ClusterAlreadyInitialized
+        | ErrorCode::UnknownHost
+        | ErrorCode::ReplicasExceedPinnedHosts
+        | ErrorCode::PortConflict
+        | ErrorCode::ReplicaIdConflict
+        | ErrorCode::NodeNotRemovable
+        | ErrorCode::CannotPlace => Code::FailedPrecondition,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R-CLI-8: every code survives the wire with its facts.
+    #[test]
+    fn refusals_survive_the_wire() {
+        for code in ErrorCode::ALL {
+            let rejection = Rejection::new(*code, "it is so").with("missing", "n3");
+            assert_eq!(from_status(&to_status(&rejection)), rejection);
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Several daemons that form a cluster.
+
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use jaco_client::Client;
+use jaco_proto::v1;
+use tempfile::TempDir;
+
+use crate::binary::binary;
+use crate::node::Node;
+use crate::wait::eventually;
+
+/// Tells clusters of one test process apart by their loopback addresses.
+static CLUSTERS: AtomicU32 = AtomicU32::new(0);
+
+/// What runs the containers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Engine {
+    /// Nothing: they are pretended, and survive the daemon in a file.
+    Fake,
+    /// The machine's Docker Engine.
+    Docker,
+}
+
+impl Engine {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Fake => "fake",
+            Self::Docker => "docker",
+        }
+    }
+}
+
+/// A cluster under test. Dropping it ends its daemons and removes its folder; a failing test keeps
+/// the folder where `JACO_KEEP_TEST_FOLDERS` is set.
+#[derive(Debug)]
+pub struct Cluster {
+    /// Its nodes, `n1` first.
+    pub nodes: Vec<Node>,
+    // Last, so that the daemons end before their data goes.
+    folder: TempDir,
+    network: String,
+    engine: Engine,
+}
+
+impl Cluster {
+    /// Starts `size` daemons and makes them one cluster whose nodes are all ready.
+    pub async fn start(size: usize, engine: Engine) -> Self {
+        let mut cluster = Self::unborn(engine);
+        for _ in 0..size {
+            cluster.add_unborn();
+        }
+        let first = cluster.nodes[0].client();
+        answering(&cluster.nodes[0]).await;
+        first.init(v1::InitRequest::default()).await.expect("a cluster can be created");
+        for node in 1..size {
+            cluster.join(node).await;
+        }
+        cluster.settled().await;
+        cluster
+    }
+
+    /// A cluster without nodes.
+    ///
+    /// # Panics
+    /// When there is no room for temporary files.
+    #[must_use]
+    pub fn unborn(engine: Engine) -> Self {
+        let number = CLUSTERS.fetch_add(1, Ordering::Relaxed);
+        let pid = std::process::id();
+        // Each test process and each of its clusters has loopback addresses of its own.
+        let network = format!("127.{}.{}", 64 + (pid % 128), (pid / 128 + number * 37) % 250 + 1);
+        let mut folder = tempfile::Builder::new();
+        let folder = folder.prefix("jaco-").tempdir().expect("temporary files can be made");
+        Self { nodes: Vec::new(), folder, network, engine }
+    }
+
+    /// Starts one more daemon, without a cluster.
+    pub fn add_unborn(&mut self) -> &mut Node {
+        let number = self.nodes.len() + 1;
+        let name = format!("n{number}");
+        let address = format!("{}.{number}:7000", self.network);
+        let folder = self.folder.path().join(&name);
+        let mut node = Node::create(folder, &name, &address, self.engine);
+        node.start();
+        self.nodes.push(node);
+        self.nodes.last_mut().expect("just added")
+    }
+
+    /// Makes a daemon join the cluster of the first one.
+    pub async fn join(&self, node: usize) {
+        let token = self.join_token().await;
+        answering(&self.nodes[node]).await;
+        let server = self.nodes[0].address.clone();
+        let joined = self.nodes[node].client();
+        let joined = joined.join_cluster(v1::JoinClusterRequest { server, token }).await;
+        joined.expect("a node with a token can join");
+    }
+
+    /// A join token for one node.
+    pub async fn join_token(&self) -> String {
+        let request = v1::IssueJoinTokenRequest { uses: 1, ..Default::default() };
+        let answer = self.client().issue_join_token(request).await;
+        answer.expect("a token can be issued").token
+    }
+
+    /// Waits until every running node is ready and there is a leader.
+    pub async fn settled(&self) {
+        let wanted = self.nodes.iter().filter(|node| node.is_running()).count();
+        eventually("all nodes are ready", || async {
+            let status = self.status().await?;
+            let ready = status.nodes.iter().filter(|node| node.status == "ready").count();
+            let known = status.nodes.iter().all(|node| node.suffrage != "none");
+            if ready >= wanted && known && !status.leader.is_empty() {
+                return Ok(());
+            }
+            Err(format!("{status:?}"))
+        })
+        .await;
+    }
+
+    async fn status(&self) -> Result<v1::ClusterStatusResponse, String> {
+        let status = self.client().status(v1::ClusterStatusRequest {}).await;
+        status.map_err(|error| error.to_string())
+    }
+
+    /// The node that leads, as soon as there is one that all running nodes agree on.
+    pub async fn leader(&self) -> usize {
+        eventually("there is a leader", || async {
+            let mut leaders = Vec::new();
+            for node in self.nodes.iter().filter(|node| node.is_running()) {
+                let status = node.client().status(v1::ClusterStatusRequest {}).await;
+                leaders.push(status.map_err(|error| error.to_string())?.leader);
+            }
+            leaders.dedup();
+            let found = self.nodes.iter().position(|node| leaders == [node.name.clone()]);
+            found.filter(|at| self.nodes[*at].is_running()).ok_or(format!("{leaders:?}"))
+        })
+        .await
+    }
+
+    /// A client of the first running node.
+    ///
+    /// # Panics
+    /// When none runs.
+    #[must_use]
+    pub fn client(&self) -> Client {
+        let node = self.nodes.iter().find(|node| node.is_running());
+        node.expect("some node runs").client()
+    }
+
+    /// Runs the `jaco` program against a node.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    #[must_use]
+    pub fn cli(&self, node: usize, args: &[&str]) -> Output {
+        let mut command = Command::new(binary("jaco"));
+        command.args(args).env("JACO_SOCKET", self.nodes[node].socket());
+        command.env_remove("JACO_SERVER").env_remove("JACO_CONTEXT");
+        command.output().expect("jaco can be started")
+    }
+
+    /// Everything at this moment, as a node sees it.
+    ///
+    /// # Errors
+    /// When the node does not answer.
+    pub async fn overview(&self, node: usize) -> Result<v1::StatusResponse, String> {
+        let overview = self.nodes[node].client().overview(v1::StatusRequest::default()).await;
+        overview.map_err(|error| error.to_string())
+    }
+
+    /// Waits until a deployment is `active`, as a node sees it, and shows it.
+    pub async fn converged(&self, node: usize, deployment: &str) -> v1::StatusResponse {
+        eventually(&format!("{deployment} converges"), || async {
+            let status = self.overview(node).await?;
+            let found = status.deployments.iter().find(|found| found.name == deployment);
+            match found.map(|found| found.status.as_str()) {
+                Some("active") => Ok(status),
+                _ => Err(format!("{status:?}")),
+            }
+        })
+        .await
+    }
+}
+
+/// Waits until a daemon answers on its socket.
+async fn answering(node: &Node) {
+    eventually(&format!("{} answers", node.name), || async {
+        let status = node.client().status(v1::ClusterStatusRequest {}).await;
+        status.map(drop).map_err(|error| format!("{error}; log:\n{}", node.log_tail()))
+    })
+    .await;
+}

@@ -1,0 +1,164 @@
+//! One daemon: its folder, its settings, and its process while it runs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use jaco_client::{Client, Target};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::binary::binary;
+use crate::cluster::Engine;
+
+/// A daemon under test. Dropping it kills its process.
+#[derive(Debug)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// `ip:port` where it listens.
+    pub address: String,
+    folder: PathBuf,
+    process: Option<Child>,
+}
+
+impl Node {
+    pub(crate) fn create(folder: PathBuf, name: &str, address: &str, engine: Engine) -> Self {
+        fs::create_dir_all(&folder).expect("the test's folder can be made");
+        let config = format!(
+            "node_name: {name}\ndata_dir: {folder}/data\nlisten: {address}\nsocket: {folder}/s\n\
+             engine: {engine}\nlog_level: info,jaco_raft=info\n",
+            folder = folder.display(),
+            engine = engine.as_str(),
+        );
+        fs::write(folder.join("jacod.yaml"), config).expect("the test's folder can be written");
+        Self { name: name.to_owned(), address: address.to_owned(), folder, process: None }
+    }
+
+    /// Starts the daemon; what it logs is kept in its folder.
+    ///
+    /// # Panics
+    /// When it runs already, or cannot be started.
+    pub fn start(&mut self) {
+        self.start_under(&mut Command::new(binary("jacod")));
+    }
+
+    /// Starts the daemon through another program, for example a tracer: `command` ends where the
+    /// daemon's own path and arguments begin.
+    ///
+    /// # Panics
+    /// As [`Node::start`].
+    pub fn start_under(&mut self, command: &mut Command) {
+        assert!(self.process.is_none(), "{} runs already", self.name);
+        let log = fs::OpenOptions::new().create(true).append(true).open(self.log_path());
+        let log = log.expect("the log can be written");
+        let child = command
+            .arg("--config")
+            .arg(self.folder.join("jacod.yaml"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn();
+        self.process = Some(child.expect("the daemon can be started"));
+    }
+
+    /// Ends the daemon without a word, as a power cut would.
+    ///
+    /// # Panics
+    /// When it does not run.
+    pub fn kill(&mut self) {
+        let mut child = self.process.take().expect("the daemon runs");
+        child.kill().expect("an own child can be killed");
+        child.wait().expect("an own child can be waited for");
+    }
+
+    /// Asks the daemon to stop and waits for its end.
+    ///
+    /// # Panics
+    /// When it does not run, or ends with an error.
+    pub fn stop(&mut self) {
+        self.signal(Signal::TERM);
+        let mut child = self.process.take().expect("the daemon runs");
+        let status = child.wait().expect("an own child can be waited for");
+        assert!(status.success(), "{} stopped with {status}:\n{}", self.name, self.log_tail());
+    }
+
+    /// Holds the daemon up: it does nothing and loses nothing until [`Node::resume`].
+    pub fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets the daemon go on.
+    pub fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    /// Whether its process runs.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.process.is_some()
+    }
+
+    /// The number of its process.
+    ///
+    /// # Panics
+    /// When it does not run.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.process.as_ref().expect("the daemon runs").id()
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
+        kill_process(pid.expect("a process has a number"), signal).expect("an own child");
+    }
+
+    /// A client over its unix socket.
+    #[must_use]
+    pub fn client(&self) -> Client {
+        Client::new(Target::socket(self.socket()))
+    }
+
+    /// Its unix socket.
+    #[must_use]
+    pub fn socket(&self) -> PathBuf {
+        self.folder.join("s")
+    }
+
+    /// Its folder: settings, data, log.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Where it logs to.
+    #[must_use]
+    pub fn log_path(&self) -> PathBuf {
+        self.folder.join("log")
+    }
+
+    /// The end of its log, for messages.
+    #[must_use]
+    pub fn log_tail(&self) -> String {
+        let text = fs::read_to_string(self.log_path()).unwrap_or_default();
+        let lines: Vec<_> = text.lines().rev().take(30).collect();
+        lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.process.take() {
+            // A paused process is killed all the same; a dead one is only waited for.
+            let _gone = child.kill().is_err();
+            let _gone = child.wait().is_err();
+        }
+        if std::thread::panicking() {
+            eprint_tail(&self.name, &self.log_tail());
+        }
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "a failing test shows what its daemons said")]
+fn eprint_tail(name: &str, tail: &str) {
+    eprintln!("---- log of {name} ----\n{tail}");
+}

@@ -1,0 +1,42 @@
+//! Waiting for a state, never for a time: a condition is looked at until it holds or the deadline
+//! has passed, and then the last view of it is shown.
+
+use std::fmt::Debug;
+use std::future::Future;
+use std::time::{Duration, Instant};
+
+/// How often a condition is looked at.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Waits half a minute for `look` to say `Ok`; on a busy machine all that is waited for takes a few
+/// seconds.
+///
+/// # Panics
+/// When the deadline has passed; the message is the last `Err`.
+pub async fn eventually<T, E: Debug, F: Future<Output = Result<T, E>>>(
+    what: &str,
+    look: impl FnMut() -> F,
+) -> T {
+    eventually_within(Duration::from_secs(30), what, look).await
+}
+
+/// As [`eventually`], with this deadline.
+///
+/// # Panics
+/// As [`eventually`].
+pub async fn eventually_within<T, E: Debug, F: Future<Output = Result<T, E>>>(
+    deadline: Duration,
+    what: &str,
+    mut look: impl FnMut() -> F,
+) -> T {
+    let start = Instant::now();
+    loop {
+        match look().await {
+            Ok(found) => return found,
+            Err(last) if start.elapsed() >= deadline => {
+                panic!("{what}: not within {deadline:?}; last seen: {last:?}");
+            }
+            Err(_) => tokio::time::sleep(PAUSE).await,
+        }
+    }
+}
