@@ -12,6 +12,6 @@ mod write;
 pub use read::read_snapshot;
 pub use write::write_snapshot;
 
-/// The most bytes a row may have. The largest rows are revisions of deployments, and each came in a
-/// log entry, which is smaller than this by far.
-pub const MAX_ROW_BYTES: usize = 4 << 20;
+/// The most bytes a row may have: twice the largest log entry. The largest rows are revisions of
+/// deployments, and each of those came in one entry.
+pub const MAX_ROW_BYTES: usize = 8 << 20;

@@ -1,0 +1,74 @@
+//! Bytes are forever: what a release wrote is read by all later ones as what it meant, and written
+//! by them as it was. The bytes themselves are in `tests/frozen`.
+
+#[path = "../frozen/v1_log_entry.rs"]
+mod v1_log_entry;
+#[path = "../frozen/v1_outcome.rs"]
+mod v1_outcome;
+#[path = "../frozen/v1_snapshot.rs"]
+mod v1_snapshot;
+
+use std::fmt::Debug;
+
+use bytes::Bytes;
+use jaco_proto::storage::{
+    CodecError, decode_identity, decode_outcome, decode_payload, encode_identity, encode_outcome,
+    encode_payload, read_snapshot,
+};
+use proptest::prelude::*;
+
+use crate::round_trip::snapshot;
+use crate::{sample, strategy};
+
+/// Checks both directions, in the order of the frozen list.
+fn check<T: PartialEq + Debug>(
+    samples: &[T],
+    frozen: &[(&str, &str)],
+    encode: impl Fn(&T) -> Bytes,
+    decode: impl Fn(&[u8]) -> Result<T, CodecError>,
+) {
+    let hex: Vec<String> = samples.iter().map(|sample| hex::encode(encode(sample))).collect();
+    let expected: Vec<&str> = frozen.iter().map(|(_, hex)| *hex).collect();
+    assert_eq!(hex, expected, "what is written has changed");
+    for (sample, (name, hex)) in samples.iter().zip(frozen) {
+        let read = decode(&hex::decode(hex).unwrap()).unwrap();
+        assert_eq!(read, *sample, "what {name} is read as has changed");
+    }
+}
+
+#[test]
+fn log_entries_are_as_they_were() {
+    let samples: Vec<_> = sample::commands().into_iter().map(sample::payload).collect();
+    let names: Vec<_> =
+        samples.iter().map(|payload| sample::command_name(&payload.command)).collect();
+    let frozen: Vec<_> = v1_log_entry::LOG_ENTRIES.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, frozen);
+    check(&samples, v1_log_entry::LOG_ENTRIES, encode_payload, decode_payload);
+    let samples: Vec<_> =
+        sample::commands_of_other_values().into_iter().map(sample::payload).collect();
+    check(&samples, v1_log_entry::OTHER_VALUES, encode_payload, decode_payload);
+}
+
+#[test]
+fn outcomes_and_identities_are_as_they_were() {
+    check(&sample::outcomes(), v1_outcome::OUTCOMES, encode_outcome, decode_outcome);
+    check(&sample::identities(), v1_outcome::IDENTITIES, encode_identity, decode_identity);
+}
+
+/// The frozen rows, one after another, are a snapshot.
+#[test]
+fn snapshots_are_as_they_were() {
+    let frozen: String = v1_snapshot::FRAMES.iter().map(|(_, hex)| *hex).collect();
+    assert_eq!(hex::encode(snapshot(&sample::state())), frozen, "what is written has changed");
+    let read = read_snapshot(&mut hex::decode(frozen).unwrap().as_slice()).unwrap();
+    assert_eq!(read, sample::state(), "what it is read as has changed");
+}
+
+proptest! {
+    /// No command is without frozen bytes.
+    #[test]
+    fn every_command_is_frozen(command in strategy::command()) {
+        let name = sample::command_name(&command);
+        prop_assert!(v1_log_entry::LOG_ENTRIES.iter().any(|(frozen, _)| *frozen == name));
+    }
+}

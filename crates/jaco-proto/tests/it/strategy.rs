@@ -1,0 +1,537 @@
+//! Arbitrary values of everything that is stored. Struct expressions are whole on purpose: a new
+//! field does not compile until it is generated here, and so is part of every round trip.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jaco_proto::storage::Payload;
+use jaco_state::audit::{AuditEvent, AuditKey, AuditKind, AuditLog};
+use jaco_state::command::{NewInstance, NewNode, Previous, ReplaceCause, SpecChange};
+use jaco_state::requests::RequestLog;
+use jaco_state::state::RevisionRecord;
+use jaco_state::token::{JoinToken, OperatorToken};
+use jaco_state::{Change, ClusterMeta, ClusterState, Command, Deployment, Outcome, Table};
+use jaco_types::slot::Exhausted;
+use jaco_types::spec::{
+    Condition, Dependency, DeploymentSpec, Healthcheck, HostPort, Placement, Protocol, Required,
+    ServiceSpec, Storage, UpdateOrder, UpdatePolicy,
+};
+use jaco_types::unit::{Bytes, MilliCores, Resources};
+use jaco_types::{
+    Availability, ClusterId, DeploymentName, ErrorCode, Exit, Hostname, Identity, Instance,
+    InstanceId, InstanceObserved, Millis, Node, NodeFacts, NodeId, NodeStatus, Ordinal, ReasonCode,
+    Rejection, ReplicaId, ReplicaState, RequestId, RestartCount, Revision, Rollout, RolloutState,
+    Scheduling, ServiceKey, ServiceName, Slot, SpecHash, StateIndex, Timestamp, TokenId, Unplaced,
+};
+use proptest::collection::{btree_map, btree_set, vec};
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+pub(crate) fn payload() -> impl Strategy<Value = Payload> {
+    (moment(), identity(), option::of(request()), command())
+        .prop_map(|(at, by, request, command)| Payload { at, by, request, command })
+}
+
+pub(crate) fn identity() -> impl Strategy<Value = Identity> {
+    prop_oneof![
+        any::<u32>().prop_map(|uid| Identity::Local { uid }),
+        token_id().prop_map(|token| Identity::Operator { token }),
+        node_id().prop_map(|id| Identity::Node { id }),
+        Just(Identity::Scheduler),
+        Just(Identity::Anonymous),
+    ]
+}
+
+pub(crate) fn command() -> impl Strategy<Value = Command> {
+    prop_oneof![
+        (meta(), new_node(), operator_token())
+            .prop_map(|(meta, node, token)| Command::ClusterInit { meta, node, token }),
+        (new_node(), token_id()).prop_map(|(node, token)| Command::NodeAdmit { node, token }),
+        (node_id(), text(), facts()).prop_map(|(node, address, facts)| Command::NodeReport {
+            node,
+            address,
+            facts
+        }),
+        (node_id(), availability()).prop_map(|(node, availability)| {
+            Command::NodeSetAvailability { node, availability }
+        }),
+        node_id().prop_map(|node| Command::NodeRemove { node }),
+        (deployment_name(), spec())
+            .prop_map(|(name, spec)| Command::DeploymentApply { name, spec }),
+        deployment_name().prop_map(|name| Command::DeploymentDelete { name }),
+        (index(), vec(change(), 0..6))
+            .prop_map(|(based_on, changes)| Command::Batch { based_on, changes }),
+        (node_id(), vec(observed(), 0..3), vec(instance_id(), 0..3))
+            .prop_map(|(node, observed, gone)| Command::Observe { node, observed, gone }),
+        operator_token().prop_map(|token| Command::OperatorTokenIssue { token }),
+        token_id().prop_map(|id| Command::OperatorTokenRevoke { id }),
+        join_token().prop_map(|token| Command::JoinTokenIssue { token }),
+        (audit_kind(), facts_by_name())
+            .prop_map(|(kind, payload)| Command::AuditNote { kind, payload }),
+    ]
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    let cause = select(vec![
+        ReplaceCause::SpecChanged,
+        ReplaceCause::Failed,
+        ReplaceCause::NodeLost,
+        ReplaceCause::Moved,
+    ]);
+    let previous = select(vec![Previous::Retire, Previous::Drop]);
+    prop_oneof![
+        (replica_id(), service_key(), ordinal(), new_instance()).prop_map(
+            |(id, service, ordinal, instance)| Change::SlotCreate {
+                id,
+                service,
+                ordinal,
+                instance
+            }
+        ),
+        (replica_id(), new_instance(), previous, cause, any::<u32>()).prop_map(
+            |(id, instance, previous, cause, consecutive_failures)| Change::SlotReplace {
+                id,
+                instance,
+                previous,
+                cause,
+                consecutive_failures
+            }
+        ),
+        replica_id().prop_map(|id| Change::SlotSettle { id }),
+        replica_id().prop_map(|id| Change::SlotRevert { id }),
+        (replica_id(), any::<u32>(), exhausted()).prop_map(|(id, consecutive, exhausted)| {
+            Change::SlotSetRestarts { id, consecutive, exhausted }
+        }),
+        replica_id().prop_map(|id| Change::SlotRemove { id }),
+        (service_key(), scheduling())
+            .prop_map(|(service, record)| Change::SchedulingSet { service, record }),
+        (node_id(), node_status(), text())
+            .prop_map(|(node, status, reason)| Change::NodeStatusSet { node, status, reason }),
+    ]
+}
+
+pub(crate) fn outcome() -> impl Strategy<Value = Outcome> {
+    let change = select(vec![SpecChange::Created, SpecChange::Updated, SpecChange::Unchanged]);
+    prop_oneof![
+        Just(Outcome::Done),
+        node_id().prop_map(|id| Outcome::NodeAdmitted { id }),
+        (revision(), change).prop_map(|(revision, change)| Outcome::Deployed { revision, change }),
+        (select(ErrorCode::ALL), text(), facts_by_name()).prop_map(|(code, message, details)| {
+            Outcome::Rejected(Rejection { code, message, details })
+        }),
+    ]
+}
+
+pub(crate) fn state() -> impl Strategy<Value = ClusterState> {
+    let tables = (
+        table(node(), |node| node.id),
+        table(deployment(), |deployment| deployment.name.clone()),
+        btree_map(service_key(), scheduling(), 0..4).prop_map(|rows| rows.into_iter().collect()),
+        table(slot(), |slot| slot.id.clone()),
+        table(observed(), |observed| observed.id.clone()),
+        table(operator_token(), |token| token.id.clone()),
+        table(join_token(), |token| token.id.clone()),
+    );
+    (index(), option::of(meta()), tables, requests(), audit()).prop_map(
+        |(index, meta, tables, requests, audit)| {
+            let (nodes, deployments, scheduling, slots, observed, operator_tokens, join_tokens) =
+                tables;
+            ClusterState {
+                index,
+                meta,
+                nodes,
+                deployments,
+                scheduling,
+                slots,
+                observed,
+                operator_tokens,
+                join_tokens,
+                requests,
+                audit,
+            }
+        },
+    )
+}
+
+fn table<K: Ord + Clone + std::fmt::Debug, V: Clone + std::fmt::Debug>(
+    row: impl Strategy<Value = V>,
+    key: impl Fn(&V) -> K,
+) -> impl Strategy<Value = Table<K, V>> {
+    vec(row, 0..4).prop_map(move |rows| rows.into_iter().map(|row| (key(&row), row)).collect())
+}
+
+fn deployment() -> impl Strategy<Value = Deployment> {
+    let record = (spec(), moment(), identity()).prop_map(|(spec, applied_at, applied_by)| {
+        Arc::new(RevisionRecord { spec, applied_at, applied_by })
+    });
+    let revisions = btree_map(revision(), record, 1..4);
+    (deployment_name(), revisions, any::<prop::sample::Index>(), index()).prop_map(
+        |(name, revisions, wanted, modified)| {
+            let revision = *revisions.keys().nth(wanted.index(revisions.len())).unwrap();
+            Deployment { name, revision, revisions, modified }
+        },
+    )
+}
+
+/// As `apply` builds it: each request once, by its age and by its id.
+fn requests() -> impl Strategy<Value = RequestLog> {
+    btree_map(request(), (index(), outcome()), 0..5).prop_map(|requests| {
+        let mut log = RequestLog::default();
+        for (request, (index, outcome)) in requests {
+            if !log.order.contains(&index) {
+                log.order.insert(index, request.clone());
+                log.outcomes.insert(request, outcome);
+            }
+        }
+        log
+    })
+}
+
+fn audit() -> impl Strategy<Value = AuditLog> {
+    let key = (index(), any::<u32>()).prop_map(|(index, number)| AuditKey { index, number });
+    let event = (audit_kind(), moment(), identity(), option::of(request()), facts_by_name())
+        .prop_map(|(kind, at, by, request, payload)| AuditEvent { kind, at, by, request, payload });
+    btree_map(key, event, 0..4).prop_map(|events| AuditLog { events: events.into_iter().collect() })
+}
+
+fn meta() -> impl Strategy<Value = ClusterMeta> {
+    let id = "[0-9a-f]{32}".prop_map(|text| ClusterId::new(&text).unwrap());
+    (id, text(), text(), vec(any::<u8>(), 0..40), moment()).prop_map(
+        |(id, name, ca_certificate, sealed_ca_key, created_at)| ClusterMeta {
+            id,
+            name,
+            ca_certificate,
+            sealed_ca_key,
+            created_at,
+        },
+    )
+}
+
+fn operator_token() -> impl Strategy<Value = OperatorToken> {
+    (token_id(), any::<[u8; 32]>(), moment(), identity(), option::of(moment())).prop_map(
+        |(id, secret_hash, issued_at, issued_by, revoked_at)| OperatorToken {
+            id,
+            secret_hash,
+            issued_at,
+            issued_by,
+            revoked_at,
+        },
+    )
+}
+
+fn join_token() -> impl Strategy<Value = JoinToken> {
+    (token_id(), any::<[u8; 32]>(), moment(), identity(), moment(), any::<u32>()).prop_map(
+        |(id, secret_hash, issued_at, issued_by, expires_at, uses_left)| JoinToken {
+            id,
+            secret_hash,
+            issued_at,
+            issued_by,
+            expires_at,
+            uses_left,
+        },
+    )
+}
+
+fn node() -> impl Strategy<Value = Node> {
+    let standing = (node_status(), text(), availability());
+    (node_id(), hostname(), text(), any::<[u8; 32]>(), standing, facts(), moment(), index())
+        .prop_map(
+            |(id, hostname, address, key_fingerprint, standing, facts, joined_at, modified)| {
+                let (status, status_reason, availability) = standing;
+                Node {
+                    id,
+                    hostname,
+                    address,
+                    key_fingerprint,
+                    status,
+                    status_reason,
+                    availability,
+                    facts,
+                    joined_at,
+                    modified,
+                }
+            },
+        )
+}
+
+fn new_node() -> impl Strategy<Value = NewNode> {
+    (hostname(), text(), any::<[u8; 32]>(), facts()).prop_map(
+        |(hostname, address, key_fingerprint, facts)| NewNode {
+            hostname,
+            address,
+            key_fingerprint,
+            facts,
+        },
+    )
+}
+
+fn facts() -> impl Strategy<Value = NodeFacts> {
+    (text(), text(), text(), text(), resources(), facts_by_name()).prop_map(
+        |(version, os, arch, engine, capacity, labels)| NodeFacts {
+            version,
+            os,
+            arch,
+            engine,
+            capacity,
+            labels,
+        },
+    )
+}
+
+fn slot() -> impl Strategy<Value = Slot> {
+    let restarts = (any::<u32>(), exhausted())
+        .prop_map(|(consecutive, exhausted)| RestartCount { consecutive, exhausted });
+    let instances = (instance(), option::of(instance()));
+    (replica_id(), service_key(), ordinal(), instances, restarts, index()).prop_map(
+        |(id, service, ordinal, (current, retiring), restarts, modified)| Slot {
+            id,
+            service,
+            ordinal,
+            current,
+            retiring,
+            restarts,
+            modified,
+        },
+    )
+}
+
+fn instance() -> impl Strategy<Value = Instance> {
+    (index(), new_instance()).prop_map(|(raft_index, new)| Instance {
+        raft_index,
+        node: new.node,
+        revision: new.revision,
+        spec_hash: new.spec_hash,
+    })
+}
+
+fn new_instance() -> impl Strategy<Value = NewInstance> {
+    (node_id(), revision(), any::<[u8; 32]>().prop_map(SpecHash))
+        .prop_map(|(node, revision, spec_hash)| NewInstance { node, revision, spec_hash })
+}
+
+fn observed() -> impl Strategy<Value = InstanceObserved> {
+    let state = select(vec![
+        ReplicaState::Pending,
+        ReplicaState::Pulling,
+        ReplicaState::Starting,
+        ReplicaState::Running,
+        ReplicaState::Degraded,
+        ReplicaState::Failed,
+        ReplicaState::Stopped,
+    ]);
+    let exit = (any::<i64>(), any::<bool>())
+        .prop_map(|(code, out_of_memory)| Exit { code, out_of_memory });
+    let what = (state, option::of(select(ReasonCode::ALL)), facts_by_name());
+    let container = (text(), btree_map(any::<u16>(), text(), 0..3));
+    let moments = (option::of(moment()), moment());
+    (instance_id(), node_id(), what, container, moments, option::of(exit)).prop_map(
+        |(id, node, what, container, moments, exit)| {
+            let (state, code, details) = what;
+            let (container_id, ports) = container;
+            let (started_at, since) = moments;
+            InstanceObserved {
+                id,
+                node,
+                state,
+                code,
+                details,
+                container_id,
+                ports,
+                started_at,
+                since,
+                exit,
+            }
+        },
+    )
+}
+
+fn scheduling() -> impl Strategy<Value = Scheduling> {
+    let unplaced = (any::<u32>(), text(), facts_by_name())
+        .prop_map(|(count, reason, details)| Unplaced { count, reason, details });
+    (any::<u64>(), revision(), option::of(rollout()), vec(unplaced, 0..3), index()).prop_map(
+        |(next_index, planned_revision, rollout, unplaced, modified)| Scheduling {
+            next_index,
+            planned_revision,
+            rollout,
+            unplaced,
+            modified,
+        },
+    )
+}
+
+fn rollout() -> impl Strategy<Value = Rollout> {
+    let state =
+        select(vec![RolloutState::InProgress, RolloutState::Completed, RolloutState::Aborted]);
+    let steps = (any::<u32>(), any::<u32>());
+    (revision(), steps, state, text(), moment(), moment()).prop_map(
+        |(target_revision, steps, state, failure_reason, started_at, last_step_at)| Rollout {
+            target_revision,
+            total_steps: steps.0,
+            current_step: steps.1,
+            state,
+            failure_reason,
+            started_at,
+            last_step_at,
+        },
+    )
+}
+
+fn spec() -> impl Strategy<Value = DeploymentSpec> {
+    (vec(service_spec(), 0..3), text(), text()).prop_map(|(services, compose, overlay)| {
+        let by_name = |service: ServiceSpec| (service.name.clone(), Arc::new(service));
+        DeploymentSpec {
+            services: services.into_iter().map(by_name).collect(),
+            compose: compose.into(),
+            overlay: overlay.into(),
+        }
+    })
+}
+
+fn service_spec() -> impl Strategy<Value = ServiceSpec> {
+    let wanted = (service_name(), text(), placement(), any::<u32>());
+    let needs = (vec(host_port(), 0..3), vec(dependency(), 0..3), resources(), resources());
+    let kinds = (
+        select(vec![Storage::Stateless, Storage::Stateful]),
+        select(vec![Healthcheck::None, Healthcheck::Declared]),
+    );
+    (wanted, needs, kinds, update_policy(), text(), any::<[u8; 32]>()).prop_map(
+        |(wanted, needs, kinds, update, container, hash)| {
+            let (name, image, placement, replicas) = wanted;
+            let (host_ports, depends_on, reservation, limit) = needs;
+            let (storage, healthcheck) = kinds;
+            ServiceSpec {
+                name,
+                image: image.into(),
+                placement,
+                replicas,
+                host_ports,
+                depends_on,
+                reservation,
+                limit,
+                storage,
+                healthcheck,
+                update,
+                container: container.into(),
+                hash: SpecHash(hash),
+            }
+        },
+    )
+}
+
+fn placement() -> impl Strategy<Value = Placement> {
+    prop_oneof![
+        Just(Placement::Spread),
+        Just(Placement::Pack),
+        btree_set(hostname(), 0..4).prop_map(Placement::Hosts),
+        Just(Placement::Global),
+    ]
+}
+
+fn host_port() -> impl Strategy<Value = HostPort> {
+    (any::<u16>(), select(vec![Protocol::Tcp, Protocol::Udp, Protocol::Sctp]))
+        .prop_map(|(port, protocol)| HostPort { port, protocol })
+}
+
+fn dependency() -> impl Strategy<Value = Dependency> {
+    let condition =
+        select(vec![Condition::Started, Condition::Healthy, Condition::CompletedSuccessfully]);
+    (service_name(), condition, select(vec![Required::Yes, Required::No]))
+        .prop_map(|(service, condition, required)| Dependency { service, condition, required })
+}
+
+fn update_policy() -> impl Strategy<Value = UpdatePolicy> {
+    let millis = || any::<u64>().prop_map(Millis);
+    let order = select(vec![UpdateOrder::StartFirst, UpdateOrder::StopFirst]);
+    (any::<u32>(), order, millis(), millis(), millis()).prop_map(
+        |(parallelism, order, step_timeout, monitor, delay)| UpdatePolicy {
+            parallelism,
+            order,
+            step_timeout,
+            monitor,
+            delay,
+        },
+    )
+}
+
+fn resources() -> impl Strategy<Value = Resources> {
+    any::<(u64, u64)>()
+        .prop_map(|(cpu, memory)| Resources { cpu: MilliCores(cpu), memory: Bytes(memory) })
+}
+
+fn node_status() -> impl Strategy<Value = NodeStatus> {
+    select(vec![NodeStatus::Joining, NodeStatus::Ready, NodeStatus::Down, NodeStatus::EngineDown])
+}
+
+fn availability() -> impl Strategy<Value = Availability> {
+    select(vec![Availability::Active, Availability::Cordoned, Availability::Draining])
+}
+
+fn exhausted() -> impl Strategy<Value = Exhausted> {
+    select(vec![Exhausted::No, Exhausted::Yes])
+}
+
+fn audit_kind() -> impl Strategy<Value = AuditKind> {
+    select(AuditKind::ALL)
+}
+
+fn ordinal() -> impl Strategy<Value = Ordinal> {
+    prop_oneof![any::<u64>().prop_map(Ordinal::Index), hostname().prop_map(Ordinal::Host)]
+}
+
+fn service_key() -> impl Strategy<Value = ServiceKey> {
+    (deployment_name(), service_name())
+        .prop_map(|(deployment, service)| ServiceKey { deployment, service })
+}
+
+fn instance_id() -> impl Strategy<Value = InstanceId> {
+    (replica_id(), index()).prop_map(|(replica, raft_index)| InstanceId { replica, raft_index })
+}
+
+fn deployment_name() -> impl Strategy<Value = DeploymentName> {
+    "[a-z0-9][a-z0-9_-]{0,6}".prop_map(|text| DeploymentName::new(&text).unwrap())
+}
+
+fn service_name() -> impl Strategy<Value = ServiceName> {
+    "[a-zA-Z0-9][a-zA-Z0-9._-]{0,6}".prop_map(|text| ServiceName::new(&text).unwrap())
+}
+
+fn hostname() -> impl Strategy<Value = Hostname> {
+    "[a-z][a-z0-9]{0,4}(\\.[a-z]{1,3})?".prop_map(|text| Hostname::new(&text).unwrap())
+}
+
+fn token_id() -> impl Strategy<Value = TokenId> {
+    "[a-z0-9-]{1,8}".prop_map(|text| TokenId::new(&text).unwrap())
+}
+
+fn request() -> impl Strategy<Value = RequestId> {
+    "[!-~]{1,12}".prop_map(|text| RequestId::new(&text).unwrap())
+}
+
+fn replica_id() -> impl Strategy<Value = ReplicaId> {
+    "[!-~]{1,12}".prop_map(|text| ReplicaId::parse(&text).unwrap())
+}
+
+fn node_id() -> impl Strategy<Value = NodeId> {
+    any::<u64>().prop_map(NodeId)
+}
+
+fn index() -> impl Strategy<Value = StateIndex> {
+    any::<u64>().prop_map(StateIndex)
+}
+
+fn revision() -> impl Strategy<Value = Revision> {
+    any::<u64>().prop_map(Revision)
+}
+
+fn moment() -> impl Strategy<Value = Timestamp> {
+    any::<u64>().prop_map(Timestamp)
+}
+
+fn facts_by_name() -> impl Strategy<Value = BTreeMap<String, String>> {
+    btree_map(text(), text(), 0..3)
+}
+
+fn text() -> impl Strategy<Value = String> {
+    "\\PC{0,10}"
+}
