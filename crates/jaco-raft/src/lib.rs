@@ -11,6 +11,8 @@ mod codec;
 mod disk;
 mod engine;
 mod error;
+#[cfg(test)]
+mod frozen;
 mod identity;
 mod log_store;
 mod machine;

@@ -17,15 +17,15 @@ use crate::net;
 use crate::oracle::Oracle;
 
 /// Simulated time with faults. Long enough for dozens of crashes; a run takes a second or so.
-const CHAOS: Duration = Duration::from_secs(10);
+const CHAOS: Duration = Duration::from_secs(8);
 /// Simulated time without faults but with clients, before the power cut that ends every run.
-const CALM_WRITES: Duration = Duration::from_secs(2);
+const CALM_WRITES: Duration = Duration::from_secs(1);
 /// Resolution of the simulated clock. Each tick costs real time on every host.
 const TICK: Duration = Duration::from_millis(2);
 /// Simulated time in which everything must have healed.
 const CALM: Duration = Duration::from_secs(30);
 /// Clients per node; only those at the leader get anywhere.
-const CLIENTS: u64 = 4;
+const CLIENTS: u64 = 2;
 
 /// What every incarnation of every node shares.
 #[derive(Clone)]
@@ -93,7 +93,11 @@ pub(crate) fn run(seed: u64, syncing: Syncing) -> Result<Report, String> {
         .udp_capacity(4096)
         .build();
     start_nodes(&mut sim, &shared, &storages);
-    let rates = Rates { crash: random.below(5), cut: random.below(3), repair: 1 + random.below(3) };
+    let rates = Rates {
+        crash: 2 + random.below(12),
+        cut: random.below(10),
+        repair: 1 + random.below(8),
+    };
     let down = BTreeMap::new();
     let mut chaos = Chaos { random, nodes, storages, down, rates, crashes: 0, cuts: 0 };
     while sim.elapsed() < CHAOS {
@@ -280,7 +284,7 @@ async fn node(
     let life = shared.incarnations.fetch_add(1, Ordering::Relaxed);
     let mut options = Options::new(id, "sim", "unused");
     options.seed = Some(shared.seed ^ (life << 16) ^ id);
-    options.snapshots = SnapshotLimits { entries_between: 60, entries_kept: 20 };
+    options.snapshots = SnapshotLimits { entries_between: 100, entries_kept: 30 };
     options.proposals = ProposalLimits { deadline: Duration::from_secs(2), ..options.proposals };
     let (transport, socket) = net::bind().await?;
     let machine = Journal::default();
@@ -299,7 +303,7 @@ async fn node(
 /// A client of its own node: writes when that leads, and sometimes reads.
 async fn write_and_read(raft: Raft<Journal>, shared: Shared, mut random: Random) {
     while !shared.calm.load(Ordering::Relaxed) {
-        tokio::time::sleep(Duration::from_millis(1 + random.below(40))).await;
+        tokio::time::sleep(Duration::from_millis(5 + random.below(50))).await;
         if random.chance(200) {
             let must_see = shared.oracle.must_see();
             if raft.linearizable_here().await.is_ok() {
@@ -307,7 +311,7 @@ async fn write_and_read(raft: Raft<Journal>, shared: Shared, mut random: Random)
             }
             continue;
         }
-        let filler = usize::try_from(random.below(300)).unwrap();
+        let filler = usize::try_from(random.below(64)).unwrap();
         let (serial, payload) = shared.oracle.payload(filler);
         match raft.propose(payload.clone()).await {
             Ok(applied) => shared.oracle.acknowledge(serial, applied.index, payload),
