@@ -86,8 +86,13 @@ fn block(json: &Json, indent: usize, out: &mut String) {
                 child(item, indent + 1, out);
             }
         }
-        other => {
-            inline(other, out);
+        Json::Null
+        | Json::Bool(_)
+        | Json::Number(_)
+        | Json::String(_)
+        | Json::Array(_)
+        | Json::Object(_) => {
+            inline(json, out);
             out.push('\n');
         }
     }

@@ -10,7 +10,7 @@ use serde_json::{Map as JsonMap, Value as Json, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::canonical;
-use crate::node::{Map, Node};
+use crate::node::{Map, Node, Value};
 use crate::support::{self, Class, Object, Shape};
 
 /// Keys of a service that decide about replicas, not about their content.
@@ -121,24 +121,23 @@ fn speaks(class: Class) -> bool {
 
 /// The value without keys that have no effect.
 fn effective(shape: &'static Shape, node: &Node) -> Json {
-    match shape {
-        Shape::Short(_, inner) | Shape::OrNull(inner) if !node.is_null() => effective(inner, node),
-        Shape::List(item, _) | Shape::OneOrList(item, _) => match node.as_seq() {
-            Some(items) => items.iter().map(|child| effective(item, child)).collect(),
-            None => canonical::to_json(node),
-        },
-        Shape::Map(value, _) | Shape::MapOrNull(value, _) => match node.as_map() {
-            Some(map) => Json::Object(
-                map.iter().map(|e| (e.key.clone(), nullable(value, &e.node))).collect(),
-            ),
-            None => canonical::to_json(node),
-        },
-        Shape::Object(object) | Shape::IntOr(object) => match node.as_map() {
-            Some(map) => effective_object(object, map),
-            None => canonical::to_json(node),
-        },
-        _ => canonical::to_json(node),
-    }
+    let inner = match (shape, &node.value) {
+        (Shape::Short(_, inner) | Shape::OrNull(inner), value) if !matches!(value, Value::Null) => {
+            Some(effective(inner, node))
+        }
+        (Shape::List(item, _) | Shape::OneOrList(item, _), Value::Seq(items)) => {
+            Some(items.iter().map(|child| effective(item, child)).collect())
+        }
+        (Shape::Map(value, _) | Shape::MapOrNull(value, _), Value::Map(map)) => {
+            let pairs = map.iter().map(|entry| (entry.key.clone(), nullable(value, &entry.node)));
+            Some(Json::Object(pairs.collect()))
+        }
+        (Shape::Object(object) | Shape::IntOr(object), Value::Map(map)) => {
+            Some(effective_object(object, map))
+        }
+        _ => None,
+    };
+    inner.unwrap_or_else(|| canonical::to_json(node))
 }
 
 /// An entry that was left empty is the same as an empty one, and stays: its name matters.

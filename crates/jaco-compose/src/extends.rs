@@ -105,6 +105,7 @@ impl Resolver<'_, '_> {
         self.spend(&own)?;
         if place.checked == Checked::No {
             let mut checker = Checker {
+                what: "a service",
                 report: &mut self.loader.report,
                 dir: place.dir,
                 home: self.loader.home.as_deref(),
@@ -118,14 +119,14 @@ impl Resolver<'_, '_> {
         let base_name = extends.get_str("service")?;
         let base = match extends.get_str("file") {
             None => self.service(base_name, place, extends.pos),
-            Some(file) => self.from_file(base_name, file, place.dir, extends.pos),
+            Some(file) => self.base_in_file(base_name, file, place.dir, extends.pos),
         };
         let mut base = base?;
         merge::merge(&support::SERVICE, &mut base, own);
         Some(base)
     }
 
-    fn from_file(&mut self, name: &str, file: &str, dir: &str, pos: Pos) -> Option<Node> {
+    fn base_in_file(&mut self, name: &str, file: &str, dir: &str, pos: Pos) -> Option<Node> {
         let file = paths::resolve(dir, file, self.loader.home.as_deref());
         let services = self.file_services(&file, pos)?;
         let dir = paths::parent(&file);

@@ -284,8 +284,12 @@ impl Loader<'_> {
             return;
         }
         interpolate::interpolate(&mut document, scope.env, &mut self.report);
-        let mut checker =
-            Checker { report: &mut self.report, dir: scope.dir, home: self.home.as_deref() };
+        let mut checker = Checker {
+            what: "a compose file",
+            report: &mut self.report,
+            dir: scope.dir,
+            home: self.home.as_deref(),
+        };
         checker.apply(&support::FILE, &mut document, Path::root(""));
         extends::apply(self, path, &mut document, scope);
         self.include(path, &mut document, scope);

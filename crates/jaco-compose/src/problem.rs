@@ -382,7 +382,7 @@ impl Report {
 
     /// Sorts, cuts and resolves what was found.
     pub(crate) fn finish(mut self, sources: &Sources) -> Problems {
-        self.findings.sort_by(|a, b| (a.severity, a.pos).cmp(&(b.severity, b.pos)));
+        self.findings.sort_by_key(|finding| (finding.severity, finding.pos));
         let mut omitted = self.omitted_errors + self.omitted_warnings;
         let mut list = Vec::new();
         for severity in [Severity::Error, Severity::Warning] {

@@ -147,7 +147,7 @@ pub fn from_model(json: &[u8]) -> Result<Project, Problems> {
 
 fn parse_model(json: &[u8], file: FileId, report: &mut Report) -> Option<Project> {
     let mut root = from_json::parse(json, file, report)?;
-    let mut checker = Checker { report, dir: ".", home: None };
+    let mut checker = Checker { what: "the model", report, dir: ".", home: None };
     checker.apply(&support::FILE, &mut root, Path::root(""));
     let pos = root.pos;
     let map = root.as_map_mut()?;

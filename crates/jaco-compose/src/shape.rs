@@ -19,6 +19,8 @@ use crate::units;
 pub(crate) struct Checker<'c> {
     /// Takes what is wrong.
     pub(crate) report: &'c mut Report,
+    /// What the file is, for messages about its top level.
+    pub(crate) what: &'c str,
     /// The folder that relative paths of this file start from.
     pub(crate) dir: &'c str,
     /// The home folder for `~`, if the caller gave one.
@@ -28,7 +30,7 @@ pub(crate) struct Checker<'c> {
 /// Where in the tree a value is, for messages; built without allocating.
 #[derive(Clone, Copy)]
 pub(crate) struct Path<'p> {
-    parent: Option<&'p Path<'p>>,
+    parent: Option<&'p Self>,
     name: Step<'p>,
 }
 
@@ -468,7 +470,11 @@ impl Checker<'_> {
         };
         for name in object.required {
             if !map.contains(name) {
-                let message = format!("`{path}` has no `{name}`");
+                let message = if path.is_root() {
+                    format!("{} has no `{name}`", self.what)
+                } else {
+                    format!("`{path}` has no `{name}`")
+                };
                 self.report.error(pos, Code::MissingKey, message);
             }
         }
@@ -489,7 +495,7 @@ impl Checker<'_> {
             return;
         }
         let message = if path.is_root() {
-            format!("a compose file has no key `{key}`")
+            format!("{} has no key `{key}`", self.what)
         } else {
             format!("`{path}` has no key `{key}`")
         };

@@ -203,7 +203,12 @@ fn extra_hosts(checker: &mut Checker<'_>, node: &mut Node, path: Path<'_>) -> bo
             for Entry { key, node, .. } in map.iter() {
                 let addresses = match &node.value {
                     Value::Seq(items) => items.iter().collect(),
-                    _ => vec![node],
+                    Value::Null
+                    | Value::Bool(_)
+                    | Value::Int(_)
+                    | Value::Float(_)
+                    | Value::Str(_)
+                    | Value::Map(_) => vec![node],
                 };
                 for address in addresses {
                     let Some(text) = address.as_str() else {

@@ -139,7 +139,7 @@ pub enum Shape {
     /// A text that is a path relative to the project folder.
     Path,
     /// Such a value, or nothing.
-    OrNull(&'static Shape),
+    OrNull(&'static Self),
     /// A text or a number; becomes a text.
     StrOrNum,
     /// A text, number, truth value or nothing; becomes a text, or stays nothing.
@@ -165,21 +165,21 @@ pub enum Shape {
     /// A whole number or `all`, which becomes -1.
     Count,
     /// A list of such values.
-    List(&'static Shape, Unique),
+    List(&'static Self, Unique),
     /// One such text, or a list of them; becomes a list.
-    OneOrList(&'static Shape, Unique),
+    OneOrList(&'static Self, Unique),
     /// A command line as text or list; becomes a list.
     Command,
     /// `{k: v}` or `["k=v"]`; becomes a mapping.
-    Pairs(&'static Shape),
+    Pairs(&'static Self),
     /// A mapping with names that the user chooses.
-    Map(&'static Shape, Names),
+    Map(&'static Self, Names),
     /// The same, where an entry may be left empty.
-    MapOrNull(&'static Shape, Names),
+    MapOrNull(&'static Self, Names),
     /// A mapping with known keys.
     Object(&'static Object),
     /// A short form, expanded and then checked.
-    Short(Short, &'static Shape),
+    Short(Short, &'static Self),
     /// A whole number or such a mapping.
     IntOr(&'static Object),
 }

@@ -3,6 +3,12 @@
 //! The files are not part of this repository. Where their folder is absent the tests say so and
 //! check nothing; `JACO_COMPOSE_CORPUS` names another folder.
 
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    reason = "the corpus lies on a disk, and a skipped comparison must be heard"
+)]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,0 +1,242 @@
+//! jaco.yaml: its closed schema, its rules, its precedence.
+
+use std::collections::BTreeSet;
+
+use expect_test::{Expect, expect};
+use jaco_compose::facts::{Placement, Selectors, Tls};
+use jaco_compose::{JacoYaml, Options, Override, overlay, resolve};
+use jaco_types::unit::{Bytes, MilliCores};
+use serde_json::Value as Json;
+
+use crate::util::{load_text, resolve_text};
+
+const COMPOSE: &str = "
+services:
+  web: {image: i, deploy: {replicas: 3}, networks: [front]}
+  db: {image: i, scale: 2}
+  job: {image: i, network_mode: none}
+networks: {front: {}, back: {}}
+";
+
+fn check(overlay: &str, expect: Expect) {
+    let shown = match resolve_text(COMPOSE, Some(overlay)) {
+        Ok(_) => "accepted".to_owned(),
+        Err(problems) => problems
+            .errors()
+            .map(|p| format!("{}:{} {} {}", p.line, p.column, p.code.as_str(), p.message))
+            .collect::<Vec<_>>()
+            .join("\n"),
+    };
+    expect.assert_eq(&shown);
+}
+
+/// R-IN-1
+#[test]
+fn unknown_keys_have_a_place_and_a_suggestion() {
+    let problems = JacoYaml::parse("jaco.yaml", b"deployment: shop\nservcies: []\n").unwrap_err();
+    expect![[r#"
+        error[unknown_key]: jaco.yaml has no key `servcies`
+          --> jaco.yaml:2:1
+          |
+        2 | servcies: []
+          | ^
+          help: did you mean `services`?"#]]
+    .assert_eq(&problems.to_string());
+    check(
+        "deployment: shop\nservices: [{name: web, compose_service: x}]",
+        expect!["2:24 legacy_compose_field `compose_service` is of an old version"],
+    );
+}
+
+/// R-PLACE-4: the exact words.
+#[test]
+fn global_with_replicas_is_refused_in_these_words() {
+    check(
+        "deployment: shop\nservices:\n  - {name: web, placement: global, replicas: 2}",
+        expect![[
+            r#"3:46 validation_failed service "web" uses placement=global; remove replicas (global runs one replica per ready node)"#
+        ]],
+    );
+}
+
+/// R-IN-1
+#[test]
+fn rules_of_the_overlay() {
+    check("deployment: shop", expect!["accepted"]);
+    check("{}", expect!["1:1 missing_key jaco.yaml has no `deployment`"]);
+    check("deployment: Shop!", expect!["1:13 invalid_name `Shop!` is not a deployment name"]);
+    check(
+        "deployment: other",
+        expect!["0:0 invalid_name the project is named `shop` and the deployment `other`"],
+    );
+    check(
+        "deployment: shop\nservices: [{name: wbe}]",
+        expect!["2:19 unknown_service the compose file has no service `wbe`"],
+    );
+    check(
+        "deployment: shop\nservices: [{name: web}, {name: web}]",
+        expect!["2:25 validation_failed service `web` is there twice"],
+    );
+    check(
+        "deployment: shop\nservices: [{name: web, replicas: -1}]",
+        expect!["2:34 validation_failed `replicas` cannot be -1"],
+    );
+    check(
+        "deployment: shop\nservices: [{name: web, placement: somewhere}]",
+        expect!["2:35 invalid_value `services[0].placement` cannot be `somewhere`"],
+    );
+    check(
+        "deployment: shop\nservices: [{name: web, placement: hosts}]",
+        expect!["2:35 validation_failed service `web` uses placement=hosts without hosts"],
+    );
+    check(
+        "deployment: shop\nservices: [{name: db, placement: hosts, hosts: [a], replicas: 2}]",
+        expect![
+            "2:63 replicas_exceed_pinned_hosts service `db` wants 2 replicas on 1 pinned hosts"
+        ],
+    );
+    check(
+        "deployment: shop\nservices: [{name: web, placement: hosts, hosts: [a, b]}]",
+        expect![
+            "2:49 replicas_exceed_pinned_hosts service `web` wants 3 replicas on 2 pinned hosts"
+        ],
+    );
+    check(
+        "deployment: shop\nservices: [{name: web, networks: [bak]}]",
+        expect!["2:34 unknown_network the compose file has no network `bak`"],
+    );
+    check(
+        "deployment: shop\nacme: maybe",
+        expect!["2:7 validation_failed `acme` is neither on nor off"],
+    );
+    check("deployment: shop\nacme: OFF\nacme_email: nobody", expect!["accepted"]);
+    check(
+        "deployment: shop\nacme_email: nobody",
+        expect!["2:13 validation_failed `nobody` is not a mail address"],
+    );
+    check(
+        "deployment: shop\nservices: [{name: web, resources: {memory: {min: 2GB, max: 1GB}}}]",
+        expect!["2:44 invalid_manifest `memory.min` is more than `memory.max`"],
+    );
+    check(
+        "deployment: shop\nservices: [{name: web, spread: {attribute: zone, targets: {a: 60, b: 50}}}]",
+        expect!["2:59 invalid_value the shares add up to 110 percent"],
+    );
+    check(
+        "deployment: shop\nservices: [{name: web, constraints: [{attribute: a, operator: like}]}]",
+        expect!["2:63 invalid_value `like` is not an operator"],
+    );
+}
+
+/// R-IN-1
+#[test]
+fn rules_of_routes() {
+    let routes = |list: &str| format!("deployment: shop\nroutes:\n{list}");
+    check(&routes("  - {domain: a.b, service: web, port: 80}"), expect!["accepted"]);
+    check(
+        &routes("  - {domain: a.b, service: web}"),
+        expect!["3:5 missing_key `routes[0]` has no `port`"],
+    );
+    check(
+        &routes("  - {domain: a.b, service: web, port: 0}"),
+        expect!["3:39 validation_failed the port of the route is not a port"],
+    );
+    check(
+        &routes("  - {domain: a.b, service: wbe, port: 80}"),
+        expect!["3:5 unknown_service the route of `a.b` goes to `wbe`, which does not exist"],
+    );
+    check(
+        &routes("  - {domain: a.b, service: job, port: 80}"),
+        expect![
+            "3:5 validation_failed the route of `a.b` goes to `job`, which has no network of its own (network_mode: none)"
+        ],
+    );
+    check(
+        &routes(
+            "  - {domain: a.b, service: web, port: 80, tls: off}\n  - {domain: A.b, service: db, port: 80, path: /x}",
+        ),
+        expect!["4:5 route_tls_mixed the routes of `a.b` have TLS both on and off"],
+    );
+    check(
+        &routes(
+            "  - {domain: a.b, service: web, port: 80}\n  - {domain: a.b, service: db, port: 80}",
+        ),
+        expect!["4:5 route_multiple_catchall `a.b` has a second route that takes every path"],
+    );
+    check(
+        &routes(
+            "  - {domain: a.b, service: web, port: 80, path: /x}\n  - {domain: a.b, service: db, port: 80, path: /x}",
+        ),
+        expect!["4:5 validation_failed `a.b` has two routes for `/x`"],
+    );
+    let resolved = resolve_text(
+        COMPOSE,
+        Some("deployment: shop\nacme: off\nroutes: [{domain: a.b, service: web, port: 80}]"),
+    )
+    .unwrap();
+    assert_eq!(resolved.routes[0].tls, Tls::Off);
+}
+
+/// R-IN-1: jaco.yaml, then compose, then the default.
+#[test]
+fn precedence() {
+    let plain = resolve_text(COMPOSE, None).unwrap();
+    assert_eq!(plain.services["web"].facts.replicas, 3);
+    assert_eq!(plain.services["db"].facts.replicas, 2);
+    assert_eq!(plain.services["job"].facts.replicas, 1);
+    assert_eq!(plain.services["web"].facts.placement, Placement::Spread);
+    let overlay = "deployment: shop\nservices: [{name: web, replicas: 0, placement: pack, networks: [back], selectors: auto}, {name: db, selectors: [ssd, eu]}]";
+    let resolved = resolve_text(COMPOSE, Some(overlay)).unwrap();
+    let web = &resolved.services["web"].facts;
+    assert_eq!((web.replicas, &web.placement), (0, &Placement::Pack));
+    assert_eq!(web.networks, ["back"]);
+    assert_eq!(web.selectors, Selectors::Auto);
+    let labels: BTreeSet<String> = ["ssd".to_owned(), "eu".to_owned()].into();
+    assert_eq!(resolved.services["db"].facts.selectors, Selectors::All(labels));
+}
+
+/// R-RES-1, R-RES-2
+#[test]
+fn reservations_come_from_override_compose_manifest_in_this_order() {
+    let compose = |more: &str| format!("services: {{a: {{image: i{more}}}}}");
+    let overlay = "deployment: shop\nservices: [{name: a, resources: {memory: {min: 100, max: 1GB}, cpu: {max: 2 ghz}}}]";
+    let bounded = JacoYaml::parse("jaco.yaml", overlay.as_bytes()).unwrap();
+    let given = |memory: &str| Options {
+        overrides: [("a".to_owned(), Override { memory: Some(memory.to_owned()), cpu: None })]
+            .into(),
+        ..Options::default()
+    };
+    let memory = |text: &str, overlay: Option<&JacoYaml>, options: &Options| {
+        let project = load_text(text).unwrap().project;
+        resolve(&project, overlay, options)
+            .map(|resolved| resolved.services["a"].facts.reservation)
+            .map_err(|problems| problems.list[0].code.as_str())
+    };
+    let reserved = ", deploy: {resources: {reservations: {memory: 200m, cpus: '0.25'}}}";
+    let none = Options::default();
+    let default = memory(&compose(""), None, &none).unwrap();
+    assert_eq!((default.memory, default.cpu), (Bytes(0), MilliCores(0)));
+    let manifest = memory(&compose(""), Some(&bounded), &none).unwrap();
+    assert_eq!((manifest.memory, manifest.cpu), (Bytes(1 << 30), MilliCores(2_000)));
+    let written = memory(&compose(reserved), Some(&bounded), &none).unwrap();
+    assert_eq!((written.memory, written.cpu), (Bytes(200 << 20), MilliCores(250)));
+    let chosen = memory(&compose(reserved), Some(&bounded), &given("300 MB")).unwrap();
+    assert_eq!(chosen.memory, Bytes(300 << 20));
+    let outside = "unsupported_resource_configuration";
+    assert_eq!(memory(&compose(""), Some(&bounded), &given("99")), Err(outside));
+    assert_eq!(memory(&compose(""), Some(&bounded), &given("2 GB")), Err(outside));
+    assert_eq!(memory(&compose(", mem_reservation: 10m"), Some(&bounded), &none), Err(outside));
+    assert_eq!(memory(&compose(""), None, &given("50")).unwrap().memory, Bytes(50 << 20));
+}
+
+/// R-IN-1: the published schema knows exactly the keys the reader takes.
+#[test]
+fn the_schema_is_published() {
+    let schema: Json = serde_json::from_str(&overlay::json_schema()).unwrap();
+    assert_eq!(schema["additionalProperties"], false);
+    let service = &schema["properties"]["services"]["items"];
+    assert_eq!(service["required"], serde_json::json!(["name"]));
+    let keys: Vec<_> = service["properties"].as_object().unwrap().keys().collect();
+    expect![[r#"["affinities", "constraints", "hosts", "min_allocations_count", "name", "networks", "placement", "replicas", "resources", "rollback", "scoring", "selectors", "spread", "update"]"#]]
+    .assert_eq(&format!("{keys:?}"));
+}
