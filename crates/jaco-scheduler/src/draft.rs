@@ -16,8 +16,8 @@ use jaco_types::{
 
 use crate::input::PlanInput;
 use crate::node_table::{NodeIx, NodeTable};
-use crate::population::Waiting;
 use crate::report::Report;
+use crate::waiting::Waiting;
 
 /// What a pass works on.
 pub(crate) struct Draft<'a> {

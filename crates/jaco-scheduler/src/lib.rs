@@ -18,6 +18,8 @@ mod population;
 mod record;
 pub mod report;
 mod rollout;
+mod victim;
+mod waiting;
 
 pub use eligibility::Ineligible;
 pub use input::{NodeSignal, PlanInput, PlannerConfig, Signals};

@@ -11,6 +11,7 @@ use crate::draft::{
 };
 use crate::eligibility::{Stay, stay};
 use crate::rollout::{self, Judgement};
+use crate::victim;
 
 /// Brings every service's replicas in order without placing any.
 pub(crate) fn mend(draft: &mut Draft<'_>) {
@@ -55,16 +56,15 @@ fn answer_failure<'a>(
     }
     let row = slot.current.at.map(|at| pass.nodes.row(at));
     let Some(at) = slot.current.at.filter(|_| stays(slot, row, goal)) else { return };
+    // It restarts as what it was: only a rollout changes what a replica runs. One whose spec is no
+    // longer kept is the rollout's to replace.
+    let Some(spec) = slot.current.spec else { return };
     let consecutive = slot.restarts.consecutive.saturating_add(1);
     if consecutive >= pass.input.config.failure_budget {
         let spent = RestartCount { consecutive, exhausted: Exhausted::Yes };
         return slot.set_restarts(pass, spent);
     }
-    // It restarts as what it was: only a rollout changes what a replica runs.
-    let (revision, spec) = match slot.current.spec {
-        Some(spec) => (slot.current.revision, spec),
-        None => (goal.revision, goal.spec),
-    };
+    let revision = slot.current.revision;
     slot.succeed(
         pass,
         Successor {
@@ -123,11 +123,11 @@ fn forget_failures<'a>(slot: &mut SlotDraft<'a>, pass: &mut Pass<'a>) {
 /// Removes what is more than wanted: too many of them, or of a kind that the placement has no use
 /// for.
 fn remove_surplus<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
-    remove_other_kind(service, pass);
     match service.goal.spec.placement {
         Placement::Global => remove_stranded(service, pass),
         Placement::Spread | Placement::Pack | Placement::Hosts(_) => scale_down(service, pass),
     }
+    remove_other_kind(service, pass);
 }
 
 /// Whether a slot is named the way this placement names its slots.
@@ -180,27 +180,17 @@ fn remove_stranded<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
     remove_where(service, pass, |_, _| stranded.next().unwrap_or(false));
 }
 
-/// Chooses who goes: the ones that do not serve first, then those on the node that has most of this
-/// service, then the highest index (R-PLACE-7).
+/// Removes what is more than wanted.
 fn scale_down<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
     let wanted = usize::try_from(service.goal.spec.replicas).unwrap_or(usize::MAX);
-    loop {
-        let own = || {
-            let placement = &service.goal.spec.placement;
-            service.slots.iter().filter(move |slot| is_own_kind(slot, placement))
-        };
-        if own().count() <= wanted {
-            return;
-        }
-        let on_same_node =
-            |slot: &SlotDraft<'_>| own().filter(|o| o.current.node == slot.current.node).count();
-        let rank = |slot: &SlotDraft<'_>| {
-            (!slot.serves(service.role), on_same_node(slot), slot.ordinal.clone())
-        };
-        let Some(victim) = own().max_by_key(|slot| rank(slot)) else { return };
-        let victim = victim.id.clone();
-        remove_where(service, pass, |slot, _| slot.id == victim);
+    let placement = &service.goal.spec.placement;
+    let own = || service.slots.iter().filter(|slot| is_own_kind(slot, placement));
+    let surplus = own().count().saturating_sub(wanted);
+    if surplus == 0 {
+        return;
     }
+    let victims = victim::choose(service, own(), surplus);
+    remove_where(service, pass, |slot, _| victims.contains(&slot.ordinal));
 }
 
 fn remove_where<'a>(

@@ -2,7 +2,7 @@
 //! the pass edits, so that it never gives away the same room twice.
 
 use jaco_types::spec::{HostPort, ServiceSpec};
-use jaco_types::unit::{Bytes, MilliCores, Resources};
+use jaco_types::unit::{Bytes, MilliCores};
 use jaco_types::{Hostname, Node, NodeId, NodeStatus};
 
 use crate::eligibility::is_open;
@@ -29,8 +29,10 @@ pub(crate) struct NodeRow<'a> {
     pub(crate) status: NodeStatus,
     /// Slots whose current instance is here, of any service.
     pub(crate) replicas: u32,
-    /// The reservations of all instances here, retiring ones included.
-    reserved: Resources,
+    /// The reservations of all instances here, retiring ones included. Wider than the amounts
+    /// themselves, so that no sum of them overflows.
+    reserved_cpu: u128,
+    reserved_memory: u128,
     /// How many instances hold each port of the host.
     ports: Vec<(HostPort, u32)>,
 }
@@ -89,14 +91,16 @@ impl<'a> NodeRow<'a> {
             node,
             status: node.status,
             replicas: 0,
-            reserved: Resources::default(),
+            reserved_cpu: 0,
+            reserved_memory: 0,
             ports: Vec::new(),
         }
     }
 
     /// Counts an instance in.
     pub(crate) fn take(&mut self, spec: &ServiceSpec) {
-        self.reserved = self.reserved.plus(spec.reservation);
+        self.reserved_cpu += u128::from(spec.reservation.cpu.0);
+        self.reserved_memory += u128::from(spec.reservation.memory.0);
         for port in &spec.host_ports {
             match self.ports.iter_mut().find(|(known, _)| known == port) {
                 Some((_, holders)) => *holders += 1,
@@ -107,7 +111,8 @@ impl<'a> NodeRow<'a> {
 
     /// Counts an instance out.
     pub(crate) fn release(&mut self, spec: &ServiceSpec) {
-        self.reserved = self.reserved.minus(spec.reservation);
+        self.reserved_cpu -= u128::from(spec.reservation.cpu.0);
+        self.reserved_memory -= u128::from(spec.reservation.memory.0);
         for port in &spec.host_ports {
             if let Some(at) = self.ports.iter().position(|(known, _)| known == port) {
                 self.ports[at].1 -= 1;
@@ -124,10 +129,9 @@ impl<'a> NodeRow<'a> {
 
     pub(crate) fn left(&self) -> Left {
         let capacity = self.node.facts.capacity;
-        let left = capacity.minus(self.reserved);
         Left {
-            cpu: (capacity.cpu != MilliCores(0)).then_some(left.cpu),
-            memory: (capacity.memory != Bytes(0)).then_some(left.memory),
+            cpu: left_of(capacity.cpu.0, self.reserved_cpu).map(MilliCores),
+            memory: left_of(capacity.memory.0, self.reserved_memory).map(Bytes),
         }
     }
 
@@ -138,4 +142,10 @@ impl<'a> NodeRow<'a> {
             && left.memory.is_none_or(|left| needs.memory <= left)
             && !spec.host_ports.iter().any(|port| self.has_port(*port))
     }
+}
+
+/// Zero declares nothing; more reserved than there is leaves nothing.
+fn left_of(capacity: u64, reserved: u128) -> Option<u64> {
+    let left = capacity.saturating_sub(u64::try_from(reserved).unwrap_or(u64::MAX));
+    (capacity > 0).then_some(left)
 }

@@ -10,7 +10,7 @@ use jaco_types::{StateIndex, Timestamp};
 use crate::draft::Draft;
 use crate::input::PlanInput;
 use crate::report::Report;
-use crate::{mend, node_status, population, record, rollout};
+use crate::{mend, node_status, population, record, rollout, waiting};
 
 /// What one pass wants changed, and why.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,6 +43,7 @@ pub fn plan(input: &PlanInput<'_>) -> Plan {
             break;
         }
     }
+    waiting::note(&mut draft);
     record::write_records(&mut draft);
     let Draft { pass, .. } = draft;
     Plan {

@@ -1,44 +1,20 @@
 //! Which replicas there are, and on which nodes: those whose node cannot keep them move, and those
 //! that are missing are made.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use jaco_state::command::ReplaceCause;
-use jaco_types::slot::Exhausted;
 use jaco_types::spec::{Placement, ServiceSpec, Storage};
-use jaco_types::{Hostname, Ordinal, ReplicaId};
+use jaco_types::{Ordinal, ReplicaId, SpecHash};
 
 use crate::dependency;
-use crate::draft::{Draft, Handover, Pass, ServiceDraft, SlotDraft, Successor};
-use crate::eligibility::{Stay, stay};
+use crate::draft::{Draft, Goal, Handover, Pass, ServiceDraft, SlotDraft, Successor};
+use crate::eligibility::{Stay, is_open, stay};
 use crate::mend::is_own_kind;
 use crate::placement::{Chooser, global, hosts};
-
-/// Something that is wanted and cannot be done now.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Waiting<'a> {
-    /// What the service depends on is not there yet.
-    Dependency { missing: u32, unmet: BTreeMap<String, String> },
-    /// Fewer pinned hosts can take a replica than there are replicas.
-    PinnedHosts { missing: u32, hosts: BTreeSet<Hostname> },
-    /// No node takes these.
-    NoNode { missing: u32, spec: &'a ServiceSpec },
-    /// Global replicas that their nodes have no room for.
-    NoRoomOnNode { hosts: BTreeSet<Hostname>, spec: &'a ServiceSpec },
-    /// Its data is on a node that does not answer or left.
-    DataOnLostNode { replica: ReplicaId, node: String },
-    /// Its data is on a node that should be left.
-    DataOnLeavingNode { replica: ReplicaId, node: String },
-    /// It should leave its node and no other takes it.
-    NowhereToGo { replica: ReplicaId, node: String, spec: &'a ServiceSpec },
-    /// No node has room for a successor.
-    NoRoomToRoll { replica: ReplicaId },
-}
+use crate::waiting::is_given_up;
 
 /// Places the replicas again that their nodes cannot keep, or should not (R-NODE-1, R-NODE-2).
 pub(crate) fn relocate(draft: &mut Draft<'_>) {
     for service in &mut draft.services {
-        service.waiting.clear();
         if service.goal.spec.placement == Placement::Global {
             adopt_returned_hosts(service, &mut draft.pass);
         } else {
@@ -52,44 +28,27 @@ fn relocate_service<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
     let stays = |slot: &SlotDraft<'_>, pass: &Pass<'_>| {
         stay(slot.current.at.map(|at| pass.nodes.row(at)), placement)
     };
-    if service.slots.iter().all(|slot| stays(slot, pass) == Stay::Keeps) {
+    let all_stay = service.slots.iter().all(|slot| stays(slot, pass) == Stay::Keeps);
+    if all_stay || service.goal.spec.storage == Storage::Stateful {
         return;
     }
     let short = hosts::shortage(service, pass);
+    let mut chooser = ChooserOfSpec::default();
     for at in 0..service.slots.len() {
         let slot = &service.slots[at];
         if !is_own_kind(slot, placement) {
             continue;
         }
         let verdict = stays(slot, pass);
-        let waiting = match verdict {
-            Stay::Keeps => None,
-            Stay::Lost | Stay::Leaves if service.goal.spec.storage == Storage::Stateful => {
-                Some(wait_for_data(slot, pass, verdict))
-            }
-            Stay::Lost | Stay::Leaves if short.is_some() => None,
-            Stay::Lost
-                if slot.restarts.exhausted == Exhausted::Yes && slot.current.at.is_some() =>
-            {
-                None
-            }
-            Stay::Lost | Stay::Leaves => relocate_slot(service, pass, at, verdict),
+        let moves = match verdict {
+            Stay::Keeps => false,
+            Stay::Leaves => short.is_none(),
+            Stay::Lost => short.is_none() && !is_given_up(slot),
         };
-        service.waiting.extend(waiting);
+        if moves {
+            relocate_slot(service, pass, at, verdict, &mut chooser);
+        }
     }
-}
-
-fn wait_for_data<'a>(slot: &SlotDraft<'a>, pass: &Pass<'a>, verdict: Stay) -> Waiting<'a> {
-    let (replica, node) = (slot.id.clone(), node_name(slot, pass));
-    match verdict {
-        Stay::Leaves => Waiting::DataOnLeavingNode { replica, node },
-        Stay::Lost | Stay::Keeps => Waiting::DataOnLostNode { replica, node },
-    }
-}
-
-fn node_name(slot: &SlotDraft<'_>, pass: &Pass<'_>) -> String {
-    let row = slot.current.at.map(|at| pass.nodes.row(at));
-    row.map_or_else(|| format!("node {}", slot.current.node), |row| row.node.hostname.to_string())
 }
 
 /// Moves one replica: it runs there what it ran here, because only a rollout changes that.
@@ -98,16 +57,16 @@ fn relocate_slot<'a>(
     pass: &mut Pass<'a>,
     at: usize,
     verdict: Stay,
-) -> Option<Waiting<'a>> {
+    chooser: &mut ChooserOfSpec,
+) {
     let slot = &service.slots[at];
     let (revision, spec) = match slot.current.spec {
         Some(spec) => (slot.current.revision, spec),
         None => (service.goal.revision, service.goal.spec),
     };
-    let mut chooser = Chooser::new(&pass.nodes, service);
+    let chooser = chooser.of(spec, || Chooser::new(&pass.nodes, service));
     let Some(node) = chooser.choose(&pass.nodes, spec, &slot.ordinal) else {
-        let (replica, node) = (slot.id.clone(), node_name(slot, pass));
-        return Some(Waiting::NowhereToGo { replica, node, spec });
+        return;
     };
     let (cause, handover) = match verdict {
         Stay::Lost => (ReplaceCause::NodeLost, Handover::Abandon),
@@ -118,37 +77,47 @@ fn relocate_slot<'a>(
     service.slots[at].succeed(pass, successor);
     let replica = service.slots[at].id.clone();
     pass.report.place(replica, pass.nodes.row(node).node.id, cause.as_str());
-    None
 }
 
-/// A host that left and joined again is another node of the same name; its replica goes on there.
+/// The chooser for the spec that was asked for last: what is full for one spec may have room for
+/// another, and almost always there is only one.
+#[derive(Default)]
+struct ChooserOfSpec(Option<(SpecHash, Chooser)>);
+
+impl ChooserOfSpec {
+    fn of(&mut self, spec: &ServiceSpec, build: impl FnOnce() -> Chooser) -> &mut Chooser {
+        if self.0.as_ref().is_some_and(|(hash, _)| *hash != spec.hash) {
+            self.0 = None;
+        }
+        &mut self.0.get_or_insert_with(|| (spec.hash, build())).1
+    }
+}
+
+/// A host that left and joined again is another node of the same name; its replica goes on there,
+/// once the node takes replicas and has room.
 fn adopt_returned_hosts<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
-    let goal = service.goal;
-    for slot in &mut service.slots {
+    let Goal { revision, spec, .. } = service.goal;
+    let (cause, handover) = (ReplaceCause::NodeLost, Handover::Abandon);
+    for slot in service.slots.iter_mut().filter(|slot| slot.current.at.is_none()) {
         let Ordinal::Host(host) = &slot.ordinal else { continue };
-        let Some(at) = pass.nodes.find_host(host).filter(|at| slot.current.at != Some(*at)) else {
+        let Some(at) = pass.nodes.find_host(host) else { continue };
+        let row = pass.nodes.row(at);
+        if !is_open(row) || !row.fits(spec) {
             continue;
-        };
-        let (cause, handover) = (ReplaceCause::NodeLost, Handover::Abandon);
-        let (revision, spec, consecutive_failures) =
-            (goal.revision, goal.spec, slot.restarts.consecutive);
-        slot.succeed(pass, Successor { at, revision, spec, cause, handover, consecutive_failures });
+        }
+        let consecutive_failures = slot.restarts.consecutive;
+        let successor = Successor { at, revision, spec, cause, handover, consecutive_failures };
+        slot.succeed(pass, successor);
+        pass.report.place(slot.id.clone(), slot.current.node, cause.as_str());
     }
 }
 
 /// Makes the replicas that are missing (R-LOOP-3).
 pub(crate) fn fill(draft: &mut Draft<'_>) {
     for at in 0..draft.services.len() {
-        let Some(unmet) = dependency::unmet(&draft.services, at) else {
+        if dependency::unmet(&draft.services, at).is_none() {
             fill_service(&mut draft.services[at], &mut draft.pass);
-            continue;
-        };
-        let service = &mut draft.services[at];
-        let missing = match service.goal.spec.placement {
-            Placement::Global => u32::try_from(draft.pass.nodes.open().len()).unwrap_or(u32::MAX),
-            Placement::Spread | Placement::Pack | Placement::Hosts(_) => service.goal.spec.replicas,
-        };
-        service.waiting.push(Waiting::Dependency { missing, unmet });
+        }
     }
 }
 
@@ -160,20 +129,14 @@ fn fill_service<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
     let present = service.slots.iter().filter(|slot| is_own_kind(slot, placement)).count();
     let present = u32::try_from(present).unwrap_or(u32::MAX);
     let missing = service.goal.spec.replicas.saturating_sub(present);
-    if let Some(hosts) = hosts::shortage(service, pass) {
-        let missing = hosts.replicas_without_host.max(missing);
-        service.waiting.push(Waiting::PinnedHosts { missing, hosts: hosts.missing });
-        return;
-    }
-    if missing == 0 {
+    if missing == 0 || hosts::shortage(service, pass).is_some() {
         return;
     }
     let spec = service.goal.spec;
     let mut chooser = Chooser::new(&pass.nodes, service);
-    for made in 0..missing {
+    for _ in 0..missing {
         let (index, ordinal) = next_ordinal(service, pass);
         let Some(node) = chooser.choose(&pass.nodes, spec, &ordinal) else {
-            service.waiting.push(Waiting::NoNode { missing: missing - made, spec });
             return;
         };
         service.record.next_index = index.saturating_add(1);

@@ -9,8 +9,8 @@ use jaco_types::{Scheduling, Unplaced};
 use crate::draft::{Draft, Pass, ServiceDraft};
 use crate::eligibility::{Ineligible, verdict};
 use crate::node_table::NodeTable;
-use crate::population::Waiting;
 use crate::report::{NodeVerdict, NotPlaced};
+use crate::waiting::Waiting;
 
 /// Writes the records of all services, wanted or not.
 pub(crate) fn write_records(draft: &mut Draft<'_>) {
@@ -64,31 +64,31 @@ fn explain(service: &ServiceDraft<'_>, waiting: &Waiting<'_>, pass: &Pass<'_>) -
     };
     let (count, reason, details, spec) = match waiting {
         Waiting::Dependency { missing, unmet } => {
-            (*missing, "waiting_for_dependency", unmet.clone(), None)
+            (*missing, "waiting_for_dependency", unmet.clone(), service.goal.spec)
         }
         Waiting::PinnedHosts { missing, hosts } => {
             let details = fact("missing", join(hosts));
-            (*missing, "cannot_satisfy_host_placement", details, Some(service.goal.spec))
+            (*missing, "cannot_satisfy_host_placement", details, service.goal.spec)
         }
-        Waiting::NoNode { missing, spec } => {
-            (*missing, "no_eligible_node", BTreeMap::new(), Some(*spec))
+        Waiting::NoNode { missing } => {
+            (*missing, "no_eligible_node", BTreeMap::new(), service.goal.spec)
         }
-        Waiting::NoRoomOnNode { hosts, spec } => {
+        Waiting::NoRoomOnNode { hosts } => {
             let count = u32::try_from(hosts.len()).unwrap_or(u32::MAX);
-            (count, "no_room_on_node", fact("nodes", join(hosts)), Some(*spec))
+            (count, "no_room_on_node", fact("nodes", join(hosts)), service.goal.spec)
         }
         Waiting::DataOnLostNode { replica, node } => {
-            (1, "waiting_for_node", place(replica, node), None)
+            (1, "waiting_for_node", place(replica, node), service.goal.spec)
         }
         Waiting::DataOnLeavingNode { replica, node } => {
-            (1, "data_stays_on_node", place(replica, node), None)
+            (1, "data_stays_on_node", place(replica, node), service.goal.spec)
         }
         Waiting::NowhereToGo { replica, node, spec } => {
-            (1, "no_eligible_node", place(replica, node), Some(*spec))
+            (1, "no_eligible_node", place(replica, node), *spec)
         }
         Waiting::NoRoomToRoll { replica } => {
             let details = fact("replica", replica.to_string());
-            (1, "no_room_to_roll", details, Some(service.goal.spec))
+            (1, "no_room_to_roll", details, service.goal.spec)
         }
     };
     let nodes = verdicts(&pass.nodes, &service.goal.spec.placement, waiting, spec);
@@ -103,25 +103,25 @@ fn verdicts(
     nodes: &NodeTable<'_>,
     placement: &Placement,
     waiting: &Waiting<'_>,
-    spec: Option<&ServiceSpec>,
+    spec: &ServiceSpec,
 ) -> Vec<NodeVerdict> {
-    let keeps_data_elsewhere = match waiting {
-        Waiting::DataOnLostNode { .. } | Waiting::DataOnLeavingNode { .. } => true,
-        Waiting::Dependency { .. }
-        | Waiting::PinnedHosts { .. }
+    let data_on = match waiting {
+        Waiting::DataOnLostNode { node, .. } | Waiting::DataOnLeavingNode { node, .. } => {
+            Some(node.as_str())
+        }
+        Waiting::Dependency { .. } => return Vec::new(),
+        Waiting::PinnedHosts { .. }
         | Waiting::NoNode { .. }
         | Waiting::NoRoomOnNode { .. }
         | Waiting::NowhereToGo { .. }
-        | Waiting::NoRoomToRoll { .. } => false,
+        | Waiting::NoRoomToRoll { .. } => None,
     };
-    if spec.is_none() && !keeps_data_elsewhere {
-        return Vec::new();
-    }
     let rows = nodes.rows().map(|(_, row)| {
-        let failed = match spec {
-            Some(spec) => verdict(row, placement, spec),
-            None => vec![Ineligible::DataElsewhere],
-        };
+        let mut failed = verdict(row, placement, spec);
+        if data_on.is_some_and(|host| host != row.node.hostname.as_str()) {
+            failed.push(Ineligible::DataElsewhere);
+            failed.sort_unstable();
+        }
         NodeVerdict { node: row.node.id, hostname: row.node.hostname.clone(), failed }
     });
     rows.collect()

@@ -6,16 +6,18 @@
 
 use jaco_state::command::ReplaceCause;
 use jaco_types::slot::Exhausted;
-use jaco_types::spec::{Placement, Storage, UpdateOrder};
-use jaco_types::{NodeStatus, Ordinal, Revision, Rollout, RolloutState};
+use jaco_types::spec::{Storage, UpdateOrder};
+use jaco_types::{
+    NodeStatus, Ordinal, ReplicaId, ReplicaState, Revision, Rollout, RolloutState, Timestamp,
+};
 
 use crate::draft::{
     Draft, Goal, Handover, Pass, Roll, ServiceDraft, SlotDraft, Successor, is_proven,
 };
+use crate::eligibility::{Stay, stay};
 use crate::mend::is_own_kind;
-use crate::node_table::NodeIx;
+use crate::node_table::{NodeIx, NodeRow};
 use crate::placement::Chooser;
-use crate::population::Waiting;
 
 /// Whether an aborted rollout was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +28,7 @@ pub(crate) enum Judgement {
     Unchanged,
 }
 
-/// Whether steps gave room back that others may wait for.
+/// Whether steps may have given room back that others wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Freed {
     /// Some room.
@@ -138,9 +140,10 @@ struct Progress {
     /// All replicas of another spec, also on nodes that do not answer.
     outdated_anywhere: u32,
     total: u32,
-    /// Replicas of the goal that are not proven yet and could be.
+    /// Replicas of the goal that are not proven yet and could be, and others of which their nodes
+    /// have not said anything yet.
     in_flight: u32,
-    /// One of them.
+    /// One of the former.
     unproven: Option<usize>,
     /// Replicas that serve nobody, of whatever spec.
     not_serving: u32,
@@ -167,8 +170,11 @@ impl Progress {
             progress.not_serving += u32::from(!serves);
             if slot.is_outdated(&service.goal) {
                 progress.outdated_anywhere += 1;
-                if is_reachable {
-                    progress.outdated.push(at);
+                match slot.current.seen {
+                    Some(_) if is_reachable => progress.outdated.push(at),
+                    // It was placed or restarted a moment ago: one thing at a time.
+                    None if is_reachable => progress.in_flight += 1,
+                    Some(_) | None => {}
                 }
             } else if is_reachable
                 && (slot.retiring.is_some() || !is_proven(&slot.current, service.role, pass))
@@ -273,12 +279,12 @@ fn keep_record(service: &mut ServiceDraft<'_>, pass: &Pass<'_>, progress: &mut P
 }
 
 /// When the next step may begin: `delay` after the last one did, the first at once.
-fn next_step_at(service: &ServiceDraft<'_>) -> jaco_types::Timestamp {
+fn next_step_at(service: &ServiceDraft<'_>) -> Timestamp {
     match &service.record.rollout {
         Some(rollout) if service.goal.roll == Roll::Forward && rollout.current_step > 0 => {
             rollout.last_step_at.after(service.goal.spec.update.delay)
         }
-        Some(_) | None => jaco_types::Timestamp(0),
+        Some(_) | None => Timestamp(0),
     }
 }
 
@@ -298,7 +304,6 @@ fn take_steps<'a>(
         }
         let serves = service.slots[*at].serves(service.role);
         let Some((node, handover)) = way_of(service, pass, *at) else {
-            note_no_room(service, *at);
             continue;
         };
         if handover == Handover::StopFirst && serves {
@@ -308,9 +313,7 @@ fn take_steps<'a>(
             }
             not_serving += 1;
         }
-        if handover == Handover::StopFirst {
-            freed = Freed::Something;
-        }
+        freed = Freed::Something;
         free -= 1;
         let (revision, spec) = (goal.revision, goal.spec);
         let cause = ReplaceCause::SpecChanged;
@@ -327,20 +330,10 @@ fn take_steps<'a>(
     freed
 }
 
-fn note_no_room(service: &mut ServiceDraft<'_>, at: usize) {
-    let id = service.slots[at].id.clone();
-    let known = service
-        .waiting
-        .iter()
-        .any(|waiting| matches!(waiting, Waiting::NoRoomToRoll { replica } if *replica == id));
-    if !known {
-        service.waiting.push(Waiting::NoRoomToRoll { replica: id });
-    }
-}
-
-/// Where the successor goes, and which of the two starts first. In this order: beside the old
-/// instance; on another node that has fewer of the service, so that the spread does not suffer;
-/// in the place of the old instance, which has to stop first then.
+/// Where the successor goes, and which of the two starts first. Elsewhere, if the node should be left
+/// anyway. Else, in this order: beside the old instance; on another node that has fewer of the
+/// service, so that the spread does not suffer; in the place of the old instance, which has to stop
+/// first then.
 fn way_of<'a>(
     service: &ServiceDraft<'a>,
     pass: &Pass<'a>,
@@ -349,49 +342,73 @@ fn way_of<'a>(
     let (goal, slot) = (service.goal, &service.slots[slot]);
     let own = slot.current.at?;
     let row = pass.nodes.row(own);
-    // A container that has ended holds nothing that its successor could not take over.
-    let is_over = slot.current.state().is_some_and(jaco_types::ReplicaState::is_over);
-    let stop_first = goal.spec.update.order == UpdateOrder::StopFirst
-        || !goal.spec.host_ports.is_empty()
-        || is_over;
-    if !stop_first {
-        if row.fits(goal.spec) {
-            return Some((own, Handover::StartFirst));
-        }
-        let is_bound = goal.spec.storage == Storage::Stateful
-            || goal.spec.placement == Placement::Global
-            || matches!(slot.ordinal, Ordinal::Host(_));
-        if !is_bound && let Some(other) = calmer_node(service, pass, slot) {
-            return Some((other, Handover::StartFirst));
-        }
+    let is_bound =
+        goal.spec.storage == Storage::Stateful || matches!(slot.ordinal, Ordinal::Host(_));
+    let leaves = stay(Some(row), &goal.spec.placement) == Stay::Leaves;
+    if leaves && !is_bound {
+        return other_node(service, pass, slot).map(|other| (other, Handover::StartFirst));
     }
-    fits_instead(row, slot, goal).then_some((own, Handover::StopFirst))
+    let in_place = || fits_without(row, slot, goal, Keep::Nothing);
+    if goal.spec.update.order == UpdateOrder::StopFirst || !goal.spec.host_ports.is_empty() {
+        return in_place().then_some((own, Handover::StopFirst));
+    }
+    // What has ended, or never served while another still does, needs no room beside its successor.
+    let is_of_no_use = slot.current.state().is_some_and(ReplicaState::is_over)
+        || (slot.retiring.is_some() && !slot.current.is_running());
+    if is_of_no_use && fits_without(row, slot, goal, Keep::Retiring) {
+        return Some((own, Handover::Abandon));
+    }
+    if !is_of_no_use && row.fits(goal.spec) {
+        return Some((own, Handover::StartFirst));
+    }
+    let count_on = |node| service.slots.iter().filter(|slot| slot.current.at == Some(node)).count();
+    let calmer = (!is_bound).then(|| other_node(service, pass, slot)).flatten();
+    if let Some(calmer) = calmer.filter(|other| count_on(*other) < count_on(own)) {
+        return Some((calmer, Handover::StartFirst));
+    }
+    in_place().then_some((own, Handover::StopFirst))
 }
 
-/// A node with fewer replicas of the service than the slot's own.
-fn calmer_node<'a>(
+/// The node that the slot would get if it were new.
+fn other_node<'a>(
     service: &ServiceDraft<'a>,
     pass: &Pass<'a>,
     slot: &SlotDraft<'a>,
 ) -> Option<NodeIx> {
-    let count_on = |node| service.slots.iter().filter(|slot| slot.current.at == Some(node)).count();
     let mut chooser = Chooser::new(&pass.nodes, service);
-    let other = chooser.choose(&pass.nodes, service.goal.spec, &slot.ordinal)?;
-    let own = count_on(slot.current.at?);
-    (count_on(other) < own).then_some(other)
+    chooser.choose(&pass.nodes, service.goal.spec, &slot.ordinal)
 }
 
-/// Whether the goal fits once the slot's own instances are gone.
-fn fits_instead(
-    row: &crate::node_table::NodeRow<'_>,
-    slot: &SlotDraft<'_>,
-    goal: Goal<'_>,
-) -> bool {
+/// Which instance of a slot stays beside the successor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Keep {
+    Retiring,
+    Nothing,
+}
+
+/// Whether the goal fits on the slot's node once what is not kept of the slot is gone.
+fn fits_without(row: &NodeRow<'_>, slot: &SlotDraft<'_>, goal: Goal<'_>, keep: Keep) -> bool {
     let mut row = row.clone();
-    for live in std::iter::once(&slot.current).chain(&slot.retiring) {
+    let retiring = slot.retiring.as_ref().filter(|_| keep == Keep::Nothing);
+    for live in std::iter::once(&slot.current).chain(retiring) {
         if let Some(spec) = live.spec.filter(|_| live.node == row.node.id) {
             row.release(spec);
         }
     }
     row.fits(goal.spec)
+}
+
+/// Replicas that could be replaced and have nowhere to be, where nothing else of the service is
+/// under way that could make room.
+pub(crate) fn stuck<'a>(service: &ServiceDraft<'a>, pass: &mut Pass<'a>) -> Vec<ReplicaId> {
+    if service.goal.roll == Roll::Frozen || is_quiet(service) {
+        return Vec::new();
+    }
+    let progress = Progress::of(service, pass);
+    if progress.in_flight > 0 {
+        return Vec::new();
+    }
+    let mut stuck = progress.outdated;
+    stuck.retain(|at| way_of(service, pass, *at).is_none());
+    stuck.into_iter().map(|at| service.slots[at].id.clone()).collect()
 }

@@ -2,6 +2,7 @@
 //! still unless told to move.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use jaco_scheduler::input::EngineSignal;
@@ -21,8 +22,17 @@ use jaco_types::{
 };
 
 /// A service to be applied: `web("image").replicas(3)`.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Service(pub(crate) ServiceSpec);
+
+impl fmt::Debug for Service {
+    /// Short, so that a failing case can be read.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let spec = &self.0;
+        write!(f, "{} x{} {:?}", spec.image, spec.replicas, spec.placement)?;
+        write!(f, " at {} after {:?}", spec.update.parallelism, spec.depends_on)
+    }
+}
 
 pub(crate) fn service(name: &str, image: &str) -> Service {
     let spec = ServiceSpec {
@@ -206,7 +216,7 @@ impl Cluster {
         let plan = self.plan();
         self.carry_out(&plan);
         let again = self.plan();
-        assert_eq!(again.changes, vec![], "PL-2: planned again after {:#?}", plan.changes);
+        assert_eq!(again.changes, vec![], "PL-2: planned again after {:?}", plan.changes);
         plan
     }
 

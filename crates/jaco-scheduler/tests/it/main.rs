@@ -1,5 +1,9 @@
 //! The planner's laws and its rules, on whole states. Each test names the row it proves.
 
+#![allow(clippy::unwrap_used, reason = "the helpers of tests may panic like the tests")]
+
 mod cluster;
 mod laws;
 mod placing;
+mod rolling;
+mod world;

@@ -90,7 +90,7 @@ fn a_silent_node_loses_what_can_move() {
         &cluster,
         expect!["shop-db-0@n3 shop-db-1@n1 shop-db-2@n2 shop-web-0@n1 shop-web-1@n3 shop-web-2@n1"],
     );
-    expect!["1 waiting_for_node data_elsewhere=3 node=n2 replica=shop-db-2"]
+    expect!["1 waiting_for_node data_elsewhere=2 node=n2 not_ready=1 replica=shop-db-2"]
         .assert_eq(&cluster.reasons("shop", "db"));
     cluster.advance(Millis(1), &[]);
     cluster.settle();

@@ -1,0 +1,84 @@
+//! Which replicas go when there are too many (R-PLACE-7).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jaco_types::{NodeId, Ordinal};
+
+use crate::draft::{ServiceDraft, SlotDraft};
+
+/// Who goes first: the greatest, fields compared top to bottom.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct VictimScore {
+    use_: Use,
+    /// Replicas of the service on its node: the fullest node gives first.
+    on_node: usize,
+    /// The youngest of them.
+    ordinal: Ordinal,
+}
+
+/// Whether a replica is of use now; one that is not goes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Use {
+    Serves,
+    Idle,
+}
+
+/// The ordinals of the `surplus` replicas among `slots` that go.
+///
+/// Each choice makes a node emptier and so changes the next one. Only the first in line of each
+/// node and use can be next, so the choice is among those and costs a logarithm.
+pub(crate) fn choose<'a>(
+    service: &ServiceDraft<'_>,
+    slots: impl Iterator<Item = &'a SlotDraft<'a>>,
+    surplus: usize,
+) -> BTreeSet<Ordinal> {
+    let mut on_nodes: BTreeMap<NodeId, OnNode> = BTreeMap::new();
+    for slot in slots {
+        let use_ = if slot.serves(service.role) { Use::Serves } else { Use::Idle };
+        let node = on_nodes.entry(slot.current.node).or_default();
+        node.count += 1;
+        node.of_use(use_).insert(slot.ordinal.clone());
+    }
+    let mut line: BTreeSet<(VictimScore, NodeId)> = BTreeSet::new();
+    for (id, node) in &on_nodes {
+        line.extend(node.first_in_line().map(|score| (score, *id)));
+    }
+    let mut victims = BTreeSet::new();
+    while victims.len() < surplus {
+        let Some((score, id)) = line.pop_last() else { break };
+        let node = on_nodes.entry(id).or_default();
+        for stale in node.first_in_line() {
+            line.remove(&(stale, id));
+        }
+        node.count -= 1;
+        node.of_use(score.use_).remove(&score.ordinal);
+        line.extend(node.first_in_line().map(|score| (score, id)));
+        victims.insert(score.ordinal);
+    }
+    victims
+}
+
+/// The replicas of the service on one node.
+#[derive(Debug, Default)]
+struct OnNode {
+    count: usize,
+    serving: BTreeSet<Ordinal>,
+    idle: BTreeSet<Ordinal>,
+}
+
+impl OnNode {
+    fn of_use(&mut self, use_: Use) -> &mut BTreeSet<Ordinal> {
+        match use_ {
+            Use::Serves => &mut self.serving,
+            Use::Idle => &mut self.idle,
+        }
+    }
+
+    fn first_in_line(&self) -> impl Iterator<Item = VictimScore> + use<> {
+        let on_node = self.count;
+        let of = |use_, ordinals: &BTreeSet<Ordinal>| {
+            ordinals.last().cloned().map(|ordinal| VictimScore { use_, on_node, ordinal })
+        };
+        of(Use::Serves, &self.serving).into_iter().chain(of(Use::Idle, &self.idle))
+    }
+}

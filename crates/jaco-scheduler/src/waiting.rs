@@ -1,0 +1,131 @@
+//! What is wanted and cannot be done now. Asked once, at the end of a pass, of the draft as it will
+//! be: so the same pass made again says the same, and nothing is written twice (R-LOOP-4).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jaco_types::slot::Exhausted;
+use jaco_types::spec::{Placement, ServiceSpec, Storage};
+use jaco_types::{Hostname, Ordinal, ReplicaId};
+
+use crate::dependency;
+use crate::draft::{Draft, Pass, ServiceDraft, SlotDraft};
+use crate::eligibility::{Stay, stay};
+use crate::mend::is_own_kind;
+use crate::node_table::NodeIx;
+use crate::placement::hosts;
+use crate::rollout;
+
+/// Something that is wanted and cannot be done now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Waiting<'a> {
+    /// What the service depends on is not there yet.
+    Dependency { missing: u32, unmet: BTreeMap<String, String> },
+    /// Fewer pinned hosts can take a replica than there are replicas.
+    PinnedHosts { missing: u32, hosts: BTreeSet<Hostname> },
+    /// No node takes these.
+    NoNode { missing: u32 },
+    /// Global replicas that their nodes have no room for.
+    NoRoomOnNode { hosts: BTreeSet<Hostname> },
+    /// Its data is on a node that does not answer or left.
+    DataOnLostNode { replica: ReplicaId, node: String },
+    /// Its data is on a node that should be left.
+    DataOnLeavingNode { replica: ReplicaId, node: String },
+    /// It should leave its node and no other takes it.
+    NowhereToGo { replica: ReplicaId, node: String, spec: &'a ServiceSpec },
+    /// No node has room for a successor.
+    NoRoomToRoll { replica: ReplicaId },
+}
+
+/// Notes what each service waits for.
+pub(crate) fn note(draft: &mut Draft<'_>) {
+    for at in 0..draft.services.len() {
+        let unmet = dependency::unmet(&draft.services, at);
+        let service = &mut draft.services[at];
+        match unmet {
+            Some(unmet) => {
+                let missing = wanted(service, &draft.pass);
+                let waiting = (missing > 0).then_some(Waiting::Dependency { missing, unmet });
+                service.waiting.extend(waiting);
+            }
+            None => note_missing(service, &draft.pass),
+        }
+        note_stuck(service, &draft.pass);
+        let unrollable = rollout::stuck(service, &mut draft.pass);
+        let unrollable = unrollable.into_iter().map(|replica| Waiting::NoRoomToRoll { replica });
+        service.waiting.extend(unrollable);
+    }
+}
+
+fn wanted(service: &ServiceDraft<'_>, pass: &Pass<'_>) -> u32 {
+    match service.goal.spec.placement {
+        Placement::Global => u32::try_from(pass.nodes.open().len()).unwrap_or(u32::MAX),
+        Placement::Spread | Placement::Pack | Placement::Hosts(_) => service.goal.spec.replicas,
+    }
+}
+
+/// Replicas that should be made.
+fn note_missing(service: &mut ServiceDraft<'_>, pass: &Pass<'_>) {
+    if service.goal.spec.placement == Placement::Global {
+        let present: BTreeSet<NodeIx> = global_nodes(service).collect();
+        let open = pass.nodes.open().iter().filter(|node| !present.contains(node));
+        let hosts: BTreeSet<_> = open.map(|at| pass.nodes.row(*at).node.hostname.clone()).collect();
+        let waiting = (!hosts.is_empty()).then_some(Waiting::NoRoomOnNode { hosts });
+        return service.waiting.extend(waiting);
+    }
+    let placement = &service.goal.spec.placement;
+    let present = service.slots.iter().filter(|slot| is_own_kind(slot, placement)).count();
+    let present = u32::try_from(present).unwrap_or(u32::MAX);
+    let missing = service.goal.spec.replicas.saturating_sub(present);
+    if let Some(shortage) = hosts::shortage(service, pass) {
+        let missing = shortage.replicas_without_host.max(missing);
+        service.waiting.push(Waiting::PinnedHosts { missing, hosts: shortage.missing });
+    } else if missing > 0 {
+        service.waiting.push(Waiting::NoNode { missing });
+    }
+}
+
+/// The nodes that have their replica of a global service.
+pub(crate) fn global_nodes(service: &ServiceDraft<'_>) -> impl Iterator<Item = NodeIx> {
+    let own = service.slots.iter().filter(|slot| matches!(slot.ordinal, Ordinal::Host(_)));
+    own.filter_map(|slot| slot.current.at)
+}
+
+/// Replicas that are where they cannot or should not be. Those of a global service go with their
+/// node and wait for nothing.
+fn note_stuck(service: &mut ServiceDraft<'_>, pass: &Pass<'_>) {
+    let goal = service.goal;
+    if goal.spec.placement == Placement::Global {
+        return;
+    }
+    let is_short = || hosts::shortage(service, pass).is_some();
+    let mut stuck = Vec::new();
+    for slot in service.slots.iter().filter(|slot| is_own_kind(slot, &goal.spec.placement)) {
+        let verdict = stay(slot.current.at.map(|at| pass.nodes.row(at)), &goal.spec.placement);
+        let (replica, node) = match verdict {
+            Stay::Keeps => continue,
+            Stay::Lost | Stay::Leaves => (slot.id.clone(), node_name(slot, pass)),
+        };
+        let is_data = goal.spec.storage == Storage::Stateful;
+        stuck.extend(match verdict {
+            Stay::Leaves if is_data => Some(Waiting::DataOnLeavingNode { replica, node }),
+            Stay::Lost if is_data => Some(Waiting::DataOnLostNode { replica, node }),
+            // What is pinned waits for its host, which is said once for all of them.
+            Stay::Lost | Stay::Leaves if is_short() || is_given_up(slot) => None,
+            Stay::Lost | Stay::Leaves | Stay::Keeps => {
+                let spec = slot.current.spec.unwrap_or(goal.spec);
+                Some(Waiting::NowhereToGo { replica, node, spec })
+            }
+        });
+    }
+    service.waiting.extend(stuck);
+}
+
+/// Whether it stays on its node although that is lost, because nothing more is tried with it.
+pub(crate) fn is_given_up(slot: &SlotDraft<'_>) -> bool {
+    slot.restarts.exhausted == Exhausted::Yes && slot.current.at.is_some()
+}
+
+fn node_name(slot: &SlotDraft<'_>, pass: &Pass<'_>) -> String {
+    let row = slot.current.at.map(|at| pass.nodes.row(at));
+    row.map_or_else(|| format!("node {}", slot.current.node), |row| row.node.hostname.to_string())
+}

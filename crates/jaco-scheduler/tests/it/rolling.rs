@@ -1,0 +1,363 @@
+//! Change, one replica at a time, and what happens when it fails.
+
+use expect_test::expect;
+use jaco_state::audit::AuditKind;
+use jaco_types::spec::{Condition, Dependency, Placement, Required};
+use jaco_types::{Availability, Millis, ReplicaState, Rollout, RolloutState, Slot};
+use proptest::prelude::*;
+
+use crate::cluster::{Cluster, Service, key, resources, service};
+
+fn web(version: u8) -> Service {
+    service("web", &format!("web:{version}")).replicas(3)
+}
+
+fn rollout<'a>(cluster: &'a Cluster, service: &str) -> Option<&'a Rollout> {
+    cluster.state.scheduling.get(&key("shop", service))?.rollout.as_ref()
+}
+
+/// `1/3 in_progress` and why, if there is a rollout.
+fn show_rollout(cluster: &Cluster) -> String {
+    rollout(cluster, "web").map_or_else(
+        || "none".to_owned(),
+        |r| {
+            let Rollout { current_step, total_steps, state, failure_reason, .. } = r;
+            format!("{current_step}/{total_steps} {} {failure_reason}", state.as_str())
+                .trim_end()
+                .to_owned()
+        },
+    )
+}
+
+/// Which image each replica runs, by version: `2 1 1`.
+fn versions(cluster: &Cluster) -> String {
+    let slots = cluster.state.slots.values();
+    slots.map(|slot| slot.current.revision.to_string()).collect::<Vec<_>>().join(" ")
+}
+
+/// R-ROLL-1, R-ROLL-2: one step at a time, each after the one before runs; the old instance serves
+/// meanwhile. A first deployment is no rollout.
+#[test]
+fn a_change_rolls_one_replica_at_a_time() {
+    let mut cluster = Cluster::of(&["n1", "n2", "n3"]);
+    cluster.apply("shop", &[web(1)]);
+    cluster.settle();
+    let mut story = vec![show_rollout(&cluster)];
+    cluster.apply("shop", &[web(2)]);
+    for _ in 0..4 {
+        cluster.pass();
+        story.push(format!(
+            "{} | {} | {}",
+            show_rollout(&cluster),
+            versions(&cluster),
+            cluster.show()
+        ));
+        cluster.obey();
+    }
+    expect![[r#"
+        none
+        0/3 in_progress | 2 1 1 | shop-web-0@n2<n2 shop-web-1@n3 shop-web-2@n1
+        1/3 in_progress | 2 2 1 | shop-web-0@n2 shop-web-1@n3<n3 shop-web-2@n1
+        2/3 in_progress | 2 2 2 | shop-web-0@n2 shop-web-1@n3 shop-web-2@n1<n1
+        3/3 completed | 2 2 2 | shop-web-0@n2 shop-web-1@n3 shop-web-2@n1"#]]
+    .assert_eq(&story.join("\n"));
+    assert_eq!(cluster.audited(AuditKind::RolloutStarted), 1);
+    assert_eq!(cluster.audited(AuditKind::RolloutCompleted), 1);
+}
+
+/// R-ROLL-1: an apply that changes nothing rolls nothing.
+#[test]
+fn no_change_no_rollout() {
+    let mut cluster = Cluster::of(&["n1", "n2", "n3"]);
+    cluster.apply("shop", &[web(1)]);
+    cluster.settle();
+    cluster.apply("shop", &[web(1)]);
+    assert_eq!(cluster.plan().changes, vec![]);
+    cluster.apply("shop", &[web(1), service("api", "api:1")]);
+    cluster.settle();
+    assert_eq!(show_rollout(&cluster), "none");
+}
+
+/// R-ROLL-3: a step that takes too long ends the rollout; what was rolled goes back start-first, and
+/// nothing starts again by itself.
+#[test]
+fn a_step_that_times_out_goes_back() {
+    let mut cluster = Cluster::of(&["n1", "n2", "n3"]);
+    cluster.apply("shop", &[web(1)]);
+    cluster.settle();
+    cluster.apply("shop", &[web(2)]);
+    cluster.pass();
+    cluster.obey();
+    // The first step is through, the second one hangs.
+    let plan = cluster.pass();
+    assert_eq!(plan.wake_at, Some(cluster.now.after(Millis::from_secs(15))), "silence comes first");
+    cluster.advance(Millis::from_secs(59), &[]);
+    assert_eq!(cluster.plan().changes, vec![]);
+    assert_eq!(cluster.plan().wake_at, Some(cluster.now.after(Millis::from_secs(1))));
+    cluster.advance(Millis::from_secs(1), &[]);
+    let mut story = Vec::new();
+    for _ in 0..3 {
+        cluster.pass();
+        story.push(format!(
+            "{} | {} | {}",
+            show_rollout(&cluster),
+            versions(&cluster),
+            cluster.show()
+        ));
+        cluster.obey();
+    }
+    expect![[r#"
+        1/3 aborted step_timeout: shop-web-1 did not run within 60s | 1 1 1 | shop-web-0@n2<n2 shop-web-1@n3 shop-web-2@n1
+        1/3 aborted step_timeout: shop-web-1 did not run within 60s | 1 1 1 | shop-web-0@n2 shop-web-1@n3 shop-web-2@n1
+        1/3 aborted step_timeout: shop-web-1 did not run within 60s | 1 1 1 | shop-web-0@n2 shop-web-1@n3 shop-web-2@n1"#]].assert_eq(&story.join("\n"));
+    cluster.advance(Millis::from_secs(600), &[]);
+    assert_eq!(cluster.plan().changes, vec![], "terminal: no flip-flop");
+    // The next revision rolls again.
+    cluster.apply("shop", &[web(3)]);
+    cluster.settle();
+    expect!["3/3 completed | 3 3 3"].assert_eq(&format!(
+        "{} | {}",
+        show_rollout(&cluster),
+        versions(&cluster)
+    ));
+}
+
+/// R-ROLL-3, R-HEAL-2: a successor that fails for good does not have to wait for the clock.
+#[test]
+fn a_successor_that_keeps_failing_ends_the_rollout() {
+    let mut cluster = Cluster::of(&["n1", "n2", "n3"]);
+    cluster.apply("shop", &[web(1)]);
+    cluster.settle();
+    cluster.apply("shop", &[web(2)]);
+    cluster.pass();
+    for _ in 0..3 {
+        cluster.see("shop-web-0", ReplicaState::Failed);
+        cluster.pass();
+    }
+    expect!["0/3 aborted restart_exhausted: shop-web-0 failed too often in a row | 1 1 1"]
+        .assert_eq(&format!("{} | {}", show_rollout(&cluster), versions(&cluster)));
+    cluster.settle();
+    assert_eq!(versions(&cluster), "1 1 1");
+}
+
+/// R-ROLL-4: a host port on the same node forces the old instance to stop first.
+#[test]
+fn a_host_port_forces_stop_first() {
+    let mut cluster = Cluster::of(&["n1", "n2"]);
+    let proxy = |version| service("web", version).host_port(80).replicas(2);
+    cluster.apply("shop", &[proxy("p:1")]);
+    cluster.settle();
+    cluster.apply("shop", &[proxy("p:2")]);
+    cluster.pass();
+    expect!["2 1 | shop-web-0@n1 shop-web-1@n2"].assert_eq(&format!(
+        "{} | {}",
+        versions(&cluster),
+        cluster.show()
+    ));
+    cluster.settle();
+    assert_eq!(versions(&cluster), "2 2");
+}
+
+/// R-ROLL-4, R-RES-3: without room for both, on no node, the old instance makes way for the new.
+#[test]
+fn full_nodes_roll_in_place() {
+    let mut cluster = Cluster::empty();
+    for host in ["n1", "n2"] {
+        cluster.join_with(host, resources(1000, 0));
+    }
+    cluster.pass();
+    let full = |version| service("web", version).reserves(600, 0).replicas(2);
+    cluster.apply("shop", &[full("w:1")]);
+    cluster.settle();
+    cluster.apply("shop", &[full("w:2")]);
+    cluster.pass();
+    expect!["2 1 | shop-web-0@n1 shop-web-1@n2"].assert_eq(&format!(
+        "{} | {}",
+        versions(&cluster),
+        cluster.show()
+    ));
+    cluster.settle();
+    assert_eq!(versions(&cluster), "2 2");
+}
+
+/// R-ROLL-7: global services roll too.
+#[test]
+fn global_services_roll() {
+    let mut cluster = Cluster::of(&["n1", "n2", "n3"]);
+    let agent = |version| service("web", version).placement(Placement::Global);
+    cluster.apply("shop", &[agent("a:1")]);
+    cluster.settle();
+    cluster.apply("shop", &[agent("a:2")]);
+    cluster.settle();
+    expect!["3/3 completed | 2 2 2"].assert_eq(&format!(
+        "{} | {}",
+        show_rollout(&cluster),
+        versions(&cluster)
+    ));
+}
+
+/// R-ROLL-7: a service waits for what it depends on, and says so.
+#[test]
+fn dependencies_are_waited_for() {
+    let mut cluster = Cluster::of(&["n1"]);
+    let on_db = |condition| {
+        service("web", "web:1").with(|spec| {
+            let service = "db".parse().unwrap();
+            spec.depends_on.push(Dependency { service, condition, required: Required::Yes });
+        })
+    };
+    cluster.apply("shop", &[service("db", "db:1"), on_db(Condition::Healthy)]);
+    cluster.pass();
+    expect!["shop-db-0@n1 | 1 waiting_for_dependency db=service_healthy"].assert_eq(&format!(
+        "{} | {}",
+        cluster.show(),
+        cluster.reasons("shop", "web")
+    ));
+    cluster.see("shop-db-0", ReplicaState::Starting);
+    cluster.pass();
+    assert_eq!(cluster.show(), "shop-db-0@n1");
+    cluster.see("shop-db-0", ReplicaState::Running);
+    cluster.pass();
+    assert_eq!(cluster.show(), "shop-db-0@n1 shop-web-0@n1");
+}
+
+/// R-ROLL-7: what others wait for to end is not started again when it has ended well.
+#[test]
+fn a_job_that_ended_is_done() {
+    let mut cluster = Cluster::of(&["n1"]);
+    let after_job = service("web", "web:1").with(|spec| {
+        spec.depends_on.push(Dependency {
+            service: "job".parse().unwrap(),
+            condition: Condition::CompletedSuccessfully,
+            required: Required::Yes,
+        });
+    });
+    cluster.apply("shop", &[service("job", "job:1"), after_job]);
+    cluster.pass();
+    cluster.see("shop-job-0", ReplicaState::Stopped);
+    let plan = cluster.pass();
+    assert_eq!(Cluster::causes(&plan), vec![""; 0]);
+    assert_eq!(cluster.show(), "shop-job-0@n1 shop-web-0@n1");
+}
+
+/// R-HEAL-1: a run that is long enough clears the count; a short one does not.
+#[test]
+fn a_steady_run_clears_the_failures() {
+    let mut cluster = Cluster::of(&["n1"]);
+    cluster.apply("shop", &[service("web", "web:1")]);
+    cluster.settle();
+    cluster.see("shop-web-0", ReplicaState::Degraded);
+    let plan = cluster.pass();
+    assert_eq!(Cluster::causes(&plan), ["shop-web-0:failed"]);
+    cluster.see("shop-web-0", ReplicaState::Running);
+    let plan = cluster.pass();
+    assert_eq!(plan.wake_at, Some(cluster.now.after(Millis::from_secs(10))));
+    cluster.advance(Millis::from_secs(9), &[]);
+    assert_eq!(cluster.plan().changes, vec![]);
+    assert_eq!(cluster.slot("shop-web-0").restarts.consecutive, 1);
+    cluster.advance(Millis::from_secs(1), &[]);
+    cluster.pass();
+    assert_eq!(cluster.slot("shop-web-0").restarts.consecutive, 0);
+}
+
+/// What may happen to a service that rolls, drains and loses successors, in any order.
+#[derive(Debug, Clone)]
+enum Twist {
+    /// One instance of the many says that it runs.
+    Runs(usize),
+    /// One successor that never ran fails.
+    SuccessorFails(usize),
+    Time(u64),
+    Apply(u8),
+    Drain(usize),
+    Undrain(usize),
+}
+
+fn twist() -> impl Strategy<Value = Twist> {
+    prop_oneof![
+        8 => (0..20usize).prop_map(Twist::Runs),
+        2 => (0..20usize).prop_map(Twist::SuccessorFails),
+        1 => (1..70u64).prop_map(Twist::Time),
+        2 => (1..5u8).prop_map(Twist::Apply),
+        1 => (0..4usize).prop_map(Twist::Drain),
+        1 => (0..4usize).prop_map(Twist::Undrain),
+    ]
+}
+
+/// Replicas with an instance that runs and should.
+fn serving(cluster: &Cluster) -> usize {
+    let runs = |id| jaco_state::view::is_running(&cluster.state, &id);
+    cluster.state.slots.values().filter(|slot| slot.instances().any(|(id, _)| runs(id))).count()
+}
+
+fn twist_it(cluster: &mut Cluster, twist: &Twist, shape: &impl Fn(u8) -> Service) {
+    let hosts = ["n1", "n2", "n3", "n4"];
+    match twist {
+        Twist::Runs(at) | Twist::SuccessorFails(at) => {
+            let is_fresh = |slot: &&Slot| !cluster.state.observed.contains(&slot.current_id());
+            let fresh = cluster.state.slots.values().filter(is_fresh);
+            let fresh: Vec<_> = fresh.map(|slot| slot.id.clone()).collect();
+            let Some(replica) = fresh.get(at % fresh.len().max(1)) else { return };
+            let fails = matches!(twist, Twist::SuccessorFails(_));
+            let state = if fails { ReplicaState::Failed } else { ReplicaState::Running };
+            cluster.see(replica.as_str(), state);
+        }
+        Twist::Time(secs) => cluster.advance(Millis::from_secs(*secs), &[]),
+        Twist::Apply(version) => {
+            cluster.apply("shop", &[shape(*version)]);
+        }
+        Twist::Drain(at) => cluster.set_availability(hosts[*at], Availability::Draining),
+        Twist::Undrain(at) => cluster.set_availability(hosts[*at], Availability::Active),
+    }
+}
+
+proptest! {
+    /// PL-4, R-ROLL-2: whatever order the world answers in, the planner never takes away more than
+    /// one replica that serves; where both instances fit side by side, none at all.
+    #[test]
+    fn nobody_stops_serving_because_of_us(
+        twists in prop::collection::vec(twist(), 1..60),
+        shape in 0..3u8,
+    ) {
+        let make = move |version: u8| match shape {
+            0 => web(version),
+            1 => web(version).host_port(80),
+            _ => web(version).reserves(600, 0),
+        };
+        let least = if shape == 0 { 3 } else { 2 };
+        let mut cluster = Cluster::empty();
+        for host in ["n1", "n2", "n3", "n4"] {
+            cluster.join_with(host, resources(1000, 0));
+        }
+        cluster.pass();
+        cluster.apply("shop", &[make(0)]);
+        cluster.settle();
+        for twist in &twists {
+            twist_it(&mut cluster, twist, &make);
+            cluster.pass();
+            let now = serving(&cluster);
+            prop_assert!(now >= least, "PL-4: {now} serve after {twist:?}: {}", cluster.show());
+        }
+    }
+
+    /// R-ROLL-1, R-ROLL-3: every rollout ends: with an obedient runtime as completed.
+    #[test]
+    fn rollouts_complete(replicas in 0..8u32, parallelism in 1..4u32) {
+        let mut cluster = Cluster::of(&["n1", "n2", "n3"]);
+        let make = |version| service("web", version).replicas(replicas)
+            .with(|spec| spec.update.parallelism = parallelism);
+        cluster.apply("shop", &[make("w:1")]);
+        cluster.settle();
+        cluster.apply("shop", &[make("w:2")]);
+        let passes = cluster.settle();
+        let steps = usize::try_from(replicas.div_ceil(parallelism)).unwrap();
+        prop_assert!(passes <= steps + 2, "PL-3: {passes} passes for {steps} steps");
+        match rollout(&cluster, "web") {
+            Some(rollout) => {
+                prop_assert_eq!(rollout.state, RolloutState::Completed);
+                prop_assert_eq!(rollout.current_step, replicas);
+            }
+            None => prop_assert_eq!(replicas, 0),
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! Anything that can happen to a cluster, as data; and what must hold after each of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jaco_scheduler::Plan;
+use jaco_state::command::{Change, Command};
+use jaco_types::spec::{
+    Condition, Dependency, HostPort, Placement, Protocol, Required, Storage, UpdateOrder,
+};
+use jaco_types::unit::Resources;
+use jaco_types::{
+    Availability, DeploymentName, Millis, NodeId, NodeStatus, Ordinal, ReplicaState, ServiceName,
+    Slot,
+};
+use proptest::prelude::*;
+
+use crate::cluster::{Cluster, Service, hostname, resources, service};
+
+/// The hosts that there may be.
+pub(crate) const HOSTS: [&str; 5] = ["n1", "n2", "n3", "n4", "n5"];
+const DEPLOYMENTS: [&str; 2] = ["blog", "shop"];
+
+/// Something that happens.
+#[derive(Debug, Clone)]
+pub(crate) enum Event {
+    Apply {
+        deployment: usize,
+        services: Vec<Service>,
+    },
+    Delete {
+        deployment: usize,
+    },
+    Join {
+        host: usize,
+        capacity: Resources,
+    },
+    Remove {
+        host: usize,
+    },
+    SetAvailability {
+        host: usize,
+        availability: Availability,
+    },
+    /// Time passes; the host says nothing meanwhile.
+    Silence {
+        host: usize,
+        length: u64,
+    },
+    Time {
+        length: u64,
+    },
+    /// Some instance is seen in some state.
+    See {
+        slot: usize,
+        state: ReplicaState,
+    },
+    /// All nodes do what they were told.
+    Obey,
+}
+
+pub(crate) fn events(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Event>> {
+    prop::collection::vec(event(), count)
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let host = 0..HOSTS.len();
+    prop_oneof![
+        4 => (0..DEPLOYMENTS.len(), prop::collection::vec(any_service(), 0..3))
+            .prop_map(|(deployment, services)| Event::Apply { deployment, services }),
+        1 => (0..DEPLOYMENTS.len()).prop_map(|deployment| Event::Delete { deployment }),
+        2 => (host.clone(), capacity()).prop_map(|(host, capacity)| Event::Join { host, capacity }),
+        1 => host.clone().prop_map(|host| Event::Remove { host }),
+        2 => (host.clone(), availability())
+            .prop_map(|(host, availability)| Event::SetAvailability { host, availability }),
+        2 => (host, 1..40u64).prop_map(|(host, length)| Event::Silence { host, length }),
+        1 => (1..80u64).prop_map(|length| Event::Time { length }),
+        6 => (0..40usize, state()).prop_map(|(slot, state)| Event::See { slot, state }),
+        4 => Just(Event::Obey),
+    ]
+}
+
+fn capacity() -> impl Strategy<Value = Resources> {
+    prop_oneof![Just(resources(0, 0)), Just(resources(1000, 0)), Just(resources(2000, 600))]
+}
+
+fn availability() -> impl Strategy<Value = Availability> {
+    prop_oneof![
+        Just(Availability::Active),
+        Just(Availability::Cordoned),
+        Just(Availability::Draining)
+    ]
+}
+
+pub(crate) fn state() -> impl Strategy<Value = ReplicaState> {
+    prop_oneof![
+        1 => Just(ReplicaState::Pending),
+        1 => Just(ReplicaState::Pulling),
+        1 => Just(ReplicaState::Starting),
+        4 => Just(ReplicaState::Running),
+        1 => Just(ReplicaState::Degraded),
+        2 => Just(ReplicaState::Failed),
+        1 => Just(ReplicaState::Stopped),
+    ]
+}
+
+/// Any service of a few kinds; the image is its whole container, so equal images have equal hashes
+/// only where what the hash covers is equal too.
+pub(crate) fn any_service() -> impl Strategy<Value = Service> {
+    let kind = prop_oneof![
+        5 => Just(Kind::Plain),
+        1 => Just(Kind::Stateful(UpdateOrder::StartFirst)),
+        1 => Just(Kind::Stateful(UpdateOrder::StopFirst)),
+        1 => Just(Kind::Port),
+        2 => Just(Kind::Reserving),
+    ];
+    let names = prop_oneof![Just("api"), Just("web")];
+    let depends = prop::option::weighted(0.1, condition());
+    (names, 0..3u8, 0..6u32, placement(), kind, 1..3u32, depends).prop_map(
+        |(name, version, replicas, placement, kind, parallelism, depends)| {
+            let image = format!("{name}:{version}:{kind:?}");
+            service(name, &image).replicas(replicas).placement(placement).with(|spec| {
+                spec.update.parallelism = parallelism;
+                spec.depends_on = depends.into_iter().map(on_other(name)).collect();
+                match kind {
+                    Kind::Plain => {}
+                    Kind::Stateful(order) => {
+                        spec.storage = Storage::Stateful;
+                        spec.update.order = order;
+                    }
+                    Kind::Port => {
+                        spec.host_ports.push(HostPort { port: 80, protocol: Protocol::Tcp });
+                    }
+                    Kind::Reserving => spec.reservation = resources(400, 100),
+                }
+            })
+        },
+    )
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Plain,
+    Stateful(UpdateOrder),
+    Port,
+    Reserving,
+}
+
+fn condition() -> impl Strategy<Value = Condition> {
+    prop_oneof![
+        Just(Condition::Started),
+        Just(Condition::Healthy),
+        Just(Condition::CompletedSuccessfully)
+    ]
+}
+
+fn on_other(name: &str) -> impl Fn(Condition) -> Dependency {
+    let other = if name == "api" { "web" } else { "api" };
+    let service = ServiceName::new(other).unwrap();
+    move |condition| Dependency { service: service.clone(), condition, required: Required::No }
+}
+
+fn placement() -> impl Strategy<Value = Placement> {
+    prop_oneof![
+        4 => Just(Placement::Spread),
+        2 => Just(Placement::Pack),
+        1 => prop::collection::btree_set(0..HOSTS.len(), 1..4)
+            .prop_map(|hosts| Placement::Hosts(hosts.into_iter().map(|h| hostname(HOSTS[h])).collect())),
+        2 => Just(Placement::Global),
+    ]
+}
+
+/// Makes it happen. What cannot happen as things stand does not.
+pub(crate) fn happen(cluster: &mut Cluster, event: &Event) {
+    let is_member = |cluster: &Cluster, host: usize| {
+        cluster.state.node_by_hostname(&hostname(HOSTS[host])).is_some()
+    };
+    match event {
+        Event::Apply { deployment, services } => {
+            cluster.apply(DEPLOYMENTS[*deployment], services);
+        }
+        Event::Delete { deployment } => {
+            let name = DeploymentName::new(DEPLOYMENTS[*deployment]).unwrap();
+            cluster.commit(Command::DeploymentDelete { name });
+        }
+        Event::Join { host, capacity } => {
+            if !is_member(cluster, *host) {
+                cluster.join_with(HOSTS[*host], *capacity);
+            }
+        }
+        Event::Remove { host } => {
+            if is_member(cluster, *host) {
+                let node = cluster.node(HOSTS[*host]);
+                cluster.commit(Command::NodeRemove { node });
+            }
+        }
+        Event::SetAvailability { host, availability } => {
+            if is_member(cluster, *host) {
+                cluster.set_availability(HOSTS[*host], *availability);
+            }
+        }
+        Event::Silence { host, length } => {
+            let silent: Vec<_> =
+                is_member(cluster, *host).then_some(HOSTS[*host]).into_iter().collect();
+            cluster.advance(Millis::from_secs(*length), &silent);
+        }
+        Event::Time { length } => cluster.advance(Millis::from_secs(*length), &[]),
+        Event::See { slot, state } => {
+            let ids: Vec<_> = cluster.state.slots.keys().cloned().collect();
+            if let Some(id) = ids.get(slot % ids.len().max(1)) {
+                cluster.see(id.as_str(), *state);
+            }
+        }
+        Event::Obey => cluster.obey(),
+    }
+}
+
+/// What must hold after each pass, whatever happened before.
+pub(crate) fn check(before: &Cluster, plan: &Plan, after: &Cluster) {
+    check_room(after);
+    check_placed(plan, after);
+    check_bound(before, after);
+    check_explained(after);
+    check_indices(before, after);
+}
+
+/// PL-9: nothing is given away twice: no more is reserved of a node than it declares, and each port
+/// of a host has one holder. What runs a spec that is no longer kept cannot be counted.
+fn check_room(cluster: &Cluster) {
+    let mut reserved: BTreeMap<NodeId, Resources> = BTreeMap::new();
+    let mut ports = BTreeSet::new();
+    for slot in cluster.state.slots.values() {
+        for (id, instance) in slot.instances() {
+            let spec = cluster.state.service_spec(&slot.service, instance.revision);
+            let Some(spec) = spec.filter(|spec| spec.hash == instance.spec_hash) else { continue };
+            let sum = reserved.entry(instance.node).or_default();
+            *sum = sum.plus(spec.reservation);
+            for port in &spec.host_ports {
+                assert!(ports.insert((instance.node, *port)), "PL-9: {port:?} twice, by {id}");
+            }
+        }
+    }
+    for node in cluster.state.nodes.values() {
+        let (sum, has) = (reserved.get(&node.id).copied().unwrap_or_default(), node.facts.capacity);
+        assert!(has.cpu.0 == 0 || sum.cpu <= has.cpu, "PL-9: cpu of {}: {sum:?}", node.hostname);
+        assert!(has.memory.0 == 0 || sum.memory <= has.memory, "PL-9: memory of {}", node.hostname);
+    }
+}
+
+/// PL-5: who gets a node gets one that is ready, takes replicas, and is allowed; a restart may stay
+/// on a cordoned one.
+fn check_placed(plan: &Plan, cluster: &Cluster) {
+    for change in &plan.changes {
+        let (slot, is_new) = match change {
+            Change::SlotCreate { id, .. } => (cluster.slot(id.as_str()), true),
+            Change::SlotReplace { id, .. } => (cluster.slot(id.as_str()), false),
+            Change::SlotSettle { .. }
+            | Change::SlotRevert { .. }
+            | Change::SlotSetRestarts { .. }
+            | Change::SlotRemove { .. }
+            | Change::SchedulingSet { .. }
+            | Change::NodeStatusSet { .. } => continue,
+        };
+        let node = cluster.state.nodes.get(&slot.current.node).expect("a member");
+        assert_eq!(node.status, NodeStatus::Ready, "PL-5: {}", slot.id);
+        if is_new {
+            assert_eq!(node.availability, Availability::Active, "PL-5: {}", slot.id);
+        }
+        if let Ordinal::Host(host) = &slot.ordinal {
+            assert_eq!(*host, node.hostname, "PL-5: {}", slot.id);
+        }
+        let deployment = cluster.state.deployments.get(&slot.service.deployment).expect("wanted");
+        let spec = &deployment.spec().services[&slot.service.service];
+        if let (Placement::Hosts(hosts), true) = (&spec.placement, is_new) {
+            assert!(hosts.contains(&node.hostname), "PL-5: {} is not pinned there", slot.id);
+        }
+    }
+}
+
+/// PL-8: data is never left behind, and a global replica never changes its host.
+fn check_bound(before: &Cluster, after: &Cluster) {
+    for slot in after.state.slots.values() {
+        let Some(was) = before.state.slots.get(&slot.id) else { continue };
+        let deployment = after.state.deployments.get(&slot.service.deployment).expect("wanted");
+        let spec = &deployment.spec().services[&slot.service.service];
+        let is_bound =
+            spec.storage == Storage::Stateful && matches!(slot.ordinal, Ordinal::Index(_));
+        let was_reverted = was.retiring.as_ref().is_some_and(|old| old.node == slot.current.node);
+        if is_bound && was.current.spec_hash == spec.hash {
+            let stayed = was.current.node == slot.current.node || was_reverted;
+            assert!(stayed, "PL-8: {} was moved", slot.id);
+        }
+    }
+}
+
+/// PL-7: what is wanted and not there is in the record and in the report, with every node's answer.
+fn check_explained(cluster: &Cluster) {
+    let report = cluster.plan().report;
+    for deployment in cluster.state.deployments.values() {
+        for spec in deployment.spec().services.values() {
+            let key = jaco_types::ServiceKey {
+                deployment: deployment.name.clone(),
+                service: spec.name.clone(),
+            };
+            let record = cluster.state.scheduling.get(&key).expect("every service has a record");
+            assert_eq!(record.planned_revision, deployment.revision, "PL-7: {key}");
+            let is_aborted = record.rollout.as_ref().is_some_and(|rollout| {
+                rollout.target_revision == deployment.revision
+                    && rollout.state == jaco_types::RolloutState::Aborted
+            });
+            if is_aborted || spec.placement == Placement::Global {
+                continue;
+            }
+            let is_own =
+                |slot: &&Slot| slot.service == key && matches!(slot.ordinal, Ordinal::Index(_));
+            let present = cluster.state.slots.values().filter(is_own).count();
+            let missing = usize::try_from(spec.replicas).unwrap().saturating_sub(present);
+            let explained: u32 = record.unplaced.iter().map(|entry| entry.count).sum();
+            assert!(missing <= usize::try_from(explained).unwrap(), "PL-7: {key}: {record:?}");
+            let entries: Vec<_> = report.unplaced.iter().filter(|e| e.service == key).collect();
+            assert_eq!(entries.len(), record.unplaced.len(), "PL-7: {key}");
+            for entry in entries.iter().filter(|entry| entry.reason == "no_eligible_node") {
+                assert_eq!(entry.nodes.len(), cluster.state.nodes.len(), "PL-7: every node");
+                let all_refuse = entry.nodes.iter().all(|node| !node.failed.is_empty());
+                assert!(all_refuse, "PL-7: a node would take it: {entry:?}");
+            }
+        }
+    }
+}
+
+/// PL-5: an index never names a second slot: it only grows.
+fn check_indices(before: &Cluster, after: &Cluster) {
+    for slot in after.state.slots.values() {
+        let Ordinal::Index(index) = slot.ordinal else { continue };
+        let next = |cluster: &Cluster| {
+            cluster.state.scheduling.get(&slot.service).map_or(0, |record| record.next_index)
+        };
+        assert!(index < next(after), "PL-5: {} is beyond the counter", slot.id);
+        if !before.state.slots.contains(&slot.id) {
+            assert!(index >= next(before), "PL-5: {} was used before", slot.id);
+        }
+    }
+}
