@@ -232,3 +232,13 @@ fn a_torn_log_of_requests_is_refused() {
     expect!["the state cannot be written: each request is known by its age and by its id"]
         .assert_eq(&chain(&error));
 }
+
+/// A snapshot that could not be read again is not written.
+#[test]
+fn a_row_that_is_too_large_is_refused() {
+    let mut state = sample::state();
+    state.meta.as_mut().unwrap().name = "a".repeat(MAX_ROW_BYTES);
+    let error = write_snapshot(&state, &mut Vec::new()).unwrap_err();
+    expect!["the state cannot be written: no row is larger than a row may be"]
+        .assert_eq(&chain(&error));
+}

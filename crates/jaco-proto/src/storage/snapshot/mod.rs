@@ -14,4 +14,7 @@ pub use write::write_snapshot;
 
 /// The most bytes a row may have: twice the largest log entry. The largest rows are revisions of
 /// deployments, and each of those came in one entry.
+///
+/// This is also what bounds the memory that hostile bytes can take: at worst a row is all empty
+/// services, which take about 150 times their two bytes until their missing names are found out.
 pub const MAX_ROW_BYTES: usize = 8 << 20;

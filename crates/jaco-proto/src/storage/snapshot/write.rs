@@ -9,7 +9,7 @@ use prost::Message;
 use super::{MAX_ROW_BYTES, row};
 use crate::storage::convert::Wire;
 use crate::storage::wire::{self, snapshot_row::Kind};
-use crate::storage::{CodecError, FORMAT, Problem};
+use crate::storage::{CodecError, FORMAT};
 
 /// How many bytes are collected before they are handed on: writers may be plain files.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -91,11 +91,8 @@ impl Rows<'_> {
     fn message(&mut self, message: &impl Message) -> Result<(), CodecError> {
         let size = message.encoded_len();
         let length = u32::try_from(size).ok().filter(|_| size <= MAX_ROW_BYTES);
-        let length = length.ok_or(CodecError::NotUnderstood {
-            what: "snapshot row",
-            format: FORMAT,
-            problem: Problem::RowTooLarge { size, limit: MAX_ROW_BYTES },
-        })?;
+        let broken = "no row is larger than a row may be";
+        let length = length.ok_or(CodecError::Inconsistent { broken })?;
         self.chunk.extend_from_slice(&length.to_le_bytes());
         message.encode(&mut self.chunk).expect("a vector grows");
         if self.chunk.len() >= CHUNK_BYTES {
