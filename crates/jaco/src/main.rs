@@ -1,3 +1,7 @@
-//! Entry point of `jaco`.
+//! `jaco`: the command line. Everything it does is in the library; this only starts it.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    jaco_cli::main()
+}

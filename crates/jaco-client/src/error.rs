@@ -1,0 +1,223 @@
+//! Why a call gave no answer. One of the closed set of codes always applies, also where the daemon
+//! never heard of the call.
+
+use std::io;
+
+use jaco_pki::DialError;
+use jaco_proto::v1;
+use jaco_types::code::ExitCode;
+use jaco_types::{ErrorCode, Rejection};
+use prost::Message;
+use tonic::{Code, Status};
+
+/// Why a call gave no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The cluster refused it, with its reason.
+    #[error("{}", .0.message)]
+    Refused(Rejection),
+    /// Nobody could be asked.
+    #[error("no connection to {endpoint}")]
+    NoConnection {
+        /// The socket or server, the last one tried.
+        endpoint: String,
+        /// What went wrong there.
+        #[source]
+        source: ConnectError,
+    },
+    /// The connection was lost, or somebody else than a daemon answered. A write that was under way
+    /// may have taken effect.
+    #[error("connection to {endpoint} was lost")]
+    Lost {
+        /// The socket or server.
+        endpoint: String,
+        /// What the transport says.
+        #[source]
+        source: TransportError,
+    },
+    /// No answer in time. A write that was under way may have taken effect.
+    #[error("no answer from {endpoint} within {} s", .limit.as_secs())]
+    TimedOut {
+        /// The socket or server.
+        endpoint: String,
+        /// How long it was waited for.
+        limit: std::time::Duration,
+    },
+}
+
+/// Why a connection did not come about.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The unix socket.
+    #[error(transparent)]
+    Socket(io::Error),
+    /// TCP or TLS.
+    #[error(transparent)]
+    Tls(DialError),
+    /// Nobody answered the greeting of the protocol.
+    #[error(transparent)]
+    Protocol(TransportError),
+}
+
+/// What the transport says: a text, because nothing in it is for programs.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct TransportError(pub(crate) String);
+
+impl ClientError {
+    /// The code that users see.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Refused(rejection) => rejection.code,
+            Self::NoConnection { source, .. } => source.code(),
+            Self::Lost { .. } => ErrorCode::Unavailable,
+            Self::TimedOut { .. } => ErrorCode::TimedOut,
+        }
+    }
+
+    /// What a command that fails with it exits with (R-CLI-7). A call that ran into its deadline
+    /// found nobody to answer: that is not the user's own `--timeout`.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::TimedOut { .. } => ExitCode::Unreachable,
+            Self::Refused(_) | Self::NoConnection { .. } | Self::Lost { .. } => {
+                self.code().exit_code()
+            }
+        }
+    }
+
+    /// The refusal, if the cluster gave one.
+    #[must_use]
+    pub fn rejection(&self) -> Option<&Rejection> {
+        match self {
+            Self::Refused(rejection) => Some(rejection),
+            Self::NoConnection { .. } | Self::Lost { .. } | Self::TimedOut { .. } => None,
+        }
+    }
+
+    /// Reads a status: a refusal where its details carry one, else what the transport says.
+    pub(crate) fn from_status(endpoint: &str, status: &Status) -> Self {
+        if let Some(rejection) = rejection(status) {
+            return Self::Refused(rejection);
+        }
+        let lost = |text: String| {
+            let source = TransportError(text);
+            Self::Lost { endpoint: endpoint.to_owned(), source }
+        };
+        match transport_code(status.code()) {
+            ErrorCode::Unavailable => lost(chain(status)),
+            code => Self::Refused(Rejection::new(code, status.message())),
+        }
+    }
+}
+
+impl ConnectError {
+    fn code(&self) -> ErrorCode {
+        match self {
+            Self::Socket(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                ErrorCode::PermissionDenied
+            }
+            Self::Tls(DialError::Server(_) | DialError::WrongNode { .. }) => {
+                ErrorCode::CertificateInvalid
+            }
+            Self::Socket(_)
+            | Self::Tls(DialError::Timeout(_) | DialError::Connect(_) | DialError::Handshake(_))
+            | Self::Protocol(_) => ErrorCode::Unavailable,
+        }
+    }
+}
+
+fn rejection(status: &Status) -> Option<Rejection> {
+    let error = v1::Error::decode(status.details()).ok().filter(|error| !error.code.is_empty())?;
+    let details = error.details.into_iter().collect();
+    Some(match error.code.parse() {
+        Ok(code) => Rejection { code, message: error.message, details },
+        // A newer daemon's code: its name is still worth reading.
+        Err(_) => Rejection {
+            code: ErrorCode::Internal,
+            message: format!("{}: {}", error.code, error.message),
+            details,
+        },
+    })
+}
+
+/// What a status without details means.
+fn transport_code(code: Code) -> ErrorCode {
+    match code {
+        Code::Unavailable | Code::Cancelled | Code::Unknown => ErrorCode::Unavailable,
+        Code::DeadlineExceeded => ErrorCode::TimedOut,
+        Code::Unauthenticated => ErrorCode::Unauthenticated,
+        Code::PermissionDenied => ErrorCode::PermissionDenied,
+        Code::ResourceExhausted => ErrorCode::Overloaded,
+        Code::OutOfRange => ErrorCode::TooLarge,
+        Code::InvalidArgument => ErrorCode::InvalidRequest,
+        Code::Ok
+        | Code::NotFound
+        | Code::AlreadyExists
+        | Code::FailedPrecondition
+        | Code::Aborted
+        | Code::Unimplemented
+        | Code::Internal
+        | Code::DataLoss => ErrorCode::Internal,
+    }
+}
+
+/// The innermost cause says most: "connection reset", not "transport error".
+fn chain(status: &Status) -> String {
+    let mut text = status.message().to_owned();
+    let mut source = std::error::Error::source(status);
+    while let Some(error) = source {
+        text = error.to_string();
+        source = error.source();
+    }
+    if text.is_empty() { "the other side hung up".to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(code: &str) -> Status {
+        let error = v1::Error {
+            code: code.to_owned(),
+            message: "it is so".to_owned(),
+            details: [("missing".to_owned(), "n3".to_owned())].into(),
+        };
+        let details = error.encode_to_vec().into();
+        Status::with_details(Code::FailedPrecondition, "it is so", details)
+    }
+
+    /// R-CLI-8: every code arrives with its sentence and its facts.
+    #[test]
+    fn refusals_arrive_typed() {
+        for code in ErrorCode::ALL {
+            let error = ClientError::from_status("n1", &refused(code.as_str()));
+            let expected = Rejection::new(*code, "it is so").with("missing", "n3");
+            assert_eq!(error.rejection(), Some(&expected));
+            assert_eq!(error.exit_code(), code.exit_code());
+        }
+    }
+
+    #[test]
+    fn a_code_of_a_newer_daemon_keeps_its_name() {
+        let error = ClientError::from_status("n1", &refused("brand_new"));
+        assert_eq!(error.code(), ErrorCode::Internal);
+        assert_eq!(error.to_string(), "brand_new: it is so");
+    }
+
+    #[test]
+    fn a_bare_status_is_mapped() {
+        let check = |code, expected| {
+            let error = ClientError::from_status("n1", &Status::new(code, "why"));
+            assert_eq!(error.code(), expected, "{code:?}");
+        };
+        check(Code::Unavailable, ErrorCode::Unavailable);
+        check(Code::Unknown, ErrorCode::Unavailable);
+        check(Code::DeadlineExceeded, ErrorCode::TimedOut);
+        check(Code::Unauthenticated, ErrorCode::Unauthenticated);
+        check(Code::ResourceExhausted, ErrorCode::Overloaded);
+        check(Code::Unimplemented, ErrorCode::Internal);
+    }
+}

@@ -1,0 +1,26 @@
+//! Names for writes, so that a retry is answered with the first outcome (R-CLI-9).
+
+use data_encoding::HEXLOWER;
+use ring::rand::{SecureRandom, SystemRandom};
+
+/// A new request id: 128 random bits in hex. Two are never the same.
+#[must_use]
+pub fn fresh_request_id() -> String {
+    let mut bytes = [0; 16];
+    SystemRandom::new().fill(&mut bytes).expect("the system has a source of randomness");
+    HEXLOWER.encode(&bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jaco_types::RequestId;
+
+    /// R-CLI-9
+    #[test]
+    fn ids_are_valid_and_differ() {
+        let (a, b) = (fresh_request_id(), fresh_request_id());
+        assert!(RequestId::new(&a).is_ok() && a.len() == 32);
+        assert_ne!(a, b);
+    }
+}

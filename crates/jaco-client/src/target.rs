@@ -1,0 +1,101 @@
+//! Whom to ask, and with which credentials. Says nothing about how: see `connect`.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use jaco_pki::{Dialer, OperatorToken, TrustBundle};
+
+/// Where the daemon of this machine listens for people.
+pub const DEFAULT_SOCKET: &str = "/run/jaco/jaco.sock";
+
+/// A cluster, as a client reaches it. Never shows its token.
+#[derive(Clone)]
+pub struct Target {
+    pub(crate) endpoints: Vec<Endpoint>,
+    pub(crate) token: Option<OperatorToken>,
+}
+
+/// One way into the cluster.
+#[derive(Debug, Clone)]
+pub(crate) enum Endpoint {
+    /// The daemon on this machine. Who may open the socket is trusted.
+    Socket(PathBuf),
+    /// A node on the network, proven by the cluster's CA before anything is sent.
+    Tls { address: String, dialer: Dialer },
+}
+
+/// Why a target cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    #[error("no server is named")]
+    NoServer,
+    #[error("server {0:?} is not host:port")]
+    Address(String),
+    #[error("tls configuration is refused")]
+    Tls(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl Target {
+    /// The daemon that listens on this socket.
+    #[must_use]
+    pub fn socket(path: impl Into<PathBuf>) -> Self {
+        Self { endpoints: vec![Endpoint::Socket(path.into())], token: None }
+    }
+
+    /// These nodes of one cluster, `host:port` each, asked in this order until one answers.
+    ///
+    /// # Errors
+    /// When no server is named, or one of them is not `host:port`.
+    pub fn servers(
+        servers: &[String],
+        trust: TrustBundle,
+        token: OperatorToken,
+    ) -> Result<Self, TargetError> {
+        if servers.is_empty() {
+            return Err(TargetError::NoServer);
+        }
+        let dialer = Dialer::operator(trust).map_err(|error| TargetError::Tls(error.into()))?;
+        let endpoint = |server: &String| match has_port(server) {
+            true => Ok(Endpoint::Tls { address: server.clone(), dialer: dialer.clone() }),
+            false => Err(TargetError::Address(server.clone())),
+        };
+        let endpoints = servers.iter().map(endpoint).collect::<Result<_, _>>()?;
+        Ok(Self { endpoints, token: Some(token) })
+    }
+}
+
+fn has_port(server: &str) -> bool {
+    let port = server.rsplit_once(':').filter(|(host, _)| !host.is_empty());
+    port.is_some_and(|(_, port)| port.parse::<u16>().is_ok_and(|port| port > 0))
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.endpoints).finish()
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Socket(path) => write!(f, "{}", path.display()),
+            Self::Tls { address, .. } => f.write_str(address),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_need_a_port() {
+        let check = |text: &str, expected| assert_eq!(has_port(text), expected, "{text}");
+        check("n1:7000", true);
+        check("[::1]:7000", true);
+        check("n1", false);
+        check(":7000", false);
+        check("n1:0", false);
+        check("n1:x", false);
+    }
+}

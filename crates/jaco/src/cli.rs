@@ -1,0 +1,93 @@
+//! The command line: global flags and the list of commands. What each takes stands in its own file.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::commands;
+use crate::ui::Format;
+
+/// Run compose files on a cluster
+///
+/// Results go to stdout, progress and errors to stderr. `jaco help exit-codes` lists the exit codes,
+/// `jaco help error CODE` explains an error.
+#[derive(Debug, Parser)]
+#[command(name = "jaco", version, disable_help_subcommand = true, max_term_width = 100)]
+pub struct Cli {
+    #[command(flatten)]
+    pub(crate) global: GlobalArgs,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What every command takes.
+///
+/// Whom to ask, in this order: --server, --socket or --context; the environment; the current
+/// context; the socket of this machine's daemon.
+#[derive(Debug, Clone, Default, Args)]
+pub struct GlobalArgs {
+    /// How results are printed: table, wide, json or yaml
+    #[arg(
+        short,
+        long,
+        global = true,
+        value_name = "FORMAT",
+        value_enum,
+        default_value_t,
+        hide_possible_values = true,
+        help_heading = "Global options"
+    )]
+    pub output: Format,
+    /// Print results and errors, nothing else
+    #[arg(short, long, global = true, help_heading = "Global options")]
+    pub quiet: bool,
+    /// Ask these nodes, over TLS: host:port[,host:port…] [env: JACO_SERVER]
+    #[arg(
+        long,
+        global = true,
+        value_name = "HOST:PORT",
+        value_delimiter = ',',
+        conflicts_with = "socket",
+        help_heading = "Global options"
+    )]
+    pub server: Vec<String>,
+    /// Ask the daemon behind this unix socket [env: JACO_SOCKET]
+    #[arg(long, global = true, value_name = "PATH", help_heading = "Global options")]
+    pub socket: Option<PathBuf>,
+    /// Ask the cluster of this context [env: JACO_CONTEXT]
+    #[arg(
+        long,
+        global = true,
+        value_name = "NAME",
+        conflicts_with_all = ["server", "socket"],
+        help_heading = "Global options"
+    )]
+    pub context: Option<String>,
+    /// With --server: the cluster's CA certificate, PEM [env: JACO_CA_CERT]
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
+    pub ca_cert: Option<PathBuf>,
+    /// With --server: a file with the operator token, `-` for stdin [env: JACO_TOKEN, the token]
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
+    pub token_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Apply(commands::apply::Args),
+    Status(commands::status::Args),
+    Get(commands::get::Args),
+    Logs(commands::logs::Args),
+    Delete(commands::delete::Args),
+    Audit(commands::audit::Args),
+    Node(commands::node::Args),
+    Cluster(commands::cluster::Args),
+    Token(commands::token::Args),
+    Validate(commands::validate::Args),
+    Config(commands::config::Args),
+    Compose(commands::compose::Args),
+    Context(commands::context::Args),
+    Dev(commands::dev::Args),
+    Completion(commands::completion::Args),
+    Version(commands::version::Args),
+    Help(commands::help::Args),
+}

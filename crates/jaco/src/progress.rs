@@ -1,0 +1,218 @@
+//! From a status to lines of progress, and to a verdict. Pure: the same status gives the same lines.
+
+use jaco_proto::v1::{
+    DeploymentInfo, ReplicaInfo, RolloutInfo, ServiceInfo, StatusResponse, UnplacedInfo,
+};
+
+/// How a deployment stands, for somebody who waits for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// All that is wanted runs, and nothing else.
+    Converged,
+    /// Something is under way, or the status is older than the change.
+    Going,
+    /// Something cannot be placed, and nothing else is under way: waiting may not help.
+    Stuck,
+    /// A replica failed too often.
+    Failed,
+    /// The rollout was given up; the previous revision serves.
+    RolledBack,
+    /// There is no such deployment any more.
+    Gone,
+}
+
+/// How `deployment` stands, once it is at `revision` or a later one.
+#[must_use]
+pub fn verdict(status: &StatusResponse, deployment: &str, revision: u64) -> Verdict {
+    let Some(found) = status.deployments.iter().find(|found| found.name == deployment) else {
+        return Verdict::Gone;
+    };
+    if found.revision < revision {
+        return Verdict::Going;
+    }
+    match found.status.as_str() {
+        "active" => Verdict::Converged,
+        "failed" => Verdict::Failed,
+        "rolled_back" => Verdict::RolledBack,
+        "pending" if !is_moving(status, found) => Verdict::Stuck,
+        _ => Verdict::Going,
+    }
+}
+
+/// Whether anything of a deployment is about to change by itself.
+fn is_moving(status: &StatusResponse, deployment: &DeploymentInfo) -> bool {
+    let replicas = status.replicas.iter().filter(|replica| replica.deployment == deployment.name);
+    let rolling = deployment.services.iter().filter_map(|service| service.rollout.as_ref());
+    rolling.into_iter().any(|rollout| rollout.state == "in_progress")
+        || replicas.into_iter().any(|replica| {
+            replica.retiring.is_some()
+                || ["pending", "pulling", "starting"].contains(&replica.state.as_str())
+        })
+}
+
+/// The lines of one deployment: one per service, and under it its unsteady replicas.
+#[must_use]
+pub fn lines(status: &StatusResponse, deployment: &str) -> Vec<String> {
+    let found = status.deployments.iter().filter(|found| found.name == deployment);
+    let mut lines = Vec::new();
+    for deployment in found {
+        for service in &deployment.services {
+            lines.push(service_line(status, deployment, service));
+            lines.extend(
+                service.unplaced.iter().map(|unplaced| format!("  {}", unplaced_text(unplaced))),
+            );
+            lines.extend(unsteady(status, deployment, service).map(|text| format!("  {text}")));
+        }
+        lines.extend(leaving(status, deployment));
+    }
+    lines
+}
+
+/// The lines that are in `now` and were not in `before`: what a pipe is told.
+#[must_use]
+pub fn changes(before: &[String], now: &[String]) -> Vec<String> {
+    now.iter()
+        .filter(|line| !before.contains(line))
+        .map(|line| line.trim_start().to_owned())
+        .collect()
+}
+
+/// One line about a whole deployment, for a sign of life.
+#[must_use]
+pub fn summary(status: &StatusResponse, deployment: &str) -> String {
+    let found = status.deployments.iter().find(|found| found.name == deployment);
+    let Some(found) = found else { return format!("{deployment} is gone") };
+    let services = found.services.iter().map(|service| service_line(status, found, service));
+    services.collect::<Vec<_>>().join("; ")
+}
+
+fn service_line(
+    status: &StatusResponse,
+    deployment: &DeploymentInfo,
+    service: &ServiceInfo,
+) -> String {
+    let mut line = format!("{} {}/{} running", service.name, service.running, service.desired);
+    if let Some(rollout) = rollout(status, deployment, service) {
+        line.push_str(", ");
+        line.push_str(&rollout);
+    }
+    line
+}
+
+/// What a service's rollout is doing, or nothing once it is through: `rolling r1→r2 step 2/5`.
+#[must_use]
+pub fn rollout(
+    status: &StatusResponse,
+    deployment: &DeploymentInfo,
+    service: &ServiceInfo,
+) -> Option<String> {
+    let from = oldest_revision(status, deployment, service);
+    rollout_text(service.rollout.as_ref()?, from)
+}
+
+fn rollout_text(rollout: &RolloutInfo, from: Option<u64>) -> Option<String> {
+    let to = rollout.target_revision;
+    match rollout.state.as_str() {
+        "in_progress" => {
+            let way = match from.filter(|from| *from < to) {
+                Some(from) => format!("r{from}→r{to}"),
+                None => format!("to r{to}"),
+            };
+            // A person counts the step under way, not those that are done.
+            let step = (rollout.current_step + 1).min(rollout.total_steps);
+            Some(format!("rolling {way} step {step}/{}", rollout.total_steps))
+        }
+        "aborted" => Some(format!("rollout to r{to} given up: {}", rollout.failure_reason)),
+        _ => None,
+    }
+}
+
+fn oldest_revision(
+    status: &StatusResponse,
+    deployment: &DeploymentInfo,
+    service: &ServiceInfo,
+) -> Option<u64> {
+    let of_service = replicas(status, deployment, service);
+    of_service.map(|replica| replica.revision).filter(|revision| *revision > 0).min()
+}
+
+fn replicas<'s>(
+    status: &'s StatusResponse,
+    deployment: &'s DeploymentInfo,
+    service: &'s ServiceInfo,
+) -> impl Iterator<Item = &'s ReplicaInfo> {
+    status.replicas.iter().filter(move |replica| {
+        replica.deployment == deployment.name && replica.service == service.name
+    })
+}
+
+fn unsteady<'s>(
+    status: &'s StatusResponse,
+    deployment: &'s DeploymentInfo,
+    service: &'s ServiceInfo,
+) -> impl Iterator<Item = String> {
+    let of_service = replicas(status, deployment, service);
+    of_service.filter(|replica| replica.state != "running").map(replica_text)
+}
+
+/// Replicas of services that are not wanted any more.
+fn leaving<'s>(
+    status: &'s StatusResponse,
+    deployment: &'s DeploymentInfo,
+) -> impl Iterator<Item = String> {
+    let wanted = |replica: &ReplicaInfo| {
+        deployment.services.iter().any(|service| service.name == replica.service)
+    };
+    let of_deployment =
+        status.replicas.iter().filter(|replica| replica.deployment == deployment.name);
+    of_deployment
+        .filter(move |replica| !wanted(replica))
+        .map(|replica| format!("{} on {} is being removed", replica.id, replica.node))
+}
+
+/// A replica that is not steady, with the reason: `shop-web-3 on n2: failed, image_pull_failed: …`.
+#[must_use]
+pub fn replica_text(replica: &ReplicaInfo) -> String {
+    let place =
+        if replica.node.is_empty() { String::new() } else { format!(" on {}", replica.node) };
+    let reason = reason(replica);
+    let reason = if reason.is_empty() { reason } else { format!(", {reason}") };
+    format!("{}{place}: {}{reason}", replica.id, replica.state)
+}
+
+/// Why a replica is in its state, in a few words; empty where there is nothing to say.
+#[must_use]
+pub fn reason(replica: &ReplicaInfo) -> String {
+    let mut parts = Vec::new();
+    // `pulling, pulling` says no more than `pulling`.
+    if !replica.code.is_empty() && replica.code != replica.state {
+        parts.push(replica.code.clone());
+    }
+    if replica.exited {
+        parts.push(format!("exit code {}", replica.exit_code));
+    }
+    let shown = |key: &str| !(replica.exited && key == "exit_code");
+    let mut facts: Vec<_> = replica.details.iter().filter(|(key, _)| shown(key)).collect();
+    facts.sort();
+    parts.extend(facts.into_iter().map(|(key, fact)| match key.as_str() {
+        "reason" => one_line(fact),
+        _ => format!("{key}={}", one_line(fact)),
+    }));
+    parts.join(", ")
+}
+
+/// Why something is not placed: `2 replicas cannot be placed: cannot_satisfy_host_placement …`.
+#[must_use]
+pub fn unplaced_text(unplaced: &UnplacedInfo) -> String {
+    let mut facts: Vec<_> = unplaced.details.iter().collect();
+    facts.sort();
+    let facts: String =
+        facts.into_iter().map(|(key, fact)| format!(", {key}={}", one_line(fact))).collect();
+    let what = crate::error::count(unplaced.count as usize, "replica");
+    format!("{what} cannot be placed: {}{facts}", unplaced.reason)
+}
+
+/// Engines answer in paragraphs; a line of progress has room for one line.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,115 @@
+//! Deployments and their services.
+
+use jaco_proto::v1::{DeploymentInfo, RolloutInfo, ServiceInfo, StatusResponse, UnplacedInfo};
+use serde_json::{Value, json};
+
+use super::{facts, without_null};
+use crate::progress;
+use crate::table::Table;
+use crate::ui::{Detail, Frame};
+use crate::when;
+
+/// For programs.
+#[must_use]
+pub fn json(deployment: &DeploymentInfo) -> Value {
+    without_null(json!({
+        "name": deployment.name,
+        "revision": deployment.revision,
+        "status": deployment.status,
+        "services": deployment.services.iter().map(service_json).collect::<Value>(),
+        "updated_at": when::rfc3339(deployment.updated_at_ms),
+        "updated_by": deployment.updated_by,
+    }))
+}
+
+fn service_json(service: &ServiceInfo) -> Value {
+    without_null(json!({
+        "name": service.name,
+        "image": service.image,
+        "placement": service.placement,
+        "desired": service.desired,
+        "running": service.running,
+        "updated": service.updated,
+        "spec_hash": service.spec_hash,
+        "rollout": service.rollout.as_ref().map(rollout_json),
+        "unplaced": service.unplaced.iter().map(unplaced_json).collect::<Value>(),
+    }))
+}
+
+fn rollout_json(rollout: &RolloutInfo) -> Value {
+    without_null(json!({
+        "target_revision": rollout.target_revision,
+        "total_steps": rollout.total_steps,
+        "current_step": rollout.current_step,
+        "state": rollout.state,
+        "failure_reason": super::non_empty(&rollout.failure_reason),
+        "started_at": when::rfc3339(rollout.started_at_ms),
+    }))
+}
+
+fn unplaced_json(unplaced: &UnplacedInfo) -> Value {
+    json!({
+        "count": unplaced.count,
+        "reason": unplaced.reason,
+        "details": facts(&unplaced.details),
+    })
+}
+
+/// For people.
+#[must_use]
+pub fn table(deployments: &[DeploymentInfo], frame: &Frame) -> String {
+    let mut head = vec!["DEPLOYMENT", "REVISION", "STATUS", "REPLICAS", "UPDATED"];
+    if frame.detail == Detail::Wide {
+        head.extend(["BY", "SERVICES"]);
+    }
+    let mut table = Table::new(&head);
+    for deployment in deployments {
+        let sum = |of: fn(&ServiceInfo) -> u32| deployment.services.iter().map(of).sum::<u32>();
+        let mut row = vec![
+            deployment.name.clone(),
+            deployment.revision.to_string(),
+            deployment.status.clone(),
+            format!("{}/{}", sum(|service| service.running), sum(|service| service.desired)),
+            when::ago(deployment.updated_at_ms, frame.now_ms),
+        ];
+        if frame.detail == Detail::Wide {
+            let names = deployment.services.iter().map(|service| service.name.as_str());
+            row.extend([deployment.updated_by.clone(), names.collect::<Vec<_>>().join(",")]);
+        }
+        table.row(row);
+    }
+    table.render()
+}
+
+/// The services of all deployments, for people.
+#[must_use]
+pub fn services_table(status: &StatusResponse, frame: &Frame) -> String {
+    let mut head = vec!["SERVICE", "IMAGE", "PLACEMENT", "RUNNING", "NOTES"];
+    if frame.detail == Detail::Wide {
+        head.insert(4, "SPEC");
+    }
+    let mut table = Table::new(&head);
+    for deployment in &status.deployments {
+        for service in &deployment.services {
+            let mut row = vec![
+                format!("{}/{}", deployment.name, service.name),
+                service.image.clone(),
+                service.placement.clone(),
+                format!("{}/{}", service.running, service.desired),
+                notes(status, deployment, service),
+            ];
+            if frame.detail == Detail::Wide {
+                row.insert(4, service.spec_hash.clone());
+            }
+            table.row(row);
+        }
+    }
+    table.render()
+}
+
+fn notes(status: &StatusResponse, deployment: &DeploymentInfo, service: &ServiceInfo) -> String {
+    let mut notes: Vec<String> =
+        progress::rollout(status, deployment, service).into_iter().collect();
+    notes.extend(service.unplaced.iter().map(progress::unplaced_text));
+    notes.join("; ")
+}

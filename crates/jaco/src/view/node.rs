@@ -1,0 +1,79 @@
+//! Nodes.
+
+use jaco_proto::v1::NodeInfo;
+use jaco_types::unit::Bytes;
+use serde_json::{Value, json};
+
+use super::{facts, non_empty, without_null};
+use crate::table::Table;
+use crate::ui::{Detail, Frame};
+use crate::when;
+
+/// For programs.
+#[must_use]
+pub fn json(node: &NodeInfo) -> Value {
+    without_null(json!({
+        "id": node.id,
+        "hostname": node.hostname,
+        "address": node.address,
+        "status": node.status,
+        "status_reason": non_empty(&node.status_reason),
+        "availability": node.availability,
+        "suffrage": node.suffrage,
+        "version": node.version,
+        "engine": node.engine,
+        "os": node.os,
+        "arch": node.arch,
+        "cpu_millis": node.cpu_millis,
+        "memory_bytes": node.memory_bytes,
+        "labels": facts(&node.labels),
+        "replicas": node.replicas,
+        "joined_at": when::rfc3339(node.joined_at_ms),
+    }))
+}
+
+/// For people.
+#[must_use]
+pub fn table(nodes: &[NodeInfo], frame: &Frame) -> String {
+    let mut head = vec!["NODE", "STATUS", "AVAILABILITY", "RAFT", "REPLICAS", "ADDRESS", "NOTES"];
+    if frame.detail == Detail::Wide {
+        head.extend(["ID", "CPU", "MEMORY", "ENGINE", "VERSION", "PLATFORM", "LABELS", "JOINED"]);
+    }
+    let mut table = Table::new(&head);
+    for node in nodes {
+        let mut row = vec![
+            node.hostname.clone(),
+            node.status.clone(),
+            node.availability.clone(),
+            node.suffrage.clone(),
+            node.replicas.to_string(),
+            node.address.clone(),
+            node.status_reason.clone(),
+        ];
+        if frame.detail == Detail::Wide {
+            row.extend(wide_cells(node, frame));
+        }
+        table.row(row);
+    }
+    table.render()
+}
+
+fn wide_cells(node: &NodeInfo, frame: &Frame) -> [String; 8] {
+    let mut labels: Vec<_> =
+        node.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    labels.sort();
+    let platform = match (node.os.as_str(), node.arch.as_str()) {
+        ("", "") => String::new(),
+        (os, arch) => format!("{os}/{arch}"),
+    };
+    [
+        node.id.to_string(),
+        if node.cpu_millis == 0 { String::new() } else { format!("{}m", node.cpu_millis) },
+        if node.memory_bytes == 0 { String::new() } else { Bytes(node.memory_bytes).to_string() },
+        node.engine.clone(),
+        node.version.clone(),
+        platform,
+        labels.join(","),
+        when::ago(node.joined_at_ms, frame.now_ms),
+    ]
+}

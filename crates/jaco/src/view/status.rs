@@ -1,0 +1,41 @@
+//! Everything at one moment.
+
+use jaco_proto::v1::StatusResponse;
+use serde_json::{Value, json};
+
+use super::{deployment, node, non_empty, replica, without_null};
+use crate::ui::{Frame, Show};
+
+/// A status, as `jaco status` shows it.
+#[derive(Debug)]
+pub struct Status<'a>(pub &'a StatusResponse);
+
+impl Show for Status<'_> {
+    fn json(&self) -> Value {
+        let status = self.0;
+        without_null(json!({
+            "raft_index": status.raft_index,
+            "leader": non_empty(&status.leader),
+            "answered_by": non_empty(&status.answered_by),
+            "deployments": status.deployments.iter().map(deployment::json).collect::<Value>(),
+            "replicas": status.replicas.iter().map(replica::json).collect::<Value>(),
+            "nodes": status.nodes.iter().map(node::json).collect::<Value>(),
+        }))
+    }
+
+    fn text(&self, frame: &Frame) -> String {
+        let status = self.0;
+        let mut parts = Vec::new();
+        if status.deployments.is_empty() {
+            parts.push("No deployments. `jaco apply compose.yaml` makes one.\n".to_owned());
+        } else {
+            parts.push(deployment::table(&status.deployments, frame));
+            parts.push(deployment::services_table(status, frame));
+        }
+        if !status.replicas.is_empty() {
+            parts.push(replica::table(&status.replicas, frame));
+        }
+        parts.push(node::table(&status.nodes, frame));
+        parts.join("\n")
+    }
+}
