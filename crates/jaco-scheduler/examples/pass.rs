@@ -1,0 +1,176 @@
+//! How long a pass takes: from scratch, with nothing to do, after one change, after a node loss.
+//!
+//! `cargo run --release -p jaco-scheduler --example pass -- [NODES REPLICAS]`
+
+#![allow(clippy::print_stdout, reason = "a program for people")]
+#![allow(clippy::disallowed_methods, reason = "the planner has no clock, its stopwatch has")]
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use jaco_scheduler::input::EngineSignal;
+use jaco_scheduler::{NodeSignal, Plan, PlanInput, PlannerConfig, Signals, plan};
+use jaco_state::{ClusterState, Command, Entry, Outcome, apply};
+use jaco_types::spec::{
+    DeploymentSpec, Healthcheck, Placement, ServiceSpec, Storage, UpdatePolicy,
+};
+use jaco_types::unit::{Bytes, MilliCores, Resources};
+use jaco_types::{
+    Availability, DeploymentName, Identity, InstanceObserved, Node, NodeFacts, NodeId, NodeStatus,
+    ReplicaState, ServiceName, SpecHash, StateIndex, Timestamp,
+};
+
+/// Replicas of each service, and services of each deployment.
+const REPLICAS: usize = 20;
+const SERVICES: usize = 5;
+
+fn main() {
+    let sizes: Vec<usize> = std::env::args().skip(1).filter_map(|arg| arg.parse().ok()).collect();
+    let (nodes, replicas) = match sizes[..] {
+        [nodes, replicas] => (nodes, replicas),
+        _ => (1_000, 20_000),
+    };
+    println!("{nodes} nodes, {replicas} replicas");
+    let mut world = World::new(nodes, replicas);
+    let first = world.timed("from scratch", replicas);
+    world.carry_out(first);
+    world.obey();
+    world.timed("nothing to do", replicas);
+    world.apply(0, 2);
+    let change = world.timed("one service changed", replicas);
+    world.carry_out(change);
+    world.signals.nodes.remove(&NodeId(1));
+    world.now = Timestamp(world.now.0 + 60_000);
+    for signal in world.signals.nodes.values_mut() {
+        signal.heard_at = world.now;
+    }
+    let loss = world.timed("one node lost", replicas);
+    println!("  moves {} replicas", loss.report.placed.len());
+}
+
+struct World {
+    state: ClusterState,
+    signals: Signals,
+    now: Timestamp,
+    config: PlannerConfig,
+}
+
+impl World {
+    fn new(nodes: usize, replicas: usize) -> Self {
+        let now = Timestamp(1_000_000);
+        let mut world = Self {
+            state: ClusterState::default(),
+            signals: Signals::default(),
+            now,
+            config: PlannerConfig::default(),
+        };
+        for number in 1..=nodes {
+            let id = NodeId(u64::try_from(number).expect("fits"));
+            world.state.nodes.insert(id, node(id, now));
+            let signal = NodeSignal { heard_at: now, engine: EngineSignal::Up };
+            world.signals.nodes.insert(id, signal);
+        }
+        world.state.index = StateIndex(u64::try_from(nodes).expect("fits"));
+        for deployment in 0..replicas.div_ceil(REPLICAS * SERVICES) {
+            world.apply(deployment, 1);
+        }
+        world
+    }
+
+    fn apply(&mut self, deployment: usize, version: u8) {
+        let name = DeploymentName::new(&format!("d{deployment}")).expect("a name");
+        let services = (0..SERVICES).map(|number| service(number, version));
+        let services = services.map(|spec| (spec.name.clone(), Arc::new(spec))).collect();
+        let spec = DeploymentSpec { services, ..DeploymentSpec::default() };
+        self.commit(Command::DeploymentApply { name, spec });
+    }
+
+    fn timed(&self, what: &str, replicas: usize) -> Plan {
+        let input = PlanInput {
+            state: &self.state,
+            signals: &self.signals,
+            now: self.now,
+            config: &self.config,
+        };
+        let mut best = None;
+        let mut result = Plan::default();
+        for _ in 0..5 {
+            let start = Instant::now();
+            result = plan(&input);
+            let took = start.elapsed();
+            best = Some(best.map_or(took, |best: std::time::Duration| best.min(took)));
+        }
+        let took = best.expect("measured").as_secs_f64();
+        let per_replica = took * 1e9 / f64::from(u32::try_from(replicas).expect("fits"));
+        let changes = result.changes.len();
+        let millis = took * 1e3;
+        println!("{what:>22}: {millis:9.2} ms  {per_replica:7.0} ns/replica  {changes} changes");
+        result
+    }
+
+    fn carry_out(&mut self, plan: Plan) {
+        let outcome =
+            self.commit(Command::Batch { based_on: plan.based_on, changes: plan.changes });
+        assert_eq!(outcome, Outcome::Done);
+    }
+
+    fn obey(&mut self) {
+        let instances: Vec<_> =
+            self.state.slots.values().map(|slot| (slot.current_id(), slot.current.node)).collect();
+        for (id, node) in instances {
+            let seen = InstanceObserved {
+                id: id.clone(),
+                node,
+                state: ReplicaState::Running,
+                code: None,
+                details: Default::default(),
+                container_id: String::new(),
+                ports: Default::default(),
+                started_at: None,
+                since: self.now,
+                exit: None,
+            };
+            self.state.observed.insert(id, seen);
+        }
+    }
+
+    fn commit(&mut self, command: Command) -> Outcome {
+        let index = StateIndex(self.state.index.0 + 1);
+        let (at, by) = (self.now, Identity::Scheduler);
+        apply(&mut self.state, &Entry { index, at, by, request: None, command })
+    }
+}
+
+fn node(id: NodeId, now: Timestamp) -> Node {
+    let capacity = Resources { cpu: MilliCores(64_000), memory: Bytes(256 << 30) };
+    Node {
+        id,
+        hostname: format!("n{id}").parse().expect("a name"),
+        address: String::new(),
+        key_fingerprint: [0; 32],
+        status: NodeStatus::Ready,
+        status_reason: String::new(),
+        availability: Availability::Active,
+        facts: NodeFacts { capacity, ..NodeFacts::default() },
+        joined_at: now,
+        modified: StateIndex(id.0),
+    }
+}
+
+fn service(number: usize, version: u8) -> ServiceSpec {
+    ServiceSpec {
+        name: ServiceName::new(&format!("s{number}")).expect("a name"),
+        image: "image".into(),
+        placement: if number == 0 { Placement::Pack } else { Placement::Spread },
+        replicas: u32::try_from(REPLICAS).expect("fits"),
+        host_ports: Vec::new(),
+        depends_on: Vec::new(),
+        reservation: Resources { cpu: MilliCores(250), memory: Bytes(1 << 28) },
+        limit: Resources::default(),
+        storage: Storage::Stateless,
+        healthcheck: Healthcheck::None,
+        update: UpdatePolicy::default(),
+        container: "".into(),
+        hash: SpecHash([version; 32]),
+    }
+}
