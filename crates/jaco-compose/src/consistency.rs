@@ -39,6 +39,9 @@ impl<'w> Walk<'w> {
                 continue;
             };
             if on_way.contains(next) {
+                if !self.report.has_room() {
+                    return;
+                }
                 let mut names: Vec<&str> = way.iter().map(|(name, _)| *name).collect();
                 let first = names.iter().position(|name| *name == next).unwrap_or(0);
                 names.push(next);
@@ -113,7 +116,10 @@ impl<'s> ServiceCheck<'s, '_> {
     fn run(&mut self, service: &'s Map) {
         let image =
             service.get("image").and_then(Node::as_str).is_some_and(|text| !text.is_empty());
-        if !image && !service.contains("build") && !service.contains("provider") {
+        if !image && !service.contains("build") && !service.contains("provider")
+            // A base that could not be found was reported already.
+            && !service.contains("extends")
+        {
             self.report
                 .error(
                     self.entry.key_pos,

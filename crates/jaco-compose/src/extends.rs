@@ -107,6 +107,7 @@ impl Resolver<'_, '_> {
             let mut checker = Checker {
                 what: "a service",
                 report: &mut self.loader.report,
+                ports: &mut self.loader.ports,
                 dir: place.dir,
                 home: self.loader.home.as_deref(),
             };
@@ -148,7 +149,12 @@ impl Resolver<'_, '_> {
         let documents = self.loader.documents(file, Some(pos))?;
         let mut services = None;
         for mut document in documents {
-            interpolate::interpolate(&mut document, self.scope.env, &mut self.loader.report);
+            interpolate::interpolate(
+                &mut document,
+                self.scope.env,
+                &mut self.loader.unset,
+                &mut self.loader.report,
+            );
             let section = document.as_map_mut().and_then(|map| map.remove("services"));
             if let Some(Node { value: Value::Map(map), .. }) = section {
                 services = Some(Arc::new(map));

@@ -2,7 +2,7 @@
 //!
 //! Values only, never keys; each text is read once, so a value that holds a `$` is not read again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::node::{Node, Value};
 use crate::problem::{Code, Report};
@@ -20,53 +20,76 @@ const MAX_TEXT_BYTES: usize = 1 << 20;
 /// Most bytes all texts of one file may grow to; a variable can be long and used often.
 const MAX_TOTAL_BYTES: usize = 16 << 20;
 
-/// Replaces the variables in every text of `node`.
-pub(crate) fn interpolate(node: &mut Node, env: &Env, report: &mut Report) {
-    let mut spent = 0;
-    walk(node, env, report, &mut spent);
+/// Replaces the variables in every text of `node`. Each unset variable is warned about once;
+/// `warned` remembers which.
+pub(crate) fn interpolate(
+    node: &mut Node,
+    env: &Env,
+    warned: &mut BTreeSet<String>,
+    report: &mut Report,
+) {
+    let mut walk = Walk { env, warned, report, spent: 0 };
+    walk.node(node);
 }
 
-fn walk(node: &mut Node, env: &Env, report: &mut Report, spent: &mut usize) {
-    match &mut node.value {
-        Value::Str(text) if text.contains('$') => {
-            let pos = node.pos;
-            match expand(text, &|name| env.get(name).map(String::as_str)) {
-                Ok(expansion) => {
-                    *spent += expansion.text.len();
-                    if *spent > MAX_TOTAL_BYTES {
-                        text.clear();
-                        return;
-                    }
-                    *text = expansion.text;
-                    warn_unset(&expansion.unset, pos, report);
+struct Walk<'w> {
+    env: &'w Env,
+    warned: &'w mut BTreeSet<String>,
+    report: &'w mut Report,
+    spent: usize,
+}
+
+impl Walk<'_> {
+    fn node(&mut self, node: &mut Node) {
+        match &mut node.value {
+            Value::Str(text) if text.contains('$') => {
+                let pos = node.pos;
+                self.text(text, pos);
+            }
+            Value::Seq(items) => {
+                for item in items {
+                    self.node(item);
                 }
-                Err(error) => {
-                    error.report(pos, report);
+            }
+            Value::Map(map) => {
+                for entry in map.iter_mut() {
+                    self.node(&mut entry.node);
                 }
             }
-            if *spent > MAX_TOTAL_BYTES {
-                report.error(pos, Code::TooLarge, "the variables of this file expand to too much");
-            }
+            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Str(_) => {}
         }
-        Value::Seq(items) => {
-            for item in items {
-                walk(item, env, report, spent);
-            }
-        }
-        Value::Map(map) => {
-            for entry in map.iter_mut() {
-                walk(&mut entry.node, env, report, spent);
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Str(_) => {}
     }
-}
 
-fn warn_unset(unset: &[String], pos: Pos, report: &mut Report) {
-    for name in unset {
-        report
-            .warning(pos, Code::UnsetVariable, format!("the variable `{name}` is not set"))
-            .suggest(format!("set it, or write `${{{name}:-}}` if it may be empty"));
+    fn text(&mut self, text: &mut String, pos: Pos) {
+        if self.spent > MAX_TOTAL_BYTES {
+            // Said already; the rest of the file is not worth the memory.
+            return;
+        }
+        match expand(text, &|name| self.env.get(name).map(String::as_str)) {
+            Ok(expansion) => {
+                self.spent += expansion.text.len();
+                *text = expansion.text;
+                self.warn_unset(expansion.unset, pos);
+            }
+            Err(error) => error.report(pos, self.report),
+        }
+        if self.spent > MAX_TOTAL_BYTES {
+            self.report
+                .error(pos, Code::TooLarge, "the variables of this file expand to too much")
+                .expected(format!("at most {MAX_TOTAL_BYTES} bytes"));
+        }
+    }
+
+    fn warn_unset(&mut self, unset: Vec<String>, pos: Pos) {
+        for name in unset {
+            if self.warned.contains(&name) {
+                continue;
+            }
+            self.report
+                .warning(pos, Code::UnsetVariable, format!("the variable `{name}` is not set"))
+                .suggest(format!("set it, or write `${{{name}:-}}` if it may be empty"));
+            self.warned.insert(name);
+        }
     }
 }
 

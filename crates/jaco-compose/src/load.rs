@@ -3,7 +3,7 @@
 //!
 //! Files come in through [`Files`], variables as a map; nothing here touches a disk.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::dotenv;
@@ -24,6 +24,9 @@ const MAX_FILES: usize = 256;
 
 /// Most bytes one load reads.
 const MAX_TOTAL_BYTES: usize = 16 << 20;
+
+/// Most bytes of env files that are read for services, the same file counted for each.
+const MAX_ENV_BYTES: usize = 32 << 20;
 
 /// How deep files may include each other.
 const MAX_INCLUDE_DEPTH: usize = 16;
@@ -114,7 +117,11 @@ pub fn load(input: &Input, files: &dyn Files) -> Result<Loaded, Problems> {
         bytes: 0,
         home: input.env.get("HOME").cloned(),
         extended: BTreeMap::new(),
+        texts: BTreeMap::new(),
+        unset: BTreeSet::new(),
         expanded: 0,
+        env_bytes: 0,
+        ports: 0,
     };
     let Some(project) = load_project(&mut loader, input) else {
         return Err(loader.report.finish(&loader.sources));
@@ -154,7 +161,8 @@ fn load_project(loader: &mut Loader<'_>, input: &Input) -> Option<project::Proje
         return None;
     }
     if !any {
-        loader.report.error(Pos::default(), Code::EmptyDocument, "the compose file is empty");
+        let path = &input.files[0];
+        loader.report.error_nowhere(Code::EmptyDocument, format!("{path} is empty"));
         return None;
     }
     merge::settle(&mut root);
@@ -181,8 +189,16 @@ pub(crate) struct Loader<'f> {
     pub(crate) home: Option<String>,
     /// Files that services extend, read once.
     pub(crate) extended: BTreeMap<String, Option<Arc<Map>>>,
-    /// Values that `extends` added, bounded.
+    /// Texts of env files, which many services share.
+    texts: BTreeMap<String, (FileId, Arc<str>)>,
+    /// Variables that were warned about.
+    pub(crate) unset: BTreeSet<String>,
+    /// Values that `extends` and env files added, bounded.
     pub(crate) expanded: usize,
+    /// Bytes of env files that were read for services, bounded.
+    env_bytes: usize,
+    /// Ports that ranges were expanded to, bounded.
+    pub(crate) ports: usize,
 }
 
 impl Loader<'_> {
@@ -220,7 +236,19 @@ impl Loader<'_> {
         required: bool,
         named_at: Option<Pos>,
     ) -> Option<Env> {
-        let (file, text) = self.text(path, required, named_at)?;
+        let (file, text) = match self.texts.get(path) {
+            Some(known) => known.clone(),
+            None => {
+                let read = self.text(path, required, named_at)?;
+                self.texts.insert(path.to_owned(), read.clone());
+                read
+            }
+        };
+        self.env_bytes += text.len();
+        if self.env_bytes > MAX_ENV_BYTES {
+            self.blame(named_at, Code::TooLarge, format!("{path}: the env files are too long"));
+            return None;
+        }
         match dotenv::parse(&text, format, outer) {
             Ok(values) => Some(values),
             Err(error) => {
@@ -283,10 +311,11 @@ impl Loader<'_> {
             self.report.error(document.pos, Code::WrongType, message);
             return;
         }
-        interpolate::interpolate(&mut document, scope.env, &mut self.report);
+        interpolate::interpolate(&mut document, scope.env, &mut self.unset, &mut self.report);
         let mut checker = Checker {
             what: "a compose file",
             report: &mut self.report,
+            ports: &mut self.ports,
             dir: scope.dir,
             home: self.home.as_deref(),
         };

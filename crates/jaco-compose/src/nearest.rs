@@ -3,6 +3,9 @@
 /// Names longer than this are not typing mistakes of a key, and comparing them costs.
 const MAX_CHARS: usize = 64;
 
+/// With more names than this nobody can say which one was meant, and comparing them costs.
+const MAX_NAMES: usize = 500;
+
 /// Returns the closest of `known` if it is at most a third of the letters away.
 pub(crate) fn nearest<'n>(wrong: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let wrong_chars: Vec<char> = wrong.chars().take(MAX_CHARS + 1).collect();
@@ -11,6 +14,7 @@ pub(crate) fn nearest<'n>(wrong: &str, known: impl Iterator<Item = &'n str>) -> 
     }
     let allowed = (wrong_chars.len() / 3).max(1);
     known
+        .take(MAX_NAMES)
         .filter(|name| name.len() <= MAX_CHARS)
         .map(|name| (distance(&wrong_chars, name), name))
         .filter(|(distance, name)| *distance <= allowed && *distance < name.chars().count())

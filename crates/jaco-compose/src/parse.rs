@@ -322,6 +322,9 @@ impl<'r> Builder<'r> {
             return Ok(());
         };
         frame.bytes += bytes;
+        let merging = matches!(&frame.kind, Kind::Map { key: Some((key, _)), .. } if key == "<<");
+        // What is merged lies at the level of this mapping, not below it.
+        let height = if merging { height.saturating_sub(1) } else { height };
         frame.height = frame.height.max(height);
         match &mut frame.kind {
             Kind::Seq(items) => items.push(node),

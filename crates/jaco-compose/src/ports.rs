@@ -5,9 +5,13 @@
 use std::net::IpAddr;
 
 use crate::node::{Node, Value};
+use crate::problem::Code;
 use crate::shape::{Checker, Path};
 use crate::short::map_of;
 use crate::source::Pos;
+
+/// Most ports of a project: half of what one host has, and 20 MB of tree.
+const MAX_PORTS: usize = 32_768;
 
 const EXPECTED: &str = "`[[ADDRESS:]PUBLISHED:]CONTAINER[/PROTOCOL]`, ports from 1 to 65535";
 
@@ -32,7 +36,17 @@ pub(crate) fn expand(checker: &mut Checker<'_>, node: &mut Node, path: Path<'_>)
             }
         };
         match parse(&text, item.pos) {
-            Some(parsed) => ports.extend(parsed),
+            Some(parsed) => {
+                *checker.ports += parsed.len();
+                if *checker.ports > MAX_PORTS {
+                    checker
+                        .report
+                        .error(item.pos, Code::TooLarge, "the project publishes too many ports")
+                        .expected(format!("at most {MAX_PORTS}"));
+                    break;
+                }
+                ports.extend(parsed);
+            }
             None => {
                 checker.invalid(item.pos, path, &text, EXPECTED);
             }

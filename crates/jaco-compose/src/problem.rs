@@ -16,8 +16,9 @@ use crate::source::{Pos, Sources};
 /// make the answer large.
 pub const MAX_LISTED: usize = 50;
 
-/// Problems kept before sorting, so that the listed ones are the first by position.
-const MAX_KEPT: usize = 1_000;
+/// Problems kept before sorting: enough that the listed ones are among the first of every file, few
+/// enough that advice for each costs nothing.
+const MAX_KEPT: usize = 200;
 
 /// Whether a problem stops the load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -285,6 +286,8 @@ pub(crate) struct Finding {
     message: String,
     expected: Option<String>,
     suggestion: Option<String>,
+    /// Past the limit: it is only counted, so advice would be wasted.
+    spilled: bool,
 }
 
 impl Finding {
@@ -306,6 +309,9 @@ impl Finding {
         wrong: &str,
         known: impl Iterator<Item = &'n str>,
     ) -> &mut Self {
+        if self.spilled {
+            return self;
+        }
         if let Some(near) = crate::nearest::nearest(wrong, known) {
             self.suggestion = Some(format!("did you mean `{near}`?"));
         }
@@ -354,6 +360,11 @@ impl Report {
         self.omitted_errors > 0 || self.findings.iter().any(|f| f.severity == Severity::Error)
     }
 
+    /// Whether another problem would be shown: false once there are too many to explain.
+    pub(crate) fn has_room(&self) -> bool {
+        self.findings.len() < MAX_KEPT
+    }
+
     fn push(
         &mut self,
         pos: Option<Pos>,
@@ -361,8 +372,10 @@ impl Report {
         severity: Severity,
         message: String,
     ) -> &mut Finding {
-        let finding = Finding { pos, code, severity, message, expected: None, suggestion: None };
-        if self.findings.len() < MAX_KEPT {
+        let spilled = !self.has_room();
+        let finding =
+            Finding { pos, code, severity, message, expected: None, suggestion: None, spilled };
+        if !spilled {
             self.findings.push(finding);
             return self.findings.last_mut().expect("one was pushed just now");
         }

@@ -12,6 +12,7 @@ use crate::from_json;
 use crate::interpolate::{self, Env};
 use crate::load::{Input, Loader};
 use crate::node::{Entry, Map, Node, Value};
+use crate::parse::MAX_NODES;
 use crate::paths;
 use crate::problem::{Code, Problems, Report};
 use crate::shape::{Checker, Path};
@@ -147,7 +148,9 @@ pub fn from_model(json: &[u8]) -> Result<Project, Problems> {
 
 fn parse_model(json: &[u8], file: FileId, report: &mut Report) -> Option<Project> {
     let mut root = from_json::parse(json, file, report)?;
-    let mut checker = Checker { what: "the model", report, dir: ".", home: None };
+    let mut ports = 0;
+    let mut checker =
+        Checker { what: "the model", report, ports: &mut ports, dir: ".", home: None };
     checker.apply(&support::FILE, &mut root, Path::root(""));
     let pos = root.pos;
     let map = root.as_map_mut()?;
@@ -465,6 +468,12 @@ fn fold_env_files(
         if let Some(values) = loader.env_file(path, format, &outer, required, Some(file.pos)) {
             all.extend(values.into_iter().map(|(key, value)| (key, (value, file.pos))));
         }
+    }
+    loader.expanded += all.len();
+    if loader.expanded > MAX_NODES {
+        let pos = files.map(|node| node.pos).unwrap_or_default();
+        loader.report.error(pos, Code::TooLarge, "the env files give too many variables");
+        return;
     }
     for (key, (value, pos)) in all {
         own.insert_default(&key, Value::Str(value), pos);

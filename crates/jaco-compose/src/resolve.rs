@@ -17,6 +17,16 @@ use crate::source::Pos;
 /// The label that lets a service ask for privileges.
 pub const ALLOW_PRIVILEGED_LABEL: &str = "jaco.io/allow-privileged";
 
+/// How many steps `volumes_from` is followed; real files take one.
+const MAX_INHERITANCE: usize = 8;
+
+/// How many mounts a service may take from others.
+const MAX_INHERITED: usize = 256;
+
+/// Most bytes of canonical text of a deployment. A config that many services share counts for each,
+/// and all of it is replicated.
+const MAX_CANONICAL_BYTES: usize = 32 << 20;
+
 /// What a resolve is done with, besides the project and the overlay.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
@@ -111,12 +121,13 @@ pub fn resolve(
     let empty = Map::default();
     let root = project.root.as_map().unwrap_or(&empty);
     let mut services = BTreeMap::new();
+    let mut size = 0;
     for name in project.service_names() {
         let Some(service) = project.service(name).and_then(Node::as_map) else {
             continue;
         };
         let own = overlay.service(name);
-        let service = effective(project, service, own, &mut manifest);
+        let service = effective(project, service, own, (&mut compose, &mut manifest));
         let scene = service_facts::Scene {
             name,
             service: &service,
@@ -127,6 +138,14 @@ pub fn resolve(
         let facts = service_facts::facts(&scene, &mut compose, &mut manifest);
         check_privileges(name, &service, &facts, &mut compose);
         let container = container::container(&service, root, &options.contents);
+        size += container.canonical.len();
+        if size > MAX_CANONICAL_BYTES {
+            let pos = project.service(name).map(|node| node.pos).unwrap_or_default();
+            compose
+                .error(pos, Code::TooLarge, "the services share more content than can be stored")
+                .expected(format!("at most {MAX_CANONICAL_BYTES} bytes over all services"));
+            break;
+        }
         services.insert(name.to_owned(), ResolvedService { container, facts });
     }
     check_ports(project, &services, &mut compose);
@@ -206,17 +225,22 @@ fn check_route(project: &Project, route: &RouteOverlay, report: &mut Report) {
 /// The service with the overlay's networks and the mounts it takes from others.
 fn effective(
     project: &Project,
-    service: &Map,
+    written: &Map,
     own: Option<&ServiceOverlay>,
-    report: &mut Report,
+    (compose, manifest): (&mut Report, &mut Report),
 ) -> Map {
-    let mut service = service.clone();
+    let mut service = written.clone();
     if let Some(own) = own
         && let Some(networks) = &own.networks
     {
-        override_networks(project, &mut service, own, networks, report);
+        override_networks(project, &mut service, own, networks, manifest);
     }
-    let mut mounts = inherited_mounts(project, &service, &mut BTreeSet::new());
+    let mut inherited = Inherited { project, seen: BTreeSet::new(), mounts: Vec::new() };
+    if !inherited.add_from(written, 0, false) {
+        let pos = written.get("volumes_from").map(|node| node.pos).unwrap_or_default();
+        compose.error(pos, Code::TooLarge, "`volumes_from` goes too far or brings too much");
+    }
+    let mut mounts = inherited.mounts;
     if !mounts.is_empty() {
         let written = service.remove("volumes").map(|node| node.value);
         if let Some(Value::Seq(written)) = written {
@@ -257,26 +281,41 @@ fn override_networks(
     service.insert("networks", Node::new(Value::Map(attached), Pos::default()));
 }
 
-/// The mounts of the services named by `volumes_from`, and of those named there.
-fn inherited_mounts(project: &Project, service: &Map, seen: &mut BTreeSet<String>) -> Vec<Node> {
-    let mut mounts: Vec<Node> = Vec::new();
-    for from in texts(service, "volumes_from") {
-        let (name, mode) = from.split_once(':').unwrap_or((from, "rw"));
-        if name == "container" || !seen.insert(name.to_owned()) {
-            continue;
+/// Collects the mounts of the services named by `volumes_from`, and of those named there.
+struct Inherited<'p> {
+    project: &'p Project,
+    seen: BTreeSet<&'p str>,
+    mounts: Vec<Node>,
+}
+
+impl<'p> Inherited<'p> {
+    /// Adds what `service` takes from others; `false` if it is too much.
+    fn add_from(&mut self, service: &'p Map, depth: usize, read_only: bool) -> bool {
+        if depth > MAX_INHERITANCE {
+            return false;
         }
-        let Some(other) = project.service(name).and_then(Node::as_map) else {
-            continue;
-        };
-        let own = other.get("volumes").and_then(Node::as_seq).unwrap_or_default().to_vec();
-        for mut mount in own.into_iter().chain(inherited_mounts(project, other, seen)) {
-            if let (true, Some(map)) = (mode == "ro", mount.as_map_mut()) {
-                map.insert("read_only", Node::new(Value::Bool(true), Pos::default()));
+        for from in texts(service, "volumes_from") {
+            let (name, mode) = from.split_once(':').unwrap_or((from, "rw"));
+            let other = self.project.service(name).and_then(Node::as_map);
+            let Some(other) = other.filter(|_| name != "container" && self.seen.insert(name))
+            else {
+                continue;
+            };
+            let read_only = read_only || mode == "ro";
+            let own = other.get("volumes").and_then(Node::as_seq).unwrap_or_default();
+            for mount in own {
+                let mut mount = mount.clone();
+                if let (true, Some(map)) = (read_only, mount.as_map_mut()) {
+                    map.insert("read_only", Node::new(Value::Bool(true), Pos::default()));
+                }
+                self.mounts.push(mount);
             }
-            mounts.push(mount);
+            if self.mounts.len() > MAX_INHERITED || !self.add_from(other, depth + 1, read_only) {
+                return false;
+            }
         }
+        true
     }
-    mounts
 }
 
 /// Both fences: the service says so, and the caller may (checked by the server).

@@ -19,6 +19,8 @@ use crate::units;
 pub(crate) struct Checker<'c> {
     /// Takes what is wrong.
     pub(crate) report: &'c mut Report,
+    /// Ports that ranges were expanded to so far.
+    pub(crate) ports: &'c mut usize,
     /// What the file is, for messages about its top level.
     pub(crate) what: &'c str,
     /// The folder that relative paths of this file start from.

@@ -6,8 +6,15 @@
 use std::sync::Arc;
 
 /// Index of a text in [`Sources`]; texts are numbered in the order they were read.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileId(pub(crate) u16);
+
+impl Default for FileId {
+    /// No text: what was implied rather than written.
+    fn default() -> Self {
+        Self(u16::MAX)
+    }
+}
 
 /// A place in a source text. Ordered by file, line, column.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]

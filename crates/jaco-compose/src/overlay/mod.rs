@@ -195,7 +195,9 @@ fn read_text(
         return None;
     }
     let mut root = documents.remove(0);
-    let mut checker = shape::Checker { what: "jaco.yaml", report, dir: ".", home: None };
+    let mut ports = 0;
+    let mut checker =
+        shape::Checker { what: "jaco.yaml", report, ports: &mut ports, dir: ".", home: None };
     checker.apply(&schema::FILE, &mut root, shape::Path::root(""));
     read::overlay(&root, report)
 }

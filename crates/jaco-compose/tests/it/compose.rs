@@ -375,20 +375,6 @@ fn cycles_are_told() {
     check_refused(
         &[("/p/compose.yaml", "services: {a: {extends: b}, b: {extends: a}}")],
         expect![[r#"
-            error[missing_image]: service `a` has neither an image nor a build section
-              --> /p/compose.yaml:1:12
-              |
-            1 | services: {a: {extends: b}, b: {extends: a}}
-              |            ^
-              help: add `image:`
-
-            error[missing_image]: service `b` has neither an image nor a build section
-              --> /p/compose.yaml:1:29
-              |
-            1 | services: {a: {extends: b}, b: {extends: a}}
-              |                             ^
-              help: add `image:`
-
             error[extends_cycle]: `a` extends itself
               --> /p/compose.yaml:1:42
               |
