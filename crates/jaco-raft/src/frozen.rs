@@ -41,8 +41,16 @@ fn votes_and_marks() {
 fn entries() {
     let frozen: [(EntryPayload, Expect); 3] = [
         (EntryPayload::Blank, expect!["0801100318022009295bc69f2aae407be53000"]),
-        (EntryPayload::Normal(Payload(Bytes::from_static(b"jaco"))), expect!["08011003180220092969f14a4d2db43b483a046a61636f"]),
-        (EntryPayload::Membership(membership()), expect!["0801100318022009292a7b9107d2c541df421d0a030a01010a040a020102120708011203613a31120708021203623a32"]),
+        (
+            EntryPayload::Normal(Payload(Bytes::from_static(b"jaco"))),
+            expect!["08011003180220092969f14a4d2db43b483a046a61636f"],
+        ),
+        (
+            EntryPayload::Membership(membership()),
+            expect![
+                "0801100318022009292a7b9107d2c541df421d0a030a01010a040a020102120708011203613a31120708021203623a32"
+            ],
+        ),
     ];
     for (payload, frozen) in frozen {
         let entry = Entry { log_id: log_id(3, 2, 9), payload };
@@ -65,7 +73,12 @@ fn snapshot_headers() {
         chain: 7,
     };
     let bytes = header.encode_to_vec();
-    check(&bytes, &expect!["08011204626c75651a0608031002180922270a06080110011804121d0a030a01010a040a020102120708011203613a31120708021203623a32290700000000000000"]);
+    check(
+        &bytes,
+        &expect![
+            "08011204626c75651a0608031002180922270a06080110011804121d0a030a01010a040a020102120708011203613a31120708021203623a32290700000000000000"
+        ],
+    );
     let decoded = SnapshotHeader::decode(bytes.as_slice()).unwrap();
     assert_eq!(decoded, header);
     assert_eq!(StoredMembership::try_from(decoded.membership.unwrap()).unwrap(), stored);
@@ -90,10 +103,16 @@ fn messages() {
         install: false,
     };
     let frozen: [(RequestBody, Expect); 5] = [
-        (RequestBody::Append(append), expect!["080110021801221b0a0808011003180220011206080110011804190500000000000000"]),
+        (
+            RequestBody::Append(append),
+            expect!["080110021801221b0a0808011003180220011206080110011804190500000000000000"],
+        ),
         (RequestBody::Vote(ask.clone()), expect!["0801100218012a0c0a0808011003180220011801"]),
         (RequestBody::PreVote(ask), expect!["080110021801320c0a0808011003180220011801"]),
-        (RequestBody::Snapshot(chunk), expect!["08011002180142190a080801100318022001120373756d180a20052a0464617461"]),
+        (
+            RequestBody::Snapshot(chunk),
+            expect!["08011002180142190a080801100318022001120373756d180a20052a0464617461"],
+        ),
         (RequestBody::ReadIndex(0), expect!["0801100218014800"]),
     ];
     for (body, frozen) in frozen {

@@ -172,6 +172,10 @@ impl LogStore {
         self.index().slot(at).map(|slot| slot.log_id)
     }
 
+    pub(crate) fn last(&self) -> Option<LogId> {
+        self.index().last()
+    }
+
     pub(crate) fn purged(&self) -> Option<LogId> {
         self.index().purged.0
     }

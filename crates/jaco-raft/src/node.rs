@@ -34,6 +34,9 @@ use crate::timing::{self, LeaderRestore, ProposalLimits, SnapshotLimits, Timing}
 use crate::types::{Payload, Peer, Runtime, TypeConfig};
 use crate::wire::{self, History, ReplyBody, RequestBody, RpcKind};
 
+/// How long the consensus core may take to say for the first time where it is.
+const START_DEADLINE: Duration = Duration::from_secs(10);
+
 /// How a node is opened.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -195,6 +198,12 @@ impl<M: StateMachine> Raft<M> {
         let raft = Box::pin(Runtime::scope(seed, starting))
             .await
             .map_err(|fatal| OpenError::Start { what: fatal.to_string() })?;
+        // Until the core has reported once, its metrics are those of an empty node.
+        let recovered = log.last().map(|id| id.index);
+        raft.wait(Some(START_DEADLINE))
+            .metrics(|metrics| metrics.last_log_index >= recovered, "first report")
+            .await
+            .map_err(|error| OpenError::Start { what: error.to_string() })?;
         let status = follow_status(&raft, options.timing.election_max);
         let server = Server {
             own_id: id,

@@ -2,4 +2,5 @@
 
 mod cluster;
 mod membership;
+mod process;
 mod support;

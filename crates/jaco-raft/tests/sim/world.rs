@@ -93,11 +93,8 @@ pub(crate) fn run(seed: u64, syncing: Syncing) -> Result<Report, String> {
         .udp_capacity(4096)
         .build();
     start_nodes(&mut sim, &shared, &storages);
-    let rates = Rates {
-        crash: 2 + random.below(12),
-        cut: random.below(10),
-        repair: 1 + random.below(8),
-    };
+    let rates =
+        Rates { crash: 2 + random.below(12), cut: random.below(10), repair: 1 + random.below(8) };
     let down = BTreeMap::new();
     let mut chaos = Chaos { random, nodes, storages, down, rates, crashes: 0, cuts: 0 };
     while sim.elapsed() < CHAOS {
