@@ -28,6 +28,12 @@ pub enum PullPolicy {
 }
 
 #[derive(Debug, Default, Deserialize)]
+struct Container {
+    #[serde(default)]
+    service: ImageKeys,
+}
+
+#[derive(Debug, Default, Deserialize)]
 struct ImageKeys {
     #[serde(default)]
     pull_policy: Option<String>,
@@ -40,7 +46,8 @@ impl ImageSpec {
     /// engine will refuse it with the reason when it is started.
     #[must_use]
     pub fn of(spec: &ServiceSpec) -> Self {
-        let keys: ImageKeys = serde_json::from_str(&spec.container).unwrap_or_default();
+        let container: Container = serde_json::from_str(&spec.container).unwrap_or_default();
+        let keys = container.service;
         let policy = match keys.pull_policy.as_deref() {
             Some("always") => PullPolicy::Always,
             Some("never") => PullPolicy::Never,

@@ -70,7 +70,7 @@ impl Fixture {
             instance: InstanceId { replica, raft_index: StateIndex(number + 10) },
             service,
             image: Arc::clone(&self.image),
-            container: format!(r#"{{"image":"{}",{keys}}}"#, self.image).into(),
+            container: format!(r#"{{"service":{{"image":"{}",{keys}}}}}"#, self.image).into(),
             spec_hash: SpecHash([9; 32]),
         }
     }

@@ -1,1 +1,16 @@
-//! jaco-docker.
+//! Docker as the node's container engine, by its API over the local socket.
+//!
+//! [`spec::body`] translates, and is pure; [`DockerEngine`] talks. Everything it makes carries the
+//! labels of its owner, and it touches nothing that does not.
+
+mod convert;
+mod engine;
+mod error;
+mod logs;
+pub mod model;
+mod names;
+mod network;
+mod pull;
+pub mod spec;
+
+pub use engine::{DockerEngine, DockerOptions};

@@ -67,6 +67,12 @@ impl Default for Behaviour {
     }
 }
 
+#[derive(Debug, Default, Deserialize)]
+struct Container {
+    #[serde(default)]
+    service: SpecKeys,
+}
+
 /// The keys of a container's spec that the fake looks at.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct SpecKeys {
@@ -86,7 +92,7 @@ struct HealthcheckKeys {
 
 impl SpecKeys {
     pub(super) fn read(container: &str) -> Self {
-        serde_json::from_str(container).unwrap_or_default()
+        serde_json::from_str::<Container>(container).unwrap_or_default().service
     }
 
     pub(super) fn declares_healthcheck(&self) -> bool {

@@ -5,4 +5,5 @@
 mod core;
 mod law;
 mod names;
+mod service;
 mod suite;

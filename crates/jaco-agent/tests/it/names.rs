@@ -32,7 +32,7 @@ pub(crate) fn instance(slot: u64, raft_index: u64) -> InstanceId {
 /// A service spec whose container has these keys, for example `r#""pull_policy":"never""#`.
 pub(crate) fn spec(image: &str, keys: &str) -> Arc<ServiceSpec> {
     let comma = if keys.is_empty() { "" } else { "," };
-    let container = format!(r#"{{"image":"{image}"{comma}{keys}}}"#);
+    let container = format!(r#"{{"service":{{"image":"{image}"{comma}{keys}}}}}"#);
     let healthcheck =
         if keys.contains("healthcheck") { Healthcheck::Declared } else { Healthcheck::None };
     Arc::new(ServiceSpec {

@@ -1,0 +1,135 @@
+//! What Docker shows of a container, in the agent's words.
+
+use std::collections::BTreeMap;
+
+use bollard::models::{
+    ContainerInspectResponse, ContainerState, ContainerStateStatusEnum, ContainerSummary,
+    HealthStatusEnum, PortBinding, PortMap,
+};
+use jaco_agent::engine::{ContainerId, ContainerSeen, ContainerStatus, Health};
+use jaco_types::{Exit, Timestamp};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use crate::names;
+
+/// `None` for a container that is not JACO's.
+pub(crate) fn seen(inspected: ContainerInspectResponse) -> Option<ContainerSeen> {
+    let labels = inspected.config.and_then(|config| config.labels)?;
+    let identity = names::identity(&labels)?;
+    let ports = inspected.network_settings.and_then(|settings| settings.ports);
+    Some(ContainerSeen {
+        instance: identity.instance,
+        service: identity.service,
+        owner: identity.owner,
+        container: ContainerId(inspected.id?.into()),
+        status: container_status(&inspected.state?),
+        ports: published(&ports.unwrap_or_default()),
+        spec_hash: identity.spec_hash,
+    })
+}
+
+fn container_status(state: &ContainerState) -> ContainerStatus {
+    let started_at = state.started_at.as_deref().and_then(moment);
+    match state.status {
+        Some(ContainerStateStatusEnum::CREATED) => ContainerStatus::Created,
+        Some(
+            ContainerStateStatusEnum::RUNNING
+            | ContainerStateStatusEnum::PAUSED
+            | ContainerStateStatusEnum::RESTARTING
+            | ContainerStateStatusEnum::STOPPING,
+        ) => ContainerStatus::Up {
+            health: health(state),
+            started_at: started_at.unwrap_or_default(),
+        },
+        Some(
+            ContainerStateStatusEnum::EXITED
+            | ContainerStateStatusEnum::REMOVING
+            | ContainerStateStatusEnum::DEAD
+            | ContainerStateStatusEnum::EMPTY,
+        )
+        | None => ContainerStatus::Ended {
+            exit: Exit {
+                code: state.exit_code.unwrap_or_default(),
+                out_of_memory: state.oom_killed.unwrap_or_default(),
+            },
+            error: state.error.clone().unwrap_or_default(),
+            started_at,
+            finished_at: state.finished_at.as_deref().and_then(moment).unwrap_or_default(),
+        },
+    }
+}
+
+fn health(state: &ContainerState) -> Health {
+    let Some(health) = &state.health else { return Health::None };
+    match health.status {
+        Some(HealthStatusEnum::STARTING) => Health::Starting,
+        Some(HealthStatusEnum::HEALTHY) => Health::Healthy,
+        Some(HealthStatusEnum::UNHEALTHY) => {
+            let last = health.log.as_ref().and_then(|log| log.last());
+            let output = last.and_then(|result| result.output.clone()).unwrap_or_default();
+            Health::Unhealthy { output }
+        }
+        Some(HealthStatusEnum::NONE | HealthStatusEnum::EMPTY) | None => Health::None,
+    }
+}
+
+/// The first binding of each port, IPv4 before IPv6. Only TCP ports have a place in the
+/// observation.
+fn published(ports: &PortMap) -> BTreeMap<u16, String> {
+    let ports: BTreeMap<&String, &Option<Vec<PortBinding>>> = ports.iter().collect();
+    let bound = ports.into_iter().filter_map(|(port, bindings)| {
+        let port = port.strip_suffix("/tcp")?.parse().ok()?;
+        let bindings = bindings.as_ref()?;
+        let four = bindings.iter().find(|binding| !is_v6(binding)).or(bindings.first())?;
+        let host = four.host_ip.as_deref().filter(|ip| !ip.is_empty()).unwrap_or("0.0.0.0");
+        let published = four.host_port.as_deref().filter(|port| !port.is_empty())?;
+        let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+        Some((port, format!("{host}:{published}")))
+    });
+    bound.collect()
+}
+
+fn is_v6(binding: &PortBinding) -> bool {
+    binding.host_ip.as_deref().is_some_and(|ip| ip.contains(':'))
+}
+
+/// What changes when a container does, as far as a list shows it: its state, and the health that
+/// is written into the words about it.
+pub(crate) fn face(summary: &ContainerSummary) -> String {
+    let state = summary.state.map(|state| state.to_string()).unwrap_or_default();
+    let words = summary.status.as_deref().unwrap_or_default();
+    let health = words.rsplit_once('(').map(|(_, health)| health).unwrap_or_default();
+    let healths = ["healthy)", "unhealthy)", "health: starting)"];
+    if healths.contains(&health) { format!("{state} {health}") } else { state }
+}
+
+/// A moment as Docker writes it; the year 1 is its word for never.
+pub(crate) fn moment(text: &str) -> Option<Timestamp> {
+    let at = OffsetDateTime::parse(text, &Rfc3339).ok()?;
+    let millis = at.unix_timestamp_nanos() / 1_000_000;
+    u64::try_from(millis).ok().filter(|millis| *millis > 0).map(Timestamp)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_read() {
+        assert_eq!(moment("1970-01-01T00:00:01.5Z"), Some(Timestamp(1500)));
+        assert_eq!(moment("0001-01-01T00:00:00Z"), None);
+        assert_eq!(moment("soon"), None);
+    }
+
+    #[test]
+    fn a_list_shows_state_and_health() {
+        let shows = |status: &str| {
+            let status = Some(status.to_owned());
+            face(&ContainerSummary { status, ..ContainerSummary::default() })
+        };
+        assert_eq!(shows("Up 3 minutes (unhealthy)"), " unhealthy)");
+        assert_eq!(shows("Up 3 minutes (health: starting)"), " health: starting)");
+        assert_eq!(shows("Exited (1) 2 seconds ago"), "");
+    }
+}

@@ -1,0 +1,419 @@
+//! The engine's trait, by Docker's API. As few calls as can be: a start is a create and a start, a
+//! look is one list.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bollard::models::{ContainerCreateBody, ContainerSummary, EventMessage, NetworkConnectRequest};
+use bollard::query_parameters::{
+    CreateContainerOptions, EventsOptions, InspectContainerOptions, ListContainersOptions,
+    RemoveContainerOptions, StartContainerOptions, StopContainerOptions,
+};
+use bollard::{API_DEFAULT_VERSION, Docker};
+use futures::{StreamExt, TryStreamExt, stream};
+use jaco_agent::engine::{
+    ContainerEngine, ContainerId, ContainerRequest, ContainerSeen, ContainerStatus, EngineError,
+    EngineEvent, EngineVersion, EventStream, Health, LogLines, LogQuery, Owner, ProgressSink,
+    PullError, PullRequest, StartError,
+};
+use jaco_agent::{Clock, SystemClock};
+use jaco_types::DeploymentName;
+use tokio::sync::OnceCell;
+
+use crate::error::{
+    CONFLICT, NOT_FOUND, NOT_MODIFIED, allow, engine_error, pull_error, refusal, status,
+};
+use crate::model::Container;
+use crate::network::Networks;
+use crate::spec::{self, Needs, SpecError};
+use crate::{convert, logs, names, pull};
+
+/// How long an answer may take. A machine that starts dozens of containers is slow, not gone.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
+/// How long a call may take that waits for something by its nature: a stop with a long grace
+/// period, the first line of a quiet container.
+const PATIENT_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
+/// How many containers are looked at in detail at the same time.
+const INSPECTS_MAX: usize = 8;
+
+/// Where Docker is, and for whom it works.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DockerOptions {
+    /// Whose containers these are.
+    pub owner: Owner,
+    /// The socket it listens on.
+    pub socket: PathBuf,
+}
+
+impl DockerOptions {
+    /// Docker at its usual place.
+    #[must_use]
+    pub fn new(owner: Owner) -> Self {
+        Self { owner, socket: PathBuf::from("/var/run/docker.sock") }
+    }
+}
+
+/// Docker, as one node uses it.
+#[derive(Debug)]
+pub struct DockerEngine {
+    owner: Owner,
+    docker: Docker,
+    /// Set once the version of the API is settled, which takes an answer from Docker.
+    settled: OnceCell<()>,
+    networks: Arc<Networks>,
+    /// The details of each container, for as long as its face in the list stays the same.
+    details: Mutex<HashMap<String, (String, ContainerSeen)>>,
+}
+
+impl DockerEngine {
+    /// Docker at a socket. It need not answer yet.
+    ///
+    /// # Errors
+    /// When there can be no connection, for example because there is no such file.
+    pub fn new(options: DockerOptions) -> Result<Self, EngineError> {
+        let socket = options.socket.to_string_lossy();
+        let docker =
+            Docker::connect_with_unix(&socket, ANSWER_TIMEOUT.as_secs(), API_DEFAULT_VERSION)
+                .map_err(engine_error)?;
+        Ok(Self {
+            owner: options.owner,
+            docker,
+            settled: OnceCell::new(),
+            networks: Arc::default(),
+            details: Mutex::default(),
+        })
+    }
+
+    /// Docker, speaking a version of its API that it understands.
+    async fn docker(&self) -> Result<&Docker, EngineError> {
+        let settle = async || self.docker.clone().negotiate_version().await.map(drop);
+        self.settled.get_or_try_init(settle).await.map_err(engine_error)?;
+        Ok(&self.docker)
+    }
+
+    async fn inspect(docker: &Docker, id: &str) -> Result<Option<ContainerSeen>, EngineError> {
+        match docker.inspect_container(id, None::<InspectContainerOptions>).await {
+            Ok(inspected) => Ok(convert::seen(inspected)),
+            Err(error) if status(&error) == Some(NOT_FOUND) => Ok(None),
+            Err(error) => Err(engine_error(error)),
+        }
+    }
+
+    /// The containers of the services that share a namespace with this one.
+    async fn neighbours(
+        &self,
+        docker: &Docker,
+        request: &ContainerRequest,
+        needs: &Needs,
+    ) -> Result<BTreeMap<String, String>, EngineError> {
+        let mut found = BTreeMap::new();
+        for service in &needs.neighbours {
+            let mut filters = names::owner_filter(&self.owner);
+            let labels = filters.entry("label".to_owned()).or_default();
+            labels.push(format!("{}={}", names::DEPLOYMENT, request.service.deployment));
+            labels.push(format!("{}={service}", names::SERVICE));
+            let options = ListContainersOptions {
+                filters: Some(filters),
+                ..ListContainersOptions::default()
+            };
+            let listed = docker.list_containers(Some(options)).await.map_err(engine_error)?;
+            if let Some(id) = listed.into_iter().find_map(|summary| summary.id) {
+                found.insert(service.clone(), id);
+            }
+        }
+        Ok(found)
+    }
+
+    async fn ensure_needs(
+        &self,
+        docker: &Docker,
+        deployment: &DeploymentName,
+        needs: &Needs,
+    ) -> Result<(), StartError> {
+        for network in &needs.networks {
+            self.networks.ensure(docker, &self.owner, deployment, network).await?;
+        }
+        for volume in &needs.external_volumes {
+            match docker.inspect_volume(volume).await {
+                Ok(_) => {}
+                Err(error) if status(&error) == Some(NOT_FOUND) => {
+                    let reason = format!("the external volume {volume:?} is not on this node");
+                    return Err(StartError::Refused { reason });
+                }
+                Err(error) => return Err(engine_error(error).into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the container, or finds the one that an earlier attempt left.
+    async fn ensure_created(
+        &self,
+        docker: &Docker,
+        request: &ContainerRequest,
+        container: &Container,
+        body: ContainerCreateBody,
+    ) -> Result<Created, StartError> {
+        let name = names::container(&self.owner, &request.instance);
+        let platform = container.service.platform.clone().unwrap_or_default();
+        let options = CreateContainerOptions { name: Some(name.clone()), platform };
+        match docker.create_container(Some(options), body).await {
+            Ok(created) => Ok(Created::Now(created.id)),
+            Err(error) if status(&error) == Some(CONFLICT) => {
+                match Self::inspect(docker, &name).await? {
+                    Some(seen) if seen.owner == self.owner => Ok(Created::Before(seen)),
+                    Some(_) | None => Err(engine_error(error).into()),
+                }
+            }
+            Err(error) if is_image_absent(&error) => {
+                Err(StartError::ImageAbsent { image: request.image.to_string() })
+            }
+            Err(error) => Err(engine_error(error).into()),
+        }
+    }
+
+    /// Docker takes one network when it makes a container; the others are connected before it
+    /// starts, so that it never sees itself without them.
+    async fn connect(&self, docker: &Docker, id: &str, needs: &Needs) -> Result<(), StartError> {
+        for network in needs.networks.iter().skip(1) {
+            let endpoint_config = Some(network.endpoint.clone());
+            let connect = NetworkConnectRequest { container: id.to_owned(), endpoint_config };
+            match docker.connect_network(&network.name, connect).await {
+                Ok(()) => {}
+                // An attempt that was interrupted got this far.
+                Err(error) if is_connected(&error) => {}
+                Err(error) => {
+                    self.networks.forget(&network.name);
+                    return Err(engine_error(error).into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn start(
+        &self,
+        docker: &Docker,
+        id: &str,
+        deployment: &DeploymentName,
+        needs: &Needs,
+    ) -> Result<(), StartError> {
+        let start = async || docker.start_container(id, None::<StartContainerOptions>).await;
+        match start().await {
+            Err(error) if is_network_absent(&error) => {
+                // Removed behind our back, or since we last looked: made anew, once.
+                for network in &needs.networks {
+                    self.networks.forget(&network.name);
+                }
+                self.ensure_needs(docker, deployment, needs).await?;
+                Ok(allow(start().await, &[NOT_MODIFIED])?)
+            }
+            result => Ok(allow(result, &[NOT_MODIFIED])?),
+        }
+    }
+
+    /// What a container looks like that was started just now, without asking, where that is known.
+    async fn started(
+        &self,
+        docker: &Docker,
+        id: String,
+        request: &ContainerRequest,
+        container: &Container,
+    ) -> Result<ContainerSeen, StartError> {
+        let service = &container.service;
+        if !service.ports.is_empty() {
+            // Which address and port Docker chose.
+            if let Some(seen) = Self::inspect(docker, &id).await? {
+                return Ok(seen);
+            }
+        }
+        let checked = service.healthcheck.as_ref().is_some_and(|check| !check.disable);
+        let health = if checked { Health::Starting } else { Health::None };
+        Ok(ContainerSeen {
+            instance: request.instance.clone(),
+            service: request.service.clone(),
+            owner: self.owner.clone(),
+            container: ContainerId(id.into()),
+            status: ContainerStatus::Up { health, started_at: SystemClock.now() },
+            ports: BTreeMap::new(),
+            spec_hash: Some(request.spec_hash),
+        })
+    }
+
+    /// The details of a listed container: from memory, unless its face has changed.
+    async fn detail(
+        &self,
+        docker: &Docker,
+        summary: ContainerSummary,
+    ) -> Result<Option<(String, String, ContainerSeen)>, EngineError> {
+        let face = convert::face(&summary);
+        let Some(id) = summary.id else { return Ok(None) };
+        let known = self.details.lock().expect("no holder of the lock panics").get(&id).cloned();
+        let seen = match known {
+            Some((known_face, seen)) if known_face == face => Some(seen),
+            Some(_) | None => Self::inspect(docker, &id).await?,
+        };
+        Ok(seen.map(|seen| (id, face, seen)))
+    }
+}
+
+/// A container, and whether it was there before.
+enum Created {
+    Now(String),
+    Before(ContainerSeen),
+}
+
+#[async_trait]
+impl ContainerEngine for DockerEngine {
+    async fn version(&self) -> Result<EngineVersion, EngineError> {
+        let version = self.docker().await?.version().await.map_err(engine_error)?;
+        let version = version.version.unwrap_or_default();
+        Ok(EngineVersion { name: "docker".to_owned(), version })
+    }
+
+    async fn list_owned(&self) -> Result<Vec<ContainerSeen>, EngineError> {
+        let docker = self.docker().await?;
+        let options = ListContainersOptions {
+            all: true,
+            filters: Some(names::owner_filter(&self.owner)),
+            ..ListContainersOptions::default()
+        };
+        let listed = docker.list_containers(Some(options)).await.map_err(engine_error)?;
+        let details = stream::iter(listed)
+            .map(|summary| self.detail(docker, summary))
+            .buffer_unordered(INSPECTS_MAX)
+            .try_collect::<Vec<_>>()
+            .await?;
+        let mut known = HashMap::new();
+        let mut all = Vec::new();
+        for (id, face, seen) in details.into_iter().flatten() {
+            known.insert(id, (face, seen.clone()));
+            all.push(seen);
+        }
+        *self.details.lock().expect("no holder of the lock panics") = known;
+        all.retain(|seen| seen.owner == self.owner);
+        all.sort_by(|a, b| a.instance.cmp(&b.instance));
+        Ok(all)
+    }
+
+    async fn events(&self) -> Result<EventStream, EngineError> {
+        let docker = self.docker().await?.clone().with_timeout(PATIENT_TIMEOUT);
+        let mut filters = names::owner_filter(&self.owner);
+        filters.insert("type".to_owned(), vec!["container".to_owned()]);
+        let kinds = ["die", "health_status", "destroy"];
+        filters.insert("event".to_owned(), kinds.map(str::to_owned).to_vec());
+        // The connection is made when the stream is first read. Docker remembers what happened in
+        // the meantime, if it is told since when.
+        let now = SystemClock.now().0;
+        let since = Some(format!("{}.{:03}", now / 1000, now % 1000));
+        let options = EventsOptions { since, until: None, filters: Some(filters) };
+        let messages = docker.events(Some(options));
+        let events = messages.then(move |message| {
+            let docker = docker.clone();
+            async move { translate(&docker, message.map_err(engine_error)?).await }
+        });
+        Ok(events.try_filter_map(async |event| Ok(event)).boxed())
+    }
+
+    async fn pull(&self, pull: &PullRequest, progress: ProgressSink) -> Result<(), PullError> {
+        let docker = self.docker().await.map_err(pull_error)?;
+        pull::pull(docker, pull, progress).await
+    }
+
+    async fn ensure_running(
+        &self,
+        request: &ContainerRequest,
+    ) -> Result<ContainerSeen, StartError> {
+        let docker = self.docker().await?;
+        let container = spec::read(&request.container).map_err(unsupported)?;
+        let needs = spec::needs(&self.owner, request, &container);
+        let neighbours = self.neighbours(docker, request, &needs).await?;
+        let body = spec::body(&self.owner, request, &container, &needs, &neighbours)
+            .map_err(unsupported)?;
+        let deployment = &request.service.deployment;
+        self.ensure_needs(docker, deployment, &needs).await?;
+        let id = match self.ensure_created(docker, request, &container, body).await? {
+            Created::Now(id) => id,
+            Created::Before(seen) => match seen.status {
+                ContainerStatus::Up { .. } | ContainerStatus::Ended { .. } => return Ok(seen),
+                ContainerStatus::Created => seen.container.to_string(),
+            },
+        };
+        self.connect(docker, &id, &needs).await?;
+        self.start(docker, &id, deployment, &needs).await?;
+        self.started(docker, id, request, &container).await
+    }
+
+    async fn stop(&self, container: &ContainerId) -> Result<(), EngineError> {
+        // No time is given: Docker takes the one that the container was made with.
+        let docker = self.docker().await?.clone().with_timeout(PATIENT_TIMEOUT);
+        let stopped = docker.stop_container(&container.0, None::<StopContainerOptions>).await;
+        allow(stopped, &[NOT_MODIFIED, NOT_FOUND])
+    }
+
+    async fn remove(&self, container: &ContainerId) -> Result<(), EngineError> {
+        let options = RemoveContainerOptions { v: true, force: true, link: false };
+        let docker = self.docker().await?;
+        let removed = docker.remove_container(&container.0, Some(options)).await;
+        // A conflict means that it is being removed.
+        allow(removed, &[NOT_FOUND, CONFLICT])
+    }
+
+    async fn remove_networks(&self, keep: &BTreeSet<DeploymentName>) -> Result<(), EngineError> {
+        self.networks.remove_unused(self.docker().await?, &self.owner, keep).await
+    }
+
+    async fn logs(
+        &self,
+        container: &ContainerId,
+        query: LogQuery,
+    ) -> Result<LogLines, EngineError> {
+        let docker = self.docker().await?.clone().with_timeout(PATIENT_TIMEOUT);
+        Ok(logs::read(docker, container, query))
+    }
+}
+
+/// What an event of Docker means; `None` for one that says nothing new.
+async fn translate(
+    docker: &Docker,
+    message: EventMessage,
+) -> Result<Option<EngineEvent>, EngineError> {
+    let Some(actor) = message.actor else { return Ok(None) };
+    let (Some(id), Some(labels)) = (actor.id, actor.attributes) else { return Ok(None) };
+    let Some(identity) = names::identity(&labels) else { return Ok(None) };
+    let gone = EngineEvent::Gone {
+        instance: identity.instance,
+        container: ContainerId(id.as_str().into()),
+    };
+    if message.action.as_deref() == Some("destroy") {
+        return Ok(Some(gone));
+    }
+    let seen = DockerEngine::inspect(docker, &id).await?;
+    Ok(Some(seen.map_or(gone, EngineEvent::Changed)))
+}
+
+fn unsupported(error: SpecError) -> StartError {
+    StartError::Unsupported { reason: error.to_string() }
+}
+
+fn is_image_absent(error: &bollard::errors::Error) -> bool {
+    says(error, NOT_FOUND, "No such image")
+}
+
+fn is_network_absent(error: &bollard::errors::Error) -> bool {
+    says(error, NOT_FOUND, "network") && !says(error, NOT_FOUND, "container")
+}
+
+fn is_connected(error: &bollard::errors::Error) -> bool {
+    says(error, 403, "already exists in network")
+}
+
+/// Docker has one status for many causes; its words tell them apart.
+fn says(error: &bollard::errors::Error, code: u16, words: &str) -> bool {
+    refusal(error).is_some_and(|(status, message)| {
+        status == code && message.to_ascii_lowercase().contains(&words.to_ascii_lowercase())
+    })
+}

@@ -1,0 +1,107 @@
+//! What things are called on an engine that others use too, and the labels that say whose they are.
+
+use std::collections::{BTreeMap, HashMap};
+
+use jaco_agent::engine::{ContainerRequest, Owner};
+use jaco_types::{
+    ClusterId, DeploymentName, InstanceId, NodeId, ReplicaId, ServiceKey, ServiceName, SpecHash,
+    StateIndex,
+};
+
+pub(crate) const CLUSTER: &str = "jaco.cluster_id";
+pub(crate) const NODE: &str = "jaco.node";
+pub(crate) const DEPLOYMENT: &str = "jaco.deployment";
+pub(crate) const SERVICE: &str = "jaco.service";
+const REPLICA: &str = "jaco.replica_id";
+const REPLICA_INDEX: &str = "jaco.replica_index";
+const RAFT_INDEX: &str = "jaco.raft_index";
+const SPEC_HASH: &str = "jaco.spec_hash";
+
+/// `jaco-<cluster>-<node>`: what every name of this owner begins with. The cluster is in it because
+/// two clusters on one machine count their nodes alike.
+pub(crate) fn scope(owner: &Owner) -> String {
+    let cluster = owner.cluster.as_str();
+    format!("jaco-{}-{}", cluster.get(..8).unwrap_or(cluster), owner.node)
+}
+
+/// The name of an instance's container.
+pub(crate) fn container(owner: &Owner, instance: &InstanceId) -> String {
+    format!("{}-{}-{}", scope(owner), instance.replica, instance.raft_index)
+}
+
+/// The name of what a manifest calls `name`: networks, and volumes without a name of their own.
+pub(crate) fn scoped(owner: &Owner, name: &str) -> String {
+    format!("{}-{name}", scope(owner))
+}
+
+/// The labels that say whose something is.
+pub(crate) fn owner_labels(owner: &Owner) -> BTreeMap<String, String> {
+    let pairs = [(CLUSTER, owner.cluster.to_string()), (NODE, owner.node.to_string())];
+    pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+/// The labels of what belongs to one deployment of this owner.
+pub(crate) fn deployment_labels(
+    owner: &Owner,
+    deployment: &DeploymentName,
+) -> HashMap<String, String> {
+    let mut labels: HashMap<String, String> = owner_labels(owner).into_iter().collect();
+    labels.insert(DEPLOYMENT.to_owned(), deployment.to_string());
+    labels
+}
+
+/// All labels of a container.
+pub(crate) fn container_labels(
+    owner: &Owner,
+    request: &ContainerRequest,
+) -> BTreeMap<String, String> {
+    let ContainerRequest { instance, service, spec_hash, .. } = request;
+    let prefix = format!("{}-{}-", service.deployment, service.service);
+    let replica = instance.replica.as_str();
+    let mut labels = owner_labels(owner);
+    let pairs = [
+        (DEPLOYMENT, service.deployment.to_string()),
+        (SERVICE, service.service.to_string()),
+        (REPLICA, replica.to_owned()),
+        (REPLICA_INDEX, replica.strip_prefix(&prefix).unwrap_or_default().to_owned()),
+        (RAFT_INDEX, instance.raft_index.to_string()),
+        (SPEC_HASH, spec_hash.to_string()),
+    ];
+    labels.extend(pairs.into_iter().map(|(key, value)| (key.to_owned(), value)));
+    labels
+}
+
+/// What a container's labels say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub(crate) owner: Owner,
+    pub(crate) instance: InstanceId,
+    pub(crate) service: ServiceKey,
+    pub(crate) spec_hash: Option<SpecHash>,
+}
+
+/// Reads the labels back; `None` for a container that is not JACO's.
+pub(crate) fn identity(labels: &HashMap<String, String>) -> Option<Identity> {
+    let get = |key: &str| labels.get(key).map(String::as_str);
+    let owner = Owner {
+        cluster: ClusterId::new(get(CLUSTER)?).ok()?,
+        node: NodeId(get(NODE)?.parse().ok()?),
+    };
+    let instance = InstanceId {
+        replica: ReplicaId::parse(get(REPLICA)?).ok()?,
+        raft_index: StateIndex(get(RAFT_INDEX)?.parse().ok()?),
+    };
+    let service = ServiceKey {
+        deployment: DeploymentName::new(get(DEPLOYMENT)?).ok()?,
+        service: ServiceName::new(get(SERVICE)?).ok()?,
+    };
+    let mut hash = [0; 32];
+    let readable = get(SPEC_HASH).is_some_and(|text| hex::decode_to_slice(text, &mut hash).is_ok());
+    Some(Identity { owner, instance, service, spec_hash: readable.then_some(SpecHash(hash)) })
+}
+
+/// The filter that leaves only what is this owner's.
+pub(crate) fn owner_filter(owner: &Owner) -> HashMap<String, Vec<String>> {
+    let labels = owner_labels(owner).into_iter().map(|(key, value)| format!("{key}={value}"));
+    HashMap::from([("label".to_owned(), labels.collect())])
+}

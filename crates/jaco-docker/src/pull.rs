@@ -1,0 +1,106 @@
+//! Fetching images, with their progress.
+
+use std::collections::BTreeMap;
+
+use bollard::Docker;
+use bollard::models::CreateImageInfo;
+use bollard::query_parameters::CreateImageOptions;
+use futures::StreamExt;
+use jaco_agent::engine::{ProgressSink, PullError, PullProgress, PullRequest};
+
+use crate::error::{engine_error, pull_error};
+
+/// Fetches an image. Docker goes on for as long as somebody reads its answer, so dropping the
+/// future calls the pull off.
+pub(crate) async fn pull(
+    docker: &Docker,
+    pull: &PullRequest,
+    progress: ProgressSink,
+) -> Result<(), PullError> {
+    let options = CreateImageOptions {
+        from_image: Some(with_tag(&pull.image)),
+        platform: pull.platform.as_deref().unwrap_or_default().to_owned(),
+        ..CreateImageOptions::default()
+    };
+    let mut layers = Layers::default();
+    let mut answers = std::pin::pin!(docker.create_image(Some(options), None, None));
+    while let Some(answer) = answers.next().await {
+        if let Some(now) = layers.note(&answer.map_err(|error| pull_error(engine_error(error)))?) {
+            progress(now);
+        }
+    }
+    Ok(())
+}
+
+/// Without a tag Docker would fetch every tag there is.
+fn with_tag(image: &str) -> String {
+    let name = image.rsplit_once('/').map_or(image, |(_, name)| name);
+    if name.contains([':', '@']) { image.to_owned() } else { format!("{image}:latest") }
+}
+
+/// What is known of each layer.
+#[derive(Debug, Default)]
+struct Layers(BTreeMap<String, PullProgress>);
+
+impl Layers {
+    /// Takes note of an answer; tells the sum where it changes.
+    fn note(&mut self, info: &CreateImageInfo) -> Option<PullProgress> {
+        let id = info.id.clone()?;
+        if info.status.as_deref() == Some("Download complete") {
+            let layer = self.0.get_mut(&id)?;
+            layer.done = layer.total;
+            return Some(self.sum());
+        }
+        let detail = info.progress_detail.as_ref()?;
+        // Unpacking counts the same bytes once more.
+        if info.status.as_deref() != Some("Downloading") {
+            return None;
+        }
+        let bytes = |value: Option<i64>| value.and_then(|value| u64::try_from(value).ok());
+        let layer = PullProgress { done: bytes(detail.current)?, total: bytes(detail.total)? };
+        self.0.insert(id, layer);
+        Some(self.sum())
+    }
+
+    fn sum(&self) -> PullProgress {
+        self.0.values().fold(PullProgress::default(), |sum, layer| PullProgress {
+            done: sum.done.saturating_add(layer.done),
+            total: sum.total.saturating_add(layer.total),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bollard::models::ProgressDetail;
+
+    use super::*;
+
+    #[test]
+    fn an_image_without_a_tag_is_the_latest() {
+        let check = |image, tagged| assert_eq!(with_tag(image), tagged);
+        check("nginx", "nginx:latest");
+        check("nginx:1.27", "nginx:1.27");
+        check("localhost:5000/app", "localhost:5000/app:latest");
+        check("app@sha256:00", "app@sha256:00");
+    }
+
+    #[test]
+    fn progress_is_summed_over_layers() {
+        let mut layers = Layers::default();
+        let mut note = |id: &str, status: &str, current, total| {
+            let detail = ProgressDetail { current: Some(current), total: Some(total) };
+            layers.note(&CreateImageInfo {
+                id: Some(id.to_owned()),
+                status: Some(status.to_owned()),
+                progress_detail: Some(detail),
+                error_detail: None,
+            })
+        };
+        assert_eq!(note("a", "Downloading", 5, 10), Some(PullProgress { done: 5, total: 10 }));
+        assert_eq!(note("b", "Downloading", 1, 30), Some(PullProgress { done: 6, total: 40 }));
+        assert_eq!(note("a", "Extracting", 1, 10), None);
+        let complete = note("a", "Download complete", 0, 0);
+        assert_eq!(complete, Some(PullProgress { done: 11, total: 40 }));
+    }
+}

@@ -1,0 +1,213 @@
+//! The engine contract, and what only Docker does, on a real Docker Engine. Part of the docker
+//! layer: `cargo xtask test docker`.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::collections::BTreeSet;
+use std::panic::AssertUnwindSafe;
+use std::process::Command;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use jaco_agent::engine::{ContainerEngine, Owner};
+use jaco_agent::suite::{self, Fixture};
+use jaco_docker::{DockerEngine, DockerOptions};
+use jaco_types::{ClusterId, NodeId};
+
+const IMAGE: &str = "jaco-hello:v1";
+const SERVES: &str = r#""command":["serve"]"#;
+
+fn engine(cluster: &str, node: u64) -> Arc<DockerEngine> {
+    let owner = Owner { cluster: ClusterId::new(cluster).unwrap(), node: NodeId(node) };
+    Arc::new(DockerEngine::new(DockerOptions::new(owner)).unwrap())
+}
+
+/// A cluster of its own for each test: they run side by side, on one engine.
+fn cluster(name: &str) -> String {
+    let process = std::process::id();
+    let name: u32 = name.bytes().fold(7, |hash, byte| hash.wrapping_mul(31) ^ u32::from(byte));
+    format!("{name:08x}{process:08x}").repeat(2)
+}
+
+/// Removes what a test leaves behind, also where it fails.
+async fn clean(engines: &[Arc<DockerEngine>]) {
+    for engine in engines {
+        for seen in engine.list_owned().await.unwrap() {
+            engine.remove(&seen.container).await.unwrap();
+        }
+        engine.remove_networks(&BTreeSet::new()).await.unwrap();
+    }
+}
+
+fn require_image() {
+    let docker = Command::new("docker").args(["image", "inspect", IMAGE]).output();
+    let present = docker.is_ok_and(|output| output.status.success());
+    assert!(present, "image {IMAGE} is not on this machine: make it with `cargo xtask image`");
+}
+
+async fn with_fixture(name: &str, check: impl AsyncFnOnce(&Fixture)) {
+    require_image();
+    let cluster = cluster(name);
+    let (mine, theirs) = (engine(&cluster, 1), engine(&cluster, 2));
+    let fixture =
+        Fixture::new(Arc::clone(&mine) as _, Arc::clone(&theirs) as _, IMAGE, "jaco-absent:v0");
+    let result = AssertUnwindSafe(check(&fixture)).catch_unwind().await;
+    clean(&[mine, theirs]).await;
+    if let Err(broken) = result {
+        std::panic::resume_unwind(broken);
+    }
+}
+
+macro_rules! contract {
+    ($($check:ident)*) => {
+        $(#[tokio::test]
+        async fn $check() {
+            with_fixture(stringify!($check), async |fixture| suite::$check(fixture).await).await;
+        })*
+    };
+}
+
+contract! {
+    starting_is_idempotent
+    stopping_and_removing_are_idempotent
+    an_exit_is_told_and_final
+    a_stop_honours_the_grace_period
+    health_is_told
+    a_removal_is_told
+    an_absent_image_is_named
+    logs_can_be_read
+    owners_are_kept_apart
+    starts_may_happen_together
+}
+
+/// R-HEAL-3, and what else must be on the container itself, read back by Docker's own client.
+#[tokio::test]
+async fn what_the_manifest_says_is_on_the_container() {
+    with_fixture("manifest", async |fixture| {
+        let request = fixture.request(
+            r#""command":["serve"],"stop_signal":"SIGINT","stop_grace_period":"45s","pids_limit":50,
+               "deploy":{"resources":{"limits":{"cpus":"0.25","memory":"67108864"}}},
+               "labels":{"jaco.node":"forged","team":"a"},"restart":"always""#,
+        );
+        let seen = fixture.engine.ensure_running(&request).await.unwrap();
+        let format = "{{.Config.StopSignal}} {{.Config.StopTimeout}} {{.HostConfig.NanoCpus}} \
+                      {{.HostConfig.Memory}} {{.HostConfig.PidsLimit}} \
+                      {{.HostConfig.RestartPolicy.Name}} {{.Config.Labels.team}} \
+                      {{index .Config.Labels \"jaco.node\"}} \
+                      {{index .Config.Labels \"jaco.replica_id\"}}";
+        let shown = docker(&["inspect", "--format", format, &seen.container.0]);
+        let replica = request.instance.replica.as_str();
+        assert_eq!(shown.trim(), format!("SIGINT 45 250000000 67108864 50 no a 1 {replica}"));
+    })
+    .await;
+}
+
+/// R-HEAL-3: the stop signal of the manifest reaches the process.
+#[tokio::test]
+async fn the_stop_signal_reaches_the_process() {
+    with_fixture("signal", async |fixture| {
+        let request = fixture.request(r#""command":["serve"],"stop_signal":"SIGINT""#);
+        let seen = fixture.engine.ensure_running(&request).await.unwrap();
+        fixture.engine.stop(&seen.container).await.unwrap();
+        assert!(docker(&["logs", &seen.container.0]).contains("SIGINT received"));
+    })
+    .await;
+}
+
+/// A port that Docker chose is read back, and answers.
+#[tokio::test]
+async fn published_ports_are_read_back() {
+    with_fixture("ports", async |fixture| {
+        let request = fixture.request(
+            r#""command":["serve"],"ports":[{"mode":"ingress","target":8080,"protocol":"tcp"}]"#,
+        );
+        let seen = fixture.engine.ensure_running(&request).await.unwrap();
+        let address = seen.ports[&8080].replace("0.0.0.0", "127.0.0.1");
+        let connected = tokio::time::timeout(std::time::Duration::from_secs(10), async {
+            while tokio::net::TcpStream::connect(&address).await.is_err() {
+                tokio::task::yield_now().await;
+            }
+        });
+        connected.await.unwrap();
+    })
+    .await;
+}
+
+/// Anonymous volumes leave with their container; named ones carry their owner's name and stay.
+#[tokio::test]
+async fn anonymous_volumes_leave_and_named_ones_stay() {
+    with_fixture("volumes", async |fixture| {
+        let request = fixture.request(
+            r#""command":["serve"],"volumes":[{"type":"volume","target":"/anonymous"},
+               {"type":"volume","source":"data","target":"/named"}]"#,
+        );
+        let seen = fixture.engine.ensure_running(&request).await.unwrap();
+        let format = "{{range .Mounts}}{{.Name}} {{end}}";
+        let mounts = docker(&["inspect", "--format", format, &seen.container.0]);
+        let (named, anonymous): (Vec<&str>, Vec<&str>) =
+            mounts.split_whitespace().partition(|name| name.starts_with("jaco-"));
+        assert_eq!((named.len(), anonymous.len()), (1, 1), "{mounts}");
+        fixture.engine.stop(&seen.container).await.unwrap();
+        fixture.engine.remove(&seen.container).await.unwrap();
+        let left = docker(&["volume", "ls", "--quiet"]);
+        let is_left = |name: &str| left.lines().any(|line| line == name);
+        assert!(is_left(named[0]) && !is_left(anonymous[0]), "{left}");
+        assert!(named[0].ends_with("-1-contract_data"), "{named:?}");
+        docker(&["volume", "rm", named[0]]);
+    })
+    .await;
+}
+
+/// A service on two networks is reached by its name on both; one of them has no way out.
+#[tokio::test]
+async fn several_networks_are_connected() {
+    with_fixture("networks", async |fixture| {
+        let mut request = fixture.request(r#""command":["serve"]"#);
+        request.container = r#"{"service":{"command":["serve"],
+            "networks":{"front":{"priority":1},"back":{"aliases":["db"]}}},
+            "networks":{"front":{"name":"contract_front"},
+                        "back":{"name":"contract_back","internal":true}}}"#
+            .into();
+        let seen = fixture.engine.ensure_running(&request).await.unwrap();
+        let format = "{{range $name, $end := .NetworkSettings.Networks}}{{$name}}={{range .Aliases}}{{.}},{{end}} {{end}}";
+        let shown = docker(&["inspect", "--format", format, &seen.container.0]);
+        assert!(shown.contains("contract_front=web,web.contract,"), "{shown}");
+        assert!(shown.contains("contract_back=web,web.contract,db,"), "{shown}");
+    })
+    .await;
+}
+
+/// A network that was removed behind the engine's back is made again.
+#[tokio::test]
+async fn a_network_that_vanished_is_made_again() {
+    with_fixture("vanished", async |fixture| {
+        let (one, two) = (fixture.request(SERVES), fixture.request(SERVES));
+        let first = fixture.engine.ensure_running(&one).await.unwrap();
+        let format = "{{.HostConfig.NetworkMode}}";
+        let network = docker(&["inspect", "--format", format, &first.container.0]);
+        fixture.engine.remove(&first.container).await.unwrap();
+        docker(&["network", "rm", network.trim()]);
+        fixture.engine.ensure_running(&two).await.unwrap();
+    })
+    .await;
+}
+
+/// What the agent did not make it does not see, even where it carries some of the labels.
+#[tokio::test]
+async fn containers_of_others_are_not_seen() {
+    with_fixture("others", async |fixture| {
+        let label = format!("jaco.cluster_id={}", cluster("others"));
+        let id = docker(&["run", "--detach", "--label", &label, IMAGE]);
+        let listed = fixture.engine.list_owned().await.unwrap();
+        docker(&["rm", "--force", id.trim()]);
+        assert_eq!(listed, []);
+    })
+    .await;
+}
+
+/// Docker's own client, for a second opinion.
+fn docker(arguments: &[&str]) -> String {
+    let output = Command::new("docker").args(arguments).output().unwrap();
+    assert!(output.status.success(), "docker {arguments:?}: {output:?}");
+    String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+}
