@@ -7,9 +7,10 @@ use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
 use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 
-use futures::FutureExt;
-use jaco_agent::engine::{ContainerEngine, Owner};
+use futures::{FutureExt, StreamExt};
+use jaco_agent::engine::{ContainerEngine, Follow, LogQuery, Owner};
 use jaco_agent::suite::{self, Fixture};
 use jaco_docker::{DockerEngine, DockerOptions};
 use jaco_types::{ClusterId, NodeId};
@@ -108,8 +109,14 @@ async fn the_stop_signal_reaches_the_process() {
     with_fixture("signal", async |fixture| {
         let request = fixture.request(r#""command":["serve"],"stop_signal":"SIGINT""#);
         let seen = fixture.engine.ensure_running(&request).await.unwrap();
+        // Before it catches signals the kernel keeps them from the first process of a container.
+        let query = LogQuery { follow: Follow::Yes, tail: None, since: None };
+        let mut lines = fixture.engine.logs(&seen.container, query).await.unwrap();
+        let first = tokio::time::timeout(Duration::from_secs(20), lines.next()).await;
+        assert!(first.unwrap().unwrap().unwrap().text.contains("listens"));
         fixture.engine.stop(&seen.container).await.unwrap();
-        assert!(docker(&["logs", &seen.container.0]).contains("SIGINT received"));
+        let log = docker(&["logs", &seen.container.0]);
+        assert!(log.contains("SIGINT received"), "{log}");
     })
     .await;
 }
@@ -123,7 +130,7 @@ async fn published_ports_are_read_back() {
         );
         let seen = fixture.engine.ensure_running(&request).await.unwrap();
         let address = seen.ports[&8080].replace("0.0.0.0", "127.0.0.1");
-        let connected = tokio::time::timeout(std::time::Duration::from_secs(10), async {
+        let connected = tokio::time::timeout(Duration::from_secs(10), async {
             while tokio::net::TcpStream::connect(&address).await.is_err() {
                 tokio::task::yield_now().await;
             }

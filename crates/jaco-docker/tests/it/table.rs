@@ -93,10 +93,16 @@ fn an_empty_service() {
 
 #[test]
 fn process() {
-    check(r#""command":["a","b"],"entrypoint":["/e"]"#, expect![[r#"
+    check(
+        r#""command":["a","b"],"entrypoint":["/e"]"#,
+        expect![[r#"
         .Cmd = ["a","b"]
-        .Entrypoint = ["/e"]"#]]);
-    check(r#""environment":{"B":"2","A":1,"C":null,"D":true}"#, expect![[r#".Env = ["A=1","B=2","C=","D=true"]"#]]);
+        .Entrypoint = ["/e"]"#]],
+    );
+    check(
+        r#""environment":{"B":"2","A":1,"C":null,"D":true}"#,
+        expect![[r#".Env = ["A=1","B=2","C=","D=true"]"#]],
+    );
     check(
         r#""working_dir":"/w","user":1000,"init":true,"tty":true,"stdin_open":true"#,
         expect![[r#"
@@ -106,16 +112,25 @@ fn process() {
             .User = "1000"
             .WorkingDir = "/w""#]],
     );
-    check(r#""stop_signal":"SIGINT","stop_grace_period":"1m0s""#, expect![[r#"
+    check(
+        r#""stop_signal":"SIGINT","stop_grace_period":"1m0s""#,
+        expect![[r#"
         .StopSignal = "SIGINT"
-        .StopTimeout = 60"#]]);
+        .StopTimeout = 60"#]],
+    );
     check(r#""stop_grace_period":"500ms""#, expect![".StopTimeout = 1"]);
-    check(r#""stop_grace_period":"soon""#, expect![[r#"error: `stop_grace_period`: "soon" is not a length of time such as 1m30s"#]]);
+    check(
+        r#""stop_grace_period":"soon""#,
+        expect![[r#"error: `stop_grace_period`: "soon" is not a length of time such as 1m30s"#]],
+    );
     check(r#""labels":{"a":"b","jaco.node":"9"}"#, expect![[r#".Labels.a = "b""#]]);
-    check(r#""annotations":{"a":"b"},"hostname":"h","domainname":"d""#, expect![[r#"
+    check(
+        r#""annotations":{"a":"b"},"hostname":"h","domainname":"d""#,
+        expect![[r#"
         .Domainname = "d"
         .HostConfig.Annotations = {"a":"b"}
-        .Hostname = "h""#]]);
+        .Hostname = "h""#]],
+    );
 }
 
 #[test]
@@ -123,7 +138,9 @@ fn health() {
     check(
         r#""healthcheck":{"test":["CMD","/ok"],"interval":"10s","timeout":"1m30s","retries":3,
            "start_period":"5s","start_interval":"1s"}"#,
-        expect![[r#".Healthcheck = {"Interval":10000000000,"Retries":3,"StartInterval":1000000000,"StartPeriod":5000000000,"Test":["CMD","/ok"],"Timeout":90000000000}"#]],
+        expect![[
+            r#".Healthcheck = {"Interval":10000000000,"Retries":3,"StartInterval":1000000000,"StartPeriod":5000000000,"Test":["CMD","/ok"],"Timeout":90000000000}"#
+        ]],
     );
     check(r#""healthcheck":{"disable":true}"#, expect![[r#".Healthcheck = {"Test":["NONE"]}"#]]);
 }
@@ -150,20 +167,35 @@ fn networks() {
             .NetworkingConfig.EndpointsConfig.jaco-abababab-3-shop_back = {"Aliases":["web","web.shop","shop","db"],"IPAMConfig":{"IPv4Address":"10.0.0.9"}}
             .NetworkingConfig.EndpointsConfig.jaco-abababab-3-shop_default = null"#]],
     );
-    check(r#""network_mode":"none""#, expect![[r#"
+    check(
+        r#""network_mode":"none""#,
+        expect![[r#"
         .HostConfig.NetworkMode = "none"
-        .NetworkingConfig = null"#]]);
-    check(r#""network_mode":"service:db","pid":"service:db","ipc":"host""#, expect![[r#"
+        .NetworkingConfig = null"#]],
+    );
+    check(
+        r#""network_mode":"service:db","pid":"service:db","ipc":"host""#,
+        expect![[r#"
         .HostConfig.IpcMode = "host"
         .HostConfig.NetworkMode = "container:c0ffee"
         .HostConfig.PidMode = "container:c0ffee"
-        .NetworkingConfig = null"#]]);
-    check(r#""network_mode":"service:cache""#, expect![[r#"error: `network_mode`: no container of service "cache" runs on this node"#]]);
-    check(r#""dns":["1.1.1.1"],"dns_search":["a"],"dns_opt":["b"]"#, expect![[r#"
+        .NetworkingConfig = null"#]],
+    );
+    check(
+        r#""network_mode":"service:cache""#,
+        expect![[r#"error: `network_mode`: no container of service "cache" runs on this node"#]],
+    );
+    check(
+        r#""dns":["1.1.1.1"],"dns_search":["a"],"dns_opt":["b"]"#,
+        expect![[r#"
         .HostConfig.Dns = ["1.1.1.1"]
         .HostConfig.DnsOptions = ["b"]
-        .HostConfig.DnsSearch = ["a"]"#]]);
-    check(r#""extra_hosts":["host.docker.internal=host-gateway","six=::1"]"#, expect![[r#".HostConfig.ExtraHosts = ["host.docker.internal:host-gateway","six:::1"]"#]]);
+        .HostConfig.DnsSearch = ["a"]"#]],
+    );
+    check(
+        r#""extra_hosts":["host.docker.internal=host-gateway","six=::1"]"#,
+        expect![[r#".HostConfig.ExtraHosts = ["host.docker.internal:host-gateway","six:::1"]"#]],
+    );
 }
 
 /// A network of the manifest is this node's own; an external one is somebody else's.
@@ -223,10 +255,16 @@ fn limits() {
             .HostConfig.ShmSize = 67108864
             .HostConfig.Ulimits = [{"Hard":2,"Name":"nofile","Soft":1},{"Hard":3,"Name":"nproc","Soft":3}]"#]],
     );
-    check(r#""oom_kill_disable":true,"oom_score_adj":100"#, expect![[r#"
+    check(
+        r#""oom_kill_disable":true,"oom_score_adj":100"#,
+        expect![[r#"
         .HostConfig.OomKillDisable = true
-        .HostConfig.OomScoreAdj = 100"#]]);
-    check(r#""mem_limit":"much""#, expect![[r#"error: `mem_limit`: "much" is not a number of bytes such as 64m"#]]);
+        .HostConfig.OomScoreAdj = 100"#]],
+    );
+    check(
+        r#""mem_limit":"much""#,
+        expect![[r#"error: `mem_limit`: "much" is not a number of bytes such as 64m"#]],
+    );
     check(
         r#""blkio_config":{"weight":300,"weight_device":[{"path":"/dev/a","weight":400}],
            "device_read_bps":[{"path":"/dev/a","rate":"12m"}],
@@ -248,12 +286,17 @@ fn devices() {
             .HostConfig.DeviceCgroupRules = ["c 1:3 mr"]
             .HostConfig.Devices = [{"CgroupPermissions":"rw","PathInContainer":"/dev/dri","PathOnHost":"/dev/dri"},{"CgroupPermissions":"rwm","PathInContainer":"/dev/x","PathOnHost":"/dev/x"}]"#]],
     );
-    check(r#""gpus":[{"count":-1}]"#, expect![[r#".HostConfig.DeviceRequests = [{"Capabilities":[["gpu"]],"Count":-1}]"#]]);
+    check(
+        r#""gpus":[{"count":-1}]"#,
+        expect![[r#".HostConfig.DeviceRequests = [{"Capabilities":[["gpu"]],"Count":-1}]"#]],
+    );
     check(
         r#""deploy":{"resources":{"reservations":{"devices":[
            {"capabilities":["gpu"],"driver":"nvidia","device_ids":["0"],"options":{"a":"b"}},
            {"capabilities":["tpu"],"count":2}]}}}"#,
-        expect![[r#".HostConfig.DeviceRequests = [{"Capabilities":[["gpu"]],"DeviceIDs":["0"],"Driver":"nvidia","Options":{"a":"b"}},{"Capabilities":[["tpu"]],"Count":2}]"#]],
+        expect![[
+            r#".HostConfig.DeviceRequests = [{"Capabilities":[["gpu"]],"DeviceIDs":["0"],"Driver":"nvidia","Options":{"a":"b"}},{"Capabilities":[["tpu"]],"Count":2}]"#
+        ]],
     );
 }
 
@@ -288,7 +331,9 @@ fn rights() {
     );
     check(
         r#""logging":{"driver":"json-file","options":{"max-file":3,"max-size":"10m"}}"#,
-        expect![[r#".HostConfig.LogConfig = {"Config":{"max-file":"3","max-size":"10m"},"Type":"json-file"}"#]],
+        expect![[
+            r#".HostConfig.LogConfig = {"Config":{"max-file":"3","max-size":"10m"},"Type":"json-file"}"#
+        ]],
     );
 }
 
@@ -305,7 +350,9 @@ fn mounts() {
     check(
         r#""volumes":[{"type":"volume","target":"/anonymous"},
            {"type":"volume","source":"data","target":"/data","read_only":true,"volume":{"nocopy":true}}]"#,
-        expect![[r#".HostConfig.Mounts = [{"ReadOnly":false,"Target":"/anonymous","Type":"volume","VolumeOptions":{"Labels":{"jaco.cluster_id":"abababababababababababababababab","jaco.deployment":"shop","jaco.node":"3"}}},{"ReadOnly":true,"Source":"jaco-abababab-3-shop_data","Target":"/data","Type":"volume","VolumeOptions":{"Labels":{"jaco.cluster_id":"abababababababababababababababab","jaco.deployment":"shop","jaco.node":"3"},"NoCopy":true}}]"#]],
+        expect![[
+            r#".HostConfig.Mounts = [{"ReadOnly":false,"Target":"/anonymous","Type":"volume","VolumeOptions":{"Labels":{"jaco.cluster_id":"abababababababababababababababab","jaco.deployment":"shop","jaco.node":"3"}}},{"ReadOnly":true,"Source":"jaco-abababab-3-shop_data","Target":"/data","Type":"volume","VolumeOptions":{"Labels":{"jaco.cluster_id":"abababababababababababababababab","jaco.deployment":"shop","jaco.node":"3"},"NoCopy":true}}]"#
+        ]],
     );
     check(
         r#""volumes":[{"type":"tmpfs","target":"/t","tmpfs":{"size":"1048576","mode":511}}],"tmpfs":["/run","/tmp:size=1m"]"#,
@@ -313,8 +360,14 @@ fn mounts() {
             .HostConfig.Mounts = [{"ReadOnly":false,"Target":"/t","TmpfsOptions":{"Mode":511,"SizeBytes":1048576},"Type":"tmpfs"}]
             .HostConfig.Tmpfs = {"/run":"","/tmp":"size=1m"}"#]],
     );
-    check(r#""volumes":[{"type":"npipe","source":"p","target":"/p"}]"#, expect![[r#"error: `volumes`: mounts of type "npipe" are not done by this engine"#]]);
-    check(r#""configs":[{"source":"conf","target":"/c"}]"#, expect![[r#"error: `configs`: "conf" cannot be delivered as a file on this engine"#]]);
+    check(
+        r#""volumes":[{"type":"npipe","source":"p","target":"/p"}]"#,
+        expect![[r#"error: `volumes`: mounts of type "npipe" are not done by this engine"#]],
+    );
+    check(
+        r#""configs":[{"source":"conf","target":"/c"}]"#,
+        expect![[r#"error: `configs`: "conf" cannot be delivered as a file on this engine"#]],
+    );
 }
 
 /// A volume is this node's own, unless the manifest names it or somebody else makes it.

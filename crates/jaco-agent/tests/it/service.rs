@@ -1,0 +1,281 @@
+//! The loop, on a store in memory and a fake engine in real time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jaco_agent::engine::{ContainerEngine, Follow, LogQuery};
+use jaco_agent::fake::{FakeEngine, FakeHost, Reach};
+use jaco_agent::service::EngineStatus;
+use jaco_agent::{AgentHandle, AgentService, Options, SystemClock};
+use jaco_state::command::{NewInstance, NewNode, Previous, ReplaceCause};
+use jaco_state::token::OperatorToken;
+use jaco_state::{Change, ClusterMeta, ClusterState, Command, Outcome};
+use jaco_store::{Leadership, MemStore, Proposal, RaftRole, Store};
+use jaco_types::spec::DeploymentSpec;
+use jaco_types::{
+    Hostname, Identity, InstanceId, NodeFacts, NodeId, Ordinal, ReasonCode, ReplicaId,
+    ReplicaState, ServiceSpec, StateIndex, Timestamp, TokenId,
+};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::names::{owner, spec, web};
+
+const DEADLINE: Duration = Duration::from_secs(10);
+const NODE: NodeId = NodeId(1);
+
+/// A cluster of one node, with its agent running.
+struct World {
+    store: Arc<MemStore>,
+    engine: FakeEngine,
+    agent: Option<Agent>,
+}
+
+struct Agent {
+    handle: AgentHandle,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl World {
+    async fn new() -> Self {
+        let engine = FakeEngine::new(FakeHost::new(owner(NODE.0)));
+        Self::with_engine(engine).await
+    }
+
+    async fn with_engine(engine: FakeEngine) -> Self {
+        let store = Arc::new(MemStore::new(NODE));
+        let mut world = Self { store, engine, agent: None };
+        world.init().await;
+        world.start_agent();
+        world
+    }
+
+    async fn init(&self) {
+        let by = Identity::Local { uid: 0 };
+        let meta = ClusterMeta {
+            id: owner(1).cluster,
+            name: "test".to_owned(),
+            ca_certificate: String::new(),
+            sealed_ca_key: vec![],
+            created_at: Timestamp(0),
+        };
+        let node = NewNode {
+            hostname: Hostname::new("n1").unwrap(),
+            address: "127.0.0.1:1".to_owned(),
+            key_fingerprint: [0; 32],
+            facts: NodeFacts::default(),
+        };
+        let token = OperatorToken {
+            id: TokenId::new("t").unwrap(),
+            secret_hash: [0; 32],
+            issued_at: Timestamp(0),
+            issued_by: by.clone(),
+            revoked_at: None,
+        };
+        let outcome = self.propose(Command::ClusterInit { meta, node, token }).await;
+        assert_eq!(outcome, Outcome::NodeAdmitted { id: NODE });
+    }
+
+    fn start_agent(&mut self) {
+        let store = Arc::clone(&self.store) as Arc<dyn Store>;
+        let engine = Arc::new(self.engine.clone()) as Arc<dyn ContainerEngine>;
+        let options = Options::new(owner(NODE.0), store, engine, Arc::new(SystemClock));
+        let (service, handle) = AgentService::new(options);
+        let (stop, stopped) = oneshot::channel();
+        let task = tokio::spawn(service.run(async {
+            // A dropped sender stops it as well.
+            drop(stopped.await);
+        }));
+        self.agent = Some(Agent { handle, stop, task });
+    }
+
+    async fn stop_agent(&mut self) {
+        let agent = self.agent.take().unwrap();
+        agent.stop.send(()).unwrap();
+        agent.task.await.unwrap();
+    }
+
+    async fn propose(&self, command: Command) -> Outcome {
+        let by = Identity::Local { uid: 0 };
+        self.store.propose(Proposal { by, request: None, command }).await.unwrap().outcome
+    }
+
+    /// People want this spec, and the planner places so many replicas of it here.
+    async fn place(&self, spec: &Arc<ServiceSpec>, replicas: u64) -> Vec<InstanceId> {
+        let name = web().deployment;
+        let services = [(spec.name.clone(), Arc::clone(spec))].into_iter().collect();
+        let deployment = DeploymentSpec { services, compose: "".into(), overlay: "".into() };
+        self.propose(Command::DeploymentApply { name, spec: deployment }).await;
+        let changes = (0..replicas).map(|index| Change::SlotCreate {
+            id: ReplicaId::new(&web(), &Ordinal::Index(index)),
+            service: web(),
+            ordinal: Ordinal::Index(index),
+            instance: self.instance(spec),
+        });
+        self.plan(changes.collect()).await
+    }
+
+    fn instance(&self, spec: &ServiceSpec) -> NewInstance {
+        let revision = self.state().deployments.values().next().unwrap().revision;
+        NewInstance { node: NODE, revision, spec_hash: spec.hash }
+    }
+
+    async fn plan(&self, changes: Vec<Change>) -> Vec<InstanceId> {
+        let based_on = self.state().index;
+        let outcome = self.propose(Command::Batch { based_on, changes }).await;
+        assert_eq!(outcome, Outcome::Done);
+        self.state().slots.values().map(jaco_types::Slot::current_id).collect()
+    }
+
+    fn state(&self) -> ClusterState {
+        self.store.snapshot()
+    }
+
+    async fn wait_for(&self, what: &str, mut holds: impl FnMut(&ClusterState) -> bool) {
+        let mut index = self.store.watch_index();
+        let wait = async {
+            while !holds(&self.state()) {
+                index.changed().await.unwrap();
+            }
+        };
+        let waited = tokio::time::timeout(DEADLINE, wait).await;
+        assert!(waited.is_ok(), "not {what}: {:?}", self.state().observed);
+    }
+
+    async fn wait_for_state(&self, id: &InstanceId, wanted: ReplicaState) {
+        let state = |state: &ClusterState| state.observed.get(id).map(|seen| seen.state);
+        self.wait_for(wanted.as_str(), |now| state(now) == Some(wanted)).await;
+    }
+}
+
+#[tokio::test]
+async fn replicas_run_and_are_replaced() {
+    let world = World::new().await;
+    let app = spec("app:1", "");
+    let ids = world.place(&app, 10).await;
+    for id in &ids {
+        world.wait_for_state(id, ReplicaState::Running).await;
+    }
+    // R-HEAL-1: the planner answers a failure with a new instance; the old one leaves.
+    world.engine.edit(|host, now| {
+        host.kill(&ids[0], jaco_types::Exit { code: 9, out_of_memory: false }, now);
+    });
+    world.wait_for_state(&ids[0], ReplicaState::Failed).await;
+    let replace = Change::SlotReplace {
+        id: ids[0].replica.clone(),
+        instance: world.instance(&app),
+        previous: Previous::Drop,
+        cause: ReplaceCause::Failed,
+        consecutive_failures: 1,
+    };
+    let now = world.plan(vec![replace]).await;
+    assert_ne!(now[0], ids[0]);
+    world.wait_for_state(&now[0], ReplicaState::Running).await;
+    world.wait_for("forgotten", |state| !state.observed.contains(&ids[0])).await;
+}
+
+/// R-LOOP-4: ten starts are few entries, and an idle node writes none.
+#[tokio::test]
+async fn observations_travel_together_and_idle_is_silent() {
+    let world = World::new().await;
+    let before = world.state().index;
+    let ids = world.place(&spec("app:1", ""), 10).await;
+    let running = |state: &ClusterState| {
+        ids.iter().all(|id| {
+            state.observed.get(id).is_some_and(|seen| seen.state == ReplicaState::Running)
+        })
+    };
+    world.wait_for("all running", running).await;
+    let entries = world.state().index.0 - before.0;
+    assert!(entries <= 8, "{entries} entries for ten replicas");
+    let settled = world.state().index;
+    // Two looks of the loop pass; what is waited for is that nothing happens.
+    tokio::time::sleep(Duration::from_millis(4500)).await;
+    assert_eq!(world.state().index, settled);
+}
+
+/// A container that is removed by hand is missed at once: by an event, not by the next look.
+#[tokio::test]
+async fn a_container_removed_by_hand_is_missed_at_once() {
+    let world = World::new().await;
+    let ids = world.place(&spec("app:1", ""), 1).await;
+    world.wait_for_state(&ids[0], ReplicaState::Running).await;
+    let before = std::time::Instant::now();
+    world.engine.edit(|host, _| host.vanish(&ids[0]));
+    world.wait_for_state(&ids[0], ReplicaState::Failed).await;
+    assert!(before.elapsed() < Duration::from_secs(1), "{:?}", before.elapsed());
+    let code = world.state().observed.get(&ids[0]).unwrap().code;
+    assert_eq!(code, Some(ReasonCode::ContainerMissing));
+}
+
+/// Without a leader nothing is lost: what was seen is written when there is one again.
+#[tokio::test]
+async fn observations_wait_for_a_leader() {
+    let world = World::new().await;
+    let ids = world.place(&spec("app:1", ""), 1).await;
+    world.wait_for_state(&ids[0], ReplicaState::Running).await;
+    let leading = Leadership { leader: Some(NODE), term: 1, role: RaftRole::Leader };
+    world.store.set_leadership(Leadership { leader: None, term: 2, role: RaftRole::Follower });
+    world.engine.edit(|host, now| {
+        host.kill(&ids[0], jaco_types::Exit { code: 9, out_of_memory: false }, now);
+    });
+    let agent = world.agent.as_ref().unwrap();
+    let mut status = agent.handle.status();
+    tokio::time::timeout(DEADLINE, status.wait_for(|status| status.containers.len() == 1))
+        .await
+        .unwrap()
+        .unwrap();
+    world.store.set_leadership(leading);
+    world.wait_for_state(&ids[0], ReplicaState::Failed).await;
+}
+
+/// A daemon that was killed finds its containers again: in the file of the fake as in Docker.
+#[tokio::test]
+async fn containers_outlive_the_daemon() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("containers.json");
+    let engine = FakeEngine::kept_in(owner(NODE.0), file.clone()).unwrap();
+    let mut world = World::with_engine(engine).await;
+    let ids = world.place(&spec("app:1", r#""healthcheck":{"test":["CMD","ok"]}"#), 3).await;
+    for id in &ids {
+        world.wait_for_state(id, ReplicaState::Running).await;
+    }
+    let before = world.engine.list_owned().await.unwrap();
+    world.stop_agent().await;
+    world.engine = FakeEngine::kept_in(owner(NODE.0), file).unwrap();
+    assert_eq!(world.engine.list_owned().await.unwrap(), before);
+    let settled = world.state().index;
+    world.start_agent();
+    let mut status = world.agent.as_ref().unwrap().handle.status();
+    let adopted = status.wait_for(|status| status.containers.len() == 3);
+    tokio::time::timeout(DEADLINE, adopted).await.unwrap().unwrap();
+    assert_eq!(world.engine.list_owned().await.unwrap(), before);
+    assert_eq!(world.state().index, settled, "adoption is no news");
+}
+
+#[tokio::test]
+async fn an_engine_that_goes_and_comes_is_seen_in_the_status() {
+    let world = World::new().await;
+    let mut status = world.agent.as_ref().unwrap().handle.status();
+    let up = |status: &jaco_agent::AgentStatus| status.engine == EngineStatus::Up;
+    tokio::time::timeout(DEADLINE, status.wait_for(up)).await.unwrap().unwrap();
+    world.engine.edit(|host, _| host.set_reach(Reach::Down));
+    let down =
+        |status: &jaco_agent::AgentStatus| matches!(status.engine, EngineStatus::Down { .. });
+    tokio::time::timeout(DEADLINE, status.wait_for(down)).await.unwrap().unwrap();
+    world.engine.edit(|host, _| host.set_reach(Reach::Up));
+    tokio::time::timeout(DEADLINE, status.wait_for(up)).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn logs_are_read_through_the_handle() {
+    let world = World::new().await;
+    let ids = world.place(&spec("app:1", ""), 1).await;
+    world.wait_for_state(&ids[0], ReplicaState::Running).await;
+    let handle = &world.agent.as_ref().unwrap().handle;
+    let query = LogQuery { follow: Follow::No, tail: None, since: None };
+    assert!(handle.logs(&ids[0], query).await.unwrap().is_some());
+    let nobody = InstanceId { raft_index: StateIndex(9999), ..ids[0].clone() };
+    assert!(handle.logs(&nobody, query).await.unwrap().is_none());
+}
