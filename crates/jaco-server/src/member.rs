@@ -11,8 +11,9 @@ use jaco_agent::engine::ContainerEngine;
 use jaco_controller::SignalBook;
 use jaco_pki::{Connections, KeyEncryptionKey};
 use jaco_proto::{storage, v1};
+use jaco_raft::Quorum;
 use jaco_state::{Command, Outcome};
-use jaco_store::{Applied, Clock, Proposal};
+use jaco_store::{Applied, Clock, Proposal, ProposeError};
 use jaco_types::{ErrorCode, Hostname, Identity, NodeId, Rejection, RequestId};
 use prost::Message;
 use ring::rand::{SecureRandom, SystemRandom};
@@ -22,8 +23,9 @@ use crate::raft_store::RaftStore;
 use crate::refusals::Refusals;
 use crate::status::{from_propose_error, invalid};
 
-/// How long a request may take on its way to the leader and back.
-const FORWARD_DEADLINE: Duration = Duration::from_secs(15);
+/// How long a request may take on its way to the leader and back: what the leader gives itself, and
+/// a little for the way.
+const FORWARD_DEADLINE: Duration = Duration::from_secs(4);
 
 /// How long a request waits for a new leader before it is refused: a little longer than an
 /// election takes.
@@ -134,8 +136,13 @@ impl Member {
         };
         let answer = self.peers.forward((node, &address), message, FORWARD_DEADLINE).await;
         let body = match answer {
-            // The leader went away before or while it answered; the next one will be asked.
-            Err(rejection) if rejection.code == ErrorCode::Unavailable => return Err(no_leader()),
+            // The leader went away before or while it answered; the next one will be asked. The
+            // request id keeps what it may have done from being done again.
+            Err(rejection)
+                if matches!(rejection.code, ErrorCode::Unavailable | ErrorCode::TimedOut) =>
+            {
+                return Err(no_leader());
+            }
             answer => answer?,
         };
         decode(&body)
@@ -174,10 +181,21 @@ impl Member {
             text => Some(RequestId::new(text).map_err(invalid)?),
         };
         let applied = self.store.propose_here(Proposal { by, request, command }).await;
-        let applied = applied.map_err(|error| from_propose_error(&error))?;
+        let applied = applied.map_err(|error| self.explain(&error))?;
         match applied.outcome {
             Outcome::Rejected(rejection) => Err(rejection),
             Outcome::Done | Outcome::NodeAdmitted { .. } | Outcome::Deployed { .. } => Ok(applied),
+        }
+    }
+}
+
+impl Member {
+    /// A proposal that nobody confirmed in time is a matter of the quorum, if that is lost.
+    fn explain(&self, error: &ProposeError) -> Rejection {
+        let lost = self.store.raft().status().quorum == Quorum::Lost;
+        match error {
+            ProposeError::Unknown if lost => from_propose_error(&ProposeError::QuorumLost),
+            error => from_propose_error(error),
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::peers::Peers;
 use crate::status::from_status;
 
 /// How long a proposal may take on its way to the leader and back.
-const FORWARD_DEADLINE: Duration = Duration::from_secs(10);
+const FORWARD_DEADLINE: Duration = Duration::from_secs(4);
 
 /// The replicated state of a member.
 pub struct RaftStore {

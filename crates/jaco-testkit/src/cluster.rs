@@ -105,14 +105,17 @@ impl Cluster {
         answer.expect("a token can be issued").token
     }
 
-    /// Waits until every running node is ready and there is a leader.
+    /// Waits until every running node is ready, there is a leader, and as many nodes vote as the
+    /// policy wants: before that, the cluster does not survive what a test may do next.
     pub async fn settled(&self) {
         let wanted = self.nodes.iter().filter(|node| node.is_running()).count();
         eventually("all nodes are ready", || async {
             let status = self.status().await?;
             let ready = status.nodes.iter().filter(|node| node.status == "ready").count();
             let known = status.nodes.iter().all(|node| node.suffrage != "none");
-            if ready >= wanted && known && !status.leader.is_empty() {
+            let voters = status.nodes.iter().filter(|node| node.suffrage == "voter").count();
+            let voting = voters == voters_wanted(status.nodes.len());
+            if ready >= wanted && known && voting && !status.leader.is_empty() {
                 return Ok(());
             }
             Err(format!("{status:?}"))
@@ -182,6 +185,16 @@ impl Cluster {
             }
         })
         .await
+    }
+}
+
+/// How many of so many members vote (R-NODE-4).
+fn voters_wanted(members: usize) -> usize {
+    match members {
+        0..=2 => 1,
+        3..=4 => 3,
+        5..=6 => 5,
+        _ => 7,
     }
 }
 

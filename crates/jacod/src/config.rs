@@ -1,0 +1,254 @@
+//! `jacod.yaml`: the daemon's settings. Every key is documented here and in
+//! `docs/configuration.md`; an unknown key is an error, so that a typo cannot go unnoticed.
+
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+
+use jaco_types::Hostname;
+use jaco_types::unit::{Bytes, MilliCores, Resources};
+use serde::Deserialize;
+
+/// The settings as they are written.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Config {
+    /// What this node is called; the machine's host name if absent.
+    pub(crate) node_name: Option<String>,
+    /// Where all data lies. Local disk only.
+    pub(crate) data_dir: PathBuf,
+    /// `ip:port` to listen on for peers and operators, over TLS.
+    pub(crate) listen: String,
+    /// `host:port` where peers reach this node; `listen` if absent.
+    pub(crate) advertise: Option<String>,
+    /// The unix socket for people on this machine.
+    pub(crate) socket: PathBuf,
+    /// The group whose members may use the socket; the daemon's own if absent.
+    pub(crate) socket_group: Option<u32>,
+    /// What runs the containers.
+    pub(crate) engine: EngineKind,
+    /// Where the Docker Engine answers.
+    pub(crate) docker_host: String,
+    /// How much is logged: `error`, `warn`, `info`, `debug`, or a filter per module.
+    pub(crate) log_level: String,
+    /// How it is logged.
+    pub(crate) log_format: LogFormat,
+    /// What the network between the nodes is like; sets raft's timeouts.
+    pub(crate) network: Network,
+    /// Labels of this node.
+    pub(crate) labels: BTreeMap<String, String>,
+    /// What replicas may take of this node; detected if absent.
+    pub(crate) capacity: Capacity,
+}
+
+/// What runs the containers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum EngineKind {
+    /// A Docker Engine.
+    Docker,
+    /// Nothing: containers are only pretended. For trying out and for tests.
+    Fake,
+}
+
+/// How messages are logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// What the network between the nodes is like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Network {
+    /// One data centre: a new leader within a second.
+    Lan,
+    /// Several: four times as patient.
+    Wan,
+}
+
+/// What replicas may take of a node.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Capacity {
+    /// Cores, in thousandths.
+    pub(crate) cpu_millis: Option<u64>,
+    /// Memory in bytes.
+    pub(crate) memory_bytes: Option<u64>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            node_name: None,
+            data_dir: PathBuf::from("/var/lib/jaco"),
+            listen: "0.0.0.0:7000".to_owned(),
+            advertise: None,
+            socket: PathBuf::from("/run/jaco/jaco.sock"),
+            socket_group: None,
+            engine: EngineKind::Docker,
+            docker_host: "unix:///var/run/docker.sock".to_owned(),
+            log_level: "info".to_owned(),
+            log_format: LogFormat::Text,
+            network: Network::Lan,
+            labels: BTreeMap::new(),
+            capacity: Capacity::default(),
+        }
+    }
+}
+
+/// Why the daemon cannot start with these settings.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConfigError {
+    /// The file cannot be read.
+    #[error("configuration {} cannot be read", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// It is not what it should be.
+    #[error("configuration {} is not valid: {reason}", path.display())]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// Where and why.
+        reason: String,
+    },
+    /// A value cannot be used.
+    #[error("configuration: {key}: {reason}")]
+    Value {
+        /// The key.
+        key: &'static str,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl Config {
+    /// Reads the file; an absent one at the default place means all defaults.
+    ///
+    /// # Errors
+    /// When it cannot be read, or says something that is not understood.
+    pub(crate) fn load(path: &Path, default_place: &Path) -> Result<Self, ConfigError> {
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && path == default_place => {
+                return Ok(Self::default());
+            }
+            Err(source) => return Err(ConfigError::Read { path: path.to_owned(), source }),
+        };
+        Self::parse(&text).map_err(|reason| ConfigError::Parse { path: path.to_owned(), reason })
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        // An empty file is a valid way to say "all defaults".
+        if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
+            return Ok(Self::default());
+        }
+        serde_saphyr::from_str(text).map_err(|error| error.to_string())
+    }
+
+    /// The node's name.
+    ///
+    /// # Errors
+    /// When it is no host name.
+    pub(crate) fn hostname(&self) -> Result<Hostname, ConfigError> {
+        let name = match &self.node_name {
+            Some(name) => name.clone(),
+            None => rustix::system::uname().nodename().to_string_lossy().to_lowercase(),
+        };
+        Hostname::new(&name)
+            .map_err(|error| ConfigError::Value { key: "node_name", reason: error.to_string() })
+    }
+
+    /// Where to listen.
+    ///
+    /// # Errors
+    /// When it is no address of this machine's form.
+    pub(crate) fn listen_address(&self) -> Result<SocketAddr, ConfigError> {
+        let mut found = self.listen.to_socket_addrs().map_err(|error| ConfigError::Value {
+            key: "listen",
+            reason: format!("{:?} is not ip:port: {error}", self.listen),
+        })?;
+        found.next().ok_or_else(|| ConfigError::Value {
+            key: "listen",
+            reason: format!("{:?} names no address", self.listen),
+        })
+    }
+
+    /// Where peers reach this node.
+    ///
+    /// # Errors
+    /// When only a wildcard is known: nobody can be told to connect to `0.0.0.0`.
+    pub(crate) fn advertised(&self) -> Result<String, ConfigError> {
+        if let Some(address) = &self.advertise {
+            return Ok(address.clone());
+        }
+        if self.listen_address()?.ip().is_unspecified() {
+            return Err(ConfigError::Value {
+                key: "advertise",
+                reason: format!(
+                    "set it to the host:port where the other nodes reach this one; `listen` is {}",
+                    self.listen
+                ),
+            });
+        }
+        Ok(self.listen.clone())
+    }
+
+    /// The socket of the Docker Engine.
+    ///
+    /// # Errors
+    /// When `docker_host` is not a unix socket: the engine is this machine's own.
+    pub(crate) fn docker_socket(&self) -> Result<PathBuf, ConfigError> {
+        let path = self.docker_host.strip_prefix("unix://").map(PathBuf::from);
+        path.filter(|path| path.is_absolute()).ok_or_else(|| ConfigError::Value {
+            key: "docker_host",
+            reason: format!("{:?} is not unix:///path/of/a/socket", self.docker_host),
+        })
+    }
+
+    /// What replicas may take: as declared, else all that the machine has.
+    #[must_use]
+    pub(crate) fn resources(&self) -> Resources {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let cores = u64::try_from(cores).unwrap_or(u64::MAX);
+        let detected = rustix::system::sysinfo();
+        let memory = u64::from(detected.totalram).saturating_mul(u64::from(detected.mem_unit));
+        Resources {
+            cpu: MilliCores(self.capacity.cpu_millis.unwrap_or(cores.saturating_mul(1000))),
+            memory: Bytes(self.capacity.memory_bytes.unwrap_or(memory)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_keys_are_errors_with_a_place() {
+        let error = Config::parse("listen: 127.0.0.1:7000\nlisten_adress: x\n").unwrap_err();
+        assert!(error.contains("listen_adress"), "{error}");
+        assert!(error.contains("line 2"), "{error}");
+    }
+
+    #[test]
+    fn an_empty_file_means_all_defaults() {
+        let config = Config::parse("# nothing\n\n").unwrap();
+        assert_eq!(config.listen, "0.0.0.0:7000");
+        assert!(config.advertised().is_err(), "a wildcard cannot be advertised");
+    }
+
+    #[test]
+    fn the_sample_configuration_is_valid() {
+        Config::parse(include_str!("../../../deploy/jacod.yaml")).unwrap();
+    }
+}

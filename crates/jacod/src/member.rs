@@ -1,0 +1,186 @@
+//! Wires a member: consensus, connections, the planner's loop, the agent, and the small loops that
+//! keep them in step. The only place that knows all of them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use jaco_agent::engine::{ContainerEngine, Owner};
+use jaco_agent::fake::FakeEngine;
+use jaco_agent::{AgentService, service};
+use jaco_controller::{Controller, Options as ControllerOptions, SignalBook};
+use jaco_docker::{DockerEngine, DockerOptions};
+use jaco_pki::{
+    CertificateStore, Connections, Credentials, HandshakeFailure, KeyEncryptionKey, TlsListener,
+    listener,
+};
+use jaco_raft::{Options as RaftOptions, Raft, Timing};
+use jaco_server::refusals::Refusals;
+use jaco_server::transport::PeerTransport;
+use jaco_server::{ClusterMachine, Lifecycle, Member, Peers, RaftStore, refusals, serve};
+use jaco_state::Command;
+use jaco_store::Store;
+use jaco_types::{ClusterId, ErrorCode, Identity, NodeId, Rejection};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tracing::{error, info};
+
+use crate::config::{EngineKind, Network};
+use crate::daemon::{Births, Daemon, found};
+use crate::heartbeat::{self, SelfDescription};
+use crate::{membership, renewal};
+
+/// Handshake failures that may wait to be noted; the listener counts what finds no place.
+const FAILURES_WAITING: usize = 64;
+
+/// How long an entry may take to be agreed on: several elections. A person who waits longer wants to
+/// be told that the cluster does not agree.
+const PROPOSAL_DEADLINE: Duration = Duration::from_secs(3);
+
+/// What makes a node a member.
+pub(crate) struct MemberParts {
+    /// Its key, its certificate and whom it trusts.
+    pub(crate) credentials: Credentials,
+    /// Opens the sealed values of the state.
+    pub(crate) kek: KeyEncryptionKey,
+    /// The first command, if this node creates the cluster.
+    pub(crate) founding: Option<Founding>,
+}
+
+/// The first command of a cluster.
+pub(crate) struct Founding {
+    /// Who asked for it.
+    pub(crate) by: Identity,
+    /// Creates the cluster.
+    pub(crate) command: Command,
+}
+
+/// Starts everything that a member runs.
+pub(crate) async fn start(daemon: &Arc<Daemon>, parts: MemberParts) -> anyhow::Result<Arc<Member>> {
+    let certificates = CertificateStore::new(parts.credentials)?;
+    let name = certificates.name();
+    let (cluster, id) = (name.cluster, name.node);
+    let address = daemon.config.listen_address()?;
+    // Bound first: a port that is taken must fail before anything is founded on it.
+    let tcp =
+        TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
+    let peers = Peers::new(Arc::clone(&certificates));
+    let raft = open_raft(daemon, &cluster, id, &peers).await?;
+    let store = RaftStore::new(id, raft, peers.clone(), Arc::clone(&daemon.clock));
+    daemon.tasks.spawn(Arc::clone(&store).follow(daemon.shutdown.clone()));
+    if let Some(founding) = parts.founding {
+        store.raft().initialize(daemon.advertised.clone()).await?;
+        found(&*store, founding).await?;
+        info!(%cluster, "cluster was created");
+    }
+    let owner = Owner { cluster: cluster.clone(), node: id };
+    let engine = open_engine(daemon, &owner)?;
+    let agent = service::Options::new(
+        owner,
+        Arc::clone(&store) as Arc<dyn Store>,
+        Arc::clone(&engine),
+        Arc::new(jaco_agent::SystemClock),
+    );
+    let (agent, agent_handle) = AgentService::new(agent);
+    let (refusals, refusal_writer) = refusals::channel();
+    let connections = Connections::new();
+    let member = Arc::new(Member {
+        id,
+        hostname: daemon.hostname.clone(),
+        store: Arc::clone(&store),
+        peers,
+        connections: connections.clone(),
+        signals: Arc::new(SignalBook::default()),
+        engine,
+        agent: agent_handle,
+        key_encryption_key: parts.kek,
+        clock: Arc::clone(&daemon.clock),
+        refusals: refusals.clone(),
+    });
+    listen(daemon, tcp, &certificates, connections, refusals)?;
+    let shutdown = daemon.shutdown.clone();
+    daemon.tasks.spawn(refusal_writer.run(store, shutdown.clone()));
+    daemon.tasks.spawn(agent.run(shutdown.clone().cancelled_owned()));
+    spawn_loops(daemon, &member, certificates);
+    info!(%cluster, node_id = %id, address = %daemon.advertised, "member");
+    Ok(member)
+}
+
+async fn open_raft(
+    daemon: &Daemon,
+    cluster: &ClusterId,
+    id: NodeId,
+    peers: &Peers,
+) -> anyhow::Result<Raft<ClusterMachine>> {
+    let timing = match daemon.config.network {
+        Network::Lan => Timing::lan(),
+        Network::Wan => Timing::wan(),
+    };
+    let mut options = RaftOptions::new(id.0, cluster.as_str(), daemon.raft_dir());
+    options.timing = timing;
+    options.proposals.deadline = PROPOSAL_DEADLINE;
+    let transport = Arc::new(PeerTransport::new(peers.clone()));
+    let raft = Raft::open(options, ClusterMachine::default(), transport).await;
+    raft.context("raft's data cannot be used")
+}
+
+fn open_engine(daemon: &Daemon, owner: &Owner) -> anyhow::Result<Arc<dyn ContainerEngine>> {
+    Ok(match daemon.config.engine {
+        EngineKind::Docker => {
+            let socket = daemon.config.docker_socket()?;
+            Arc::new(DockerEngine::new(DockerOptions { owner: owner.clone(), socket })?)
+        }
+        EngineKind::Fake => {
+            let file = daemon.config.data_dir.join("fake-engine.json");
+            Arc::new(FakeEngine::kept_in(owner.clone(), file)?)
+        }
+    })
+}
+
+/// Begins to take connections of peers and operators.
+fn listen(
+    daemon: &Arc<Daemon>,
+    tcp: TcpListener,
+    certificates: &Arc<CertificateStore>,
+    connections: Connections,
+    refusals: Refusals,
+) -> anyhow::Result<()> {
+    let (failures, failed) = mpsc::channel(FAILURES_WAITING);
+    let wiring = listener::Wiring { store: Arc::clone(certificates), connections, failures };
+    let listener = TlsListener::start(tcp, wiring, listener::Options::default())?;
+    let lifecycle: Arc<dyn Lifecycle> = Arc::new(Births(Arc::clone(daemon)));
+    let (stage, shutdown) = (Arc::clone(&daemon.stage), daemon.shutdown.clone());
+    daemon.tasks.spawn(async move {
+        if let Err(error) = serve::serve_tls(listener, stage, lifecycle, shutdown).await {
+            error!(%error, "the listener for peers has failed");
+        }
+    });
+    daemon.tasks.spawn(note_failures(failed, refusals));
+    Ok(())
+}
+
+/// Puts failed handshakes where refused access is noted.
+async fn note_failures(mut failed: mpsc::Receiver<HandshakeFailure>, refusals: Refusals) {
+    while let Some(failure) = failed.recv().await {
+        let message = format!("handshake failed: {}", failure.reason);
+        let rejection = Rejection::new(ErrorCode::CertificateInvalid, message)
+            .with("unreported", failure.unreported.to_string());
+        refusals.note(&failure.source.ip().to_string(), &rejection);
+    }
+}
+
+fn spawn_loops(daemon: &Daemon, member: &Arc<Member>, certificates: Arc<CertificateStore>) {
+    let shutdown = &daemon.shutdown;
+    let controller = Controller::new(
+        Arc::clone(&member.store) as Arc<dyn Store>,
+        Arc::clone(&member.signals),
+        Arc::clone(&daemon.clock),
+        ControllerOptions::default(),
+    );
+    let description = SelfDescription { address: daemon.advertised.clone(), facts: daemon.facts() };
+    let identity = daemon.identity().clone();
+    daemon.tasks.spawn(controller.run(shutdown.clone()));
+    daemon.tasks.spawn(heartbeat::run(Arc::clone(member), description, shutdown.clone()));
+    daemon.tasks.spawn(membership::run(Arc::clone(member), shutdown.clone()));
+    daemon.tasks.spawn(renewal::run(Arc::clone(member), certificates, identity, shutdown.clone()));
+}

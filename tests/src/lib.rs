@@ -1,1 +1,0 @@
-//! Cluster and end-to-end tests of the whole product.

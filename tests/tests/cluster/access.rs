@@ -1,0 +1,116 @@
+//! Who gets in: certificates, tokens, the socket; and that refusals are audited.
+
+use jaco_testkit::{Client, Cluster, Engine, Target, eventually, v1};
+use jaco_types::ErrorCode;
+
+async fn audited(cluster: &Cluster, code: &str) {
+    eventually(&format!("{code} is audited"), || async {
+        let mut events = cluster
+            .client()
+            .audit(v1::AuditRequest::default())
+            .await
+            .map_err(|error| error.to_string())?;
+        while let Some(event) = events.next().await.map_err(|error| error.to_string())? {
+            if event.payload.get("code").is_some_and(|found| found == code) {
+                return Ok(());
+            }
+        }
+        Err("not yet".to_owned())
+    })
+    .await;
+}
+
+/// A join token is good for one node; used again it is refused, by its own code, and audited.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_join_token_cannot_be_replayed() {
+    let mut cluster = Cluster::start(1, Engine::Fake).await;
+    let token = cluster.join_token().await;
+    let server = cluster.nodes[0].address.clone();
+    for _ in 0..2 {
+        cluster.add_unborn();
+    }
+    let join = |node: usize| {
+        let client = cluster.nodes[node].client();
+        let request = v1::JoinClusterRequest { server: server.clone(), token: token.clone() };
+        async move {
+            eventually("the daemon answers", || async {
+                client.status(v1::ClusterStatusRequest {}).await.map(drop)
+            })
+            .await;
+            client.join_cluster(request).await
+        }
+    };
+    join(1).await.expect("the first use");
+    let refused = join(2).await.expect_err("the second use");
+    assert_eq!(refused.code(), ErrorCode::JoinTokenConsumed);
+    audited(&cluster, "join_token_consumed").await;
+}
+
+/// A token that was made up, or belongs to another cluster, opens nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_foreign_join_token_is_refused() {
+    let other = Cluster::start(1, Engine::Fake).await;
+    let mut cluster = Cluster::start(1, Engine::Fake).await;
+    let foreign = other.join_token().await;
+    cluster.add_unborn();
+    let client = cluster.nodes[1].client();
+    eventually("the daemon answers", || async {
+        client.status(v1::ClusterStatusRequest {}).await.map(drop)
+    })
+    .await;
+    let server = cluster.nodes[0].address.clone();
+    // The joiner itself refuses: the server's authority is not the one that the token names.
+    let request = v1::JoinClusterRequest { server: server.clone(), token: foreign };
+    let refused = client.join_cluster(request).await.expect_err("a foreign token");
+    assert_eq!(refused.code(), ErrorCode::Unavailable, "{refused}");
+    let request = v1::JoinClusterRequest { server, token: "jt1.made.up".to_owned() };
+    let refused = client.join_cluster(request).await.expect_err("a made-up token");
+    assert_eq!(refused.code(), ErrorCode::JoinTokenInvalid, "{refused}");
+}
+
+/// Over TLS an operator token is needed; a revoked one stops working, and refusals are audited.
+#[tokio::test(flavor = "multi_thread")]
+async fn operators_need_a_token() {
+    let mut cluster = Cluster::unborn(Engine::Fake);
+    cluster.add_unborn();
+    let socket = cluster.nodes[0].client();
+    let init = eventually("the daemon answers", || async {
+        socket.init(v1::InitRequest::default()).await
+    })
+    .await;
+    let trust = jaco_pki::TrustBundle::from_pem(&init.ca_certificate_pem).unwrap();
+    let servers = vec![cluster.nodes[0].address.clone()];
+    let remote = |token: jaco_pki::OperatorToken| {
+        Client::new(Target::servers(&servers, trust.clone(), token).unwrap())
+    };
+    let right = remote(init.operator_token.parse().unwrap());
+    right.overview(v1::StatusRequest::default()).await.expect("the first token works");
+
+    let mut wrong = jaco_pki::OperatorToken::mint();
+    let answer = remote(wrong.clone()).overview(v1::StatusRequest::default()).await;
+    assert_eq!(answer.unwrap_err().code(), ErrorCode::TokenInvalid);
+    audited(&cluster, "token_invalid").await;
+    wrong.id = jaco_types::TokenId::new("bootstrap").unwrap();
+    let answer = remote(wrong).overview(v1::StatusRequest::default()).await;
+    assert_eq!(answer.unwrap_err().code(), ErrorCode::TokenInvalid, "the name alone is no key");
+
+    let request =
+        v1::RevokeOperatorTokenRequest { name: "bootstrap".to_owned(), ..Default::default() };
+    socket.revoke_operator_token(request).await.expect("revoked");
+    let answer = right.overview(v1::StatusRequest::default()).await;
+    assert_eq!(answer.unwrap_err().code(), ErrorCode::TokenRevoked);
+}
+
+/// Peers' methods are for members: somebody with an operator token, or nothing, is refused.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_listens_in_plaintext() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let cluster = Cluster::start(1, Engine::Fake).await;
+    let mut plain = tokio::net::TcpStream::connect(&cluster.nodes[0].address).await.unwrap();
+    plain.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.unwrap();
+    let mut answer = Vec::new();
+    // Refused by an alert and a close; never an HTTP/2 frame.
+    let read = plain.read_to_end(&mut answer).await;
+    assert!(read.is_err() || answer.len() < 16, "{answer:?}");
+    audited(&cluster, "certificate_invalid").await;
+}

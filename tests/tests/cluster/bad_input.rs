@@ -1,0 +1,85 @@
+//! R-IN-3, issue behaviour 6: bad input of any kind gets a clear, positioned error within a bound
+//! on time, and changes nothing.
+
+use std::time::{Duration, Instant};
+
+use jaco_testkit::{Cluster, Engine};
+
+struct Case {
+    name: &'static str,
+    text: String,
+    /// What the error must say.
+    says: &'static str,
+}
+
+fn cases() -> Vec<Case> {
+    let case = |name, text: &str, says| Case { name, text: text.to_owned(), says };
+    let service = "services:\n  web:\n    image: web:1\n";
+    let bomb = {
+        let mut text = String::from("a: &a [x, x, x, x, x, x, x, x, x]\n");
+        for (name, of) in ('b'..='i').zip('a'..='h') {
+            let list = vec![format!("*{of}"); 9].join(", ");
+            text.push_str(&format!("{name}: &{name} [{list}]\n"));
+        }
+        format!("x-bomb:\n  {}\n{service}", text.replace('\n', "\n  ").trim_end())
+    };
+    vec![
+        case("malformed", "services:\n  web:\n    image: [unclosed\n", "compose.yaml:"),
+        case("unknown-key", &format!("{service}    imagee: web:2\n"), "compose.yaml:4:"),
+        Case {
+            name: "huge",
+            text: format!("# {}\n{service}", "x".repeat(10 << 20)),
+            says: "compose.yaml",
+        },
+        Case {
+            name: "deep",
+            text: format!("services: {}{}\n", "[".repeat(10_000), "]".repeat(10_000)),
+            says: "compose.yaml:",
+        },
+        Case { name: "bomb", text: bomb, says: "compose.yaml:" },
+        case("not-text", "services:\n  web:\n    image: \"\0\"\n", "compose.yaml"),
+    ]
+}
+
+/// R-IN-3, R-CLI-1, R-CLI-7: exit 3 in under a second with a place, and the state is as it was.
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_manifests_are_refused_with_a_place() {
+    let cluster = Cluster::start(1, Engine::Fake).await;
+    let before = cluster.overview(0).await.unwrap();
+    for case in cases() {
+        let folder = cluster.nodes[0].folder().join(case.name);
+        std::fs::create_dir(&folder).unwrap();
+        let file = folder.join("compose.yaml");
+        std::fs::write(&file, &case.text).unwrap();
+        let start = Instant::now();
+        let out = cluster.cli(0, &["apply", "--detach", "-f", file.to_str().unwrap()]);
+        let took = start.elapsed();
+        let said = String::from_utf8_lossy(&out.stderr);
+        let shown: String = said.chars().take(600).collect();
+        assert_eq!(out.status.code(), Some(3), "{}: {shown}", case.name);
+        assert!(said.contains(case.says), "{}: {shown}", case.name);
+        // An unoptimised build is about ten times slower than what users run.
+        assert!(took < Duration::from_secs(10), "{}: {took:?}", case.name);
+    }
+    let after = cluster.overview(0).await.unwrap();
+    assert_eq!(after.deployments, before.deployments);
+    assert_eq!(after.raft_index, before.raft_index, "nothing was written");
+}
+
+/// R-PLACE-3, R-IN-1: pinning to a host that is no member is refused by the cluster, and audited.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unknown_host_is_refused() {
+    let cluster = Cluster::start(1, Engine::Fake).await;
+    let folder = cluster.nodes[0].folder().join("pinned");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("compose.yaml"), "services:\n  web:\n    image: web:1\n").unwrap();
+    let overlay =
+        "deployment: pinned\nservices:\n  - name: web\n    placement: hosts\n    hosts: [n1, n9]\n";
+    let file = folder.join("jaco.yaml");
+    std::fs::write(&file, overlay).unwrap();
+    let out = cluster.cli(0, &["apply", "--detach", file.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(3), "{said}");
+    assert!(said.contains("unknown_host") && said.contains("n9"), "{said}");
+    assert!(cluster.overview(0).await.unwrap().deployments.is_empty());
+}
