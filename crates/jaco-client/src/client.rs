@@ -62,7 +62,7 @@ macro_rules! unary {
                     client.$name(request).await
                 };
                 let call = Call { client: self, patience: Patience::$patience, send };
-                call.run(request).await.map(|(_, answer)| answer)
+                Box::pin(call.run(request)).await.map(|(_, answer)| answer)
             }
         )*
     };
@@ -88,7 +88,7 @@ macro_rules! streaming {
                     answer
                 };
                 let call = Call { client: self, patience: Patience::SHORT, send };
-                let (endpoint, inner) = call.run(request).await?;
+                let (endpoint, inner) = Box::pin(call.run(request)).await?;
                 Ok(Answers { endpoint, inner })
             }
         )*
@@ -163,7 +163,7 @@ impl Client {
             client.status(request).await
         };
         let call = Call { client: self, patience: Patience::SHORT, send };
-        call.run(request).await.map(|(_, answer)| answer)
+        Box::pin(call.run(request)).await.map(|(_, answer)| answer)
     }
 
     fn met(&self) -> Met {

@@ -102,14 +102,12 @@ impl ClientError {
         if let Some(rejection) = rejection(status) {
             return Self::Refused(rejection);
         }
-        let lost = |text: String| {
-            let source = TransportError(text);
-            Self::Lost { endpoint: endpoint.to_owned(), source }
-        };
-        match transport_code(status.code()) {
-            ErrorCode::Unavailable => lost(chain(status)),
-            code => Self::Refused(Rejection::new(code, status.message())),
+        let code = transport_code(status.code());
+        if code == ErrorCode::Unavailable {
+            let source = TransportError(chain(status));
+            return Self::Lost { endpoint: endpoint.to_owned(), source };
         }
+        Self::Refused(Rejection::new(code, status.message()))
     }
 }
 

@@ -39,9 +39,11 @@ impl Files for Disk {
         if let Some(bytes) = self.stdin.as_ref().filter(|_| path == STDIN) {
             return Ok(bytes.clone());
         }
-        read(Path::new(path)).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => FileError::NotFound,
-            _ => FileError::Unreadable(error.to_string()),
+        read(Path::new(path)).map_err(|error| {
+            if error.kind() == io::ErrorKind::NotFound {
+                return FileError::NotFound;
+            }
+            FileError::Unreadable(error.to_string())
         })
     }
 }

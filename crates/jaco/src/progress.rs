@@ -11,10 +11,17 @@ pub enum Verdict {
     Converged,
     /// Something is under way, or the status is older than the change.
     Going,
+    /// It does not get there, as things stand.
+    Failing(Failure),
+}
+
+/// Why a deployment does not get there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
     /// Something cannot be placed, and nothing else is under way: waiting may not help.
     Stuck,
     /// A replica failed too often.
-    Failed,
+    Exhausted,
     /// The rollout was given up; the previous revision serves.
     RolledBack,
     /// There is no such deployment any more.
@@ -25,16 +32,16 @@ pub enum Verdict {
 #[must_use]
 pub fn verdict(status: &StatusResponse, deployment: &str, revision: u64) -> Verdict {
     let Some(found) = status.deployments.iter().find(|found| found.name == deployment) else {
-        return Verdict::Gone;
+        return Verdict::Failing(Failure::Gone);
     };
     if found.revision < revision {
         return Verdict::Going;
     }
     match found.status.as_str() {
         "active" => Verdict::Converged,
-        "failed" => Verdict::Failed,
-        "rolled_back" => Verdict::RolledBack,
-        "pending" if !is_moving(status, found) => Verdict::Stuck,
+        "failed" => Verdict::Failing(Failure::Exhausted),
+        "rolled_back" => Verdict::Failing(Failure::RolledBack),
+        "pending" if !is_moving(status, found) => Verdict::Failing(Failure::Stuck),
         _ => Verdict::Going,
     }
 }

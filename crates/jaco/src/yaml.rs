@@ -8,13 +8,11 @@ use serde_json::Value;
 #[must_use]
 pub fn to_yaml(value: &Value) -> String {
     let mut text = String::new();
-    match value {
-        Value::Object(map) if !map.is_empty() => block(value, 0, &mut text),
-        Value::Array(list) if !list.is_empty() => block(value, 0, &mut text),
-        _ => {
-            text.push_str(&scalar(value));
-            text.push('\n');
-        }
+    if is_block(value) {
+        block(value, 0, &mut text);
+    } else {
+        text.push_str(&scalar(value));
+        text.push('\n');
     }
     text
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{Context, Done};
 use crate::error::CliError;
 use crate::manifest::{self, ManifestArgs};
-use crate::progress::{self, Verdict};
+use crate::progress::{self, Failure, Verdict};
 use crate::table::Table;
 use crate::ui::{Frame, Show};
 use crate::view::{deployment, replica};
@@ -97,12 +97,17 @@ async fn converge(
     let ended =
         wait(context, waiting, |status| match progress::verdict(status, name, applied.revision) {
             Verdict::Going => Step::Wait,
-            Verdict::Stuck => Step::Linger(STUCK_FOR, (Verdict::Stuck, status.clone())),
-            verdict => Step::Done((verdict, status.clone())),
+            Verdict::Converged => Step::Done(Ok(status.clone())),
+            Verdict::Failing(Failure::Stuck) => {
+                Step::Linger(STUCK_FOR, Err((Failure::Stuck, status.clone())))
+            }
+            Verdict::Failing(
+                failure @ (Failure::Exhausted | Failure::RolledBack | Failure::Gone),
+            ) => Step::Done(Err((failure, status.clone()))),
         });
     match ended.await {
-        Ok(Ended::Reached((Verdict::Converged, status))) => Ok(status),
-        Ok(Ended::Reached((verdict, status))) => Err(failure(verdict, applied, &status)),
+        Ok(Ended::Reached(Ok(status))) => Ok(status),
+        Ok(Ended::Reached(Err((failure, status)))) => Err(explain(failure, applied, &status)),
         Ok(Ended::TimedOut(last)) => Err(timed_out(name, limit, last.as_ref())),
         Ok(Ended::Interrupted) => Err(CliError::Interrupted {
             message: format!(
@@ -119,7 +124,7 @@ async fn converge(
 }
 
 /// Why it did not end well, with the last facts and the next command.
-fn failure(verdict: Verdict, applied: &ApplyResponse, status: &StatusResponse) -> CliError {
+fn explain(failure: Failure, applied: &ApplyResponse, status: &StatusResponse) -> CliError {
     let name = &applied.deployment;
     let because: Vec<String> =
         progress::lines(status, name).iter().map(|line| line.trim_start().to_owned()).collect();
@@ -131,8 +136,8 @@ fn failure(verdict: Verdict, applied: &ApplyResponse, status: &StatusResponse) -
         because,
         help,
     };
-    match verdict {
-        Verdict::Stuck => outcome(
+    match failure {
+        Failure::Stuck => outcome(
             "cannot_place",
             ExitCode::CannotPlace,
             format!("not every replica of {name} can be placed as things stand"),
@@ -141,7 +146,7 @@ fn failure(verdict: Verdict, applied: &ApplyResponse, status: &StatusResponse) -
                 look("; jaco node list shows the nodes"),
             ],
         ),
-        Verdict::RolledBack => outcome(
+        Failure::RolledBack => outcome(
             "rolled_back",
             ExitCode::RolledBack,
             format!(
@@ -150,19 +155,18 @@ fn failure(verdict: Verdict, applied: &ApplyResponse, status: &StatusResponse) -
             ),
             vec![logs_hint(status, name), "apply again once the cause is gone".to_owned()],
         ),
-        Verdict::Failed => outcome(
+        Failure::Exhausted => outcome(
             "restart_exhausted",
             ExitCode::Unexpected,
             format!("a replica of {name} failed too often and is left alone"),
             vec![logs_hint(status, name), "apply again once the cause is gone".to_owned()],
         ),
-        Verdict::Gone => outcome(
+        Failure::Gone => outcome(
             "deployment_not_found",
             ExitCode::Rejected,
             format!("{name} was deleted by somebody else"),
             vec!["jaco audit shows by whom".to_owned()],
         ),
-        Verdict::Converged | Verdict::Going => unreachable!("these are no failures"),
     }
 }
 

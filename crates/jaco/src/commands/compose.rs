@@ -56,7 +56,7 @@ fn shape(of: &'static Shape, path: &str, rows: &mut Vec<Row>) {
     match of {
         Shape::Object(inner) | Shape::IntOr(inner) => object(inner, &format!("{path}."), rows),
         Shape::Map(inner, _) | Shape::MapOrNull(inner, _) => {
-            shape(inner, &format!("{path}.*"), rows)
+            shape(inner, &format!("{path}.*"), rows);
         }
         Shape::List(inner, _) | Shape::OneOrList(inner, _) => {
             shape(inner, &format!("{path}[]"), rows);

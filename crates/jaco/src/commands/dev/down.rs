@@ -37,11 +37,12 @@ pub(super) async fn run(context: &mut Context, args: &Args) -> Done {
         let text = format!("there is no development cluster {name}\n");
         return context.done(&Said { json: json!({ "name": name, "outcome": "absent" }), text });
     };
-    if !args.keep_containers && record.engine == Engine::Docker.as_str() {
-        if let Err(error) = remove_containers(context, &record).await {
-            let report = error.report();
-            context.ui.note(&format!("warning: containers may be left: {}", report.sentence));
-        }
+    if !args.keep_containers
+        && record.engine == Engine::Docker.as_str()
+        && let Err(error) = remove_containers(context, &record).await
+    {
+        let report = error.report();
+        context.ui.note(&format!("warning: containers may be left: {}", report.sentence));
     }
     let stopped = process::stop(&record.nodes).await;
     for (node, how) in record.nodes.iter().zip(stopped) {

@@ -277,10 +277,7 @@ fn node_record(node: &NodeLayout) -> NodeRecord {
 async fn await_daemon(node: &NodeRecord, client: &Client) -> Result<(), CliError> {
     let deadline = Instant::now() + SOCKET_LIMIT;
     loop {
-        let error = match client.status(ClusterStatusRequest {}).await {
-            Ok(_) => return Ok(()),
-            Err(error) => error,
-        };
+        let Err(error) = client.status(ClusterStatusRequest {}).await else { return Ok(()) };
         let ended = !process::is_running(node);
         if ended || Instant::now() > deadline {
             let what = if ended { "ended" } else { "does not answer" };

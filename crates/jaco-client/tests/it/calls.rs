@@ -1,0 +1,154 @@
+//! Retries, refusals and lost connections.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use jaco_client::scripted::{Answer, Feed, Running, Script, Then, listen};
+use jaco_client::{Client, ClientError, Target, fresh_request_id};
+use jaco_proto::v1;
+use jaco_types::code::ExitCode;
+use jaco_types::{ErrorCode, Rejection};
+
+/// Refuses the first applies, then accepts; remembers the ids.
+struct Election {
+    refusals: Mutex<Vec<ErrorCode>>,
+    seen: Mutex<Vec<String>>,
+}
+
+impl Election {
+    fn with(mut refusals: Vec<ErrorCode>) -> Arc<Self> {
+        refusals.reverse();
+        Arc::new(Self { refusals: Mutex::new(refusals), seen: Mutex::default() })
+    }
+}
+
+impl Script for Election {
+    fn apply(&self, request: v1::ApplyRequest, _: Option<&str>) -> Answer<v1::ApplyResponse> {
+        self.seen.lock().unwrap().push(request.request_id);
+        match self.refusals.lock().unwrap().pop() {
+            Some(code) => Err(Rejection::new(code, "so it is").with("node", "n2")),
+            None => Ok(v1::ApplyResponse { revision: 7, ..Default::default() }),
+        }
+    }
+}
+
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.path().join("jaco.sock")
+    }
+
+    fn listen(&self, script: Arc<dyn Script>) -> Running {
+        listen(&self.socket(), script)
+    }
+
+    fn client(&self) -> Client {
+        Client::new(Target::socket(self.socket()))
+    }
+}
+
+fn request() -> v1::ApplyRequest {
+    v1::ApplyRequest { request_id: fresh_request_id(), ..Default::default() }
+}
+
+/// R-CLI-9: a change of leader is waited out, under one request id.
+#[tokio::test]
+async fn a_change_of_leader_is_waited_out() {
+    let place = Place::new();
+    let script = Election::with(vec![ErrorCode::NoLeader, ErrorCode::Unavailable]);
+    let _daemon = place.listen(Arc::clone(&script) as Arc<dyn Script>);
+    let request = request();
+    let answer = place.client().apply(request.clone()).await.unwrap();
+    assert_eq!(answer.revision, 7);
+    assert_eq!(*script.seen.lock().unwrap(), vec![request.request_id; 3]);
+}
+
+/// A refusal is final and arrives with its facts.
+#[tokio::test]
+async fn a_refusal_is_final() {
+    let place = Place::new();
+    let script = Election::with(vec![ErrorCode::UnknownHost]);
+    let _daemon = place.listen(Arc::clone(&script) as Arc<dyn Script>);
+    let error = place.client().apply(request()).await.unwrap_err();
+    let expected = Rejection::new(ErrorCode::UnknownHost, "so it is").with("node", "n2");
+    assert_eq!(error.rejection(), Some(&expected));
+    assert_eq!(error.exit_code(), ExitCode::Rejected);
+    assert_eq!(script.seen.lock().unwrap().len(), 1);
+}
+
+/// Nobody is waited for who never was there.
+#[tokio::test]
+async fn an_absent_daemon_is_known_at_once() {
+    let place = Place::new();
+    let begun = Instant::now();
+    let error = place.client().apply(request()).await.unwrap_err();
+    assert!(matches!(error, ClientError::NoConnection { .. }), "{error:?}");
+    assert_eq!(error.exit_code(), ExitCode::Unreachable);
+    assert!(begun.elapsed() < Duration::from_secs(5));
+}
+
+/// A daemon that restarts between two calls is found again.
+#[tokio::test]
+async fn a_restarted_daemon_is_found_again() {
+    let place = Place::new();
+    let client = place.client();
+    let daemon = place.listen(Election::with(Vec::new()));
+    client.apply(request()).await.unwrap();
+    drop(daemon);
+    std::fs::remove_file(place.socket()).unwrap();
+    let (asked, socket) = (client.clone(), place.socket());
+    let call = tokio::spawn(async move { asked.apply(request()).await });
+    // It comes back while the call is looking for it.
+    tokio::task::yield_now().await;
+    let _daemon = listen(&socket, Election::with(Vec::new()));
+    assert_eq!(call.await.unwrap().unwrap().revision, 7);
+}
+
+struct Feeds(Then);
+
+impl Script for Feeds {
+    fn watch(
+        &self,
+        request: v1::StatusRequest,
+        _: Option<&str>,
+    ) -> Answer<Feed<v1::StatusResponse>> {
+        let status = |raft_index| v1::StatusResponse {
+            raft_index,
+            leader: request.deployment.clone(),
+            ..Default::default()
+        };
+        Ok(Feed { items: vec![status(1), status(2)], then: self.0.clone() })
+    }
+}
+
+async fn read_all(then: Then) -> (Vec<u64>, Result<Option<v1::StatusResponse>, ClientError>) {
+    let place = Place::new();
+    let _daemon = place.listen(Arc::new(Feeds(then)));
+    let mut answers = place.client().watch(v1::StatusRequest::default()).await.unwrap();
+    let mut indices = Vec::new();
+    loop {
+        match answers.next().await {
+            Ok(Some(status)) => indices.push(status.raft_index),
+            end => return (indices, end),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stream_ends_as_the_daemon_ends_it() {
+    let (indices, end) = read_all(Then::End).await;
+    assert_eq!(indices, [1, 2]);
+    assert!(matches!(end, Ok(None)));
+    let refusal = Rejection::new(ErrorCode::QuorumLost, "too few");
+    let (indices, end) = read_all(Then::Refuse(refusal)).await;
+    assert_eq!(indices, [1, 2]);
+    assert_eq!(end.unwrap_err().code(), ErrorCode::QuorumLost);
+}
