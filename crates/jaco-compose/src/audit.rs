@@ -3,10 +3,9 @@
 //!
 //! One problem per key, however many services use it, at its first place.
 
-use std::collections::BTreeMap;
-
 use crate::node::{Entry, Node};
 use crate::problem::{Code, Report};
+use crate::shape::Path;
 use crate::source::Pos;
 use crate::support::{self, Class, Key, Object, Shape};
 
@@ -20,22 +19,22 @@ pub enum Images {
     AllowLocal,
 }
 
-/// How often and where a key is used.
+/// How often a key is used, and its first place.
 struct Use {
     key: &'static Key,
     pos: Pos,
+    path: String,
     count: usize,
 }
 
 /// Reports every key of `root` that is not honoured as written.
 pub(crate) fn audit(root: &Node, images: Images, report: &mut Report) {
-    let mut uses: BTreeMap<String, Use> = BTreeMap::new();
-    walk_object(&support::TOP_LEVEL, root, "", &mut uses);
-    for (path, used) in &uses {
-        if path == "services.*.build" {
-            continue;
+    let mut uses = Uses::default();
+    uses.object(&support::TOP_LEVEL, root, Path::root(""));
+    for used in &uses.list {
+        if !support::is_build(used.key) {
+            speak(used, report);
         }
-        speak(path, used, report);
     }
     let services = root.get("services").and_then(Node::as_map);
     for entry in services.into_iter().flat_map(|map| map.iter()) {
@@ -44,80 +43,99 @@ pub(crate) fn audit(root: &Node, images: Images, report: &mut Report) {
     }
 }
 
-fn speak(path: &str, used: &Use, report: &mut Report) {
-    let times = if used.count > 1 { format!(" ({} times)", used.count) } else { String::new() };
-    match used.key.class {
+fn speak(used: &Use, report: &mut Report) {
+    let Use { key, pos, path, count } = used;
+    let times = if *count > 1 { format!(" ({count} times)") } else { String::new() };
+    match key.class {
         Class::Honoured => {}
         Class::Differently => {
-            let message = format!("`{path}`{times} is honoured differently: {}", used.key.note);
-            report.warning(used.pos, Code::HonouredDifferently, message);
+            let message = format!("`{path}`{times} is honoured differently: {}", key.note);
+            report.warning(*pos, Code::HonouredDifferently, message);
         }
         Class::Warned => {
-            let message = format!("`{path}`{times} has no effect: {}", used.key.note);
-            report.warning(used.pos, Code::NoEffect, message);
+            let message = format!("`{path}`{times} has no effect: {}", key.note);
+            report.warning(*pos, Code::NoEffect, message);
         }
         Class::Rejected => {
             let message = format!("`{path}`{times} has no meaning on a cluster");
-            report.error(used.pos, Code::Unsupported, message).suggest(used.key.note);
+            report.error(*pos, Code::Unsupported, message).suggest(key.note);
         }
     }
 }
 
-fn walk(shape: &'static Shape, node: &Node, path: &str, uses: &mut BTreeMap<String, Use>) {
-    match shape {
-        Shape::Short(_, inner) | Shape::OrNull(inner) => walk(inner, node, path, uses),
-        Shape::List(item, _) | Shape::OneOrList(item, _) => {
-            for child in node.as_seq().unwrap_or_default() {
-                walk(item, child, path, uses);
+/// The keys in use that are not simply honoured; the table has few of them, so a list will do.
+#[derive(Default)]
+struct Uses {
+    list: Vec<Use>,
+}
+
+impl Uses {
+    fn value(&mut self, shape: &'static Shape, node: &Node, path: Path<'_>) {
+        match shape {
+            Shape::Short(_, inner) | Shape::OrNull(inner) => self.value(inner, node, path),
+            Shape::List(item, _) | Shape::OneOrList(item, _) => {
+                for child in node.as_seq().unwrap_or_default() {
+                    self.value(item, child, path);
+                }
+            }
+            Shape::Map(value, _) | Shape::MapOrNull(value, _) => {
+                for entry in node.as_map().into_iter().flat_map(|map| map.iter()) {
+                    self.value(value, &entry.node, path.key(&entry.key));
+                }
+            }
+            Shape::Object(object) | Shape::IntOr(object) => self.object(object, node, path),
+            Shape::Any
+            | Shape::Str
+            | Shape::Path
+            | Shape::StrOrNum
+            | Shape::Text
+            | Shape::Label
+            | Shape::Bool
+            | Shape::Int
+            | Shape::Number
+            | Shape::Duration
+            | Shape::Bytes
+            | Shape::BytesText
+            | Shape::Mode
+            | Shape::OneOf(_)
+            | Shape::Count
+            | Shape::Command
+            | Shape::Pairs(_) => {}
+        }
+    }
+
+    fn object(&mut self, object: &'static Object, node: &Node, path: Path<'_>) {
+        for Entry { key, key_pos, node } in node.as_map().into_iter().flat_map(|map| map.iter()) {
+            let Some(known) = object.key(key) else {
+                continue;
+            };
+            let path = path.key(key);
+            if known.class != Class::Honoured && was_written(*key_pos) {
+                self.note(known, *key_pos, path);
+            }
+            if matches!(known.class, Class::Honoured | Class::Differently) {
+                self.value(&known.shape, node, path);
             }
         }
-        Shape::Map(value, _) | Shape::MapOrNull(value, _) => {
-            let path = format!("{path}.*");
-            for entry in node.as_map().into_iter().flat_map(|map| map.iter()) {
-                walk(value, &entry.node, &path, uses);
+    }
+
+    fn note(&mut self, key: &'static Key, pos: Pos, path: Path<'_>) {
+        match self.list.iter_mut().find(|used| std::ptr::eq(used.key, key)) {
+            Some(used) => {
+                used.count += 1;
+                if pos < used.pos {
+                    used.pos = pos;
+                    used.path = path.to_string();
+                }
             }
+            None => self.list.push(Use { key, pos, path: path.to_string(), count: 1 }),
         }
-        Shape::Object(object) | Shape::IntOr(object) => walk_object(object, node, path, uses),
-        Shape::Any
-        | Shape::Str
-        | Shape::Path
-        | Shape::StrOrNum
-        | Shape::Text
-        | Shape::Label
-        | Shape::Bool
-        | Shape::Int
-        | Shape::Number
-        | Shape::Duration
-        | Shape::Bytes
-        | Shape::BytesText
-        | Shape::Mode
-        | Shape::OneOf(_)
-        | Shape::Count
-        | Shape::Command
-        | Shape::Pairs(_) => {}
     }
 }
 
-fn walk_object(object: &'static Object, node: &Node, path: &str, uses: &mut BTreeMap<String, Use>) {
-    for Entry { key, key_pos, node } in node.as_map().into_iter().flat_map(|map| map.iter()) {
-        let Some(known) = object.key(key) else {
-            continue;
-        };
-        let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-        // What was implied by a default was not written by anybody.
-        let written = key_pos.line > 0;
-        if written && known.class != Class::Honoured {
-            uses.entry(path.clone())
-                .and_modify(|used| {
-                    used.count += 1;
-                    used.pos = used.pos.min(*key_pos);
-                })
-                .or_insert(Use { key: known, pos: *key_pos, count: 1 });
-        }
-        if matches!(known.class, Class::Honoured | Class::Differently) {
-            walk(&known.shape, node, &path, uses);
-        }
-    }
+/// What a default implied was written by nobody.
+fn was_written(pos: Pos) -> bool {
+    pos != Pos::default()
 }
 
 fn check_build(entry: &Entry, images: Images, report: &mut Report) {

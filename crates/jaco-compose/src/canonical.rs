@@ -23,6 +23,77 @@ pub(crate) fn to_json(node: &Node) -> Json {
     }
 }
 
+/// Writes JSON without blanks straight from a tree. Whoever uses it writes keys in order.
+#[derive(Debug, Default)]
+pub(crate) struct Writer {
+    out: String,
+}
+
+impl Writer {
+    pub(crate) fn open(&mut self, bracket: char) {
+        self.out.push(bracket);
+    }
+
+    pub(crate) fn close(&mut self, bracket: char) {
+        self.out.push(bracket);
+    }
+
+    /// Begins an item of a list.
+    pub(crate) fn item(&mut self) {
+        // A text always ends in a quote, so these can only be brackets that were just opened.
+        if !self.out.ends_with(['[', '{']) {
+            self.out.push(',');
+        }
+    }
+
+    /// Begins an entry of a mapping.
+    pub(crate) fn key(&mut self, key: &str) {
+        self.item();
+        self.text(key);
+        self.out.push(':');
+    }
+
+    pub(crate) fn text(&mut self, text: &str) {
+        let plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
+        if text.bytes().all(plain) {
+            self.out.push('"');
+            self.out.push_str(text);
+            self.out.push('"');
+        } else {
+            self.out.push_str(&Json::String(text.to_owned()).to_string());
+        }
+    }
+
+    pub(crate) fn node(&mut self, node: &Node) {
+        match &node.value {
+            Value::Str(text) => self.text(text),
+            Value::Seq(items) => {
+                self.open('[');
+                for child in items {
+                    self.item();
+                    self.node(child);
+                }
+                self.close(']');
+            }
+            Value::Map(map) => {
+                self.open('{');
+                for entry in map.iter() {
+                    self.key(&entry.key);
+                    self.node(&entry.node);
+                }
+                self.close('}');
+            }
+            Value::Null => self.out.push_str("null"),
+            Value::Bool(value) => self.out.push_str(if *value { "true" } else { "false" }),
+            Value::Int(_) | Value::Float(_) => self.out.push_str(&to_json(node).to_string()),
+        }
+    }
+
+    pub(crate) fn finish(self) -> String {
+        self.out
+    }
+}
+
 /// Doubles every dollar of every text and key.
 pub(crate) fn escape_dollars(json: Json) -> Json {
     match json {

@@ -6,30 +6,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jaco_types::SpecHash;
-use serde_json::{Map as JsonMap, Value as Json, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::canonical;
-use crate::node::{Map, Node, Value};
-use crate::support::{self, Class, Object, Shape};
+use crate::canonical::Writer;
+use crate::node::{Entry, Map, Node, Value};
+use crate::support::{self, Class, Shape};
 
 /// Keys of a service that decide about replicas, not about their content.
-const SCHEDULING: [&str; 10] = [
+const SCHEDULING: [&str; 8] = [
     "build",
     "depends_on",
-    "deploy",
     "extends",
-    "platform",
     "profiles",
     "pull_policy",
     "restart",
     "scale",
     "volumes_from",
 ];
-
-/// The key of `deploy.resources.reservations` that only the planner reads: engines can reserve
-/// memory, but no processor time.
-const RESERVED_CPU: &str = "cpus";
 
 /// The canonical text of a container and its hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,147 +48,197 @@ pub struct Contents {
 
 /// Describes the containers of a service whose networks and mounts are final.
 pub(crate) fn container(service: &Map, root: &Map, contents: &Contents) -> Container {
-    let mut sections = JsonMap::new();
-    sections.insert("service".to_owned(), Json::Object(service_json(service)));
-    for (name, used) in used(service) {
-        let declared = root.get(name).and_then(Node::as_map);
-        let mut resources = JsonMap::new();
-        for key in used {
-            let Some(resource) = declared.and_then(|map| map.get(&key)) else {
-                continue;
-            };
-            let content = match name {
-                "configs" => contents.configs.get(&key),
-                "secrets" => contents.secrets.get(&key),
-                _ => None,
-            };
-            resources.insert(key, resource_json(name, resource, content));
-        }
-        if !resources.is_empty() {
-            sections.insert(name.to_owned(), Json::Object(resources));
-        }
-    }
-    let files = shipped(service, contents);
-    if !files.is_empty() {
-        sections.insert("files".to_owned(), Json::Object(files));
-    }
-    let canonical = Json::Object(sections).to_string();
+    let used = used(service);
+    let mut out = Writer::default();
+    // Sorted by hand: the sections and the service in the order of their names.
+    out.open('{');
+    resources(&mut out, "configs", &used[0], root, &contents.configs);
+    files(&mut out, service, &contents.binds);
+    resources(&mut out, "networks", &used[1], root, &BTreeMap::new());
+    resources(&mut out, "secrets", &used[2], root, &contents.secrets);
+    out.key("service");
+    service_object(&mut out, service);
+    resources(&mut out, "volumes", &used[3], root, &BTreeMap::new());
+    out.close('}');
+    let canonical = out.finish();
     let hash = SpecHash(Sha256::digest(canonical.as_bytes()).into());
     Container { canonical, hash }
 }
 
-fn service_json(service: &Map) -> JsonMap<String, Json> {
-    let Shape::Object(object) = &support::SERVICE else {
-        unreachable!("a service is a mapping with known keys");
-    };
-    let mut json = JsonMap::new();
+fn service_object(out: &mut Writer, service: &Map) {
+    out.open('{');
     for entry in service.iter() {
-        let wanted = object.key(&entry.key).is_some_and(|key| speaks(key.class));
-        if wanted && !SCHEDULING.contains(&entry.key.as_str()) {
-            let key = object.key(&entry.key);
-            let value = key.map_or(Json::Null, |key| effective(&key.shape, &entry.node));
-            json.insert(entry.key.clone(), value);
+        let name = entry.key.as_str();
+        let Some(key) = support::service_key(name).filter(|key| speaks(key.class)) else {
+            continue;
+        };
+        if name == "deploy" {
+            deploy(out, &entry.node);
+        } else if !SCHEDULING.contains(&name) {
+            out.key(name);
+            effective(out, &key.shape, &entry.node);
         }
     }
-    if let Some(platform) = service.get("platform") {
-        // The same image of another platform is another container.
-        json.insert("platform".to_owned(), canonical::to_json(platform));
+    out.close('}');
+}
+
+/// Of `deploy`, only resources that the engine knows reach the container.
+fn deploy(out: &mut Writer, node: &Node) {
+    let Some(resources) = node.get("resources").and_then(Node::as_map) else {
+        return;
+    };
+    let reaches = |section: &Entry, entry: &Entry| {
+        let planner = ["cpus", "generic_resources"].contains(&entry.key.as_str());
+        !(section.key == "reservations" && planner)
+    };
+    let counts = |section: &Entry| {
+        let map = section.node.as_map();
+        map.into_iter().flat_map(Map::iter).any(|entry| reaches(section, entry))
+    };
+    if !resources.iter().any(counts) {
+        return;
     }
-    if let Some(resources) = service.get("deploy").and_then(|deploy| deploy.get("resources")) {
-        let mut resources = canonical::to_json(resources);
-        if let Some(reserved) = resources.get_mut("reservations").and_then(Json::as_object_mut) {
-            reserved.remove(RESERVED_CPU);
-            reserved.remove("generic_resources");
+    out.key("deploy");
+    out.open('{');
+    out.key("resources");
+    out.open('{');
+    for section in resources.iter().filter(|section| counts(section)) {
+        out.key(&section.key);
+        out.open('{');
+        for entry in section.node.as_map().into_iter().flat_map(Map::iter) {
+            if reaches(section, entry) {
+                out.key(&entry.key);
+                out.node(&entry.node);
+            }
         }
-        let resources = canonical::without_empty(resources);
-        if resources.as_object().is_some_and(|map| !map.is_empty()) {
-            json.insert("deploy".to_owned(), json!({ "resources": resources }));
-        }
+        out.close('}');
     }
-    json
+    out.close('}');
+    out.close('}');
 }
 
 fn speaks(class: Class) -> bool {
     matches!(class, Class::Honoured | Class::Differently)
 }
 
-/// The value without keys that have no effect.
-fn effective(shape: &'static Shape, node: &Node) -> Json {
-    let inner = match (shape, &node.value) {
-        (Shape::Short(_, inner) | Shape::OrNull(inner), value) if !matches!(value, Value::Null) => {
-            Some(effective(inner, node))
-        }
+/// Writes the value without keys that have no effect.
+fn effective(out: &mut Writer, shape: &'static Shape, node: &Node) {
+    match (shape, &node.value) {
+        (Shape::Short(_, inner) | Shape::OrNull(inner), _) => effective(out, inner, node),
         (Shape::List(item, _) | Shape::OneOrList(item, _), Value::Seq(items)) => {
-            Some(items.iter().map(|child| effective(item, child)).collect())
+            out.open('[');
+            for child in items {
+                out.item();
+                effective(out, item, child);
+            }
+            out.close(']');
         }
         (Shape::Map(value, _) | Shape::MapOrNull(value, _), Value::Map(map)) => {
-            let pairs = map.iter().map(|entry| (entry.key.clone(), nullable(value, &entry.node)));
-            Some(Json::Object(pairs.collect()))
+            out.open('{');
+            for entry in map.iter() {
+                out.key(&entry.key);
+                if entry.node.is_null() && matches!(shape, Shape::MapOrNull(..)) {
+                    // Left empty is the same as empty, and stays: its name matters.
+                    out.open('{');
+                    out.close('}');
+                } else {
+                    effective(out, value, &entry.node);
+                }
+            }
+            out.close('}');
         }
         (Shape::Object(object) | Shape::IntOr(object), Value::Map(map)) => {
-            Some(effective_object(object, map))
+            out.open('{');
+            for entry in map.iter() {
+                if let Some(key) = object.key(&entry.key).filter(|key| speaks(key.class)) {
+                    out.key(&entry.key);
+                    effective(out, &key.shape, &entry.node);
+                }
+            }
+            out.close('}');
         }
-        _ => None,
-    };
-    inner.unwrap_or_else(|| canonical::to_json(node))
-}
-
-/// An entry that was left empty is the same as an empty one, and stays: its name matters.
-fn nullable(shape: &'static Shape, node: &Node) -> Json {
-    if node.is_null() { json!({}) } else { effective(shape, node) }
-}
-
-fn effective_object(object: &'static Object, map: &Map) -> Json {
-    let pairs = map.iter().filter_map(|entry| {
-        let key = object.key(&entry.key).filter(|key| speaks(key.class))?;
-        Some((entry.key.clone(), effective(&key.shape, &entry.node)))
-    });
-    Json::Object(pairs.collect())
-}
-
-fn resource_json(section: &str, resource: &Node, content: Option<&String>) -> Json {
-    let mut json = canonical::to_json(resource);
-    let Some(map) = json.as_object_mut() else {
-        return json;
-    };
-    let kept: &[&str] = match section {
-        "networks" => &["name", "internal", "external"],
-        "volumes" => &["name", "external", "driver", "driver_opts", "labels"],
-        // Where a content came from does not matter once it is known.
-        _ if content.is_some() => &["name", "external"],
-        _ => &["name", "external", "content", "file", "environment"],
-    };
-    map.retain(|key, _| kept.contains(&key.as_str()));
-    if let Some(content) = content {
-        map.insert("version".to_owned(), json!(content));
+        _ => out.node(node),
     }
-    json
 }
 
-/// The contents of the shipped files that a service mounts, by path.
-fn shipped(service: &Map, contents: &Contents) -> JsonMap<String, Json> {
+fn resources(
+    out: &mut Writer,
+    section: &str,
+    used: &BTreeSet<&str>,
+    root: &Map,
+    versions: &BTreeMap<String, String>,
+) {
+    let declared = root.get(section).and_then(Node::as_map);
+    let known = |name: &&&str| declared.is_some_and(|map| map.contains(name));
+    if used.iter().filter(known).count() == 0 {
+        return;
+    }
+    out.key(section);
+    out.open('{');
+    for name in used {
+        if let Some(resource) = declared.and_then(|map| map.get(name)) {
+            out.key(name);
+            resource_object(out, section, resource, versions.get(*name));
+        }
+    }
+    out.close('}');
+}
+
+fn resource_object(out: &mut Writer, section: &str, resource: &Node, version: Option<&String>) {
+    let kept: &[&str] = match section {
+        "networks" => &["external", "internal", "name"],
+        "volumes" => &["driver", "driver_opts", "external", "labels", "name"],
+        // Where a content came from does not matter once it is known.
+        _ if version.is_some() => &["external", "name"],
+        _ => &["content", "environment", "external", "file", "name"],
+    };
+    out.open('{');
+    for entry in resource.as_map().into_iter().flat_map(Map::iter) {
+        if kept.contains(&entry.key.as_str()) {
+            out.key(&entry.key);
+            out.node(&entry.node);
+        }
+    }
+    if let Some(version) = version {
+        out.key("version");
+        out.text(version);
+    }
+    out.close('}');
+}
+
+/// The versions of the shipped files that a service mounts, by path.
+fn files(out: &mut Writer, service: &Map, binds: &BTreeMap<String, String>) {
     let mounts = service.get("volumes").and_then(Node::as_seq).unwrap_or_default();
-    mounts
-        .iter()
-        .filter(|mount| mount.get_str("type") == Some("bind"))
+    let bound = mounts.iter().filter(|mount| mount.get_str("type") == Some("bind"));
+    let mounted: BTreeMap<&str, &String> = bound
         .filter_map(|mount| mount.get_str("source"))
-        .filter_map(|path| Some((path.to_owned(), json!(contents.binds.get(path)?))))
-        .collect()
+        .filter_map(|path| Some((path, binds.get(path)?)))
+        .collect();
+    if mounted.is_empty() {
+        return;
+    }
+    out.key("files");
+    out.open('{');
+    for (path, version) in mounted {
+        out.key(path);
+        out.text(version);
+    }
+    out.close('}');
 }
 
-/// The resources a service names, by section.
-pub(crate) fn used(service: &Map) -> [(&'static str, BTreeSet<String>); 4] {
+/// The configs, networks, secrets and volumes that a service names.
+fn used(service: &Map) -> [BTreeSet<&str>; 4] {
     let networks = service.get("networks").and_then(Node::as_map);
-    let networks = networks.into_iter().flat_map(Map::keys).map(str::to_owned).collect();
-    let sources = |section: &str, kind: Option<&str>| -> BTreeSet<String> {
+    let networks = networks.into_iter().flat_map(Map::keys).collect();
+    let sources = |section: &str, kind: Option<&str>| {
         let items = service.get(section).and_then(Node::as_seq).unwrap_or_default();
         let of_kind = items.iter().filter(|item| kind.is_none() || item.get_str("type") == kind);
-        of_kind.filter_map(|item| item.get_str("source")).map(str::to_owned).collect()
+        of_kind.filter_map(|item| item.get_str("source")).collect()
     };
     [
-        ("configs", sources("configs", None)),
-        ("networks", networks),
-        ("secrets", sources("secrets", None)),
-        ("volumes", sources("volumes", Some("volume"))),
+        sources("configs", None),
+        networks,
+        sources("secrets", None),
+        sources("volumes", Some("volume")),
     ]
 }

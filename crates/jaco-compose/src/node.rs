@@ -255,6 +255,11 @@ impl Map {
         self.entries.retain(keep);
     }
 
+    /// Keeps the entries that `keep` says yes to, and lets it change their values.
+    pub(crate) fn retain_mut(&mut self, keep: impl FnMut(&mut Entry) -> bool) {
+        self.entries.retain_mut(keep);
+    }
+
     /// All entries by key.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Entry> + Clone {
         self.entries.iter()

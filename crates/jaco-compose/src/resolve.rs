@@ -2,6 +2,7 @@
 //!
 //! The last place where a person's mistake can be told; after it everything is data.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::audit::{self, Images};
@@ -223,16 +224,18 @@ fn check_route(project: &Project, route: &RouteOverlay, report: &mut Report) {
 }
 
 /// The service with the overlay's networks and the mounts it takes from others.
-fn effective(
+fn effective<'p>(
     project: &Project,
-    written: &Map,
+    written: &'p Map,
     own: Option<&ServiceOverlay>,
     (compose, manifest): (&mut Report, &mut Report),
-) -> Map {
+) -> Cow<'p, Map> {
+    let networks = own.and_then(|own| Some((own, own.networks.as_ref()?)));
+    if networks.is_none() && !written.contains("volumes_from") {
+        return Cow::Borrowed(written);
+    }
     let mut service = written.clone();
-    if let Some(own) = own
-        && let Some(networks) = &own.networks
-    {
+    if let Some((own, networks)) = networks {
         override_networks(project, &mut service, own, networks, manifest);
     }
     let mut inherited = Inherited { project, seen: BTreeSet::new(), mounts: Vec::new() };
@@ -251,7 +254,7 @@ fn effective(
         }
         service.insert("volumes", Node::new(Value::Seq(mounts), Pos::default()));
     }
-    service
+    Cow::Owned(service)
 }
 
 fn override_networks(

@@ -70,16 +70,14 @@ fn tidy(shape: &'static Shape, node: &mut Node) {
 }
 
 fn tidy_object(object: &'static Object, map: &mut Map) {
-    map.retain(|entry| match object.key(&entry.key) {
-        Some(_) if entry.node.is_null() => false,
-        Some(_) => ZERO_SPEAKS.contains(&entry.key.as_str()) || !is_default(&entry.node.value),
-        None => false,
+    map.retain_mut(|entry| {
+        let Some(key) = object.key(&entry.key) else {
+            return false;
+        };
+        tidy(&key.shape, &mut entry.node);
+        let value = &entry.node.value;
+        !is_default(value) || (!entry.node.is_null() && ZERO_SPEAKS.contains(&entry.key.as_str()))
     });
-    for entry in map.iter_mut() {
-        if let Some(key) = object.key(&entry.key) {
-            tidy(&key.shape, &mut entry.node);
-        }
-    }
 }
 
 fn is_default(value: &Value) -> bool {

@@ -211,3 +211,13 @@ pub(crate) static FILE: Shape = Shape::Object(&TOP_LEVEL);
 
 /// The shape of a service.
 pub(crate) static SERVICE: Shape = Shape::Object(&service::SERVICE);
+
+/// The entry of a service's key.
+pub(crate) fn service_key(name: &str) -> Option<&'static Key> {
+    service::SERVICE.key(name)
+}
+
+/// Whether `key` is a service's `build`, which is spoken about per service.
+pub(crate) fn is_build(key: &'static Key) -> bool {
+    service_key("build").is_some_and(|build| std::ptr::eq(build, key))
+}

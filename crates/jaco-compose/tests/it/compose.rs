@@ -406,8 +406,8 @@ services:
     let shown: Vec<_> = warnings.list.iter().map(|problem| problem.message.as_str()).collect();
     expect![[r#"
         [
-            "`services.*.mac_address` (2 times) has no effect: Replicas cannot share an address; the engine chooses one.",
-            "`services.*.container_name` is honoured differently: Containers carry JACO's own names, because replicas and nodes would collide; the name resolves as a network alias of the service.",
+            "`services.a.mac_address` (2 times) has no effect: Replicas cannot share an address; the engine chooses one.",
+            "`services.a.container_name` is honoured differently: Containers carry JACO's own names, because replicas and nodes would collide; the name resolves as a network alias of the service.",
         ]
     "#]]
     .assert_debug_eq(&shown);
