@@ -3,8 +3,9 @@
 //! Must implement every call: the library's defaults for pre-vote, transfer and snapshots look
 //! harmless and do the wrong thing. Must never let a call outlive its deadline.
 
+use std::collections::BTreeMap;
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -56,6 +57,23 @@ pub trait Transport: Send + Sync + 'static {
     ) -> Result<Bytes, TransportError>;
 }
 
+/// Where members are reached now. openraft tells a client once, when it is made, and keeps it while
+/// its peer's address changes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct AddressBook {
+    addresses: Arc<RwLock<BTreeMap<u64, String>>>,
+}
+
+impl AddressBook {
+    pub(crate) fn replace(&self, members: &BTreeMap<u64, String>) {
+        self.addresses.write().unwrap_or_else(PoisonError::into_inner).clone_from(members);
+    }
+
+    fn get(&self, id: u64) -> Option<String> {
+        self.addresses.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+    }
+}
+
 /// Makes clients for openraft.
 #[derive(Clone)]
 pub(crate) struct Network {
@@ -66,6 +84,7 @@ pub(crate) struct Network {
     pub(crate) driver: Driver,
     /// Pause after a peer was unreachable.
     pub(crate) retry: Duration,
+    pub(crate) addresses: AddressBook,
     sending: Arc<Semaphore>,
 }
 
@@ -79,7 +98,8 @@ impl Network {
         retry: Duration,
     ) -> Self {
         let sending = Arc::new(Semaphore::new(SNAPSHOTS_AT_ONCE));
-        Self { own_id, transport, log, snapshots, driver, retry, sending }
+        let addresses = AddressBook::default();
+        Self { own_id, transport, log, snapshots, driver, retry, addresses, sending }
     }
 }
 
@@ -95,6 +115,7 @@ impl RaftNetworkFactory<TypeConfig> for Network {
 pub(crate) struct Client {
     network: Network,
     target: u64,
+    /// Where it was when the client was made; the address book may know better.
     address: String,
 }
 
@@ -106,7 +127,9 @@ impl Client {
         deadline: Duration,
     ) -> Result<ReplyBody, TransportError> {
         let body = wire::encode_request(self.network.own_id, self.target, body);
-        let call = self.network.transport.call(self.target, &self.address, kind, body, deadline);
+        let known = self.network.addresses.get(self.target);
+        let address = known.as_deref().unwrap_or(&self.address);
+        let call = self.network.transport.call(self.target, address, kind, body, deadline);
         let bytes =
             tokio::time::timeout(deadline, call).await.unwrap_or(Err(TransportError::Timeout))?;
         wire::decode_reply(bytes).map_err(TransportError::Refused)

@@ -26,7 +26,7 @@ use crate::error::{HandleError, Member, MembershipError, OpenError, ProposeError
 use crate::identity::DataDir;
 use crate::log_store::{LogStore, run_blocking};
 use crate::machine::{MachineStore, Shared, StateMachine};
-use crate::network::{Network, Transport};
+use crate::network::{AddressBook, Network, Transport};
 use crate::server::Server;
 use crate::snapshot::{SnapshotFile, SnapshotStore};
 use crate::status::{self, Status};
@@ -192,6 +192,7 @@ impl<M: StateMachine> Raft<M> {
             driver,
             options.timing.election_min,
         );
+        let addresses = network.addresses.clone();
         let seed = options.seed.unwrap_or_else(system_seed);
         let starting =
             openraft::Raft::new(id, Arc::new(config), network, log.clone(), machine_store);
@@ -204,7 +205,7 @@ impl<M: StateMachine> Raft<M> {
             .metrics(|metrics| metrics.last_log_index >= recovered, "first report")
             .await
             .map_err(|error| OpenError::Start { what: error.to_string() })?;
-        let status = follow_status(&raft, options.timing.election_max);
+        let status = follow_status(&raft, addresses, options.timing.election_max);
         let server = Server {
             own_id: id,
             raft: raft.clone(),
@@ -275,6 +276,19 @@ impl<M: StateMachine> Raft<M> {
             // It may have been replicated before the core stopped.
             Err(RaftError::Fatal(_)) => Err(ProposeError::Unknown),
         }
+    }
+
+    /// Waits, after a start, until the local state has caught up with what the cluster has committed.
+    /// Nothing should be served, and no loop that decides should run, before.
+    ///
+    /// # Errors
+    /// `Timeout` if that did not happen in time, for want of a quorum perhaps.
+    pub async fn wait_recovered(&self, within: Duration) -> Result<(), ReadError> {
+        let recovered = self.inner.raft.wait_for_recovery(Some(within)).await;
+        recovered.map(|_| ()).map_err(|_| match self.failure() {
+            Some(reason) => ReadError::Stopped { reason },
+            None => ReadError::Timeout,
+        })
     }
 
     /// Waits until a read of the local state is linearizable: it will see every write that was
@@ -352,19 +366,16 @@ impl<M: StateMachine> Raft<M> {
         self.inner.server.handle(body).await
     }
 
-    /// Adds a member without a vote. Its id must never have been used before.
+    /// Adds a member without a vote; adding it again changes nothing. Its id must never have been
+    /// used before by another node.
     ///
     /// # Errors
     /// See [`MembershipError`].
     pub async fn add_learner(&self, id: u64, address: String) -> Result<(), MembershipError> {
         let known = self.status().members.get(&id).cloned();
-        match known {
-            Some(known) if known == address => return Ok(()),
-            Some(known) => {
-                let reason = format!("node {id} is already a member, at {known}");
-                return Err(MembershipError::Refused { reason });
-            }
-            None => {}
+        if let Some(known) = known.filter(|known| *known != address) {
+            let reason = format!("node {id} is already a member, at {known}");
+            return Err(MembershipError::Refused { reason });
         }
         let nodes = BTreeMap::from([(id, Peer { address })]);
         self.change(ChangeMembers::AddNodes(nodes)).await
@@ -544,11 +555,12 @@ impl<M: StateMachine> Raft<M> {
 
 fn follow_status<M: StateMachine>(
     raft: &openraft::Raft<TypeConfig, MachineStore<M>>,
+    addresses: AddressBook,
     lease: Duration,
 ) -> watch::Receiver<Status> {
     let metrics = raft.metrics();
     let (sender, receiver) = watch::channel(status::status_of(&metrics.borrow_watched(), lease));
-    drop(tokio::spawn(status::follow(metrics, sender, lease)));
+    drop(tokio::spawn(status::follow(metrics, sender, addresses, lease)));
     receiver
 }
 

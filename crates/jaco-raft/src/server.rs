@@ -45,7 +45,7 @@ impl<M: StateMachine> Server<M> {
             return Err(HandleError::Malformed(format!("node {from} speaks for another")));
         }
         let reply = match body {
-            RequestBody::Append(append) => self.append(append).await?,
+            RequestBody::Append(append) => self.append(append).await.inspect_err(alarm)?,
             RequestBody::Vote(ask) => self.vote(ask).await?,
             RequestBody::PreVote(ask) => self.pre_vote(ask).await?,
             RequestBody::TransferLeader(message) => {
@@ -53,18 +53,14 @@ impl<M: StateMachine> Server<M> {
                 let answer = self.raft.handle_transfer_leader(request).await;
                 ReplyBody::TransferLeader(answer.map_err(|fatal| stopped(&fatal))?.is_ok())
             }
-            RequestBody::Snapshot(chunk) => self.snapshot(chunk).await?,
+            RequestBody::Snapshot(chunk) => self.snapshot(chunk).await.inspect_err(alarm)?,
             RequestBody::ReadIndex(_) => self.read_index().await?,
         };
         Ok(wire::encode_reply(reply))
     }
 
     async fn append(&self, append: Append) -> Result<ReplyBody, HandleError> {
-        let request = wire::append_from(append, &self.log, self.history).inspect_err(|error| {
-            if let HandleError::Divergence { index } = error {
-                tracing::error!(index, "this node's log differs from its leader's; refused");
-            }
-        })?;
+        let request = wire::append_from(append, &self.log, self.history)?;
         let response = self.raft.append_entries(request).await;
         Ok(wire::appended_of(response.map_err(|error| stopped(&error))?))
     }
@@ -123,12 +119,20 @@ impl<M: StateMachine> Server<M> {
         let file =
             run_blocking(self.driver, move || store.accept(&name)).await.map_err(unavailable)?;
         if let Some(last) = file.last() {
+            wire::compare(&self.log, &last, file.header.chain, self.history)?;
             self.log.announce(last, file.header.chain);
         }
         let snapshot = snapshot_of(file).map_err(unavailable)?;
         let response = self.raft.install_full_snapshot(vote, snapshot).await;
         let response = response.map_err(|fatal| stopped(&fatal))?;
         Ok(ReplyBody::SnapshotInstalled((&response.vote).into()))
+    }
+}
+
+/// Somebody should wake up: two nodes hold different histories, and only a person can say why.
+fn alarm(error: &HandleError) {
+    if let HandleError::Divergence { index } = error {
+        tracing::error!(index, "this node's log differs from its leader's; refused");
     }
 }
 

@@ -11,6 +11,7 @@ use openraft::{Instant, RaftMetrics, ServerState};
 use tokio::sync::watch;
 
 use crate::error::Member;
+use crate::network::AddressBook;
 use crate::types::TypeConfig;
 
 /// What a node currently does.
@@ -79,11 +80,17 @@ impl Status {
 pub(crate) async fn follow(
     mut metrics: WatchReceiverOf<TypeConfig, RaftMetrics<TypeConfig>>,
     sender: watch::Sender<Status>,
+    addresses: AddressBook,
     lease: Duration,
 ) {
+    let mut membership = None;
     loop {
         let status = status_of(&metrics.borrow_and_update(), lease);
         let stopped = status.role == Role::Stopped;
+        if membership != status.membership_index {
+            membership = status.membership_index;
+            addresses.replace(&status.members);
+        }
         sender.send_if_modified(|current| {
             let changed = *current != status;
             if changed {

@@ -267,7 +267,8 @@ pub(crate) fn append_from(
     })
 }
 
-fn compare(
+/// Refuses a running hash that differs from ours for the same log id.
+pub(crate) fn compare(
     log: &LogStore,
     log_id: &LogId,
     theirs: u64,

@@ -5,6 +5,7 @@
 //! must never touch the engine again after it has failed.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 #[cfg(feature = "testing")]
 use std::time::Duration;
@@ -246,7 +247,7 @@ impl Owner {
 
     /// Commits the group, then answers in order.
     fn finish(&mut self, group: Group) -> Next {
-        let result = if group.ops.is_empty() { Ok(()) } else { self.engine.commit(&group.ops) };
+        let result = self.commit(&group.ops);
         if let Err(error) = &result {
             self.record(error);
         }
@@ -264,6 +265,15 @@ impl Owner {
         Next::Continue
     }
 
+    /// A panic of the engine is an IO error like any other: whoever waits must be told.
+    fn commit(&mut self, ops: &[Op]) -> io::Result<()> {
+        if ops.is_empty() {
+            return Ok(());
+        }
+        catch_unwind(AssertUnwindSafe(|| self.engine.commit(ops)))
+            .unwrap_or_else(|_| Err(io::Error::other("the log engine panicked")))
+    }
+
     /// Closes the engine before saying so, because the next owner may already be waiting for it.
     fn end(self, ending: Option<Ending>) {
         drop(self.engine);
@@ -273,7 +283,8 @@ impl Owner {
     }
 
     fn reclaim(&mut self) -> io::Result<Reclaim> {
-        self.engine.reclaim()
+        catch_unwind(AssertUnwindSafe(|| self.engine.reclaim()))
+            .unwrap_or_else(|_| Err(io::Error::other("the log engine panicked")))
     }
 
     fn poison(mut self, error: &io::Error) {

@@ -17,6 +17,8 @@ struct State<M: StateMachine> {
     nodes: BTreeMap<u64, Raft<M>>,
     cut: BTreeSet<(u64, u64)>,
     calls: BTreeMap<RpcKind, u64>,
+    /// The address each node was last called at.
+    addresses: BTreeMap<u64, String>,
 }
 
 /// Connects nodes of one process. Clones are the same network.
@@ -32,7 +34,12 @@ impl<M: StateMachine> Clone for Loopback<M> {
 
 impl<M: StateMachine> Default for Loopback<M> {
     fn default() -> Self {
-        let state = State { nodes: BTreeMap::new(), cut: BTreeSet::new(), calls: BTreeMap::new() };
+        let state = State {
+            nodes: BTreeMap::new(),
+            cut: BTreeSet::new(),
+            calls: BTreeMap::new(),
+            addresses: BTreeMap::new(),
+        };
         Self { state: Arc::new(Mutex::new(state)) }
     }
 }
@@ -74,6 +81,11 @@ impl<M: StateMachine> Loopback<M> {
         self.lock().calls.clone()
     }
 
+    /// The address at which `id` was last called.
+    pub fn called_at(&self, id: u64) -> Option<String> {
+        self.lock().addresses.get(&id).cloned()
+    }
+
     fn lock(&self) -> MutexGuard<'_, State<M>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -89,7 +101,7 @@ impl<M: StateMachine> Transport for Link<M> {
     async fn call(
         &self,
         target: u64,
-        _address: &str,
+        address: &str,
         kind: RpcKind,
         body: Bytes,
         _deadline: Duration,
@@ -101,6 +113,7 @@ impl<M: StateMachine> Transport for Link<M> {
         let (peer, cut) = {
             let mut state = self.network.lock();
             *state.calls.entry(kind).or_default() += 1;
+            state.addresses.insert(target, address.to_owned());
             (state.nodes.get(&target).cloned(), state.cut.contains(&(self.from, target)))
         };
         let peer = peer.filter(|_| !cut);

@@ -182,3 +182,33 @@ async fn a_leader_without_quorum_refuses_writes() {
         "{refused:?}"
     );
 }
+
+/// A member that moved is called at its new address at once, not at the next election.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_that_moved_is_called_where_it_is() {
+    let cluster = Cluster::of_three().await;
+    let leader = cluster.leader().await;
+    let moved = (1..=3).find(|id| *id != leader.id()).unwrap();
+    leader.update_address(moved, "elsewhere".to_owned()).await.unwrap();
+    let called = async {
+        while cluster.network.called_at(moved).as_deref() != Some("elsewhere") {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        cluster.write("found").await
+    };
+    let index = tokio::time::timeout(DEADLINE, called).await.expect("the new address is used");
+    cluster.all_applied(index).await;
+    assert_eq!(leader.status().members[&moved], "elsewhere");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restarted_node_knows_when_it_has_recovered() {
+    let mut cluster = Cluster::of_three().await;
+    let index = cluster.write("before").await;
+    cluster.stop(3).await;
+    cluster.start(3).await;
+    let node = &cluster.nodes[&3];
+    node.wait_recovered(DEADLINE).await.unwrap();
+    assert!(node.status().applied >= Some(index));
+    assert_eq!(cluster.texts(3), ["before"]);
+}
