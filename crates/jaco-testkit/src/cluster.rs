@@ -8,6 +8,7 @@ use jaco_proto::v1;
 use tempfile::TempDir;
 
 use crate::binary::binary;
+use crate::docker;
 use crate::node::Node;
 use crate::wait::eventually;
 
@@ -38,7 +39,9 @@ impl Engine {
 pub struct Cluster {
     /// Its nodes, `n1` first.
     pub nodes: Vec<Node>,
-    // Last, so that the daemons end before their data goes.
+    /// Its identity; empty before it has one.
+    pub id: String,
+    // After the nodes, so that the daemons end before their data goes.
     folder: TempDir,
     network: String,
     engine: Engine,
@@ -53,7 +56,8 @@ impl Cluster {
         }
         let first = cluster.nodes[0].client();
         answering(&cluster.nodes[0]).await;
-        first.init(v1::InitRequest::default()).await.expect("a cluster can be created");
+        let founded = first.init(v1::InitRequest::default()).await;
+        cluster.id = founded.expect("a cluster can be created").cluster_id;
         for node in 1..size {
             cluster.join(node).await;
         }
@@ -73,7 +77,7 @@ impl Cluster {
         let network = format!("127.{}.{}", 64 + (pid % 128), (pid / 128 + number * 37) % 250 + 1);
         let mut folder = tempfile::Builder::new();
         let folder = folder.prefix("jaco-").tempdir().expect("temporary files can be made");
-        Self { nodes: Vec::new(), folder, network, engine }
+        Self { nodes: Vec::new(), id: String::new(), folder, network, engine }
     }
 
     /// Starts one more daemon, without a cluster.
@@ -185,6 +189,16 @@ impl Cluster {
             }
         })
         .await
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        // The daemons first: a living agent would put back what is removed here.
+        self.nodes.clear();
+        if self.engine == Engine::Docker && !self.id.is_empty() {
+            docker::remove_all(&self.id);
+        }
     }
 }
 

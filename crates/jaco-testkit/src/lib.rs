@@ -3,6 +3,7 @@
 
 mod binary;
 mod cluster;
+pub mod docker;
 mod node;
 mod wait;
 

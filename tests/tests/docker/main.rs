@@ -1,1 +1,9 @@
-//! The whole product on a real Docker Engine.
+//! The whole product on a real Docker Engine: three daemons that share it, each touching only what
+//! is its own.
+
+mod adoption;
+mod lifecycle;
+mod minority;
+mod pulling;
+mod registry;
+mod scenario;

@@ -1,0 +1,121 @@
+//! Containers from apply to delete, and what happens when somebody else touches them.
+
+use std::time::Duration;
+
+use jaco_testkit::docker::{containers, docker, running};
+use jaco_testkit::{Cluster, Engine, eventually, eventually_within, v1};
+
+use crate::scenario::{IMAGE, apply, replicas};
+
+/// R-LOOP-5, R-CLI-9: from nothing to running, changed one at a time, and gone without a trace.
+#[tokio::test(flavor = "multi_thread")]
+async fn from_apply_to_delete() {
+    let cluster = Cluster::start(3, Engine::Docker).await;
+    apply(&cluster, "shop", IMAGE, 3, r#","stop_signal":"SIGTERM","stop_grace_period":"5s""#).await;
+    let first = cluster.converged(1, "shop").await;
+    assert_eq!(running(&cluster.id).len(), 3);
+    for replica in &first.replicas {
+        let args = [
+            "inspect",
+            "--format",
+            "{{.Config.StopSignal}} {{.Config.StopTimeout}}",
+            &replica.container_id,
+        ];
+        assert_eq!(docker(&args).split_whitespace().next(), Some("SIGTERM"));
+    }
+    apply(&cluster, "shop", "jaco-hello:v2", 3, "").await;
+    let second = cluster.converged(2, "shop").await;
+    assert!(second.replicas.iter().all(|replica| replica.image == "jaco-hello:v2"));
+    eventually("the old containers are gone", || async {
+        let left = containers(&cluster.id);
+        if left.len() == 3 { Ok(()) } else { Err(left) }
+    })
+    .await;
+    let delete = v1::DeleteRequest { deployment: "shop".to_owned(), ..Default::default() };
+    cluster.nodes[1].client().delete(delete).await.expect("deleted");
+    eventually("nothing is left", || async {
+        let left = containers(&cluster.id);
+        if left.is_empty() { Ok(()) } else { Err(left) }
+    })
+    .await;
+    eventually("the networks are gone", || async {
+        let filter = format!("label=jaco.cluster_id={}", cluster.id);
+        let left = docker(&["network", "ls", "--quiet", "--filter", &filter]);
+        if left.is_empty() { Ok(()) } else { Err(left) }
+    })
+    .await;
+}
+
+/// R-ROLL-2: while a change rolls, every replica has a serving instance at every moment.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_rolls_without_a_gap() {
+    let cluster = Cluster::start(3, Engine::Docker).await;
+    let check = r#","healthcheck":{"test":["CMD","/hello","check","http://127.0.0.1:8080/healthz"],"interval":"1s","timeout":"2s","retries":3}"#;
+    apply(&cluster, "shop", IMAGE, 3, check).await;
+    cluster.converged(0, "shop").await;
+    apply(&cluster, "shop", "jaco-hello:v2", 3, check).await;
+    let mut fewest = usize::MAX;
+    eventually_within(Duration::from_secs(60), "the change is through", || {
+        fewest = fewest.min(running(&cluster.id).len());
+        let cluster = &cluster;
+        async move {
+            let status = cluster.overview(0).await?;
+            let shop = &status.deployments[0];
+            let done = shop.revision == 2 && shop.status == "active";
+            if done { Ok(()) } else { Err(format!("{shop:?}")) }
+        }
+    })
+    .await;
+    assert!(fewest >= 3, "at some moment only {fewest} containers ran");
+}
+
+/// Issue behaviour 7: removed or stopped by hand, a container is back within 5 s.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_container_touched_by_hand_is_back() {
+    let cluster = Cluster::start(3, Engine::Docker).await;
+    apply(&cluster, "shop", IMAGE, 3, "").await;
+    for how in [&["rm", "--force"][..], &["stop", "--time", "1"][..]] {
+        let status = cluster.converged(0, "shop").await;
+        let victim = status.replicas[0].container_id.clone();
+        docker(&[how, &[victim.as_str()][..]].concat());
+        eventually_within(Duration::from_secs(5), "a container in its place", || async {
+            let now = replicas(&cluster, 0, "shop").await;
+            let back = now.iter().filter(|replica| replica.state == "running").count() == 3
+                && now.iter().all(|replica| replica.container_id != victim);
+            if back { Ok(()) } else { Err(format!("{now:?}")) }
+        })
+        .await;
+    }
+}
+
+/// A refusal of the engine is the replica's reason, in the engine's own words.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engines_refusal_is_the_reason() {
+    let cluster = Cluster::start(1, Engine::Docker).await;
+    apply(&cluster, "shop", IMAGE, 1, r#","command":["/no/such/program"],"entrypoint":[]"#).await;
+    eventually("the reason is shown", || async {
+        let now = replicas(&cluster, 0, "shop").await;
+        let told = now.iter().any(|replica| {
+            replica.details.values().any(|detail| detail.contains("/no/such/program"))
+        });
+        if told { Ok(()) } else { Err(format!("{now:?}")) }
+    })
+    .await;
+}
+
+/// R-CLI-6: lines of all replicas come from any node, each with its replica.
+#[tokio::test(flavor = "multi_thread")]
+async fn logs_come_from_every_node() {
+    let cluster = Cluster::start(3, Engine::Docker).await;
+    apply(&cluster, "shop", IMAGE, 3, "").await;
+    cluster.converged(0, "shop").await;
+    for node in 0..3 {
+        eventually("a line of each replica", || async {
+            let out = cluster.cli(node, &["logs", "shop/web", "--tail", "5"]);
+            let said = String::from_utf8_lossy(&out.stdout).into_owned();
+            let all = (0..3).all(|index| said.contains(&format!("[shop-web-{index}@n")));
+            if out.status.success() && all { Ok(()) } else { Err(said) }
+        })
+        .await;
+    }
+}

@@ -1,0 +1,76 @@
+//! Issue behaviour 8, R-RUN-1, R-RUN-2: a pull that hangs holds up nothing else, is visible, and
+//! recovers when the registry does.
+
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use jaco_testkit::docker::docker;
+use jaco_testkit::{Cluster, Engine, eventually, eventually_within};
+
+use crate::registry::{Registry, Silence, free_port};
+use crate::scenario::{IMAGE, apply, replicas};
+
+/// A registry's folder that holds `hello:1`.
+async fn images_with_hello() -> TempDir {
+    let folder = tempfile::tempdir().expect("temporary files can be made");
+    let port = free_port();
+    let _registry = Registry::start(port, &folder);
+    let image = format!("127.0.0.1:{port}/hello:1");
+    docker(&["tag", IMAGE, &image]);
+    eventually("the registry takes the image", || async {
+        let pushed = std::process::Command::new("docker").args(["push", &image]).output();
+        let pushed = pushed.expect("docker runs");
+        if pushed.status.success() { Ok(()) } else { Err(pushed) }
+    })
+    .await;
+    docker(&["rmi", &image]);
+    folder
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hanging_pull_holds_up_nothing_and_recovers() {
+    let images = images_with_hello().await;
+    let cluster = Cluster::start(1, Engine::Docker).await;
+    let silence = Silence::start();
+    let port = silence.port();
+    let image = format!("127.0.0.1:{port}/hello:1");
+    apply(&cluster, "slow", &image, 1, "").await;
+    let state = || async {
+        let found = replicas(&cluster, 0, "slow").await;
+        found.first().map(|slow| (slow.state.clone(), slow.code.clone(), slow.details.clone()))
+    };
+    eventually("the pull is visible", || async {
+        let now = state().await;
+        let pulling = now.as_ref().is_some_and(|(_, code, _)| code == "pulling");
+        if pulling { Ok(()) } else { Err(now) }
+    })
+    .await;
+    // Others on the same node start meanwhile.
+    apply(&cluster, "fast", IMAGE, 2, "").await;
+    cluster.converged(0, "fast").await;
+    assert_eq!(state().await.map(|(state, ..)| state).as_deref(), Some("pulling"));
+
+    // The silent registry goes: the attempt fails, with its reason.
+    drop(silence);
+    eventually_within(Duration::from_secs(60), "the failure is visible", || async {
+        let now = state().await;
+        let told = now.as_ref().is_some_and(|(_, code, details)| {
+            code == "image_pull_failed"
+                && details.get("reason").is_some_and(|reason| reason.starts_with(&image))
+        });
+        if told { Ok(()) } else { Err(now) }
+    })
+    .await;
+
+    // A registry that has the image takes its place: the next attempt works. The image was pushed
+    // under another name, so that it cannot be on the node already.
+    let _registry = Registry::start(port, &images);
+    eventually_within(Duration::from_secs(60), "it recovers", || async {
+        let now = state().await;
+        let running = now.as_ref().is_some_and(|(state, ..)| state == "running");
+        if running { Ok(()) } else { Err(now) }
+    })
+    .await;
+    docker(&["rmi", "--force", &image]);
+}

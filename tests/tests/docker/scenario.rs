@@ -1,0 +1,28 @@
+//! What the tests do again and again.
+
+use jaco_testkit::{Cluster, fresh_request_id, v1};
+
+/// The image that `cargo xtask image` builds from nothing.
+pub(crate) const IMAGE: &str = "jaco-hello:v1";
+
+/// Asks for `replicas` of an image; `members` are further members of the service.
+pub(crate) async fn apply(
+    cluster: &Cluster,
+    name: &str,
+    image: &str,
+    replicas: u32,
+    members: &str,
+) {
+    let request = v1::ApplyRequest {
+        compose_json: jaco_tests::compose_with(name, "web", image, replicas, members),
+        request_id: fresh_request_id(),
+        ..v1::ApplyRequest::default()
+    };
+    cluster.client().apply(request).await.expect("the deployment is admitted");
+}
+
+/// The replicas of a deployment, as a node sees them.
+pub(crate) async fn replicas(cluster: &Cluster, node: usize, name: &str) -> Vec<v1::ReplicaInfo> {
+    let status = cluster.overview(node).await.expect("the node answers");
+    status.replicas.into_iter().filter(|replica| replica.deployment == name).collect()
+}
