@@ -2,9 +2,15 @@
 //!
 //! `cargo run --release -p jaco-scheduler --example pass -- [NODES REPLICAS]`
 
-#![allow(clippy::print_stdout, reason = "a program for people")]
-#![allow(clippy::disallowed_methods, reason = "the planner has no clock, its stopwatch has")]
+#![allow(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    clippy::print_stdout,
+    reason = "the planner has no clock and prints nothing; its stopwatch does both"
+)]
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -12,7 +18,7 @@ use jaco_scheduler::input::EngineSignal;
 use jaco_scheduler::{NodeSignal, Plan, PlanInput, PlannerConfig, Signals, plan};
 use jaco_state::{ClusterState, Command, Entry, Outcome, apply};
 use jaco_types::spec::{
-    DeploymentSpec, Healthcheck, Placement, ServiceSpec, Storage, UpdatePolicy,
+    DeploymentSpec, Healthcheck, Placement, SchedulingPolicy, ServiceSpec, Storage, UpdatePolicy,
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
@@ -123,9 +129,9 @@ impl World {
                 node,
                 state: ReplicaState::Running,
                 code: None,
-                details: Default::default(),
+                details: BTreeMap::new(),
                 container_id: String::new(),
-                ports: Default::default(),
+                ports: BTreeMap::new(),
                 started_at: None,
                 since: self.now,
                 exit: None,
@@ -170,6 +176,7 @@ fn service(number: usize, version: u8) -> ServiceSpec {
         storage: Storage::Stateless,
         healthcheck: Healthcheck::None,
         update: UpdatePolicy::default(),
+        scheduling: SchedulingPolicy::default(),
         container: "".into(),
         hash: SpecHash([version; 32]),
     }

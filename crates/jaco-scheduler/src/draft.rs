@@ -248,11 +248,16 @@ impl<'a> SlotDraft<'a> {
 
     /// Counts the slot out of its nodes, and proposes that it goes.
     pub(crate) fn remove(&self, pass: &mut Pass<'a>) {
-        for live in std::iter::once(&self.current).chain(&self.retiring) {
+        for live in self.live() {
             live.release(&mut pass.nodes);
         }
         move_count(&mut pass.nodes, self.current.at, None);
         pass.changes.push(Change::SlotRemove { id: self.id.clone() });
+    }
+
+    /// Its live instances, the current one first.
+    pub(crate) fn live(&self) -> impl Iterator<Item = &Live<'a>> {
+        std::iter::once(&self.current).chain(&self.retiring)
     }
 
     pub(crate) fn is_outdated(&self, goal: &Goal<'_>) -> bool {
@@ -366,7 +371,7 @@ impl<'a> Draft<'a> {
             retiring: slot.retiring.as_ref().map(|instance| live(instance, seen.retiring)),
             restarts: slot.restarts,
         };
-        for live in std::iter::once(&entry.current).chain(&entry.retiring) {
+        for live in entry.live() {
             live.take(&mut self.pass.nodes);
         }
         move_count(&mut self.pass.nodes, None, entry.current.at);

@@ -17,16 +17,17 @@ use crate::victim;
 pub(crate) fn mend(draft: &mut Draft<'_>) {
     for service in &mut draft.services {
         rollout::set_goal(service);
-        mend_slots(service, &mut draft.pass);
+        mend_service(service, &mut draft.pass);
         if rollout::judge(service, &mut draft.pass) == Judgement::Aborted {
-            // What was reverted to may need mending too.
-            mend_slots(service, &mut draft.pass);
+            // The revision that it goes back to may want fewer, and what serves it may have failed.
+            mend_service(service, &mut draft.pass);
         }
-        remove_surplus(service, &mut draft.pass);
     }
 }
 
-fn mend_slots<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
+/// Surplus goes first, so that nothing is restarted to be removed.
+fn mend_service<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
+    remove_surplus(service, pass);
     let (goal, role) = (service.goal, service.role);
     for slot in &mut service.slots {
         settle(slot, role, pass);

@@ -12,7 +12,7 @@ use jaco_types::{
 };
 
 use crate::draft::{
-    Draft, Goal, Handover, Pass, Roll, ServiceDraft, SlotDraft, Successor, is_proven,
+    Draft, Goal, Handover, Live, Pass, Roll, ServiceDraft, SlotDraft, Successor, is_proven,
 };
 use crate::eligibility::{Stay, stay};
 use crate::mend::is_own_kind;
@@ -58,23 +58,40 @@ fn goal_after_abort<'a>(service: &ServiceDraft<'a>) -> Goal<'a> {
     }
 }
 
-/// The newest revision before the wanted one that some replica runs, else that is kept; either with
-/// another spec of this service.
+/// The revision that the rollout led away from; where replicas had none in common, the newest before
+/// the wanted one that is kept. Either with another spec of this service.
 fn previous_good(service: &ServiceDraft<'_>) -> Option<Revision> {
     let target = service.deployment.revision;
     let unwanted = service.spec_at(target).map(|spec| spec.hash);
-    let instances =
-        service.slots.iter().flat_map(|slot| std::iter::once(&slot.current).chain(&slot.retiring));
-    let run = instances
-        .filter(|live| live.spec.is_some() && live.revision < target)
-        .filter(|live| Some(live.hash) != unwanted)
-        .map(|live| live.revision)
-        .max();
     let is_other = |revision: &Revision| {
         service.spec_at(*revision).is_some_and(|spec| Some(spec.hash) != unwanted)
     };
+    let noted = service.record.rollout.as_ref().map(|rollout| rollout.previous_revision);
     let kept = || service.deployment.revisions.range(..target).map(|(revision, _)| *revision);
-    run.or_else(|| kept().rev().find(is_other))
+    noted.filter(is_other).or_else(|| kept().rev().find(is_other))
+}
+
+/// What the replicas served before a rollout: the revision that the last one led to or went back
+/// to, else the newest that a running replica runs, else the newest that one was made from.
+fn serving_revision(service: &ServiceDraft<'_>) -> Revision {
+    let target = service.deployment.revision;
+    let of_last = service.record.rollout.as_ref().map(|rollout| match rollout.state {
+        RolloutState::Completed => rollout.target_revision,
+        RolloutState::Aborted | RolloutState::InProgress => rollout.previous_revision,
+    });
+    let runs = |wanted: Revision| {
+        let slots = service.slots.iter();
+        slots.flat_map(|slot| slot.live()).any(|live| live.revision == wanted)
+    };
+    let newest = |is_eligible: fn(&&Live<'_>) -> bool| {
+        let live = service.slots.iter().flat_map(|slot| slot.live()).filter(is_eligible);
+        live.map(|live| live.revision).filter(|revision| *revision < target).max()
+    };
+    of_last
+        .filter(|revision| runs(*revision))
+        .or_else(|| newest(|live| live.is_running()))
+        .or_else(|| newest(|_| true))
+        .unwrap_or_default()
 }
 
 /// Aborts a rollout that cannot succeed any more.
@@ -260,8 +277,10 @@ fn keep_record(service: &mut ServiceDraft<'_>, pass: &Pass<'_>, progress: &mut P
             return;
         }
         progress.total = progress.outdated_anywhere;
+        let previous_revision = serving_revision(service);
         service.record.rollout = Some(Rollout {
             target_revision: target,
+            previous_revision,
             total_steps: progress.total,
             current_step: 0,
             state: RolloutState::InProgress,

@@ -51,8 +51,9 @@ pub(crate) fn note(draft: &mut Draft<'_>) {
         }
         note_stuck(service, &draft.pass);
         let unrollable = rollout::stuck(service, &mut draft.pass);
-        let unrollable = unrollable.into_iter().map(|replica| Waiting::NoRoomToRoll { replica });
-        service.waiting.extend(unrollable);
+        for replica in unrollable {
+            note_unrollable(service, replica);
+        }
     }
 }
 
@@ -118,6 +119,17 @@ fn note_stuck(service: &mut ServiceDraft<'_>, pass: &Pass<'_>) {
         });
     }
     service.waiting.extend(stuck);
+}
+
+/// One that has nowhere to go has nowhere to be rolled to either, which is said once.
+fn note_unrollable(service: &mut ServiceDraft<'_>, id: ReplicaId) {
+    let is_known = service
+        .waiting
+        .iter()
+        .any(|waiting| matches!(waiting, Waiting::NowhereToGo { replica, .. } if *replica == id));
+    if !is_known {
+        service.waiting.push(Waiting::NoRoomToRoll { replica: id });
+    }
 }
 
 /// Whether it stays on its node although that is lost, because nothing more is tried with it.

@@ -11,7 +11,7 @@ use jaco_compose::{
 use jaco_proto::v1;
 use jaco_types::spec::{
     Condition, Dependency, DeploymentSpec, Healthcheck, HostPort, Placement, Protocol, Required,
-    ServiceSpec, Storage, UpdateOrder, UpdatePolicy,
+    SchedulingPolicy, ServiceSpec, Storage, UpdateOrder, UpdatePolicy,
 };
 use jaco_types::unit::Resources;
 use jaco_types::{
@@ -129,6 +129,7 @@ fn service_spec(name: &str, service: &ResolvedService) -> Result<ServiceSpec, In
             facts::Healthcheck::Image | facts::Healthcheck::Disabled => Healthcheck::None,
         },
         update: update_policy(&facts.update),
+        scheduling: SchedulingPolicy::default(),
         container: service.container.canonical.as_str().into(),
         hash: service.container.hash,
     })

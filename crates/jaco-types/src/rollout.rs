@@ -27,6 +27,9 @@ pub struct Scheduling {
 pub struct Rollout {
     /// The revision it leads to.
     pub target_revision: Revision,
+    /// The revision that it leads away from, and goes back to when it is aborted. Zero where the
+    /// replicas had none in common.
+    pub previous_revision: Revision,
     /// How many replicas it replaces.
     pub total_steps: u32,
     /// How many of them are done.

@@ -46,6 +46,8 @@ pub struct ServiceSpec {
     pub healthcheck: Healthcheck,
     /// How a change is rolled out.
     pub update: UpdatePolicy,
+    /// What narrows and weighs the choice of nodes.
+    pub scheduling: SchedulingPolicy,
     /// Canonical JSON of all that changes the container.
     pub container: Arc<str>,
     /// SHA-256 of `container` (R-HASH-1).
@@ -183,4 +185,127 @@ pub enum UpdateOrder {
     StartFirst,
     /// The old instance stops first: forced by a host port or an exclusive volume.
     StopFirst,
+}
+
+/// What narrows and weighs the choice of nodes, beyond the placement. A change of it moves nobody
+/// (R-CONS-4): it is asked when a replica gets a node.
+///
+/// An attribute is `node.hostname`, `node.arch`, `node.os`, or the key of a label, which may be
+/// written as `node.<key>`, `meta.<key>` or `<key>`, with or without `${…}` around it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SchedulingPolicy {
+    /// Labels that a node must all carry (R-SEL-1).
+    pub selectors: BTreeSet<String>,
+    /// What must hold of a node, all of it (R-CONS-7).
+    pub constraints: Vec<Constraint>,
+    /// What had better hold of a node, or not.
+    pub affinities: Vec<Affinity>,
+    /// What replicas are spread over; the deployment's first, then the service's (R-SPREAD-3).
+    pub spread: Vec<SpreadCriterion>,
+    /// What a node must have left; the node that has the least of it left is taken (R-CONS-3).
+    pub minimum: Resources,
+}
+
+/// What must hold of a node.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Constraint {
+    /// The attribute that is looked at.
+    pub attribute: String,
+    /// How it is compared.
+    pub operator: Operator,
+    /// With what; of no effect with [`Operator::IsSet`] and [`Operator::IsNotSet`].
+    pub value: String,
+}
+
+/// How an attribute is compared with a value. A node without the attribute satisfies only `!=` and
+/// `is_not_set`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Operator {
+    /// `=`.
+    Equal,
+    /// `!=`.
+    NotEqual,
+    /// `<`: as integers where both are, else as text; likewise the three below.
+    Less,
+    /// `<=`.
+    LessOrEqual,
+    /// `>`.
+    Greater,
+    /// `>=`.
+    GreaterOrEqual,
+    /// `is_set`: the node has the attribute.
+    IsSet,
+    /// `is_not_set`: it has not.
+    IsNotSet,
+    /// `version`: the attribute is a version in the ranges of the value, as `>= 1.2, < 2`.
+    Version,
+    /// `set_contains`: the attribute, a list with commas, has all of the value's members.
+    SetContains,
+    /// `set_contains_any`: it has one of them.
+    SetContainsAny,
+}
+
+impl Operator {
+    /// Every operator.
+    pub const ALL: &[Self] = &[
+        Self::Equal,
+        Self::NotEqual,
+        Self::Less,
+        Self::LessOrEqual,
+        Self::Greater,
+        Self::GreaterOrEqual,
+        Self::IsSet,
+        Self::IsNotSet,
+        Self::Version,
+        Self::SetContains,
+        Self::SetContainsAny,
+    ];
+
+    /// The operator as users write it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Equal => "=",
+            Self::NotEqual => "!=",
+            Self::Less => "<",
+            Self::LessOrEqual => "<=",
+            Self::Greater => ">",
+            Self::GreaterOrEqual => ">=",
+            Self::IsSet => "is_set",
+            Self::IsNotSet => "is_not_set",
+            Self::Version => "version",
+            Self::SetContains => "set_contains",
+            Self::SetContainsAny => "set_contains_any",
+        }
+    }
+}
+
+/// What had better hold of a node, or not.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Affinity {
+    /// What is looked at.
+    pub constraint: Constraint,
+    /// How much it counts, -100 to 100; below zero it had better not hold.
+    pub weight: i8,
+}
+
+/// What replicas are spread over.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SpreadCriterion {
+    /// The attribute whose values share the replicas.
+    pub attribute: String,
+    /// Which of several criteria comes first, 0 to 100: the heaviest is met first, and the others
+    /// inside each of its shares.
+    pub weight: u8,
+    /// The share of some values; the others share what remains. Empty: all share equally.
+    pub targets: Vec<SpreadTarget>,
+}
+
+/// The share of one value.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SpreadTarget {
+    /// The attribute's value.
+    pub value: String,
+    /// How much of all replicas, 0 to 100.
+    pub percent: u8,
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jaco_agent::Owner;
 use jaco_state::view::{DesiredInstance, Role};
-use jaco_types::spec::{Healthcheck, Placement, Storage, UpdatePolicy};
+use jaco_types::spec::{Healthcheck, Placement, SchedulingPolicy, Storage, UpdatePolicy};
 use jaco_types::unit::Resources;
 use jaco_types::{
     ClusterId, DeploymentName, InstanceId, NodeId, Ordinal, ReplicaId, ServiceKey, ServiceName,
@@ -46,7 +46,9 @@ pub(crate) fn spec(image: &str, keys: &str) -> Arc<ServiceSpec> {
         limit: Resources::default(),
         storage: Storage::Stateless,
         healthcheck,
+        scheduling: SchedulingPolicy::default(),
         update: UpdatePolicy::default(),
+        scheduling: SchedulingPolicy::default(),
         container: container.into(),
         hash: SpecHash([7; 32]),
     })

@@ -38,6 +38,7 @@ impl Wire for Rollout {
     fn to_wire(&self) -> wire::Rollout {
         wire::Rollout {
             target_revision: self.target_revision.0,
+            previous_revision: self.previous_revision.0,
             total_steps: self.total_steps,
             current_step: self.current_step,
             state: self.state.to_wire(),
@@ -50,6 +51,7 @@ impl Wire for Rollout {
     fn from_wire(message: wire::Rollout) -> Result<Self, Problem> {
         Ok(Self {
             target_revision: Revision(message.target_revision),
+            previous_revision: Revision(message.previous_revision),
             total_steps: message.total_steps,
             current_step: message.current_step,
             state: Wire::from_wire(message.state)?,

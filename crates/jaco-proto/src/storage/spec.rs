@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use jaco_types::spec::{
-    Condition, Dependency, Healthcheck, HostPort, Placement, Protocol, Required, Storage,
-    UpdateOrder, UpdatePolicy,
+    Affinity, Condition, Constraint, Dependency, Healthcheck, HostPort, Operator, Placement,
+    Protocol, Required, SchedulingPolicy, SpreadCriterion, SpreadTarget, Storage, UpdateOrder,
+    UpdatePolicy,
 };
 use jaco_types::{DeploymentSpec, Millis, ServiceSpec};
 
-use super::convert::{Wire, ascending, list, required, to_list, wire_enum};
+use super::convert::{Wire, ascending, list, optional, required, to_list, wire_enum};
 use super::error::Problem;
 use super::observed::port_number;
 use super::wire::{self, placement::Kind};
@@ -62,6 +63,7 @@ impl Wire for ServiceSpec {
             update: Some(self.update.to_wire()),
             container: self.container.to_string(),
             hash: self.hash.to_wire(),
+            scheduling: policy_to_wire(&self.scheduling),
         }
     }
 
@@ -80,7 +82,25 @@ impl Wire for ServiceSpec {
             update: required("update policy", message.update)?,
             container: message.container.into(),
             hash: Wire::from_wire(message.hash)?,
+            scheduling: policy_from_wire(message.scheduling)?,
         })
+    }
+}
+
+/// A policy that asks for nothing is not written, so that what was written before there were any
+/// reads and writes as it did.
+fn policy_to_wire(policy: &SchedulingPolicy) -> Option<wire::SchedulingPolicy> {
+    (*policy != SchedulingPolicy::default()).then(|| policy.to_wire())
+}
+
+fn policy_from_wire(message: Option<wire::SchedulingPolicy>) -> Result<SchedulingPolicy, Problem> {
+    let policy = optional(message)?;
+    match policy {
+        Some(policy) if policy == SchedulingPolicy::default() => {
+            Err(Problem::Missing("scheduling policy that asks for something"))
+        }
+        Some(policy) => Ok(policy),
+        None => Ok(SchedulingPolicy::default()),
     }
 }
 
@@ -171,4 +191,120 @@ impl Wire for UpdatePolicy {
             delay: Millis(message.delay_ms),
         })
     }
+}
+
+wire_enum!(
+    Operator,
+    "operator",
+    [
+        Equal,
+        NotEqual,
+        Less,
+        LessOrEqual,
+        Greater,
+        GreaterOrEqual,
+        IsSet,
+        IsNotSet,
+        Version,
+        SetContains,
+        SetContainsAny,
+    ]
+);
+
+impl Wire for SchedulingPolicy {
+    type Message = wire::SchedulingPolicy;
+
+    fn to_wire(&self) -> wire::SchedulingPolicy {
+        wire::SchedulingPolicy {
+            selectors: self.selectors.iter().cloned().collect(),
+            constraints: to_list(&self.constraints),
+            affinities: to_list(&self.affinities),
+            spread: to_list(&self.spread),
+            minimum: Some(self.minimum.to_wire()),
+        }
+    }
+
+    fn from_wire(message: wire::SchedulingPolicy) -> Result<Self, Problem> {
+        let selectors = message.selectors.into_iter().map(|selector| Ok((selector, ())));
+        Ok(Self {
+            selectors: ascending("selectors", selectors)?.into_keys().collect(),
+            constraints: list(message.constraints)?,
+            affinities: list(message.affinities)?,
+            spread: list(message.spread)?,
+            minimum: required("minimum", message.minimum)?,
+        })
+    }
+}
+
+impl Wire for Constraint {
+    type Message = wire::Constraint;
+
+    fn to_wire(&self) -> wire::Constraint {
+        wire::Constraint {
+            attribute: self.attribute.clone(),
+            operator: self.operator.to_wire(),
+            value: self.value.clone(),
+        }
+    }
+
+    fn from_wire(message: wire::Constraint) -> Result<Self, Problem> {
+        Ok(Self {
+            attribute: message.attribute,
+            operator: Wire::from_wire(message.operator)?,
+            value: message.value,
+        })
+    }
+}
+
+impl Wire for Affinity {
+    type Message = wire::Affinity;
+
+    fn to_wire(&self) -> wire::Affinity {
+        let constraint = Some(self.constraint.to_wire());
+        wire::Affinity { constraint, weight: self.weight.into() }
+    }
+
+    fn from_wire(message: wire::Affinity) -> Result<Self, Problem> {
+        Ok(Self {
+            constraint: required("constraint", message.constraint)?,
+            weight: small("weight of an affinity", message.weight)?,
+        })
+    }
+}
+
+impl Wire for SpreadCriterion {
+    type Message = wire::SpreadCriterion;
+
+    fn to_wire(&self) -> wire::SpreadCriterion {
+        wire::SpreadCriterion {
+            attribute: self.attribute.clone(),
+            weight: self.weight.into(),
+            targets: to_list(&self.targets),
+        }
+    }
+
+    fn from_wire(message: wire::SpreadCriterion) -> Result<Self, Problem> {
+        Ok(Self {
+            attribute: message.attribute,
+            weight: small("weight of a spread", message.weight)?,
+            targets: list(message.targets)?,
+        })
+    }
+}
+
+impl Wire for SpreadTarget {
+    type Message = wire::SpreadTarget;
+
+    fn to_wire(&self) -> wire::SpreadTarget {
+        wire::SpreadTarget { value: self.value.clone(), percent: self.percent.into() }
+    }
+
+    fn from_wire(message: wire::SpreadTarget) -> Result<Self, Problem> {
+        Ok(Self { value: message.value, percent: small("percent", message.percent)? })
+    }
+}
+
+/// A number of eight bits, which protobuf has no type for.
+fn small<N: Into<i64> + Copy, T: TryFrom<N>>(what: &'static str, number: N) -> Result<T, Problem> {
+    T::try_from(number).map_err(|_| Problem::UnknownValue { what, number: number.into() })
 }

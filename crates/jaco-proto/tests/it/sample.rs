@@ -13,7 +13,7 @@ use jaco_state::{Change, ClusterMeta, ClusterState, Command, Deployment, Outcome
 use jaco_types::slot::Exhausted;
 use jaco_types::spec::{
     Condition, Dependency, DeploymentSpec, Healthcheck, HostPort, Placement, Protocol, Required,
-    ServiceSpec, Storage, UpdateOrder, UpdatePolicy,
+    SchedulingPolicy, ServiceSpec, Storage, UpdateOrder, UpdatePolicy,
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
@@ -359,6 +359,7 @@ fn scheduling() -> Scheduling {
         planned_revision: Revision(2),
         rollout: Some(Rollout {
             target_revision: Revision(2),
+            previous_revision: Revision(0),
             total_steps: 3,
             current_step: 1,
             state: RolloutState::InProgress,
@@ -399,6 +400,7 @@ fn spec() -> DeploymentSpec {
             monitor: Millis(5_000),
             delay: Millis(100),
         },
+        scheduling: SchedulingPolicy::default(),
         container: r#"{"image":"nginx:1.29"}"#.into(),
         hash: hash(),
     };

@@ -13,8 +13,9 @@ use jaco_state::token::{JoinToken, OperatorToken};
 use jaco_state::{Change, ClusterMeta, ClusterState, Command, Deployment, Outcome, Table};
 use jaco_types::slot::Exhausted;
 use jaco_types::spec::{
-    Condition, Dependency, DeploymentSpec, Healthcheck, HostPort, Placement, Protocol, Required,
-    ServiceSpec, Storage, UpdateOrder, UpdatePolicy,
+    Affinity, Condition, Constraint, Dependency, DeploymentSpec, Healthcheck, HostPort, Operator,
+    Placement, Protocol, Required, SchedulingPolicy, ServiceSpec, SpreadCriterion, SpreadTarget,
+    Storage, UpdateOrder, UpdatePolicy,
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
@@ -364,9 +365,11 @@ fn rollout() -> impl Strategy<Value = Rollout> {
     let state =
         select(vec![RolloutState::InProgress, RolloutState::Completed, RolloutState::Aborted]);
     let steps = (any::<u32>(), any::<u32>());
-    (revision(), steps, state, text(), moment(), moment()).prop_map(
-        |(target_revision, steps, state, failure_reason, started_at, last_step_at)| Rollout {
-            target_revision,
+    let revisions = (revision(), revision());
+    (revisions, steps, state, text(), moment(), moment()).prop_map(
+        |(revisions, steps, state, failure_reason, started_at, last_step_at)| Rollout {
+            target_revision: revisions.0,
+            previous_revision: revisions.1,
             total_steps: steps.0,
             current_step: steps.1,
             state,
@@ -395,8 +398,9 @@ fn service_spec() -> impl Strategy<Value = ServiceSpec> {
         select(vec![Storage::Stateless, Storage::Stateful]),
         select(vec![Healthcheck::None, Healthcheck::Declared]),
     );
-    (wanted, needs, kinds, update_policy(), text(), any::<[u8; 32]>()).prop_map(
-        |(wanted, needs, kinds, update, container, hash)| {
+    let hash = (text(), any::<[u8; 32]>());
+    (wanted, needs, kinds, update_policy(), scheduling_policy(), hash).prop_map(
+        |(wanted, needs, kinds, update, scheduling, (container, hash))| {
             let (name, image, placement, replicas) = wanted;
             let (host_ports, depends_on, reservation, limit) = needs;
             let (storage, healthcheck) = kinds;
@@ -412,6 +416,7 @@ fn service_spec() -> impl Strategy<Value = ServiceSpec> {
                 storage,
                 healthcheck,
                 update,
+                scheduling,
                 container: container.into(),
                 hash: SpecHash(hash),
             }
@@ -426,6 +431,33 @@ fn placement() -> impl Strategy<Value = Placement> {
         btree_set(hostname(), 0..4).prop_map(Placement::Hosts),
         Just(Placement::Global),
     ]
+}
+
+fn scheduling_policy() -> impl Strategy<Value = SchedulingPolicy> {
+    let affinity = (constraint(), any::<i8>())
+        .prop_map(|(constraint, weight)| Affinity { constraint, weight });
+    let target = (text(), any::<u8>()).prop_map(|(value, percent)| SpreadTarget { value, percent });
+    let criterion = (text(), any::<u8>(), vec(target, 0..3))
+        .prop_map(|(attribute, weight, targets)| SpreadCriterion { attribute, weight, targets });
+    let lists = (vec(constraint(), 0..3), vec(affinity, 0..3), vec(criterion, 0..3));
+    let policy = (btree_set(text(), 0..3), lists, resources()).prop_map(
+        |(selectors, (constraints, affinities, spread), minimum)| SchedulingPolicy {
+            selectors,
+            constraints,
+            affinities,
+            spread,
+            minimum,
+        },
+    );
+    prop_oneof![Just(SchedulingPolicy::default()), policy]
+}
+
+fn constraint() -> impl Strategy<Value = Constraint> {
+    (text(), select(Operator::ALL), text()).prop_map(|(attribute, operator, value)| Constraint {
+        attribute,
+        operator,
+        value,
+    })
 }
 
 fn host_port() -> impl Strategy<Value = HostPort> {

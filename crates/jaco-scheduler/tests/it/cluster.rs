@@ -12,7 +12,8 @@ use jaco_state::command::{Change, Command, NewNode};
 use jaco_state::token::JoinToken;
 use jaco_state::{ClusterState, Entry, Outcome, apply};
 use jaco_types::spec::{
-    DeploymentSpec, Healthcheck, HostPort, Placement, Protocol, ServiceSpec, Storage, UpdatePolicy,
+    DeploymentSpec, Healthcheck, HostPort, Placement, Protocol, SchedulingPolicy, ServiceSpec,
+    Storage, UpdatePolicy,
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
@@ -47,6 +48,7 @@ pub(crate) fn service(name: &str, image: &str) -> Service {
         storage: Storage::Stateless,
         healthcheck: Healthcheck::None,
         update: UpdatePolicy::default(),
+        scheduling: SchedulingPolicy::default(),
         container: image.into(),
         hash: hash_of(image),
     };

@@ -9,8 +9,8 @@ use jaco_types::spec::{
 };
 use jaco_types::unit::Resources;
 use jaco_types::{
-    Availability, DeploymentName, Millis, NodeId, NodeStatus, Ordinal, ReplicaState, ServiceName,
-    Slot,
+    Availability, DeploymentName, Millis, NodeId, NodeStatus, Ordinal, ReplicaState, RolloutState,
+    ServiceName, ServiceSpec, Slot,
 };
 use proptest::prelude::*;
 
@@ -268,20 +268,29 @@ fn check_placed(plan: &Plan, cluster: &Cluster) {
         if let Ordinal::Host(host) = &slot.ordinal {
             assert_eq!(*host, node.hostname, "PL-5: {}", slot.id);
         }
-        let deployment = cluster.state.deployments.get(&slot.service.deployment).expect("wanted");
-        let spec = &deployment.spec().services[&slot.service.service];
+        let Some(spec) = wanted_spec(cluster, slot) else { continue };
         if let (Placement::Hosts(hosts), true) = (&spec.placement, is_new) {
             assert!(hosts.contains(&node.hostname), "PL-5: {} is not pinned there", slot.id);
         }
     }
 }
 
+/// What a slot should become, unless the rollout to it was aborted.
+fn wanted_spec<'a>(cluster: &'a Cluster, slot: &Slot) -> Option<&'a ServiceSpec> {
+    let deployment = cluster.state.deployments.get(&slot.service.deployment).expect("wanted");
+    let rollout = cluster.state.scheduling.get(&slot.service)?.rollout.as_ref();
+    let is_aborted = rollout.is_some_and(|rollout| {
+        rollout.target_revision == deployment.revision && rollout.state == RolloutState::Aborted
+    });
+    let spec = &deployment.spec().services[&slot.service.service];
+    (!is_aborted).then_some(spec)
+}
+
 /// PL-8: data is never left behind, and a global replica never changes its host.
 fn check_bound(before: &Cluster, after: &Cluster) {
     for slot in after.state.slots.values() {
         let Some(was) = before.state.slots.get(&slot.id) else { continue };
-        let deployment = after.state.deployments.get(&slot.service.deployment).expect("wanted");
-        let spec = &deployment.spec().services[&slot.service.service];
+        let Some(spec) = wanted_spec(after, slot) else { continue };
         let is_bound =
             spec.storage == Storage::Stateful && matches!(slot.ordinal, Ordinal::Index(_));
         let was_reverted = was.retiring.as_ref().is_some_and(|old| old.node == slot.current.node);
@@ -305,7 +314,7 @@ fn check_explained(cluster: &Cluster) {
             assert_eq!(record.planned_revision, deployment.revision, "PL-7: {key}");
             let is_aborted = record.rollout.as_ref().is_some_and(|rollout| {
                 rollout.target_revision == deployment.revision
-                    && rollout.state == jaco_types::RolloutState::Aborted
+                    && rollout.state == RolloutState::Aborted
             });
             if is_aborted || spec.placement == Placement::Global {
                 continue;

@@ -8,7 +8,7 @@ use jaco_state::{
     Change, ClusterMeta, ClusterState, Command, Entry, NewInstance, Outcome, apply, token,
 };
 use jaco_types::spec::{
-    DeploymentSpec, Healthcheck, Placement, ServiceSpec, Storage, UpdatePolicy,
+    DeploymentSpec, Healthcheck, Placement, SchedulingPolicy, ServiceSpec, Storage, UpdatePolicy,
 };
 use jaco_types::unit::Resources;
 use jaco_types::{
@@ -159,6 +159,7 @@ pub(crate) fn service(name: &str, image: &str) -> ServiceSpec {
         storage: Storage::Stateless,
         healthcheck: Healthcheck::None,
         update: UpdatePolicy::default(),
+        scheduling: SchedulingPolicy::default(),
         container: "{}".into(),
         hash: SpecHash(hash),
     }
