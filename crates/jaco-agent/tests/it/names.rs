@@ -46,7 +46,6 @@ pub(crate) fn spec(image: &str, keys: &str) -> Arc<ServiceSpec> {
         limit: Resources::default(),
         storage: Storage::Stateless,
         healthcheck,
-        scheduling: SchedulingPolicy::default(),
         update: UpdatePolicy::default(),
         scheduling: SchedulingPolicy::default(),
         container: container.into(),
