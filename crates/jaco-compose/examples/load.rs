@@ -2,7 +2,8 @@
 //!
 //! `cargo run --release --example load -- [CORPUS]` prints a table for the median and the largest
 //! file of a corpus and for synthetic files of growing size. `-- --once FILE` loads one file and
-//! prints time and peak memory.
+//! prints time and peak memory; `-- --parse FILE` only parses it, to compare instruction counts on a
+//! busy machine.
 
 #![expect(
     clippy::disallowed_methods,
@@ -26,6 +27,10 @@ fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.first().map(String::as_str) {
         Some("--once") => once(args.get(1).expect("a file to load")),
+        Some("--parse") => {
+            let path = args.get(1).expect("a file to parse");
+            parse_all(&fs::read_to_string(path).expect("the file can be read"));
+        }
         Some(corpus) => table(Path::new(corpus)),
         None => table(Path::new("../shared/corpus/compose")),
     }
@@ -133,17 +138,19 @@ fn run(path: &str, bytes: &[u8], env: &BTreeMap<String, String>) -> Result<usize
 }
 
 fn row(name: &str, (text, env): &Case) {
-    let parser = time(|| {
-        let mut parser = Parser::new_from_str(text);
-        while let Some(event) = parser.next_event() {
-            std::hint::black_box(event.expect("the file was loaded before"));
-        }
-    });
+    let parser = time(|| parse_all(text));
     let all = time(|| {
         std::hint::black_box(run("compose.yaml", text.as_bytes(), env).expect("it loads"));
     });
     let ratio = all.as_secs_f64() / parser.as_secs_f64();
     println!("| {name} | {} | {parser:?} | {all:?} | {ratio:.2} |", text.len());
+}
+
+fn parse_all(text: &str) {
+    let mut parser = Parser::new_from_str(text);
+    while let Some(event) = parser.next_event() {
+        std::hint::black_box(event.expect("the file is YAML"));
+    }
 }
 
 /// The shortest of many runs: other programs on the machine only ever make it longer.

@@ -14,10 +14,10 @@ pub(crate) fn to_json(node: &Node) -> Json {
         Value::Int(value) => Json::Number((*value).into()),
         // JSON has no infinity; nothing that means one is a valid value of any key.
         Value::Float(value) => Number::from_f64(*value).map_or(Json::Null, Json::Number),
-        Value::Str(text) => Json::String(text.clone()),
+        Value::Str(text) => Json::String(text.to_string()),
         Value::Seq(items) => Json::Array(items.iter().map(to_json).collect()),
         Value::Map(map) => {
-            let pairs = map.iter().map(|entry| (entry.key.clone(), to_json(&entry.node)));
+            let pairs = map.iter().map(|entry| (entry.key.to_string(), to_json(&entry.node)));
             Json::Object(pairs.collect())
         }
     }

@@ -172,7 +172,7 @@ impl<'s> ServiceCheck<'s, '_> {
             if self.project.services.contains(&entry.key) {
                 continue;
             }
-            let disabled = self.project.disabled.contains(&entry.key);
+            let disabled = self.project.disabled.contains(entry.key.as_str());
             if disabled && !required {
                 continue;
             }

@@ -34,7 +34,7 @@ pub(crate) fn apply(loader: &mut Loader<'_>, path: &str, document: &mut Node, sc
         .services
         .iter()
         .filter(|entry| entry.node.get("extends").is_some())
-        .map(|entry| entry.key.clone())
+        .map(|entry| entry.key.to_string())
         .collect();
     let mut resolved = Vec::new();
     for name in names {

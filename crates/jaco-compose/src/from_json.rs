@@ -50,7 +50,7 @@ impl Reader {
                 Some(number) => Value::Int(number),
                 None => Value::Float(number.as_f64()?),
             },
-            Json::String(text) => Value::Str(text),
+            Json::String(text) => Value::Str(text.into()),
             Json::Array(items) => {
                 let items = items.into_iter().map(|item| self.node(item, depth + 1));
                 Value::Seq(items.collect::<Option<_>>()?)
@@ -59,7 +59,7 @@ impl Reader {
                 let mut entries = Vec::with_capacity(map.len());
                 for (key, value) in map {
                     let node = self.node(value, depth + 1)?;
-                    entries.push(Entry { key, key_pos: self.pos, node });
+                    entries.push(Entry { key: key.into(), key_pos: self.pos, node });
                 }
                 Value::Map(Map::from_entries(entries))
             }

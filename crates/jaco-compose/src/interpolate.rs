@@ -4,6 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use compact_str::CompactString;
+
 use crate::node::{Node, Value};
 use crate::problem::{Code, Report};
 use crate::source::Pos;
@@ -60,7 +62,7 @@ impl Walk<'_> {
         }
     }
 
-    fn text(&mut self, text: &mut String, pos: Pos) {
+    fn text(&mut self, text: &mut CompactString, pos: Pos) {
         if self.spent > MAX_TOTAL_BYTES {
             // Said already; the rest of the file is not worth the memory.
             return;
@@ -68,7 +70,7 @@ impl Walk<'_> {
         match expand(text, &|name| self.env.get(name).map(String::as_str)) {
             Ok(expansion) => {
                 self.spent += expansion.text.len();
-                *text = expansion.text;
+                *text = expansion.text.into();
                 self.warn_unset(expansion.unset, pos);
             }
             Err(error) => error.report(pos, self.report),

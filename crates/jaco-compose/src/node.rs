@@ -1,7 +1,10 @@
 //! A plain tree of values that remember where they were written.
 //!
 //! Mappings are sorted by key: lookups are binary searches, merges are one pass, and no order can
-//! leak into the canonical form. Sequences keep their order.
+//! leak into the canonical form. Sequences keep their order. Texts up to 24 bytes, which most keys and
+//! values are, lie inside of their node: half of a load would else be spent on small allocations.
+
+use compact_str::CompactString;
 
 use crate::source::Pos;
 
@@ -41,7 +44,7 @@ pub enum Value {
     /// Any other number.
     Float(f64),
     /// A text.
-    Str(String),
+    Str(CompactString),
     /// A list.
     Seq(Vec<Node>),
     /// A mapping.
@@ -52,7 +55,7 @@ pub enum Value {
 #[derive(Debug, Clone)]
 pub struct Entry {
     /// The key.
-    pub key: String,
+    pub key: CompactString,
     /// Where the key was written.
     pub key_pos: Pos,
     /// The value.
@@ -74,7 +77,7 @@ impl Node {
 
     /// A text at `pos`.
     #[must_use]
-    pub fn text(text: impl Into<String>, pos: Pos) -> Self {
+    pub fn text(text: impl Into<CompactString>, pos: Pos) -> Self {
         Self::new(Value::Str(text.into()), pos)
     }
 
@@ -232,7 +235,7 @@ impl Map {
         match self.find(key) {
             Ok(index) => self.entries[index].node = node,
             Err(index) => {
-                self.entries.insert(index, Entry { key: key.to_owned(), key_pos, node });
+                self.entries.insert(index, Entry { key: key.into(), key_pos, node });
             }
         }
     }
@@ -241,7 +244,7 @@ impl Map {
     pub fn insert_default(&mut self, key: &str, value: Value, pos: Pos) {
         if let Err(index) = self.find(key) {
             let node = Node::new(value, pos);
-            self.entries.insert(index, Entry { key: key.to_owned(), key_pos: pos, node });
+            self.entries.insert(index, Entry { key: key.into(), key_pos: pos, node });
         }
     }
 

@@ -3,6 +3,7 @@
 //! Built on the parser's events and an explicit stack, so that depth, size and alias expansion are
 //! bounded here and no input can exhaust the call stack. Reads no file and knows no compose key.
 
+use compact_str::CompactString;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -229,7 +230,7 @@ impl<'r> Builder<'r> {
         let value = if plain && text != "<<" {
             scalar::resolve_plain(&text)
         } else {
-            Value::Str(String::new())
+            Value::Str(CompactString::default())
         };
         if !matches!(value, Value::Str(_)) {
             let shown =
@@ -307,7 +308,7 @@ impl<'r> Builder<'r> {
                 self.report.error(pos, Code::InvalidKey, "an alias used as a key must be a text");
                 return Err(Stop::Reported);
             };
-            return self.key(text, false, 0, pos);
+            return self.key(text.to_string(), false, 0, pos);
         }
         self.attach(Done { node, bytes, height })
     }
@@ -334,7 +335,7 @@ impl<'r> Builder<'r> {
                 if key == "<<" {
                     merged.push(node);
                 } else {
-                    entries.push(Entry { key, key_pos, node });
+                    entries.push(Entry { key: key.into(), key_pos, node });
                 }
             }
         }
@@ -447,9 +448,9 @@ fn resolve(text: Cow<'_, str>, plain: bool, tag: Option<&Tag>) -> Value {
     match tag {
         Some(tag) if tag.is_yaml_core_schema() => resolve_tagged(text, &tag.suffix),
         // An unknown tag makes a text; the two merge tags leave the reading alone.
-        Some(tag) if merge_tag(Some(tag)) == MergeTag::None => Value::Str(text.into_owned()),
+        Some(tag) if merge_tag(Some(tag)) == MergeTag::None => Value::Str(text.into_owned().into()),
         Some(_) | None if plain => scalar::resolve_plain(&text),
-        Some(_) | None => Value::Str(text.into_owned()),
+        Some(_) | None => Value::Str(text.into_owned().into()),
     }
 }
 
@@ -459,7 +460,7 @@ fn resolve_tagged(text: Cow<'_, str>, kind: &str) -> Value {
         ("int" | "float" | "bool", value @ (Value::Int(_) | Value::Float(_) | Value::Bool(_))) => {
             value
         }
-        _ => Value::Str(text.into_owned()),
+        _ => Value::Str(text.into_owned().into()),
     }
 }
 

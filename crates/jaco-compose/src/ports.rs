@@ -25,7 +25,7 @@ pub(crate) fn expand(checker: &mut Checker<'_>, node: &mut Node, path: Path<'_>)
     for item in std::mem::take(items) {
         let text = match &item.value {
             Value::Int(number) => number.to_string(),
-            Value::Str(text) => text.clone(),
+            Value::Str(text) => text.to_string(),
             Value::Map(_) => {
                 ports.push(item);
                 continue;
@@ -116,15 +116,15 @@ fn long(
     pos: Pos,
 ) -> Node {
     let mut pairs = vec![
-        ("mode", Value::Str("ingress".to_owned())),
-        ("protocol", Value::Str(protocol.to_owned())),
+        ("mode", Value::Str("ingress".into())),
+        ("protocol", Value::Str(protocol.into())),
         ("target", Value::Int(i64::from(target))),
     ];
     if let Some(address) = address {
-        pairs.push(("host_ip", Value::Str(address.to_owned())));
+        pairs.push(("host_ip", Value::Str(address.into())));
     }
     if let Some(published) = published {
-        pairs.push(("published", Value::Str(published)));
+        pairs.push(("published", Value::Str(published.into())));
     }
     map_of(pos, pairs)
 }

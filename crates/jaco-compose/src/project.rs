@@ -298,8 +298,8 @@ fn complete_service(service: &mut Node) {
         return;
     };
     for item in items_mut(map, "ports") {
-        item.insert_default("mode", Value::Str("ingress".to_owned()), pos);
-        item.insert_default("protocol", Value::Str("tcp".to_owned()), pos);
+        item.insert_default("mode", Value::Str("ingress".into()), pos);
+        item.insert_default("protocol", Value::Str("tcp".into()), pos);
     }
     for (key, dir) in [("secrets", "/run/secrets/"), ("configs", "/")] {
         for item in items_mut(map, key) {
@@ -309,12 +309,12 @@ fn complete_service(service: &mut Node) {
     if let Some(build) = map.get_mut("build").and_then(Node::as_map_mut)
         && !build.contains("dockerfile_inline")
     {
-        build.insert_default("dockerfile", Value::Str("Dockerfile".to_owned()), pos);
+        build.insert_default("dockerfile", Value::Str("Dockerfile".into()), pos);
     }
     if let Some(policy) = map.get_mut("pull_policy")
         && policy.as_str() == Some("if_not_present")
     {
-        policy.value = Value::Str("missing".to_owned());
+        policy.value = Value::Str("missing".into());
     }
     complete_devices(map);
     imply_dependencies(map, pos);
@@ -419,7 +419,7 @@ fn drop_inactive(services: &mut Map, env: &Env, input: &Input) -> BTreeSet<Strin
             || active.contains("*")
             || profiles.any(|profile| active.contains(profile));
         if !wanted {
-            dropped.insert(entry.key.clone());
+            dropped.insert(entry.key.to_string());
         }
         wanted
     });
@@ -442,8 +442,8 @@ fn fold_env_files(
         own = environment;
     }
     for entry in own.iter_mut() {
-        if let (true, Some(value)) = (entry.node.is_null(), env.get(&entry.key)) {
-            entry.node.value = Value::Str(value.clone());
+        if let (true, Some(value)) = (entry.node.is_null(), env.get(entry.key.as_str())) {
+            entry.node.value = Value::Str(value.as_str().into());
         }
     }
     let files = map.remove("env_file");
@@ -459,7 +459,8 @@ fn fold_env_files(
         });
         let mut outer: Env =
             all.iter().map(|(key, (value, _))| (key.clone(), value.clone())).collect();
-        let texts = own.iter().filter_map(|e| Some((e.key.clone(), e.node.as_str()?.to_owned())));
+        let texts =
+            own.iter().filter_map(|e| Some((e.key.to_string(), e.node.as_str()?.to_owned())));
         outer.extend(texts);
         outer.extend(env.clone());
         let format =
@@ -476,7 +477,7 @@ fn fold_env_files(
         return;
     }
     for (key, (value, pos)) in all {
-        own.insert_default(&key, Value::Str(value), pos);
+        own.insert_default(&key, Value::Str(value.into()), pos);
     }
     if !own.is_empty() {
         map.insert("environment", Node::new(Value::Map(own), Pos::default()));
@@ -513,7 +514,7 @@ fn fold_label_files(
     map.insert_default("labels", Value::Map(Map::default()), files.pos);
     if let Some(labels) = map.get_mut("labels").and_then(Node::as_map_mut) {
         for (key, value) in all {
-            labels.insert_default(&key, Value::Str(value), files.pos);
+            labels.insert_default(&key, Value::Str(value.into()), files.pos);
         }
     }
 }
@@ -540,10 +541,11 @@ fn name_resources(map: &mut Map, section: &str, project: &str) {
             continue;
         };
         if let Some(name) = old_external_name(resource) {
-            resource.insert_default("name", Value::Str(name), pos);
+            resource.insert_default("name", Value::Str(name.into()), pos);
         }
         let external = resource.get("external").and_then(Node::as_bool) == Some(true);
-        let name = if external { entry.key.clone() } else { format!("{project}_{}", entry.key) };
+        let name =
+            if external { entry.key.clone() } else { format!("{project}_{}", entry.key).into() };
         resource.insert_default("name", Value::Str(name), pos);
     }
 }
@@ -573,7 +575,7 @@ fn bind_volume_devices(map: &mut Map, dir: &str) {
         if let (true, true, Some(Value::Str(device))) =
             (local, bind, options.get_mut("device").map(|node| &mut node.value))
         {
-            *device = paths::join(dir, device);
+            *device = paths::join(dir, device).into();
         }
     }
 }
@@ -590,7 +592,7 @@ fn fill_configs(map: &mut Map, env: &Env) {
         };
         let value = config.get("environment").and_then(Node::as_str).and_then(|name| env.get(name));
         if let Some(value) = value.cloned() {
-            config.insert_default("content", Value::Str(value), pos);
+            config.insert_default("content", Value::Str(value.into()), pos);
         }
     }
 }
@@ -600,7 +602,9 @@ fn drop_unused(map: &mut Map) {
     let used = used_resources(map);
     for section in ["networks", "volumes", "secrets", "configs"] {
         if let Some(resources) = map.get_mut(section).and_then(Node::as_map_mut) {
-            resources.retain(|entry| used.get(section).is_some_and(|set| set.contains(&entry.key)));
+            resources.retain(|entry| {
+                used.get(section).is_some_and(|set| set.contains(entry.key.as_str()))
+            });
             if resources.is_empty() {
                 map.remove(section);
             }
@@ -647,7 +651,7 @@ fn collect_references(map: &Map, dir: &str, references: &mut BTreeSet<Reference>
             };
             if mount.get_str("type") == Some("bind") {
                 let kind = bind_kind(path, dir);
-                let owner = entry.key.clone();
+                let owner = entry.key.to_string();
                 references.insert(Reference { kind, path: path.to_owned(), owner });
             }
         }
@@ -657,10 +661,10 @@ fn collect_references(map: &Map, dir: &str, references: &mut BTreeSet<Reference>
     {
         let resources = map.get(section).and_then(Node::as_map);
         let is_used =
-            |entry: &&Entry| used.get(section).is_some_and(|set| set.contains(&entry.key));
+            |entry: &&Entry| used.get(section).is_some_and(|set| set.contains(entry.key.as_str()));
         for entry in resources.into_iter().flat_map(Map::iter).filter(is_used) {
             if let Some(path) = entry.node.get_str("file") {
-                let owner = entry.key.clone();
+                let owner = entry.key.to_string();
                 references.insert(Reference { kind, path: path.to_owned(), owner });
             }
         }

@@ -13,7 +13,7 @@ pub(crate) fn resolve_plain(text: &str) -> Value {
         None => Value::Null,
         Some(b'~' | b'n' | b'N' | b't' | b'T' | b'f' | b'F') => resolve_word(text),
         Some(b'0'..=b'9' | b'+' | b'-' | b'.') => resolve_number(text),
-        Some(_) => Value::Str(text.to_owned()),
+        Some(_) => Value::Str(text.into()),
     }
 }
 
@@ -22,7 +22,7 @@ fn resolve_word(text: &str) -> Value {
         "~" | "null" | "Null" | "NULL" => Value::Null,
         "true" | "True" | "TRUE" => Value::Bool(true),
         "false" | "False" | "FALSE" => Value::Bool(false),
-        _ => Value::Str(text.to_owned()),
+        _ => Value::Str(text.into()),
     }
 }
 
@@ -47,7 +47,7 @@ fn resolve_number(text: &str) -> Value {
     }
     match parse_float(digits) {
         Some(number) => Value::Float(number),
-        None => Value::Str(text.to_owned()),
+        None => Value::Str(text.into()),
     }
 }
 

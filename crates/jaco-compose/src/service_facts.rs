@@ -186,7 +186,7 @@ fn depends_on(service: &Map) -> Vec<Dependency> {
     let entries = map.into_iter().flat_map(Map::iter);
     entries
         .map(|entry| Dependency {
-            service: entry.key.clone(),
+            service: entry.key.to_string(),
             condition: match entry.node.get_str("condition") {
                 Some("service_healthy") => Condition::Healthy,
                 Some("service_completed_successfully") => Condition::CompletedSuccessfully,
@@ -473,7 +473,7 @@ fn networks(service: &Map) -> Vec<String> {
         .flat_map(Map::iter)
         .map(|entry| {
             let priority = entry.node.get("priority").and_then(Node::as_int).unwrap_or(0);
-            (-priority, entry.key.clone())
+            (-priority, entry.key.to_string())
         })
         .collect();
     list.sort();

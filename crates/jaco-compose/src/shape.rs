@@ -3,6 +3,7 @@
 //! One walk, driven by data: what a key takes is said in [`crate::support`], how a value of that
 //! kind is written canonically is said here. It decides nothing about what JACO supports.
 
+use compact_str::CompactString;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -97,7 +98,7 @@ impl Checker<'_> {
             Shape::Label => {
                 self.scalar_text(node, path);
                 if node.is_null() {
-                    node.value = Value::Str(String::new());
+                    node.value = Value::Str(CompactString::default());
                 }
             }
             Shape::Bool => self.boolean(node, path),
@@ -174,7 +175,7 @@ impl Checker<'_> {
 
     fn path(&mut self, node: &mut Node, path: Path<'_>) {
         match &mut node.value {
-            Value::Str(text) => *text = crate::paths::resolve(self.dir, text, self.home),
+            Value::Str(text) => *text = crate::paths::resolve(self.dir, text, self.home).into(),
             Value::Null
             | Value::Bool(_)
             | Value::Int(_)
@@ -207,7 +208,7 @@ impl Checker<'_> {
                 return;
             }
         };
-        node.value = Value::Str(text);
+        node.value = Value::Str(text.into());
     }
 
     fn boolean(&mut self, node: &mut Node, path: Path<'_>) {
@@ -264,7 +265,7 @@ impl Checker<'_> {
         const EXPECTED: &str = "a length of time such as `30s` or `1m30s`";
         match &node.value {
             Value::Str(text) => match units::parse_duration_nanos(text) {
-                Some(nanos) => node.value = Value::Str(units::format_duration_nanos(nanos)),
+                Some(nanos) => node.value = Value::Str(units::format_duration_nanos(nanos).into()),
                 None => {
                     self.invalid(node.pos, path, text, EXPECTED);
                 }
@@ -283,13 +284,15 @@ impl Checker<'_> {
         const EXPECTED: &str = "a number of bytes such as `512m` or `2g`";
         match &node.value {
             // Compose uses -1 for "without a limit".
-            Value::Int(number) if *number >= -1 => node.value = Value::Str(number.to_string()),
+            Value::Int(number) if *number >= -1 => {
+                node.value = Value::Str(number.to_string().into())
+            }
             Value::Float(number) if *number >= 0.0 => {
-                node.value = Value::Str(format!("{:.0}", number.trunc()));
+                node.value = Value::Str(format!("{:.0}", number.trunc()).into());
             }
             Value::Str(text) if text == "-1" => {}
             Value::Str(text) => match units::parse_bytes(text) {
-                Some(bytes) => node.value = Value::Str(bytes.to_string()),
+                Some(bytes) => node.value = Value::Str(bytes.to_string().into()),
                 None => {
                     self.invalid(node.pos, path, text, EXPECTED);
                 }
@@ -319,7 +322,7 @@ impl Checker<'_> {
             }
         };
         match bits {
-            Some(bits @ 0..=0o7777) => node.value = Value::Str(format!("0{bits:o}")),
+            Some(bits @ 0..=0o7777) => node.value = Value::Str(format!("0{bits:o}").into()),
             Some(_) | None => {
                 self.report
                     .error(node.pos, Code::InvalidValue, format!("`{path}` is not a file mode"))
@@ -425,7 +428,7 @@ impl Checker<'_> {
                         continue;
                     };
                     let (key, text) = match text.split_once('=') {
-                        Some((key, text)) => (key.to_owned(), Value::Str(text.to_owned())),
+                        Some((key, text)) => (key.into(), Value::Str(text.into())),
                         None => (text, Value::Null),
                     };
                     let mut child = Node { value: text, pos, tag };

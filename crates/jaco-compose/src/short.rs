@@ -2,6 +2,8 @@
 //!
 //! Only the rewriting: the long form is checked afterwards by [`crate::shape`].
 
+use compact_str::CompactString;
+
 use crate::node::{Entry, Map, Node, Value};
 use crate::paths;
 use crate::problem::Code;
@@ -98,13 +100,17 @@ fn text_to(node: &mut Node, key: &str) {
 }
 
 fn one_entry(key: &str, node: Node) -> Value {
-    Value::Map(Map::from_entries(vec![Entry { key: key.to_owned(), key_pos: node.pos, node }]))
+    Value::Map(Map::from_entries(vec![Entry {
+        key: key.to_owned().into(),
+        key_pos: node.pos,
+        node,
+    }]))
 }
 
 /// A mapping of texts and whatever else is given.
 pub(crate) fn map_of(pos: Pos, pairs: impl IntoIterator<Item = (&'static str, Value)>) -> Node {
     let entry = |(key, value): (&str, Value)| Entry {
-        key: key.to_owned(),
+        key: key.to_owned().into(),
         key_pos: pos,
         node: Node::new(value, pos),
     };
@@ -115,7 +121,7 @@ pub(crate) fn map_of(pos: Pos, pairs: impl IntoIterator<Item = (&'static str, Va
 fn dependency(pos: Pos) -> Value {
     map_of(
         pos,
-        [("condition", Value::Str("service_started".to_owned())), ("required", Value::Bool(true))],
+        [("condition", Value::Str("service_started".into())), ("required", Value::Bool(true))],
     )
     .value
 }
@@ -171,9 +177,9 @@ fn device(checker: &mut Checker<'_>, node: &mut Node, path: Path<'_>) -> bool {
     let long = map_of(
         node.pos,
         [
-            ("source", Value::Str(source.to_owned())),
-            ("target", Value::Str(target.to_owned())),
-            ("permissions", Value::Str(permissions.to_owned())),
+            ("source", Value::Str(source.into())),
+            ("target", Value::Str(target.into())),
+            ("permissions", Value::Str(permissions.into())),
         ],
     );
     node.value = long.value;
@@ -261,11 +267,11 @@ fn finish_build(checker: &Checker<'_>, node: &mut Node) {
         }
     }
     // The folder of the file is what `build: {}` means wherever it was written.
-    map.insert_default("context", Value::Str(checker.dir.to_owned()), pos);
+    map.insert_default("context", Value::Str(checker.dir.to_owned().into()), pos);
 }
 
-fn resolve_context(checker: &Checker<'_>, text: &mut String) {
+fn resolve_context(checker: &Checker<'_>, text: &mut CompactString) {
     if !paths::is_remote(text) {
-        *text = paths::resolve(checker.dir, text, checker.home);
+        *text = paths::resolve(checker.dir, text, checker.home).into();
     }
 }

@@ -36,12 +36,12 @@ pub(crate) fn finish(checker: &Checker<'_>, node: &mut Node) {
     if let Some(Value::Str(source)) = map.get_mut("source").map(|node| &mut node.value)
         && bind
     {
-        *source = paths::resolve(checker.dir, source, checker.home);
+        *source = paths::resolve(checker.dir, source, checker.home).into();
     }
     if let Some(Value::Str(target)) = map.get_mut("target").map(|node| &mut node.value)
         && !target.is_empty()
     {
-        *target = paths::clean(target);
+        *target = paths::clean(target).into();
     }
 }
 
@@ -54,9 +54,9 @@ fn parse(text: &str, pos: Pos) -> Option<Node> {
         _ => return None,
     };
     let bind = source.is_some_and(is_path);
-    let mut pairs = vec![("target", Value::Str(target.to_owned()))];
+    let mut pairs = vec![("target", Value::Str(target.into()))];
     if let Some(source) = source {
-        pairs.push(("source", Value::Str(source.to_owned())));
+        pairs.push(("source", Value::Str(source.into())));
     }
     let (mut bind_details, mut volume_details) = (Map::default(), Map::default());
     if bind {
@@ -80,7 +80,7 @@ fn parse(text: &str, pos: Pos) -> Option<Node> {
         }
     }
     let kind = if bind { "bind" } else { "volume" };
-    pairs.push(("type", Value::Str(kind.to_owned())));
+    pairs.push(("type", Value::Str(kind.into())));
     Some(map_of(pos, pairs))
 }
 

@@ -301,7 +301,7 @@ fn constraints(node: Option<&Node>, report: &mut Report) -> Constraints {
             for entry in map.iter() {
                 match plain(&entry.node) {
                     Some(value) => {
-                        all.pairs.insert(entry.key.clone(), value);
+                        all.pairs.insert(entry.key.to_string(), value);
                     }
                     None => {
                         let message =
@@ -349,7 +349,7 @@ fn plain(node: &Node) -> Option<String> {
         Value::Bool(value) => Some(value.to_string()),
         Value::Int(value) => Some(value.to_string()),
         Value::Float(value) => Some(crate::scalar::format_float(*value)),
-        Value::Str(text) => Some(text.clone()),
+        Value::Str(text) => Some(text.to_string()),
         Value::Seq(_) | Value::Map(_) => None,
     }
 }
@@ -489,7 +489,7 @@ fn targets(node: Option<&Node>, report: &mut Report) -> BTreeMap<String, u8> {
     };
     if let Some(map) = node.as_map() {
         for entry in map.iter() {
-            add(entry.key.clone(), Some(&entry.node), entry.node.pos, report);
+            add(entry.key.to_string(), Some(&entry.node), entry.node.pos, report);
         }
     }
     for item in node.as_seq().unwrap_or_default() {
