@@ -1,0 +1,152 @@
+//! What must never be, whatever happens; and what must be once nothing happens any more.
+//!
+//! | id | meaning |
+//! | --- | --- |
+//! | ST-5 … ST-10 | the state's own invariants, after every entry (`jaco_state::invariants`) |
+//! | SIM-1 | two nodes that executed the same entries hold equal states |
+//! | SIM-2 | a node has at most two live containers of one slot |
+//! | SIM-3 | an instance is started at most once |
+//! | SIM-4 | nobody touches a container that is not its own |
+//! | SIM-5 | a serving instance is dropped without a successor only for a reason: it failed, its node is lost, or the service cannot run two side by side |
+//! | SIM-6 | of one service, no more replicas stop serving because of us than are replaced at a time |
+//! | SIM-7 | a slot is removed only if it is not wanted |
+//! | SIM-8 | only the leader of the term has its plans written |
+//! | SIM-9 | what was acknowledged is there |
+//! | SIM-10 | a request takes effect once |
+//! | SIM-11 | once all faults are over: every wanted replica runs once, and nothing else is left |
+//! | SIM-12 | a cluster at rest writes nothing |
+
+mod containers;
+mod log;
+mod rest;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jaco_agent::Effect;
+use jaco_agent::engine::{ContainerId, ContainerSeen};
+use jaco_state::command::ReplaceCause;
+use jaco_state::{ClusterState, Command, Entry, Outcome, apply};
+use jaco_types::{
+    DeploymentName, Hostname, InstanceId, ReplicaId, RequestId, Revision, ServiceKey, StateIndex,
+    Timestamp,
+};
+
+use crate::network::MachineIx;
+
+/// Something that must never be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// The invariant.
+    pub id: &'static str,
+    /// When, in simulated milliseconds.
+    pub at: Timestamp,
+    /// What breaks it.
+    pub what: String,
+}
+
+/// States are kept for comparison at every so many entries: a node that went astray stays astray,
+/// so that a little later is soon enough.
+const CHECKPOINT_EVERY: u64 = 8;
+
+/// Looks at everything, and keeps what it needs to judge.
+#[derive(Debug, Default)]
+pub(crate) struct Checker {
+    violations: Vec<Violation>,
+    now: Timestamp,
+    /// The log executed once more, by nobody's daemon.
+    reference: ClusterState,
+    checkpoints: BTreeMap<StateIndex, ClusterState>,
+    /// The container that each instance got.
+    started: BTreeMap<InstanceId, ContainerId>,
+    /// Why instances were dropped though nothing else served in their slot.
+    excused: BTreeMap<InstanceId, ReplaceCause>,
+    machines: BTreeMap<MachineIx, BTreeMap<ContainerId, ContainerSeen>>,
+    /// Containers that an agent asked to stop or to remove.
+    asked_to_end: BTreeSet<ContainerId>,
+    /// Slots that stopped serving because an agent ended their container.
+    ended_by_us: BTreeMap<ReplicaId, ServiceKey>,
+    acknowledged: BTreeMap<DeploymentName, Acknowledged>,
+    effects: BTreeMap<RequestId, StateIndex>,
+}
+
+/// The last thing that people were told about a deployment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Acknowledged {
+    Revision(Revision),
+    Deleted,
+}
+
+impl Checker {
+    pub(crate) fn violations(&self) -> &[Violation] {
+        &self.violations
+    }
+
+    /// The log executed up to its end.
+    pub(crate) fn reference(&self) -> &ClusterState {
+        &self.reference
+    }
+
+    fn broken(&mut self, id: &'static str, what: String) {
+        self.violations.push(Violation { id, at: self.now, what });
+    }
+
+    /// An entry was agreed on.
+    pub(crate) fn committed(&mut self, entry: &Entry, now: Timestamp) {
+        self.now = now;
+        let before = self.reference.clone();
+        let outcome = apply(&mut self.reference, entry);
+        for violation in jaco_state::invariants::violations(&self.reference) {
+            self.broken(violation.id, violation.what);
+        }
+        if entry.index.0.is_multiple_of(CHECKPOINT_EVERY) {
+            self.checkpoints.insert(entry.index, self.reference.clone());
+        }
+        self.check_effect_of_request(entry, &outcome);
+        if let (Command::Batch { changes, .. }, Outcome::Done) = (&entry.command, &outcome) {
+            self.check_changes(&before, changes);
+        }
+        let slots = &self.reference.slots;
+        self.ended_by_us.retain(|slot, _| slots.contains(slot));
+    }
+
+    /// A node executed an entry.
+    pub(crate) fn applied(&mut self, host: &Hostname, state: &ClusterState) {
+        let known = self.checkpoints.get(&state.index);
+        if known.is_some_and(|known| known != state) {
+            let what = format!("{host} holds another state at index {}", state.index);
+            self.broken("SIM-1", what);
+        }
+    }
+
+    /// An agent asks its engine for something.
+    pub(crate) fn effect(&mut self, machine: MachineIx, effect: &Effect, now: Timestamp) {
+        self.now = now;
+        let (Effect::Stop { instance, container } | Effect::Remove { instance, container }) =
+            effect
+        else {
+            return;
+        };
+        if container.0.starts_with("foreign-") {
+            let what =
+                format!("{container} was to be ended, as {instance}, on machine {}", machine.0);
+            self.broken("SIM-4", what);
+        }
+        self.asked_to_end.insert(container.clone());
+    }
+
+    /// People were told of an outcome.
+    pub(crate) fn acknowledged(&mut self, command: &Command, outcome: &Outcome) {
+        let told = match (command, outcome) {
+            (Command::DeploymentApply { name, .. }, Outcome::Deployed { revision, .. }) => {
+                Some((name, Acknowledged::Revision(*revision)))
+            }
+            (Command::DeploymentDelete { name }, Outcome::Done) => {
+                Some((name, Acknowledged::Deleted))
+            }
+            _ => None,
+        };
+        if let Some((name, told)) = told {
+            self.acknowledged.insert(name.clone(), told);
+        }
+    }
+}

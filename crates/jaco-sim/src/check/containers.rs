@@ -1,0 +1,121 @@
+//! What must never be on the machines.
+
+use std::collections::BTreeMap;
+
+use jaco_agent::engine::{ContainerId, ContainerSeen, ContainerStatus, Health};
+use jaco_state::command::ReplaceCause;
+use jaco_types::{InstanceId, ReplicaId, ServiceKey, Timestamp};
+
+use super::Checker;
+use crate::network::MachineIx;
+
+impl Checker {
+    /// An engine made a container, or found the one that it had made: SIM-3.
+    pub(crate) fn started(&mut self, instance: &InstanceId, container: &ContainerId) {
+        let first = self.started.entry(instance.clone()).or_insert_with(|| container.clone());
+        if first != container {
+            let what = format!("{instance} was started as {first} and again as {container}");
+            self.broken("SIM-3", what);
+        }
+    }
+
+    /// A machine's containers as they are now.
+    pub(crate) fn containers(
+        &mut self,
+        machine: MachineIx,
+        containers: Vec<ContainerSeen>,
+        now: Timestamp,
+    ) {
+        self.now = now;
+        let now_there: BTreeMap<ContainerId, ContainerSeen> =
+            containers.into_iter().map(|seen| (seen.container.clone(), seen)).collect();
+        self.check_live(machine, &now_there);
+        let before = self.machines.insert(machine, now_there.clone()).unwrap_or_default();
+        for seen in now_there.values().filter(|seen| serves(seen)) {
+            self.ended_by_us.remove(&seen.instance.replica);
+        }
+        let ended: Vec<ContainerSeen> = before
+            .into_values()
+            .filter(|was| serves(was) && !now_there.get(&was.container).is_some_and(serves))
+            .collect();
+        for was in ended {
+            self.note_end(&was);
+        }
+    }
+
+    /// SIM-2.
+    fn check_live(&mut self, machine: MachineIx, there: &BTreeMap<ContainerId, ContainerSeen>) {
+        let mut live: BTreeMap<&ReplicaId, usize> = BTreeMap::new();
+        for seen in there.values().filter(|seen| is_up(seen)) {
+            *live.entry(&seen.instance.replica).or_default() += 1;
+        }
+        if let Some((slot, count)) = live.into_iter().find(|(_, count)| *count > 2) {
+            let what = format!("{count} containers of {slot} run on machine {}", machine.0);
+            self.broken("SIM-2", what);
+        }
+    }
+
+    /// SIM-6: a container stopped serving; was it the last of its slot, and was it us?
+    fn note_end(&mut self, was: &ContainerSeen) {
+        let slot = &was.instance.replica;
+        let somebody_serves = self
+            .machines
+            .values()
+            .flat_map(BTreeMap::values)
+            .any(|seen| seen.instance.replica == *slot && serves(seen));
+        if somebody_serves || !self.asked_to_end.contains(&was.container) {
+            return;
+        }
+        let is_excused = match self.excused.get(&was.instance) {
+            Some(ReplaceCause::Failed | ReplaceCause::NodeLost) => true,
+            Some(ReplaceCause::SpecChanged | ReplaceCause::Moved) | None => false,
+        };
+        if is_excused || !self.reference.slots.contains(slot) {
+            return;
+        }
+        self.ended_by_us.insert(slot.clone(), was.service.clone());
+        self.check_floor(&was.service);
+    }
+
+    fn check_floor(&mut self, service: &ServiceKey) {
+        let parallelism = self
+            .reference
+            .deployments
+            .get(&service.deployment)
+            .and_then(|deployment| deployment.spec().services.get(&service.service))
+            .map_or(1, |spec| spec.update.parallelism.max(1));
+        let ended: Vec<String> = self
+            .ended_by_us
+            .iter()
+            .filter(|(_, of)| *of == service)
+            .map(|(slot, _)| slot.to_string())
+            .collect();
+        if ended.len() > usize::try_from(parallelism).unwrap_or(usize::MAX) {
+            let what = format!("we ended {} and nothing serves in their place", ended.join(", "));
+            self.broken("SIM-6", what);
+        }
+    }
+
+    /// A daemon starts: its engine has what it has.
+    pub(crate) fn restarted(&mut self, machine: MachineIx) {
+        self.machines.entry(machine).or_default();
+    }
+
+    /// The live containers of all machines.
+    pub(crate) fn live(&self) -> impl Iterator<Item = &ContainerSeen> {
+        self.machines.values().flat_map(BTreeMap::values).filter(|seen| is_up(seen))
+    }
+}
+
+fn is_up(seen: &ContainerSeen) -> bool {
+    matches!(seen.status, ContainerStatus::Up { .. })
+}
+
+fn serves(seen: &ContainerSeen) -> bool {
+    match &seen.status {
+        ContainerStatus::Up { health: Health::None | Health::Healthy, .. } => true,
+        ContainerStatus::Up { health: Health::Starting | Health::Unhealthy { .. }, .. }
+        | ContainerStatus::Created
+        | ContainerStatus::Ended { .. } => false,
+    }
+}

@@ -1,0 +1,82 @@
+//! What must be once nothing happens any more.
+
+use std::collections::BTreeMap;
+
+use jaco_state::view::{Convergence, convergence, is_running, replica};
+use jaco_types::{InstanceId, ReplicaId, Slot};
+
+use super::Checker;
+
+impl Checker {
+    /// SIM-11: to be asked when all faults have been over for long enough. Every slot runs its one
+    /// wanted instance, and no machine has anything else of ours.
+    pub(crate) fn check_rest(&mut self) {
+        let mut wrong = self.unfinished();
+        wrong.extend(self.leftovers());
+        for what in wrong {
+            self.broken("SIM-11", what);
+        }
+        self.check_acknowledged();
+    }
+
+    /// Why the cluster is not where it should be; empty when it is.
+    pub(crate) fn unfinished(&self) -> Vec<String> {
+        let state = &self.reference;
+        let mut wrong = Vec::new();
+        for deployment in state.deployments.values() {
+            match convergence(state, deployment) {
+                Convergence::Converged | Convergence::RolledBack => {}
+                other => wrong.push(format!("{} is {}", deployment.name, other.as_str())),
+            }
+        }
+        for slot in state.slots.values() {
+            if !is_running(state, &slot.current_id()) {
+                let view = replica(state, slot);
+                let code = view.code.map(jaco_types::ReasonCode::as_str).unwrap_or_default();
+                wrong.push(format!("{} is {} {code}", slot.id, view.state.as_str()));
+            }
+            if slot.retiring.is_some() {
+                wrong.push(format!("{} is still being replaced", slot.id));
+            }
+        }
+        wrong
+    }
+
+    fn leftovers(&self) -> Vec<String> {
+        let wanted: BTreeMap<InstanceId, ()> =
+            self.reference.slots.values().map(|slot| (slot.current_id(), ())).collect();
+        let mut wrong = Vec::new();
+        let mut live: BTreeMap<&ReplicaId, usize> = BTreeMap::new();
+        for seen in self.machines.values().flat_map(BTreeMap::values) {
+            if !wanted.contains_key(&seen.instance) {
+                wrong.push(format!("{} is left of {}", seen.container, seen.instance));
+            }
+        }
+        for seen in self.live() {
+            *live.entry(&seen.instance.replica).or_default() += 1;
+        }
+        for Slot { id, .. } in self.reference.slots.values() {
+            let count = live.get(id).copied().unwrap_or_default();
+            if count != 1 {
+                wrong.push(format!("{id} has {count} live containers"));
+            }
+        }
+        wrong
+    }
+
+    /// SIM-12: nothing was written although nothing happened.
+    pub(crate) fn check_idle(&mut self, commits_before: usize, commits_after: usize) {
+        if commits_before != commits_after {
+            let what = format!(
+                "{} entries were written while nothing happened",
+                commits_after - commits_before
+            );
+            self.broken("SIM-12", what);
+        }
+    }
+
+    /// SIM-8.
+    pub(crate) fn foreign_plan(&mut self, what: String) {
+        self.broken("SIM-8", what);
+    }
+}

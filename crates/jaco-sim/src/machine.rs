@@ -1,0 +1,91 @@
+//! A machine: its container engine, its clock, and the daemon that may or may not run on it.
+
+use std::collections::BTreeMap;
+
+use jaco_agent::engine::{ContainerId, ContainerSeen, ContainerStatus, Health};
+use jaco_agent::fake::FakeDriver;
+use jaco_agent::{FakeHost, Owner};
+use jaco_types::{
+    ClusterId, Hostname, InstanceId, NodeId, Ordinal, ReplicaId, ServiceKey, StateIndex, Timestamp,
+};
+
+use crate::daemon::Daemon;
+
+/// A machine of the cluster.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    pub(crate) hostname: Hostname,
+    pub(crate) node: NodeId,
+    pub(crate) driver: FakeDriver,
+    pub(crate) daemon: Option<Daemon>,
+    /// How many daemons were started here; work of an earlier one has no effect.
+    pub(crate) lives: u64,
+    clock_offset: i64,
+}
+
+/// The cluster that the simulated one is.
+pub(crate) fn cluster_id() -> ClusterId {
+    ClusterId::new("5111a7ed5111a7ed5111a7ed5111a7ed").expect("32 hex digits")
+}
+
+impl Machine {
+    pub(crate) fn new(hostname: Hostname, node: NodeId) -> Self {
+        let owner = Owner { cluster: cluster_id(), node };
+        let driver = FakeDriver::new(FakeHost::new(owner));
+        Self { hostname, node, driver, daemon: None, lives: 0, clock_offset: 0 }
+    }
+
+    pub(crate) fn owner(&self) -> Owner {
+        Owner { cluster: cluster_id(), node: self.node }
+    }
+
+    /// What its clock shows. Containers live by true time: an engine's stamps are only shown.
+    pub(crate) fn clock(&self, now: Timestamp) -> Timestamp {
+        Timestamp(now.0.saturating_add_signed(self.clock_offset))
+    }
+
+    /// When its clock will show this.
+    pub(crate) fn true_time(&self, shown: Timestamp) -> Timestamp {
+        Timestamp(shown.0.saturating_add_signed(-self.clock_offset))
+    }
+
+    pub(crate) fn step_clock(&mut self, millis: i64) {
+        self.clock_offset = self.clock_offset.saturating_add(millis);
+    }
+
+    /// Somebody else's containers on the same engine: another cluster's, and another node's of this
+    /// cluster. They carry the name of an instance of ours where there is one, so that only the
+    /// owner tells them apart.
+    pub(crate) fn foreign(&self, now: Timestamp) -> Vec<ContainerSeen> {
+        let own = self.driver.host.list(now).into_iter().next();
+        let (instance, service) = match own {
+            Some(own) => (own.instance, own.service),
+            None => invented(),
+        };
+        let other_cluster = ClusterId::new(&"0".repeat(32)).expect("32 hex digits");
+        let other_node = NodeId(self.node.0 + 1_000_000);
+        let owners = [
+            Owner { cluster: other_cluster, node: self.node },
+            Owner { cluster: cluster_id(), node: other_node },
+        ];
+        let seen = |(number, owner): (usize, Owner)| ContainerSeen {
+            instance: instance.clone(),
+            service: service.clone(),
+            owner,
+            container: ContainerId(format!("foreign-{}-{number}", self.node).into()),
+            status: ContainerStatus::Up { health: Health::None, started_at: Timestamp(1) },
+            ports: BTreeMap::new(),
+            spec_hash: None,
+        };
+        owners.into_iter().enumerate().map(seen).collect()
+    }
+}
+
+fn invented() -> (InstanceId, ServiceKey) {
+    let service = ServiceKey {
+        deployment: "theirs".parse().expect("a valid name"),
+        service: "db".parse().expect("a valid name"),
+    };
+    let replica = ReplicaId::new(&service, &Ordinal::Index(0));
+    (InstanceId { replica, raft_index: StateIndex(1) }, service)
+}

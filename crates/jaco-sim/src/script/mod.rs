@@ -1,0 +1,159 @@
+//! Scripts: one command per line, `#` for words to the reader. What a script does and shows is its
+//! transcript; the transcripts that are right are kept beside the scripts.
+//!
+//! ```text
+//! nodes n1 n2 n3
+//! apply shop web image=web:1 replicas=3
+//! settle
+//! kill leader
+//! show replicas shop
+//! expect running shop/web 3
+//! ```
+//!
+//! | command | |
+//! | --- | --- |
+//! | `seed 7` | all random choices follow from it; before `nodes` |
+//! | `nodes n1 n2`, `join n3 [cpu=… memory=…]` | a cluster, and one more node |
+//! | `apply shop web image=… [+ db …] [via n1]` | asks for a deployment, and waits for the answer |
+//! | `begin apply …` | the same without waiting |
+//! | `change shop web image=…` | applies again what was applied last, with other keys |
+//! | `again shop`, `repeat` | applies the same again; sends the last request again under its id |
+//! | `delete shop` | |
+//! | `cordon n1`, `uncordon n1`, `drain n1` | |
+//! | `settle [within 15s]`, `advance 61s` | lets time pass |
+//! | `kill n1`, `start n1`, `power-off n1` | the daemon, or the machine; also `leader`, `all` |
+//! | `partition n1 \| n2 n3`, `cut n1 -> n2`, `heal` | |
+//! | `pull web:2 works\|hangs\|takes 5s\|fails "…" [on n1]` | the registry |
+//! | `image web:2 works\|exits 1 after 5s\|healthy after 5s\|unhealthy after 5s\|refused "…"` | containers |
+//! | `kill-container shop-web-0 [code]`, `remove-container …`, `sicken …`, `cure …` | |
+//! | `engine n1 down\|up`, `clock n1 +60s` | |
+//! | `show replicas shop`, `rollout shop/web`, `nodes`, `deployments`, `containers`, `audit 5` | |
+//! | `mark`, `expect …` | see `expect.rs` |
+
+mod act;
+mod expect;
+mod words;
+
+use std::collections::BTreeMap;
+
+use jaco_types::DeploymentName;
+
+use crate::check::Violation;
+use crate::sabotage::Sabotage;
+use crate::service::ServiceText;
+use crate::world::World;
+
+use expect::Mark;
+use words::Words;
+
+/// A cluster, driven by lines.
+#[derive(Debug, Default)]
+pub struct Session {
+    world: Option<World>,
+    seed: u64,
+    sabotage: Option<Sabotage>,
+    out: String,
+    applied: BTreeMap<DeploymentName, Vec<ServiceText>>,
+    mark: Mark,
+}
+
+/// Why a script stops.
+#[derive(Debug, thiserror::Error)]
+#[error("line {line}: {text}")]
+pub struct ScriptError {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// The command.
+    pub text: String,
+    /// What is wrong.
+    #[source]
+    pub source: CommandError,
+}
+
+/// What is wrong with a command, or with what came of it.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// It cannot be understood.
+    #[error("{0}")]
+    Unclear(String),
+    /// What it expects is not so.
+    #[error("expected otherwise: {0}")]
+    Unexpected(String),
+    /// An invariant is broken.
+    #[error("{} is broken: {}", .0.id, .0.what)]
+    Broken(Violation),
+}
+
+impl CommandError {
+    fn unclear(what: impl Into<String>) -> Self {
+        Self::Unclear(what.into())
+    }
+}
+
+/// Runs a script and hands back its transcript.
+///
+/// # Errors
+/// The first line that cannot be understood, is not as expected, or breaks an invariant.
+pub fn run(script: &str) -> Result<String, ScriptError> {
+    let mut session = Session::default();
+    for (number, line) in (1..).zip(script.lines()) {
+        session.line(line).map_err(|source| {
+            let text = line.to_owned();
+            ScriptError { line: number, text, source }
+        })?;
+    }
+    Ok(session.out)
+}
+
+impl Session {
+    /// A session whose random choices follow from `seed`, with a defect put in.
+    #[must_use]
+    pub fn new(seed: u64, sabotage: Option<Sabotage>) -> Self {
+        Self { seed, sabotage, ..Self::default() }
+    }
+
+    /// Executes one line.
+    ///
+    /// # Errors
+    /// When it cannot be understood, is not as expected, or an invariant broke under it.
+    pub fn line(&mut self, line: &str) -> Result<(), CommandError> {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            self.out.push_str(line);
+            self.out.push('\n');
+            return Ok(());
+        }
+        self.say(&format!("> {line}"));
+        let words = Words::split(line)?;
+        self.execute(&words)?;
+        let broken = self.world.as_ref().and_then(|world| world.violations().first());
+        broken.map_or(Ok(()), |violation| Err(CommandError::Broken(violation.clone())))
+    }
+
+    /// The transcript so far.
+    #[must_use]
+    pub fn transcript(&self) -> &str {
+        &self.out
+    }
+
+    /// The cluster, once there is one.
+    #[must_use]
+    pub fn world(&self) -> Option<&World> {
+        self.world.as_ref()
+    }
+
+    fn say(&mut self, line: &str) {
+        self.out.push_str(line);
+        self.out.push('\n');
+    }
+
+    fn say_all(&mut self, lines: Vec<String>) {
+        for line in lines {
+            self.say(&format!("  {line}"));
+        }
+    }
+
+    fn cluster(&mut self) -> Result<&mut World, CommandError> {
+        self.world.as_mut().ok_or_else(|| CommandError::unclear("there are no nodes yet"))
+    }
+}

@@ -1,0 +1,226 @@
+//! Services as scripts write them: `web image=web:1 replicas=3 placement=spread`.
+
+use std::collections::BTreeMap;
+
+use jaco_types::spec::{
+    Condition, Dependency, Healthcheck, HostPort, Placement, Protocol, Required, SchedulingPolicy,
+    ServiceSpec, Storage, UpdateOrder, UpdatePolicy,
+};
+use jaco_types::unit::{Bytes, MilliCores, Resources};
+use jaco_types::{Hostname, InvalidName, Millis, ServiceName, SpecHash};
+use sha2::{Digest, Sha256};
+
+/// A service in the words of a script: its name, and its keys with their values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ServiceText {
+    pub(crate) name: ServiceName,
+    keys: BTreeMap<String, String>,
+}
+
+/// Why a service cannot be understood.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ServiceError {
+    #[error("a service needs a name")]
+    Nameless,
+    #[error(transparent)]
+    Name(#[from] InvalidName),
+    #[error("{0:?} is not <key>=<value>")]
+    NotAKey(String),
+    #[error("no service has a key {0:?}")]
+    UnknownKey(String),
+    #[error("{key}={value} is not {wanted}")]
+    Value { key: String, value: String, wanted: &'static str },
+}
+
+/// All keys. Those marked are part of the container, so that a change of them is rolled out.
+const KEYS: [(&str, Part); 18] = [
+    ("image", Part::Container),
+    ("replicas", Part::Service),
+    ("placement", Part::Service),
+    ("port", Part::Container),
+    ("env", Part::Container),
+    ("health", Part::Container),
+    ("pull", Part::Container),
+    ("grace", Part::Container),
+    ("after", Part::Service),
+    ("data", Part::Container),
+    ("cpu", Part::Service),
+    ("memory", Part::Service),
+    ("parallelism", Part::Service),
+    ("order", Part::Service),
+    ("timeout", Part::Service),
+    ("monitor", Part::Service),
+    ("delay", Part::Service),
+    ("label", Part::Container),
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Container,
+    Service,
+}
+
+impl ServiceText {
+    /// Reads `name key=value …`.
+    pub(crate) fn parse(words: &[&str]) -> Result<Self, ServiceError> {
+        let (name, keys) = words.split_first().ok_or(ServiceError::Nameless)?;
+        let mut text = Self { name: ServiceName::new(name)?, keys: BTreeMap::new() };
+        for word in keys {
+            let pair = word.split_once('=');
+            let (key, value) = pair.ok_or_else(|| ServiceError::NotAKey((*word).to_owned()))?;
+            if !KEYS.iter().any(|(known, _)| *known == key) {
+                return Err(ServiceError::UnknownKey(key.to_owned()));
+            }
+            text.keys.insert(key.to_owned(), value.to_owned());
+        }
+        Ok(text)
+    }
+
+    /// The same service with the keys of `other` on top.
+    pub(crate) fn overlaid(&self, other: &Self) -> Self {
+        let mut text = self.clone();
+        text.keys.extend(other.keys.clone());
+        text
+    }
+
+    /// The image, where one is named.
+    pub(crate) fn image(&self) -> String {
+        let image = self.keys.get("image").cloned();
+        image.unwrap_or_else(|| format!("{}:1", self.name))
+    }
+
+    /// What the cluster is asked for.
+    pub(crate) fn spec(&self) -> Result<ServiceSpec, ServiceError> {
+        let container = self.container();
+        let hash = SpecHash(Sha256::digest(container.as_bytes()).into());
+        let storage =
+            if self.keys.contains_key("data") { Storage::Stateful } else { Storage::Stateless };
+        let healthcheck = match self.keys.contains_key("health") {
+            true => Healthcheck::Declared,
+            false => Healthcheck::None,
+        };
+        Ok(ServiceSpec {
+            name: self.name.clone(),
+            image: self.image().into(),
+            placement: self.placement()?,
+            replicas: self.number("replicas", 1)?,
+            host_ports: self.host_ports()?,
+            depends_on: self.depends_on()?,
+            reservation: Resources {
+                cpu: MilliCores(self.number("cpu", 0)?),
+                memory: Bytes(self.number("memory", 0)?),
+            },
+            limit: Resources::default(),
+            storage,
+            healthcheck,
+            update: self.update()?,
+            scheduling: SchedulingPolicy::default(),
+            container: container.into(),
+            hash,
+        })
+    }
+
+    fn container(&self) -> String {
+        let own = KEYS.iter().filter(|(_, part)| *part == Part::Container);
+        let mut fields = vec![format!(r#""image":"{}""#, self.image())];
+        for (key, _) in own {
+            let Some(value) = self.keys.get(*key) else { continue };
+            match *key {
+                "image" => {}
+                "health" => fields.push(r#""healthcheck":{"test":["CMD","true"]}"#.to_owned()),
+                "pull" => fields.push(format!(r#""pull_policy":"{value}""#)),
+                "grace" => fields.push(format!(r#""stop_grace_period":"{value}""#)),
+                key => fields.push(format!(r#""x-{key}":"{value}""#)),
+            }
+        }
+        format!(r#"{{"service":{{{}}}}}"#, fields.join(","))
+    }
+
+    fn placement(&self) -> Result<Placement, ServiceError> {
+        let Some(value) = self.keys.get("placement") else { return Ok(Placement::Spread) };
+        match value.as_str() {
+            "spread" => Ok(Placement::Spread),
+            "pack" => Ok(Placement::Pack),
+            "global" => Ok(Placement::Global),
+            other => match other.strip_prefix("hosts:") {
+                Some(hosts) => {
+                    let hosts = hosts.split(',').map(Hostname::new);
+                    Ok(Placement::Hosts(hosts.collect::<Result<_, _>>()?))
+                }
+                None => Err(self.wrong("placement", "spread, pack, global or hosts:<a>,<b>")),
+            },
+        }
+    }
+
+    fn host_ports(&self) -> Result<Vec<HostPort>, ServiceError> {
+        if !self.keys.contains_key("port") {
+            return Ok(Vec::new());
+        }
+        Ok(vec![HostPort { port: self.number("port", 0)?, protocol: Protocol::Tcp }])
+    }
+
+    fn depends_on(&self) -> Result<Vec<Dependency>, ServiceError> {
+        let Some(value) = self.keys.get("after") else { return Ok(Vec::new()) };
+        let (service, condition) = value.split_once(':').unwrap_or((value, "started"));
+        let condition = match condition {
+            "started" => Condition::Started,
+            "healthy" => Condition::Healthy,
+            "done" => Condition::CompletedSuccessfully,
+            _ => return Err(self.wrong("after", "<service>:started, :healthy or :done")),
+        };
+        let service = ServiceName::new(service)?;
+        Ok(vec![Dependency { service, condition, required: Required::Yes }])
+    }
+
+    fn update(&self) -> Result<UpdatePolicy, ServiceError> {
+        let usual = UpdatePolicy::default();
+        let order = match self.keys.get("order").map(String::as_str) {
+            None | Some("start-first") => UpdateOrder::StartFirst,
+            Some("stop-first") => UpdateOrder::StopFirst,
+            Some(_) => return Err(self.wrong("order", "start-first or stop-first")),
+        };
+        Ok(UpdatePolicy {
+            parallelism: self.number("parallelism", usual.parallelism)?,
+            order,
+            step_timeout: self.millis("timeout", usual.step_timeout)?,
+            monitor: self.millis("monitor", usual.monitor)?,
+            delay: self.millis("delay", usual.delay)?,
+        })
+    }
+
+    fn number<T: std::str::FromStr>(&self, key: &str, usual: T) -> Result<T, ServiceError> {
+        match self.keys.get(key) {
+            Some(value) => value.parse().map_err(|_| self.wrong(key, "a number in range")),
+            None => Ok(usual),
+        }
+    }
+
+    fn millis(&self, key: &str, usual: Millis) -> Result<Millis, ServiceError> {
+        match self.keys.get(key) {
+            Some(value) => {
+                parse_millis(value).ok_or_else(|| self.wrong(key, "a time like 5s or 50ms"))
+            }
+            None => Ok(usual),
+        }
+    }
+
+    fn wrong(&self, key: &str, wanted: &'static str) -> ServiceError {
+        let value = self.keys.get(key).cloned().unwrap_or_default();
+        ServiceError::Value { key: key.to_owned(), value, wanted }
+    }
+}
+
+/// `5s`, `50ms`, `2m`, `1h`.
+pub(crate) fn parse_millis(text: &str) -> Option<Millis> {
+    let digits = text.find(|c: char| !c.is_ascii_digit())?;
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().ok()?;
+    let unit = match unit {
+        "ms" => 1,
+        "s" => 1000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return None,
+    };
+    Some(Millis(number.checked_mul(unit)?))
+}

@@ -1,0 +1,185 @@
+//! The nodes' side: daemons start and die, agents are told what happens and act on their engines.
+
+use jaco_agent::engine::{ContainerSeen, EngineEvent};
+use jaco_agent::{Effect, Event};
+use jaco_types::{Hostname, Identity, Millis, NodeId};
+
+use super::{AGENT_TICK, HEARTBEAT, Happening, World};
+use crate::consensus::{Origin, Proposal};
+use crate::daemon::{Daemon, View};
+use crate::machine::Machine;
+use crate::network::MachineIx;
+use crate::sabotage::Sabotage;
+
+impl World {
+    /// A new machine with a running daemon.
+    pub(super) fn add_machine(&mut self, hostname: Hostname, node: NodeId) -> MachineIx {
+        let ix = MachineIx(self.machines.len());
+        self.machines.push(Machine::new(hostname, node));
+        self.script_machine(ix);
+        self.boot(ix);
+        ix
+    }
+
+    /// Starts the daemon. It has what was stored of the log, and waits for a leader before it acts.
+    pub(super) fn boot(&mut self, ix: MachineIx) {
+        let machine = &mut self.machines[ix.0];
+        if machine.daemon.is_some() {
+            return;
+        }
+        machine.lives += 1;
+        // What happened while nobody listened is told to nobody.
+        let _missed = machine.driver.poll(self.now);
+        let life = machine.lives;
+        let mut daemon = Daemon::new(machine.owner(), life);
+        let stored = self.consensus.stored(ix);
+        for entry in self.consensus.entries(daemon.applied, stored) {
+            daemon.apply(entry);
+            self.checker.applied(&self.machines[ix.0].hostname, &daemon.state);
+        }
+        daemon.applied = stored;
+        self.machines[ix.0].daemon = Some(daemon);
+        self.checker.restarted(ix);
+        self.plan_in(Millis(0), Happening::Heartbeat { machine: ix, life });
+        self.plan_in(AGENT_TICK, Happening::Tick { machine: ix, life });
+        self.topology_changed();
+    }
+
+    /// The daemon dies. Its containers go on.
+    pub(super) fn crash(&mut self, ix: MachineIx) {
+        let machine = &mut self.machines[ix.0];
+        machine.daemon = None;
+        machine.driver.forget_work();
+        self.topology_changed();
+    }
+
+    /// The agent begins to act: it knows what should run.
+    pub(super) fn agent_begins(&mut self, ix: MachineIx) {
+        let now = self.now;
+        let machine = &mut self.machines[ix.0];
+        let foreign = machine.foreign(now);
+        let Some(daemon) = machine.daemon.as_mut().filter(|daemon| daemon.view == View::Old) else {
+            return;
+        };
+        let first = daemon.first_desired();
+        self.tell_agent(ix, first);
+        self.tell_agent(ix, Event::EventsLost);
+        for seen in foreign {
+            self.tell_agent(ix, Event::Engine(EngineEvent::Changed(seen)));
+        }
+        if self.sabotage == Some(Sabotage::RecreateOnStart) {
+            self.remove_all(ix);
+        }
+    }
+
+    fn remove_all(&mut self, ix: MachineIx) {
+        for seen in self.machines[ix.0].driver.host.list(self.now) {
+            let ContainerSeen { instance, container, .. } = seen;
+            self.carry_out(ix, Effect::Remove { instance, container });
+        }
+    }
+
+    /// Tells the agent something, and carries out what it wants.
+    pub(super) fn tell_agent(&mut self, ix: MachineIx, event: Event) {
+        let event = self.mix_in_foreign(ix, event);
+        if let Event::Started { instance, result: Ok(seen) } = &event {
+            self.checker.started(instance, &seen.container);
+        }
+        let machine = &mut self.machines[ix.0];
+        let clock = machine.clock(self.now);
+        let Some(daemon) = machine.daemon.as_mut().filter(|daemon| daemon.view == View::Current)
+        else {
+            return;
+        };
+        daemon.note_engine(&event);
+        for effect in daemon.core.handle(event, clock) {
+            self.carry_out(ix, effect);
+        }
+    }
+
+    fn carry_out(&mut self, ix: MachineIx, effect: Effect) {
+        self.checker.effect(ix, &effect, self.now);
+        let machine = &mut self.machines[ix.0];
+        if let Effect::Report { observed, gone } = effect {
+            let Some(daemon) = &mut machine.daemon else { return };
+            let life = daemon.life;
+            if let Some(after) = daemon.outbox.take(observed, gone) {
+                self.plan_in(after, Happening::Report { machine: ix, life });
+            }
+        } else {
+            machine.driver.execute(effect, self.now);
+        }
+    }
+
+    /// An engine that others use too lists everything; the agent has to tell its own apart.
+    fn mix_in_foreign(&self, ix: MachineIx, event: Event) -> Event {
+        let machine = self.machine(ix);
+        let own = machine.owner();
+        let mut foreign = machine.foreign(self.now);
+        if self.sabotage == Some(Sabotage::IgnoreOwner) {
+            foreign.iter_mut().for_each(|seen| seen.owner = own.clone());
+        }
+        match event {
+            Event::Listed(Ok(listed)) => {
+                Event::Listed(Ok(foreign.into_iter().chain(listed).collect()))
+            }
+            other => other,
+        }
+    }
+
+    /// What happened on a machine's engine reaches its agent, if there is one.
+    pub(super) fn poll_engine(&mut self, ix: MachineIx) {
+        let events = self.machines[ix.0].driver.poll(self.now);
+        if !events.iter().all(|event| matches!(event, Event::Listed(_))) {
+            self.look_at(ix);
+        }
+        for event in events {
+            self.tell_agent(ix, event);
+        }
+    }
+
+    /// Lets the checker see a machine's containers as they are.
+    pub(super) fn look_at(&mut self, ix: MachineIx) {
+        let containers = self.machines[ix.0].driver.host.list(self.now);
+        self.checker.containers(ix, containers, self.now);
+    }
+
+    pub(super) fn tick(&mut self, ix: MachineIx, life: u64) {
+        if !self.is_alive(ix, life) {
+            return;
+        }
+        self.tell_agent(ix, Event::Tick);
+        self.plan_in(AGENT_TICK, Happening::Tick { machine: ix, life });
+    }
+
+    pub(super) fn heartbeat(&mut self, ix: MachineIx, life: u64) {
+        if !self.is_alive(ix, life) {
+            return;
+        }
+        let machine = self.machine(ix);
+        let engine = machine.daemon.as_ref().and_then(|daemon| daemon.engine.clone());
+        let node = machine.node;
+        if let (Some(engine), Some(to)) = (engine, self.leader_seen_by(ix)) {
+            self.send(ix, to, Happening::Signal { to, node, engine });
+        }
+        self.plan_in(HEARTBEAT, Happening::Heartbeat { machine: ix, life });
+    }
+
+    /// Sends what waits in the outbox.
+    pub(super) fn report(&mut self, ix: MachineIx, life: u64) {
+        if !self.is_alive(ix, life) {
+            return;
+        }
+        let machine = &mut self.machines[ix.0];
+        let node = machine.node;
+        let command = machine.daemon.as_mut().and_then(|daemon| daemon.outbox.send(node));
+        let Some(command) = command else { return };
+        let origin = Origin::Reporter { machine: ix, life };
+        let by = Identity::Node { id: node };
+        self.propose(ix, Proposal { origin, by, request: None, command });
+    }
+
+    pub(super) fn is_alive(&self, ix: MachineIx, life: u64) -> bool {
+        self.machine(ix).daemon.as_ref().is_some_and(|daemon| daemon.life == life)
+    }
+}

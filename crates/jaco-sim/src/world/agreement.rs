@@ -1,0 +1,334 @@
+//! The cluster's side: who leads, what is agreed on, and how it reaches everybody.
+
+use std::collections::BTreeSet;
+
+use jaco_scheduler::input::EngineSignal;
+use jaco_state::{Command, Outcome};
+use jaco_store::ProposeError;
+use jaco_types::{Identity, Millis, NodeId, StateIndex};
+
+use super::{Election, Happening, World};
+use crate::consensus::{Origin, Proposal};
+use crate::daemon::View;
+use crate::leader::{LeaderLoop, Written};
+use crate::network::MachineIx;
+
+/// How long voters miss their leader before one of them stands for election.
+const ELECTION: (u64, u64) = (300, 900);
+/// How long a leader misses its voters before it stops leading.
+const LEASE: Millis = Millis(600);
+/// How long the leader's disk takes.
+const FLUSH: (u64, u64) = (1, 4);
+/// How long a connection that broke looks alive.
+const BROKEN: Millis = Millis(500);
+
+impl World {
+    /// The machines that this one can agree on something with, itself included, if it is up.
+    fn peers_of(&self, ix: MachineIx) -> BTreeSet<MachineIx> {
+        let is_up = |peer: &MachineIx| self.machine(*peer).daemon.is_some();
+        let connected = |peer: &MachineIx| self.network.is_connected(ix, *peer);
+        self.all().filter(is_up).filter(connected).collect()
+    }
+
+    fn can_lead(&self, ix: MachineIx) -> bool {
+        self.machine(ix).daemon.is_some() && self.consensus.is_majority(&self.peers_of(ix))
+    }
+
+    /// The machine that leads and can get anything agreed on.
+    pub(crate) fn leader(&self) -> Option<MachineIx> {
+        let leader = self.consensus.leader?;
+        let leads = self.machine(leader).daemon.as_ref()?.leading.is_some();
+        (leads && self.can_lead(leader)).then_some(leader)
+    }
+
+    /// Whom a machine would ask for a write.
+    pub(crate) fn leader_seen_by(&self, ix: MachineIx) -> Option<MachineIx> {
+        let leads = |ix: MachineIx| {
+            self.machine(ix).daemon.as_ref().is_some_and(|daemon| daemon.leading.is_some())
+        };
+        if leads(ix) {
+            return Some(ix);
+        }
+        let leader = self.consensus.leader?;
+        (leads(leader) && self.network.is_connected(ix, leader)).then_some(leader)
+    }
+
+    /// Machines or links came or went.
+    pub(super) fn topology_changed(&mut self) {
+        match self.leader() {
+            Some(leader) => {
+                self.plan_in(Millis(0), Happening::Agree { term: self.consensus.term });
+                self.bring_up_to_date(leader);
+            }
+            None => self.miss_leader(),
+        }
+    }
+
+    fn miss_leader(&mut self) {
+        if let Some(machine) = self.consensus.leader {
+            let term = self.consensus.term;
+            self.plan_in(LEASE, Happening::StepDown { machine, term });
+        }
+        if self.election == Election::None {
+            self.election = Election::Coming;
+            let after = Millis(self.network.rng().between(ELECTION.0, ELECTION.1));
+            self.plan_in(after, Happening::Election);
+        }
+    }
+
+    pub(super) fn hold_election(&mut self) {
+        self.election = Election::None;
+        if self.leader().is_some() {
+            return;
+        }
+        let is_candidate = |ix: &MachineIx| {
+            self.consensus.is_voter(*ix) && self.consensus.is_complete(*ix) && self.can_lead(*ix)
+        };
+        let candidates: Vec<MachineIx> = self.all().filter(is_candidate).collect();
+        if candidates.is_empty() {
+            // Nobody can win now; whoever comes back tries again.
+            return;
+        }
+        let winner = *self.network.rng().pick(&candidates);
+        self.win(winner);
+    }
+
+    pub(super) fn win(&mut self, winner: MachineIx) {
+        let under_way = self.consensus.under_way();
+        let luck = self.network.rng().place(under_way + 1);
+        let (before, old) = (self.consensus.last(), self.consensus.leader);
+        let in_doubt = self.consensus.elect(winner, luck, &BTreeSet::from([winner]));
+        for origin in in_doubt {
+            let result = Err(ProposeError::Unknown);
+            self.plan_in(BROKEN, Happening::Answer { from: winner, origin, result });
+        }
+        if let Some(old) = old.filter(|old| self.network.is_connected(winner, *old)) {
+            self.stop_leading(old);
+        }
+        self.note_commits(before);
+        self.catch_up(winner, self.consensus.last());
+        let (term, now) = (self.consensus.term, self.now);
+        let machine = &mut self.machines[winner.0];
+        let clock = machine.clock(now);
+        if let Some(daemon) = &mut machine.daemon {
+            daemon.leading = Some(LeaderLoop::new(term, clock));
+        }
+        self.bring_up_to_date(winner);
+    }
+
+    /// A leader that has lost its voters notices.
+    pub(super) fn step_down(&mut self, ix: MachineIx, term: u64) {
+        let has_old_term = |daemon: &crate::daemon::Daemon| {
+            daemon.leading.as_ref().is_some_and(|leading| leading.term == term)
+        };
+        if !self.machine(ix).daemon.as_ref().is_some_and(has_old_term) {
+            return;
+        }
+        if self.consensus.term != term || !self.can_lead(ix) {
+            self.stop_leading(ix);
+        }
+    }
+
+    fn stop_leading(&mut self, ix: MachineIx) {
+        if let Some(daemon) = &mut self.machines[ix.0].daemon {
+            daemon.leading = None;
+        }
+    }
+
+    /// Hands something to whoever this machine believes to lead.
+    pub(super) fn propose(&mut self, from: MachineIx, proposal: Proposal) {
+        let leader = self.leader_seen_by(from);
+        let term = leader.and_then(|leader| {
+            self.machine(leader).daemon.as_ref()?.leading.as_ref().map(|leading| leading.term)
+        });
+        match (leader, term) {
+            (Some(to), Some(term)) => {
+                let proposal = Box::new(proposal);
+                self.send(from, to, Happening::Arrive { to, term, proposal });
+            }
+            _ => {
+                let result = Err(ProposeError::NoLeader);
+                let origin = proposal.origin;
+                self.plan_in(Millis(0), Happening::Answer { from, origin, result });
+            }
+        }
+    }
+
+    pub(super) fn arrive(&mut self, to: MachineIx, term: u64, proposal: Proposal) {
+        let machine = self.machine(to);
+        let leads = machine.daemon.as_ref().is_some_and(|daemon| {
+            daemon.leading.as_ref().is_some_and(|leading| leading.term == term)
+        });
+        if !leads || self.consensus.term != term {
+            // A deposed leader that does not know it yet writes into a log that nobody will read.
+            let result = Err(ProposeError::Unknown);
+            let origin = proposal.origin;
+            self.plan_in(BROKEN, Happening::Answer { from: to, origin, result });
+            return;
+        }
+        let at = machine.clock(self.now);
+        let reached = self.peers_of(to);
+        let takes = Millis(self.network.rng().between(FLUSH.0, FLUSH.1) + self.network.latency().0);
+        self.consensus.append(proposal, at, self.now.after(takes), reached);
+        self.plan_in(takes, Happening::Agree { term });
+    }
+
+    pub(super) fn agree(&mut self, term: u64) {
+        let Some(leader) = self.leader().filter(|_| self.consensus.term == term) else { return };
+        let before = self.consensus.last();
+        let with = self.peers_of(leader);
+        let voters: BTreeSet<MachineIx> =
+            with.iter().copied().filter(|ix| self.consensus.is_voter(*ix)).collect();
+        let agreed = self.consensus.agree(self.now, &voters);
+        if agreed.is_empty() {
+            return;
+        }
+        self.note_commits(before);
+        for (origin, index) in agreed {
+            if let Origin::Planner { machine, .. } = origin
+                && machine != leader
+            {
+                let what = format!("a plan of machine {} was written at {index}", machine.0);
+                self.checker.foreign_plan(what);
+            }
+            let outcome = self.catch_up(leader, index);
+            let result = outcome.ok_or(ProposeError::Unknown);
+            let latency = self.network.latency();
+            self.plan_in(latency, Happening::Answer { from: leader, origin, result });
+        }
+        self.bring_up_to_date(leader);
+    }
+
+    fn note_commits(&mut self, before: StateIndex) {
+        for entry in self.consensus.entries(before, self.consensus.last()) {
+            self.last_commit_at = self.now;
+            self.checker.committed(entry, self.now);
+        }
+    }
+
+    /// Sends every machine that lags behind what it lacks.
+    fn bring_up_to_date(&mut self, leader: MachineIx) {
+        let upto = self.consensus.last();
+        for to in self.all().filter(|to| *to != leader) {
+            let lags = self
+                .machine(to)
+                .daemon
+                .as_ref()
+                .is_some_and(|daemon| daemon.applied < upto || daemon.view == View::Old);
+            if lags {
+                self.send(leader, to, Happening::Deliver { from: leader, to, upto });
+            }
+        }
+    }
+
+    pub(super) fn deliver(&mut self, from: MachineIx, to: MachineIx, upto: StateIndex) {
+        if self.network.is_open(from, to) && self.machine(to).daemon.is_some() {
+            self.consensus.store(to, upto);
+            if self.consensus.leader != Some(to) {
+                // Whoever hears of a newer leader follows.
+                self.stop_leading(to);
+            }
+            self.catch_up(to, upto);
+        }
+    }
+
+    /// Executes the log up to there. The outcome is the last entry's.
+    pub(super) fn catch_up(&mut self, ix: MachineIx, upto: StateIndex) -> Option<Outcome> {
+        let machine = &mut self.machines[ix.0];
+        let clock = machine.clock(self.now);
+        let daemon = machine.daemon.as_mut()?;
+        let mut outcome = None;
+        for entry in self.consensus.entries(daemon.applied, upto) {
+            outcome = Some(daemon.apply(entry));
+            self.checker.applied(&machine.hostname, &daemon.state);
+        }
+        daemon.applied = daemon.applied.max(upto);
+        if let Some(leading) = daemon.leading.as_mut().filter(|_| outcome.is_some()) {
+            leading.note_state(clock);
+        }
+        if daemon.view == View::Old {
+            self.agent_begins(ix);
+        } else if let Some(event) = daemon.desired() {
+            self.tell_agent(ix, event);
+        }
+        outcome
+    }
+
+    pub(super) fn signal(&mut self, to: MachineIx, node: NodeId, engine: EngineSignal) {
+        let machine = &mut self.machines[to.0];
+        let clock = machine.clock(self.now);
+        if let Some(leading) = machine.daemon.as_mut().and_then(|daemon| daemon.leading.as_mut()) {
+            leading.hear(node, engine, clock);
+        }
+    }
+
+    /// A pass of the planner on this machine.
+    pub(super) fn pass(&mut self, ix: MachineIx) {
+        let machine = &mut self.machines[ix.0];
+        let clock = machine.clock(self.now);
+        let Some(daemon) = &mut machine.daemon else { return };
+        let life = daemon.life;
+        let Some(leading) = &mut daemon.leading else { return };
+        let mut plan = leading.pass(&daemon.state, clock);
+        if let Some(sabotage) = self.sabotage {
+            plan = sabotage.plan(plan, &daemon.state);
+        }
+        if plan.changes.is_empty() {
+            return;
+        }
+        let command = Command::Batch { based_on: plan.based_on, changes: plan.changes };
+        let origin = Origin::Planner { machine: ix, life };
+        self.propose(ix, Proposal { origin, by: Identity::Scheduler, request: None, command });
+    }
+
+    /// Somebody learns what became of a proposal. Over a broken connection nobody learns anything.
+    pub(super) fn answer(
+        &mut self,
+        from: MachineIx,
+        origin: Origin,
+        result: Result<Outcome, ProposeError>,
+    ) {
+        let to = origin.machine();
+        let result =
+            if self.network.is_open(from, to) { result } else { Err(ProposeError::Unknown) };
+        match origin {
+            Origin::Planner { machine, life } => self.answer_planner(machine, life, &result),
+            Origin::Reporter { machine, life } => self.answer_reporter(machine, life, &result),
+            Origin::Client { request, .. } => self.answer_client(request, result),
+        }
+    }
+
+    fn answer_planner(&mut self, ix: MachineIx, life: u64, result: &Result<Outcome, ProposeError>) {
+        if !self.is_alive(ix, life) {
+            return;
+        }
+        let written = match result {
+            Ok(Outcome::Rejected(_)) | Err(_) => Written::No,
+            Ok(_) => Written::Yes,
+        };
+        let machine = &mut self.machines[ix.0];
+        let clock = machine.clock(self.now);
+        if let Some(leading) = machine.daemon.as_mut().and_then(|daemon| daemon.leading.as_mut()) {
+            leading.answer(written, clock);
+        }
+    }
+
+    fn answer_reporter(
+        &mut self,
+        ix: MachineIx,
+        life: u64,
+        result: &Result<Outcome, ProposeError>,
+    ) {
+        if !self.is_alive(ix, life) {
+            return;
+        }
+        let Some(daemon) = &mut self.machines[ix.0].daemon else { return };
+        let again = match result {
+            Ok(_) => daemon.outbox.written(),
+            Err(_) => daemon.outbox.failed(),
+        };
+        if let Some(after) = again {
+            self.plan_in(after, Happening::Report { machine: ix, life });
+        }
+    }
+}

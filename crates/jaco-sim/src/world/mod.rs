@@ -1,0 +1,255 @@
+//! The cluster and everything that goes on in it, one thing after another.
+
+mod agent;
+mod agreement;
+mod faults;
+mod requests;
+
+use std::collections::BTreeMap;
+
+use jaco_agent::Event;
+use jaco_agent::fake::{Behaviour, ImageScript};
+use jaco_scheduler::input::EngineSignal;
+use jaco_state::Outcome;
+use jaco_store::ProposeError;
+use jaco_types::{Hostname, Millis, NodeId, StateIndex, Timestamp};
+
+use crate::check::{Checker, Violation};
+use crate::consensus::{Consensus, Origin, Proposal};
+use crate::machine::Machine;
+use crate::network::{MachineIx, Network};
+use crate::rng::{Rng, Stream};
+use crate::sabotage::Sabotage;
+
+pub(crate) use faults::{Harm, Registry, usual_behaviour};
+pub(crate) use requests::{Request, RequestState};
+
+/// When the simulated time begins.
+const BEGINNING: Timestamp = Timestamp(1_000_000);
+/// How often a node tells the leader how it is.
+const HEARTBEAT: Millis = Millis(1000);
+/// How often an agent looks at everything though it heard of nothing.
+const AGENT_TICK: Millis = Millis(2000);
+
+/// A simulated cluster.
+#[derive(Debug)]
+pub struct World {
+    pub(crate) now: Timestamp,
+    pub(crate) machines: Vec<Machine>,
+    pub(crate) network: Network,
+    pub(crate) consensus: Consensus,
+    pub(crate) checker: Checker,
+    pub(crate) requests: Vec<Request>,
+    queue: BTreeMap<(Timestamp, u64), Happening>,
+    sequence: u64,
+    images: BTreeMap<String, ImageScript>,
+    behaviours: BTreeMap<String, Behaviour>,
+    election: Election,
+    sabotage: Option<Sabotage>,
+    last_commit_at: Timestamp,
+}
+
+/// Whether an election is about to be held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Election {
+    None,
+    Coming,
+}
+
+/// Something that is going to happen.
+#[derive(Debug)]
+enum Happening {
+    /// A proposal reaches who was thought to lead.
+    Arrive { to: MachineIx, term: u64, proposal: Box<Proposal> },
+    /// The leader may have heard from a majority.
+    Agree { term: u64 },
+    /// Somebody learns what became of a proposal, if this machine can still tell.
+    Answer { from: MachineIx, origin: Origin, result: Result<Outcome, ProposeError> },
+    /// The leader brings a machine up to date.
+    Deliver { from: MachineIx, to: MachineIx, upto: StateIndex },
+    /// The voters have missed their leader for long enough.
+    Election,
+    /// A leader has missed its voters for long enough.
+    StepDown { machine: MachineIx, term: u64 },
+    /// A node's word reaches the leader.
+    Signal { to: MachineIx, node: NodeId, engine: EngineSignal },
+    /// It is time to say how this node is.
+    Heartbeat { machine: MachineIx, life: u64 },
+    /// It is time to look at everything.
+    Tick { machine: MachineIx, life: u64 },
+    /// It is time to send observations.
+    Report { machine: MachineIx, life: u64 },
+    /// A client tries (again).
+    Try { request: usize },
+}
+
+/// A moment that follows from the state of a part, and is not planned ahead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Timer {
+    Engine(MachineIx),
+    Agent(MachineIx),
+    Pass(MachineIx),
+}
+
+impl World {
+    /// A cluster of one node, which created it.
+    #[must_use]
+    pub fn new(seed: u64, first: Hostname) -> Self {
+        let mut world = Self {
+            now: BEGINNING,
+            machines: Vec::new(),
+            network: Network::new(Rng::new(seed, Stream::Network)),
+            consensus: Consensus::default(),
+            checker: Checker::default(),
+            requests: Vec::new(),
+            queue: BTreeMap::new(),
+            sequence: 0,
+            images: BTreeMap::new(),
+            behaviours: BTreeMap::new(),
+            election: Election::None,
+            sabotage: None,
+            last_commit_at: BEGINNING,
+        };
+        world.create(first);
+        world
+    }
+
+    /// Puts a defect in.
+    pub fn sabotage(&mut self, sabotage: Sabotage) {
+        self.sabotage = Some(sabotage);
+    }
+
+    /// How long the cluster has lived.
+    #[must_use]
+    pub fn age(&self) -> Millis {
+        self.now.since(BEGINNING)
+    }
+
+    /// What was found broken so far.
+    #[must_use]
+    pub fn violations(&self) -> &[Violation] {
+        self.checker.violations()
+    }
+
+    /// Lets this much time pass.
+    pub fn advance(&mut self, length: Millis) {
+        let end = self.now.after(length);
+        while self.step(end) == Step::Happened && self.violations().is_empty() {}
+        self.now = end;
+    }
+
+    /// Lets time pass until `done`, for at most `limit`.
+    pub(crate) fn run_until(&mut self, limit: Millis, done: impl Fn(&Self) -> bool) -> Reached {
+        let end = self.now.after(limit);
+        while self.violations().is_empty() {
+            if done(self) {
+                return Reached::Yes;
+            }
+            if self.step(end) == Step::Nothing {
+                self.now = end;
+                break;
+            }
+        }
+        if done(self) { Reached::Yes } else { Reached::No }
+    }
+
+    /// How long nothing was agreed on.
+    pub(crate) fn quiet_for(&self) -> Millis {
+        self.now.since(self.last_commit_at)
+    }
+
+    fn plan_in(&mut self, after: Millis, happening: Happening) {
+        self.sequence += 1;
+        self.queue.insert((self.now.after(after), self.sequence), happening);
+    }
+
+    /// Sends something over the network: it is lost if the link is closed.
+    fn send(&mut self, from: MachineIx, to: MachineIx, happening: Happening) {
+        let latency = if from == to { Millis(0) } else { self.network.latency() };
+        if self.network.is_open(from, to) {
+            self.plan_in(latency, happening);
+        }
+    }
+
+    /// The next thing happens, if it does so by `end`. Timers go before messages of the same
+    /// moment.
+    fn step(&mut self, end: Timestamp) -> Step {
+        let timer = self.next_timer();
+        let message = self.queue.keys().next().map(|(at, _)| *at);
+        let timer_first = timer.filter(|(at, _)| message.is_none_or(|message| *at <= message));
+        let Some(at) = timer_first.map(|(at, _)| at).or(message).filter(|at| *at <= end) else {
+            return Step::Nothing;
+        };
+        self.now = at.max(self.now);
+        if let Some((_, timer)) = timer_first {
+            self.ring(timer);
+        } else if let Some((_, happening)) = self.queue.pop_first() {
+            self.happen(happening);
+        }
+        Step::Happened
+    }
+
+    fn next_timer(&self) -> Option<(Timestamp, Timer)> {
+        let machines = self.machines.iter().enumerate();
+        let timers = machines.flat_map(|(at, machine)| {
+            let ix = MachineIx(at);
+            let engine = machine.driver.next_at().map(|at| (at, Timer::Engine(ix)));
+            let daemon = machine.daemon.as_ref();
+            let agent = daemon.and_then(|daemon| daemon.core.wake_at());
+            let pass = daemon.and_then(|daemon| daemon.leading.as_ref()?.due_at());
+            let shown = |at: Option<Timestamp>, timer| at.map(|at| (machine.true_time(at), timer));
+            [engine, shown(agent, Timer::Agent(ix)), shown(pass, Timer::Pass(ix))]
+        });
+        timers.flatten().min()
+    }
+
+    fn ring(&mut self, timer: Timer) {
+        match timer {
+            Timer::Engine(ix) => self.poll_engine(ix),
+            Timer::Agent(ix) => self.tell_agent(ix, Event::Wake),
+            Timer::Pass(ix) => self.pass(ix),
+        }
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        match happening {
+            Happening::Arrive { to, term, proposal } => self.arrive(to, term, *proposal),
+            Happening::Agree { term } => self.agree(term),
+            Happening::Answer { from, origin, result } => self.answer(from, origin, result),
+            Happening::Deliver { from, to, upto } => self.deliver(from, to, upto),
+            Happening::Election => self.hold_election(),
+            Happening::StepDown { machine, term } => self.step_down(machine, term),
+            Happening::Signal { to, node, engine } => self.signal(to, node, engine),
+            Happening::Heartbeat { machine, life } => self.heartbeat(machine, life),
+            Happening::Tick { machine, life } => self.tick(machine, life),
+            Happening::Report { machine, life } => self.report(machine, life),
+            Happening::Try { request } => self.try_request(request),
+        }
+    }
+
+    pub(crate) fn machine(&self, ix: MachineIx) -> &Machine {
+        &self.machines[ix.0]
+    }
+
+    pub(crate) fn find(&self, host: &str) -> Option<MachineIx> {
+        self.machines.iter().position(|machine| machine.hostname.as_str() == host).map(MachineIx)
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = MachineIx> + use<> {
+        (0..self.machines.len()).map(MachineIx)
+    }
+}
+
+/// Whether anything was left to happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Happened,
+    Nothing,
+}
+
+/// Whether a state was reached in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reached {
+    Yes,
+    No,
+}

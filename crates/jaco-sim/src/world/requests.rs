@@ -1,0 +1,218 @@
+//! What people ask for, the way `jaco` does: any node will do, a lost answer is asked for again
+//! under the same request id, and after a while it gives up (R-CLI-9).
+
+use std::collections::BTreeSet;
+
+use jaco_state::command::NewNode;
+use jaco_state::state::ClusterMeta;
+use jaco_state::token::{JoinToken, OperatorToken};
+use jaco_state::{Command, Outcome};
+use jaco_store::ProposeError;
+use jaco_types::unit::Resources;
+use jaco_types::{
+    ErrorCode, Hostname, Identity, Millis, NodeFacts, NodeId, RequestId, Timestamp, TokenId,
+};
+
+use super::{Happening, World};
+use crate::consensus::{Origin, Proposal};
+use crate::machine::cluster_id;
+use crate::network::MachineIx;
+
+/// How long a client goes on trying.
+const PATIENCE: Millis = Millis(10_000);
+/// How long it waits before it tries again.
+const PAUSE: Millis = Millis(200);
+
+/// A person's request.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) id: RequestId,
+    pub(crate) command: Command,
+    /// The only machine to ask, if the person chose one.
+    pub(crate) via: Option<MachineIx>,
+    pub(crate) state: RequestState,
+    give_up_at: Timestamp,
+    attempts: usize,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum RequestState {
+    /// No answer yet.
+    Waiting,
+    /// It was written.
+    Done(Outcome),
+    /// It was not, as far as the client knows.
+    Refused(ErrorCode),
+}
+
+impl World {
+    /// Sends a request. Returns its place in the list.
+    pub(crate) fn request(&mut self, command: Command, via: Option<MachineIx>) -> usize {
+        let id = format!("r{}", self.requests.len());
+        let id = RequestId::new(&id).expect("printable and short");
+        self.request_as(id, command, via)
+    }
+
+    /// Sends a request under an id of the caller's choice.
+    pub(crate) fn request_as(
+        &mut self,
+        id: RequestId,
+        command: Command,
+        via: Option<MachineIx>,
+    ) -> usize {
+        let request = self.requests.len();
+        self.requests.push(Request {
+            id,
+            command,
+            via,
+            state: RequestState::Waiting,
+            give_up_at: self.now.after(PATIENCE),
+            attempts: 0,
+        });
+        self.plan_in(Millis(0), Happening::Try { request });
+        request
+    }
+
+    /// Waits for the answer, and hands it over.
+    pub(crate) fn await_request(&mut self, request: usize) -> RequestState {
+        let answered = |world: &Self| world.requests[request].state != RequestState::Waiting;
+        self.run_until(Millis(PATIENCE.0 * 2), answered);
+        self.requests[request].state.clone()
+    }
+
+    pub(super) fn try_request(&mut self, request: usize) {
+        let asked = &mut self.requests[request];
+        let (via, attempts) = (asked.via, asked.attempts);
+        asked.attempts += 1;
+        let is_up = |ix: &MachineIx| self.machine(*ix).daemon.is_some();
+        let up: Vec<MachineIx> = self.all().filter(is_up).collect();
+        let entry = match via {
+            Some(ix) => up.contains(&ix).then_some(ix),
+            None => (!up.is_empty()).then(|| up[attempts % up.len()]),
+        };
+        let Some(entry) = entry else {
+            self.ask_again(request, ErrorCode::Unavailable);
+            return;
+        };
+        let asked = &self.requests[request];
+        let proposal = Proposal {
+            origin: Origin::Client { request, entry },
+            by: Identity::Local { uid: 0 },
+            request: Some(asked.id.clone()),
+            command: asked.command.clone(),
+        };
+        self.propose(entry, proposal);
+    }
+
+    pub(super) fn answer_client(&mut self, request: usize, result: Result<Outcome, ProposeError>) {
+        if self.requests[request].state != RequestState::Waiting {
+            return;
+        }
+        match result {
+            Ok(outcome) => {
+                self.checker.acknowledged(&self.requests[request].command, &outcome);
+                self.requests[request].state = RequestState::Done(outcome);
+            }
+            Err(ProposeError::NoLeader) => self.ask_again(request, ErrorCode::NoLeader),
+            Err(ProposeError::QuorumLost) => self.ask_again(request, ErrorCode::QuorumLost),
+            Err(ProposeError::Overloaded) => self.ask_again(request, ErrorCode::Overloaded),
+            Err(
+                ProposeError::Unknown
+                | ProposeError::Stopped { .. }
+                | ProposeError::TooLarge { .. },
+            ) => self.ask_again(request, ErrorCode::TimedOut),
+        }
+    }
+
+    fn ask_again(&mut self, request: usize, code: ErrorCode) {
+        let asked = &mut self.requests[request];
+        if asked.via.is_some() || self.now >= asked.give_up_at {
+            asked.state = RequestState::Refused(code);
+        } else {
+            self.plan_in(PAUSE, Happening::Try { request });
+        }
+    }
+
+    /// The first node creates the cluster.
+    pub(super) fn create(&mut self, hostname: Hostname) {
+        let ix = self.add_machine(hostname.clone(), NodeId::FIRST);
+        self.consensus.add_member(ix);
+        let meta = ClusterMeta {
+            id: cluster_id(),
+            name: "sim".to_owned(),
+            ca_certificate: String::new(),
+            sealed_ca_key: Vec::new(),
+            created_at: self.now,
+        };
+        let token = OperatorToken {
+            id: TokenId::new("operator").expect("a valid name"),
+            secret_hash: [0; 32],
+            issued_at: self.now,
+            issued_by: Identity::Local { uid: 0 },
+            revoked_at: None,
+        };
+        let node = new_node(&hostname, Resources::default());
+        self.win(ix);
+        let request = self.request(Command::ClusterInit { meta, node, token }, None);
+        self.await_request(request);
+    }
+
+    /// A machine joins with a fresh token. Its daemon starts as soon as it is a member.
+    ///
+    /// # Errors
+    /// Why it could not.
+    pub(crate) fn join(
+        &mut self,
+        hostname: &Hostname,
+        capacity: Resources,
+    ) -> Result<MachineIx, RequestState> {
+        let id = format!("join-{}", self.requests.len());
+        let token = JoinToken {
+            id: TokenId::new(&id).expect("a valid name"),
+            secret_hash: [0; 32],
+            issued_at: self.now,
+            issued_by: Identity::Local { uid: 0 },
+            expires_at: self.now.after(Millis::from_secs(600)),
+            uses_left: 1,
+        };
+        let id = token.id.clone();
+        let issued = self.request(Command::JoinTokenIssue { token }, None);
+        self.await_request(issued);
+        let node = new_node(hostname, capacity);
+        let request = self.request(Command::NodeAdmit { node, token: id }, None);
+        match self.await_request(request) {
+            RequestState::Done(Outcome::NodeAdmitted { id }) => {
+                let ix = self.add_machine(hostname.clone(), id);
+                self.consensus.add_member(ix);
+                Ok(ix)
+            }
+            refused => Err(refused),
+        }
+    }
+
+    /// Whether some request still waits for an answer.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.requests.iter().any(|request| request.state == RequestState::Waiting)
+    }
+
+    /// The hosts whose daemons run.
+    pub(crate) fn up(&self) -> BTreeSet<&str> {
+        let up = self.machines.iter().filter(|machine| machine.daemon.is_some());
+        up.map(|machine| machine.hostname.as_str()).collect()
+    }
+}
+
+fn new_node(hostname: &Hostname, capacity: Resources) -> NewNode {
+    let mut key_fingerprint = [0; 32];
+    for (at, byte) in hostname.as_str().bytes().enumerate() {
+        key_fingerprint[at % 32] ^= byte;
+    }
+    let facts = NodeFacts { capacity, ..NodeFacts::default() };
+    NewNode {
+        hostname: hostname.clone(),
+        address: format!("{hostname}:7000"),
+        key_fingerprint,
+        facts,
+    }
+}

@@ -1,0 +1,3 @@
+//! The scripts of `tests/scripts` with their transcripts, and random histories.
+
+mod scripts;
