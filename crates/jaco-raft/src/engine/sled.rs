@@ -312,9 +312,8 @@ fn open_sled(dir: &Path) -> io::Result<sled::Db> {
     let config = sled::Config::new().path(dir).cache_capacity(CACHE_BYTES);
     let patience = Instant::now() + RELEASE;
     loop {
-        let opened = match catch_unwind(AssertUnwindSafe(|| config.open())) {
-            Ok(opened) => opened,
-            Err(_) => return Err(codec::invalid("sled panicked while opening the log".to_owned())),
+        let Ok(opened) = catch_unwind(AssertUnwindSafe(|| config.open())) else {
+            return Err(codec::invalid("sled panicked while opening the log".to_owned()));
         };
         match opened {
             // We hold the directory's own lock, so this is this very process: sled's background

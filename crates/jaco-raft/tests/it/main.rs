@@ -1,5 +1,7 @@
 //! Integration tests of the consensus crate, on real disks and in one process.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "helpers of tests are tests")]
+
 mod cluster;
 mod faults;
 mod membership;

@@ -156,7 +156,9 @@ fn run_down(mut view: MembershipView) -> (MembershipView, MembershipDecision) {
     for _ in 0..40 {
         match next_membership_step(&view) {
             MembershipDecision::Step(step) => view = carry_out(&view, &step),
-            done => return (view, done),
+            done @ (MembershipDecision::Settled | MembershipDecision::Wait(_)) => {
+                return (view, done);
+            }
         }
     }
     panic!("does not settle: {view:?}");

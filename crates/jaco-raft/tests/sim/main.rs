@@ -10,7 +10,11 @@
 //! cargo test -p jaco-raft --test sim -- --seed 17 --fsync-removed
 //! ```
 
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a test program talks to a terminal")]
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test program talks to a terminal and ends at the first surprise"
+)]
 
 mod net;
 mod oracle;
