@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
-use jaco_agent::engine::{ContainerEngine, Follow, LogQuery, Owner};
+use jaco_agent::engine::{ContainerEngine, EngineEvent, Follow, LogQuery, Owner};
 use jaco_agent::suite::{self, Fixture};
 use jaco_docker::{DockerEngine, DockerOptions};
 use jaco_types::{ClusterId, NodeId};
@@ -195,6 +195,21 @@ async fn a_network_that_vanished_is_made_again() {
         fixture.engine.remove(&first.container).await.unwrap();
         docker(&["network", "rm", network.trim()]);
         fixture.engine.ensure_running(&two).await.unwrap();
+    })
+    .await;
+}
+
+/// What somebody does by hand is told at once.
+#[tokio::test]
+async fn a_container_removed_by_hand_is_told_at_once() {
+    with_fixture("by-hand", async |fixture| {
+        let request = fixture.request(SERVES);
+        let seen = fixture.engine.ensure_running(&request).await.unwrap();
+        let mut events = fixture.engine.events().await.unwrap();
+        docker(&["rm", "--force", &seen.container.0]);
+        let gone = EngineEvent::Gone { instance: request.instance, container: seen.container };
+        let told = async { while events.next().await.unwrap().unwrap() != gone {} };
+        tokio::time::timeout(Duration::from_secs(5), told).await.unwrap();
     })
     .await;
 }

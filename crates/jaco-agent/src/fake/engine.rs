@@ -17,8 +17,8 @@ use super::record;
 use crate::clock::{Clock, SystemClock};
 use crate::engine::{
     ContainerEngine, ContainerId, ContainerRequest, ContainerSeen, EngineError, EngineEvent,
-    EngineVersion, EventStream, Follow, LogLines, LogQuery, Owner, ProgressSink, PullError,
-    PullProgress, PullRequest, StartError,
+    EngineVersion, EventStream, Follow, LogLine, LogLines, LogQuery, Owner, ProgressSink,
+    PullError, PullProgress, PullRequest, StartError,
 };
 
 /// The longest an observer of the fake sleeps without looking: only a change made behind the
@@ -184,21 +184,68 @@ impl ContainerEngine for FakeEngine {
         container: &ContainerId,
         query: LogQuery,
     ) -> Result<LogLines, EngineError> {
-        let mut changed = self.shared.changed.subscribe();
-        let log = |host: &FakeHost, now| {
-            let ended = host.containers.get(container).is_none_or(|c| c.ended(now).is_some());
-            host.answer().map(|()| (host.log(container, now), ended))
-        };
-        let (mut lines, mut ended) = self.look(log)?;
-        while query.follow == Follow::Yes && !ended && lines.is_some() {
-            self.wait_for_change(&mut changed).await;
-            (lines, ended) = self.look(log)?;
-        }
+        let read = self.read_log(container)?;
         let gone = || EngineError::Refused { reason: format!("no such container: {container}") };
-        let mut lines = lines.ok_or_else(gone)?;
+        let mut lines = read.ok_or_else(gone)?.lines;
+        let told = lines.len();
         lines.retain(|line| query.since.is_none_or(|since| line.at >= Some(since)));
         let tail = query.tail.and_then(|tail| usize::try_from(tail).ok()).unwrap_or(usize::MAX);
         lines.drain(..lines.len().saturating_sub(tail));
-        Ok(stream::iter(lines.into_iter().map(Ok)).boxed())
+        let now = stream::iter(lines.into_iter().map(Ok));
+        match query.follow {
+            Follow::No => Ok(now.boxed()),
+            Follow::Yes => Ok(now.chain(self.follow(container.clone(), told)).boxed()),
+        }
+    }
+}
+
+/// The log of a container, and whether more can come.
+struct Log {
+    lines: Vec<LogLine>,
+    complete: Complete,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Complete {
+    No,
+    Yes,
+}
+
+impl FakeEngine {
+    fn read_log(&self, container: &ContainerId) -> Result<Option<Log>, EngineError> {
+        self.look(|host, now| {
+            host.answer()?;
+            let ended = host.containers.get(container).is_none_or(|c| c.ended(now).is_some());
+            let complete = if ended { Complete::Yes } else { Complete::No };
+            Ok(host.log(container, now).map(|lines| Log { lines, complete }))
+        })
+    }
+
+    /// The lines after the first `told`, until the container ends or is gone.
+    fn follow(&self, container: ContainerId, told: usize) -> LogLines {
+        let changed = self.shared.changed.subscribe();
+        let start = Some((self.clone(), changed, told));
+        let batches = stream::unfold(start, move |state| {
+            let container = container.clone();
+            async move {
+                let (engine, mut changed, told) = state?;
+                loop {
+                    let log = match engine.read_log(&container) {
+                        Ok(log) => log?,
+                        Err(error) => return Some((vec![Err(error)], None)),
+                    };
+                    let next = log.lines.len();
+                    let lines: Vec<_> = log.lines.into_iter().skip(told).map(Ok).collect();
+                    match (log.complete, lines.is_empty()) {
+                        (Complete::Yes, _) => return Some((lines, None)),
+                        (Complete::No, false) => {
+                            return Some((lines, Some((engine, changed, next))));
+                        }
+                        (Complete::No, true) => engine.wait_for_change(&mut changed).await,
+                    }
+                }
+            }
+        });
+        batches.flat_map(stream::iter).boxed()
     }
 }

@@ -46,8 +46,8 @@ pub(crate) fn spec(image: &str, keys: &str) -> Arc<ServiceSpec> {
         limit: Resources::default(),
         storage: Storage::Stateless,
         healthcheck,
-        update: UpdatePolicy::default(),
         scheduling: SchedulingPolicy::default(),
+        update: UpdatePolicy::default(),
         container: container.into(),
         hash: SpecHash([7; 32]),
     })
