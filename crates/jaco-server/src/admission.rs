@@ -1,6 +1,8 @@
 //! Whether what a client sent may become a command. Pure: what the client has resolved is checked
 //! again here, without files and without an environment.
 
+mod policy;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -53,9 +55,10 @@ pub fn admit(request: &v1::ApplyRequest) -> Result<Admitted, Rejection> {
     let options = Options { images: Images::AllowLocal, ..Options::default() };
     let resolved = resolve(&project, overlay.as_ref(), &options).map_err(|all| refuse(&all))?;
     let name = deployment_name(request, overlay.as_ref(), &project)?;
-    let spec = deployment_spec(request, &resolved)?;
     let warnings = resolved.warnings.list.iter().map(|problem| problem.message.clone());
-    Ok(Admitted { name, spec, warnings: warnings.collect() })
+    let mut warnings: Vec<String> = warnings.collect();
+    let spec = deployment_spec(request, &resolved, &mut warnings)?;
+    Ok(Admitted { name, spec, warnings })
 }
 
 /// Every problem in one refusal: the first as its sentence, all of them in its details.
@@ -87,9 +90,11 @@ fn deployment_name(
 fn deployment_spec(
     request: &v1::ApplyRequest,
     resolved: &Resolved,
+    warnings: &mut Vec<String>,
 ) -> Result<DeploymentSpec, Rejection> {
     let services = resolved.services.iter().map(|(name, service)| {
-        let spec = service_spec(name, service).map_err(invalid)?;
+        let mut spec = service_spec(name, service).map_err(invalid)?;
+        spec.scheduling = policy::policy(&spec.name, &service.facts, warnings)?;
         Ok((spec.name.clone(), Arc::new(spec)))
     });
     let services: BTreeMap<_, _> = services.collect::<Result<_, Rejection>>()?;

@@ -33,6 +33,12 @@ pub fn running(cluster: &str) -> Vec<String> {
     seen
 }
 
+/// How many of a cluster's containers run, counted in one look.
+#[must_use]
+pub fn running_now(cluster: &str) -> usize {
+    list(&["ps", "--quiet", "--filter", &label(cluster)]).len()
+}
+
 /// Removes what a cluster left on the engine: containers, networks, volumes.
 pub(crate) fn remove_all(cluster: &str) {
     let label = label(cluster);

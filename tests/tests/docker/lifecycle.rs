@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jaco_testkit::docker::{containers, docker, running};
+use jaco_testkit::docker::{containers, docker, running, running_now};
 use jaco_testkit::{Cluster, Engine, eventually, eventually_within, v1};
 
 use crate::scenario::{IMAGE, apply, replicas};
@@ -56,7 +56,7 @@ async fn a_change_rolls_without_a_gap() {
     apply(&cluster, "shop", "jaco-hello:v2", 3, check).await;
     let mut fewest = usize::MAX;
     eventually_within(Duration::from_secs(60), "the change is through", || {
-        fewest = fewest.min(running(&cluster.id).len());
+        fewest = fewest.min(running_now(&cluster.id));
         let cluster = &cluster;
         async move {
             let status = cluster.overview(0).await?;
