@@ -84,10 +84,39 @@ pub(crate) enum Command {
     Token(commands::token::Args),
     Validate(commands::validate::Args),
     Config(commands::config::Args),
+    Schema(commands::schema::Args),
     Compose(commands::compose::Args),
     Context(commands::context::Args),
     Dev(commands::dev::Args),
     Completion(commands::completion::Args),
     Version(commands::version::Args),
     Help(commands::help::Args),
+}
+
+/// The whole command line as Markdown: `docs/cli.md`.
+#[must_use]
+pub fn reference() -> String {
+    let mut command = <Cli as clap::CommandFactory>::command().term_width(100);
+    command.build();
+    let mut text = "# The command line\n\n\
+        Generated from the program: `UPDATE_EXPECT=1 cargo test -p jaco` writes it anew. The options \
+        of\n`jaco` itself are taken by every command.\n"
+        .to_owned();
+    section(&mut command, &mut text);
+    text
+}
+
+fn section(command: &mut clap::Command, text: &mut String) {
+    let name = command.get_bin_name().unwrap_or_default().to_owned();
+    let help = command.render_long_help().to_string();
+    // Said once, at `jaco`.
+    let own = match help.split_once("\nGlobal options:") {
+        Some((own, _)) if name != "jaco" => own,
+        Some(_) | None => &help,
+    };
+    let lines: Vec<&str> = own.trim_end().lines().map(str::trim_end).collect();
+    text.push_str(&format!("\n## {name}\n\n```text\n{}\n```\n", lines.join("\n")));
+    for subcommand in command.get_subcommands_mut() {
+        section(subcommand, text);
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use jaco_compose::{EnvFiles, Input, Loaded, Problems};
+use jaco_compose::{EnvFiles, Images, Input, JacoYaml, Loaded, Options, Problems, Project};
 
 use crate::disk::{Disk, STDIN};
 use crate::error::CliError;
@@ -31,9 +31,12 @@ pub(crate) struct ManifestArgs {
     /// A profile whose services run as well
     #[arg(long = "profile", value_name = "NAME")]
     pub(crate) profiles: Vec<String>,
-    /// The deployment's name, unless jaco.yaml names it; else the name that compose would use
+    /// The deployment's name, where jaco.yaml names none; else the name that compose would use
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
+    /// Take services with `build`, if they also name an image: every node is said to have it
+    #[arg(long)]
+    pub(crate) local_images: bool,
 }
 
 /// The files that were found.
@@ -48,40 +51,76 @@ pub(crate) struct Found {
 /// What was read.
 #[derive(Debug)]
 pub(crate) struct Manifest {
-    /// The model and its warnings.
-    pub(crate) loaded: Loaded,
+    /// The model.
+    pub(crate) project: Project,
+    /// jaco.yaml, understood.
+    overlay: Option<JacoYaml>,
     /// jaco.yaml as it is written; empty if there is none.
-    pub(crate) overlay: String,
+    pub(crate) overlay_text: String,
+    /// What is worth a warning.
+    pub(crate) warnings: Problems,
 }
 
-/// Finds and reads what the user names.
-///
-/// # Errors
-/// When there is nothing to read, or what is read has problems: all of them.
-pub(crate) fn load(args: &ManifestArgs) -> Result<Manifest, CliError> {
-    let found = find(args)?;
-    let input = input(args, &found);
-    let disk = Disk::with_stdin_of(&input.files)
-        .map_err(|error| CliError::local("cannot read stdin", error))?;
-    let loaded = jaco_compose::load(&input, &disk).map_err(manifest_error)?;
-    let overlay = match &found.overlay {
-        Some(path) => read_overlay(path)?,
-        None => String::new(),
-    };
-    Ok(Manifest { loaded, overlay })
+impl Manifest {
+    /// Finds and reads what the user names, and sees whether JACO can run it.
+    ///
+    /// # Errors
+    /// When there is nothing to read, or what is read has problems: all of them.
+    pub(crate) fn checked(args: &ManifestArgs) -> Result<Self, CliError> {
+        let mut manifest = Self::load(args)?;
+        let images = if args.local_images { Images::AllowLocal } else { Images::FromRegistry };
+        let options = Options { images, ..Options::default() };
+        let resolved =
+            jaco_compose::resolve(&manifest.project, manifest.overlay.as_ref(), &options);
+        let resolved = resolved.map_err(|problems| CliError::Manifest { problems })?;
+        manifest.warnings = std::mem::take(&mut manifest.warnings).and(resolved.warnings);
+        Ok(manifest)
+    }
+
+    /// Finds and reads what the user names.
+    ///
+    /// # Errors
+    /// When there is nothing to read, or what is read has problems: all of them.
+    pub(crate) fn load(args: &ManifestArgs) -> Result<Self, CliError> {
+        let found = find(args)?;
+        let overlay_text = found.overlay.as_deref().map(read_text).transpose()?;
+        let overlay = overlay_text.as_ref().map(|text| {
+            let name = found.overlay.as_deref().map(shown).unwrap_or_default();
+            JacoYaml::parse(&name, text.as_bytes())
+        });
+        let (overlay, broken) = match overlay {
+            None => (None, None),
+            Some(Ok(overlay)) => (Some(overlay), None),
+            Some(Err(problems)) => (None, Some(problems)),
+        };
+        let input = input(args, &found, overlay.as_ref())?;
+        let disk = Disk::with_stdin_of(&input.files)
+            .map_err(|error| CliError::local("cannot read stdin", error))?;
+        // Both are read whatever the other one has: all problems are told at once.
+        let loaded = match (jaco_compose::load(&input, &disk), broken) {
+            (Ok(loaded), None) => loaded,
+            (Ok(_), Some(problems)) | (Err(problems), None) => {
+                return Err(CliError::Manifest { problems });
+            }
+            (Err(compose), Some(overlay)) => {
+                return Err(CliError::Manifest { problems: overlay.and(compose) });
+            }
+        };
+        let Loaded { project, warnings } = loaded;
+        Ok(Self { project, overlay, overlay_text: overlay_text.unwrap_or_default(), warnings })
+    }
 }
 
-/// Problems as an error.
-pub(crate) fn manifest_error(problems: Problems) -> CliError {
-    CliError::Manifest { problems }
+fn shown(path: &Path) -> String {
+    path.display().to_string()
 }
 
-fn read_overlay(path: &Path) -> Result<String, CliError> {
+fn read_text(path: &Path) -> Result<String, CliError> {
     let failed = |error: Box<dyn std::error::Error + Send + Sync>| CliError::Local {
         what: format!("cannot read {}", path.display()),
         source: error,
     };
-    let bytes = jaco_compose::Files::read(&Disk::default(), &path.display().to_string());
+    let bytes = jaco_compose::Files::read(&Disk::default(), &shown(path));
     let bytes = bytes.map_err(|error| failed(error.into()))?;
     String::from_utf8(bytes).map_err(|error| failed(error.into()))
 }
@@ -123,26 +162,46 @@ fn first(folder: &Path, names: &[&str]) -> Option<PathBuf> {
     names.iter().map(join).find(|path| path.is_file())
 }
 
-fn input(args: &ManifestArgs, found: &Found) -> Input {
-    let text = |path: &PathBuf| path.display().to_string();
-    let files: Vec<String> = found.compose.iter().map(text).collect();
+fn input(
+    args: &ManifestArgs,
+    found: &Found,
+    overlay: Option<&JacoYaml>,
+) -> Result<Input, CliError> {
+    let files: Vec<String> = found.compose.iter().map(|path| shown(path)).collect();
     let mut input = Input::file(files.first().map_or(STDIN, String::as_str));
     input.files = files;
     // Absolute, as the official tool has it: `.` gives no name, and a model must not depend on
     // where its user stood.
     if let Ok(folder) = std::path::absolute(&input.project_dir) {
-        input.project_dir = jaco_compose::paths::clean(&text(&folder));
+        input.project_dir = jaco_compose::paths::clean(&shown(&folder));
     }
-    input.name.clone_from(&args.name);
+    input.name = name(args, overlay)?;
     input.env = variables();
     input.profiles.clone_from(&args.profiles);
+    // Like every path on a command line, from where the user stands; jaco.yaml's from where it is.
+    let here = std::env::current_dir().unwrap_or_default();
+    let beside = found.overlay.as_deref().and_then(Path::parent).map(|folder| here.join(folder));
+    let named = overlay.and_then(|overlay| overlay.environment.as_ref());
     if !args.env_files.is_empty() {
-        // Like every path on a command line, from where the user stands.
-        let here = std::env::current_dir().unwrap_or_default();
-        input.env_files =
-            EnvFiles::Listed(args.env_files.iter().map(|path| text(&here.join(path))).collect());
+        let files = args.env_files.iter().map(|path| shown(&here.join(path)));
+        input.env_files = EnvFiles::Listed(files.collect());
+    } else if let Some(path) = named {
+        let path = beside.unwrap_or(here).join(path);
+        input.env_files = EnvFiles::Listed(vec![shown(&path)]);
     }
-    input
+    Ok(input)
+}
+
+/// The deployment's name, if it is not compose's to find.
+fn name(args: &ManifestArgs, overlay: Option<&JacoYaml>) -> Result<Option<String>, CliError> {
+    let written = overlay.map(|overlay| overlay.deployment.clone());
+    match (&args.name, written) {
+        (Some(flag), Some(written)) if *flag != written => {
+            let message = format!("--name says {flag} and jaco.yaml says {written}");
+            Err(CliError::usage(message, "leave out one of them"))
+        }
+        (flag, written) => Ok(flag.clone().or(written)),
+    }
 }
 
 /// The environment; variables that are no text cannot be meant by a text file.

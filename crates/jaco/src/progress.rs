@@ -106,6 +106,20 @@ fn service_line(
     line
 }
 
+/// How a service is, in one line without its name.
+#[must_use]
+pub fn service_text(
+    status: &StatusResponse,
+    deployment: &DeploymentInfo,
+    service: &ServiceInfo,
+) -> String {
+    let running = format!("{}/{} running", service.running, service.desired);
+    let parts = std::iter::once(running)
+        .chain(rollout(status, deployment, service))
+        .chain(service.unplaced.iter().map(unplaced_text));
+    parts.collect::<Vec<_>>().join(", ")
+}
+
 /// What a service's rollout is doing, or nothing once it is through: `rolling r1→r2 step 2/5`.
 #[must_use]
 pub fn rollout(

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Context, Done};
 use crate::error::CliError;
-use crate::manifest::{self, ManifestArgs};
+use crate::manifest::{Manifest, ManifestArgs};
 use crate::progress::{self, Failure, Verdict};
 use crate::table::Table;
 use crate::ui::{Frame, Show};
@@ -48,20 +48,23 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(context: &mut Context, args: Args) -> Done {
-    let manifest = manifest::load(&args.manifest)?;
-    if !manifest.loaded.warnings.is_empty() {
-        context.ui.note(&format!("{}\n", manifest.loaded.warnings));
+    let manifest = Manifest::checked(&args.manifest)?;
+    if !manifest.warnings.is_empty() {
+        context.ui.note(&format!("{}\n", manifest.warnings));
     }
-    let project = &manifest.loaded.project;
     let request = ApplyRequest {
-        compose_json: project.model().to_string(),
-        overlay_yaml: manifest.overlay,
-        deployment: project.name().to_owned(),
+        compose_json: manifest.project.model().to_string(),
+        overlay_yaml: manifest.overlay_text,
+        deployment: manifest.project.name().to_owned(),
         request_id: fresh_request_id(),
         dry_run: args.dry_run,
     };
     let applied = context.client()?.apply(request).await?;
-    for warning in &applied.warnings {
+    // The cluster checks the same again; what it adds is worth saying.
+    let known = |warning: &&String| {
+        manifest.warnings.list.iter().all(|problem| problem.message != **warning)
+    };
+    for warning in applied.warnings.iter().filter(known) {
         context.ui.note(&format!("warning: {warning}"));
     }
     if args.dry_run {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Context, Done};
-use crate::manifest::{self, ManifestArgs};
+use crate::manifest::{Manifest, ManifestArgs};
 use crate::ui::{Frame, Show};
 
 /// Print compose files as one, with everything filled in
@@ -20,8 +20,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Done {
-    let manifest = manifest::load(&args.manifest)?;
-    let project = &manifest.loaded.project;
+    let project = Manifest::load(&args.manifest)?.project;
     context.done(&Model { json: project.canonical_json(), yaml: project.canonical_yaml() })
 }
 

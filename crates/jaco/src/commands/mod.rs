@@ -13,6 +13,7 @@ pub(crate) mod get;
 pub(crate) mod help;
 pub(crate) mod logs;
 pub(crate) mod node;
+pub(crate) mod schema;
 pub(crate) mod status;
 pub(crate) mod token;
 pub(crate) mod validate;
@@ -97,6 +98,7 @@ pub(crate) async fn run(command: Command, context: &mut Context) -> Done {
         Command::Version(args) => stoppable(version::run(context, args)).await,
         Command::Validate(args) => validate::run(context, &args),
         Command::Config(args) => config::run(context, &args),
+        Command::Schema(args) => schema::run(context, &args),
         Command::Compose(args) => compose::run(context, &args),
         Command::Context(args) => context::run(context, args),
         Command::Completion(args) => completion::run(context, &args),

@@ -90,7 +90,7 @@ async fn watch(context: &mut Context, request: StatusRequest) -> Done {
             }
             Format::Table | Format::Wide => {
                 let now = picture(&status);
-                let changes = progress::changes(&before, &now);
+                let changes = changes(&before, &now);
                 before = now;
                 let at = when::rfc3339(when::now_ms()).unwrap_or_default();
                 let text: String = changes.iter().map(|line| format!("{at} {line}\n")).collect();
@@ -101,32 +101,42 @@ async fn watch(context: &mut Context, request: StatusRequest) -> Done {
     }
 }
 
-/// Everything that can change, one line per thing.
-fn picture(status: &StatusResponse) -> Vec<String> {
-    let mut lines = Vec::new();
+/// Everything that can change: what it is, and how it is.
+type Picture = Vec<(String, String)>;
+
+/// What differs between two pictures, one line per thing, in the order of the second; what is gone
+/// comes last.
+fn changes(before: &Picture, now: &Picture) -> Vec<String> {
+    let changed = now.iter().filter(|thing| !before.contains(thing));
+    let gone = before.iter().filter(|(what, _)| now.iter().all(|(still, _)| still != what));
+    let changed = changed.map(|(what, how)| format!("{what}: {how}"));
+    changed.chain(gone.map(|(what, _)| format!("{what}: gone"))).collect()
+}
+
+fn picture(status: &StatusResponse) -> Picture {
+    let mut picture = Picture::new();
     for deployment in &status.deployments {
         let name = &deployment.name;
-        lines.push(format!(
-            "deployment {name}: revision {}, {}",
-            deployment.revision, deployment.status
-        ));
-        let services = deployment.services.iter();
-        lines.extend(services.flat_map(|service| {
-            let rollout = progress::rollout(status, deployment, service);
-            let unplaced = service.unplaced.iter().map(progress::unplaced_text);
-            let notes = rollout.into_iter().chain(unplaced);
-            notes.map(|note| format!("service {name}/{}: {note}", service.name)).collect::<Vec<_>>()
+        let how = format!("revision {}, {}", deployment.revision, deployment.status);
+        picture.push((format!("deployment {name}"), how));
+        picture.extend(deployment.services.iter().map(|service| {
+            let how = progress::service_text(status, deployment, service);
+            (format!("service {name}/{}", service.name), how)
         }));
     }
-    let replicas = status.replicas.iter();
-    lines.extend(replicas.map(|replica| format!("replica {}", progress::replica_text(replica))));
-    lines.extend(status.nodes.iter().map(|node| {
-        let reason = match node.status_reason.as_str() {
-            "" => String::new(),
-            reason => format!(", {reason}"),
-        };
-        let (name, status) = (&node.hostname, &node.status);
-        format!("node {name}: {status}, {}, {}{reason}", node.availability, node.suffrage)
+    picture.extend(status.replicas.iter().map(|replica| {
+        let reason = progress::reason(replica);
+        let reason = if reason.is_empty() { reason } else { format!(", {reason}") };
+        let how = format!("{} on {}{reason}", replica.state, replica.node);
+        (format!("replica {}", replica.id), how)
     }));
-    lines
+    picture.extend(status.nodes.iter().map(|node| {
+        let mut how = format!("{}, {}, {}", node.status, node.availability, node.suffrage);
+        if !node.status_reason.is_empty() {
+            how.push_str(", ");
+            how.push_str(&node.status_reason);
+        }
+        (format!("node {}", node.hostname), how)
+    }));
+    picture
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Context, Done};
 use crate::error::count;
-use crate::manifest::{self, Manifest, ManifestArgs};
+use crate::manifest::{Manifest, ManifestArgs};
 use crate::ui::{Frame, Show};
 
 /// Check compose files without asking a cluster
@@ -21,9 +21,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Done {
-    let manifest = manifest::load(&args.manifest)?;
-    if !manifest.loaded.warnings.is_empty() {
-        context.ui.note(&format!("{}\n", manifest.loaded.warnings));
+    let manifest = Manifest::checked(&args.manifest)?;
+    if !manifest.warnings.is_empty() {
+        context.ui.note(&format!("{}\n", manifest.warnings));
     }
     context.done(&Valid(&manifest))
 }
@@ -32,7 +32,7 @@ struct Valid<'a>(&'a Manifest);
 
 impl Valid<'_> {
     fn services(&self) -> Vec<&str> {
-        self.0.loaded.project.service_names().collect()
+        self.0.project.service_names().collect()
     }
 }
 
@@ -40,18 +40,18 @@ impl Show for Valid<'_> {
     fn json(&self) -> Value {
         json!({
             "valid": true,
-            "name": self.0.loaded.project.name(),
+            "name": self.0.project.name(),
             "services": self.services(),
-            "warnings": self.0.loaded.warnings.to_json(),
+            "warnings": self.0.warnings.to_json(),
         })
     }
 
     fn text(&self, _: &Frame) -> String {
         let services = count(self.services().len(), "service");
-        let warnings = match self.0.loaded.warnings.list.len() {
+        let warnings = match self.0.warnings.list.len() {
             0 => String::new(),
             number => format!(", {}", count(number, "warning")),
         };
-        format!("{} is valid: {services}{warnings}\n", self.0.loaded.project.name())
+        format!("{} is valid: {services}{warnings}\n", self.0.project.name())
     }
 }

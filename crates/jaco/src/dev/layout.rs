@@ -154,16 +154,16 @@ mod tests {
     #[test]
     fn a_configuration_says_what_a_node_needs() {
         let nodes = nodes("dev", Path::new("/var/dev cluster"), 2, 0);
-        expect_test::expect![[r#"
+        expect_test::expect![[r##"
             # Written by `jaco dev up`.
             node_name: n2
             data_dir: "/var/dev cluster/n2/data"
-            listen: "127.75.63.2:7000"
-            advertise: "127.75.63.2:7000"
+            listen: "127.141.43.2:7000"
+            advertise: "127.141.43.2:7000"
             socket: "/var/dev cluster/n2/jaco.sock"
             engine: fake
             log_level: info
-        "#]]
+        "##]]
         .assert_eq(&nodes[1].config(Engine::Fake));
     }
 

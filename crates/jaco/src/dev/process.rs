@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -30,21 +30,27 @@ pub fn program(named: Option<&Path>) -> PathBuf {
     named.map(Path::to_owned).or_else(beside).unwrap_or_else(|| PathBuf::from("jacod"))
 }
 
-/// Starts the daemon of a node; what it says goes to its log. It outlives this process, and a Ctrl-C
-/// that is meant for us does not reach it.
+/// Starts the daemon of a node and notes its number; what it says goes to its log. It outlives this
+/// process, and a Ctrl-C that is meant for us does not reach it.
 ///
 /// # Errors
 /// When it cannot be started.
-pub fn start(program: &Path, node: &NodeRecord) -> io::Result<Child> {
+pub fn start(program: &Path, node: &mut NodeRecord) -> io::Result<()> {
     let log = File::options().create(true).append(true).open(&node.log)?;
-    Command::new(program)
+    let mut child = Command::new(program)
         .arg("--config")
         .arg(&node.config)
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)
         .stderr(log)
         .process_group(0)
-        .spawn()
+        .spawn()?;
+    node.pid = Some(child.id());
+    // For a moment a new process has no command line yet, by which it is known.
+    while !is_running(node) && child.try_wait()?.is_none() {
+        std::thread::yield_now();
+    }
+    Ok(())
 }
 
 /// Whether the process of a node lives. Process numbers are used again: only a process whose command

@@ -151,10 +151,8 @@ impl Cluster {
         }
         self.save()?;
         for index in 0..self.record.nodes.len() {
-            let child = process::start(&self.program, &self.record.nodes[index]);
-            let child =
-                child.map_err(failed(format!("cannot start {}", self.program.display())))?;
-            self.record.nodes[index].pid = Some(child.id());
+            let started = process::start(&self.program, &mut self.record.nodes[index]);
+            started.map_err(failed(format!("cannot start {}", self.program.display())))?;
             self.save()?;
         }
         let daemons = crate::error::count(self.record.nodes.len(), "daemon");

@@ -1,0 +1,239 @@
+//! Commands that only look.
+
+use expect_test::expect;
+use jaco_client::scripted::{Answer, Feed, Script};
+use jaco_proto::v1;
+
+use crate::session::{Session, node, shop};
+
+struct Shop;
+
+impl Script for Shop {
+    fn status(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<v1::StatusResponse> {
+        let mut status = shop("updating", ["running", "pulling"]);
+        status.replicas[0].ports = [(80, "127.0.0.1:32768".to_owned())].into();
+        Ok(status)
+    }
+
+    fn watch(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<Feed<v1::StatusResponse>> {
+        let drained = v1::StatusResponse {
+            nodes: vec![node("n1", "active", 2), node("n2", "draining", 0)],
+            replicas: Vec::new(),
+            ..shop("active", ["running", "running"])
+        };
+        Ok(Feed::open(vec![shop("updating", ["running", "pulling"]), drained]))
+    }
+
+    fn logs(&self, request: v1::LogsRequest, _: Option<&str>) -> Answer<Feed<v1::LogLine>> {
+        assert_eq!((request.deployment.as_str(), request.service.as_str()), ("shop", "web"));
+        let line = v1::LogLine {
+            replica: "shop-web-1".to_owned(),
+            node: "n2".to_owned(),
+            stream: "stdout".to_owned(),
+            at_ms: 1_767_225_600_000,
+            text: format!("replica={:?} tail={}\n", request.replica, request.tail),
+        };
+        Ok(Feed::of(vec![line]))
+    }
+
+    fn audit(&self, request: v1::AuditRequest, _: Option<&str>) -> Answer<Feed<v1::AuditEvent>> {
+        assert_eq!(request.kinds, ["apply", "delete"]);
+        let event = v1::AuditEvent {
+            index: 7,
+            kind: "apply".to_owned(),
+            at_ms: 1_767_225_600_000,
+            by: "local:0".to_owned(),
+            payload: [
+                ("deployment".to_owned(), "shop".to_owned()),
+                ("why".to_owned(), String::new()),
+            ]
+            .into(),
+            ..Default::default()
+        };
+        Ok(Feed::of(vec![event]))
+    }
+
+    fn set_availability(
+        &self,
+        request: v1::SetAvailabilityRequest,
+        _: Option<&str>,
+    ) -> Answer<v1::SetAvailabilityResponse> {
+        assert_eq!((request.hostname.as_str(), request.availability.as_str()), ("n2", "draining"));
+        Ok(v1::SetAvailabilityResponse {})
+    }
+
+    fn remove_node(
+        &self,
+        request: v1::RemoveNodeRequest,
+        _: Option<&str>,
+    ) -> Answer<v1::RemoveNodeResponse> {
+        assert!(!request.force);
+        Ok(v1::RemoveNodeResponse {})
+    }
+
+    fn issue_join_token(
+        &self,
+        request: v1::IssueJoinTokenRequest,
+        _: Option<&str>,
+    ) -> Answer<v1::IssueJoinTokenResponse> {
+        assert_eq!((request.ttl_secs, request.uses), (900, 2));
+        Ok(v1::IssueJoinTokenResponse {
+            token: "jt1.x".to_owned(),
+            servers: vec!["10.0.0.1:7000".to_owned()],
+            expires_at_ms: 0,
+        })
+    }
+}
+
+/// R-CLI-4
+#[test]
+fn a_status_is_a_page() {
+    let did = Session::with(Shop).run("status");
+    expect![[r"
+        DEPLOYMENT  REVISION  STATUS    REPLICAS  UPDATED
+        shop        2         updating  1/2       -
+
+        SERVICE   IMAGE  PLACEMENT  RUNNING  NOTES
+        shop/web  web:2  spread     1/2      -
+
+        REPLICA     STATE    NODE  REVISION  SINCE  REASON
+        shop-web-0  running  n1    2         -      -
+        shop-web-1  pulling  n2    2         -      -
+
+        NODE  STATUS  AVAILABILITY  RAFT   REPLICAS  ADDRESS  NOTES
+        n1    ready   active        voter  1         n1:7000  -
+        n2    ready   draining      voter  1         n2:7000  -
+    "]]
+    .assert_eq(&did.out);
+    assert_eq!((did.code, did.err.as_str()), (Some(0), ""));
+}
+
+/// R-CLI-6: what programs rely on.
+#[test]
+fn replicas_are_a_list_for_programs() {
+    let did = Session::with(Shop).run("get replicas --service web -o json");
+    let json: serde_json::Value = serde_json::from_str(&did.out).unwrap();
+    let port = serde_json::json!({ "container": 80, "host": 32768, "address": "127.0.0.1:32768" });
+    assert_eq!(json[0]["ports"], serde_json::json!([port]));
+    assert_eq!((&json[1]["id"], &json[1]["node"]), (&"shop-web-1".into(), &"n2".into()));
+    assert_eq!(json.as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn what_is_named_must_be_there() {
+    let session = Session::with(Shop);
+    let check = |line: &str, error: &str| {
+        let did = session.run(line);
+        assert_eq!(did.code, Some(3), "{did:?}");
+        assert!(did.err.starts_with(error), "{did:?}");
+    };
+    check("status shpo", "error[deployment_not_found]: there is no deployment shpo\n");
+    check("status shop/wbe", "error[service_not_found]: shop has no service wbe\n");
+    check("get replica x", "error[replica_not_found]: there is no replica x\n");
+    check("get node x", "error[node_not_found]: there is no node x\n");
+    check("logs x", "error[replica_not_found]: there is no replica x\n");
+}
+
+/// R-CLI-4: on a pipe one line per change; with JSON one object per line.
+#[tokio::test]
+async fn changes_are_followed_on_a_pipe() {
+    let session = Session::with(Shop);
+    let lines = follow(&session, "status -w", 10).await;
+    let lines: Vec<&str> = lines.iter().filter_map(|line| Some(line.split_once(' ')?.1)).collect();
+    let expected = [
+        "deployment shop: revision 2, updating",
+        "service shop/web: 1/2 running",
+        "replica shop-web-0: running on n1",
+        "replica shop-web-1: pulling on n2",
+        "node n1: ready, active, voter",
+        "node n2: ready, draining, voter",
+        "deployment shop: revision 2, active",
+        "service shop/web: 2/2 running",
+        "replica shop-web-0: gone",
+        "replica shop-web-1: gone",
+    ];
+    assert_eq!(lines, expected);
+    let lines = follow(&session, "status -w -o json", 2).await;
+    for line in lines {
+        let json: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(json["deployments"][0]["name"], "shop");
+    }
+}
+
+/// The first lines of a command that does not end by itself.
+async fn follow(session: &Session, line: &str, count: usize) -> Vec<String> {
+    use tokio::io::AsyncBufReadExt;
+    let mut child = tokio::process::Command::from(session.command(line))
+        .stdout(std::process::Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut lines = tokio::io::BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut seen = Vec::new();
+    while seen.len() < count {
+        let next = tokio::time::timeout(std::time::Duration::from_secs(20), lines.next_line());
+        seen.push(next.await.expect("it goes on").unwrap().expect("it has not ended"));
+    }
+    child.kill().await.unwrap();
+    seen
+}
+
+#[test]
+fn lines_are_marked_with_their_replica() {
+    let session = Session::with(Shop);
+    let did = session.run("logs shop-web-1 --tail 3");
+    assert_eq!(did.out, "[shop-web-1@n2] replica=\"shop-web-1\" tail=3\n");
+    let did = session.run("logs shop/web");
+    assert_eq!(did.out, "[shop-web-1@n2] replica=\"\" tail=0\n");
+}
+
+/// R-CLI-5
+#[test]
+fn events_are_lines_or_one_value() {
+    let session = Session::with(Shop);
+    let did = session.run("audit --type apply,delete");
+    expect![[r#"
+        2026-01-01T00:00:00Z      apply                 local:0             deployment=shop why=""
+    "#]]
+    .assert_eq(&did.out);
+    let did = session.run("audit --type apply,delete -o json");
+    let json: serde_json::Value = serde_json::from_str(&did.out).unwrap();
+    assert_eq!(json[0]["payload"]["deployment"], "shop");
+}
+
+/// A node leaves only once its replicas are elsewhere.
+#[test]
+fn a_node_is_drained_before_it_is_removed() {
+    let did = Session::with(Shop).run("node remove n2");
+    expect![[r"
+        [time] n2: 1 replica left
+        [time] shop-web-1 waits
+        [time] n2: 0 replicas left
+    "]]
+    .assert_eq(&did.err.replace("[time]   ", "[time] "));
+    assert_eq!((did.code, did.out.as_str()), (Some(0), "n2 removed\n"));
+}
+
+#[test]
+fn a_join_token_is_a_command_to_paste() {
+    let did = Session::with(Shop).run("token join --ttl 15m --uses 2");
+    assert_eq!(did.out, "JACO_JOIN_TOKEN=jt1.x jaco cluster join 10.0.0.1:7000\n");
+}
+
+/// R-CLI-7: 9 without a daemon, 2 for a wrong command line, 10 without a credential.
+#[test]
+fn exit_codes_tell_failures_apart() {
+    let session = Session::alone();
+    let check = |line: &str, code| assert_eq!(session.run(line).code, Some(code), "{line}");
+    check("status", 9);
+    check("cluster join 10.0.0.1:7000", 2);
+    check("statsu", 2);
+    check("validate", 2);
+    check("dev nodes", 2);
+    check("help exit-codes", 0);
+    check("help error no_leader", 0);
+    check("help error nonsense", 2);
+    session.write("ca.crt", "nonsense");
+    check("--server 127.0.0.1:1 --ca-cert ca.crt status", 1);
+    check("--server 127.0.0.1:1 status", 2);
+}

@@ -1,0 +1,128 @@
+//! One `jaco` in a world of its own: a home, a socket, and a daemon that answers from a script.
+
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+
+use jaco_client::scripted::{Running, Script, listen};
+use jaco_proto::v1;
+
+pub(crate) struct Session {
+    pub(crate) folder: tempfile::TempDir,
+    daemon: Option<Running>,
+}
+
+/// What a command did: exit code, stdout, stderr.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Did {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Session {
+    /// Nobody listens.
+    pub(crate) fn alone() -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), daemon: None }
+    }
+
+    /// A daemon listens that answers from this script.
+    pub(crate) fn with(script: impl Script) -> Self {
+        let mut session = Self::alone();
+        session.daemon = Some(listen(&session.socket(), Arc::new(script)));
+        session
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.folder.path().join("s")
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.folder.path().join(name), text).unwrap();
+    }
+
+    /// `jaco` with nothing of the machine's environment that could matter.
+    pub(crate) fn command(&self, line: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_jaco"));
+        command
+            .env_clear()
+            .env("HOME", self.folder.path())
+            .env("JACO_SOCKET", self.socket())
+            .current_dir(self.folder.path())
+            .stdin(Stdio::null())
+            .args(line.split_whitespace());
+        command
+    }
+
+    pub(crate) fn run(&self, line: &str) -> Did {
+        self.did(self.command(line).output().unwrap())
+    }
+
+    /// What a command did, with everything that differs between runs made the same.
+    pub(crate) fn did(&self, output: Output) -> Did {
+        let folder = self.folder.path().display().to_string();
+        let text = |bytes: Vec<u8>| {
+            let text = String::from_utf8(bytes).unwrap().replace(&folder, "HOME");
+            text.lines().map(without_time).collect::<String>()
+        };
+        Did { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    }
+}
+
+/// A line without the time in its margin.
+fn without_time(line: &str) -> String {
+    match line.strip_prefix('[').and_then(|rest| rest.split_once("s] ")) {
+        Some((_, rest)) => format!("[time] {rest}\n"),
+        None => format!("{line}\n"),
+    }
+}
+
+/// A deployment `shop` at revision 2 with one service `web` of two replicas.
+pub(crate) fn shop(status: &str, states: [&str; 2]) -> v1::StatusResponse {
+    let running = states.iter().filter(|state| **state == "running").count();
+    let service = v1::ServiceInfo {
+        name: "web".to_owned(),
+        image: "web:2".to_owned(),
+        placement: "spread".to_owned(),
+        desired: 2,
+        running: u32::try_from(running).unwrap(),
+        ..Default::default()
+    };
+    let replica = |(number, state): (usize, &&str)| v1::ReplicaInfo {
+        id: format!("shop-web-{number}"),
+        deployment: "shop".to_owned(),
+        service: "web".to_owned(),
+        node: format!("n{}", number + 1),
+        state: (*state).to_owned(),
+        image: "web:2".to_owned(),
+        revision: 2,
+        ..Default::default()
+    };
+    v1::StatusResponse {
+        raft_index: 40,
+        leader: "n1".to_owned(),
+        answered_by: "n2".to_owned(),
+        deployments: vec![v1::DeploymentInfo {
+            name: "shop".to_owned(),
+            revision: 2,
+            status: status.to_owned(),
+            services: vec![service],
+            ..Default::default()
+        }],
+        replicas: states.iter().enumerate().map(replica).collect(),
+        nodes: vec![node("n1", "active", 1), node("n2", "draining", 1)],
+    }
+}
+
+pub(crate) fn node(name: &str, availability: &str, replicas: u32) -> v1::NodeInfo {
+    v1::NodeInfo {
+        id: 1,
+        hostname: name.to_owned(),
+        address: format!("{name}:7000"),
+        status: "ready".to_owned(),
+        availability: availability.to_owned(),
+        suffrage: "voter".to_owned(),
+        replicas,
+        ..Default::default()
+    }
+}
