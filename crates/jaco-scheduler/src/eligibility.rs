@@ -2,14 +2,15 @@
 
 use std::fmt;
 
-use jaco_types::spec::{HostPort, Placement, Protocol, ServiceSpec};
-use jaco_types::unit::{Bytes, MilliCores};
+use jaco_types::spec::{Constraint, HostPort, Placement, Protocol, SchedulingPolicy, ServiceSpec};
+use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{Availability, NodeStatus};
 
+use crate::attribute::{holds, missing_label};
 use crate::node_table::NodeRow;
 
 /// Why a node may not take a replica. The order is the order of the checks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ineligible {
     /// It has not been heard of yet, or not for too long.
     NotReady,
@@ -21,6 +22,21 @@ pub enum Ineligible {
     Draining,
     /// The service is pinned to other hosts.
     NotPinned,
+    /// It does not carry a label that the service selects by.
+    MissingLabel {
+        /// The label.
+        label: String,
+    },
+    /// A constraint does not hold of it.
+    ConstraintFails {
+        /// The constraint, as `attribute operator value`.
+        constraint: String,
+    },
+    /// It has less left than the service asks a node to have.
+    BelowMinimum {
+        /// What the service asks for.
+        minimum: Resources,
+    },
     /// The replica's data is on another node.
     DataElsewhere,
     /// The service has its replica on this node already.
@@ -49,13 +65,16 @@ pub enum Ineligible {
 impl Ineligible {
     /// The rule's stable name.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
+    pub const fn as_str(&self) -> &'static str {
         match self {
             Self::NotReady => "not_ready",
             Self::EngineDown => "engine_down",
             Self::Cordoned => "cordoned",
             Self::Draining => "draining",
             Self::NotPinned => "not_pinned",
+            Self::MissingLabel { .. } => "missing_label",
+            Self::ConstraintFails { .. } => "constraint_fails",
+            Self::BelowMinimum { .. } => "below_minimum",
             Self::DataElsewhere => "data_elsewhere",
             Self::OnePerNode => "one_per_node",
             Self::HostPortTaken { .. } => "host_port_taken",
@@ -73,6 +92,11 @@ impl fmt::Display for Ineligible {
             Self::Cordoned => f.write_str("cordoned"),
             Self::Draining => f.write_str("draining"),
             Self::NotPinned => f.write_str("not among the pinned hosts"),
+            Self::MissingLabel { label } => write!(f, "carries no label {label:?}"),
+            Self::ConstraintFails { constraint } => write!(f, "does not satisfy {constraint}"),
+            Self::BelowMinimum { minimum: Resources { cpu, memory } } => {
+                write!(f, "has less left than {cpu} of cpu and {memory} of memory")
+            }
             Self::DataElsewhere => f.write_str("the data is on another node"),
             Self::OnePerNode => f.write_str("has its replica already"),
             Self::HostPortTaken { port } => {
@@ -131,10 +155,10 @@ pub(crate) fn is_open(row: &NodeRow<'_>) -> bool {
     row.status == NodeStatus::Ready && row.node.availability == Availability::Active
 }
 
-/// Every rule that keeps a new replica of `spec`, placed by `placement`, off this node.
+/// Every rule that keeps a new replica of `spec`, placed as `goal` says, off this node.
 pub(crate) fn verdict(
     row: &NodeRow<'_>,
-    placement: &Placement,
+    goal: &ServiceSpec,
     spec: &ServiceSpec,
 ) -> Vec<Ineligible> {
     let mut failed = Vec::new();
@@ -148,9 +172,10 @@ pub(crate) fn verdict(
         Availability::Cordoned => failed.push(Ineligible::Cordoned),
         Availability::Draining => failed.push(Ineligible::Draining),
     }
-    if !is_pinned(row, placement) {
+    if !is_pinned(row, &goal.placement) {
         failed.push(Ineligible::NotPinned);
     }
+    failed.extend(refused_by(row, &goal.scheduling));
     let taken = spec.host_ports.iter().filter(|port| row.has_port(**port));
     failed.extend(taken.map(|port| Ineligible::HostPortTaken { port: *port }));
     let (left, needs) = (row.left(), spec.reservation);
@@ -161,4 +186,18 @@ pub(crate) fn verdict(
         failed.push(Ineligible::InsufficientMemory { available, required: needs.memory });
     }
     failed
+}
+
+/// What the policy has against a node.
+fn refused_by(row: &NodeRow<'_>, policy: &SchedulingPolicy) -> Vec<Ineligible> {
+    let label = missing_label(row.node, policy).map(str::to_owned);
+    let label = label.map(|label| Ineligible::MissingLabel { label });
+    let failing = policy.constraints.iter().filter(|constraint| !holds(row.node, constraint));
+    let failing = failing.map(|Constraint { attribute, operator, value }| {
+        let constraint = format!("{attribute} {} {value}", operator.as_str());
+        Ineligible::ConstraintFails { constraint: constraint.trim_end().to_owned() }
+    });
+    let minimum = policy.minimum;
+    let below = (!row.has_left(minimum)).then_some(Ineligible::BelowMinimum { minimum });
+    label.into_iter().chain(failing).chain(below).collect()
 }

@@ -5,6 +5,7 @@
 
 #![deny(clippy::float_arithmetic)]
 
+pub mod attribute;
 mod dependency;
 mod draft;
 pub mod eligibility;

@@ -6,6 +6,7 @@ use jaco_types::slot::Exhausted;
 use jaco_types::spec::{Placement, Storage};
 use jaco_types::{Ordinal, ReplicaState, RestartCount};
 
+use crate::attribute::missing_label;
 use crate::draft::{
     Draft, Goal, Handover, Pass, ServiceDraft, ServiceRole, SlotDraft, Successor, is_proven,
 };
@@ -151,7 +152,7 @@ fn remove_other_kind<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
         return;
     }
     let wants_some = match placement {
-        Placement::Global => !pass.nodes.open().is_empty(),
+        Placement::Global => !pass.nodes.allowed(&service.goal.spec.scheduling).is_empty(),
         Placement::Spread | Placement::Pack | Placement::Hosts(_) => service.goal.spec.replicas > 0,
     };
     let is_taken_over =
@@ -162,16 +163,18 @@ fn remove_other_kind<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
     }
 }
 
-/// A global replica goes with its node, and when the node is drained (R-PLACE-4, R-NODE-2).
+/// A global replica goes with its node, when the node is drained, and when the node does not carry
+/// the service's labels any more (R-PLACE-4, R-NODE-2, R-SEL-2).
 fn remove_stranded<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
     let nodes = &pass.nodes;
+    let policy = &service.goal.spec.scheduling;
     let is_stranded = |slot: &SlotDraft<'_>| {
         let Ordinal::Host(host) = &slot.ordinal else { return false };
         let Some(at) = nodes.find_host(host) else { return true };
         let came_back_as_another = slot.current.at != Some(at);
         let row = nodes.row(at);
         match stay(Some(row), &Placement::Global) {
-            Stay::Keeps => false,
+            Stay::Keeps => missing_label(row.node, policy).is_some(),
             Stay::Leaves => true,
             Stay::Lost => came_back_as_another,
         }
@@ -190,7 +193,7 @@ fn scale_down<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
     if surplus == 0 {
         return;
     }
-    let victims = victim::choose(service, own(), surplus);
+    let victims = victim::choose(&pass.nodes, service, own(), surplus);
     remove_where(service, pass, |slot, _| victims.contains(&slot.ordinal));
 }
 

@@ -1,11 +1,17 @@
 //! The nodes as a pass sees them: who is there, and what is taken of each. Kept up to date while
 //! the pass edits, so that it never gives away the same room twice.
 
-use jaco_types::spec::{HostPort, ServiceSpec};
-use jaco_types::unit::{Bytes, MilliCores};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use jaco_types::spec::{Constraint, HostPort, SchedulingPolicy, ServiceSpec, SpreadCriterion};
+use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{Hostname, Node, NodeId, NodeStatus};
 
+use crate::attribute::is_allowed;
 use crate::eligibility::is_open;
+use crate::placement::Grouping;
 
 /// A node's place in the table. The order is that of the host names, so that nothing depends on
 /// the order in which nodes joined.
@@ -16,8 +22,16 @@ pub(crate) struct NodeIx(pub(crate) usize);
 pub(crate) struct NodeTable<'a> {
     rows: Vec<NodeRow<'a>>,
     by_id: Vec<(NodeId, NodeIx)>,
-    /// The nodes that take new replicas, in order; see [`NodeTable::open`].
-    open: Vec<NodeIx>,
+    /// The nodes that take new replicas: ready, and neither cordoned nor draining. In order.
+    open: Rc<[NodeIx]>,
+    memory: RefCell<Memory<'a>>,
+}
+
+/// What many services ask in the same words, and so is worked out once in a pass.
+#[derive(Default)]
+struct Memory<'a> {
+    allowed: BTreeMap<(&'a BTreeSet<String>, &'a [Constraint]), Rc<[NodeIx]>>,
+    groupings: BTreeMap<Vec<&'a str>, Rc<Grouping>>,
 }
 
 /// One member and what is taken of it.
@@ -50,7 +64,7 @@ impl<'a> NodeTable<'a> {
         let mut by_id: Vec<_> =
             rows.iter().enumerate().map(|(ix, row)| (row.node.id, NodeIx(ix))).collect();
         by_id.sort_unstable();
-        Self { rows, by_id, open: Vec::new() }
+        Self { rows, by_id, open: Rc::default(), memory: RefCell::default() }
     }
 
     pub(crate) fn find(&self, id: NodeId) -> Option<NodeIx> {
@@ -74,14 +88,28 @@ impl<'a> NodeTable<'a> {
         self.rows.iter().enumerate().map(|(ix, row)| (NodeIx(ix), row))
     }
 
-    /// The nodes that take new replicas: ready, and neither cordoned nor draining.
-    pub(crate) fn open(&self) -> &[NodeIx] {
-        &self.open
-    }
-
-    /// Computes [`NodeTable::open`], once the statuses of this pass are known.
+    /// Notes which nodes take new replicas, once the statuses of this pass are known.
     pub(crate) fn note_open(&mut self) {
         self.open = self.rows().filter(|(_, row)| is_open(row)).map(|(ix, _)| ix).collect();
+        self.memory.take();
+    }
+
+    /// The nodes that take new replicas and that the policy's selectors and constraints allow.
+    pub(crate) fn allowed(&self, policy: &'a SchedulingPolicy) -> Rc<[NodeIx]> {
+        if policy.selectors.is_empty() && policy.constraints.is_empty() {
+            return Rc::clone(&self.open);
+        }
+        let key = (&policy.selectors, policy.constraints.as_slice());
+        let is_allowed = |at: &&NodeIx| is_allowed(self.row(**at).node, policy);
+        let work_out = || self.open.iter().filter(is_allowed).copied().collect();
+        Rc::clone(self.memory.borrow_mut().allowed.entry(key).or_insert_with(work_out))
+    }
+
+    /// The domains of all nodes under these criteria.
+    pub(crate) fn grouping(&self, criteria: &[&'a SpreadCriterion]) -> Rc<Grouping> {
+        let key: Vec<&str> = criteria.iter().map(|criterion| &*criterion.attribute).collect();
+        let work_out = || Rc::new(Grouping::new(self, criteria));
+        Rc::clone(self.memory.borrow_mut().groupings.entry(key).or_insert_with(work_out))
     }
 }
 
@@ -133,6 +161,13 @@ impl<'a> NodeRow<'a> {
             cpu: left_of(capacity.cpu.0, self.reserved_cpu).map(MilliCores),
             memory: left_of(capacity.memory.0, self.reserved_memory).map(Bytes),
         }
+    }
+
+    /// Whether at least this is left. Where it declares no capacity, nobody knows, and so it is not.
+    pub(crate) fn has_left(&self, minimum: Resources) -> bool {
+        let left = self.left();
+        minimum.cpu <= left.cpu.unwrap_or_default()
+            && minimum.memory <= left.memory.unwrap_or_default()
     }
 
     /// Whether one more instance of `spec` fits beside all that is here.

@@ -57,7 +57,7 @@ fn relocate_slot<'a>(
     pass: &mut Pass<'a>,
     at: usize,
     verdict: Stay,
-    chooser: &mut ChooserOfSpec,
+    chooser: &mut ChooserOfSpec<'a>,
 ) {
     let slot = &service.slots[at];
     let (revision, spec) = match slot.current.spec {
@@ -82,10 +82,10 @@ fn relocate_slot<'a>(
 /// The chooser for the spec that was asked for last: what is full for one spec may have room for
 /// another, and almost always there is only one.
 #[derive(Default)]
-struct ChooserOfSpec(Option<(SpecHash, Chooser)>);
+struct ChooserOfSpec<'a>(Option<(SpecHash, Chooser<'a>)>);
 
-impl ChooserOfSpec {
-    fn of(&mut self, spec: &ServiceSpec, build: impl FnOnce() -> Chooser) -> &mut Chooser {
+impl<'a> ChooserOfSpec<'a> {
+    fn of(&mut self, spec: &ServiceSpec, build: impl FnOnce() -> Chooser<'a>) -> &mut Chooser<'a> {
         if self.0.as_ref().is_some_and(|(hash, _)| *hash != spec.hash) {
             self.0 = None;
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jaco_state::Change;
-use jaco_types::spec::{Placement, ServiceSpec};
+use jaco_types::spec::ServiceSpec;
 use jaco_types::{Scheduling, Unplaced};
 
 use crate::draft::{Draft, Pass, ServiceDraft};
@@ -91,7 +91,7 @@ fn explain(service: &ServiceDraft<'_>, waiting: &Waiting<'_>, pass: &Pass<'_>) -
             (1, "no_room_to_roll", details, service.goal.spec)
         }
     };
-    let nodes = verdicts(&pass.nodes, &service.goal.spec.placement, waiting, spec);
+    let nodes = verdicts(&pass.nodes, service.goal.spec, waiting, spec);
     let counted = count_rules(&nodes);
     let details = counted.into_iter().chain(details).collect();
     NotPlaced { service: service.key.clone(), count, reason, details, nodes }
@@ -101,7 +101,7 @@ fn explain(service: &ServiceDraft<'_>, waiting: &Waiting<'_>, pass: &Pass<'_>) -
 /// same.
 fn verdicts(
     nodes: &NodeTable<'_>,
-    placement: &Placement,
+    goal: &ServiceSpec,
     waiting: &Waiting<'_>,
     spec: &ServiceSpec,
 ) -> Vec<NodeVerdict> {
@@ -117,7 +117,7 @@ fn verdicts(
         | Waiting::NoRoomToRoll { .. } => None,
     };
     let rows = nodes.rows().map(|(_, row)| {
-        let mut failed = verdict(row, placement, spec);
+        let mut failed = verdict(row, goal, spec);
         if data_on.is_some_and(|host| host != row.node.hostname.as_str()) {
             failed.push(Ineligible::DataElsewhere);
             failed.sort_unstable();

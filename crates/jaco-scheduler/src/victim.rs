@@ -1,10 +1,13 @@
 //! Which replicas go when there are too many (R-PLACE-7).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use jaco_types::{NodeId, Ordinal};
 
 use crate::draft::{ServiceDraft, SlotDraft};
+use crate::node_table::NodeTable;
+use crate::placement::{Domains, candidates, criteria};
 
 /// Who goes first: the greatest, fields compared top to bottom.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,13 +26,47 @@ enum Use {
     Idle,
 }
 
-/// The ordinals of the `surplus` replicas among `slots` that go.
+/// The ordinals of the `surplus` replicas among `slots` that go: those of no use first, then from
+/// each domain what it has more than its share.
+pub(crate) fn choose<'a, 's>(
+    nodes: &NodeTable<'a>,
+    service: &ServiceDraft<'a>,
+    slots: impl Iterator<Item = &'s SlotDraft<'a>>,
+    surplus: usize,
+) -> BTreeSet<Ordinal>
+where
+    'a: 's,
+{
+    let policy = &service.goal.spec.scheduling;
+    let is_of_use = |slot: &&SlotDraft<'_>| slot.serves(service.role) && slot.current.at.is_some();
+    let (serving, idle): (Vec<_>, Vec<_>) = slots.partition(is_of_use);
+    if policy.spread.is_empty() || surplus <= idle.len() {
+        return fullest_first(service, serving.into_iter().chain(idle), surplus);
+    }
+    let mut victims: BTreeSet<Ordinal> = idle.iter().map(|slot| slot.ordinal.clone()).collect();
+    let criteria = criteria(policy);
+    let grouping = nodes.grouping(&criteria);
+    let allowed = candidates(nodes, service.goal.spec);
+    let on_nodes = serving.iter().filter_map(|slot| slot.current.at);
+    let mut domains = Domains::new(criteria, Rc::clone(&grouping), &allowed, on_nodes, 0);
+    for (domain, surplus) in domains.surplus(service.goal.spec.replicas).into_iter().enumerate() {
+        let is_here = |slot: &&&SlotDraft<'_>| {
+            slot.current.at.map(|at| grouping.domain_of(at)) == Some(domain)
+        };
+        let here = serving.iter().filter(is_here).copied();
+        let surplus = usize::try_from(surplus).unwrap_or(usize::MAX);
+        victims.extend(fullest_first(service, here, surplus));
+    }
+    victims
+}
+
+/// The `surplus` replicas that go, without regard to domains.
 ///
 /// Each choice makes a node emptier and so changes the next one. Only the first in line of each
 /// node and use can be next, so the choice is among those and costs a logarithm.
-pub(crate) fn choose<'a>(
+fn fullest_first<'s, 'a: 's>(
     service: &ServiceDraft<'_>,
-    slots: impl Iterator<Item = &'a SlotDraft<'a>>,
+    slots: impl Iterator<Item = &'s SlotDraft<'a>>,
     surplus: usize,
 ) -> BTreeSet<Ordinal> {
     let mut on_nodes: BTreeMap<NodeId, OnNode> = BTreeMap::new();

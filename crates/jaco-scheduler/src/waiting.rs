@@ -57,19 +57,24 @@ pub(crate) fn note(draft: &mut Draft<'_>) {
     }
 }
 
-fn wanted(service: &ServiceDraft<'_>, pass: &Pass<'_>) -> u32 {
+fn wanted<'a>(service: &ServiceDraft<'a>, pass: &Pass<'a>) -> u32 {
     match service.goal.spec.placement {
-        Placement::Global => u32::try_from(pass.nodes.open().len()).unwrap_or(u32::MAX),
+        Placement::Global => {
+            let allowed = pass.nodes.allowed(&service.goal.spec.scheduling);
+            u32::try_from(allowed.len()).unwrap_or(u32::MAX)
+        }
         Placement::Spread | Placement::Pack | Placement::Hosts(_) => service.goal.spec.replicas,
     }
 }
 
 /// Replicas that should be made.
-fn note_missing(service: &mut ServiceDraft<'_>, pass: &Pass<'_>) {
+fn note_missing<'a>(service: &mut ServiceDraft<'a>, pass: &Pass<'a>) {
     if service.goal.spec.placement == Placement::Global {
         let present: BTreeSet<NodeIx> = global_nodes(service).collect();
-        let open = pass.nodes.open().iter().filter(|node| !present.contains(node));
-        let hosts: BTreeSet<_> = open.map(|at| pass.nodes.row(*at).node.hostname.clone()).collect();
+        let allowed = pass.nodes.allowed(&service.goal.spec.scheduling);
+        let missing = allowed.iter().filter(|node| !present.contains(node));
+        let hosts: BTreeSet<_> =
+            missing.map(|at| pass.nodes.row(*at).node.hostname.clone()).collect();
         let waiting = (!hosts.is_empty()).then_some(Waiting::NoRoomOnNode { hosts });
         return service.waiting.extend(waiting);
     }

@@ -11,8 +11,8 @@ use crate::waiting;
 /// Makes the replicas that are missing and fit.
 pub(crate) fn fill<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
     let present: BTreeSet<NodeIx> = waiting::global_nodes(service).collect();
-    let missing = pass.nodes.open().iter().filter(|node| !present.contains(node));
-    for node in missing.copied().collect::<Vec<_>>() {
+    let allowed = pass.nodes.allowed(&service.goal.spec.scheduling);
+    for node in allowed.iter().copied().filter(|node| !present.contains(node)) {
         let row = pass.nodes.row(node);
         let ordinal = Ordinal::Host(row.node.hostname.clone());
         // The host's replica of before it left is still there: it is adopted, or waits for room.

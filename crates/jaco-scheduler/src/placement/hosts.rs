@@ -1,10 +1,12 @@
 //! `hosts`: only the named hosts, and nothing at all when they are too few (R-PLACE-3).
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use jaco_types::spec::Placement;
 use jaco_types::{Availability, Hostname, NodeStatus};
 
+use crate::attribute::is_allowed;
 use crate::draft::{Pass, ServiceDraft};
 use crate::node_table::{NodeIx, NodeTable};
 
@@ -16,10 +18,14 @@ pub(crate) struct Shortage {
     pub(crate) replicas_without_host: u32,
 }
 
-/// The named hosts that take new replicas, in order.
-pub(crate) fn candidates(nodes: &NodeTable<'_>, hosts: &BTreeSet<Hostname>) -> Vec<NodeIx> {
+/// Those of `nodes` that are named, in order.
+pub(crate) fn among(
+    nodes: &NodeTable<'_>,
+    allowed: &[NodeIx],
+    hosts: &BTreeSet<Hostname>,
+) -> Rc<[NodeIx]> {
     let is_named = |at: &&NodeIx| hosts.contains(&nodes.row(**at).node.hostname);
-    nodes.open().iter().filter(is_named).copied().collect()
+    allowed.iter().filter(is_named).copied().collect()
 }
 
 /// Whether the service is pinned to fewer usable hosts than it has replicas. A cordoned host that
@@ -32,7 +38,9 @@ pub(crate) fn shortage(service: &ServiceDraft<'_>, pass: &Pass<'_>) -> Option<Sh
         let has_one = || service.slots.iter().any(|slot| slot.current.at == Some(at));
         row.status == NodeStatus::Ready
             && match row.node.availability {
-                Availability::Active => true,
+                Availability::Active => {
+                    has_one() || is_allowed(row.node, &service.goal.spec.scheduling)
+                }
                 Availability::Cordoned => has_one(),
                 Availability::Draining => false,
             }

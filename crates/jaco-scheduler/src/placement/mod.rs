@@ -1,39 +1,80 @@
-//! Choosing a node for one replica after another, by the service's placement. One file per mode;
-//! a new mode is a new file and a variant here.
+//! Choosing a node for one replica after another. What is compared, top to bottom:
+//!
+//! 1. the domain of the spread criteria that is furthest below its share (`domain`, `apportion`);
+//! 2. the affinities: the nodes that suit best, before all others;
+//! 3. the service's placement: `spread` and `hosts` by the replicas of the service on the node,
+//!    `pack` by the node that is being filled; with a minimum, the node that has the least to waste
+//!    (`snug`), after the replicas of the service where it is spread;
+//! 4. what breaks ties: a stable hash for `spread`, else the order of the host names.
+//!
+//! One file per placement; a new mode is a new file and a variant of [`Within`].
 
+mod apportion;
+mod domain;
 pub(crate) mod global;
 pub(crate) mod hosts;
 mod pack;
+mod snug;
 mod spread;
 
-use jaco_types::Ordinal;
-use jaco_types::spec::{Placement, ServiceSpec};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::rc::Rc;
 
+use jaco_types::Ordinal;
+use jaco_types::spec::{Placement, SchedulingPolicy, ServiceSpec};
+use jaco_types::unit::Resources;
+
+use crate::attribute::affinity;
 use crate::draft::ServiceDraft;
 use crate::node_table::{NodeIx, NodeTable};
+pub(crate) use domain::{Domains, Grouping, criteria};
 
 /// Chooses nodes for the replicas of one service. It counts what it chose, so its caller has to
 /// place exactly what it was told. Valid as long as nothing gives room back.
-pub(crate) enum Chooser {
-    Spread(spread::Spread),
-    Pack(pack::Pack),
+pub(crate) struct Chooser<'a> {
+    goal: &'a ServiceSpec,
+    seed: spread::Seed,
+    /// The domains, where there are spread criteria. Without, there is one cell of all nodes.
+    domains: Option<Domains<'a>>,
+    cells: Vec<Cell>,
 }
 
-impl Chooser {
-    /// A chooser for replicas of `service`, by the placement of its goal.
-    pub(crate) fn new(nodes: &NodeTable<'_>, service: &ServiceDraft<'_>) -> Self {
-        let candidates = match &service.goal.spec.placement {
-            Placement::Hosts(hosts) => hosts::candidates(nodes, hosts),
-            Placement::Spread | Placement::Pack | Placement::Global => nodes.open().to_vec(),
-        };
+/// The nodes of one domain. Most services use few of their domains, so what a cell needs to choose
+/// among its nodes is made when it is first asked.
+struct Cell {
+    candidates: Vec<NodeIx>,
+    on_nodes: Vec<NodeIx>,
+    tiers: Option<Vec<Within>>,
+}
+
+/// Chooses among nodes that are equal in domain and affinity.
+enum Within {
+    Spread(spread::Spread),
+    Pack(pack::Pack),
+    Snug(snug::Snug),
+}
+
+impl<'a> Chooser<'a> {
+    /// A chooser for replicas of `service`, by the placement and policy of its goal.
+    pub(crate) fn new(nodes: &NodeTable<'a>, service: &ServiceDraft<'a>) -> Self {
+        let goal = service.goal.spec;
+        let candidates = candidates(nodes, goal);
         let on_nodes = service.slots.iter().filter_map(|slot| slot.current.at);
-        match service.goal.spec.placement {
-            Placement::Pack => Self::Pack(pack::Pack::new(nodes, candidates, on_nodes)),
-            Placement::Spread | Placement::Hosts(_) | Placement::Global => {
-                let seed = spread::Seed::of(&service.key);
-                Self::Spread(spread::Spread::new(seed, candidates, on_nodes))
-            }
+        let seed = spread::Seed::of(&service.key);
+        if goal.scheduling.spread.is_empty() {
+            let (candidates, on_nodes) = (candidates.to_vec(), on_nodes.collect());
+            let cells = vec![Cell { candidates, on_nodes, tiers: None }];
+            return Self { goal, seed, domains: None, cells };
         }
+        let criteria = criteria(&goal.scheduling);
+        let grouping = nodes.grouping(&criteria);
+        let count = goal.replicas;
+        let on_nodes: Vec<_> = on_nodes.collect();
+        let cells = cells(&grouping, &candidates, &on_nodes);
+        let on_nodes = on_nodes.into_iter();
+        let domains = Some(Domains::new(criteria, grouping, &candidates, on_nodes, count));
+        Self { goal, seed, domains, cells }
     }
 
     /// The node for this replica, or `None` if no candidate has room for it.
@@ -43,9 +84,112 @@ impl Chooser {
         spec: &ServiceSpec,
         ordinal: &Ordinal,
     ) -> Option<NodeIx> {
+        let Some(domains) = &mut self.domains else {
+            return self.cells[0].choose(nodes, spec, ordinal, self.goal, self.seed);
+        };
+        loop {
+            let at = domains.next()?;
+            if let Some(node) = self.cells[at].choose(nodes, spec, ordinal, self.goal, self.seed) {
+                domains.place(at);
+                return Some(node);
+            }
+            domains.fill(at);
+        }
+    }
+}
+
+/// The nodes that a new replica may go to, whether or not they have room.
+pub(crate) fn candidates<'a>(nodes: &NodeTable<'a>, goal: &'a ServiceSpec) -> Rc<[NodeIx]> {
+    let allowed = nodes.allowed(&goal.scheduling);
+    match &goal.placement {
+        Placement::Hosts(hosts) => hosts::among(nodes, &allowed, hosts),
+        Placement::Spread | Placement::Pack | Placement::Global => allowed,
+    }
+}
+
+fn cells(grouping: &Grouping, candidates: &[NodeIx], on_nodes: &[NodeIx]) -> Vec<Cell> {
+    let empty = || Cell { candidates: Vec::new(), on_nodes: Vec::new(), tiers: None };
+    let mut cells: Vec<_> = (0..grouping.len()).map(|_| empty()).collect();
+    for node in candidates {
+        cells[grouping.domain_of(*node)].candidates.push(*node);
+    }
+    for node in on_nodes {
+        cells[grouping.domain_of(*node)].on_nodes.push(*node);
+    }
+    cells
+}
+
+impl Cell {
+    fn choose(
+        &mut self,
+        nodes: &NodeTable<'_>,
+        spec: &ServiceSpec,
+        ordinal: &Ordinal,
+        goal: &ServiceSpec,
+        seed: spread::Seed,
+    ) -> Option<NodeIx> {
+        if self.tiers.is_none() {
+            self.tiers = Some(self.sort_out(nodes, goal, seed));
+        }
+        self.tiers.iter_mut().flatten().find_map(|tier| tier.choose(nodes, spec, ordinal))
+    }
+
+    /// The nodes by affinity, the best first.
+    fn sort_out(
+        &mut self,
+        nodes: &NodeTable<'_>,
+        goal: &ServiceSpec,
+        seed: spread::Seed,
+    ) -> Vec<Within> {
+        let candidates = std::mem::take(&mut self.candidates);
+        let within = |candidates| Within::new(nodes, goal, seed, candidates, &self.on_nodes);
+        let affinities = &goal.scheduling.affinities;
+        if affinities.is_empty() {
+            return vec![within(candidates)];
+        }
+        let mut tiers: BTreeMap<Reverse<i64>, Vec<NodeIx>> = BTreeMap::new();
+        for node in candidates {
+            let suits = affinity(nodes.row(node).node, affinities);
+            tiers.entry(Reverse(suits)).or_default().push(node);
+        }
+        tiers.into_values().map(within).collect()
+    }
+}
+
+impl Within {
+    fn new(
+        nodes: &NodeTable<'_>,
+        goal: &ServiceSpec,
+        seed: spread::Seed,
+        candidates: Vec<NodeIx>,
+        on_nodes: &[NodeIx],
+    ) -> Self {
+        let on_nodes = on_nodes.iter().copied();
+        let SchedulingPolicy { minimum, .. } = goal.scheduling;
+        match (&goal.placement, minimum == Resources::default()) {
+            (Placement::Pack, true) => Self::Pack(pack::Pack::new(nodes, candidates, on_nodes)),
+            (Placement::Pack, false) => {
+                Self::Snug(snug::Snug::new(minimum, candidates, std::iter::empty()))
+            }
+            (Placement::Spread | Placement::Hosts(_) | Placement::Global, true) => {
+                Self::Spread(spread::Spread::new(seed, candidates, on_nodes))
+            }
+            (Placement::Spread | Placement::Hosts(_) | Placement::Global, false) => {
+                Self::Snug(snug::Snug::new(minimum, candidates, on_nodes))
+            }
+        }
+    }
+
+    fn choose(
+        &mut self,
+        nodes: &NodeTable<'_>,
+        spec: &ServiceSpec,
+        ordinal: &Ordinal,
+    ) -> Option<NodeIx> {
         match self {
             Self::Spread(spread) => spread.choose(nodes, spec, ordinal),
             Self::Pack(pack) => pack.choose(nodes, spec),
+            Self::Snug(snug) => snug.choose(nodes, spec),
         }
     }
 }

@@ -12,13 +12,13 @@ use jaco_state::command::{Change, Command, NewNode};
 use jaco_state::token::JoinToken;
 use jaco_state::{ClusterState, Entry, Outcome, apply};
 use jaco_types::spec::{
-    DeploymentSpec, Healthcheck, HostPort, Placement, Protocol, SchedulingPolicy, ServiceSpec,
-    Storage, UpdatePolicy,
+    Constraint, DeploymentSpec, Healthcheck, HostPort, Operator, Placement, Protocol,
+    SchedulingPolicy, ServiceSpec, SpreadCriterion, SpreadTarget, Storage, UpdatePolicy,
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
     Availability, DeploymentName, Exit, Hostname, Identity, InstanceId, InstanceObserved, Millis,
-    NodeFacts, NodeId, ReplicaState, ServiceKey, ServiceName, Slot, SpecHash, StateIndex,
+    Node, NodeFacts, NodeId, ReplicaState, ServiceKey, ServiceName, Slot, SpecHash, StateIndex,
     Timestamp,
 };
 
@@ -89,9 +89,28 @@ impl Service {
         self.with(|spec| spec.host_ports.push(HostPort { port, protocol: Protocol::Tcp }))
     }
 
+    /// Adds a criterion, `spread("datacenter", 50, &[("dc1", 60)])`.
+    pub(crate) fn spread(self, attribute: &str, weight: u8, targets: &[(&str, u8)]) -> Self {
+        let target = |(value, percent): &(&str, u8)| SpreadTarget {
+            value: value.to_string(),
+            percent: *percent,
+        };
+        let targets = targets.iter().map(target).collect();
+        let criterion = SpreadCriterion { attribute: attribute.to_owned(), weight, targets };
+        self.with(|spec| spec.scheduling.spread.push(criterion))
+    }
+
+    pub(crate) fn constrained(self, attribute: &str, operator: Operator, value: &str) -> Self {
+        self.with(|spec| spec.scheduling.constraints.push(constraint(attribute, operator, value)))
+    }
+
     pub(crate) fn reserves(self, cpu: u64, memory: u64) -> Self {
         self.with(|spec| spec.reservation = resources(cpu, memory))
     }
+}
+
+pub(crate) fn constraint(attribute: &str, operator: Operator, value: &str) -> Constraint {
+    Constraint { attribute: attribute.to_owned(), operator, value: value.to_owned() }
 }
 
 pub(crate) fn resources(cpu: u64, memory: u64) -> Resources {
@@ -144,6 +163,18 @@ impl Cluster {
 
     /// Admits a node of this capacity, and hears of it.
     pub(crate) fn join_with(&mut self, host: &str, capacity: Resources) -> NodeId {
+        self.join_as(host, capacity, &[])
+    }
+
+    /// Admits a node with these labels.
+    pub(crate) fn join_as(
+        &mut self,
+        host: &str,
+        capacity: Resources,
+        labels: &[(&str, &str)],
+    ) -> NodeId {
+        let labels = labels.iter().map(|(key, value)| (key.to_string(), value.to_string()));
+        let facts = NodeFacts { capacity, labels: labels.collect(), ..NodeFacts::default() };
         let token = JoinToken {
             id: format!("join-{}", self.state.index).parse().unwrap(),
             secret_hash: [0; 32],
@@ -158,7 +189,7 @@ impl Cluster {
             hostname: hostname(host),
             address: format!("{host}:7000"),
             key_fingerprint: hash_of(host).0,
-            facts: NodeFacts { capacity, ..NodeFacts::default() },
+            facts,
         };
         let outcome = self.commit(Command::NodeAdmit { node, token: id });
         let Outcome::NodeAdmitted { id } = outcome else { panic!("{outcome:?}") };
@@ -334,6 +365,28 @@ impl Cluster {
         for slot in self.state.slots.values().filter(|slot| slot.service == key) {
             if let Some(node) = self.state.nodes.get(&slot.current.node) {
                 *counts.get_mut(node.hostname.as_str()).unwrap() += 1;
+            }
+        }
+        counts
+    }
+
+    /// How many replicas of a service are in each domain of these labels, as `dc1/r1`.
+    pub(crate) fn domains(
+        &self,
+        deployment: &str,
+        service: &str,
+        labels: &[&str],
+    ) -> BTreeMap<String, usize> {
+        let key = key(deployment, service);
+        let domain = |node: &Node| {
+            let values = labels.iter().map(|l| node.facts.labels.get(*l).map_or("-", |v| v));
+            values.collect::<Vec<_>>().join("/")
+        };
+        let mut counts: BTreeMap<_, _> =
+            self.state.nodes.values().map(|node| (domain(node), 0)).collect();
+        for slot in self.state.slots.values().filter(|slot| slot.service == key) {
+            if let Some(node) = self.state.nodes.get(&slot.current.node) {
+                *counts.entry(domain(node)).or_default() += 1;
             }
         }
         counts

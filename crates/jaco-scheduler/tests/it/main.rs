@@ -6,4 +6,5 @@ mod cluster;
 mod laws;
 mod placing;
 mod rolling;
+mod spreading;
 mod world;

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use jaco_scheduler::Plan;
 use jaco_state::command::{Change, Command};
 use jaco_types::spec::{
-    Condition, Dependency, HostPort, Placement, Protocol, Required, Storage, UpdateOrder,
+    Affinity, Condition, Dependency, HostPort, Operator, Placement, Protocol, Required,
+    SchedulingPolicy, SpreadCriterion, SpreadTarget, Storage, UpdateOrder,
 };
 use jaco_types::unit::Resources;
 use jaco_types::{
@@ -14,10 +15,18 @@ use jaco_types::{
 };
 use proptest::prelude::*;
 
-use crate::cluster::{Cluster, Service, hostname, resources, service};
+use crate::cluster::{Cluster, Service, constraint, hostname, resources, service};
 
 /// The hosts that there may be.
 pub(crate) const HOSTS: [&str; 5] = ["n1", "n2", "n3", "n4", "n5"];
+/// What they carry; two data centres with two racks each, and a node that says nothing.
+const LABELS: [&[(&str, &str)]; 5] = [
+    &[("datacenter", "a"), ("rack", "r1")],
+    &[("datacenter", "a"), ("rack", "r2")],
+    &[("datacenter", "b"), ("rack", "r1")],
+    &[("datacenter", "b"), ("rack", "r2"), ("ssd", "yes")],
+    &[],
+];
 const DEPLOYMENTS: [&str; 2] = ["blog", "shop"];
 
 /// Something that happens.
@@ -115,11 +124,13 @@ pub(crate) fn any_service() -> impl Strategy<Value = Service> {
     ];
     let names = prop_oneof![Just("api"), Just("web")];
     let depends = prop::option::weighted(0.1, condition());
-    (names, 0..3u8, 0..6u32, placement(), kind, 1..3u32, depends).prop_map(
-        |(name, version, replicas, placement, kind, parallelism, depends)| {
+    let wanted = (names, 0..3u8, 0..6u32);
+    (wanted, placement(), kind, 1..3u32, depends, policy()).prop_map(
+        |((name, version, replicas), placement, kind, parallelism, depends, policy)| {
             let image = format!("{name}:{version}:{kind:?}");
             service(name, &image).replicas(replicas).placement(placement).with(|spec| {
                 spec.update.parallelism = parallelism;
+                spec.scheduling = policy;
                 spec.depends_on = depends.into_iter().map(on_other(name)).collect();
                 match kind {
                     Kind::Plain => {}
@@ -135,6 +146,47 @@ pub(crate) fn any_service() -> impl Strategy<Value = Service> {
             })
         },
     )
+}
+
+fn policy() -> impl Strategy<Value = SchedulingPolicy> {
+    let target = prop_oneof![Just("a"), Just("b"), Just("c")].prop_flat_map(|value| {
+        (0..=120u8).prop_map(|percent| SpreadTarget { value: value.to_owned(), percent })
+    });
+    let attribute = prop_oneof![
+        Just("${node.datacenter}"),
+        Just("meta.rack"),
+        Just("node.hostname"),
+        Just("nowhere")
+    ];
+    let spread = (attribute, 0..=100u8, prop::collection::vec(target, 0..3)).prop_map(
+        |(attribute, weight, targets)| {
+            let attribute = attribute.to_owned();
+            SpreadCriterion { attribute, weight, targets }
+        },
+    );
+    let needs = prop_oneof![
+        4 => Just(None),
+        1 => Just(Some(constraint("rack", Operator::Equal, "r1"))),
+        1 => Just(Some(constraint("ssd", Operator::IsNotSet, ""))),
+    ];
+    let likes =
+        prop_oneof![2 => Just(None), 1 => Just(Some(constraint("ssd", Operator::IsSet, "")))];
+    let selectors = prop::collection::btree_set(Just("rack".to_owned()), 0..2);
+    let minimum = prop_oneof![3 => Just(resources(0, 0)), 1 => Just(resources(300, 0))];
+    let lists = (prop::collection::vec(spread, 0..3), needs, likes, -100..=100i8);
+    let policy = (lists, selectors, minimum).prop_map(
+        |((spread, needs, likes, weight), selectors, minimum)| SchedulingPolicy {
+            selectors,
+            constraints: needs.into_iter().collect(),
+            affinities: likes
+                .map(|constraint| Affinity { constraint, weight })
+                .into_iter()
+                .collect(),
+            spread,
+            minimum,
+        },
+    );
+    prop_oneof![2 => Just(SchedulingPolicy::default()), 1 => policy]
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -184,7 +236,7 @@ pub(crate) fn happen(cluster: &mut Cluster, event: &Event) {
         }
         Event::Join { host, capacity } => {
             if !is_member(cluster, *host) {
-                cluster.join_with(HOSTS[*host], *capacity);
+                cluster.join_as(HOSTS[*host], *capacity, LABELS[*host]);
             }
         }
         Event::Remove { host } => {

@@ -1,0 +1,227 @@
+//! The domains that a service's replicas are spread over: the combinations of values of its spread
+//! criteria, and how many replicas each should have (R-SPREAD-1 to R-SPREAD-4).
+//!
+//! The criteria form a tree, the heaviest at its root. Each level is apportioned inside its parent,
+//! so that all of them hold at once and not only each by itself.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use jaco_types::spec::{SchedulingPolicy, SpreadCriterion};
+
+use super::apportion::{Party, apportion};
+use crate::attribute::value_of;
+use crate::node_table::{NodeIx, NodeTable};
+
+/// The value of one criterion, or that a node has none. Nodes without a value get replicas only when
+/// no other takes them.
+pub(crate) type Value = Option<Rc<str>>;
+
+/// Every node's domain under some criteria.
+#[derive(Debug)]
+pub(crate) struct Grouping {
+    /// The domain of each node, by its place in the table.
+    of_node: Vec<usize>,
+    /// The values of each domain, in the order of the criteria. Sorted.
+    paths: Vec<Vec<Value>>,
+}
+
+/// How many replicas there are and should be in each domain.
+#[derive(Debug)]
+pub(crate) struct Domains<'a> {
+    criteria: Vec<&'a SpreadCriterion>,
+    grouping: Rc<Grouping>,
+    present: Vec<Presence>,
+    placed: Vec<u32>,
+    most: Vec<u32>,
+    targets: Vec<u32>,
+    count: u32,
+}
+
+/// Whether some node that could take a replica is in a domain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Presence {
+    Present,
+    Absent,
+}
+
+/// The criteria of a policy, the heaviest first; of equal ones, in the order they were written.
+pub(crate) fn criteria(policy: &SchedulingPolicy) -> Vec<&SpreadCriterion> {
+    let mut criteria: Vec<_> = policy.spread.iter().collect();
+    criteria.sort_by_key(|criterion| Reverse(criterion.weight));
+    criteria
+}
+
+impl Grouping {
+    /// Groups all nodes. Done once per pass for each list of attributes.
+    pub(crate) fn new(nodes: &NodeTable<'_>, criteria: &[&SpreadCriterion]) -> Self {
+        let value = |node, criterion: &&SpreadCriterion| -> Value {
+            value_of(node, &criterion.attribute).map(Rc::from)
+        };
+        let path_of = |node| criteria.iter().map(|c| value(node, c)).collect::<Vec<_>>();
+        let of_nodes: Vec<_> = nodes.rows().map(|(_, row)| path_of(row.node)).collect();
+        let paths: BTreeMap<_, _> = of_nodes.iter().map(|path| (path.clone(), ())).collect();
+        let paths: Vec<_> = paths.into_keys().collect();
+        let place = |path| paths.binary_search(path).expect("every path is among the paths");
+        Self { of_node: of_nodes.iter().map(place).collect(), paths }
+    }
+
+    pub(crate) fn domain_of(&self, node: NodeIx) -> usize {
+        self.of_node[node.0]
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.paths.len()
+    }
+}
+
+impl<'a> Domains<'a> {
+    /// The domains for `count` replicas in the end, where `candidates` can take some and `placed`
+    /// names the node of each there is.
+    pub(crate) fn new(
+        criteria: Vec<&'a SpreadCriterion>,
+        grouping: Rc<Grouping>,
+        candidates: &[NodeIx],
+        on_nodes: impl Iterator<Item = NodeIx>,
+        count: u32,
+    ) -> Self {
+        let size = grouping.len();
+        let mut present = vec![Presence::Absent; size];
+        for node in candidates {
+            present[grouping.domain_of(*node)] = Presence::Present;
+        }
+        let mut placed = vec![0; size];
+        for node in on_nodes {
+            placed[grouping.domain_of(node)] += 1;
+        }
+        let most = vec![u32::MAX; size];
+        let mut domains =
+            Self { criteria, grouping, present, placed, most, targets: Vec::new(), count };
+        domains.set_targets();
+        domains
+    }
+
+    /// The domain that is furthest below its target, or `None` when all are full.
+    pub(crate) fn next(&mut self) -> Option<usize> {
+        let total: u32 = self.placed.iter().sum();
+        if total >= self.count {
+            self.count = total.saturating_add(1);
+            self.set_targets();
+        }
+        let open = (0..self.targets.len()).filter(|at| self.placed[*at] < self.targets[*at]);
+        open.max_by_key(|at| (self.targets[*at] - self.placed[*at], Reverse(*at)))
+    }
+
+    /// Notes that a replica was placed in a domain.
+    pub(crate) fn place(&mut self, at: usize) {
+        self.placed[at] += 1;
+    }
+
+    /// Notes that nothing more fits into a domain; the others share what it should have taken.
+    pub(crate) fn fill(&mut self, at: usize) {
+        self.most[at] = self.placed[at];
+        self.set_targets();
+    }
+
+    /// How many replicas of each domain go when only `count` stay: by the same shares, and none
+    /// gets any.
+    pub(crate) fn surplus(&mut self, count: u32) -> Vec<u32> {
+        self.count = count;
+        self.most.clone_from(&self.placed);
+        let placed = self.placed.iter();
+        for (present, _) in self.present.iter_mut().zip(placed).filter(|(_, has)| **has > 0) {
+            *present = Presence::Present;
+        }
+        let placed = std::mem::replace(&mut self.placed, vec![0; self.targets.len()]);
+        self.set_targets();
+        placed.iter().zip(&self.targets).map(|(has, keeps)| has.saturating_sub(*keeps)).collect()
+    }
+
+    fn set_targets(&mut self) {
+        let mut targets = vec![0; self.grouping.len()];
+        let mut given = BTreeMap::new();
+        let all: Vec<usize> = (0..self.grouping.len())
+            .filter(|at| self.present[*at] == Presence::Present || self.placed[*at] > 0)
+            .collect();
+        self.share(self.count, 0, &all, &mut given, &mut targets);
+        self.targets = targets;
+    }
+
+    /// Shares `count` among the domains `among`, which agree in all levels above `level`.
+    fn share(
+        &self,
+        count: u32,
+        level: usize,
+        among: &[usize],
+        given: &mut BTreeMap<(usize, Value), u32>,
+        targets: &mut [u32],
+    ) {
+        let Some(criterion) = self.criteria.get(level) else {
+            // One domain is left: its path is complete.
+            for at in among.iter().take(1) {
+                targets[*at] = count;
+            }
+            return;
+        };
+        let value = |at: usize| &self.grouping.paths[at][level];
+        let groups: Vec<&[usize]> = among.chunk_by(|a, b| value(*a) == value(*b)).collect();
+        let values: Vec<&Value> = groups.iter().map(|group| value(group[0])).collect();
+        let parties: Vec<Party> = groups
+            .iter()
+            .zip(weights(criterion, &values))
+            .map(|(group, weight)| self.party(group, weight, level, given))
+            .collect();
+        for (group, share) in groups.iter().zip(apportion(count, &parties)) {
+            let so_far = given.entry((level, value(group[0]).clone())).or_default();
+            *so_far = so_far.saturating_add(share);
+            self.share(share, level + 1, group, given, targets);
+        }
+    }
+
+    fn party(
+        &self,
+        group: &[usize],
+        weight: u64,
+        level: usize,
+        given: &BTreeMap<(usize, Value), u32>,
+    ) -> Party {
+        let sum = |of: &dyn Fn(usize) -> u32| {
+            group.iter().fold(0u32, |sum, at| sum.saturating_add(of(*at)))
+        };
+        let least = sum(&|at| self.placed[at]);
+        let most = sum(&|at| match self.present[at] {
+            Presence::Present => self.most[at],
+            Presence::Absent => self.placed[at],
+        });
+        // Where remainders are equal, the value that got least in the other parents comes first, so
+        // that the remainders of a level do not all fall to the same value.
+        let value = self.grouping.paths[group[0]][level].clone();
+        let so_far = given.get(&(level, value)).copied().unwrap_or_default();
+        let rank = u64::from(so_far).saturating_mul(1 << 20) / weight.max(1);
+        Party { weight, least, most, rank }
+    }
+}
+
+/// The weights of the values that there are: a target's percent, and for the rest an equal part of
+/// what remains of a hundred. Without targets all are equal.
+fn weights(criterion: &SpreadCriterion, values: &[&Value]) -> Vec<u64> {
+    let percent = |value: &Value| {
+        let value = value.as_deref()?;
+        let target = criterion.targets.iter().find(|target| target.value == value)?;
+        Some(u64::from(target.percent))
+    };
+    if criterion.targets.is_empty() {
+        return values.iter().map(|value| u64::from(value.is_some())).collect();
+    }
+    let listed: u64 = criterion.targets.iter().map(|target| u64::from(target.percent)).sum();
+    let rest = 100u64.saturating_sub(listed);
+    let is_unlisted = |value: &&&Value| value.is_some() && percent(value).is_none();
+    let unlisted = u64::try_from(values.iter().filter(is_unlisted).count()).unwrap_or(u64::MAX);
+    let weight = |value: &&Value| match (percent(value), value) {
+        (Some(percent), _) => percent.saturating_mul(unlisted.max(1)),
+        (None, Some(_)) => rest,
+        (None, None) => 0,
+    };
+    values.iter().map(weight).collect()
+}
