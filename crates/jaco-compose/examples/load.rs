@@ -8,6 +8,8 @@
 #![expect(
     clippy::disallowed_methods,
     clippy::disallowed_macros,
+    clippy::disallowed_types,
+    clippy::print_stdout,
     reason = "a measurement reads files, looks at the clock and prints"
 )]
 

@@ -4,10 +4,10 @@
 //! One problem per key, however many services use it, at its first place.
 
 use crate::node::{Entry, Node};
+use crate::place::Path;
 use crate::problem::{Code, Report};
-use crate::shape::Path;
 use crate::source::Pos;
-use crate::support::{self, Class, Key, Object, Shape};
+use crate::support::{self, Class, Inside, Key, Object, Shape};
 
 /// What to do about services with a `build` section.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -71,36 +71,20 @@ struct Uses {
 
 impl Uses {
     fn value(&mut self, shape: &'static Shape, node: &Node, path: Path<'_>) {
-        match shape {
-            Shape::Short(_, inner) | Shape::OrNull(inner) => self.value(inner, node, path),
-            Shape::List(item, _) | Shape::OneOrList(item, _) => {
+        match shape.inside() {
+            Inside::Nothing => {}
+            Inside::Itself(inner) => self.value(inner, node, path),
+            Inside::Items(item) => {
                 for child in node.as_seq().unwrap_or_default() {
                     self.value(item, child, path);
                 }
             }
-            Shape::Map(value, _) | Shape::MapOrNull(value, _) => {
+            Inside::Values(value) => {
                 for entry in node.as_map().into_iter().flat_map(|map| map.iter()) {
                     self.value(value, &entry.node, path.key(&entry.key));
                 }
             }
-            Shape::Object(object) | Shape::IntOr(object) => self.object(object, node, path),
-            Shape::Any
-            | Shape::Str
-            | Shape::Path
-            | Shape::StrOrNum
-            | Shape::Text
-            | Shape::Label
-            | Shape::Bool
-            | Shape::Int
-            | Shape::Number
-            | Shape::Duration
-            | Shape::Bytes
-            | Shape::BytesText
-            | Shape::Mode
-            | Shape::OneOf(_)
-            | Shape::Count
-            | Shape::Command
-            | Shape::Pairs(_) => {}
+            Inside::Keys(object) => self.object(object, node, path),
         }
     }
 

@@ -11,8 +11,9 @@ use crate::merge;
 use crate::node::{Map, Node, Value};
 use crate::parse::MAX_NODES;
 use crate::paths;
+use crate::place::Path;
 use crate::problem::Code;
-use crate::shape::{Checker, Path};
+use crate::shape::Checker;
 use crate::source::Pos;
 use crate::support;
 

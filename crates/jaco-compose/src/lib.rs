@@ -7,6 +7,7 @@
 
 mod audit;
 pub mod canonical;
+mod complete;
 mod consistency;
 mod container;
 pub mod dotenv;
@@ -22,6 +23,7 @@ pub mod node;
 pub mod overlay;
 mod parse;
 pub mod paths;
+mod place;
 mod ports;
 mod problem;
 mod project;
@@ -35,7 +37,9 @@ mod short;
 mod source;
 pub mod support;
 mod tidy;
+mod unique;
 pub mod units;
+mod usage;
 mod volumes;
 
 pub use audit::Images;

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::complete;
 use crate::dotenv;
 use crate::extends;
 use crate::interpolate::{self, Env};
@@ -13,9 +14,10 @@ use crate::merge;
 use crate::node::{Map, Node, Value};
 use crate::parse;
 use crate::paths;
+use crate::place::Path;
 use crate::problem::{Code, Problems, Report};
 use crate::project::{self, Loaded};
-use crate::shape::{Checker, Path};
+use crate::shape::Checker;
 use crate::source::{FileId, Pos, Sources};
 use crate::support;
 
@@ -166,7 +168,7 @@ fn load_project(loader: &mut Loader<'_>, input: &Input) -> Option<project::Proje
         return None;
     }
     merge::settle(&mut root);
-    project::finish(loader, root, name, &env, input)
+    complete::finish(loader, root, name, &env, input)
 }
 
 /// What is the same for all files of one level of includes.

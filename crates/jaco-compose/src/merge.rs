@@ -4,8 +4,8 @@
 //! key table: mappings merge, lists append and drop repeated items, commands and scalars replace.
 
 use crate::node::{Map, MergeTag, Node, Value};
-use crate::shape::dedup;
 use crate::support::{self, Key, Object, Shape, Short, Unique};
+use crate::unique::dedup;
 
 /// Lays `over` over `base`, both of `shape`.
 pub(crate) fn merge(shape: &'static Shape, base: &mut Node, over: Node) {

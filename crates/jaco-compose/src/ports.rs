@@ -5,8 +5,9 @@
 use std::net::IpAddr;
 
 use crate::node::{Node, Value};
+use crate::place::Path;
 use crate::problem::Code;
-use crate::shape::{Checker, Path};
+use crate::shape::Checker;
 use crate::short::map_of;
 use crate::source::Pos;
 

@@ -6,12 +6,13 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::audit::{self, Images};
+use crate::complete::texts;
 use crate::container::{self, Container, Contents};
 use crate::facts::{Facts, Placement, PublishedPort, Scoring, Tls};
 use crate::node::{Map, Node, Value};
 use crate::overlay::{Acme, JacoYaml, PlacementKind, RouteOverlay, ServiceOverlay};
 use crate::problem::{Code, Problems, Report};
-use crate::project::{Project, texts};
+use crate::project::Project;
 use crate::service_facts;
 use crate::source::Pos;
 

@@ -155,7 +155,8 @@ fn ports(service: &Map, report: &mut Report) -> Vec<PublishedPort> {
                 .expected("a number from 1 to 65535");
             continue;
         };
-        let protocol = match node.get_str("protocol").unwrap_or("tcp") {
+        let protocol = node.get_str("protocol").unwrap_or("tcp").to_ascii_lowercase();
+        let protocol = match protocol.as_str() {
             "tcp" => Protocol::Tcp,
             "udp" => Protocol::Udp,
             "sctp" => Protocol::Sctp,

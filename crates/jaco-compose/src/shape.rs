@@ -5,15 +5,16 @@
 
 use compact_str::CompactString;
 use std::collections::BTreeSet;
-use std::fmt;
 
 use crate::node::{Entry, Map, MergeTag, Node, Value};
+use crate::place::Path;
 use crate::problem::{Code, Finding, Report};
 use crate::scalar;
 use crate::shell;
 use crate::short;
 use crate::source::Pos;
 use crate::support::{Extensions, Names, Object, Shape, Unique};
+use crate::unique::dedup;
 use crate::units;
 
 /// What a walk needs beside the tree.
@@ -28,53 +29,6 @@ pub(crate) struct Checker<'c> {
     pub(crate) dir: &'c str,
     /// The home folder for `~`, if the caller gave one.
     pub(crate) home: Option<&'c str>,
-}
-
-/// Where in the tree a value is, for messages; built without allocating.
-#[derive(Clone, Copy)]
-pub(crate) struct Path<'p> {
-    parent: Option<&'p Self>,
-    name: Step<'p>,
-}
-
-#[derive(Clone, Copy)]
-enum Step<'p> {
-    Key(&'p str),
-    Index(usize),
-}
-
-impl<'p> Path<'p> {
-    pub(crate) fn root(name: &'p str) -> Self {
-        Self { parent: None, name: Step::Key(name) }
-    }
-
-    pub(crate) fn key(&'p self, name: &'p str) -> Self {
-        Self { parent: Some(self), name: Step::Key(name) }
-    }
-
-    /// Whether this is the file itself, which has no name.
-    fn is_root(&self) -> bool {
-        self.parent.is_none() && matches!(self.name, Step::Key(""))
-    }
-
-    fn index(&'p self, index: usize) -> Self {
-        Self { parent: Some(self), name: Step::Index(index) }
-    }
-}
-
-impl fmt::Display for Path<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(parent) = self.parent {
-            write!(f, "{parent}")?;
-        }
-        match self.name {
-            Step::Key(name) if self.parent.is_some_and(|parent| !parent.is_root()) => {
-                write!(f, ".{name}")
-            }
-            Step::Key(name) => f.write_str(name),
-            Step::Index(index) => write!(f, "[{index}]"),
-        }
-    }
 }
 
 impl Checker<'_> {
@@ -285,7 +239,7 @@ impl Checker<'_> {
         match &node.value {
             // Compose uses -1 for "without a limit".
             Value::Int(number) if *number >= -1 => {
-                node.value = Value::Str(number.to_string().into())
+                node.value = Value::Str(number.to_string().into());
             }
             Value::Float(number) if *number >= 0.0 => {
                 node.value = Value::Str(format!("{:.0}", number.trunc()).into());
@@ -543,47 +497,5 @@ fn parse_bool(text: &str) -> Option<bool> {
         "true" | "1" | "t" | "y" | "yes" | "on" => Some(true),
         "false" | "0" | "f" | "n" | "no" | "off" => Some(false),
         _ => None,
-    }
-}
-
-/// Leaves one of the items that are the same: the later one, at the place of the first.
-pub(crate) fn dedup(items: &mut Vec<Node>, unique: Unique) {
-    if items.len() < 2 || matches!(unique, Unique::Free | Unique::Strict) {
-        return;
-    }
-    let mut places: std::collections::BTreeMap<String, usize> = std::collections::BTreeMap::new();
-    let mut kept: Vec<Node> = Vec::with_capacity(items.len());
-    for item in items.drain(..) {
-        match identity(&item, unique) {
-            Some(identity) => match places.get(&identity) {
-                Some(place) => kept[*place] = item,
-                None => {
-                    places.insert(identity, kept.len());
-                    kept.push(item);
-                }
-            },
-            None => kept.push(item),
-        }
-    }
-    *items = kept;
-}
-
-fn identity(item: &Node, unique: Unique) -> Option<String> {
-    match unique {
-        Unique::Free | Unique::Strict => None,
-        Unique::Once => item.as_str().map(str::to_owned),
-        Unique::By(key) => item.get_str(key).map(str::to_owned),
-        Unique::ByMount(dir) => match (item.get_str("target"), item.get_str("source")) {
-            (Some(target), _) => Some(target.to_owned()),
-            (None, Some(source)) => Some(format!("{dir}/{source}")),
-            (None, None) => None,
-        },
-        Unique::ByPort => {
-            let target = item.get("target")?.as_int()?;
-            let published = item.get_str("published").unwrap_or("");
-            let host = item.get_str("host_ip").unwrap_or("0.0.0.0");
-            let protocol = item.get_str("protocol").unwrap_or("tcp");
-            Some(format!("{host}:{published}:{target}/{protocol}"))
-        }
     }
 }

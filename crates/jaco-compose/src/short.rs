@@ -6,8 +6,9 @@ use compact_str::CompactString;
 
 use crate::node::{Entry, Map, Node, Value};
 use crate::paths;
+use crate::place::Path;
 use crate::problem::Code;
-use crate::shape::{Checker, Path};
+use crate::shape::Checker;
 use crate::source::Pos;
 use crate::support::Short;
 

@@ -3,7 +3,7 @@
 //! `privileged: false` and no `privileged` are the same service; after this they are the same tree.
 
 use crate::node::{Map, Node, Value};
-use crate::support::{self, Object, Shape};
+use crate::support::{self, Inside, Object, Shape};
 
 /// Keys whose zero, `false` or empty list differs from leaving them out. An empty `entrypoint`
 /// takes the image's away.
@@ -32,40 +32,24 @@ pub(crate) fn tidy_project(root: &mut Map) {
 }
 
 fn tidy(shape: &'static Shape, node: &mut Node) {
-    match shape {
-        Shape::Short(_, inner) | Shape::OrNull(inner) => tidy(inner, node),
-        Shape::List(item, _) | Shape::OneOrList(item, _) => {
+    match shape.inside() {
+        Inside::Nothing => {}
+        Inside::Itself(inner) => tidy(inner, node),
+        Inside::Items(item) => {
             for child in node.as_seq_mut().into_iter().flatten() {
                 tidy(item, child);
             }
         }
-        Shape::Map(value, _) | Shape::MapOrNull(value, _) => {
+        Inside::Values(value) => {
             for entry in node.as_map_mut().into_iter().flat_map(Map::iter_mut) {
                 tidy(value, &mut entry.node);
             }
         }
-        Shape::Object(object) | Shape::IntOr(object) => {
+        Inside::Keys(object) => {
             if let Some(map) = node.as_map_mut() {
                 tidy_object(object, map);
             }
         }
-        Shape::Any
-        | Shape::Str
-        | Shape::Path
-        | Shape::StrOrNum
-        | Shape::Text
-        | Shape::Label
-        | Shape::Bool
-        | Shape::Int
-        | Shape::Number
-        | Shape::Duration
-        | Shape::Bytes
-        | Shape::BytesText
-        | Shape::Mode
-        | Shape::OneOf(_)
-        | Shape::Count
-        | Shape::Command
-        | Shape::Pairs(_) => {}
     }
 }
 

@@ -4,7 +4,8 @@
 
 use crate::node::{Map, Node, Value};
 use crate::paths;
-use crate::shape::{Checker, Path};
+use crate::place::Path;
+use crate::shape::Checker;
 use crate::short::map_of;
 use crate::source::Pos;
 

@@ -3,7 +3,9 @@
 //! Reads one text into typed values and checks what can be known without the compose file. What
 //! the two say together is checked by `resolve`.
 
+mod amounts;
 mod read;
+mod rules;
 mod schema;
 mod table;
 
@@ -14,9 +16,11 @@ use crate::facts::{
 };
 use crate::problem::{Problems, Report};
 use crate::source::{FileId, Pos, Sources};
-use crate::{parse, shape};
+use crate::{parse, place, shape};
 
-pub(crate) use read::{parse_cpu as read_cpu, parse_memory as read_memory, update as read_update};
+pub(crate) use amounts::{
+    parse_cpu as read_cpu, parse_memory as read_memory, update as read_update,
+};
 pub use schema::json_schema;
 
 /// A checked jaco.yaml.
@@ -198,6 +202,6 @@ fn read_text(
     let mut ports = 0;
     let mut checker =
         shape::Checker { what: "jaco.yaml", report, ports: &mut ports, dir: ".", home: None };
-    checker.apply(&schema::FILE, &mut root, shape::Path::root(""));
+    checker.apply(&schema::FILE, &mut root, place::Path::root(""));
     read::overlay(&root, report)
 }

@@ -2,11 +2,13 @@
 //!
 //! One table serves four readers: the loader checks and normalises values by it, the audit warns
 //! and refuses by it, `jaco compose support` and the documentation print it. A key that is not in
-//! it is an unknown key; nothing is taken silently. It holds no code.
+//! it is an unknown key; nothing is taken silently. The tables hold no code.
 
+mod markdown;
 mod service;
 mod tables;
 
+pub use markdown::{Rates, markdown};
 pub use tables::TOP_LEVEL;
 
 /// What happens with a key.
@@ -191,6 +193,51 @@ pub(crate) const fn key(name: &'static str, class: Class, shape: Shape, note: &'
 /// A mapping with known keys where `x-` keys are kept.
 pub(crate) const fn object(keys: &'static [Key]) -> Object {
     Object { keys, extensions: Extensions::Kept, required: &[] }
+}
+
+/// Where the keys inside of a value are, for whoever walks a tree along the table.
+#[derive(Debug, Clone, Copy)]
+pub enum Inside {
+    /// There are none.
+    Nothing,
+    /// In the value itself, which has this shape once it is expanded.
+    Itself(&'static Shape),
+    /// In each item of a list.
+    Items(&'static Shape),
+    /// In each value of a mapping with free names.
+    Values(&'static Shape),
+    /// They are these.
+    Keys(&'static Object),
+}
+
+impl Shape {
+    /// Where the keys inside of a value of this shape are.
+    #[must_use]
+    pub fn inside(&'static self) -> Inside {
+        match self {
+            Self::Short(_, inner) | Self::OrNull(inner) => Inside::Itself(inner),
+            Self::List(item, _) | Self::OneOrList(item, _) => Inside::Items(item),
+            Self::Map(value, _) | Self::MapOrNull(value, _) => Inside::Values(value),
+            Self::Object(object) | Self::IntOr(object) => Inside::Keys(object),
+            Self::Any
+            | Self::Str
+            | Self::Path
+            | Self::StrOrNum
+            | Self::Text
+            | Self::Label
+            | Self::Bool
+            | Self::Int
+            | Self::Number
+            | Self::Duration
+            | Self::Bytes
+            | Self::BytesText
+            | Self::Mode
+            | Self::OneOf(_)
+            | Self::Count
+            | Self::Command
+            | Self::Pairs(_) => Inside::Nothing,
+        }
+    }
 }
 
 impl Object {

@@ -1,6 +1,10 @@
 //! Hostile and broken input: a clear error at a place, soon, and in bounded memory. R-IN-3.
 
-#![expect(clippy::disallowed_methods, reason = "the bound on time is measured with a clock")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the bound on time is measured with a clock"
+)]
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -14,7 +14,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use jaco_compose::canonical::without_empty;
-use jaco_compose::{EnvFiles, FileError, Files, Input, Loaded, Problems, load, paths};
+use jaco_compose::model::ContainerSpec;
+use jaco_compose::support::{self, Rates};
+use jaco_compose::{
+    Code, EnvFiles, FileError, Files, Input, Loaded, Options, Problems, Project, from_model, load,
+    paths, resolve,
+};
 use serde_json::Value as Json;
 
 /// Share of accepted files whose model must equal the official one, in percent.
@@ -111,35 +116,148 @@ pub(crate) fn run(folder: &Path, case: &Case) -> Result<Loaded, Problems> {
     load(&input, &Corpus { folder, case })
 }
 
+/// How an accepted file compares.
+enum Outcome {
+    Equal(Box<Project>),
+    Different(String),
+}
+
+fn outcome(folder: &Path, case: &Case) -> Outcome {
+    let golden = fs::read(folder.join(case.golden.as_ref().unwrap())).unwrap();
+    let golden = without_empty(serde_json::from_slice(&golden).unwrap());
+    match run(folder, case) {
+        Err(problems) => Outcome::Different(format!("{}: refused\n{problems}", case.file)),
+        Ok(loaded) => {
+            let own = without_empty(loaded.project.canonical_json());
+            let mut differences = Vec::new();
+            compare("", &golden, &own, &mut differences);
+            if differences.is_empty() {
+                return Outcome::Equal(Box::new(loaded.project));
+            }
+            Outcome::Different(format!("{}:\n  {}", case.file, differences.join("\n  ")))
+        }
+    }
+}
+
 /// R-IN-2
 #[test]
 fn accepted_files_equal_the_official_model() {
     let Some(folder) = folder() else { return };
+    let cases = cases(&folder);
+    let accepted = cases.iter().filter(|case| case.official == "accepted");
     let (mut equal, mut total) = (0, 0);
-    let mut failures = Vec::new();
-    for case in cases(&folder).iter().filter(|case| case.official == "accepted") {
+    for case in accepted {
         total += 1;
-        let golden = fs::read(folder.join(case.golden.as_ref().unwrap())).unwrap();
-        let golden = without_empty(serde_json::from_slice(&golden).unwrap());
-        match run(&folder, case) {
-            Err(problems) => failures.push(format!("{}: refused\n{problems}", case.file)),
-            Ok(loaded) => {
-                let own = without_empty(loaded.project.canonical_json());
-                let mut differences = Vec::new();
-                compare("", &golden, &own, &mut differences);
-                if differences.is_empty() {
-                    equal += 1;
-                } else {
-                    failures.push(format!("{}:\n  {}", case.file, differences.join("\n  ")));
+        match outcome(&folder, case) {
+            Outcome::Equal(_) => equal += 1,
+            Outcome::Different(difference) => println!("{difference}"),
+        }
+    }
+    println!("{equal} of {total} accepted files equal the official model");
+    assert!(equal * 100 >= total * WANTED_PERCENT, "only {equal} of {total} are equal");
+}
+
+/// Printing and loading again gives the same model, and so does sending it (R-IN-2).
+#[test]
+fn real_models_survive_printing_and_sending() {
+    let Some(folder) = folder() else { return };
+    for case in cases(&folder).iter().filter(|case| case.official == "accepted") {
+        let Ok(loaded) = run(&folder, case) else { continue };
+        let project = loaded.project;
+        let sent = project.model();
+        let received = from_model(sent.to_string().as_bytes())
+            .unwrap_or_else(|problems| panic!("{}: {problems}", case.file));
+        assert_eq!(received.model(), sent, "{}", case.file);
+
+        let yaml = project.canonical_yaml();
+        let input = Input {
+            name: Some(project.name().to_owned()),
+            env_files: EnvFiles::Nothing,
+            ..Input::file("/corpus/printed.yaml")
+        };
+        let files =
+            BTreeMap::from([("/corpus/printed.yaml".to_owned(), yaml.clone().into_bytes())]);
+        let again = load(&input, &files)
+            .unwrap_or_else(|problems| panic!("{}: {problems}", case.file))
+            .project;
+        assert_eq!(again.canonical_yaml(), yaml, "{}", case.file);
+    }
+}
+
+/// Every container text of the corpus has a typed view, and every refusal says what to do instead.
+#[test]
+fn real_projects_resolve_or_say_why_not() {
+    let Some(folder) = folder() else { return };
+    for case in cases(&folder).iter().filter(|case| case.official == "accepted") {
+        let Ok(loaded) = run(&folder, case) else { continue };
+        match resolve(&loaded.project, None, &Options::default()) {
+            Ok(resolved) => {
+                for service in resolved.services.values() {
+                    let canonical = &service.container.canonical;
+                    if let Err(error) = ContainerSpec::parse(canonical) {
+                        panic!("{}: {error:?} in {canonical}", case.file);
+                    }
+                }
+            }
+            Err(problems) => {
+                for problem in problems.errors() {
+                    let advice = problem.suggestion.is_some() || problem.expected.is_some();
+                    assert!(advice, "{}: no advice in {problem}", case.file);
                 }
             }
         }
     }
-    for failure in &failures {
-        println!("{failure}");
+}
+
+/// The page about the keys is what the table and the corpus say. Where they differ the page is
+/// written anew and the test fails, so that the change is seen.
+#[test]
+fn the_page_about_compose_keys_is_current() {
+    let Some(folder) = folder() else { return };
+    let page = support::markdown(Some(measure(&folder)));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/compose-support.md");
+    let written = fs::read_to_string(&path).unwrap_or_default();
+    if written != page {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, &page).unwrap();
+        panic!("docs/compose-support.md was out of date and is written anew");
     }
-    println!("{equal} of {total} accepted files equal the official model");
-    assert!(equal * 100 >= total * WANTED_PERCENT, "only {equal} of {total} are equal");
+}
+
+fn measure(folder: &Path) -> Rates {
+    let mut rates = Rates {
+        accepted: 0,
+        equal: 0,
+        runnable: 0,
+        must_be_built: 0,
+        unlabelled_privileges: 0,
+        refused: 0,
+        also_refused: 0,
+    };
+    for case in &cases(folder) {
+        if case.official != "accepted" {
+            rates.refused += 1;
+            rates.also_refused += usize::from(run(folder, case).is_err());
+            continue;
+        }
+        rates.accepted += 1;
+        let Outcome::Equal(project) = outcome(folder, case) else { continue };
+        rates.equal += 1;
+        match resolve(&project, None, &Options::default()) {
+            Ok(_) => rates.runnable += 1,
+            Err(problems) => {
+                let has = |code| problems.errors().any(|problem| problem.code == code);
+                if has(Code::BuildUnsupported) {
+                    rates.must_be_built += 1;
+                } else if has(Code::ValidationFailed) {
+                    rates.unlabelled_privileges += 1;
+                } else {
+                    println!("{} does not run: {problems}", case.file);
+                }
+            }
+        }
+    }
+    rates
 }
 
 /// R-IN-2, R-IN-3

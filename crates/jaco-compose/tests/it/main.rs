@@ -1,5 +1,11 @@
 //! Integration tests of the loader, one binary.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "helpers of tests fail and speak like tests"
+)]
+
 mod bad_input;
 mod compose;
 mod corpus;

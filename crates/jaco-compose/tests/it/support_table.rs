@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use jaco_compose::support::{Object, Shape, TOP_LEVEL};
+use jaco_compose::support::{Inside, Object, Shape, TOP_LEVEL};
 use serde_json::Value as Json;
 
 use crate::corpus;
@@ -22,14 +22,11 @@ fn table_keys(object: &'static Object, path: &str, keys: &mut BTreeSet<String>) 
 }
 
 fn shape_keys(shape: &'static Shape, path: &str, keys: &mut BTreeSet<String>) {
-    match shape {
-        Shape::Object(object) | Shape::IntOr(object) => table_keys(object, path, keys),
-        Shape::Short(_, inner) | Shape::OrNull(inner) => shape_keys(inner, path, keys),
-        Shape::List(item, _) | Shape::OneOrList(item, _) => shape_keys(item, path, keys),
-        Shape::Map(value, _) | Shape::MapOrNull(value, _) => {
-            shape_keys(value, &format!("{path}.*"), keys);
-        }
-        _ => {}
+    match shape.inside() {
+        Inside::Nothing => {}
+        Inside::Itself(inner) | Inside::Items(inner) => shape_keys(inner, path, keys),
+        Inside::Values(value) => shape_keys(value, &format!("{path}.*"), keys),
+        Inside::Keys(object) => table_keys(object, path, keys),
     }
 }
 
