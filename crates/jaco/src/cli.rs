@@ -77,6 +77,7 @@ pub(crate) enum Command {
     Status(commands::status::Args),
     Get(commands::get::Args),
     Logs(commands::logs::Args),
+    Scale(commands::scale::Args),
     Delete(commands::delete::Args),
     Audit(commands::audit::Args),
     Node(commands::node::Args),
@@ -102,12 +103,11 @@ pub fn reference() -> String {
         Generated from the program: `UPDATE_EXPECT=1 cargo test -p jaco` writes it anew. The options \
         of\n`jaco` itself are taken by every command.\n"
         .to_owned();
-    section(&mut command, &mut text);
+    section(&mut command, "jaco", &mut text);
     text
 }
 
-fn section(command: &mut clap::Command, text: &mut String) {
-    let name = command.get_bin_name().unwrap_or_default().to_owned();
+fn section(command: &mut clap::Command, name: &str, text: &mut String) {
     let help = command.render_long_help().to_string();
     // Said once, at `jaco`.
     let own = match help.split_once("\nGlobal options:") {
@@ -117,6 +117,7 @@ fn section(command: &mut clap::Command, text: &mut String) {
     let lines: Vec<&str> = own.trim_end().lines().map(str::trim_end).collect();
     text.push_str(&format!("\n## {name}\n\n```text\n{}\n```\n", lines.join("\n")));
     for subcommand in command.get_subcommands_mut() {
-        section(subcommand, text);
+        let name = format!("{name} {}", subcommand.get_name());
+        section(subcommand, &name, text);
     }
 }

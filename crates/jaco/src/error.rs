@@ -170,14 +170,37 @@ fn client_report(error: &ClientError, help: Option<&String>) -> Report {
     report.because = chain(error.source());
     report.exit = error.exit_code();
     if let Some(rejection) = error.rejection() {
-        report.because =
-            rejection.details.iter().map(|(key, fact)| format!("{key}: {fact}")).collect();
+        let facts = rejection.details.iter();
+        report.because = facts.flat_map(|(key, fact)| told(key, fact)).collect();
         report.details = json!(rejection.details);
     }
     if let Some(help) = help {
         report.help.insert(0, help.clone());
     }
     report
+}
+
+/// A fact of a refusal; a list of problems in a manifest is one line for each.
+fn told(key: &str, fact: &str) -> Vec<String> {
+    let list = serde_json::from_str::<Value>(fact).ok().filter(|_| key == "problems");
+    let Some(Value::Array(problems)) = list.map(|mut list| list["problems"].take()) else {
+        return vec![format!("{key}: {fact}")];
+    };
+    let text = |problem: &Value, key: &str| problem[key].as_str().unwrap_or_default().to_owned();
+    let line = |problem: &Value| {
+        let place = match (text(problem, "file"), problem["line"].as_u64()) {
+            (file, Some(line)) if !file.is_empty() && line > 0 => format!("{file}:{line}: "),
+            (file, _) if !file.is_empty() => format!("{file}: "),
+            _ => String::new(),
+        };
+        format!(
+            "{place}{}[{}]: {}",
+            text(problem, "severity"),
+            text(problem, "code"),
+            text(problem, "message")
+        )
+    };
+    problems.iter().map(line).collect()
 }
 
 /// With the advice of the code's page.

@@ -59,23 +59,43 @@ pub(crate) async fn run(context: &mut Context, args: Args) -> Done {
         request_id: fresh_request_id(),
         dry_run: args.dry_run,
     };
+    let known: Vec<&str> =
+        manifest.warnings.list.iter().map(|problem| problem.message.as_str()).collect();
+    let then = if args.detach { Then::Return } else { Then::Wait(args.timeout) };
+    submit(context, request, &known, then).await
+}
+
+/// What follows once the cluster has agreed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Then {
+    /// Wait until it has converged, at most this long.
+    Wait(Duration),
+    /// Nothing.
+    Return,
+}
+
+/// Sends a change and waits for what becomes of it. Warnings that are `known` are not repeated.
+pub(super) async fn submit(
+    context: &mut Context,
+    request: ApplyRequest,
+    known: &[&str],
+    then: Then,
+) -> Done {
+    let dry_run = request.dry_run;
     let applied = context.client()?.apply(request).await?;
     // The cluster checks the same again; what it adds is worth saying.
-    let known = |warning: &&String| {
-        manifest.warnings.list.iter().all(|problem| problem.message != **warning)
-    };
-    for warning in applied.warnings.iter().filter(known) {
+    for warning in applied.warnings.iter().filter(|warning| !known.contains(&warning.as_str())) {
         context.ui.note(&format!("warning: {warning}"));
     }
-    if args.dry_run {
+    if dry_run {
         return context.done(&DryRun(&applied));
     }
     let name = &applied.deployment;
     context.ui.note(&format!("{name} revision {}: {}", applied.revision, applied.change));
-    if args.detach {
+    let Then::Wait(limit) = then else {
         return context.done(&Applied { applied: &applied, status: None });
-    }
-    let status = converge(context, &applied, args.timeout).await?;
+    };
+    let status = converge(context, &applied, limit).await?;
     context.done(&Applied { applied: &applied, status: Some(&status) })
 }
 

@@ -13,6 +13,7 @@ pub(crate) mod get;
 pub(crate) mod help;
 pub(crate) mod logs;
 pub(crate) mod node;
+pub(crate) mod scale;
 pub(crate) mod schema;
 pub(crate) mod status;
 pub(crate) mod token;
@@ -86,6 +87,7 @@ pub(crate) async fn run(command: Command, context: &mut Context) -> Done {
     match command {
         // These change something, and say what becomes of it when they are interrupted.
         Command::Apply(args) => apply::run(context, args).await,
+        Command::Scale(args) => scale::run(context, args).await,
         Command::Delete(args) => delete::run(context, args).await,
         Command::Node(args) => node::run(context, args).await,
         Command::Dev(args) => dev::run(context, args).await,

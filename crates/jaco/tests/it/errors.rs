@@ -3,8 +3,9 @@
 use expect_test::expect;
 use jaco_cli::error::CliError;
 use jaco_cli::ui::Colour;
-use jaco_types::ErrorCode;
+use jaco_client::ClientError;
 use jaco_types::code::ExitCode;
+use jaco_types::{ErrorCode, Rejection};
 
 fn refused(code: ErrorCode) -> CliError {
     CliError::Refused { code, message: "it is so".to_owned(), help: None }
@@ -26,6 +27,20 @@ fn an_error_has_a_shape() {
           help: more: jaco help error no_leader
     "]]
     .assert_eq(&refused(ErrorCode::NoLeader).report().text(Colour::Off));
+}
+
+/// R-CLI-1: what the cluster finds in a manifest is listed like what is found here.
+#[test]
+fn the_problems_of_a_refusal_are_listed() {
+    let problems = r#"{"omitted":0,"problems":[
+        {"severity":"error","code":"port_conflict","file":"","line":0,"message":"port 80 is taken"},
+        {"severity":"error","code":"unknown_key","file":"jaco.yaml","line":3,"message":"no key `x`"}]}"#;
+    let rejection =
+        Rejection::new(ErrorCode::InvalidManifest, "2 problems").with("problems", problems);
+    let report = CliError::from(ClientError::Refused(rejection)).report();
+    let expected =
+        ["error[port_conflict]: port 80 is taken", "jaco.yaml:3: error[unknown_key]: no key `x`"];
+    assert_eq!(report.because, expected);
 }
 
 #[test]
