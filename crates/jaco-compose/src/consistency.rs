@@ -3,6 +3,7 @@
 //! Looks at the completed tree, after profiles; reports everything, changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use crate::node::{Entry, Map, Node};
 use crate::problem::{Code, Report};
@@ -91,9 +92,7 @@ pub(crate) fn check(root: &Map, disabled: &BTreeSet<String>, report: &mut Report
     for (name, section) in [("configs", project.configs), ("secrets", project.secrets)] {
         check_contents(name, section, report);
     }
-    for (name, section) in [("volumes", project.volumes), ("networks", project.networks)] {
-        check_external(name, section, report);
-    }
+    check_external("volumes", project.volumes, report);
 }
 
 struct Sections<'s> {
@@ -133,6 +132,9 @@ impl<'s> ServiceCheck<'s, '_> {
         self.mounts(service);
         self.healthcheck(service);
         self.amounts(service);
+        self.ports(service);
+        self.devices(service);
+        self.pull_policy(service);
     }
 
     fn networks(&mut self, service: &Map) {
@@ -193,6 +195,10 @@ impl<'s> ServiceCheck<'s, '_> {
     fn mounts(&mut self, service: &Map) {
         let project = self.project;
         for mount in items(service, "volumes") {
+            if mount.get_str("target").is_none_or(str::is_empty) {
+                let message = format!("a mount of service `{}` has no `target`", self.name);
+                self.report.error(mount.pos, Code::MissingKey, message);
+            }
             let Some(source) = mount.get_str("source") else {
                 continue;
             };
@@ -259,10 +265,61 @@ impl<'s> ServiceCheck<'s, '_> {
         }
     }
 
+    fn ports(&mut self, service: &Map) {
+        for port in items(service, "ports") {
+            if let Some(address) = port.get("host_ip")
+                && let Some(text) = address.as_str()
+                && text.parse::<IpAddr>().is_err()
+            {
+                self.report
+                    .error(address.pos, Code::InvalidValue, format!("`{text}` is not an address"))
+                    .expected("an IPv4 or IPv6 address");
+            }
+        }
+    }
+
+    fn devices(&mut self, service: &Map) {
+        let reserved = ["resources", "reservations", "devices"]
+            .iter()
+            .try_fold(service.get("deploy"), |node, key| node.map(|node| node.get(key)))
+            .flatten()
+            .and_then(Node::as_seq)
+            .unwrap_or_default();
+        for request in items(service, "gpus").iter().chain(reserved) {
+            if request.get("count").is_some() && request.get("device_ids").is_some() {
+                let message = "`count` and `device_ids` exclude each other";
+                self.report.error(request.pos, Code::Conflict, message).suggest("keep one of them");
+            }
+        }
+    }
+
+    fn pull_policy(&mut self, service: &Map) {
+        const KNOWN: [&str; 8] =
+            ["always", "never", "build", "if_not_present", "missing", "refresh", "daily", "weekly"];
+        let Some(node) = service.get("pull_policy") else {
+            return;
+        };
+        let text = node.as_str().unwrap_or_default();
+        if !KNOWN.contains(&text) && !text.starts_with("every_") {
+            let message = format!("`{text}` is not a pull policy");
+            self.report
+                .error(node.pos, Code::InvalidValue, message)
+                .nearest(text, KNOWN.into_iter())
+                .expected(KNOWN.map(|name| format!("`{name}`")).join(", ") + " or `every_…`");
+        }
+    }
+
     fn container_name(&mut self, service: &'s Map, seen: &mut BTreeMap<&'s str, &'s str>) {
         let Some(node) = service.get("container_name") else {
             return;
         };
+        let replicas = service.get("deploy").and_then(|deploy| deploy.get("replicas"));
+        let replicas = replicas.or_else(|| service.get("scale")).and_then(Node::as_int);
+        if replicas.is_some_and(|replicas| replicas > 1) {
+            let message =
+                format!("service `{}` has several replicas and one container name", self.name);
+            self.report.error(node.pos, Code::Conflict, message).suggest("drop `container_name`");
+        }
         if let Some(name) = node.as_str()
             && let Some(first) = seen.insert(name, self.name)
         {

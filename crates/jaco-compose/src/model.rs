@@ -101,6 +101,8 @@ pub struct Service {
     pub memory_limit_bytes: Option<i64>,
     #[serde(deserialize_with = "optional_bytes", rename = "mem_reservation")]
     pub memory_reservation_bytes: Option<i64>,
+    /// From 0 to 100.
+    #[serde(deserialize_with = "optional_bytes")]
     pub mem_swappiness: Option<i64>,
     /// Memory and swap together; -1 is unlimited.
     #[serde(deserialize_with = "optional_bytes", rename = "memswap_limit")]

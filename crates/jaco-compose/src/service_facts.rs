@@ -45,7 +45,7 @@ pub(crate) fn facts(scene: &Scene<'_>, compose: &mut Report, manifest: &mut Repo
     Facts {
         image: text(service, "image").unwrap_or_default().to_owned(),
         platform: text(service, "platform").map(str::to_owned),
-        pull: pull(service, compose),
+        pull: pull(service),
         replicas: replicas(scene, &placement, compose, manifest),
         min_allocations: own.and_then(|own| own.min_allocations).unwrap_or(0),
         max_replicas_per_node: deploy
@@ -92,21 +92,15 @@ fn below<'n>(node: Option<&'n Node>, path: &[&str]) -> Option<&'n Node> {
     path.iter().try_fold(node?, |node, key| node.get(key))
 }
 
-fn pull(service: &Map, report: &mut Report) -> Pull {
+fn pull(service: &Map) -> Pull {
     let Some(node) = service.get("pull_policy") else {
         return Pull::Missing;
     };
     match node.as_str().unwrap_or_default() {
-        "always" | "refresh" | "daily" | "weekly" => Pull::Always,
         "never" => Pull::Never,
         "missing" | "if_not_present" | "build" => Pull::Missing,
-        other if other.starts_with("every_") => Pull::Always,
-        other => {
-            report
-                .error(node.pos, Code::InvalidValue, format!("`{other}` is not a pull policy"))
-                .expected("`always`, `missing`, `never`, `build`, `daily`, `weekly`, `every_…`");
-            Pull::Missing
-        }
+        // The rest begin with `every_`; anything else was refused when the file was loaded.
+        _ => Pull::Always,
     }
 }
 

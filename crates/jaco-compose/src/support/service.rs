@@ -185,7 +185,7 @@ pub(super) static SERVICE: Object = object(&[
         Shape::Bytes,
         "The reservation, if `deploy.resources.reservations.memory` is absent.",
     ),
-    key("mem_swappiness", Honoured, Shape::Int, "Passed to the engine."),
+    key("mem_swappiness", Honoured, Shape::Bytes, "Passed to the engine."),
     key("memswap_limit", Honoured, Shape::Bytes, "Passed to the engine."),
     key(
         "models",

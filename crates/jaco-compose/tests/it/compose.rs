@@ -559,3 +559,27 @@ fn names_are_normalised_like_the_official_tool() {
         assert_eq!(normalise_name(text), name);
     }
 }
+
+/// R-IN-2: what the official tool refuses for a service that does not fit together.
+#[test]
+fn contradictions_are_refused() {
+    let code = |inner: &str| {
+        let text = format!("services: {{a: {{image: i, {inner}}}}}");
+        load_text(&text).map(|_| ()).expect_err(inner).list[0].code.as_str()
+    };
+    assert_eq!(code("container_name: x, scale: 2"), "conflict");
+    assert_eq!(code("scale: 2, deploy: {replicas: 3}"), "conflict");
+    assert_eq!(code("network_mode: host, networks: [default]"), "conflict");
+    assert_eq!(code("gpus: [{count: 1, device_ids: ['0']}]"), "conflict");
+    assert_eq!(code("ports: [{target: 1, host_ip: here}]"), "invalid_value");
+    assert_eq!(code("pull_policy: alwys"), "invalid_value");
+    assert_eq!(code("healthcheck: {test: [curl, x]}"), "invalid_value");
+    assert_eq!(code("volumes: [{type: tmpfs}]"), "missing_key");
+    assert_eq!(code("mem_limit: 1g, deploy: {resources: {limits: {memory: 2g}}}"), "conflict");
+    assert_eq!(code("secrets: [s]"), "unknown_secret");
+    assert_eq!(code("configs: [s]"), "unknown_config");
+    assert_eq!(code("networks: [n]"), "unknown_network");
+    assert_eq!(code("security_opt: [x, x]"), "duplicate_value");
+    assert_eq!(code("log_driver: x"), "legacy_compose_field");
+    assert_eq!(code("environment:"), "wrong_type");
+}
