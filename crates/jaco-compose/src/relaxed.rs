@@ -14,14 +14,14 @@ const PAD_COLUMNS: u32 = 256;
 /// How many lines are moved before the file counts as broken.
 const MAX_REPAIRS: usize = 200;
 
-/// Most bytes that are parsed again because of repairs; bounds the time.
-const MAX_REPARSED_BYTES: usize = 8 << 20;
+/// Most bytes that are copied and parsed again because of repairs; bounds the time.
+const MAX_REPEATED_BYTES: usize = 16 << 20;
 
 /// Lines that were moved right.
 #[derive(Debug, Default)]
 pub(crate) struct Repairs {
     lines: BTreeMap<u32, u32>,
-    reparsed: usize,
+    repeated: usize,
 }
 
 impl Repairs {
@@ -32,8 +32,8 @@ impl Repairs {
 
     /// Looks whether `error` is about indentation only and plans the move; `false` if it is not.
     pub(crate) fn plan(&mut self, text: &str, error: &ScanError) -> bool {
-        self.reparsed += error.marker().index();
-        if self.lines.len() >= MAX_REPAIRS || self.reparsed > MAX_REPARSED_BYTES {
+        self.repeated += text.len() + error.marker().index();
+        if self.lines.len() >= MAX_REPAIRS || self.repeated > MAX_REPEATED_BYTES {
             return false;
         }
         let line = u32::try_from(error.marker().line()).unwrap_or(u32::MAX);
