@@ -1,5 +1,8 @@
 //! How long a pass takes: from scratch, with nothing to do, after one change, after a node loss.
 //!
+//! Every node declares a capacity; every service reserves some of it, is spread over data centres and
+//! the racks in them, and is constrained to one operating system.
+//!
 //! `cargo run --release -p jaco-scheduler --example pass -- [NODES REPLICAS]`
 
 #![allow(
@@ -18,7 +21,8 @@ use jaco_scheduler::input::EngineSignal;
 use jaco_scheduler::{NodeSignal, Plan, PlanInput, PlannerConfig, Signals, plan};
 use jaco_state::{ClusterState, Command, Entry, Outcome, apply};
 use jaco_types::spec::{
-    DeploymentSpec, Healthcheck, Placement, SchedulingPolicy, ServiceSpec, Storage, UpdatePolicy,
+    Constraint, DeploymentSpec, Healthcheck, Operator, Placement, SchedulingPolicy, ServiceSpec,
+    SpreadCriterion, Storage, UpdatePolicy,
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
@@ -122,10 +126,12 @@ impl World {
 
     fn obey(&mut self) {
         let instances: Vec<_> =
-            self.state.slots.values().map(|slot| (slot.current_id(), slot.current.node)).collect();
-        for (id, node) in instances {
+            self.state.slots.values().map(|slot| (slot.current_id(), slot.clone())).collect();
+        for (id, slot) in instances {
+            let node = slot.current.node;
             let seen = InstanceObserved {
                 id: id.clone(),
+                service: slot.service,
                 node,
                 state: ReplicaState::Running,
                 code: None,
@@ -148,6 +154,9 @@ impl World {
 }
 
 fn node(id: NodeId, now: Timestamp) -> Node {
+    let label = |key: &str, value: u64| (key.to_owned(), format!("{key}{value}"));
+    let labels = [label("datacenter", id.0 % 5), label("rack", id.0 / 5 % 20)];
+    let labels = labels.into_iter().chain([("os".to_owned(), "linux".to_owned())]).collect();
     let capacity = Resources { cpu: MilliCores(64_000), memory: Bytes(256 << 30) };
     Node {
         id,
@@ -157,7 +166,7 @@ fn node(id: NodeId, now: Timestamp) -> Node {
         status: NodeStatus::Ready,
         status_reason: String::new(),
         availability: Availability::Active,
-        facts: NodeFacts { capacity, ..NodeFacts::default() },
+        facts: NodeFacts { capacity, labels, ..NodeFacts::default() },
         joined_at: now,
         modified: StateIndex(id.0),
     }
@@ -167,6 +176,7 @@ fn service(number: usize, version: u8) -> ServiceSpec {
     ServiceSpec {
         name: ServiceName::new(&format!("s{number}")).expect("a name"),
         image: "image".into(),
+        pull: jaco_types::spec::Pull::Missing,
         placement: if number == 0 { Placement::Pack } else { Placement::Spread },
         replicas: u32::try_from(REPLICAS).expect("fits"),
         host_ports: Vec::new(),
@@ -176,8 +186,26 @@ fn service(number: usize, version: u8) -> ServiceSpec {
         storage: Storage::Stateless,
         healthcheck: Healthcheck::None,
         update: UpdatePolicy::default(),
-        scheduling: SchedulingPolicy::default(),
+        scheduling: policy(),
         container: "".into(),
         hash: SpecHash([version; 32]),
+    }
+}
+
+fn policy() -> SchedulingPolicy {
+    let over = |attribute: &str, weight| SpreadCriterion {
+        attribute: attribute.to_owned(),
+        weight,
+        targets: Vec::new(),
+    };
+    let constraint = Constraint {
+        attribute: "meta.os".to_owned(),
+        operator: Operator::Equal,
+        value: "linux".to_owned(),
+    };
+    SchedulingPolicy {
+        constraints: vec![constraint],
+        spread: vec![over("node.datacenter", 60), over("meta.rack", 40)],
+        ..SchedulingPolicy::default()
     }
 }

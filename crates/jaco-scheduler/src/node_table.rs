@@ -27,12 +27,19 @@ pub(crate) struct NodeTable<'a> {
     memory: RefCell<Memory<'a>>,
 }
 
+/// The selectors and constraints of a policy.
+type Demands<'a> = (&'a BTreeSet<String>, &'a [Constraint]);
+
 /// What many services ask in the same words, and so is worked out once in a pass.
 #[derive(Default)]
 struct Memory<'a> {
-    allowed: BTreeMap<(&'a BTreeSet<String>, &'a [Constraint]), Rc<[NodeIx]>>,
+    allowed: BTreeMap<Demands<'a>, Rc<[NodeIx]>>,
     groupings: BTreeMap<Vec<&'a str>, Rc<Grouping>>,
+    by_domain: BTreeMap<(Demands<'a>, Vec<&'a str>), ByDomain>,
 }
+
+/// Nodes by domain.
+type ByDomain = Rc<[Rc<[NodeIx]>]>;
 
 /// One member and what is taken of it.
 #[derive(Clone)]
@@ -99,7 +106,7 @@ impl<'a> NodeTable<'a> {
         if policy.selectors.is_empty() && policy.constraints.is_empty() {
             return Rc::clone(&self.open);
         }
-        let key = (&policy.selectors, policy.constraints.as_slice());
+        let key = demands(policy);
         let is_allowed = |at: &&NodeIx| is_allowed(self.row(**at).node, policy);
         let work_out = || self.open.iter().filter(is_allowed).copied().collect();
         Rc::clone(self.memory.borrow_mut().allowed.entry(key).or_insert_with(work_out))
@@ -107,10 +114,34 @@ impl<'a> NodeTable<'a> {
 
     /// The domains of all nodes under these criteria.
     pub(crate) fn grouping(&self, criteria: &[&'a SpreadCriterion]) -> Rc<Grouping> {
-        let key: Vec<&str> = criteria.iter().map(|criterion| &*criterion.attribute).collect();
         let work_out = || Rc::new(Grouping::new(self, criteria));
+        let key = attributes(criteria);
         Rc::clone(self.memory.borrow_mut().groupings.entry(key).or_insert_with(work_out))
     }
+
+    /// What [`NodeTable::allowed`] gives, sorted by domain.
+    pub(crate) fn allowed_by_domain(
+        &self,
+        policy: &'a SchedulingPolicy,
+        criteria: &[&'a SpreadCriterion],
+        sort: impl FnOnce() -> ByDomain,
+    ) -> ByDomain {
+        let key = (demands(policy), attributes(criteria));
+        if let Some(known) = self.memory.borrow().by_domain.get(&key) {
+            return Rc::clone(known);
+        }
+        let sorted = sort();
+        self.memory.borrow_mut().by_domain.insert(key, Rc::clone(&sorted));
+        sorted
+    }
+}
+
+fn demands(policy: &SchedulingPolicy) -> Demands<'_> {
+    (&policy.selectors, &policy.constraints)
+}
+
+fn attributes<'a>(criteria: &[&'a SpreadCriterion]) -> Vec<&'a str> {
+    criteria.iter().map(|criterion| &*criterion.attribute).collect()
 }
 
 impl<'a> NodeRow<'a> {

@@ -7,7 +7,7 @@ use jaco_types::{NodeId, Ordinal};
 
 use crate::draft::{ServiceDraft, SlotDraft};
 use crate::node_table::NodeTable;
-use crate::placement::{Domains, candidates, criteria};
+use crate::placement::{Domains, Seed, by_domain, criteria, presence};
 
 /// Who goes first: the greatest, fields compared top to bottom.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,9 +46,11 @@ where
     let mut victims: BTreeSet<Ordinal> = idle.iter().map(|slot| slot.ordinal.clone()).collect();
     let criteria = criteria(policy);
     let grouping = nodes.grouping(&criteria);
-    let allowed = candidates(nodes, service.goal.spec);
+    let by_domain = by_domain(nodes, service.goal.spec, &grouping, &criteria);
+    let present = by_domain.iter().map(|nodes| presence(nodes)).collect();
+    let seed = Seed::of(&service.key).0;
     let on_nodes = serving.iter().filter_map(|slot| slot.current.at);
-    let mut domains = Domains::new(criteria, Rc::clone(&grouping), &allowed, on_nodes, 0);
+    let mut domains = Domains::new(criteria, Rc::clone(&grouping), seed, present, on_nodes, 0);
     for (domain, surplus) in domains.surplus(service.goal.spec.replicas).into_iter().enumerate() {
         let is_here = |slot: &&&SlotDraft<'_>| {
             slot.current.at.map(|at| grouping.domain_of(at)) == Some(domain)

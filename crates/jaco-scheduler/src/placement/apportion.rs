@@ -15,7 +15,7 @@ pub(crate) struct Party {
     /// What fits at most.
     pub(crate) most: u32,
     /// Among equal remainders, the lowest rank comes first, then the order of the list.
-    pub(crate) rank: u64,
+    pub(crate) rank: (u64, u64),
 }
 
 /// The share of each party. They add up to `count` wherever the bounds allow.
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     fn free(weight: u64) -> Party {
-        Party { weight, least: 0, most: u32::MAX, rank: 0 }
+        Party { weight, least: 0, most: u32::MAX, rank: (0, 0) }
     }
 
     /// R-SPREAD-2: equal shares, percents, and what remains.

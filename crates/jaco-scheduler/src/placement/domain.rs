@@ -5,26 +5,33 @@
 //! so that all of them hold at once and not only each by itself.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use jaco_types::Node;
 use jaco_types::spec::{SchedulingPolicy, SpreadCriterion};
 
 use super::apportion::{Party, apportion};
+use super::spread::mix;
 use crate::attribute::value_of;
 use crate::node_table::{NodeIx, NodeTable};
 
-/// The value of one criterion, or that a node has none. Nodes without a value get replicas only when
-/// no other takes them.
-pub(crate) type Value = Option<Rc<str>>;
-
-/// Every node's domain under some criteria.
+/// Every node's domain under some criteria, and the tree that the domains form.
 #[derive(Debug)]
 pub(crate) struct Grouping {
     /// The domain of each node, by its place in the table.
     of_node: Vec<usize>,
-    /// The values of each domain, in the order of the criteria. Sorted.
+    /// The values of each domain, in the order of the criteria. Sorted, so that the domains below a
+    /// branch of the tree stand together.
     paths: Vec<Vec<Value>>,
+}
+
+/// The value of one criterion: its place among the values that any node has, in their order. A node
+/// without a value gets replicas only when no other takes them.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Value {
+    Of { text: Rc<str>, number: usize },
+    None,
 }
 
 /// How many replicas there are and should be in each domain.
@@ -32,6 +39,9 @@ pub(crate) struct Grouping {
 pub(crate) struct Domains<'a> {
     criteria: Vec<&'a SpreadCriterion>,
     grouping: Rc<Grouping>,
+    /// Where equal remainders begin to be given, so that services do not all choose the same
+    /// domains first.
+    seed: u64,
     present: Vec<Presence>,
     placed: Vec<u32>,
     most: Vec<u32>,
@@ -41,7 +51,7 @@ pub(crate) struct Domains<'a> {
 
 /// Whether some node that could take a replica is in a domain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Presence {
+pub(crate) enum Presence {
     Present,
     Absent,
 }
@@ -56,13 +66,14 @@ pub(crate) fn criteria(policy: &SchedulingPolicy) -> Vec<&SpreadCriterion> {
 impl Grouping {
     /// Groups all nodes. Done once per pass for each list of attributes.
     pub(crate) fn new(nodes: &NodeTable<'_>, criteria: &[&SpreadCriterion]) -> Self {
-        let value = |node, criterion: &&SpreadCriterion| -> Value {
-            value_of(node, &criterion.attribute).map(Rc::from)
+        let numbers: Vec<_> = criteria.iter().map(|c| numbers(nodes, c)).collect();
+        let path_of = |node| -> Vec<Value> {
+            let levels = criteria.iter().zip(&numbers);
+            levels.map(|(criterion, numbers)| value(node, criterion, numbers)).collect()
         };
-        let path_of = |node| criteria.iter().map(|c| value(node, c)).collect::<Vec<_>>();
         let of_nodes: Vec<_> = nodes.rows().map(|(_, row)| path_of(row.node)).collect();
-        let paths: BTreeMap<_, _> = of_nodes.iter().map(|path| (path.clone(), ())).collect();
-        let paths: Vec<_> = paths.into_keys().collect();
+        let paths: BTreeSet<_> = of_nodes.iter().cloned().collect();
+        let paths: Vec<_> = paths.into_iter().collect();
         let place = |path| paths.binary_search(path).expect("every path is among the paths");
         Self { of_node: of_nodes.iter().map(place).collect(), paths }
     }
@@ -76,28 +87,52 @@ impl Grouping {
     }
 }
 
+/// The values that the nodes have, numbered in their order.
+fn numbers<'n>(
+    nodes: &'n NodeTable<'_>,
+    criterion: &SpreadCriterion,
+) -> BTreeMap<&'n str, (Rc<str>, usize)> {
+    let values = nodes.rows().filter_map(|(_, row)| value_of(row.node, &criterion.attribute));
+    let values: BTreeSet<&str> = values.collect();
+    values.into_iter().enumerate().map(|(number, text)| (text, (text.into(), number))).collect()
+}
+
+fn value(
+    node: &Node,
+    criterion: &SpreadCriterion,
+    numbers: &BTreeMap<&str, (Rc<str>, usize)>,
+) -> Value {
+    let known = value_of(node, &criterion.attribute).and_then(|text| numbers.get(text));
+    known.map_or(Value::None, |(text, number)| Value::Of { text: Rc::clone(text), number: *number })
+}
+
+impl Value {
+    fn number(&self) -> Option<usize> {
+        match self {
+            Self::Of { number, .. } => Some(*number),
+            Self::None => None,
+        }
+    }
+}
+
 impl<'a> Domains<'a> {
-    /// The domains for `count` replicas in the end, where `candidates` can take some and `placed`
-    /// names the node of each there is.
+    /// The domains for `count` replicas in the end, where those that are `present` can take some
+    /// and `on_nodes` names the node of each there is.
     pub(crate) fn new(
         criteria: Vec<&'a SpreadCriterion>,
         grouping: Rc<Grouping>,
-        candidates: &[NodeIx],
+        seed: u64,
+        present: Vec<Presence>,
         on_nodes: impl Iterator<Item = NodeIx>,
         count: u32,
     ) -> Self {
         let size = grouping.len();
-        let mut present = vec![Presence::Absent; size];
-        for node in candidates {
-            present[grouping.domain_of(*node)] = Presence::Present;
-        }
         let mut placed = vec![0; size];
         for node in on_nodes {
             placed[grouping.domain_of(node)] += 1;
         }
-        let most = vec![u32::MAX; size];
-        let mut domains =
-            Self { criteria, grouping, present, placed, most, targets: Vec::new(), count };
+        let (most, targets) = (vec![u32::MAX; size], Vec::new());
+        let mut domains = Self { criteria, grouping, seed, present, placed, most, targets, count };
         domains.set_targets();
         domains
     }
@@ -129,9 +164,10 @@ impl<'a> Domains<'a> {
     pub(crate) fn surplus(&mut self, count: u32) -> Vec<u32> {
         self.count = count;
         self.most.clone_from(&self.placed);
-        let placed = self.placed.iter();
-        for (present, _) in self.present.iter_mut().zip(placed).filter(|(_, has)| **has > 0) {
-            *present = Presence::Present;
+        for (present, has) in self.present.iter_mut().zip(&self.placed) {
+            if *has > 0 {
+                *present = Presence::Present;
+            }
         }
         let placed = std::mem::replace(&mut self.placed, vec![0; self.targets.len()]);
         self.set_targets();
@@ -140,21 +176,21 @@ impl<'a> Domains<'a> {
 
     fn set_targets(&mut self) {
         let mut targets = vec![0; self.grouping.len()];
-        let mut given = BTreeMap::new();
-        let all: Vec<usize> = (0..self.grouping.len())
-            .filter(|at| self.present[*at] == Presence::Present || self.placed[*at] > 0)
-            .collect();
+        let mut given = vec![Vec::new(); self.criteria.len()];
+        let is_of_use = |at: &usize| self.present[*at] == Presence::Present || self.placed[*at] > 0;
+        let all: Vec<usize> = (0..self.grouping.len()).filter(is_of_use).collect();
         self.share(self.count, 0, &all, &mut given, &mut targets);
         self.targets = targets;
     }
 
-    /// Shares `count` among the domains `among`, which agree in all levels above `level`.
+    /// Shares `count` among the domains `among`, which agree in all levels above `level`. `given`
+    /// is what each value of each level got so far.
     fn share(
         &self,
         count: u32,
         level: usize,
         among: &[usize],
-        given: &mut BTreeMap<(usize, Value), u32>,
+        given: &mut [Vec<u64>],
         targets: &mut [u32],
     ) {
         let Some(criterion) = self.criteria.get(level) else {
@@ -165,27 +201,27 @@ impl<'a> Domains<'a> {
             return;
         };
         let value = |at: usize| &self.grouping.paths[at][level];
-        let groups: Vec<&[usize]> = among.chunk_by(|a, b| value(*a) == value(*b)).collect();
+        let groups: Vec<&[usize]> =
+            among.chunk_by(|a, b| value(*a).number() == value(*b).number()).collect();
         let values: Vec<&Value> = groups.iter().map(|group| value(group[0])).collect();
+        let last = values.iter().filter_map(|value| value.number()).max().unwrap_or(0);
+        if given[level].len() <= last {
+            given[level].resize(last + 1, 0);
+        }
         let parties: Vec<Party> = groups
             .iter()
             .zip(weights(criterion, &values))
-            .map(|(group, weight)| self.party(group, weight, level, given))
+            .map(|(group, weight)| self.party(group, weight, value(group[0]), &given[level]))
             .collect();
         for (group, share) in groups.iter().zip(apportion(count, &parties)) {
-            let so_far = given.entry((level, value(group[0]).clone())).or_default();
-            *so_far = so_far.saturating_add(share);
+            if let Some(number) = value(group[0]).number() {
+                given[level][number] += u64::from(share);
+            }
             self.share(share, level + 1, group, given, targets);
         }
     }
 
-    fn party(
-        &self,
-        group: &[usize],
-        weight: u64,
-        level: usize,
-        given: &BTreeMap<(usize, Value), u32>,
-    ) -> Party {
+    fn party(&self, group: &[usize], weight: u64, value: &Value, given: &[u64]) -> Party {
         let sum = |of: &dyn Fn(usize) -> u32| {
             group.iter().fold(0u32, |sum, at| sum.saturating_add(of(*at)))
         };
@@ -196,10 +232,10 @@ impl<'a> Domains<'a> {
         });
         // Where remainders are equal, the value that got least in the other parents comes first, so
         // that the remainders of a level do not all fall to the same value.
-        let value = self.grouping.paths[group[0]][level].clone();
-        let so_far = given.get(&(level, value)).copied().unwrap_or_default();
-        let rank = u64::from(so_far).saturating_mul(1 << 20) / weight.max(1);
-        Party { weight, least, most, rank }
+        let number = value.number().unwrap_or(given.len());
+        let so_far = given.get(number).copied().unwrap_or_default();
+        let share = so_far.saturating_mul(1 << 20) / weight.max(1);
+        Party { weight, least, most, rank: (share, mix(self.seed ^ number as u64)) }
     }
 }
 
@@ -207,21 +243,22 @@ impl<'a> Domains<'a> {
 /// what remains of a hundred. Without targets all are equal.
 fn weights(criterion: &SpreadCriterion, values: &[&Value]) -> Vec<u64> {
     let percent = |value: &Value| {
-        let value = value.as_deref()?;
-        let target = criterion.targets.iter().find(|target| target.value == value)?;
+        let Value::Of { text, .. } = value else { return None };
+        let target = criterion.targets.iter().find(|target| *target.value == **text)?;
         Some(u64::from(target.percent))
     };
+    let has_value = |value: &Value| value.number().is_some();
     if criterion.targets.is_empty() {
-        return values.iter().map(|value| u64::from(value.is_some())).collect();
+        return values.iter().map(|value| u64::from(has_value(value))).collect();
     }
     let listed: u64 = criterion.targets.iter().map(|target| u64::from(target.percent)).sum();
     let rest = 100u64.saturating_sub(listed);
-    let is_unlisted = |value: &&&Value| value.is_some() && percent(value).is_none();
+    let is_unlisted = |value: &&&Value| has_value(value) && percent(value).is_none();
     let unlisted = u64::try_from(values.iter().filter(is_unlisted).count()).unwrap_or(u64::MAX);
-    let weight = |value: &&Value| match (percent(value), value) {
-        (Some(percent), _) => percent.saturating_mul(unlisted.max(1)),
-        (None, Some(_)) => rest,
-        (None, None) => 0,
+    let weight = |value: &&Value| match percent(value) {
+        Some(percent) => percent.saturating_mul(unlisted.max(1)),
+        None if has_value(value) => rest,
+        None => 0,
     };
     values.iter().map(weight).collect()
 }

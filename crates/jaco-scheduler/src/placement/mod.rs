@@ -22,13 +22,14 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use jaco_types::Ordinal;
-use jaco_types::spec::{Placement, SchedulingPolicy, ServiceSpec};
+use jaco_types::spec::{Placement, SchedulingPolicy, ServiceSpec, SpreadCriterion};
 use jaco_types::unit::Resources;
 
 use crate::attribute::affinity;
 use crate::draft::ServiceDraft;
 use crate::node_table::{NodeIx, NodeTable};
-pub(crate) use domain::{Domains, Grouping, criteria};
+pub(crate) use domain::{Domains, Grouping, Presence, criteria};
+pub(crate) use spread::Seed;
 
 /// Chooses nodes for the replicas of one service. It counts what it chose, so its caller has to
 /// place exactly what it was told. Valid as long as nothing gives room back.
@@ -43,7 +44,7 @@ pub(crate) struct Chooser<'a> {
 /// The nodes of one domain. Most services use few of their domains, so what a cell needs to choose
 /// among its nodes is made when it is first asked.
 struct Cell {
-    candidates: Vec<NodeIx>,
+    candidates: Rc<[NodeIx]>,
     on_nodes: Vec<NodeIx>,
     tiers: Option<Vec<Within>>,
 }
@@ -59,22 +60,23 @@ impl<'a> Chooser<'a> {
     /// A chooser for replicas of `service`, by the placement and policy of its goal.
     pub(crate) fn new(nodes: &NodeTable<'a>, service: &ServiceDraft<'a>) -> Self {
         let goal = service.goal.spec;
-        let candidates = candidates(nodes, goal);
         let on_nodes = service.slots.iter().filter_map(|slot| slot.current.at);
         let seed = spread::Seed::of(&service.key);
         if goal.scheduling.spread.is_empty() {
-            let (candidates, on_nodes) = (candidates.to_vec(), on_nodes.collect());
+            let candidates = candidates(nodes, goal);
+            let on_nodes = on_nodes.collect();
             let cells = vec![Cell { candidates, on_nodes, tiers: None }];
             return Self { goal, seed, domains: None, cells };
         }
         let criteria = criteria(&goal.scheduling);
         let grouping = nodes.grouping(&criteria);
-        let count = goal.replicas;
         let on_nodes: Vec<_> = on_nodes.collect();
-        let cells = cells(&grouping, &candidates, &on_nodes);
-        let on_nodes = on_nodes.into_iter();
-        let domains = Some(Domains::new(criteria, grouping, &candidates, on_nodes, count));
-        Self { goal, seed, domains, cells }
+        let by_domain = by_domain(nodes, goal, &grouping, &criteria);
+        let present = by_domain.iter().map(|nodes| presence(nodes)).collect();
+        let cells = cells(&grouping, &by_domain, &on_nodes);
+        let (on_nodes, count) = (on_nodes.into_iter(), goal.replicas);
+        let domains = Domains::new(criteria, grouping, seed.0, present, on_nodes, count);
+        Self { goal, seed, domains: Some(domains), cells }
     }
 
     /// The node for this replica, or `None` if no candidate has room for it.
@@ -107,12 +109,40 @@ pub(crate) fn candidates<'a>(nodes: &NodeTable<'a>, goal: &'a ServiceSpec) -> Rc
     }
 }
 
-fn cells(grouping: &Grouping, candidates: &[NodeIx], on_nodes: &[NodeIx]) -> Vec<Cell> {
-    let empty = || Cell { candidates: Vec::new(), on_nodes: Vec::new(), tiers: None };
-    let mut cells: Vec<_> = (0..grouping.len()).map(|_| empty()).collect();
-    for node in candidates {
-        cells[grouping.domain_of(*node)].candidates.push(*node);
+/// The candidates in each domain. Services that say the same share the lists.
+pub(crate) fn by_domain<'a>(
+    nodes: &NodeTable<'a>,
+    goal: &'a ServiceSpec,
+    grouping: &Grouping,
+    criteria: &[&'a SpreadCriterion],
+) -> Rc<[Rc<[NodeIx]>]> {
+    let sort = || {
+        let mut domains: Vec<_> = (0..grouping.len()).map(|_| Vec::new()).collect();
+        for node in candidates(nodes, goal).iter() {
+            domains[grouping.domain_of(*node)].push(*node);
+        }
+        domains.into_iter().map(Rc::from).collect()
+    };
+    match &goal.placement {
+        Placement::Hosts(_) => sort(),
+        Placement::Spread | Placement::Pack | Placement::Global => {
+            nodes.allowed_by_domain(&goal.scheduling, criteria, sort)
+        }
     }
+}
+
+/// Whether some node of a domain can take a replica.
+pub(crate) fn presence(candidates: &[NodeIx]) -> Presence {
+    if candidates.is_empty() { Presence::Absent } else { Presence::Present }
+}
+
+fn cells(grouping: &Grouping, by_domain: &[Rc<[NodeIx]>], on_nodes: &[NodeIx]) -> Vec<Cell> {
+    let cell = |candidates: &Rc<[NodeIx]>| Cell {
+        candidates: Rc::clone(candidates),
+        on_nodes: Vec::new(),
+        tiers: None,
+    };
+    let mut cells: Vec<_> = by_domain.iter().map(cell).collect();
     for node in on_nodes {
         cells[grouping.domain_of(*node)].on_nodes.push(*node);
     }
@@ -136,23 +166,22 @@ impl Cell {
 
     /// The nodes by affinity, the best first.
     fn sort_out(
-        &mut self,
+        &self,
         nodes: &NodeTable<'_>,
         goal: &ServiceSpec,
         seed: spread::Seed,
     ) -> Vec<Within> {
-        let candidates = std::mem::take(&mut self.candidates);
         let within = |candidates| Within::new(nodes, goal, seed, candidates, &self.on_nodes);
         let affinities = &goal.scheduling.affinities;
         if affinities.is_empty() {
-            return vec![within(candidates)];
+            return vec![within(Rc::clone(&self.candidates))];
         }
         let mut tiers: BTreeMap<Reverse<i64>, Vec<NodeIx>> = BTreeMap::new();
-        for node in candidates {
-            let suits = affinity(nodes.row(node).node, affinities);
-            tiers.entry(Reverse(suits)).or_default().push(node);
+        for node in self.candidates.iter() {
+            let suits = affinity(nodes.row(*node).node, affinities);
+            tiers.entry(Reverse(suits)).or_default().push(*node);
         }
-        tiers.into_values().map(within).collect()
+        tiers.into_values().map(|candidates| within(candidates.into())).collect()
     }
 }
 
@@ -161,21 +190,21 @@ impl Within {
         nodes: &NodeTable<'_>,
         goal: &ServiceSpec,
         seed: spread::Seed,
-        candidates: Vec<NodeIx>,
+        candidates: Rc<[NodeIx]>,
         on_nodes: &[NodeIx],
     ) -> Self {
         let on_nodes = on_nodes.iter().copied();
         let SchedulingPolicy { minimum, .. } = goal.scheduling;
         match (&goal.placement, minimum == Resources::default()) {
-            (Placement::Pack, true) => Self::Pack(pack::Pack::new(nodes, candidates, on_nodes)),
+            (Placement::Pack, true) => Self::Pack(pack::Pack::new(nodes, &candidates, on_nodes)),
             (Placement::Pack, false) => {
-                Self::Snug(snug::Snug::new(minimum, candidates, std::iter::empty()))
+                Self::Snug(snug::Snug::new(minimum, &candidates, std::iter::empty()))
             }
             (Placement::Spread | Placement::Hosts(_) | Placement::Global, true) => {
                 Self::Spread(spread::Spread::new(seed, candidates, on_nodes))
             }
             (Placement::Spread | Placement::Hosts(_) | Placement::Global, false) => {
-                Self::Snug(snug::Snug::new(minimum, candidates, on_nodes))
+                Self::Snug(snug::Snug::new(minimum, &candidates, on_nodes))
             }
         }
     }

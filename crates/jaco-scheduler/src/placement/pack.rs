@@ -44,7 +44,7 @@ impl Pack {
     /// `candidates` in order; `on_nodes` names the node of each replica there is.
     pub(crate) fn new(
         nodes: &NodeTable<'_>,
-        candidates: Vec<NodeIx>,
+        candidates: &[NodeIx],
         on_nodes: impl Iterator<Item = NodeIx>,
     ) -> Self {
         let mut opened = vec![Opened::No; candidates.len()];
@@ -53,9 +53,9 @@ impl Pack {
                 opened[at] = Opened::Yes;
             }
         }
-        let candidates = candidates.into_iter().zip(opened).map(|(node, opened)| Candidate {
-            node,
-            score: PackScore { opened, replicas: nodes.row(node).replicas, node },
+        let candidates = candidates.iter().zip(opened).map(|(node, opened)| Candidate {
+            node: *node,
+            score: PackScore { opened, replicas: nodes.row(*node).replicas, node: *node },
             room: Room::Unknown,
         });
         Self { candidates: candidates.collect(), filling: None }

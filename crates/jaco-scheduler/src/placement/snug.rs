@@ -29,10 +29,10 @@ impl Snug {
     /// `candidates` in order; `on_nodes` names the node of each replica that counts.
     pub(crate) fn new(
         minimum: Resources,
-        candidates: Vec<NodeIx>,
+        candidates: &[NodeIx],
         on_nodes: impl Iterator<Item = NodeIx>,
     ) -> Self {
-        let mut candidates: Vec<_> = candidates.into_iter().map(|node| (node, 0)).collect();
+        let mut candidates: Vec<_> = candidates.iter().map(|node| (*node, 0)).collect();
         for node in on_nodes {
             if let Ok(at) = candidates.binary_search_by_key(&node, |(known, _)| *known) {
                 candidates[at].1 += 1;

@@ -4,6 +4,8 @@
 //! The hash alone would put two of three replicas on one of three nodes every other time; counting
 //! alone would put every service's first replica on the same node.
 
+use std::rc::Rc;
+
 use jaco_types::spec::ServiceSpec;
 use jaco_types::{Ordinal, ServiceKey};
 
@@ -16,7 +18,7 @@ use crate::node_table::{NodeIx, NodeTable};
 /// costs next to nothing per replica, however many nodes there are.
 pub(crate) struct Spread {
     seed: Seed,
-    candidates: Vec<NodeIx>,
+    candidates: Rc<[NodeIx]>,
     counts: Vec<u32>,
     level: u32,
     next: Vec<usize>,
@@ -29,7 +31,7 @@ impl Spread {
     /// `candidates` in order; `on_nodes` names the node of each replica there is.
     pub(crate) fn new(
         seed: Seed,
-        candidates: Vec<NodeIx>,
+        candidates: Rc<[NodeIx]>,
         on_nodes: impl Iterator<Item = NodeIx>,
     ) -> Self {
         let mut counts = vec![0; candidates.len()];
@@ -92,7 +94,7 @@ impl Spread {
 
 /// Where a service's replicas begin to look for a node.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Seed(u64);
+pub(crate) struct Seed(pub(crate) u64);
 
 impl Seed {
     pub(crate) fn of(service: &ServiceKey) -> Self {
@@ -121,7 +123,7 @@ fn fnv1a(hash: u64, bytes: &[u8]) -> u64 {
 
 /// Spreads the hash's entropy to its low bits, which the remainder keeps (the finaliser of
 /// MurmurHash3).
-fn mix(mut hash: u64) -> u64 {
+pub(super) fn mix(mut hash: u64) -> u64 {
     hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     hash = (hash ^ (hash >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
     hash ^ (hash >> 33)

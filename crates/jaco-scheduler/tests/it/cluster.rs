@@ -39,6 +39,7 @@ pub(crate) fn service(name: &str, image: &str) -> Service {
     let spec = ServiceSpec {
         name: ServiceName::new(name).unwrap(),
         image: image.into(),
+        pull: jaco_types::spec::Pull::Missing,
         placement: Placement::Spread,
         replicas: 1,
         host_ports: Vec::new(),
@@ -272,8 +273,13 @@ impl Cluster {
         } else {
             exit
         };
+        let slot = self.state.slots.get(&id.replica);
+        let known = self.state.observed.get(id).map(|seen| seen.service.clone());
+        let service =
+            slot.map(|slot| slot.service.clone()).or(known).expect("a slot or a trace of it");
         let seen = InstanceObserved {
             id: id.clone(),
+            service,
             node,
             state,
             code: None,

@@ -76,7 +76,11 @@ fn the_worked_cases_come_out_exactly() {
 fn remainders_do_not_all_fall_to_the_same_value() {
     let service = web(6).spread("datacenter", 60, &[]).spread("rack", 50, &[]);
     let cluster = || grid(&["a", "b"], &["r1", "r2"], 2);
-    expect!["a/r1=2 a/r2=1 b/r1=1 b/r2=2"].assert_eq(&placed(cluster(), service.clone(), &["datacenter", "rack"]));
+    expect!["a/r1=2 a/r2=1 b/r1=1 b/r2=2"].assert_eq(&placed(
+        cluster(),
+        service.clone(),
+        &["datacenter", "rack"],
+    ));
     expect!["r1=3 r2=3"].assert_eq(&placed(cluster(), service, &["rack"]));
 }
 
@@ -100,7 +104,8 @@ fn packing_happens_inside_domains() {
     let mut cluster = cluster;
     cluster.apply("shop", &[packed]);
     cluster.settle();
-    expect!["shop-web-0@a-r1-0 shop-web-1@b-r1-0 shop-web-2@a-r1-0 shop-web-3@b-r1-0"].assert_eq(&cluster.show());
+    expect!["shop-web-0@a-r1-0 shop-web-1@b-r1-0 shop-web-2@a-r1-0 shop-web-3@b-r1-0"]
+        .assert_eq(&cluster.show());
 }
 
 /// R-SPREAD-7, R-PLACE-7: scaling down and up again ends where a fresh deployment would.
@@ -118,7 +123,8 @@ fn scaling_keeps_the_shares() {
         a/r1=6 a/r2=6 b/r1=4 b/r2=4
         a/r1=3 a/r2=3 b/r1=2 b/r2=2
         a/r1=2 a/r2=1 b/r1=1 b/r2=1
-        a/r1=5 a/r2=4 b/r1=3 b/r2=3"#]].assert_eq(&shown.join("\n"));
+        a/r1=5 a/r2=4 b/r1=3 b/r2=3"#]]
+    .assert_eq(&shown.join("\n"));
 }
 
 /// R-CONS-3: with 3G asked for, the machine with 4G free and not the one with 6G.
@@ -171,7 +177,8 @@ fn refusals_name_every_rule() {
     expect![[r#"
         a-r1-0: carries no label "gpu"; does not satisfy node.datacenter != a; has less left than 2000m of cpu and 0 B of memory
         b-r1-0: cordoned; carries no label "gpu"; has less left than 2000m of cpu and 0 B of memory"#]].assert_eq(&entry.nodes.iter().map(show).collect::<Vec<_>>().join("\n"));
-    expect!["2 no_eligible_node below_minimum=2 constraint_fails=1 cordoned=1 missing_label=2"].assert_eq(&cluster.reasons("shop", "web"));
+    expect!["2 no_eligible_node below_minimum=2 constraint_fails=1 cordoned=1 missing_label=2"]
+        .assert_eq(&cluster.reasons("shop", "web"));
 }
 
 /// R-SEL-2: a global service runs on the nodes that carry its labels, and leaves with them.
@@ -248,7 +255,7 @@ proptest! {
         let targets: Vec<_> = names.into_iter().zip(percents).take(centres).collect();
         let mut cluster = grid(&names[..centres], &["r1", "r2", "r3"][..racks], 1);
         let service = web(count).spread("datacenter", 90, &targets).spread("rack", 10, &[]);
-        cluster.apply("shop", &[service.clone()]);
+        cluster.apply("shop", std::slice::from_ref(&service));
         cluster.settle();
         let share = ideal(&service.0.scheduling.spread[0], &names[..centres]);
         let by_centre = cluster.domains("shop", "web", &["datacenter"]);
