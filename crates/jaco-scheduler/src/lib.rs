@@ -9,6 +9,7 @@ pub mod attribute;
 mod dependency;
 mod draft;
 pub mod eligibility;
+pub mod explain;
 pub mod input;
 mod mend;
 mod node_status;
@@ -21,8 +22,10 @@ pub mod report;
 mod rollout;
 mod victim;
 mod waiting;
+pub mod whatif;
 
 pub use eligibility::Ineligible;
+pub use explain::explain;
 pub use input::{NodeSignal, PlanInput, PlannerConfig, Signals};
 pub use pass::{Plan, plan};
 pub use report::Report;

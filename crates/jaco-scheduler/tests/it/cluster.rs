@@ -236,13 +236,13 @@ impl Cluster {
         apply(&mut self.state, &entry)
     }
 
+    pub(crate) fn input(&self) -> PlanInput<'_> {
+        let Self { state, signals, now, config } = self;
+        PlanInput { state, signals, now: *now, config }
+    }
+
     pub(crate) fn plan(&self) -> Plan {
-        plan(&PlanInput {
-            state: &self.state,
-            signals: &self.signals,
-            now: self.now,
-            config: &self.config,
-        })
+        plan(&self.input())
     }
 
     /// Plans and commits. Law PL-2 is checked each time: nothing is left to plan then.

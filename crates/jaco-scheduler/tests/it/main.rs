@@ -7,4 +7,5 @@ mod laws;
 mod placing;
 mod rolling;
 mod spreading;
+mod telling;
 mod world;
