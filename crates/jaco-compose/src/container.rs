@@ -168,20 +168,26 @@ fn resources(
     root: &Map,
     versions: &BTreeMap<String, String>,
 ) {
-    let declared = root.get(section).and_then(Node::as_map);
-    let known = |name: &&&str| declared.is_some_and(|map| map.contains(name));
-    if used.iter().filter(known).count() == 0 {
+    if used.is_empty() {
         return;
     }
-    out.key(section);
-    out.open('{');
+    let declared = root.get(section).and_then(Node::as_map);
+    let mut opened = false;
     for name in used {
-        if let Some(resource) = declared.and_then(|map| map.get(name)) {
-            out.key(name);
-            resource_object(out, section, resource, versions.get(*name));
+        let Some(resource) = declared.and_then(|map| map.get(name)) else {
+            continue;
+        };
+        if !opened {
+            out.key(section);
+            out.open('{');
+            opened = true;
         }
+        out.key(name);
+        resource_object(out, section, resource, versions.get(*name));
     }
-    out.close('}');
+    if opened {
+        out.close('}');
+    }
 }
 
 fn resource_object(out: &mut Writer, section: &str, resource: &Node, version: Option<&String>) {

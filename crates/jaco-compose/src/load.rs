@@ -123,6 +123,7 @@ pub fn load(input: &Input, files: &dyn Files) -> Result<Loaded, Problems> {
         unset: BTreeSet::new(),
         expanded: 0,
         env_bytes: 0,
+        marks: false,
         ports: 0,
     };
     let Some(project) = load_project(&mut loader, input) else {
@@ -167,7 +168,7 @@ fn load_project(loader: &mut Loader<'_>, input: &Input) -> Option<project::Proje
         loader.report.error_nowhere(Code::EmptyDocument, format!("{path} is empty"));
         return None;
     }
-    merge::settle(&mut root);
+    loader.settle(&mut root);
     complete::finish(loader, root, name, &env, input)
 }
 
@@ -199,6 +200,8 @@ pub(crate) struct Loader<'f> {
     pub(crate) expanded: usize,
     /// Bytes of env files that were read for services, bounded.
     env_bytes: usize,
+    /// Whether a text could hold `!reset` or `!override`.
+    marks: bool,
     /// Ports that ranges were expanded to, bounded.
     pub(crate) ports: usize,
 }
@@ -300,9 +303,17 @@ impl Loader<'_> {
         };
     }
 
+    /// Takes out what is marked as reset, if anything can be.
+    fn settle(&self, root: &mut Node) {
+        if self.marks {
+            merge::settle(root);
+        }
+    }
+
     /// Reads and parses a compose file.
     pub(crate) fn documents(&mut self, path: &str, named_at: Option<Pos>) -> Option<Vec<Node>> {
         let (file, text) = self.text(path, true, named_at)?;
+        self.marks |= text.contains("!reset") || text.contains("!override");
         parse::parse(&text, file, &mut self.report)
     }
 
@@ -364,7 +375,7 @@ impl Loader<'_> {
                 self.add_document(file, document, &inner, &mut root);
             }
         }
-        merge::settle(&mut root);
+        self.settle(&mut root);
         Some(root)
     }
 

@@ -133,9 +133,11 @@ struct Frame {
     height: usize,
 }
 
+/// What is being filled. The members themselves wait in the builder's own lists, from `start` on,
+/// so that a collection is allocated once, in its final size.
 enum Kind {
-    Seq(Vec<Node>),
-    Map { entries: Vec<Entry>, key: Option<(String, Pos)>, merged: Vec<Node> },
+    Seq { start: usize },
+    Map { start: usize, key: Option<(String, Pos)>, merged: Vec<Node> },
 }
 
 struct Builder<'r> {
@@ -143,6 +145,10 @@ struct Builder<'r> {
     report: &'r mut Report,
     repairs: &'r Repairs,
     stack: Vec<Frame>,
+    /// Members of the open lists, innermost last.
+    items: Vec<Node>,
+    /// Members of the open mappings, innermost last.
+    entries: Vec<Entry>,
     anchors: BTreeMap<usize, Anchor>,
     documents: Vec<Node>,
     nodes: usize,
@@ -163,6 +169,8 @@ impl<'r> Builder<'r> {
             report,
             repairs,
             stack: Vec::new(),
+            items: Vec::new(),
+            entries: Vec::new(),
             anchors: BTreeMap::new(),
             documents: Vec::new(),
             nodes: 0,
@@ -188,10 +196,11 @@ impl<'r> Builder<'r> {
             | Event::DocumentEnd => Ok(()),
             Event::Scalar(text, style, anchor, tag) => self.scalar(text, style, anchor, tag, pos),
             Event::SequenceStart(anchor, tag) => {
-                self.open(Kind::Seq(Vec::new()), anchor, tag.as_deref(), pos)
+                self.open(Kind::Seq { start: self.items.len() }, anchor, tag.as_deref(), pos)
             }
             Event::MappingStart(anchor, tag) => {
-                let kind = Kind::Map { entries: Vec::new(), key: None, merged: Vec::new() };
+                let start = self.entries.len();
+                let kind = Kind::Map { start, key: None, merged: Vec::new() };
                 self.open(kind, anchor, tag.as_deref(), pos)
             }
             Event::SequenceEnd | Event::MappingEnd => self.close(),
@@ -276,8 +285,11 @@ impl<'r> Builder<'r> {
             return Ok(());
         };
         let value = match frame.kind {
-            Kind::Seq(items) => Value::Seq(items),
-            Kind::Map { entries, merged, .. } => Value::Map(self.mapping(entries, merged)),
+            Kind::Seq { start } => Value::Seq(self.items.drain(start..).collect()),
+            Kind::Map { start, merged, .. } => {
+                let entries = self.entries.drain(start..).collect();
+                Value::Map(self.mapping(entries, merged))
+            }
         };
         let node = Node { value, pos: frame.pos, tag: frame.tag };
         let height = frame.height + 1;
@@ -328,14 +340,14 @@ impl<'r> Builder<'r> {
         let height = if merging { height.saturating_sub(1) } else { height };
         frame.height = frame.height.max(height);
         match &mut frame.kind {
-            Kind::Seq(items) => items.push(node),
-            Kind::Map { entries, key, merged } => {
+            Kind::Seq { .. } => self.items.push(node),
+            Kind::Map { key, merged, .. } => {
                 // A key is always there: `wants_key` was false when the value began.
                 let (key, key_pos) = key.take().unwrap_or_default();
                 if key == "<<" {
                     merged.push(node);
                 } else {
-                    entries.push(Entry { key: key.into(), key_pos, node });
+                    self.entries.push(Entry { key: key.into(), key_pos, node });
                 }
             }
         }
@@ -345,15 +357,17 @@ impl<'r> Builder<'r> {
     /// Sorts, refuses duplicates, and lays merged mappings below the written entries.
     fn mapping(&mut self, mut entries: Vec<Entry>, merged: Vec<Node>) -> Map {
         entries.sort_by(|a, b| a.key.cmp(&b.key));
+        let mut unique = true;
         for pair in entries.windows(2) {
             if pair[0].key == pair[1].key {
+                unique = false;
                 let (key, first) = (&pair[1].key, pair[0].key_pos.line);
                 self.report
                     .error(pair[1].key_pos, Code::DuplicateKey, format!("`{key}` is there twice"))
                     .suggest(format!("the first one is on line {first}"));
             }
         }
-        let mut map = Map::from_entries(entries);
+        let mut map = if unique { Map::from_sorted(entries) } else { Map::from_entries(entries) };
         if let Some(second) = merged.get(1) {
             self.report.error(second.pos, Code::DuplicateKey, "`<<` is there twice");
         }

@@ -124,8 +124,10 @@ pub fn resolve(
     let root = project.root.as_map().unwrap_or(&empty);
     let mut services = BTreeMap::new();
     let mut size = 0;
-    for name in project.service_names() {
-        let Some(service) = project.service(name).and_then(Node::as_map) else {
+    let declared = root.get("services").and_then(Node::as_map);
+    for entry in declared.into_iter().flat_map(Map::iter) {
+        let name = entry.key.as_str();
+        let Some(service) = entry.node.as_map() else {
             continue;
         };
         let own = overlay.service(name);
@@ -142,9 +144,12 @@ pub fn resolve(
         let container = container::container(&service, root, &options.contents);
         size += container.canonical.len();
         if size > MAX_CANONICAL_BYTES {
-            let pos = project.service(name).map(|node| node.pos).unwrap_or_default();
             compose
-                .error(pos, Code::TooLarge, "the services share more content than can be stored")
+                .error(
+                    entry.node.pos,
+                    Code::TooLarge,
+                    "the services share more content than can be stored",
+                )
                 .expected(format!("at most {MAX_CANONICAL_BYTES} bytes over all services"));
             break;
         }
