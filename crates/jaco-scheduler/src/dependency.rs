@@ -16,13 +16,12 @@ pub(crate) fn unmet(services: &[ServiceDraft<'_>], at: usize) -> Option<BTreeMap
     }
     let mut unmet = BTreeMap::new();
     for dependency in &service.goal.spec.depends_on {
-        let other = services.iter().find(|other| {
-            other.key.deployment == service.key.deployment
-                && other.key.service == dependency.service
-        });
+        let wanted = (&service.key.deployment, &dependency.service);
+        let other = services
+            .binary_search_by(|other| (&other.key.deployment, &other.key.service).cmp(&wanted));
         let is_met = match other {
-            Some(other) => has_reached(&other.slots, dependency.condition),
-            None => dependency.required == Required::No,
+            Ok(other) => has_reached(&services[other].slots, dependency.condition),
+            Err(_) => dependency.required == Required::No,
         };
         if !is_met {
             let condition = match dependency.condition {

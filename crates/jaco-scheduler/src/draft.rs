@@ -177,13 +177,15 @@ impl<'a> SlotDraft<'a> {
         }
     }
 
-    /// Gives the handover up: only the retiring instance remains.
+    /// Gives the handover up: only the retiring instance remains, and the failures of the other one
+    /// are not held against it.
     pub(crate) fn revert(&mut self, pass: &mut Pass<'a>) {
         if let Some(retiring) = self.retiring.take() {
             self.current.release(&mut pass.nodes);
             move_count(&mut pass.nodes, self.current.at, retiring.at);
             self.current = retiring;
             pass.changes.push(Change::SlotRevert { id: self.id.clone() });
+            self.set_restarts(pass, RestartCount::default());
         }
     }
 

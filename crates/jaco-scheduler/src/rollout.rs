@@ -157,8 +157,8 @@ struct Progress {
     /// All replicas of another spec, also on nodes that do not answer.
     outdated_anywhere: u32,
     total: u32,
-    /// Replicas of the goal that are not proven yet and could be, and others of which their nodes
-    /// have not said anything yet.
+    /// Replicas of the goal that are not proven yet and still may be, and others of which their
+    /// nodes have not said anything yet.
     in_flight: u32,
     /// One of the former.
     unproven: Option<usize>,
@@ -194,6 +194,7 @@ impl Progress {
                     Some(_) | None => {}
                 }
             } else if is_reachable
+                && slot.restarts.exhausted == Exhausted::No
                 && (slot.retiring.is_some() || !is_proven(&slot.current, service.role, pass))
             {
                 progress.in_flight += 1;

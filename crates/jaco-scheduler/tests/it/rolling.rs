@@ -3,7 +3,7 @@
 use expect_test::expect;
 use jaco_state::audit::AuditKind;
 use jaco_types::spec::{Condition, Dependency, Placement, Required};
-use jaco_types::{Availability, Millis, ReplicaState, Rollout, RolloutState, Slot};
+use jaco_types::{Availability, Millis, ReplicaState, RestartCount, Rollout, RolloutState, Slot};
 use proptest::prelude::*;
 
 use crate::cluster::{Cluster, Service, key, resources, service};
@@ -138,6 +138,48 @@ fn a_successor_that_keeps_failing_ends_the_rollout() {
         .assert_eq(&format!("{} | {}", show_rollout(&cluster), versions(&cluster)));
     cluster.settle();
     assert_eq!(versions(&cluster), "1 1 1");
+    // What serves again has done nothing wrong.
+    assert_eq!(cluster.slot("shop-web-0").restarts, RestartCount::default());
+}
+
+/// R-ROLL-3: two bad revisions in a row go back to the one that served before both, also where the
+/// old instance had to stop first and no replica runs it any more.
+#[test]
+fn two_bad_revisions_go_back_to_the_good_one() {
+    let mut cluster = Cluster::of(&["n1"]);
+    let proxy = |version| service("web", version).host_port(80);
+    cluster.apply("shop", &[proxy("p:1")]);
+    cluster.settle();
+    for bad in ["p:2", "p:3"] {
+        cluster.apply("shop", &[proxy(bad)]);
+        cluster.pass();
+        cluster.see("shop-web-0", ReplicaState::Starting);
+        cluster.advance(Millis::from_secs(61), &[]);
+        cluster.pass();
+        assert_eq!(versions(&cluster), "1", "after {bad}");
+        cluster.settle();
+    }
+}
+
+/// R-ROLL-3: a replica of the previous revision that fails for good does not keep the others from
+/// going back.
+#[test]
+fn going_back_does_not_wait_for_what_is_given_up() {
+    let mut cluster = Cluster::of(&["n1", "n2", "n3"]);
+    cluster.apply("shop", &[web(1)]);
+    cluster.settle();
+    cluster.apply("shop", &[web(2)]);
+    cluster.pass();
+    cluster.obey();
+    cluster.pass();
+    cluster.advance(Millis::from_secs(61), &[]);
+    cluster.pass();
+    for _ in 0..3 {
+        cluster.see("shop-web-1", ReplicaState::Failed);
+        cluster.pass();
+    }
+    cluster.settle();
+    expect!["1/3 aborted step_timeout: shop-web-1 did not run within 60s | 1 1 1"].assert_eq(&format!("{} | {}", show_rollout(&cluster), versions(&cluster)));
 }
 
 /// R-ROLL-4: a host port on the same node forces the old instance to stop first.

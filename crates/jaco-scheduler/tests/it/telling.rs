@@ -30,7 +30,8 @@ fn every_node_answers() {
     expect![[r#"
         n1 has 1, 500m left: would take it
         n2 has 1, 0m left: 0m of cpu left, 500m needed
-        n3 has 1, 3500m left: would take it"#]].assert_eq(&answers.iter().map(show).collect::<Vec<_>>().join("\n"));
+        n3 has 1, 3500m left: would take it"#]]
+    .assert_eq(&answers.iter().map(show).collect::<Vec<_>>().join("\n"));
     assert_eq!(explain(&cluster.input(), &key("shop", "nobody")), None);
 }
 
