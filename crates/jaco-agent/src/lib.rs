@@ -4,7 +4,6 @@
 //! agent chooses nothing: which instance runs where is the planner's decision, and an instance
 //! that ended is never started again.
 
-pub mod clock;
 pub mod core;
 pub mod engine;
 pub mod fake;
@@ -16,7 +15,6 @@ pub mod spec;
 pub mod suite;
 
 pub use self::core::{AgentCore, Effect, Event};
-pub use clock::{Clock, SystemClock};
 pub use engine::{ContainerEngine, Owner};
 pub use fake::{FakeEngine, FakeHost};
 pub use service::{AgentHandle, AgentService, AgentStatus, Options};

@@ -10,12 +10,11 @@ use std::time::Duration;
 
 use jaco_state::ClusterState;
 use jaco_state::view::{DesiredInstance, desired_on};
-use jaco_store::Store;
+use jaco_store::{Clock, Store};
 use jaco_types::{InstanceId, InstanceObserved};
 use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;
 
-use crate::clock::Clock;
 use crate::core::{AgentCore, Effect, Event};
 use crate::engine::{
     ContainerEngine, ContainerId, EngineError, LogLines, LogQuery, Owner, PullProgress,

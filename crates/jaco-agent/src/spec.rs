@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use jaco_types::ServiceSpec;
+use jaco_types::spec::Pull;
 use serde::Deserialize;
 
 use crate::engine::PullRequest;
@@ -13,18 +14,7 @@ pub struct ImageSpec {
     /// The image.
     pub pull: PullRequest,
     /// When it is fetched.
-    pub policy: PullPolicy,
-}
-
-/// When an image is fetched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum PullPolicy {
-    /// Before each instance starts.
-    Always,
-    /// If it is not there.
-    Missing,
-    /// Not at all.
-    Never,
+    pub policy: Pull,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -36,8 +26,6 @@ struct Container {
 #[derive(Debug, Default, Deserialize)]
 struct ImageKeys {
     #[serde(default)]
-    pull_policy: Option<String>,
-    #[serde(default)]
     platform: Option<String>,
 }
 
@@ -48,13 +36,8 @@ impl ImageSpec {
     pub fn of(spec: &ServiceSpec) -> Self {
         let container: Container = serde_json::from_str(&spec.container).unwrap_or_default();
         let keys = container.service;
-        let policy = match keys.pull_policy.as_deref() {
-            Some("always") => PullPolicy::Always,
-            Some("never") => PullPolicy::Never,
-            Some(_) | None => PullPolicy::Missing,
-        };
         let pull =
             PullRequest { image: Arc::clone(&spec.image), platform: keys.platform.map(Arc::from) };
-        Self { pull, policy }
+        Self { pull, policy: spec.pull }
     }
 }

@@ -132,6 +132,7 @@ fn observed(index: u64) -> InstanceObserved {
     let replica = ReplicaId::new(&service(), &Ordinal::Index(index));
     InstanceObserved {
         id: InstanceId { replica, raft_index: StateIndex(index) },
+        service: service(),
         node: NodeId(index % NODES + 1),
         state: ReplicaState::Running,
         code: None,

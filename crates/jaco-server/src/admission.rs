@@ -12,8 +12,8 @@ use jaco_compose::{
 };
 use jaco_proto::v1;
 use jaco_types::spec::{
-    Condition, Dependency, DeploymentSpec, Healthcheck, HostPort, Placement, Protocol, Required,
-    SchedulingPolicy, ServiceSpec, Storage, UpdateOrder, UpdatePolicy,
+    Condition, Dependency, DeploymentSpec, Healthcheck, HostPort, Placement, Protocol, Pull,
+    Required, SchedulingPolicy, ServiceSpec, Storage, UpdateOrder, UpdatePolicy,
 };
 use jaco_types::unit::Resources;
 use jaco_types::{
@@ -115,6 +115,11 @@ fn service_spec(name: &str, service: &ResolvedService) -> Result<ServiceSpec, In
     Ok(ServiceSpec {
         name: ServiceName::new(name)?,
         image: facts.image.as_str().into(),
+        pull: match facts.pull {
+            facts::Pull::Missing => Pull::Missing,
+            facts::Pull::Always => Pull::Always,
+            facts::Pull::Never => Pull::Never,
+        },
         placement: placement(&facts.placement)?,
         replicas: facts.replicas,
         host_ports: host_ports(facts),

@@ -8,7 +8,9 @@ use jaco_state::audit::{AuditEvent, AuditKey};
 use jaco_state::{ClusterState, Deployment, view};
 use jaco_types::rollout::Scheduling;
 use jaco_types::spec::{Placement, ServiceSpec};
-use jaco_types::{Instance, Node, NodeId, Rollout, ServiceKey, Slot, Timestamp, Unplaced};
+use jaco_types::{
+    Instance, InstanceObserved, Node, NodeId, Rollout, ServiceKey, Slot, Timestamp, Unplaced,
+};
 
 /// What raft makes of each member: `voter`, `learner`, or `none`.
 pub type Suffrage = BTreeMap<NodeId, &'static str>;
@@ -33,12 +35,17 @@ pub fn status(
         request.deployment.is_empty() || deployment.name.as_str() == request.deployment
     });
     let deployments = deployments.map(|deployment| deployment_info(state, deployment, &slots));
+    let replicas = slots.values().flatten().map(|slot| replica_info(state, slot));
+    let leftovers = state
+        .observed
+        .values()
+        .filter(|seen| wanted(&seen.service) && !state.slots.contains(&seen.id.replica));
     v1::StatusResponse {
         raft_index: state.index.0,
         leader: String::new(),
         answered_by: String::new(),
         deployments: deployments.collect(),
-        replicas: slots.values().flatten().map(|slot| replica_info(state, slot)).collect(),
+        replicas: replicas.chain(leftovers.map(|seen| leftover_info(state, seen))).collect(),
         nodes: node_infos(state, suffrage),
     }
 }
@@ -179,7 +186,24 @@ fn replica_info(state: &ClusterState, slot: &Slot) -> v1::ReplicaInfo {
     }
 }
 
-fn ports(seen: &jaco_types::InstanceObserved) -> std::collections::HashMap<u32, String> {
+/// An instance that no slot names any more and that its node still has: on its way out.
+fn leftover_info(state: &ClusterState, seen: &InstanceObserved) -> v1::ReplicaInfo {
+    v1::ReplicaInfo {
+        id: seen.id.replica.to_string(),
+        deployment: seen.service.deployment.to_string(),
+        service: seen.service.service.to_string(),
+        node: hostname(state, seen.node),
+        state: "stopping".to_owned(),
+        raft_index: seen.id.raft_index.0,
+        container_id: seen.container_id.clone(),
+        ports: ports(seen),
+        started_at_ms: seen.started_at.map_or(0, millis),
+        since_ms: millis(seen.since),
+        ..v1::ReplicaInfo::default()
+    }
+}
+
+fn ports(seen: &InstanceObserved) -> std::collections::HashMap<u32, String> {
     seen.ports.iter().map(|(port, address)| (u32::from(*port), address.clone())).collect()
 }
 

@@ -102,6 +102,7 @@ impl ServiceText {
         Ok(ServiceSpec {
             name: self.name.clone(),
             image: self.image().into(),
+            pull: jaco_types::spec::Pull::Missing,
             placement: self.placement()?,
             replicas: self.number("replicas", 1)?,
             host_ports: self.host_ports()?,

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jaco_types::slot::Exhausted;
-use jaco_types::spec::ServiceSpec;
+use jaco_types::spec::{Condition, DeploymentSpec, ServiceSpec};
 use jaco_types::{
     DeploymentName, Instance, InstanceId, NodeId, ReasonCode, ReplicaState, RolloutState,
-    ServiceKey, Slot,
+    ServiceKey, ServiceName, Slot,
 };
 
 use crate::state::{ClusterState, Deployment};
@@ -104,10 +104,27 @@ pub fn is_running(state: &ClusterState, id: &InstanceId) -> bool {
     state.observed.get(id).is_some_and(|seen| seen.state == ReplicaState::Running)
 }
 
+/// Whether an instance ended by itself without an error.
+#[must_use]
+pub fn is_done(state: &ClusterState, id: &InstanceId) -> bool {
+    state.observed.get(id).is_some_and(|seen| {
+        seen.state == ReplicaState::Stopped && seen.exit.is_none_or(|exit| exit.code == 0)
+    })
+}
+
+/// Whether others wait for a service to end without an error: that end is what it is for.
+#[must_use]
+pub fn is_job(spec: &DeploymentSpec, service: &ServiceName) -> bool {
+    let mut dependencies = spec.services.values().flat_map(|other| &other.depends_on);
+    dependencies.any(|dependency| {
+        dependency.service == *service && dependency.condition == Condition::CompletedSuccessfully
+    })
+}
+
 /// How far a deployment is from what is wanted of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Convergence {
-    /// All that is wanted runs, and nothing else.
+    /// All that is wanted runs or has done its work, and nothing else.
     Converged,
     /// Something is under way.
     Progressing,
@@ -173,10 +190,12 @@ fn service_convergence(
     if !record.unplaced.is_empty() {
         return Convergence::CannotPlace;
     }
+    let is_job = is_job(deployment.spec(), &spec.name);
     let settled = slots.iter().all(|slot| {
+        let id = slot.current_id();
         slot.current.spec_hash == spec.hash
             && slot.retiring.is_none()
-            && is_running(state, &slot.current_id())
+            && (is_running(state, &id) || (is_job && is_done(state, &id)))
     });
     if settled { Convergence::Converged } else { Convergence::Progressing }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::id::{InstanceId, NodeId};
+use crate::id::{InstanceId, NodeId, ServiceKey};
 use crate::time::Timestamp;
 
 /// The last thing that a node reported of one instance.
@@ -10,6 +10,8 @@ use crate::time::Timestamp;
 pub struct InstanceObserved {
     /// The instance.
     pub id: InstanceId,
+    /// The service that it belongs to: known here even when no slot names it any more.
+    pub service: ServiceKey,
     /// The node that saw it.
     pub node: NodeId,
     /// What state it was in.

@@ -28,6 +28,8 @@ pub struct ServiceSpec {
     pub name: ServiceName,
     /// The image its containers run.
     pub image: Arc<str>,
+    /// When a node fetches it.
+    pub pull: Pull,
     /// How nodes are chosen.
     pub placement: Placement,
     /// How many replicas are wanted; of no effect with [`Placement::Global`].
@@ -52,6 +54,18 @@ pub struct ServiceSpec {
     pub container: Arc<str>,
     /// SHA-256 of `container` (R-HASH-1).
     pub hash: SpecHash,
+}
+
+/// When a node fetches an image. No part of the container: a change of it recreates nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Pull {
+    /// When the node does not have it.
+    #[default]
+    Missing,
+    /// Before each start.
+    Always,
+    /// Never: the node has it, or the replica does not start.
+    Never,
 }
 
 /// How nodes are chosen for a service's replicas.

@@ -79,7 +79,7 @@ pub(crate) async fn start(daemon: &Arc<Daemon>, parts: MemberParts) -> anyhow::R
         owner,
         Arc::clone(&store) as Arc<dyn Store>,
         Arc::clone(&engine),
-        Arc::new(jaco_agent::SystemClock),
+        Arc::clone(&daemon.clock),
     );
     let (agent, agent_handle) = AgentService::new(agent);
     let (refusals, refusal_writer) = refusals::channel();

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use jaco_state::view::DesiredInstance;
 use jaco_types::spec::Healthcheck;
-use jaco_types::{Exit, InstanceId, InstanceObserved, NodeId, ReasonCode, ReplicaState, Timestamp};
+use jaco_types::{
+    Exit, InstanceId, InstanceObserved, NodeId, ReasonCode, ReplicaState, ServiceKey, Timestamp,
+};
 
 use super::{History, back_off};
 use crate::engine::{ContainerSeen, ContainerStatus, Health, PullRequest};
@@ -214,6 +216,7 @@ impl Tracked {
         let container_id = seen.map_or(String::new(), |seen| seen.container.to_string());
         let mut observed = InstanceObserved {
             id: id.clone(),
+            service: self.service()?,
             node,
             state: story.state,
             code: story.code,
@@ -232,6 +235,14 @@ impl Tracked {
         }
         self.told = Some(observed.clone());
         Some(observed)
+    }
+
+    /// The service it belongs to, by whoever still knows: the wish, the container, the last report.
+    fn service(&self) -> Option<ServiceKey> {
+        let wanted = self.wanted.as_ref().map(|wanted| &wanted.service);
+        let seen = self.container.as_ref().map(|seen| &seen.service);
+        let told = self.told.as_ref().map(|told| &told.service);
+        wanted.or(seen).or(told).cloned()
     }
 
     fn story(&self) -> Option<Story> {

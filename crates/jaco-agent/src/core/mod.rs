@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jaco_state::view::{DesiredInstance, Role};
+use jaco_types::spec::Pull;
 use jaco_types::{DeploymentName, InstanceId, InstanceObserved, Millis, StateIndex, Timestamp};
 
 use crate::engine::{
@@ -15,7 +16,7 @@ use crate::engine::{
     PullRequest, StartError,
 };
 use crate::plan::{Action, History, Phase, Wanted, plan};
-use crate::spec::{ImageSpec, PullPolicy};
+use crate::spec::ImageSpec;
 
 use instance::{Ending, Tracked, Trouble, Work};
 
@@ -254,7 +255,7 @@ impl AgentCore {
             return;
         };
         let image = ImageSpec::of(&spec);
-        if image.policy == PullPolicy::Always && !tracked.image_is_fresh() {
+        if image.policy == Pull::Always && !tracked.image_is_fresh() {
             self.await_pull(id, image.pull, effects);
             return;
         }

@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 
 use jaco_state::view::DesiredInstance;
+use jaco_types::spec::Pull;
 use jaco_types::{Exit, InstanceId, InstanceObserved, StateIndex, Timestamp};
 
-use super::{AgentCore, Effect, Event, History, Known, PullPolicy, Question, Trouble, Work};
+use super::{AgentCore, Effect, Event, History, Known, Question, Trouble, Work};
 use crate::engine::{
     ContainerSeen, ContainerStatus, EngineError, EngineEvent, PullError, PullRequest, StartError,
 };
@@ -181,11 +182,11 @@ impl AgentCore {
         };
         let image = ImageSpec::of(&spec);
         let hopeless = match image.policy {
-            PullPolicy::Never => Some("it is not on this node and must not be pulled"),
-            PullPolicy::Missing | PullPolicy::Always if tracked.image_is_fresh() => {
+            Pull::Never => Some("it is not on this node and must not be pulled"),
+            Pull::Missing | Pull::Always if tracked.image_is_fresh() => {
                 Some("it was pulled, and the engine does not have it")
             }
-            PullPolicy::Missing | PullPolicy::Always => None,
+            Pull::Missing | Pull::Always => None,
         };
         match hopeless {
             None => self.await_pull(id, image.pull, effects),

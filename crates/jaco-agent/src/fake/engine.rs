@@ -9,12 +9,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::StreamExt;
 use futures::stream;
+use jaco_store::{Clock, SystemClock};
 use jaco_types::{DeploymentName, Timestamp};
 use tokio::sync::watch;
 
 use super::host::{FakeHost, Shown};
 use super::record;
-use crate::clock::{Clock, SystemClock};
 use crate::engine::{
     ContainerEngine, ContainerId, ContainerRequest, ContainerSeen, EngineError, EngineEvent,
     EngineVersion, EventStream, Follow, LogLine, LogLines, LogQuery, Owner, ProgressSink,

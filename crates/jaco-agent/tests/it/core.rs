@@ -8,13 +8,14 @@ use jaco_agent::engine::{
 use jaco_agent::fake::{Behaviour, FakeDriver, FakeHost, ImageScript, Reach};
 use jaco_agent::{AgentCore, Effect, Event};
 use jaco_state::view::Role;
+use jaco_types::spec::Pull;
 use jaco_types::{
     Exit, InstanceId, InstanceObserved, Millis, ReasonCode, ReplicaState, SpecHash, StateIndex,
     Timestamp,
 };
 use proptest::prelude::*;
 
-use crate::names::{Desired, instance, owner, spec, wanted, web};
+use crate::names::{Desired, instance, owner, spec, spec_pulled, wanted, web};
 
 /// A node: its agent, its engine, and what the cluster knows of it.
 struct Node {
@@ -405,19 +406,18 @@ fn a_refused_start_fails_with_the_engines_words() {
 
 #[test]
 fn pull_policies_are_followed() {
-    let pulls = |policy: &str, image: &str| {
+    let pulls = |policy: Pull, image: &str| {
         let mut node = Node::new();
-        let keys = format!(r#""pull_policy":"{policy}""#);
-        node.want([wanted(&instance(0, 5), Role::Current, &spec(image, &keys))]);
+        node.want([wanted(&instance(0, 5), Role::Current, &spec_pulled(image, "", policy))]);
         node.run_for(100);
         let pulls = node.count(|effect| matches!(effect, Effect::Pull(_)));
         (pulls, node.state(&instance(0, 5)).unwrap().0)
     };
-    assert_eq!(pulls("missing", "app:1"), (0, ReplicaState::Running));
-    assert_eq!(pulls("missing", "other:1"), (1, ReplicaState::Running));
-    assert_eq!(pulls("always", "app:1"), (1, ReplicaState::Running));
-    assert_eq!(pulls("never", "app:1"), (0, ReplicaState::Running));
-    assert_eq!(pulls("never", "other:1"), (0, ReplicaState::Pending));
+    assert_eq!(pulls(Pull::Missing, "app:1"), (0, ReplicaState::Running));
+    assert_eq!(pulls(Pull::Missing, "other:1"), (1, ReplicaState::Running));
+    assert_eq!(pulls(Pull::Always, "app:1"), (1, ReplicaState::Running));
+    assert_eq!(pulls(Pull::Never, "app:1"), (0, ReplicaState::Running));
+    assert_eq!(pulls(Pull::Never, "other:1"), (0, ReplicaState::Pending));
 }
 
 /// While the engine does not answer nothing is said about replicas; afterwards all goes on.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jaco_agent::Owner;
 use jaco_state::view::{DesiredInstance, Role};
-use jaco_types::spec::{Healthcheck, Placement, SchedulingPolicy, Storage, UpdatePolicy};
+use jaco_types::spec::{Healthcheck, Placement, Pull, SchedulingPolicy, Storage, UpdatePolicy};
 use jaco_types::unit::Resources;
 use jaco_types::{
     ClusterId, DeploymentName, InstanceId, NodeId, Ordinal, ReplicaId, ServiceKey, ServiceName,
@@ -29,8 +29,13 @@ pub(crate) fn instance(slot: u64, raft_index: u64) -> InstanceId {
     InstanceId { replica, raft_index: StateIndex(raft_index) }
 }
 
-/// A service spec whose container has these keys, for example `r#""pull_policy":"never""#`.
+/// A service spec whose container has these keys.
 pub(crate) fn spec(image: &str, keys: &str) -> Arc<ServiceSpec> {
+    spec_pulled(image, keys, Pull::Missing)
+}
+
+/// As [`spec`], with this pull policy.
+pub(crate) fn spec_pulled(image: &str, keys: &str, pull: Pull) -> Arc<ServiceSpec> {
     let comma = if keys.is_empty() { "" } else { "," };
     let container = format!(r#"{{"service":{{"image":"{image}"{comma}{keys}}}}}"#);
     let healthcheck =
@@ -38,6 +43,7 @@ pub(crate) fn spec(image: &str, keys: &str) -> Arc<ServiceSpec> {
     Arc::new(ServiceSpec {
         name: web().service,
         image: image.into(),
+        pull,
         placement: Placement::Spread,
         replicas: 1,
         host_ports: vec![],

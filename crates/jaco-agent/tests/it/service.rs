@@ -6,10 +6,11 @@ use std::time::Duration;
 use jaco_agent::engine::{ContainerEngine, Follow, LogQuery};
 use jaco_agent::fake::{FakeEngine, FakeHost, Reach};
 use jaco_agent::service::EngineStatus;
-use jaco_agent::{AgentHandle, AgentService, Options, SystemClock};
+use jaco_agent::{AgentHandle, AgentService, Options};
 use jaco_state::command::{NewInstance, NewNode, Previous, ReplaceCause};
 use jaco_state::token::OperatorToken;
 use jaco_state::{Change, ClusterMeta, ClusterState, Command, Outcome};
+use jaco_store::SystemClock;
 use jaco_store::{Leadership, MemStore, Proposal, RaftRole, Store};
 use jaco_types::spec::DeploymentSpec;
 use jaco_types::{

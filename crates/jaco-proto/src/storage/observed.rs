@@ -39,6 +39,7 @@ impl Wire for InstanceObserved {
         };
         wire::InstanceObserved {
             id: Some(self.id.to_wire()),
+            service: Some(self.service.to_wire()),
             node: self.node.0,
             state: self.state.to_wire(),
             code: self.code.map_or(NO_REASON, |code| code.to_wire()),
@@ -57,6 +58,7 @@ impl Wire for InstanceObserved {
         };
         Ok(Self {
             id: required("instance id", message.id)?,
+            service: required("service", message.service)?,
             node: NodeId(message.node),
             state: Wire::from_wire(message.state)?,
             code: optional((message.code != NO_REASON).then_some(message.code))?,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use jaco_types::spec::{
     Affinity, Condition, Constraint, Dependency, Healthcheck, HostPort, Operator, Placement,
-    Protocol, Required, SchedulingPolicy, SpreadCriterion, SpreadTarget, Storage, UpdateOrder,
-    UpdatePolicy,
+    Protocol, Pull, Required, SchedulingPolicy, SpreadCriterion, SpreadTarget, Storage,
+    UpdateOrder, UpdatePolicy,
 };
 use jaco_types::{DeploymentSpec, Millis, ServiceSpec};
 
@@ -19,6 +19,7 @@ wire_enum!(Condition, "condition of a dependency", [Started, Healthy, CompletedS
 wire_enum!(Required, "answer to whether a dependency is required", [Yes, No]);
 wire_enum!(Storage, "kind of storage", [Stateless, Stateful]);
 wire_enum!(Healthcheck, "kind of healthcheck", [None, Declared]);
+wire_enum!(Pull, "pull policy", [Missing, Always, Never]);
 wire_enum!(UpdateOrder, "update order", [StartFirst, StopFirst]);
 
 impl Wire for DeploymentSpec {
@@ -52,6 +53,7 @@ impl Wire for ServiceSpec {
         wire::ServiceSpec {
             name: self.name.to_wire(),
             image: self.image.to_string(),
+            pull: self.pull.to_wire(),
             placement: Some(self.placement.to_wire()),
             replicas: self.replicas,
             host_ports: to_list(&self.host_ports),
@@ -71,6 +73,7 @@ impl Wire for ServiceSpec {
         Ok(Self {
             name: Wire::from_wire(message.name)?,
             image: message.image.into(),
+            pull: Wire::from_wire(message.pull)?,
             placement: required("placement", message.placement)?,
             replicas: message.replicas,
             host_ports: list(message.host_ports)?,

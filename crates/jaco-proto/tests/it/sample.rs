@@ -12,8 +12,8 @@ use jaco_state::token::{JoinToken, OperatorToken};
 use jaco_state::{Change, ClusterMeta, ClusterState, Command, Deployment, Outcome};
 use jaco_types::slot::Exhausted;
 use jaco_types::spec::{
-    Condition, Dependency, DeploymentSpec, Healthcheck, HostPort, Placement, Protocol, Required,
-    SchedulingPolicy, ServiceSpec, Storage, UpdateOrder, UpdatePolicy,
+    Condition, Dependency, DeploymentSpec, Healthcheck, HostPort, Placement, Protocol, Pull,
+    Required, SchedulingPolicy, ServiceSpec, Storage, UpdateOrder, UpdatePolicy,
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
@@ -341,6 +341,7 @@ fn slot() -> Slot {
 fn observed() -> InstanceObserved {
     InstanceObserved {
         id: InstanceId { replica: replica_id(), raft_index: StateIndex(35) },
+        service: service_key(),
         node: NodeId(7),
         state: ReplicaState::Failed,
         code: Some(ReasonCode::ContainerExited),
@@ -381,6 +382,7 @@ fn spec() -> DeploymentSpec {
     let web = ServiceSpec {
         name: ServiceName::new("web").unwrap(),
         image: "nginx:1.29".into(),
+        pull: Pull::Always,
         placement: Placement::Hosts(BTreeSet::from([hostname(), Hostname::new("n8").unwrap()])),
         replicas: 3,
         host_ports: vec![HostPort { port: 8080, protocol: Protocol::Tcp }],
@@ -412,6 +414,7 @@ fn spec() -> DeploymentSpec {
         reservation: Resources::default(),
         storage: Storage::Stateful,
         healthcheck: Healthcheck::None,
+        pull: Pull::Never,
         update: UpdatePolicy::default(),
         ..web.clone()
     };

@@ -14,8 +14,8 @@ use jaco_state::{Change, ClusterMeta, ClusterState, Command, Deployment, Outcome
 use jaco_types::slot::Exhausted;
 use jaco_types::spec::{
     Affinity, Condition, Constraint, Dependency, DeploymentSpec, Healthcheck, HostPort, Operator,
-    Placement, Protocol, Required, SchedulingPolicy, ServiceSpec, SpreadCriterion, SpreadTarget,
-    Storage, UpdateOrder, UpdatePolicy,
+    Placement, Protocol, Pull, Required, SchedulingPolicy, ServiceSpec, SpreadCriterion,
+    SpreadTarget, Storage, UpdateOrder, UpdatePolicy,
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
@@ -326,13 +326,14 @@ fn observed() -> impl Strategy<Value = InstanceObserved> {
     let what = (state, option::of(select(ReasonCode::ALL)), facts_by_name());
     let container = (text(), btree_map(any::<u16>(), text(), 0..3));
     let moments = (option::of(moment()), moment());
-    (instance_id(), node_id(), what, container, moments, option::of(exit)).prop_map(
-        |(id, node, what, container, moments, exit)| {
+    (instance_id(), service_key(), node_id(), what, container, moments, option::of(exit)).prop_map(
+        |(id, service, node, what, container, moments, exit)| {
             let (state, code, details) = what;
             let (container_id, ports) = container;
             let (started_at, since) = moments;
             InstanceObserved {
                 id,
+                service,
                 node,
                 state,
                 code,
@@ -397,16 +398,18 @@ fn service_spec() -> impl Strategy<Value = ServiceSpec> {
     let kinds = (
         select(vec![Storage::Stateless, Storage::Stateful]),
         select(vec![Healthcheck::None, Healthcheck::Declared]),
+        select(vec![Pull::Missing, Pull::Always, Pull::Never]),
     );
     let hash = (text(), any::<[u8; 32]>());
     (wanted, needs, kinds, update_policy(), scheduling_policy(), hash).prop_map(
         |(wanted, needs, kinds, update, scheduling, (container, hash))| {
             let (name, image, placement, replicas) = wanted;
             let (host_ports, depends_on, reservation, limit) = needs;
-            let (storage, healthcheck) = kinds;
+            let (storage, healthcheck, pull) = kinds;
             ServiceSpec {
                 name,
                 image: image.into(),
+                pull,
                 placement,
                 replicas,
                 host_ports,

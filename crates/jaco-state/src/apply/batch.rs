@@ -44,8 +44,9 @@ fn moved_since(state: &ClusterState, based_on: StateIndex, change: &Change) -> O
             .or_else(|| node_moved(state, based_on, instance.node)),
         Change::SlotSettle { id }
         | Change::SlotRevert { id }
-        | Change::SlotSetRestarts { id, .. }
-        | Change::SlotRemove { id } => slot_moved(state, based_on, id),
+        | Change::SlotSetRestarts { id, .. } => slot_moved(state, based_on, id),
+        Change::SlotRemove { id } => slot_moved(state, based_on, id)
+            .or_else(|| wanted_since(state, based_on, &state.slots.get(id)?.service)),
         Change::SchedulingSet { service, .. } => {
             let record = state.scheduling.get(service)?;
             (record.modified > based_on).then(|| format!("the scheduling of {service}"))
@@ -68,6 +69,13 @@ fn service_moved(state: &ClusterState, based_on: StateIndex, key: &ServiceKey) -
     let deployment = state.deployments.get(&key.deployment);
     let fresh = deployment.is_some_and(|deployment| deployment.modified <= based_on);
     (!fresh).then(|| format!("deployment {}", key.deployment))
+}
+
+/// A replica must not go that was not wanted when the plan was made, and is since: its deployment
+/// was applied in between. Where there is no deployment any more, nothing can have changed.
+fn wanted_since(state: &ClusterState, based_on: StateIndex, key: &ServiceKey) -> Option<String> {
+    let deployment = state.deployments.get(&key.deployment)?;
+    (deployment.modified > based_on).then(|| format!("deployment {}", key.deployment))
 }
 
 fn execute(state: &mut ClusterState, index: StateIndex, change: &Change, audit: &mut Audit<'_>) {

@@ -150,6 +150,7 @@ pub(crate) fn service(name: &str, image: &str) -> ServiceSpec {
     ServiceSpec {
         name: ServiceName::new(name).unwrap(),
         image: image.into(),
+        pull: jaco_types::spec::Pull::Missing,
         placement: Placement::Spread,
         replicas: 1,
         host_ports: Vec::new(),
@@ -206,6 +207,7 @@ pub(crate) fn replica(text: &str) -> ReplicaId {
 pub(crate) fn seen(id: InstanceId, node: NodeId, state: ReplicaState) -> InstanceObserved {
     InstanceObserved {
         id,
+        service: key("shop", "web"),
         node,
         state,
         code: None,

@@ -1,8 +1,12 @@
 //! The planner's batches: all or none, and only if nothing they touch has moved (R-LOOP-3).
 
 use jaco_state::command::Previous;
+use jaco_state::view::{Convergence, convergence};
 use jaco_state::{Change, Command, Outcome};
-use jaco_types::{ErrorCode, NodeId, ReplicaState, StateIndex};
+use jaco_types::spec::{Condition, Dependency, Required};
+use jaco_types::{
+    DeploymentName, ErrorCode, NodeId, ReplicaState, Revision, Scheduling, StateIndex,
+};
 
 use crate::history::{History, create, deploy, key, replace, replica, seen, service};
 
@@ -39,6 +43,52 @@ fn a_stale_batch_changes_nothing() {
     ];
     assert_eq!(history.refused(Command::Batch { based_on, changes }), ErrorCode::StalePlan);
     assert_eq!(history.state.slots, before);
+}
+
+/// ST-2: a replica that was not wanted when the plan was made, and is since, does not go.
+#[test]
+fn a_removal_planned_before_an_apply_is_stale() {
+    let mut history = with_one_replica();
+    let shop: DeploymentName = "shop".parse().unwrap();
+    history.apply(Command::DeploymentDelete { name: shop });
+    let based_on = history.state.index;
+    let removal = || vec![Change::SlotRemove { id: replica("shop-web-0") }];
+    history.apply(deploy("shop", &[service("web", "web:1")]));
+    let stale = Command::Batch { based_on, changes: removal() };
+    assert_eq!(history.refused(stale), ErrorCode::StalePlan);
+    assert_eq!(history.batch(removal()), Outcome::Done);
+}
+
+/// R-ROLL-7: a service that others wait for has converged once it has ended without an error, and
+/// one that should serve has not.
+#[test]
+fn a_job_that_is_done_has_converged() {
+    let done = |depends_on: Vec<Dependency>| {
+        let mut history = History::founded();
+        let mut after = service("web", "web:1");
+        after.replicas = 0;
+        after.depends_on = depends_on;
+        history.apply(deploy("shop", &[service("migrate", "migrate:1"), after]));
+        let key = key("shop", "migrate");
+        let records = [&key, &self::key("shop", "web")].map(|key| Change::SchedulingSet {
+            service: key.clone(),
+            record: Scheduling { planned_revision: Revision(1), ..Scheduling::default() },
+        });
+        history.batch(vec![create(&key, 0, NodeId::FIRST)]);
+        history.batch(records.into());
+        let id = history.state.slots.get(&replica("shop-migrate-0")).unwrap().current_id();
+        let observed = vec![seen(id, NodeId::FIRST, ReplicaState::Stopped)];
+        history.apply(Command::Observe { node: NodeId::FIRST, observed, gone: Vec::new() });
+        let shop: DeploymentName = "shop".parse().unwrap();
+        convergence(&history.state, history.state.deployments.get(&shop).unwrap())
+    };
+    let migrated = Dependency {
+        service: "migrate".parse().unwrap(),
+        condition: Condition::CompletedSuccessfully,
+        required: Required::Yes,
+    };
+    assert_eq!(done(vec![migrated]), Convergence::Converged);
+    assert_eq!(done(Vec::new()), Convergence::Progressing);
 }
 
 /// A refused batch is the planner's business: people find nothing about it in the audit log.
