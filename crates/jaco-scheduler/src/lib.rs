@@ -1,7 +1,24 @@
 //! The planner: [`plan`] is the only place that decides what should run where.
 //!
 //! It is a pure, total function: no clock, no randomness, no hash order. A pass that cannot place
-//! something says so in its report and never fails.
+//! something says so in its report and never fails. The module `pass` is its table of contents;
+//! every phase edits one draft, and each edit is a change that will be proposed.
+//!
+//! # Laws
+//!
+//! Each is a property test in `tests/it`, under the same id.
+//!
+//! | Id | Law |
+//! | --- | --- |
+//! | PL-1 | Same input, same plan, down to the report; insertion order decides nothing. |
+//! | PL-2 | A pass over the state that the last pass left finds nothing to do. |
+//! | PL-3 | With an obedient runtime all comes to rest within 3 passes per replica and 4 more. |
+//! | PL-4 | No replica stops serving because of the planner, but one where two cannot run side by side. |
+//! | PL-5 | Who gets a node gets one that is ready, open and allowed; an index names one slot ever. |
+//! | PL-6 | A node that joins and a change of another deployment move nobody. |
+//! | PL-7 | What is wanted and not there is explained, with every rule of every node. |
+//! | PL-8 | Data is never left behind. |
+//! | PL-9 | No more is reserved of a node than it has; a port of a host has one holder. |
 
 #![deny(clippy::float_arithmetic)]
 

@@ -179,7 +179,8 @@ fn going_back_does_not_wait_for_what_is_given_up() {
         cluster.pass();
     }
     cluster.settle();
-    expect!["1/3 aborted step_timeout: shop-web-1 did not run within 60s | 1 1 1"].assert_eq(&format!("{} | {}", show_rollout(&cluster), versions(&cluster)));
+    expect!["1/3 aborted step_timeout: shop-web-1 did not run within 60s | 1 1 1"]
+        .assert_eq(&format!("{} | {}", show_rollout(&cluster), versions(&cluster)));
 }
 
 /// R-ROLL-4: a host port on the same node forces the old instance to stop first.
