@@ -324,6 +324,43 @@ proptest! {
     }
 }
 
+proptest! {
+    /// R-PLACE-1 against brute force: no assignment that fits is more even, on up to 4 nodes with
+    /// room for different numbers and up to 6 replicas. The bound on the objective is zero.
+    #[test]
+    fn no_assignment_is_more_even(rooms in prop::collection::vec(1..5u32, 1..5), replicas in 0..7u32) {
+        let mut cluster = Cluster::empty();
+        for (number, room) in rooms.iter().enumerate() {
+            cluster.join_with(&format!("n{number}"), resources(u64::from(*room), 0));
+        }
+        cluster.pass();
+        cluster.apply("shop", &[web(replicas).reserves(1, 0)]);
+        cluster.settle();
+        let ours = unevenness(cluster.counts("shop", "web").values().copied());
+        let replicas = replicas.min(rooms.iter().sum());
+        let best = assignments(&rooms, replicas).into_iter().map(|counts| unevenness(counts.into_iter()));
+        prop_assert_eq!(Some(ours), best.min());
+    }
+}
+
+/// The sum of squares: of all ways to share a number, the most even has the least.
+fn unevenness(counts: impl Iterator<Item = usize>) -> usize {
+    counts.map(|count| count * count).sum()
+}
+
+/// Every way to put so many replicas on nodes with room for so many each.
+fn assignments(rooms: &[u32], replicas: u32) -> Vec<Vec<usize>> {
+    let [room, rest @ ..] = rooms else {
+        return if replicas == 0 { vec![Vec::new()] } else { Vec::new() };
+    };
+    let here = 0..=replicas.min(*room);
+    let with = |count: u32| {
+        let others = assignments(rest, replicas - count).into_iter();
+        others.map(move |others| [vec![usize::try_from(count).unwrap()], others].concat())
+    };
+    here.flat_map(with).collect()
+}
+
 /// The share of each value, as a part of one.
 fn ideal(criterion: &SpreadCriterion, values: &[&str]) -> Vec<f64> {
     let percent = |value: &&str| {
