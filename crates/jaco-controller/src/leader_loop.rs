@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jaco_scheduler::{Plan, PlanInput, PlannerConfig, plan};
 use jaco_state::{Command, Outcome};
-use jaco_store::{Clock, Leadership, Proposal, RaftRole, Store};
+use jaco_store::{Clock, Leadership, Proposal, ProposeError, RaftRole, Store};
 use jaco_types::{ErrorCode, Identity, Millis, StateIndex, Timestamp};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -60,6 +60,14 @@ pub enum PassStatus {
     Refused {
         /// The state that it looked at.
         based_on: StateIndex,
+    },
+    /// The last pass wants more at once than an entry can hold. Planning again would want the same:
+    /// the next pass waits for a change or the safety tick.
+    TooLarge {
+        /// The state that it looked at.
+        based_on: StateIndex,
+        /// How many changes.
+        changes: usize,
     },
 }
 
@@ -189,9 +197,10 @@ impl Controller {
         self.status.send_replace(status);
         match status {
             PassStatus::Refused { .. } => now.after(self.options.quiet),
-            PassStatus::NotLeading | PassStatus::Idle { .. } | PassStatus::Changed { .. } => {
-                wake_at
-            }
+            PassStatus::NotLeading
+            | PassStatus::Idle { .. }
+            | PassStatus::Changed { .. }
+            | PassStatus::TooLarge { .. } => wake_at,
         }
     }
 
@@ -217,6 +226,10 @@ impl Controller {
                     PassStatus::Changed { based_on, changes }
                 }
             },
+            Err(error @ ProposeError::TooLarge { .. }) => {
+                warn!(%based_on, changes, %error, "plan is larger than an entry may be");
+                PassStatus::TooLarge { based_on, changes }
+            }
             Err(error) => {
                 warn!(%based_on, %error, "plan could not be proposed");
                 PassStatus::Refused { based_on }

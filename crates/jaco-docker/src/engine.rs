@@ -19,7 +19,7 @@ use jaco_agent::engine::{
     EngineEvent, EngineVersion, EventStream, Health, LogLines, LogQuery, Owner, ProgressSink,
     PullError, PullRequest, StartError,
 };
-use jaco_agent::{Clock, SystemClock};
+use jaco_store::{Clock, SystemClock};
 use jaco_types::DeploymentName;
 use tokio::sync::OnceCell;
 

@@ -105,11 +105,17 @@ impl RaftStore {
         self.propose_bytes(self.encode(proposal)).await
     }
 
-    /// Writes a proposal that a member sent, in the storage format.
+    /// Writes a proposal that a member sent, stamped with this leader's own time. It was read before:
+    /// what this node does not understand must not get into everybody's log.
     ///
     /// # Errors
     /// `NoLeader` when this node does not lead.
-    pub async fn propose_bytes(&self, payload: bytes::Bytes) -> Result<Applied, ProposeError> {
+    pub async fn propose_for(&self, payload: Payload) -> Result<Applied, ProposeError> {
+        let payload = Payload { at: self.clock.now(), ..payload };
+        self.propose_bytes(storage::encode_payload(&payload)).await
+    }
+
+    async fn propose_bytes(&self, payload: bytes::Bytes) -> Result<Applied, ProposeError> {
         let applied = self.raft.propose(payload).await.map_err(translate)?;
         decode_applied(applied.index, &applied.outcome)
     }

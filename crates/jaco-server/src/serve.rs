@@ -1,6 +1,7 @@
 //! Serves the gRPC services on the TLS port and on the unix socket.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::Stream;
 use jaco_pki::TlsListener;
@@ -26,6 +27,10 @@ use crate::service::query::QueryService;
 /// Requests at once on one connection; further ones wait.
 const STREAMS_PER_CONNECTION: u32 = 1024;
 
+/// After this age a client is asked for a new connection, so that certificates are checked again. A
+/// little before the listener's hard end at one hour, so that no request is cut off.
+const CONNECTION_AGE: Duration = Duration::from_secs(55 * 60);
+
 fn router(stage: &Stage, lifecycle: Arc<dyn Lifecycle>) -> Router {
     let context = Context::new(Arc::clone(stage));
     let cluster = ClusterServer::new(ClusterService::new(context.clone(), lifecycle));
@@ -34,6 +39,7 @@ fn router(stage: &Stage, lifecycle: Arc<dyn Lifecycle>) -> Router {
     let peer = PeerServer::new(PeerService::new(context));
     Server::builder()
         .max_concurrent_streams(STREAMS_PER_CONNECTION)
+        .max_connection_age(CONNECTION_AGE)
         .tcp_nodelay(true)
         .add_service(cluster)
         .add_service(

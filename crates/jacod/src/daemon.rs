@@ -35,6 +35,9 @@ use crate::member::{Founding, MemberParts};
 /// How long the members' tasks may take to wind down.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long open requests may take to end once everything else has stopped.
+const GOODBYE: Duration = Duration::from_secs(1);
+
 /// The name of the token that `cluster init` shows.
 const FIRST_TOKEN: &str = "bootstrap";
 
@@ -78,9 +81,21 @@ impl Daemon {
             () = stop.cancelled() => daemon.hand_over().await,
             () = daemon.shutdown.cancelled() => {}
         }
+        let failure = daemon.failure();
         daemon.stop().await;
-        serving.await??;
-        Ok(())
+        // Somebody who watches or follows would keep a connection open for ever.
+        if let Ok(served) = tokio::time::timeout(GOODBYE, serving).await {
+            served??;
+        }
+        match failure {
+            None => Ok(()),
+            Some(reason) => anyhow::bail!("consensus has failed, restart this daemon: {reason}"),
+        }
+    }
+
+    /// Why consensus stopped by itself, if it did.
+    fn failure(&self) -> Option<String> {
+        self.stage.load().as_ref()?.store.raft().status().failure
     }
 
     /// Becomes the member that it was before the daemon was restarted.

@@ -10,7 +10,7 @@ use jaco_raft::Reconciler;
 use jaco_server::Member;
 use jaco_types::NodeId;
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 /// How often the membership is looked at. One change is made at a time.
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -28,6 +28,12 @@ pub(crate) async fn run(member: Arc<Member>, shutdown: CancellationToken) {
         tokio::select! {
             () = shutdown.cancelled() => return,
             _ = ticks.tick() => {}
+        }
+        // After a disk error nothing more is acknowledged, and only a restart can help.
+        if let Some(reason) = member.store.raft().status().failure {
+            error!(%reason, "consensus has failed; the daemon stops");
+            shutdown.cancel();
+            return;
         }
         let nodes = known_nodes(&member);
         follow_removals(&member, &nodes);

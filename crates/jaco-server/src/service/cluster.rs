@@ -216,9 +216,6 @@ impl Write for v1::AdmitNodeRequest {
         member: &Member,
         _by: Identity,
     ) -> Result<v1::AdmitNodeResponse, Rejection> {
-        // What decides must be as new as anything that was agreed on: a token used a moment ago
-        // through another leader is used.
-        member.store.catch_up().await.map_err(|error| from_propose_error(&error))?;
         let now = member.clock.now();
         let csr = NodeCsr::from_der(&self.csr_der)
             .map_err(|error| Rejection::new(ErrorCode::CsrInvalid, error.to_string()))?;
@@ -226,7 +223,13 @@ impl Write for v1::AdmitNodeRequest {
             let message = format!("the join token is malformed: {error}");
             Rejection::new(ErrorCode::JoinTokenInvalid, message)
         })?;
+        // Whoever knocks is nobody yet: what this node knows already must be enough to turn a wrong
+        // token away, before a round of consensus is spent on it.
         let fingerprint = *csr.key_fingerprint().as_bytes();
+        member.store.read(|state| check_join_token(state, &token, fingerprint, now))?;
+        // What decides must be as new as anything that was agreed on: a token used a moment ago
+        // through another leader is used.
+        member.store.catch_up().await.map_err(|error| from_propose_error(&error))?;
         let authority = member.store.read(|state| -> Result<_, Rejection> {
             check_join_token(state, &token, fingerprint, now)?;
             open_authority(state, member)
@@ -323,9 +326,10 @@ impl Write for v1::IssueJoinTokenRequest {
     const METHOD: &'static str = "/jaco.v1.Cluster/IssueJoinToken";
     type Answer = v1::IssueJoinTokenResponse;
 
-    fn name(&mut self, fresh: &dyn Fn() -> String) {
-        // A secret is shown once: an answer that was lost is not repeated, a new token is minted.
-        self.request_id = fresh();
+    fn name(&mut self, _fresh: &dyn Fn() -> String) {
+        // A secret is shown once. Under a request id, a retry would show a second secret that was
+        // never stored; without one it makes a second token, and the lost one expires unused.
+        self.request_id.clear();
     }
 
     async fn execute(
@@ -371,8 +375,10 @@ impl Write for v1::IssueOperatorTokenRequest {
     const METHOD: &'static str = "/jaco.v1.Cluster/IssueOperatorToken";
     type Answer = v1::IssueOperatorTokenResponse;
 
-    fn name(&mut self, fresh: &dyn Fn() -> String) {
-        self.request_id = fresh();
+    fn name(&mut self, _fresh: &dyn Fn() -> String) {
+        // As for join tokens. A retry finds the name taken and says so: the lost token is to be
+        // revoked, since nobody knows its secret.
+        self.request_id.clear();
     }
 
     async fn execute(

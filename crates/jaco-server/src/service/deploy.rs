@@ -5,10 +5,12 @@ use jaco_controller::leader_loop::Options;
 use jaco_proto::v1::deploy_server::Deploy;
 use jaco_proto::v1::{self};
 use jaco_scheduler::{PlanInput, plan};
+use jaco_state::audit::AuditKind;
 use jaco_state::command::{Previous, SpecChange};
 use jaco_state::{Change, ClusterState, Command, Entry, Outcome, apply};
 use jaco_types::{DeploymentName, Identity, Rejection, ReplicaId, StateIndex};
 use tonic::{Request, Response, Status};
+use tracing::warn;
 
 use super::Context;
 use crate::admission::{self, Admitted};
@@ -65,7 +67,10 @@ impl Write for v1::ApplyRequest {
     }
 
     async fn execute(self, member: &Member, by: Identity) -> Result<v1::ApplyResponse, Rejection> {
-        let Admitted { name, spec, warnings } = admission::admit(&self)?;
+        let Admitted { name, spec, warnings } = match admission::admit(&self) {
+            Ok(admitted) => admitted,
+            Err(rejection) => return Err(refused(member, by, &self, rejection).await),
+        };
         let command = Command::DeploymentApply { name: name.clone(), spec };
         if self.dry_run {
             return dry_run(member, by, &name, command, warnings);
@@ -84,6 +89,29 @@ impl Write for v1::ApplyRequest {
             raft_index: applied.index.0,
         })
     }
+}
+
+/// A refused apply leaves no trace but its event (R-IN-3).
+async fn refused(
+    member: &Member,
+    by: Identity,
+    request: &v1::ApplyRequest,
+    rejection: Rejection,
+) -> Rejection {
+    if request.dry_run {
+        return rejection;
+    }
+    let facts = [
+        ("code", rejection.code.as_str().to_owned()),
+        ("message", rejection.message.clone()),
+        ("deployment", request.deployment.clone()),
+    ];
+    let payload = facts.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+    let command = Command::AuditNote { kind: AuditKind::RequestRefused, payload };
+    if let Err(error) = member.commit(by, &request.request_id, command).await {
+        warn!(%error, "a refused apply could not be audited");
+    }
+    rejection
 }
 
 /// What an apply would do: the same functions that do it, on a copy.

@@ -12,7 +12,7 @@ use jaco_scheduler::input::EngineSignal;
 use jaco_state::Command;
 use jaco_state::audit::AuditKind;
 use jaco_store::Store;
-use jaco_types::{ErrorCode, NodeId, Rejection};
+use jaco_types::{ErrorCode, Identity, NodeId, Rejection};
 use tonic::{Request, Response, Status};
 
 use super::cluster::open_authority;
@@ -63,11 +63,14 @@ impl Peer for PeerService {
         &self,
         request: Request<v1::ProposeRequest>,
     ) -> Result<Response<v1::ProposeResponse>, Status> {
-        let (member, _) = self.sender(&request)?;
+        let (member, sender) = self.sender(&request)?;
         if !member.store.leads() {
             return Err(to_status(&no_leader()));
         }
-        let applied = member.store.propose_bytes(request.into_inner().payload).await;
+        let payload = storage::decode_payload(&request.into_inner().payload);
+        let payload = payload.map_err(|error| to_status(&invalid(error)))?;
+        check_author(sender, &payload.by).map_err(|rejection| to_status(&rejection))?;
+        let applied = member.store.propose_for(payload).await;
         let applied = applied.map_err(|error| to_status(&from_propose_error(&error)))?;
         Ok(Response::new(v1::ProposeResponse {
             index: applied.index.0,
@@ -135,6 +138,20 @@ fn handle_status(error: &HandleError) -> Status {
     Status::failed_precondition(error.to_string())
 }
 
+/// A member proposes in its own name. The planner's proposals of a leader that was just replaced,
+/// and refusals of strangers, pass through members too; a person's requests do not: they are passed
+/// on as requests, and decided on here.
+fn check_author(sender: NodeId, by: &Identity) -> Result<(), Rejection> {
+    match by {
+        Identity::Node { id } if *id == sender => Ok(()),
+        Identity::Scheduler | Identity::Anonymous => Ok(()),
+        Identity::Node { .. } | Identity::Local { .. } | Identity::Operator { .. } => {
+            let message = format!("node {sender} cannot propose in the name of {by}");
+            Err(Rejection::new(ErrorCode::PermissionDenied, message))
+        }
+    }
+}
+
 fn claim_refused(sender: NodeId, claimed: u64) -> Rejection {
     let message = format!("the certificate is node {sender}'s, the message claims node {claimed}");
     Rejection::new(ErrorCode::CertificateInvalid, message)
@@ -191,7 +208,7 @@ async fn renew(
         .map_err(|error| Rejection::new(ErrorCode::Internal, error.to_string()))?;
     let payload = [("node_id".to_owned(), sender.to_string())].into();
     let command = Command::AuditNote { kind: AuditKind::CertificateRenewed, payload };
-    let by = jaco_types::Identity::Node { id: sender };
+    let by = Identity::Node { id: sender };
     let proposal = jaco_store::Proposal { by, request: None, command };
     member.store.propose(proposal).await.map_err(|error| from_propose_error(&error))?;
     let trust = member.store.read(|state| {

@@ -75,6 +75,11 @@ pub(super) fn admit(
             ("token", token.to_string()),
         ],
     );
+    // Whoever answers the joiner signs its certificate for exactly this id and key.
+    audit.event(
+        AuditKind::CertificateIssued,
+        [("node", node.hostname.to_string()), ("node_id", id.to_string())],
+    );
     state.nodes.insert(id, node.clone().into_member(id, entry));
     Outcome::NodeAdmitted { id }
 }

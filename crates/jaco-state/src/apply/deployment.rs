@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use jaco_types::spec::{DeploymentSpec, Placement};
 use jaco_types::{
-    DeploymentName, ErrorCode, Rejection, Revision, ServiceKey, ServiceName, StateIndex,
+    DeploymentName, ErrorCode, Rejection, Revision, RolloutState, ServiceKey, ServiceName,
+    StateIndex,
 };
 
 use super::Audit;
@@ -30,6 +31,7 @@ pub(super) fn apply_spec(
     let previous = state.deployments.get(name);
     if let Some(deployment) = previous
         && deployment.spec().services == spec.services
+        && !was_given_up(state, deployment)
     {
         return Outcome::Deployed { revision: deployment.revision, change: SpecChange::Unchanged };
     }
@@ -51,6 +53,18 @@ pub(super) fn apply_spec(
     let deployment = Deployment { name: name.clone(), revision, revisions, modified: entry.index };
     state.deployments.insert(name.clone(), deployment);
     Outcome::Deployed { revision, change }
+}
+
+/// Whether the rollout to the wanted revision was aborted. Applying the same spec again is then a new
+/// attempt, under a new revision.
+fn was_given_up(state: &ClusterState, deployment: &Deployment) -> bool {
+    deployment.spec().services.keys().any(|service| {
+        let key = ServiceKey { deployment: deployment.name.clone(), service: service.clone() };
+        let rollout = state.scheduling.get(&key).and_then(|record| record.rollout.as_ref());
+        rollout.is_some_and(|rollout| {
+            rollout.state == RolloutState::Aborted && rollout.target_revision == deployment.revision
+        })
+    })
 }
 
 /// The rules that depend on the rest of the state, checked where no one can get in between.
@@ -132,6 +146,7 @@ fn forget_old_revisions(
 /// The deployment goes at once; its slots are the planner's to remove, service by service.
 pub(super) fn delete(
     state: &mut ClusterState,
+    index: StateIndex,
     name: &DeploymentName,
     audit: &mut Audit<'_>,
 ) -> Outcome {
@@ -149,6 +164,7 @@ pub(super) fn delete(
         if let Some(record) = state.scheduling.get_mut(&key) {
             record.unplaced.clear();
             record.rollout = None;
+            record.modified = index;
         }
     }
     Outcome::Done

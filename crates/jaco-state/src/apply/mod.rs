@@ -47,7 +47,9 @@ fn execute(state: &mut ClusterState, entry: &Entry) -> Outcome {
         Command::DeploymentApply { name, spec } => {
             deployment::apply_spec(state, entry, name, spec, &mut audit)
         }
-        Command::DeploymentDelete { name } => deployment::delete(state, name, &mut audit),
+        Command::DeploymentDelete { name } => {
+            deployment::delete(state, entry.index, name, &mut audit)
+        }
         Command::Batch { based_on, changes } => {
             batch::apply_batch(state, entry.index, *based_on, changes, &mut audit)
         }

@@ -8,7 +8,7 @@ use jaco_types::{
     DeploymentName, ErrorCode, NodeId, ReplicaState, Revision, Scheduling, StateIndex,
 };
 
-use crate::history::{History, create, deploy, key, replace, replica, seen, service};
+use crate::history::{History, create, deploy, instance, key, replace, replica, seen, service};
 
 fn with_one_replica() -> History {
     let mut history = History::founded();
@@ -68,7 +68,9 @@ fn a_job_that_is_done_has_converged() {
         let mut after = service("web", "web:1");
         after.replicas = 0;
         after.depends_on = depends_on;
-        history.apply(deploy("shop", &[service("migrate", "migrate:1"), after]));
+        let mut job = service("migrate", "migrate:1");
+        job.hash = instance(NodeId::FIRST, 1).spec_hash;
+        history.apply(deploy("shop", &[job, after]));
         let key = key("shop", "migrate");
         let records = [&key, &self::key("shop", "web")].map(|key| Change::SchedulingSet {
             service: key.clone(),

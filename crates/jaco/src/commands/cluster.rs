@@ -40,7 +40,7 @@ enum What {
 /// once and kept nowhere.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
-  jaco cluster init --name prod --token-file ~/prod.token --ca-file ~/prod.crt")]
+  jaco cluster init --name prod --save-token ~/prod.token --ca-file ~/prod.crt")]
 struct Init {
     /// What people call the cluster
     #[arg(long, default_value = "", hide_default_value = true)]
