@@ -10,8 +10,8 @@ use jaco_types::slot::Exhausted;
 use jaco_types::spec::{Condition, Healthcheck, ServiceSpec};
 use jaco_types::{
     DeploymentName, Instance, InstanceId, InstanceObserved, NodeId, Ordinal, ReplicaId,
-    ReplicaState, RestartCount, Revision, Scheduling, ServiceKey, ServiceName, Slot, SpecHash,
-    StateIndex, Timestamp,
+    ReplicaState, RestartCount, Revision, RolloutState, Scheduling, ServiceKey, ServiceName, Slot,
+    SpecHash, StateIndex, Timestamp,
 };
 
 use crate::input::PlanInput;
@@ -293,6 +293,17 @@ impl<'a> ServiceDraft<'a> {
         let deployment: &'a Deployment = self.deployment;
         let record = deployment.revisions.get(&revision)?;
         record.spec.services.get(&self.key.service).map(|spec| &**spec)
+    }
+
+    /// Gives the step that is under way its full time from now: a successor was placed, for the
+    /// first time or again because its node was lost.
+    pub(crate) fn begin_step(&mut self, pass: &mut Pass<'_>) {
+        let target = self.deployment.revision;
+        let Some(rollout) = &mut self.record.rollout else { return };
+        if rollout.target_revision == target && rollout.state == RolloutState::InProgress {
+            rollout.last_step_at = pass.input.now;
+            pass.wake(rollout.last_step_at.after(self.goal.spec.update.step_timeout));
+        }
     }
 
     /// Adds a slot with its first instance on this node.

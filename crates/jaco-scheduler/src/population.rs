@@ -75,6 +75,9 @@ fn relocate_slot<'a>(
     let consecutive_failures = slot.restarts.consecutive;
     let successor = Successor { at: node, revision, spec, cause, handover, consecutive_failures };
     service.slots[at].succeed(pass, successor);
+    if spec.hash == service.goal.spec.hash {
+        service.begin_step(pass);
+    }
     let replica = service.slots[at].id.clone();
     pass.report.place(replica, pass.nodes.row(node).node.id, cause.as_str());
 }
@@ -98,6 +101,7 @@ impl<'a> ChooserOfSpec<'a> {
 fn adopt_returned_hosts<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
     let Goal { revision, spec, .. } = service.goal;
     let (cause, handover) = (ReplaceCause::NodeLost, Handover::Abandon);
+    let mut adopted = false;
     for slot in service.slots.iter_mut().filter(|slot| slot.current.at.is_none()) {
         let Ordinal::Host(host) = &slot.ordinal else { continue };
         let Some(at) = pass.nodes.find_host(host) else { continue };
@@ -109,6 +113,10 @@ fn adopt_returned_hosts<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>)
         let successor = Successor { at, revision, spec, cause, handover, consecutive_failures };
         slot.succeed(pass, successor);
         pass.report.place(slot.id.clone(), slot.current.node, cause.as_str());
+        adopted = true;
+    }
+    if adopted {
+        service.begin_step(pass);
     }
 }
 

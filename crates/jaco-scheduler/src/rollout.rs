@@ -340,12 +340,7 @@ fn take_steps<'a>(
         let successor =
             Successor { at: node, revision, spec, cause, handover, consecutive_failures: 0 };
         service.slots[*at].succeed(pass, successor);
-        if let Some(rollout) =
-            service.record.rollout.as_mut().filter(|_| goal.roll == Roll::Forward)
-        {
-            rollout.last_step_at = pass.input.now;
-            pass.wake(rollout.last_step_at.after(goal.spec.update.step_timeout));
-        }
+        service.begin_step(pass);
     }
     freed
 }

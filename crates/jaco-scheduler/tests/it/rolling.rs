@@ -303,6 +303,28 @@ fn a_steady_run_clears_the_failures() {
     assert_eq!(cluster.slot("shop-web-0").restarts.consecutive, 0);
 }
 
+/// R-ROLL-3: a successor whose node is lost gets the whole time of a step again on its next one.
+#[test]
+fn a_lost_successor_starts_its_step_again() {
+    let mut cluster = Cluster::of(&["n1", "n2", "n3"]);
+    cluster.apply("shop", &[web(1)]);
+    cluster.settle();
+    cluster.apply("shop", &[web(2)]);
+    cluster.pass();
+    let node = cluster.slot("shop-web-0").current.node;
+    let host = cluster.state.nodes.get(&node).unwrap().hostname.to_string();
+    cluster.advance(Millis::from_secs(50), &[]);
+    cluster.pass();
+    cluster.advance(Millis::from_secs(15), &[&host]);
+    cluster.pass();
+    assert_eq!(show_rollout(&cluster), "0/3 in_progress");
+    cluster.advance(Millis::from_secs(59), &[&host]);
+    assert_eq!(cluster.plan().changes, vec![]);
+    cluster.advance(Millis::from_secs(1), &[&host]);
+    cluster.pass();
+    assert!(show_rollout(&cluster).contains("aborted step_timeout"), "{}", show_rollout(&cluster));
+}
+
 /// What may happen to a service that rolls, drains and loses successors, in any order.
 #[derive(Debug, Clone)]
 enum Twist {
