@@ -8,10 +8,10 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jaco_state::ClusterState;
 use jaco_state::view::{DesiredInstance, desired_on};
+use jaco_state::{ClusterState, Deployment, Table};
 use jaco_store::{Clock, Store};
-use jaco_types::{InstanceId, InstanceObserved};
+use jaco_types::{DeploymentName, InstanceId, InstanceObserved, ReplicaId, Slot};
 use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;
 
@@ -174,6 +174,31 @@ struct Running<'a> {
     work: Work,
     reporter: Reporter,
     told: Told,
+    looked_at: Option<Tables>,
+}
+
+/// The tables that the core's wishes were last taken from. While they are the same, there is nothing
+/// to look at.
+struct Tables {
+    slots: Table<ReplicaId, Slot>,
+    deployments: Table<DeploymentName, Deployment>,
+    observed: Table<InstanceId, InstanceObserved>,
+}
+
+impl Tables {
+    fn of(state: &ClusterState) -> Self {
+        Self {
+            slots: state.slots.clone(),
+            deployments: state.deployments.clone(),
+            observed: state.observed.clone(),
+        }
+    }
+
+    fn are_those_of(&self, state: &ClusterState) -> bool {
+        self.slots.is_same(&state.slots)
+            && self.deployments.is_same(&state.deployments)
+            && self.observed.is_same(&state.observed)
+    }
 }
 
 /// What the core was last told of the state.
@@ -193,6 +218,7 @@ impl<'a> Running<'a> {
             work: Work::new(options, service.status.clone()),
             reporter: Reporter::default(),
             told: Told::default(),
+            looked_at: None,
         }
     }
 
@@ -261,8 +287,14 @@ impl<'a> Running<'a> {
     }
 
     fn desired_if_changed(&mut self) -> Option<Event> {
+        // Most entries are about something else, and there may be thousands a second.
+        let state = self.options.store.snapshot();
+        if self.looked_at.as_ref().is_some_and(|tables| tables.are_those_of(&state)) {
+            return None;
+        }
+        self.looked_at = Some(Tables::of(&state));
         let before = std::mem::take(&mut self.told);
-        let event = desired_event(&self.options.store.snapshot(), self.options, &mut self.told);
+        let event = desired_event(&state, self.options, &mut self.told);
         (self.told != before).then_some(event)
     }
 

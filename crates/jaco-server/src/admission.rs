@@ -55,10 +55,33 @@ pub fn admit(request: &v1::ApplyRequest) -> Result<Admitted, Rejection> {
     let options = Options { images: Images::AllowLocal, ..Options::default() };
     let resolved = resolve(&project, overlay.as_ref(), &options).map_err(|all| refuse(&all))?;
     let name = deployment_name(request, overlay.as_ref(), &project)?;
+    refuse_files(&resolved)?;
     let warnings = resolved.warnings.list.iter().map(|problem| problem.message.clone());
     let mut warnings: Vec<String> = warnings.collect();
     let spec = deployment_spec(request, &resolved, &mut warnings)?;
     Ok(Admitted { name, spec, warnings })
+}
+
+/// Configs and secrets are files that nodes do not get yet: refused before anything starts, rather
+/// than on every node.
+fn refuse_files(resolved: &Resolved) -> Result<(), Rejection> {
+    let users = resolved.services.iter().filter(|(_, service)| {
+        let container = serde_json::from_str::<serde_json::Value>(&service.container.canonical);
+        let container = container.unwrap_or_default();
+        ["configs", "secrets"]
+            .iter()
+            .any(|key| container["service"][key].as_array().is_some_and(|list| !list.is_empty()))
+    });
+    let users: Vec<&str> = users.map(|(name, _)| name.as_str()).collect();
+    if users.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "configs and secrets are not delivered to nodes yet, and {} use them: put the files into \
+         the image, or mount a folder that each node has",
+        users.join(", ")
+    );
+    Err(Rejection::new(ErrorCode::InvalidManifest, message))
 }
 
 /// Every problem in one refusal: the first as its sentence, all of them in its details.
@@ -95,6 +118,7 @@ fn deployment_spec(
     let services = resolved.services.iter().map(|(name, service)| {
         let mut spec = service_spec(name, service).map_err(invalid)?;
         spec.scheduling = policy::policy(&spec.name, &service.facts, warnings)?;
+        warnings.extend(without_effect(name, &service.facts));
         Ok((spec.name.clone(), Arc::new(spec)))
     });
     let services: BTreeMap<_, _> = services.collect::<Result<_, Rejection>>()?;
@@ -107,6 +131,22 @@ fn deployment_spec(
         compose: request.compose_json.as_str().into(),
         overlay: request.overlay_yaml.as_str().into(),
     })
+}
+
+/// What was understood and has no effect yet: accepted, and never silently.
+fn without_effect(name: &str, facts: &Facts) -> Vec<String> {
+    let told = [
+        (facts.max_replicas_per_node.is_some(), "max_replicas_per_node is not enforced"),
+        (facts.min_allocations > 0, "min_allocations_count is not checked"),
+        (facts.scoring == facts::Scoring::Nomad, "scoring: nomad is not used, JACO's own order is"),
+        (
+            !facts.gpus.is_empty(),
+            "nodes are not chosen by their GPUs; pin it to nodes that have them",
+        ),
+        (!facts.beside.is_empty(), "it is not kept on the node of the service that it shares with"),
+    ];
+    let told = told.into_iter().filter(|(applies, _)| *applies);
+    told.map(|(_, what)| format!("service {name}: {what}")).collect()
 }
 
 fn service_spec(name: &str, service: &ResolvedService) -> Result<ServiceSpec, InvalidName> {

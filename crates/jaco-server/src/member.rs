@@ -193,10 +193,10 @@ impl Member {
     /// A proposal that nobody confirmed in time is a matter of the quorum, if that is lost.
     fn explain(&self, error: &ProposeError) -> Rejection {
         let lost = self.store.raft().status().quorum == Quorum::Lost;
-        match error {
-            ProposeError::Unknown if lost => from_propose_error(&ProposeError::QuorumLost),
-            error => from_propose_error(error),
+        if lost && *error == ProposeError::Unknown {
+            return from_propose_error(&ProposeError::QuorumLost);
         }
+        from_propose_error(error)
     }
 }
 

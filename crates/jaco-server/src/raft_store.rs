@@ -133,13 +133,7 @@ impl RaftStore {
         let target = (leader.0, leader.1.as_str());
         match self.peers.propose(target, payload, FORWARD_DEADLINE).await {
             Ok((index, outcome)) => decode_applied(index, &outcome),
-            Err(status) => Err(match from_status(&status).code {
-                ErrorCode::NoLeader => ProposeError::NoLeader,
-                ErrorCode::QuorumLost => ProposeError::QuorumLost,
-                ErrorCode::Overloaded => ProposeError::Overloaded,
-                // The leader may have got it before the connection broke.
-                _ => ProposeError::Unknown,
-            }),
+            Err(status) => Err(explain(from_status(&status).code)),
         }
     }
 }
@@ -159,7 +153,7 @@ impl Store for RaftStore {
     }
 
     fn snapshot(&self) -> ClusterState {
-        self.read(Clone::clone)
+        self.read(ClusterState::for_decisions)
     }
 
     fn watch_index(&self) -> watch::Receiver<StateIndex> {
@@ -169,6 +163,18 @@ impl Store for RaftStore {
     fn watch_leadership(&self) -> watch::Receiver<Leadership> {
         self.leadership.subscribe()
     }
+}
+
+/// What the leader's answer says about a proposal. Whatever is not a plain "nothing was written" may
+/// have been written before the connection broke.
+fn explain(code: ErrorCode) -> ProposeError {
+    let plain = [
+        (ErrorCode::NoLeader, ProposeError::NoLeader),
+        (ErrorCode::QuorumLost, ProposeError::QuorumLost),
+        (ErrorCode::Overloaded, ProposeError::Overloaded),
+    ];
+    let found = plain.into_iter().find(|(known, _)| *known == code);
+    found.map_or(ProposeError::Unknown, |(_, error)| error)
 }
 
 fn leadership(own: NodeId, status: &jaco_raft::Status) -> Leadership {

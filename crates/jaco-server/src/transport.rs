@@ -7,7 +7,7 @@ use bytes::Bytes;
 use jaco_proto::v1::RaftRequest;
 use jaco_raft::{RpcKind, Transport, TransportError};
 use jaco_types::NodeId;
-use tonic::Code;
+use tonic::{Code, Status};
 
 use crate::peers::Peers;
 
@@ -42,12 +42,19 @@ impl Transport for PeerTransport {
         let answer = tokio::time::timeout(deadline, sent).await;
         match answer {
             Ok(Ok(body)) => Ok(body),
+            Ok(Err(status)) => Err(explain(&status)),
             Err(_) => Err(TransportError::Timeout),
-            Ok(Err(status)) => Err(match status.code() {
-                Code::DeadlineExceeded | Code::Cancelled => TransportError::Timeout,
-                Code::Unavailable => TransportError::Unreachable(status.message().to_owned()),
-                _ => TransportError::Refused(status.message().to_owned()),
-            }),
         }
     }
+}
+
+fn explain(status: &Status) -> TransportError {
+    let (code, message) = (status.code(), status.message().to_owned());
+    if [Code::DeadlineExceeded, Code::Cancelled].contains(&code) {
+        return TransportError::Timeout;
+    }
+    if code == Code::Unavailable {
+        return TransportError::Unreachable(message);
+    }
+    TransportError::Refused(message)
 }

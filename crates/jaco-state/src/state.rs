@@ -97,6 +97,26 @@ impl Deployment {
 }
 
 impl ClusterState {
+    /// A cheap copy of what decisions depend on: all but the audit log and the outcomes of requests.
+    /// Those change with every write, so that a copy of them would have to be paid for by the next
+    /// one.
+    #[must_use]
+    pub fn for_decisions(&self) -> Self {
+        Self {
+            index: self.index,
+            meta: self.meta.clone(),
+            nodes: self.nodes.clone(),
+            deployments: self.deployments.clone(),
+            scheduling: self.scheduling.clone(),
+            slots: self.slots.clone(),
+            observed: self.observed.clone(),
+            operator_tokens: self.operator_tokens.clone(),
+            join_tokens: self.join_tokens.clone(),
+            requests: RequestLog::default(),
+            audit: AuditLog::default(),
+        }
+    }
+
     /// The member of this name.
     #[must_use]
     pub fn node_by_hostname(&self, hostname: &Hostname) -> Option<&Node> {

@@ -80,6 +80,13 @@ impl<K: Ord + Clone, V: Clone> Table<K, V> {
         self.0.range(range).map(|(key, row)| (key, &**row))
     }
 
+    /// Whether both are the same table, untouched since one was copied from the other. Equal tables
+    /// that came about in different ways are not the same.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// How many rows there are.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -123,5 +130,6 @@ mod tests {
         table.remove(&2);
         assert_eq!((snapshot.get(&1), snapshot.len()), (Some(&"a"), 2));
         assert_eq!((table.get(&1), table.len()), (Some(&"z"), 1));
+        assert!(!table.is_same(&snapshot) && snapshot.is_same(&snapshot.clone()));
     }
 }

@@ -102,7 +102,8 @@ pub trait Store: Send + Sync + 'static {
     /// When there is no leader or no quorum to ask.
     async fn catch_up(&self) -> Result<StateIndex, ProposeError>;
 
-    /// A snapshot of this node's state; may lag behind the leader's.
+    /// A snapshot of this node's state, as far as decisions depend on it (without the audit log and
+    /// the outcomes of requests); may lag behind the leader's.
     fn snapshot(&self) -> ClusterState;
 
     /// Tells the index of the state each time it grows.

@@ -63,7 +63,7 @@ impl Store for MemStore {
     }
 
     fn snapshot(&self) -> ClusterState {
-        self.state.lock().expect("no holder of the lock panics").clone()
+        self.state.lock().expect("no holder of the lock panics").for_decisions()
     }
 
     fn watch_index(&self) -> watch::Receiver<StateIndex> {

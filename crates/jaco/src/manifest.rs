@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use jaco_compose::{EnvFiles, Images, Input, JacoYaml, Loaded, Options, Problems, Project};
+use jaco_compose::{
+    EnvFiles, Images, Input, JacoYaml, Loaded, Options, Problems, Project, ReferenceKind,
+};
+use jaco_types::ErrorCode;
 
 use crate::disk::{Disk, STDIN};
-use crate::error::CliError;
+use crate::error::{CliError, count};
 
 /// Names that are looked for, in this order, when none is given.
 const COMPOSE_NAMES: [&str; 4] =
@@ -73,6 +76,7 @@ impl Manifest {
         let resolved =
             jaco_compose::resolve(&manifest.project, manifest.overlay.as_ref(), &options);
         let resolved = resolved.map_err(|problems| CliError::Manifest { problems })?;
+        refuse_files_beside(&manifest.project)?;
         manifest.warnings = std::mem::take(&mut manifest.warnings).and(resolved.warnings);
         Ok(manifest)
     }
@@ -109,6 +113,41 @@ impl Manifest {
         let Loaded { project, warnings } = loaded;
         Ok(Self { project, overlay, overlay_text: overlay_text.unwrap_or_default(), warnings })
     }
+}
+
+/// Files that lie beside the compose file are on this machine only. Nodes do not get them yet, and a
+/// container that starts without them is worse than one that does not start.
+fn refuse_files_beside(project: &Project) -> Result<(), CliError> {
+    let needed = project.references().iter().filter_map(|reference| {
+        let what = match reference.kind {
+            ReferenceKind::ProjectBind => "mounted into service",
+            ReferenceKind::Config => "content of config",
+            ReferenceKind::Secret => "content of secret",
+            // Folded into the model already, or the node's own.
+            ReferenceKind::EnvFile | ReferenceKind::LabelFile | ReferenceKind::HostBind => {
+                return None;
+            }
+        };
+        Some(format!("{} ({what} {})", reference.path, reference.owner))
+    });
+    let needed: Vec<String> = needed.collect();
+    if needed.is_empty() {
+        return Ok(());
+    }
+    Err(CliError::Outcome {
+        label: ErrorCode::InvalidManifest.as_str(),
+        exit: ErrorCode::InvalidManifest.exit_code(),
+        message: format!(
+            "{} beside the compose file would be needed on the nodes, and is not delivered to them yet",
+            count(needed.len(), "file or folder")
+        ),
+        because: needed,
+        help: vec![
+            "put the files into the image, use a named volume, or an absolute path that each node \
+             (or each host the service is pinned to) has"
+                .to_owned(),
+        ],
+    })
 }
 
 fn shown(path: &Path) -> String {

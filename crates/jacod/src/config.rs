@@ -221,7 +221,7 @@ impl Config {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let cores = u64::try_from(cores).unwrap_or(u64::MAX);
         let detected = rustix::system::sysinfo();
-        let memory = u64::from(detected.totalram).saturating_mul(u64::from(detected.mem_unit));
+        let memory = detected.totalram.saturating_mul(detected.mem_unit.into());
         Resources {
             cpu: MilliCores(self.capacity.cpu_millis.unwrap_or(cores.saturating_mul(1000))),
             memory: Bytes(self.capacity.memory_bytes.unwrap_or(memory)),

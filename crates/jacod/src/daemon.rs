@@ -155,10 +155,10 @@ impl Daemon {
         if tokio::time::timeout(SHUTDOWN_PATIENCE, self.tasks.wait()).await.is_err() {
             warn!("some tasks did not stop in time");
         }
-        if let Some(member) = self.stage.load_full() {
-            if let Err(error) = member.store.raft().shutdown().await {
-                warn!(%error, "consensus did not stop in good order");
-            }
+        if let Some(member) = self.stage.load_full()
+            && let Err(error) = member.store.raft().shutdown().await
+        {
+            warn!(%error, "consensus did not stop in good order");
         }
         info!("stopped");
     }
@@ -361,10 +361,12 @@ async fn ask_admission(
 pub(crate) async fn found(store: &dyn Store, founding: Founding) -> anyhow::Result<()> {
     let Founding { by, command } = founding;
     let applied = store.propose(Proposal { by, request: None, command }).await?;
-    match applied.outcome {
-        Outcome::NodeAdmitted { id } if id == NodeId::FIRST => Ok(()),
-        other => anyhow::bail!("the new cluster did not take its first command: {other:?}"),
-    }
+    anyhow::ensure!(
+        applied.outcome == Outcome::NodeAdmitted { id: NodeId::FIRST },
+        "the new cluster did not take its first command: {:?}",
+        applied.outcome
+    );
+    Ok(())
 }
 
 fn fresh_cluster_id() -> ClusterId {

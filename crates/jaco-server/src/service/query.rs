@@ -248,7 +248,7 @@ async fn audit(
     };
     loop {
         index.borrow_and_update();
-        let events = filter.after(&member.store.snapshot(), last);
+        let events = member.store.read(|state| filter.after(state, last));
         let skip = events.len().saturating_sub(keep);
         keep = usize::MAX;
         for (key, event) in events.into_iter().skip(skip) {

@@ -18,8 +18,14 @@ fn deployed(revision: u64, change: SpecChange) -> Outcome {
 fn an_unchanged_spec_is_no_new_revision() {
     let mut history = History::founded();
     let web = service("web", "web:1");
-    assert_eq!(history.apply(deploy("shop", &[web.clone()])), deployed(1, SpecChange::Created));
-    assert_eq!(history.apply(deploy("shop", &[web.clone()])), deployed(1, SpecChange::Unchanged));
+    assert_eq!(
+        history.apply(deploy("shop", std::slice::from_ref(&web))),
+        deployed(1, SpecChange::Created)
+    );
+    assert_eq!(
+        history.apply(deploy("shop", std::slice::from_ref(&web))),
+        deployed(1, SpecChange::Unchanged)
+    );
     let changed = deploy("shop", &[service("web", "web:2")]);
     assert_eq!(history.apply(changed), deployed(2, SpecChange::Updated));
 }

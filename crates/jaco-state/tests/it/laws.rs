@@ -161,6 +161,10 @@ proptest! {
             copies.push(again.state.clone());
         }
         prop_assert_eq!(&again.state, &history.state);
+        // And a copy that somebody kept stays as it was.
+        for (copy, entry) in copies.iter().zip(&entries) {
+            prop_assert_eq!(copy.index, entry.index);
+        }
     }
 
     /// R-CLI-9: applying every entry a second time, under its request id, changes nothing.
