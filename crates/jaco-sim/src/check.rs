@@ -5,7 +5,7 @@
 //! | ST-5 … ST-10 | the state's own invariants, after every entry (`jaco_state::invariants`) |
 //! | SIM-1 | two nodes that executed the same entries hold equal states |
 //! | SIM-2 | a node has at most two live containers of one slot |
-//! | SIM-3 | an instance is started at most once |
+//! | SIM-3 | an instance is started at most once, as far as its node can know |
 //! | SIM-4 | nobody touches a container that is not its own |
 //! | SIM-5 | a serving instance is dropped without a successor only for a reason: it failed, its node is lost, or the service cannot run two side by side |
 //! | SIM-6 | of one service, no more replicas stop serving because of us than are replaced at a time |
@@ -15,6 +15,8 @@
 //! | SIM-10 | a request takes effect once |
 //! | SIM-11 | once all faults are over: every wanted replica runs once, and nothing else is left |
 //! | SIM-12 | a cluster at rest writes nothing |
+//! | SIM-14 | time passes: nothing goes in circles within one moment |
+//! | SIM-13 | no agent ends the container of an instance that it knows to be wanted |
 
 mod containers;
 mod log;
@@ -24,11 +26,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jaco_agent::Effect;
 use jaco_agent::engine::{ContainerId, ContainerSeen};
-use jaco_state::command::ReplaceCause;
 use jaco_state::{ClusterState, Command, Entry, Outcome, apply};
 use jaco_types::{
-    DeploymentName, Hostname, InstanceId, ReplicaId, RequestId, Revision, ServiceKey, StateIndex,
-    Timestamp,
+    DeploymentName, Hostname, InstanceId, NodeId, ReplicaId, RequestId, Revision, ServiceKey,
+    StateIndex, Timestamp,
 };
 
 use crate::network::MachineIx;
@@ -57,9 +58,9 @@ pub(crate) struct Checker {
     reference: ClusterState,
     checkpoints: BTreeMap<StateIndex, ClusterState>,
     /// The container that each instance got.
-    started: BTreeMap<InstanceId, ContainerId>,
-    /// Why instances were dropped though nothing else served in their slot.
-    excused: BTreeMap<InstanceId, ReplaceCause>,
+    started: BTreeMap<InstanceId, Started>,
+    /// Instances that were given up for a reason that is not ours.
+    excused: BTreeSet<InstanceId>,
     machines: BTreeMap<MachineIx, BTreeMap<ContainerId, ContainerSeen>>,
     /// Containers that an agent asked to stop or to remove.
     asked_to_end: BTreeSet<ContainerId>,
@@ -67,6 +68,20 @@ pub(crate) struct Checker {
     ended_by_us: BTreeMap<ReplicaId, ServiceKey>,
     acknowledged: BTreeMap<DeploymentName, Acknowledged>,
     effects: BTreeMap<RequestId, StateIndex>,
+}
+
+/// The container that an instance got.
+#[derive(Debug)]
+struct Started {
+    container: ContainerId,
+    by: Starter,
+}
+
+/// A daemon: which machine's, and which of its lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Starter {
+    pub(crate) machine: MachineIx,
+    pub(crate) life: u64,
 }
 
 /// The last thing that people were told about a deployment.
@@ -118,8 +133,14 @@ impl Checker {
         }
     }
 
-    /// An agent asks its engine for something.
-    pub(crate) fn effect(&mut self, machine: MachineIx, effect: &Effect, now: Timestamp) {
+    /// The agent of a node asks its engine for something, while the node holds this state.
+    pub(crate) fn effect(
+        &mut self,
+        effect: &Effect,
+        state: &ClusterState,
+        node: NodeId,
+        now: Timestamp,
+    ) {
         self.now = now;
         let (Effect::Stop { instance, container } | Effect::Remove { instance, container }) =
             effect
@@ -127,9 +148,13 @@ impl Checker {
             return;
         };
         if container.0.starts_with("foreign-") {
-            let what =
-                format!("{container} was to be ended, as {instance}, on machine {}", machine.0);
-            self.broken("SIM-4", what);
+            self.broken("SIM-4", format!("{container} was to be ended, as {instance}"));
+        }
+        let is_wanted = state.slots.get(&instance.replica).is_some_and(|slot| {
+            slot.instances().any(|(id, live)| id == *instance && live.node == node)
+        });
+        if is_wanted {
+            self.broken("SIM-13", format!("{instance} was to be ended, and its node wants it"));
         }
         self.asked_to_end.insert(container.clone());
     }

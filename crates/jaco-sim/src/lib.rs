@@ -12,6 +12,7 @@ mod consensus;
 mod daemon;
 mod leader;
 mod machine;
+pub mod nemesis;
 mod network;
 mod outbox;
 mod rng;

@@ -10,6 +10,8 @@ pub(crate) struct Rng(u64);
 pub(crate) enum Stream {
     /// How long messages take, and who wins elections.
     Network = 1,
+    /// What befalls the cluster.
+    Nemesis = 2,
 }
 
 impl Rng {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use jaco_types::spec::{
-    Condition, Dependency, Healthcheck, HostPort, Placement, Protocol, Required, SchedulingPolicy,
-    ServiceSpec, Storage, UpdateOrder, UpdatePolicy,
+    Condition, Dependency, Healthcheck, HostPort, Placement, Protocol, Pull, Required,
+    SchedulingPolicy, ServiceSpec, Storage, UpdateOrder, UpdatePolicy,
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{Hostname, InvalidName, Millis, ServiceName, SpecHash};
@@ -40,7 +40,7 @@ const KEYS: [(&str, Part); 18] = [
     ("port", Part::Container),
     ("env", Part::Container),
     ("health", Part::Container),
-    ("pull", Part::Container),
+    ("pull", Part::Service),
     ("grace", Part::Container),
     ("after", Part::Service),
     ("data", Part::Container),
@@ -102,7 +102,7 @@ impl ServiceText {
         Ok(ServiceSpec {
             name: self.name.clone(),
             image: self.image().into(),
-            pull: jaco_types::spec::Pull::Missing,
+            pull: self.pull()?,
             placement: self.placement()?,
             replicas: self.number("replicas", 1)?,
             host_ports: self.host_ports()?,
@@ -129,7 +129,6 @@ impl ServiceText {
             match *key {
                 "image" => {}
                 "health" => fields.push(r#""healthcheck":{"test":["CMD","true"]}"#.to_owned()),
-                "pull" => fields.push(format!(r#""pull_policy":"{value}""#)),
                 "grace" => fields.push(format!(r#""stop_grace_period":"{value}""#)),
                 key => fields.push(format!(r#""x-{key}":"{value}""#)),
             }
@@ -150,6 +149,15 @@ impl ServiceText {
                 }
                 None => Err(self.wrong("placement", "spread, pack, global or hosts:<a>,<b>")),
             },
+        }
+    }
+
+    fn pull(&self) -> Result<Pull, ServiceError> {
+        match self.keys.get("pull").map(String::as_str) {
+            None | Some("missing") => Ok(Pull::Missing),
+            Some("always") => Ok(Pull::Always),
+            Some("never") => Ok(Pull::Never),
+            Some(_) => Err(self.wrong("pull", "always, missing or never")),
         }
     }
 

@@ -118,6 +118,25 @@ impl World {
         if lines.is_empty() { vec!["none".to_owned()] } else { lines }
     }
 
+    /// All of it, for somebody who wonders what went wrong.
+    pub(crate) fn show_all(&self) -> Vec<String> {
+        let mut lines = self.show_audit(25);
+        lines.extend(self.show_nodes());
+        lines.extend(self.show_deployments());
+        let state = self.checker.reference();
+        for name in state.deployments.keys() {
+            lines.extend(self.show_replicas(name.as_str()));
+        }
+        for (key, record) in state.scheduling.iter() {
+            if record.rollout.is_some() {
+                let lines_of = self.show_rollout(key).into_iter();
+                lines.extend(lines_of.map(|line| format!("{key} {line}")));
+            }
+        }
+        lines.extend(self.show_containers());
+        lines
+    }
+
     /// What really is on the machines.
     pub(crate) fn show_containers(&self) -> Vec<String> {
         let mut lines = Vec::new();

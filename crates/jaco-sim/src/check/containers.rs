@@ -3,18 +3,43 @@
 use std::collections::BTreeMap;
 
 use jaco_agent::engine::{ContainerId, ContainerSeen, ContainerStatus, Health};
-use jaco_state::command::ReplaceCause;
-use jaco_types::{InstanceId, ReplicaId, ServiceKey, Timestamp};
+use jaco_state::ClusterState;
+use jaco_types::{InstanceId, ReplicaId, ReplicaState, ServiceKey, Timestamp};
 
-use super::Checker;
+use super::{Checker, Started, Starter};
 use crate::network::MachineIx;
 
 impl Checker {
-    /// An engine made a container, or found the one that it had made: SIM-3.
-    pub(crate) fn started(&mut self, instance: &InstanceId, container: &ContainerId) {
-        let first = self.started.entry(instance.clone()).or_insert_with(|| container.clone());
-        if first != container {
-            let what = format!("{instance} was started as {first} and again as {container}");
+    /// An engine made a container, or found the one that it had made, for a daemon that holds this
+    /// state: SIM-3. A container that was removed by somebody, before its node could tell anybody
+    /// that it ever ran, and whose daemon died since, has left no trace; it may be made again.
+    pub(crate) fn started(
+        &mut self,
+        instance: &InstanceId,
+        container: &ContainerId,
+        by: Starter,
+        state: &ClusterState,
+    ) {
+        let start = Started { container: container.clone(), by };
+        let Some(first) = self.started.insert(instance.clone(), start) else { return };
+        if first.container == *container {
+            return;
+        }
+        let is_there = self
+            .machines
+            .get(&by.machine)
+            .is_some_and(|there| there.contains_key(&first.container));
+        let is_known = state.observed.get(instance).is_some_and(|seen| match seen.state {
+            ReplicaState::Pending | ReplicaState::Pulling => false,
+            ReplicaState::Starting
+            | ReplicaState::Running
+            | ReplicaState::Degraded
+            | ReplicaState::Failed
+            | ReplicaState::Stopped => true,
+        });
+        if is_there || is_known || first.by == by {
+            let what =
+                format!("{instance} was started as {} and again as {container}", first.container);
             self.broken("SIM-3", what);
         }
     }
@@ -66,11 +91,7 @@ impl Checker {
         if somebody_serves || !self.asked_to_end.contains(&was.container) {
             return;
         }
-        let is_excused = match self.excused.get(&was.instance) {
-            Some(ReplaceCause::Failed | ReplaceCause::NodeLost) => true,
-            Some(ReplaceCause::SpecChanged | ReplaceCause::Moved) | None => false,
-        };
-        if is_excused || !self.reference.slots.contains(slot) {
+        if self.excused.contains(&was.instance) || !self.reference.slots.contains(slot) {
             return;
         }
         self.ended_by_us.insert(slot.clone(), was.service.clone());

@@ -1,11 +1,13 @@
 //! What must never be in the log.
 
+use std::sync::Arc;
+
 use jaco_state::audit::AuditKind;
 use jaco_state::command::{Previous, ReplaceCause};
 use jaco_state::view::is_running;
 use jaco_state::{Change, ClusterState, Entry, Outcome};
 use jaco_types::spec::{Placement, ServiceSpec, UpdateOrder};
-use jaco_types::{NodeId, NodeStatus, Ordinal, ReplicaId, ServiceKey, Slot};
+use jaco_types::{NodeId, NodeStatus, Ordinal, ReplicaId, Revision, ServiceKey, Slot};
 
 use super::{Acknowledged, Checker};
 
@@ -50,16 +52,26 @@ impl Checker {
 
     /// SIM-5 and SIM-7: what a plan may do to replicas.
     pub(super) fn check_changes(&mut self, before: &ClusterState, changes: &[Change]) {
+        // Changes of one batch follow each other: what was reverted may move on at once.
+        let mut before = before.clone();
         for change in changes {
+            let now = &before;
             match change {
-                Change::SlotReplace { id, previous: Previous::Drop, cause, .. } => {
-                    self.check_drop(before, id, *cause);
+                Change::SlotReplace { id, previous: Previous::Drop, cause, instance, .. } => {
+                    self.check_drop(now, id, *cause, instance.revision);
                 }
-                Change::SlotRemove { id } => self.check_removal(before, id),
-                Change::SlotRevert { id } => self.check_revert(before, id),
+                Change::SlotRemove { id } => self.check_removal(now, id),
+                Change::SlotRevert { id } => {
+                    self.check_revert(now, id);
+                    if let Some(slot) = before.slots.get_mut(id)
+                        && let Some(old) = slot.retiring.take()
+                    {
+                        slot.current = old;
+                    }
+                }
+                Change::SlotSettle { id } => self.check_settle(now, id, changes),
                 Change::SlotReplace { previous: Previous::Retire, .. }
                 | Change::SlotCreate { .. }
-                | Change::SlotSettle { .. }
                 | Change::SlotSetRestarts { .. }
                 | Change::SchedulingSet { .. }
                 | Change::NodeStatusSet { .. } => {}
@@ -67,7 +79,13 @@ impl Checker {
         }
     }
 
-    fn check_drop(&mut self, before: &ClusterState, id: &ReplicaId, cause: ReplaceCause) {
+    fn check_drop(
+        &mut self,
+        before: &ClusterState,
+        id: &ReplicaId,
+        cause: ReplaceCause,
+        next: Revision,
+    ) {
         let Some(slot) = before.slots.get(id) else { return };
         let instance = slot.current_id();
         let other_serves = slot.retiring_id().is_some_and(|old| is_running(before, &old));
@@ -77,14 +95,43 @@ impl Checker {
             ReplaceCause::Failed => !serves,
             ReplaceCause::NodeLost => is_lost,
             ReplaceCause::SpecChanged | ReplaceCause::Moved => {
-                !serves || must_stop_first(&self.reference, slot)
+                !serves || must_stop_first(&self.reference, slot, next)
             }
         };
         if !is_fine {
             let what = format!("{instance} serves and was dropped, cause {}", cause.as_str());
             self.broken("SIM-5", what);
         }
-        self.excused.insert(instance, cause);
+        match cause {
+            ReplaceCause::Failed | ReplaceCause::NodeLost => self.excused.insert(instance),
+            ReplaceCause::SpecChanged | ReplaceCause::Moved => false,
+        };
+    }
+
+    /// The old instance goes because the new one serves. If that ends before the old one has
+    /// stopped, it was not us.
+    fn check_settle(&mut self, before: &ClusterState, id: &ReplicaId, changes: &[Change]) {
+        let Some(slot) = before.slots.get(id) else { return };
+        let (Some(old), Some(was)) = (slot.retiring_id(), &slot.retiring) else { return };
+        let is_over =
+            before.observed.get(&slot.current_id()).is_some_and(|seen| seen.state.is_over());
+        let makes_room = changes.iter().any(|change| {
+            let Change::SlotReplace { id: other, previous: Previous::Drop, instance, .. } = change
+            else {
+                return false;
+            };
+            other == id && must_stop_first(&self.reference, slot, instance.revision)
+        });
+        if is_running(before, &slot.current_id()) {
+            self.excused.insert(old);
+        } else if is_running(before, &old)
+            && !is_lost(&self.reference, was.node)
+            && !is_over
+            && !makes_room
+        {
+            let what = format!("{old} serves and was let go, and its successor does not serve");
+            self.broken("SIM-5", what);
+        }
     }
 
     /// A successor that is given up may serve, but not alone.
@@ -101,6 +148,14 @@ impl Checker {
     fn check_removal(&mut self, before: &ClusterState, id: &ReplicaId) {
         let Some(slot) = before.slots.get(id) else { return };
         let Some(spec) = wanted_spec(&self.reference, &slot.service) else { return };
+        // After an aborted rollout the revision before says what is wanted.
+        let aborted = self.reference.scheduling.get(&slot.service).is_some_and(|record| {
+            let rollout = record.rollout.as_ref();
+            rollout.is_some_and(|rollout| rollout.state == jaco_types::RolloutState::Aborted)
+        });
+        if aborted {
+            return;
+        }
         let own_kind = match (&slot.ordinal, &spec.placement) {
             (Ordinal::Host(_), Placement::Global) => {
                 let lost = is_lost(&self.reference, slot.current.node);
@@ -121,12 +176,7 @@ impl Checker {
         let of_service = |slot: &&Slot| slot.service == *before_service(before, id);
         let left = self.reference.slots.values().filter(of_service).filter(is_index).count();
         let wanted = usize::try_from(spec.replicas).unwrap_or(usize::MAX);
-        // A rollout that was aborted wants as many as the revision before.
-        let aborted = self.reference.scheduling.get(&slot.service).is_some_and(|record| {
-            let rollout = record.rollout.as_ref();
-            rollout.is_some_and(|rollout| rollout.state == jaco_types::RolloutState::Aborted)
-        });
-        if own_kind && left < wanted && !aborted {
+        if own_kind && left < wanted {
             self.broken("SIM-7", format!("{id} was removed: {left} are left and {wanted} wanted"));
         }
     }
@@ -144,16 +194,14 @@ fn is_lost(state: &ClusterState, node: NodeId) -> bool {
     })
 }
 
-/// Whether two instances of a slot cannot run side by side, before or after the change.
-fn must_stop_first(state: &ClusterState, slot: &Slot) -> bool {
-    let clashes = |spec: &ServiceSpec| {
+/// Whether the next instance of a slot cannot run beside the present one.
+fn must_stop_first(state: &ClusterState, slot: &Slot, next: Revision) -> bool {
+    let clashes = |spec: &Arc<ServiceSpec>| {
         spec.update.order == UpdateOrder::StopFirst
             || !spec.host_ports.is_empty()
             || spec.reservation != jaco_types::unit::Resources::default()
     };
-    let running = state.service_spec(&slot.service, slot.current.revision);
-    wanted_spec(state, &slot.service).is_none_or(clashes)
-        || running.is_none_or(|spec| clashes(spec))
+    state.service_spec(&slot.service, next).is_none_or(clashes)
 }
 
 fn wanted_spec<'a>(state: &'a ClusterState, service: &ServiceKey) -> Option<&'a ServiceSpec> {

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use jaco_state::view::{Convergence, convergence, is_running, replica};
-use jaco_types::{InstanceId, ReplicaId, Slot};
+use jaco_types::spec::Storage;
+use jaco_types::{DeploymentName, InstanceId, ReplicaId, ServiceKey, Slot};
 
 use super::Checker;
 
@@ -24,9 +25,13 @@ impl Checker {
         let state = &self.reference;
         let mut wrong = Vec::new();
         for deployment in state.deployments.values() {
-            match convergence(state, deployment) {
+            let reached = convergence(state, deployment);
+            match reached {
                 Convergence::Converged | Convergence::RolledBack => {}
-                other => wrong.push(format!("{} is {}", deployment.name, other.as_str())),
+                Convergence::CannotPlace if self.waits_for_people(&deployment.name) => {}
+                Convergence::Progressing | Convergence::CannotPlace | Convergence::Exhausted => {
+                    wrong.push(format!("{} is {}", deployment.name, reached.as_str()));
+                }
             }
         }
         for slot in state.slots.values() {
@@ -40,6 +45,26 @@ impl Checker {
             }
         }
         wrong
+    }
+
+    /// Data stays on its node, and its replica with it, also where the placement does not want it
+    /// or where two replicas on a node want the same port, until somebody changes one of them.
+    fn waits_for_people(&self, name: &DeploymentName) -> bool {
+        let records = self.reference.scheduling.iter().filter(|(key, _)| key.deployment == *name);
+        let is_stateful = |key: &ServiceKey| {
+            let deployment = self.reference.deployments.get(name);
+            let services = deployment.map(|deployment| &deployment.spec().services);
+            services
+                .and_then(|services| services.get(&key.service))
+                .is_some_and(|spec| spec.storage == Storage::Stateful)
+        };
+        let mut waits =
+            records.flat_map(|(key, record)| record.unplaced.iter().map(move |u| (key, u)));
+        waits.all(|(key, unplaced)| match unplaced.reason.as_str() {
+            "data_stays_on_node" => true,
+            "no_room_to_roll" => is_stateful(key),
+            _ => false,
+        })
     }
 
     fn leftovers(&self) -> Vec<String> {
@@ -73,6 +98,11 @@ impl Checker {
             );
             self.broken("SIM-12", what);
         }
+    }
+
+    /// SIM-14.
+    pub(crate) fn stands_still(&mut self, what: String) {
+        self.broken("SIM-14", what);
     }
 
     /// SIM-8.

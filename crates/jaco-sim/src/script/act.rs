@@ -9,7 +9,7 @@ use jaco_state::view::{Convergence, convergence};
 use jaco_state::{Command, Outcome};
 use jaco_types::spec::DeploymentSpec;
 use jaco_types::unit::{Bytes, MilliCores, Resources};
-use jaco_types::{Availability, DeploymentName, Exit, Hostname, Millis, ReplicaId};
+use jaco_types::{Availability, DeploymentName, Exit, Hostname, Millis, ReplicaId, StateIndex};
 
 use super::words::{Words, millis, name, number, service_key};
 use super::{CommandError, Session};
@@ -215,8 +215,13 @@ impl Session {
         let world = self.cluster()?;
         let begin = world.now;
         let last_progress = Cell::new(begin);
+        let known = Cell::new((StateIndex(0), false));
         let reached = world.run_until(SETTLE_MAX, |world| {
-            let unfinished = is_progressing(world);
+            let last = world.consensus.last();
+            if known.get().0 != last {
+                known.set((last, is_progressing(world)));
+            }
+            let (_, unfinished) = known.get();
             if unfinished {
                 last_progress.set(world.now);
             }

@@ -125,9 +125,10 @@ impl Session {
         }
         self.say(&format!("> {line}"));
         let words = Words::split(line)?;
-        self.execute(&words)?;
+        let result = self.execute(&words);
+        // Time stands still once something is broken, so nothing else that is said counts.
         let broken = self.world.as_ref().and_then(|world| world.violations().first());
-        broken.map_or(Ok(()), |violation| Err(CommandError::Broken(violation.clone())))
+        broken.map_or(result, |violation| Err(CommandError::Broken(violation.clone())))
     }
 
     /// The transcript so far.

@@ -5,6 +5,7 @@ use jaco_agent::{Effect, Event};
 use jaco_types::{Hostname, Identity, Millis, NodeId};
 
 use super::{AGENT_TICK, HEARTBEAT, Happening, World};
+use crate::check::Starter;
 use crate::consensus::{Origin, Proposal};
 use crate::daemon::{Daemon, View};
 use crate::machine::Machine;
@@ -82,15 +83,16 @@ impl World {
     /// Tells the agent something, and carries out what it wants.
     pub(super) fn tell_agent(&mut self, ix: MachineIx, event: Event) {
         let event = self.mix_in_foreign(ix, event);
-        if let Event::Started { instance, result: Ok(seen) } = &event {
-            self.checker.started(instance, &seen.container);
-        }
         let machine = &mut self.machines[ix.0];
         let clock = machine.clock(self.now);
         let Some(daemon) = machine.daemon.as_mut().filter(|daemon| daemon.view == View::Current)
         else {
             return;
         };
+        if let Event::Started { instance, result: Ok(seen) } = &event {
+            let by = Starter { machine: ix, life: daemon.life };
+            self.checker.started(instance, &seen.container, by, &daemon.state);
+        }
         daemon.note_engine(&event);
         for effect in daemon.core.handle(event, clock) {
             self.carry_out(ix, effect);
@@ -98,8 +100,10 @@ impl World {
     }
 
     fn carry_out(&mut self, ix: MachineIx, effect: Effect) {
-        self.checker.effect(ix, &effect, self.now);
         let machine = &mut self.machines[ix.0];
+        if let Some(daemon) = &machine.daemon {
+            self.checker.effect(&effect, &daemon.state, machine.node, self.now);
+        }
         if let Effect::Report { observed, gone } = effect {
             let Some(daemon) = &mut machine.daemon else { return };
             let life = daemon.life;
@@ -119,12 +123,10 @@ impl World {
         if self.sabotage == Some(Sabotage::IgnoreOwner) {
             foreign.iter_mut().for_each(|seen| seen.owner = own.clone());
         }
-        match event {
-            Event::Listed(Ok(listed)) => {
-                Event::Listed(Ok(foreign.into_iter().chain(listed).collect()))
-            }
-            other => other,
+        if let Event::Listed(Ok(listed)) = event {
+            return Event::Listed(Ok(foreign.into_iter().chain(listed).collect()));
         }
+        event
     }
 
     /// What happened on a machine's engine reaches its agent, if there is one.

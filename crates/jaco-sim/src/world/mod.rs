@@ -30,6 +30,8 @@ const BEGINNING: Timestamp = Timestamp(1_000_000);
 const HEARTBEAT: Millis = Millis(1000);
 /// How often an agent looks at everything though it heard of nothing.
 const AGENT_TICK: Millis = Millis(2000);
+/// How many things can happen within a millisecond before something must be wrong.
+const AT_ONCE_MAX: u32 = 20_000;
 
 /// A simulated cluster.
 #[derive(Debug)]
@@ -47,6 +49,8 @@ pub struct World {
     election: Election,
     sabotage: Option<Sabotage>,
     last_commit_at: Timestamp,
+    /// How many things happened at the present moment.
+    at_once: u32,
 }
 
 /// Whether an election is about to be held.
@@ -109,6 +113,7 @@ impl World {
             election: Election::None,
             sabotage: None,
             last_commit_at: BEGINNING,
+            at_once: 0,
         };
         world.create(first);
         world
@@ -180,7 +185,11 @@ impl World {
         let Some(at) = timer_first.map(|(at, _)| at).or(message).filter(|at| *at <= end) else {
             return Step::Nothing;
         };
+        self.at_once = if at > self.now { 0 } else { self.at_once + 1 };
         self.now = at.max(self.now);
+        if self.at_once > AT_ONCE_MAX {
+            self.checker.stands_still(format!("{timer:?} and {:?}", self.queue.values().next()));
+        }
         if let Some((_, timer)) = timer_first {
             self.ring(timer);
         } else if let Some((_, happening)) = self.queue.pop_first() {

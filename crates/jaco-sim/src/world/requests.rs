@@ -181,14 +181,11 @@ impl World {
         self.await_request(issued);
         let node = new_node(hostname, capacity);
         let request = self.request(Command::NodeAdmit { node, token: id }, None);
-        match self.await_request(request) {
-            RequestState::Done(Outcome::NodeAdmitted { id }) => {
-                let ix = self.add_machine(hostname.clone(), id);
-                self.consensus.add_member(ix);
-                Ok(ix)
-            }
-            refused => Err(refused),
-        }
+        let answer = self.await_request(request);
+        let RequestState::Done(Outcome::NodeAdmitted { id }) = answer else { return Err(answer) };
+        let ix = self.add_machine(hostname.clone(), id);
+        self.consensus.add_member(ix);
+        Ok(ix)
     }
 
     /// Whether some request still waits for an answer.

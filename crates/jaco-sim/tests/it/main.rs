@@ -1,3 +1,6 @@
-//! The scripts of `tests/scripts` with their transcripts, and random histories.
+//! The scripts of `tests/scripts` with their transcripts, random histories, and defects put in on
+//! purpose.
 
+mod histories;
+mod sabotage;
 mod scripts;

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 
 use jaco_sim::script::run;
 
-fn scripts() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/scripts");
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+fn scripts(folder: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests").join(folder);
+    let entries = fs::read_dir(folder).expect("the folder is part of the repository");
+    let entries = entries.map(|entry| entry.expect("the folder can be read").path());
     let mut scripts: Vec<PathBuf> =
         entries.filter(|path| path.extension().is_some_and(|ending| ending == "txt")).collect();
     scripts.sort();
@@ -29,7 +30,7 @@ fn chain(error: &dyn Error) -> String {
 /// The rows that a script proves are named in its first lines.
 #[test]
 fn scripts_run_as_written_down() {
-    let scripts = scripts();
+    let scripts = scripts("scripts");
     assert!(scripts.len() >= 20, "only {} scripts were found", scripts.len());
     let mut wrong = Vec::new();
     for path in &scripts {
@@ -48,17 +49,27 @@ fn scripts_run_as_written_down() {
     assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
 }
 
+/// Defects that are known and not mended yet: each script says what should be, and is not. When one
+/// holds, its defect is gone, and it belongs among the others.
+#[test]
+fn open_defects_are_still_open() {
+    for path in scripts("scripts/open") {
+        let result = run(&fs::read_to_string(&path).unwrap());
+        assert!(result.is_err(), "{} holds now: move it to tests/scripts", path.display());
+    }
+}
+
 /// A transcript says what happened, so the same script must always say the same.
 #[test]
 fn a_script_has_one_history() {
-    let script = fs::read_to_string(&scripts()[0]).unwrap();
+    let script = fs::read_to_string(&scripts("scripts")[0]).unwrap();
     assert_eq!(run(&script).unwrap(), run(&script).unwrap());
 }
 
 /// A script without its rows proves nothing that anybody could find.
 #[test]
 fn every_script_names_what_it_proves() {
-    for path in scripts() {
+    for path in scripts("scripts").into_iter().chain(scripts("scripts/open")) {
         let text = fs::read_to_string(&path).unwrap();
         let head: String = text.lines().take_while(|line| line.starts_with('#')).collect();
         assert!(head.contains("R-"), "{} names no row", path.display());
