@@ -67,6 +67,9 @@ pub(crate) struct Checker {
     /// Slots that stopped serving because an agent ended their container.
     ended_by_us: BTreeMap<ReplicaId, ServiceKey>,
     acknowledged: BTreeMap<DeploymentName, Acknowledged>,
+    /// Deployments that were deleted at some time, also by requests whose answer was lost: their
+    /// revisions began anew.
+    deleted: BTreeSet<DeploymentName>,
     effects: BTreeMap<RequestId, StateIndex>,
 }
 
@@ -119,6 +122,9 @@ impl Checker {
         self.check_effect_of_request(entry, &outcome);
         if let (Command::Batch { changes, .. }, Outcome::Done) = (&entry.command, &outcome) {
             self.check_changes(&before, changes);
+        }
+        if let (Command::DeploymentDelete { name }, Outcome::Done) = (&entry.command, &outcome) {
+            self.deleted.insert(name.clone());
         }
         let slots = &self.reference.slots;
         self.ended_by_us.retain(|slot, _| slots.contains(slot));

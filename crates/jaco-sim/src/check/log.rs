@@ -37,7 +37,9 @@ impl Checker {
         for (name, told) in &self.acknowledged {
             let known = self.reference.deployments.get(name).map(|deployment| deployment.revision);
             let is_there = match told {
-                Acknowledged::Revision(revision) => known.is_some_and(|known| known >= *revision),
+                Acknowledged::Revision(revision) => {
+                    self.deleted.contains(name) || known.is_some_and(|known| known >= *revision)
+                }
                 // A request in doubt may have been written after it.
                 Acknowledged::Deleted => true,
             };
