@@ -51,14 +51,14 @@ pub fn invalid(message: impl std::fmt::Display) -> Rejection {
 
 fn transport_code(code: Code) -> ErrorCode {
     match code {
-        Code::Unavailable | Code::Cancelled => ErrorCode::Unavailable,
+        // A connection that breaks under a request is reported as unknown.
+        Code::Unavailable | Code::Cancelled | Code::Unknown => ErrorCode::Unavailable,
         Code::DeadlineExceeded => ErrorCode::TimedOut,
         Code::Unauthenticated => ErrorCode::Unauthenticated,
         Code::PermissionDenied => ErrorCode::PermissionDenied,
         Code::ResourceExhausted => ErrorCode::Overloaded,
         Code::OutOfRange => ErrorCode::TooLarge,
         Code::Ok
-        | Code::Unknown
         | Code::InvalidArgument
         | Code::NotFound
         | Code::AlreadyExists
@@ -111,6 +111,15 @@ fn grpc_code(code: ErrorCode) -> Code {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// R-CLI-9: a leader that dies under a request is waited out, so it must look like one that is gone.
+    #[test]
+    fn a_broken_connection_is_unavailable() {
+        for code in [Code::Unknown, Code::Unavailable, Code::Cancelled] {
+            let rejection = from_status(&Status::new(code, "transport error"));
+            assert_eq!(rejection.code, ErrorCode::Unavailable, "{code:?}");
+        }
+    }
 
     /// R-CLI-8: every code survives the wire with its facts.
     #[test]
