@@ -178,9 +178,7 @@ impl Daemon {
         founding: Option<Founding>,
     ) -> anyhow::Result<()> {
         let parts = MemberParts { credentials, kek, founding };
-        let member = crate::member::start(self, parts).await?;
-        self.stage.store(Some(member));
-        Ok(())
+        crate::member::start(self, parts).await
     }
 
     /// Refuses when the node is a member already.

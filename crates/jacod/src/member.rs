@@ -55,8 +55,8 @@ pub(crate) struct Founding {
     pub(crate) command: Command,
 }
 
-/// Starts everything that a member runs.
-pub(crate) async fn start(daemon: &Arc<Daemon>, parts: MemberParts) -> anyhow::Result<Arc<Member>> {
+/// Starts everything that a member runs; from its first answer on, the daemon's stage says so.
+pub(crate) async fn start(daemon: &Arc<Daemon>, parts: MemberParts) -> anyhow::Result<()> {
     let certificates = CertificateStore::new(parts.credentials)?;
     let name = certificates.name();
     let (cluster, id) = (name.cluster, name.node);
@@ -83,27 +83,26 @@ pub(crate) async fn start(daemon: &Arc<Daemon>, parts: MemberParts) -> anyhow::R
     );
     let (agent, agent_handle) = AgentService::new(agent);
     let (refusals, refusal_writer) = refusals::channel();
-    let connections = Connections::new();
     let member = Arc::new(Member {
         id,
         hostname: daemon.hostname.clone(),
         store: Arc::clone(&store),
         peers,
-        connections: connections.clone(),
+        connections: Connections::new(),
         signals: Arc::new(SignalBook::default()),
         engine,
         agent: agent_handle,
         key_encryption_key: parts.kek,
         clock: Arc::clone(&daemon.clock),
-        refusals: refusals.clone(),
+        refusals,
     });
-    listen(daemon, tcp, &certificates, connections, refusals)?;
+    listen(daemon, tcp, &certificates, &member)?;
     let shutdown = daemon.shutdown.clone();
     daemon.tasks.spawn(refusal_writer.run(store, shutdown.clone()));
     daemon.tasks.spawn(agent.run(shutdown.clone().cancelled_owned()));
     spawn_loops(daemon, &member, certificates);
     info!(%cluster, node_id = %id, address = %daemon.advertised, "member");
-    Ok(member)
+    Ok(())
 }
 
 async fn open_raft(
@@ -142,12 +141,14 @@ fn listen(
     daemon: &Arc<Daemon>,
     tcp: TcpListener,
     certificates: &Arc<CertificateStore>,
-    connections: Connections,
-    refusals: Refusals,
+    member: &Arc<Member>,
 ) -> anyhow::Result<()> {
     let (failures, failed) = mpsc::channel(FAILURES_WAITING);
+    let connections = member.connections.clone();
     let wiring = listener::Wiring { store: Arc::clone(certificates), connections, failures };
     let listener = TlsListener::start(tcp, wiring, listener::Options::default())?;
+    // Before the first answer: a peer that comes at once must not be told that there is no cluster.
+    daemon.stage.store(Some(Arc::clone(member)));
     let lifecycle: Arc<dyn Lifecycle> = Arc::new(Births(Arc::clone(daemon)));
     let (stage, shutdown) = (Arc::clone(&daemon.stage), daemon.shutdown.clone());
     daemon.tasks.spawn(async move {
@@ -155,7 +156,7 @@ fn listen(
             error!(%error, "the listener for peers has failed");
         }
     });
-    daemon.tasks.spawn(note_failures(failed, refusals));
+    daemon.tasks.spawn(note_failures(failed, member.refusals.clone()));
     Ok(())
 }
 
