@@ -12,7 +12,11 @@ pub(crate) fn init(config: &Config) -> anyhow::Result<()> {
     let filter = format!("openraft=error,sled=warn,{}", config.log_level);
     let filter = EnvFilter::try_new(filter)
         .with_context(|| format!("log_level {:?} is not understood", config.log_level))?;
-    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let logs = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        // A line that cannot be written would be complained about on the same stream, by a panic.
+        .log_internal_errors(false);
     match config.log_format {
         LogFormat::Text => logs.with_ansi(false).init(),
         LogFormat::Json => logs.json().init(),
