@@ -2,6 +2,8 @@
 
 mod access;
 mod bad_input;
+mod crash;
+mod durability;
 mod failover;
 mod membership;
 mod scenario;

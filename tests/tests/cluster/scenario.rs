@@ -1,8 +1,9 @@
 //! What the tests do again and again.
 
 use std::collections::BTreeMap;
+use std::process::{Command, Output};
 
-use jaco_testkit::{Cluster, v1};
+use jaco_testkit::{Cluster, Node, binary, v1};
 
 /// Asks for `replicas` of one image, under this name.
 pub(crate) fn apply_request(name: &str, image: &str, replicas: u32) -> v1::ApplyRequest {
@@ -33,4 +34,19 @@ pub(crate) fn per_node(status: &v1::StatusResponse) -> BTreeMap<String, usize> {
         *counts.entry(replica.node.clone()).or_default() += 1;
     }
     counts
+}
+
+/// Runs a `jacod` that is expected to end by itself, with the node's settings and these flags.
+pub(crate) fn jacod(node: &Node, flags: &[&str]) -> Output {
+    let mut command = Command::new(binary("jacod"));
+    command.arg("--config").arg(node.folder().join("jacod.yaml")).args(flags);
+    command.output().expect("the daemon can be started")
+}
+
+/// The digest of a stopped node's state.
+pub(crate) fn digest(node: &Node) -> String {
+    let out = jacod(node, &["--digest"]);
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success(), "{}: {said}", node.name);
+    String::from_utf8(out.stdout).expect("it is text").trim_end().to_owned()
 }
