@@ -8,9 +8,11 @@ use jaco_state::{Command, Outcome};
 use jaco_store::{Clock, Leadership, Proposal, ProposeError, RaftRole, Store};
 use jaco_types::{ErrorCode, Identity, Millis, StateIndex, Timestamp};
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
+use crate::clock_watch::{ClockStep, ClockWatch};
 use crate::debounce::Debounce;
 use crate::signals::SignalBook;
 
@@ -120,6 +122,7 @@ impl Controller {
         let mut debounce = Debounce::new(self.options.quiet, self.options.at_most);
         let mut leading_term = None;
         let mut next_tick = self.clock.now();
+        let (started, mut watch) = (Instant::now(), ClockWatch::default());
         loop {
             let term = term_if_leading(*leadership.borrow_and_update());
             if term != leading_term {
@@ -135,6 +138,7 @@ impl Controller {
                 Wake::Leadership => {}
                 Wake::Shutdown => return,
                 Wake::Due => {
+                    self.mind_the_clock(&mut watch, started.elapsed());
                     debounce.clear();
                     index.mark_unchanged();
                     next_tick = self.pass().await;
@@ -178,6 +182,16 @@ impl Controller {
             None => {
                 self.status.send_replace(PassStatus::NotLeading);
             }
+        }
+    }
+
+    /// When the clock was set, nobody's silence can be judged by what was heard before.
+    fn mind_the_clock(&self, watch: &mut ClockWatch, steady: Duration) {
+        let now = self.clock.now();
+        let steady = Millis(u64::try_from(steady.as_millis()).unwrap_or(u64::MAX));
+        if watch.look(now, steady) == ClockStep::Set {
+            warn!("the machine's clock was set; who was silent is judged anew");
+            self.signals.start_listening(now);
         }
     }
 

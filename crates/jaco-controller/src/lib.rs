@@ -1,10 +1,12 @@
 //! The leader's loop: watch the state, wait a moment, plan, propose. It decides nothing itself; the
 //! planner does. On a follower it plans nothing (R-LOOP-1).
 
+pub mod clock_watch;
 pub mod debounce;
 pub mod leader_loop;
 pub mod signals;
 
+pub use clock_watch::{ClockStep, ClockWatch};
 pub use debounce::Debounce;
 pub use leader_loop::{Controller, Options, PassStatus};
 pub use signals::SignalBook;

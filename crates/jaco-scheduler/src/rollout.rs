@@ -365,7 +365,12 @@ fn way_of<'a>(
     }
     let in_place = || fits_without(row, slot, goal, Keep::Nothing);
     if goal.spec.update.order == UpdateOrder::StopFirst || !goal.spec.host_ports.is_empty() {
-        return in_place().then_some((own, Handover::StopFirst));
+        // A sibling on this node may hold the port: then only another node has room.
+        let elsewhere = || (!is_bound).then(|| other_node(service, pass, slot)).flatten();
+        return match in_place() {
+            true => Some((own, Handover::StopFirst)),
+            false => elsewhere().map(|other| (other, Handover::StartFirst)),
+        };
     }
     // What has ended, or never served while another still does, needs no room beside its successor.
     let is_of_no_use = slot.current.state().is_some_and(ReplicaState::is_over)

@@ -1,11 +1,11 @@
 //! The leader's loop, as `jaco-controller` runs it: wait for quiet, plan, propose, wait for the
 //! outcome. It decides nothing.
 
-use jaco_controller::{Debounce, Options};
+use jaco_controller::{ClockStep, ClockWatch, Debounce, Options};
 use jaco_scheduler::input::EngineSignal;
 use jaco_scheduler::{NodeSignal, Plan, PlanInput, Signals, plan};
 use jaco_state::ClusterState;
-use jaco_types::{NodeId, Timestamp};
+use jaco_types::{Millis, NodeId, Timestamp};
 
 /// What a leader keeps while it leads. All moments are by its own clock.
 #[derive(Debug)]
@@ -15,6 +15,7 @@ pub(crate) struct LeaderLoop {
     options: Options,
     signals: Signals,
     debounce: Debounce,
+    watch: ClockWatch,
     next_tick: Timestamp,
     proposing: Proposing,
 }
@@ -46,6 +47,7 @@ impl LeaderLoop {
             signals: Signals { listening_since: now, ..Signals::default() },
             debounce: Debounce::new(options.quiet, options.at_most),
             options,
+            watch: ClockWatch::default(),
             next_tick: now,
             proposing: Proposing::No,
         }
@@ -80,8 +82,12 @@ impl LeaderLoop {
         }
     }
 
-    /// Plans. With changes, the loop waits for [`LeaderLoop::answer`].
-    pub(crate) fn pass(&mut self, state: &ClusterState, now: Timestamp) -> Plan {
+    /// Plans. With changes, the loop waits for [`LeaderLoop::answer`]. `steady` is a clock that nobody
+    /// sets.
+    pub(crate) fn pass(&mut self, state: &ClusterState, now: Timestamp, steady: Millis) -> Plan {
+        if self.watch.look(now, steady) == ClockStep::Set {
+            self.signals = Signals { listening_since: now, ..Signals::default() };
+        }
         self.debounce.clear();
         let config = &self.options.planner;
         let plan = plan(&PlanInput { state, signals: &self.signals, now, config });

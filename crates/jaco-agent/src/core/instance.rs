@@ -172,6 +172,13 @@ impl Tracked {
         self.work == Work::Idle && self.retry_at.is_none_or(|at| at <= now)
     }
 
+    /// A moment that came and found nothing to do is over: only an event can change that.
+    pub(super) fn forget_past_retry(&mut self, now: Timestamp) {
+        if self.work == Work::Idle {
+            self.retry_at.take_if(|at| *at <= now);
+        }
+    }
+
     pub(super) fn retry_at(&self) -> Option<Timestamp> {
         self.retry_at.filter(|_| self.work == Work::Idle)
     }

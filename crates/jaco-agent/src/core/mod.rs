@@ -205,6 +205,9 @@ impl AgentCore {
                 Action::Mourn(id) => self.mourn(&id),
             }
         }
+        for tracked in self.instances.values_mut() {
+            tracked.forget_past_retry(now);
+        }
         self.cancel_idle_pulls(effects);
         self.report(now, effects);
         self.sweep_networks(effects);

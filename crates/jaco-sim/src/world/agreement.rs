@@ -269,7 +269,7 @@ impl World {
         let Some(daemon) = &mut machine.daemon else { return };
         let life = daemon.life;
         let Some(leading) = &mut daemon.leading else { return };
-        let mut plan = leading.pass(&daemon.state, clock);
+        let mut plan = leading.pass(&daemon.state, clock, Millis(self.now.0));
         if let Some(sabotage) = self.sabotage {
             plan = sabotage.plan(plan, &daemon.state);
         }

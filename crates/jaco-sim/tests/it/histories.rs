@@ -1,48 +1,17 @@
 //! Random histories: nothing that must never be is, and after the last fault everything heals.
 
 use jaco_sim::nemesis::{STEPS, run};
-use jaco_sim::script::CommandError;
-
-/// Invariants that a known defect breaks now and then. Each has a script in `tests/scripts/open`,
-/// and a test that fails as soon as the defect is gone: then it has to go from here as well.
-const OPEN: [(&str, &str); 1] = [("SIM-14", "t90_agent_wakes_in_circles.txt")];
-
-/// At most so many histories in a hundred may end in a known defect, or they prove too little.
-const OPEN_MAX: usize = 10;
 
 /// Runs these seeds; says what failed with the script that shows it again.
 fn check(seeds: std::ops::Range<u64>) {
     let mut failed = Vec::new();
-    let mut open = 0;
     for seed in seeds {
         let run = run(seed, STEPS, None);
         let Some(failure) = run.failure else { continue };
-        if is_open(&failure) {
-            open += 1;
-        } else {
-            let script = run.script.join("\n");
-            failed.push(format!("{script}\n# seed {seed}: {failure}"));
-        }
+        let script = run.script.join("\n");
+        failed.push(format!("{script}\n# seed {seed}: {failure}"));
     }
-    assert!(open <= OPEN_MAX, "{open} histories ended in known defects");
     assert!(failed.is_empty(), "{}\n{} seeds failed", failed.join("\n\n"), failed.len());
-}
-
-fn is_open(failure: &CommandError) -> bool {
-    let CommandError::Broken(violation) = failure else { return false };
-    OPEN.iter().any(|(id, _)| *id == violation.id)
-}
-
-/// Nothing is excused whose defect is gone.
-#[test]
-fn every_excuse_has_its_script() {
-    for (id, script) in OPEN {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/scripts/open");
-        let text = std::fs::read_to_string(format!("{folder}/{script}"))
-            .unwrap_or_else(|_| panic!("{id} is excused, and {script} is not open any more"));
-        let failure = jaco_sim::script::run(&text).expect_err("the defect is gone");
-        assert!(is_open(&failure.source), "{script}: {}", failure.source);
-    }
 }
 
 // In three parts, so that they run side by side.

@@ -49,16 +49,6 @@ fn scripts_run_as_written_down() {
     assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
 }
 
-/// Defects that are known and not mended yet: each script says what should be, and is not. When one
-/// holds, its defect is gone, and it belongs among the others.
-#[test]
-fn open_defects_are_still_open() {
-    for path in scripts("scripts/open") {
-        let result = run(&fs::read_to_string(&path).unwrap());
-        assert!(result.is_err(), "{} holds now: move it to tests/scripts", path.display());
-    }
-}
-
 /// A transcript says what happened, so the same script must always say the same.
 #[test]
 fn a_script_has_one_history() {
@@ -69,7 +59,7 @@ fn a_script_has_one_history() {
 /// A script without its rows proves nothing that anybody could find.
 #[test]
 fn every_script_names_what_it_proves() {
-    for path in scripts("scripts").into_iter().chain(scripts("scripts/open")) {
+    for path in scripts("scripts") {
         let text = fs::read_to_string(&path).unwrap();
         let head: String = text.lines().take_while(|line| line.starts_with('#')).collect();
         assert!(head.contains("R-"), "{} names no row", path.display());
