@@ -84,9 +84,13 @@ fn ensure_client() -> Result<()> {
     Ok(())
 }
 
-fn install(packages: &[&str]) -> Result<()> {
+/// Installs packages of the distribution, and says so.
+///
+/// # Errors
+/// If there is no apt-get or it fails.
+pub(crate) fn install(packages: &[&str]) -> Result<()> {
     if find("apt-get").is_none() {
-        bail!("cannot install {packages:?} without apt-get: install a Docker Engine yourself");
+        bail!("cannot install {packages:?} without apt-get: install them yourself");
     }
     say::note(&format!("installing {} with apt-get", packages.join(" ")));
     // One mirror that does not answer is no reason to give up: the lists may be good enough.
@@ -149,7 +153,7 @@ fn last_lines(log: &Path) -> String {
 }
 
 /// Where a program is on the path; the daemon lies in an `sbin` that is often missing from it.
-fn find(program: &str) -> Option<PathBuf> {
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .chain(["/usr/sbin".into(), "/usr/local/sbin".into()])

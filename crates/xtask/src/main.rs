@@ -65,7 +65,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Test(args) => test::run(&workspace, &args),
         Command::Tidy(args) => tidy::run(&workspace, &args),
         Command::Requirements(args) => requirements::run(&workspace, &args),
-        Command::Bench(args) => bench::run(&args),
+        Command::Bench(args) => bench::run(&workspace, &args),
         Command::Sim(args) => sim::run(&workspace, &args),
         Command::Image => {
             // An image in an engine that is stopped again would be of no use to anybody.

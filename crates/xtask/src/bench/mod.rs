@@ -1,44 +1,50 @@
 //! `cargo xtask bench`: figures of ours beside those of others, measured in one run on one machine.
 
+mod machine;
+mod measurement;
+mod page;
+mod planner;
+mod program;
 mod table;
 
 use anyhow::{Result, bail};
 
 use crate::say;
-use table::Row;
+use crate::workspace::Workspace;
+use measurement::MEASUREMENTS;
+use program::Program;
 
 /// Measure, and print the figures beside those of others
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Only the measurements whose name contains one of these
     filters: Vec<String>,
+    /// Write the table to docs/performance.md as well; only with all measurements
+    #[arg(long, conflicts_with = "filters")]
+    write: bool,
 }
-
-/// One thing that can be measured.
-struct Measurement {
-    name: &'static str,
-    measure: fn() -> Result<Vec<Row>>,
-}
-
-/// All measurements, in the order in which they run.
-const MEASUREMENTS: &[Measurement] = &[];
 
 /// Measures and prints the table.
 ///
 /// # Errors
 /// If a measurement fails, or none is chosen.
-pub(crate) fn run(args: &Args) -> Result<()> {
+pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     let wanted = |name: &str| {
         args.filters.is_empty() || args.filters.iter().any(|filter| name.contains(filter))
     };
+    let mut program = Program::new(workspace);
     let mut rows = Vec::new();
     for measurement in MEASUREMENTS.iter().filter(|measurement| wanted(measurement.name)) {
         say::note(&format!("measuring {}", measurement.name));
-        rows.extend((measurement.measure)()?);
+        rows.extend(measurement.take(&mut program)?);
     }
     if rows.is_empty() {
-        bail!("nothing was measured: no measurement has such a name");
+        let names: Vec<&str> = MEASUREMENTS.iter().map(|measurement| measurement.name).collect();
+        bail!("no measurement has such a name; there are {}", names.join(", "));
     }
     say::result(&table::print(&rows));
+    if args.write {
+        page::write(workspace, &rows)?;
+    }
     Ok(())
 }

@@ -1,0 +1,101 @@
+//! Measures what only a client of a running cluster can: load, failover, rollouts, idleness; and
+//! the same of others, in the same run on the same machine. `cargo xtask bench` builds and calls it.
+//!
+//! It only measures: what a figure should be is not known here. One line of JSON per figure on
+//! stdout, progress on stderr. All that it starts listens on loopback and ends with it.
+
+mod docker;
+mod etcd;
+mod failover;
+mod figure;
+mod idle;
+mod load;
+mod ours;
+mod proc;
+mod rollout;
+mod status;
+mod swarm;
+mod writes;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use clap::{Parser, ValueEnum};
+use tokio::signal::unix::{SignalKind, signal};
+
+use figure::Figure;
+
+#[derive(Debug, Parser)]
+struct Cli {
+    /// What to measure
+    what: Measurement,
+    /// How often; the sides of a comparison take turns
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Seconds of each stretch of load or idleness
+    #[arg(long, default_value_t = 3)]
+    seconds: u64,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Measurement {
+    Writes,
+    Failover,
+    Rollout,
+    Idle,
+    IdleDocker,
+    Status,
+}
+
+/// How a measurement is taken.
+#[derive(Debug, Clone, Copy)]
+struct Plan {
+    rounds: usize,
+    stretch: Duration,
+}
+
+/// Two workers, because that is what the machines of the project have: a load generator with more
+/// threads than cores measures the scheduler of the system.
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+async fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let outcome = tokio::select! {
+        outcome = measure(&cli) => outcome,
+        outcome = interrupted() => outcome,
+    };
+    let figures = match outcome {
+        Ok(figures) => figures,
+        Err(error) => {
+            figure::say(&format!("error: {error:#}"));
+            return ExitCode::FAILURE;
+        }
+    };
+    figure::print(&figures);
+    ExitCode::SUCCESS
+}
+
+async fn measure(cli: &Cli) -> Result<Vec<Figure>> {
+    let plan = Plan { rounds: cli.rounds.max(1), stretch: Duration::from_secs(cli.seconds.max(1)) };
+    match cli.what {
+        Measurement::Writes => Box::pin(writes::measure(plan)).await,
+        Measurement::Failover => Box::pin(failover::measure(plan)).await,
+        Measurement::Rollout => Box::pin(rollout::measure(plan)).await,
+        Measurement::Idle => Box::pin(idle::measure(plan, jaco_testkit::Engine::Fake)).await,
+        Measurement::IdleDocker => {
+            Box::pin(idle::measure(plan, jaco_testkit::Engine::Docker)).await
+        }
+        Measurement::Status => Box::pin(status::measure(plan)).await,
+    }
+}
+
+/// Waits for Ctrl-C or SIGTERM; what was started ends as the measurement is dropped.
+async fn interrupted() -> Result<Vec<Figure>> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    bail!("interrupted")
+}

@@ -1,0 +1,140 @@
+//! What is measured, and what each figure has to reach: the promises, as data.
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::planner;
+use super::program::{Needs, Program};
+use super::table::Better::{Less, More};
+use super::table::{Promise, Row};
+
+/// One thing that can be measured.
+pub(super) struct Measurement {
+    pub(super) name: &'static str,
+    how: How,
+    /// Figures with a promise. One that does not appear is a miss; others are for information.
+    promises: &'static [(&'static str, Promise)],
+}
+
+/// Who measures it.
+enum How {
+    /// The program that drives clusters.
+    Clusters { what: &'static str, rounds: u32, seconds: u32, needs: Needs, limit: Duration },
+    /// The planner's stopwatch.
+    Planner,
+}
+
+/// All measurements, in the order in which they run.
+pub(super) const MEASUREMENTS: &[Measurement] = &[
+    Measurement {
+        name: "writes",
+        how: clusters("writes", 3, 3, Needs::Etcd),
+        promises: &[
+            ("writes, 1 client", Promise::Ratio(More, 1.0)),
+            ("writes p99, 1 client", Promise::Ratio(Less, 1.0)),
+            ("writes, 16 clients", Promise::Ratio(More, 1.0)),
+            ("writes p99, 16 clients", Promise::Ratio(Less, 1.0)),
+            ("writes, 64 clients", Promise::Ratio(More, 1.0)),
+            ("writes p99, 64 clients", Promise::Ratio(Less, 1.0)),
+        ],
+    },
+    Measurement {
+        name: "failover",
+        how: clusters("failover", 5, 0, Needs::Etcd),
+        promises: &[("write gap after kill -9 of the leader", Promise::Ratio(Less, 1.0))],
+    },
+    Measurement {
+        name: "rollout",
+        how: clusters("rollout", 5, 0, Needs::Docker),
+        promises: &[
+            ("10 replicas running, no healthcheck", Promise::Ratio(Less, 1.0)),
+            ("10 replicas running, 1 s healthcheck", Promise::Ratio(Less, 1.0)),
+        ],
+    },
+    Measurement { name: "planner", how: How::Planner, promises: &[] },
+    Measurement {
+        name: "idle",
+        how: clusters("idle", 3, 30, Needs::Nothing),
+        promises: &[
+            ("idle memory, no engine", Promise::Value(Less, 40.0)),
+            ("idle processor, no engine", Promise::Value(Less, 0.5)),
+            ("idle raft commits, no engine", Promise::Value(Less, 0.0)),
+        ],
+    },
+    Measurement {
+        name: "idle-docker",
+        how: clusters("idle-docker", 3, 30, Needs::Docker),
+        promises: &[
+            ("idle memory, Docker", Promise::Value(Less, 40.0)),
+            ("idle processor, Docker", Promise::Value(Less, 0.5)),
+            ("idle raft commits, Docker", Promise::Value(Less, 0.0)),
+        ],
+    },
+    Measurement { name: "status", how: clusters("status", 3, 0, Needs::Nothing), promises: &[] },
+];
+
+/// None takes longer than this on a busy machine with two cores.
+const LIMIT: Duration = Duration::from_secs(15 * 60);
+
+const fn clusters(what: &'static str, rounds: u32, seconds: u32, needs: Needs) -> How {
+    How::Clusters { what, rounds, seconds, needs, limit: LIMIT }
+}
+
+impl Measurement {
+    /// Measures, and says what was promised.
+    ///
+    /// # Errors
+    /// If it cannot be measured.
+    pub(super) fn take(&self, program: &mut Program<'_>) -> Result<Vec<Row>> {
+        let rows = match &self.how {
+            How::Clusters { what, rounds, seconds, needs, limit } => {
+                let arguments = [
+                    (*what).to_owned(),
+                    format!("--rounds={rounds}"),
+                    format!("--seconds={seconds}"),
+                ];
+                program.run(&arguments, *needs, *limit)?
+            }
+            How::Planner => planner::measure(program.workspace)?,
+        };
+        Ok(promised(rows, self.promises))
+    }
+}
+
+/// Puts the promises to the rows; a promise without a figure gets an empty row, which is a miss.
+fn promised(mut rows: Vec<Row>, promises: &[(&str, Promise)]) -> Vec<Row> {
+    for (name, promise) in promises {
+        match rows.iter_mut().find(|row| row.name == *name) {
+            Some(row) => row.promise = *promise,
+            None => rows.push(Row {
+                name: (*name).to_owned(),
+                unit: String::new(),
+                ours: Vec::new(),
+                theirs: None,
+                promise: *promise,
+            }),
+        }
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_promise_without_a_figure_is_a_miss() {
+        let row = Row {
+            name: "speed".to_owned(),
+            unit: "/s".to_owned(),
+            ours: vec![3.0],
+            theirs: None,
+            promise: Promise::None,
+        };
+        let promises = [("speed", Promise::Value(More, 2.0)), ("size", Promise::Value(Less, 1.0))];
+        let rows = promised(vec![row], &promises);
+        let verdicts: Vec<&str> = rows.iter().map(Row::verdict).collect();
+        assert_eq!(verdicts, ["kept", "MISSED"]);
+    }
+}

@@ -1,0 +1,76 @@
+//! `docs/performance.md`: a run's table, with what is needed to judge it.
+
+use std::fmt::Write;
+
+use anyhow::{Context, Result};
+
+use super::machine;
+use super::table::{HEAD, Row};
+use crate::say;
+use crate::workspace::Workspace;
+
+const PATH: &str = "docs/performance.md";
+
+/// What a reader must know before the numbers mean anything.
+const INTRODUCTION: &str = "\
+# Performance
+
+Written by `cargo xtask bench --write`; do not edit. A figure is the median of several rounds with the
+least and the most in brackets; where somebody else is measured too, both took turns in the same run
+on the same machine, and the ratio is ours divided by theirs. A promise that is not kept says MISSED.
+";
+
+/// What differs between the sides, and how each figure is taken.
+const NOTES: &str = "\
+## What is compared with what
+
+- **Writes**: three `jacod` and three `etcd` members on loopback, data on the same disk, every write
+  durable on a majority before its answer. Each client sends its next request when the last was
+  answered, over a connection of its own to the leader; the load generator shares the machine.
+  Ours is `SetAvailability`: authenticated by an operator token over TLS, replicated over mutual TLS,
+  with a request id that makes it happen once, an event in the audit log and a waking planner. etcd's
+  is a `Put` of 256 bytes under 8, with its defaults: no TLS and no authentication. etcd keeps a
+  history of values on disk; we keep the newest 10,000 events and a bounded log.
+- **Linearizable reads**: a filtered status of ours, a `Range` of one key of etcd's. For information.
+- **Write gap**: six writers, two to each member, with deadlines of 100 ms; the longest time between
+  two acknowledged writes around a `kill -9` of the leader. Each side with its default timeouts.
+- **10 replicas running**: from the request to the moment when the orchestrator itself says that all
+  run, asked every 50 ms. Three `jacod` share one Docker Engine, which is also Swarm's one node; both
+  sides use the same image and the same healthcheck.
+- **Planner**: 1,000 nodes and 20,000 replicas; the best of five passes, in each of three runs.
+- **Idle**: three daemons with ten running replicas, 30 s a round; of the daemons the worst counts.
+- **jaco status**: 1,000 replicas, 100 questions a round over the unix socket: the whole program with
+  `-o json`, and the call alone.
+";
+
+/// Writes the page.
+///
+/// # Errors
+/// If the file cannot be written.
+pub(super) fn write(workspace: &Workspace, rows: &[Row]) -> Result<()> {
+    let text = page(&machine::facts(), rows);
+    std::fs::write(workspace.root.join(PATH), text)
+        .with_context(|| format!("cannot write {PATH}"))?;
+    say::note(&format!("wrote {PATH}"));
+    Ok(())
+}
+
+fn page(facts: &[(&str, String)], rows: &[Row]) -> String {
+    let mut text = format!("{INTRODUCTION}\n");
+    let mut line = |cells: &[&str]| {
+        writeln!(text, "| {} |", cells.join(" | ")).expect("a string takes all");
+    };
+    line(&HEAD);
+    line(&["---", "---:", "---:", "---:", "---:", "---"]);
+    for row in rows {
+        let cells = row.cells();
+        line(&cells.each_ref().map(String::as_str));
+    }
+    text.push_str("\n## The machine\n\n");
+    for (what, how_much) in facts {
+        writeln!(text, "- {what}: {how_much}").expect("a string takes all");
+    }
+    text.push('\n');
+    text.push_str(NOTES);
+    text
+}
