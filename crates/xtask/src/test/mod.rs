@@ -7,6 +7,7 @@ mod build;
 mod layer;
 mod lint;
 mod outcome;
+mod packages;
 mod program;
 
 use std::collections::BTreeSet;
@@ -97,6 +98,7 @@ impl Run<'_> {
     }
 
     fn programs(&mut self, layer: Layer, layers: &BTreeSet<Layer>) -> Result<Outcome> {
+        packages::ensure(layer)?;
         if layer == Layer::Docker {
             self.need_engine()?;
         }

@@ -1,0 +1,68 @@
+//! Programs of the distribution that some layers start: installed where they are missing, and said so.
+//!
+//! The Docker Engine has a life of its own and is the business of [`crate::engine`].
+
+use anyhow::{Context, Result};
+
+use super::layer::Layer;
+use crate::engine;
+
+/// A program, the Debian package that has it, and what is shown with it.
+#[derive(Debug, PartialEq, Eq)]
+struct Needed {
+    program: &'static str,
+    package: &'static str,
+    purpose: &'static str,
+}
+
+const STRACE: Needed = Needed {
+    program: "strace",
+    package: "strace",
+    purpose: "shows in which order a daemon writes, syncs and answers",
+};
+
+const REGISTRY: Needed = Needed {
+    program: "docker-registry",
+    package: "docker-registry",
+    purpose: "serves images on loopback, for tests of pulling",
+};
+
+/// Makes sure that what a layer starts is there; does nothing if it is.
+///
+/// # Errors
+/// If something is missing and cannot be installed: the layer would prove less than it says.
+pub(super) fn ensure(layer: Layer) -> Result<()> {
+    for Needed { program, package, purpose } in needed(layer) {
+        if engine::find(program).is_none() {
+            engine::install(&[package])
+                .with_context(|| format!("layer {layer} needs {program}: it {purpose}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn needed(layer: Layer) -> &'static [Needed] {
+    match layer {
+        // The raft crate traces itself, the cluster layer traces a whole daemon.
+        Layer::Unit | Layer::Cluster => &[STRACE],
+        Layer::Docker => &[REGISTRY],
+        Layer::Lint | Layer::Pure | Layer::RaftSim | Layer::Sim => &[],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_layer_gets_what_its_tests_start() {
+        let check = |layer, expected: &[&str]| {
+            let programs: Vec<_> = needed(layer).iter().map(|needed| needed.program).collect();
+            assert_eq!(programs, expected, "{layer}");
+        };
+        check(Layer::Pure, &[]);
+        check(Layer::Unit, &["strace"]);
+        check(Layer::Cluster, &["strace"]);
+        check(Layer::Docker, &["docker-registry"]);
+    }
+}
