@@ -55,7 +55,7 @@ pub(super) const MEASUREMENTS: &[Measurement] = &[
     Measurement { name: "planner", how: How::Planner, promises: &[] },
     Measurement {
         name: "idle",
-        how: clusters("idle", 3, 30, Needs::Nothing),
+        how: clusters("idle", 3, 10, Needs::Nothing),
         promises: &[
             ("idle memory, no engine", Promise::Value(Less, 40.0)),
             ("idle processor, no engine", Promise::Value(Less, 0.5)),
@@ -64,7 +64,7 @@ pub(super) const MEASUREMENTS: &[Measurement] = &[
     },
     Measurement {
         name: "idle-docker",
-        how: clusters("idle-docker", 3, 30, Needs::Docker),
+        how: clusters("idle-docker", 3, 10, Needs::Docker),
         promises: &[
             ("idle memory, Docker", Promise::Value(Less, 40.0)),
             ("idle processor, Docker", Promise::Value(Less, 0.5)),

@@ -38,7 +38,7 @@ const NOTES: &str = "\
   run, asked every 50 ms. Three `jacod` share one Docker Engine, which is also Swarm's one node; both
   sides use the same image and the same healthcheck.
 - **Planner**: 1,000 nodes and 20,000 replicas; the best of five passes, in each of three runs.
-- **Idle**: three daemons with ten running replicas, 30 s a round; of the daemons the worst counts.
+- **Idle**: three daemons with ten running replicas, three times 10 s; of the daemons the worst counts.
 - **jaco status**: 1,000 replicas, 100 questions a round over the unix socket: the whole program with
   `-o json`, and the call alone.
 ";
