@@ -6,54 +6,95 @@ use jaco_testkit::{Cluster, Engine, eventually, v1};
 
 use crate::scenario::{apply_request, containers, deploy};
 
-/// R-LOOP-1, issue behaviour 1: the leader dies during an apply; the apply converges all the same,
-/// nothing is doubled, and there is a new leader within 3 s.
+/// When the leader dies, seen from an apply that a follower takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Death {
+    /// Nobody leads when the request comes.
+    BeforeTheRequest,
+    /// The request is on its way to the leader, in its log, or on its way back.
+    UnderTheRequest,
+    /// It has been promised, and nothing runs yet.
+    AfterTheAnswer,
+}
+
+/// R-LOOP-1, issue behaviour 1: the leader dies before, during and right after an apply. Each time the
+/// apply is answered and converges, nothing is doubled, and there is a new leader within 3 s.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_leader_dies_during_an_apply() {
+async fn the_leader_dies_around_an_apply() {
     let mut cluster = Cluster::start(3, Engine::Fake).await;
-    let leader = cluster.leader().await;
-    let follower = (leader + 1) % 3;
-    let request = apply_request("shop", "web:1", 6);
-    let client = cluster.nodes[follower].client();
-    let sent = request.clone();
-    let applying = tokio::spawn(async move { client.apply(sent).await });
-    cluster.nodes[leader].kill();
-    let died = Instant::now();
-    let others = [follower, (leader + 2) % 3];
+    for (name, death) in [
+        ("early", Death::BeforeTheRequest),
+        ("amid", Death::UnderTheRequest),
+        ("late", Death::AfterTheAnswer),
+    ] {
+        let leader = cluster.leader().await;
+        let follower = (leader + 1) % 3;
+        let client = cluster.nodes[follower].client();
+        // Connected before, so that only the leader's death is in the way.
+        client.status(v1::ClusterStatusRequest {}).await.expect("the follower answers");
+        let request = apply_request(name, "web:1", 6);
+        if death == Death::BeforeTheRequest {
+            cluster.nodes[leader].kill();
+        }
+        let mut applying = tokio::spawn(async move { client.apply(request).await });
+        match death {
+            Death::BeforeTheRequest => {}
+            Death::UnderTheRequest => cluster.nodes[leader].kill(),
+            Death::AfterTheAnswer => {
+                let answer = (&mut applying).await.expect("the client does not panic");
+                assert_eq!(answer.expect("admitted").revision, 1, "{death:?}");
+                cluster.nodes[leader].kill();
+            }
+        }
+        let died = Instant::now();
+        new_leader(&cluster, leader).await;
+        let gap = died.elapsed();
+        assert!(gap < Duration::from_secs(3), "{death:?}: a new leader took {gap:?}");
+        if death != Death::AfterTheAnswer {
+            let answer = applying.await.expect("the client does not panic");
+            assert_eq!(answer.expect("the death is waited out").revision, 1, "{death:?}");
+        }
+        runs_once(&cluster, follower, leader, name).await;
+        cluster.nodes[leader].start();
+        cluster.settled().await;
+    }
+    assert_eq!(cluster.overview(0).await.unwrap().replicas.len(), 3 * 6, "nothing is doubled");
+}
+
+/// Waits until all other nodes agree on one of them.
+async fn new_leader(cluster: &Cluster, dead: usize) {
     eventually("a new leader", || async {
         let mut seen = Vec::new();
-        for node in others {
-            let status = cluster.nodes[node].client().status(v1::ClusterStatusRequest {}).await;
+        for node in cluster.nodes.iter().filter(|node| node.is_running()) {
+            let status = node.client().status(v1::ClusterStatusRequest {}).await;
             seen.push(status.map_err(|error| error.to_string())?.leader);
         }
-        let old = cluster.nodes[leader].name.clone();
-        let agreed = seen[0] == seen[1] && !seen[0].is_empty() && seen[0] != old;
-        if agreed { Ok(()) } else { Err(format!("{seen:?}")) }
+        let agreed = seen[0] == seen[1] && !seen[0].is_empty();
+        if agreed && seen[0] != cluster.nodes[dead].name {
+            Ok(())
+        } else {
+            Err(format!("{seen:?}"))
+        }
     })
     .await;
-    let gap = died.elapsed();
-    assert!(gap < Duration::from_secs(3), "a new leader took {gap:?}");
-    let answer = applying.await.unwrap();
-    if answer.is_err() {
-        // The connection may have died with the leader before anything was written: the same
-        // request id makes asking again safe.
-        cluster.nodes[follower].client().apply(request).await.expect("a retry is answered");
-    }
-    let status = eventually("shop runs", || async {
-        let status = cluster.overview(follower).await?;
-        let mut running: Vec<_> =
-            status.replicas.iter().map(|replica| replica.id.clone()).collect();
-        running.sort();
-        let wanted: Vec<_> = (0..6).map(|index| format!("shop-web-{index}")).collect();
-        let on_living = |node: &str| node != cluster.nodes[leader].name;
-        let up = status
-            .replicas
-            .iter()
-            .filter(|replica| replica.state == "running" || !on_living(&replica.node));
-        if running == wanted && up.count() == 6 { Ok(status) } else { Err(format!("{status:?}")) }
+}
+
+/// Waits until a deployment of six runs, apart from what is on the dead node, and was applied once.
+async fn runs_once(cluster: &Cluster, asked: usize, dead: usize, name: &str) {
+    let status = eventually(&format!("{name} runs"), || async {
+        let mut status = cluster.overview(asked).await?;
+        status.replicas.retain(|replica| replica.deployment == name);
+        let mut ids: Vec<_> = status.replicas.iter().map(|replica| replica.id.clone()).collect();
+        ids.sort();
+        let wanted: Vec<_> = (0..6).map(|index| format!("{name}-web-{index}")).collect();
+        let dead = &cluster.nodes[dead].name;
+        let up = |replica: &v1::ReplicaInfo| replica.state == "running" || replica.node == *dead;
+        let all_up = status.replicas.iter().all(up);
+        if ids == wanted && all_up { Ok(status) } else { Err(format!("{status:?}")) }
     })
     .await;
-    assert_eq!(status.deployments[0].revision, 1, "applied once");
+    let applied = status.deployments.iter().find(|deployment| deployment.name == name);
+    assert_eq!(applied.expect("it is there").revision, 1, "applied once");
 }
 
 /// Issue behaviour 2: all daemons die and come back: the same state, and the same containers.
@@ -83,33 +124,72 @@ async fn all_daemons_die_and_come_back() {
     assert_eq!(started(&after), started(&before), "adopted, not started again");
 }
 
-/// R-CLI-7, issue behaviour 4: a minority refuses writes, keeps its containers, and catches up.
+/// R-CLI-7, issue behaviour 4: a leader that has lost its quorum refuses writes for good, keeps its
+/// containers, and catches up; a follower that is alone does as much.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_minority_refuses_writes_and_catches_up() {
     let cluster = Cluster::start(3, Engine::Fake).await;
     deploy(&cluster, "shop", "web:1", 3).await;
-    let before = cluster.overview(0).await.unwrap();
-    cluster.nodes[1].pause();
-    cluster.nodes[2].pause();
-    let file = cluster.nodes[0].folder().join("compose.yaml");
+    let leader = cluster.leader().await;
+    let before = cluster.overview(leader).await.unwrap();
+    pause_all_but(&cluster, leader);
+    // What reached its log before it noticed may yet be agreed on; from here on nothing does.
+    eventually("the leader notices", || async {
+        let status = cluster.nodes[leader].client().status(v1::ClusterStatusRequest {}).await;
+        let status = status.map_err(|error| error.to_string())?;
+        if status.quorum_lost { Ok(()) } else { Err(format!("{status:?}")) }
+    })
+    .await;
+    refuses(&cluster, leader, "refused");
+    // Reads are answered from the node's own state, and its containers run on.
+    let alone = cluster.overview(leader).await.unwrap();
+    assert_eq!(containers(&alone), containers(&before));
+    heals(&cluster, leader, "healed").await;
+    let after = cluster.overview(leader).await.unwrap();
+    assert!(!after.deployments.iter().any(|deployment| deployment.name == "refused"), "{after:?}");
+
+    let follower = (cluster.leader().await + 1) % 3;
+    pause_all_but(&cluster, follower);
+    // The leader that it knows may still hear of this when it wakes up, so only the answer counts.
+    refuses(&cluster, follower, "unheard");
+    let alone = cluster.overview(follower).await.unwrap();
+    assert_eq!(containers(&alone), containers(&after));
+    heals(&cluster, follower, "again").await;
+}
+
+fn pause_all_but(cluster: &Cluster, alone: usize) {
+    for (number, node) in cluster.nodes.iter().enumerate() {
+        if number != alone {
+            node.pause();
+        }
+    }
+}
+
+/// A person who applies something at this node is told that nobody can decide.
+fn refuses(cluster: &Cluster, node: usize, name: &str) {
+    let file = cluster.nodes[node].folder().join("compose.yaml");
     std::fs::write(&file, "services:\n  web:\n    image: web:2\n").unwrap();
     let out =
-        cluster.cli(0, &["apply", "--detach", "-f", file.to_str().unwrap(), "--name", "other"]);
+        cluster.cli(node, &["apply", "--detach", "-f", file.to_str().unwrap(), "--name", name]);
     let said = String::from_utf8_lossy(&out.stderr);
     assert_eq!(out.status.code(), Some(9), "{said}");
     assert!(said.contains("no_leader") || said.contains("quorum_lost"), "{said}");
-    // Reads are answered from the node's own state, and its containers run on.
-    let alone = cluster.overview(0).await.unwrap();
-    assert_eq!(containers(&alone), containers(&before));
-    cluster.nodes[1].resume();
-    cluster.nodes[2].resume();
+}
+
+/// The others come back; the node that was alone takes writes and shows what became of them.
+async fn heals(cluster: &Cluster, alone: usize, name: &str) {
+    for (number, node) in cluster.nodes.iter().enumerate() {
+        if number != alone {
+            node.resume();
+        }
+    }
+    let request = apply_request(name, "web:1", 1);
     eventually("writes work again", || async {
-        let request = apply_request("again", "web:1", 1);
-        cluster.client().apply(request).await.map(drop).map_err(|error| error.to_string())
+        let applied = cluster.nodes[alone].client().apply(request.clone()).await;
+        applied.map(drop).map_err(|error| error.to_string())
     })
     .await;
-    let after = cluster.converged(0, "again").await;
-    assert!(!after.deployments.iter().any(|deployment| deployment.name == "other"));
+    cluster.converged(alone, name).await;
 }
 
 /// R-CLI-9: a write that is sent again under its request id is executed once.
