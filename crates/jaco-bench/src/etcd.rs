@@ -17,7 +17,11 @@ use pb::maintenance_client::MaintenanceClient;
 pub(crate) const WHO: &str = "etcd";
 
 /// Generated; see `proto/`.
-#[expect(unreachable_pub, reason = "generated code is public")]
+#[expect(
+    unreachable_pub,
+    clippy::allow_attributes_without_reason,
+    reason = "generated code is public and gives no reasons"
+)]
 mod pb {
     tonic::include_proto!("etcdserverpb");
 }

@@ -100,13 +100,15 @@ impl Writers {
     {
         for number in 0.. {
             match tokio::time::timeout(WRITE_LIMIT, send(number)).await {
-                Ok(Ok(())) => {
-                    self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now())
-                }
+                Ok(Ok(())) => self.note(Instant::now()),
                 Ok(Err(_)) => tokio::time::sleep(PAUSE).await,
                 Err(_) => {}
             }
         }
+    }
+
+    fn note(&self, at: Instant) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(at);
     }
 
     fn gap(&self, killed: Instant) -> Result<Duration> {

@@ -309,7 +309,11 @@ fn checksum(index: u64, part: u16, parts: u16, data: &[u8]) -> u32 {
 
 /// Opens sled; a panic inside it is an error like any other.
 fn open_sled(dir: &Path) -> io::Result<sled::Db> {
-    let config = sled::Config::new().path(dir).cache_capacity(CACHE_BYTES);
+    let config = sled::Config::new()
+        .path(dir)
+        .cache_capacity(CACHE_BYTES)
+        // Every commit flushes; sled's own timer would only keep an idle disk busy.
+        .flush_every_ms(None);
     let patience = Instant::now() + RELEASE;
     loop {
         let Ok(opened) = catch_unwind(AssertUnwindSafe(|| config.open())) else {
