@@ -168,9 +168,9 @@ fn pause_all_but(cluster: &Cluster, alone: usize) {
 /// A person who applies something at this node is told that nobody can decide.
 fn refuses(cluster: &Cluster, node: usize, name: &str) {
     let file = cluster.nodes[node].folder().join("compose.yaml");
-    std::fs::write(&file, "services:\n  web:\n    image: web:2\n").unwrap();
-    let out =
-        cluster.cli(node, &["apply", "--detach", "-f", file.to_str().unwrap(), "--name", name]);
+    std::fs::write(&file, "services:\n  web:\n    image: web:2\n").expect("it can be written");
+    let path = file.to_str().expect("the path is text");
+    let out = cluster.cli(node, &["apply", "--detach", "-f", path, "--name", name]);
     let said = String::from_utf8_lossy(&out.stderr);
     assert_eq!(out.status.code(), Some(9), "{said}");
     assert!(said.contains("no_leader") || said.contains("quorum_lost"), "{said}");
