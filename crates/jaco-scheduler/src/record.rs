@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jaco_state::Change;
+use jaco_types::rollout::WAITING_FOR_DEPENDENCY;
 use jaco_types::spec::ServiceSpec;
 use jaco_types::{Scheduling, Unplaced};
 
@@ -64,7 +65,7 @@ fn explain(service: &ServiceDraft<'_>, waiting: &Waiting<'_>, pass: &Pass<'_>) -
     };
     let (count, reason, details, spec) = match waiting {
         Waiting::Dependency { missing, unmet } => {
-            (*missing, "waiting_for_dependency", unmet.clone(), service.goal.spec)
+            (*missing, WAITING_FOR_DEPENDENCY, unmet.clone(), service.goal.spec)
         }
         Waiting::PinnedHosts { missing, hosts } => {
             let details = fact("missing", join(hosts));

@@ -104,6 +104,7 @@ fn grpc_code(code: ErrorCode) -> Code {
         | ErrorCode::PortConflict
         | ErrorCode::ReplicaIdConflict
         | ErrorCode::NodeNotRemovable
+        | ErrorCode::RolledBack
         | ErrorCode::CannotPlace => Code::FailedPrecondition,
     }
 }

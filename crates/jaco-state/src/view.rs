@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use jaco_types::rollout::WAITING_FOR_DEPENDENCY;
 use jaco_types::slot::Exhausted;
 use jaco_types::spec::{Condition, DeploymentSpec, ServiceSpec};
 use jaco_types::{
@@ -187,8 +188,13 @@ fn service_convergence(
     if slots.iter().any(|slot| slot.restarts.exhausted == Exhausted::Yes) {
         return Convergence::Exhausted;
     }
-    if !record.unplaced.is_empty() {
+    // What only waits for its turn is under way: the service it waits for says how that goes.
+    let stuck = record.unplaced.iter().any(|each| each.reason != WAITING_FOR_DEPENDENCY);
+    if stuck {
         return Convergence::CannotPlace;
+    }
+    if !record.unplaced.is_empty() {
+        return Convergence::Progressing;
     }
     let is_job = is_job(deployment.spec(), &spec.name);
     let settled = slots.iter().all(|slot| {

@@ -133,6 +133,8 @@ error_codes! {
     CannotPlace => "cannot_place", CannotPlace;
     /// A replica failed too often in a row.
     RestartExhausted => "restart_exhausted", Unexpected;
+    /// A rollout was given up; the previous revision serves.
+    RolledBack => "rolled_back", RolledBack;
     /// The container engine failed.
     EngineError => "engine_error", Unexpected;
 }

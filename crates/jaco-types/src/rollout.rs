@@ -67,6 +67,10 @@ impl RolloutState {
     }
 }
 
+/// The reason of what waits for another service of its deployment: nothing is wrong, it is not its
+/// turn yet.
+pub const WAITING_FOR_DEPENDENCY: &str = "waiting_for_dependency";
+
 /// Replicas that are wanted and cannot be placed, and why.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Unplaced {

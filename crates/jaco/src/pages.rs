@@ -38,6 +38,7 @@ pages! {
     "replica_not_found",
     "replicas_exceed_pinned_hosts",
     "restart_exhausted",
+    "rolled_back",
     "service_not_found",
     "stale_plan",
     "timed_out",

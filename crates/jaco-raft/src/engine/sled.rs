@@ -8,6 +8,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::ops::RangeInclusive;
+use std::os::unix::fs::FileExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -40,6 +41,12 @@ const CACHE_BYTES: u64 = 64 << 20;
 const VOTE: &[u8] = b"vote";
 const COMMITTED: &[u8] = b"committed";
 const PURGED: &[u8] = b"purged";
+/// Number of the group that was committed last.
+const GROUP: &[u8] = b"group";
+/// The file, outside of sled, that remembers the same number.
+const WITNESS: &str = "witness";
+/// Number, crc32c.
+const WITNESS_BYTES: usize = 8 + 4;
 
 /// See the module.
 #[derive(Debug)]
@@ -50,6 +57,9 @@ pub(crate) struct SledEngine {
     /// sled's `db` file, opened by us only to be synced.
     file: File,
     recovered: Recovered,
+    /// Number of the group that was committed last.
+    group: u64,
+    witness: Witness,
     /// Highest purged index; stored records at or below it are garbage.
     purged: Option<u64>,
 }
@@ -78,8 +88,11 @@ impl SledEngine {
         let file = File::open(dir.join("db"))?;
         let log = db.open_tree("log").map_err(from_sled)?;
         let meta = db.open_tree("meta").map_err(from_sled)?;
-        let mut engine =
-            Self { db, log, meta, file, recovered: Recovered::default(), purged: None };
+        let group = read_group(&meta)?;
+        let witness = Witness::open(dir)?;
+        witness.check(group)?;
+        let recovered = Recovered::default();
+        let mut engine = Self { db, log, meta, file, recovered, group, witness, purged: None };
         engine.recovered = engine.recover()?;
         engine.barrier()?;
         Ok(engine)
@@ -179,7 +192,10 @@ impl LogEngine for SledEngine {
         if pending {
             self.log.apply_batch(appends).map_err(from_sled)?;
         }
-        self.barrier()
+        self.group += 1;
+        self.meta.insert(GROUP, &self.group.to_be_bytes()).map_err(from_sled)?;
+        self.barrier()?;
+        self.witness.note(self.group)
     }
 
     fn reader(&self) -> Arc<dyn LogReader> {
@@ -240,6 +256,66 @@ impl LogReader for SledReader {
             Some(record) => Err(codec::invalid(format!("record {} has no end", record.index))),
         }
     }
+}
+
+/// Remembers, outside of sled, how many groups were durable.
+///
+/// sled takes damage in the middle of its file for a write that a crash cut short: it forgets all that
+/// came after and opens. What is left looks whole, because a log may end anywhere; only somebody who
+/// knows how far it went can tell. The number is written after each group and not synced for itself:
+/// it survives a killed process, after a power cut it may be older than the log, and it is never newer.
+#[derive(Debug)]
+struct Witness {
+    file: File,
+    noted: u64,
+}
+
+impl Witness {
+    fn open(dir: &Path) -> io::Result<Self> {
+        let path = dir.join(WITNESS);
+        let file =
+            File::options().create(true).truncate(false).read(true).write(true).open(path)?;
+        let mut bytes = [0; WITNESS_BYTES];
+        // A new file, and one that was cut short or damaged itself, know nothing.
+        let noted = match file.read_exact_at(&mut bytes, 0) {
+            Ok(()) => decode_witness(bytes).unwrap_or(0),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => 0,
+            Err(error) => return Err(error),
+        };
+        Ok(Self { file, noted })
+    }
+
+    /// Refuses a log that ends before what was durable in it.
+    fn check(&self, group: u64) -> io::Result<()> {
+        if group < self.noted {
+            let noted = self.noted;
+            return Err(codec::invalid(format!("it ends at group {group} of {noted}")));
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, group: u64) -> io::Result<()> {
+        self.noted = group;
+        self.file.write_all_at(&encode_witness(group), 0)
+    }
+}
+
+fn encode_witness(group: u64) -> [u8; WITNESS_BYTES] {
+    let mut bytes = [0; WITNESS_BYTES];
+    bytes[..8].copy_from_slice(&group.to_be_bytes());
+    bytes[8..].copy_from_slice(&crc32c::crc32c(&group.to_be_bytes()).to_be_bytes());
+    bytes
+}
+
+fn decode_witness(bytes: [u8; WITNESS_BYTES]) -> Option<u64> {
+    let group = u64::from_be_bytes(bytes[..8].try_into().ok()?);
+    (encode_witness(group) == bytes).then_some(group)
+}
+
+fn read_group(meta: &sled::Tree) -> io::Result<u64> {
+    let Some(stored) = meta.get(GROUP).map_err(from_sled)? else { return Ok(0) };
+    let bytes = stored.as_ref().try_into();
+    bytes.map(u64::from_be_bytes).map_err(|_| codec::invalid("group number".to_owned()))
 }
 
 /// A record of which not all parts have been read.
@@ -404,6 +480,35 @@ mod tests {
 
     fn mark(index: u64) -> Bytes {
         codec::encode_mark(Some(&crate::types::log_id(1, 1, index)), 7)
+    }
+
+    /// Damage in the middle makes sled forget all that came after; that is refused, with sled's index
+    /// of the file and without.
+    #[test]
+    fn a_log_that_lost_its_end_is_refused() {
+        for reopened in [false, true] {
+            let dir = tempfile::tempdir().unwrap();
+            let mut engine = SledEngine::open(dir.path()).unwrap();
+            for index in 1..40 {
+                engine.commit(&[Op::Append(vec![record(index, 100)])]).unwrap();
+            }
+            drop(engine);
+            if reopened {
+                drop(SledEngine::open(dir.path()).unwrap());
+            }
+            let path = dir.path().join("db");
+            let mut bytes = fs::read(&path).unwrap();
+            let places = bytes.windows(100).enumerate();
+            let places: Vec<_> =
+                places.filter(|(_, part)| *part == [20; 100]).map(|(place, _)| place).collect();
+            assert!(!places.is_empty(), "the record is in the file");
+            for place in places {
+                bytes[place] ^= 1;
+            }
+            fs::write(&path, bytes).unwrap();
+            let refused = SledEngine::open(dir.path()).unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::InvalidData, "{refused}");
+        }
     }
 
     #[test]
