@@ -31,7 +31,7 @@ impl Timing {
         }
     }
 
-    /// Sites apart: four times `lan`, because the election timeout must stay above ten times the
+    /// Sites apart: more than three times `lan`, because the election timeout must stay above ten times the
     /// 99th percentile of one append.
     pub const fn wan() -> Self {
         Self {
