@@ -17,6 +17,8 @@ use jaco_store::{Applied, Clock, Proposal, ProposeError};
 use jaco_types::{ErrorCode, Hostname, Identity, NodeId, Rejection, RequestId};
 use prost::Message;
 use ring::rand::{SecureRandom, SystemRandom};
+use tokio::sync::OnceCell;
+use tracing::info;
 
 use crate::peers::{Peers, no_leader};
 use crate::raft_store::RaftStore;
@@ -26,6 +28,10 @@ use crate::status::{from_propose_error, invalid};
 /// How long a request may take on its way to the leader and back: what the leader gives itself, and
 /// a little for the way.
 const FORWARD_DEADLINE: Duration = Duration::from_secs(4);
+
+/// How long the first reader after a start waits for the node to have caught up: an election and the
+/// leader's first word.
+const RECOVERY_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long a request waits for a new leader before it is refused: a little longer than an
 /// election takes.
@@ -55,6 +61,8 @@ pub struct Member {
     pub clock: Arc<dyn Clock>,
     /// Where refused access is noted.
     pub refusals: Refusals,
+    /// Set once this node has had its time to learn what was agreed on before it was restarted.
+    pub recovery: OnceCell<()>,
 }
 
 impl std::fmt::Debug for Member {
@@ -96,6 +104,18 @@ pub trait Write: Message + Default + Clone + Send + Sync + 'static {
 }
 
 impl Member {
+    /// Waits, once after a start, until this node has learnt what was agreed on before: otherwise it
+    /// would answer from an older state than it has answered from already. Without a quorum there is
+    /// nobody to learn from, and what it has must do.
+    pub async fn recovered(&self) {
+        let learn = || async {
+            if let Err(error) = self.store.raft().wait_recovered(RECOVERY_PATIENCE).await {
+                info!(%error, "answering from what this node has");
+            }
+        };
+        self.recovery.get_or_init(learn).await;
+    }
+
     /// Executes a request here if this node leads, and through the leader otherwise.
     ///
     /// # Errors

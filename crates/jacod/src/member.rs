@@ -22,7 +22,7 @@ use jaco_state::Command;
 use jaco_store::Store;
 use jaco_types::{ClusterId, ErrorCode, Identity, NodeId, Rejection};
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
+use tokio::sync::{OnceCell, mpsc};
 use tracing::{error, info};
 
 use crate::config::{EngineKind, Network};
@@ -95,6 +95,7 @@ pub(crate) async fn start(daemon: &Arc<Daemon>, parts: MemberParts) -> anyhow::R
         key_encryption_key: parts.kek,
         clock: Arc::clone(&daemon.clock),
         refusals,
+        recovery: OnceCell::new(),
     });
     listen(daemon, tcp, &certificates, &member)?;
     let shutdown = daemon.shutdown.clone();

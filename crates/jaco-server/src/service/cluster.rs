@@ -130,6 +130,7 @@ impl Cluster for ClusterService {
         request: Request<v1::ListTokensRequest>,
     ) -> Result<Response<v1::ListTokensResponse>, Status> {
         let (member, _) = self.context.identify(&request)?;
+        member.recovered().await;
         let tokens = member.store.read(list_tokens);
         Ok(Response::new(v1::ListTokensResponse { tokens }))
     }

@@ -82,6 +82,7 @@ impl Query for QueryService {
         request: Request<v1::GetDeploymentRequest>,
     ) -> Result<Response<v1::GetDeploymentResponse>, Status> {
         let (member, _) = self.context.identify(&request)?;
+        member.recovered().await;
         let found = member.store.read(|state| get_deployment(state, request.get_ref()));
         found.map(Response::new).map_err(|rejection| to_status(&rejection))
     }
@@ -112,6 +113,7 @@ impl Query for QueryService {
 /// Waits until this node's state is as new as the client has seen elsewhere, so that what it wrote
 /// is in what it reads.
 async fn wait_for_index(member: &Member, index: u64) -> Result<(), Status> {
+    member.recovered().await;
     if index == 0 {
         return Ok(());
     }
