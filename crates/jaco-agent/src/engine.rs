@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -113,6 +114,26 @@ pub struct ContainerRequest {
     pub container: Arc<str>,
     /// The hash of that.
     pub spec_hash: SpecHash,
+    /// Where the files lie that were shipped for it.
+    pub files: ShippedFiles,
+}
+
+/// Where the files of a container lie on this node.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ShippedFiles {
+    /// By the path that bind mounts name: what is mounted in its place.
+    pub binds: BTreeMap<String, PathBuf>,
+    /// Configs and secrets, mounted read-only.
+    pub mounts: Vec<FileAt>,
+}
+
+/// A file of this node and where a container sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileAt {
+    /// Where it lies.
+    pub host: PathBuf,
+    /// Its path in the container.
+    pub target: String,
 }
 
 /// An image to be fetched. Equal requests are served by one pull.

@@ -4,9 +4,11 @@
 //! agent chooses nothing: which instance runs where is the planner's decision, and an instance
 //! that ended is never started again.
 
+pub mod contact;
 pub mod core;
 pub mod engine;
 pub mod fake;
+pub mod files;
 pub mod plan;
 mod reporter;
 pub mod service;
@@ -15,6 +17,8 @@ pub mod spec;
 pub mod suite;
 
 pub use self::core::{AgentCore, Effect, Event};
+pub use contact::Contact;
 pub use engine::{ContainerEngine, Owner};
 pub use fake::{FakeEngine, FakeHost};
+pub use files::{Places, Unseal};
 pub use service::{AgentHandle, AgentService, AgentStatus, Options};

@@ -66,6 +66,7 @@ pub enum Action {
 /// - An instance starts only if it never ran, and only while the node holds nothing newer of its
 ///   slot and nothing older that still runs unwanted: where the planner dropped a predecessor
 ///   instead of retiring it, the two cannot run side by side.
+/// - One that leaves the endpoints counts as dropped, and is kept until it is wanted no more.
 /// - A container that ended stays while its instance is wanted, so that its log can be read.
 #[must_use]
 pub fn plan(
@@ -92,7 +93,7 @@ fn step(
         (None, History::Ran, _) => Some(Action::Mourn(id.clone())),
         // Refused by the engine when it was started: kept like one that ended.
         (Some(Phase::Created), History::Ran, _) => None,
-        (_, History::NeverRan, Role::Retiring) => None,
+        (_, History::NeverRan, Role::Retiring | Role::Leaving) => None,
         (_, History::NeverRan, Role::Current) => {
             may_start(id, wanted, actual).then(|| Action::Start(id.clone()))
         }
@@ -107,7 +108,8 @@ fn may_start(
     let mut siblings = actual.iter().filter(|(other, _)| other.replica == id.replica);
     siblings.all(|(other, phase)| {
         let newer = other.raft_index > id.raft_index;
-        let dropped = *phase == Phase::Up && !wanted.contains_key(other);
+        let role = wanted.get(other).map(|wanted| wanted.role);
+        let dropped = *phase == Phase::Up && matches!(role, None | Some(Role::Leaving));
         !newer && !dropped
     })
 }

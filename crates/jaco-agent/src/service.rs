@@ -1,26 +1,30 @@
 //! The loop around [`AgentCore`]: turns what happens into events, and effects into work. It takes
 //! no decision.
 
+mod leftovers;
 mod work;
 
 use std::collections::BTreeMap;
 use std::pin::pin;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use jaco_state::view::{DesiredInstance, desired_on};
 use jaco_state::{ClusterState, Deployment, Table};
 use jaco_store::{Clock, Store};
-use jaco_types::{DeploymentName, InstanceId, InstanceObserved, ReplicaId, Slot};
+use jaco_types::{DeploymentName, InstanceId, InstanceObserved, Millis, ReplicaId, Slot};
 use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;
 
+use crate::contact::Contact;
 use crate::core::{AgentCore, Effect, Event};
 use crate::engine::{
     ContainerEngine, ContainerId, EngineError, LogLines, LogQuery, Owner, PullProgress,
 };
+use crate::files::Places;
 use crate::reporter::Reporter;
 
+use leftovers::Leftovers;
 use work::{Work, listen};
 
 /// What an agent is made from.
@@ -34,11 +38,15 @@ pub struct Options {
     pub engine: Arc<dyn ContainerEngine>,
     /// Where it gets the time from.
     pub clock: Arc<dyn Clock>,
+    /// Where it puts the files that containers mount.
+    pub places: Places,
     /// How many containers are started at the same time. More only makes each of them slower: a
     /// start keeps a core busy for most of its time.
     pub starts_max: usize,
     /// How often everything is looked at though nothing was heard of.
     pub tick: Duration,
+    /// When this node was last in contact with a leader; whoever speaks with it notes it there.
+    pub contact: Contact,
 }
 
 impl Options {
@@ -50,9 +58,23 @@ impl Options {
         store: Arc<dyn Store>,
         engine: Arc<dyn ContainerEngine>,
         clock: Arc<dyn Clock>,
+        places: Places,
     ) -> Self {
-        Self { owner, store, engine, clock, starts_max: 8, tick: Duration::from_secs(2) }
+        let tick = Duration::from_secs(2);
+        let contact = Contact::new(steady);
+        Self { owner, store, engine, clock, places, starts_max: 8, tick, contact }
     }
+}
+
+/// How often it is looked whether the node is cut off, where anything depends on it.
+const CONTACT_INTERVAL: Duration = Duration::from_millis(500);
+
+/// The time since the process first asked. It stands still while the machine sleeps; a daemon that
+/// may find itself on such a machine brings a better one.
+fn steady() -> Millis {
+    static BEGINNING: OnceLock<Instant> = OnceLock::new();
+    let passed = BEGINNING.get_or_init(Instant::now).elapsed();
+    Millis(u64::try_from(passed.as_millis()).unwrap_or(u64::MAX))
 }
 
 impl std::fmt::Debug for Options {
@@ -146,6 +168,8 @@ impl AgentService {
         let running = async {
             // A state from before a crash must not start what was removed since.
             catch_up(&*self.options.store).await;
+            let contact = &self.options.contact;
+            contact.note(contact.now());
             Running::new(&self).run().await;
         };
         tokio::select! {
@@ -175,6 +199,7 @@ struct Running<'a> {
     reporter: Reporter,
     told: Told,
     looked_at: Option<Tables>,
+    leftovers: Leftovers,
 }
 
 /// The tables that the core's wishes were last taken from. While they are the same, there is nothing
@@ -219,6 +244,7 @@ impl<'a> Running<'a> {
             reporter: Reporter::default(),
             told: Told::default(),
             looked_at: None,
+            leftovers: Leftovers::new(options.places.clone()),
         }
     }
 
@@ -238,6 +264,8 @@ impl<'a> Running<'a> {
         let mut index = self.options.store.watch_index();
         let mut tick = tokio::time::interval(self.options.tick);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut contact = tokio::time::interval(CONTACT_INTERVAL);
+        contact.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let first = desired_event(&self.options.store.snapshot(), self.options, &mut self.told);
         self.handle(first);
         loop {
@@ -255,6 +283,9 @@ impl<'a> Running<'a> {
                 }
                 Some(event) = engine_events.recv() => event,
                 event = self.work.next() => event,
+                _ = contact.tick(), if self.core.minds_contact() => {
+                    Event::Contact { silence: self.options.contact.silence() }
+                }
                 _ = tick.tick() => Event::Tick,
                 () = wake => Event::Wake,
             };
@@ -264,6 +295,10 @@ impl<'a> Running<'a> {
 
     fn handle(&mut self, event: Event) {
         self.note_engine(&event);
+        if let Event::Listed(Ok(list)) = &event {
+            let containers = list.iter().map(|seen| &seen.instance);
+            self.leftovers.sweep(containers, self.told.desired.keys());
+        }
         for effect in self.core.handle(event, self.options.clock.now()) {
             if let Effect::Report { observed, gone } = effect {
                 for seen in &observed {
@@ -271,6 +306,9 @@ impl<'a> Running<'a> {
                 }
                 self.reporter.report(observed, gone);
             } else {
+                if let Effect::Start(request) = &effect {
+                    self.leftovers.note(&request.instance);
+                }
                 self.work.begin(effect);
             }
         }

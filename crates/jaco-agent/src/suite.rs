@@ -17,7 +17,7 @@ use jaco_types::{
 
 use crate::engine::{
     ContainerEngine, ContainerRequest, ContainerSeen, ContainerStatus, EngineEvent, EventStream,
-    Follow, Health, LogQuery, PullError, PullRequest, StartError,
+    Follow, Health, LogQuery, PullError, PullRequest, ShippedFiles, StartError,
 };
 
 /// Nothing in here takes longer, unless it is broken.
@@ -72,6 +72,7 @@ impl Fixture {
             image: Arc::clone(&self.image),
             container: format!(r#"{{"service":{{"image":"{}",{keys}}}}}"#, self.image).into(),
             spec_hash: SpecHash([9; 32]),
+            files: ShippedFiles::default(),
         }
     }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use jaco_proto::v1;
 use jaco_proto::v1::cluster_client::ClusterClient;
 use jaco_proto::v1::deploy_client::DeployClient;
+use jaco_proto::v1::planner_client::PlannerClient;
 use jaco_proto::v1::query_client::QueryClient;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -17,6 +18,7 @@ use zeroize::Zeroizing;
 
 use crate::connect::connect;
 use crate::error::ClientError;
+use crate::events::Events;
 use crate::retry::{Backoff, Met, Patience, is_passing};
 use crate::stream::Answers;
 use crate::target::{Endpoint, Target};
@@ -131,23 +133,69 @@ impl Client {
         list_tokens: ClusterClient(ListTokensRequest) -> ListTokensResponse, SHORT;
         /// Says whether a node may take replicas.
         set_availability: ClusterClient(SetAvailabilityRequest) -> SetAvailabilityResponse, SHORT;
+        /// Gives a node labels, or takes back some that people gave.
+        set_labels: ClusterClient(SetLabelsRequest) -> SetLabelsResponse, SHORT;
+        /// Asks something of the nodes of every service that does not ask it itself.
+        set_constraints: ClusterClient(SetConstraintsRequest) -> SetConstraintsResponse, SHORT;
+        /// What is asked so.
+        get_constraints: ClusterClient(GetConstraintsRequest) -> GetConstraintsResponse, SHORT;
         /// Takes a node out of the cluster.
         remove_node: ClusterClient(RemoveNodeRequest) -> RemoveNodeResponse, SHORT;
         /// Says what should run.
         apply: DeployClient(ApplyRequest) -> ApplyResponse, SHORT;
         /// Says that a deployment should not run any more.
         delete: DeployClient(DeleteRequest) -> DeleteResponse, SHORT;
+        /// What every node says to one more replica of a service.
+        explain: PlannerClient(ExplainRequest) -> ExplainResponse, SHORT;
+        /// Where the world would lead if it were different.
+        whatif: PlannerClient(WhatifRequest) -> WhatifResponse, SHORT;
+        /// Which pieces of files the cluster does not have yet.
+        missing_contents: DeployClient(MissingContentsRequest) -> MissingContentsResponse, SHORT;
+        /// Stores pieces of files.
+        put_contents: DeployClient(PutContentsRequest) -> PutContentsResponse, SHORT;
+        /// Gives a config or secret of the cluster its content.
+        store_content: DeployClient(StoreContentRequest) -> StoreContentResponse, SHORT;
+        /// Takes a config or secret of the cluster away.
+        remove_content: DeployClient(RemoveContentRequest) -> RemoveContentResponse, SHORT;
+        /// The configs or secrets of the cluster.
+        list_contents: DeployClient(ListContentsRequest) -> ListContentsResponse, SHORT;
+        /// Wants an earlier revision again.
+        rollback: DeployClient(RollbackRequest) -> RollbackResponse, SHORT;
+        /// Keeps a revision, or no longer.
+        pin_revision: DeployClient(PinRevisionRequest) -> PinRevisionResponse, SHORT;
+        /// The revisions of one deployment that are kept.
+        history: QueryClient(HistoryRequest) -> HistoryResponse, SHORT;
         /// The stored spec of one deployment.
         get_deployment: QueryClient(GetDeploymentRequest) -> GetDeploymentResponse, SHORT;
+        /// Whether the audit events of the asked node are as they were written.
+        verify_audit: QueryClient(VerifyAuditRequest) -> VerifyAuditResponse, SHORT;
     }
 
     streaming! {
         /// What is wanted and what is there, now and after each change.
         watch: QueryClient(StatusRequest) -> StatusResponse;
-        /// What happened, oldest first.
-        audit: QueryClient(AuditRequest) -> AuditEvent;
         /// What the replicas of a service print.
         logs: QueryClient(LogsRequest) -> LogLine;
+    }
+
+    /// What happened, oldest first. Nothing is asked before the first event is.
+    #[must_use]
+    pub fn audit(&self, request: v1::AuditRequest) -> Events {
+        Events::new(self.clone(), request)
+    }
+
+    /// The events that one node sends over one connection.
+    pub(crate) async fn audit_once(
+        &self,
+        request: v1::AuditRequest,
+    ) -> Result<Answers<v1::AuditEvent>, ClientError> {
+        let send = |channel, request: Request<v1::AuditRequest>| async move {
+            let mut client = QueryClient::new(channel).max_decoding_message_size(ANSWER_BYTES_MAX);
+            client.audit(request).await
+        };
+        let call = Call { client: self, patience: Patience::SHORT, send };
+        let (endpoint, inner) = Box::pin(call.run(request)).await?;
+        Ok(Answers { endpoint, inner })
     }
 
     /// What is wanted and what is there, at one moment.
@@ -164,6 +212,31 @@ impl Client {
         };
         let call = Call { client: self, patience: Patience::SHORT, send };
         Box::pin(call.run(request)).await.map(|(_, answer)| answer)
+    }
+
+    /// A connection to the first node that can be reached, and which that is.
+    pub(crate) async fn any_channel(&self) -> Result<(String, Channel), ClientError> {
+        let mut unreachable = None;
+        for index in self.order() {
+            let node = &self.nodes[index];
+            match node.channel().await {
+                Ok(channel) => {
+                    self.answered.store(index, Ordering::Relaxed);
+                    return Ok((node.endpoint.to_string(), channel));
+                }
+                Err(error) => unreachable = Some(error),
+            }
+        }
+        Err(unreachable.expect("a target names at least one node"))
+    }
+
+    /// A request that carries this client's credential.
+    pub(crate) fn authorized<Q>(&self, message: Q) -> Request<Q> {
+        let mut request = Request::new(message);
+        if let Some(value) = &self.authorization {
+            request.metadata_mut().insert("authorization", value.clone());
+        }
+        request
     }
 
     fn met(&self) -> Met {
@@ -286,11 +359,7 @@ impl<F> Call<'_, F> {
     }
 
     fn request<Q>(&self, message: Q) -> Request<Q> {
-        let mut request = Request::new(message);
-        if let Some(value) = &self.client.authorization {
-            request.metadata_mut().insert("authorization", value.clone());
-        }
-        request
+        self.client.authorized(message)
     }
 }
 

@@ -6,8 +6,10 @@
 mod client;
 mod connect;
 pub mod error;
+mod events;
 mod request_id;
 mod retry;
+mod routing;
 #[cfg(feature = "scripted")]
 pub mod scripted;
 mod stream;
@@ -15,7 +17,9 @@ mod target;
 
 pub use client::Client;
 pub use error::{ClientError, ConnectError};
+pub use events::Events;
 pub use request_id::fresh_request_id;
 pub use retry::{Backoff, Patience};
+pub use routing::Routes;
 pub use stream::Answers;
 pub use target::{DEFAULT_SOCKET, Target, TargetError};

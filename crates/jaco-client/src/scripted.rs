@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 use jaco_proto::v1;
 use jaco_proto::v1::cluster_server::{Cluster, ClusterServer};
 use jaco_proto::v1::deploy_server::{Deploy, DeployServer};
+use jaco_proto::v1::planner_server::{Planner, PlannerServer};
 use jaco_proto::v1::query_server::{Query, QueryServer};
 use jaco_types::{ErrorCode, Rejection};
 use prost::Message;
@@ -90,9 +91,23 @@ script! {
     revoke_operator_token(RevokeOperatorTokenRequest) -> v1::RevokeOperatorTokenResponse;
     list_tokens(ListTokensRequest) -> v1::ListTokensResponse;
     set_availability(SetAvailabilityRequest) -> v1::SetAvailabilityResponse;
+    set_labels(SetLabelsRequest) -> v1::SetLabelsResponse;
     remove_node(RemoveNodeRequest) -> v1::RemoveNodeResponse;
+    set_constraints(SetConstraintsRequest) -> v1::SetConstraintsResponse;
+    get_constraints(GetConstraintsRequest) -> v1::GetConstraintsResponse;
     apply(ApplyRequest) -> v1::ApplyResponse;
     delete(DeleteRequest) -> v1::DeleteResponse;
+    explain(ExplainRequest) -> v1::ExplainResponse;
+    whatif(WhatifRequest) -> v1::WhatifResponse;
+    missing_contents(MissingContentsRequest) -> v1::MissingContentsResponse;
+    put_contents(PutContentsRequest) -> v1::PutContentsResponse;
+    store_content(StoreContentRequest) -> v1::StoreContentResponse;
+    remove_content(RemoveContentRequest) -> v1::RemoveContentResponse;
+    list_contents(ListContentsRequest) -> v1::ListContentsResponse;
+    rollback(RollbackRequest) -> v1::RollbackResponse;
+    pin_revision(PinRevisionRequest) -> v1::PinRevisionResponse;
+    history(HistoryRequest) -> v1::HistoryResponse;
+    verify_audit(VerifyAuditRequest) -> v1::VerifyAuditResponse;
     status(StatusRequest) -> v1::StatusResponse;
     get_deployment(GetDeploymentRequest) -> v1::GetDeploymentResponse;
     watch(StatusRequest) -> Feed<v1::StatusResponse>;
@@ -148,6 +163,7 @@ where
     let server = Server::builder()
         .add_service(ClusterServer::new(Scripted(Arc::clone(&script))))
         .add_service(DeployServer::new(Scripted(Arc::clone(&script))))
+        .add_service(PlannerServer::new(Scripted(Arc::clone(&script))))
         .add_service(QueryServer::new(Scripted(script)))
         .serve_with_incoming(connections.map(|connection| connection.map(Connection)));
     runtime.spawn(async move {
@@ -261,12 +277,27 @@ service! {
     Deploy;
     apply = apply(ApplyRequest) -> ApplyResponse;
     delete = delete(DeleteRequest) -> DeleteResponse;
+    missing_contents = missing_contents(MissingContentsRequest) -> MissingContentsResponse;
+    put_contents = put_contents(PutContentsRequest) -> PutContentsResponse;
+    store_content = store_content(StoreContentRequest) -> StoreContentResponse;
+    remove_content = remove_content(RemoveContentRequest) -> RemoveContentResponse;
+    list_contents = list_contents(ListContentsRequest) -> ListContentsResponse;
+    rollback = rollback(RollbackRequest) -> RollbackResponse;
+    pin_revision = pin_revision(PinRevisionRequest) -> PinRevisionResponse;
+}
+
+service! {
+    Planner;
+    explain = explain(ExplainRequest) -> ExplainResponse;
+    whatif = whatif(WhatifRequest) -> WhatifResponse;
 }
 
 service! {
     Query;
     status = status(StatusRequest) -> StatusResponse;
     get_deployment = get_deployment(GetDeploymentRequest) -> GetDeploymentResponse;
+    history = history(HistoryRequest) -> HistoryResponse;
+    verify_audit = verify_audit(VerifyAuditRequest) -> VerifyAuditResponse;
     ; stream watch(StatusRequest) -> StatusResponse as WatchStream
     ; stream audit(AuditRequest) -> AuditEvent as AuditStream
     ; stream logs(LogsRequest) -> LogLine as LogsStream
@@ -285,5 +316,8 @@ service! {
         revoke_operator_token(RevokeOperatorTokenRequest) -> RevokeOperatorTokenResponse;
     list_tokens = list_tokens(ListTokensRequest) -> ListTokensResponse;
     set_availability = set_availability(SetAvailabilityRequest) -> SetAvailabilityResponse;
+    set_labels = set_labels(SetLabelsRequest) -> SetLabelsResponse;
     remove_node = remove_node(RemoveNodeRequest) -> RemoveNodeResponse;
+    set_constraints = set_constraints(SetConstraintsRequest) -> SetConstraintsResponse;
+    get_constraints = get_constraints(GetConstraintsRequest) -> GetConstraintsResponse;
 }

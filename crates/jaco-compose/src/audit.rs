@@ -1,7 +1,8 @@
 //! Walks a project along the key table and says what becomes of every key that is not simply
 //! honoured. This is why nothing is taken silently.
 //!
-//! One problem per key, however many services use it, at its first place.
+//! One problem per key, however many services use it, at the first of them by name: the client, who
+//! knows places, and the server, who does not, say the same.
 
 use crate::node::{Entry, Node};
 use crate::place::Path;
@@ -19,7 +20,7 @@ pub enum Images {
     AllowLocal,
 }
 
-/// How often a key is used, and its first place.
+/// How often a key is used, and one place.
 struct Use {
     key: &'static Key,
     pos: Pos,
@@ -94,7 +95,7 @@ impl Uses {
                 continue;
             };
             let path = path.key(key);
-            if known.class != Class::Honoured && was_written(*key_pos) {
+            if known.class != Class::Honoured && was_written(*key_pos) && !is_usual(known, node) {
                 self.note(known, *key_pos, path);
             }
             if matches!(known.class, Class::Honoured | Class::Differently) {
@@ -105,13 +106,7 @@ impl Uses {
 
     fn note(&mut self, key: &'static Key, pos: Pos, path: Path<'_>) {
         match self.list.iter_mut().find(|used| std::ptr::eq(used.key, key)) {
-            Some(used) => {
-                used.count += 1;
-                if pos < used.pos {
-                    used.pos = pos;
-                    used.path = path.to_string();
-                }
-            }
+            Some(used) => used.count += 1,
             None => self.list.push(Use { key, pos, path: path.to_string(), count: 1 }),
         }
     }
@@ -120,6 +115,14 @@ impl Uses {
 /// What a default implied was written by nobody.
 fn was_written(pos: Pos) -> bool {
     pos != Pos::default()
+}
+
+/// What a short form stands for: the server, who gets long forms only, cannot see who wrote it.
+fn is_usual(key: &Key, node: &Node) -> bool {
+    matches!(
+        (key.name, node.as_str(), node.as_bool()),
+        ("mode", Some("ingress"), _) | ("create_host_path", _, Some(true))
+    )
 }
 
 fn check_build(entry: &Entry, images: Images, report: &mut Report) {

@@ -9,14 +9,18 @@ use crate::consistency;
 use crate::dotenv::Format;
 use crate::interpolate::Env;
 use crate::load::{Input, Loader};
-use crate::node::{Map, Node, Value};
+use crate::node::{Entry, Map, Node, Value};
 use crate::parse::MAX_NODES;
 use crate::paths;
 use crate::problem::Code;
 use crate::project::{Project, Reference, ReferenceKind};
+use crate::shipping::SecretText;
 use crate::source::{Pos, Sources};
 use crate::tidy;
 use crate::usage::collect_references;
+
+/// Most services of a project; each costs a few kilobytes once it is resolved.
+const MAX_SERVICES: usize = 10_000;
 
 /// Completes a merged tree.
 pub(crate) fn finish(
@@ -33,6 +37,16 @@ pub(crate) fn finish(
     let mut references = BTreeSet::new();
 
     let mut services = take_section(map, "services");
+    if services.len() > MAX_SERVICES {
+        let message = format!("the project has {} services", services.len());
+        let pos = services.iter().nth(MAX_SERVICES).map(|entry| entry.key_pos).unwrap_or_default();
+        loader
+            .report
+            .error(pos, Code::TooLarge, message)
+            .expected(format!("at most {MAX_SERVICES}"))
+            .suggest("make several deployments of it");
+        return None;
+    }
     for entry in services.iter_mut() {
         complete_service(&mut entry.node);
     }
@@ -49,6 +63,7 @@ pub(crate) fn finish(
     }
     bind_volume_devices(map, &input.project_dir);
     fill_configs(map, env);
+    let secrets = secrets_of_variables(map, env);
     consistency::check(map, &disabled, &mut loader.report);
     tidy::tidy_project(map);
     collect_references(map, &input.project_dir, &mut references);
@@ -57,6 +72,8 @@ pub(crate) fn finish(
         root,
         sources: Sources::default(),
         references: references.into_iter().collect(),
+        dir: input.project_dir.clone(),
+        secrets,
     })
 }
 
@@ -74,8 +91,8 @@ pub(crate) fn complete_service(service: &mut Node) {
         return;
     };
     for item in items_mut(map, "ports") {
-        item.insert_default("mode", Value::Str("ingress".into()), pos);
-        item.insert_default("protocol", Value::Str("tcp".into()), pos);
+        item.insert_default("mode", Value::Str("ingress".into()), Pos::default());
+        item.insert_default("protocol", Value::Str("tcp".into()), Pos::default());
     }
     for (key, dir) in [("secrets", "/run/secrets/"), ("configs", "/")] {
         for item in items_mut(map, key) {
@@ -164,7 +181,8 @@ fn imply_dependencies(map: &mut Map, pos: Pos) {
         dependency.insert("condition", Node::text("service_started", pos));
         dependency.insert("required", Node::new(Value::Bool(true), pos));
         if restart {
-            dependency.insert("restart", Node::new(Value::Bool(true), pos));
+            // Nobody wrote it, so nobody is told what becomes of it.
+            dependency.insert("restart", Node::new(Value::Bool(true), Pos::default()));
         }
         depends_on.insert_default(&name, Value::Map(dependency), pos);
     }
@@ -371,4 +389,14 @@ fn fill_configs(map: &mut Map, env: &Env) {
             config.insert_default("content", Value::Str(value.into()), pos);
         }
     }
+}
+
+/// The contents of secrets that are variables: kept beside the model, which is printed and sent.
+fn secrets_of_variables(map: &Map, env: &Env) -> BTreeMap<String, SecretText> {
+    let secrets = map.get("secrets").and_then(Node::as_map);
+    let text = |entry: &Entry| {
+        let value = env.get(entry.node.get_str("environment")?)?;
+        Some((entry.key.to_string(), SecretText::new(value.clone())))
+    };
+    secrets.into_iter().flat_map(Map::iter).filter_map(text).collect()
 }

@@ -12,11 +12,13 @@ use crate::canonical::Writer;
 use crate::node::{Entry, Map, Node, Value};
 use crate::support::{self, Class, Shape};
 
-/// Keys of a service that decide about replicas, not about their content.
-const SCHEDULING: [&str; 8] = [
+/// Keys of a service that decide about replicas, not about their content. What `links` asks for is
+/// among the aliases of the service that it names.
+const SCHEDULING: [&str; 9] = [
     "build",
     "depends_on",
     "extends",
+    "links",
     "profiles",
     "pull_policy",
     "restart",

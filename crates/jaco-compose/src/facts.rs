@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jaco_types::spec::OnNodeLoss;
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 
 /// Everything a decision about a service depends on.
@@ -48,6 +49,8 @@ pub struct Facts {
     pub update: UpdatePolicy,
     /// How a failed rollout goes back.
     pub rollback: UpdatePolicy,
+    /// What becomes of replicas whose node is lost.
+    pub on_node_loss: OnNodeLoss,
     /// How replicas spread; the service's criteria, then the deployment's.
     pub spread: Vec<Spread>,
     /// What nodes must have.

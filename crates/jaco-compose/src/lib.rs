@@ -11,15 +11,18 @@ mod complete;
 mod consistency;
 mod container;
 pub mod dotenv;
+pub mod environment;
 mod extends;
 pub mod facts;
 mod from_json;
 mod interpolate;
+mod links;
 mod load;
 mod merge;
 pub mod model;
 mod nearest;
 pub mod node;
+mod nodes;
 pub mod overlay;
 mod parse;
 pub mod paths;
@@ -33,10 +36,12 @@ mod scalar;
 mod service_facts;
 mod shape;
 mod shell;
+mod shipping;
 mod short;
 mod source;
 pub mod support;
 mod tidy;
+pub mod tree;
 mod unique;
 pub mod units;
 mod usage;
@@ -44,12 +49,16 @@ mod volumes;
 
 pub use audit::Images;
 pub use container::{Container, Contents};
+pub use environment::Environment;
 pub use load::{EnvFiles, FileError, Files, Input, load};
+pub use nearest::nearest;
 pub use overlay::JacoYaml;
 pub use parse::{MAX_DEPTH, MAX_FILE_BYTES, MAX_NODES};
 pub use problem::{Code, MAX_LISTED, Problem, Problems, Severity};
 pub use project::{Loaded, Project, Reference, ReferenceKind, from_model, normalise_name};
 pub use resolve::{
-    ALLOW_PRIVILEGED_LABEL, Options, Override, Resolved, ResolvedService, Route, resolve,
+    ALLOW_PRIVILEGED_LABEL, CONSTRAINTS_EXTENSION, Options, Override, Resolved, ResolvedService,
+    Route, resolve,
 };
+pub use shipping::{Access, Fault, FaultKind, SecretText, Shipment, ShipmentKind, ShipmentSource};
 pub use source::{FileId, Pos, Sources};

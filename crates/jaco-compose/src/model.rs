@@ -95,7 +95,6 @@ pub struct Service {
     pub ipc: Option<String>,
     pub labels: BTreeMap<String, String>,
     /// `service` or `service:alias`.
-    pub links: Vec<String>,
     pub logging: Option<Logging>,
     #[serde(deserialize_with = "optional_bytes", rename = "mem_limit")]
     pub memory_limit_bytes: Option<i64>,
@@ -287,7 +286,6 @@ pub struct Port {
     pub published: Option<String>,
     pub protocol: Option<String>,
     pub host_ip: Option<String>,
-    pub mode: Option<String>,
 }
 
 /// A limit of a process.

@@ -7,7 +7,8 @@ const MAX_CHARS: usize = 64;
 const MAX_NAMES: usize = 500;
 
 /// Returns the closest of `known` if it is at most a third of the letters away.
-pub(crate) fn nearest<'n>(wrong: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+#[must_use]
+pub fn nearest<'n>(wrong: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let wrong_chars: Vec<char> = wrong.chars().take(MAX_CHARS + 1).collect();
     if wrong_chars.is_empty() || wrong_chars.len() > MAX_CHARS {
         return None;

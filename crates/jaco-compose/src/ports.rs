@@ -116,11 +116,8 @@ fn long(
     protocol: &str,
     pos: Pos,
 ) -> Node {
-    let mut pairs = vec![
-        ("mode", Value::Str("ingress".into())),
-        ("protocol", Value::Str(protocol.into())),
-        ("target", Value::Int(i64::from(target))),
-    ];
+    let mut pairs =
+        vec![("protocol", Value::Str(protocol.into())), ("target", Value::Int(i64::from(target)))];
     if let Some(address) = address {
         pairs.push(("host_ip", Value::Str(address.into())));
     }

@@ -2,7 +2,7 @@
 //!
 //! It equals what the official tool prints. What JACO makes of it is decided in `resolve`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::canonical;
 use crate::complete::{complete_networks, complete_service, name_resources, take_section};
@@ -14,7 +14,9 @@ use crate::node::{Map, Node, Value};
 use crate::paths;
 use crate::place::Path;
 use crate::problem::{Code, Problems, Report};
+use crate::resolve::CONSTRAINTS_EXTENSION;
 use crate::shape::Checker;
+use crate::shipping::SecretText;
 use crate::source::{FileId, Sources};
 use crate::support;
 use crate::tidy;
@@ -36,6 +38,10 @@ pub struct Project {
     pub(crate) root: Node,
     pub(crate) sources: Sources,
     pub(crate) references: Vec<Reference>,
+    /// The folder that relative paths started from.
+    pub(crate) dir: String,
+    /// Contents of secrets that come from variables; no part of the model.
+    pub(crate) secrets: BTreeMap<String, SecretText>,
 }
 
 /// A file beside the compose file that a node will need, or that was read on the way.
@@ -115,6 +121,15 @@ impl Project {
         canonical::to_yaml(&self.canonical_json())
     }
 
+    /// Lets every service ask `constraints` of its nodes, in the words of jaco.yaml; they go with the
+    /// model.
+    pub fn constrain(&mut self, constraints: &str) {
+        let pos = self.root.pos;
+        if let Some(map) = self.root.as_map_mut() {
+            map.insert(CONSTRAINTS_EXTENSION, Node::new(Value::Str(constraints.into()), pos));
+        }
+    }
+
     /// A service of the model.
     pub(crate) fn service(&self, name: &str) -> Option<&Node> {
         self.root.get("services")?.get(name)
@@ -188,7 +203,8 @@ fn parse_model(json: &[u8], file: FileId, report: &mut Report) -> Option<Project
     let mut references = BTreeSet::new();
     collect_references(map, ".", &mut references);
     let references = references.into_iter().collect();
-    Some(Project { name, root, sources: Sources::default(), references })
+    let (dir, secrets) = (".".to_owned(), BTreeMap::new());
+    Some(Project { name, root, sources: Sources::default(), references, dir, secrets })
 }
 
 /// Makes a name usable the way the official tool does: small letters, digits, `-`, `_`.

@@ -8,13 +8,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::audit::{self, Images};
 use crate::complete::texts;
 use crate::container::{self, Container, Contents};
-use crate::facts::{Facts, Placement, PublishedPort, Scoring, Tls};
+use crate::facts::{Constraints, Facts, Placement, PublishedPort, Scoring, Tls};
+use crate::links::Links;
 use crate::node::{Map, Node, Value};
-use crate::overlay::{Acme, JacoYaml, PlacementKind, RouteOverlay, ServiceOverlay};
+use crate::overlay::{self, Acme, JacoYaml, PlacementKind, RouteOverlay, ServiceOverlay};
 use crate::problem::{Code, Problems, Report};
-use crate::project::Project;
+use crate::project::{Project, Reference, ReferenceKind};
 use crate::service_facts;
 use crate::source::Pos;
+
+/// The key at the top of a compose file that says what every service asks of nodes, in the words of
+/// jaco.yaml's `constraints`.
+pub const CONSTRAINTS_EXTENSION: &str = "x-jaco-constraints";
 
 /// The label that lets a service ask for privileges.
 pub const ALLOW_PRIVILEGED_LABEL: &str = "jaco.io/allow-privileged";
@@ -124,20 +129,27 @@ pub fn resolve(
     let root = project.root.as_map().unwrap_or(&empty);
     let mut services = BTreeMap::new();
     let mut size = 0;
-    let declared = root.get("services").and_then(Node::as_map);
-    for entry in declared.into_iter().flat_map(Map::iter) {
+    let declared = root.get("services").and_then(Node::as_map).unwrap_or(&empty);
+    let constraints = constraints(project, overlay, &mut compose);
+    let links = Links::read(declared, |name, service| attached(service, overlay.service(name)));
+    for entry in declared.iter() {
         let name = entry.key.as_str();
         let Some(service) = entry.node.as_map() else {
             continue;
         };
         let own = overlay.service(name);
-        let service = effective(project, service, own, (&mut compose, &mut manifest));
+        let mut service = effective(project, service, own, (&mut compose, &mut manifest));
+        if links.concern(name) {
+            links.add_to(name, service.to_mut());
+        }
         let scene = service_facts::Scene {
             name,
             service: &service,
             overlay,
+            constraints: &constraints,
             own,
             given: options.overrides.get(name),
+            contents: &options.contents,
         };
         let facts = service_facts::facts(&scene, &mut compose, &mut manifest);
         check_privileges(name, &service, &facts, &mut compose);
@@ -156,6 +168,9 @@ pub fn resolve(
         services.insert(name.to_owned(), ResolvedService { container, facts });
     }
     check_ports(project, &services, &mut compose);
+    warn_of_neighbours(project, &services, &mut compose);
+    warn_of_host_paths(project, &mut compose);
+    warn_of_relative_devices(root, &mut compose);
     finish(project, overlay, services, routes, (compose, manifest))
 }
 
@@ -179,6 +194,85 @@ fn finish(
         acme_email: overlay.acme_email.clone(),
         warnings: problems,
     })
+}
+
+/// Who shares a namespace or mounts with another service finds it on its own node or not at all, and
+/// the planner puts nobody where another one is: what nothing else keeps together is told.
+fn warn_of_neighbours(
+    project: &Project,
+    services: &BTreeMap<String, ResolvedService>,
+    report: &mut Report,
+) {
+    for (name, service) in services {
+        let apart = service.facts.beside.iter().filter(|other| {
+            services.get(*other).is_some_and(|other| !are_together(&service.facts, &other.facts))
+        });
+        for other in apart {
+            let message = format!(
+                "service `{name}` shares with `{other}`, and nothing keeps the two on one node: a \
+                 replica without a `{other}` beside it does not start"
+            );
+            let entry = project.root.get("services").and_then(Node::as_map);
+            let pos = entry.and_then(|map| map.entry(name)).map(|entry| entry.key_pos);
+            report.warning(pos.unwrap_or_default(), Code::HonouredDifferently, message).suggest(
+                "pin both to the same host (`placement: hosts` in jaco.yaml), or run both \
+                     everywhere (`placement: global`)",
+            );
+        }
+    }
+}
+
+/// Whether a node that has one of them has the other.
+fn are_together(service: &Facts, other: &Facts) -> bool {
+    match (&service.placement, &other.placement) {
+        (Placement::Hosts(own), Placement::Hosts(others)) => own == others && own.len() == 1,
+        (Placement::Global, Placement::Global) => {
+            service.selectors == other.selectors
+                && service.constraints == other.constraints
+                && service.deployment_constraints == other.deployment_constraints
+        }
+        (Placement::Spread | Placement::Pack, _)
+        | (_, Placement::Spread | Placement::Pack)
+        | (Placement::Hosts(_), Placement::Global)
+        | (Placement::Global, Placement::Hosts(_)) => false,
+    }
+}
+
+/// A volume that stands for a folder by the local driver's options: a relative one is relative to
+/// nothing on a node, and is not among what is sent.
+fn warn_of_relative_devices(root: &Map, report: &mut Report) {
+    let volumes = root.get("volumes").and_then(Node::as_map);
+    for entry in volumes.into_iter().flat_map(Map::iter) {
+        let Some(options) = entry.node.get("driver_opts") else { continue };
+        let binds = options
+            .get_str("o")
+            .is_some_and(|list| list.split(',').any(|o| matches!(o.trim(), "bind" | "rbind")));
+        let Some(device) = options.get("device") else { continue };
+        let path = device.as_str().unwrap_or_default();
+        if !binds || path.starts_with('/') {
+            continue;
+        }
+        let name = &entry.key;
+        let message = format!(
+            "volume `{name}` binds `{path}`, which no node can find: a relative device is relative \
+             to nothing there, and is not sent"
+        );
+        report.warning(device.pos, Code::HonouredDifferently, message).suggest(
+            "mount the folder in the service by its relative path, or name an absolute path that \
+             the nodes have",
+        );
+    }
+}
+
+/// What every service asks of nodes: what jaco.yaml says, and key by key over it what the compose
+/// file's own extension says, which is where a command line's constraints travel (R-CONS-1).
+fn constraints(project: &Project, overlay: &JacoYaml, report: &mut Report) -> Constraints {
+    let more = project.root.get(CONSTRAINTS_EXTENSION);
+    let more = overlay::read_constraints(more, Some(&overlay.roles), report);
+    let mut all = overlay.constraints.clone();
+    all.pairs.extend(more.pairs);
+    all.rules.extend(more.rules);
+    all
 }
 
 fn check_names(project: &Project, overlay: &JacoYaml, report: &mut Report) {
@@ -227,6 +321,15 @@ fn check_route(project: &Project, route: &RouteOverlay, report: &mut Report) {
         );
         report.error(route.pos, Code::ValidationFailed, message);
     }
+}
+
+/// The networks that a service is attached to.
+fn attached(service: &Map, own: Option<&ServiceOverlay>) -> BTreeSet<String> {
+    if let Some(networks) = own.and_then(|own| own.networks.as_ref()) {
+        return networks.iter().cloned().collect();
+    }
+    let networks = service.get("networks").and_then(Node::as_map);
+    networks.into_iter().flat_map(Map::keys).map(str::to_owned).collect()
 }
 
 /// The service with the overlay's networks and the mounts it takes from others.
@@ -344,6 +447,41 @@ fn check_privileges(name: &str, service: &Map, facts: &Facts, report: &mut Repor
             format!("service `{name}` uses `{key}` without saying so"),
         )
         .suggest(format!("add the label `{ALLOW_PRIVILEGED_LABEL}: \"true\"` to the service"));
+}
+
+/// Paths that every Linux machine has, and that mean the same on each.
+const EVERYWHERE: [&str; 5] = ["/dev", "/etc/localtime", "/etc/timezone", "/proc", "/sys"];
+
+/// What a path of the node holds is the node's, whatever this machine has under it.
+fn warn_of_host_paths(project: &Project, report: &mut Report) {
+    let everywhere = |path: &str| {
+        EVERYWHERE.iter().any(|known| {
+            path.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
+    };
+    let hosts = project.references().iter().filter(|reference| {
+        reference.kind == ReferenceKind::HostBind
+            && !everywhere(&reference.path)
+            && !audit::is_engine_socket(&reference.path)
+    });
+    for Reference { path, owner, .. } in hosts {
+        let mounts = project.service(owner).and_then(|service| service.get("volumes"));
+        let mounts = mounts.and_then(Node::as_seq).unwrap_or_default().iter();
+        let mount = mounts.into_iter().find(|mount| mount.get_str("source") == Some(path));
+        let message = format!(
+            "service `{owner}` mounts `{path}` of the node that it runs on; nothing is sent there"
+        );
+        report
+            .warning(
+                mount.map(|node| node.pos).unwrap_or_default(),
+                Code::HonouredDifferently,
+                message,
+            )
+            .suggest(
+                "pin the service to nodes that have it, or put the files below the compose file's \
+                 folder and mount them by a relative path",
+            );
+    }
 }
 
 /// R-RES-4: two services cannot take the same port of a host.

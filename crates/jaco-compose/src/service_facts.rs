@@ -2,17 +2,20 @@
 //!
 //! Precedence everywhere: jaco.yaml, then the compose file, then the default.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
+use jaco_types::Millis;
+use jaco_types::spec::OnNodeLoss;
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 
 use crate::audit::is_engine_socket;
+use crate::container::Contents;
 use crate::facts::{
     Bounds, Condition, Constraints, Dependency, Facts, GpuRequest, Healthcheck, Limits, Placement,
-    Privilege, Protocol, PublishedPort, Pull, Required, Restart, Rule, Spread, Storage,
-    UpdatePolicy,
+    Privilege, Protocol, PublishedPort, Pull, Required, Restart, Storage, UpdatePolicy,
 };
 use crate::node::{Map, Node, Value};
+use crate::nodes;
 use crate::overlay::{JacoYaml, ServiceOverlay, UpdateOverlay, read_cpu, read_memory, read_update};
 use crate::problem::{Code, Report};
 use crate::resolve::{self, Override};
@@ -26,8 +29,10 @@ pub(crate) struct Scene<'s> {
     pub(crate) name: &'s str,
     pub(crate) service: &'s Map,
     pub(crate) overlay: &'s JacoYaml,
+    pub(crate) constraints: &'s Constraints,
     pub(crate) own: Option<&'s ServiceOverlay>,
     pub(crate) given: Option<&'s Override>,
+    pub(crate) contents: &'s Contents,
 }
 
 /// Reads everything; `compose` and `manifest` take problems of either file.
@@ -38,10 +43,14 @@ pub(crate) fn facts(scene: &Scene<'_>, compose: &mut Report, manifest: &mut Repo
     let bounds = own.map(|own| own.bounds).unwrap_or_default();
     let mut constraints = own.map(|own| own.constraints.clone()).unwrap_or_default();
     let mut spread = own.map(|own| own.spread.clone()).unwrap_or_default();
-    swarm_placement(deploy, &mut constraints, &mut spread, compose);
+    nodes::placement(deploy, &mut constraints, &mut spread, compose);
+    constraints.rules.extend(text(service, "platform").into_iter().flat_map(nodes::platform));
     spread.extend(scene.overlay.spread.iter().cloned());
     let update = update_policy(deploy, "update_config", own.map(|own| own.update), compose);
     let rollback = own.and_then(|own| own.rollback);
+    let stop_grace_period_nanos = text(service, "stop_grace_period")
+        .and_then(units::parse_duration_nanos)
+        .unwrap_or(DEFAULT_GRACE_NANOS);
     Facts {
         image: text(service, "image").unwrap_or_default().to_owned(),
         platform: text(service, "platform").map(str::to_owned),
@@ -58,17 +67,16 @@ pub(crate) fn facts(scene: &Scene<'_>, compose: &mut Report, manifest: &mut Repo
         reservation: reservation(scene, bounds, manifest),
         bounds: effective_bounds(scene, bounds),
         limits: limits(service),
-        storage: storage(service),
+        storage: storage(service, scene.contents),
         healthcheck: healthcheck(service),
         restart: restart(service, compose),
-        stop_grace_period_nanos: text(service, "stop_grace_period")
-            .and_then(units::parse_duration_nanos)
-            .unwrap_or(DEFAULT_GRACE_NANOS),
+        stop_grace_period_nanos,
+        on_node_loss: on_node_loss(own, stop_grace_period_nanos),
         rollback: update_policy(deploy, "rollback_config", rollback, compose),
         update,
         spread,
         constraints,
-        deployment_constraints: scene.overlay.constraints.clone(),
+        deployment_constraints: scene.constraints.clone(),
         affinities: own.map(|own| own.affinities.clone()).unwrap_or_default(),
         selectors: own.map(|own| own.selectors.clone()).unwrap_or_default(),
         scoring: resolve::scoring(scene.overlay, own),
@@ -76,6 +84,16 @@ pub(crate) fn facts(scene: &Scene<'_>, compose: &mut Report, manifest: &mut Repo
         networks: networks(service),
         privileges: privileges(service),
         placement,
+    }
+}
+
+/// What stops by itself is replaced once it has had its time to stop, rounded up.
+fn on_node_loss(own: Option<&ServiceOverlay>, grace_nanos: u64) -> OnNodeLoss {
+    match own.and_then(|own| own.on_node_loss).unwrap_or_default() {
+        OnNodeLoss::StopSelf { after, .. } => {
+            OnNodeLoss::StopSelf { after, grace: Millis(grace_nanos.div_ceil(1_000_000)) }
+        }
+        other @ (OnNodeLoss::Replace { .. } | OnNodeLoss::Wait) => other,
     }
 }
 
@@ -296,10 +314,13 @@ fn millis(node: &Node) -> Option<u64> {
     units::scale(&text, 1_000)
 }
 
-fn storage(service: &Map) -> Storage {
+/// What is shipped is wherever the replica is, and ties it to no node.
+fn storage(service: &Map, contents: &Contents) -> Storage {
     let keeps = items(service, "volumes").iter().any(|mount| {
-        let named = mount.get_str("source").is_some_and(|source| !is_engine_socket(source));
-        named && matches!(mount.get_str("type"), Some("bind" | "volume"))
+        let stays = mount.get_str("source").is_some_and(|source| {
+            !is_engine_socket(source) && !contents.binds.contains_key(source)
+        });
+        stays && matches!(mount.get_str("type"), Some("bind" | "volume"))
     });
     if keeps { Storage::Stateful } else { Storage::Stateless }
 }
@@ -382,54 +403,6 @@ fn update_policy(
             .unwrap_or(default.failure_action),
         order: own.order.or(written.order).unwrap_or(default.order),
     }
-}
-
-/// Swarm's constraints become rules, its preferences spread criteria.
-fn swarm_placement(
-    deploy: Option<&Node>,
-    constraints: &mut Constraints,
-    spread: &mut Vec<Spread>,
-    report: &mut Report,
-) {
-    let placement = below(deploy, &["placement"]);
-    for node in below(placement, &["constraints"]).and_then(Node::as_seq).unwrap_or_default() {
-        let text = node.as_str().unwrap_or_default();
-        let parts = text
-            .split_once("!=")
-            .map(|(key, value)| (key, "!=", value))
-            .or_else(|| text.split_once("==").map(|(key, value)| (key, "=", value)));
-        let Some((key, operator, value)) = parts else {
-            report
-                .error(node.pos, Code::InvalidValue, format!("`{text}` is not a constraint"))
-                .expected("`node.labels.KEY == VALUE`, or `!=`");
-            continue;
-        };
-        constraints.rules.push(Rule {
-            attribute: swarm_attribute(key.trim()),
-            operator: operator.to_owned(),
-            value: value.trim().to_owned(),
-        });
-    }
-    for node in below(placement, &["preferences"]).and_then(Node::as_seq).unwrap_or_default() {
-        if let Some(attribute) = node.get_str("spread") {
-            spread.push(Spread {
-                attribute: swarm_attribute(attribute.trim()),
-                weight: 50,
-                targets: BTreeMap::new(),
-            });
-        }
-    }
-}
-
-/// Swarm writes `node.labels.x` in any case; the key of the label keeps its own.
-fn swarm_attribute(text: &str) -> String {
-    let lower = text.to_ascii_lowercase();
-    for prefix in ["node.labels.", "engine.labels."] {
-        if lower.starts_with(prefix) {
-            return format!("node.labels.{}", &text[prefix.len()..]);
-        }
-    }
-    lower
 }
 
 fn gpus(service: &Map) -> Vec<GpuRequest> {

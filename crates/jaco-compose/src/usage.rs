@@ -20,7 +20,7 @@ pub(crate) fn drop_unused(map: &mut Map) {
     }
 }
 
-fn used_resources(map: &Map) -> BTreeMap<&'static str, BTreeSet<String>> {
+pub(crate) fn used_resources(map: &Map) -> BTreeMap<&'static str, BTreeSet<String>> {
     let mut used: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     let services = map.get("services").and_then(Node::as_map);
     for entry in services.into_iter().flat_map(Map::iter) {

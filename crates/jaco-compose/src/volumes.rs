@@ -61,7 +61,7 @@ fn parse(text: &str, pos: Pos) -> Option<Node> {
     }
     let (mut bind_details, mut volume_details) = (Map::default(), Map::default());
     if bind {
-        bind_details.insert("create_host_path", Node::new(Value::Bool(true), pos));
+        bind_details.insert("create_host_path", Node::new(Value::Bool(true), Pos::default()));
     }
     for option in options.split(',') {
         match option {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jaco_scheduler::{Plan, PlanInput, PlannerConfig, plan};
-use jaco_state::{Command, Outcome};
+use jaco_scheduler::{Plan, PlanInput, Planner, PlannerConfig};
+use jaco_state::{Change, Command, Outcome};
 use jaco_store::{Clock, Leadership, Proposal, ProposeError, RaftRole, Store};
 use jaco_types::{ErrorCode, Identity, Millis, StateIndex, Timestamp};
 use tokio::sync::watch;
@@ -14,12 +14,13 @@ use tracing::{debug, info, warn};
 
 use crate::clock_watch::{ClockStep, ClockWatch};
 use crate::debounce::Debounce;
+use crate::parts::{Indivisible, Parts};
 use crate::signals::SignalBook;
 
 /// How the loop paces itself. Defaults are the product's (R-LOOP-2); tests shorten them.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// How long things must be quiet before a pass (50 ms).
+    /// How long things must be quiet before a pass, or must have been (50 ms).
     pub quiet: Millis,
     /// How long a steady stream of events can put a pass off (250 ms).
     pub at_most: Millis,
@@ -63,13 +64,11 @@ pub enum PassStatus {
         /// The state that it looked at.
         based_on: StateIndex,
     },
-    /// The last pass wants more at once than an entry can hold. Planning again would want the same:
-    /// the next pass waits for a change or the safety tick.
+    /// The last pass wants a change that alone is more than an entry can hold. Planning again would
+    /// want the same: the next pass waits for a change or the safety tick.
     TooLarge {
         /// The state that it looked at.
         based_on: StateIndex,
-        /// How many changes.
-        changes: usize,
     },
 }
 
@@ -121,6 +120,7 @@ impl Controller {
         let mut leadership = self.store.watch_leadership();
         let mut debounce = Debounce::new(self.options.quiet, self.options.at_most);
         let mut leading_term = None;
+        let mut planner = Planner::default();
         let mut next_tick = self.clock.now();
         let (started, mut watch) = (Instant::now(), ClockWatch::default());
         loop {
@@ -128,7 +128,9 @@ impl Controller {
             if term != leading_term {
                 leading_term = term;
                 self.change_of_role(term);
-                debounce.clear();
+                // What was remembered is of no use to a follower, and a new leader needs none of it.
+                planner = Planner::default();
+                debounce = Debounce::new(self.options.quiet, self.options.at_most);
                 next_tick = self.clock.now();
             }
             let due =
@@ -139,9 +141,9 @@ impl Controller {
                 Wake::Shutdown => return,
                 Wake::Due => {
                     self.mind_the_clock(&mut watch, started.elapsed());
-                    debounce.clear();
                     index.mark_unchanged();
-                    next_tick = self.pass().await;
+                    next_tick = self.pass(&mut planner).await;
+                    debounce.pass(self.clock.now());
                 }
             }
         }
@@ -196,13 +198,12 @@ impl Controller {
     }
 
     /// One pass; says when the next is due if nothing happens before.
-    async fn pass(&self) -> Timestamp {
+    async fn pass(&self, planner: &mut Planner) -> Timestamp {
         let now = self.clock.now();
         let state = self.store.snapshot();
         let signals = self.signals.snapshot();
         let config = &self.options.planner;
-        let plan = plan(&PlanInput { state: &state, signals: &signals, now, config });
-        // Held no longer than needed: the next entry would have to copy what it changes.
+        let plan = planner.plan(&PlanInput { state: &state, signals: &signals, now, config });
         drop(state);
         let tick = now.after(self.options.safety_tick);
         let wake_at =
@@ -218,38 +219,69 @@ impl Controller {
         }
     }
 
+    /// Has a plan agreed on, in as many entries as it needs. Each is based on the state that the plan
+    /// was made from; the first that is refused ends it, and the next pass plans what is left.
     async fn propose(&self, plan: Plan) -> PassStatus {
         let (based_on, changes) = (plan.based_on, plan.changes.len());
         if changes == 0 {
             return PassStatus::Idle { at: based_on };
         }
-        let command = Command::Batch { based_on, changes: plan.changes };
+        let mut parts = Parts::cut(plan.changes);
+        while let Some(part) = parts.next() {
+            match self.agree(based_on, part.clone()).await {
+                Agreement::Agreed => {}
+                Agreement::Refused => return PassStatus::Refused { based_on },
+                Agreement::TooLarge => {
+                    if let Err(Indivisible) = parts.halve(part) {
+                        warn!(%based_on, "a single change is larger than an entry may be");
+                        return PassStatus::TooLarge { based_on };
+                    }
+                }
+            }
+        }
+        PassStatus::Changed { based_on, changes }
+    }
+
+    /// Proposes one part of a plan.
+    async fn agree(&self, based_on: StateIndex, part: Vec<Change>) -> Agreement {
+        let changes = part.len();
+        let command = Command::Batch { based_on, changes: part };
         let proposal = Proposal { by: Identity::Scheduler, request: None, command };
         match self.store.propose(proposal).await {
             Ok(applied) => match applied.outcome {
                 Outcome::Rejected(rejection) if rejection.code == ErrorCode::StalePlan => {
                     debug!(%based_on, reason = %rejection.message, "plan was stale");
-                    PassStatus::Refused { based_on }
+                    Agreement::Refused
                 }
                 Outcome::Rejected(rejection) => {
                     warn!(%based_on, error = %rejection, "plan was refused");
-                    PassStatus::Refused { based_on }
+                    Agreement::Refused
                 }
                 Outcome::Done | Outcome::NodeAdmitted { .. } | Outcome::Deployed { .. } => {
                     info!(%based_on, raft_index = %applied.index, changes, "plan agreed on");
-                    PassStatus::Changed { based_on, changes }
+                    Agreement::Agreed
                 }
             },
             Err(error @ ProposeError::TooLarge { .. }) => {
-                warn!(%based_on, changes, %error, "plan is larger than an entry may be");
-                PassStatus::TooLarge { based_on, changes }
+                debug!(%based_on, changes, %error, "part of a plan is cut in two");
+                Agreement::TooLarge
             }
             Err(error) => {
                 warn!(%based_on, %error, "plan could not be proposed");
-                PassStatus::Refused { based_on }
+                Agreement::Refused
             }
         }
     }
+}
+
+/// What came of a proposal.
+enum Agreement {
+    /// It was agreed on and executed.
+    Agreed,
+    /// It was not, or nobody knows.
+    Refused,
+    /// It does not fit an entry. Nothing was written.
+    TooLarge,
 }
 
 /// The term that this node leads in. A new term is a new leadership, even if no other node led in

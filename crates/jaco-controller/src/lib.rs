@@ -4,9 +4,11 @@
 pub mod clock_watch;
 pub mod debounce;
 pub mod leader_loop;
+mod parts;
 pub mod signals;
 
 pub use clock_watch::{ClockStep, ClockWatch};
 pub use debounce::Debounce;
 pub use leader_loop::{Controller, Options, PassStatus};
+pub use parts::CHANGES_PER_ENTRY;
 pub use signals::SignalBook;

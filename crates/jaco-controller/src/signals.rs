@@ -2,9 +2,9 @@
 
 use std::sync::Mutex;
 
-use jaco_scheduler::Signals;
 use jaco_scheduler::input::{EngineSignal, NodeSignal};
-use jaco_types::{NodeId, Timestamp};
+use jaco_scheduler::{ConsumerSignal, Signals};
+use jaco_types::{ConsumerName, NodeId, StateIndex, Timestamp};
 use tokio::sync::Notify;
 
 /// The last word of each node, shared between the listener that hears it and the loop that plans.
@@ -22,14 +22,30 @@ impl SignalBook {
     }
 
     /// Takes a node's word. The loop is woken only by what could change a decision: a first word,
-    /// or an engine that came or went.
+    /// or an engine or room on a disk that came or went.
     pub fn record(&self, node: NodeId, engine: EngineSignal, now: Timestamp) {
         let mut signals = self.lock();
         let known =
             signals.nodes.insert(node, NodeSignal { heard_at: now, engine: engine.clone() });
         drop(signals);
-        let is_up = |engine: &EngineSignal| *engine == EngineSignal::Up;
-        if known.is_none_or(|known| is_up(&known.engine) != is_up(&engine)) {
+        if known.is_none_or(|known| !known.engine.is_alike(&engine)) {
+            self.news.notify_one();
+        }
+    }
+
+    /// Takes a consumer's word. Only one that has acknowledged more than before wakes the loop.
+    pub fn record_consumer(
+        &self,
+        name: ConsumerName,
+        session: StateIndex,
+        acknowledged: StateIndex,
+        now: Timestamp,
+    ) {
+        let signal = ConsumerSignal { session, heard_at: now, acknowledged };
+        let known = self.lock().consumers.insert(name, signal);
+        let is_news =
+            |known: ConsumerSignal| known.session != session || known.acknowledged < acknowledged;
+        if known.is_none_or(is_news) {
             self.news.notify_one();
         }
     }

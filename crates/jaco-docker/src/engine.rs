@@ -2,6 +2,7 @@
 //! look is one list.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::error::Error as _;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,14 +20,15 @@ use jaco_agent::engine::{
     EngineEvent, EngineVersion, EventStream, Health, LogLines, LogQuery, Owner, ProgressSink,
     PullError, PullRequest, StartError,
 };
+use jaco_compose::model::ContainerSpec;
 use jaco_store::{Clock, SystemClock};
 use jaco_types::DeploymentName;
 use tokio::sync::OnceCell;
 
 use crate::error::{
-    CONFLICT, NOT_FOUND, NOT_MODIFIED, allow, engine_error, pull_error, refusal, status,
+    CONFLICT, NOT_FOUND, NOT_MODIFIED, SERVER_ERROR, allow, engine_error, pull_error, refusal,
+    status,
 };
-use crate::model::Container;
 use crate::network::Networks;
 use crate::spec::{self, Needs, SpecError};
 use crate::{convert, logs, names, pull};
@@ -127,7 +129,7 @@ impl DockerEngine {
         Ok(found)
     }
 
-    async fn ensure_needs(
+    async fn ensure_networks(
         &self,
         docker: &Docker,
         deployment: &DeploymentName,
@@ -136,6 +138,15 @@ impl DockerEngine {
         for network in &needs.networks {
             self.networks.ensure(docker, &self.owner, deployment, network).await?;
         }
+        Ok(())
+    }
+
+    /// Docker would make an empty volume in silence, so this comes before the container is made.
+    async fn find_external_volumes(
+        &self,
+        docker: &Docker,
+        needs: &Needs,
+    ) -> Result<(), StartError> {
         for volume in &needs.external_volumes {
             match docker.inspect_volume(volume).await {
                 Ok(_) => {}
@@ -149,29 +160,58 @@ impl DockerEngine {
         Ok(())
     }
 
+    /// Makes the container and its networks side by side: Docker looks for a network when the
+    /// container starts, and a network takes as long to make as a container. A Docker that looks
+    /// earlier is asked again once they are there.
+    async fn ensure_made(
+        &self,
+        docker: &Docker,
+        request: &ContainerRequest,
+        container: &ContainerSpec,
+        needs: &Needs,
+        body: ContainerCreateBody,
+    ) -> Result<Created, StartError> {
+        let deployment = &request.service.deployment;
+        let (networks, created) = tokio::join!(
+            self.ensure_networks(docker, deployment, needs),
+            self.ensure_created(docker, request, container, body.clone()),
+        );
+        match created {
+            Err(CreateError::NetworkAbsent(_)) => {
+                networks?;
+                Ok(self.ensure_created(docker, request, container, body).await?)
+            }
+            Err(CreateError::Other(error)) => Err(error),
+            Ok(created) => networks.map(|()| created),
+        }
+    }
+
     /// Makes the container, or finds the one that an earlier attempt left.
     async fn ensure_created(
         &self,
         docker: &Docker,
         request: &ContainerRequest,
-        container: &Container,
+        container: &ContainerSpec,
         body: ContainerCreateBody,
-    ) -> Result<Created, StartError> {
+    ) -> Result<Created, CreateError> {
         let name = names::container(&self.owner, &request.instance);
         let platform = container.service.platform.clone().unwrap_or_default();
         let options = CreateContainerOptions { name: Some(name.clone()), platform };
         match docker.create_container(Some(options), body).await {
             Ok(created) => Ok(Created::Now(created.id)),
             Err(error) if status(&error) == Some(CONFLICT) => {
-                match Self::inspect(docker, &name).await? {
+                match Self::inspect(docker, &name).await.map_err(StartError::from)? {
                     Some(seen) if seen.owner == self.owner => Ok(Created::Before(seen)),
-                    Some(_) | None => Err(engine_error(error).into()),
+                    Some(_) | None => Err(StartError::from(engine_error(error)).into()),
                 }
             }
             Err(error) if is_image_absent(&error) => {
-                Err(StartError::ImageAbsent { image: request.image.to_string() })
+                Err(StartError::ImageAbsent { image: request.image.to_string() }.into())
             }
-            Err(error) => Err(engine_error(error).into()),
+            Err(error) if is_network_absent(&error) => {
+                Err(CreateError::NetworkAbsent(engine_error(error).into()))
+            }
+            Err(error) => Err(StartError::from(engine_error(error)).into()),
         }
     }
 
@@ -208,7 +248,7 @@ impl DockerEngine {
                 for network in &needs.networks {
                     self.networks.forget(&network.name);
                 }
-                self.ensure_needs(docker, deployment, needs).await?;
+                self.ensure_networks(docker, deployment, needs).await?;
                 Ok(allow(start().await, &[NOT_MODIFIED])?)
             }
             result => Ok(allow(result, &[NOT_MODIFIED])?),
@@ -221,7 +261,7 @@ impl DockerEngine {
         docker: &Docker,
         id: String,
         request: &ContainerRequest,
-        container: &Container,
+        container: &ContainerSpec,
     ) -> Result<ContainerSeen, StartError> {
         let service = &container.service;
         if !service.ports.is_empty() {
@@ -264,6 +304,27 @@ impl DockerEngine {
 enum Created {
     Now(String),
     Before(ContainerSeen),
+}
+
+/// Why a container was not made.
+enum CreateError {
+    /// A network of it is not there, or not yet.
+    NetworkAbsent(StartError),
+    Other(StartError),
+}
+
+impl From<StartError> for CreateError {
+    fn from(error: StartError) -> Self {
+        Self::Other(error)
+    }
+}
+
+impl From<CreateError> for StartError {
+    fn from(error: CreateError) -> Self {
+        match error {
+            CreateError::NetworkAbsent(error) | CreateError::Other(error) => error,
+        }
+    }
 }
 
 #[async_trait]
@@ -334,8 +395,8 @@ impl ContainerEngine for DockerEngine {
         let body = spec::body(&self.owner, request, &container, &needs, &neighbours)
             .map_err(unsupported)?;
         let deployment = &request.service.deployment;
-        self.ensure_needs(docker, deployment, &needs).await?;
-        let id = match self.ensure_created(docker, request, &container, body).await? {
+        self.find_external_volumes(docker, &needs).await?;
+        let id = match self.ensure_made(docker, request, &container, &needs, body).await? {
             Created::Now(id) => id,
             Created::Before(seen) => match seen.status {
                 ContainerStatus::Up { .. } | ContainerStatus::Ended { .. } => return Ok(seen),
@@ -396,15 +457,24 @@ async fn translate(
 }
 
 fn unsupported(error: SpecError) -> StartError {
-    StartError::Unsupported { reason: error.to_string() }
+    let mut reason = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        reason = format!("{reason}: {error}");
+        cause = error.source();
+    }
+    StartError::Unsupported { reason }
 }
 
 fn is_image_absent(error: &bollard::errors::Error) -> bool {
     says(error, NOT_FOUND, "No such image")
 }
 
+/// An engine that is part of a swarm asks the swarm for a network that it does not have, and tells
+/// of that with another status and in other words.
 fn is_network_absent(error: &bollard::errors::Error) -> bool {
-    says(error, NOT_FOUND, "network") && !says(error, NOT_FOUND, "container")
+    let here = says(error, NOT_FOUND, "network") && !says(error, NOT_FOUND, "container");
+    here || says(error, SERVER_ERROR, "could not attach to network")
 }
 
 fn is_connected(error: &bollard::errors::Error) -> bool {
@@ -416,4 +486,37 @@ fn says(error: &bollard::errors::Error, code: u16, words: &str) -> bool {
     refusal(error).is_some_and(|(status, message)| {
         status == code && message.to_ascii_lowercase().contains(&words.to_ascii_lowercase())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A text that cannot be read is refused with the place that is wrong in it.
+    #[test]
+    fn a_refused_spec_says_what_is_wrong_in_it() {
+        let error = spec::read(r#"{"service":{"stop_grace_period":"soon"}}"#).unwrap_err();
+        let refused = unsupported(error).to_string();
+        assert!(refused.contains("cannot be read: \"soon\" is not a length of time"), "{refused}");
+    }
+
+    /// The words of Docker 20.10, alone and as part of a swarm; a container that is absent is not a
+    /// network that is.
+    #[test]
+    fn an_absent_network_is_recognised() {
+        let absent = |status_code, message: &str| {
+            let message = message.to_owned();
+            is_network_absent(&bollard::errors::Error::DockerResponseServerError {
+                status_code,
+                message,
+            })
+        };
+        assert!(absent(404, "network shop_default not found"));
+        assert!(absent(
+            500,
+            "Could not attach to network shop_default: rpc error: code = NotFound desc = network shop_default not found"
+        ));
+        assert!(!absent(404, "No such container: network-probe"));
+        assert!(!absent(500, "driver failed programming external connectivity"));
+    }
 }

@@ -9,6 +9,8 @@ use jaco_agent::engine::{EngineError, PullError};
 pub(crate) const NOT_FOUND: u16 = 404;
 /// Docker's status for a name that is taken, or a state that does not allow it.
 pub(crate) const CONFLICT: u16 = 409;
+/// Docker's status for what it could not do, whatever the cause.
+pub(crate) const SERVER_ERROR: u16 = 500;
 /// Docker's status for what is as it should be already.
 pub(crate) const NOT_MODIFIED: u16 = 304;
 

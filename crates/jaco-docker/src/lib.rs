@@ -7,7 +7,6 @@ mod convert;
 mod engine;
 mod error;
 mod logs;
-pub mod model;
 mod names;
 mod network;
 mod pull;

@@ -87,8 +87,8 @@ async fn what_the_manifest_says_is_on_the_container() {
     with_fixture("manifest", async |fixture| {
         let request = fixture.request(
             r#""command":["serve"],"stop_signal":"SIGINT","stop_grace_period":"45s","pids_limit":50,
-               "deploy":{"resources":{"limits":{"cpus":"0.25","memory":"67108864"}}},
-               "labels":{"jaco.node":"forged","team":"a"},"restart":"always""#,
+               "deploy":{"resources":{"limits":{"cpus":0.25,"memory":"67108864"}}},
+               "labels":{"jaco.node":"forged","team":"a"}"#,
         );
         let seen = fixture.engine.ensure_running(&request).await.unwrap();
         let format = "{{.Config.StopSignal}} {{.Config.StopTimeout}} {{.HostConfig.NanoCpus}} \
@@ -125,9 +125,8 @@ async fn the_stop_signal_reaches_the_process() {
 #[tokio::test]
 async fn published_ports_are_read_back() {
     with_fixture("ports", async |fixture| {
-        let request = fixture.request(
-            r#""command":["serve"],"ports":[{"mode":"ingress","target":8080,"protocol":"tcp"}]"#,
-        );
+        let request =
+            fixture.request(r#""command":["serve"],"ports":[{"target":8080,"protocol":"tcp"}]"#);
         let seen = fixture.engine.ensure_running(&request).await.unwrap();
         let address = seen.ports[&8080].replace("0.0.0.0", "127.0.0.1");
         let connected = tokio::time::timeout(Duration::from_secs(10), async {

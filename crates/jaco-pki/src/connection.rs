@@ -18,11 +18,12 @@ use tokio::time::Sleep;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use jaco_types::{ClusterId, NodeId};
+use jaco_types::{ClusterId, NodeId, StateIndex};
 
 use crate::fingerprint::Fingerprint;
 use crate::identity::NodeCertificate;
 use crate::limiter::Source;
+use crate::tls::Protocol;
 
 /// Who is at the other end of a connection, as proved in the handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +34,20 @@ pub enum PeerIdentity {
     None,
 }
 
-/// All open connections of this process, and the nodes that may not open any. Cheap to clone; one is
+/// The members of the cluster, as a state tells them.
+///
+/// A node's id is the index of the entry that admitted it and is never given again, so an id that is
+/// not above the state's index and not among the members is a removed node's; one above it is of a
+/// node that this state has not heard of yet.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Members {
+    /// Their ids.
+    pub nodes: BTreeSet<NodeId>,
+    /// The index of the state.
+    pub as_of: StateIndex,
+}
+
+/// All open connections of this process, and who may not open any. Cheap to clone; one is
 /// shared by all listeners.
 #[derive(Clone, Default)]
 pub struct Connections {
@@ -84,7 +98,7 @@ struct Table {
     open: BTreeMap<u64, Entry>,
     /// Open connections without a certificate, by source; no zeros.
     anonymous: BTreeMap<Source, usize>,
-    removed: BTreeSet<NodeId>,
+    members: Members,
 }
 
 struct Entry {
@@ -99,25 +113,20 @@ impl Connections {
         Self::default()
     }
 
-    /// Closes every connection of `node`; returns how many. It may come back at once: this is for a
-    /// node whose certificate was replaced.
-    pub fn close_node(&self, node: NodeId) -> usize {
-        self.lock().close(|entry| entry.node == Some(node))
-    }
-
     /// Closes every connection; returns how many. For the end of a CA rotation, since connections
     /// opened under the old CA would otherwise stay.
     pub fn close_all(&self) -> usize {
-        self.lock().close(|_| true)
+        close(&self.lock().open, |_| true).count()
     }
 
-    /// States which nodes are removed: their connections are closed and new ones refused. Returns how
-    /// many were closed. Node ids are never reused, so an id may stay here for ever.
-    pub fn set_removed(&self, removed: BTreeSet<NodeId>) -> usize {
+    /// States who the members are: connections of removed nodes are closed, and new ones refused from
+    /// now on. Returns the nodes whose connections were closed.
+    pub fn set_members(&self, members: Members) -> BTreeSet<NodeId> {
         let mut table = self.lock();
-        table.removed = removed;
-        let Table { open, removed, .. } = &*table;
-        close(open, |entry| entry.node.is_some_and(|node| removed.contains(&node)))
+        table.members = members;
+        let Table { open, members, .. } = &*table;
+        let is_out = |entry: &Entry| entry.node.is_some_and(|node| members.have_removed(node));
+        close(open, is_out).filter_map(|entry| entry.node).collect()
     }
 
     /// Open connections, closed ones that are still winding down included.
@@ -144,7 +153,7 @@ impl Connections {
     ) -> Result<Registration, AdmissionRefusal> {
         let mut table = self.lock();
         let node = match peer {
-            PeerIdentity::Node { id, .. } if table.removed.contains(id) => {
+            PeerIdentity::Node { id, .. } if table.members.have_removed(*id) => {
                 return Err(AdmissionRefusal::Removed(*id));
             }
             PeerIdentity::Node { id, .. } => Some(*id),
@@ -162,6 +171,12 @@ impl Connections {
 
     fn lock(&self) -> MutexGuard<'_, Table> {
         lock(&self.table)
+    }
+}
+
+impl Members {
+    fn have_removed(&self, node: NodeId) -> bool {
+        node.0 <= self.as_of.0 && !self.nodes.contains(&node)
     }
 }
 
@@ -212,6 +227,13 @@ impl TlsConnection {
     #[must_use]
     pub fn source(&self) -> SocketAddr {
         self.source
+    }
+
+    /// What is spoken on it.
+    #[must_use]
+    pub fn protocol(&self) -> Protocol {
+        let (_, session) = self.stream.get_ref();
+        Protocol::agreed(session.alpn_protocol())
     }
 
     /// Whether reading has to end. Asks both timers, so that each can wake the reader.
@@ -297,10 +319,6 @@ impl Table {
             }
         }
     }
-
-    fn close(&self, which: impl Fn(&Entry) -> bool) -> usize {
-        close(&self.open, which)
-    }
 }
 
 impl Drop for Registration {
@@ -327,10 +345,14 @@ impl fmt::Debug for TlsConnection {
     }
 }
 
-/// Closes those that are open and chosen; one that was closed before is not counted again.
-fn close(open: &BTreeMap<u64, Entry>, which: impl Fn(&Entry) -> bool) -> usize {
-    let chosen = open.values().filter(|entry| !entry.close.is_cancelled() && which(entry));
-    chosen.inspect(|entry| entry.close.cancel()).count()
+/// Closes those that are open and chosen, as they are walked through; one that was closed before is
+/// not told again.
+fn close(
+    open: &BTreeMap<u64, Entry>,
+    which: impl Fn(&Entry) -> bool,
+) -> impl Iterator<Item = &Entry> {
+    let chosen = open.values().filter(move |entry| !entry.close.is_cancelled() && which(entry));
+    chosen.inspect(|entry| entry.close.cancel())
 }
 
 fn lock(table: &Mutex<Table>) -> MutexGuard<'_, Table> {

@@ -21,7 +21,7 @@ use jaco_types::NodeId;
 use crate::ca::TrustBundle;
 use crate::identity::{IdentityError, NodeCertificate};
 use crate::name::NodeName;
-use crate::tls::{self, CertificateStore};
+use crate::tls::{self, CertificateStore, Protocol};
 use crate::token::JoinToken;
 
 /// How long connecting may take, handshake included.
@@ -63,6 +63,7 @@ enum Target {
     Node {
         store: Arc<CertificateStore>,
         name: NodeName,
+        protocol: Protocol,
     },
     AnyNode {
         config: Arc<ClientConfig>,
@@ -73,8 +74,18 @@ impl Dialer {
     /// Connects to node `target` of the own cluster and to nobody else, showing the own certificate.
     #[must_use]
     pub fn peer(store: Arc<CertificateStore>, target: NodeId) -> Self {
+        Self::node(store, target, Protocol::Rpc)
+    }
+
+    /// As [`Dialer::peer`], for frames of the consensus protocol.
+    #[must_use]
+    pub fn raft(store: Arc<CertificateStore>, target: NodeId) -> Self {
+        Self::node(store, target, Protocol::Raft)
+    }
+
+    fn node(store: Arc<CertificateStore>, target: NodeId, protocol: Protocol) -> Self {
         let name = NodeName::new(store.name().cluster, target);
-        Self { target: Target::Node { store, name }, timeout: DIAL_TIMEOUT }
+        Self { target: Target::Node { store, name, protocol }, timeout: DIAL_TIMEOUT }
     }
 
     /// Connects to any node of the trusted cluster, whatever its address, showing no certificate:
@@ -132,8 +143,8 @@ impl Dialer {
 impl Target {
     fn config(&self) -> (Arc<ClientConfig>, ServerName<'static>) {
         match self {
-            Self::Node { store, name } => {
-                (Arc::clone(&store.current().peer_client), name.server_name())
+            Self::Node { store, name, protocol } => {
+                (store.current().peer_client(*protocol), name.server_name())
             }
             // Neither sent nor checked; rustls wants one.
             Self::AnyNode { config } => {

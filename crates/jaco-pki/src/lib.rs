@@ -26,7 +26,7 @@ pub use rustls::pki_types::CertificateDer;
 
 pub use crate::ca::{CaCertificate, CertificateAuthority, TrustBundle};
 pub use crate::connection::{
-    AdmissionRefusal, AnonymousLimits, Connections, PeerIdentity, TlsConnection,
+    AdmissionRefusal, AnonymousLimits, Connections, Members, PeerIdentity, TlsConnection,
 };
 pub use crate::dial::{DialError, DialedConnection, Dialer};
 pub use crate::files::IdentityDir;
@@ -37,7 +37,7 @@ pub use crate::limiter::{FailureLimits, Loopback};
 pub use crate::listener::{HandshakeFailure, HandshakeReason, TlsListener};
 pub use crate::name::{NameError, NodeName};
 pub use crate::sealed::KeyEncryptionKey;
-pub use crate::tls::{CertificateStore, Credentials, CredentialsError};
+pub use crate::tls::{CertificateStore, Credentials, CredentialsError, Protocol};
 pub use crate::token::{JoinToken, OperatorToken, SecretHash, TokenParseError, TokenSecret};
 pub use crate::token_record::{
     JoinTokenRecord, OperatorTokenRecord, Revocation, TokenKind, TokenRefusal, admit_join,

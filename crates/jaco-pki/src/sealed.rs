@@ -89,6 +89,20 @@ impl KeyEncryptionKey {
         id
     }
 
+    fn name_of(&self, cluster: &ClusterId, plaintext: &[u8]) -> [u8; 32] {
+        // A key of its own, so that a name says nothing about anything else that this key does.
+        let own = hmac::Key::new(hmac::HMAC_SHA256, &self.0);
+        let own = hmac::sign(&own, b"jaco content name v1");
+        let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, own.as_ref()));
+        let cluster = cluster.as_str().as_bytes();
+        context.update(&(cluster.len() as u64).to_be_bytes());
+        context.update(cluster);
+        context.update(plaintext);
+        let mut name = [0; 32];
+        name.copy_from_slice(context.sign().as_ref());
+        name
+    }
+
     fn cipher(&self) -> LessSafeKey {
         let key = UnboundKey::new(&CHACHA20_POLY1305, &self.0);
         LessSafeKey::new(key.expect("a key of 32 bytes fits the cipher"))
@@ -155,6 +169,32 @@ pub fn open(
         .len();
     bytes.truncate(length);
     Ok(bytes)
+}
+
+/// Seals the content of a secret under the name by which equal contents are known to be equal.
+///
+/// The name is a keyed hash: whoever holds it but not the key cannot find the content by trying
+/// guesses, and the same content has the same name in this cluster and in no other.
+#[must_use]
+pub fn seal_named(
+    key: &KeyEncryptionKey,
+    cluster: &ClusterId,
+    plaintext: &[u8],
+) -> ([u8; 32], Vec<u8>) {
+    let name = key.name_of(cluster, plaintext);
+    let purpose = HEXLOWER.encode(&name);
+    (name, seal(key, cluster, Purpose::Secret { name: &purpose, version: 0 }, plaintext))
+}
+
+/// Opens what [`seal_named`] made, under its name.
+pub fn open_named(
+    key: &KeyEncryptionKey,
+    cluster: &ClusterId,
+    name: &[u8; 32],
+    envelope: &[u8],
+) -> Result<Zeroizing<Vec<u8>>, OpenError> {
+    let purpose = HEXLOWER.encode(name);
+    open(key, cluster, Purpose::Secret { name: &purpose, version: 0 }, envelope)
 }
 
 /// Everything the envelope vouches for besides its content. Fields carry their length, so that no

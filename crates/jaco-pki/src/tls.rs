@@ -1,6 +1,6 @@
 //! TLS configurations, and the store that swaps them while connections are being made.
 //!
-//! TLS 1.3 only, HTTP/2 only, no resumption: a resumed session skips the certificates, and with them
+//! TLS 1.3 only, HTTP/2 and raft's frames only, no resumption: a resumed session skips the certificates, and with them
 //! expiry, rotation and removal. Key, chain, verifier and trust change together in one swap, so
 //! no handshake ever sees half of a rotation.
 
@@ -26,8 +26,31 @@ use crate::moment;
 use crate::name::NodeName;
 use crate::verifier::{AnyNodeVerifier, NodeClientVerifier, OneNodeVerifier};
 
-/// The one protocol that is spoken, gRPC's.
-const ALPN: &[u8] = b"h2";
+/// What is spoken inside a connection; agreed on in the handshake (ALPN).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// gRPC over HTTP/2: whatever is asked and answered.
+    Rpc,
+    /// Frames of the consensus protocol, between members only.
+    Raft,
+}
+
+impl Protocol {
+    const ALL: [Self; 2] = [Self::Rpc, Self::Raft];
+
+    const fn alpn(self) -> &'static [u8] {
+        match self {
+            Self::Rpc => b"h2",
+            Self::Raft => b"jaco-raft/1",
+        }
+    }
+
+    /// The protocol that a handshake agreed on; a client that named none speaks gRPC.
+    pub(crate) fn agreed(alpn: Option<&[u8]>) -> Self {
+        let named = Self::ALL.into_iter().find(|known| Some(known.alpn()) == alpn);
+        named.unwrap_or(Self::Rpc)
+    }
+}
 
 /// A node's key with its verified certificate and the CAs it trusts.
 pub struct Credentials {
@@ -59,7 +82,8 @@ pub enum CredentialsError {
 /// Everything that one rotation replaces, built once and never changed.
 pub(crate) struct Current {
     pub(crate) server: Arc<ServerConfig>,
-    pub(crate) peer_client: Arc<ClientConfig>,
+    peer_client: Arc<ClientConfig>,
+    peer_raft_client: Arc<ClientConfig>,
     certificate: NodeCertificate,
     trust: TrustBundle,
 }
@@ -153,6 +177,13 @@ impl CertificateStore {
 }
 
 impl Current {
+    pub(crate) fn peer_client(&self, protocol: Protocol) -> Arc<ClientConfig> {
+        match protocol {
+            Protocol::Rpc => Arc::clone(&self.peer_client),
+            Protocol::Raft => Arc::clone(&self.peer_raft_client),
+        }
+    }
+
     fn build(
         credentials: Credentials,
         clock: &Arc<dyn TimeProvider>,
@@ -162,6 +193,7 @@ impl Current {
         let Credentials { certificate, trust, .. } = credentials;
         Ok(Self {
             server: Arc::new(server),
+            peer_raft_client: Arc::new(speaking(Protocol::Raft, peer_client.clone())),
             peer_client: Arc::new(peer_client),
             certificate,
             trust,
@@ -212,7 +244,7 @@ fn server_config(
         .with_protocol_versions(&[&TLS13])?
         .with_client_cert_verifier(Arc::new(NodeClientVerifier::new(&credentials.trust)))
         .with_single_cert(credentials.chain(), credentials.key.private_der())?;
-    config.alpn_protocols = vec![ALPN.to_vec()];
+    config.alpn_protocols = Protocol::ALL.map(|known| known.alpn().to_vec()).to_vec();
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     Ok(config)
@@ -243,7 +275,11 @@ fn anonymous_client_config(verifier: AnyNodeVerifier) -> Result<ClientConfig, ru
 }
 
 fn finished(mut config: ClientConfig) -> ClientConfig {
-    config.alpn_protocols = vec![ALPN.to_vec()];
     config.resumption = Resumption::disabled();
+    speaking(Protocol::Rpc, config)
+}
+
+fn speaking(protocol: Protocol, mut config: ClientConfig) -> ClientConfig {
+    config.alpn_protocols = vec![protocol.alpn().to_vec()];
     config
 }

@@ -106,6 +106,7 @@ fn node(id: u64) -> Node {
         status_reason: String::new(),
         availability: Availability::Active,
         facts: NodeFacts::default(),
+        labels: BTreeMap::new(),
         joined_at: NOW,
         modified: StateIndex(id),
     }
@@ -153,6 +154,7 @@ fn event() -> AuditEvent {
         by: Identity::Scheduler,
         request: None,
         payload: facts.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        previous: None,
     }
 }
 

@@ -19,6 +19,7 @@ mod machine;
 mod membership;
 mod network;
 mod node;
+mod pipe;
 mod reconciler;
 mod server;
 mod snapshot;
@@ -41,6 +42,7 @@ pub use membership::{
 };
 pub use network::Transport;
 pub use node::{Applied, Options, Raft};
+pub use pipe::{FRAME_BYTES_MAX, Pipe, framed};
 pub use reconciler::Reconciler;
 pub use snapshot::SnapshotSource;
 pub use status::{Quorum, Role, Status};

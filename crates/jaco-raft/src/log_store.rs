@@ -22,7 +22,7 @@ use crate::engine::{LogEngine, LogReader, Op, Recovered};
 use crate::types::{Entry, EntryPayload, LogId, TypeConfig, Vote};
 
 /// Bytes of entries kept in memory. Followers that are a little behind are served from here.
-const CACHE_BYTES: usize = 32 << 20;
+const CACHE_BYTES: usize = 16 << 20;
 /// Bytes of one read: an append message made of it fits any sane limit on message size, unless it
 /// is one large entry.
 const READ_BYTES: usize = 1 << 20;
@@ -51,6 +51,8 @@ struct Index {
     /// Slots before this position have been evicted.
     evicted: usize,
     cached_bytes: usize,
+    /// Of all slots, in memory or not.
+    bytes: usize,
     /// Highest index known to be durable; entries above it must stay in memory.
     durable: Option<u64>,
     /// The newest snapshot's last entry and the running hash up to it.
@@ -89,6 +91,7 @@ impl Index {
                 EntryPayload::Blank | EntryPayload::Membership(_) => 0,
             };
         self.cached_bytes += bytes;
+        self.bytes += bytes;
         self.slots.push_back(Slot { log_id: entry.log_id, chain, bytes, entry: Some(entry) });
     }
 
@@ -108,6 +111,7 @@ impl Index {
     fn truncate_from(&mut self, from: u64) {
         while self.slots.back().is_some_and(|slot| slot.log_id.index >= from) {
             let slot = self.slots.pop_back().expect("the loop condition saw it");
+            self.bytes -= slot.bytes;
             if slot.entry.is_some() {
                 self.cached_bytes -= slot.bytes;
             }
@@ -119,6 +123,7 @@ impl Index {
     fn purge(&mut self, upto: LogId, chain: u64) {
         while self.slots.front().is_some_and(|slot| slot.log_id.index <= upto.index) {
             let slot = self.slots.pop_front().expect("the loop condition saw it");
+            self.bytes -= slot.bytes;
             if slot.entry.is_some() {
                 self.cached_bytes -= slot.bytes;
             }
@@ -174,6 +179,11 @@ impl LogStore {
 
     pub(crate) fn last(&self) -> Option<LogId> {
         self.index().last()
+    }
+
+    /// Bytes of the entries that are stored.
+    pub(crate) fn bytes(&self) -> usize {
+        self.index().bytes
     }
 
     pub(crate) fn purged(&self) -> Option<LogId> {

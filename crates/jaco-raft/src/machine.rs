@@ -202,7 +202,9 @@ impl<M: StateMachine> RaftStateMachine<TypeConfig> for MachineStore<M> {
         let (shared, snapshots, file) =
             (self.shared.clone(), self.snapshots.clone(), snapshot.clone());
         run_blocking(self.driver, move || restore(&shared, &snapshots, &file)).await?;
+        let last = snapshot.last().map(|last| last.index);
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(snapshot);
+        tracing::info!(raft_index = last, "snapshot of another node was installed");
         Ok(())
     }
 
@@ -245,6 +247,7 @@ impl RaftSnapshotBuilder<TypeConfig> for Builder {
         let (snapshots, membership) = (self.snapshots.clone(), self.membership.clone());
         let build = move || snapshots.build(last, &membership, chain, source);
         let file = run_blocking(self.driver, build).await?;
+        tracing::info!(raft_index = last.map(|last| last.index), "snapshot was taken");
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         // An install may have overtaken the build.
         if current.as_ref().is_none_or(|known| known.last() < last) {

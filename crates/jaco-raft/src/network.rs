@@ -10,20 +10,24 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures::future::BoxFuture;
+use futures::stream::{BoxStream, Fuse};
+use futures::{Stream, StreamExt as _};
 use openraft::OptionalSend;
 use openraft::errors::{
     NetworkError, RPCError, ReplicationClosed, StreamingError, Timeout, Unreachable,
 };
 use openraft::network::{Backoff, RPCOption, RPCTypes, RaftNetworkFactory, RaftNetworkV2};
 use openraft::raft::{
-    AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, TransferLeaderError,
-    TransferLeaderRequest, TransferLeaderResponse, VoteRequest, VoteResponse,
+    AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, StreamAppendResult,
+    TransferLeaderError, TransferLeaderRequest, TransferLeaderResponse, VoteRequest, VoteResponse,
 };
 use tokio::sync::Semaphore;
 
 use crate::engine::queue::Driver;
 use crate::error::TransportError;
 use crate::log_store::{LogStore, run_blocking};
+use crate::pipe::{Line, Pipe, Sent};
 use crate::snapshot::{SnapshotFile, SnapshotStore};
 use crate::types::{Peer, TypeConfig, Vote};
 use crate::wire::{self, ReplyBody, RequestBody, RpcKind, SnapshotChunk};
@@ -55,6 +59,12 @@ pub trait Transport: Send + Sync + 'static {
         body: Bytes,
         deadline: Duration,
     ) -> Result<Bytes, TransportError>;
+
+    /// Opens a line whose other end is the peer's `Raft::serve`. Who opened it may drop it at any time.
+    ///
+    /// # Errors
+    /// See [`TransportError`].
+    async fn pipe(&self, target: u64, address: &str) -> Result<Box<dyn Pipe>, TransportError>;
 }
 
 /// Where members are reached now. openraft tells a client once, when it is made, and keeps it while
@@ -107,7 +117,7 @@ impl RaftNetworkFactory<TypeConfig> for Network {
     type Network = Client;
 
     async fn new_client(&mut self, target: u64, node: &Peer) -> Client {
-        Client { network: self.clone(), target, address: node.address.clone() }
+        Client { network: self.clone(), target, address: node.address.clone(), line: None }
     }
 }
 
@@ -117,9 +127,16 @@ pub(crate) struct Client {
     target: u64,
     /// Where it was when the client was made; the address book may know better.
     address: String,
+    /// For appends; kept between streams of them.
+    line: Option<Line>,
 }
 
 impl Client {
+    /// Where the peer is reached now.
+    fn address(&self) -> String {
+        self.network.addresses.get(self.target).unwrap_or_else(|| self.address.clone())
+    }
+
     async fn call(
         &self,
         kind: RpcKind,
@@ -127,12 +144,61 @@ impl Client {
         deadline: Duration,
     ) -> Result<ReplyBody, TransportError> {
         let body = wire::encode_request(self.network.own_id, self.target, body);
-        let known = self.network.addresses.get(self.target);
-        let address = known.as_deref().unwrap_or(&self.address);
-        let call = self.network.transport.call(self.target, address, kind, body, deadline);
+        let address = self.address();
+        let call = self.network.transport.call(self.target, &address, kind, body, deadline);
         let bytes =
             tokio::time::timeout(deadline, call).await.unwrap_or(Err(TransportError::Timeout))?;
         wire::decode_reply(bytes).map_err(TransportError::Refused)
+    }
+
+    /// The line for appends, opened if there is none.
+    async fn line(&mut self, within: Duration) -> Result<&mut Line, TransportError> {
+        if self.line.is_none() {
+            let address = self.address();
+            let opening = self.network.transport.pipe(self.target, &address);
+            let opened = tokio::time::timeout(within, opening).await;
+            let pipe = opened.unwrap_or(Err(TransportError::Timeout))?;
+            self.line = Some(Line::new(pipe, address));
+        }
+        Ok(self.line.as_mut().expect("it was there or opened just now"))
+    }
+
+    /// Sends what `input` has and returns the next answer; `None` once all is sent and answered.
+    async fn next_answer<S>(
+        &mut self,
+        input: &mut Fuse<S>,
+        patience: Duration,
+    ) -> Result<Option<StreamAppendResult<TypeConfig>>, TransportError>
+    where
+        S: Stream<Item = AppendEntriesRequest<TypeConfig>> + Unpin,
+    {
+        let (from, to) = (self.network.own_id, self.target);
+        let log = self.network.log.clone();
+        let line = self.line(patience).await?;
+        loop {
+            if input.is_done() && line.is_quiet() {
+                return Ok(None);
+            }
+            let may_send = line.has_room() && !input.is_done();
+            let answered = tokio::select! {
+                biased;
+                answered = line.answer() => Some(answered?),
+                request = input.next(), if may_send => {
+                    if let Some(request) = request {
+                        let sent = Sent::of(&request, patience);
+                        let body = RequestBody::Append(wire::append_of(request, &log));
+                        line.send(wire::encode_request(from, to, body), sent).await?;
+                    }
+                    None
+                }
+            };
+            if let Some((frame, sent)) = answered {
+                let reply = wire::decode_reply(frame).map_err(TransportError::Refused)?;
+                let unexpected = || TransportError::Refused("reply to another question".to_owned());
+                let response = wire::appended_from(reply).ok_or_else(unexpected)?;
+                return Ok(Some(response.into_stream_result(sent.prev, sent.last)));
+            }
+        }
     }
 
     fn failed(
@@ -223,6 +289,8 @@ impl Client {
     }
 }
 
+type Answers<'s> = BoxStream<'s, Result<StreamAppendResult<TypeConfig>, RPCError<TypeConfig>>>;
+
 fn unexpected() -> RPCError<TypeConfig> {
     let error = TransportError::Refused("reply to another question".to_owned());
     RPCError::Network(NetworkError::new(&error))
@@ -231,18 +299,47 @@ fn unexpected() -> RPCError<TypeConfig> {
 impl RaftNetworkV2<TypeConfig> for Client {
     type SnapshotData = SnapshotFile;
 
+    /// openraft's own loops only call `stream_append`.
     async fn append_entries(
         &mut self,
         rpc: AppendEntriesRequest<TypeConfig>,
         option: RPCOption,
     ) -> Result<AppendEntriesResponse<TypeConfig>, RPCError<TypeConfig>> {
-        let kind = if rpc.entries.is_empty() { RpcKind::Heartbeat } else { RpcKind::Append };
-        let deadline = option.hard_ttl();
-        let body = RequestBody::Append(wire::append_of(rpc, &self.network.log));
-        let reply = self.call(kind, body, deadline).await;
-        let reply =
-            reply.map_err(|error| self.failed(RPCTypes::AppendEntries, deadline, &error))?;
-        wire::appended_from(reply).ok_or_else(unexpected)
+        let mut answers = self.stream_append(futures::stream::iter([rpc]), option).await?;
+        let answer = answers.next().await.ok_or_else(unexpected)??;
+        Ok(AppendEntriesResponse::from(answer))
+    }
+
+    /// Ends after the first answer that is not a success: what was sent behind it is void.
+    fn stream_append<'s, S>(
+        &'s mut self,
+        input: S,
+        option: RPCOption,
+    ) -> BoxFuture<'s, Result<Answers<'s>, RPCError<TypeConfig>>>
+    where
+        S: Stream<Item = AppendEntriesRequest<TypeConfig>> + OptionalSend + Unpin + 'static,
+    {
+        // A line that is given up for one slow answer costs more than the wait for it.
+        let patience = option.hard_ttl().max(self.network.retry);
+        let address = self.address();
+        // An answer that the stream before this one left behind would be taken for one of this one's;
+        // and a member that has moved is not to be called where it was.
+        self.line.take_if(|line| !line.is_quiet() || line.address() != address);
+        let answers =
+            futures::stream::unfold(Some((self, input.fuse())), move |state| async move {
+                let (client, mut input) = state?;
+                match client.next_answer(&mut input, patience).await {
+                    Ok(None) => None,
+                    Ok(Some(Ok(matching))) => Some((Ok(Ok(matching)), Some((client, input)))),
+                    Ok(Some(Err(refusal))) => Some((Ok(Err(refusal)), None)),
+                    Err(error) => {
+                        client.line = None;
+                        let error = client.failed(RPCTypes::AppendEntries, patience, &error);
+                        Some((Err(error), None))
+                    }
+                }
+            });
+        Box::pin(async move { Ok::<Answers<'s>, _>(Box::pin(answers)) })
     }
 
     async fn vote(

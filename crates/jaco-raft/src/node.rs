@@ -27,6 +27,7 @@ use crate::identity::DataDir;
 use crate::log_store::{LogStore, run_blocking};
 use crate::machine::{MachineStore, Shared, StateMachine};
 use crate::network::{AddressBook, Network, Transport};
+use crate::pipe::Pipe;
 use crate::server::Server;
 use crate::snapshot::{SnapshotFile, SnapshotStore};
 use crate::status::{self, Status};
@@ -99,6 +100,8 @@ struct Inner<M: StateMachine> {
     server: Server<M>,
     machine: Shared<M>,
     log: LogStore,
+    /// See [`SnapshotLimits::bytes`].
+    log_bytes: usize,
     transport: Arc<dyn Transport>,
     status: watch::Receiver<Status>,
     limits: ProposalLimits,
@@ -222,6 +225,7 @@ impl<M: StateMachine> Raft<M> {
                 server,
                 machine: shared,
                 log,
+                log_bytes: options.snapshots.bytes,
                 transport,
                 status,
                 limits: options.proposals,
@@ -366,6 +370,20 @@ impl<M: StateMachine> Raft<M> {
         self.inner.server.handle(body).await
     }
 
+    /// Answers what a peer sends over a line that its [`Transport::pipe`] opened, until either side
+    /// hangs up. `admit` is asked with each frame's claimed sender: whether that is who is connected,
+    /// and still a member.
+    ///
+    /// # Errors
+    /// See [`HandleError`]; the line is closed then.
+    pub async fn serve(
+        &self,
+        pipe: Box<dyn Pipe>,
+        admit: impl Fn(u64) -> Result<(), String>,
+    ) -> Result<(), HandleError> {
+        self.inner.server.serve(pipe, admit).await
+    }
+
     /// Adds a member without a vote; adding it again changes nothing. Its id must never have been
     /// used before by another node.
     ///
@@ -498,6 +516,27 @@ impl<M: StateMachine> Raft<M> {
     pub async fn trigger_snapshot(&self) -> Result<(), MembershipError> {
         let triggered = self.inner.raft.trigger().snapshot().await;
         triggered.map_err(|fatal| MembershipError::Stopped { reason: fatal.to_string() })
+    }
+
+    /// Keeps the log within its bytes: takes a snapshot of a log that is over them, and drops what is kept
+    /// behind one that exists. Call it about once a second; openraft itself counts entries only.
+    ///
+    /// # Errors
+    /// `Stopped`.
+    pub async fn bound_log(&self) -> Result<(), MembershipError> {
+        if self.inner.log.bytes() <= self.inner.log_bytes {
+            return Ok(());
+        }
+        let status = self.status();
+        let kept_behind = status.snapshot.filter(|snapshot| Some(*snapshot) > status.purged);
+        if let Some(snapshot) = kept_behind {
+            let purged = self.inner.raft.trigger().purge_log(snapshot).await;
+            return purged.map_err(|fatal| MembershipError::Stopped { reason: fatal.to_string() });
+        }
+        if status.snapshot < status.applied {
+            self.trigger_snapshot().await?;
+        }
+        Ok(())
     }
 
     /// What this node knows now.

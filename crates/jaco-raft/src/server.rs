@@ -6,13 +6,17 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::stream::FuturesOrdered;
+use futures::{SinkExt as _, StreamExt as _};
 use openraft::ReadPolicy;
+use openraft::errors::RaftError;
 use tokio::sync::Mutex;
 
 use crate::engine::queue::Driver;
 use crate::error::HandleError;
 use crate::log_store::{LogStore, run_blocking};
 use crate::machine::{MachineStore, StateMachine, snapshot_of};
+use crate::pipe::{Pipe, UNDERTAKEN_MAX};
 use crate::snapshot::SnapshotStore;
 use crate::types::{TypeConfig, Vote};
 use crate::wire::{self, Append, History, ReplyBody, Request, RequestBody, SnapshotChunk, VoteAsk};
@@ -34,10 +38,7 @@ pub(crate) struct Server<M: StateMachine> {
 
 impl<M: StateMachine> Server<M> {
     pub(crate) async fn handle(&self, body: Bytes) -> Result<Bytes, HandleError> {
-        let Request { from, to, body, .. } = wire::decode_request(body)?;
-        if to != self.own_id {
-            return Err(HandleError::Malformed(format!("message is for node {to}")));
-        }
+        let Request { from, body, .. } = self.addressed(body)?;
         let Some(body) = body else {
             return Err(HandleError::Malformed("message of an unknown kind".to_owned()));
         };
@@ -57,6 +58,60 @@ impl<M: StateMachine> Server<M> {
             RequestBody::ReadIndex(_) => self.read_index().await?,
         };
         Ok(wire::encode_reply(reply))
+    }
+
+    /// Answers the appends of a peer's line, in order, until either side hangs up. Who sent each frame
+    /// is for `admit` to say.
+    pub(crate) async fn serve(
+        &self,
+        mut pipe: Box<dyn Pipe>,
+        admit: impl Fn(u64) -> Result<(), String>,
+    ) -> Result<(), HandleError> {
+        let mut answers = FuturesOrdered::new();
+        loop {
+            tokio::select! {
+                biased;
+                Some(answer) = answers.next(), if !answers.is_empty() => {
+                    let answer: Result<_, RaftError<TypeConfig>> = answer;
+                    let reply = wire::appended_of(answer.map_err(|error| stopped(&error))?);
+                    if pipe.send(wire::encode_reply(reply)).await.is_err() {
+                        return Ok(());
+                    }
+                }
+                frame = pipe.next(), if answers.len() < UNDERTAKEN_MAX => {
+                    // A peer that hangs up has its reasons, and tells them to its own log.
+                    let Some(Ok(frame)) = frame else { return Ok(()) };
+                    let append = self.append_in(frame.freeze(), &admit)?;
+                    let request = wire::append_from(append, &self.log, self.history);
+                    let request = request.inspect_err(alarm)?;
+                    // Handed over in this order as soon as `answers` is asked, which is next.
+                    answers.push_back(self.raft.append_entries(request));
+                }
+            }
+        }
+    }
+
+    /// The append in a frame, if its sender may send it.
+    fn append_in(
+        &self,
+        frame: Bytes,
+        admit: impl Fn(u64) -> Result<(), String>,
+    ) -> Result<Append, HandleError> {
+        let Request { from, body, .. } = self.addressed(frame)?;
+        admit(from).map_err(HandleError::Malformed)?;
+        match body {
+            Some(RequestBody::Append(append)) if append.vote.node_id == from => Ok(append),
+            _ => Err(HandleError::Malformed(format!("node {from} sent no append of its own"))),
+        }
+    }
+
+    /// The message, if it is for this node.
+    fn addressed(&self, body: Bytes) -> Result<Request, HandleError> {
+        let request = wire::decode_request(body)?;
+        if request.to != self.own_id {
+            return Err(HandleError::Malformed(format!("message is for node {}", request.to)));
+        }
+        Ok(request)
     }
 
     async fn append(&self, append: Append) -> Result<ReplyBody, HandleError> {

@@ -4,6 +4,9 @@ use std::cmp::Ordering;
 
 use jaco_types::Node;
 use jaco_types::spec::{Affinity, Constraint, Operator, SchedulingPolicy};
+use regex::{Regex, RegexBuilder};
+
+use crate::version::{self, Notation};
 
 /// The label that every node carries.
 const WORKER: &str = "worker";
@@ -11,33 +14,39 @@ const WORKER: &str = "worker";
 /// The value of an attribute on a node; see [`SchedulingPolicy`] for its names.
 #[must_use]
 pub fn value_of<'a>(node: &'a Node, attribute: &str) -> Option<&'a str> {
-    let name = bare(attribute);
-    match name {
+    match bare(attribute) {
         "node.hostname" => return Some(node.hostname.as_str()),
         "node.arch" => return Some(node.facts.arch.as_str()).filter(|arch| !arch.is_empty()),
         "node.os" => return Some(node.facts.os.as_str()).filter(|os| !os.is_empty()),
         _ => {}
     }
-    let key = name.strip_prefix("node.").or_else(|| name.strip_prefix("meta.")).unwrap_or(name);
-    node.facts.labels.get(key).map(String::as_str)
+    node.label(label_key(attribute))
+}
+
+/// The key of the label that an attribute names, unless it is what the node itself is.
+pub(crate) fn label_key(attribute: &str) -> &str {
+    let name = bare(attribute);
+    name.strip_prefix("node.").or_else(|| name.strip_prefix("meta.")).unwrap_or(name)
 }
 
 /// The attribute without the `${…}` that may be around it.
-fn bare(attribute: &str) -> &str {
+pub(crate) fn bare(attribute: &str) -> &str {
     let inner = attribute.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
     inner.unwrap_or(attribute).trim()
 }
 
 /// The first selector that the node does not carry.
-pub(crate) fn missing_label<'p>(node: &Node, policy: &'p SchedulingPolicy) -> Option<&'p str> {
-    let carries = |label: &str| label == WORKER || node.facts.labels.contains_key(label);
-    policy.selectors.iter().map(String::as_str).find(|label| !carries(label))
+pub(crate) fn missing_label<'p>(node: &'p Node, policy: &'p SchedulingPolicy) -> Option<&'p str> {
+    missing_labels(node, policy).next()
 }
 
-/// Whether the node carries every selector and satisfies every constraint.
-pub(crate) fn is_allowed(node: &Node, policy: &SchedulingPolicy) -> bool {
-    missing_label(node, policy).is_none()
-        && policy.constraints.iter().all(|constraint| holds(node, constraint))
+/// The selectors that the node does not carry, in order.
+pub(crate) fn missing_labels<'p>(
+    node: &'p Node,
+    policy: &'p SchedulingPolicy,
+) -> impl Iterator<Item = &'p str> {
+    let carries = |label: &str| label == WORKER || node.label(label).is_some();
+    policy.selectors.iter().map(String::as_str).filter(move |label| !carries(label))
 }
 
 /// How well the node suits: the weights of the affinities that hold.
@@ -49,26 +58,113 @@ pub(crate) fn affinity(node: &Node, affinities: &[Affinity]) -> i64 {
 /// Whether the constraint holds of the node.
 #[must_use]
 pub fn holds(node: &Node, constraint: &Constraint) -> bool {
-    let wanted = constraint.value.as_str();
-    let Some(value) = value_of(node, &constraint.attribute) else {
-        return matches!(constraint.operator, Operator::NotEqual | Operator::IsNotSet);
-    };
-    match constraint.operator {
-        Operator::Equal => value == wanted,
-        Operator::NotEqual => value != wanted,
-        Operator::Less => compare(value, wanted) == Ordering::Less,
-        Operator::LessOrEqual => compare(value, wanted) != Ordering::Greater,
-        Operator::Greater => compare(value, wanted) == Ordering::Greater,
-        Operator::GreaterOrEqual => compare(value, wanted) != Ordering::Less,
-        Operator::IsSet => true,
-        Operator::IsNotSet => false,
-        Operator::Version => is_in_range(value, wanted),
-        Operator::SetContains => members(wanted).all(|m| members(value).any(|has| has == m)),
-        Operator::SetContainsAny => members(wanted).any(|m| members(value).any(|has| has == m)),
+    Check::new(constraint).holds(node)
+}
+
+/// The longest pattern that is taken, in bytes.
+const PATTERN_MAX: usize = 256;
+
+/// How large a pattern may become when it is prepared, in bytes: `(a{99}){99}` is short.
+const PREPARED_MAX: usize = 64 << 10;
+
+/// Why a constraint can never hold of any node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unusable(String);
+
+impl std::fmt::Display for Unusable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
     }
 }
 
-fn members(list: &str) -> impl Iterator<Item = &str> {
+/// Whether a constraint can be asked at all.
+///
+/// # Errors
+/// If its value is not what its operator takes: a regular expression that is wrong, too long or too
+/// large, or no list of versions.
+pub fn check(constraint: &Constraint) -> Result<(), Unusable> {
+    let value = &constraint.value;
+    match constraint.operator {
+        Operator::Regexp => pattern(value).map(|_| ()),
+        Operator::Version => version::are_ranges(value, Notation::Loose)
+            .then_some(())
+            .ok_or_else(|| Unusable(format!("{value:?} is no list of versions, as >= 1.2, < 2"))),
+        Operator::Semver => {
+            version::are_ranges(value, Notation::Strict).then_some(()).ok_or_else(|| {
+                Unusable(format!("{value:?} is no list of versions, as >= 1.2.0, < 2.0.0"))
+            })
+        }
+        Operator::Equal
+        | Operator::NotEqual
+        | Operator::Less
+        | Operator::LessOrEqual
+        | Operator::Greater
+        | Operator::GreaterOrEqual
+        | Operator::IsSet
+        | Operator::IsNotSet
+        | Operator::SetContains
+        | Operator::SetContainsAny => Ok(()),
+    }
+}
+
+fn pattern(text: &str) -> Result<Regex, Unusable> {
+    if text.len() > PATTERN_MAX {
+        return Err(Unusable(format!("the pattern is longer than {PATTERN_MAX} bytes")));
+    }
+    let built = RegexBuilder::new(text).unicode(false).size_limit(PREPARED_MAX).build();
+    let is_too_large = |error: &regex::Error| matches!(error, regex::Error::CompiledTooBig(_));
+    built.map_err(|error| {
+        Unusable(match is_too_large(&error) {
+            true => format!("the pattern {text:?} takes more than {PREPARED_MAX} bytes"),
+            false => format!("{text:?} is no regular expression, or one for more than ASCII"),
+        })
+    })
+}
+
+/// A constraint that is ready to be asked of many nodes.
+pub(crate) struct Check<'c> {
+    constraint: &'c Constraint,
+    /// Absent for other operators, and for what is no pattern: that matches nothing.
+    pattern: Option<Regex>,
+}
+
+impl<'c> Check<'c> {
+    pub(crate) fn new(constraint: &'c Constraint) -> Self {
+        let is_pattern = constraint.operator == Operator::Regexp;
+        let pattern = is_pattern.then(|| pattern(&constraint.value).ok()).flatten();
+        Self { constraint, pattern }
+    }
+
+    pub(crate) fn holds(&self, node: &Node) -> bool {
+        self.holds_of(value_of(node, &self.constraint.attribute))
+    }
+
+    /// Whether it holds of a node whose attribute has this value, or none.
+    pub(crate) fn holds_of(&self, value: Option<&str>) -> bool {
+        let Constraint { attribute: _, operator, value: wanted } = self.constraint;
+        let Some(value) = value else {
+            return matches!(operator, Operator::NotEqual | Operator::IsNotSet);
+        };
+        match operator {
+            Operator::Equal => value == wanted,
+            Operator::NotEqual => value != wanted,
+            Operator::Less => compare(value, wanted) == Ordering::Less,
+            Operator::LessOrEqual => compare(value, wanted) != Ordering::Greater,
+            Operator::Greater => compare(value, wanted) == Ordering::Greater,
+            Operator::GreaterOrEqual => compare(value, wanted) != Ordering::Less,
+            Operator::IsSet => true,
+            Operator::IsNotSet => false,
+            Operator::Version => version::is_in_ranges(value, wanted, Notation::Loose),
+            Operator::Semver => version::is_in_ranges(value, wanted, Notation::Strict),
+            Operator::Regexp => self.pattern.as_ref().is_some_and(|p| p.is_match(value)),
+            Operator::SetContains => members(wanted).all(|m| members(value).any(|has| has == m)),
+            Operator::SetContainsAny => members(wanted).any(|m| members(value).any(|has| has == m)),
+        }
+    }
+}
+
+/// The members of a list with commas.
+pub(crate) fn members(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|member| !member.is_empty())
 }
 
@@ -80,57 +176,21 @@ fn compare(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// Whether a version lies in all of the ranges, for example `>= 1.2, < 2`. What is no version lies
-/// in none.
-fn is_in_range(version: &str, ranges: &str) -> bool {
-    let Some(version) = Version::parse(version) else { return false };
-    let is_in = |range: &str| {
-        let digits = range.find(|c: char| c.is_ascii_digit() || c == 'v').unwrap_or(range.len());
-        let (operator, bound) = range.split_at(digits);
-        let Some(bound) = Version::parse(bound) else { return false };
-        let order = version.cmp(&bound);
-        match operator.trim() {
-            "" | "=" => order == Ordering::Equal,
-            "!=" => order != Ordering::Equal,
-            "<" => order == Ordering::Less,
-            "<=" => order != Ordering::Greater,
-            ">" => order == Ordering::Greater,
-            ">=" => order != Ordering::Less,
-            _ => false,
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn regexp(value: &str) -> Constraint {
+        let value = value.to_owned();
+        Constraint { attribute: "a".to_owned(), operator: Operator::Regexp, value }
+    }
+
+    /// R-CONS-7: a pattern that is wrong, long or large is refused before it is kept, in little time.
+    #[test]
+    fn patterns_are_bounded() {
+        assert_eq!(check(&regexp("^web-[0-9]+$")), Ok(()));
+        for wrong in ["(", "a{99999}", "((a{99}){99}){99}", &"a".repeat(257), "\\p{Greek}"] {
+            assert!(check(&regexp(wrong)).is_err(), "{wrong}");
         }
-    };
-    let mut ranges = members(ranges).peekable();
-    ranges.peek().is_some() && ranges.all(is_in)
-}
-
-/// Numbers between dots; missing ones are zero, and a pre-release comes before its release.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Version {
-    numbers: [u64; 4],
-    stage: Stage,
-}
-
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
-    Pre(String),
-    Release,
-}
-
-impl Version {
-    fn parse(text: &str) -> Option<Self> {
-        let text = text.trim();
-        let text = text.strip_prefix('v').unwrap_or(text);
-        let text = text.split('+').next().unwrap_or(text);
-        let (core, pre) = match text.split_once('-') {
-            Some((core, pre)) => (core, Some(pre)),
-            None => (text, None),
-        };
-        let mut numbers = [0; 4];
-        let mut parts = core.split('.');
-        for (place, part) in numbers.iter_mut().zip(&mut parts) {
-            *place = part.parse().ok()?;
-        }
-        let stage = pre.map_or(Stage::Release, |pre| Stage::Pre(pre.to_owned()));
-        parts.next().is_none().then_some(Self { numbers, stage })
     }
 }

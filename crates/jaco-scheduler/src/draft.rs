@@ -1,20 +1,17 @@
 //! The draft that a pass edits. Each edit changes the draft, the room on the nodes and the list of
 //! changes at once, so that the three cannot disagree.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::iter::Peekable;
-
 use jaco_state::command::{Previous, ReplaceCause};
 use jaco_state::{Change, Deployment, NewInstance};
 use jaco_types::slot::Exhausted;
-use jaco_types::spec::{Condition, Healthcheck, ServiceSpec};
+use jaco_types::spec::{Healthcheck, ServiceSpec};
 use jaco_types::{
-    DeploymentName, Instance, InstanceId, InstanceObserved, NodeId, Ordinal, ReplicaId,
-    ReplicaState, RestartCount, Revision, RolloutState, Scheduling, ServiceKey, ServiceName, Slot,
-    SpecHash, StateIndex, Timestamp,
+    InstanceObserved, Leaving, NodeId, Ordinal, ReplicaId, ReplicaState, RestartCount, Revision,
+    RolloutState, Scheduling, ServiceKey, SpecHash, Timestamp,
 };
 
 use crate::input::PlanInput;
+use crate::leaving::{Consumers, leaves_first};
 use crate::node_table::{NodeIx, NodeTable};
 use crate::report::Report;
 use crate::waiting::Waiting;
@@ -25,7 +22,9 @@ pub(crate) struct Draft<'a> {
     /// The services that are wanted, in the order of their keys.
     pub(crate) services: Vec<ServiceDraft<'a>>,
     /// Slots of services that nobody wants any more.
-    unwanted: Vec<SlotDraft<'a>>,
+    pub(crate) unwanted: Vec<SlotDraft<'a>>,
+    /// What the planner keeps about services, wanted or not, in the order of their keys.
+    pub(crate) records: Vec<(&'a ServiceKey, &'a Scheduling)>,
 }
 
 /// What all services of a pass share.
@@ -35,9 +34,17 @@ pub(crate) struct Pass<'a> {
     pub(crate) changes: Vec<Change>,
     pub(crate) report: Report,
     pub(crate) wake_at: Option<Timestamp>,
+    pub(crate) consumers: Consumers<'a>,
 }
 
-impl Pass<'_> {
+impl<'a> Pass<'a> {
+    /// A pass that has decided nothing yet.
+    pub(crate) fn begin(input: PlanInput<'a>, nodes: NodeTable<'a>) -> Self {
+        let (changes, report) = (Vec::new(), Report::default());
+        let consumers = Consumers::default();
+        Self { input, nodes, changes, report, wake_at: None, consumers }
+    }
+
     /// Notes a future moment at which a decision may differ.
     pub(crate) fn wake(&mut self, at: Timestamp) {
         if at > self.input.now {
@@ -96,6 +103,8 @@ pub(crate) struct SlotDraft<'a> {
     pub(crate) current: Live<'a>,
     pub(crate) retiring: Option<Live<'a>>,
     pub(crate) restarts: RestartCount,
+    /// Whether an earlier instance of it is still leaving the endpoints: one thing at a time.
+    pub(crate) is_leaving: bool,
 }
 
 /// A live instance.
@@ -157,13 +166,22 @@ impl<'a> Live<'a> {
 
     fn take(&self, nodes: &mut NodeTable<'_>) {
         if let (Some(at), Some(spec)) = (self.at, self.spec) {
-            nodes.row_mut(at).take(spec);
+            nodes.row_mut(at).usage.take(spec);
         }
+    }
+
+    /// Gives its room back, unless it leaves the endpoints first and runs on meanwhile; says which.
+    fn give_up(&self, pass: &mut Pass<'_>) -> bool {
+        let leaves = leaves_first(self, pass);
+        if !leaves {
+            self.release(&mut pass.nodes);
+        }
+        leaves
     }
 
     fn release(&self, nodes: &mut NodeTable<'_>) {
         if let (Some(at), Some(spec)) = (self.at, self.spec) {
-            nodes.row_mut(at).release(spec);
+            nodes.row_mut(at).usage.release(spec);
         }
     }
 }
@@ -172,7 +190,7 @@ impl<'a> SlotDraft<'a> {
     /// Ends the handover: only the current instance remains.
     pub(crate) fn settle(&mut self, pass: &mut Pass<'a>) {
         if let Some(retiring) = self.retiring.take() {
-            retiring.release(&mut pass.nodes);
+            self.is_leaving |= retiring.give_up(pass);
             pass.changes.push(Change::SlotSettle { id: self.id.clone() });
         }
     }
@@ -181,7 +199,7 @@ impl<'a> SlotDraft<'a> {
     /// are not held against it.
     pub(crate) fn revert(&mut self, pass: &mut Pass<'a>) {
         if let Some(retiring) = self.retiring.take() {
-            self.current.release(&mut pass.nodes);
+            self.is_leaving |= self.current.give_up(pass);
             move_count(&mut pass.nodes, self.current.at, retiring.at);
             self.current = retiring;
             pass.changes.push(Change::SlotRevert { id: self.id.clone() });
@@ -205,7 +223,7 @@ impl<'a> SlotDraft<'a> {
         let old = std::mem::replace(&mut self.current, next);
         match previous {
             Previous::Retire => self.retiring = Some(old),
-            Previous::Drop => old.release(&mut pass.nodes),
+            Previous::Drop => self.is_leaving |= old.give_up(pass),
         }
         let consecutive = successor.consecutive_failures;
         self.restarts = RestartCount { consecutive, exhausted: Exhausted::No };
@@ -251,10 +269,18 @@ impl<'a> SlotDraft<'a> {
     /// Counts the slot out of its nodes, and proposes that it goes.
     pub(crate) fn remove(&self, pass: &mut Pass<'a>) {
         for live in self.live() {
-            live.release(&mut pass.nodes);
+            live.give_up(pass);
         }
         move_count(&mut pass.nodes, self.current.at, None);
         pass.changes.push(Change::SlotRemove { id: self.id.clone() });
+    }
+
+    /// Counts the slot in on its nodes.
+    pub(crate) fn count_in(&self, nodes: &mut NodeTable<'_>) {
+        for live in self.live() {
+            live.take(nodes);
+        }
+        move_count(nodes, None, self.current.at);
     }
 
     /// Its live instances, the current one first.
@@ -280,10 +306,10 @@ impl Live<'_> {
 
 fn move_count(nodes: &mut NodeTable<'_>, from: Option<NodeIx>, to: Option<NodeIx>) {
     if let Some(from) = from {
-        nodes.row_mut(from).replicas -= 1;
+        nodes.row_mut(from).usage.replicas -= 1;
     }
     if let Some(to) = to {
-        nodes.row_mut(to).replicas += 1;
+        nodes.row_mut(to).usage.replicas += 1;
     }
 }
 
@@ -303,6 +329,8 @@ impl<'a> ServiceDraft<'a> {
         if rollout.target_revision == target && rollout.state == RolloutState::InProgress {
             rollout.last_step_at = pass.input.now;
             pass.wake(rollout.last_step_at.after(self.goal.spec.update.step_timeout));
+        } else if self.goal.roll == Roll::Back {
+            rollout.last_step_at = pass.input.now;
         }
     }
 
@@ -326,7 +354,14 @@ impl<'a> ServiceDraft<'a> {
             instance: current.as_new(),
         });
         let restarts = RestartCount::default();
-        self.slots.push(SlotDraft { id, ordinal, current, retiring: None, restarts });
+        self.slots.push(SlotDraft {
+            id,
+            ordinal,
+            current,
+            retiring: None,
+            restarts,
+            is_leaving: false,
+        });
     }
 }
 
@@ -346,51 +381,18 @@ pub(crate) fn is_proven(live: &Live<'_>, role: ServiceRole, pass: &mut Pass<'_>)
 }
 
 impl<'a> Draft<'a> {
-    /// Reads the state: one walk over slots and observations, which share their order.
-    pub(crate) fn read(input: PlanInput<'a>) -> Self {
-        let nodes = NodeTable::new(input.state.nodes.values());
-        let (changes, report) = (Vec::new(), Report::default());
-        let pass = Pass { input, nodes, changes, report, wake_at: None };
-        let mut draft = Self { pass, services: read_services(input), unwanted: Vec::new() };
-        let mut observed = input.state.observed.iter().peekable();
-        let mut service = None;
-        for slot in input.state.slots.values() {
-            if service.is_none_or(|at: usize| draft.services[at].key != slot.service) {
-                service = draft.services.binary_search_by(|s| s.key.cmp(&slot.service)).ok();
-            }
-            let seen = seen_of(slot, &mut observed);
-            draft.add(service, slot, seen);
+    /// Counts in what has left the endpoints and runs on.
+    pub(crate) fn note_leaving(&mut self, leaving: &Leaving) {
+        let spec = self.pass.input.state.service_spec(&leaving.service, leaving.revision);
+        let spec = spec.filter(|spec| spec.hash == leaving.spec_hash);
+        if let (Some(spec), Some(at)) = (spec, self.pass.nodes.find(leaving.node)) {
+            self.pass.nodes.row_mut(at).usage.take(spec);
         }
-        draft
-    }
-
-    fn add(&mut self, service: Option<usize>, slot: &Slot, seen: Seen<'a>) {
-        let wanted = service.map(|at| &mut self.services[at]);
-        let live = |instance: &Instance, seen| Live {
-            node: instance.node,
-            at: self.pass.nodes.find(instance.node),
-            revision: instance.revision,
-            hash: instance.spec_hash,
-            spec: wanted
-                .as_ref()
-                .and_then(|service| service.spec_at(instance.revision))
-                .filter(|spec| spec.hash == instance.spec_hash),
-            seen,
-        };
-        let entry = SlotDraft {
-            id: slot.id.clone(),
-            ordinal: slot.ordinal.clone(),
-            current: live(&slot.current, seen.current),
-            retiring: slot.retiring.as_ref().map(|instance| live(instance, seen.retiring)),
-            restarts: slot.restarts,
-        };
-        for live in entry.live() {
-            live.take(&mut self.pass.nodes);
-        }
-        move_count(&mut self.pass.nodes, None, entry.current.at);
-        match wanted {
-            Some(service) => service.slots.push(entry),
-            None => self.unwanted.push(entry),
+        let service = self.services.binary_search_by(|known| known.key.cmp(&leaving.service));
+        let Ok(service) = service else { return };
+        let slots = &mut self.services[service].slots;
+        if let Ok(at) = slots.binary_search_by(|slot| slot.id.cmp(&leaving.id.replica)) {
+            slots[at].is_leaving = true;
         }
     }
 
@@ -400,65 +402,4 @@ impl<'a> Draft<'a> {
             slot.remove(&mut self.pass);
         }
     }
-}
-
-/// What was seen of a slot's two instances.
-#[derive(Clone, Copy, Default)]
-struct Seen<'a> {
-    current: Option<&'a InstanceObserved>,
-    retiring: Option<&'a InstanceObserved>,
-}
-
-fn seen_of<'a>(
-    slot: &Slot,
-    observed: &mut Peekable<impl Iterator<Item = (&'a InstanceId, &'a InstanceObserved)>>,
-) -> Seen<'a> {
-    while observed.next_if(|(id, _)| id.replica < slot.id).is_some() {}
-    let mut seen = Seen::default();
-    let is_of = |instance: &Instance, index: StateIndex, row: &InstanceObserved| {
-        instance.raft_index == index && instance.node == row.node
-    };
-    while let Some((id, row)) = observed.next_if(|(id, _)| id.replica == slot.id) {
-        if is_of(&slot.current, id.raft_index, row) {
-            seen.current = Some(row);
-        } else if slot.retiring.as_ref().is_some_and(|old| is_of(old, id.raft_index, row)) {
-            seen.retiring = Some(row);
-        }
-    }
-    seen
-}
-
-fn read_services(input: PlanInput<'_>) -> Vec<ServiceDraft<'_>> {
-    let mut services = Vec::new();
-    for deployment in input.state.deployments.values() {
-        let Some(wanted) = deployment.revisions.get(&deployment.revision) else { continue };
-        let jobs = jobs_of(&wanted.spec.services);
-        for (name, spec) in &wanted.spec.services {
-            let deployment_name: DeploymentName = deployment.name.clone();
-            let key = ServiceKey { deployment: deployment_name, service: name.clone() };
-            let known = input.state.scheduling.get(&key);
-            let role = if jobs.contains(name) { ServiceRole::Job } else { ServiceRole::Server };
-            services.push(ServiceDraft {
-                goal: Goal { revision: deployment.revision, spec, roll: Roll::Forward },
-                key,
-                deployment,
-                slots: Vec::new(),
-                record: known.cloned().unwrap_or_default(),
-                known,
-                role,
-                waiting: Vec::new(),
-            });
-        }
-    }
-    services
-}
-
-fn jobs_of(
-    services: &BTreeMap<ServiceName, std::sync::Arc<ServiceSpec>>,
-) -> BTreeSet<&ServiceName> {
-    let dependencies = services.values().flat_map(|spec| &spec.depends_on);
-    dependencies
-        .filter(|dependency| dependency.condition == Condition::CompletedSuccessfully)
-        .map(|dependency| &dependency.service)
-        .collect()
 }

@@ -2,11 +2,14 @@
 
 use std::fmt;
 
-use jaco_types::spec::{Constraint, HostPort, Placement, Protocol, SchedulingPolicy, ServiceSpec};
+use jaco_types::spec::{HostPort, OnNodeLoss, Placement, Protocol, SchedulingPolicy, ServiceSpec};
 use jaco_types::unit::{Bytes, MilliCores, Resources};
-use jaco_types::{Availability, NodeStatus};
+use jaco_types::{Availability, NodeStatus, Timestamp};
 
-use crate::attribute::{holds, missing_label};
+use crate::asked::ClusterDemands;
+use crate::attribute::{holds, missing_labels};
+use crate::contradiction::describe;
+use crate::draft::{Goal, Pass, SlotDraft};
 use crate::node_table::NodeRow;
 
 /// Why a node may not take a replica. The order is the order of the checks.
@@ -16,6 +19,11 @@ pub enum Ineligible {
     NotReady,
     /// Its container engine does not answer.
     EngineDown,
+    /// A disk of it is nearly full.
+    DiskFull {
+        /// Which one, and how full.
+        reason: String,
+    },
     /// It takes nothing new.
     Cordoned,
     /// What it has is being moved away.
@@ -69,6 +77,7 @@ impl Ineligible {
         match self {
             Self::NotReady => "not_ready",
             Self::EngineDown => "engine_down",
+            Self::DiskFull { .. } => "disk_full",
             Self::Cordoned => "cordoned",
             Self::Draining => "draining",
             Self::NotPinned => "not_pinned",
@@ -89,6 +98,7 @@ impl fmt::Display for Ineligible {
         match self {
             Self::NotReady => f.write_str("not ready"),
             Self::EngineDown => f.write_str("its engine does not answer"),
+            Self::DiskFull { reason } => f.write_str(reason),
             Self::Cordoned => f.write_str("cordoned"),
             Self::Draining => f.write_str("draining"),
             Self::NotPinned => f.write_str("not among the pinned hosts"),
@@ -124,22 +134,49 @@ pub(crate) enum Stay {
     Keeps,
     /// Its node cannot keep it any more: silent, without an engine, or no member.
     Lost,
+    /// Its node may have lost it, and its policy does not let it be placed elsewhere, or not yet.
+    Waits,
     /// Its node can keep it, and should not.
     Leaves,
 }
 
 /// Whether a replica stays where it is. Weaker than being eligible: a cordoned node keeps what it
-/// has (R-PLACE-6).
-pub(crate) fn stay(row: Option<&NodeRow<'_>>, placement: &Placement) -> Stay {
-    let Some(row) = row else { return Stay::Lost };
+/// has (R-PLACE-6). What it runs says what becomes of it when its node falls silent.
+pub(crate) fn where_it_is(slot: &SlotDraft<'_>, goal: &Goal<'_>, pass: &Pass<'_>) -> Stay {
+    let Some(row) = slot.current.at.map(|at| pass.nodes.row(at)) else { return Stay::Lost };
     match row.status {
-        NodeStatus::Down | NodeStatus::EngineDown => return Stay::Lost,
-        NodeStatus::Joining | NodeStatus::Ready => {}
+        NodeStatus::Down => {
+            let now = pass.input.now;
+            let may_go = lost_at(slot, goal, row).is_some_and(|at| at <= now);
+            return if may_go { Stay::Lost } else { Stay::Waits };
+        }
+        // It lives and can stop nothing: what must not run twice waits for the engine.
+        NodeStatus::EngineDown => {
+            return match loss_policy(slot, goal) {
+                OnNodeLoss::Replace { .. } => Stay::Lost,
+                OnNodeLoss::Wait | OnNodeLoss::StopSelf { .. } => Stay::Waits,
+            };
+        }
+        NodeStatus::Joining | NodeStatus::Ready | NodeStatus::DiskFull => {}
     }
-    if row.node.availability == Availability::Draining || !is_pinned(row, placement) {
+    if row.node.availability == Availability::Draining || !is_pinned(row, &goal.spec.placement) {
         return Stay::Leaves;
     }
     Stay::Keeps
+}
+
+/// What becomes of a slot when its node falls silent: what its current instance was started under.
+pub(crate) fn loss_policy(slot: &SlotDraft<'_>, goal: &Goal<'_>) -> OnNodeLoss {
+    slot.current.spec.unwrap_or(goal.spec).on_node_loss
+}
+
+/// When a slot may be placed elsewhere, if its node goes on being silent; none where it waits for it.
+pub(crate) fn lost_at(
+    slot: &SlotDraft<'_>,
+    goal: &Goal<'_>,
+    row: &NodeRow<'_>,
+) -> Option<Timestamp> {
+    loss_policy(slot, goal).replaced_after().map(|silence| row.silent_since.after(silence))
 }
 
 /// Whether the placement allows this node at all.
@@ -157,6 +194,7 @@ pub(crate) fn is_open(row: &NodeRow<'_>) -> bool {
 
 /// Every rule that keeps a new replica of `spec`, placed as `goal` says, off this node.
 pub(crate) fn verdict(
+    demands: &ClusterDemands,
     row: &NodeRow<'_>,
     goal: &ServiceSpec,
     spec: &ServiceSpec,
@@ -165,6 +203,9 @@ pub(crate) fn verdict(
     match row.status {
         NodeStatus::Joining | NodeStatus::Down => failed.push(Ineligible::NotReady),
         NodeStatus::EngineDown => failed.push(Ineligible::EngineDown),
+        NodeStatus::DiskFull => {
+            failed.push(Ineligible::DiskFull { reason: row.status_reason().to_owned() });
+        }
         NodeStatus::Ready => {}
     }
     match row.node.availability {
@@ -175,8 +216,8 @@ pub(crate) fn verdict(
     if !is_pinned(row, &goal.placement) {
         failed.push(Ineligible::NotPinned);
     }
-    failed.extend(refused_by(row, &goal.scheduling));
-    let taken = spec.host_ports.iter().filter(|port| row.has_port(**port));
+    failed.extend(refused_by(demands, row, &goal.scheduling));
+    let taken = spec.host_ports.iter().filter(|port| row.usage.has_port(**port));
     failed.extend(taken.map(|port| Ineligible::HostPortTaken { port: *port }));
     let (left, needs) = (row.left(), spec.reservation);
     if let Some(available) = left.cpu.filter(|available| needs.cpu > *available) {
@@ -189,15 +230,17 @@ pub(crate) fn verdict(
 }
 
 /// What the policy has against a node.
-fn refused_by(row: &NodeRow<'_>, policy: &SchedulingPolicy) -> Vec<Ineligible> {
-    let label = missing_label(row.node, policy).map(str::to_owned);
-    let label = label.map(|label| Ineligible::MissingLabel { label });
-    let failing = policy.constraints.iter().filter(|constraint| !holds(row.node, constraint));
-    let failing = failing.map(|Constraint { attribute, operator, value }| {
-        let constraint = format!("{attribute} {} {value}", operator.as_str());
-        Ineligible::ConstraintFails { constraint: constraint.trim_end().to_owned() }
-    });
-    let minimum = policy.minimum;
+fn refused_by(
+    demands: &ClusterDemands,
+    row: &NodeRow<'_>,
+    policy: &SchedulingPolicy,
+) -> Vec<Ineligible> {
+    let labels = missing_labels(row.node, policy)
+        .map(|label| Ineligible::MissingLabel { label: label.to_owned() });
+    let failing = demands.constraints(policy).filter(|constraint| !holds(row.node, constraint));
+    let failing =
+        failing.map(|constraint| Ineligible::ConstraintFails { constraint: describe(constraint) });
+    let minimum = demands.minimum(policy);
     let below = (!row.has_left(minimum)).then_some(Ineligible::BelowMinimum { minimum });
-    label.into_iter().chain(failing).chain(below).collect()
+    labels.chain(failing).chain(below).collect()
 }

@@ -9,7 +9,7 @@ use crate::attribute::affinity;
 use crate::draft::Draft;
 use crate::eligibility::{Ineligible, verdict};
 use crate::input::PlanInput;
-use crate::{mend, node_status};
+use crate::mend;
 
 /// What a node says to one more replica of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +44,6 @@ pub struct NodeChoice {
 #[must_use]
 pub fn explain(input: &PlanInput<'_>, service: &ServiceKey) -> Option<Vec<NodeAnswer>> {
     let mut draft = Draft::read(*input);
-    node_status::judge_nodes(&mut draft);
     draft.remove_unwanted();
     mend::mend(&mut draft);
     let at = draft.services.binary_search_by(|known| known.key.cmp(service)).ok()?;
@@ -56,11 +55,11 @@ pub fn explain(input: &PlanInput<'_>, service: &ServiceKey) -> Option<Vec<NodeAn
         NodeAnswer {
             node: row.node.id,
             hostname: row.node.hostname.clone(),
-            failed: verdict(row, goal, goal),
+            failed: verdict(&draft.pass.nodes.demands, row, goal, goal),
             facts: NodeChoice {
                 affinity: affinity(row.node, &goal.scheduling.affinities),
                 of_service: u32::try_from(here).unwrap_or(u32::MAX),
-                of_all: row.replicas,
+                of_all: row.usage.replicas,
                 cpu_left: left.cpu,
                 memory_left: left.memory,
             },

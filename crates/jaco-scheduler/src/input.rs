@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jaco_state::ClusterState;
-use jaco_types::{Millis, NodeId, Timestamp};
+use jaco_types::{ConsumerName, Millis, NodeId, StateIndex, Timestamp};
 
 /// All that a pass may look at.
 #[derive(Debug, Clone, Copy)]
@@ -25,6 +25,19 @@ pub struct Signals {
     pub listening_since: Timestamp,
     /// The last word of each node.
     pub nodes: BTreeMap<NodeId, NodeSignal>,
+    /// The last word of each consumer of endpoints.
+    pub consumers: BTreeMap<ConsumerName, ConsumerSignal>,
+}
+
+/// The last word of a consumer of endpoints.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConsumerSignal {
+    /// The attachment that it speaks for.
+    pub session: StateIndex,
+    /// When it came, by the leader's clock.
+    pub heard_at: Timestamp,
+    /// The newest state whose endpoints it follows: it sends nothing to what was not among them.
+    pub acknowledged: StateIndex,
 }
 
 /// The last word of a node.
@@ -41,8 +54,18 @@ pub struct NodeSignal {
 pub enum EngineSignal {
     /// It does.
     Up,
+    /// It does, and a disk of the node is nearly full: which one, and how full.
+    DiskFull(String),
     /// It does not, for this reason.
     Down(String),
+}
+
+impl EngineSignal {
+    /// Whether the two say the same about the node, in whatever words.
+    #[must_use]
+    pub fn is_alike(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
 }
 
 /// The planner's settings. Defaults are the product's; tests shorten them.
@@ -55,6 +78,9 @@ pub struct PlannerConfig {
     pub steady_after: Millis,
     /// Failures in a row after which a replica is left alone (3, R-HEAL-2).
     pub failure_budget: u32,
+    /// How long an instance that is out of the endpoints runs on for consumers that do not say that
+    /// they know (10 s).
+    pub routing_patience: Millis,
 }
 
 impl Default for PlannerConfig {
@@ -63,6 +89,7 @@ impl Default for PlannerConfig {
             node_down_after: Millis::from_secs(15),
             steady_after: Millis::from_secs(10),
             failure_budget: 3,
+            routing_patience: Millis::from_secs(10),
         }
     }
 }

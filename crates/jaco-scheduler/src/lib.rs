@@ -19,30 +19,50 @@
 //! | PL-7 | What is wanted and not there is explained, with every rule of every node. |
 //! | PL-8 | Data is never left behind. |
 //! | PL-9 | No more is reserved of a node than it has; a port of a host has one holder. |
+//! | PL-13 | What served leaves the endpoints before it stops, and stops once all who follow them know, or at the deadline. |
+//! | PL-14 | A planner that remembers gives the plan of one that begins anew, whatever it was asked before. |
+//! | PL-15 | The smallest change for what waits, done, places it; no part of it does. |
+//! | PL-16 | Constraints that are said to contradict each other hold of no node together. |
 
 #![deny(clippy::float_arithmetic)]
 
+mod asked;
 pub mod attribute;
+pub mod contradiction;
 mod dependency;
 mod draft;
 pub mod eligibility;
 pub mod explain;
+pub mod forecast;
+pub mod imagine;
 pub mod input;
+mod leaving;
+mod memory;
 mod mend;
 mod node_status;
 mod node_table;
 mod pass;
 mod placement;
+mod planner;
 mod population;
+mod read;
+pub mod rebalance;
 mod record;
+pub mod remedy;
 pub mod report;
 mod rollout;
+mod settled;
+mod usage;
+mod version;
 mod victim;
 mod waiting;
 pub mod whatif;
 
 pub use eligibility::Ineligible;
 pub use explain::explain;
-pub use input::{NodeSignal, PlanInput, PlannerConfig, Signals};
+pub use forecast::{Forecast, forecast};
+pub use imagine::{Imagined, imagine};
+pub use input::{ConsumerSignal, NodeSignal, PlanInput, PlannerConfig, Signals};
 pub use pass::{Plan, plan};
+pub use planner::Planner;
 pub use report::Report;

@@ -4,13 +4,13 @@
 use jaco_state::command::ReplaceCause;
 use jaco_types::slot::Exhausted;
 use jaco_types::spec::{Placement, Storage};
-use jaco_types::{Ordinal, ReplicaState, RestartCount};
+use jaco_types::{Availability, NodeStatus, Ordinal, ReasonCode, ReplicaState, RestartCount};
 
 use crate::attribute::missing_label;
 use crate::draft::{
     Draft, Goal, Handover, Pass, ServiceDraft, ServiceRole, SlotDraft, Successor, is_proven,
 };
-use crate::eligibility::{Stay, stay};
+use crate::eligibility::{Stay, where_it_is};
 use crate::rollout::{self, Judgement};
 use crate::victim;
 
@@ -56,13 +56,14 @@ fn answer_failure<'a>(
     if slot.restarts.exhausted == Exhausted::Yes || !has_failed(slot, role) {
         return;
     }
-    let row = slot.current.at.map(|at| pass.nodes.row(at));
-    let Some(at) = slot.current.at.filter(|_| stays(slot, row, goal)) else { return };
+    let Some(at) = slot.current.at.filter(|_| stays(slot, goal, pass)) else { return };
     // It restarts as what it was: only a rollout changes what a replica runs. One whose spec is no
     // longer kept is the rollout's to replace.
     let Some(spec) = slot.current.spec else { return };
-    let consecutive = slot.restarts.consecutive.saturating_add(1);
-    if consecutive >= pass.input.config.failure_budget {
+    // A node that stopped it because it was cut off says nothing about the replica.
+    let is_its_own = slot.current.seen.and_then(|seen| seen.code) != Some(ReasonCode::NodeIsolated);
+    let consecutive = slot.restarts.consecutive.saturating_add(u32::from(is_its_own));
+    if is_its_own && consecutive >= pass.input.config.failure_budget {
         let spent = RestartCount { consecutive, exhausted: Exhausted::Yes };
         return slot.set_restarts(pass, spent);
     }
@@ -81,17 +82,13 @@ fn answer_failure<'a>(
 }
 
 /// A replica without data that should leave its node is not restarted there first.
-fn stays(
-    slot: &SlotDraft<'_>,
-    row: Option<&crate::node_table::NodeRow<'_>>,
-    goal: &Goal<'_>,
-) -> bool {
-    match stay(row, &goal.spec.placement) {
+fn stays(slot: &SlotDraft<'_>, goal: &Goal<'_>, pass: &Pass<'_>) -> bool {
+    match where_it_is(slot, goal, pass) {
         Stay::Keeps => true,
         Stay::Leaves => {
             goal.spec.storage == Storage::Stateful && matches!(slot.ordinal, Ordinal::Index(_))
         }
-        Stay::Lost => false,
+        Stay::Lost | Stay::Waits => false,
     }
 }
 
@@ -173,10 +170,12 @@ fn remove_stranded<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
         let Some(at) = nodes.find_host(host) else { return true };
         let came_back_as_another = slot.current.at != Some(at);
         let row = nodes.row(at);
-        match stay(Some(row), &Placement::Global) {
-            Stay::Keeps => missing_label(row.node, policy).is_some(),
-            Stay::Leaves => true,
-            Stay::Lost => came_back_as_another,
+        match row.status {
+            NodeStatus::Down | NodeStatus::EngineDown => came_back_as_another,
+            NodeStatus::Joining | NodeStatus::Ready | NodeStatus::DiskFull => {
+                row.node.availability == Availability::Draining
+                    || missing_label(row.node, policy).is_some()
+            }
         }
     };
     let stranded: Vec<bool> = service.slots.iter().map(is_stranded).collect();

@@ -3,28 +3,30 @@
 use jaco_state::Change;
 use jaco_types::{Millis, Node, NodeStatus, Timestamp};
 
-use crate::draft::{Draft, Pass};
+use crate::draft::Pass;
 use crate::input::{EngineSignal, PlanInput};
 use crate::node_table::NodeTable;
 
 /// Judges every node, and notes which of them take new replicas in this pass.
-pub(crate) fn judge_nodes(draft: &mut Draft<'_>) {
-    let Pass { input, nodes, changes, .. } = &mut draft.pass;
+pub(crate) fn judge_nodes(pass: &mut Pass<'_>) {
+    let Pass { input, nodes, changes, .. } = pass;
     let mut wake_at = None;
     for at in all(nodes) {
         let row = nodes.row_mut(at);
         let verdict = judge(input, row.node);
+        row.silent_since = verdict.silent_since;
         wake_at = wake_at.into_iter().chain(verdict.until).min();
         // Only a change of status is written: the words of a failing engine may differ each time.
         if verdict.status != row.status {
             row.status = verdict.status;
+            row.reason = Some(verdict.reason.clone());
             let (node, status, reason) = (row.node.id, verdict.status, verdict.reason);
             changes.push(Change::NodeStatusSet { node, status, reason });
         }
     }
     nodes.note_open();
     if let Some(at) = wake_at {
-        draft.pass.wake(at);
+        pass.wake(at);
     }
 }
 
@@ -35,6 +37,7 @@ fn all(nodes: &NodeTable<'_>) -> Vec<crate::node_table::NodeIx> {
 struct Verdict {
     status: NodeStatus,
     reason: String,
+    silent_since: Timestamp,
     /// When silence would turn it into another one.
     until: Option<Timestamp>,
 }
@@ -48,15 +51,16 @@ fn judge(input: &PlanInput<'_>, node: &Node) -> Verdict {
     let down_at = silent_since.after(input.config.node_down_after);
     if input.now >= down_at {
         let reason = silence(input.config.node_down_after);
-        return Verdict { status: NodeStatus::Down, reason, until: None };
+        return Verdict { status: NodeStatus::Down, reason, silent_since, until: None };
     }
     let (status, reason) = match signal.map(|signal| &signal.engine) {
         Some(EngineSignal::Up) => (NodeStatus::Ready, String::new()),
+        Some(EngineSignal::DiskFull(reason)) => (NodeStatus::DiskFull, reason.clone()),
         Some(EngineSignal::Down(reason)) => (NodeStatus::EngineDown, reason.clone()),
         None => (node.status, node.status_reason.clone()),
     };
     let until = (status != NodeStatus::Down).then_some(down_at);
-    Verdict { status, reason, until }
+    Verdict { status, reason, silent_since, until }
 }
 
 fn silence(length: Millis) -> String {

@@ -5,13 +5,14 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use jaco_types::spec::{Constraint, HostPort, SchedulingPolicy, ServiceSpec, SpreadCriterion};
+use jaco_types::spec::{Constraint, SchedulingPolicy, ServiceSpec, SpreadCriterion};
 use jaco_types::unit::{Bytes, MilliCores, Resources};
-use jaco_types::{Hostname, Node, NodeId, NodeStatus};
+use jaco_types::{Hostname, Node, NodeId, NodeStatus, Timestamp};
 
-use crate::attribute::is_allowed;
+use crate::asked::ClusterDemands;
 use crate::eligibility::is_open;
 use crate::placement::Grouping;
+use crate::usage::Usage;
 
 /// A node's place in the table. The order is that of the host names, so that nothing depends on
 /// the order in which nodes joined.
@@ -25,10 +26,12 @@ pub(crate) struct NodeTable<'a> {
     /// The nodes that take new replicas: ready, and neither cordoned nor draining. In order.
     open: Rc<[NodeIx]>,
     memory: RefCell<Memory<'a>>,
+    /// What the cluster asks of nodes where a service says nothing.
+    pub(crate) demands: ClusterDemands,
 }
 
-/// The selectors and constraints of a policy.
-type Demands<'a> = (&'a BTreeSet<String>, &'a [Constraint]);
+/// The selectors and constraints of a policy, and the keys that are its own.
+type Demands<'a> = (&'a BTreeSet<String>, &'a [Constraint], &'a BTreeSet<String>);
 
 /// What many services ask in the same words, and so is worked out once in a pass.
 #[derive(Default)]
@@ -48,14 +51,12 @@ pub(crate) struct NodeRow<'a> {
     pub(crate) node: &'a Node,
     /// Its status as this pass judges it.
     pub(crate) status: NodeStatus,
-    /// Slots whose current instance is here, of any service.
-    pub(crate) replicas: u32,
-    /// The reservations of all instances here, retiring ones included. Wider than the amounts
-    /// themselves, so that no sum of them overflows.
-    reserved_cpu: u128,
-    reserved_memory: u128,
-    /// How many instances hold each port of the host.
-    ports: Vec<(HostPort, u32)>,
+    /// Why it has that status, where it is not the one that is written.
+    pub(crate) reason: Option<String>,
+    /// Since when nothing was heard of it.
+    pub(crate) silent_since: Timestamp,
+    /// What is taken of it.
+    pub(crate) usage: Usage,
 }
 
 /// What is left of a node; `None` where it declares no capacity and nothing is enforced.
@@ -65,13 +66,25 @@ pub(crate) struct Left {
 }
 
 impl<'a> NodeTable<'a> {
-    pub(crate) fn new(nodes: impl Iterator<Item = &'a Node>) -> Self {
-        let mut rows: Vec<_> = nodes.map(NodeRow::new).collect();
+    /// A table of `nodes`, each with what is taken of it. Quick where they come by host name.
+    pub(crate) fn new(
+        nodes: impl Iterator<Item = (&'a Node, Usage)>,
+        demands: ClusterDemands,
+    ) -> Self {
+        let row = |(node, usage): (&'a Node, Usage)| NodeRow {
+            node,
+            status: node.status,
+            reason: None,
+            silent_since: Timestamp(0),
+            usage,
+        };
+        let mut rows: Vec<_> = nodes.map(row).collect();
         rows.sort_unstable_by_key(|row| (&row.node.hostname, row.node.id));
         let mut by_id: Vec<_> =
             rows.iter().enumerate().map(|(ix, row)| (row.node.id, NodeIx(ix))).collect();
         by_id.sort_unstable();
-        Self { rows, by_id, open: Rc::default(), memory: RefCell::default() }
+        let (open, memory) = (Rc::default(), RefCell::default());
+        Self { rows, by_id, open, memory, demands }
     }
 
     pub(crate) fn find(&self, id: NodeId) -> Option<NodeIx> {
@@ -103,12 +116,15 @@ impl<'a> NodeTable<'a> {
 
     /// The nodes that take new replicas and that the policy's selectors and constraints allow.
     pub(crate) fn allowed(&self, policy: &'a SchedulingPolicy) -> Rc<[NodeIx]> {
-        if policy.selectors.is_empty() && policy.constraints.is_empty() {
+        if policy.selectors.is_empty() && self.demands.constraints(policy).next().is_none() {
             return Rc::clone(&self.open);
         }
         let key = demands(policy);
-        let is_allowed = |at: &&NodeIx| is_allowed(self.row(**at).node, policy);
-        let work_out = || self.open.iter().filter(is_allowed).copied().collect();
+        let work_out = || {
+            let gate = self.demands.gate(policy);
+            let is_allowed = |at: &&NodeIx| gate.admits(self.row(**at).node);
+            self.open.iter().filter(is_allowed).copied().collect()
+        };
         Rc::clone(self.memory.borrow_mut().allowed.entry(key).or_insert_with(work_out))
     }
 
@@ -137,60 +153,24 @@ impl<'a> NodeTable<'a> {
 }
 
 fn demands(policy: &SchedulingPolicy) -> Demands<'_> {
-    (&policy.selectors, &policy.constraints)
+    (&policy.selectors, &policy.constraints, &policy.own_keys)
 }
 
 fn attributes<'a>(criteria: &[&'a SpreadCriterion]) -> Vec<&'a str> {
     criteria.iter().map(|criterion| &*criterion.attribute).collect()
 }
 
-impl<'a> NodeRow<'a> {
-    fn new(node: &'a Node) -> Self {
-        Self {
-            node,
-            status: node.status,
-            replicas: 0,
-            reserved_cpu: 0,
-            reserved_memory: 0,
-            ports: Vec::new(),
-        }
-    }
-
-    /// Counts an instance in.
-    pub(crate) fn take(&mut self, spec: &ServiceSpec) {
-        self.reserved_cpu += u128::from(spec.reservation.cpu.0);
-        self.reserved_memory += u128::from(spec.reservation.memory.0);
-        for port in &spec.host_ports {
-            match self.ports.iter_mut().find(|(known, _)| known == port) {
-                Some((_, holders)) => *holders += 1,
-                None => self.ports.push((*port, 1)),
-            }
-        }
-    }
-
-    /// Counts an instance out.
-    pub(crate) fn release(&mut self, spec: &ServiceSpec) {
-        self.reserved_cpu -= u128::from(spec.reservation.cpu.0);
-        self.reserved_memory -= u128::from(spec.reservation.memory.0);
-        for port in &spec.host_ports {
-            if let Some(at) = self.ports.iter().position(|(known, _)| known == port) {
-                self.ports[at].1 -= 1;
-                if self.ports[at].1 == 0 {
-                    self.ports.swap_remove(at);
-                }
-            }
-        }
-    }
-
-    pub(crate) fn has_port(&self, port: HostPort) -> bool {
-        self.ports.iter().any(|(known, _)| *known == port)
+impl NodeRow<'_> {
+    /// Why it has its status, for people.
+    pub(crate) fn status_reason(&self) -> &str {
+        self.reason.as_deref().unwrap_or(&self.node.status_reason)
     }
 
     pub(crate) fn left(&self) -> Left {
         let capacity = self.node.facts.capacity;
         Left {
-            cpu: left_of(capacity.cpu.0, self.reserved_cpu).map(MilliCores),
-            memory: left_of(capacity.memory.0, self.reserved_memory).map(Bytes),
+            cpu: left_of(capacity.cpu.0, self.usage.cpu).map(MilliCores),
+            memory: left_of(capacity.memory.0, self.usage.memory).map(Bytes),
         }
     }
 
@@ -206,7 +186,7 @@ impl<'a> NodeRow<'a> {
         let (left, needs) = (self.left(), spec.reservation);
         left.cpu.is_none_or(|left| needs.cpu <= left)
             && left.memory.is_none_or(|left| needs.memory <= left)
-            && !spec.host_ports.iter().any(|port| self.has_port(*port))
+            && !spec.host_ports.iter().any(|port| self.usage.has_port(*port))
     }
 }
 

@@ -7,10 +7,10 @@
 use jaco_state::Change;
 use jaco_types::{StateIndex, Timestamp};
 
-use crate::draft::Draft;
+use crate::draft::{Draft, Pass};
 use crate::input::PlanInput;
 use crate::report::Report;
-use crate::{mend, node_status, population, record, rollout, waiting};
+use crate::{leaving, mend, population, record, rollout, waiting};
 
 /// What one pass wants changed, and why.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,26 +30,37 @@ pub struct Plan {
 const ROUNDS_MAX: usize = 8;
 
 /// Decides what should run where. Pure and total: the same input gives the same plan.
+///
+/// Reads the whole state. Who plans again and again asks a [`crate::Planner`], which gives the same
+/// answer for less.
 #[must_use]
 pub fn plan(input: &PlanInput<'_>) -> Plan {
     let mut draft = Draft::read(*input);
-    node_status::judge_nodes(&mut draft);
+    decide(&mut draft);
+    draft.into_plan()
+}
+
+/// All phases of a pass.
+pub(crate) fn decide(draft: &mut Draft<'_>) {
+    leaving::expire_consumers(draft);
+    leaving::end(draft);
     draft.remove_unwanted();
-    mend::mend(&mut draft);
+    mend::mend(draft);
     for _ in 0..ROUNDS_MAX {
-        population::relocate(&mut draft);
-        population::fill(&mut draft);
-        if rollout::advance(&mut draft) == rollout::Freed::Nothing {
+        population::relocate(draft);
+        population::fill(draft);
+        if rollout::advance(draft) == rollout::Freed::Nothing {
             break;
         }
     }
-    waiting::note(&mut draft);
-    record::write_records(&mut draft);
-    let Draft { pass, .. } = draft;
-    Plan {
-        based_on: input.state.index,
-        changes: pass.changes,
-        report: pass.report,
-        wake_at: pass.wake_at,
+    waiting::note(draft);
+    record::write_records(draft);
+}
+
+impl Draft<'_> {
+    /// What was decided.
+    pub(crate) fn into_plan(self) -> Plan {
+        let Pass { input, changes, report, wake_at, .. } = self.pass;
+        Plan { based_on: input.state.index, changes, report, wake_at }
     }
 }

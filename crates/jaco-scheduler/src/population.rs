@@ -3,11 +3,11 @@
 
 use jaco_state::command::ReplaceCause;
 use jaco_types::spec::{Placement, ServiceSpec, Storage};
-use jaco_types::{Ordinal, ReplicaId, SpecHash};
+use jaco_types::{NodeStatus, Ordinal, ReplicaId, SpecHash};
 
 use crate::dependency;
 use crate::draft::{Draft, Goal, Handover, Pass, ServiceDraft, SlotDraft, Successor};
-use crate::eligibility::{Stay, is_open, stay};
+use crate::eligibility::{Stay, is_open, lost_at, where_it_is};
 use crate::mend::is_own_kind;
 use crate::placement::{Chooser, global, hosts};
 use crate::waiting::is_given_up;
@@ -25,10 +25,9 @@ pub(crate) fn relocate(draft: &mut Draft<'_>) {
 
 fn relocate_service<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
     let placement = &service.goal.spec.placement;
-    let stays = |slot: &SlotDraft<'_>, pass: &Pass<'_>| {
-        stay(slot.current.at.map(|at| pass.nodes.row(at)), placement)
-    };
-    let all_stay = service.slots.iter().all(|slot| stays(slot, pass) == Stay::Keeps);
+    let goal = service.goal;
+    let verdict_on = |slot: &SlotDraft<'_>, pass: &Pass<'_>| where_it_is(slot, &goal, pass);
+    let all_stay = service.slots.iter().all(|slot| verdict_on(slot, pass) == Stay::Keeps);
     if all_stay || service.goal.spec.storage == Storage::Stateful {
         return;
     }
@@ -39,15 +38,28 @@ fn relocate_service<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
         if !is_own_kind(slot, placement) {
             continue;
         }
-        let verdict = stays(slot, pass);
+        let verdict = verdict_on(slot, pass);
         let moves = match verdict {
             Stay::Keeps => false,
-            Stay::Leaves => short.is_none(),
+            Stay::Waits => {
+                wake_when_lost(slot, &goal, pass);
+                false
+            }
+            Stay::Leaves => short.is_none() && !slot.is_leaving,
             Stay::Lost => short.is_none() && !is_given_up(slot),
         };
         if moves {
             relocate_slot(service, pass, at, verdict, &mut chooser);
         }
+    }
+}
+
+/// Looks again when a replica that waits for its node does so no more.
+fn wake_when_lost(slot: &SlotDraft<'_>, goal: &Goal<'_>, pass: &mut Pass<'_>) {
+    let row = slot.current.at.map(|at| pass.nodes.row(at));
+    let silent = row.filter(|row| row.status == NodeStatus::Down);
+    if let Some(at) = silent.and_then(|row| lost_at(slot, goal, row)) {
+        pass.wake(at);
     }
 }
 
@@ -70,7 +82,7 @@ fn relocate_slot<'a>(
     };
     let (cause, handover) = match verdict {
         Stay::Lost => (ReplaceCause::NodeLost, Handover::Abandon),
-        Stay::Leaves | Stay::Keeps => (ReplaceCause::Moved, Handover::StartFirst),
+        Stay::Leaves | Stay::Keeps | Stay::Waits => (ReplaceCause::Moved, Handover::StartFirst),
     };
     let consecutive_failures = slot.restarts.consecutive;
     let successor = Successor { at: node, revision, spec, cause, handover, consecutive_failures };

@@ -31,13 +31,14 @@ pub(crate) fn write_records(draft: &mut Draft<'_>) {
 
 /// The record of a service that nobody wants any more keeps its counter, and nothing else.
 fn forget_unwanted(draft: &mut Draft<'_>) {
-    for (key, record) in draft.pass.input.state.scheduling.iter() {
+    for (key, record) in &draft.records {
         if record.rollout.is_none() && record.unplaced.is_empty() {
             continue;
         }
         if draft.services.binary_search_by(|service| service.key.cmp(key)).is_err() {
-            let record = Scheduling { rollout: None, unplaced: Vec::new(), ..record.clone() };
-            draft.pass.changes.push(Change::SchedulingSet { service: key.clone(), record });
+            let record = Scheduling { rollout: None, unplaced: Vec::new(), ..(*record).clone() };
+            let service = (*key).clone();
+            draft.pass.changes.push(Change::SchedulingSet { service, record });
         }
     }
 }
@@ -81,6 +82,14 @@ fn explain(service: &ServiceDraft<'_>, waiting: &Waiting<'_>, pass: &Pass<'_>) -
         Waiting::DataOnLostNode { replica, node } => {
             (1, "waiting_for_node", place(replica, node), service.goal.spec)
         }
+        Waiting::ForLostNode { replica, node, policy } => {
+            let mut details = place(replica, node);
+            details.insert("on_node_loss".to_owned(), policy.as_str().to_owned());
+            if let Some(silence) = policy.replaced_after() {
+                details.insert("replaced_after".to_owned(), silence.to_string());
+            }
+            (1, "waiting_for_node", details, service.goal.spec)
+        }
         Waiting::DataOnLeavingNode { replica, node } => {
             (1, "data_stays_on_node", place(replica, node), service.goal.spec)
         }
@@ -110,7 +119,8 @@ fn verdicts(
         Waiting::DataOnLostNode { node, .. } | Waiting::DataOnLeavingNode { node, .. } => {
             Some(node.as_str())
         }
-        Waiting::Dependency { .. } => return Vec::new(),
+        // No other node is asked.
+        Waiting::Dependency { .. } | Waiting::ForLostNode { .. } => return Vec::new(),
         Waiting::PinnedHosts { .. }
         | Waiting::NoNode { .. }
         | Waiting::NoRoomOnNode { .. }
@@ -118,7 +128,7 @@ fn verdicts(
         | Waiting::NoRoomToRoll { .. } => None,
     };
     let rows = nodes.rows().map(|(_, row)| {
-        let mut failed = verdict(row, goal, spec);
+        let mut failed = verdict(&nodes.demands, row, goal, spec);
         if data_on.is_some_and(|host| host != row.node.hostname.as_str()) {
             failed.push(Ineligible::DataElsewhere);
             failed.sort_unstable();

@@ -6,15 +6,15 @@
 
 use jaco_state::command::ReplaceCause;
 use jaco_types::slot::Exhausted;
-use jaco_types::spec::{Storage, UpdateOrder};
+use jaco_types::spec::{BackPolicy, FailureAction, Storage, UpdateOrder};
 use jaco_types::{
-    NodeStatus, Ordinal, ReplicaId, ReplicaState, Revision, Rollout, RolloutState, Timestamp,
+    Ordinal, ReplicaId, ReplicaState, RestartCount, Revision, Rollout, RolloutState, Timestamp,
 };
 
 use crate::draft::{
     Draft, Goal, Handover, Live, Pass, Roll, ServiceDraft, SlotDraft, Successor, is_proven,
 };
-use crate::eligibility::{Stay, stay};
+use crate::eligibility::{Stay, where_it_is};
 use crate::mend::is_own_kind;
 use crate::node_table::{NodeIx, NodeRow};
 use crate::placement::Chooser;
@@ -41,11 +41,11 @@ pub(crate) enum Freed {
 /// the rollout to it was aborted.
 pub(crate) fn set_goal(service: &mut ServiceDraft<'_>) {
     let target = service.deployment.revision;
-    let aborted = service.record.rollout.as_ref().is_some_and(|rollout| {
-        rollout.target_revision == target && rollout.state == RolloutState::Aborted
-    });
-    if aborted {
-        service.goal = goal_after_abort(service);
+    let rollout = service.record.rollout.as_ref();
+    match rollout.filter(|one| one.target_revision == target).map(|one| one.state) {
+        Some(RolloutState::Aborted) => service.goal = goal_after_abort(service),
+        Some(RolloutState::Paused) => service.goal.roll = Roll::Frozen,
+        Some(RolloutState::InProgress | RolloutState::Completed) | None => {}
     }
 }
 
@@ -77,7 +77,9 @@ fn serving_revision(service: &ServiceDraft<'_>) -> Revision {
     let target = service.deployment.revision;
     let of_last = service.record.rollout.as_ref().map(|rollout| match rollout.state {
         RolloutState::Completed => rollout.target_revision,
-        RolloutState::Aborted | RolloutState::InProgress => rollout.previous_revision,
+        RolloutState::Aborted | RolloutState::InProgress | RolloutState::Paused => {
+            rollout.previous_revision
+        }
     });
     let runs = |wanted: Revision| {
         let slots = service.slots.iter();
@@ -94,7 +96,8 @@ fn serving_revision(service: &ServiceDraft<'_>) -> Revision {
         .unwrap_or_default()
 }
 
-/// Aborts a rollout that cannot succeed any more.
+/// Answers the steps that failed: those that may are passed over, and too many end the rollout the
+/// way that the service asks for.
 pub(crate) fn judge<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) -> Judgement {
     let Some(rollout) =
         service.record.rollout.as_ref().filter(|_| service.goal.roll == Roll::Forward)
@@ -106,28 +109,66 @@ pub(crate) fn judge<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) -> 
         return Judgement::Unchanged;
     }
     let (current_step, last_step_at) = (rollout.current_step, rollout.last_step_at);
+    let total = rollout.total_steps.max(1);
     let progress = Progress::of(service, pass);
-    let due = last_step_at.after(service.goal.spec.update.step_timeout);
-    let is_late = progress.is_open(current_step) && pass.input.now >= due;
-    let spent = service
-        .slots
-        .iter()
-        .find(|slot| slot.restarts.exhausted == Exhausted::Yes && !slot.is_outdated(&service.goal));
-    let reason = match (spent, &progress.unproven) {
-        (Some(spent), _) => format!("restart_exhausted: {} failed too often in a row", spent.id),
-        (None, Some(late)) if is_late => {
-            let limit = service.goal.spec.update.step_timeout;
-            format!("step_timeout: {} did not run within {limit}", service.slots[*late].id)
+    let policy = service.goal.spec.update;
+    let due = last_step_at.after(policy.step_timeout);
+    let is_open = progress.is_open(current_step);
+    let late = progress.unproven.filter(|_| is_open && pass.input.now >= due);
+    let is_spent = |slot: &&SlotDraft<'_>| {
+        slot.restarts.exhausted == Exhausted::Yes && !slot.is_outdated(&service.goal)
+    };
+    let spent: Vec<&ReplicaId> =
+        service.slots.iter().filter(is_spent).map(|slot| &slot.id).collect();
+    let reason = match (spent.first(), late) {
+        (Some(spent), _) => format!("restart_exhausted: {spent} failed too often in a row"),
+        (None, Some(late)) => {
+            let (late, limit) = (&service.slots[late].id, policy.step_timeout);
+            format!("step_timeout: {late} did not run within {limit}")
         }
-        (None, _) => {
-            if progress.is_open(current_step) {
+        (None, None) => {
+            if is_open {
                 pass.wake(due);
             }
             return Judgement::Unchanged;
         }
     };
-    abort(service, pass, reason);
-    Judgement::Aborted
+    let failed = u64::try_from(spent.len()).unwrap_or(u64::MAX) + u64::from(late.is_some());
+    let may_fail = u64::from(policy.max_failure_permille) * u64::from(total) / 1000;
+    let action = if failed <= may_fail { FailureAction::Continue } else { policy.failure_action };
+    match action {
+        FailureAction::Rollback => {
+            abort(service, pass, reason);
+            Judgement::Aborted
+        }
+        FailureAction::Pause => {
+            pause(service, reason);
+            Judgement::Unchanged
+        }
+        FailureAction::Continue => {
+            match late {
+                Some(late) => leave_alone(&mut service.slots[late], pass),
+                None if is_open => pass.wake(due),
+                None => {}
+            }
+            Judgement::Unchanged
+        }
+    }
+}
+
+/// Replaces nothing more: what runs goes on, what failed stays as it is with its predecessor.
+fn pause(service: &mut ServiceDraft<'_>, reason: String) {
+    service.goal.roll = Roll::Frozen;
+    if let Some(rollout) = &mut service.record.rollout {
+        rollout.state = RolloutState::Paused;
+        rollout.failure_reason = reason;
+    }
+}
+
+/// Nothing more is tried with a replica until the next apply.
+fn leave_alone<'a>(slot: &mut SlotDraft<'a>, pass: &mut Pass<'a>) {
+    let consecutive = slot.restarts.consecutive.saturating_add(1);
+    slot.set_restarts(pass, RestartCount { consecutive, exhausted: Exhausted::Yes });
 }
 
 fn abort<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>, reason: String) {
@@ -179,15 +220,14 @@ impl Progress {
         let placement = &service.goal.spec.placement;
         let own = service.slots.iter().enumerate().filter(|(_, slot)| is_own_kind(slot, placement));
         for (at, slot) in own {
-            let is_reachable = slot
-                .current
-                .at
-                .is_some_and(|node| pass.nodes.row(node).status == NodeStatus::Ready);
+            let is_reachable =
+                slot.current.at.is_some_and(|node| pass.nodes.row(node).status.is_working());
             let serves = slot.serves(service.role);
             progress.not_serving += u32::from(!serves);
             if slot.is_outdated(&service.goal) {
                 progress.outdated_anywhere += 1;
                 match slot.current.seen {
+                    Some(_) if is_reachable && slot.is_leaving => progress.in_flight += 1,
                     Some(_) if is_reachable => progress.outdated.push(at),
                     // It was placed or restarted a moment ago: one thing at a time.
                     None if is_reachable => progress.in_flight += 1,
@@ -298,11 +338,30 @@ fn keep_record(service: &mut ServiceDraft<'_>, pass: &Pass<'_>, progress: &mut P
     }
 }
 
+/// How fast replicas are replaced, and in which order: as the wanted revision says for the way that
+/// they go.
+fn pace(service: &ServiceDraft<'_>) -> BackPolicy {
+    let policy = service.goal.spec.update;
+    match service.goal.roll {
+        Roll::Forward | Roll::Frozen => {
+            let (parallelism, order, delay) = (policy.parallelism, policy.order, policy.delay);
+            BackPolicy { parallelism, order, delay }
+        }
+        Roll::Back => {
+            let wanted = service.spec_at(service.deployment.revision);
+            wanted.map_or(policy.back, |spec| spec.update.back)
+        }
+    }
+}
+
 /// When the next step may begin: `delay` after the last one did, the first at once.
 fn next_step_at(service: &ServiceDraft<'_>) -> Timestamp {
     match &service.record.rollout {
         Some(rollout) if service.goal.roll == Roll::Forward && rollout.current_step > 0 => {
             rollout.last_step_at.after(service.goal.spec.update.delay)
+        }
+        Some(rollout) if service.goal.roll == Roll::Back => {
+            rollout.last_step_at.after(pace(service).delay)
         }
         Some(_) | None => Timestamp(0),
     }
@@ -314,7 +373,7 @@ fn take_steps<'a>(
     progress: &Progress,
 ) -> Freed {
     let goal = service.goal;
-    let parallelism = goal.spec.update.parallelism.max(1);
+    let parallelism = pace(service).parallelism.max(1);
     let mut free = parallelism.saturating_sub(progress.in_flight);
     let mut not_serving = progress.not_serving;
     let mut freed = Freed::Nothing;
@@ -359,12 +418,12 @@ fn way_of<'a>(
     let row = pass.nodes.row(own);
     let is_bound =
         goal.spec.storage == Storage::Stateful || matches!(slot.ordinal, Ordinal::Host(_));
-    let leaves = stay(Some(row), &goal.spec.placement) == Stay::Leaves;
+    let leaves = where_it_is(slot, &goal, pass) == Stay::Leaves;
     if leaves && !is_bound {
         return other_node(service, pass, slot).map(|other| (other, Handover::StartFirst));
     }
     let in_place = || fits_without(row, slot, goal, Keep::Nothing);
-    if goal.spec.update.order == UpdateOrder::StopFirst || !goal.spec.host_ports.is_empty() {
+    if pace(service).order == UpdateOrder::StopFirst || !goal.spec.host_ports.is_empty() {
         // A sibling on this node may hold the port: then only another node has room.
         let elsewhere = || (!is_bound).then(|| other_node(service, pass, slot)).flatten();
         return match in_place() {
@@ -412,7 +471,7 @@ fn fits_without(row: &NodeRow<'_>, slot: &SlotDraft<'_>, goal: Goal<'_>, keep: K
     let retiring = slot.retiring.as_ref().filter(|_| keep == Keep::Nothing);
     for live in std::iter::once(&slot.current).chain(retiring) {
         if let Some(spec) = live.spec.filter(|_| live.node == row.node.id) {
-            row.release(spec);
+            row.usage.release(spec);
         }
     }
     row.fits(goal.spec)

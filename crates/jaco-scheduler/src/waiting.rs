@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jaco_types::slot::Exhausted;
-use jaco_types::spec::{Placement, ServiceSpec, Storage};
+use jaco_types::spec::{OnNodeLoss, Placement, ServiceSpec, Storage};
 use jaco_types::{Hostname, Ordinal, ReplicaId};
 
 use crate::dependency;
 use crate::draft::{Draft, Pass, ServiceDraft, SlotDraft};
-use crate::eligibility::{Stay, stay};
+use crate::eligibility::{Stay, loss_policy, where_it_is};
 use crate::mend::is_own_kind;
 use crate::node_table::NodeIx;
 use crate::placement::hosts;
@@ -28,6 +28,8 @@ pub(crate) enum Waiting<'a> {
     NoRoomOnNode { hosts: BTreeSet<Hostname> },
     /// Its data is on a node that does not answer or left.
     DataOnLostNode { replica: ReplicaId, node: String },
+    /// Its node is silent, and its policy does not let it be placed elsewhere, or not yet.
+    ForLostNode { replica: ReplicaId, node: String, policy: OnNodeLoss },
     /// Its data is on a node that should be left.
     DataOnLeavingNode { replica: ReplicaId, node: String },
     /// It should leave its node and no other takes it.
@@ -106,17 +108,23 @@ fn note_stuck(service: &mut ServiceDraft<'_>, pass: &Pass<'_>) {
     let is_short = || hosts::shortage(service, pass).is_some();
     let mut stuck = Vec::new();
     for slot in service.slots.iter().filter(|slot| is_own_kind(slot, &goal.spec.placement)) {
-        let verdict = stay(slot.current.at.map(|at| pass.nodes.row(at)), &goal.spec.placement);
+        let verdict = where_it_is(slot, &goal, pass);
         let (replica, node) = match verdict {
             Stay::Keeps => continue,
-            Stay::Lost | Stay::Leaves => (slot.id.clone(), node_name(slot, pass)),
+            Stay::Lost | Stay::Waits | Stay::Leaves => (slot.id.clone(), node_name(slot, pass)),
         };
         let is_data = goal.spec.storage == Storage::Stateful;
         stuck.extend(match verdict {
             Stay::Leaves if is_data => Some(Waiting::DataOnLeavingNode { replica, node }),
-            Stay::Lost if is_data => Some(Waiting::DataOnLostNode { replica, node }),
+            Stay::Lost | Stay::Waits if is_data => Some(Waiting::DataOnLostNode { replica, node }),
+            // An earlier instance of it still leaves the endpoints: it moves once that is over.
+            Stay::Lost | Stay::Leaves if slot.is_leaving => None,
             // What is pinned waits for its host, which is said once for all of them.
-            Stay::Lost | Stay::Leaves if is_short() || is_given_up(slot) => None,
+            Stay::Lost | Stay::Leaves | Stay::Waits if is_short() || is_given_up(slot) => None,
+            Stay::Waits => {
+                let policy = loss_policy(slot, &goal);
+                Some(Waiting::ForLostNode { replica, node, policy })
+            }
             Stay::Lost | Stay::Leaves | Stay::Keeps => {
                 let spec = slot.current.spec.unwrap_or(goal.spec);
                 Some(Waiting::NowhereToGo { replica, node, spec })

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jaco_types::{NodeId, NodeStatus, ServiceKey, Timestamp};
+use jaco_types::{NodeId, ServiceKey};
 
 use crate::attribute::value_of;
+use crate::imagine;
 use crate::input::PlanInput;
 use crate::pass::{Plan, plan};
 
@@ -13,14 +14,7 @@ use crate::pass::{Plan, plan};
 pub fn lose(input: &PlanInput<'_>, lost: &BTreeSet<NodeId>) -> Plan {
     let mut state = input.state.clone();
     let mut signals = input.signals.clone();
-    for id in lost {
-        signals.nodes.remove(id);
-        if let Some(node) = state.nodes.get_mut(id) {
-            // Silent since before anybody listened, so that no grace is left.
-            node.status = NodeStatus::Down;
-            node.joined_at = Timestamp(0);
-        }
-    }
+    imagine::lose(&mut state, &mut signals, lost);
     plan(&PlanInput { state: &state, signals: &signals, ..*input })
 }
 

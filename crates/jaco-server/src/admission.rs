@@ -1,26 +1,35 @@
 //! Whether what a client sent may become a command. Pure: what the client has resolved is checked
 //! again here, without files and without an environment.
 
+mod files;
 mod policy;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jaco_compose::facts::{self, Facts};
 use jaco_compose::{
-    Images, JacoYaml, Options, Problems, Project, Resolved, ResolvedService, from_model, resolve,
+    Environment, Images, JacoYaml, Options, Problems, Project, Resolved, ResolvedService,
+    environment, from_model, resolve,
 };
 use jaco_proto::v1;
+use jaco_state::contents::NamedContent;
+use jaco_state::{Content, Table};
 use jaco_types::spec::{
-    Condition, Dependency, DeploymentSpec, Healthcheck, HostPort, Placement, Protocol, Pull,
-    Required, SchedulingPolicy, ServiceSpec, Storage, UpdateOrder, UpdatePolicy,
+    BackPolicy, Condition, Dependency, DeploymentSpec, FailureAction, Healthcheck, HostPort,
+    Placement, Protocol, Pull, Required, SchedulingPolicy, ServiceSpec, Storage, UpdateOrder,
+    UpdatePolicy,
 };
 use jaco_types::unit::Resources;
 use jaco_types::{
-    DeploymentName, ErrorCode, Hostname, InvalidName, Millis, Rejection, ServiceName,
+    ContentId, DeploymentName, ErrorCode, Hostname, InvalidName, Millis, NamedKey, Rejection,
+    ServiceName,
 };
 
 use crate::status::invalid;
+
+pub(crate) use files::id as content_id;
+use policy::Notes;
 
 /// The largest model that is looked at; an entry of the log has to hold it.
 const MODEL_BYTES_MAX: usize = 2 << 20;
@@ -36,12 +45,23 @@ pub struct Admitted {
     pub warnings: Vec<String>,
 }
 
+/// What the cluster keeps, for a manifest to refer to.
+#[derive(Debug, Clone, Default)]
+pub struct Stored {
+    /// The pieces of files.
+    pub contents: Table<ContentId, Content>,
+    /// The configs and secrets with a name.
+    pub named: Table<NamedKey, NamedContent>,
+}
+
 /// Checks an apply.
 ///
 /// # Errors
-/// `invalid_manifest` with every problem, or `too_large`.
-pub fn admit(request: &v1::ApplyRequest) -> Result<Admitted, Rejection> {
-    let size = request.compose_json.len() + request.overlay_yaml.len();
+/// `invalid_manifest` with every problem, `too_large`, `content_missing`, or `content_not_found` with
+/// every config and secret that the cluster should keep and does not.
+pub fn admit(request: &v1::ApplyRequest, stored: &Stored) -> Result<Admitted, Rejection> {
+    let texts = [&request.compose_json, &request.overlay_yaml, &request.environment_toml];
+    let size: usize = texts.iter().map(|text| text.len()).sum();
     if size > MODEL_BYTES_MAX {
         let message = format!("the manifest has {size} bytes, more than {MODEL_BYTES_MAX}");
         return Err(Rejection::new(ErrorCode::TooLarge, message));
@@ -51,37 +71,27 @@ pub fn admit(request: &v1::ApplyRequest) -> Result<Admitted, Rejection> {
         "" => None,
         text => Some(JacoYaml::parse("jaco.yaml", text.as_bytes()).map_err(|all| refuse(&all))?),
     };
+    let environment =
+        Environment::parse(&environment::file_name(None), request.environment_toml.as_bytes());
+    let environment = environment.map_err(|all| refuse(&all))?;
+    environment.check(&project).map_err(|all| refuse(&all))?;
     // An image that is only built locally is the nodes' to find: the client has already asked.
-    let options = Options { images: Images::AllowLocal, ..Options::default() };
+    let named = files::named(&project, request, &stored.named)?;
+    let request = &named.request;
+    let contents = files::versions(&project, request)?;
+    let options =
+        Options { images: Images::AllowLocal, overrides: environment.overrides(), contents };
     let resolved = resolve(&project, overlay.as_ref(), &options).map_err(|all| refuse(&all))?;
     let name = deployment_name(request, overlay.as_ref(), &project)?;
-    refuse_files(&resolved)?;
     let warnings = resolved.warnings.list.iter().map(|problem| problem.message.clone());
     let mut warnings: Vec<String> = warnings.collect();
-    let spec = deployment_spec(request, &resolved, &mut warnings)?;
-    Ok(Admitted { name, spec, warnings })
-}
-
-/// Configs and secrets are files that nodes do not get yet: refused before anything starts, rather
-/// than on every node.
-fn refuse_files(resolved: &Resolved) -> Result<(), Rejection> {
-    let users = resolved.services.iter().filter(|(_, service)| {
-        let container = serde_json::from_str::<serde_json::Value>(&service.container.canonical);
-        let container = container.unwrap_or_default();
-        ["configs", "secrets"]
-            .iter()
-            .any(|key| container["service"][key].as_array().is_some_and(|list| !list.is_empty()))
-    });
-    let users: Vec<&str> = users.map(|(name, _)| name.as_str()).collect();
-    if users.is_empty() {
-        return Ok(());
+    let mut spec = deployment_spec(request, &resolved, &mut warnings)?;
+    spec.named = named.keys;
+    // A dry run changes nothing, so nothing was sent for it.
+    if !request.dry_run {
+        spec.contents = files::pieces(request, &stored.contents)?;
     }
-    let message = format!(
-        "configs and secrets are not delivered to nodes yet, and {} use them: put the files into \
-         the image, or mount a folder that each node has",
-        users.join(", ")
-    );
-    Err(Rejection::new(ErrorCode::InvalidManifest, message))
+    Ok(Admitted { name, spec, warnings })
 }
 
 /// Every problem in one refusal: the first as its sentence, all of them in its details.
@@ -115,13 +125,18 @@ fn deployment_spec(
     resolved: &Resolved,
     warnings: &mut Vec<String>,
 ) -> Result<DeploymentSpec, Rejection> {
+    let mut notes = Notes::default();
     let services = resolved.services.iter().map(|(name, service)| {
         let mut spec = service_spec(name, service).map_err(invalid)?;
-        spec.scheduling = policy::policy(&spec.name, &service.facts, warnings)?;
-        warnings.extend(without_effect(name, &service.facts));
+        spec.scheduling = policy::policy(&spec.name, &service.facts, &spec.placement, &mut notes);
+        notes.warnings.extend(without_effect(name, &service.facts));
         Ok((spec.name.clone(), Arc::new(spec)))
     });
     let services: BTreeMap<_, _> = services.collect::<Result<_, Rejection>>()?;
+    warnings.append(&mut notes.warnings);
+    if !notes.problems.is_empty() {
+        return Err(Rejection::new(ErrorCode::InvalidManifest, notes.problems.join("; ")));
+    }
     if services.is_empty() {
         let message = "the manifest has no services";
         return Err(Rejection::new(ErrorCode::InvalidManifest, message));
@@ -130,20 +145,21 @@ fn deployment_spec(
         services,
         compose: request.compose_json.as_str().into(),
         overlay: request.overlay_yaml.as_str().into(),
+        environment: request.environment_toml.as_str().into(),
+        contents: BTreeSet::new(),
+        named: BTreeSet::new(),
     })
 }
 
 /// What was understood and has no effect yet: accepted, and never silently.
 fn without_effect(name: &str, facts: &Facts) -> Vec<String> {
     let told = [
-        (facts.max_replicas_per_node.is_some(), "max_replicas_per_node is not enforced"),
         (facts.min_allocations > 0, "min_allocations_count is not checked"),
         (facts.scoring == facts::Scoring::Nomad, "scoring: nomad is not used, JACO's own order is"),
         (
             !facts.gpus.is_empty(),
             "nodes are not chosen by their GPUs; pin it to nodes that have them",
         ),
-        (!facts.beside.is_empty(), "it is not kept on the node of the service that it shares with"),
     ];
     let told = told.into_iter().filter(|(applies, _)| *applies);
     told.map(|(_, what)| format!("service {name}: {what}")).collect()
@@ -178,8 +194,9 @@ fn service_spec(name: &str, service: &ResolvedService) -> Result<ServiceSpec, In
             // Whether the image has one is known once a container of it runs.
             facts::Healthcheck::Image | facts::Healthcheck::Disabled => Healthcheck::None,
         },
-        update: update_policy(&facts.update),
+        update: update_policy(&facts.update, &facts.rollback),
         scheduling: SchedulingPolicy::default(),
+        on_node_loss: facts.on_node_loss,
         container: service.container.canonical.as_str().into(),
         hash: service.container.hash,
     })
@@ -225,14 +242,29 @@ fn dependency(dependency: &facts::Dependency) -> Result<Dependency, InvalidName>
     })
 }
 
-fn update_policy(policy: &facts::UpdatePolicy) -> UpdatePolicy {
+fn order(order: facts::Order) -> UpdateOrder {
+    match order {
+        facts::Order::StartFirst => UpdateOrder::StartFirst,
+        facts::Order::StopFirst => UpdateOrder::StopFirst,
+    }
+}
+
+fn update_policy(policy: &facts::UpdatePolicy, back: &facts::UpdatePolicy) -> UpdatePolicy {
     let defaults = UpdatePolicy::default();
     let millis = |nanos: u64| Millis(nanos / 1_000_000);
     UpdatePolicy {
         parallelism: policy.parallelism.max(1),
-        order: match policy.order {
-            facts::Order::StartFirst => UpdateOrder::StartFirst,
-            facts::Order::StopFirst => UpdateOrder::StopFirst,
+        order: order(policy.order),
+        failure_action: match policy.failure_action {
+            facts::FailureAction::Rollback => FailureAction::Rollback,
+            facts::FailureAction::Pause => FailureAction::Pause,
+            facts::FailureAction::Continue => FailureAction::Continue,
+        },
+        max_failure_permille: policy.max_failure_permille,
+        back: BackPolicy {
+            parallelism: back.parallelism.max(1),
+            order: order(back.order),
+            delay: millis(back.delay_nanos),
         },
         step_timeout: policy.step_timeout_nanos.map_or(defaults.step_timeout, millis),
         monitor: policy.monitor_nanos.map_or(defaults.monitor, millis),
@@ -254,6 +286,10 @@ mod tests {
 
     const SHOP: &str = r#"{"name":"shop","services":{"web":{"image":"web:1"}}}"#;
 
+    fn admit(request: &v1::ApplyRequest) -> Result<Admitted, Rejection> {
+        super::admit(request, &Stored::default())
+    }
+
     /// R-IN-1: a compose model alone is enough.
     #[test]
     fn a_compose_model_is_enough() {
@@ -261,6 +297,31 @@ mod tests {
         assert_eq!(admitted.name.as_str(), "shop");
         let web = admitted.spec.services.values().next().unwrap();
         assert_eq!((&*web.image, web.replicas, &web.placement), ("web:1", 1, &Placement::Spread));
+    }
+
+    /// R-ROLL-4: what `update_config` and `rollback_config` say is what the planner goes by.
+    #[test]
+    fn rollouts_go_as_the_manifest_says() {
+        let deploy = r#"{"update_config":{"parallelism":2,"delay":"3s","monitor":"4s",
+            "failure_action":"pause","max_failure_ratio":0.25,"order":"stop-first"},
+            "rollback_config":{"parallelism":5,"delay":"6s","order":"stop-first"}}"#;
+        let model = format!(
+            r#"{{"name":"shop","services":{{"web":{{"image":"web:1","deploy":{deploy}}}}}}}"#
+        );
+        let admitted = admit(&request(&model, "")).unwrap();
+        let update = admitted.spec.services.values().next().unwrap().update;
+        let order = UpdateOrder::StopFirst;
+        let expected = UpdatePolicy {
+            parallelism: 2,
+            delay: Millis::from_secs(3),
+            monitor: Millis::from_secs(4),
+            failure_action: FailureAction::Pause,
+            max_failure_permille: 250,
+            order,
+            back: BackPolicy { parallelism: 5, delay: Millis::from_secs(6), order },
+            ..UpdatePolicy::default()
+        };
+        assert_eq!(update, expected);
     }
 
     /// R-PLACE-4: a count beside `global` is refused in the documented words.
@@ -273,6 +334,57 @@ mod tests {
         let words = "service \"web\" uses placement=global; remove replicas (global runs one \
                      replica per ready node)";
         assert!(refused.message.contains(words), "{}", refused.message);
+    }
+
+    /// R-RES-2: the environment's reservation wins, inside the manifest's bounds.
+    #[test]
+    fn an_environment_sets_reservations() {
+        let overlay =
+            "deployment: shop\nservices: [{name: web, resources: {memory: {min: 64, max: 512}}}]";
+        let reserved = |environment: &str| {
+            let request = v1::ApplyRequest {
+                environment_toml: environment.to_owned(),
+                ..request(SHOP, overlay)
+            };
+            let admitted = admit(&request).map_err(|rejection| rejection.details)?;
+            let web = admitted.spec.services.values().next().unwrap();
+            Ok::<_, std::collections::BTreeMap<String, String>>(web.reservation.memory.0 >> 20)
+        };
+        assert_eq!(reserved("").ok(), Some(512));
+        assert_eq!(reserved("[web]\nmemory = 128").ok(), Some(128));
+        let outside = reserved("[web]\nmemory = 1024").unwrap_err();
+        assert!(outside["problems"].contains("unsupported_resource_configuration"), "{outside:?}");
+        let nobody = reserved("[wbe]\nmemory = 128").unwrap_err();
+        assert!(nobody["problems"].contains("unknown_service"), "{nobody:?}");
+    }
+
+    /// R-CONS-5: constraints of another provider are ignored with a warning; those that cannot hold
+    /// together are refused, both named, and every problem of every service at once.
+    #[test]
+    fn constraints_that_cannot_be_met_are_refused() {
+        let admit = |constraints: &str| {
+            let overlay = format!(
+                "deployment: shop\nconstraints: zone=a instance-type=m5\n\
+                 services: [{{name: web, constraints: [{constraints}]}}]"
+            );
+            admit(&request(SHOP, &overlay))
+        };
+        let warnings = admit("zone=b").unwrap().warnings;
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        assert!(warnings[0].contains("constraint instance-type=m5 is ignored"), "{warnings:?}");
+        let refused = admit(
+            "{attribute: meta.zone, value: b}, {attribute: node.os, operator: regexp, value: \"(\"}, \
+             hostname=n1 place-in=n2",
+        );
+        let refused = refused.unwrap_err();
+        assert_eq!(refused.code, ErrorCode::InvalidManifest);
+        for told in [
+            "service web: no node can satisfy both node.zone = a and meta.zone = b",
+            "no node can satisfy both node.hostname = n1 and node.hostname = n2",
+            "node.os regexp: \"(\" is no regular expression",
+        ] {
+            assert!(refused.message.contains(told), "{}", refused.message);
+        }
     }
 
     /// R-IN-3: what a client could not have resolved is refused, not run.

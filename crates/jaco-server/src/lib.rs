@@ -10,6 +10,8 @@ pub mod connection;
 pub mod machine;
 pub mod member;
 pub mod peers;
+pub mod preview;
+mod raft_line;
 pub mod raft_store;
 pub mod refusals;
 pub mod serve;

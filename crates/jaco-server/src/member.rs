@@ -85,8 +85,8 @@ pub trait Lifecycle: Send + Sync + 'static {
     async fn join(&self, server: &str, token: &str) -> Result<v1::JoinClusterResponse, Rejection>;
 }
 
-/// A request of a person that changes something. It is executed on the leader, wherever it was
-/// sent to.
+/// A request of a person that changes something, or asks what only the leader knows. It is executed
+/// on the leader, wherever it was sent to.
 #[async_trait]
 pub trait Write: Message + Default + Clone + Send + Sync + 'static {
     /// The full name of the gRPC method.
@@ -224,9 +224,31 @@ fn decode<M: Message + Default>(body: &Bytes) -> Result<M, Rejection> {
     M::decode(body.clone()).map_err(|error| invalid(format!("the request is malformed: {error}")))
 }
 
+/// Gives a request a name if its sender gave none: what most requests answer to [`Write::name`].
+pub(crate) fn name_if_unnamed(request_id: &mut String, fresh: &dyn Fn() -> String) {
+    if request_id.is_empty() {
+        *request_id = fresh();
+    }
+}
+
 /// 128 random bits in hex: names a request that its sender did not name.
 fn fresh_request_id() -> String {
     let mut bytes = [0; 16];
     SystemRandom::new().fill(&mut bytes).expect("the system gives random bytes");
     hex::encode(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A retry of the sender's own must meet its own name again.
+    #[test]
+    fn only_a_request_without_a_name_gets_one() {
+        let (mut named, mut unnamed) = ("mine".to_owned(), String::new());
+        for request_id in [&mut named, &mut unnamed] {
+            name_if_unnamed(request_id, &|| "fresh".to_owned());
+        }
+        assert_eq!((named.as_str(), unnamed.as_str()), ("mine", "fresh"));
+    }
 }

@@ -6,13 +6,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper_util::rt::TokioIo;
-use jaco_pki::{CertificateStore, Dialer};
+use jaco_pki::{CertificateStore, DialError, DialedConnection, Dialer};
 use jaco_proto::v1::peer_client::PeerClient;
 use jaco_proto::v1::query_client::QueryClient;
-use jaco_proto::v1::{ForwardRequest, HeartbeatRequest, ProposeRequest, RaftRequest};
+use jaco_proto::v1::{
+    ConsumerRequest, ForwardRequest, HeartbeatRequest, HeartbeatResponse, ProposeRequest,
+    RaftRequest,
+};
 use jaco_types::{ErrorCode, NodeId, Rejection};
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Request, Status};
+use tonic::{Request, Response, Status};
 
 use crate::status::from_status;
 
@@ -80,6 +83,18 @@ impl Peers {
         QueryClient::new(self.channel(node, address)).max_decoding_message_size(MESSAGE_BYTES_MAX)
     }
 
+    /// Opens a line for frames of the consensus protocol; it is not kept.
+    ///
+    /// # Errors
+    /// When the member cannot be reached, or somebody else answers.
+    pub async fn raft_line(
+        &self,
+        node: NodeId,
+        address: &str,
+    ) -> Result<DialedConnection, DialError> {
+        Dialer::raft(Arc::clone(&self.store), node).connect(address).await
+    }
+
     /// Sends a message of the consensus protocol.
     ///
     /// # Errors
@@ -92,7 +107,7 @@ impl Peers {
     ) -> Result<Bytes, Status> {
         let mut request = Request::new(message);
         request.set_timeout(deadline);
-        Ok(self.peer(node, address).raft(request).await?.into_inner().body)
+        Ok(within(deadline, self.peer(node, address).raft(request)).await?.body)
     }
 
     /// Sends a proposal to the leader.
@@ -107,7 +122,7 @@ impl Peers {
     ) -> Result<(u64, Bytes), Status> {
         let mut request = Request::new(ProposeRequest { payload });
         request.set_timeout(deadline);
-        let answer = self.peer(node, address).propose(request).await?.into_inner();
+        let answer = within(deadline, self.peer(node, address).propose(request)).await?;
         Ok((answer.index, answer.outcome))
     }
 
@@ -123,8 +138,8 @@ impl Peers {
     ) -> Result<Bytes, Rejection> {
         let mut request = Request::new(message);
         request.set_timeout(deadline);
-        let answer = self.peer(node, address).forward(request).await;
-        answer.map(|answer| answer.into_inner().body).map_err(|status| from_status(&status))
+        let answer = within(deadline, self.peer(node, address).forward(request)).await;
+        answer.map(|answer| answer.body).map_err(|status| from_status(&status))
     }
 
     /// Sends a sign of life to the leader.
@@ -136,11 +151,39 @@ impl Peers {
         (node, address): (NodeId, &str),
         message: HeartbeatRequest,
         deadline: Duration,
+    ) -> Result<HeartbeatResponse, Rejection> {
+        let mut request = Request::new(message);
+        request.set_timeout(deadline);
+        let answer = within(deadline, self.peer(node, address).heartbeat(request)).await;
+        answer.map_err(|status| from_status(&status))
+    }
+
+    /// Tells the leader what a consumer of endpoints acknowledges.
+    ///
+    /// # Errors
+    /// When the leader cannot be reached or refuses it.
+    pub async fn consumer(
+        &self,
+        (node, address): (NodeId, &str),
+        message: ConsumerRequest,
+        deadline: Duration,
     ) -> Result<(), Rejection> {
         let mut request = Request::new(message);
         request.set_timeout(deadline);
-        let answer = self.peer(node, address).heartbeat(request).await;
+        let answer = within(deadline, self.peer(node, address).consumer(request)).await;
         answer.map(drop).map_err(|status| from_status(&status))
+    }
+}
+
+/// The answer of a call. Its own deadline begins once there is a connection; a member that hangs takes
+/// what is sent and completes no handshake, so the wait for a connection must have an end as well.
+async fn within<T>(
+    deadline: Duration,
+    call: impl Future<Output = Result<Response<T>, Status>>,
+) -> Result<T, Status> {
+    match tokio::time::timeout(deadline, call).await {
+        Ok(answer) => answer.map(Response::into_inner),
+        Err(_) => Err(Status::deadline_exceeded("no answer in time")),
     }
 }
 

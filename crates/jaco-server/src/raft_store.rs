@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jaco_proto::storage::{self, Payload};
-use jaco_raft::Raft;
+use jaco_raft::{Quorum, Raft};
 use jaco_state::ClusterState;
 use jaco_store::{Applied, Clock, Leadership, Proposal, ProposeError, RaftRole, Store};
 use jaco_types::{ErrorCode, NodeId, StateIndex};
@@ -95,6 +95,12 @@ impl RaftStore {
     #[must_use]
     pub fn leads(&self) -> bool {
         leadership(self.own, &self.raft.status()).role == RaftRole::Leader
+    }
+
+    /// Whether this node leads and has heard from a quorum of late.
+    #[must_use]
+    pub fn has_quorum(&self) -> bool {
+        self.leads() && self.raft.status().quorum == Quorum::Held
     }
 
     /// Writes as the leader.

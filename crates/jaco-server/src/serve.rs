@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::Stream;
-use jaco_pki::TlsListener;
+use jaco_pki::{Protocol, TlsListener};
 use jaco_proto::v1::cluster_server::ClusterServer;
 use jaco_proto::v1::deploy_server::DeployServer;
 use jaco_proto::v1::peer_server::PeerServer;
+use jaco_proto::v1::planner_server::PlannerServer;
 use jaco_proto::v1::query_server::QueryServer;
+use jaco_proto::v1::routing_server::RoutingServer;
 use tokio::net::UnixListener;
 use tokio_stream::wrappers::UnixListenerStream;
 use tokio_util::sync::CancellationToken;
@@ -18,11 +20,14 @@ use tonic::transport::server::Router;
 use crate::connection::Connection;
 use crate::member::{Lifecycle, Stage};
 use crate::peers::MESSAGE_BYTES_MAX;
+use crate::raft_line;
 use crate::service::Context;
 use crate::service::cluster::ClusterService;
 use crate::service::deploy::DeployService;
 use crate::service::peer::PeerService;
+use crate::service::planner::PlannerService;
 use crate::service::query::QueryService;
+use crate::service::routing::RoutingService;
 
 /// Requests at once on one connection; further ones wait.
 const STREAMS_PER_CONNECTION: u32 = 1024;
@@ -35,7 +40,9 @@ fn router(stage: &Stage, lifecycle: Arc<dyn Lifecycle>) -> Router {
     let context = Context::new(Arc::clone(stage));
     let cluster = ClusterServer::new(ClusterService::new(context.clone(), lifecycle));
     let deploy = DeployServer::new(DeployService::new(context.clone()));
+    let planner = PlannerServer::new(PlannerService::new(context.clone()));
     let query = QueryServer::new(QueryService::new(context.clone()));
+    let routing = RoutingServer::new(RoutingService::new(context.clone()));
     let peer = PeerServer::new(PeerService::new(context));
     Server::builder()
         .max_concurrent_streams(STREAMS_PER_CONNECTION)
@@ -47,6 +54,8 @@ fn router(stage: &Stage, lifecycle: Arc<dyn Lifecycle>) -> Router {
                 .max_decoding_message_size(MESSAGE_BYTES_MAX)
                 .max_encoding_message_size(MESSAGE_BYTES_MAX),
         )
+        .add_service(routing.max_encoding_message_size(MESSAGE_BYTES_MAX))
+        .add_service(planner.max_encoding_message_size(MESSAGE_BYTES_MAX))
         .add_service(query.max_encoding_message_size(MESSAGE_BYTES_MAX))
         .add_service(
             peer.max_decoding_message_size(MESSAGE_BYTES_MAX)
@@ -81,17 +90,31 @@ pub async fn serve_tls(
     lifecycle: Arc<dyn Lifecycle>,
     shutdown: CancellationToken,
 ) -> Result<(), tonic::transport::Error> {
-    let incoming = tls_connections(listener);
+    let incoming = tls_connections(listener, Arc::clone(&stage), shutdown.clone());
     router(&stage, lifecycle)
         .serve_with_incoming_shutdown(incoming, shutdown.cancelled_owned())
         .await
 }
 
+/// The connections that speak gRPC. Those that speak raft's frames are served beside it until `shutdown`.
 fn tls_connections(
     listener: TlsListener,
+    stage: Stage,
+    shutdown: CancellationToken,
 ) -> impl Stream<Item = Result<Connection, std::io::Error>> {
-    futures::stream::unfold(listener, |mut listener| async {
-        let stream = listener.accept().await?;
-        Some((Ok(Connection::Tls(Box::new(stream))), listener))
+    futures::stream::unfold((listener, stage, shutdown), |(mut listener, stage, shutdown)| async {
+        loop {
+            let stream = listener.accept().await?;
+            match stream.protocol() {
+                Protocol::Rpc => {
+                    let connection = Connection::Tls(Box::new(stream));
+                    return Some((Ok(connection), (listener, stage, shutdown)));
+                }
+                Protocol::Raft => {
+                    let serving = raft_line::serve(stream, Arc::clone(&stage));
+                    tokio::spawn(shutdown.clone().run_until_cancelled_owned(serving));
+                }
+            }
+        }
     })
 }

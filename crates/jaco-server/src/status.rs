@@ -88,8 +88,12 @@ fn grpc_code(code: ErrorCode) -> Code {
         ErrorCode::PermissionDenied => Code::PermissionDenied,
         ErrorCode::TokenNotFound
         | ErrorCode::DeploymentNotFound
+        | ErrorCode::RevisionNotFound
+        | ErrorCode::NoPreviousRevision
         | ErrorCode::ServiceNotFound
         | ErrorCode::ReplicaNotFound
+        | ErrorCode::ContentMissing
+        | ErrorCode::ContentNotFound
         | ErrorCode::NodeNotFound => Code::NotFound,
         ErrorCode::TokenExists | ErrorCode::NodeAlreadyMember => Code::AlreadyExists,
         ErrorCode::StalePlan => Code::Aborted,
@@ -99,13 +103,18 @@ fn grpc_code(code: ErrorCode) -> Code {
         | ErrorCode::TooLarge => Code::InvalidArgument,
         ErrorCode::ClusterUninitialized
         | ErrorCode::ClusterAlreadyInitialized
+        | ErrorCode::AuditChainBroken
         | ErrorCode::UnknownHost
         | ErrorCode::ReplicasExceedPinnedHosts
         | ErrorCode::PortConflict
         | ErrorCode::ReplicaIdConflict
+        | ErrorCode::ContentInUse
         | ErrorCode::NodeNotRemovable
         | ErrorCode::RolledBack
-        | ErrorCode::CannotPlace => Code::FailedPrecondition,
+        | ErrorCode::RolloutPaused
+        | ErrorCode::CalledOff
+        | ErrorCode::CannotPlace
+        | ErrorCode::WouldNotSurvive => Code::FailedPrecondition,
     }
 }
 

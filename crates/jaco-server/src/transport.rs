@@ -1,11 +1,12 @@
 //! Raft's messages over the members' connections.
 
+use std::error::Error;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use jaco_proto::v1::RaftRequest;
-use jaco_raft::{RpcKind, Transport, TransportError};
+use jaco_raft::{Pipe, RpcKind, Transport, TransportError, framed};
 use jaco_types::NodeId;
 use tonic::{Code, Status};
 
@@ -46,6 +47,23 @@ impl Transport for PeerTransport {
             Err(_) => Err(TransportError::Timeout),
         }
     }
+
+    async fn pipe(&self, target: u64, address: &str) -> Result<Box<dyn Pipe>, TransportError> {
+        match self.peers.raft_line(NodeId(target), address).await {
+            Ok(connection) => Ok(framed(connection)),
+            Err(error) => Err(TransportError::Unreachable(with_causes(&error))),
+        }
+    }
+}
+
+fn with_causes(error: &dyn Error) -> String {
+    let mut told = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        told = format!("{told}: {next}");
+        cause = next.source();
+    }
+    told
 }
 
 fn explain(status: &Status) -> TransportError {

@@ -9,8 +9,12 @@ use jaco_state::{ClusterState, Deployment, view};
 use jaco_types::rollout::Scheduling;
 use jaco_types::spec::{Placement, ServiceSpec};
 use jaco_types::{
-    Instance, InstanceObserved, Node, NodeId, Rollout, ServiceKey, Slot, Timestamp, Unplaced,
+    Instance, InstanceId, InstanceObserved, Leaving, Node, NodeId, ReplicaId, Rollout, ServiceKey,
+    Slot, StateIndex, Timestamp, Unplaced,
 };
+
+/// The reason of an instance that runs on until those who follow the endpoints have let go of it.
+pub const LEAVING_ROUTING: &str = "leaving_routing";
 
 /// What raft makes of each member: `voter`, `learner`, or `none`.
 pub type Suffrage = BTreeMap<NodeId, &'static str>;
@@ -83,7 +87,11 @@ fn node_info(node: &Node, suffrage: &Suffrage, replicas: u32) -> v1::NodeInfo {
         arch: node.facts.arch.clone(),
         cpu_millis: node.facts.capacity.cpu.0,
         memory_bytes: node.facts.capacity.memory.0,
-        labels: node.facts.labels.clone().into_iter().collect(),
+        labels: node
+            .all_labels()
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .collect(),
         replicas,
         joined_at_ms: millis(node.joined_at),
     }
@@ -183,11 +191,14 @@ fn replica_info(state: &ClusterState, slot: &Slot) -> v1::ReplicaInfo {
         retiring: slot.retiring.as_ref().map(|instance| retiring_info(state, slot, instance)),
         exit_code: seen.and_then(|seen| seen.exit).map_or(0, |exit| exit.code),
         exited: seen.is_some_and(|seen| seen.exit.is_some()),
+        in_routing: slot.instances().any(|(id, _)| view::is_running(state, &id)),
+        leaving: leaving_infos(state, &slot.id),
     }
 }
 
 /// An instance that no slot names any more and that its node still has: on its way out.
 fn leftover_info(state: &ClusterState, seen: &InstanceObserved) -> v1::ReplicaInfo {
+    let is_leaving = state.leaving.contains(&seen.id);
     v1::ReplicaInfo {
         id: seen.id.replica.to_string(),
         deployment: seen.service.deployment.to_string(),
@@ -199,8 +210,29 @@ fn leftover_info(state: &ClusterState, seen: &InstanceObserved) -> v1::ReplicaIn
         ports: ports(seen),
         started_at_ms: seen.started_at.map_or(0, millis),
         since_ms: millis(seen.since),
+        code: if is_leaving { LEAVING_ROUTING.to_owned() } else { String::new() },
+        leaving: leaving_infos(state, &seen.id.replica),
         ..v1::ReplicaInfo::default()
     }
+}
+
+/// The instances of a replica that wait to be let go by those who follow the endpoints.
+fn leaving_infos(state: &ClusterState, replica: &ReplicaId) -> Vec<v1::LeavingInfo> {
+    let first = InstanceId { replica: replica.clone(), raft_index: StateIndex(0) };
+    let rows = state.leaving.range(first..).map(|(_, leaving)| leaving);
+    let rows = rows.take_while(|leaving| leaving.id.replica == *replica);
+    let info = |leaving: &Leaving| v1::LeavingInfo {
+        node: hostname(state, leaving.node),
+        raft_index: leaving.id.raft_index.0,
+        container_id: state
+            .observed
+            .get(&leaving.id)
+            .map(|seen| seen.container_id.clone())
+            .unwrap_or_default(),
+        since_ms: millis(leaving.since),
+        waits_for: state.consumers.keys().map(ToString::to_string).collect(),
+    };
+    rows.map(info).collect()
 }
 
 fn ports(seen: &InstanceObserved) -> std::collections::HashMap<u32, String> {
@@ -235,6 +267,7 @@ pub fn audit_event(key: AuditKey, event: &AuditEvent) -> v1::AuditEvent {
         by: event.by.to_string(),
         request_id: event.request.as_ref().map(ToString::to_string).unwrap_or_default(),
         payload: event.payload.clone().into_iter().collect(),
+        previous: event.previous.map(|previous| previous.to_string()).unwrap_or_default(),
     }
 }
 

@@ -15,6 +15,7 @@
 //! | SIM-10 | a request takes effect once |
 //! | SIM-11 | once all faults are over: every wanted replica runs once, and nothing else is left |
 //! | SIM-12 | a cluster at rest writes nothing |
+//! | SIM-15 | an instance that stops by itself on a node that is cut off has stopped before its successor starts, while a daemon looks after it |
 //! | SIM-14 | time passes: nothing goes in circles within one moment |
 //! | SIM-13 | no agent ends the container of an instance that it knows to be wanted |
 
@@ -28,8 +29,8 @@ use jaco_agent::Effect;
 use jaco_agent::engine::{ContainerId, ContainerSeen};
 use jaco_state::{ClusterState, Command, Entry, Outcome, apply};
 use jaco_types::{
-    DeploymentName, Hostname, InstanceId, NodeId, ReplicaId, RequestId, Revision, ServiceKey,
-    StateIndex, Timestamp,
+    DeploymentName, Hostname, Instance, InstanceId, Millis, NodeId, ReplicaId, RequestId, Revision,
+    ServiceKey, Slot, StateIndex, Timestamp,
 };
 
 use crate::network::MachineIx;
@@ -71,6 +72,12 @@ pub(crate) struct Checker {
     /// revisions began anew.
     deleted: BTreeSet<DeploymentName>,
     effects: BTreeMap<RequestId, StateIndex>,
+    /// Instances that were to stop by themselves, and that were placed elsewhere when their nodes
+    /// were lost.
+    given_up: BTreeSet<InstanceId>,
+    /// Machines that nobody looks after: no daemon runs that was in contact since, or the engine
+    /// does not answer it.
+    unattended: BTreeSet<MachineIx>,
 }
 
 /// The container that an instance got.
@@ -145,6 +152,7 @@ impl Checker {
         effect: &Effect,
         state: &ClusterState,
         node: NodeId,
+        silence: Millis,
         now: Timestamp,
     ) {
         self.now = now;
@@ -156,13 +164,37 @@ impl Checker {
         if container.0.starts_with("foreign-") {
             self.broken("SIM-4", format!("{container} was to be ended, as {instance}"));
         }
-        let is_wanted = state.slots.get(&instance.replica).is_some_and(|slot| {
-            slot.instances().any(|(id, live)| id == *instance && live.node == node)
+        let isolated = state.slots.get(&instance.replica).is_some_and(|slot| {
+            let mut live = slot.instances().filter(|(id, _)| id == instance);
+            live.any(|(_, live)| stops_after(state, slot, live).is_some_and(|it| silence >= it))
         });
+        if isolated {
+            self.excused.insert(instance.clone());
+        }
+        let is_wanted = !isolated
+            && state.slots.get(&instance.replica).is_some_and(|slot| {
+                slot.instances().any(|(id, live)| id == *instance && live.node == node)
+            });
         if is_wanted {
             self.broken("SIM-13", format!("{instance} was to be ended, and its node wants it"));
         }
         self.asked_to_end.insert(container.clone());
+    }
+
+    /// A daemon on this machine is in contact with a leader.
+    pub(crate) fn attended(&mut self, machine: MachineIx) {
+        if self.unattended.remove(&machine) {
+            // What was placed elsewhere meanwhile could not be stopped, and is stopped now.
+            let there = self.machines.get(&machine).into_iter().flat_map(BTreeMap::values);
+            for seen in there {
+                self.given_up.remove(&seen.instance);
+            }
+        }
+    }
+
+    /// Nobody could stop anything on this machine, until there is contact again.
+    pub(crate) fn unattended(&mut self, machine: MachineIx) {
+        self.unattended.insert(machine);
     }
 
     /// People were told of an outcome.
@@ -180,4 +212,10 @@ impl Checker {
             self.acknowledged.insert(name.clone(), told);
         }
     }
+}
+
+/// After how long without a leader an instance must not run, if it minds.
+fn stops_after(state: &ClusterState, slot: &Slot, instance: &Instance) -> Option<Millis> {
+    let spec = state.service_spec(&slot.service, instance.revision);
+    spec.and_then(|spec| spec.on_node_loss.stops_after())
 }

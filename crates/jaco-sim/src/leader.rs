@@ -3,7 +3,7 @@
 
 use jaco_controller::{ClockStep, ClockWatch, Debounce, Options};
 use jaco_scheduler::input::EngineSignal;
-use jaco_scheduler::{NodeSignal, Plan, PlanInput, Signals, plan};
+use jaco_scheduler::{NodeSignal, Plan, PlanInput, Planner, Signals};
 use jaco_state::ClusterState;
 use jaco_types::{Millis, NodeId, Timestamp};
 
@@ -14,6 +14,7 @@ pub(crate) struct LeaderLoop {
     pub(crate) term: u64,
     options: Options,
     signals: Signals,
+    planner: Planner,
     debounce: Debounce,
     watch: ClockWatch,
     next_tick: Timestamp,
@@ -45,6 +46,7 @@ impl LeaderLoop {
         Self {
             term,
             signals: Signals { listening_since: now, ..Signals::default() },
+            planner: Planner::default(),
             debounce: Debounce::new(options.quiet, options.at_most),
             options,
             watch: ClockWatch::default(),
@@ -70,10 +72,9 @@ impl LeaderLoop {
 
     /// A node says how it is. Only what could change a decision wakes the loop.
     pub(crate) fn hear(&mut self, node: NodeId, engine: EngineSignal, now: Timestamp) {
-        let is_up = |engine: &EngineSignal| *engine == EngineSignal::Up;
         let signal = NodeSignal { heard_at: now, engine };
         let is_news = match self.signals.nodes.get(&node) {
-            Some(known) => is_up(&known.engine) != is_up(&signal.engine),
+            Some(known) => !known.engine.is_alike(&signal.engine),
             None => true,
         };
         self.signals.nodes.insert(node, signal);
@@ -88,9 +89,9 @@ impl LeaderLoop {
         if self.watch.look(now, steady) == ClockStep::Set {
             self.signals = Signals { listening_since: now, ..Signals::default() };
         }
-        self.debounce.clear();
+        self.debounce.pass(now);
         let config = &self.options.planner;
-        let plan = plan(&PlanInput { state, signals: &self.signals, now, config });
+        let plan = self.planner.plan(&PlanInput { state, signals: &self.signals, now, config });
         let tick = now.after(self.options.safety_tick);
         let next_tick =
             plan.wake_at.map_or(tick, |at| at.min(tick)).max(now.after(self.options.quiet));

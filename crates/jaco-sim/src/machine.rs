@@ -6,7 +6,8 @@ use jaco_agent::engine::{ContainerId, ContainerSeen, ContainerStatus, Health};
 use jaco_agent::fake::FakeDriver;
 use jaco_agent::{FakeHost, Owner};
 use jaco_types::{
-    ClusterId, Hostname, InstanceId, NodeId, Ordinal, ReplicaId, ServiceKey, StateIndex, Timestamp,
+    ClusterId, Hostname, InstanceId, Millis, NodeId, Ordinal, ReplicaId, ServiceKey, StateIndex,
+    Timestamp,
 };
 
 use crate::daemon::Daemon;
@@ -21,6 +22,10 @@ pub(crate) struct Machine {
     /// How many daemons were started here; work of an earlier one has no effect.
     pub(crate) lives: u64,
     clock_offset: i64,
+    /// By how many thousandths the clock that nobody sets goes too fast.
+    drift_permille: i64,
+    /// When its daemon was last in contact with a leader, by true time.
+    pub(crate) contact_at: Timestamp,
 }
 
 /// The cluster that the simulated one is.
@@ -32,7 +37,16 @@ impl Machine {
     pub(crate) fn new(hostname: Hostname, node: NodeId) -> Self {
         let owner = Owner { cluster: cluster_id(), node };
         let driver = FakeDriver::new(FakeHost::new(owner));
-        Self { hostname, node, driver, daemon: None, lives: 0, clock_offset: 0 }
+        Self {
+            hostname,
+            node,
+            driver,
+            daemon: None,
+            lives: 0,
+            clock_offset: 0,
+            drift_permille: 0,
+            contact_at: Timestamp(0),
+        }
     }
 
     pub(crate) fn owner(&self) -> Owner {
@@ -47,6 +61,17 @@ impl Machine {
     /// When its clock will show this.
     pub(crate) fn true_time(&self, shown: Timestamp) -> Timestamp {
         Timestamp(shown.0.saturating_add_signed(-self.clock_offset))
+    }
+
+    /// For how long it was without contact, by its own clock.
+    pub(crate) fn silence(&self, now: Timestamp) -> Millis {
+        let passed = i64::try_from(now.since(self.contact_at).0).unwrap_or(i64::MAX);
+        let shown = passed.saturating_mul(1000 + self.drift_permille) / 1000;
+        Millis(u64::try_from(shown).unwrap_or_default())
+    }
+
+    pub(crate) fn drift(&mut self, permille: i64) {
+        self.drift_permille = permille.max(-999);
     }
 
     pub(crate) fn step_clock(&mut self, millis: i64) {

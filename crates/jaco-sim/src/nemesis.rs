@@ -235,6 +235,7 @@ impl Nemesis {
             ("monitor=3s", 8),
             ("pull=always", 8),
             ("timeout=20s", 6),
+            ("loss=stop_self:15s", 5),
         ] {
             if self.rng.below(one_in) == 0 {
                 text += &format!(" {key}");

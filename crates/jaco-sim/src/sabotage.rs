@@ -16,12 +16,19 @@ pub enum Sabotage {
     NeverQuiet,
     /// An agent that takes every container on its machine for its own.
     IgnoreOwner,
+    /// An agent that does not notice that its node is cut off.
+    NeverIsolated,
 }
 
 impl Sabotage {
     /// Every defect.
-    pub const ALL: [Self; 4] =
-        [Self::RecreateOnStart, Self::DropInsteadOfRetire, Self::NeverQuiet, Self::IgnoreOwner];
+    pub const ALL: [Self; 5] = [
+        Self::RecreateOnStart,
+        Self::DropInsteadOfRetire,
+        Self::NeverQuiet,
+        Self::IgnoreOwner,
+        Self::NeverIsolated,
+    ];
 
     /// Spoils a plan.
     pub(crate) fn plan(self, mut plan: Plan, state: &jaco_state::ClusterState) -> Plan {

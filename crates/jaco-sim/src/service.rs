@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jaco_types::spec::{
-    Condition, Dependency, Healthcheck, HostPort, Placement, Protocol, Pull, Required,
+    Condition, Dependency, Healthcheck, HostPort, OnNodeLoss, Placement, Protocol, Pull, Required,
     SchedulingPolicy, ServiceSpec, Storage, UpdateOrder, UpdatePolicy,
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
@@ -33,7 +33,7 @@ pub(crate) enum ServiceError {
 }
 
 /// All keys. Those marked are part of the container, so that a change of them is rolled out.
-const KEYS: [(&str, Part); 18] = [
+const KEYS: [(&str, Part); 19] = [
     ("image", Part::Container),
     ("replicas", Part::Service),
     ("placement", Part::Service),
@@ -52,6 +52,7 @@ const KEYS: [(&str, Part); 18] = [
     ("monitor", Part::Service),
     ("delay", Part::Service),
     ("label", Part::Container),
+    ("loss", Part::Service),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,6 +117,7 @@ impl ServiceText {
             healthcheck,
             update: self.update()?,
             scheduling: SchedulingPolicy::default(),
+            on_node_loss: self.on_node_loss()?,
             container: container.into(),
             hash,
         })
@@ -194,7 +196,22 @@ impl ServiceText {
             step_timeout: self.millis("timeout", usual.step_timeout)?,
             monitor: self.millis("monitor", usual.monitor)?,
             delay: self.millis("delay", usual.delay)?,
+            ..usual
         })
+    }
+
+    fn on_node_loss(&self) -> Result<OnNodeLoss, ServiceError> {
+        let Some(value) = self.keys.get("loss") else { return Ok(OnNodeLoss::default()) };
+        let (kind, after) = value.split_once(':').unwrap_or((value, ""));
+        match (kind, parse_millis(after)) {
+            ("wait", None) => Ok(OnNodeLoss::Wait),
+            ("replace", Some(after)) => Ok(OnNodeLoss::Replace { after }),
+            ("stop_self", Some(after)) => {
+                let grace = self.millis("grace", Millis::from_secs(10))?;
+                Ok(OnNodeLoss::StopSelf { after, grace })
+            }
+            _ => Err(self.wrong("loss", "wait, replace:<time> or stop_self:<time>")),
+        }
     }
 
     fn number<T: std::str::FromStr>(&self, key: &str, usual: T) -> Result<T, ServiceError> {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use jaco_types::{Identity, RequestId, StateIndex, Timestamp};
 
+use crate::audit_chain::Digest;
 use crate::table::Table;
 
 /// How many events the replicated state keeps. At about 300 bytes each this is 3 MB, and at one
@@ -16,10 +17,12 @@ pub const KEPT_EVENTS: usize = 10_000;
 pub struct AuditLog {
     /// The events by their place; bounded by [`KEPT_EVENTS`].
     pub events: Table<AuditKey, AuditEvent>,
+    /// The hash of the newest event; absent until the chain is begun ([`crate::audit_chain`]).
+    pub head: Option<Digest>,
 }
 
 /// The place of an event: its entry, and its number among that entry's events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AuditKey {
     /// The entry that caused it.
     pub index: StateIndex,
@@ -40,6 +43,8 @@ pub struct AuditEvent {
     pub request: Option<RequestId>,
     /// The facts, by name.
     pub payload: BTreeMap<String, String>,
+    /// The hash of the event before; absent until the chain is begun.
+    pub previous: Option<Digest>,
 }
 
 macro_rules! audit_kinds {
@@ -97,6 +102,8 @@ audit_kinds! {
     CertificateIssued => 8, "certificate_issued";
     /// A node's certificate was renewed.
     CertificateRenewed => 9, "certificate_renewed";
+    /// Somebody pinned a revision, or let go of one.
+    RevisionPinned => 12, "revision_pinned";
     /// The planner moved a replica off a hot node.
     RebalanceMoved => 21, "rebalance_moved";
     /// The planner left a replica where it is, for a new reason.
@@ -111,6 +118,10 @@ audit_kinds! {
     NodeStatus => 35, "node_status";
     /// People changed whether a node takes replicas.
     NodeAvailability => 36, "node_availability";
+    /// People changed what the cluster asks of nodes.
+    ConstraintsSet => 37, "constraints_set";
+    /// People gave a node labels, or took some back.
+    NodeLabels => 38, "node_labels";
     /// A replica got its first instance.
     ReplicaPlaced => 40, "replica_placed";
     /// A replica got a new instance because its spec changed.
@@ -123,17 +134,31 @@ audit_kinds! {
     ReplicaRemoved => 44, "replica_removed";
     /// A replica failed too often and is left alone until the next apply.
     ReplicaExhausted => 45, "replica_exhausted";
+    /// Somebody follows the endpoints from now on.
+    ConsumerAttached => 46, "consumer_attached";
+    /// It does not any more.
+    ConsumerDetached => 47, "consumer_detached";
+    /// A config or secret of the cluster got a content.
+    ContentStored => 60, "content_stored";
+    /// A config or secret of the cluster was removed.
+    ContentRemoved => 61, "content_removed";
+    /// From here on, and of all that was kept by then, each event carries the hash of the one before.
+    AuditChainBegun => 70, "audit_chain_begun";
     /// A rollout began.
     RolloutStarted => 50, "rollout_started";
     /// A rollout replaced its last replica.
     RolloutCompleted => 51, "rollout_completed";
     /// A rollout was given up.
     RolloutAborted => 52, "rollout_aborted";
+    /// Too much of a rollout failed, and nothing more of it is done.
+    RolloutPaused => 53, "rollout_paused";
 }
 
 impl AuditLog {
-    /// Adds an event; the oldest go when there are too many.
+    /// Adds an event, to the chain if there is one; the oldest go when there are too many.
     pub(crate) fn push(&mut self, key: AuditKey, event: AuditEvent) {
+        let event = AuditEvent { previous: self.head, ..event };
+        self.head = self.head.map(|_| Digest::of(key, &event));
         self.events.insert(key, event);
         while self.events.len() > KEPT_EVENTS {
             self.events.pop_first();
@@ -145,7 +170,7 @@ impl AuditLog {
 mod tests {
     use super::*;
 
-    /// R-REB-7: numbers are forever, and 22 stays reserved.
+    /// Numbers are forever, and 22 stays reserved.
     #[test]
     fn kinds_have_distinct_numbers_and_22_is_reserved() {
         for kind in AuditKind::ALL {

@@ -1,17 +1,19 @@
 //! What can be written to the log, and what came of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jaco_types::slot::Exhausted;
 use jaco_types::spec::DeploymentSpec;
 use jaco_types::{
-    Availability, DeploymentName, Hostname, Identity, InstanceId, InstanceObserved, Node,
-    NodeFacts, NodeId, NodeStatus, Ordinal, Rejection, ReplicaId, RequestId, Revision, Scheduling,
-    ServiceKey, SpecHash, StateIndex, Timestamp, TokenId,
+    Availability, ConsumerName, ContentId, DeploymentName, Hostname, Identity, InstanceId,
+    InstanceObserved, Millis, NamedKey, Node, NodeFacts, NodeId, NodeStatus, Ordinal, Rejection,
+    ReplicaId, RequestId, Revision, Scheduling, ServiceKey, SpecHash, StateIndex, Timestamp,
+    TokenId,
 };
 
 use crate::audit::AuditKind;
-use crate::state::ClusterMeta;
+use crate::contents::Piece;
+use crate::state::{ClusterMeta, Pin};
 use crate::token::{JoinToken, OperatorToken};
 
 /// One entry of the log. All that `apply` may know of the outside comes with it.
@@ -64,10 +66,24 @@ pub enum Command {
         /// From now on.
         availability: Availability,
     },
+    /// People give a node labels, or take back some that they gave.
+    NodeSetLabels {
+        /// The node.
+        node: NodeId,
+        /// Labels with their values, from now on.
+        set: BTreeMap<String, String>,
+        /// Labels that people say nothing about any more.
+        unset: BTreeSet<String>,
+    },
     /// A node stops being a member.
     NodeRemove {
         /// The node.
         node: NodeId,
+    },
+    /// People want these constraints for every service that says nothing about the same keys.
+    ConstraintsSet {
+        /// By key; an empty value takes the key back. Keys that are not named stay as they are.
+        pairs: BTreeMap<String, String>,
     },
     /// People want this of a deployment from now on.
     DeploymentApply {
@@ -76,10 +92,47 @@ pub enum Command {
         /// What is wanted.
         spec: DeploymentSpec,
     },
+    /// People want what an earlier revision of a deployment said.
+    DeploymentRollback {
+        /// Its name.
+        name: DeploymentName,
+        /// The revision; where none is named, the newest that served and that differs.
+        to: Option<Revision>,
+    },
+    /// People want a revision kept, or do not any more.
+    RevisionPin {
+        /// The deployment.
+        name: DeploymentName,
+        /// The revision.
+        revision: Revision,
+        /// From now on.
+        pin: Pin,
+    },
     /// People do not want a deployment any more.
     DeploymentDelete {
         /// Its name.
         name: DeploymentName,
+    },
+    /// Contents of files, for an apply that is about to refer to them.
+    ContentPut {
+        /// The pieces.
+        pieces: Vec<Piece>,
+    },
+    /// People give a config or secret of the cluster its content, for the first time or anew.
+    NamedContentPut {
+        /// Which one.
+        key: NamedKey,
+        /// The list of files that stands for it.
+        tree: ContentId,
+        /// The list, and what it is made of.
+        pieces: Vec<Piece>,
+        /// How many bytes it has, as people count them.
+        size: u64,
+    },
+    /// People want no config or secret of this name any more.
+    NamedContentRemove {
+        /// Which one.
+        key: NamedKey,
     },
     /// The planner's changes, all or none.
     Batch {
@@ -112,6 +165,25 @@ pub enum Command {
         /// The token.
         token: JoinToken,
     },
+    /// Somebody follows the endpoints from now on, and is waited for.
+    ConsumerAttach {
+        /// What it calls itself; one that has the name already is replaced.
+        name: ConsumerName,
+        /// The node that it is attached to.
+        node: NodeId,
+        /// How long its silence is borne.
+        lease: Millis,
+    },
+    /// It does not any more.
+    ConsumerDetach {
+        /// Its name.
+        name: ConsumerName,
+        /// Which attachment ends: a newer one under the same name goes on.
+        session: StateIndex,
+    },
+    /// Begins the chain of audit events, over all that are kept. The leader writes it once, when all
+    /// members understand it.
+    AuditBegin,
     /// Writes an event that comes with no change of state, for example a refusal.
     AuditNote {
         /// Its kind.
@@ -191,6 +263,16 @@ pub enum Change {
         service: ServiceKey,
         /// The record, whole.
         record: Scheduling,
+    },
+    /// All consumers know that this instance is out of the endpoints, or had their time: it stops.
+    LeavingEnd {
+        /// The instance.
+        id: InstanceId,
+    },
+    /// A consumer was silent for longer than its lease.
+    ConsumerExpire {
+        /// Its name.
+        name: ConsumerName,
     },
     /// Whether a node takes part.
     NodeStatusSet {
@@ -293,6 +375,7 @@ impl NewNode {
             status_reason: String::new(),
             availability: Availability::Active,
             facts: self.facts,
+            labels: BTreeMap::new(),
             joined_at: entry.at,
             modified: entry.index,
         }

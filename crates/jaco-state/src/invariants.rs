@@ -4,6 +4,7 @@
 use jaco_types::{ReplicaId, StateIndex};
 
 use crate::audit::KEPT_EVENTS;
+use crate::contents;
 use crate::requests::KEPT_REQUESTS;
 use crate::state::ClusterState;
 
@@ -43,6 +44,15 @@ pub fn violations(state: &ClusterState) -> Vec<Violation> {
             broken("ST-8", format!("the scheduling of {key} comes from the future"));
         }
     }
+    for leaving in state.leaving.values() {
+        let slot = state.slots.get(&leaving.id.replica);
+        if slot.is_some_and(|slot| slot.instances().any(|(id, _)| id == leaving.id)) {
+            broken("ST-11", format!("{} leaves, and its slot has it", leaving.id));
+        }
+        if leaving.left_at > state.index {
+            broken("ST-8", format!("the leaving of {} comes from the future", leaving.id));
+        }
+    }
     for node in state.nodes.values() {
         if StateIndex(node.id.0) > state.index {
             broken("ST-9", format!("node {} was never admitted", node.id));
@@ -51,6 +61,9 @@ pub fn violations(state: &ClusterState) -> Vec<Violation> {
     let (events, requests) = (state.audit.events.len(), state.requests.outcomes.len());
     if events > KEPT_EVENTS || requests > KEPT_REQUESTS {
         broken("ST-10", format!("{events} events and {requests} outcomes are kept"));
+    }
+    for what in contents::violations(state) {
+        broken("ST-12", what);
     }
     found
 }

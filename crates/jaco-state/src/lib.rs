@@ -7,7 +7,9 @@
 
 pub mod apply;
 pub mod audit;
+pub mod audit_chain;
 pub mod command;
+pub mod contents;
 pub mod invariants;
 pub mod requests;
 pub mod state;
@@ -17,5 +19,6 @@ pub mod view;
 
 pub use apply::apply;
 pub use command::{Change, Command, Entry, NewInstance, Outcome};
+pub use contents::Content;
 pub use state::{ClusterMeta, ClusterState, Deployment};
 pub use table::Table;

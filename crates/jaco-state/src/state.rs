@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use jaco_types::spec::{DeploymentSpec, ServiceSpec};
 use jaco_types::{
-    ClusterId, DeploymentName, Hostname, Identity, InstanceId, InstanceObserved, Node, NodeId,
-    ReplicaId, Revision, Scheduling, ServiceKey, Slot, StateIndex, Timestamp, TokenId,
+    ClusterId, Consumer, ConsumerName, ContentId, DeploymentName, Hostname, Identity, InstanceId,
+    InstanceObserved, Leaving, NamedKey, Node, NodeId, ReplicaId, Revision, Scheduling, ServiceKey,
+    Slot, StateIndex, Timestamp, TokenId,
 };
 
 use crate::audit::AuditLog;
+use crate::contents::{Content, NamedContent};
 use crate::requests::RequestLog;
 use crate::table::Table;
 use crate::token::{JoinToken, OperatorToken};
@@ -17,7 +19,7 @@ use crate::token::{JoinToken, OperatorToken};
 /// All that survives a leader. A clone is a cheap snapshot.
 ///
 /// Who writes what (one writer each): people write `deployments`, `availability` and tokens; the
-/// planner writes `slots`, `scheduling` and a node's status; a node writes its facts and its
+/// planner writes `slots`, `scheduling`, `leaving` and a node's status; a node writes its facts and its
 /// `observed`; [`crate::apply`] itself writes `audit` and `requests`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClusterState {
@@ -25,6 +27,9 @@ pub struct ClusterState {
     pub index: StateIndex,
     /// What the cluster is; absent before `cluster init`.
     pub meta: Option<ClusterMeta>,
+    /// What is asked of nodes for every service that says nothing about the same key itself
+    /// (R-CONS-1): pairs that [`jaco_types::demand::Demand::parse`] takes, none of them empty.
+    pub constraints: BTreeMap<String, String>,
     /// The members.
     pub nodes: Table<NodeId, Node>,
     /// What people asked for.
@@ -35,6 +40,10 @@ pub struct ClusterState {
     pub slots: Table<ReplicaId, Slot>,
     /// What the nodes saw of their instances.
     pub observed: Table<InstanceId, InstanceObserved>,
+    /// Who follows the endpoints, and is waited for before a replica stops.
+    pub consumers: Table<ConsumerName, Consumer>,
+    /// Instances that are out of the endpoints and run until all consumers know.
+    pub leaving: Table<InstanceId, Leaving>,
     /// Who may operate the cluster from afar.
     pub operator_tokens: Table<TokenId, OperatorToken>,
     /// Who may join.
@@ -43,6 +52,10 @@ pub struct ClusterState {
     pub requests: RequestLog,
     /// What happened, and who asked for it.
     pub audit: AuditLog,
+    /// The contents of files that revisions refer to.
+    pub contents: Table<ContentId, Content>,
+    /// The configs and secrets that people gave a name.
+    pub named: Table<NamedKey, NamedContent>,
 }
 
 /// What a cluster is.
@@ -83,6 +96,33 @@ pub struct RevisionRecord {
     pub applied_at: Timestamp,
     /// By whom.
     pub applied_by: Identity,
+    /// The revision whose spec this is, where somebody went back to one.
+    pub restores: Option<Revision>,
+    /// Whether it is kept however many follow.
+    pub pin: Pin,
+    /// Why its rollout was given up; empty where it was not.
+    pub failure: String,
+}
+
+/// Whether a revision is kept however many follow.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Pin {
+    /// It goes when it is old.
+    #[default]
+    No,
+    /// It stays.
+    Yes,
+}
+
+impl Pin {
+    /// The answer as the audit log has it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::No => "no",
+            Self::Yes => "yes",
+        }
+    }
 }
 
 impl Deployment {
@@ -105,15 +145,20 @@ impl ClusterState {
         Self {
             index: self.index,
             meta: self.meta.clone(),
+            constraints: self.constraints.clone(),
             nodes: self.nodes.clone(),
             deployments: self.deployments.clone(),
             scheduling: self.scheduling.clone(),
             slots: self.slots.clone(),
             observed: self.observed.clone(),
+            consumers: self.consumers.clone(),
+            leaving: self.leaving.clone(),
             operator_tokens: self.operator_tokens.clone(),
             join_tokens: self.join_tokens.clone(),
             requests: RequestLog::default(),
             audit: AuditLog::default(),
+            contents: self.contents.clone(),
+            named: self.named.clone(),
         }
     }
 

@@ -34,6 +34,9 @@ pub enum Role {
     Current,
     /// It serves until its successor does: keep it, never start it again.
     Retiring,
+    /// It is out of the endpoints and traffic may still reach it: keep it until it is wanted no
+    /// more; what follows it on this node waits.
+    Leaving,
 }
 
 /// What `node` should run, by instance.
@@ -50,6 +53,15 @@ pub fn desired_on(state: &ClusterState, node: NodeId) -> BTreeMap<InstanceId, De
             let wanted = desired_instance(state, slot, instance, role);
             desired.insert(wanted.id.clone(), wanted);
         }
+    }
+    for leaving in state.leaving.values().filter(|leaving| leaving.node == node) {
+        let wanted = DesiredInstance {
+            id: leaving.id.clone(),
+            service: leaving.service.clone(),
+            spec: state.service_spec(&leaving.service, leaving.revision).map(Arc::clone),
+            role: Role::Leaving,
+        };
+        desired.insert(wanted.id.clone(), wanted);
     }
     desired
 }
@@ -113,6 +125,55 @@ pub fn is_done(state: &ClusterState, id: &InstanceId) -> bool {
     })
 }
 
+/// A place where an instance that serves can be reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    /// The instance.
+    pub id: InstanceId,
+    /// The node that runs it.
+    pub node: NodeId,
+    /// Where its container's ports answer, `ip:port` by container port.
+    pub ports: BTreeMap<u16, String>,
+    /// The engine's id of its container.
+    pub container_id: String,
+}
+
+/// Whether traffic may be sent to an instance: a slot has it, it runs, and it is healthy where a
+/// healthcheck is declared.
+#[must_use]
+pub fn in_routing(state: &ClusterState, id: &InstanceId) -> bool {
+    let slot = state.slots.get(&id.replica);
+    slot.is_some_and(|slot| slot.instances().any(|(live, _)| live == *id)) && is_running(state, id)
+}
+
+/// Where each service of this deployment can be reached; of all deployments where none is named. A
+/// service that cannot be reached at all is there with an empty list.
+#[must_use]
+pub fn endpoints(
+    state: &ClusterState,
+    deployment: Option<&DeploymentName>,
+) -> BTreeMap<ServiceKey, Vec<Endpoint>> {
+    let mut endpoints: BTreeMap<ServiceKey, Vec<Endpoint>> = BTreeMap::new();
+    let is_meant = |name: &DeploymentName| deployment.is_none_or(|wanted| wanted == name);
+    for deployment in state.deployments.values().filter(|one| is_meant(&one.name)) {
+        for service in deployment.spec().services.keys() {
+            let deployment = deployment.name.clone();
+            endpoints.insert(ServiceKey { deployment, service: service.clone() }, Vec::new());
+        }
+    }
+    for slot in state.slots.values().filter(|slot| is_meant(&slot.service.deployment)) {
+        for (id, instance) in slot.instances() {
+            let Some(seen) = state.observed.get(&id) else { continue };
+            if seen.state == ReplicaState::Running {
+                let (ports, container_id) = (seen.ports.clone(), seen.container_id.clone());
+                let endpoint = Endpoint { id, node: instance.node, ports, container_id };
+                endpoints.entry(slot.service.clone()).or_default().push(endpoint);
+            }
+        }
+    }
+    endpoints
+}
+
 /// Whether others wait for a service to end without an error: that end is what it is for.
 #[must_use]
 pub fn is_job(spec: &DeploymentSpec, service: &ServiceName) -> bool {
@@ -133,6 +194,8 @@ pub enum Convergence {
     CannotPlace,
     /// A replica failed too often and is left alone.
     Exhausted,
+    /// The rollout has stopped half-way, and waits for an apply or a rollback.
+    Paused,
     /// The rollout was given up; the previous revision serves.
     RolledBack,
 }
@@ -146,6 +209,7 @@ impl Convergence {
             Self::Progressing => "updating",
             Self::CannotPlace => "pending",
             Self::Exhausted => "failed",
+            Self::Paused => "paused",
             Self::RolledBack => "rolled_back",
         }
     }
@@ -179,11 +243,11 @@ fn service_convergence(
     if record.planned_revision != deployment.revision {
         return Convergence::Progressing;
     }
-    let aborted = record.rollout.as_ref().is_some_and(|rollout| {
-        rollout.state == RolloutState::Aborted && rollout.target_revision == deployment.revision
-    });
-    if aborted {
-        return Convergence::RolledBack;
+    let rollout = record.rollout.as_ref();
+    match rollout.filter(|one| one.target_revision == deployment.revision).map(|one| one.state) {
+        Some(RolloutState::Aborted) => return Convergence::RolledBack,
+        Some(RolloutState::Paused) => return Convergence::Paused,
+        Some(RolloutState::InProgress | RolloutState::Completed) | None => {}
     }
     if slots.iter().any(|slot| slot.restarts.exhausted == Exhausted::Yes) {
         return Convergence::Exhausted;

@@ -45,12 +45,19 @@ pub struct Cluster {
     folder: TempDir,
     network: String,
     engine: Engine,
+    settings: String,
 }
 
 impl Cluster {
     /// Starts `size` daemons and makes them one cluster whose nodes are all ready.
     pub async fn start(size: usize, engine: Engine) -> Self {
+        Self::start_with(size, engine, "").await
+    }
+
+    /// As [`Cluster::start`], with further lines of `jacod.yaml` for every node.
+    pub async fn start_with(size: usize, engine: Engine, settings: &str) -> Self {
         let mut cluster = Self::unborn(engine);
+        settings.clone_into(&mut cluster.settings);
         for _ in 0..size {
             cluster.add_unborn();
         }
@@ -77,7 +84,14 @@ impl Cluster {
         let network = format!("127.{}.{}", 64 + (pid % 128), (pid / 128 + number * 37) % 250 + 1);
         let mut folder = tempfile::Builder::new();
         let folder = folder.prefix("jaco-").tempdir().expect("temporary files can be made");
-        Self { nodes: Vec::new(), id: String::new(), folder, network, engine }
+        Self {
+            nodes: Vec::new(),
+            id: String::new(),
+            folder,
+            network,
+            engine,
+            settings: String::new(),
+        }
     }
 
     /// Starts one more daemon, without a cluster.
@@ -86,7 +100,8 @@ impl Cluster {
         let name = format!("n{number}");
         let address = format!("{}.{number}:7000", self.network);
         let folder = self.folder.path().join(&name);
-        let mut node = Node::create(folder, &name, &address, self.engine);
+        let settings = format!("engine: {}\n{}", self.engine.as_str(), self.settings);
+        let mut node = Node::create(folder, &name, &address, &settings);
         node.start();
         self.nodes.push(node);
         self.nodes.last_mut().expect("just added")

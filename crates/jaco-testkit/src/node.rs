@@ -8,7 +8,6 @@ use jaco_client::{Client, Target};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::binary::binary;
-use crate::cluster::Engine;
 
 /// A daemon under test. Dropping it kills its process.
 #[derive(Debug)]
@@ -22,13 +21,12 @@ pub struct Node {
 }
 
 impl Node {
-    pub(crate) fn create(folder: PathBuf, name: &str, address: &str, engine: Engine) -> Self {
+    pub(crate) fn create(folder: PathBuf, name: &str, address: &str, settings: &str) -> Self {
         fs::create_dir_all(&folder).expect("the test's folder can be made");
         let config = format!(
-            "node_name: {name}\ndata_dir: {folder}/data\nlisten: {address}\nsocket: {folder}/s\n\
-             engine: {engine}\nlog_level: info,jaco_raft=info\n",
+            "node_name: {name}\ndata_dir: {folder}/data\nsecrets_dir: {folder}/secrets\n\
+             listen: {address}\nsocket: {folder}/s\nlog_level: info,jaco_raft=info\n{settings}",
             folder = folder.display(),
-            engine = engine.as_str(),
         );
         fs::write(folder.join("jacod.yaml"), config).expect("the test's folder can be written");
         Self { name: name.to_owned(), address: address.to_owned(), folder, process: None }

@@ -27,6 +27,8 @@ pub enum ExitCode {
     Unreachable = 9,
     /// Not authorised.
     NotAuthorised = 10,
+    /// What was asked to survive a loss would not (`--require-survive`).
+    WouldNotSurvive = 11,
     /// Interrupted by the user; the work goes on in the cluster.
     Interrupted = 130,
 }
@@ -115,6 +117,10 @@ error_codes! {
     ReplicaIdConflict => "replica_id_conflict", Rejected;
     /// There is no deployment of this name.
     DeploymentNotFound => "deployment_not_found", Rejected;
+    /// The deployment has no revision of this number any more.
+    RevisionNotFound => "revision_not_found", Rejected;
+    /// There is no earlier revision to go back to.
+    NoPreviousRevision => "no_previous_revision", Rejected;
     /// The deployment has no service of this name.
     ServiceNotFound => "service_not_found", Rejected;
     /// There is no replica of this name.
@@ -127,14 +133,28 @@ error_codes! {
     NodeNotRemovable => "node_not_removable", Rejected;
     /// The request is larger than the daemon takes.
     TooLarge => "too_large", Rejected;
+    /// Contents of files that the change refers to are not in the cluster.
+    ContentMissing => "content_missing", Rejected;
+    /// The cluster keeps no config or secret of this name.
+    ContentNotFound => "content_not_found", Rejected;
+    /// Deployments use the config or secret.
+    ContentInUse => "content_in_use", Rejected;
+    /// Audit events are not as they were written.
+    AuditChainBroken => "audit_chain_broken", Rejected;
     /// What the change was based on has moved.
     StalePlan => "stale_plan", StalePlan;
     /// Not every replica can be placed.
     CannotPlace => "cannot_place", CannotPlace;
+    /// The loss of one node or zone would leave replicas without a place.
+    WouldNotSurvive => "would_not_survive", WouldNotSurvive;
     /// A replica failed too often in a row.
     RestartExhausted => "restart_exhausted", Unexpected;
     /// A rollout was given up; the previous revision serves.
     RolledBack => "rolled_back", RolledBack;
+    /// A rollout stopped half way after a failed step and waits for a person.
+    RolloutPaused => "rollout_paused", Unexpected;
+    /// What was waited for was called off by somebody else.
+    CalledOff => "called_off", Unexpected;
     /// The container engine failed.
     EngineError => "engine_error", Unexpected;
 }

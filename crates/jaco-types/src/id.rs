@@ -104,6 +104,20 @@ name_type!(
     is_token_id
 );
 name_type!(
+    /// What a consumer of endpoints calls itself, for example the host name of a proxy.
+    ConsumerName,
+    "consumer name",
+    "use 1 to 63 of a-z, 0-9, '.', '-' and '_', starting with a letter or digit",
+    is_consumer_name
+);
+name_type!(
+    /// What people call a config or secret that the cluster keeps for them.
+    ContentName,
+    "name of a config or secret",
+    "use 1 to 63 of a-z, A-Z, 0-9, '.', '-' and '_', starting with a letter or digit",
+    is_service_name
+);
+name_type!(
     /// Chosen by a client for one write, so that a retry is answered with the first outcome.
     RequestId,
     "request id",
@@ -141,6 +155,12 @@ fn is_cluster_id(text: &str) -> bool {
 fn is_token_id(text: &str) -> bool {
     (1..=32).contains(&text.len())
         && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+}
+
+fn is_consumer_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
+        && text.len() <= 63
+        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b".-_".contains(&b))
 }
 
 fn is_request_id(text: &str) -> bool {

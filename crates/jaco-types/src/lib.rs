@@ -4,27 +4,32 @@
 //! to the wire is converted at the edge (`jaco-proto`).
 
 pub mod code;
+pub mod content;
+pub mod demand;
 pub mod id;
 pub mod identity;
 pub mod node;
 pub mod observed;
 pub mod rejection;
 pub mod rollout;
+pub mod routing;
 pub mod slot;
 pub mod spec;
 pub mod time;
 pub mod unit;
 
 pub use code::ErrorCode;
+pub use content::{ContentId, NamedKey, NamedKind};
 pub use id::{
-    ClusterId, DeploymentName, Hostname, InstanceId, InvalidName, NodeId, ReplicaId, RequestId,
-    Revision, ServiceKey, ServiceName, SpecHash, StateIndex, TokenId,
+    ClusterId, ConsumerName, ContentName, DeploymentName, Hostname, InstanceId, InvalidName,
+    NodeId, ReplicaId, RequestId, Revision, ServiceKey, ServiceName, SpecHash, StateIndex, TokenId,
 };
 pub use identity::Identity;
 pub use node::{Availability, Node, NodeFacts, NodeStatus};
 pub use observed::{Exit, InstanceObserved, ReasonCode, ReplicaState};
 pub use rejection::Rejection;
 pub use rollout::{Rollout, RolloutState, Scheduling, Unplaced};
+pub use routing::{Consumer, Leaving};
 pub use slot::{Instance, Ordinal, RestartCount, Slot};
 pub use spec::{DeploymentSpec, ServiceSpec};
 pub use time::{Millis, Timestamp};

@@ -25,10 +25,30 @@ pub struct Node {
     pub availability: Availability,
     /// What it said about itself.
     pub facts: NodeFacts,
+    /// Labels that people gave it; they win over those of its own configuration.
+    pub labels: BTreeMap<String, String>,
     /// When it was admitted.
     pub joined_at: Timestamp,
     /// The last entry that changed anything a placement depends on.
     pub modified: StateIndex,
+}
+
+/// More labels than this are not given to one node.
+pub const LABELS_MAX: usize = 64;
+
+impl Node {
+    /// The value of a label: what people said, else what its configuration says.
+    #[must_use]
+    pub fn label(&self, key: &str) -> Option<&str> {
+        self.labels.get(key).or_else(|| self.facts.labels.get(key)).map(String::as_str)
+    }
+
+    /// All its labels with the values that hold.
+    #[must_use]
+    pub fn all_labels(&self) -> BTreeMap<&str, &str> {
+        let both = self.facts.labels.iter().chain(&self.labels);
+        both.map(|(key, value)| (key.as_str(), value.as_str())).collect()
+    }
 }
 
 /// Whether a node takes part in the cluster's work.
@@ -42,9 +62,20 @@ pub enum NodeStatus {
     Down,
     /// Heard of, but its engine does not answer.
     EngineDown,
+    /// Ready but for a disk that is nearly full: it keeps what it has and takes nothing new.
+    DiskFull,
 }
 
 impl NodeStatus {
+    /// Whether it is heard of with an engine that answers.
+    #[must_use]
+    pub const fn is_working(self) -> bool {
+        match self {
+            Self::Ready | Self::DiskFull => true,
+            Self::Joining | Self::Down | Self::EngineDown => false,
+        }
+    }
+
     /// The status as users see it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -53,6 +84,7 @@ impl NodeStatus {
             Self::Ready => "ready",
             Self::Down => "down",
             Self::EngineDown => "engine_down",
+            Self::DiskFull => "disk_full",
         }
     }
 }
@@ -88,7 +120,7 @@ pub struct NodeFacts {
     pub version: String,
     /// Operating system, for example `linux`.
     pub os: String,
-    /// Processor architecture, for example `x86_64`.
+    /// Processor architecture as Docker names it, for example `amd64`.
     pub arch: String,
     /// The container engine and its version.
     pub engine: String,

@@ -97,6 +97,8 @@ pub enum ReasonCode {
     EngineError,
     /// It failed too often in a row; nothing more is tried until the next apply.
     RestartExhausted,
+    /// Its node was cut off from the cluster and stopped it, as the service asks for.
+    NodeIsolated,
 }
 
 impl ReasonCode {
@@ -110,6 +112,7 @@ impl ReasonCode {
         Self::ContainerMissing,
         Self::EngineError,
         Self::RestartExhausted,
+        Self::NodeIsolated,
     ];
 
     /// The code as users see it.
@@ -124,6 +127,7 @@ impl ReasonCode {
             Self::ContainerMissing => "container_missing",
             Self::EngineError => "engine_error",
             Self::RestartExhausted => "restart_exhausted",
+            Self::NodeIsolated => "node_isolated",
         }
     }
 }

@@ -36,7 +36,7 @@ pub struct Rollout {
     pub current_step: u32,
     /// Where it stands.
     pub state: RolloutState,
-    /// Why it was aborted; empty otherwise.
+    /// Why it was aborted or paused; empty otherwise.
     pub failure_reason: String,
     /// When it began.
     pub started_at: Timestamp,
@@ -53,6 +53,8 @@ pub enum RolloutState {
     Completed,
     /// It was given up; the previous revision serves.
     Aborted,
+    /// Too much of it failed: nothing more is replaced until the next apply or rollback.
+    Paused,
 }
 
 impl RolloutState {
@@ -63,6 +65,7 @@ impl RolloutState {
             Self::InProgress => "in_progress",
             Self::Completed => "completed",
             Self::Aborted => "aborted",
+            Self::Paused => "paused",
         }
     }
 }

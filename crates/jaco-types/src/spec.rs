@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::content::{ContentId, NamedKey};
 use crate::id::{Hostname, ServiceName, SpecHash};
 use crate::time::Millis;
 use crate::unit::Resources;
@@ -19,6 +20,13 @@ pub struct DeploymentSpec {
     pub compose: Arc<str>,
     /// The overlay (`jaco.yaml`) as the client sent it; empty when there is none.
     pub overlay: Arc<str>,
+    /// The environment's `jaco.services.toml` as the client sent it; empty when there is none.
+    pub environment: Arc<str>,
+    /// The contents of files that its containers need, all of them.
+    pub contents: BTreeSet<ContentId>,
+    /// The configs and secrets that it takes from the cluster by name. Their contents are among
+    /// `contents`, as they were when this was applied.
+    pub named: BTreeSet<NamedKey>,
 }
 
 /// The spec of one service.
@@ -50,6 +58,9 @@ pub struct ServiceSpec {
     pub update: UpdatePolicy,
     /// What narrows and weighs the choice of nodes.
     pub scheduling: SchedulingPolicy,
+    /// What becomes of its replicas whose node falls silent. An instance keeps the one that it was
+    /// started under.
+    pub on_node_loss: OnNodeLoss,
     /// Canonical JSON of all that changes the container.
     pub container: Arc<str>,
     /// SHA-256 of `container` (R-HASH-1).
@@ -91,6 +102,77 @@ impl Placement {
             Self::Pack => "pack",
             Self::Hosts(_) => "hosts",
             Self::Global => "global",
+        }
+    }
+}
+
+/// What becomes of a replica whose node falls silent (R-NODE-1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OnNodeLoss {
+    /// It is placed elsewhere after so much silence, and never before the node counts as down. The
+    /// lost one may run on meanwhile, and until its node is back.
+    Replace {
+        /// The silence.
+        after: Millis,
+    },
+    /// It waits for its node, however long.
+    Wait,
+    /// The node stops it by itself, and only then it is placed elsewhere.
+    StopSelf {
+        /// How long its node is without a leader before it begins to stop it.
+        after: Millis,
+        /// How long the container may take to stop.
+        grace: Millis,
+    },
+}
+
+impl Default for OnNodeLoss {
+    /// As soon as the node counts as down.
+    fn default() -> Self {
+        Self::Replace { after: Millis(0) }
+    }
+}
+
+impl OnNodeLoss {
+    /// What may lie between a node's last contact and the moment that it counts from, and between
+    /// the end of a container and the moment that its end is due: an answer of a leader that has just
+    /// lost its quorum (4 s on a `wan`), a look every half second, the engine's own time for a kill.
+    pub const SLACK: Millis = Millis::from_secs(10);
+
+    /// How much faster the leader's clock may go than the node's: it counts at most this many
+    /// tenths where the node's counts ten. A clock that is slewed goes wrong by less.
+    const LEADER_TENTHS: u64 = 11;
+
+    /// The silence, by the leader's clock, after which a replacement may start; none where it never
+    /// may.
+    #[must_use]
+    pub fn replaced_after(self) -> Option<Millis> {
+        match self {
+            Self::Replace { after } => Some(after),
+            Self::Wait => None,
+            Self::StopSelf { after, grace } => {
+                let by_node = after.0.saturating_add(grace.0).saturating_add(Self::SLACK.0);
+                Some(Millis(by_node.saturating_mul(Self::LEADER_TENTHS).div_ceil(10)))
+            }
+        }
+    }
+
+    /// The silence, by the node's clock, after which the node stops it.
+    #[must_use]
+    pub fn stops_after(self) -> Option<Millis> {
+        match self {
+            Self::StopSelf { after, .. } => Some(after),
+            Self::Replace { .. } | Self::Wait => None,
+        }
+    }
+
+    /// The policy as users write it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Replace { .. } => "replace",
+            Self::Wait => "wait",
+            Self::StopSelf { .. } => "stop_self",
         }
     }
 }
@@ -177,6 +259,42 @@ pub struct UpdatePolicy {
     pub monitor: Millis,
     /// How long to wait between steps.
     pub delay: Millis,
+    /// What follows when more steps fail than may.
+    pub failure_action: FailureAction,
+    /// How many of a rollout's steps may fail, in thousandths of all.
+    pub max_failure_permille: u32,
+    /// How an aborted rollout goes back.
+    pub back: BackPolicy,
+}
+
+/// What follows when more steps of a rollout fail than may.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FailureAction {
+    /// The previous revision comes back (R-ROLL-3).
+    #[default]
+    Rollback,
+    /// Nothing more is replaced until the next apply or rollback.
+    Pause,
+    /// The replica is left alone, its predecessor serving where it still can, and the rest goes on.
+    Continue,
+}
+
+/// How an aborted rollout goes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BackPolicy {
+    /// Replicas replaced at the same time; at least 1.
+    pub parallelism: u32,
+    /// Which of the two instances is stopped or started first.
+    pub order: UpdateOrder,
+    /// How long to wait between steps.
+    pub delay: Millis,
+}
+
+impl Default for BackPolicy {
+    /// One at a time, start-first, without a pause.
+    fn default() -> Self {
+        Self { parallelism: 1, order: UpdateOrder::StartFirst, delay: Millis(0) }
+    }
 }
 
 impl Default for UpdatePolicy {
@@ -188,6 +306,9 @@ impl Default for UpdatePolicy {
             step_timeout: Millis::from_secs(60),
             monitor: Millis(0),
             delay: Millis(0),
+            failure_action: FailureAction::default(),
+            max_failure_permille: 0,
+            back: BackPolicy::default(),
         }
     }
 }
@@ -218,6 +339,9 @@ pub struct SchedulingPolicy {
     pub spread: Vec<SpreadCriterion>,
     /// What a node must have left; the node that has the least of it left is taken (R-CONS-3).
     pub minimum: Resources,
+    /// The keys of constraints that the service or its deployment said something about, be it to ask
+    /// for nothing: what the cluster says about them does not count (R-CONS-1).
+    pub own_keys: BTreeSet<String>,
 }
 
 /// What must hold of a node.
@@ -253,6 +377,10 @@ pub enum Operator {
     IsNotSet,
     /// `version`: the attribute is a version in the ranges of the value, as `>= 1.2, < 2`.
     Version,
+    /// `semver`: likewise, for versions as Semantic Versioning 2.0 writes and orders them.
+    Semver,
+    /// `regexp`: the value, a regular expression, matches somewhere in the attribute.
+    Regexp,
     /// `set_contains`: the attribute, a list with commas, has all of the value's members.
     SetContains,
     /// `set_contains_any`: it has one of them.
@@ -271,6 +399,8 @@ impl Operator {
         Self::IsSet,
         Self::IsNotSet,
         Self::Version,
+        Self::Semver,
+        Self::Regexp,
         Self::SetContains,
         Self::SetContainsAny,
     ];
@@ -288,6 +418,8 @@ impl Operator {
             Self::IsSet => "is_set",
             Self::IsNotSet => "is_not_set",
             Self::Version => "version",
+            Self::Semver => "semver",
+            Self::Regexp => "regexp",
             Self::SetContains => "set_contains",
             Self::SetContainsAny => "set_contains_any",
         }

@@ -47,10 +47,8 @@ pub enum CliError {
     /// The cluster took the change and it did not end well.
     #[error("{message}")]
     Outcome {
-        /// A stable word for it.
-        label: &'static str,
-        /// What to exit with.
-        exit: ExitCode,
+        /// What it came to; it says what to exit with, too.
+        code: ErrorCode,
         /// What happened.
         message: String,
         /// The facts, one line each.
@@ -135,11 +133,11 @@ impl CliError {
                 }
                 report
             }
-            Self::Outcome { label, exit, message, because, help } => Report {
-                label: Some((*label).to_owned()),
+            Self::Outcome { code, message, because, help } => Report {
+                label: Some(code.as_str().to_owned()),
                 because: because.clone(),
                 help: help.clone(),
-                ..plain(*exit, message.clone())
+                ..plain(code.exit_code(), message.clone())
             },
             Self::Usage { message, help } => Report {
                 help: help.iter().cloned().collect(),

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use jaco_compose::{
-    EnvFiles, Images, Input, JacoYaml, Loaded, Options, Problems, Project, ReferenceKind,
+    Contents, EnvFiles, Environment, Images, Input, JacoYaml, Loaded, Options, Problems, Project,
+    Resolved, environment,
 };
-use jaco_types::ErrorCode;
 
 use crate::disk::{Disk, STDIN};
-use crate::error::{CliError, count};
+use crate::error::CliError;
+use crate::ship::{FILE_BYTES_MAX, Freight};
 
 /// Names that are looked for, in this order, when none is given.
 const COMPOSE_NAMES: [&str; 4] =
@@ -28,8 +29,15 @@ pub(crate) struct ManifestArgs {
     /// A compose file, `-` for stdin; each further one is laid over those before it
     #[arg(short = 'f', long = "file", value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    /// The environment: takes reservations and variables from jaco.services.<ENVIRONMENT>.toml
+    ///
+    /// The file lies beside jaco.yaml, or else beside the compose file, and has one table per service.
+    /// Without an environment, jaco.services.toml is read where there is one; jaco.yaml's
+    /// `config_selector` says the same in writing.
+    #[arg(long = "env", value_name = "ENVIRONMENT", value_parser = environment_name)]
+    pub(crate) environment: Option<String>,
     /// A file with variables for ${…}, instead of .env; later ones win
-    #[arg(long = "env", value_name = "FILE")]
+    #[arg(long = "env-file", value_name = "FILE")]
     pub(crate) env_files: Vec<PathBuf>,
     /// A profile whose services run as well
     #[arg(long = "profile", value_name = "NAME")]
@@ -37,9 +45,26 @@ pub(crate) struct ManifestArgs {
     /// The deployment's name, where jaco.yaml names none; else the name that compose would use
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
+    /// What every service asks of its nodes, unless it says otherwise: "cpu=2 ram=3G zone=a"
+    ///
+    /// Wins key by key over `constraints` at the top of jaco.yaml; what a service says wins over both. It
+    /// is kept with the revision.
+    #[arg(long, value_name = "PAIRS")]
+    pub(crate) constraints: Option<String>,
     /// Take services with `build`, if they also name an image: every node is said to have it
-    #[arg(long)]
+    #[arg(long = "allow-local-image")]
     pub(crate) local_images: bool,
+    /// How much the files beside the compose file may be together: what jaco.yaml's `max_files` says,
+    /// else 16 MiB
+    ///
+    /// Every node keeps them in memory, so that the loss of one loses no file.
+    #[arg(long, value_name = "SIZE", value_parser = file_bytes)]
+    pub(crate) max_files: Option<u64>,
+}
+
+fn file_bytes(text: &str) -> Result<u64, String> {
+    let bytes = jaco_compose::units::parse_bytes(text);
+    bytes.ok_or_else(|| "an amount such as 64MB or 500KB".to_owned())
 }
 
 /// The files that were found.
@@ -60,6 +85,14 @@ pub(crate) struct Manifest {
     overlay: Option<JacoYaml>,
     /// jaco.yaml as it is written; empty if there is none.
     pub(crate) overlay_text: String,
+    /// The environment's file, understood.
+    environment: Environment,
+    /// The environment's file as it is written; empty if there is none.
+    pub(crate) environment_text: String,
+    /// The folder that holds everything that can be sent.
+    dir: PathBuf,
+    /// How many bytes of files may be sent.
+    pub(crate) max_file_bytes: u64,
     /// What is worth a warning.
     pub(crate) warnings: Problems,
 }
@@ -71,14 +104,45 @@ impl Manifest {
     /// When there is nothing to read, or what is read has problems: all of them.
     pub(crate) fn checked(args: &ManifestArgs) -> Result<Self, CliError> {
         let mut manifest = Self::load(args)?;
+        if let Some(constraints) = &args.constraints {
+            manifest.project.constrain(constraints);
+        }
+        manifest
+            .environment
+            .check(&manifest.project)
+            .map_err(|problems| CliError::Manifest { problems })?;
         let images = if args.local_images { Images::AllowLocal } else { Images::FromRegistry };
-        let options = Options { images, ..Options::default() };
+        let overrides = manifest.environment.overrides();
+        let options = Options { images, overrides, ..Options::default() };
         let resolved =
             jaco_compose::resolve(&manifest.project, manifest.overlay.as_ref(), &options);
         let resolved = resolved.map_err(|problems| CliError::Manifest { problems })?;
-        refuse_files_beside(&manifest.project)?;
         manifest.warnings = std::mem::take(&mut manifest.warnings).and(resolved.warnings);
         Ok(manifest)
+    }
+
+    /// What the cluster makes of it, given the versions of the files that go with it: from the model
+    /// as it is sent, in which the project's folder counts for nothing.
+    ///
+    /// # Errors
+    /// Every reason why the cluster cannot run it.
+    pub(crate) fn as_admitted(&self, contents: Contents) -> Result<Resolved, CliError> {
+        let refused = |problems| CliError::Manifest { problems };
+        let model = self.project.sent_model().to_string();
+        let project = jaco_compose::from_model(model.as_bytes()).map_err(refused)?;
+        let overrides = self.environment.overrides();
+        let options = Options { images: Images::AllowLocal, overrides, contents };
+        jaco_compose::resolve(&project, self.overlay.as_ref(), &options).map_err(refused)
+    }
+
+    /// Reads what lies beside the compose files and goes with them, as much of it as may be sent.
+    ///
+    /// # Errors
+    /// Every file that cannot be sent, at the place that asks for it.
+    pub(crate) fn freight(&mut self) -> Result<Freight, CliError> {
+        let (freight, warnings) = Freight::load(&self.project, &self.dir, self.max_file_bytes)?;
+        self.warnings = std::mem::take(&mut self.warnings).and(warnings);
+        Ok(freight)
     }
 
     /// Finds and reads what the user names.
@@ -97,7 +161,11 @@ impl Manifest {
             Some(Ok(overlay)) => (Some(overlay), None),
             Some(Err(problems)) => (None, Some(problems)),
         };
-        let input = input(args, &found, overlay.as_ref())?;
+        let environment_text = environment_text(args, &found, overlay.as_ref())?;
+        let (file, text) = &environment_text;
+        let environment = Environment::parse(file, text.as_bytes())
+            .map_err(|problems| CliError::Manifest { problems })?;
+        let input = input(args, &found, overlay.as_ref(), &environment)?;
         let disk = Disk::with_stdin_of(&input.files)
             .map_err(|error| CliError::local("cannot read stdin", error))?;
         // Both are read whatever the other one has: all problems are told at once.
@@ -111,43 +179,18 @@ impl Manifest {
             }
         };
         let Loaded { project, warnings } = loaded;
-        Ok(Self { project, overlay, overlay_text: overlay_text.unwrap_or_default(), warnings })
+        let written = overlay.as_ref().and_then(|overlay| overlay.max_file_bytes);
+        Ok(Self {
+            project,
+            max_file_bytes: args.max_files.or(written).unwrap_or(FILE_BYTES_MAX),
+            overlay,
+            overlay_text: overlay_text.unwrap_or_default(),
+            environment,
+            environment_text: environment_text.1,
+            dir: PathBuf::from(input.project_dir),
+            warnings,
+        })
     }
-}
-
-/// Files that lie beside the compose file are on this machine only. Nodes do not get them yet, and a
-/// container that starts without them is worse than one that does not start.
-fn refuse_files_beside(project: &Project) -> Result<(), CliError> {
-    let needed = project.references().iter().filter_map(|reference| {
-        let what = match reference.kind {
-            ReferenceKind::ProjectBind => "mounted into service",
-            ReferenceKind::Config => "content of config",
-            ReferenceKind::Secret => "content of secret",
-            // Folded into the model already, or the node's own.
-            ReferenceKind::EnvFile | ReferenceKind::LabelFile | ReferenceKind::HostBind => {
-                return None;
-            }
-        };
-        Some(format!("{} ({what} {})", reference.path, reference.owner))
-    });
-    let needed: Vec<String> = needed.collect();
-    if needed.is_empty() {
-        return Ok(());
-    }
-    Err(CliError::Outcome {
-        label: ErrorCode::InvalidManifest.as_str(),
-        exit: ErrorCode::InvalidManifest.exit_code(),
-        message: format!(
-            "{} beside the compose file would be needed on the nodes, and is not delivered to them yet",
-            count(needed.len(), "file or folder")
-        ),
-        because: needed,
-        help: vec![
-            "put the files into the image, use a named volume, or an absolute path that each node \
-             (or each host the service is pinned to) has"
-                .to_owned(),
-        ],
-    })
 }
 
 fn shown(path: &Path) -> String {
@@ -205,6 +248,7 @@ fn input(
     args: &ManifestArgs,
     found: &Found,
     overlay: Option<&JacoYaml>,
+    environment: &Environment,
 ) -> Result<Input, CliError> {
     let files: Vec<String> = found.compose.iter().map(|path| shown(path)).collect();
     let mut input = Input::file(files.first().map_or(STDIN, String::as_str));
@@ -215,7 +259,9 @@ fn input(
         input.project_dir = jaco_compose::paths::clean(&shown(&folder));
     }
     input.name = name(args, overlay)?;
-    input.env = variables();
+    // What the user's shell says wins, as it does over env files.
+    input.env = environment.variables();
+    input.env.extend(variables());
     input.profiles.clone_from(&args.profiles);
     // Like every path on a command line, from where the user stands; jaco.yaml's from where it is.
     let here = std::env::current_dir().unwrap_or_default();
@@ -229,6 +275,44 @@ fn input(
         input.env_files = EnvFiles::Listed(vec![shown(&path)]);
     }
     Ok(input)
+}
+
+/// The environment's file: its name, and what it says. Nothing where none was chosen and none is
+/// there.
+fn environment_text(
+    args: &ManifestArgs,
+    found: &Found,
+    overlay: Option<&JacoYaml>,
+) -> Result<(String, String), CliError> {
+    let written = overlay.and_then(|overlay| overlay.config_selector.as_deref());
+    let written = written.filter(|name| !name.is_empty()).map(environment_name).transpose();
+    let written = written.map_err(|expected| {
+        CliError::usage("`config_selector` of jaco.yaml names no environment", expected)
+    })?;
+    let chosen = args.environment.as_deref().or(written.as_deref());
+    let beside = found.overlay.as_deref().or(found.compose.first().map(PathBuf::as_path));
+    let folder = beside.and_then(Path::parent).unwrap_or(Path::new(""));
+    let path = folder.join(environment::file_name(chosen));
+    if path.is_file() {
+        return Ok((shown(&path), read_text(&path)?));
+    }
+    match chosen {
+        None => Ok((shown(&path), String::new())),
+        Some(name) => {
+            let message = format!("environment {name} has no file {}", path.display());
+            Err(CliError::usage(message, "write it, or leave out --env and `config_selector`"))
+        }
+    }
+}
+
+/// A name that is part of a file's name, and of no other path.
+fn environment_name(text: &str) -> Result<String, String> {
+    let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if !text.is_empty() && text.chars().all(letter) {
+        return Ok(text.to_owned());
+    }
+    Err("letters, digits, `-`, `_` and `.` (a file with variables is named by --env-file)"
+        .to_owned())
 }
 
 /// The deployment's name, if it is not compose's to find.
@@ -286,5 +370,50 @@ mod tests {
         check(&["compose.yaml", "jaco.yaml", "b.yaml"], "b.yaml", Some("b.yaml"), None);
         check(&["jaco.yaml"], "", None, None);
         check(&["jaco.yaml"], "jaco.yaml", None, None);
+    }
+
+    const COMPOSE: &str =
+        "services: {web: {image: i, environment: {M: '${JACO_WEB_MEMORY-none}'}}}";
+
+    /// Memory that `web` has in its environment's file, as the container sees it; or the error.
+    fn memory(files: &[(&str, &str)], environment: Option<&str>) -> Result<String, String> {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("compose.yaml"), COMPOSE).unwrap();
+        for (name, text) in files {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        let args = ManifestArgs {
+            file: Some(folder.path().to_owned()),
+            environment: environment.map(str::to_owned),
+            name: files.iter().all(|(name, _)| *name != "jaco.yaml").then(|| "shop".to_owned()),
+            ..ManifestArgs::default()
+        };
+        let manifest = Manifest::checked(&args).map_err(|error| format!("{error:?}"))?;
+        let model = manifest.project.model();
+        Ok(model["services"]["web"]["environment"]["M"].as_str().unwrap().to_owned())
+    }
+
+    /// R-RES-2, R-RES-5: the environment's file is found by name, and its keys are variables.
+    #[test]
+    fn the_environment_chooses_its_file() {
+        let default = ("jaco.services.toml", "[web]\nmemory = '64 MB'\n");
+        let prod = ("jaco.services.prod.toml", "[web]\nmemory = '1 GB'\n");
+        let selects = ("jaco.yaml", "deployment: shop\nconfig_selector: prod\n");
+        assert_eq!(memory(&[], None).as_deref(), Ok("none"));
+        assert_eq!(memory(&[default, prod], None).as_deref(), Ok("64 MB"));
+        assert_eq!(memory(&[default, prod], Some("prod")).as_deref(), Ok("1 GB"));
+        assert_eq!(memory(&[default, prod, selects], None).as_deref(), Ok("1 GB"));
+        let missing = memory(&[default], Some("prod")).unwrap_err();
+        assert!(missing.contains("jaco.services.prod.toml"), "{missing}");
+    }
+
+    /// R-RES-2: what would be overlooked is refused: a table of no service, a name that is a path.
+    #[test]
+    fn a_wrong_environment_is_refused() {
+        let unknown = memory(&[("jaco.services.toml", "[wbe]\nmemory = 1\n")], None).unwrap_err();
+        assert!(unknown.contains("no service `wbe`") && unknown.contains("`web`"), "{unknown}");
+        let path = ("jaco.yaml", "deployment: shop\nconfig_selector: ../prod\n");
+        assert!(memory(&[path], None).unwrap_err().contains("config_selector"));
+        assert!(environment_name("a/b").is_err() && environment_name("eu-1.prod").is_ok());
     }
 }

@@ -13,10 +13,15 @@ macro_rules! pages {
 }
 
 pages! {
+    "audit_chain_broken",
+    "called_off",
     "cannot_place",
     "certificate_invalid",
     "cluster_already_initialized",
     "cluster_uninitialized",
+    "content_in_use",
+    "content_missing",
+    "content_not_found",
     "csr_invalid",
     "deployment_not_found",
     "engine_error",
@@ -27,6 +32,7 @@ pages! {
     "join_token_expired",
     "join_token_invalid",
     "no_leader",
+    "no_previous_revision",
     "node_already_member",
     "node_not_found",
     "node_not_removable",
@@ -38,7 +44,9 @@ pages! {
     "replica_not_found",
     "replicas_exceed_pinned_hosts",
     "restart_exhausted",
+    "revision_not_found",
     "rolled_back",
+    "rollout_paused",
     "service_not_found",
     "stale_plan",
     "timed_out",
@@ -50,6 +58,7 @@ pages! {
     "unauthenticated",
     "unavailable",
     "unknown_host",
+    "would_not_survive",
 }
 
 /// The heading under which a page gives its advice.

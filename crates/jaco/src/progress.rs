@@ -22,6 +22,8 @@ pub enum Failure {
     Stuck,
     /// A replica failed too often.
     Exhausted,
+    /// The rollout has stopped half-way.
+    Paused,
     /// The rollout was given up; the previous revision serves.
     RolledBack,
     /// There is no such deployment any more.
@@ -41,6 +43,7 @@ pub fn verdict(status: &StatusResponse, deployment: &str, revision: u64) -> Verd
         "active" => Verdict::Converged,
         "failed" => Verdict::Failing(Failure::Exhausted),
         "rolled_back" => Verdict::Failing(Failure::RolledBack),
+        "paused" => Verdict::Failing(Failure::Paused),
         "pending" if !is_moving(status, found) => Verdict::Failing(Failure::Stuck),
         _ => Verdict::Going,
     }
@@ -143,6 +146,7 @@ fn rollout_text(rollout: &RolloutInfo, from: Option<u64>) -> Option<String> {
             let step = (rollout.current_step + 1).min(rollout.total_steps);
             Some(format!("rolling {way} step {step}/{}", rollout.total_steps))
         }
+        "paused" => Some(format!("rollout to r{to} paused: {}", rollout.failure_reason)),
         "aborted" => Some(format!("rollout to r{to} given up: {}", rollout.failure_reason)),
         _ => None,
     }

@@ -158,6 +158,12 @@ impl Ui {
         self.out.flush()
     }
 
+    /// Whether notes are said: what is only fetched to be noted need not be fetched otherwise.
+    #[must_use]
+    pub fn is_talkative(&self) -> bool {
+        self.volume == Volume::Normal
+    }
+
     /// Says something on stderr, unless told to be quiet.
     pub fn note(&mut self, text: &str) {
         if self.volume == Volume::Normal {

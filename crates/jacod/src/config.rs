@@ -3,11 +3,15 @@
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
+use jaco_raft::SnapshotLimits;
 use jaco_types::Hostname;
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use serde::Deserialize;
+
+use crate::disk::Disks;
 
 /// The settings as they are written.
 #[derive(Debug, Clone, Deserialize)]
@@ -17,6 +21,8 @@ pub(crate) struct Config {
     pub(crate) node_name: Option<String>,
     /// Where all data lies. Local disk only.
     pub(crate) data_dir: PathBuf,
+    /// Where secrets of containers lie while they run: in memory, so that no disk ever has them.
+    pub(crate) secrets_dir: PathBuf,
     /// `ip:port` to listen on for peers and operators, over TLS.
     pub(crate) listen: String,
     /// `host:port` where peers reach this node; `listen` if absent.
@@ -35,10 +41,36 @@ pub(crate) struct Config {
     pub(crate) log_format: LogFormat,
     /// What the network between the nodes is like; sets raft's timeouts.
     pub(crate) network: Network,
+    /// How the log of what was agreed on is kept.
+    pub(crate) raft: RaftSettings,
     /// Labels of this node.
     pub(crate) labels: BTreeMap<String, String>,
     /// What replicas may take of this node; detected if absent.
     pub(crate) capacity: Capacity,
+    /// From when on a disk counts as full.
+    pub(crate) disk: DiskSettings,
+}
+
+/// From when on a disk counts as full: the node takes nothing new then.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct DiskSettings {
+    /// From how much on, in hundredths of the disk.
+    pub(crate) full_percent: u64,
+    /// Where the engine keeps images and containers; `data_dir` is looked at besides.
+    pub(crate) engine_dir: PathBuf,
+}
+
+impl DiskSettings {
+    /// Zero would take nothing ever, and no disk is fuller than full.
+    const FULL_PERCENT: RangeInclusive<u64> = 1..=100;
+}
+
+impl Default for DiskSettings {
+    /// 95: what is left of a small disk still holds the log while people make room.
+    fn default() -> Self {
+        Self { full_percent: 95, engine_dir: PathBuf::from("/var/lib/docker") }
+    }
 }
 
 /// What runs the containers.
@@ -71,6 +103,26 @@ pub(crate) enum Network {
     Wan,
 }
 
+/// How the log of what was agreed on is kept.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct RaftSettings {
+    /// Entries from one snapshot to the next.
+    pub(crate) snapshot_entries: u64,
+}
+
+impl RaftSettings {
+    /// Fewer make a node busier with snapshots than with entries; more than this many take long to
+    /// read again at a start, and much disk.
+    const SNAPSHOT_ENTRIES: RangeInclusive<u64> = 100..=1_000_000;
+}
+
+impl Default for RaftSettings {
+    fn default() -> Self {
+        Self { snapshot_entries: SnapshotLimits::default().entries_between }
+    }
+}
+
 /// What replicas may take of a node.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -86,6 +138,7 @@ impl Default for Config {
         Self {
             node_name: None,
             data_dir: PathBuf::from("/var/lib/jaco"),
+            secrets_dir: PathBuf::from("/run/jaco/secrets"),
             listen: "0.0.0.0:7000".to_owned(),
             advertise: None,
             socket: PathBuf::from("/run/jaco/jaco.sock"),
@@ -95,8 +148,10 @@ impl Default for Config {
             log_level: "info".to_owned(),
             log_format: LogFormat::Text,
             network: Network::Lan,
+            raft: RaftSettings::default(),
             labels: BTreeMap::new(),
             capacity: Capacity::default(),
+            disk: DiskSettings::default(),
         }
     }
 }
@@ -203,6 +258,42 @@ impl Config {
         Ok(self.listen.clone())
     }
 
+    /// When the log is made into a snapshot, and how much of it is kept behind: as much again, so
+    /// that a node that was away for less than that needs no snapshot.
+    ///
+    /// # Errors
+    /// When `raft.snapshot_entries` is out of bounds.
+    pub(crate) fn snapshots(&self) -> Result<SnapshotLimits, ConfigError> {
+        let (entries, bounds) = (self.raft.snapshot_entries, RaftSettings::SNAPSHOT_ENTRIES);
+        if !bounds.contains(&entries) {
+            let (least, most) = (bounds.start(), bounds.end());
+            return Err(ConfigError::Value {
+                key: "raft.snapshot_entries",
+                reason: format!("{entries} is not between {least} and {most}"),
+            });
+        }
+        let default = SnapshotLimits::default();
+        let entries_kept = default.entries_kept.min(entries);
+        Ok(SnapshotLimits { entries_between: entries, entries_kept, ..default })
+    }
+
+    /// The disks that are watched.
+    ///
+    /// # Errors
+    /// When `disk.full_percent` is out of bounds.
+    pub(crate) fn disks(&self) -> Result<Disks, ConfigError> {
+        let (full_percent, bounds) = (self.disk.full_percent, DiskSettings::FULL_PERCENT);
+        if !bounds.contains(&full_percent) {
+            let (least, most) = (bounds.start(), bounds.end());
+            return Err(ConfigError::Value {
+                key: "disk.full_percent",
+                reason: format!("{full_percent} is not between {least} and {most}"),
+            });
+        }
+        let paths = vec![self.data_dir.clone(), self.disk.engine_dir.clone()];
+        Ok(Disks { paths, full_percent })
+    }
+
     /// The socket of the Docker Engine.
     ///
     /// # Errors
@@ -248,7 +339,38 @@ mod tests {
     }
 
     #[test]
-    fn the_sample_configuration_is_valid() {
-        Config::parse(include_str!("../../../deploy/jacod.yaml")).unwrap();
+    fn snapshots_are_bounded_on_both_sides() {
+        let limits = |entries: u64| {
+            let text = format!("raft: {{snapshot_entries: {entries}}}\n");
+            Config::parse(&text).unwrap().snapshots().map_err(|error| error.to_string())
+        };
+        for entries in [100, 1_000_000] {
+            let taken = limits(entries).unwrap();
+            let kept = entries.min(SnapshotLimits::default().entries_kept);
+            assert_eq!((taken.entries_between, taken.entries_kept), (entries, kept));
+        }
+        for entries in [0, 99, 1_000_001] {
+            let refused = limits(entries).unwrap_err();
+            assert!(refused.contains("raft.snapshot_entries"), "{refused}");
+            assert!(refused.contains("between 100 and 1000000"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_disk_is_full_within_bounds() {
+        let disks = |percent: u64| {
+            let text = format!("disk: {{full_percent: {percent}}}\n");
+            Config::parse(&text).unwrap().disks().map_err(|error| error.to_string())
+        };
+        assert_eq!(disks(1).unwrap().full_percent, 1);
+        for percent in [0, 101] {
+            assert!(disks(percent).unwrap_err().contains("disk.full_percent"), "{percent}");
+        }
+    }
+
+    #[test]
+    fn the_sample_configuration_says_the_defaults() {
+        let sample = Config::parse(include_str!("../../../deploy/jacod.yaml")).unwrap();
+        assert_eq!(format!("{sample:?}"), format!("{:?}", Config::default()));
     }
 }

@@ -15,6 +15,7 @@ use jaco_pki::{
 };
 use jaco_proto::v1::cluster_client::ClusterClient;
 use jaco_proto::v1::{self, AdmitNodeRequest};
+use jaco_raft::Quorum;
 use jaco_server::status::from_status;
 use jaco_server::{Lifecycle, Stage, serve};
 use jaco_state::command::NewNode;
@@ -24,6 +25,7 @@ use jaco_types::{ClusterId, ErrorCode, Hostname, Identity, NodeFacts, NodeId, Re
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio::net::UnixListener;
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::transport::Endpoint;
@@ -32,10 +34,8 @@ use tracing::{info, warn};
 use crate::config::Config;
 use crate::member::{Founding, MemberParts};
 
-/// How long the members' tasks may take to wind down.
-const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(10);
-
-/// How long open requests may take to end once everything else has stopped.
+/// How long open requests may take to end. Nothing else is waited for: whatever a loop was about, the
+/// next daemon or the next leader does.
 const GOODBYE: Duration = Duration::from_secs(1);
 
 /// The name of the token that `cluster init` shows.
@@ -82,9 +82,10 @@ impl Daemon {
             () = daemon.shutdown.cancelled() => {}
         }
         let failure = daemon.failure();
-        daemon.stop().await;
+        let goodbye = Instant::now() + GOODBYE;
+        daemon.stop(goodbye).await;
         // Somebody who watches or follows would keep a connection open for ever.
-        if let Ok(served) = tokio::time::timeout(GOODBYE, serving).await {
+        if let Ok(served) = tokio::time::timeout_at(goodbye, serving).await {
             served??;
         }
         match failure {
@@ -143,17 +144,21 @@ impl Daemon {
         let Some(member) = self.stage.load_full().filter(|member| member.store.leads()) else {
             return;
         };
+        if member.store.raft().status().quorum == Quorum::Lost {
+            info!("leadership was not handed over: too few voters answer");
+            return;
+        }
         if let Err(error) = member.store.raft().transfer_leader().await {
             // The others elect a leader by themselves, only later.
             info!(%error, "leadership was not handed over");
         }
     }
 
-    async fn stop(&self) {
+    async fn stop(&self, goodbye: Instant) {
         self.shutdown.cancel();
         self.tasks.close();
-        if tokio::time::timeout(SHUTDOWN_PATIENCE, self.tasks.wait()).await.is_err() {
-            warn!("some tasks did not stop in time");
+        if tokio::time::timeout_at(goodbye, self.tasks.wait()).await.is_err() {
+            info!("open requests were cut off");
         }
         if let Some(member) = self.stage.load_full()
             && let Err(error) = member.store.raft().shutdown().await
@@ -161,6 +166,13 @@ impl Daemon {
             warn!(%error, "consensus did not stop in good order");
         }
         info!("stopped");
+    }
+
+    /// Runs one of the member's loops. It is left where it is when the daemon stops: it may be waiting
+    /// for the answer of a quorum that is not there.
+    pub(crate) fn run_until_shutdown(&self, service: impl Future<Output = ()> + Send + 'static) {
+        let shutdown = self.shutdown.clone();
+        self.tasks.spawn(async move { shutdown.run_until_cancelled_owned(service).await });
     }
 
     pub(crate) fn raft_dir(&self) -> PathBuf {
@@ -203,11 +215,21 @@ impl Daemon {
         NodeFacts {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             os: std::env::consts::OS.to_owned(),
-            arch: std::env::consts::ARCH.to_owned(),
+            arch: architecture(std::env::consts::ARCH).to_owned(),
             engine: String::new(),
             capacity: self.config.resources(),
             labels: self.config.labels.clone(),
         }
+    }
+}
+
+/// Docker's name of the machine's architecture, because that is how people write `platform`.
+fn architecture(name: &str) -> &str {
+    match name {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        "x86" => "386",
+        other => other,
     }
 }
 

@@ -12,7 +12,7 @@ use anyhow::{Context, bail};
 use async_trait::async_trait;
 use bytes::Bytes;
 use jaco_pki::IdentityDir;
-use jaco_raft::{Options, Raft, RpcKind, StateMachine, Timing, Transport, TransportError};
+use jaco_raft::{Options, Pipe, Raft, RpcKind, StateMachine, Timing, Transport, TransportError};
 use jaco_server::ClusterMachine;
 use jaco_store::{Clock, SystemClock};
 use jaco_types::StateIndex;
@@ -106,6 +106,10 @@ impl Transport for Nobody {
         _body: Bytes,
         _deadline: Duration,
     ) -> Result<Bytes, TransportError> {
+        Err(TransportError::Unreachable("this process only reads".to_owned()))
+    }
+
+    async fn pipe(&self, _target: u64, _address: &str) -> Result<Box<dyn Pipe>, TransportError> {
         Err(TransportError::Unreachable("this process only reads".to_owned()))
     }
 }

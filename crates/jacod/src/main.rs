@@ -1,9 +1,11 @@
 //! The daemon. `main` reads the settings and runs; everything is wired in `daemon` and `member`.
 
+mod audit_chain;
 mod config;
 mod daemon;
 mod data_lock;
 mod digest;
+mod disk;
 mod heartbeat;
 mod member;
 mod membership;
@@ -71,6 +73,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let config = Config::load(&args.config, Path::new(DEFAULT_CONFIG))?;
     config.hostname()?;
     config.advertised()?;
+    config.snapshots()?;
     if args.check {
         return Ok(());
     }

@@ -7,12 +7,12 @@ use std::time::Duration;
 use anyhow::Context;
 use jaco_agent::engine::{ContainerEngine, Owner};
 use jaco_agent::fake::FakeEngine;
-use jaco_agent::{AgentService, service};
+use jaco_agent::{AgentService, Contact, Places, Unseal, service};
 use jaco_controller::{Controller, Options as ControllerOptions, SignalBook};
 use jaco_docker::{DockerEngine, DockerOptions};
 use jaco_pki::{
     CertificateStore, Connections, Credentials, HandshakeFailure, KeyEncryptionKey, TlsListener,
-    listener,
+    listener, sealed,
 };
 use jaco_raft::{Options as RaftOptions, Raft, Timing};
 use jaco_server::refusals::Refusals;
@@ -20,15 +20,17 @@ use jaco_server::transport::PeerTransport;
 use jaco_server::{ClusterMachine, Lifecycle, Member, Peers, RaftStore, refusals, serve};
 use jaco_state::Command;
 use jaco_store::Store;
-use jaco_types::{ClusterId, ErrorCode, Identity, NodeId, Rejection};
+use jaco_types::{ClusterId, ContentId, ErrorCode, Identity, Millis, NodeId, Rejection};
+use rustix::time::{ClockId, clock_gettime};
 use tokio::net::TcpListener;
 use tokio::sync::{OnceCell, mpsc};
 use tracing::{error, info};
 
 use crate::config::{EngineKind, Network};
 use crate::daemon::{Births, Daemon, found};
+use crate::disk::Disks;
 use crate::heartbeat::{self, SelfDescription};
-use crate::{membership, renewal};
+use crate::{audit_chain, membership, renewal};
 
 /// Handshake failures that may wait to be noted; the listener counts what finds no place.
 const FAILURES_WAITING: usize = 64;
@@ -61,6 +63,7 @@ pub(crate) async fn start(daemon: &Arc<Daemon>, parts: MemberParts) -> anyhow::R
     let name = certificates.name();
     let (cluster, id) = (name.cluster, name.node);
     let address = daemon.config.listen_address()?;
+    let disks = daemon.config.disks()?;
     // Bound first: a port that is taken must fail before anything is founded on it.
     let tcp =
         TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
@@ -75,12 +78,21 @@ pub(crate) async fn start(daemon: &Arc<Daemon>, parts: MemberParts) -> anyhow::R
     }
     let owner = Owner { cluster: cluster.clone(), node: id };
     let engine = open_engine(daemon, &owner)?;
-    let agent = service::Options::new(
+    let places = Places {
+        files: daemon.config.data_dir.join("contents"),
+        // Several nodes may share a machine.
+        secrets: daemon.config.secrets_dir.join(format!("{cluster}-{id}")),
+        unseal: Arc::new(KeyRing { key: parts.kek.clone(), cluster: cluster.clone() }),
+    };
+    let mut agent = service::Options::new(
         owner,
         Arc::clone(&store) as Arc<dyn Store>,
         Arc::clone(&engine),
         Arc::clone(&daemon.clock),
+        places,
     );
+    let contact = Contact::new(boot_time);
+    agent.contact = contact.clone();
     let (agent, agent_handle) = AgentService::new(agent);
     let (refusals, refusal_writer) = refusals::channel();
     let member = Arc::new(Member {
@@ -99,11 +111,24 @@ pub(crate) async fn start(daemon: &Arc<Daemon>, parts: MemberParts) -> anyhow::R
     });
     listen(daemon, tcp, &certificates, &member)?;
     let shutdown = daemon.shutdown.clone();
-    daemon.tasks.spawn(refusal_writer.run(store, shutdown.clone()));
+    daemon.run_until_shutdown(refusal_writer.run(store, shutdown.clone()));
     daemon.tasks.spawn(agent.run(shutdown.clone().cancelled_owned()));
-    spawn_loops(daemon, &member, certificates);
+    spawn_loops(daemon, &member, certificates, contact, disks);
     info!(%cluster, node_id = %id, address = %daemon.advertised, "member");
     Ok(())
+}
+
+/// Opens secrets for the agent, which knows nothing of keys.
+struct KeyRing {
+    key: KeyEncryptionKey,
+    cluster: ClusterId,
+}
+
+impl Unseal for KeyRing {
+    fn unseal(&self, id: &ContentId, sealed: &[u8]) -> Result<Vec<u8>, String> {
+        let opened = sealed::open_named(&self.key, &self.cluster, &id.0, sealed);
+        opened.map(|content| content.to_vec()).map_err(|error| error.to_string())
+    }
 }
 
 async fn open_raft(
@@ -118,6 +143,7 @@ async fn open_raft(
     };
     let mut options = RaftOptions::new(id.0, cluster.as_str(), daemon.raft_dir());
     options.timing = timing;
+    options.snapshots = daemon.config.snapshots()?;
     options.proposals.deadline = PROPOSAL_DEADLINE;
     let transport = Arc::new(PeerTransport::new(peers.clone()));
     let raft = Raft::open(options, ClusterMachine::default(), transport).await;
@@ -171,7 +197,21 @@ async fn note_failures(mut failed: mpsc::Receiver<HandshakeFailure>, refusals: R
     }
 }
 
-fn spawn_loops(daemon: &Daemon, member: &Arc<Member>, certificates: Arc<CertificateStore>) {
+/// The time since the machine started, its sleep included: a machine that slept was cut off.
+fn boot_time() -> Millis {
+    let now = clock_gettime(ClockId::Boottime);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
+    let millis = u64::try_from(now.tv_nsec / 1_000_000).unwrap_or_default();
+    Millis(seconds.saturating_mul(1000).saturating_add(millis))
+}
+
+fn spawn_loops(
+    daemon: &Daemon,
+    member: &Arc<Member>,
+    certificates: Arc<CertificateStore>,
+    contact: Contact,
+    disks: Disks,
+) {
     let shutdown = &daemon.shutdown;
     let controller = Controller::new(
         Arc::clone(&member.store) as Arc<dyn Store>,
@@ -181,8 +221,11 @@ fn spawn_loops(daemon: &Daemon, member: &Arc<Member>, certificates: Arc<Certific
     );
     let description = SelfDescription { address: daemon.advertised.clone(), facts: daemon.facts() };
     let identity = daemon.identity().clone();
-    daemon.tasks.spawn(controller.run(shutdown.clone()));
-    daemon.tasks.spawn(heartbeat::run(Arc::clone(member), description, shutdown.clone()));
-    daemon.tasks.spawn(membership::run(Arc::clone(member), shutdown.clone()));
-    daemon.tasks.spawn(renewal::run(Arc::clone(member), certificates, identity, shutdown.clone()));
+    daemon.run_until_shutdown(controller.run(shutdown.clone()));
+    let beating = heartbeat::run(Arc::clone(member), description, contact, disks, shutdown.clone());
+    daemon.run_until_shutdown(beating);
+    daemon.run_until_shutdown(membership::run(Arc::clone(member), shutdown.clone()));
+    daemon.run_until_shutdown(audit_chain::run(Arc::clone(member), shutdown.clone()));
+    let renewing = renewal::run(Arc::clone(member), certificates, identity, shutdown.clone());
+    daemon.run_until_shutdown(renewing);
 }

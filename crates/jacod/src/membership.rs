@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use jaco_pki::Members;
 use jaco_raft::Reconciler;
 use jaco_server::Member;
-use jaco_types::NodeId;
+use jaco_types::{NodeId, StateIndex};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
@@ -19,32 +20,35 @@ const INTERVAL: Duration = Duration::from_millis(500);
 /// node that flaps does not become a voter that flaps.
 const STEADY: Duration = Duration::from_secs(2);
 
-/// Runs until `shutdown`, or until this node is no member any more; then it cancels `shutdown`.
+/// Runs until this node is no member any more, or consensus has failed; then it cancels `shutdown`.
 pub(crate) async fn run(member: Arc<Member>, shutdown: CancellationToken) {
     let mut reconciler = Reconciler::new(member.store.raft().clone(), STEADY);
     let mut ticks = tokio::time::interval(INTERVAL);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     loop {
-        tokio::select! {
-            () = shutdown.cancelled() => return,
-            _ = ticks.tick() => {}
-        }
+        ticks.tick().await;
         // After a disk error nothing more is acknowledged, and only a restart can help.
         if let Some(reason) = member.store.raft().status().failure {
             error!(%reason, "consensus has failed; the daemon stops");
             shutdown.cancel();
             return;
         }
-        let nodes = known_nodes(&member);
-        follow_removals(&member, &nodes);
-        if nodes.as_ref().is_some_and(|nodes| !nodes.contains_key(&member.id)) {
+        if let Err(error) = member.store.raft().bound_log().await {
+            warn!(%error, "the log was not made shorter; tried again");
+        }
+        let Some(admitted) = Admitted::read(&member) else { continue };
+        let nodes = &admitted.nodes;
+        if !nodes.contains_key(&member.id) {
             info!("this node was removed from its cluster; the daemon stops");
             shutdown.cancel();
             return;
         }
+        shut_out_removed(&member, &admitted);
         let status = member.store.raft().status();
-        let Some(nodes) = nodes.filter(|_| status.is_leader()) else { continue };
-        add_missing(&member, &nodes, &status.members).await;
+        if !status.is_leader() {
+            continue;
+        }
+        add_missing(&member, nodes, &status.members).await;
         let leaving: BTreeSet<u64> =
             status.members.keys().copied().filter(|id| !nodes.contains_key(&NodeId(*id))).collect();
         if let Err(error) = reconciler.tick(&leaving).await {
@@ -53,29 +57,32 @@ pub(crate) async fn run(member: Arc<Member>, shutdown: CancellationToken) {
     }
 }
 
-/// The members by the replicated state; `None` before this node has seen any of it.
-fn known_nodes(member: &Member) -> Option<BTreeMap<NodeId, String>> {
-    member.store.read(|state| {
-        state.meta.as_ref()?;
-        // A joiner may not have seen its own admission yet.
-        if state.index.0 < member.id.0 {
-            return None;
-        }
-        Some(state.nodes.values().map(|node| (node.id, node.address.clone())).collect())
-    })
+/// Who was admitted and not removed, by the replicated state, and where they are reached.
+struct Admitted {
+    nodes: BTreeMap<NodeId, String>,
+    as_of: StateIndex,
 }
 
-/// Connections of nodes that were removed are closed, and none are opened to them.
-fn follow_removals(member: &Member, nodes: &Option<BTreeMap<NodeId, String>>) {
-    let Some(nodes) = nodes else { return };
-    member.peers.retain(nodes);
-    let index = member.store.read(|state| state.index.0);
-    let open = member.connections.nodes();
-    // A node that this state has not heard of yet is not a removed one.
-    let removed = open.into_iter().filter(|id| id.0 <= index && !nodes.contains_key(id));
-    for id in removed.collect::<Vec<_>>() {
-        let closed = member.connections.close_node(id);
-        info!(node = %id, closed, "connections of a removed node were closed");
+impl Admitted {
+    /// `None` before this node has seen its own admission.
+    fn read(member: &Member) -> Option<Self> {
+        member.store.read(|state| {
+            state.meta.as_ref()?;
+            if state.index.0 < member.id.0 {
+                return None;
+            }
+            let nodes = state.nodes.values().map(|node| (node.id, node.address.clone()));
+            Some(Self { nodes: nodes.collect(), as_of: state.index })
+        })
+    }
+}
+
+/// Connections to and from nodes that were removed are closed, and no new ones are opened or taken.
+fn shut_out_removed(member: &Member, admitted: &Admitted) {
+    member.peers.retain(&admitted.nodes);
+    let nodes = admitted.nodes.keys().copied().collect();
+    for node in member.connections.set_members(Members { nodes, as_of: admitted.as_of }) {
+        info!(%node, "connections of a removed node were closed");
     }
 }
 

@@ -5,11 +5,7 @@ use jaco_types::ErrorCode;
 
 async fn audited(cluster: &Cluster, code: &str) {
     eventually(&format!("{code} is audited"), || async {
-        let mut events = cluster
-            .client()
-            .audit(v1::AuditRequest::default())
-            .await
-            .map_err(|error| error.to_string())?;
+        let mut events = cluster.client().audit(v1::AuditRequest::default());
         while let Some(event) = events.next().await.map_err(|error| error.to_string())? {
             if event.payload.get("code").is_some_and(|found| found == code) {
                 return Ok(());

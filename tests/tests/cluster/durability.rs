@@ -121,7 +121,10 @@ fn calls(trace: &str) -> Vec<Call<'_>> {
 /// Why the trace does not show that a write was durable before it was acknowledged.
 fn unsynced(calls: &[Call<'_>], write: &str) -> Option<String> {
     let named = |call: &&Call<'_>| call.arguments.contains(write);
-    let on_log = |call: &&Call<'_>| call.target.ends_with("/raft/log/db");
+    // The journal has it first; what the journal has no room for is in the file behind it.
+    let on_log = |call: &&Call<'_>| {
+        ["/raft/log/journal", "/raft/log/db"].iter().any(|file| call.target.ends_with(file))
+    };
     let Some(stored) =
         calls.iter().filter(named).find(|call| call.name == "pwrite64" && on_log(call))
     else {
@@ -133,7 +136,7 @@ fn unsynced(calls: &[Call<'_>], write: &str) -> Option<String> {
     };
     let between = |call: &&Call<'_>| call.begun > stored.ended && call.ended < answer.begun;
     let mut syncs = calls.iter().filter(|call| call.name == "fdatasync" && call.result == "0");
-    match syncs.find(|call| on_log(call) && between(call)) {
+    match syncs.find(|call| call.target == stored.target && between(call)) {
         Some(_) => None,
         None => Some(format!(
             "{write}: no fdatasync between its record, line {}, and its answer, line {}",
@@ -146,18 +149,18 @@ fn unsynced(calls: &[Call<'_>], write: &str) -> Option<String> {
 #[test]
 fn a_trace_without_a_barrier_in_its_place_is_noticed() {
     const GOOD: &str = "\
-7 pwrite64(9</d/raft/log/db>, \"w-1\", 3, 0 <unfinished ...>
+7 pwrite64(9</d/raft/log/journal>, \"w-1\", 3, 0 <unfinished ...>
 8 write(2</d/log>, \"w-1\", 3) = 3
 7 <... pwrite64 resumed>) = 3
-7 fdatasync(9</d/raft/log/db> <unfinished ...>
-8 fdatasync(4</d/other>) = 0
+7 fdatasync(9</d/raft/log/journal> <unfinished ...>
+8 fdatasync(4</d/raft/log/db>) = 0
 7 <... fdatasync resumed>) = 0
 8 writev(5<socket:[77]>, [{iov_base=\"w-1\", iov_len=3}], 1) = 3
 ";
     // The barrier began before the record was written: it need not hold it.
     const EARLY: &str = "\
-7 fdatasync(9</d/raft/log/db> <unfinished ...>
-8 pwrite64(9</d/raft/log/db>, \"w-1\", 3, 0) = 3
+7 fdatasync(9</d/raft/log/journal> <unfinished ...>
+8 pwrite64(9</d/raft/log/journal>, \"w-1\", 3, 0) = 3
 7 <... fdatasync resumed>) = 0
 8 writev(5<socket:[77]>, [{iov_base=\"w-1\", iov_len=3}], 1) = 3
 ";

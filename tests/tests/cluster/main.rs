@@ -1,9 +1,14 @@
 //! Real daemons on loopback with a pretended engine: consensus, membership, access and recovery.
 
 mod access;
+mod audit;
 mod bad_input;
 mod crash;
+mod disk;
 mod durability;
 mod failover;
 mod membership;
+mod planning;
+mod revisions;
 mod scenario;
+mod stopping;

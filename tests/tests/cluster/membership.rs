@@ -115,14 +115,9 @@ async fn a_removed_node_is_out() {
     cluster.nodes[2].kill();
     cluster.nodes[2].start();
     eventually("the others refused it", || async {
-        let mut events = cluster
-            .client()
-            .audit(v1::AuditRequest {
-                kinds: vec!["access_refused".to_owned()],
-                ..Default::default()
-            })
-            .await
-            .map_err(|error| error.to_string())?;
+        let kinds = vec!["access_refused".to_owned()];
+        let request = v1::AuditRequest { kinds, ..Default::default() };
+        let mut events = cluster.client().audit(request);
         let mut seen = Vec::new();
         while let Some(event) = events.next().await.map_err(|error| error.to_string())? {
             seen.push(event);

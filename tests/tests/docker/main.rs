@@ -2,8 +2,13 @@
 //! is its own.
 
 mod adoption;
+mod files;
+mod honoured;
 mod lifecycle;
 mod minority;
+mod node_loss;
+mod projects;
 mod pulling;
 mod registry;
+mod routing;
 mod scenario;

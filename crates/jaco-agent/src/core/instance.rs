@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use jaco_state::view::DesiredInstance;
 use jaco_types::spec::Healthcheck;
 use jaco_types::{
-    Exit, InstanceId, InstanceObserved, NodeId, ReasonCode, ReplicaState, ServiceKey, Timestamp,
+    Exit, InstanceId, InstanceObserved, Millis, NodeId, ReasonCode, ReplicaState, ServiceKey,
+    Timestamp,
 };
 
 use super::{History, back_off};
@@ -30,6 +31,8 @@ pub(super) struct Tracked {
     pub(super) trouble: Option<Trouble>,
     /// How it ended, other than by its process.
     pub(super) ending: Option<Ending>,
+    /// Whether it was stopped because the node was cut off.
+    pub(super) stopped_alone: bool,
     /// What was last reported of it.
     pub(super) told: Option<InstanceObserved>,
     image: Image,
@@ -183,6 +186,22 @@ impl Tracked {
         self.retry_at.filter(|_| self.work == Work::Idle)
     }
 
+    /// After how long without a leader it must not run here, if it minds.
+    pub(super) fn stops_after(&self) -> Option<Millis> {
+        self.wanted.as_ref()?.spec.as_ref()?.on_node_loss.stops_after()
+    }
+
+    /// Whether it must not run after so long without a leader.
+    pub(super) fn is_isolated(&self, silence: Millis) -> bool {
+        self.stops_after().is_some_and(|after| silence >= after)
+    }
+
+    /// Whether its process runs.
+    pub(super) fn is_up(&self) -> bool {
+        let status = self.container.as_ref().map(|seen| &seen.status);
+        matches!(status, Some(ContainerStatus::Up { .. }))
+    }
+
     /// The pull that would fetch its image.
     pub(super) fn pull(&self) -> Option<PullRequest> {
         let spec = self.wanted.as_ref()?.spec.as_ref()?;
@@ -258,6 +277,10 @@ impl Tracked {
         }
         match self.container.as_ref().map(|seen| &seen.status) {
             Some(ContainerStatus::Up { health, .. }) => Some(self.story_of_health(health)),
+            Some(ContainerStatus::Ended { exit, .. }) if self.stopped_alone => {
+                let story = Story::new(ReplicaState::Failed, Some(ReasonCode::NodeIsolated));
+                Some(Story { exit: Some(*exit), ..story })
+            }
             Some(ContainerStatus::Ended { exit, error, .. }) => Some(Story::of_exit(*exit, error)),
             Some(ContainerStatus::Created) | None => self.story_before_start(),
         }

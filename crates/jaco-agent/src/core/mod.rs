@@ -13,7 +13,7 @@ use jaco_types::{DeploymentName, InstanceId, InstanceObserved, Millis, StateInde
 
 use crate::engine::{
     ContainerId, ContainerRequest, ContainerSeen, EngineError, EngineEvent, Owner, PullError,
-    PullRequest, StartError,
+    PullRequest, ShippedFiles, StartError,
 };
 use crate::plan::{Action, History, Phase, Wanted, plan};
 use crate::spec::ImageSpec;
@@ -65,6 +65,11 @@ pub enum Event {
         instance: InstanceId,
         /// What came of it.
         result: Result<(), EngineError>,
+    },
+    /// For how long this node has had no contact with a leader.
+    Contact {
+        /// By a clock that nobody sets.
+        silence: Millis,
     },
     /// Time has passed: look at everything once more.
     Tick,
@@ -134,6 +139,8 @@ pub struct AgentCore {
     told_gone: BTreeSet<InstanceId>,
     /// The deployments that networks are kept for; absent before the first look.
     networks: Option<BTreeSet<DeploymentName>>,
+    /// For how long this node has had no contact with a leader, as far as it was told.
+    silence: Millis,
 }
 
 /// Whether the containers are known, and whether they are being listed.
@@ -170,6 +177,7 @@ impl AgentCore {
             pulls: BTreeSet::new(),
             told_gone: BTreeSet::new(),
             networks: None,
+            silence: Millis(0),
         }
     }
 
@@ -189,6 +197,12 @@ impl AgentCore {
         self.instances.values().filter_map(Tracked::retry_at).min()
     }
 
+    /// Whether anything here depends on how long there was no contact with a leader.
+    #[must_use]
+    pub fn minds_contact(&self) -> bool {
+        self.instances.values().any(|tracked| tracked.stops_after().is_some())
+    }
+
     /// The containers of this node, as far as known.
     pub fn containers(&self) -> impl Iterator<Item = &ContainerSeen> {
         self.instances.values().filter_map(|tracked| tracked.container.as_ref())
@@ -197,6 +211,7 @@ impl AgentCore {
     /// Does what is due: nothing in here depends on which event came before.
     fn settle(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
         self.call_off(effects);
+        self.stop_isolated(now, effects);
         for action in plan(&self.wanted(), &self.actual()) {
             match action {
                 Action::Start(id) => self.start(&id, now, effects),
@@ -249,9 +264,35 @@ impl AgentCore {
         }
     }
 
+    /// Ends what must not run on a node that is cut off for so long: a replacement may start
+    /// elsewhere soon.
+    fn stop_isolated(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
+        let isolated =
+            self.instances.iter_mut().filter(|(_, known)| known.is_isolated(self.silence));
+        let mut up = Vec::new();
+        for (id, tracked) in isolated {
+            match tracked.work {
+                Work::Starting => {
+                    tracked.work = Work::CallingOff;
+                    effects.push(Effect::CancelStart(id.clone()));
+                }
+                Work::AwaitingPull => tracked.work = Work::Idle,
+                Work::Idle | Work::CallingOff | Work::Stopping | Work::Removing => {}
+            }
+            if tracked.is_up() {
+                tracked.stopped_alone = true;
+                up.push(id.clone());
+            }
+        }
+        for id in up {
+            self.stop(&id, now, effects);
+        }
+    }
+
     fn start(&mut self, id: &InstanceId, now: Timestamp, effects: &mut Vec<Effect>) {
+        let silence = self.silence;
         let Some(tracked) = self.instances.get_mut(id) else { return };
-        if !tracked.is_due(now) {
+        if !tracked.is_due(now) || tracked.is_isolated(silence) {
             return;
         }
         let Some(spec) = tracked.wanted.as_ref().and_then(|wanted| wanted.spec.clone()) else {
@@ -269,6 +310,8 @@ impl AgentCore {
             image: Arc::clone(&spec.image),
             container: Arc::clone(&spec.container),
             spec_hash: spec.hash,
+            // Put there when it is carried out: where they lie is nothing to decide on.
+            files: ShippedFiles::default(),
         };
         tracked.begin(Work::Starting);
         effects.push(Effect::Start(request));

@@ -35,6 +35,7 @@ impl AgentCore {
             }
             Event::Stopped { instance, result } => self.note_stopped(&instance, result, now),
             Event::Removed { instance, result } => self.note_removed(&instance, result, now),
+            Event::Contact { silence } => self.silence = silence,
             Event::Wake => {}
         }
     }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::host::{FakeContainer, FakeHost, container_id};
 use super::script::{Behaviour, ImageScript};
-use crate::engine::{ContainerRequest, Health};
+use crate::engine::{ContainerRequest, Health, ShippedFiles};
 
 #[derive(Debug, Serialize, Deserialize)]
 struct HostRecord {
@@ -128,6 +128,7 @@ fn read(record: ContainerRecord) -> Result<FakeContainer, InvalidName> {
         image: record.image.into(),
         container: record.container.into(),
         spec_hash: SpecHash(hash),
+        files: ShippedFiles::default(),
     };
     let behaviour = Behaviour {
         start_takes: Millis(0),

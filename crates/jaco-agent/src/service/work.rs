@@ -5,13 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
+use jaco_store::Store;
 use jaco_types::InstanceId;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::{AgentStatus, Options};
 use crate::core::{Effect, Event};
-use crate::engine::{ContainerEngine, ContainerRequest, ProgressSink, PullRequest, StartError};
+use crate::engine::{
+    ContainerEngine, ContainerRequest, ProgressSink, PullRequest, ShippedFiles, StartError,
+};
+use crate::files::{self, Places};
 
 /// The pause before the engine's events are asked for again, doubled up to [`RECONNECT_MAX`].
 const RECONNECT_MIN: Duration = Duration::from_millis(100);
@@ -20,6 +24,8 @@ const RECONNECT_MAX: Duration = Duration::from_secs(2);
 /// The work under way.
 pub(super) struct Work {
     engine: Arc<dyn ContainerEngine>,
+    store: Arc<dyn Store>,
+    places: Places,
     status: watch::Sender<AgentStatus>,
     tasks: JoinSet<Option<Event>>,
     starts: Arc<Semaphore>,
@@ -32,6 +38,8 @@ impl Work {
     pub(super) fn new(options: &Options, status: watch::Sender<AgentStatus>) -> Self {
         Self {
             engine: Arc::clone(&options.engine),
+            store: Arc::clone(&options.store),
+            places: options.places.clone(),
             status,
             tasks: JoinSet::new(),
             starts: Arc::new(Semaphore::new(options.starts_max.max(1))),
@@ -125,8 +133,9 @@ impl Work {
         self.pulls.insert(pull, task);
     }
 
-    fn begin_start(&mut self, request: ContainerRequest) {
+    fn begin_start(&mut self, mut request: ContainerRequest) {
         let engine = Arc::clone(&self.engine);
+        let (store, places) = (Arc::clone(&self.store), self.places.clone());
         let starts = Arc::clone(&self.starts);
         let instance = request.instance.clone();
         let (cancel, cancelled) = oneshot::channel();
@@ -134,6 +143,9 @@ impl Work {
         self.spawn(async move {
             let start = async {
                 let _permit = starts.acquire().await;
+                if files::are_needed(&request.container) {
+                    request.files = put_files(store, places, &request).await?;
+                }
                 engine.ensure_running(&request).await
             };
             let result = tokio::select! {
@@ -148,6 +160,19 @@ impl Work {
         // The answer comes through the set; there is nothing to hold on to.
         let _task: AbortHandle = self.tasks.spawn(task);
     }
+}
+
+/// Puts the files that a container needs where it can mount them.
+async fn put_files(
+    store: Arc<dyn Store>,
+    places: Places,
+    request: &ContainerRequest,
+) -> Result<ShippedFiles, StartError> {
+    let (instance, container) = (request.instance.clone(), Arc::clone(&request.container));
+    let put = move || files::put(&places, &instance, &container, &store.snapshot().contents);
+    let put = tokio::task::spawn_blocking(put).await;
+    let put = put.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
+    put.map_err(|error| StartError::Refused { reason: error.to_string() })
 }
 
 fn progress_sink(status: watch::Sender<AgentStatus>, pull: &PullRequest) -> ProgressSink {

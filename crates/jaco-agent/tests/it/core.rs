@@ -1,14 +1,15 @@
 //! The agent's decisions, step by step, on a fake host with time as an argument.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jaco_agent::engine::{
-    ContainerRequest, EngineError, EngineEvent, Health, PullError, PullRequest,
+    ContainerRequest, EngineError, EngineEvent, Health, PullError, PullRequest, ShippedFiles,
 };
 use jaco_agent::fake::{Behaviour, FakeDriver, FakeHost, ImageScript, Reach};
 use jaco_agent::{AgentCore, Effect, Event};
 use jaco_state::view::Role;
-use jaco_types::spec::Pull;
+use jaco_types::spec::{OnNodeLoss, Pull, ServiceSpec};
 use jaco_types::{
     Exit, InstanceId, InstanceObserved, Millis, ReasonCode, ReplicaState, SpecHash, StateIndex,
     Timestamp,
@@ -204,6 +205,38 @@ fn an_exit_without_error_is_stopped() {
     node.run_for(100);
     let stopped = Some((ReplicaState::Stopped, Some(ReasonCode::ContainerExited)));
     assert_eq!(node.state(&id), stopped);
+}
+
+/// R-NODE-1: a node that is cut off for so long stops what asks for that, by its own rules, starts
+/// nothing of the kind, and leaves everything else alone.
+#[test]
+fn an_isolated_node_stops_what_must_not_run_twice() {
+    let mut node = Node::new();
+    let (alone, other, next) = (instance(0, 5), instance(1, 6), instance(2, 7));
+    let spec_of = |on_node_loss| {
+        let usual = spec("app:1", "");
+        Arc::new(ServiceSpec { on_node_loss, ..usual.as_ref().clone() })
+    };
+    let after = Millis(20_000);
+    let stops = spec_of(OnNodeLoss::StopSelf { after, grace: Millis(10_000) });
+    let wanted_alone = wanted(&alone, Role::Current, &stops);
+    let wanted_other = wanted(&other, Role::Current, &spec_of(OnNodeLoss::Wait));
+    node.want([wanted_alone.clone(), wanted_other.clone()]);
+    node.handle(Event::Contact { silence: Millis(19_999) });
+    node.run_for(100);
+    assert_eq!((node.state(&alone), node.state(&other)), (RUNNING, RUNNING));
+    node.handle(Event::Contact { silence: after });
+    node.run_for(100);
+    let isolated = Some((ReplicaState::Failed, Some(ReasonCode::NodeIsolated)));
+    assert_eq!((node.state(&alone), node.state(&other)), (isolated, RUNNING));
+    // What it learns of now it does not start before there is contact again.
+    let starts = node.starts();
+    node.want([wanted_alone, wanted_other, wanted(&next, Role::Current, &stops)]);
+    node.run_for(5_000);
+    assert_eq!(node.starts(), starts);
+    node.handle(Event::Contact { silence: Millis(0) });
+    node.run_for(100);
+    assert_eq!((node.state(&next), node.starts()), (RUNNING, starts + 1));
 }
 
 /// A container that was removed by hand is missed at once, and not made again here: neither by
@@ -462,6 +495,7 @@ fn foreign_containers_are_not_touched() {
         image: "app:1".into(),
         container: "{}".into(),
         spec_hash: SpecHash([0; 32]),
+        files: ShippedFiles::default(),
     };
     let seen = foreign.ensure_running(&request, node.now).unwrap();
     node.want([]);

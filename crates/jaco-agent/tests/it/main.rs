@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod core;
+mod files;
 mod law;
 mod names;
 mod service;

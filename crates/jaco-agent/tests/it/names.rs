@@ -53,6 +53,7 @@ pub(crate) fn spec_pulled(image: &str, keys: &str, pull: Pull) -> Arc<ServiceSpe
         storage: Storage::Stateless,
         healthcheck,
         scheduling: SchedulingPolicy::default(),
+        on_node_loss: jaco_types::spec::OnNodeLoss::default(),
         update: UpdatePolicy::default(),
         container: container.into(),
         hash: SpecHash([7; 32]),

@@ -1,12 +1,13 @@
 //! The loop, on a store in memory and a fake engine in real time.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jaco_agent::engine::{ContainerEngine, Follow, LogQuery};
 use jaco_agent::fake::{FakeEngine, FakeHost, Reach};
 use jaco_agent::service::EngineStatus;
-use jaco_agent::{AgentHandle, AgentService, Options};
+use jaco_agent::{AgentHandle, AgentService, Options, Places};
 use jaco_state::command::{NewInstance, NewNode, Previous, ReplaceCause};
 use jaco_state::token::OperatorToken;
 use jaco_state::{Change, ClusterMeta, ClusterState, Command, Outcome};
@@ -14,12 +15,13 @@ use jaco_store::SystemClock;
 use jaco_store::{Leadership, MemStore, Proposal, RaftRole, Store};
 use jaco_types::spec::DeploymentSpec;
 use jaco_types::{
-    Hostname, Identity, InstanceId, NodeFacts, NodeId, Ordinal, ReasonCode, ReplicaId,
+    ContentId, Hostname, Identity, InstanceId, NodeFacts, NodeId, Ordinal, ReasonCode, ReplicaId,
     ReplicaState, ServiceSpec, StateIndex, Timestamp, TokenId,
 };
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use crate::files::{SECRET, contents, places, put, shipping};
 use crate::names::{owner, spec, web};
 
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -29,6 +31,9 @@ const NODE: NodeId = NodeId(1);
 struct World {
     store: Arc<MemStore>,
     engine: FakeEngine,
+    places: Places,
+    /// Removed with the world.
+    folder: tempfile::TempDir,
     agent: Option<Agent>,
 }
 
@@ -46,7 +51,9 @@ impl World {
 
     async fn with_engine(engine: FakeEngine) -> Self {
         let store = Arc::new(MemStore::new(NODE));
-        let mut world = Self { store, engine, agent: None };
+        let folder = tempfile::tempdir().unwrap();
+        let places = places(folder.path());
+        let mut world = Self { store, engine, places, folder, agent: None };
         world.init().await;
         world.start_agent();
         world
@@ -81,7 +88,8 @@ impl World {
     fn start_agent(&mut self) {
         let store = Arc::clone(&self.store) as Arc<dyn Store>;
         let engine = Arc::new(self.engine.clone()) as Arc<dyn ContainerEngine>;
-        let options = Options::new(owner(NODE.0), store, engine, Arc::new(SystemClock));
+        let options =
+            Options::new(owner(NODE.0), store, engine, Arc::new(SystemClock), self.places.clone());
         let (service, handle) = AgentService::new(options);
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(service.run(async {
@@ -104,9 +112,18 @@ impl World {
 
     /// People want this spec, and the planner places so many replicas of it here.
     async fn place(&self, spec: &Arc<ServiceSpec>, replicas: u64) -> Vec<InstanceId> {
+        self.place_with(spec, replicas, BTreeSet::new()).await
+    }
+
+    async fn place_with(
+        &self,
+        spec: &Arc<ServiceSpec>,
+        replicas: u64,
+        contents: BTreeSet<ContentId>,
+    ) -> Vec<InstanceId> {
         let name = web().deployment;
         let services = [(spec.name.clone(), Arc::clone(spec))].into_iter().collect();
-        let deployment = DeploymentSpec { services, compose: "".into(), overlay: "".into() };
+        let deployment = DeploymentSpec { services, contents, ..DeploymentSpec::default() };
         self.propose(Command::DeploymentApply { name, spec: deployment }).await;
         let changes = (0..replicas).map(|index| Change::SlotCreate {
             id: ReplicaId::new(&web(), &Ordinal::Index(index)),
@@ -279,4 +296,30 @@ async fn logs_are_read_through_the_handle() {
     assert!(handle.logs(&ids[0], query).await.unwrap().is_some());
     let nobody = InstanceId { raft_index: StateIndex(9999), ..ids[0].clone() };
     assert!(handle.logs(&nobody, query).await.unwrap().is_none());
+}
+
+/// R-IN-4, R-IN-5: files are there while their instance is, and go with it; what an earlier agent
+/// left behind goes, too.
+#[tokio::test]
+async fn files_come_and_go_with_their_instance() {
+    let world = World::new().await;
+    let leftover = world.folder.path().join("secrets/gone-web-0@3");
+    std::fs::create_dir_all(&leftover).unwrap();
+    let (pieces, container) = shipping();
+    world.propose(put(&pieces)).await;
+    let app = Arc::new(ServiceSpec { container: container.into(), ..(*spec("app:1", "")).clone() });
+    let ids = world.place_with(&app, 1, contents(&pieces)).await;
+    world.wait_for_state(&ids[0], ReplicaState::Running).await;
+    let secret = world.places.secrets.join(ids[0].to_string()).join("secret-0");
+    assert_eq!(std::fs::read(&secret).unwrap(), SECRET);
+    assert!(world.places.files.join(ids[0].to_string()).join("bind-0/a.conf").is_file());
+    world.plan(vec![Change::SlotRemove { id: ids[0].replica.clone() }]).await;
+    let empty = |place: &std::path::Path| std::fs::read_dir(place).unwrap().next().is_none();
+    let gone = async {
+        while !empty(&world.places.files) || !empty(&world.places.secrets) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(DEADLINE, gone).await.unwrap();
+    assert!(!leftover.exists());
 }

@@ -4,12 +4,16 @@
 //! the two say together is checked by `resolve`.
 
 mod amounts;
+mod constraints;
+mod loss;
 mod read;
 mod rules;
 mod schema;
 mod table;
 
 use std::collections::BTreeMap;
+
+use jaco_types::spec::OnNodeLoss;
 
 use crate::facts::{
     Affinity, Bounds, Constraints, FailureAction, Order, Scoring, Selectors, Spread, Tls,
@@ -21,6 +25,7 @@ use crate::{parse, place, shape};
 pub(crate) use amounts::{
     parse_cpu as read_cpu, parse_memory as read_memory, update as read_update,
 };
+pub(crate) use constraints::{Roles, constraints as read_constraints};
 pub use schema::json_schema;
 
 /// A checked jaco.yaml.
@@ -42,10 +47,14 @@ pub struct JacoYaml {
     pub services: Vec<ServiceOverlay>,
     /// Constraints of every service.
     pub constraints: Constraints,
+    /// Constraints that have a name.
+    pub(crate) roles: Roles,
     /// Spread criteria of every service.
     pub spread: Vec<Spread>,
     /// How nodes are compared.
     pub scoring: Option<Scoring>,
+    /// How much the files beside the compose file may be together, in bytes.
+    pub max_file_bytes: Option<u64>,
     pub(crate) sources: Sources,
 }
 
@@ -104,6 +113,8 @@ pub struct ServiceOverlay {
     pub update: UpdateOverlay,
     /// How a failed rollout goes back.
     pub rollback: Option<UpdateOverlay>,
+    /// What becomes of replicas whose node is lost; the time to stop is the compose file's to say.
+    pub on_node_loss: Option<OnNodeLoss>,
     /// The fewest replicas an apply accepts.
     pub min_allocations: Option<u32>,
     /// How nodes are compared.

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::amounts::{bounds, update};
-use super::rules::{affinities, constraints, selectors, spread};
+use super::constraints::{Roles, constraints, roles};
+use super::rules::{affinities, selectors, spread};
 use super::{Acme, JacoYaml, PlacementKind, RouteOverlay, ServiceOverlay};
 use crate::facts::{Scoring, Tls};
 use crate::node::{Map, Node, Value};
@@ -20,18 +21,21 @@ pub(super) fn overlay(root: &Node, report: &mut Report) -> Option<JacoYaml> {
         config_selector: text("config_selector"),
         acme,
         acme_email: text("acme_email").filter(|email| !email.is_empty()),
-        constraints: constraints(map.get("constraints"), report),
         spread: spread(map.get("spread"), report),
         scoring: scoring(map.get("scoring")),
+        // What is no amount was reported where the tree was checked.
+        max_file_bytes: text("max_files").and_then(|bytes| bytes.parse().ok()),
+        roles: roles(map.get("roles"), report),
         ..JacoYaml::default()
     };
+    overlay.constraints = constraints(map.get("constraints"), Some(&overlay.roles), report);
     check_top(map, &overlay, report);
     for node in items(map, "routes") {
         overlay.routes.extend(route(node, acme, report));
     }
     check_routes(&overlay.routes, report);
     for node in items(map, "services") {
-        overlay.services.extend(service(node, report));
+        overlay.services.extend(service(node, &overlay.roles, report));
     }
     let mut seen = BTreeSet::new();
     for service in &overlay.services {
@@ -44,7 +48,7 @@ pub(super) fn overlay(root: &Node, report: &mut Report) -> Option<JacoYaml> {
 }
 
 fn check_top(map: &Map, overlay: &JacoYaml, report: &mut Report) {
-    if let Some(node) = map.get("deployment")
+    if let Some(node) = map.get("deployment").filter(|node| node.as_str().is_some())
         && (overlay.deployment.is_empty()
             || normalise_name(&overlay.deployment) != overlay.deployment)
     {
@@ -157,7 +161,7 @@ fn check_routes(routes: &[RouteOverlay], report: &mut Report) {
     }
 }
 
-fn service(node: &Node, report: &mut Report) -> Option<ServiceOverlay> {
+fn service(node: &Node, roles: &Roles, report: &mut Report) -> Option<ServiceOverlay> {
     let map = node.as_map()?;
     let mut places = BTreeMap::new();
     for key in super::table::service_keys() {
@@ -174,12 +178,13 @@ fn service(node: &Node, report: &mut Report) -> Option<ServiceOverlay> {
         hosts: map.get("hosts").map(texts).unwrap_or_default(),
         networks: networks.filter(|networks| !networks.is_empty()),
         spread: spread(map.get("spread"), report),
-        constraints: constraints(map.get("constraints"), report),
+        constraints: constraints(map.get("constraints"), Some(roles), report),
         affinities: affinities(map.get("affinities"), report),
         selectors: selectors(map.get("selectors"), report),
         bounds: bounds(map.get("resources"), report),
         update: update(map.get("update"), report),
         rollback: map.get("rollback").map(|node| update(Some(node), report)),
+        on_node_loss: super::loss::read(map.get("on_node_loss"), report),
         min_allocations: count(map.get("min_allocations_count"), "min_allocations_count", report),
         scoring: scoring(map.get("scoring")),
         places,

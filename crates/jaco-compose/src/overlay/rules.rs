@@ -1,8 +1,8 @@
-//! Constraints, affinities, spread criteria and selectors: every notation, one meaning.
+//! Rules, affinities, spread criteria and selectors: every notation, one meaning.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::facts::{Affinity, Constraints, Rule, Selectors, Spread};
+use crate::facts::{Affinity, Rule, Selectors, Spread};
 use crate::node::{Map, Node, Value};
 use crate::problem::{Code, Report};
 
@@ -26,61 +26,6 @@ const OPERATORS: [&str; 14] = [
 /// Nomad's default weight of a spread criterion and of an affinity.
 const DEFAULT_WEIGHT: i64 = 50;
 
-/// `"cpu=2 ram=3G"`, a mapping, or a list of rules and such texts.
-pub(super) fn constraints(node: Option<&Node>, report: &mut Report) -> Constraints {
-    let mut all = Constraints::default();
-    let Some(node) = node else {
-        return all;
-    };
-    match &node.value {
-        Value::Null => {}
-        Value::Str(text) => pairs(text, node, &mut all, report),
-        Value::Map(map) => {
-            for entry in map.iter() {
-                match plain(&entry.node) {
-                    Some(value) => {
-                        all.pairs.insert(entry.key.to_string(), value);
-                    }
-                    None => {
-                        let message =
-                            format!("the constraint `{}` is a {}", entry.key, entry.node.kind());
-                        report.error(entry.node.pos, Code::WrongType, message);
-                    }
-                }
-            }
-        }
-        Value::Seq(items) => {
-            for item in items {
-                match item.as_str() {
-                    Some(text) => pairs(text, item, &mut all, report),
-                    None => all.rules.extend(rule(item, &[], report)),
-                }
-            }
-        }
-        Value::Bool(_) | Value::Int(_) | Value::Float(_) => {
-            report
-                .error(node.pos, Code::WrongType, format!("`constraints` is {}", node.kind()))
-                .expected("a text such as \"cpu=2 ram=3G\", a mapping, or a list of rules");
-        }
-    }
-    all
-}
-
-fn pairs(text: &str, node: &Node, all: &mut Constraints, report: &mut Report) {
-    for word in text.split_whitespace() {
-        match word.split_once('=') {
-            Some((key, value)) if !key.is_empty() => {
-                all.pairs.insert(key.to_owned(), value.to_owned());
-            }
-            Some(_) | None => {
-                report
-                    .error(node.pos, Code::InvalidValue, format!("`{word}` is not a constraint"))
-                    .expected("`KEY=VALUE`, separated by blanks");
-            }
-        }
-    }
-}
-
 pub(super) fn plain(node: &Node) -> Option<String> {
     match &node.value {
         Value::Null => Some(String::new()),
@@ -92,7 +37,7 @@ pub(super) fn plain(node: &Node) -> Option<String> {
     }
 }
 
-fn rule(node: &Node, more: &[&str], report: &mut Report) -> Option<Rule> {
+pub(super) fn rule(node: &Node, more: &[&str], report: &mut Report) -> Option<Rule> {
     let map = known_keys(node, &[&["attribute", "operator", "value"], more].concat(), report)?;
     let attribute = node.get_str("attribute").map(bare_attribute).filter(|text| !text.is_empty());
     if attribute.is_none() {

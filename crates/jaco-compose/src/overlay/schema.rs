@@ -66,15 +66,15 @@ fn by_name(name: &str) -> Option<Json> {
         "replicas" | "min_allocations_count" | "parallelism" => {
             Some(json!({ "type": ["integer", "string"], "minimum": 0 }))
         }
-        "constraints" => Some(json!({ "anyOf": [
-            { "type": "string" },
-            { "type": "object",
-              "additionalProperties": { "type": ["string", "number", "boolean", "null"] } },
-            { "type": "array", "items": { "anyOf": [{ "type": "string" }, rule(None)] } },
-        ] })),
+        "constraints" => Some(constraints(&rule(None))),
+        "roles" => Some(json!({
+            "type": "object",
+            "additionalProperties": constraints(&rule(None)),
+        })),
         "affinities" => {
             Some(json!({ "type": "array", "items": rule(Some(("weight", weight(-100)))) }))
         }
+        "max_files" => Some(json!({ "type": ["integer", "string"] })),
         "selectors" => Some(json!({ "anyOf": [
             { "const": "auto" },
             { "type": "array", "items": { "type": "string", "minLength": 1 } },
@@ -82,6 +82,15 @@ fn by_name(name: &str) -> Option<Json> {
         "spread" => Some(spread(&weight(0))),
         _ => None,
     }
+}
+
+fn constraints(rule: &Json) -> Json {
+    json!({ "anyOf": [
+        { "type": "string" },
+        { "type": "object",
+          "additionalProperties": { "type": ["string", "number", "boolean", "null"] } },
+        { "type": "array", "items": { "anyOf": [{ "type": "string" }, rule] } },
+    ] })
 }
 
 fn spread(weight: &Json) -> Json {

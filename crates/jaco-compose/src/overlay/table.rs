@@ -25,6 +25,13 @@ pub(super) static FILE: Object = closed(
         key("deployment", Honoured, Shape::Str, "The deployment's name."),
         key("environment", Honoured, Shape::Str, "An env file for `${…}`, read by the client."),
         key(
+            "max_files",
+            Honoured,
+            Shape::Bytes,
+            "How much the files beside the compose file may be together, such as `64MB`.",
+        ),
+        key("roles", Honoured, Shape::Any, "Constraints with a name, for `roles=NAME` in others."),
+        key(
             "routes",
             Honoured,
             Shape::List(&Shape::Object(&ROUTE), Unique::Free),
@@ -63,6 +70,12 @@ static SERVICE: Object = closed(
         key("name", Honoured, Shape::Str, "The service of the compose file."),
         key("networks", Honoured, STRINGS, "Replaces the networks of the compose file."),
         key(
+            "on_node_loss",
+            Honoured,
+            Shape::Str,
+            "`replace after D`, `wait` or `stop_self after D`: what follows when a node is lost.",
+        ),
+        key(
             "placement",
             Honoured,
             Shape::OneOf(&["spread", "pack", "hosts", "global"]),
@@ -70,7 +83,7 @@ static SERVICE: Object = closed(
         ),
         key("replicas", Honoured, Shape::Int, "How many; 0 keeps everything but runs nothing."),
         key("resources", Honoured, Shape::Object(&RESOURCES), "Bounds of the reservation."),
-        key("rollback", Honoured, Shape::Object(&UPDATE), "How a failed rollout goes back."),
+        key("rollback", Honoured, Shape::Object(&ROLLBACK), "How a failed rollout goes back."),
         key("scoring", Honoured, Shape::OneOf(&["jaco", "nomad"]), "How nodes are compared."),
         key(
             "selectors",
@@ -96,6 +109,17 @@ static RANGE: Object = closed(
     &[
         key("max", Honoured, Shape::StrOrNum, "The most."),
         key("min", Honoured, Shape::StrOrNum, "The least."),
+    ],
+    &[],
+);
+
+/// What a rollout asks for and going back does not: it always goes on, and watches as the revision
+/// that comes back says.
+static ROLLBACK: Object = closed(
+    &[
+        key("delay", Honoured, Shape::Duration, "Waited between steps."),
+        key("order", Honoured, Shape::OneOf(&["start-first", "stop-first"]), "What comes first."),
+        key("parallelism", Honoured, Shape::Int, "How many replicas one step replaces."),
     ],
     &[],
 );

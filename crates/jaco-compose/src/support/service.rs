@@ -198,7 +198,7 @@ pub(super) static SERVICE: Object = object(&[
         Differently,
         Shape::Str,
         "`none`, `host` and `bridge` as on one host; `service:NAME` joins the replica on the same \
-         node; `container:ID` is refused.",
+         node, and nothing but `placement` puts one there; `container:ID` is refused.",
     ),
     key(
         "networks",
@@ -326,7 +326,8 @@ pub(super) static SERVICE: Object = object(&[
         "volumes_from",
         Differently,
         ONCE,
-        "The mounts of the named service are added; `container:` is refused.",
+        "The mounts of the named service are added, which are its own on each node; `container:` is \
+         refused.",
     ),
     key("working_dir", Honoured, Shape::Str, "Passed to the engine."),
 ]);
@@ -408,7 +409,7 @@ static PORT: Object = object(&[
     key("host_ip", Honoured, Shape::Str, "The node's address to publish on."),
     key(
         "mode",
-        Differently,
+        Warned,
         Shape::Str,
         "`host` and `ingress` publish alike, on the node that runs the replica.",
     ),
@@ -453,8 +454,12 @@ static VOLUME_MOUNT: Object = Object {
     required: &["type"],
 };
 
-static MOUNT_IMAGE: Object =
-    object(&[key("subpath", Honoured, Shape::Str, "Passed to the engine.")]);
+static MOUNT_IMAGE: Object = object(&[key(
+    "subpath",
+    Honoured,
+    Shape::Str,
+    "Passed to the engine, which must be new enough.",
+)]);
 
 static MOUNT_TMPFS: Object = object(&[
     key("mode", Honoured, Shape::Int, "Passed to the engine."),

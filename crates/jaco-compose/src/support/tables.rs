@@ -141,11 +141,16 @@ static SECRET: Object = object(&[
         "external",
         Honoured,
         Shape::Short(Short::External, &Shape::Bool),
-        "Must exist in the cluster.",
+        "The cluster keeps it: `jaco secret create`.",
     ),
     key("file", Honoured, Shape::Path, "Read and sent by the client."),
     key("labels", Warned, LABELS, "Secrets carry no labels."),
-    key("name", Honoured, Shape::Str, "The name in the cluster."),
+    key(
+        "name",
+        Honoured,
+        Shape::Str,
+        "Which of the cluster's it is, if `external`; else only kept in the model.",
+    ),
     key("template_driver", Warned, Shape::Str, "Secrets are not templates."),
 ]);
 
@@ -156,11 +161,16 @@ static CONFIG: Object = object(&[
         "external",
         Honoured,
         Shape::Short(Short::External, &Shape::Bool),
-        "Must exist in the cluster.",
+        "The cluster keeps it: `jaco configs create`.",
     ),
     key("file", Honoured, Shape::Path, "Read and sent by the client."),
     key("labels", Warned, LABELS, "Configs carry no labels."),
-    key("name", Honoured, Shape::Str, "The name in the cluster."),
+    key(
+        "name",
+        Honoured,
+        Shape::Str,
+        "Which of the cluster's it is, if `external`; else only kept in the model.",
+    ),
     key("template_driver", Warned, Shape::Str, "Configs are not templates."),
 ]);
 
@@ -262,7 +272,7 @@ pub(super) static DEPLOY: Object = object(&[
     key(
         "rollback_config",
         Differently,
-        Shape::Object(&UPDATE),
+        Shape::Object(&ROLLBACK),
         "How a failed rollout goes back; see the keys below it.",
     ),
     key(
@@ -278,9 +288,15 @@ static PLACEMENT: Object = object(&[
         "constraints",
         Differently,
         Shape::List(&STR, Unique::Free),
-        "`node.labels.k == v`, `node.hostname` and `node.platform` become JACO's constraints.",
+        "`node.labels.KEY`, `node.hostname` and `node.platform.*` become JACO's constraints; \
+         `node.role` has no effect.",
     ),
-    key("max_replicas_per_node", Honoured, Shape::Int, "Held by the planner."),
+    key(
+        "max_replicas_per_node",
+        Warned,
+        Shape::Int,
+        "Replicas are spread evenly, but a node is not held to a number.",
+    ),
     key(
         "preferences",
         Differently,
@@ -369,6 +385,30 @@ static UPDATE: Object = object(&[
     key("failure_action", Honoured, Shape::Str, "`pause`, `continue` or `rollback`."),
     key("max_failure_ratio", Honoured, Shape::Number, "Kept as a share in thousandths."),
     key("monitor", Honoured, Shape::Duration, "How long a new replica is watched."),
+    key(
+        "order",
+        Differently,
+        Shape::OneOf(&["start-first", "stop-first"]),
+        "JACO starts first unless a host port or an exclusive volume forbids it.",
+    ),
+    key("parallelism", Honoured, Shape::Int, "How many replicas one step replaces."),
+]);
+
+static ROLLBACK: Object = object(&[
+    key("delay", Honoured, Shape::Duration, "Waited between steps."),
+    key(
+        "failure_action",
+        Warned,
+        Shape::Str,
+        "Going back always goes on; what fails meanwhile is restarted like any replica.",
+    ),
+    key("max_failure_ratio", Warned, Shape::Number, "Going back always goes on."),
+    key(
+        "monitor",
+        Warned,
+        Shape::Duration,
+        "What comes back is watched as the revision that it belongs to says in `update_config`.",
+    ),
     key(
         "order",
         Differently,
@@ -487,7 +527,12 @@ pub(super) static PROVIDER: Object = Object {
 pub(super) static SERVICE_NETWORK: Object = object(&[
     key("aliases", Honoured, Shape::List(&STR, Unique::Once), "Resolve to the service."),
     key("driver_opts", Warned, OPTIONS, "Options of a driver that is not used."),
-    key("gw_priority", Honoured, Shape::Number, "Which network gives the default route."),
+    key(
+        "gw_priority",
+        Honoured,
+        Shape::Number,
+        "Which network gives the default route, if the engine is new enough.",
+    ),
     key("interface_name", Warned, Shape::Str, "The engine names interfaces."),
     key(
         "ipv4_address",
@@ -518,7 +563,7 @@ pub(super) static BIND: Object = object(&[
         "recursive",
         Honoured,
         Shape::OneOf(&["enabled", "disabled", "writable", "readonly"]),
-        "Passed to the engine.",
+        "Passed to the engine, which must be new enough.",
     ),
     key("selinux", Honoured, Shape::OneOf(&["z", "Z"]), "Passed to the engine."),
 ]);

@@ -7,9 +7,14 @@
 )]
 
 mod bad_input;
+mod bounds;
 mod compose;
 mod corpus;
 mod hash;
+mod hash_keys;
+mod nodes;
 mod overlay;
+mod overlay_schema;
+mod shipping;
 mod support_table;
 mod util;

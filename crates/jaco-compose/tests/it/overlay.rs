@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 
 use expect_test::{Expect, expect};
 use jaco_compose::facts::{Placement, Selectors, Tls};
-use jaco_compose::{JacoYaml, Options, Override, overlay, resolve};
+use jaco_compose::{JacoYaml, Options, Override, resolve};
 use jaco_types::unit::{Bytes, MilliCores};
-use serde_json::Value as Json;
 
 use crate::util::{load_text, resolve_text};
 
@@ -229,14 +228,118 @@ fn reservations_come_from_override_compose_manifest_in_this_order() {
     assert_eq!(memory(&compose(""), None, &given("50")).unwrap().memory, Bytes(50 << 20));
 }
 
-/// R-IN-1: the published schema knows exactly the keys the reader takes.
+/// R-IN-1: how much may be sent with a deployment.
 #[test]
-fn the_schema_is_published() {
-    let schema: Json = serde_json::from_str(&overlay::json_schema()).unwrap();
-    assert_eq!(schema["additionalProperties"], false);
-    let service = &schema["properties"]["services"]["items"];
-    assert_eq!(service["required"], serde_json::json!(["name"]));
-    let keys: Vec<_> = service["properties"].as_object().unwrap().keys().collect();
-    expect![[r#"["affinities", "constraints", "hosts", "min_allocations_count", "name", "networks", "placement", "replicas", "resources", "rollback", "scoring", "selectors", "spread", "update"]"#]]
-    .assert_eq(&format!("{keys:?}"));
+fn amounts_of_files() {
+    let bytes = |text: &str| {
+        let text = format!("deployment: shop\nmax_files: {text}");
+        JacoYaml::parse("jaco.yaml", text.as_bytes()).map(|overlay| overlay.max_file_bytes)
+    };
+    assert_eq!(bytes("64MB").unwrap(), Some(64 << 20));
+    assert_eq!(bytes("1048576").unwrap(), Some(1 << 20));
+    assert_eq!(JacoYaml::parse("j", b"deployment: shop").unwrap().max_file_bytes, None);
+    check(
+        "deployment: shop\nmax_files: much",
+        expect!["2:12 invalid_value `max_files` cannot be `much`"],
+    );
+}
+
+/// R-IN-1: the rules that need no other service, one by one.
+#[test]
+fn rules_of_each_value() {
+    let top = |line: &str| format!("deployment: shop\n{line}");
+    check("deployment: ''", expect!["1:13 invalid_name `` is not a deployment name"]);
+    check("deployment: [a]", expect!["1:13 wrong_type `deployment` is a list"]);
+    check(&top("services: {name: web}"), expect!["2:11 wrong_type `services` is a mapping"]);
+    check(&top("services: [{name: ''}]"), expect!["2:19 validation_failed a service has no name"]);
+    check(&top("services: [{name: web, replicas: 0}]"), expect!["accepted"]);
+    check(
+        &top("compose_service: web"),
+        expect!["2:1 legacy_compose_field `compose_service` is of an old version"],
+    );
+    check(
+        &top("routes: [{domain: '', service: web, port: 80}]"),
+        expect!["2:19 validation_failed the route has no domain"],
+    );
+    check(
+        &top("routes: [{domain: a.b, service: web, port: 65536}]"),
+        expect!["2:44 validation_failed the port of the route is not a port"],
+    );
+    check(
+        &top("routes: [{domain: a.b, service: web, port: 80, tls: on}]"),
+        expect!["2:53 validation_failed `tls` is neither auto nor off"],
+    );
+    check(
+        &top("routes: [{domain: a.b, service: web, port: 80, compose_service: web}]"),
+        expect!["2:48 legacy_compose_field `compose_service` is of an old version"],
+    );
+    check(&top("acme: On\nacme_email: a@b.c\nenvironment: /etc/a.env"), expect!["accepted"]);
+}
+
+/// R-IN-1: `acme: off` is the routes' default, and a route's own word wins.
+#[test]
+fn routes_are_as_acme_says() {
+    let tls = |acme: &str, own: &str| {
+        let routes = format!("routes: [{{domain: a.b, service: web, port: 80{own}}}]");
+        let overlay = format!("deployment: shop\n{acme}\n{routes}");
+        resolve_text(COMPOSE, Some(&overlay)).expect("it is a manifest").routes[0].tls
+    };
+    assert_eq!(tls("", ""), Tls::Auto);
+    assert_eq!(tls("acme: off", ""), Tls::Off);
+    assert_eq!(tls("acme: off", ", tls: auto"), Tls::Auto);
+    assert_eq!(tls("", ", tls: off"), Tls::Off);
+}
+
+/// R-CONS-6: constraints have names; what is written beside a name wins over it, and the first name
+/// over the second.
+#[test]
+fn roles_are_constraints_with_a_name() {
+    let roles = "deployment: shop\nroles:\n  fast: cpu=4 zone=a\n  big: {ram: 8G, zone: b}\n";
+    let pairs = |more: &str| {
+        let resolved = resolve_text(COMPOSE, Some(&format!("{roles}{more}"))).unwrap();
+        let facts = &resolved.services["web"].facts;
+        let all = facts.deployment_constraints.pairs.iter().chain(&facts.constraints.pairs);
+        all.map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(pairs("constraints: roles=fast"), "cpu=4 zone=a");
+    assert_eq!(pairs("constraints: roles=fast,big cores=2"), "cpu=2 ram=8G zone=a");
+    let own = "services: [{name: web, constraints: {roles: big, zone: c}}]";
+    assert_eq!(pairs(own), "ram=8G zone=c");
+    check(
+        "deployment: shop\nroles: {fast: roles=slow, 'a b': cpu=1}\nconstraints: roles=fats",
+        expect![[r#"
+            2:15 invalid_value a role cannot name other roles
+            2:27 invalid_name `a b` is not the name of a role
+            3:14 unknown_key there is no role `fats`"#]],
+    );
+}
+
+/// R-CONS-2, R-CONS-5: what cannot be meant is told at its place, all of it at once; a key that
+/// resembles none is another provider's, and no error.
+#[test]
+fn constraints_are_checked_where_they_are_written() {
+    check(
+        "deployment: shop\nconstraints: cpu=many instance-type=m5 mem=1G\n\
+         services: [{name: web, constraints: {zome: a, ram: 1G, mem: 2G}}]",
+        expect![[r#"
+            2:14 invalid_value the constraint `cpu` cannot be `many`
+            3:44 unknown_key there is no constraint `zome`
+            3:52 duplicate_value the constraint `ram` is there twice"#]],
+    );
+}
+
+/// R-CONS-1: what a command line asks goes with the model, and wins over jaco.yaml's key by key.
+#[test]
+fn constraints_go_with_the_model() {
+    let mut project = load_text(COMPOSE).unwrap().project;
+    project.constrain("ram=2G zone=");
+    let sent = jaco_compose::from_model(project.sent_model().to_string().as_bytes()).unwrap();
+    let overlay = JacoYaml::parse("jaco.yaml", b"deployment: shop\nconstraints: cpu=1 zone=a");
+    let resolved = resolve(&sent, Some(&overlay.unwrap()), &Options::default()).unwrap();
+    let facts = &resolved.services["web"].facts;
+    let pairs = [("cpu", "1"), ("ram", "2G"), ("zone", "")];
+    let pairs = pairs.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    assert_eq!(facts.deployment_constraints.pairs, pairs.into());
+    project.constrain("ram=much");
+    assert!(resolve(&project, None, &Options::default()).is_err());
 }

@@ -2,28 +2,27 @@
 //! anything, and what has to be found out first is named by [`Needs`].
 
 mod mount;
-mod quantity;
 mod resource;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bollard::models::{
-    ContainerCreateBody, EndpointIpamConfig, EndpointSettings, HealthConfig, HostConfig,
-    HostConfigCgroupnsModeEnum, HostConfigLogConfig, NetworkingConfig, PortBinding, PortMap,
-    RestartPolicy, RestartPolicyNameEnum,
+    ContainerCreateBody, EndpointSettings, HealthConfig, HostConfig, HostConfigCgroupnsModeEnum,
+    HostConfigLogConfig, NetworkingConfig, PortBinding, PortMap, RestartPolicy,
+    RestartPolicyNameEnum,
 };
 use jaco_agent::engine::{ContainerRequest, Owner};
+use jaco_compose::model::{Attachment, ContainerSpec, Health, ModelError, Port, Service};
 use jaco_types::DeploymentName;
 
-use crate::model::{Attachment, Container, Healthcheck, Port, Service, Text};
 use crate::names;
 
 /// Why a spec cannot be carried out. It names the key.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum SpecError {
     /// The text is not what the cluster writes.
-    #[error("the container's description cannot be read: {0}")]
-    Unreadable(String),
+    #[error(transparent)]
+    Unreadable(#[from] ModelError),
     /// A value means nothing to Docker.
     #[error("`{key}`: {value:?} is not {expected}")]
     Value {
@@ -98,13 +97,13 @@ pub enum NetworkMaker {
 ///
 /// # Errors
 /// When it is not what the cluster writes.
-pub fn read(text: &str) -> Result<Container, SpecError> {
-    serde_json::from_str(text).map_err(|error| SpecError::Unreadable(error.to_string()))
+pub fn read(text: &str) -> Result<ContainerSpec, SpecError> {
+    Ok(ContainerSpec::parse(text)?)
 }
 
 /// What must be there before `container` can be made.
 #[must_use]
-pub fn needs(owner: &Owner, request: &ContainerRequest, container: &Container) -> Needs {
+pub fn needs(owner: &Owner, request: &ContainerRequest, container: &ContainerSpec) -> Needs {
     let service = &container.service;
     let modes = [&service.network_mode, &service.pid, &service.ipc];
     let neighbours = modes.into_iter().flatten().filter_map(|mode| mode.strip_prefix("service:"));
@@ -122,30 +121,29 @@ pub fn needs(owner: &Owner, request: &ContainerRequest, container: &Container) -
 pub fn body(
     owner: &Owner,
     request: &ContainerRequest,
-    container: &Container,
+    container: &ContainerSpec,
     needs: &Needs,
     neighbours: &BTreeMap<String, String>,
 ) -> Result<ContainerCreateBody, SpecError> {
     let service = &container.service;
-    refuse_files(service)?;
     let first = needs.networks.first();
     let endpoints = first.map(|network| (network.name.clone(), network.endpoint.clone()));
     Ok(ContainerCreateBody {
         image: Some(request.image.to_string()),
         hostname: service.hostname.clone(),
         domainname: service.domainname.clone(),
-        user: service.user.as_ref().map(|user| user.0.clone()),
+        user: service.user.clone(),
         exposed_ports: some(exposed_ports(service)),
-        tty: service.tty,
-        open_stdin: service.stdin_open,
+        tty: yes(service.tty),
+        open_stdin: yes(service.stdin_open),
         env: some(environment(service)),
         cmd: service.command.clone(),
         entrypoint: service.entrypoint.clone(),
         working_dir: service.working_dir.clone(),
-        healthcheck: service.healthcheck.as_ref().map(healthcheck).transpose()?,
+        healthcheck: service.healthcheck.as_ref().map(healthcheck),
         labels: Some(labels(owner, request, service)),
         stop_signal: service.stop_signal.clone(),
-        stop_timeout: stop_timeout(service)?,
+        stop_timeout: stop_timeout(service),
         host_config: Some(host_config(owner, request, container, needs, neighbours)?),
         networking_config: endpoints.map(|(name, endpoint)| NetworkingConfig {
             endpoints_config: Some(HashMap::from([(name, endpoint)])),
@@ -157,7 +155,7 @@ pub fn body(
 fn host_config(
     owner: &Owner,
     request: &ContainerRequest,
-    container: &Container,
+    container: &ContainerSpec,
     needs: &Needs,
     neighbours: &BTreeMap<String, String>,
 ) -> Result<HostConfig, SpecError> {
@@ -173,17 +171,17 @@ fn host_config(
         dns_options: some(service.dns_opt.clone()),
         dns_search: some(service.dns_search.clone()),
         extra_hosts: some(extra_hosts(service)),
-        group_add: some(service.group_add.iter().map(|group| group.0.clone()).collect()),
+        group_add: some(service.group_add.clone()),
         init: service.init,
         ipc_mode: mode("ipc", &service.ipc)?,
         log_config: log_config(service),
         network_mode: network_mode(service, needs, neighbours)?,
-        oom_kill_disable: service.oom_kill_disable,
+        oom_kill_disable: yes(service.oom_kill_disable),
         oom_score_adj: service.oom_score_adj,
         pid_mode: mode("pid", &service.pid)?,
         port_bindings: some(port_bindings(service)),
-        privileged: service.privileged,
-        readonly_rootfs: service.read_only,
+        privileged: yes(service.privileged),
+        readonly_rootfs: yes(service.read_only),
         // JACO restarts by a new instance; Docker must never bring an old one back.
         restart_policy: Some(RestartPolicy {
             name: Some(RestartPolicyNameEnum::NO),
@@ -199,43 +197,33 @@ fn host_config(
         uts_mode: service.uts.clone(),
         ..HostConfig::default()
     };
-    let base = resource::limit(base, service)?;
-    mount::mount(base, owner, &request.service.deployment, container)
-}
-
-/// Docker 20.10 has no way to hand a file to a container that is not started, other than to copy
-/// it there; until that is built, a container without its file is not started.
-fn refuse_files(service: &Service) -> Result<(), SpecError> {
-    let files = [("configs", &service.configs), ("secrets", &service.secrets)];
-    for (key, files) in files {
-        if let Some(file) = files.first() {
-            let reason = format!("{:?} cannot be delivered as a file on this engine", file.source);
-            return Err(SpecError::Unsupported { key, reason });
-        }
-    }
-    Ok(())
+    let base = resource::limit(base, service);
+    mount::mount(base, owner, request, container)
 }
 
 fn networks(
     owner: &Owner,
     request: &ContainerRequest,
-    container: &Container,
+    container: &ContainerSpec,
 ) -> Vec<NeededNetwork> {
     let service = &container.service;
     if service.network_mode.as_deref().is_some_and(|mode| !mode.is_empty()) {
         return Vec::new();
     }
     let nothing = Attachment::default();
-    let mut attachments: Vec<(&str, &Attachment)> = service
-        .networks
-        .iter()
-        .map(|(key, attachment)| (key.as_str(), attachment.as_ref().unwrap_or(&nothing)))
-        .collect();
+    let mut attachments: Vec<(&str, &Attachment)> =
+        service.networks.iter().map(|(key, attachment)| (key.as_str(), attachment)).collect();
     if attachments.is_empty() {
         attachments.push(("default", &nothing));
     }
     // The first one gives the default route; the sort is stable, so names settle ties.
-    attachments.sort_by_key(|(_, attachment)| std::cmp::Reverse(attachment.priority));
+    let priority = |attachment: &Attachment| {
+        (attachment.gw_priority.unwrap_or_default(), attachment.priority.unwrap_or_default())
+    };
+    attachments.sort_by(|(_, a), (_, b)| {
+        let ((gateway_a, a), (gateway_b, b)) = (priority(a), priority(b));
+        gateway_b.total_cmp(&gateway_a).then(b.total_cmp(&a))
+    });
     attachments
         .into_iter()
         .map(|(key, attachment)| needed_network(owner, request, container, key, attachment))
@@ -245,14 +233,14 @@ fn networks(
 fn needed_network(
     owner: &Owner,
     request: &ContainerRequest,
-    container: &Container,
+    container: &ContainerSpec,
     key: &str,
     attachment: &Attachment,
 ) -> NeededNetwork {
     let declared = container.networks.get(key);
     let deployment = &request.service.deployment;
     let own_name = format!("{deployment}_{key}");
-    let name = declared.and_then(|network| network.name.clone()).unwrap_or(own_name);
+    let name = declared.map_or(own_name, |network| network.name.clone());
     let external = declared.is_some_and(|network| network.external);
     let internal = declared.is_some_and(|network| network.internal);
     NeededNetwork {
@@ -261,7 +249,7 @@ fn needed_network(
         maker: if external { NetworkMaker::Somebody } else { NetworkMaker::Node },
         endpoint: EndpointSettings {
             aliases: Some(aliases(deployment, request, container, attachment)),
-            ipam_config: ipam_config(attachment),
+            gw_priority: attachment.gw_priority.map(whole),
             ..EndpointSettings::default()
         },
     }
@@ -271,7 +259,7 @@ fn needed_network(
 fn aliases(
     deployment: &DeploymentName,
     request: &ContainerRequest,
-    container: &Container,
+    container: &ContainerSpec,
     attachment: &Attachment,
 ) -> Vec<String> {
     let service = &request.service.service;
@@ -279,15 +267,6 @@ fn aliases(
     aliases.extend(container.service.container_name.clone());
     aliases.extend(attachment.aliases.iter().cloned());
     aliases
-}
-
-fn ipam_config(attachment: &Attachment) -> Option<EndpointIpamConfig> {
-    let Attachment { ipv4_address, ipv6_address, .. } = attachment;
-    (ipv4_address.is_some() || ipv6_address.is_some()).then(|| EndpointIpamConfig {
-        ipv4_address: ipv4_address.clone(),
-        ipv6_address: ipv6_address.clone(),
-        link_local_ips: None,
-    })
 }
 
 fn network_mode(
@@ -322,10 +301,11 @@ fn labels(owner: &Owner, request: &ContainerRequest, service: &Service) -> HashM
     labels
 }
 
+/// A name alone takes the variable out of the image's environment.
 fn environment(service: &Service) -> Vec<String> {
     let pairs = service.environment.iter();
     pairs
-        .map(|(key, value)| format!("{key}={}", value.as_ref().map_or("", |text| &text.0)))
+        .map(|(key, value)| value.as_ref().map_or(key.clone(), |value| format!("{key}={value}")))
         .collect()
 }
 
@@ -335,36 +315,31 @@ fn extra_hosts(service: &Service) -> Vec<String> {
     hosts.map(|host| host.replacen('=', ":", 1)).collect()
 }
 
-fn healthcheck(check: &Healthcheck) -> Result<HealthConfig, SpecError> {
+fn healthcheck(check: &Health) -> HealthConfig {
     if check.disable {
         let test = Some(vec!["NONE".to_owned()]);
-        return Ok(HealthConfig { test, ..HealthConfig::default() });
+        return HealthConfig { test, ..HealthConfig::default() };
     }
-    let nanos = |key, text: &Option<String>| {
-        text.as_deref().map(|text| quantity::nanos(key, text)).transpose()
-    };
-    Ok(HealthConfig {
+    HealthConfig {
         test: some(check.test.clone()),
-        interval: nanos("healthcheck.interval", &check.interval)?,
-        timeout: nanos("healthcheck.timeout", &check.timeout)?,
+        interval: check.interval_nanos.map(int64),
+        timeout: check.timeout_nanos.map(int64),
         retries: check.retries,
-        start_period: nanos("healthcheck.start_period", &check.start_period)?,
-        start_interval: nanos("healthcheck.start_interval", &check.start_interval)?,
-    })
+        start_period: check.start_period_nanos.map(int64),
+        start_interval: check.start_interval_nanos.map(int64),
+    }
 }
 
 /// Docker counts whole seconds; a part of one is a whole one, so that nobody gets less than asked.
-fn stop_timeout(service: &Service) -> Result<Option<i64>, SpecError> {
-    let Some(text) = &service.stop_grace_period else { return Ok(None) };
-    let nanos = quantity::nanos("stop_grace_period", text)?;
-    Ok(Some(nanos / 1_000_000_000 + i64::from(nanos % 1_000_000_000 > 0)))
+fn stop_timeout(service: &Service) -> Option<i64> {
+    service.stop_grace_period_nanos.map(|nanos| int64(nanos.div_ceil(1_000_000_000)))
 }
 
 fn exposed_ports(service: &Service) -> Vec<String> {
     let ports = service.ports.iter().map(port_key);
-    let exposed = service.expose.iter().map(|port| match port.0.contains('/') {
-        true => port.0.clone(),
-        false => format!("{}/tcp", port.0),
+    let exposed = service.expose.iter().map(|port| match port.contains('/') {
+        true => port.clone(),
+        false => format!("{port}/tcp"),
     });
     let all: BTreeSet<String> = ports.chain(exposed).collect();
     all.into_iter().collect()
@@ -373,7 +348,7 @@ fn exposed_ports(service: &Service) -> Vec<String> {
 fn port_bindings(service: &Service) -> PortMap {
     let mut bindings: PortMap = HashMap::new();
     for port in &service.ports {
-        let published = port.published.as_ref().map_or(String::new(), |text| text.0.clone());
+        let published = port.published.clone().unwrap_or_default();
         let binding = PortBinding { host_ip: port.host_ip.clone(), host_port: Some(published) };
         bindings.entry(port_key(port)).or_default().get_or_insert_default().push(binding);
     }
@@ -386,7 +361,11 @@ fn port_key(port: &Port) -> String {
 
 fn log_config(service: &Service) -> Option<HostConfigLogConfig> {
     let logging = service.logging.as_ref()?;
-    Some(HostConfigLogConfig { typ: logging.driver.clone(), config: some(texts(&logging.options)) })
+    // An option without a value is one that was not set.
+    let options = logging.options.iter();
+    let options: HashMap<_, _> =
+        options.filter_map(|(key, value)| Some((key.clone(), value.clone()?))).collect();
+    Some(HostConfigLogConfig { typ: logging.driver.clone(), config: some(options) })
 }
 
 fn cgroupns_mode(service: &Service) -> Result<Option<HostConfigCgroupnsModeEnum>, SpecError> {
@@ -411,8 +390,24 @@ fn security_opt(option: &str) -> String {
     }
 }
 
-fn texts(pairs: &BTreeMap<String, Text>) -> HashMap<String, String> {
-    pairs.iter().map(|(key, value)| (key.clone(), value.0.clone())).collect()
+fn texts(pairs: &BTreeMap<String, String>) -> HashMap<String, String> {
+    pairs.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+/// Docker counts in signed numbers; what does not fit is as good as endless.
+fn int64(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// Compose takes any number where Docker takes a whole one.
+#[expect(clippy::cast_possible_truncation, reason = "it saturates")]
+fn whole(number: f64) -> i64 {
+    number.round() as i64
+}
+
+/// `None` for no, so that what is not asked for is not sent.
+fn yes(wanted: bool) -> Option<bool> {
+    wanted.then_some(true)
 }
 
 /// `None` for what is empty: Docker then takes what the image or its own default says.

@@ -4,34 +4,41 @@ use std::collections::{BTreeSet, HashMap};
 
 use bollard::models::{
     HostConfig, Mount as DockerMount, MountBindOptions, MountBindOptionsPropagationEnum,
-    MountTmpfsOptions, MountType, MountVolumeOptions, MountVolumeOptionsDriverConfig,
+    MountImageOptions, MountTmpfsOptions, MountType, MountVolumeOptions,
+    MountVolumeOptionsDriverConfig,
 };
-use jaco_agent::engine::Owner;
+use jaco_agent::engine::{ContainerRequest, FileAt, Owner};
+use jaco_compose::model::{ContainerSpec, Mount, MountKind, Volume};
 use jaco_types::DeploymentName;
 
-use super::{SpecError, quantity, some, texts};
-use crate::model::{Container, Mount, Volume};
+use super::{SpecError, some, texts, yes};
 use crate::names;
 
 /// Adds them.
 pub(super) fn mount(
     base: HostConfig,
     owner: &Owner,
-    deployment: &DeploymentName,
-    container: &Container,
+    request: &ContainerRequest,
+    container: &ContainerSpec,
 ) -> Result<HostConfig, SpecError> {
+    let deployment = &request.service.deployment;
     let mut binds = Vec::new();
-    let mut mounts = Vec::new();
+    let mut mounts: Vec<DockerMount> = request.files.mounts.iter().map(file_mount).collect();
     for mount in &container.service.volumes {
-        match mount.kind.as_str() {
-            "bind" => match bind_text(mount) {
-                Some(text) => binds.push(text),
-                None => mounts.push(bind_mount(mount)?),
+        match mount.kind {
+            MountKind::Bind => match bind_source(request, mount)? {
+                BindSource::Shipped(path) => mounts.push(shipped_mount(mount, path)?),
+                BindSource::Kept(path) => mounts.push(kept_mount(owner, deployment, mount, path)),
+                BindSource::Host(path) => match bind_text(mount, path) {
+                    Some(text) => binds.push(text),
+                    None => mounts.push(bind_mount(mount, path)?),
+                },
             },
-            "volume" => mounts.push(volume_mount(owner, deployment, container, mount)),
-            "tmpfs" => mounts.push(tmpfs_mount(mount)?),
-            other => {
-                let reason = format!("mounts of type {other:?} are not done by this engine");
+            MountKind::Volume => mounts.push(volume_mount(owner, deployment, container, mount)),
+            MountKind::Tmpfs => mounts.push(tmpfs_mount(mount)),
+            MountKind::Image => mounts.push(image_mount(mount)),
+            MountKind::Cluster | MountKind::Npipe => {
+                let reason = format!("the mount at {:?} is not done by this engine", mount.target);
                 return Err(SpecError::Unsupported { key: "volumes", reason });
             }
         }
@@ -49,22 +56,95 @@ pub(super) fn mount(
 }
 
 /// Volumes that have to be there: Docker would make an empty one in silence.
-pub(super) fn external_volumes(container: &Container) -> BTreeSet<String> {
-    let named = container.service.volumes.iter().filter(|mount| mount.kind == "volume");
+pub(super) fn external_volumes(container: &ContainerSpec) -> BTreeSet<String> {
+    let named = container.service.volumes.iter().filter(|mount| mount.kind == MountKind::Volume);
     let keys = named.filter_map(|mount| mount.source.as_deref());
     let external = keys.filter_map(|key| {
         let volume = container.volumes.get(key).filter(|volume| volume.external)?;
-        Some(volume.name.clone().unwrap_or_else(|| key.to_owned()))
+        Some(volume.name.clone())
     });
     external.collect()
 }
 
-/// The old form of a bind makes the path on the host if it is not there, which the new one cannot
-/// do before Docker 23. A path with a colon cannot be written in it.
-fn bind_text(mount: &Mount) -> Option<String> {
+/// What is mounted by a bind.
+enum BindSource<'a> {
+    /// A copy of what was sent with the manifest.
+    Shipped(&'a str),
+    /// A folder below the compose file that was not there or empty: data, kept on the node.
+    Kept(&'a str),
+    /// A path of the node.
+    Host(&'a str),
+}
+
+fn bind_source<'a>(
+    request: &'a ContainerRequest,
+    mount: &'a Mount,
+) -> Result<BindSource<'a>, SpecError> {
     let source = mount.source.as_deref().unwrap_or_default();
-    let wanted = mount.bind.create_host_path != Some(false) || mount.bind.selinux.is_some();
-    if !wanted || source.contains(':') || mount.target.contains(':') {
+    match request.files.binds.get(source) {
+        Some(path) => match path.to_str() {
+            Some(path) => Ok(BindSource::Shipped(path)),
+            None => Err(SpecError::Unsupported {
+                key: "volumes",
+                reason: format!("{} cannot be said to Docker", path.display()),
+            }),
+        },
+        None if source.starts_with('/') => Ok(BindSource::Host(source)),
+        None => Ok(BindSource::Kept(source)),
+    }
+}
+
+fn file_mount(file: &FileAt) -> DockerMount {
+    DockerMount {
+        typ: Some(MountType::BIND),
+        source: Some(file.host.to_string_lossy().into_owned()),
+        target: Some(file.target.clone()),
+        read_only: Some(true),
+        ..DockerMount::default()
+    }
+}
+
+/// A volume that stands for a folder: what the image has at its place stays hidden, as it would be
+/// by the folder.
+fn kept_mount(
+    owner: &Owner,
+    deployment: &DeploymentName,
+    mount: &Mount,
+    path: &str,
+) -> DockerMount {
+    let options = MountVolumeOptions {
+        no_copy: Some(true),
+        labels: Some(names::deployment_labels(owner, deployment)),
+        ..MountVolumeOptions::default()
+    };
+    let name = names::scoped(owner, &format!("{deployment}_{}", volume_word(path)));
+    DockerMount {
+        source: Some(name),
+        volume_options: Some(options),
+        ..plain(mount, MountType::VOLUME)
+    }
+}
+
+/// A path as part of a volume's name. What cannot be in one becomes its number, so that two paths
+/// are never one volume.
+fn volume_word(path: &str) -> String {
+    let mut word = String::from("dir.");
+    for character in path.chars() {
+        match character {
+            'a'..='z' | 'A'..='Z' | '0'..='9' | '-' => word.push(character),
+            other => word.push_str(&format!("_{:x}_", u32::from(other))),
+        }
+    }
+    word
+}
+
+/// The old form of a bind makes the path on the host if it is not there, which the new one cannot
+/// do before Docker 23. A path with a colon, or how mounts below it are treated, cannot be written in
+/// it.
+fn bind_text(mount: &Mount, source: &str) -> Option<String> {
+    let wanted = mount.bind.create_host_path || mount.bind.selinux.is_some();
+    let new_form = matches!(mount.bind.recursive.as_deref(), Some(mode) if mode != "enabled");
+    if !wanted || new_form || source.contains(':') || mount.target.contains(':') {
         return None;
     }
     let mut options = Vec::new();
@@ -74,10 +154,29 @@ fn bind_text(mount: &Mount) -> Option<String> {
     Some(format!("{source}:{}:{}", mount.target, options.join(",")))
 }
 
-fn bind_mount(mount: &Mount) -> Result<DockerMount, SpecError> {
+fn bind_mount(mount: &Mount, source: &str) -> Result<DockerMount, SpecError> {
     let propagation = mount.bind.propagation.as_deref().map(propagation).transpose()?;
-    let options = MountBindOptions { propagation, ..MountBindOptions::default() };
-    Ok(DockerMount { bind_options: Some(options), ..plain(mount, MountType::BIND) })
+    let recursive = mount.bind.recursive.as_deref();
+    let options = MountBindOptions {
+        propagation,
+        create_mountpoint: yes(mount.bind.create_host_path),
+        non_recursive: yes(recursive == Some("disabled")),
+        read_only_non_recursive: yes(recursive == Some("writable")),
+        read_only_force_recursive: yes(recursive == Some("readonly")),
+    };
+    Ok(DockerMount {
+        source: Some(source.to_owned()),
+        bind_options: Some(options),
+        ..plain(mount, MountType::BIND)
+    })
+}
+
+/// It was put there a moment ago. Were it gone, a folder that Docker made in its place would hide that.
+fn shipped_mount(mount: &Mount, source: &str) -> Result<DockerMount, SpecError> {
+    let made = bind_mount(mount, source)?;
+    let options =
+        made.bind_options.map(|options| MountBindOptions { create_mountpoint: None, ..options });
+    Ok(DockerMount { bind_options: options, ..made })
 }
 
 fn propagation(text: &str) -> Result<MountBindOptionsPropagationEnum, SpecError> {
@@ -93,7 +192,7 @@ fn propagation(text: &str) -> Result<MountBindOptionsPropagationEnum, SpecError>
 fn volume_mount(
     owner: &Owner,
     deployment: &DeploymentName,
-    container: &Container,
+    container: &ContainerSpec,
     mount: &Mount,
 ) -> DockerMount {
     let declared = mount.source.as_deref().map(|key| (key, container.volumes.get(key)));
@@ -106,7 +205,7 @@ fn volume_mount(
     labels.extend(names::deployment_labels(owner, deployment));
     let external = volume.is_some_and(|volume| volume.external);
     let options = MountVolumeOptions {
-        no_copy: mount.volume.nocopy,
+        no_copy: yes(mount.volume.nocopy),
         subpath: mount.volume.subpath.clone(),
         labels: (!external).then_some(labels),
         driver_config: volume.and_then(driver_config),
@@ -122,9 +221,8 @@ fn volume_name(
 ) -> String {
     let own_name = format!("{deployment}_{key}");
     let external = volume.is_some_and(|volume| volume.external);
-    match volume.and_then(|volume| volume.name.clone()) {
+    match volume.map(|volume| volume.name.clone()) {
         Some(name) if external || name != own_name => name,
-        None if external => key.to_owned(),
         Some(_) | None => names::scoped(owner, &own_name),
     }
 }
@@ -138,14 +236,19 @@ fn driver_config(volume: &Volume) -> Option<MountVolumeOptionsDriverConfig> {
     })
 }
 
-fn tmpfs_mount(mount: &Mount) -> Result<DockerMount, SpecError> {
-    let size = mount.tmpfs.size.as_ref();
+fn tmpfs_mount(mount: &Mount) -> DockerMount {
     let options = MountTmpfsOptions {
-        size_bytes: size.map(|text| quantity::bytes("volumes.tmpfs.size", &text.0)).transpose()?,
-        mode: mount.tmpfs.mode,
+        size_bytes: mount.tmpfs.size_bytes,
+        mode: mount.tmpfs.mode.map(i64::from),
         options: None,
     };
-    Ok(DockerMount { source: None, tmpfs_options: Some(options), ..plain(mount, MountType::TMPFS) })
+    DockerMount { source: None, tmpfs_options: Some(options), ..plain(mount, MountType::TMPFS) }
+}
+
+/// The files of an image; its source is the image's name.
+fn image_mount(mount: &Mount) -> DockerMount {
+    let options = MountImageOptions { subpath: mount.image.subpath.clone() };
+    DockerMount { image_options: Some(options), ..plain(mount, MountType::IMAGE) }
 }
 
 fn plain(mount: &Mount, typ: MountType) -> DockerMount {

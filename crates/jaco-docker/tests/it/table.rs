@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use expect_test::{Expect, expect};
-use jaco_agent::engine::{ContainerRequest, Owner};
+use jaco_agent::engine::{ContainerRequest, Owner, ShippedFiles};
 use jaco_docker::spec;
 use jaco_types::{
     ClusterId, DeploymentName, InstanceId, NodeId, Ordinal, ReplicaId, ServiceKey, ServiceName,
@@ -29,6 +29,7 @@ fn request(container: &str) -> ContainerRequest {
         image: "app:1".into(),
         container: container.into(),
         spec_hash: SpecHash([1; 32]),
+        files: ShippedFiles::default(),
     }
 }
 
@@ -75,7 +76,7 @@ fn check(keys: &str, expected: Expect) {
 /// Names, labels, the default network with its aliases, and no restart by Docker.
 #[test]
 fn an_empty_service() {
-    let body = body("{}").unwrap();
+    let body = body(r#"{"service":{}}"#).unwrap();
     assert_eq!(body["Image"], "app:1");
     assert_eq!(body["HostConfig"]["RestartPolicy"]["Name"], "no");
     assert_eq!(body["HostConfig"]["NetworkMode"], "jaco-abababab-3-shop_default");
@@ -100,11 +101,11 @@ fn process() {
         .Entrypoint = ["/e"]"#]],
     );
     check(
-        r#""environment":{"B":"2","A":1,"C":null,"D":true}"#,
-        expect![[r#".Env = ["A=1","B=2","C=","D=true"]"#]],
+        r#""environment":{"B":"2","A":"1","C":null,"D":"true"}"#,
+        expect![[r#".Env = ["A=1","B=2","C","D=true"]"#]],
     );
     check(
-        r#""working_dir":"/w","user":1000,"init":true,"tty":true,"stdin_open":true"#,
+        r#""working_dir":"/w","user":"1000","init":true,"tty":true,"stdin_open":true"#,
         expect![[r#"
             .HostConfig.Init = true
             .OpenStdin = true
@@ -121,7 +122,7 @@ fn process() {
     check(r#""stop_grace_period":"500ms""#, expect![".StopTimeout = 1"]);
     check(
         r#""stop_grace_period":"soon""#,
-        expect![[r#"error: `stop_grace_period`: "soon" is not a length of time such as 1m30s"#]],
+        expect!["error: the canonical container text cannot be read"],
     );
     check(r#""labels":{"a":"b","jaco.node":"9"}"#, expect![[r#".Labels.a = "b""#]]);
     check(
@@ -148,7 +149,7 @@ fn health() {
 #[test]
 fn ports() {
     check(
-        r#""ports":[{"mode":"ingress","target":80,"published":"8080","protocol":"tcp"},
+        r#""ports":[{"target":80,"published":"8080","protocol":"tcp"},
            {"target":53,"published":"5000-5010","protocol":"udp","host_ip":"127.0.0.1"},
            {"target":90}],"expose":["9000","9001/udp"]"#,
         expect![[r#"
@@ -160,11 +161,11 @@ fn ports() {
 #[test]
 fn networks() {
     check(
-        r#""networks":{"front":null,"back":{"aliases":["db"],"priority":5,"ipv4_address":"10.0.0.9"}},
+        r#""networks":{"front":{},"back":{"aliases":["db"],"priority":5,"gw_priority":7}},
            "container_name":"shop""#,
         expect![[r#"
             .HostConfig.NetworkMode = "jaco-abababab-3-shop_back"
-            .NetworkingConfig.EndpointsConfig.jaco-abababab-3-shop_back = {"Aliases":["web","web.shop","shop","db"],"IPAMConfig":{"IPv4Address":"10.0.0.9"}}
+            .NetworkingConfig.EndpointsConfig.jaco-abababab-3-shop_back = {"Aliases":["web","web.shop","shop","db"],"GwPriority":7}
             .NetworkingConfig.EndpointsConfig.jaco-abababab-3-shop_default = null"#]],
     );
     check(
@@ -201,7 +202,7 @@ fn networks() {
 /// A network of the manifest is this node's own; an external one is somebody else's.
 #[test]
 fn declared_networks() {
-    let text = r#"{"service":{"networks":{"a":null,"b":null}},
+    let text = r#"{"service":{"networks":{"a":{},"b":{}}},
         "networks":{"a":{"name":"shared","internal":true},"b":{"name":"lan","external":true}}}"#;
     let request = request(text);
     let needs = spec::needs(&owner(), &request, &spec::read(text).unwrap());
@@ -220,8 +221,8 @@ fn declared_networks() {
 #[test]
 fn limits() {
     check(
-        r#""deploy":{"resources":{"limits":{"cpus":"0.25","memory":"67108864","pids":10},
-           "reservations":{"memory":"1048576"}}},"cpus":9,"mem_limit":"1g""#,
+        r#""deploy":{"resources":{"limits":{"cpus":0.25,"memory":"67108864","pids":10},
+           "reservations":{"memory":"1048576"}}},"cpus":9,"mem_limit":"1073741824""#,
         expect![[r#"
             .HostConfig.Memory = 67108864
             .HostConfig.MemoryReservation = 1048576
@@ -229,8 +230,8 @@ fn limits() {
             .HostConfig.PidsLimit = 10"#]],
     );
     check(
-        r#""cpus":1.5,"mem_limit":"1g","mem_reservation":"512m","pids_limit":-1,"memswap_limit":-1,
-           "mem_swappiness":10,"cpu_shares":512,"cpuset":"0-1""#,
+        r#""cpus":1.5,"mem_limit":"1073741824","mem_reservation":"536870912","pids_limit":-1,
+           "memswap_limit":"-1","mem_swappiness":"10","cpu_shares":512,"cpuset":"0-1""#,
         expect![[r#"
             .HostConfig.CpuShares = 512
             .HostConfig.CpusetCpus = "0-1"
@@ -242,7 +243,7 @@ fn limits() {
             .HostConfig.PidsLimit = -1"#]],
     );
     check(
-        r#""cpu_period":100000,"cpu_quota":"50000","cpu_rt_period":"1400us","cpu_rt_runtime":400"#,
+        r#""cpu_period":100000,"cpu_quota":50000,"cpu_rt_period":1400,"cpu_rt_runtime":400"#,
         expect![[r#"
             .HostConfig.CpuPeriod = 100000
             .HostConfig.CpuQuota = 50000
@@ -261,16 +262,17 @@ fn limits() {
         .HostConfig.OomKillDisable = true
         .HostConfig.OomScoreAdj = 100"#]],
     );
-    check(
-        r#""mem_limit":"much""#,
-        expect![[r#"error: `mem_limit`: "much" is not a number of bytes such as 64m"#]],
-    );
+    check(r#""mem_limit":"much""#, expect!["error: the canonical container text cannot be read"]);
     check(
         r#""blkio_config":{"weight":300,"weight_device":[{"path":"/dev/a","weight":400}],
-           "device_read_bps":[{"path":"/dev/a","rate":"12m"}],
-           "device_write_iops":[{"path":"/dev/a","rate":30}]}"#,
+           "device_read_bps":[{"path":"/dev/a","rate":"12582912"}],
+           "device_write_bps":[{"path":"/dev/a","rate":"1024"}],
+           "device_read_iops":[{"path":"/dev/a","rate":"20"}],
+           "device_write_iops":[{"path":"/dev/a","rate":"30"}]}"#,
         expect![[r#"
             .HostConfig.BlkioDeviceReadBps = [{"Path":"/dev/a","Rate":12582912}]
+            .HostConfig.BlkioDeviceReadIOps = [{"Path":"/dev/a","Rate":20}]
+            .HostConfig.BlkioDeviceWriteBps = [{"Path":"/dev/a","Rate":1024}]
             .HostConfig.BlkioDeviceWriteIOps = [{"Path":"/dev/a","Rate":30}]
             .HostConfig.BlkioWeight = 300
             .HostConfig.BlkioWeightDevice = [{"Path":"/dev/a","Weight":400}]"#]],
@@ -285,6 +287,12 @@ fn devices() {
         expect![[r#"
             .HostConfig.DeviceCgroupRules = ["c 1:3 mr"]
             .HostConfig.Devices = [{"CgroupPermissions":"rw","PathInContainer":"/dev/dri","PathOnHost":"/dev/dri"},{"CgroupPermissions":"rwm","PathInContainer":"/dev/x","PathOnHost":"/dev/x"}]"#]],
+    );
+    check(
+        r#""gpus":[{"capabilities":["utility"],"driver":"nvidia","device_ids":["1"],"options":{"a":"b"}}]"#,
+        expect![[
+            r#".HostConfig.DeviceRequests = [{"Capabilities":[["utility","gpu"]],"DeviceIDs":["1"],"Driver":"nvidia","Options":{"a":"b"}}]"#
+        ]],
     );
     check(
         r#""gpus":[{"count":-1}]"#,
@@ -313,7 +321,7 @@ fn rights() {
             .HostConfig.SecurityOpt = ["no-new-privileges:true","apparmor=unconfined","label=disable"]"#]],
     );
     check(
-        r#""userns_mode":"host","uts":"host","cgroup":"private","cgroup_parent":"p","group_add":[44,"video"]"#,
+        r#""userns_mode":"host","uts":"host","cgroup":"private","cgroup_parent":"p","group_add":["44","video"]"#,
         expect![[r#"
             .HostConfig.CgroupParent = "p"
             .HostConfig.CgroupnsMode = "private"
@@ -323,14 +331,14 @@ fn rights() {
     );
     check(r#""cgroup":"else""#, expect![[r#"error: `cgroup`: "else" is not `host` or `private`"#]]);
     check(
-        r#""runtime":"runsc","storage_opt":{"size":"1G"},"sysctls":{"net.core.somaxconn":4096}"#,
+        r#""runtime":"runsc","storage_opt":{"size":"1G"},"sysctls":{"net.core.somaxconn":"4096"}"#,
         expect![[r#"
             .HostConfig.Runtime = "runsc"
             .HostConfig.StorageOpt = {"size":"1G"}
             .HostConfig.Sysctls = {"net.core.somaxconn":"4096"}"#]],
     );
     check(
-        r#""logging":{"driver":"json-file","options":{"max-file":3,"max-size":"10m"}}"#,
+        r#""logging":{"driver":"json-file","options":{"max-file":"3","max-size":"10m"}}"#,
         expect![[
             r#".HostConfig.LogConfig = {"Config":{"max-file":"3","max-size":"10m"},"Type":"json-file"}"#
         ]],
@@ -349,9 +357,9 @@ fn mounts() {
     );
     check(
         r#""volumes":[{"type":"volume","target":"/anonymous"},
-           {"type":"volume","source":"data","target":"/data","read_only":true,"volume":{"nocopy":true}}]"#,
+           {"type":"volume","source":"data","target":"/data","read_only":true,"volume":{"nocopy":true,"subpath":"db"}}]"#,
         expect![[
-            r#".HostConfig.Mounts = [{"ReadOnly":false,"Target":"/anonymous","Type":"volume","VolumeOptions":{"Labels":{"jaco.cluster_id":"abababababababababababababababab","jaco.deployment":"shop","jaco.node":"3"}}},{"ReadOnly":true,"Source":"jaco-abababab-3-shop_data","Target":"/data","Type":"volume","VolumeOptions":{"Labels":{"jaco.cluster_id":"abababababababababababababababab","jaco.deployment":"shop","jaco.node":"3"},"NoCopy":true}}]"#
+            r#".HostConfig.Mounts = [{"ReadOnly":false,"Target":"/anonymous","Type":"volume","VolumeOptions":{"Labels":{"jaco.cluster_id":"abababababababababababababababab","jaco.deployment":"shop","jaco.node":"3"}}},{"ReadOnly":true,"Source":"jaco-abababab-3-shop_data","Target":"/data","Type":"volume","VolumeOptions":{"Labels":{"jaco.cluster_id":"abababababababababababababababab","jaco.deployment":"shop","jaco.node":"3"},"NoCopy":true,"Subpath":"db"}}]"#
         ]],
     );
     check(
@@ -361,12 +369,23 @@ fn mounts() {
             .HostConfig.Tmpfs = {"/run":"","/tmp":"size=1m"}"#]],
     );
     check(
-        r#""volumes":[{"type":"npipe","source":"p","target":"/p"}]"#,
-        expect![[r#"error: `volumes`: mounts of type "npipe" are not done by this engine"#]],
+        r#""volumes":[{"type":"bind","source":"/a","target":"/a","bind":{"recursive":"enabled","create_host_path":true}},
+           {"type":"bind","source":"/b","target":"/b","bind":{"recursive":"disabled","create_host_path":true}},
+           {"type":"bind","source":"/c","target":"/c","read_only":true,"bind":{"recursive":"readonly"}},
+           {"type":"bind","source":"/d","target":"/d","read_only":true,"bind":{"recursive":"writable"}}]"#,
+        expect![[r#"
+            .HostConfig.Binds = ["/a:/a:rw"]
+            .HostConfig.Mounts = [{"BindOptions":{"CreateMountpoint":true,"NonRecursive":true},"ReadOnly":false,"Source":"/b","Target":"/b","Type":"bind"},{"BindOptions":{"ReadOnlyForceRecursive":true},"ReadOnly":true,"Source":"/c","Target":"/c","Type":"bind"},{"BindOptions":{"ReadOnlyNonRecursive":true},"ReadOnly":true,"Source":"/d","Target":"/d","Type":"bind"}]"#]],
     );
     check(
-        r#""configs":[{"source":"conf","target":"/c"}]"#,
-        expect![[r#"error: `configs`: "conf" cannot be delivered as a file on this engine"#]],
+        r#""volumes":[{"type":"image","source":"data:1","target":"/data","image":{"subpath":"db"}}]"#,
+        expect![[
+            r#".HostConfig.Mounts = [{"ImageOptions":{"Subpath":"db"},"ReadOnly":false,"Source":"data:1","Target":"/data","Type":"image"}]"#
+        ]],
+    );
+    check(
+        r#""volumes":[{"type":"npipe","source":"p","target":"/p"}]"#,
+        expect![[r#"error: `volumes`: the mount at "/p" is not done by this engine"#]],
     );
 }
 

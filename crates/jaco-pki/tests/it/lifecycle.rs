@@ -5,18 +5,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jaco_pki::listener::Options;
-use jaco_pki::{AdmissionRefusal, CertificateStore, Dialer, HandshakeReason};
+use jaco_pki::{AdmissionRefusal, CertificateStore, Dialer, HandshakeReason, Members};
 use rustls::pki_types::UnixTime;
 use rustls::time_provider::TimeProvider;
 
-use jaco_types::NodeId;
+use jaco_types::{NodeId, StateIndex};
 
 use crate::support::{
     EchoServer, OURS, authority, closes_cleanly, echoes, issue, now, store, trust, within,
 };
 
+/// The members by a state that has admitted nodes up to the third.
+fn members(nodes: &[u64]) -> Members {
+    Members { nodes: nodes.iter().copied().map(NodeId).collect(), as_of: StateIndex(3) }
+}
+
 #[tokio::test]
-async fn closing_a_node_reaches_its_connections_and_no_others() {
+async fn a_removal_reaches_the_node_s_connections_and_no_others() {
     let ca = authority(OURS);
     let server = EchoServer::start(store(&ca, 1)).await;
     let mut second = Dialer::peer(store(&ca, 2), NodeId(1)).connect(server.address).await.unwrap();
@@ -24,13 +29,24 @@ async fn closing_a_node_reaches_its_connections_and_no_others() {
     assert!(echoes(&mut second).await && echoes(&mut third).await);
     assert_eq!(server.connections.nodes(), BTreeSet::from([NodeId(2), NodeId(3)]));
 
-    assert_eq!(server.connections.close_node(NodeId(2)), 1);
+    assert_eq!(server.connections.set_members(members(&[1, 2, 3])), BTreeSet::new());
+    assert_eq!(server.connections.set_members(members(&[1, 3])), BTreeSet::from([NodeId(2)]));
     closes_cleanly(&mut second).await;
     assert!(echoes(&mut third).await);
     while server.connections.open() != 1 {
         within(tokio::task::yield_now()).await;
     }
-    assert_eq!(server.connections.close_node(NodeId(2)), 0);
+    assert_eq!(server.connections.set_members(members(&[1, 3])), BTreeSet::new());
+}
+
+/// Who joins through one member is known to another only a little later.
+#[tokio::test]
+async fn a_node_that_the_state_has_not_heard_of_is_let_in() {
+    let ca = authority(OURS);
+    let server = EchoServer::start(store(&ca, 1)).await;
+    assert_eq!(server.connections.set_members(members(&[1, 2, 3])), BTreeSet::new());
+    let mut fourth = Dialer::peer(store(&ca, 4), NodeId(1)).connect(server.address).await.unwrap();
+    assert!(echoes(&mut fourth).await);
 }
 
 /// A removed node loses its connections, and its still valid certificate opens no new ones.
@@ -42,7 +58,7 @@ async fn a_removed_node_is_out() {
     let mut before = dialer.connect(server.address).await.unwrap();
     assert!(echoes(&mut before).await);
 
-    assert_eq!(server.connections.set_removed(BTreeSet::from([NodeId(2)])), 1);
+    assert_eq!(server.connections.set_members(members(&[1, 3])), BTreeSet::from([NodeId(2)]));
     closes_cleanly(&mut before).await;
     let mut after = dialer.connect(server.address).await.unwrap();
     assert!(!echoes(&mut after).await);

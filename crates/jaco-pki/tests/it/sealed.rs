@@ -2,7 +2,7 @@
 
 use data_encoding::HEXLOWER;
 use jaco_pki::KeyEncryptionKey;
-use jaco_pki::sealed::{OVERHEAD_BYTES, OpenError, Purpose, open, seal};
+use jaco_pki::sealed::{OVERHEAD_BYTES, OpenError, Purpose, open, open_named, seal, seal_named};
 use proptest::prelude::*;
 
 use crate::support::{OTHER, OURS, cluster};
@@ -50,6 +50,23 @@ fn an_envelope_opens_for_nobody_else_and_nothing_else() {
     };
     assert_eq!(changed(0, 2), OpenError::Version(2));
     assert_eq!(changed(1, 9), OpenError::Algorithm(9));
+}
+
+/// R-IN-5: equal secrets are known to be equal by a name that only the key can make, and that never
+/// changes: a new one would roll every user of every secret.
+#[test]
+fn a_name_says_nothing_without_the_key() {
+    let (name, envelope) = seal_named(&key(), &cluster(OURS), b"hunter2");
+    let frozen = "b8eaf934bf08970d593075252713db0860ea858077b8a3169ca80d5ef863fe1d";
+    assert_eq!(HEXLOWER.encode(&name), frozen);
+    assert_eq!(seal_named(&key(), &cluster(OURS), b"hunter2").0, name);
+    assert_ne!(seal_named(&key(), &cluster(OTHER), b"hunter2").0, name);
+    assert_ne!(seal_named(&KeyEncryptionKey::generate(), &cluster(OURS), b"hunter2").0, name);
+    assert_ne!(seal_named(&key(), &cluster(OURS), b"hunter3").0, name);
+    let opened = open_named(&key(), &cluster(OURS), &name, &envelope).unwrap();
+    assert_eq!(opened.as_slice(), b"hunter2");
+    let other = open_named(&key(), &cluster(OURS), &[0; 32], &envelope);
+    assert_eq!(other.unwrap_err(), OpenError::Refused, "no envelope passes for another");
 }
 
 #[test]

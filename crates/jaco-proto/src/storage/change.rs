@@ -47,6 +47,12 @@ impl Wire for Change {
                 service: Some(service.to_wire()),
                 record: Some(record.to_wire()),
             }),
+            Self::LeavingEnd { id } => {
+                Kind::LeavingEnd(wire::LeavingEnd { id: Some(id.to_wire()) })
+            }
+            Self::ConsumerExpire { name } => {
+                Kind::ConsumerExpire(wire::ConsumerExpire { name: name.to_wire() })
+            }
             Self::NodeStatusSet { node, status, reason } => {
                 Kind::NodeStatusSet(wire::NodeStatusSet {
                     node: node.0,
@@ -85,6 +91,10 @@ impl Wire for Change {
                 service: required("service", set.service)?,
                 record: required("record", set.record)?,
             },
+            Kind::LeavingEnd(end) => Self::LeavingEnd { id: required("instance id", end.id)? },
+            Kind::ConsumerExpire(expire) => {
+                Self::ConsumerExpire { name: Wire::from_wire(expire.name)? }
+            }
             Kind::NodeStatusSet(set) => Self::NodeStatusSet {
                 node: NodeId(set.node),
                 status: Wire::from_wire(set.status)?,

@@ -2,7 +2,8 @@
 
 use jaco_state::Command;
 use jaco_state::audit::AuditKind;
-use jaco_types::{NodeId, StateIndex};
+use jaco_state::state::Pin;
+use jaco_types::{Millis, NodeId, Revision, StateIndex};
 
 use super::convert::{Wire, list, required, to_list};
 use super::error::Problem;
@@ -31,13 +32,46 @@ impl Wire for Command {
                 let availability = availability.to_wire();
                 Kind::NodeSetAvailability(wire::NodeSetAvailability { node: node.0, availability })
             }
+            Self::NodeSetLabels { node, set, unset } => Kind::NodeSetLabels(wire::NodeSetLabels {
+                node: node.0,
+                set: set.to_wire(),
+                unset: unset.iter().cloned().collect(),
+            }),
             Self::NodeRemove { node } => Kind::NodeRemove(wire::NodeRemove { node: node.0 }),
+            Self::ConstraintsSet { pairs } => {
+                Kind::ConstraintsSet(wire::ConstraintsSet { pairs: pairs.to_wire() })
+            }
             Self::DeploymentApply { name, spec } => Kind::DeploymentApply(wire::DeploymentApply {
                 name: name.to_wire(),
                 spec: Some(spec.to_wire()),
             }),
+            Self::DeploymentRollback { name, to } => {
+                Kind::DeploymentRollback(wire::DeploymentRollback {
+                    name: name.to_wire(),
+                    to: to.map(|revision| revision.0),
+                })
+            }
+            Self::RevisionPin { name, revision, pin } => Kind::RevisionPin(wire::RevisionPin {
+                name: name.to_wire(),
+                revision: revision.0,
+                pinned: pin.to_wire(),
+            }),
             Self::DeploymentDelete { name } => {
                 Kind::DeploymentDelete(wire::DeploymentDelete { name: name.to_wire() })
+            }
+            Self::ContentPut { pieces } => {
+                Kind::ContentPut(wire::ContentPut { pieces: to_list(pieces) })
+            }
+            Self::NamedContentPut { key, tree, pieces, size } => {
+                Kind::NamedContentPut(wire::NamedContentPut {
+                    key: Some(key.to_wire()),
+                    tree: tree.to_wire(),
+                    pieces: to_list(pieces),
+                    size: *size,
+                })
+            }
+            Self::NamedContentRemove { key } => {
+                Kind::NamedContentRemove(wire::NamedContentRemove { key: Some(key.to_wire()) })
             }
             Self::Batch { based_on, changes } => {
                 Kind::Batch(wire::Batch { based_on: based_on.0, changes: to_list(changes) })
@@ -56,6 +90,18 @@ impl Wire for Command {
             Self::JoinTokenIssue { token } => {
                 Kind::JoinTokenIssue(wire::JoinTokenIssue { token: Some(token.to_wire()) })
             }
+            Self::ConsumerAttach { name, node, lease } => {
+                Kind::ConsumerAttach(wire::ConsumerAttach {
+                    name: name.to_wire(),
+                    node: node.0,
+                    lease_ms: lease.0,
+                })
+            }
+            Self::ConsumerDetach { name, session } => Kind::ConsumerDetach(wire::ConsumerDetach {
+                name: name.to_wire(),
+                session: session.0,
+            }),
+            Self::AuditBegin => Kind::AuditBegin(wire::AuditBegin {}),
             Self::AuditNote { kind, payload } => Kind::AuditNote(wire::AuditNote {
                 kind: kind.to_wire(),
                 payload: payload.to_wire(),
@@ -84,13 +130,40 @@ impl Wire for Command {
                 node: NodeId(set.node),
                 availability: Wire::from_wire(set.availability)?,
             },
+            Kind::NodeSetLabels(labels) => Self::NodeSetLabels {
+                node: NodeId(labels.node),
+                set: Wire::from_wire(labels.set)?,
+                unset: labels.unset.into_iter().collect(),
+            },
             Kind::NodeRemove(remove) => Self::NodeRemove { node: NodeId(remove.node) },
+            Kind::ConstraintsSet(set) => {
+                Self::ConstraintsSet { pairs: Wire::from_wire(set.pairs)? }
+            }
             Kind::DeploymentApply(apply) => Self::DeploymentApply {
                 name: Wire::from_wire(apply.name)?,
                 spec: required("spec", apply.spec)?,
             },
+            Kind::DeploymentRollback(rollback) => Self::DeploymentRollback {
+                name: Wire::from_wire(rollback.name)?,
+                to: rollback.to.map(Revision),
+            },
+            Kind::RevisionPin(pin) => Self::RevisionPin {
+                name: Wire::from_wire(pin.name)?,
+                revision: Revision(pin.revision),
+                pin: Wire::from_wire(pin.pinned)?,
+            },
             Kind::DeploymentDelete(delete) => {
                 Self::DeploymentDelete { name: Wire::from_wire(delete.name)? }
+            }
+            Kind::ContentPut(put) => Self::ContentPut { pieces: list(put.pieces)? },
+            Kind::NamedContentPut(put) => Self::NamedContentPut {
+                key: required("key", put.key)?,
+                tree: Wire::from_wire(put.tree)?,
+                pieces: list(put.pieces)?,
+                size: put.size,
+            },
+            Kind::NamedContentRemove(remove) => {
+                Self::NamedContentRemove { key: required("key", remove.key)? }
             }
             Kind::Batch(batch) => {
                 Self::Batch { based_on: StateIndex(batch.based_on), changes: list(batch.changes)? }
@@ -109,11 +182,37 @@ impl Wire for Command {
             Kind::JoinTokenIssue(issue) => {
                 Self::JoinTokenIssue { token: required("token", issue.token)? }
             }
+            Kind::ConsumerAttach(attach) => Self::ConsumerAttach {
+                name: Wire::from_wire(attach.name)?,
+                node: NodeId(attach.node),
+                lease: Millis(attach.lease_ms),
+            },
+            Kind::ConsumerDetach(detach) => Self::ConsumerDetach {
+                name: Wire::from_wire(detach.name)?,
+                session: StateIndex(detach.session),
+            },
+            Kind::AuditBegin(wire::AuditBegin {}) => Self::AuditBegin,
             Kind::AuditNote(note) => Self::AuditNote {
                 kind: Wire::from_wire(note.kind)?,
                 payload: Wire::from_wire(note.payload)?,
             },
         })
+    }
+}
+
+/// Whether a revision is pinned.
+impl Wire for Pin {
+    type Message = bool;
+
+    fn to_wire(&self) -> bool {
+        match self {
+            Self::No => false,
+            Self::Yes => true,
+        }
+    }
+
+    fn from_wire(pinned: bool) -> Result<Self, Problem> {
+        Ok(if pinned { Self::Yes } else { Self::No })
     }
 }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use jaco_types::{
-    ClusterId, DeploymentName, Hostname, InstanceId, ReplicaId, RequestId, ServiceKey, ServiceName,
-    SpecHash, StateIndex, TokenId,
+    ClusterId, ConsumerName, ContentId, ContentName, DeploymentName, Hostname, InstanceId,
+    ReplicaId, RequestId, ServiceKey, ServiceName, SpecHash, StateIndex, TokenId,
 };
 use prost::Message;
 
@@ -119,6 +119,8 @@ macro_rules! wire_names {
 
 wire_names! {
     ClusterId by new,
+    ConsumerName by new,
+    ContentName by new,
     DeploymentName by new,
     Hostname by new,
     ReplicaId by parse,
@@ -140,6 +142,18 @@ impl Wire for [u8; 32] {
 }
 
 impl Wire for SpecHash {
+    type Message = Bytes;
+
+    fn to_wire(&self) -> Bytes {
+        self.0.to_wire()
+    }
+
+    fn from_wire(bytes: Bytes) -> Result<Self, Problem> {
+        Wire::from_wire(bytes).map(Self)
+    }
+}
+
+impl Wire for ContentId {
     type Message = Bytes;
 
     fn to_wire(&self) -> Bytes {

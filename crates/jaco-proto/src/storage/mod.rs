@@ -18,6 +18,7 @@
 
 mod change;
 mod command;
+mod content;
 mod convert;
 mod envelope;
 mod error;
@@ -25,6 +26,7 @@ mod identity;
 mod node;
 mod observed;
 mod outcome;
+mod routing;
 mod scheduling;
 mod slot;
 mod snapshot;

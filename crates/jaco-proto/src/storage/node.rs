@@ -8,7 +8,7 @@ use super::convert::{Wire, required, wire_enum};
 use super::error::Problem;
 use super::wire;
 
-wire_enum!(NodeStatus, "node status", [Joining, Ready, Down, EngineDown]);
+wire_enum!(NodeStatus, "node status", [Joining, Ready, Down, EngineDown, DiskFull]);
 wire_enum!(Availability, "availability", [Active, Cordoned, Draining]);
 
 impl Wire for Node {
@@ -24,6 +24,7 @@ impl Wire for Node {
             status_reason: self.status_reason.clone(),
             availability: self.availability.to_wire(),
             facts: Some(self.facts.to_wire()),
+            labels: self.labels.to_wire(),
             joined_at_ms: self.joined_at.0,
             modified: self.modified.0,
         }
@@ -39,6 +40,7 @@ impl Wire for Node {
             status_reason: message.status_reason,
             availability: Wire::from_wire(message.availability)?,
             facts: required("facts", message.facts)?,
+            labels: Wire::from_wire(message.labels)?,
             joined_at: Timestamp(message.joined_at_ms),
             modified: StateIndex(message.modified),
         })

@@ -23,6 +23,7 @@ wire_enum!(
         ContainerMissing,
         EngineError,
         RestartExhausted,
+        NodeIsolated,
     ]
 );
 

@@ -6,7 +6,7 @@ use super::convert::{Wire, list, optional, to_list, wire_enum};
 use super::error::Problem;
 use super::wire;
 
-wire_enum!(RolloutState, "rollout state", [InProgress, Completed, Aborted]);
+wire_enum!(RolloutState, "rollout state", [InProgress, Completed, Aborted, Paused]);
 
 impl Wire for Scheduling {
     type Message = wire::Scheduling;

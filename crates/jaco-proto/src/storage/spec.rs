@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use jaco_types::spec::{
-    Affinity, Condition, Constraint, Dependency, Healthcheck, HostPort, Operator, Placement,
-    Protocol, Pull, Required, SchedulingPolicy, SpreadCriterion, SpreadTarget, Storage,
-    UpdateOrder, UpdatePolicy,
+    Affinity, BackPolicy, Condition, Constraint, Dependency, FailureAction, Healthcheck, HostPort,
+    OnNodeLoss, Operator, Placement, Protocol, Pull, Required, SchedulingPolicy, SpreadCriterion,
+    SpreadTarget, Storage, UpdateOrder, UpdatePolicy,
 };
 use jaco_types::{DeploymentSpec, Millis, ServiceSpec};
 
 use super::convert::{Wire, ascending, list, optional, required, to_list, wire_enum};
 use super::error::Problem;
 use super::observed::port_number;
+use super::wire::on_node_loss::Kind as Loss;
 use super::wire::{self, placement::Kind};
 
 wire_enum!(Protocol, "protocol", [Tcp, Udp, Sctp]);
@@ -30,6 +31,9 @@ impl Wire for DeploymentSpec {
             services: self.services.values().map(|service| service.to_wire()).collect(),
             compose: self.compose.to_string(),
             overlay: self.overlay.to_string(),
+            environment: self.environment.to_string(),
+            contents: self.contents.iter().map(Wire::to_wire).collect(),
+            named: self.named.iter().map(Wire::to_wire).collect(),
         }
     }
 
@@ -38,10 +42,17 @@ impl Wire for DeploymentSpec {
             let service = ServiceSpec::from_wire(message)?;
             Ok((service.name.clone(), Arc::new(service)))
         };
+        let content = |id| Ok((Wire::from_wire(id)?, ()));
+        let contents = ascending("contents", message.contents.into_iter().map(content))?;
+        let key = |key| Ok((Wire::from_wire(key)?, ()));
+        let named = ascending("named contents", message.named.into_iter().map(key))?;
         Ok(Self {
             services: ascending("services", message.services.into_iter().map(service))?,
             compose: message.compose.into(),
             overlay: message.overlay.into(),
+            environment: message.environment.into(),
+            contents: contents.into_keys().collect(),
+            named: named.into_keys().collect(),
         })
     }
 }
@@ -66,6 +77,8 @@ impl Wire for ServiceSpec {
             container: self.container.to_string(),
             hash: self.hash.to_wire(),
             scheduling: policy_to_wire(&self.scheduling),
+            on_node_loss: (self.on_node_loss != OnNodeLoss::default())
+                .then(|| self.on_node_loss.to_wire()),
         }
     }
 
@@ -86,6 +99,7 @@ impl Wire for ServiceSpec {
             container: message.container.into(),
             hash: Wire::from_wire(message.hash)?,
             scheduling: policy_from_wire(message.scheduling)?,
+            on_node_loss: loss_from_wire(message.on_node_loss)?,
         })
     }
 }
@@ -104,6 +118,44 @@ fn policy_from_wire(message: Option<wire::SchedulingPolicy>) -> Result<Schedulin
         }
         Some(policy) => Ok(policy),
         None => Ok(SchedulingPolicy::default()),
+    }
+}
+
+/// The default is not written, and so is refused where it is.
+fn loss_from_wire(message: Option<wire::OnNodeLoss>) -> Result<OnNodeLoss, Problem> {
+    let policy = optional(message)?;
+    match policy {
+        Some(policy) if policy == OnNodeLoss::default() => {
+            Err(Problem::Missing("loss policy other than the usual"))
+        }
+        Some(policy) => Ok(policy),
+        None => Ok(OnNodeLoss::default()),
+    }
+}
+
+impl Wire for OnNodeLoss {
+    type Message = wire::OnNodeLoss;
+
+    fn to_wire(&self) -> wire::OnNodeLoss {
+        let kind = match self {
+            Self::Replace { after } => Loss::ReplaceAfterMs(after.0),
+            Self::Wait => Loss::Wait(wire::Nothing {}),
+            Self::StopSelf { after, grace } => Loss::StopSelf(wire::on_node_loss::StopSelf {
+                after_ms: after.0,
+                grace_ms: grace.0,
+            }),
+        };
+        wire::OnNodeLoss { kind: Some(kind) }
+    }
+
+    fn from_wire(message: wire::OnNodeLoss) -> Result<Self, Problem> {
+        Ok(match message.kind.ok_or(Problem::Missing("kind of loss policy"))? {
+            Loss::ReplaceAfterMs(after) => Self::Replace { after: Millis(after) },
+            Loss::Wait(wire::Nothing {}) => Self::Wait,
+            Loss::StopSelf(stop) => {
+                Self::StopSelf { after: Millis(stop.after_ms), grace: Millis(stop.grace_ms) }
+            }
+        })
     }
 }
 
@@ -182,6 +234,9 @@ impl Wire for UpdatePolicy {
             step_timeout_ms: self.step_timeout.0,
             monitor_ms: self.monitor.0,
             delay_ms: self.delay.0,
+            failure_action: self.failure_action.to_wire(),
+            max_failure_permille: self.max_failure_permille,
+            back: (self.back != BackPolicy::default()).then(|| self.back.to_wire()),
         }
     }
 
@@ -191,6 +246,51 @@ impl Wire for UpdatePolicy {
             order: Wire::from_wire(message.order)?,
             step_timeout: Millis(message.step_timeout_ms),
             monitor: Millis(message.monitor_ms),
+            delay: Millis(message.delay_ms),
+            failure_action: Wire::from_wire(message.failure_action)?,
+            max_failure_permille: message.max_failure_permille,
+            back: optional(message.back)?.unwrap_or_default(),
+        })
+    }
+}
+
+/// Not by `wire_enum`: the value that is not written is what was done before there was a choice.
+impl Wire for FailureAction {
+    type Message = i32;
+
+    fn to_wire(&self) -> i32 {
+        match self {
+            Self::Rollback => wire::FailureAction::RollbackUnspecified.into(),
+            Self::Pause => wire::FailureAction::Pause.into(),
+            Self::Continue => wire::FailureAction::Continue.into(),
+        }
+    }
+
+    fn from_wire(number: i32) -> Result<Self, Problem> {
+        match wire::FailureAction::try_from(number) {
+            Ok(wire::FailureAction::RollbackUnspecified) => Ok(Self::Rollback),
+            Ok(wire::FailureAction::Pause) => Ok(Self::Pause),
+            Ok(wire::FailureAction::Continue) => Ok(Self::Continue),
+            Err(_) => Err(Problem::UnknownValue { what: "failure action", number: number.into() }),
+        }
+    }
+}
+
+impl Wire for BackPolicy {
+    type Message = wire::BackPolicy;
+
+    fn to_wire(&self) -> wire::BackPolicy {
+        wire::BackPolicy {
+            parallelism: self.parallelism,
+            order: self.order.to_wire(),
+            delay_ms: self.delay.0,
+        }
+    }
+
+    fn from_wire(message: wire::BackPolicy) -> Result<Self, Problem> {
+        Ok(Self {
+            parallelism: message.parallelism,
+            order: Wire::from_wire(message.order)?,
             delay: Millis(message.delay_ms),
         })
     }
@@ -209,6 +309,8 @@ wire_enum!(
         IsSet,
         IsNotSet,
         Version,
+        Semver,
+        Regexp,
         SetContains,
         SetContainsAny,
     ]
@@ -224,17 +326,20 @@ impl Wire for SchedulingPolicy {
             affinities: to_list(&self.affinities),
             spread: to_list(&self.spread),
             minimum: Some(self.minimum.to_wire()),
+            own_keys: self.own_keys.iter().cloned().collect(),
         }
     }
 
     fn from_wire(message: wire::SchedulingPolicy) -> Result<Self, Problem> {
         let selectors = message.selectors.into_iter().map(|selector| Ok((selector, ())));
+        let own_keys = message.own_keys.into_iter().map(|key| Ok((key, ())));
         Ok(Self {
             selectors: ascending("selectors", selectors)?.into_keys().collect(),
             constraints: list(message.constraints)?,
             affinities: list(message.affinities)?,
             spread: list(message.spread)?,
             minimum: required("minimum", message.minimum)?,
+            own_keys: ascending("own keys", own_keys)?.into_keys().collect(),
         })
     }
 }

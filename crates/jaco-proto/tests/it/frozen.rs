@@ -62,6 +62,15 @@ fn snapshots_are_as_they_were() {
     assert_eq!(hex::encode(snapshot(&sample::state())), frozen, "what is written has changed");
     let read = read_snapshot(&mut hex::decode(frozen).unwrap().as_slice()).unwrap();
     assert_eq!(read, sample::state(), "what it is read as has changed");
+    for (frames, sample) in [
+        (v1_snapshot::CONTENT_FRAMES, sample::state_of_contents()),
+        (v1_snapshot::NAME_FRAMES, sample::state_of_names()),
+        (v1_snapshot::CHAIN_FRAMES, sample::state_of_chain()),
+    ] {
+        let frozen: String = frames.iter().map(|(_, hex)| *hex).collect();
+        assert_eq!(hex::encode(snapshot(&sample)), frozen, "what is written has changed");
+        assert_eq!(read_snapshot(&mut hex::decode(frozen).unwrap().as_slice()).unwrap(), sample);
+    }
 }
 
 proptest! {

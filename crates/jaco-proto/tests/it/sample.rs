@@ -6,21 +6,25 @@ use std::sync::Arc;
 
 use jaco_proto::storage::Payload;
 use jaco_state::audit::{AuditEvent, AuditKey, AuditKind};
+use jaco_state::audit_chain::Digest;
 use jaco_state::command::{NewInstance, NewNode, Previous, ReplaceCause, SpecChange};
-use jaco_state::state::RevisionRecord;
+use jaco_state::contents::{Content, Form, Hold, NamedContent, Piece, PieceBytes};
+use jaco_state::state::{Pin, RevisionRecord};
 use jaco_state::token::{JoinToken, OperatorToken};
 use jaco_state::{Change, ClusterMeta, ClusterState, Command, Deployment, Outcome};
 use jaco_types::slot::Exhausted;
 use jaco_types::spec::{
-    Condition, Dependency, DeploymentSpec, Healthcheck, HostPort, Placement, Protocol, Pull,
-    Required, SchedulingPolicy, ServiceSpec, Storage, UpdateOrder, UpdatePolicy,
+    BackPolicy, Condition, Dependency, DeploymentSpec, FailureAction, Healthcheck, HostPort,
+    OnNodeLoss, Placement, Protocol, Pull, Required, SchedulingPolicy, ServiceSpec, Storage,
+    UpdateOrder, UpdatePolicy,
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
-    Availability, ClusterId, DeploymentName, ErrorCode, Exit, Hostname, Identity, Instance,
-    InstanceId, InstanceObserved, Millis, Node, NodeFacts, NodeId, NodeStatus, Ordinal, ReasonCode,
-    Rejection, ReplicaId, ReplicaState, RequestId, RestartCount, Revision, Rollout, RolloutState,
-    Scheduling, ServiceKey, ServiceName, Slot, SpecHash, StateIndex, Timestamp, TokenId, Unplaced,
+    Availability, ClusterId, Consumer, ConsumerName, ContentId, ContentName, DeploymentName,
+    ErrorCode, Exit, Hostname, Identity, Instance, InstanceId, InstanceObserved, Leaving, Millis,
+    NamedKey, NamedKind, Node, NodeFacts, NodeId, NodeStatus, Ordinal, ReasonCode, Rejection,
+    ReplicaId, ReplicaState, RequestId, RestartCount, Revision, Rollout, RolloutState, Scheduling,
+    ServiceKey, ServiceName, Slot, SpecHash, StateIndex, Timestamp, TokenId, Unplaced,
 };
 
 pub(crate) fn payload(command: Command) -> Payload {
@@ -35,6 +39,11 @@ pub(crate) fn commands() -> Vec<Command> {
         Command::NodeAdmit { node: new_node(), token: token_id("join-1") },
         Command::NodeReport { node, address: "10.0.0.7:7000".into(), facts: facts() },
         Command::NodeSetAvailability { node, availability: Availability::Draining },
+        Command::NodeSetLabels {
+            node,
+            set: by_name("zone", "b"),
+            unset: ["rack".to_owned()].into(),
+        },
         Command::NodeRemove { node },
         Command::DeploymentApply { name: deployment_name(), spec: spec() },
         Command::DeploymentDelete { name: deployment_name() },
@@ -44,6 +53,20 @@ pub(crate) fn commands() -> Vec<Command> {
         Command::OperatorTokenRevoke { id: token_id("ops-1") },
         Command::JoinTokenIssue { token: join_token() },
         Command::AuditNote { kind: AuditKind::AccessRefused, payload: by_name("why", "unknown") },
+        Command::ConsumerAttach { name: consumer_name(), node, lease: Millis(5000) },
+        Command::ConsumerDetach { name: consumer_name(), session: StateIndex(33) },
+        Command::ContentPut { pieces: vec![piece(1, Form::Plain), piece(2, Form::Sealed)] },
+        Command::ConstraintsSet { pairs: by_name("ram", "3G") },
+        Command::DeploymentRollback { name: deployment_name(), to: Some(Revision(1)) },
+        Command::RevisionPin { name: deployment_name(), revision: Revision(1), pin: Pin::Yes },
+        Command::NamedContentPut {
+            key: named_key(NamedKind::Secret),
+            tree: content_id(1),
+            pieces: vec![piece(1, Form::Plain), piece(2, Form::Sealed)],
+            size: 3,
+        },
+        Command::NamedContentRemove { key: named_key(NamedKind::Config) },
+        Command::AuditBegin,
     ]
 }
 
@@ -56,7 +79,97 @@ pub(crate) fn commands_of_other_values() -> Vec<Command> {
         Command::Batch { based_on: StateIndex(40), changes: other_changes() },
         Command::Observe { node: NodeId(7), observed: other_observations(), gone: vec![] },
         Command::DeploymentApply { name: deployment_name(), spec: other_spec() },
+        Command::Batch { based_on: StateIndex(40), changes: routing_changes() },
+        Command::DeploymentApply {
+            name: deployment_name(),
+            spec: DeploymentSpec { contents: [content_id(1), content_id(2)].into(), ..spec() },
+        },
+        Command::DeploymentApply { name: deployment_name(), spec: spec_that_may_fail() },
+        Command::Batch { based_on: StateIndex(40), changes: vec![paused()] },
+        Command::DeploymentApply {
+            name: deployment_name(),
+            spec: DeploymentSpec { named: [named_key(NamedKind::Secret)].into(), ..spec() },
+        },
+        Command::Batch { based_on: StateIndex(40), changes: vec![disk_full()] },
+        Command::Observe { node: NodeId(7), observed: vec![isolated()], gone: vec![] },
+        Command::DeploymentApply { name: deployment_name(), spec: spec_with_loss_policies() },
     ]
+}
+
+fn disk_full() -> Change {
+    let reason = "the disk of /var/lib/docker is 96% full".to_owned();
+    Change::NodeStatusSet { node: NodeId(7), status: NodeStatus::DiskFull, reason }
+}
+
+fn isolated() -> InstanceObserved {
+    let (state, code) = (ReplicaState::Failed, Some(ReasonCode::NodeIsolated));
+    InstanceObserved { state, code, ..observed() }
+}
+
+fn spec_with_loss_policies() -> DeploymentSpec {
+    let service = |name, on_node_loss| {
+        let name = ServiceName::new(name).unwrap();
+        let web = spec().services[&ServiceName::new("web").unwrap()].as_ref().clone();
+        (name.clone(), Arc::new(ServiceSpec { name, on_node_loss, ..web }))
+    };
+    let (after, grace) = (Millis(30_000), Millis(10_000));
+    let services = [
+        service("moves", OnNodeLoss::Replace { after }),
+        service("single", OnNodeLoss::StopSelf { after, grace }),
+        service("waits", OnNodeLoss::Wait),
+    ];
+    DeploymentSpec { services: services.into(), ..spec() }
+}
+
+fn spec_that_may_fail() -> DeploymentSpec {
+    let back = BackPolicy { parallelism: 3, order: UpdateOrder::StopFirst, delay: Millis(7) };
+    let service = |name, failure_action| {
+        let name = ServiceName::new(name).unwrap();
+        let mut web = spec().services[&ServiceName::new("web").unwrap()].as_ref().clone();
+        web.name = name.clone();
+        web.update = UpdatePolicy { failure_action, max_failure_permille: 250, back, ..web.update };
+        (name, Arc::new(web))
+    };
+    let services =
+        [service("continues", FailureAction::Continue), service("pauses", FailureAction::Pause)];
+    DeploymentSpec { services: services.into(), ..spec() }
+}
+
+fn paused() -> Change {
+    let rollout = scheduling().rollout;
+    let rollout = rollout.map(|rollout| Rollout { state: RolloutState::Paused, ..rollout });
+    let record = Scheduling { rollout, ..scheduling() };
+    Change::SchedulingSet { service: service_key(), record }
+}
+
+fn routing_changes() -> Vec<Change> {
+    vec![Change::LeavingEnd { id: leaving().id }, Change::ConsumerExpire { name: consumer_name() }]
+}
+
+fn consumer_name() -> ConsumerName {
+    ConsumerName::new("edge-1").unwrap()
+}
+
+fn consumer() -> Consumer {
+    Consumer {
+        name: consumer_name(),
+        node: NodeId(7),
+        lease: Millis(5000),
+        session: StateIndex(33),
+        attached_at: Timestamp(1_700_000_000_000),
+    }
+}
+
+fn leaving() -> Leaving {
+    Leaving {
+        id: InstanceId { replica: replica_id(), raft_index: StateIndex(29) },
+        service: service_key(),
+        node: NodeId(7),
+        revision: Revision(1),
+        spec_hash: hash(),
+        left_at: StateIndex(36),
+        since: Timestamp(1_700_000_000_500),
+    }
 }
 
 fn other_changes() -> Vec<Change> {
@@ -145,6 +258,7 @@ pub(crate) fn command_name(command: &Command) -> &'static str {
         Command::NodeAdmit { .. } => "node_admit",
         Command::NodeReport { .. } => "node_report",
         Command::NodeSetAvailability { .. } => "node_set_availability",
+        Command::NodeSetLabels { .. } => "node_set_labels",
         Command::NodeRemove { .. } => "node_remove",
         Command::DeploymentApply { .. } => "deployment_apply",
         Command::DeploymentDelete { .. } => "deployment_delete",
@@ -154,6 +268,15 @@ pub(crate) fn command_name(command: &Command) -> &'static str {
         Command::OperatorTokenRevoke { .. } => "operator_token_revoke",
         Command::JoinTokenIssue { .. } => "join_token_issue",
         Command::AuditNote { .. } => "audit_note",
+        Command::ConsumerAttach { .. } => "consumer_attach",
+        Command::ConsumerDetach { .. } => "consumer_detach",
+        Command::ContentPut { .. } => "content_put",
+        Command::ConstraintsSet { .. } => "constraints_set",
+        Command::DeploymentRollback { .. } => "deployment_rollback",
+        Command::RevisionPin { .. } => "revision_pin",
+        Command::NamedContentPut { .. } => "named_content_put",
+        Command::NamedContentRemove { .. } => "named_content_remove",
+        Command::AuditBegin => "audit_begin",
     }
 }
 
@@ -215,11 +338,14 @@ pub(crate) fn identities() -> Vec<Identity> {
 pub(crate) fn state() -> ClusterState {
     let mut state = ClusterState { index: StateIndex(42), ..ClusterState::default() };
     state.meta = Some(meta());
+    state.constraints = by_name("ram", "3G");
     state.nodes.insert(NodeId(7), node());
     state.deployments.insert(deployment_name(), deployment());
     state.scheduling.insert(service_key(), scheduling());
     state.slots.insert(replica_id(), slot());
     state.observed.insert(observed().id, observed());
+    state.consumers.insert(consumer_name(), consumer());
+    state.leaving.insert(leaving().id, leaving());
     state.operator_tokens.insert(token_id("ops-1"), operator_token());
     state.join_tokens.insert(token_id("join-1"), join_token());
     let request = RequestId::new("r-1").unwrap();
@@ -232,9 +358,59 @@ pub(crate) fn state() -> ClusterState {
         by: Identity::Local { uid: 1000 },
         request: Some(request),
         payload: by_name("deployment", "shop"),
+        previous: None,
     };
     state.audit.events.insert(key, event);
     state
+}
+
+/// A state with a chain of audit events of one, and nothing else.
+pub(crate) fn state_of_chain() -> ClusterState {
+    let mut audit = state().audit;
+    let key = *audit.events.keys().next().unwrap();
+    let event = audit.events.get_mut(&key).unwrap();
+    event.previous = Some(Digest([7; 32]));
+    audit.head = Some(Digest([8; 32]));
+    ClusterState { index: StateIndex(42), audit, ..ClusterState::default() }
+}
+
+/// A state with contents of files, and nothing else.
+pub(crate) fn state_of_contents() -> ClusterState {
+    let mut state = ClusterState { index: StateIndex(42), ..ClusterState::default() };
+    let staged = Hold::Staged { since: Timestamp(1_700_000_000_456) };
+    for (piece, hold) in [(piece(1, Form::Plain), staged), (piece(2, Form::Sealed), Hold::Kept)] {
+        let content = Content { bytes: piece.bytes, form: piece.form, hold };
+        state.contents.insert(piece.id, content);
+    }
+    state
+}
+
+/// A state with a config and a secret that have names, and nothing else.
+pub(crate) fn state_of_names() -> ClusterState {
+    let mut state = ClusterState { index: StateIndex(42), ..ClusterState::default() };
+    for (version, kind) in [(1, NamedKind::Config), (7, NamedKind::Secret)] {
+        let named = NamedContent {
+            version,
+            tree: content_id(1),
+            pieces: [content_id(1), content_id(2)].into(),
+            size: 3,
+            stored_at: Timestamp(1_700_000_000_456),
+        };
+        state.named.insert(named_key(kind), named);
+    }
+    state
+}
+
+fn named_key(kind: NamedKind) -> NamedKey {
+    NamedKey { kind, name: ContentName::new("db.key").unwrap() }
+}
+
+fn piece(number: u8, form: Form) -> Piece {
+    Piece { id: content_id(number), form, bytes: PieceBytes([number; 3].into()) }
+}
+
+fn content_id(number: u8) -> ContentId {
+    ContentId([number; 32])
 }
 
 pub(crate) fn deployment_name() -> DeploymentName {
@@ -248,6 +424,9 @@ fn deployment() -> Deployment {
             spec: spec(),
             applied_at: Timestamp(1_700_000_000_000),
             applied_by,
+            restores: None,
+            pin: Pin::No,
+            failure: String::new(),
         })
     };
     Deployment {
@@ -299,6 +478,7 @@ fn node() -> Node {
         status_reason: "the engine does not answer".into(),
         availability: Availability::Cordoned,
         facts: facts(),
+        labels: by_name("zone", "b"),
         joined_at: Timestamp(1_700_000_000_000),
         modified: StateIndex(20),
     }
@@ -401,8 +581,10 @@ fn spec() -> DeploymentSpec {
             step_timeout: Millis(60_000),
             monitor: Millis(5_000),
             delay: Millis(100),
+            ..UpdatePolicy::default()
         },
         scheduling: SchedulingPolicy::default(),
+        on_node_loss: OnNodeLoss::default(),
         container: r#"{"image":"nginx:1.29"}"#.into(),
         hash: hash(),
     };
@@ -422,6 +604,9 @@ fn spec() -> DeploymentSpec {
         services: [db, web].map(|service| (service.name.clone(), Arc::new(service))).into(),
         compose: r#"{"services":{}}"#.into(),
         overlay: "services: {}".into(),
+        environment: "[web]".into(),
+        contents: BTreeSet::new(),
+        named: BTreeSet::new(),
     }
 }
 

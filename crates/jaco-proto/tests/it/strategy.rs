@@ -6,23 +6,27 @@ use std::sync::Arc;
 
 use jaco_proto::storage::Payload;
 use jaco_state::audit::{AuditEvent, AuditKey, AuditKind, AuditLog};
+use jaco_state::audit_chain::Digest;
 use jaco_state::command::{NewInstance, NewNode, Previous, ReplaceCause, SpecChange};
+use jaco_state::contents::{Content, Form, Hold, NamedContent, Piece, PieceBytes};
 use jaco_state::requests::RequestLog;
-use jaco_state::state::RevisionRecord;
+use jaco_state::state::{Pin, RevisionRecord};
 use jaco_state::token::{JoinToken, OperatorToken};
 use jaco_state::{Change, ClusterMeta, ClusterState, Command, Deployment, Outcome, Table};
 use jaco_types::slot::Exhausted;
 use jaco_types::spec::{
-    Affinity, Condition, Constraint, Dependency, DeploymentSpec, Healthcheck, HostPort, Operator,
-    Placement, Protocol, Pull, Required, SchedulingPolicy, ServiceSpec, SpreadCriterion,
-    SpreadTarget, Storage, UpdateOrder, UpdatePolicy,
+    Affinity, BackPolicy, Condition, Constraint, Dependency, DeploymentSpec, FailureAction,
+    Healthcheck, HostPort, OnNodeLoss, Operator, Placement, Protocol, Pull, Required,
+    SchedulingPolicy, ServiceSpec, SpreadCriterion, SpreadTarget, Storage, UpdateOrder,
+    UpdatePolicy,
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
-    Availability, ClusterId, DeploymentName, ErrorCode, Exit, Hostname, Identity, Instance,
-    InstanceId, InstanceObserved, Millis, Node, NodeFacts, NodeId, NodeStatus, Ordinal, ReasonCode,
-    Rejection, ReplicaId, ReplicaState, RequestId, RestartCount, Revision, Rollout, RolloutState,
-    Scheduling, ServiceKey, ServiceName, Slot, SpecHash, StateIndex, Timestamp, TokenId, Unplaced,
+    Availability, ClusterId, Consumer, ConsumerName, ContentId, ContentName, DeploymentName,
+    ErrorCode, Exit, Hostname, Identity, Instance, InstanceId, InstanceObserved, Leaving, Millis,
+    NamedKey, NamedKind, Node, NodeFacts, NodeId, NodeStatus, Ordinal, ReasonCode, Rejection,
+    ReplicaId, ReplicaState, RequestId, RestartCount, Revision, Rollout, RolloutState, Scheduling,
+    ServiceKey, ServiceName, Slot, SpecHash, StateIndex, Timestamp, TokenId, Unplaced,
 };
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
@@ -57,10 +61,21 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
         (node_id(), availability()).prop_map(|(node, availability)| {
             Command::NodeSetAvailability { node, availability }
         }),
+        (node_id(), facts_by_name(), btree_set(text(), 0..3))
+            .prop_map(|(node, set, unset)| Command::NodeSetLabels { node, set, unset }),
         node_id().prop_map(|node| Command::NodeRemove { node }),
+        vec(piece(), 0..3).prop_map(|pieces| Command::ContentPut { pieces }),
+        (named_key(), content_id(), vec(piece(), 0..3), any::<u64>()).prop_map(
+            |(key, tree, pieces, size)| Command::NamedContentPut { key, tree, pieces, size }
+        ),
+        named_key().prop_map(|key| Command::NamedContentRemove { key }),
         (deployment_name(), spec())
             .prop_map(|(name, spec)| Command::DeploymentApply { name, spec }),
         deployment_name().prop_map(|name| Command::DeploymentDelete { name }),
+        (deployment_name(), option::of(revision()))
+            .prop_map(|(name, to)| Command::DeploymentRollback { name, to }),
+        (deployment_name(), revision(), pin())
+            .prop_map(|(name, revision, pin)| Command::RevisionPin { name, revision, pin }),
         (index(), vec(change(), 0..6))
             .prop_map(|(based_on, changes)| Command::Batch { based_on, changes }),
         (node_id(), vec(observed(), 0..3), vec(instance_id(), 0..3))
@@ -68,8 +83,14 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
         operator_token().prop_map(|token| Command::OperatorTokenIssue { token }),
         token_id().prop_map(|id| Command::OperatorTokenRevoke { id }),
         join_token().prop_map(|token| Command::JoinTokenIssue { token }),
+        Just(Command::AuditBegin),
         (audit_kind(), facts_by_name())
             .prop_map(|(kind, payload)| Command::AuditNote { kind, payload }),
+        (consumer_name(), node_id(), millis())
+            .prop_map(|(name, node, lease)| Command::ConsumerAttach { name, node, lease }),
+        (consumer_name(), index())
+            .prop_map(|(name, session)| Command::ConsumerDetach { name, session }),
+        facts_by_name().prop_map(|pairs| Command::ConstraintsSet { pairs }),
     ]
 }
 
@@ -107,6 +128,8 @@ fn change() -> impl Strategy<Value = Change> {
         replica_id().prop_map(|id| Change::SlotRemove { id }),
         (service_key(), scheduling())
             .prop_map(|(service, record)| Change::SchedulingSet { service, record }),
+        instance_id().prop_map(|id| Change::LeavingEnd { id }),
+        consumer_name().prop_map(|name| Change::ConsumerExpire { name }),
         (node_id(), node_status(), text())
             .prop_map(|(node, status, reason)| Change::NodeStatusSet { node, status, reason }),
     ]
@@ -131,25 +154,44 @@ pub(crate) fn state() -> impl Strategy<Value = ClusterState> {
         btree_map(service_key(), scheduling(), 0..4).prop_map(|rows| rows.into_iter().collect()),
         table(slot(), |slot| slot.id.clone()),
         table(observed(), |observed| observed.id.clone()),
+        table(consumer(), |consumer| consumer.name.clone()),
+        table(leaving(), |leaving| leaving.id.clone()),
         table(operator_token(), |token| token.id.clone()),
         table(join_token(), |token| token.id.clone()),
     );
-    (index(), option::of(meta()), tables, requests(), audit()).prop_map(
-        |(index, meta, tables, requests, audit)| {
-            let (nodes, deployments, scheduling, slots, observed, operator_tokens, join_tokens) =
-                tables;
-            ClusterState {
-                index,
-                meta,
+    let contents = btree_map(content_id(), content(), 0..4);
+    let named = btree_map(named_key(), named_content(), 0..4);
+    let one = (option::of(meta()), facts_by_name());
+    (index(), one, tables, requests(), audit(), (contents, named)).prop_map(
+        |(index, (meta, constraints), tables, requests, audit, (contents, named))| {
+            let (
                 nodes,
                 deployments,
                 scheduling,
                 slots,
                 observed,
+                consumers,
+                leaving,
+                operator_tokens,
+                join_tokens,
+            ) = tables;
+            ClusterState {
+                index,
+                meta,
+                constraints,
+                nodes,
+                deployments,
+                scheduling,
+                slots,
+                observed,
+                consumers,
+                leaving,
                 operator_tokens,
                 join_tokens,
                 requests,
                 audit,
+                contents: contents.into_iter().collect(),
+                named: named.into_iter().collect(),
             }
         },
     )
@@ -162,10 +204,50 @@ fn table<K: Ord + Clone + std::fmt::Debug, V: Clone + std::fmt::Debug>(
     vec(row, 0..4).prop_map(move |rows| rows.into_iter().map(|row| (key(&row), row)).collect())
 }
 
+fn pin() -> impl Strategy<Value = Pin> {
+    select(vec![Pin::No, Pin::Yes])
+}
+
+fn consumer() -> impl Strategy<Value = Consumer> {
+    (consumer_name(), node_id(), millis(), index(), moment()).prop_map(
+        |(name, node, lease, session, attached_at)| Consumer {
+            name,
+            node,
+            lease,
+            session,
+            attached_at,
+        },
+    )
+}
+
+fn leaving() -> impl Strategy<Value = Leaving> {
+    (instance_id(), service_key(), instance(), index(), moment()).prop_map(
+        |(id, service, instance, left_at, since)| Leaving {
+            id,
+            service,
+            node: instance.node,
+            revision: instance.revision,
+            spec_hash: instance.spec_hash,
+            left_at,
+            since,
+        },
+    )
+}
+
+fn consumer_name() -> impl Strategy<Value = ConsumerName> {
+    "[a-z0-9][a-z0-9._-]{0,20}".prop_map(|text| ConsumerName::new(&text).unwrap())
+}
+
+fn millis() -> impl Strategy<Value = Millis> {
+    any::<u64>().prop_map(Millis)
+}
+
 fn deployment() -> impl Strategy<Value = Deployment> {
-    let record = (spec(), moment(), identity()).prop_map(|(spec, applied_at, applied_by)| {
-        Arc::new(RevisionRecord { spec, applied_at, applied_by })
-    });
+    let record = (spec(), moment(), identity(), option::of(revision()), pin(), text()).prop_map(
+        |(spec, applied_at, applied_by, restores, pin, failure)| {
+            Arc::new(RevisionRecord { spec, applied_at, applied_by, restores, pin, failure })
+        },
+    );
     let revisions = btree_map(revision(), record, 1..4);
     (deployment_name(), revisions, any::<prop::sample::Index>(), index()).prop_map(
         |(name, revisions, wanted, modified)| {
@@ -191,9 +273,13 @@ fn requests() -> impl Strategy<Value = RequestLog> {
 
 fn audit() -> impl Strategy<Value = AuditLog> {
     let key = (index(), any::<u32>()).prop_map(|(index, number)| AuditKey { index, number });
-    let event = (audit_kind(), moment(), identity(), option::of(request()), facts_by_name())
-        .prop_map(|(kind, at, by, request, payload)| AuditEvent { kind, at, by, request, payload });
-    btree_map(key, event, 0..4).prop_map(|events| AuditLog { events: events.into_iter().collect() })
+    let digest = || option::of(any::<[u8; 32]>().prop_map(Digest));
+    let said = (audit_kind(), moment(), identity(), option::of(request()), facts_by_name());
+    let event = (said, digest()).prop_map(|((kind, at, by, request, payload), previous)| {
+        AuditEvent { kind, at, by, request, payload, previous }
+    });
+    (btree_map(key, event, 0..4), digest())
+        .prop_map(|(events, head)| AuditLog { events: events.into_iter().collect(), head })
 }
 
 fn meta() -> impl Strategy<Value = ClusterMeta> {
@@ -235,11 +321,11 @@ fn join_token() -> impl Strategy<Value = JoinToken> {
 }
 
 fn node() -> impl Strategy<Value = Node> {
-    let standing = (node_status(), text(), availability());
+    let standing = (node_status(), text(), availability(), facts_by_name());
     (node_id(), hostname(), text(), any::<[u8; 32]>(), standing, facts(), moment(), index())
         .prop_map(
             |(id, hostname, address, key_fingerprint, standing, facts, joined_at, modified)| {
-                let (status, status_reason, availability) = standing;
+                let (status, status_reason, availability, labels) = standing;
                 Node {
                     id,
                     hostname,
@@ -249,6 +335,7 @@ fn node() -> impl Strategy<Value = Node> {
                     status_reason,
                     availability,
                     facts,
+                    labels,
                     joined_at,
                     modified,
                 }
@@ -363,8 +450,12 @@ fn scheduling() -> impl Strategy<Value = Scheduling> {
 }
 
 fn rollout() -> impl Strategy<Value = Rollout> {
-    let state =
-        select(vec![RolloutState::InProgress, RolloutState::Completed, RolloutState::Aborted]);
+    let state = select(vec![
+        RolloutState::InProgress,
+        RolloutState::Completed,
+        RolloutState::Aborted,
+        RolloutState::Paused,
+    ]);
     let steps = (any::<u32>(), any::<u32>());
     let revisions = (revision(), revision());
     (revisions, steps, state, text(), moment(), moment()).prop_map(
@@ -382,14 +473,57 @@ fn rollout() -> impl Strategy<Value = Rollout> {
 }
 
 fn spec() -> impl Strategy<Value = DeploymentSpec> {
-    (vec(service_spec(), 0..3), text(), text()).prop_map(|(services, compose, overlay)| {
+    let contents = (btree_set(content_id(), 0..3), btree_set(named_key(), 0..3));
+    let fields = (vec(service_spec(), 0..3), text(), text(), text(), contents);
+    fields.prop_map(|(services, compose, overlay, environment, (contents, named))| {
         let by_name = |service: ServiceSpec| (service.name.clone(), Arc::new(service));
         DeploymentSpec {
             services: services.into_iter().map(by_name).collect(),
             compose: compose.into(),
             overlay: overlay.into(),
+            environment: environment.into(),
+            contents,
+            named,
         }
     })
+}
+
+fn content_id() -> impl Strategy<Value = ContentId> {
+    any::<[u8; 32]>().prop_map(ContentId)
+}
+
+fn form() -> impl Strategy<Value = Form> {
+    select(&[Form::Plain, Form::Sealed][..])
+}
+
+fn piece_bytes() -> impl Strategy<Value = PieceBytes> {
+    vec(any::<u8>(), 0..5).prop_map(|bytes| PieceBytes(bytes.into()))
+}
+
+fn piece() -> impl Strategy<Value = Piece> {
+    (content_id(), form(), piece_bytes()).prop_map(|(id, form, bytes)| Piece { id, form, bytes })
+}
+
+fn named_key() -> impl Strategy<Value = NamedKey> {
+    let kind = select(vec![NamedKind::Config, NamedKind::Secret]);
+    let name = "[a-zA-Z0-9][a-zA-Z0-9._-]{0,20}";
+    (kind, name).prop_map(|(kind, name)| NamedKey { kind, name: ContentName::new(&name).unwrap() })
+}
+
+fn named_content() -> impl Strategy<Value = NamedContent> {
+    (any::<u64>(), content_id(), btree_set(content_id(), 0..3), any::<u64>(), any::<u64>())
+        .prop_map(|(version, tree, pieces, size, at)| NamedContent {
+            version,
+            tree,
+            pieces,
+            size,
+            stored_at: Timestamp(at),
+        })
+}
+
+fn content() -> impl Strategy<Value = Content> {
+    let hold = prop_oneof![moment().prop_map(|since| Hold::Staged { since }), Just(Hold::Kept)];
+    (piece_bytes(), form(), hold).prop_map(|(bytes, form, hold)| Content { bytes, form, hold })
 }
 
 fn service_spec() -> impl Strategy<Value = ServiceSpec> {
@@ -401,8 +535,8 @@ fn service_spec() -> impl Strategy<Value = ServiceSpec> {
         select(vec![Pull::Missing, Pull::Always, Pull::Never]),
     );
     let hash = (text(), any::<[u8; 32]>());
-    (wanted, needs, kinds, update_policy(), scheduling_policy(), hash).prop_map(
-        |(wanted, needs, kinds, update, scheduling, (container, hash))| {
+    (wanted, needs, kinds, update_policy(), scheduling_policy(), on_node_loss(), hash).prop_map(
+        |(wanted, needs, kinds, update, scheduling, on_node_loss, (container, hash))| {
             let (name, image, placement, replicas) = wanted;
             let (host_ports, depends_on, reservation, limit) = needs;
             let (storage, healthcheck, pull) = kinds;
@@ -420,6 +554,7 @@ fn service_spec() -> impl Strategy<Value = ServiceSpec> {
                 healthcheck,
                 update,
                 scheduling,
+                on_node_loss,
                 container: container.into(),
                 hash: SpecHash(hash),
             }
@@ -436,6 +571,15 @@ fn placement() -> impl Strategy<Value = Placement> {
     ]
 }
 
+fn on_node_loss() -> impl Strategy<Value = OnNodeLoss> {
+    prop_oneof![
+        millis().prop_map(|after| OnNodeLoss::Replace { after }),
+        Just(OnNodeLoss::default()),
+        Just(OnNodeLoss::Wait),
+        (millis(), millis()).prop_map(|(after, grace)| OnNodeLoss::StopSelf { after, grace }),
+    ]
+}
+
 fn scheduling_policy() -> impl Strategy<Value = SchedulingPolicy> {
     let affinity = (constraint(), any::<i8>())
         .prop_map(|(constraint, weight)| Affinity { constraint, weight });
@@ -443,13 +587,14 @@ fn scheduling_policy() -> impl Strategy<Value = SchedulingPolicy> {
     let criterion = (text(), any::<u8>(), vec(target, 0..3))
         .prop_map(|(attribute, weight, targets)| SpreadCriterion { attribute, weight, targets });
     let lists = (vec(constraint(), 0..3), vec(affinity, 0..3), vec(criterion, 0..3));
-    let policy = (btree_set(text(), 0..3), lists, resources()).prop_map(
-        |(selectors, (constraints, affinities, spread), minimum)| SchedulingPolicy {
+    let policy = (btree_set(text(), 0..3), lists, resources(), btree_set(text(), 0..3)).prop_map(
+        |(selectors, (constraints, affinities, spread), minimum, own_keys)| SchedulingPolicy {
             selectors,
             constraints,
             affinities,
             spread,
             minimum,
+            own_keys,
         },
     );
     prop_oneof![Just(SchedulingPolicy::default()), policy]
@@ -478,8 +623,23 @@ fn dependency() -> impl Strategy<Value = Dependency> {
 fn update_policy() -> impl Strategy<Value = UpdatePolicy> {
     let millis = || any::<u64>().prop_map(Millis);
     let order = select(vec![UpdateOrder::StartFirst, UpdateOrder::StopFirst]);
-    (any::<u32>(), order, millis(), millis(), millis()).prop_map(
-        |(parallelism, order, step_timeout, monitor, delay)| UpdatePolicy {
+    let back = (any::<u32>(), order.clone(), millis())
+        .prop_map(|(parallelism, order, delay)| BackPolicy { parallelism, order, delay });
+    let failure_action =
+        select(vec![FailureAction::Rollback, FailureAction::Pause, FailureAction::Continue]);
+    let failing = (failure_action, any::<u32>(), back);
+    (any::<u32>(), order, millis(), millis(), millis(), failing).prop_map(
+        |(
+            parallelism,
+            order,
+            step_timeout,
+            monitor,
+            delay,
+            (failure_action, max_failure_permille, back),
+        )| UpdatePolicy {
+            failure_action,
+            max_failure_permille,
+            back,
             parallelism,
             order,
             step_timeout,
@@ -495,7 +655,13 @@ fn resources() -> impl Strategy<Value = Resources> {
 }
 
 fn node_status() -> impl Strategy<Value = NodeStatus> {
-    select(vec![NodeStatus::Joining, NodeStatus::Ready, NodeStatus::Down, NodeStatus::EngineDown])
+    select(vec![
+        NodeStatus::Joining,
+        NodeStatus::Ready,
+        NodeStatus::Down,
+        NodeStatus::EngineDown,
+        NodeStatus::DiskFull,
+    ])
 }
 
 fn availability() -> impl Strategy<Value = Availability> {

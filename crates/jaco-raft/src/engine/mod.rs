@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+mod journal;
 pub(crate) mod queue;
 pub(crate) mod sled;
 

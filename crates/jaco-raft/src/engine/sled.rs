@@ -1,7 +1,7 @@
 //! The log on sled 0.34.7, made as durable as it claims to be.
 //!
-//! sled's own `flush()` calls `sync_file_range`, which survives a killed process and not a power
-//! cut, so every commit ends with one `fdatasync` of sled's `db` file. Must never hold a value over
+//! Appends are durable by the journal and handed to sled at a checkpoint, which every other op is. sled's own `flush()` calls `sync_file_range`, which survives a killed process and not a
+//! power cut, so a checkpoint ends with one `fdatasync` of sled's `db` file. Must never hold a value over
 //! 4 KiB (pages over 128 KiB go to blob files that sled does not sync), a snapshot, or a second
 //! process.
 
@@ -11,11 +11,12 @@ use std::ops::RangeInclusive;
 use std::os::unix::fs::FileExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::{BufMut, Bytes, BytesMut};
 
+use super::journal::{Journal, Journaled};
 use super::{LogEngine, LogReader, Op, Reclaim, Recovered};
 use crate::codec;
 use crate::disk::sync_dir;
@@ -27,9 +28,11 @@ use crate::disk::sync_dir;
 /// as one page. A page over a quarter of a segment (128 KiB) becomes a blob file, which sled never
 /// syncs; 20 values of this size stay under 90 KiB.
 const PART_BYTES: usize = 4 << 10;
-/// Version of the frame around each part.
-const FRAME: u8 = 1;
-/// Version, crc32c, number of parts.
+/// Version of the frame around a part of a record.
+const PART: u8 = 1;
+/// Version of the frame around several whole records: one key of sled's costs as much as copying a page.
+const BLOCK: u8 = 2;
+/// Version, crc32c, number of parts or of records.
 const FRAME_BYTES: usize = 1 + 4 + 2;
 /// Deleting 20,000 keys in one batch blocked the engine for 195 to 370 ms, longer than a heartbeat.
 const RECLAIM_KEYS: usize = 1024;
@@ -41,12 +44,12 @@ const CACHE_BYTES: u64 = 64 << 20;
 const VOTE: &[u8] = b"vote";
 const COMMITTED: &[u8] = b"committed";
 const PURGED: &[u8] = b"purged";
-/// Number of the group that was committed last.
-const GROUP: &[u8] = b"group";
-/// The file, outside of sled, that remembers the same number.
+/// The number of the last checkpoint: what the journal holds of it came after.
+const CHECKPOINT: &[u8] = b"group";
+/// The file, outside of sled, that remembers how far the log went.
 const WITNESS: &str = "witness";
-/// Number, crc32c.
-const WITNESS_BYTES: usize = 8 + 4;
+/// Number of checkpoints, last index, crc32c.
+const WITNESS_BYTES: usize = 8 + 8 + 4;
 
 /// See the module.
 #[derive(Debug)]
@@ -57,8 +60,9 @@ pub(crate) struct SledEngine {
     /// sled's `db` file, opened by us only to be synced.
     file: File,
     recovered: Recovered,
-    /// Number of the group that was committed last.
-    group: u64,
+    journal: Journal,
+    /// What the journal has and sled has not.
+    pending: Pending,
     witness: Witness,
     /// Highest purged index; stored records at or below it are garbage.
     purged: Option<u64>,
@@ -88,13 +92,18 @@ impl SledEngine {
         let file = File::open(dir.join("db"))?;
         let log = db.open_tree("log").map_err(from_sled)?;
         let meta = db.open_tree("meta").map_err(from_sled)?;
-        let group = read_group(&meta)?;
-        let witness = Witness::open(dir)?;
-        witness.check(group)?;
+        let (journal, witness) = (Journal::open(dir)?, Witness::open(dir)?);
         let recovered = Recovered::default();
-        let mut engine = Self { db, log, meta, file, recovered, group, witness, purged: None };
+        let checkpoints = read_checkpoint(&meta)?;
+        let pending = Pending::new(journal.replay(checkpoints)?);
+        let purged = None;
+        let mut engine = Self { db, log, meta, file, recovered, journal, pending, witness, purged };
+        engine.settle()?;
         engine.recovered = engine.recover()?;
-        engine.barrier()?;
+        let last = engine.recovered.indices.as_ref().map(|indices| *indices.end());
+        let found = Extent { checkpoints, last: last.max(engine.purged) };
+        engine.witness.check(found)?;
+        engine.checkpoint(found.last)?;
         Ok(engine)
     }
 
@@ -111,43 +120,82 @@ impl SledEngine {
         let mark = recovered.purged.clone().map(codec::decode_mark).transpose()?;
         self.purged = mark.and_then(|(log_id, _)| log_id).map(|id| id.index);
         let first_kept = self.purged.map_or(0, |index| index + 1);
-        let first = self.log.range(key(first_kept, 0)..).keys().next();
-        let last = self.log.last().map_err(from_sled)?;
-        if let (Some(first), Some((last, _))) = (first, last) {
-            let first = index_of(&first.map_err(from_sled)?)?;
-            let last = index_of(&last)?;
-            recovered.indices = Some(first..=last);
+        let Some((key, value)) = self.log.last().map_err(from_sled)? else { return Ok(recovered) };
+        let last = Stored::read(&key, &value)?.last();
+        if last >= first_kept {
+            let from = start_of(&self.log, first_kept)?;
+            let first = self.log.range(from..).keys().next().transpose().map_err(from_sled)?;
+            let first = first.map(|key| index_of(&key)).transpose()?.unwrap_or(first_kept);
+            recovered.indices = Some(first.max(first_kept)..=last);
         }
         Ok(recovered)
     }
 
-    /// Returns when everything written so far is on stable storage.
-    fn barrier(&self) -> io::Result<()> {
+    /// Returns when everything so far is on stable storage in sled, and the journal starts again.
+    fn checkpoint(&mut self, last: Option<u64>) -> io::Result<()> {
+        self.settle()?;
+        let extent = Extent { checkpoints: self.witness.noted.checkpoints + 1, last };
+        let number = extent.checkpoints.to_be_bytes();
+        self.meta.insert(CHECKPOINT, &number).map_err(from_sled)?;
         self.db.flush().map_err(from_sled)?;
-        self.file.sync_data()
+        self.file.sync_data()?;
+        self.journal.restart(extent.checkpoints);
+        self.witness.note(extent)
     }
 
-    fn append(&self, records: &[(u64, Bytes)], batch: &mut sled::Batch) -> io::Result<()> {
-        for (index, record) in records {
-            let parts = record.len().div_ceil(PART_BYTES).max(1);
-            let parts = u16::try_from(parts)
-                .map_err(|_| codec::invalid(format!("record {index} is too large to store")))?;
-            for part in 0..parts {
-                let from = usize::from(part) * PART_BYTES;
-                let to = record.len().min(from + PART_BYTES);
-                let frame = frame(*index, part, parts, &record[from..to]);
-                batch.insert(key(*index, part).as_slice(), frame.as_ref());
+    /// Hands sled what only the journal has. After a crash it has all of it or none.
+    fn settle(&self) -> io::Result<()> {
+        let records = self.pending.all();
+        if records.is_empty() {
+            return Ok(());
+        }
+        let mut batch = sled::Batch::default();
+        for (key, value) in values_of(&records)? {
+            batch.insert(key.as_slice(), value.as_ref());
+        }
+        self.log.apply_batch(batch).map_err(from_sled)?;
+        self.pending.clear();
+        Ok(())
+    }
+
+    /// Makes records durable, by the journal if it has room for them.
+    fn append(&mut self, records: Vec<(u64, Bytes)>, last: Option<u64>) -> io::Result<()> {
+        if self.journal.append(&records)? == Journaled::NoRoom {
+            self.checkpoint(self.witness.noted.last)?;
+            if self.journal.append(&records)? == Journaled::NoRoom {
+                self.pending.push(records);
+                return self.checkpoint(last);
             }
         }
-        Ok(())
+        self.pending.push(records);
+        self.witness.note(Extent { last, ..self.witness.noted })
     }
 
     /// Removes from the end backward, so that a reader never sees a hole.
-    fn truncate(&self, from: u64, batch: &mut sled::Batch) -> io::Result<()> {
-        for found in self.log.range(key(from, 0)..).keys().rev() {
-            batch.remove(found.map_err(from_sled)?);
+    fn truncate(&self, from: u64) -> io::Result<()> {
+        let mut batch = sled::Batch::default();
+        let start = start_of(&self.log, from)?;
+        for found in self.log.range(start..).rev() {
+            let (key, value) = found.map_err(from_sled)?;
+            batch.remove(&key);
+            if let Stored::Block { first, records } = Stored::read(&key, &value)?
+                && first < from
+            {
+                let kept: Vec<_> = (first..from).zip(records).collect();
+                for (key, value) in values_of(&kept)? {
+                    batch.insert(key.as_slice(), value.as_ref());
+                }
+            }
         }
-        Ok(())
+        self.log.apply_batch(batch).map_err(from_sled)
+    }
+
+    /// The last index that stays when the records from this one on are forgotten; there are no holes.
+    fn last_before(&self, index: u64) -> io::Result<Option<u64>> {
+        let first =
+            self.log.first().map_err(from_sled)?.map(|(key, _)| index_of(&key)).transpose()?;
+        let kept = index.checked_sub(1).filter(|last| first.is_some_and(|first| first <= *last));
+        Ok(kept.max(self.purged))
     }
 
     fn put_meta(&self, key: &[u8], value: &Bytes) -> io::Result<()> {
@@ -162,23 +210,27 @@ impl LogEngine for SledEngine {
     }
 
     fn commit(&mut self, ops: &[Op]) -> io::Result<()> {
-        let mut appends = sled::Batch::default();
-        let mut pending = false;
+        let mut last = self.witness.noted.last;
+        let mut records = Vec::new();
+        let mut appends_only = true;
         for op in ops {
-            // Neighbouring appends share one batch; anything else must come after them.
-            if pending && !matches!(op, Op::Append(_)) {
-                self.log.apply_batch(std::mem::take(&mut appends)).map_err(from_sled)?;
-                pending = false;
-            }
             match op {
-                Op::Append(records) => {
-                    self.append(records, &mut appends)?;
-                    pending = true;
+                Op::Append(more) => {
+                    records.extend_from_slice(more);
+                    last = more.last().map(|(index, _)| *index).max(last);
+                    continue;
+                }
+                // May wait for the next checkpoint.
+                Op::Committed(mark) => {
+                    self.put_meta(COMMITTED, mark)?;
+                    continue;
                 }
                 Op::TruncateFrom(from) => {
-                    let mut batch = sled::Batch::default();
-                    self.truncate(*from, &mut batch)?;
-                    self.log.apply_batch(batch).map_err(from_sled)?;
+                    self.pending.push(std::mem::take(&mut records));
+                    self.settle()?;
+                    last = last.min(self.last_before(*from)?);
+                    self.witness.lower(last)?;
+                    self.truncate(*from)?;
                 }
                 // The records go later: once the mark is durable nobody reads them.
                 Op::Purge { upto, mark } => {
@@ -186,20 +238,19 @@ impl LogEngine for SledEngine {
                     self.purged = Some(*upto);
                 }
                 Op::Vote(vote) => self.put_meta(VOTE, vote)?,
-                Op::Committed(mark) => self.put_meta(COMMITTED, mark)?,
             }
+            appends_only = false;
         }
-        if pending {
-            self.log.apply_batch(appends).map_err(from_sled)?;
+        // An append that is lost is missed by its index, anything else by the checkpoint's number.
+        if appends_only {
+            return self.append(records, last);
         }
-        self.group += 1;
-        self.meta.insert(GROUP, &self.group.to_be_bytes()).map_err(from_sled)?;
-        self.barrier()?;
-        self.witness.note(self.group)
+        self.pending.push(records);
+        self.checkpoint(last)
     }
 
     fn reader(&self) -> Arc<dyn LogReader> {
-        Arc::new(SledReader { log: self.log.clone() })
+        Arc::new(SledReader { log: self.log.clone(), pending: self.pending.clone() })
     }
 
     fn reclaim(&mut self) -> io::Result<Reclaim> {
@@ -208,8 +259,13 @@ impl LogEngine for SledEngine {
         };
         let mut batch = sled::Batch::default();
         let mut count = 0;
-        for found in self.log.range(..key(purged + 1, 0)).keys().take(RECLAIM_KEYS) {
-            batch.remove(found.map_err(from_sled)?);
+        for found in self.log.range(..key(purged + 1, 0)).take(RECLAIM_KEYS) {
+            let (key, value) = found.map_err(from_sled)?;
+            // The rest of it is wanted.
+            if Stored::read(&key, &value)?.last() > purged {
+                break;
+            }
+            batch.remove(key);
             count += 1;
         }
         if count == 0 {
@@ -223,51 +279,134 @@ impl LogEngine for SledEngine {
 #[derive(Debug)]
 struct SledReader {
     log: sled::Tree,
+    pending: Pending,
 }
 
 impl LogReader for SledReader {
     fn read(&self, range: RangeInclusive<u64>, max_bytes: usize) -> io::Result<Vec<(u64, Bytes)>> {
-        let mut records = Vec::new();
-        let mut bytes = 0;
+        // First, because what is handed over meanwhile is found in sled.
+        let pending = self.pending.all();
+        let mut read = Read { range, max_bytes, bytes: 0, records: Vec::new() };
         let mut open: Option<OpenRecord> = None;
-        for item in self.log.range(key(*range.start(), 0)..=key(*range.end(), u16::MAX)) {
+        let from = start_of(&self.log, *read.range.start())?;
+        for item in self.log.range(from..=key(*read.range.end(), u16::MAX)) {
             let (found, value) = item.map_err(from_sled)?;
-            let index = index_of(&found)?;
-            let part = part_of(&found)?;
-            let (parts, data) = unframe(index, part, &value)?;
-            let record = match open.take() {
-                None if part == 0 => OpenRecord { index, parts, next: 0, data: BytesMut::new() },
-                Some(record) if record.index == index && record.next == part => record,
-                None | Some(_) => return Err(codec::invalid(format!("record {index} has a hole"))),
-            };
-            let record = record.push(data);
-            if record.next < record.parts {
-                open = Some(record);
-                continue;
-            }
-            bytes += record.data.len();
-            records.push((index, record.data.freeze()));
-            if bytes >= max_bytes {
-                return Ok(records);
+            match Stored::read(&found, &value)? {
+                Stored::Block { first, records } => {
+                    if let Some(open) = open {
+                        return Err(open.without_end());
+                    }
+                    for (index, record) in (first..).zip(records) {
+                        if read.push(index, record) == Room::No {
+                            return Ok(read.records);
+                        }
+                    }
+                }
+                Stored::Part { index, part, parts, data } => {
+                    let record = match open.take() {
+                        None if part == 0 => {
+                            OpenRecord { index, parts, next: 0, data: BytesMut::new() }
+                        }
+                        Some(record) if record.index == index && record.next == part => record,
+                        None | Some(_) => {
+                            return Err(codec::invalid(format!("record {index} has a hole")));
+                        }
+                    };
+                    let record = record.push(data);
+                    if record.next < record.parts {
+                        open = Some(record);
+                    } else if read.push(index, record.data.freeze()) == Room::No {
+                        return Ok(read.records);
+                    }
+                }
             }
         }
-        match open {
-            None => Ok(records),
-            Some(record) => Err(codec::invalid(format!("record {} has no end", record.index))),
+        if let Some(open) = open {
+            return Err(open.without_end());
         }
+        for (index, record) in pending {
+            let is_next = read.records.last().is_none_or(|(last, _)| *last < index);
+            if is_next && read.push(index, record) == Room::No {
+                break;
+            }
+        }
+        Ok(read.records)
     }
 }
 
-/// Remembers, outside of sled, how many groups were durable.
+/// What a read has so far.
+struct Read {
+    range: RangeInclusive<u64>,
+    max_bytes: usize,
+    bytes: usize,
+    records: Vec<(u64, Bytes)>,
+}
+
+/// Whether a read takes more.
+#[derive(Debug, PartialEq, Eq)]
+enum Room {
+    Yes,
+    No,
+}
+
+impl Read {
+    fn push(&mut self, index: u64, record: Bytes) -> Room {
+        if self.range.contains(&index) {
+            self.bytes += record.len();
+            self.records.push((index, record));
+        }
+        if self.bytes >= self.max_bytes && !self.records.is_empty() { Room::No } else { Room::Yes }
+    }
+}
+
+/// Records that are in the journal and not in sled, for those who read. They are among the newest of
+/// the log, and as many as the journal holds.
+#[derive(Debug, Clone)]
+struct Pending {
+    records: Arc<Mutex<Vec<(u64, Bytes)>>>,
+}
+
+impl Pending {
+    fn new(records: Vec<(u64, Bytes)>) -> Self {
+        Self { records: Arc::new(Mutex::new(records)) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<(u64, Bytes)>> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn all(&self) -> Vec<(u64, Bytes)> {
+        self.lock().clone()
+    }
+
+    fn push(&self, more: Vec<(u64, Bytes)>) {
+        self.lock().extend(more);
+    }
+
+    fn clear(&self) {
+        self.lock().clear();
+    }
+}
+
+/// How far a log goes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Extent {
+    /// How many checkpoints there were.
+    checkpoints: u64,
+    /// The last index that was appended, or purged.
+    last: Option<u64>,
+}
+
+/// Remembers, outside of sled, how far the log went when it was last durable.
 ///
 /// sled takes damage in the middle of its file for a write that a crash cut short: it forgets all that
 /// came after and opens. What is left looks whole, because a log may end anywhere; only somebody who
-/// knows how far it went can tell. The number is written after each group and not synced for itself:
-/// it survives a killed process, after a power cut it may be older than the log, and it is never newer.
+/// knows how far it went can tell. It is written after each group and not synced for itself: it survives
+/// a killed process, after a power cut it may say less than the log holds, and it never says more.
 #[derive(Debug)]
 struct Witness {
     file: File,
-    noted: u64,
+    noted: Extent,
 }
 
 impl Witness {
@@ -278,44 +417,57 @@ impl Witness {
         let mut bytes = [0; WITNESS_BYTES];
         // A new file, and one that was cut short or damaged itself, know nothing.
         let noted = match file.read_exact_at(&mut bytes, 0) {
-            Ok(()) => decode_witness(bytes).unwrap_or(0),
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => 0,
+            Ok(()) => decode_witness(bytes).unwrap_or_default(),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Extent::default(),
             Err(error) => return Err(error),
         };
         Ok(Self { file, noted })
     }
 
     /// Refuses a log that ends before what was durable in it.
-    fn check(&self, group: u64) -> io::Result<()> {
-        if group < self.noted {
-            let noted = self.noted;
-            return Err(codec::invalid(format!("it ends at group {group} of {noted}")));
+    fn check(&mut self, found: Extent) -> io::Result<()> {
+        let Extent { checkpoints, last } = self.noted;
+        if found.checkpoints < checkpoints || found.last < last {
+            let message = format!("it ends at {found:?}, and went to {:?}", self.noted);
+            return Err(codec::invalid(message));
         }
+        self.noted = found;
         Ok(())
     }
 
-    fn note(&mut self, group: u64) -> io::Result<()> {
-        self.noted = group;
-        self.file.write_all_at(&encode_witness(group), 0)
+    /// Says less, before the log does: on stable storage, for what it said may be there.
+    fn lower(&mut self, last: Option<u64>) -> io::Result<()> {
+        self.note(Extent { last, ..self.noted })?;
+        self.file.sync_data()
+    }
+
+    fn note(&mut self, extent: Extent) -> io::Result<()> {
+        self.noted = extent;
+        self.file.write_all_at(&encode_witness(extent), 0)
     }
 }
 
-fn encode_witness(group: u64) -> [u8; WITNESS_BYTES] {
+/// The last index is stored one higher, so that zero is none.
+fn encode_witness(extent: Extent) -> [u8; WITNESS_BYTES] {
     let mut bytes = [0; WITNESS_BYTES];
-    bytes[..8].copy_from_slice(&group.to_be_bytes());
-    bytes[8..].copy_from_slice(&crc32c::crc32c(&group.to_be_bytes()).to_be_bytes());
+    bytes[..8].copy_from_slice(&extent.checkpoints.to_be_bytes());
+    let next = extent.last.map_or(0, |last| last.saturating_add(1));
+    bytes[8..16].copy_from_slice(&next.to_be_bytes());
+    let sum = crc32c::crc32c(&bytes[..16]);
+    bytes[16..].copy_from_slice(&sum.to_be_bytes());
     bytes
 }
 
-fn decode_witness(bytes: [u8; WITNESS_BYTES]) -> Option<u64> {
-    let group = u64::from_be_bytes(bytes[..8].try_into().ok()?);
-    (encode_witness(group) == bytes).then_some(group)
+fn decode_witness(bytes: [u8; WITNESS_BYTES]) -> Option<Extent> {
+    let number = |at: usize| Some(u64::from_be_bytes(bytes[at..at + 8].try_into().ok()?));
+    let extent = Extent { checkpoints: number(0)?, last: number(8)?.checked_sub(1) };
+    (encode_witness(extent) == bytes).then_some(extent)
 }
 
-fn read_group(meta: &sled::Tree) -> io::Result<u64> {
-    let Some(stored) = meta.get(GROUP).map_err(from_sled)? else { return Ok(0) };
+fn read_checkpoint(meta: &sled::Tree) -> io::Result<u64> {
+    let Some(stored) = meta.get(CHECKPOINT).map_err(from_sled)? else { return Ok(0) };
     let bytes = stored.as_ref().try_into();
-    bytes.map(u64::from_be_bytes).map_err(|_| codec::invalid("group number".to_owned()))
+    bytes.map(u64::from_be_bytes).map_err(|_| codec::invalid("checkpoint number".to_owned()))
 }
 
 /// A record of which not all parts have been read.
@@ -332,6 +484,98 @@ impl OpenRecord {
         self.next += 1;
         self
     }
+
+    fn without_end(&self) -> io::Error {
+        codec::invalid(format!("record {} has no end", self.index))
+    }
+}
+
+/// A value of sled's.
+enum Stored<'v> {
+    /// A part of a record.
+    Part { index: u64, part: u16, parts: u16, data: &'v [u8] },
+    /// Whole records at consecutive indices.
+    Block { first: u64, records: Vec<Bytes> },
+}
+
+impl<'v> Stored<'v> {
+    fn read(key: &[u8], value: &'v [u8]) -> io::Result<Self> {
+        let (index, part) = (index_of(key)?, part_of(key)?);
+        let (version, count, data) = unframe(index, part, value)?;
+        if version == PART {
+            return Ok(Self::Part { index, part, parts: count, data });
+        }
+        let mut rest = data;
+        let records = std::iter::from_fn(|| {
+            let (length, tail) = rest.split_first_chunk::<2>()?;
+            let (record, tail) = tail.split_at_checked(u16::from_be_bytes(*length).into())?;
+            rest = tail;
+            Some(Bytes::copy_from_slice(record))
+        });
+        let records: Vec<_> = records.collect();
+        if records.is_empty() || records.len() != usize::from(count) || !rest.is_empty() {
+            return Err(codec::invalid(format!("the block at {index} is malformed")));
+        }
+        Ok(Self::Block { first: index, records })
+    }
+
+    /// The last index of which it holds something.
+    fn last(&self) -> u64 {
+        match self {
+            Self::Part { index, .. } => *index,
+            Self::Block { first, records } => first + records.len() as u64 - 1,
+        }
+    }
+}
+
+/// Where in sled the record at `index` begins, or would.
+fn start_of(log: &sled::Tree, index: u64) -> io::Result<[u8; 10]> {
+    let before = log.range(..key(index, 0)).next_back().transpose().map_err(from_sled)?;
+    let Some((found, value)) = before else { return Ok(key(index, 0)) };
+    let stored = Stored::read(&found, &value)?;
+    let holds = matches!(stored, Stored::Block { .. }) && stored.last() >= index;
+    Ok(if holds { key(index_of(&found)?, 0) } else { key(index, 0) })
+}
+
+/// Makes values of records: blocks of small ones, parts of large ones.
+fn values_of(records: &[(u64, Bytes)]) -> io::Result<Vec<([u8; 10], BytesMut)>> {
+    let mut values = Vec::new();
+    let mut rest = records;
+    while let Some((index, record)) = rest.first() {
+        let taken = block_of(rest);
+        if taken > 0 {
+            let mut data = BytesMut::with_capacity(PART_BYTES);
+            for (_, record) in &rest[..taken] {
+                data.put_u16(u16::try_from(record.len()).expect("a block is shorter"));
+                data.put_slice(record);
+            }
+            let count = u16::try_from(taken).expect("each takes two bytes of the block or more");
+            values.push((key(*index, 0), frame(BLOCK, *index, 0, count, &data)));
+            rest = &rest[taken..];
+            continue;
+        }
+        let parts = record.len().div_ceil(PART_BYTES).max(1);
+        let parts = u16::try_from(parts)
+            .map_err(|_| codec::invalid(format!("record {index} is too large to store")))?;
+        for part in 0..parts {
+            let from = usize::from(part) * PART_BYTES;
+            let to = record.len().min(from + PART_BYTES);
+            let frame = frame(PART, *index, part, parts, &record[from..to]);
+            values.push((key(*index, part), frame));
+        }
+        rest = &rest[1..];
+    }
+    Ok(values)
+}
+
+/// How many of the first records share a value.
+fn block_of(records: &[(u64, Bytes)]) -> usize {
+    let mut bytes = 0;
+    let fits = records.iter().zip(records[0].0..).take_while(|((index, record), expected)| {
+        bytes += 2 + record.len();
+        index == expected && bytes <= PART_BYTES
+    });
+    fits.count()
 }
 
 /// Big-endian, so that sled's order is the log's.
@@ -352,34 +596,36 @@ fn part_of(key: &[u8]) -> io::Result<u16> {
     bytes.map(u16::from_be_bytes).ok_or_else(|| codec::invalid("log key is short".to_owned()))
 }
 
-/// Version, checksum over everything else, number of parts, data.
-fn frame(index: u64, part: u16, parts: u16, data: &[u8]) -> BytesMut {
+/// Version, checksum over everything else, number of parts or records, data.
+fn frame(version: u8, index: u64, part: u16, count: u16, data: &[u8]) -> BytesMut {
     let mut frame = BytesMut::with_capacity(FRAME_BYTES + data.len());
-    frame.put_u8(FRAME);
-    frame.put_u32_le(checksum(index, part, parts, data));
-    frame.put_u16(parts);
+    frame.put_u8(version);
+    frame.put_u32_le(checksum(version, index, part, count, data));
+    frame.put_u16(count);
     frame.put_slice(data);
     frame
 }
 
-fn unframe(index: u64, part: u16, value: &[u8]) -> io::Result<(u16, &[u8])> {
+/// The version, the number of parts or records, and the data.
+fn unframe(index: u64, part: u16, value: &[u8]) -> io::Result<(u8, u16, &[u8])> {
     let damaged = || codec::invalid(format!("record {index} fails its checksum"));
     let (head, data) = value.split_at_checked(FRAME_BYTES).ok_or_else(damaged)?;
-    if head[0] != FRAME {
-        return Err(codec::invalid(format!("record {index} has frame version {}", head[0])));
+    let version = head[0];
+    if version != PART && version != BLOCK {
+        return Err(codec::invalid(format!("record {index} has frame version {version}")));
     }
     let stored = u32::from_le_bytes([head[1], head[2], head[3], head[4]]);
-    let parts = u16::from_be_bytes([head[5], head[6]]);
-    if stored != checksum(index, part, parts, data) {
+    let count = u16::from_be_bytes([head[5], head[6]]);
+    if stored != checksum(version, index, part, count, data) {
         return Err(damaged());
     }
-    Ok((parts, data))
+    Ok((version, count, data))
 }
 
-fn checksum(index: u64, part: u16, parts: u16, data: &[u8]) -> u32 {
-    let crc = crc32c::crc32c(&[FRAME]);
+fn checksum(version: u8, index: u64, part: u16, count: u16, data: &[u8]) -> u32 {
+    let crc = crc32c::crc32c(&[version]);
     let crc = crc32c::crc32c_append(crc, &key(index, part));
-    let crc = crc32c::crc32c_append(crc, &parts.to_be_bytes());
+    let crc = crc32c::crc32c_append(crc, &count.to_be_bytes());
     crc32c::crc32c_append(crc, data)
 }
 
@@ -471,6 +717,10 @@ fn from_sled(error: sled::Error) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+
+    use proptest::prelude::*;
+
     use super::*;
 
     fn record(index: u64, size: usize) -> (u64, Bytes) {
@@ -482,33 +732,139 @@ mod tests {
         codec::encode_mark(Some(&crate::types::log_id(1, 1, index)), 7)
     }
 
-    /// Damage in the middle makes sled forget all that came after; that is refused, with sled's index
-    /// of the file and without.
+    fn append_each(engine: &mut SledEngine, indices: RangeInclusive<u64>) {
+        for index in indices {
+            engine.commit(&[Op::Append(vec![record(index, 100)])]).unwrap();
+        }
+    }
+
+    /// sled's files with what is in them.
+    fn files_of_sled(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+        let paths = snapshots_of(dir).unwrap().into_iter().chain([dir.join("db")]);
+        paths.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
+    }
+
+    /// Makes sled's files what they were.
+    fn restore(dir: &Path, files: &[(PathBuf, Vec<u8>)]) {
+        for index in snapshots_of(dir).unwrap() {
+            fs::remove_file(index).unwrap();
+        }
+        for (path, bytes) in files {
+            fs::write(path, bytes).unwrap();
+        }
+    }
+
+    /// Flips a bit of each place in the file that holds a record's bytes.
+    fn damage(path: &Path, index: u8) {
+        let mut bytes = fs::read(path).unwrap();
+        let places = bytes.windows(100).enumerate();
+        let places: Vec<_> =
+            places.filter(|(_, part)| *part == [index; 100]).map(|(place, _)| place).collect();
+        assert!(!places.is_empty(), "the record is in the file");
+        for place in places {
+            bytes[place] ^= 1;
+        }
+        fs::write(path, bytes).unwrap();
+    }
+
+    /// Damage in the middle of the journal ends it, in the middle of sled's file makes sled forget all that
+    /// came after: both are refused.
     #[test]
     fn a_log_that_lost_its_end_is_refused() {
         for reopened in [false, true] {
             let dir = tempfile::tempdir().unwrap();
             let mut engine = SledEngine::open(dir.path()).unwrap();
-            for index in 1..40 {
-                engine.commit(&[Op::Append(vec![record(index, 100)])]).unwrap();
-            }
+            append_each(&mut engine, 1..=39);
             drop(engine);
             if reopened {
                 drop(SledEngine::open(dir.path()).unwrap());
             }
-            let path = dir.path().join("db");
-            let mut bytes = fs::read(&path).unwrap();
-            let places = bytes.windows(100).enumerate();
-            let places: Vec<_> =
-                places.filter(|(_, part)| *part == [20; 100]).map(|(place, _)| place).collect();
-            assert!(!places.is_empty(), "the record is in the file");
-            for place in places {
-                bytes[place] ^= 1;
-            }
-            fs::write(&path, bytes).unwrap();
+            damage(&dir.path().join(if reopened { "db" } else { "journal" }), 20);
             let refused = SledEngine::open(dir.path()).unwrap_err();
             assert_eq!(refused.kind(), io::ErrorKind::InvalidData, "{refused}");
         }
+    }
+
+    /// After a power cut sled's file may be as it was at the last checkpoint: what was confirmed since is
+    /// in the journal. Without the journal it is missed.
+    #[test]
+    fn confirmed_appends_survive_the_loss_of_what_sled_did_not_sync() {
+        for journal_lost in [false, true] {
+            let dir = tempfile::tempdir().unwrap();
+            let mut engine = SledEngine::open(dir.path()).unwrap();
+            append_each(&mut engine, 1..=9);
+            engine.commit(&[Op::TruncateFrom(6), Op::Append(vec![record(6, 100)])]).unwrap();
+            let synced = files_of_sled(dir.path());
+            append_each(&mut engine, 7..=39);
+            engine.commit(&[Op::Append(vec![record(40, 9_000), record(41, 0)])]).unwrap();
+            drop(engine);
+            restore(dir.path(), &synced);
+            if journal_lost {
+                fs::write(dir.path().join("journal"), b"").unwrap();
+                assert!(SledEngine::open(dir.path()).is_err(), "41 confirmed records, 6 are there");
+                continue;
+            }
+            let engine = SledEngine::open(dir.path()).unwrap();
+            assert_eq!(engine.recovered().indices, Some(1..=41));
+            let read = engine.reader().read(1..=41, usize::MAX).unwrap();
+            let written = (1..=39).map(|index| record(index, 100));
+            let written = written.chain([record(40, 9_000), record(41, 0)]);
+            assert_eq!(read, written.collect::<Vec<_>>());
+        }
+    }
+
+    /// What the journal held before records were cut off must not bring them back.
+    #[test]
+    fn truncated_records_do_not_come_back_from_the_journal() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut engine = SledEngine::open(dir.path()).unwrap();
+        append_each(&mut engine, 1..=9);
+        engine.commit(&[Op::TruncateFrom(4)]).unwrap();
+        drop(engine);
+        assert_eq!(SledEngine::open(dir.path()).unwrap().recovered().indices, Some(1..=3));
+    }
+
+    /// A full journal is emptied by a checkpoint, and a group that is larger than it goes past it.
+    #[test]
+    fn more_than_the_journal_holds_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut engine = SledEngine::open(dir.path()).unwrap();
+        let first = engine.witness.noted.checkpoints;
+        let sizes = (1..=200_u64).map(|index| if index == 50 { 600_000 } else { 5_000 });
+        let records: Vec<_> = (1..=200).zip(sizes).map(|(i, size)| record(i, size)).collect();
+        for one in &records {
+            engine.commit(&[Op::Append(vec![one.clone()])]).unwrap();
+        }
+        let checkpoints = engine.witness.noted.checkpoints - first;
+        assert!((2..=4).contains(&checkpoints), "{checkpoints}");
+        drop(engine);
+        let engine = SledEngine::open(dir.path()).unwrap();
+        assert_eq!(engine.reader().read(1..=200, usize::MAX).unwrap(), records);
+    }
+
+    /// What was cut off on purpose is not missed, also when the log ends there and is closed.
+    #[test]
+    fn a_log_that_was_truncated_opens() {
+        let dir = tempfile::tempdir().unwrap();
+        for round in 0..3 {
+            let mut engine = SledEngine::open(dir.path()).unwrap();
+            engine.commit(&[Op::Append((1..=9).map(|i| record(i, 8)).collect())]).unwrap();
+            engine.commit(&[Op::TruncateFrom(4), Op::Append(vec![record(4, 8)])]).unwrap();
+            engine.commit(&[Op::TruncateFrom(3 - round)]).unwrap();
+        }
+        assert_eq!(SledEngine::open(dir.path()).unwrap().recovered().indices, None);
+    }
+
+    /// A vote that is lost would let a node vote twice in a term.
+    #[test]
+    fn a_lost_vote_is_missed() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut engine = SledEngine::open(dir.path()).unwrap();
+        engine.commit(&[Op::Vote(Bytes::from_static(b"v"))]).unwrap();
+        engine.meta.insert(CHECKPOINT, &0_u64.to_be_bytes()).unwrap();
+        engine.db.flush().unwrap();
+        drop(engine);
+        assert!(SledEngine::open(dir.path()).is_err());
     }
 
     #[test]
@@ -560,10 +916,12 @@ mod tests {
         engine.commit(&[Op::TruncateFrom(2901)]).unwrap();
         engine.commit(&[Op::Purge { upto: 2500, mark: mark(2500) }]).unwrap();
         while engine.reclaim().unwrap() == Reclaim::More {}
-        assert_eq!(engine.log.len(), 400);
+        assert_eq!(engine.log.len(), 2, "409 of these records fill a block");
         drop(engine);
         let engine = SledEngine::open(dir.path()).unwrap();
         assert_eq!(engine.recovered().indices, Some(2501..=2900));
+        let kept: Vec<_> = (2501..=2900).map(|index| record(index, 8)).collect();
+        assert_eq!(engine.reader().read(2501..=2900, usize::MAX).unwrap(), kept);
     }
 
     #[test]
@@ -588,8 +946,8 @@ mod tests {
 
     #[test]
     fn a_flipped_bit_is_found() {
-        let frame = frame(7, 0, 1, b"payload");
-        assert_eq!(unframe(7, 0, &frame).unwrap(), (1, b"payload".as_slice()));
+        let frame = frame(PART, 7, 0, 1, b"payload");
+        assert_eq!(unframe(7, 0, &frame).unwrap(), (PART, 1, b"payload".as_slice()));
         for at in 0..frame.len() * 8 {
             let mut damaged = frame.clone();
             damaged[at / 8] ^= 1 << (at % 8);
@@ -618,10 +976,107 @@ mod tests {
         assert_eq!(engine.recovered().indices, Some(1..=1));
     }
 
+    /// What befalls a log.
+    #[derive(Debug, Clone)]
+    enum Step {
+        Append(Vec<usize>),
+        /// Truncates this many records off the end, and appends one in the same group or not.
+        Truncate(u64, Option<usize>),
+        /// Purges this many records off the front.
+        Purge(u64),
+        Reclaim,
+        Reopen,
+        /// What sled wrote since the last checkpoint is lost.
+        PowerCut,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let size = prop_oneof![8 => 0..40_usize, 8 => 300..900_usize, 3 => 3_000..9_000_usize];
+        let large = prop_oneof![40 => size, 1 => 530_000..540_000_usize];
+        prop_oneof![
+            12 => proptest::collection::vec(large, 1..12).prop_map(Step::Append),
+            2 => (1..30_u64, proptest::option::of(0..400_usize))
+                .prop_map(|(count, append)| Step::Truncate(count, append)),
+            2 => (1..40_u64).prop_map(Step::Purge),
+            1 => Just(Step::Reclaim),
+            1 => Just(Step::Reopen),
+            2 => Just(Step::PowerCut),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        /// Whatever happens, the log is what was confirmed, record by record.
+        #[test]
+        fn the_log_is_what_was_confirmed(steps in proptest::collection::vec(step(), 1..40)) {
+            let dir = tempfile::tempdir().unwrap();
+            let mut engine = SledEngine::open(dir.path()).unwrap();
+            let mut synced = (engine.witness.noted.checkpoints, files_of_sled(dir.path()));
+            let mut expected: VecDeque<(u64, Bytes)> = VecDeque::new();
+            let mut next = 1;
+            for step in steps {
+                match step {
+                    Step::Append(sizes) => {
+                        let sizes = sizes.into_iter().zip(next..);
+                        let records: Vec<_> = sizes.map(|(size, i)| record(i, size)).collect();
+                        engine.commit(&[Op::Append(records.clone())]).unwrap();
+                        next += records.len() as u64;
+                        expected.extend(records);
+                    }
+                    Step::Truncate(count, append) => {
+                        let count = count.min(expected.len() as u64);
+                        next -= count;
+                        expected.retain(|(index, _)| *index < next);
+                        let mut ops = vec![Op::TruncateFrom(next)];
+                        if let Some(size) = append {
+                            expected.push_back(record(next, size));
+                            ops.push(Op::Append(vec![record(next, size)]));
+                            next += 1;
+                        }
+                        engine.commit(&ops).unwrap();
+                    }
+                    Step::Purge(count) => {
+                        // One always stays.
+                        let upto = (next.saturating_sub(1 + expected.len() as u64) + count).min(next.saturating_sub(2));
+                        if upto > 0 && expected.front().is_some_and(|(first, _)| *first <= upto) {
+                            engine.commit(&[Op::Purge { upto, mark: mark(upto) }]).unwrap();
+                            expected.retain(|(index, _)| *index > upto);
+                        }
+                    }
+                    Step::Reclaim => {
+                        engine.reclaim().unwrap();
+                    }
+                    Step::Reopen | Step::PowerCut => {
+                        drop(engine);
+                        if matches!(step, Step::PowerCut) {
+                            restore(dir.path(), &synced.1);
+                        }
+                        engine = SledEngine::open(dir.path()).unwrap();
+                        let ends = expected.front().zip(expected.back());
+                        let indices = ends.map(|((first, _), (last, _))| *first..=*last);
+                        prop_assert_eq!(engine.recovered().indices, indices);
+                    }
+                }
+                if engine.witness.noted.checkpoints != synced.0 {
+                    synced = (engine.witness.noted.checkpoints, files_of_sled(dir.path()));
+                }
+                if let Some((first, _)) = expected.front() {
+                    let read = engine.reader().read(*first..=next, usize::MAX).unwrap();
+                    prop_assert_eq!(read, Vec::from(expected.clone()));
+                }
+            }
+        }
+    }
+
     #[test]
     fn bytes_on_disk_are_frozen() {
-        let frame = frame(0x0102_0304, 1, 3, b"jaco");
+        let frame = frame(PART, 0x0102_0304, 1, 3, b"jaco");
         assert_eq!(hex::encode(key(0x0102_0304, 1)), "00000000010203040001");
         expect_test::expect!["018556f00400036a61636f"].assert_eq(&hex::encode(frame));
+        let records = [(5, Bytes::from_static(b"ja")), (6, Bytes::new())];
+        let values = values_of(&records).unwrap();
+        assert_eq!(hex::encode(values[0].0), "00000000000000050000");
+        expect_test::expect!["0235218315000200026a610000"].assert_eq(&hex::encode(&values[0].1));
     }
 }

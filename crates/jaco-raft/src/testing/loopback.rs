@@ -6,12 +6,18 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures::{SinkExt as _, StreamExt as _};
+use tokio::io::duplex;
 
 use crate::error::TransportError;
 use crate::machine::StateMachine;
 use crate::network::Transport;
 use crate::node::Raft;
-use crate::wire::{RpcKind, claimed_sender};
+use crate::pipe::{Pipe, framed};
+use crate::wire::{Request, RequestBody, RpcKind, claimed_sender, decode_request};
+
+/// What a line holds between its ends.
+const LINE_BYTES: usize = 1 << 20;
 
 struct State<M: StateMachine> {
     nodes: BTreeMap<u64, Raft<M>>,
@@ -86,8 +92,61 @@ impl<M: StateMachine> Loopback<M> {
         self.lock().addresses.get(&id).cloned()
     }
 
+    /// Who answers at the other end of a link, if anybody can be reached over it.
+    fn peer(&self, from: u64, to: u64, address: &str) -> Option<Raft<M>> {
+        let mut state = self.lock();
+        state.addresses.insert(to, address.to_owned());
+        let peer = state.nodes.get(&to).cloned();
+        peer.filter(|_| !state.cut.contains(&(from, to)))
+    }
+
+    fn is_cut(&self, from: u64, to: u64) -> bool {
+        self.lock().cut.contains(&(from, to)) || !self.lock().nodes.contains_key(&to)
+    }
+
+    fn count(&self, frame: &Bytes) {
+        let Ok(Request { body: Some(RequestBody::Append(append)), .. }) =
+            decode_request(frame.clone())
+        else {
+            return;
+        };
+        let kind = if append.entries.is_empty() { RpcKind::Heartbeat } else { RpcKind::Append };
+        *self.lock().calls.entry(kind).or_default() += 1;
+    }
+
     fn lock(&self) -> MutexGuard<'_, State<M>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Carries frames both ways. What is sent into a cut link breaks the line; an answer that comes back
+/// over one is lost.
+async fn relay<M: StateMachine>(
+    network: Loopback<M>,
+    (from, to): (u64, u64),
+    mut near: Box<dyn Pipe>,
+    mut far: Box<dyn Pipe>,
+) {
+    loop {
+        tokio::select! {
+            biased;
+            Some(Ok(frame)) = far.next() => {
+                if network.is_cut(to, from) {
+                    continue;
+                }
+                if near.send(frame.freeze()).await.is_err() {
+                    return;
+                }
+            }
+            Some(Ok(frame)) = near.next() => {
+                let frame = frame.freeze();
+                network.count(&frame);
+                if network.is_cut(from, to) || far.send(frame).await.is_err() {
+                    return;
+                }
+            }
+            else => return,
+        }
     }
 }
 
@@ -110,18 +169,29 @@ impl<M: StateMachine> Transport for Link<M> {
         if claimed != self.from {
             return Err(TransportError::Refused(format!("{} is not {claimed}", self.from)));
         }
-        let (peer, cut) = {
-            let mut state = self.network.lock();
-            *state.calls.entry(kind).or_default() += 1;
-            state.addresses.insert(target, address.to_owned());
-            (state.nodes.get(&target).cloned(), state.cut.contains(&(self.from, target)))
-        };
-        let peer = peer.filter(|_| !cut);
+        *self.network.lock().calls.entry(kind).or_default() += 1;
+        let peer = self.network.peer(self.from, target, address);
         let peer = peer.ok_or_else(|| TransportError::Unreachable("no such link".to_owned()))?;
         let answer = peer.handle(body).await.map_err(|e| TransportError::Refused(e.to_string()))?;
         if self.network.lock().cut.contains(&(target, self.from)) {
             return Err(TransportError::Timeout);
         }
         Ok(answer)
+    }
+
+    async fn pipe(&self, target: u64, address: &str) -> Result<Box<dyn Pipe>, TransportError> {
+        let peer = self.network.peer(self.from, target, address);
+        let peer = peer.ok_or_else(|| TransportError::Unreachable("no such link".to_owned()))?;
+        let (ours, relayed) = duplex(LINE_BYTES);
+        let (onward, theirs) = duplex(LINE_BYTES);
+        let from = self.from;
+        let admit = move |claimed| match claimed == from {
+            true => Ok(()),
+            false => Err(format!("{from} is not {claimed}")),
+        };
+        tokio::spawn(async move { drop(peer.serve(framed(theirs), admit).await) });
+        let network = self.network.clone();
+        tokio::spawn(relay(network, (from, target), framed(relayed), framed(onward)));
+        Ok(framed(ours))
     }
 }

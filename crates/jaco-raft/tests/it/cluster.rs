@@ -57,7 +57,8 @@ async fn everything_is_there_after_all_nodes_restart() {
 /// through a restart.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_follower_far_behind_catches_up_by_snapshot() {
-    let limits = SnapshotLimits { entries_between: 40, entries_kept: 5 };
+    let limits =
+        SnapshotLimits { entries_between: 40, entries_kept: 5, ..SnapshotLimits::default() };
     let mut cluster = Cluster::of_three_with(limits).await;
     cluster.stop(3).await;
     for n in 0..200 {
@@ -78,6 +79,38 @@ async fn a_follower_far_behind_catches_up_by_snapshot() {
     let index = cluster.write("201").await;
     cluster.all_applied(index).await;
     assert_eq!(cluster.texts(3).len(), 202);
+}
+
+/// Few large entries are bounded too: by a snapshot, and then by what is kept behind it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_of_large_entries_is_bounded() {
+    let limits = SnapshotLimits { bytes: 400_000, ..SnapshotLimits::default() };
+    let mut cluster = Cluster::of_three_with(limits).await;
+    for round in 0..4 {
+        for _ in 0..20 {
+            cluster.write(&round.to_string().repeat(50_000)).await;
+        }
+        for node in cluster.nodes.values() {
+            node.bound_log().await.unwrap();
+        }
+        for node in cluster.nodes.values() {
+            let written =
+                node.wait_for(|status| status.snapshot > Some(20 * round), DEADLINE).await;
+            written.expect("a snapshot is taken");
+            node.bound_log().await.unwrap();
+            let cut = node.wait_for(|status| status.purged > Some(20 * round), DEADLINE).await;
+            cut.expect("nothing is kept behind it");
+        }
+    }
+    // A small log is left alone.
+    let before = cluster.nodes[&1].status();
+    cluster.nodes[&1].bound_log().await.unwrap();
+    assert_eq!(cluster.nodes[&1].status().snapshot, before.snapshot);
+    cluster.stop(3).await;
+    cluster.start(3).await;
+    let index = cluster.write("end").await;
+    cluster.all_applied(index).await;
+    assert_eq!(cluster.texts(3).len(), 81);
 }
 
 /// R-NODE-4: as nodes come and go, the number of voters follows the policy, and every write stays.

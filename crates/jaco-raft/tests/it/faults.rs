@@ -60,7 +60,8 @@ async fn a_failed_write_stops_the_node() {
 async fn open(dir: &Path) -> Result<Raft<Journal>, OpenError> {
     let network = Loopback::default();
     let mut options = Options::new(1, "faults", dir);
-    options.snapshots = SnapshotLimits { entries_between: 20, entries_kept: 40 };
+    options.snapshots =
+        SnapshotLimits { entries_between: 20, entries_kept: 40, ..SnapshotLimits::default() };
     let raft = Raft::open(options, Journal::default(), network.transport(1)).await?;
     network.attach(raft.clone());
     Ok(raft)

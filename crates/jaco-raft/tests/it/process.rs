@@ -63,7 +63,7 @@ fn this_program() -> PathBuf {
     std::env::current_exe().unwrap()
 }
 
-/// Every acknowledged write is on stable storage first: between the last write to sled's file and
+/// Every acknowledged write is on stable storage first: between the last write to the journal and
 /// the acknowledgement there is a completed fdatasync of that file. A missing barrier survives every
 /// kill and every simulation; only a trace or a power cut shows it.
 #[test]
@@ -103,7 +103,7 @@ impl Order {
         let mut syncing: Vec<&str> = Vec::new();
         for line in trace.lines() {
             let thread = line.split_whitespace().next().unwrap_or_default();
-            let on_log = line.contains("/log/db>");
+            let on_log = line.contains("/log/journal>");
             if line.contains("pwrite64(") && on_log {
                 dirty = true;
             } else if line.contains("fdatasync(") && on_log {
@@ -130,8 +130,8 @@ impl Order {
 
 #[test]
 fn the_trace_reader_notices_a_missing_sync() {
-    let good = "7 pwrite64(9</d/log/db>, ...) = 8\n\
-                7 fdatasync(9</d/log/db> <unfinished ...>\n\
+    let good = "7 pwrite64(9</d/log/journal>, ...) = 8\n\
+                7 fdatasync(9</d/log/journal> <unfinished ...>\n\
                 8 write(2<pipe>, \"x\") = 1\n\
                 7 <... fdatasync resumed>) = 0\n\
                 8 write(1<pipe>, \"ack write-0\\n\", 12) = 12\n";

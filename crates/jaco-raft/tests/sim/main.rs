@@ -16,6 +16,7 @@
     reason = "a test program talks to a terminal and ends at the first surprise"
 )]
 
+mod line;
 mod net;
 mod oracle;
 mod restore;

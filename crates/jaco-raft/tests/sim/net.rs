@@ -1,4 +1,5 @@
-//! Raft messages as simulated datagrams: they are delayed, reordered and lost.
+//! Raft messages as simulated datagrams: they are delayed, reordered and lost. A line puts its frames
+//! back in order; one that is lost stops it for good, as a connection would stop.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -8,10 +9,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use jaco_raft::testing::Journal;
-use jaco_raft::{HandleError, Raft, RpcKind, Transport, TransportError};
+use jaco_raft::{HandleError, Pipe, Raft, RpcKind, Transport, TransportError};
 use tokio::sync::{mpsc, oneshot};
 use turmoil::net::UdpSocket;
 
+use crate::line::{Line, Ordered};
 use crate::oracle::Oracle;
 
 const PORT: u16 = 9000;
@@ -20,15 +22,27 @@ const MAX_DATAGRAM: usize = 1 << 20;
 type Answer = Result<Bytes, TransportError>;
 
 /// A datagram: call id, whether it is a question, whether the answer is good, body.
-struct Frame {
-    call: u64,
-    kind: u8,
-    body: Bytes,
+pub(crate) struct Frame {
+    pub(crate) call: u64,
+    pub(crate) kind: u8,
+    pub(crate) body: Bytes,
 }
 
 const QUESTION: u8 = 0;
 const ANSWER: u8 = 1;
 const REFUSAL: u8 = 2;
+/// A frame of a line, from who opened it; and from the other end.
+const LINE: u8 = 3;
+const LINE_BACK: u8 = 4;
+
+/// Where a datagram goes.
+#[derive(Clone)]
+pub(crate) enum To {
+    Node(String),
+    Address(SocketAddr),
+}
+
+pub(crate) type Outgoing = mpsc::UnboundedSender<(To, Frame)>;
 
 impl Frame {
     fn encode(&self) -> Vec<u8> {
@@ -44,16 +58,24 @@ impl Frame {
     }
 }
 
-/// Calls waiting for an answer.
-#[derive(Default)]
+/// Calls waiting for an answer, and lines that answers come back on.
 struct Waiting {
+    /// Begins at the time of the start, so that no number is used by two incarnations of a node.
     next: u64,
     calls: BTreeMap<u64, oneshot::Sender<Answer>>,
+    lines: BTreeMap<u64, Ordered>,
+}
+
+impl Waiting {
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
 }
 
 /// The transport of one incarnation of a node.
 pub(crate) struct Datagrams {
-    out: mpsc::UnboundedSender<(String, Frame)>,
+    out: Outgoing,
     waiting: Arc<Mutex<Waiting>>,
 }
 
@@ -70,12 +92,11 @@ impl Transport for Datagrams {
         let (sender, receiver) = oneshot::channel();
         let call = {
             let mut waiting = self.waiting.lock().unwrap();
-            waiting.next += 1;
-            let call = waiting.next;
+            let call = waiting.number();
             waiting.calls.insert(call, sender);
             call
         };
-        drop(self.out.send((address.to_owned(), Frame { call, kind: QUESTION, body })));
+        drop(self.out.send((To::Node(address.to_owned()), Frame { call, kind: QUESTION, body })));
         // A second at most, so that a lost chunk of a snapshot is soon sent again.
         let answer = tokio::time::timeout(deadline.min(Duration::from_secs(1)), receiver).await;
         self.waiting.lock().unwrap().calls.remove(&call);
@@ -84,21 +105,33 @@ impl Transport for Datagrams {
             Ok(Err(_)) | Err(_) => Err(TransportError::Timeout),
         }
     }
+
+    async fn pipe(&self, _target: u64, address: &str) -> Result<Box<dyn Pipe>, TransportError> {
+        let (sender, incoming) = mpsc::unbounded_channel();
+        let mut waiting = self.waiting.lock().unwrap();
+        let number = waiting.number();
+        waiting.lines.insert(number, Ordered::new(sender));
+        let to = To::Node(address.to_owned());
+        Ok(Box::new(Line::new(number, (to, LINE), self.out.clone(), incoming)))
+    }
 }
 
 /// What `serve` needs once the node is open.
 pub(crate) struct Socket {
     socket: Arc<UdpSocket>,
-    outgoing: mpsc::UnboundedReceiver<(String, Frame)>,
+    out: Outgoing,
+    outgoing: mpsc::UnboundedReceiver<(To, Frame)>,
     waiting: Arc<Mutex<Waiting>>,
 }
 
 pub(crate) async fn bind() -> std::io::Result<(Arc<Datagrams>, Socket)> {
     let socket = Arc::new(UdpSocket::bind(("0.0.0.0", PORT)).await?);
     let (out, outgoing) = mpsc::unbounded_channel();
-    let waiting = Arc::new(Mutex::new(Waiting::default()));
-    let transport = Arc::new(Datagrams { out, waiting: Arc::clone(&waiting) });
-    Ok((transport, Socket { socket, outgoing, waiting }))
+    let next = u64::try_from(turmoil::elapsed().as_nanos()).unwrap();
+    let waiting = Waiting { next, calls: BTreeMap::new(), lines: BTreeMap::new() };
+    let waiting = Arc::new(Mutex::new(waiting));
+    let transport = Arc::new(Datagrams { out: out.clone(), waiting: Arc::clone(&waiting) });
+    Ok((transport, Socket { socket, out, outgoing, waiting }))
 }
 
 /// Sends, receives and answers until the node crashes.
@@ -107,29 +140,48 @@ pub(crate) async fn serve(
     raft: Raft<Journal>,
     oracle: Oracle,
 ) -> std::io::Result<()> {
-    let Socket { socket, mut outgoing, waiting } = socket;
-    let (reply, mut replies) = mpsc::unbounded_channel::<(SocketAddr, Frame)>();
+    let Socket { socket, out, mut outgoing, waiting } = socket;
+    let mut answering = BTreeMap::new();
     let mut buffer = vec![0; MAX_DATAGRAM];
     loop {
         tokio::select! {
             biased;
-            Some((to, frame)) = replies.recv() => {
-                // A cut link refuses; to raft that is a lost datagram.
-                drop(socket.send_to(&frame.encode(), to).await);
-            }
-            Some((host, frame)) = outgoing.recv() => {
-                drop(socket.send_to(&frame.encode(), (host.as_str(), PORT)).await);
-            }
+            // A cut link refuses; to raft that is a lost datagram.
+            Some((to, frame)) = outgoing.recv() => match to {
+                To::Node(host) => {
+                    drop(socket.send_to(&frame.encode(), (host.as_str(), PORT)).await);
+                }
+                To::Address(address) => drop(socket.send_to(&frame.encode(), address).await),
+            },
             received = socket.recv_from(&mut buffer) => {
                 let (len, from) = received?;
                 let frame = Frame::decode(&buffer[..len]);
-                if frame.kind == QUESTION {
-                    let (raft, reply, oracle) = (raft.clone(), reply.clone(), oracle.clone());
-                    drop(tokio::spawn(answer(raft, reply, oracle, from, frame)));
-                } else if let Some(call) = waiting.lock().unwrap().calls.remove(&frame.call) {
-                    let refused = || TransportError::Refused("by the peer".to_owned());
-                    let good = frame.kind == ANSWER;
-                    drop(call.send(good.then_some(frame.body).ok_or_else(refused)));
+                match frame.kind {
+                    QUESTION => {
+                        let (raft, oracle) = (raft.clone(), oracle.clone());
+                        drop(tokio::spawn(answer(raft, out.clone(), oracle, from, frame)));
+                    }
+                    LINE => {
+                        let line = answering.entry((from, frame.call)).or_insert_with(|| {
+                            let (sender, incoming) = mpsc::unbounded_channel();
+                            let to = (To::Address(from), LINE_BACK);
+                            let line = Line::new(frame.call, to, out.clone(), incoming);
+                            drop(tokio::spawn(answer_line(raft.clone(), oracle.clone(), line)));
+                            Ordered::new(sender)
+                        });
+                        line.take(&frame.body);
+                    }
+                    LINE_BACK => {
+                        if let Some(line) = waiting.lock().unwrap().lines.get_mut(&frame.call) {
+                            line.take(&frame.body);
+                        }
+                    }
+                    kind => {
+                        if let Some(call) = waiting.lock().unwrap().calls.remove(&frame.call) {
+                            let refused = || TransportError::Refused("by the peer".to_owned());
+                            drop(call.send((kind == ANSWER).then_some(frame.body).ok_or_else(refused)));
+                        }
+                    }
                 }
             }
         }
@@ -138,7 +190,7 @@ pub(crate) async fn serve(
 
 async fn answer(
     raft: Raft<Journal>,
-    reply: mpsc::UnboundedSender<(SocketAddr, Frame)>,
+    out: Outgoing,
     oracle: Oracle,
     to: SocketAddr,
     question: Frame,
@@ -146,11 +198,22 @@ async fn answer(
     let (kind, body) = match raft.handle(question.body).await {
         Ok(body) => (ANSWER, body),
         Err(error) => {
-            if let HandleError::Divergence { index } = error {
-                oracle.violation(format!("node {} diverges at entry {index}", raft.id()));
-            }
+            report(&raft, &oracle, &error);
             (REFUSAL, Bytes::new())
         }
     };
-    drop(reply.send((to, Frame { call: question.call, kind, body })));
+    drop(out.send((To::Address(to), Frame { call: question.call, kind, body })));
+}
+
+/// A simulated network knows no identities: every sender is believed.
+async fn answer_line(raft: Raft<Journal>, oracle: Oracle, line: Line) {
+    if let Err(error) = raft.serve(Box::new(line), |_| Ok(())).await {
+        report(&raft, &oracle, &error);
+    }
+}
+
+fn report(raft: &Raft<Journal>, oracle: &Oracle, error: &HandleError) {
+    if let HandleError::Divergence { index } = error {
+        oracle.violation(format!("node {} diverges at entry {index}", raft.id()));
+    }
 }

@@ -281,7 +281,8 @@ async fn node(
     let life = shared.incarnations.fetch_add(1, Ordering::Relaxed);
     let mut options = Options::new(id, "sim", "unused");
     options.seed = Some(shared.seed ^ (life << 16) ^ id);
-    options.snapshots = SnapshotLimits { entries_between: 100, entries_kept: 30 };
+    options.snapshots =
+        SnapshotLimits { entries_between: 100, entries_kept: 30, ..SnapshotLimits::default() };
     options.proposals = ProposalLimits { deadline: Duration::from_secs(2), ..options.proposals };
     let (transport, socket) = net::bind().await?;
     let machine = Journal::default();

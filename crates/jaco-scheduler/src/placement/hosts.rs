@@ -6,7 +6,6 @@ use std::rc::Rc;
 use jaco_types::spec::Placement;
 use jaco_types::{Availability, Hostname, NodeStatus};
 
-use crate::attribute::is_allowed;
 use crate::draft::{Pass, ServiceDraft};
 use crate::node_table::{NodeIx, NodeTable};
 
@@ -32,18 +31,18 @@ pub(crate) fn among(
 /// has a replica of it already is one that it can use.
 pub(crate) fn shortage(service: &ServiceDraft<'_>, pass: &Pass<'_>) -> Option<Shortage> {
     let Placement::Hosts(hosts) = &service.goal.spec.placement else { return None };
+    let gate = pass.nodes.demands.gate(&service.goal.spec.scheduling);
     let is_usable = |host: &&Hostname| {
         let Some(at) = pass.nodes.find_host(host) else { return false };
         let row = pass.nodes.row(at);
         let has_one = || service.slots.iter().any(|slot| slot.current.at == Some(at));
-        row.status == NodeStatus::Ready
-            && match row.node.availability {
-                Availability::Active => {
-                    has_one() || is_allowed(row.node, &service.goal.spec.scheduling)
-                }
-                Availability::Cordoned => has_one(),
-                Availability::Draining => false,
-            }
+        match (row.status, row.node.availability) {
+            (NodeStatus::Ready, Availability::Active) => has_one() || gate.admits(row.node),
+            (NodeStatus::DiskFull, Availability::Active)
+            | (NodeStatus::Ready | NodeStatus::DiskFull, Availability::Cordoned) => has_one(),
+            (NodeStatus::Ready | NodeStatus::DiskFull, Availability::Draining)
+            | (NodeStatus::Joining | NodeStatus::Down | NodeStatus::EngineDown, _) => false,
+        }
     };
     let (usable, missing): (Vec<_>, Vec<_>) = hosts.iter().partition(is_usable);
     let usable = u32::try_from(usable.len()).unwrap_or(u32::MAX);

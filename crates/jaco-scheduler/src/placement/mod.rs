@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use jaco_types::Ordinal;
-use jaco_types::spec::{Placement, SchedulingPolicy, ServiceSpec, SpreadCriterion};
+use jaco_types::spec::{Placement, ServiceSpec, SpreadCriterion};
 use jaco_types::unit::Resources;
 
 use crate::attribute::affinity;
@@ -194,7 +194,7 @@ impl Within {
         on_nodes: &[NodeIx],
     ) -> Self {
         let on_nodes = on_nodes.iter().copied();
-        let SchedulingPolicy { minimum, .. } = goal.scheduling;
+        let minimum = nodes.demands.minimum(&goal.scheduling);
         match (&goal.placement, minimum == Resources::default()) {
             (Placement::Pack, true) => Self::Pack(pack::Pack::new(nodes, &candidates, on_nodes)),
             (Placement::Pack, false) => {

@@ -55,7 +55,7 @@ impl Pack {
         }
         let candidates = candidates.iter().zip(opened).map(|(node, opened)| Candidate {
             node: *node,
-            score: PackScore { opened, replicas: nodes.row(*node).replicas, node: *node },
+            score: PackScore { opened, replicas: nodes.row(*node).usage.replicas, node: *node },
             room: Room::Unknown,
         });
         Self { candidates: candidates.collect(), filling: None }

@@ -6,10 +6,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use jaco_scheduler::input::EngineSignal;
-use jaco_scheduler::{NodeSignal, Plan, PlanInput, PlannerConfig, Signals, plan};
+use jaco_scheduler::{ConsumerSignal, NodeSignal, Plan, PlanInput, PlannerConfig, Signals, plan};
 use jaco_state::audit::AuditKind;
 use jaco_state::command::{Change, Command, NewNode};
 use jaco_state::token::JoinToken;
+use jaco_state::view::desired_on;
 use jaco_state::{ClusterState, Entry, Outcome, apply};
 use jaco_types::spec::{
     Constraint, DeploymentSpec, Healthcheck, HostPort, Operator, Placement, Protocol,
@@ -18,8 +19,8 @@ use jaco_types::spec::{
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
     Availability, DeploymentName, Exit, Hostname, Identity, InstanceId, InstanceObserved, Millis,
-    Node, NodeFacts, NodeId, ReplicaState, ServiceKey, ServiceName, Slot, SpecHash, StateIndex,
-    Timestamp,
+    Node, NodeFacts, NodeId, NodeStatus, ReplicaState, ServiceKey, ServiceName, Slot, SpecHash,
+    StateIndex, Timestamp,
 };
 
 /// A service to be applied: `web("image").replicas(3)`.
@@ -50,6 +51,7 @@ pub(crate) fn service(name: &str, image: &str) -> Service {
         healthcheck: Healthcheck::None,
         update: UpdatePolicy::default(),
         scheduling: SchedulingPolicy::default(),
+        on_node_loss: jaco_types::spec::OnNodeLoss::default(),
         container: image.into(),
         hash: hash_of(image),
     };
@@ -207,6 +209,37 @@ impl Cluster {
         self.signals.nodes.insert(node, signal);
     }
 
+    /// A consumer follows the endpoints from now on. It is not heard of again by itself.
+    pub(crate) fn attach(&mut self, name: &str, lease: Millis) {
+        let Some(node) = self.state.nodes.keys().next().copied() else { return };
+        let name = name.parse().unwrap();
+        self.commit(Command::ConsumerAttach { name, node, lease });
+    }
+
+    /// A consumer knows the endpoints of this state.
+    pub(crate) fn acknowledge(&mut self, name: &str, acknowledged: StateIndex) {
+        let name = name.parse().unwrap();
+        let Some(consumer) = self.state.consumers.get(&name) else { return };
+        let (session, heard_at) = (consumer.session, self.now);
+        self.signals.consumers.insert(name, ConsumerSignal { session, heard_at, acknowledged });
+    }
+
+    /// What a consumer has acknowledged.
+    pub(crate) fn acknowledged(&self, name: &str) -> StateIndex {
+        let signal = self.signals.consumers.get(&name.parse().unwrap());
+        signal.map_or(StateIndex(0), |signal| signal.acknowledged)
+    }
+
+    /// Whether some node is to run this instance.
+    pub(crate) fn is_desired(&self, id: &InstanceId) -> bool {
+        let nodes = self.state.nodes.keys();
+        nodes.into_iter().any(|node| desired_on(&self.state, *node).contains_key(id))
+    }
+
+    pub(crate) fn is_ready(&self, node: NodeId) -> bool {
+        self.state.nodes.get(&node).is_some_and(|node| node.status == NodeStatus::Ready)
+    }
+
     /// Lets time pass while every node but `silent` goes on talking.
     pub(crate) fn advance(&mut self, length: Millis, silent: &[&str]) {
         self.now = self.now.after(length);
@@ -223,6 +256,12 @@ impl Cluster {
         let spec = DeploymentSpec { services: services.collect(), ..DeploymentSpec::default() };
         let name = DeploymentName::new(deployment).unwrap();
         self.commit(Command::DeploymentApply { name, spec })
+    }
+
+    /// Sets what the cluster asks of nodes.
+    pub(crate) fn constrain(&mut self, key: &str, value: &str) {
+        let pairs = [(key.to_owned(), value.to_owned())].into();
+        assert_eq!(self.commit(Command::ConstraintsSet { pairs }), Outcome::Done);
     }
 
     pub(crate) fn set_availability(&mut self, host: &str, availability: Availability) {
@@ -299,22 +338,38 @@ impl Cluster {
         self.observe(&slot.current_id(), slot.current.node, state);
     }
 
-    /// The runtime does what it is told: what should run on talking nodes runs, the rest is gone.
+    /// The runtime does what it is told: what should run on talking nodes runs, the rest is gone, and
+    /// consumers know.
     pub(crate) fn obey(&mut self) {
-        let wanted: Vec<_> = self
-            .state
-            .slots
-            .values()
-            .flat_map(Slot::instances)
-            .map(|(id, instance)| (id, instance.node))
-            .filter(|(_, node)| self.is_up(*node))
-            .collect();
+        self.run_all();
+        self.clear_up();
+        let (names, newest): (Vec<_>, _) =
+            (self.state.consumers.keys().map(ToString::to_string).collect(), self.state.index);
+        for name in names {
+            self.acknowledge(&name, newest);
+        }
+    }
+
+    fn wanted(&self) -> Vec<(InstanceId, NodeId)> {
+        let wanted = self.state.slots.values().flat_map(Slot::instances);
+        let wanted = wanted.map(|(id, instance)| (id, instance.node));
+        wanted.filter(|(_, node)| self.is_up(*node)).collect()
+    }
+
+    /// What should run on talking nodes runs.
+    pub(crate) fn run_all(&mut self) {
+        let wanted = self.wanted();
         for (id, node) in &wanted {
             if self.state.observed.get(id).is_none_or(|seen| seen.state != ReplicaState::Running) {
                 self.observe(id, *node, ReplicaState::Running);
             }
         }
-        let kept: Vec<_> = wanted.into_iter().map(|(id, _)| id).collect();
+    }
+
+    /// What should not run on talking nodes is gone.
+    fn clear_up(&mut self) {
+        let kept: Vec<_> = self.wanted().into_iter().map(|(id, _)| id).collect();
+        let kept: Vec<_> = kept.into_iter().chain(self.state.leaving.keys().cloned()).collect();
         let gone: Vec<_> = self.state.observed.values().filter(|o| !kept.contains(&o.id)).collect();
         let gone = gone.into_iter().filter(|o| self.is_up(o.node));
         let gone: Vec<_> = gone.map(|o| (o.node, o.id.clone())).collect();
@@ -418,6 +473,8 @@ impl Cluster {
                 Change::SlotCreate { .. }
                 | Change::SlotSettle { .. }
                 | Change::SlotRevert { .. }
+                | Change::LeavingEnd { .. }
+                | Change::ConsumerExpire { .. }
                 | Change::SlotSetRestarts { .. }
                 | Change::SlotRemove { .. }
                 | Change::SchedulingSet { .. }

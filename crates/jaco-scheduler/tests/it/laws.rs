@@ -1,12 +1,33 @@
 //! The planner's laws. `PROPTEST_CASES` raises the number of cases (256 by default).
 
+use jaco_scheduler::Planner;
 use jaco_state::view::is_running;
 use jaco_types::spec::Placement;
-use jaco_types::{Availability, Millis, NodeStatus, Slot};
+use jaco_types::{Availability, Millis, NodeStatus, Slot, Timestamp};
 use proptest::prelude::*;
 
 use crate::cluster::{Cluster, service};
 use crate::world::{HOSTS, any_service, check, events, happen};
+
+/// What becomes of a planner between two events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    AndCarriedOut,
+    AndRefused,
+    Nothing,
+    WithTheClockSetBack,
+    OfALeaderThatLeaves,
+}
+
+fn asked() -> impl Strategy<Value = Asked> {
+    prop_oneof![
+        12 => Just(Asked::AndCarriedOut),
+        2 => Just(Asked::AndRefused),
+        4 => Just(Asked::Nothing),
+        1 => Just(Asked::WithTheClockSetBack),
+        1 => Just(Asked::OfALeaderThatLeaves),
+    ]
+}
 
 proptest! {
     /// PL-2, PL-5, PL-7, PL-8, PL-9, ST-2: whatever happens, each pass keeps the laws, is not
@@ -60,6 +81,36 @@ proptest! {
             happen(&mut cluster, event);
             prop_assert_eq!(cluster.plan(), cluster.clone().plan());
             cluster.pass();
+        }
+    }
+
+    /// PL-14, R-LOOP-1: a planner that remembers answers as one that begins anew, whatever was asked
+    /// of it before: passes that were carried out, refused or never made, a clock that was set back,
+    /// a new leader.
+    #[test]
+    fn what_is_remembered_changes_no_plan(
+        events in events(1..40),
+        asked in prop::collection::vec(asked(), 40),
+    ) {
+        let mut cluster = Cluster::of(&HOSTS[..3]);
+        let mut planner = Planner::default();
+        for (event, asked) in events.iter().zip(asked) {
+            happen(&mut cluster, event);
+            if asked == Asked::Nothing {
+                continue;
+            }
+            if asked == Asked::WithTheClockSetBack {
+                cluster.now = Timestamp(cluster.now.0.saturating_sub(20_000));
+            }
+            let plan = planner.plan(&cluster.input());
+            prop_assert_eq!(&plan, &cluster.plan());
+            prop_assert_eq!(&plan, &planner.plan(&cluster.input()), "asked twice");
+            if asked != Asked::AndRefused {
+                cluster.carry_out(&plan);
+            }
+            if asked == Asked::OfALeaderThatLeaves {
+                planner = Planner::default();
+            }
         }
     }
 

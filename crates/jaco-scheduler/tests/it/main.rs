@@ -3,9 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "the helpers of tests may panic like the tests")]
 
 mod cluster;
+mod constraining;
+mod foretelling;
 mod laws;
 mod placing;
+mod rebalancing;
+mod remedying;
 mod rolling;
+mod routing;
 mod spreading;
 mod telling;
 mod world;

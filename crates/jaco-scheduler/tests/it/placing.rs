@@ -1,8 +1,10 @@
 //! Where replicas go, and what is said of those that go nowhere.
 
 use expect_test::{Expect, expect};
-use jaco_types::spec::Placement;
-use jaco_types::{Availability, Millis, ReplicaState};
+use jaco_scheduler::input::EngineSignal;
+use jaco_scheduler::{Ineligible, explain};
+use jaco_types::spec::{OnNodeLoss, Placement};
+use jaco_types::{Availability, Millis, ReplicaState, ServiceKey};
 
 use crate::cluster::{Cluster, Service, resources, service};
 
@@ -99,6 +101,64 @@ fn a_silent_node_loses_what_can_move() {
         expect!["shop-db-0@n3 shop-db-1@n1 shop-db-2@n2 shop-web-0@n1 shop-web-1@n3 shop-web-2@n1"],
     );
     expect![[""]].assert_eq(&cluster.reasons("shop", "db"));
+}
+
+fn on_loss(policy: OnNodeLoss) -> Cluster {
+    let mut cluster = deployed(
+        &["n1", "n2"],
+        service("web", "web:1").replicas(2).with(|spec| spec.on_node_loss = policy),
+    );
+    check(&cluster, expect!["shop-web-0@n1 shop-web-1@n2"]);
+    cluster.advance(Millis::from_secs(15), &["n2"]);
+    cluster.settle();
+    check(&cluster, expect!["shop-web-0@n1 shop-web-1@n2"]);
+    cluster
+}
+
+/// R-NODE-1: a replica whose node stops it by itself is placed elsewhere after 11/10 of the time that
+/// the node may take, not a moment earlier, and says for how long it waits.
+#[test]
+fn a_replica_waits_until_its_node_has_stopped_it() {
+    let (after, grace) = (Millis::from_secs(20), Millis::from_secs(10));
+    let mut cluster = on_loss(OnNodeLoss::StopSelf { after, grace });
+    expect![
+        "1 waiting_for_node node=n2 on_node_loss=stop_self replaced_after=44s replica=shop-web-1"
+    ]
+    .assert_eq(&cluster.reasons("shop", "web"));
+    cluster.advance(Millis(28_999), &["n2"]);
+    cluster.settle();
+    check(&cluster, expect!["shop-web-0@n1 shop-web-1@n2"]);
+    assert_eq!(cluster.plan().wake_at, Some(cluster.now.after(Millis(1))));
+    cluster.advance(Millis(1), &["n2"]);
+    cluster.settle();
+    check(&cluster, expect!["shop-web-0@n1 shop-web-1@n1"]);
+}
+
+/// R-NODE-1: one that waits for its node does so for good.
+#[test]
+fn a_replica_waits_for_its_node_as_long_as_it_takes() {
+    let mut cluster = on_loss(OnNodeLoss::Wait);
+    cluster.advance(Millis::from_secs(1_000_000), &["n2"]);
+    cluster.settle();
+    check(&cluster, expect!["shop-web-0@n1 shop-web-1@n2"]);
+    expect!["1 waiting_for_node node=n2 on_node_loss=wait replica=shop-web-1"]
+        .assert_eq(&cluster.reasons("shop", "web"));
+}
+
+/// R-NODE-1: a node whose disk is full keeps what it has and takes nothing new, and says why.
+#[test]
+fn a_full_disk_takes_nothing_new() {
+    let mut cluster = deployed(&["n1", "n2"], service("web", "web:1").replicas(2));
+    let node = cluster.node("n2");
+    let full = "the disk of / is 96% full".to_owned();
+    cluster.signals.nodes.get_mut(&node).unwrap().engine = EngineSignal::DiskFull(full.clone());
+    cluster.apply("shop", &[service("web", "web:1").replicas(4)]);
+    cluster.settle();
+    check(&cluster, expect!["shop-web-0@n1 shop-web-1@n2 shop-web-2@n1 shop-web-3@n1"]);
+    let key = ServiceKey { deployment: "shop".parse().unwrap(), service: "web".parse().unwrap() };
+    let answers = explain(&cluster.input(), &key).unwrap();
+    let failed: Vec<_> = answers.iter().map(|answer| answer.failed.clone()).collect();
+    assert_eq!(failed, [vec![], vec![Ineligible::DiskFull { reason: full }]]);
 }
 
 /// R-NODE-2: draining moves start-first; the old instance serves until the new one runs.

@@ -2,7 +2,9 @@
 
 use expect_test::expect;
 use jaco_state::audit::AuditKind;
-use jaco_types::spec::{Condition, Dependency, Placement, Required};
+use jaco_types::spec::{
+    BackPolicy, Condition, Dependency, FailureAction, Placement, Required, UpdateOrder,
+};
 use jaco_types::{Availability, Millis, ReplicaState, RestartCount, Rollout, RolloutState, Slot};
 use proptest::prelude::*;
 
@@ -425,4 +427,143 @@ proptest! {
             None => prop_assert_eq!(replicas, 0),
         }
     }
+}
+
+/// A change to `web:2` whose first step is proven and whose second one never runs.
+fn second_step_hangs(edit: impl Fn(&mut jaco_types::spec::UpdatePolicy)) -> Cluster {
+    let mut cluster = Cluster::of(&["n1", "n2", "n3"]);
+    let edited = |version| web(version).with(|spec| edit(&mut spec.update));
+    cluster.apply("shop", &[edited(1)]);
+    cluster.settle();
+    cluster.apply("shop", &[edited(2)]);
+    cluster.pass();
+    cluster.obey();
+    cluster.pass();
+    cluster.advance(Millis::from_secs(60), &[]);
+    cluster.pass();
+    cluster
+}
+
+/// R-ROLL-4: `pause` leaves things as they are, the old instance serving, until the next apply, which
+/// goes on with what is left.
+#[test]
+fn a_failed_step_pauses_the_rollout() {
+    let mut cluster = second_step_hangs(|update| update.failure_action = FailureAction::Pause);
+    let shown = |cluster: &Cluster| {
+        format!("{} | {} | {}", show_rollout(cluster), versions(cluster), cluster.show())
+    };
+    expect!["1/3 paused step_timeout: shop-web-1 did not run within 60s | 2 2 1 | shop-web-0@n2 shop-web-1@n3<n3 shop-web-2@n1"].assert_eq(&shown(&cluster));
+    cluster.advance(Millis::from_secs(600), &[]);
+    assert_eq!(cluster.plan().changes, vec![], "terminal");
+    assert_eq!(cluster.audited(AuditKind::RolloutPaused), 1);
+    let again = web(2).with(|spec| spec.update.failure_action = FailureAction::Pause);
+    cluster.apply("shop", &[again]);
+    cluster.settle();
+    expect!["1/1 completed | 2 2 3 | shop-web-0@n2 shop-web-1@n3 shop-web-2@n1"]
+        .assert_eq(&shown(&cluster));
+}
+
+/// R-ROLL-4: `continue` leaves the replica alone, its predecessor serving, and replaces the others.
+#[test]
+fn a_failed_step_is_passed_over() {
+    let mut cluster = second_step_hangs(|update| update.failure_action = FailureAction::Continue);
+    for _ in 0..3 {
+        cluster.see("shop-web-2", ReplicaState::Running);
+        cluster.pass();
+    }
+    expect!["3/3 completed | 2 2 2 | shop-web-0@n2 shop-web-1@n3<n3 shop-web-2@n1"].assert_eq(
+        &format!("{} | {} | {}", show_rollout(&cluster), versions(&cluster), cluster.show()),
+    );
+    assert_eq!(cluster.slot("shop-web-1").restarts.exhausted, jaco_types::slot::Exhausted::Yes);
+}
+
+/// R-ROLL-4: as many steps may fail as `max_failure_ratio` says; one more ends the rollout.
+#[test]
+fn the_share_of_steps_that_may_fail_is_kept() {
+    let mut cluster = second_step_hangs(|update| update.max_failure_permille = 400);
+    assert!(show_rollout(&cluster).contains("in_progress"), "{}", show_rollout(&cluster));
+    cluster.advance(Millis::from_secs(60), &[]);
+    cluster.pass();
+    assert!(show_rollout(&cluster).contains("aborted"), "{}", show_rollout(&cluster));
+    cluster.settle();
+    assert_eq!(versions(&cluster), "1 1 1");
+}
+
+/// R-ROLL-4: `rollback_config` of the revision that failed says how fast the others go back.
+#[test]
+fn going_back_has_its_own_pace() {
+    let back = BackPolicy { parallelism: 2, order: UpdateOrder::StartFirst, delay: Millis(0) };
+    let mut cluster = Cluster::of(&["n1", "n2", "n3"]);
+    cluster.apply("shop", &[web(1)]);
+    cluster.settle();
+    cluster.apply("shop", &[web(2).with(|spec| spec.update.back = back)]);
+    for _ in 0..2 {
+        cluster.pass();
+        cluster.obey();
+    }
+    cluster.pass();
+    cluster.advance(Millis::from_secs(60), &[]);
+    cluster.pass();
+    expect!["shop-web-0@n2<n2 shop-web-1@n3<n3 shop-web-2@n1"].assert_eq(&cluster.show());
+}
+
+/// R-ROLL-4: `delay` is waited between steps, and `monitor` is how long a successor must stay up
+/// before the next step begins.
+#[test]
+fn steps_wait_as_the_policy_says() {
+    let begun_after = |edit: fn(&mut jaco_types::spec::UpdatePolicy)| {
+        let mut cluster = Cluster::of(&["n1", "n2", "n3"]);
+        let edited = |version| web(version).with(|spec| edit(&mut spec.update));
+        cluster.apply("shop", &[edited(1)]);
+        for _ in 0..10 {
+            cluster.pass();
+            cluster.obey();
+            cluster.advance(Millis::from_secs(10), &[]);
+        }
+        cluster.apply("shop", &[edited(2)]);
+        cluster.pass();
+        cluster.obey();
+        let mut waited = 0;
+        // The second step has begun once two replicas are of the second revision.
+        while versions(&cluster) != "2 2 1" {
+            assert!(waited < 100, "the second step never begins: {}", cluster.show());
+            cluster.pass();
+            if versions(&cluster) == "2 2 1" {
+                break;
+            }
+            cluster.advance(Millis::from_secs(1), &[]);
+            waited += 1;
+        }
+        waited
+    };
+    assert_eq!(begun_after(|_| {}), 0);
+    assert_eq!(begun_after(|update| update.delay = Millis::from_secs(20)), 20);
+    assert_eq!(begun_after(|update| update.monitor = Millis::from_secs(7)), 7);
+}
+
+/// R-ROLL-4: going back waits between its steps as `rollback_config` says.
+#[test]
+fn going_back_waits_between_steps() {
+    let back =
+        BackPolicy { parallelism: 1, order: UpdateOrder::StartFirst, delay: Millis::from_secs(9) };
+    let mut cluster = Cluster::of(&["n1", "n2", "n3"]);
+    cluster.apply("shop", &[web(1)]);
+    cluster.settle();
+    cluster.apply("shop", &[web(2).with(|spec| spec.update.back = back)]);
+    for _ in 0..2 {
+        cluster.pass();
+        cluster.obey();
+    }
+    // Two replicas are of the second revision when the third step hangs.
+    cluster.pass();
+    cluster.advance(Millis::from_secs(60), &[]);
+    cluster.pass();
+    assert_eq!(versions(&cluster), "1 2 1", "the first goes back, the hanging one is given up");
+    cluster.obey();
+    cluster.advance(Millis::from_secs(8), &[]);
+    cluster.pass();
+    assert_eq!(versions(&cluster), "1 2 1", "the delay is not over");
+    cluster.advance(Millis::from_secs(1), &[]);
+    cluster.pass();
+    assert_eq!(versions(&cluster), "1 1 1");
 }

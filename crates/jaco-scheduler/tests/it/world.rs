@@ -65,6 +65,15 @@ pub(crate) enum Event {
     },
     /// All nodes do what they were told.
     Obey,
+    /// People change what the cluster asks of nodes.
+    Constrain {
+        key: &'static str,
+        value: &'static str,
+    },
+    /// Somebody follows the endpoints, with this lease in seconds.
+    Attach {
+        lease: u64,
+    },
 }
 
 pub(crate) fn events(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Event>> {
@@ -85,6 +94,9 @@ fn event() -> impl Strategy<Value = Event> {
         1 => (1..80u64).prop_map(|length| Event::Time { length }),
         6 => (0..40usize, state()).prop_map(|(slot, state)| Event::See { slot, state }),
         4 => Just(Event::Obey),
+        1 => (1..40u64).prop_map(|lease| Event::Attach { lease }),
+        1 => (prop_oneof![Just("cpu"), Just("hostname")], prop_oneof![Just(""), Just("1")])
+            .prop_map(|(key, value)| Event::Constrain { key, value }),
     ]
 }
 
@@ -184,6 +196,7 @@ fn policy() -> impl Strategy<Value = SchedulingPolicy> {
                 .collect(),
             spread,
             minimum,
+            own_keys: BTreeSet::new(),
         },
     );
     prop_oneof![2 => Just(SchedulingPolicy::default()), 1 => policy]
@@ -263,6 +276,8 @@ pub(crate) fn happen(cluster: &mut Cluster, event: &Event) {
             }
         }
         Event::Obey => cluster.obey(),
+        Event::Constrain { key, value } => cluster.constrain(key, value),
+        Event::Attach { lease } => cluster.attach("other", Millis::from_secs(*lease)),
     }
 }
 
@@ -280,6 +295,16 @@ pub(crate) fn check(before: &Cluster, plan: &Plan, after: &Cluster) {
 fn check_room(cluster: &Cluster) {
     let mut reserved: BTreeMap<NodeId, Resources> = BTreeMap::new();
     let mut ports = BTreeSet::new();
+    // What leaves holds its room too, but against its own successor, which waits for it there.
+    for leaving in cluster.state.leaving.values() {
+        let slot = cluster.state.slots.get(&leaving.id.replica);
+        let spec = cluster.state.service_spec(&leaving.service, leaving.revision);
+        if let (None, Some(spec)) = (slot, spec.filter(|spec| spec.hash == leaving.spec_hash)) {
+            let sum = reserved.entry(leaving.node).or_default();
+            *sum = sum.plus(spec.reservation);
+            ports.extend(spec.host_ports.iter().map(|port| (leaving.node, *port)));
+        }
+    }
     for slot in cluster.state.slots.values() {
         for (id, instance) in slot.instances() {
             let spec = cluster.state.service_spec(&slot.service, instance.revision);
@@ -307,6 +332,8 @@ fn check_placed(plan: &Plan, cluster: &Cluster) {
             Change::SlotReplace { id, .. } => (cluster.slot(id.as_str()), false),
             Change::SlotSettle { .. }
             | Change::SlotRevert { .. }
+            | Change::LeavingEnd { .. }
+            | Change::ConsumerExpire { .. }
             | Change::SlotSetRestarts { .. }
             | Change::SlotRemove { .. }
             | Change::SchedulingSet { .. }

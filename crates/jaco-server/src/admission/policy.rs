@@ -4,47 +4,50 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jaco_compose::facts::{self, Facts};
+use jaco_scheduler::attribute::check;
+use jaco_scheduler::contradiction::contradictions;
+use jaco_types::ServiceName;
+use jaco_types::demand::{Demand, InvalidDemand, canonical_key};
 use jaco_types::spec::{
-    Affinity, Constraint, Operator, SchedulingPolicy, SpreadCriterion, SpreadTarget,
+    Affinity, Constraint, Operator, Placement, SchedulingPolicy, SpreadCriterion, SpreadTarget,
 };
-use jaco_types::unit::{Bytes, MilliCores, Resources};
-use jaco_types::{ErrorCode, Rejection, ServiceName};
 
-/// Pairs that are compared with a node's attribute of the same name.
-const ATTRIBUTES: [(&str, &str); 5] = [
-    ("zone", "node.zone"),
-    ("datacenter", "node.datacenter"),
-    ("arch", "node.arch"),
-    ("os", "node.os"),
-    ("hostname", "node.hostname"),
-];
+/// What admission has to say about a policy.
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    /// What the user should know.
+    pub(super) warnings: Vec<String>,
+    /// What cannot be meant, all of it.
+    pub(super) problems: Vec<String>,
+}
 
-/// The policy of one service, and what the user should know about it.
-///
-/// # Errors
-/// `invalid_manifest` for an amount or an operator that is not understood.
+/// The policy of one service; amounts and operators that are not understood, and constraints that no
+/// node can satisfy together, are noted as problems.
 pub(super) fn policy(
     service: &ServiceName,
     facts: &Facts,
-    warnings: &mut Vec<String>,
-) -> Result<SchedulingPolicy, Rejection> {
+    placement: &Placement,
+    notes: &mut Notes,
+) -> SchedulingPolicy {
     let mut policy = SchedulingPolicy {
         selectors: selectors(service, &facts.selectors),
         spread: facts.spread.iter().map(criterion).collect(),
         ..SchedulingPolicy::default()
     };
     for (key, value) in pairs(&facts.deployment_constraints, &facts.constraints) {
-        apply_pair(&mut policy, service, key, value, warnings)?;
+        apply_pair(&mut policy, service, key, value, notes);
+        policy.own_keys.insert(key.to_owned());
     }
     let rules = facts.deployment_constraints.rules.iter().chain(&facts.constraints.rules);
-    for rule in rules {
-        policy.constraints.push(constraint(service, rule)?);
-    }
+    policy.constraints.extend(rules.filter_map(|rule| constraint(service, rule, notes)));
     for affinity in &facts.affinities {
-        let constraint = constraint(service, &affinity.rule)?;
-        policy.affinities.push(Affinity { constraint, weight: affinity.weight });
+        if let Some(constraint) = constraint(service, &affinity.rule, notes) {
+            policy.affinities.push(Affinity { constraint, weight: affinity.weight });
+        }
     }
-    Ok(policy)
+    let contradictions = contradictions(&policy.constraints, placement);
+    notes.problems.extend(contradictions.iter().map(|told| format!("service {service}: {told}")));
+    policy
 }
 
 /// The pairs of deployment and service: each key falls back by itself, and an empty value of the
@@ -55,10 +58,9 @@ fn pairs<'a>(
 ) -> BTreeMap<&'a str, &'a str> {
     let mut pairs: BTreeMap<&str, &str> = BTreeMap::new();
     for given in [deployment, service] {
-        pairs.extend(given.pairs.iter().map(|(key, value)| (key.as_str(), value.as_str())));
+        let given = given.pairs.iter();
+        pairs.extend(given.map(|(key, value)| (canonical_key(key), value.as_str())));
     }
-    // The built-in default of every key is not to ask for anything; so is `0`.
-    pairs.retain(|_, value| !value.is_empty() && *value != "0");
     pairs
 }
 
@@ -67,77 +69,45 @@ fn apply_pair(
     service: &ServiceName,
     key: &str,
     value: &str,
-    warnings: &mut Vec<String>,
-) -> Result<(), Rejection> {
-    let Resources { cpu, memory } = &mut policy.minimum;
-    let attribute = ATTRIBUTES.iter().find(|(pair, _)| *pair == key).map(|(_, name)| *name);
-    match (key, attribute) {
-        ("cpu", _) => *cpu = cores(value).ok_or_else(|| misread(service, key, value))?,
-        ("ram" | "mem", _) => {
-            *memory = amount(value).ok_or_else(|| misread(service, key, value))?;
+    notes: &mut Notes,
+) {
+    match Demand::parse(key, value) {
+        Ok(Demand::Nothing) => {}
+        Ok(Demand::Cpu(cpu)) => policy.minimum.cpu = cpu,
+        Ok(Demand::Memory(memory)) => policy.minimum.memory = memory,
+        Ok(Demand::Attribute(constraint)) => policy.constraints.push(constraint),
+        Err(unknown @ InvalidDemand::UnknownKey) => notes
+            .warnings
+            .push(format!("service {service}: constraint {key}={value} is ignored: {unknown}")),
+        Err(misread @ InvalidDemand::Misread { .. }) => {
+            notes.problems.push(format!("service {service}: constraint {key}={value}: {misread}"));
         }
-        (_, Some(attribute)) => policy.constraints.push(Constraint {
-            attribute: attribute.to_owned(),
-            operator: Operator::Equal,
-            value: value.to_owned(),
-        }),
-        // Keys of providers of machines, such as `instance-type`: there are no machines to order.
-        (_, None) => warnings.push(format!(
-            "service {service}: constraint {key}={value} is ignored: JACO knows cpu, ram, zone, \
-             datacenter, arch, os and hostname; labels are written as rules"
-        )),
     }
-    Ok(())
 }
 
-fn misread(service: &ServiceName, key: &str, value: &str) -> Rejection {
-    let wanted = if key == "cpu" { "a number of cores, as 0.5 or 2" } else { "as 512M, 3G or 1T" };
-    let message = format!("service {service}: constraint {key}={value}: write {wanted}");
-    Rejection::new(ErrorCode::InvalidManifest, message)
-}
-
-/// A decimal number of cores, in thousandths, without going through floats.
-fn cores(text: &str) -> Option<MilliCores> {
-    decimal(text, 1000).map(MilliCores)
-}
-
-/// A decimal number with a suffix: `M` (also when bare), `G`, `T`.
-fn amount(text: &str) -> Option<Bytes> {
-    let (number, unit) = match text.char_indices().next_back()? {
-        (at, 'M' | 'm') => (&text[..at], 1 << 20),
-        (at, 'G' | 'g') => (&text[..at], 1 << 30),
-        (at, 'T' | 't') => (&text[..at], 1 << 40),
-        _ => (text, 1 << 20),
-    };
-    decimal(number, unit).map(Bytes)
-}
-
-/// `text` times `unit`, rounded down; at most nine digits after the point count.
-fn decimal(text: &str, unit: u64) -> Option<u64> {
-    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
-    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if whole.is_empty() || !digits(whole) || !digits(part) || part.len() > 9 {
-        return None;
-    }
-    let scale = 10_u128.pow(u32::try_from(part.len()).ok()?);
-    let part: u128 = if part.is_empty() { 0 } else { part.parse().ok()? };
-    let whole: u128 = whole.parse().ok()?;
-    let scaled = whole.checked_mul(scale)?.checked_add(part)?.checked_mul(u128::from(unit))?;
-    u64::try_from(scaled / scale).ok()
-}
-
-fn constraint(service: &ServiceName, rule: &facts::Rule) -> Result<Constraint, Rejection> {
+fn constraint(service: &ServiceName, rule: &facts::Rule, notes: &mut Notes) -> Option<Constraint> {
     let known = Operator::ALL.iter().copied().find(|each| each.as_str() == rule.operator);
-    let operator = known.ok_or_else(|| {
+    let Some(operator) = known else {
         let all: Vec<_> = Operator::ALL.iter().map(|each| each.as_str()).collect();
-        let message = format!(
+        notes.problems.push(format!(
             "service {service}: operator {:?} is not one of {}",
             rule.operator,
             all.join(", ")
-        );
-        Rejection::new(ErrorCode::InvalidManifest, message)
-    })?;
-    Ok(Constraint { attribute: rule.attribute.clone(), operator, value: rule.value.clone() })
+        ));
+        return None;
+    };
+    let (attribute, value) = (rule.attribute.clone(), rule.value.clone());
+    let constraint = Constraint { attribute, operator, value };
+    match check(&constraint) {
+        Ok(()) => Some(constraint),
+        Err(unusable) => {
+            let Constraint { attribute, operator, .. } = &constraint;
+            notes
+                .problems
+                .push(format!("service {service}: {attribute} {}: {unusable}", operator.as_str()));
+            None
+        }
+    }
 }
 
 fn selectors(service: &ServiceName, selectors: &facts::Selectors) -> BTreeSet<String> {
@@ -162,20 +132,8 @@ fn criterion(spread: &facts::Spread) -> SpreadCriterion {
 mod tests {
     use super::*;
 
-    /// R-CONS-2: cpu is any real number of cores, ram has a suffix, and nothing else is guessed.
-    #[test]
-    fn amounts_are_read_exactly() {
-        assert_eq!(cores("0.5"), Some(MilliCores(500)));
-        assert_eq!(cores("2"), Some(MilliCores(2000)));
-        assert_eq!(amount("3G"), Some(Bytes(3 << 30)));
-        assert_eq!(amount("1.5T"), Some(Bytes(3 << 39)));
-        assert_eq!(amount("512"), Some(Bytes(512 << 20)));
-        for wrong in ["", "-1", "1e3", "x", ".5", "1.0000000001", "99999999999999999999T"] {
-            assert_eq!((cores(wrong), amount(wrong)), (None, None), "{wrong}");
-        }
-    }
-
-    /// R-CONS-1, R-CONS-2: each key falls back by itself; empty and `0` ask for nothing.
+    /// R-CONS-1, R-CONS-2: each key falls back by itself, and one that was said stays said, so that
+    /// the cluster's is not asked either.
     #[test]
     fn keys_fall_back_one_by_one() {
         let pairs_of = |pairs: &[(&str, &str)]| facts::Constraints {
@@ -185,6 +143,6 @@ mod tests {
         let deployment = pairs_of(&[("cpu", "4"), ("ram", "8G"), ("zone", "a")]);
         let service = pairs_of(&[("cpu", "2"), ("ram", ""), ("zone", "0")]);
         let merged = pairs(&deployment, &service);
-        assert_eq!(merged, BTreeMap::from([("cpu", "2")]));
+        assert_eq!(merged, BTreeMap::from([("cpu", "2"), ("ram", ""), ("zone", "0")]));
     }
 }

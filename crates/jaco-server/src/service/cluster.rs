@@ -20,9 +20,9 @@ use jaco_types::{
 };
 use tonic::{Request, Response, Status};
 
-use super::{Context, caller, origin};
+use super::{Context, caller, constraints, origin};
 use crate::connection::Caller;
-use crate::member::{Lifecycle, Member, Write};
+use crate::member::{Lifecycle, Member, Write, name_if_unnamed};
 use crate::status::{from_propose_error, invalid, to_status};
 use crate::view;
 
@@ -142,11 +142,35 @@ impl Cluster for ClusterService {
         self.write(request).await
     }
 
+    async fn set_labels(
+        &self,
+        request: Request<v1::SetLabelsRequest>,
+    ) -> Result<Response<v1::SetLabelsResponse>, Status> {
+        self.write(request).await
+    }
+
     async fn remove_node(
         &self,
         request: Request<v1::RemoveNodeRequest>,
     ) -> Result<Response<v1::RemoveNodeResponse>, Status> {
         self.write(request).await
+    }
+
+    async fn set_constraints(
+        &self,
+        request: Request<v1::SetConstraintsRequest>,
+    ) -> Result<Response<v1::SetConstraintsResponse>, Status> {
+        self.write(request).await
+    }
+
+    async fn get_constraints(
+        &self,
+        request: Request<v1::GetConstraintsRequest>,
+    ) -> Result<Response<v1::GetConstraintsResponse>, Status> {
+        let (member, _) = self.context.identify(&request)?;
+        member.recovered().await;
+        let pairs = member.store.read(constraints::of_cluster);
+        Ok(Response::new(v1::GetConstraintsResponse { pairs }))
     }
 }
 
@@ -407,9 +431,7 @@ impl Write for v1::RevokeOperatorTokenRequest {
     type Answer = v1::RevokeOperatorTokenResponse;
 
     fn name(&mut self, fresh: &dyn Fn() -> String) {
-        if self.request_id.is_empty() {
-            self.request_id = fresh();
-        }
+        name_if_unnamed(&mut self.request_id, fresh);
     }
 
     async fn execute(
@@ -429,9 +451,7 @@ impl Write for v1::SetAvailabilityRequest {
     type Answer = v1::SetAvailabilityResponse;
 
     fn name(&mut self, fresh: &dyn Fn() -> String) {
-        if self.request_id.is_empty() {
-            self.request_id = fresh();
-        }
+        name_if_unnamed(&mut self.request_id, fresh);
     }
 
     async fn execute(
@@ -453,14 +473,71 @@ impl Write for v1::SetAvailabilityRequest {
 }
 
 #[async_trait]
-impl Write for v1::RemoveNodeRequest {
-    const METHOD: &'static str = "/jaco.v1.Cluster/RemoveNode";
-    type Answer = v1::RemoveNodeResponse;
+impl Write for v1::SetLabelsRequest {
+    const METHOD: &'static str = "/jaco.v1.Cluster/SetLabels";
+    type Answer = v1::SetLabelsResponse;
 
     fn name(&mut self, fresh: &dyn Fn() -> String) {
         if self.request_id.is_empty() {
             self.request_id = fresh();
         }
+    }
+
+    async fn execute(
+        self,
+        member: &Member,
+        by: Identity,
+    ) -> Result<v1::SetLabelsResponse, Rejection> {
+        let pairs = self.set.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        let unset = self.unset.iter().map(|key| (key.as_str(), ""));
+        let wrong: Vec<String> = pairs.chain(unset).filter_map(wrong_label).collect();
+        if !wrong.is_empty() {
+            return Err(invalid(wrong.join("; ")));
+        }
+        let both = self.unset.iter().find(|key| self.set.contains_key(*key));
+        if let Some(key) = both {
+            return Err(invalid(format!("label {key:?} is given and taken at once")));
+        }
+        let node = member.store.read(|state| find_node(state, &self.hostname))?;
+        let set = self.set.into_iter().collect();
+        let command = Command::NodeSetLabels { node, set, unset: self.unset.into_iter().collect() };
+        member.commit(by, &self.request_id, command).await?;
+        let labels = member.store.read(|state| {
+            let node = state.nodes.get(&node);
+            let labels = node.map(jaco_types::Node::all_labels).unwrap_or_default();
+            labels.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+        });
+        Ok(v1::SetLabelsResponse { labels })
+    }
+}
+
+/// The longest key, and the longest value, of a label.
+const LABEL_BYTES_MAX: usize = 253;
+
+/// What is wrong with a label, if something is: a key that could not be asked for, or no place for it.
+fn wrong_label((key, value): (&str, &str)) -> Option<String> {
+    let fits = |text: &str| text.len() <= LABEL_BYTES_MAX && !text.chars().any(char::is_control);
+    let can_be_asked_for =
+        !key.is_empty() && !key.chars().any(|c| c.is_whitespace() || "={}$".contains(c));
+    let taken = ["node.hostname", "node.arch", "node.os"].contains(&key);
+    if taken {
+        return Some(format!("{key} is what the node is, and no label"));
+    }
+    (!can_be_asked_for || !fits(key) || !fits(value)).then(|| {
+        format!(
+            "label {key:?}: a key is without spaces, = and braces, and neither key nor value is \
+             longer than {LABEL_BYTES_MAX} bytes"
+        )
+    })
+}
+
+#[async_trait]
+impl Write for v1::RemoveNodeRequest {
+    const METHOD: &'static str = "/jaco.v1.Cluster/RemoveNode";
+    type Answer = v1::RemoveNodeResponse;
+
+    fn name(&mut self, fresh: &dyn Fn() -> String) {
+        name_if_unnamed(&mut self.request_id, fresh);
     }
 
     async fn execute(

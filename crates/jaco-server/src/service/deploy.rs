@@ -4,19 +4,19 @@ use async_trait::async_trait;
 use jaco_controller::leader_loop::Options;
 use jaco_proto::v1::deploy_server::Deploy;
 use jaco_proto::v1::{self};
-use jaco_scheduler::{PlanInput, plan};
+use jaco_scheduler::{PlanInput, forecast};
 use jaco_state::audit::AuditKind;
-use jaco_state::command::{Previous, SpecChange};
-use jaco_state::{Change, ClusterState, Command, Entry, Outcome, apply};
-use jaco_types::{DeploymentName, Identity, Rejection, ReplicaId, StateIndex};
+use jaco_state::command::SpecChange;
+use jaco_state::{ClusterState, Command, Entry, Outcome, apply};
+use jaco_types::{DeploymentName, ErrorCode, Identity, Rejection, RequestId, Revision, StateIndex};
 use tonic::{Request, Response, Status};
 use tracing::warn;
 
-use super::Context;
-use crate::admission::{self, Admitted};
-use crate::member::{Member, Write};
+use super::{Context, contents, named};
+use crate::admission::{self, Admitted, Stored};
+use crate::member::{Member, Write, name_if_unnamed};
+use crate::preview::{Kind, preview, survives};
 use crate::status::{invalid, to_status};
-use crate::view;
 
 /// The service.
 #[derive(Debug)]
@@ -47,10 +47,64 @@ impl Deploy for DeployService {
         self.write(request).await
     }
 
+    async fn rollback(
+        &self,
+        request: Request<v1::RollbackRequest>,
+    ) -> Result<Response<v1::RollbackResponse>, Status> {
+        self.write(request).await
+    }
+
+    async fn pin_revision(
+        &self,
+        request: Request<v1::PinRevisionRequest>,
+    ) -> Result<Response<v1::PinRevisionResponse>, Status> {
+        self.write(request).await
+    }
+
     async fn delete(
         &self,
         request: Request<v1::DeleteRequest>,
     ) -> Result<Response<v1::DeleteResponse>, Status> {
+        self.write(request).await
+    }
+
+    async fn missing_contents(
+        &self,
+        request: Request<v1::MissingContentsRequest>,
+    ) -> Result<Response<v1::MissingContentsResponse>, Status> {
+        let (member, _) = self.context.identify(&request)?;
+        let missing = contents::missing(&member, request.into_inner());
+        missing.map(Response::new).map_err(|rejection| to_status(&rejection))
+    }
+
+    async fn store_content(
+        &self,
+        request: Request<v1::StoreContentRequest>,
+    ) -> Result<Response<v1::StoreContentResponse>, Status> {
+        self.write(request).await
+    }
+
+    async fn remove_content(
+        &self,
+        request: Request<v1::RemoveContentRequest>,
+    ) -> Result<Response<v1::RemoveContentResponse>, Status> {
+        self.write(request).await
+    }
+
+    async fn list_contents(
+        &self,
+        request: Request<v1::ListContentsRequest>,
+    ) -> Result<Response<v1::ListContentsResponse>, Status> {
+        let (member, _) = self.context.identify(&request)?;
+        member.recovered().await;
+        let listed = member.store.read(|state| named::list(state, request.get_ref()));
+        listed.map(Response::new).map_err(|rejection| to_status(&rejection))
+    }
+
+    async fn put_contents(
+        &self,
+        request: Request<v1::PutContentsRequest>,
+    ) -> Result<Response<v1::PutContentsResponse>, Status> {
         self.write(request).await
     }
 }
@@ -61,19 +115,37 @@ impl Write for v1::ApplyRequest {
     type Answer = v1::ApplyResponse;
 
     fn name(&mut self, fresh: &dyn Fn() -> String) {
-        if self.request_id.is_empty() {
-            self.request_id = fresh();
-        }
+        name_if_unnamed(&mut self.request_id, fresh);
     }
 
     async fn execute(self, member: &Member, by: Identity) -> Result<v1::ApplyResponse, Rejection> {
-        let Admitted { name, spec, warnings } = match admission::admit(&self) {
+        let stored = member
+            .store
+            .read(|state| Stored { contents: state.contents.clone(), named: state.named.clone() });
+        let Admitted { name, spec, warnings } = match admission::admit(&self, &stored) {
             Ok(admitted) => admitted,
             Err(rejection) => return Err(refused(member, by, &self, rejection).await),
         };
         let command = Command::DeploymentApply { name: name.clone(), spec };
         if self.dry_run {
-            return dry_run(member, by, &name, command, warnings);
+            required(&self.require_survive)?;
+            let (revision, change, preview) = foretell(member, by, command).await?;
+            return Ok(v1::ApplyResponse {
+                deployment: name.to_string(),
+                revision: revision.0,
+                change: change_name(change).to_owned(),
+                warnings,
+                preview: Some(preview),
+                raft_index: 0,
+            });
+        }
+        let asks = !self.expected_digest.is_empty() || !self.require_survive.is_empty();
+        if asks && !was_done(member, &self.request_id) {
+            let told = foretell(member, by.clone(), command.clone()).await;
+            let checked = told.and_then(|(_, _, preview)| check_preview(&self, &preview));
+            if let Err(rejection) = checked {
+                return Err(refused(member, by, &self, rejection).await);
+            }
         }
         let applied = member.commit(by, &self.request_id, command).await?;
         let Outcome::Deployed { revision, change } = applied.outcome else {
@@ -85,7 +157,7 @@ impl Write for v1::ApplyRequest {
             revision: revision.0,
             change: change_name(change).to_owned(),
             warnings,
-            planned: Vec::new(),
+            preview: None,
             raft_index: applied.index.0,
         })
     }
@@ -114,73 +186,68 @@ async fn refused(
     rejection
 }
 
-/// What an apply would do: the same functions that do it, on a copy.
-fn dry_run(
+/// What an apply would do: the same functions that do it, on a copy. Off the threads that answer,
+/// because it may take a second.
+async fn foretell(
     member: &Member,
     by: Identity,
-    name: &DeploymentName,
     command: Command,
-    warnings: Vec<String>,
-) -> Result<v1::ApplyResponse, Rejection> {
-    let mut state = member.store.read(Clone::clone);
-    let now = member.clock.now();
-    let index = StateIndex(state.index.0 + 1);
-    let outcome = apply(&mut state, &Entry { index, at: now, by, request: None, command });
-    let (revision, change) = match outcome {
-        Outcome::Deployed { revision, change } => (revision, change),
-        Outcome::Rejected(rejection) => return Err(rejection),
-        Outcome::Done | Outcome::NodeAdmitted { .. } => return Err(invalid("not an apply")),
+) -> Result<(Revision, SpecChange, v1::Preview), Rejection> {
+    let before = member.store.read(ClusterState::for_decisions);
+    let (signals, now) = (member.signals.snapshot(), member.clock.now());
+    let work = move || {
+        let mut state = before.clone();
+        let index = StateIndex(state.index.0 + 1);
+        let outcome = apply(&mut state, &Entry { index, at: now, by, request: None, command });
+        let (revision, change) = match outcome {
+            Outcome::Deployed { revision, change } => (revision, change),
+            Outcome::Rejected(rejection) => return Err(rejection),
+            Outcome::Done | Outcome::NodeAdmitted { .. } => return Err(invalid("not an apply")),
+        };
+        let config = Options::default().planner;
+        let input = PlanInput { state: &state, signals: &signals, now, config: &config };
+        Ok((revision, change, preview(&before, &forecast(&input), &config)))
     };
-    let signals = member.signals.snapshot();
-    let config = Options::default().planner;
-    let plan = plan(&PlanInput { state: &state, signals: &signals, now, config: &config });
-    let planned = plan.changes.iter().filter_map(|change| planned(&state, name, change));
-    Ok(v1::ApplyResponse {
-        deployment: name.to_string(),
-        revision: revision.0,
-        change: change_name(change).to_owned(),
-        warnings,
-        planned: planned.collect(),
-        raft_index: 0,
-    })
+    let told = tokio::task::spawn_blocking(work).await;
+    told.map_err(|error| Rejection::new(ErrorCode::Internal, error.to_string()))?
 }
 
-/// What a change does to a replica of this deployment, if it does anything.
-fn planned(
-    state: &ClusterState,
-    name: &DeploymentName,
-    change: &Change,
-) -> Option<v1::PlannedChange> {
-    let of_ours =
-        |id: &ReplicaId| state.slots.get(id).filter(|slot| slot.service.deployment == *name);
-    let row = |action: &str, id: &ReplicaId, node: String, reason: &str| v1::PlannedChange {
-        action: action.to_owned(),
-        replica: id.to_string(),
-        node,
-        reason: reason.to_owned(),
+/// Whether this very request was carried out before: it is sent again because its answer was lost,
+/// and what it did must not make it stale.
+fn was_done(member: &Member, request_id: &str) -> bool {
+    let Ok(id) = RequestId::new(request_id) else { return false };
+    let known = |state: &ClusterState| {
+        matches!(state.requests.outcome(&id), Some(Outcome::Deployed { .. }))
     };
-    match change {
-        Change::SlotCreate { id, service, instance, .. } => (service.deployment == *name)
-            .then(|| row("create", id, view::hostname(state, instance.node), "new replica")),
-        Change::SlotReplace { id, instance, previous, cause, .. } => of_ours(id).map(|_| {
-            let action = match previous {
-                Previous::Retire => "replace, start first",
-                Previous::Drop => "replace, stop first",
-            };
-            row(action, id, view::hostname(state, instance.node), cause.as_str())
-        }),
-        Change::SlotRemove { id } => of_ours(id).map(|slot| {
-            row("remove", id, view::hostname(state, slot.current.node), "not wanted any more")
-        }),
-        Change::SlotSettle { .. }
-        | Change::SlotRevert { .. }
-        | Change::SlotSetRestarts { .. }
-        | Change::SchedulingSet { .. }
-        | Change::NodeStatusSet { .. } => None,
+    member.store.read(known)
+}
+
+/// Whether what the sender asks of the outcome holds.
+fn check_preview(request: &v1::ApplyRequest, preview: &v1::Preview) -> Result<(), Rejection> {
+    let v1::ApplyRequest { expected_digest, require_survive, .. } = request;
+    if !expected_digest.is_empty() && *expected_digest != preview.digest {
+        let message =
+            "the cluster has moved since the plan was made, and would do something else now";
+        return Err(Rejection::new(ErrorCode::StalePlan, message));
+    }
+    match required(require_survive)? {
+        Some(kind) => survives(preview, kind),
+        None => Ok(()),
     }
 }
 
-fn change_name(change: SpecChange) -> &'static str {
+/// What the sender wants to be able to lose.
+fn required(text: &str) -> Result<Option<Kind>, Rejection> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let kind = Kind::parse(text).ok_or_else(|| {
+        invalid(format!("require_survive is {text:?}: write \"node\" or \"zone\""))
+    })?;
+    Ok(Some(kind))
+}
+
+pub(super) fn change_name(change: SpecChange) -> &'static str {
     match change {
         SpecChange::Created => "created",
         SpecChange::Updated => "updated",
@@ -194,9 +261,7 @@ impl Write for v1::DeleteRequest {
     type Answer = v1::DeleteResponse;
 
     fn name(&mut self, fresh: &dyn Fn() -> String) {
-        if self.request_id.is_empty() {
-            self.request_id = fresh();
-        }
+        name_if_unnamed(&mut self.request_id, fresh);
     }
 
     async fn execute(self, member: &Member, by: Identity) -> Result<v1::DeleteResponse, Rejection> {

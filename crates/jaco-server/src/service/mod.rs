@@ -1,10 +1,18 @@
 //! The gRPC services, one file each.
 
 pub mod cluster;
+mod constraints;
+pub mod contents;
 pub mod deploy;
+mod events;
 pub mod logs;
+mod named;
 pub mod peer;
+pub mod planner;
 pub mod query;
+pub mod revision;
+pub mod routing;
+mod shipped;
 
 use std::sync::Arc;
 

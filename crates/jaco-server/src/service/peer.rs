@@ -12,7 +12,7 @@ use jaco_scheduler::input::EngineSignal;
 use jaco_state::Command;
 use jaco_state::audit::AuditKind;
 use jaco_store::Store;
-use jaco_types::{ErrorCode, Identity, NodeId, Rejection};
+use jaco_types::{ConsumerName, ErrorCode, Identity, NodeId, Rejection, StateIndex};
 use tonic::{Request, Response, Status};
 
 use super::cluster::open_authority;
@@ -100,12 +100,30 @@ impl Peer for PeerService {
         if !member.store.leads() {
             return Err(to_status(&no_leader()));
         }
-        let engine = match message.engine_up {
-            true => EngineSignal::Up,
-            false => EngineSignal::Down(message.engine_error),
+        let engine = match (message.engine_up, message.disk_full.is_empty()) {
+            (true, true) => EngineSignal::Up,
+            (true, false) => EngineSignal::DiskFull(message.disk_full),
+            (false, _) => EngineSignal::Down(message.engine_error),
         };
         member.signals.record(sender, engine, member.clock.now());
-        Ok(Response::new(v1::HeartbeatResponse {}))
+        Ok(Response::new(v1::HeartbeatResponse { has_quorum: member.store.has_quorum() }))
+    }
+
+    async fn consumer(
+        &self,
+        request: Request<v1::ConsumerRequest>,
+    ) -> Result<Response<v1::ConsumerResponse>, Status> {
+        let (member, _) = self.sender(&request)?;
+        let message = request.into_inner();
+        if !member.store.leads() {
+            return Err(to_status(&no_leader()));
+        }
+        let name = ConsumerName::new(&message.consumer);
+        let name = name.map_err(|error| to_status(&invalid(error)))?;
+        let (session, acknowledged) =
+            (StateIndex(message.session), StateIndex(message.acknowledged));
+        member.signals.record_consumer(name, session, acknowledged, member.clock.now());
+        Ok(Response::new(v1::ConsumerResponse {}))
     }
 
     async fn renew_certificate(
@@ -164,7 +182,22 @@ async fn forward(member: &Member, message: v1::ForwardRequest) -> Result<bytes::
     let body = &message.body;
     match message.method.as_str() {
         v1::ApplyRequest::METHOD => member.execute_forwarded::<v1::ApplyRequest>(by, body).await,
+        v1::RollbackRequest::METHOD => {
+            member.execute_forwarded::<v1::RollbackRequest>(by, body).await
+        }
+        v1::PinRevisionRequest::METHOD => {
+            member.execute_forwarded::<v1::PinRevisionRequest>(by, body).await
+        }
         v1::DeleteRequest::METHOD => member.execute_forwarded::<v1::DeleteRequest>(by, body).await,
+        v1::PutContentsRequest::METHOD => {
+            member.execute_forwarded::<v1::PutContentsRequest>(by, body).await
+        }
+        v1::StoreContentRequest::METHOD => {
+            member.execute_forwarded::<v1::StoreContentRequest>(by, body).await
+        }
+        v1::RemoveContentRequest::METHOD => {
+            member.execute_forwarded::<v1::RemoveContentRequest>(by, body).await
+        }
         v1::AdmitNodeRequest::METHOD => {
             member.execute_forwarded::<v1::AdmitNodeRequest>(by, body).await
         }
@@ -180,9 +213,19 @@ async fn forward(member: &Member, message: v1::ForwardRequest) -> Result<bytes::
         v1::SetAvailabilityRequest::METHOD => {
             member.execute_forwarded::<v1::SetAvailabilityRequest>(by, body).await
         }
+        v1::SetLabelsRequest::METHOD => {
+            member.execute_forwarded::<v1::SetLabelsRequest>(by, body).await
+        }
+        v1::SetConstraintsRequest::METHOD => {
+            member.execute_forwarded::<v1::SetConstraintsRequest>(by, body).await
+        }
         v1::RemoveNodeRequest::METHOD => {
             member.execute_forwarded::<v1::RemoveNodeRequest>(by, body).await
         }
+        v1::ExplainRequest::METHOD => {
+            member.execute_forwarded::<v1::ExplainRequest>(by, body).await
+        }
+        v1::WhatifRequest::METHOD => member.execute_forwarded::<v1::WhatifRequest>(by, body).await,
         unknown => Err(invalid(format!("method {unknown:?} cannot be passed on"))),
     }
 }

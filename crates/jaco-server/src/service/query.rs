@@ -1,7 +1,6 @@
 //! What is wanted, what is there, and what happened. Answered by any node from its own state.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,14 +10,13 @@ use futures::Stream;
 use jaco_proto::v1::query_server::Query;
 use jaco_proto::v1::{self};
 use jaco_state::ClusterState;
-use jaco_state::audit::{AuditKey, AuditKind};
 use jaco_store::Store;
-use jaco_types::{DeploymentName, ErrorCode, NodeId, Rejection, Revision, StateIndex};
+use jaco_types::{DeploymentName, ErrorCode, NodeId, Rejection, Revision};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
-use super::{Context, logs};
+use super::{Context, events, logs, revision, shipped};
 use crate::member::Member;
 use crate::status::{from_propose_error, invalid, to_status};
 use crate::view;
@@ -87,16 +85,37 @@ impl Query for QueryService {
         found.map(Response::new).map_err(|rejection| to_status(&rejection))
     }
 
+    async fn history(
+        &self,
+        request: Request<v1::HistoryRequest>,
+    ) -> Result<Response<v1::HistoryResponse>, Status> {
+        let (member, _) = self.context.identify(&request)?;
+        member.recovered().await;
+        let found = member.store.read(|state| revision::history(state, request.get_ref()));
+        found.map(Response::new).map_err(|rejection| to_status(&rejection))
+    }
+
     async fn audit(
         &self,
         request: Request<v1::AuditRequest>,
     ) -> Result<Response<Self::AuditStream>, Status> {
         let (member, _) = self.context.identify(&request)?;
         let filter =
-            AuditFilter::new(request.get_ref()).map_err(|rejection| to_status(&rejection))?;
+            events::Filter::new(request.get_ref()).map_err(|rejection| to_status(&rejection))?;
+        member.recovered().await;
         let (sender, receiver) = mpsc::channel(STREAM_BUFFER);
-        tokio::spawn(audit(member, request.into_inner(), filter, sender));
+        tokio::spawn(events::send(member, request.into_inner(), filter, sender));
         Ok(Response::new(Box::pin(ReceiverStream::new(receiver))))
+    }
+
+    async fn verify_audit(
+        &self,
+        request: Request<v1::VerifyAuditRequest>,
+    ) -> Result<Response<v1::VerifyAuditResponse>, Status> {
+        let (member, _) = self.context.identify(&request)?;
+        member.recovered().await;
+        let verified = events::verify(&member).map_err(|rejection| to_status(&rejection))?;
+        Ok(Response::new(verified))
     }
 
     async fn logs(
@@ -188,86 +207,18 @@ fn get_deployment(
     let record = record.ok_or_else(|| {
         not_found(format!("deployment {name} has no revision {revision} any more"))
     })?;
+    let files = shipped::files(&record.spec);
     Ok(v1::GetDeploymentResponse {
         name: name.to_string(),
         revision: revision.0,
         revisions: deployment.revisions.keys().map(|revision| revision.0).collect(),
         compose_json: record.spec.compose.to_string(),
         overlay_yaml: record.spec.overlay.to_string(),
+        environment_toml: record.spec.environment.to_string(),
         applied_at_ms: view::millis(record.applied_at),
         applied_by: record.applied_by.to_string(),
+        binds: files.binds,
+        configs: files.configs,
+        secrets: files.secrets,
     })
-}
-
-/// Which events a reader wants.
-#[derive(Debug)]
-struct AuditFilter {
-    since_ms: u64,
-    kinds: Vec<AuditKind>,
-}
-
-impl AuditFilter {
-    fn new(request: &v1::AuditRequest) -> Result<Self, Rejection> {
-        let kinds = request.kinds.iter().map(|text| {
-            let known = AuditKind::ALL.iter().copied().find(|kind| kind.as_str() == text);
-            known.ok_or_else(|| {
-                let all: Vec<_> = AuditKind::ALL.iter().map(|kind| kind.as_str()).collect();
-                invalid(format!("no event type is called {text:?}; there are {}", all.join(", ")))
-            })
-        });
-        let kinds = kinds.collect::<Result<_, _>>()?;
-        Ok(Self { since_ms: u64::try_from(request.since_ms).unwrap_or(0), kinds })
-    }
-
-    fn after(
-        &self,
-        state: &ClusterState,
-        after: Option<AuditKey>,
-    ) -> Vec<(AuditKey, v1::AuditEvent)> {
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let events = state.audit.events.range((from, Bound::Unbounded));
-        let wanted = events.filter(|(_, event)| {
-            event.at.0 >= self.since_ms
-                && (self.kinds.is_empty() || self.kinds.contains(&event.kind))
-        });
-        wanted.map(|(key, event)| (*key, view::audit_event(*key, event))).collect()
-    }
-}
-
-/// Sends events in order, without gaps or repeats: each read starts after the last key sent.
-async fn audit(
-    member: Arc<Member>,
-    request: v1::AuditRequest,
-    filter: AuditFilter,
-    sender: mpsc::Sender<Result<v1::AuditEvent, Status>>,
-) {
-    let mut index = member.store.watch_index();
-    let start = AuditKey { index: StateIndex(request.after_index), number: request.after_number };
-    let mut last = (request.after_index > 0).then_some(start);
-    let mut keep = match request.last {
-        0 => usize::MAX,
-        newest => usize::try_from(newest).unwrap_or(usize::MAX),
-    };
-    loop {
-        index.borrow_and_update();
-        let events = member.store.read(|state| filter.after(state, last));
-        let skip = events.len().saturating_sub(keep);
-        keep = usize::MAX;
-        for (key, event) in events.into_iter().skip(skip) {
-            last = Some(key);
-            if sender.send(Ok(event)).await.is_err() {
-                return;
-            }
-        }
-        if !request.follow {
-            return;
-        }
-        let changed = tokio::select! {
-            changed = index.changed() => changed.is_ok(),
-            () = sender.closed() => false,
-        };
-        if !changed {
-            return;
-        }
-    }
 }

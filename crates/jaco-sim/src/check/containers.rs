@@ -56,6 +56,7 @@ impl Checker {
             containers.into_iter().map(|seen| (seen.container.clone(), seen)).collect();
         self.check_live(machine, &now_there);
         let before = self.machines.insert(machine, now_there.clone()).unwrap_or_default();
+        self.check_given_up();
         for seen in now_there.values().filter(|seen| serves(seen)) {
             self.ended_by_us.remove(&seen.instance.replica);
         }
@@ -77,6 +78,33 @@ impl Checker {
         if let Some((slot, count)) = live.into_iter().find(|(_, count)| *count > 2) {
             let what = format!("{count} containers of {slot} run on machine {}", machine.0);
             self.broken("SIM-2", what);
+        }
+    }
+
+    /// SIM-15. One whose machine nobody looks after cannot be stopped; people are told so.
+    fn check_given_up(&mut self) {
+        let up = |machine: &MachineIx, seen: &&ContainerSeen| {
+            is_up(seen) && !self.unattended.contains(machine)
+        };
+        let lost = self.machines.iter().flat_map(|(machine, there)| {
+            let there = there.values().filter(move |seen| up(machine, seen));
+            there.filter(|seen| self.given_up.contains(&seen.instance)).map(move |it| (machine, it))
+        });
+        let runs_elsewhere = |(machine, lost): &(&MachineIx, &ContainerSeen)| {
+            self.machines.iter().filter(|(other, _)| other != machine).any(|(_, there)| {
+                let newer =
+                    |seen: &ContainerSeen| seen.instance.raft_index > lost.instance.raft_index;
+                let same = |seen: &ContainerSeen| seen.instance.replica == lost.instance.replica;
+                there.values().any(|seen| is_up(seen) && same(seen) && newer(seen))
+            })
+        };
+        let found = lost.into_iter().find(runs_elsewhere);
+        if let Some((machine, lost)) = found {
+            let what = format!(
+                "{} runs on machine {} beside the instance that replaced it",
+                lost.instance, machine.0
+            );
+            self.broken("SIM-15", what);
         }
     }
 

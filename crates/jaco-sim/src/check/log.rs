@@ -9,6 +9,7 @@ use jaco_state::{Change, ClusterState, Entry, Outcome};
 use jaco_types::spec::{Placement, ServiceSpec, UpdateOrder};
 use jaco_types::{NodeId, NodeStatus, Ordinal, ReplicaId, Revision, ServiceKey, Slot};
 
+use super::stops_after;
 use super::{Acknowledged, Checker};
 
 impl Checker {
@@ -76,6 +77,8 @@ impl Checker {
                 | Change::SlotCreate { .. }
                 | Change::SlotSetRestarts { .. }
                 | Change::SchedulingSet { .. }
+                | Change::LeavingEnd { .. }
+                | Change::ConsumerExpire { .. }
                 | Change::NodeStatusSet { .. } => {}
             }
         }
@@ -103,6 +106,11 @@ impl Checker {
         if !is_fine {
             let what = format!("{instance} serves and was dropped, cause {}", cause.as_str());
             self.broken("SIM-5", what);
+        }
+        let is_member = self.reference.nodes.contains(&slot.current.node);
+        let stops_itself = stops_after(before, slot, &slot.current).is_some();
+        if cause == ReplaceCause::NodeLost && is_member && stops_itself {
+            self.given_up.insert(instance.clone());
         }
         match cause {
             ReplaceCause::Failed | ReplaceCause::NodeLost => self.excused.insert(instance),
@@ -192,7 +200,7 @@ fn before_service<'a>(before: &'a ClusterState, id: &ReplicaId) -> &'a ServiceKe
 fn is_lost(state: &ClusterState, node: NodeId) -> bool {
     state.nodes.get(&node).is_none_or(|node| match node.status {
         NodeStatus::Down | NodeStatus::EngineDown => true,
-        NodeStatus::Joining | NodeStatus::Ready => false,
+        NodeStatus::Joining | NodeStatus::Ready | NodeStatus::DiskFull => false,
     })
 }
 

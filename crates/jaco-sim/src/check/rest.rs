@@ -27,7 +27,7 @@ impl Checker {
         for deployment in state.deployments.values() {
             let reached = convergence(state, deployment);
             match reached {
-                Convergence::Converged | Convergence::RolledBack => {}
+                Convergence::Converged | Convergence::Paused | Convergence::RolledBack => {}
                 Convergence::CannotPlace if self.waits_for_people(&deployment.name) => {}
                 Convergence::Progressing | Convergence::CannotPlace | Convergence::Exhausted => {
                     wrong.push(format!("{} is {}", deployment.name, reached.as_str()));

@@ -276,6 +276,7 @@ impl Session {
             ["heal"] => self.cluster()?.heal(),
             ["engine", host, "down"] => self.set_engine(host, Reach::Down)?,
             ["engine", host, "up"] => self.set_engine(host, Reach::Up)?,
+            ["drift", host, permille] => self.drift(host, permille)?,
             ["clock", host, step] => self.step_clock(host, step)?,
             ["pull", image, how @ ..] => self.set_registry(image, how)?,
             ["image", image, how @ ..] => self.set_behaviour(image, how)?,
@@ -297,6 +298,14 @@ impl Session {
     fn set_engine(&mut self, host: &str, reach: Reach) -> Result<(), CommandError> {
         let ix = self.machine(host)?;
         self.cluster()?.set_engine(ix, reach);
+        Ok(())
+    }
+
+    fn drift(&mut self, host: &str, permille: &str) -> Result<(), CommandError> {
+        let ix = self.machine(host)?;
+        let permille = permille.parse();
+        let permille = permille.map_err(|_| CommandError::unclear("thousandths, as -90"))?;
+        self.cluster()?.drift(ix, permille);
         Ok(())
     }
 

@@ -27,6 +27,7 @@
 //! | `image web:2 works\|exits 1 after 5s\|healthy after 5s\|unhealthy after 5s\|refused "…"` | containers |
 //! | `kill-container shop-web-0 [code]`, `remove-container …`, `sicken …`, `cure …` | |
 //! | `engine n1 down\|up`, `clock n1 +60s` | |
+//! | `drift n1 -90` | its steady clock goes too slowly by so many thousandths |
 //! | `show replicas shop`, `rollout shop/web`, `nodes`, `deployments`, `containers`, `audit 5` | |
 //! | `mark`, `expect …` | see `expect.rs` |
 

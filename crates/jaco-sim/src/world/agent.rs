@@ -51,6 +51,7 @@ impl World {
         let machine = &mut self.machines[ix.0];
         machine.daemon = None;
         machine.driver.forget_work();
+        self.checker.unattended(ix);
         self.topology_changed();
     }
 
@@ -63,6 +64,8 @@ impl World {
             return;
         };
         let first = daemon.first_desired();
+        self.machines[ix.0].contact_at = now;
+        self.checker.attended(ix);
         self.tell_agent(ix, first);
         self.tell_agent(ix, Event::EventsLost);
         for seen in foreign {
@@ -102,7 +105,8 @@ impl World {
     fn carry_out(&mut self, ix: MachineIx, effect: Effect) {
         let machine = &mut self.machines[ix.0];
         if let Some(daemon) = &machine.daemon {
-            self.checker.effect(&effect, &daemon.state, machine.node, self.now);
+            let silence = machine.silence(self.now);
+            self.checker.effect(&effect, &daemon.state, machine.node, silence, self.now);
         }
         if let Effect::Report { observed, gone } = effect {
             let Some(daemon) = &mut machine.daemon else { return };
@@ -162,9 +166,20 @@ impl World {
         let engine = machine.daemon.as_ref().and_then(|daemon| daemon.engine.clone());
         let node = machine.node;
         if let (Some(engine), Some(to)) = (engine, self.leader_seen_by(ix)) {
-            self.send(ix, to, Happening::Signal { to, node, engine });
+            self.send(ix, to, Happening::Signal { to, node, engine, sent_at: self.now });
         }
+        self.tell_of_contact(ix);
         self.plan_in(HEARTBEAT, Happening::Heartbeat { machine: ix, life });
+    }
+
+    /// The agent learns for how long nobody answered, where anything depends on it.
+    fn tell_of_contact(&mut self, ix: MachineIx) {
+        let machine = self.machine(ix);
+        let silence = machine.silence(self.now);
+        let minds = machine.daemon.as_ref().is_some_and(|daemon| daemon.core.minds_contact());
+        if minds && self.sabotage != Some(Sabotage::NeverIsolated) {
+            self.tell_agent(ix, Event::Contact { silence });
+        }
     }
 
     /// Sends what waits in the outbox.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jaco_scheduler::input::EngineSignal;
 use jaco_state::{Command, Outcome};
 use jaco_store::ProposeError;
-use jaco_types::{Identity, Millis, NodeId, StateIndex};
+use jaco_types::{Identity, Millis, NodeId, StateIndex, Timestamp};
 
 use super::{Election, Happening, World};
 use crate::consensus::{Origin, Proposal};
@@ -254,11 +254,39 @@ impl World {
         outcome
     }
 
-    pub(super) fn signal(&mut self, to: MachineIx, node: NodeId, engine: EngineSignal) {
+    /// A leader hears of a node, and answers it.
+    pub(super) fn signal(
+        &mut self,
+        to: MachineIx,
+        node: NodeId,
+        engine: EngineSignal,
+        sent_at: Timestamp,
+    ) {
+        self.acknowledge(to, node, &engine, sent_at);
         let machine = &mut self.machines[to.0];
         let clock = machine.clock(self.now);
         if let Some(leading) = machine.daemon.as_mut().and_then(|daemon| daemon.leading.as_mut()) {
             leading.hear(node, engine, clock);
+        }
+    }
+
+    /// The node learns that its leader heard it, unless the answer is lost or the leader has not
+    /// heard from a quorum for a lease: then it leads no more.
+    fn acknowledge(
+        &mut self,
+        from: MachineIx,
+        node: NodeId,
+        engine: &EngineSignal,
+        sent_at: Timestamp,
+    ) {
+        let leads = self.machine(from).daemon.as_ref().is_some_and(|it| it.leading.is_some());
+        let to = self.all().find(|ix| self.machine(*ix).node == node);
+        let Some(to) = to.filter(|to| leads && self.network.is_open(from, *to)) else { return };
+        let machine = &mut self.machines[to.0];
+        machine.contact_at = machine.contact_at.max(sent_at);
+        let acts = machine.daemon.as_ref().is_some_and(|daemon| daemon.view == View::Current);
+        if acts && *engine == EngineSignal::Up {
+            self.checker.attended(to);
         }
     }
 

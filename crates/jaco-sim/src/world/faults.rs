@@ -171,7 +171,15 @@ impl World {
     /// The engine answers, or does not.
     pub(crate) fn set_engine(&mut self, ix: MachineIx, reach: Reach) {
         self.machines[ix.0].driver.host.set_reach(reach);
+        if reach == Reach::Down {
+            self.checker.unattended(ix);
+        }
         self.poll_engine(ix);
+    }
+
+    /// The clock of a machine that nobody sets goes too fast by so many thousandths, or too slowly.
+    pub(crate) fn drift(&mut self, ix: MachineIx, permille: i64) {
+        self.machines[ix.0].drift(permille);
     }
 
     /// Somebody sets the clock of a machine.

@@ -76,7 +76,7 @@ enum Happening {
     /// A leader has missed its voters for long enough.
     StepDown { machine: MachineIx, term: u64 },
     /// A node's word reaches the leader.
-    Signal { to: MachineIx, node: NodeId, engine: EngineSignal },
+    Signal { to: MachineIx, node: NodeId, engine: EngineSignal, sent_at: Timestamp },
     /// It is time to say how this node is.
     Heartbeat { machine: MachineIx, life: u64 },
     /// It is time to look at everything.
@@ -228,7 +228,9 @@ impl World {
             Happening::Deliver { from, to, upto } => self.deliver(from, to, upto),
             Happening::Election => self.hold_election(),
             Happening::StepDown { machine, term } => self.step_down(machine, term),
-            Happening::Signal { to, node, engine } => self.signal(to, node, engine),
+            Happening::Signal { to, node, engine, sent_at } => {
+                self.signal(to, node, engine, sent_at);
+            }
             Happening::Heartbeat { machine, life } => self.heartbeat(machine, life),
             Happening::Tick { machine, life } => self.tick(machine, life),
             Happening::Report { machine, life } => self.report(machine, life),

@@ -36,6 +36,12 @@ fn writing_for_nothing_is_found() {
     assert!(found(Sabotage::NeverQuiet, 1).contains("unsettled"));
 }
 
+/// R-NODE-1: an agent that goes on as if its node were not cut off.
+#[test]
+fn running_on_alone_is_found() {
+    assert!(found(Sabotage::NeverIsolated, 40).contains("SIM-15"));
+}
+
 /// An agent that takes others' containers for its own.
 #[test]
 fn touching_what_is_not_ours_is_found() {

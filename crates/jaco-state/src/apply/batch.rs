@@ -6,15 +6,15 @@ use jaco_types::{
     ServiceKey, Slot, StateIndex,
 };
 
-use super::Audit;
+use super::{Audit, revision, routing};
 use crate::audit::AuditKind;
-use crate::command::{Change, NewInstance, Outcome, Previous, ReplaceCause};
+use crate::command::{Change, Entry, NewInstance, Outcome, Previous, ReplaceCause};
 use crate::state::ClusterState;
 
 /// Law ST-2: a batch is refused whole if an object it touches changed after `based_on`.
 pub(super) fn apply_batch(
     state: &mut ClusterState,
-    index: StateIndex,
+    entry: &Entry,
     based_on: StateIndex,
     changes: &[Change],
     audit: &mut Audit<'_>,
@@ -24,7 +24,7 @@ pub(super) fn apply_batch(
         return Outcome::Rejected(Rejection::new(ErrorCode::StalePlan, message));
     }
     for change in changes {
-        execute(state, index, change, audit);
+        execute(state, entry, change, audit);
     }
     Outcome::Done
 }
@@ -50,6 +50,13 @@ fn moved_since(state: &ClusterState, based_on: StateIndex, change: &Change) -> O
         Change::SchedulingSet { service, .. } => {
             let record = state.scheduling.get(service)?;
             (record.modified > based_on).then(|| format!("the scheduling of {service}"))
+        }
+        Change::LeavingEnd { id } => {
+            (!state.leaving.contains(id)).then(|| format!("the leaving instance {id}"))
+        }
+        Change::ConsumerExpire { name } => {
+            let fresh = state.consumers.get(name).is_some_and(|known| known.session <= based_on);
+            (!fresh).then(|| format!("consumer {name}"))
         }
         Change::NodeStatusSet { node, .. } => node_moved(state, based_on, *node),
     }
@@ -78,7 +85,9 @@ fn wanted_since(state: &ClusterState, based_on: StateIndex, key: &ServiceKey) ->
     (deployment.modified > based_on).then(|| format!("deployment {}", key.deployment))
 }
 
-fn execute(state: &mut ClusterState, index: StateIndex, change: &Change, audit: &mut Audit<'_>) {
+fn execute(state: &mut ClusterState, entry: &Entry, change: &Change, audit: &mut Audit<'_>) {
+    part(state, entry, change);
+    let index = entry.index;
     match change {
         Change::SlotCreate { id, service, ordinal, instance } => {
             slot_event(state, audit, AuditKind::ReplicaPlaced, id, instance, "created");
@@ -125,9 +134,19 @@ fn execute(state: &mut ClusterState, index: StateIndex, change: &Change, audit: 
         }
         Change::SchedulingSet { service, record } => {
             rollout_event(state, audit, service, record);
+            if let Some(rollout) = &record.rollout
+                && matches!(rollout.state, RolloutState::Aborted | RolloutState::Paused)
+            {
+                let (name, reason) = (&service.deployment, &rollout.failure_reason);
+                revision::note_failure(state, name, rollout.target_revision, reason);
+            }
             let record = Scheduling { modified: index, ..record.clone() };
             state.scheduling.insert(service.clone(), record);
         }
+        Change::LeavingEnd { id } => {
+            state.leaving.remove(id);
+        }
+        Change::ConsumerExpire { name } => routing::end_consumer(state, name, "silent", audit),
         Change::NodeStatusSet { node, status, reason } => {
             let Some(node) = state.nodes.get_mut(node) else { return };
             audit.event(
@@ -142,6 +161,38 @@ fn execute(state: &mut ClusterState, index: StateIndex, change: &Change, audit: 
             node.status = *status;
             node.status_reason.clone_from(reason);
             node.modified = index;
+        }
+    }
+}
+
+/// What becomes of an instance of a slot.
+#[derive(Clone, Copy)]
+enum Fate {
+    Stays,
+    Goes,
+}
+
+/// Takes what a slot is about to give up out of the endpoints.
+fn part(state: &mut ClusterState, entry: &Entry, change: &Change) {
+    let (id, current, retiring) = match change {
+        Change::SlotReplace { id, previous: Previous::Drop, .. } | Change::SlotRevert { id } => {
+            (id, Fate::Goes, Fate::Stays)
+        }
+        Change::SlotSettle { id } => (id, Fate::Stays, Fate::Goes),
+        Change::SlotRemove { id } => (id, Fate::Goes, Fate::Goes),
+        Change::SlotReplace { previous: Previous::Retire, .. }
+        | Change::SlotCreate { .. }
+        | Change::SlotSetRestarts { .. }
+        | Change::SchedulingSet { .. }
+        | Change::LeavingEnd { .. }
+        | Change::ConsumerExpire { .. }
+        | Change::NodeStatusSet { .. } => return,
+    };
+    let Some(slot) = state.slots.get(id).cloned() else { return };
+    let instances = [(Some(&slot.current), current), (slot.retiring.as_ref(), retiring)];
+    for (instance, fate) in instances {
+        if let (Some(instance), Fate::Goes) = (instance, fate) {
+            routing::leave(state, entry, &slot, instance);
         }
     }
 }
@@ -219,6 +270,7 @@ fn rollout_event(
         RolloutState::InProgress => AuditKind::RolloutStarted,
         RolloutState::Completed => AuditKind::RolloutCompleted,
         RolloutState::Aborted => AuditKind::RolloutAborted,
+        RolloutState::Paused => AuditKind::RolloutPaused,
     };
     audit.event(
         kind,

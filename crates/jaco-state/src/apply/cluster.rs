@@ -1,5 +1,8 @@
 //! Membership and tokens.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use jaco_types::node::LABELS_MAX;
 use jaco_types::{Availability, ErrorCode, InstanceId, NodeFacts, NodeId, Rejection, TokenId};
 
 use super::Audit;
@@ -129,6 +132,38 @@ pub(super) fn set_availability(
     Outcome::Done
 }
 
+/// Sets and unsets labels; what is as it was leaves no trace.
+pub(super) fn set_labels(
+    state: &mut ClusterState,
+    entry: &Entry,
+    id: NodeId,
+    (set, unset): (&BTreeMap<String, String>, &BTreeSet<String>),
+    audit: &mut Audit<'_>,
+) -> Outcome {
+    let Some(node) = state.nodes.get(&id) else { return unknown_node(id) };
+    let mut labels = node.labels.clone();
+    labels.retain(|key, _| !unset.contains(key));
+    labels.extend(set.iter().map(|(key, value)| (key.clone(), value.clone())));
+    if labels.len() > LABELS_MAX {
+        let message = format!("node {:?} would have more than {LABELS_MAX} labels", node.hostname);
+        return Outcome::Rejected(Rejection::new(ErrorCode::TooLarge, message));
+    }
+    if labels == node.labels {
+        return Outcome::Done;
+    }
+    let given = set.iter().map(|(key, value)| format!("{key}={value}"));
+    let words: Vec<String> = given.chain(unset.iter().map(|key| format!("{key}-"))).collect();
+    audit.event(
+        AuditKind::NodeLabels,
+        [("node", node.hostname.to_string()), ("labels", words.join(" "))],
+    );
+    if let Some(node) = state.nodes.get_mut(&id) {
+        node.labels = labels;
+        node.modified = entry.index;
+    }
+    Outcome::Done
+}
+
 /// The node and what it observed go; slots that name it are the planner's to mend.
 pub(super) fn remove(state: &mut ClusterState, id: NodeId, audit: &mut Audit<'_>) -> Outcome {
     let Some(node) = state.nodes.get(&id) else { return unknown_node(id) };
@@ -138,6 +173,7 @@ pub(super) fn remove(state: &mut ClusterState, id: NodeId, audit: &mut Audit<'_>
     );
     state.nodes.remove(&id);
     state.observed.retain(|_: &InstanceId, observed| observed.node != id);
+    state.leaving.retain(|_: &InstanceId, leaving| leaving.node != id);
     Outcome::Done
 }
 

@@ -9,12 +9,13 @@ use jaco_types::{
     StateIndex,
 };
 
-use super::Audit;
+use super::difference::difference;
+use super::{Audit, content};
 use crate::audit::AuditKind;
 use crate::command::{Entry, Outcome, SpecChange};
-use crate::state::{ClusterState, Deployment, RevisionRecord};
+use crate::state::{ClusterState, Deployment, Pin, RevisionRecord};
 
-/// How many revisions are kept besides those that a replica still runs.
+/// How many revisions are kept besides those that are pinned and those that a replica still runs.
 pub const KEPT_REVISIONS: usize = 10;
 
 pub(super) fn apply_spec(
@@ -27,6 +28,44 @@ pub(super) fn apply_spec(
     if let Err(rejection) = check(state, name, spec) {
         return Outcome::Rejected(rejection);
     }
+    let before = state.deployments.get(name).map(|deployment| deployment.spec().clone());
+    let outcome = want(state, entry, name, Wanted { spec, restores: None });
+    if let Outcome::Deployed { revision, change: SpecChange::Created | SpecChange::Updated } =
+        &outcome
+    {
+        let facts = [
+            ("deployment", name.to_string()),
+            ("revision", revision.to_string()),
+            ("services", join(spec.services.keys())),
+        ];
+        match before.map(|before| difference(&before, spec)) {
+            // A second attempt at what was given up differs in nothing.
+            None => audit.event(AuditKind::Apply, facts),
+            Some(changes) => {
+                let [name, revision, services] = facts;
+                let changes = ("changes", changes);
+                audit.event(AuditKind::Apply, [name, revision, services, changes]);
+            }
+        }
+    }
+    outcome
+}
+
+/// What is wanted of a deployment from now on.
+pub(super) struct Wanted<'a> {
+    pub(super) spec: &'a DeploymentSpec,
+    /// The revision that it is taken from, if it goes back to one.
+    pub(super) restores: Option<Revision>,
+}
+
+/// Wants this under a new revision, unless it is wanted already. It was checked before.
+pub(super) fn want(
+    state: &mut ClusterState,
+    entry: &Entry,
+    name: &DeploymentName,
+    wanted: Wanted<'_>,
+) -> Outcome {
+    let spec = wanted.spec;
     reset_restarts(state, entry.index, name);
     let previous = state.deployments.get(name);
     if let Some(deployment) = previous
@@ -38,31 +77,31 @@ pub(super) fn apply_spec(
     let change = if previous.is_some() { SpecChange::Updated } else { SpecChange::Created };
     let revision = Revision(previous.map_or(1, |deployment| deployment.revision.0 + 1));
     let mut revisions = previous.map(|deployment| deployment.revisions.clone()).unwrap_or_default();
-    let record =
-        RevisionRecord { spec: spec.clone(), applied_at: entry.at, applied_by: entry.by.clone() };
+    let record = RevisionRecord {
+        spec: spec.clone(),
+        applied_at: entry.at,
+        applied_by: entry.by.clone(),
+        restores: wanted.restores,
+        pin: Pin::No,
+        failure: String::new(),
+    };
     revisions.insert(revision, Arc::new(record));
     forget_old_revisions(state, name, &mut revisions);
-    audit.event(
-        AuditKind::Apply,
-        [
-            ("deployment", name.to_string()),
-            ("revision", revision.to_string()),
-            ("services", join(spec.services.keys())),
-        ],
-    );
     let deployment = Deployment { name: name.clone(), revision, revisions, modified: entry.index };
     state.deployments.insert(name.clone(), deployment);
+    content::settle(state, entry.at);
     Outcome::Deployed { revision, change }
 }
 
-/// Whether the rollout to the wanted revision was aborted. Applying the same spec again is then a new
+/// Whether the rollout to the wanted revision was aborted or paused. Applying the same spec again is then a new
 /// attempt, under a new revision.
 fn was_given_up(state: &ClusterState, deployment: &Deployment) -> bool {
     deployment.spec().services.keys().any(|service| {
         let key = ServiceKey { deployment: deployment.name.clone(), service: service.clone() };
         let rollout = state.scheduling.get(&key).and_then(|record| record.rollout.as_ref());
         rollout.is_some_and(|rollout| {
-            rollout.state == RolloutState::Aborted && rollout.target_revision == deployment.revision
+            matches!(rollout.state, RolloutState::Aborted | RolloutState::Paused)
+                && rollout.target_revision == deployment.revision
         })
     })
 }
@@ -88,6 +127,7 @@ pub fn check(
             return Err(Rejection::new(ErrorCode::UnknownHost, message).with("missing", unknown));
         }
     }
+    content::check(state, spec)?;
     check_replica_ids(state, name, spec)
 }
 
@@ -135,18 +175,24 @@ fn forget_old_revisions(
     revisions: &mut BTreeMap<Revision, Arc<RevisionRecord>>,
 ) {
     let slots = state.slots.values().filter(|slot| slot.service.deployment == *name);
+    let leaving = state.leaving.values().filter(|leaving| leaving.service.deployment == *name);
     let used: BTreeSet<Revision> = slots
         .flat_map(|slot| std::iter::once(&slot.current).chain(&slot.retiring))
         .map(|instance| instance.revision)
+        .chain(leaving.map(|leaving| leaving.revision))
         .collect();
-    let recent: BTreeSet<Revision> = revisions.keys().rev().take(KEPT_REVISIONS).copied().collect();
-    revisions.retain(|revision, _| recent.contains(revision) || used.contains(revision));
+    let unpinned = revisions.iter().filter(|(_, record)| record.pin == Pin::No);
+    let recent: BTreeSet<Revision> =
+        unpinned.rev().take(KEPT_REVISIONS).map(|(revision, _)| *revision).collect();
+    revisions.retain(|revision, record| {
+        recent.contains(revision) || used.contains(revision) || record.pin == Pin::Yes
+    });
 }
 
 /// The deployment goes at once; its slots are the planner's to remove, service by service.
 pub(super) fn delete(
     state: &mut ClusterState,
-    index: StateIndex,
+    entry: &Entry,
     name: &DeploymentName,
     audit: &mut Audit<'_>,
 ) -> Outcome {
@@ -164,9 +210,12 @@ pub(super) fn delete(
         if let Some(record) = state.scheduling.get_mut(&key) {
             record.unplaced.clear();
             record.rollout = None;
-            record.modified = index;
+            // A deployment that comes back under this name begins at its first revision again.
+            record.planned_revision = Revision::default();
+            record.modified = entry.index;
         }
     }
+    content::settle(state, entry.at);
     Outcome::Done
 }
 

@@ -4,8 +4,14 @@
 
 mod batch;
 mod cluster;
+mod constraints;
+mod content;
 pub mod deployment;
+mod difference;
+mod named;
 mod observe;
+pub mod revision;
+mod routing;
 
 use std::collections::BTreeMap;
 
@@ -43,20 +49,48 @@ fn execute(state: &mut ClusterState, entry: &Entry) -> Outcome {
         Command::NodeSetAvailability { node, availability } => {
             cluster::set_availability(state, entry, *node, *availability, &mut audit)
         }
+        Command::NodeSetLabels { node, set, unset } => {
+            cluster::set_labels(state, entry, *node, (set, unset), &mut audit)
+        }
         Command::NodeRemove { node } => cluster::remove(state, *node, &mut audit),
+        Command::ConstraintsSet { pairs } => constraints::set(state, pairs, &mut audit),
         Command::DeploymentApply { name, spec } => {
             deployment::apply_spec(state, entry, name, spec, &mut audit)
         }
-        Command::DeploymentDelete { name } => {
-            deployment::delete(state, entry.index, name, &mut audit)
+        Command::DeploymentDelete { name } => deployment::delete(state, entry, name, &mut audit),
+        Command::ContentPut { pieces } => content::put(state, entry.at, pieces),
+        Command::NamedContentPut { key, tree, pieces, size } => {
+            let content = named::Given { tree: *tree, pieces, size: *size };
+            named::put(state, entry.at, key, &content, &mut audit)
+        }
+        Command::NamedContentRemove { key } => named::remove(state, entry.at, key, &mut audit),
+        Command::DeploymentRollback { name, to } => {
+            revision::rollback(state, entry, name, *to, &mut audit)
+        }
+        Command::RevisionPin { name, revision, pin } => {
+            revision::pin(state, name, *revision, *pin, &mut audit)
         }
         Command::Batch { based_on, changes } => {
-            batch::apply_batch(state, entry.index, *based_on, changes, &mut audit)
+            batch::apply_batch(state, entry, *based_on, changes, &mut audit)
         }
         Command::Observe { node, observed, gone } => observe::record(state, *node, observed, gone),
         Command::OperatorTokenIssue { token } => cluster::issue_token(state, token, &mut audit),
         Command::OperatorTokenRevoke { id } => cluster::revoke_token(state, entry, id, &mut audit),
         Command::JoinTokenIssue { token } => cluster::issue_join_token(state, token, &mut audit),
+        Command::ConsumerAttach { name, node, lease } => {
+            routing::attach(state, entry, name, *node, *lease, &mut audit)
+        }
+        Command::ConsumerDetach { name, session } => {
+            routing::detach(state, name, *session, &mut audit)
+        }
+        Command::AuditBegin => {
+            if state.audit.head.is_none() {
+                state.audit.begin_chain();
+                let kept = state.audit.events.len().to_string();
+                audit.event(AuditKind::AuditChainBegun, [("events", kept)]);
+            }
+            Outcome::Done
+        }
         Command::AuditNote { kind, payload } => {
             audit.note(*kind, payload.clone());
             Outcome::Done
@@ -112,6 +146,7 @@ impl<'a> Audit<'a> {
                 by: self.entry.by.clone(),
                 request: self.entry.request.clone(),
                 payload,
+                previous: None,
             };
             state.audit.push(key, event);
         }

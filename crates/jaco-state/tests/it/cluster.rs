@@ -1,7 +1,10 @@
 //! Membership and tokens.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use jaco_state::Command;
-use jaco_types::{ErrorCode, NodeId, Timestamp};
+use jaco_types::node::LABELS_MAX;
+use jaco_types::{ErrorCode, NodeFacts, NodeId, Timestamp};
 
 use crate::history::{History, admit, init, join_token};
 
@@ -65,4 +68,45 @@ fn revoking_twice_keeps_the_first_moment() {
     history.now = Timestamp(first.0 + 1000);
     history.apply(Command::OperatorTokenRevoke { id: id.clone() });
     assert_eq!(history.state.operator_tokens.get(&id).unwrap().revoked_at, Some(first));
+}
+
+/// R-SEL-1: labels that people give win over the node's own, which show again when they are taken back;
+/// what changes nothing leaves no trace.
+#[test]
+fn labels_of_people_win() {
+    let mut history = History::founded();
+    let node = history.join("n2");
+    let own = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    let member = history.state.nodes.get(&node).expect("it has just joined");
+    let facts = NodeFacts { labels: [own("zone", "a")].into(), ..member.facts.clone() };
+    history.apply(Command::NodeReport { node, address: member.address.clone(), facts });
+    let label = |history: &History, key: &str| {
+        history.state.nodes.get(&node).and_then(|node| node.label(key).map(str::to_owned))
+    };
+    let give = |key: &str, value: &str| Command::NodeSetLabels {
+        node,
+        set: [own(key, value)].into(),
+        unset: BTreeSet::new(),
+    };
+    history.apply(give("zone", "b"));
+    assert_eq!(history.last_event(), "node_labels labels=zone=b node=n2");
+    assert_eq!(label(&history, "zone").as_deref(), Some("b"));
+    let before = history.state.audit.events.len();
+    history.apply(give("zone", "b"));
+    assert_eq!(history.state.audit.events.len(), before, "nothing was new");
+    let unset = ["zone".to_owned()].into();
+    history.apply(Command::NodeSetLabels { node, set: BTreeMap::new(), unset });
+    assert_eq!(label(&history, "zone").as_deref(), Some("a"));
+
+    let many = (0..=LABELS_MAX).map(|n| own(&n.to_string(), "")).collect();
+    let command = Command::NodeSetLabels { node, set: many, unset: BTreeSet::new() };
+    assert_eq!(history.refused(command), ErrorCode::TooLarge);
+    assert_eq!(
+        history.refused(Command::NodeSetLabels {
+            node: NodeId(999),
+            set: BTreeMap::new(),
+            unset: BTreeSet::new(),
+        }),
+        ErrorCode::NodeNotFound
+    );
 }

@@ -161,6 +161,7 @@ pub(crate) fn service(name: &str, image: &str) -> ServiceSpec {
         healthcheck: Healthcheck::None,
         update: UpdatePolicy::default(),
         scheduling: SchedulingPolicy::default(),
+        on_node_loss: jaco_types::spec::OnNodeLoss::default(),
         container: "{}".into(),
         hash: SpecHash(hash),
     }

@@ -6,8 +6,11 @@
     reason = "what a test did not expect ends it, wherever that is"
 )]
 
+mod audit;
 mod cluster;
+mod contents;
 mod deployment;
 mod history;
 mod laws;
 mod planner_batch;
+mod revision;

@@ -93,6 +93,23 @@ fn a_job_that_is_done_has_converged() {
     assert_eq!(done(Vec::new()), Convergence::Progressing);
 }
 
+/// A deployment that comes back under its old name begins at its first revision again: the plan of the
+/// earlier one is not taken for its own, or an apply would be told that all runs before anything does.
+#[test]
+fn a_deployment_that_comes_back_is_not_planned_yet() {
+    let mut history = with_one_replica();
+    let web = key("shop", "web");
+    let record = Scheduling { planned_revision: Revision(1), ..Scheduling::default() };
+    history.batch(vec![Change::SchedulingSet { service: web, record }]);
+    let shop: DeploymentName = "shop".parse().unwrap();
+    history.apply(Command::DeploymentDelete { name: shop.clone() });
+    history.batch(vec![Change::SlotRemove { id: replica("shop-web-0") }]);
+    history.apply(deploy("shop", &[service("web", "web:1")]));
+    let again = history.state.deployments.get(&shop).unwrap();
+    assert_eq!(again.revision, Revision(1));
+    assert_eq!(convergence(&history.state, again), Convergence::Progressing);
+}
+
 /// A refused batch is the planner's business: people find nothing about it in the audit log.
 #[test]
 fn a_refused_batch_leaves_no_event() {

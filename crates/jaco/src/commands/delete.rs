@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jaco_client::fresh_request_id;
 use jaco_proto::v1::{DeleteRequest, StatusRequest, StatusResponse};
-use jaco_types::code::ExitCode;
+use jaco_types::ErrorCode;
 use serde_json::json;
 
 use super::{Context, Done};
@@ -95,8 +95,7 @@ pub(crate) async fn delete(
     match ended.await? {
         Ended::Reached(()) => Ok(()),
         Ended::TimedOut(last) => Err(CliError::Outcome {
-            label: "timed_out",
-            exit: ExitCode::TimedOut,
+            code: ErrorCode::TimedOut,
             message: format!("{name} is not gone after {}", when::elapsed(limit)),
             because: last.as_ref().map(lines).unwrap_or_default(),
             help: vec![format!("the work goes on in the cluster: jaco status {name} -w")],

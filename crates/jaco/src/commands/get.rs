@@ -151,6 +151,7 @@ impl Show for Spec<'_> {
             "applied_by": found.applied_by,
             "compose": self.compose,
             "overlay_yaml": found.overlay_yaml,
+            "environment_toml": found.environment_toml,
         }))
     }
 
@@ -170,6 +171,11 @@ impl Show for Spec<'_> {
         if !found.overlay_yaml.is_empty() {
             text.push_str("\n# jaco.yaml\n");
             text.push_str(found.overlay_yaml.trim_end());
+            text.push('\n');
+        }
+        if !found.environment_toml.is_empty() {
+            text.push_str("\n# jaco.services.toml\n");
+            text.push_str(found.environment_toml.trim_end());
             text.push('\n');
         }
         text

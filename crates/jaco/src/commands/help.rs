@@ -56,7 +56,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Done {
 }
 
 /// What each exit code means (R-CLI-7).
-const EXIT_CODES: [(ExitCode, &str); 12] = [
+const EXIT_CODES: [(ExitCode, &str); 13] = [
     (ExitCode::Converged, "converged, or nothing to do"),
     (ExitCode::Unexpected, "something unexpected; also a replica that failed too often"),
     (ExitCode::Usage, "the command line is wrong"),
@@ -68,6 +68,7 @@ const EXIT_CODES: [(ExitCode, &str); 12] = [
     (ExitCode::StalePlan, "what the change was based on has moved"),
     (ExitCode::Unreachable, "no leader, no quorum, or no connection"),
     (ExitCode::NotAuthorised, "not authorised"),
+    (ExitCode::WouldNotSurvive, "the loss of one node or zone would not be survived"),
     (ExitCode::Interrupted, "ended by Ctrl-C; the work goes on in the cluster"),
 ];
 

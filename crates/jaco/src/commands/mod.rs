@@ -6,19 +6,29 @@ pub(crate) mod cluster;
 pub(crate) mod completion;
 pub(crate) mod compose;
 pub(crate) mod config;
+pub(crate) mod configs;
+pub(crate) mod constraints;
+mod content;
 pub(crate) mod context;
 pub(crate) mod delete;
 pub(crate) mod dev;
+pub(crate) mod diff;
+pub(crate) mod explain;
 pub(crate) mod get;
 pub(crate) mod help;
+pub(crate) mod history;
 pub(crate) mod logs;
 pub(crate) mod node;
+pub(crate) mod plan;
+pub(crate) mod rollback;
 pub(crate) mod scale;
 pub(crate) mod schema;
+pub(crate) mod secret;
 pub(crate) mod status;
 pub(crate) mod token;
 pub(crate) mod validate;
 pub(crate) mod version;
+pub(crate) mod whatif;
 
 use std::future::Future;
 
@@ -88,11 +98,20 @@ pub(crate) async fn run(command: Command, context: &mut Context) -> Done {
         // These change something, and say what becomes of it when they are interrupted.
         Command::Apply(args) => apply::run(context, args).await,
         Command::Scale(args) => scale::run(context, args).await,
+        Command::Rollback(args) => rollback::run(context, args).await,
         Command::Delete(args) => delete::run(context, args).await,
         Command::Node(args) => node::run(context, args).await,
+        Command::Constraints(args) => constraints::run(context, args).await,
         Command::Dev(args) => dev::run(context, args).await,
+        Command::Secret(args) => stoppable(secret::run(context, args)).await,
+        Command::Configs(args) => stoppable(configs::run(context, args)).await,
+        Command::Plan(args) => stoppable(plan::run(context, args)).await,
+        Command::Explain(args) => stoppable(explain::run(context, args)).await,
+        Command::Whatif(args) => stoppable(whatif::run(context, args)).await,
         Command::Status(args) => stoppable(status::run(context, args)).await,
         Command::Get(args) => stoppable(get::run(context, args)).await,
+        Command::History(args) => stoppable(history::run(context, args)).await,
+        Command::Diff(args) => stoppable(diff::run(context, args)).await,
         Command::Logs(args) => stoppable(logs::run(context, args)).await,
         Command::Audit(args) => stoppable(audit::run(context, args)).await,
         Command::Cluster(args) => stoppable(cluster::run(context, args)).await,

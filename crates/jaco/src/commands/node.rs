@@ -1,12 +1,13 @@
 //! `jaco node`
 
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use jaco_client::fresh_request_id;
 use jaco_proto::v1::{
-    NodeInfo, RemoveNodeRequest, SetAvailabilityRequest, StatusRequest, StatusResponse,
+    NodeInfo, RemoveNodeRequest, SetAvailabilityRequest, SetLabelsRequest, StatusRequest,
+    StatusResponse,
 };
-use jaco_types::code::ExitCode;
 use jaco_types::{Availability, ErrorCode};
 use serde_json::json;
 
@@ -40,15 +41,37 @@ enum What {
     /// Move all replicas away from a node and give it no new ones
     ///
     /// Each replica starts elsewhere before it stops here. `jaco node uncordon` takes it back.
+    #[command(after_long_help = "Examples:
+  jaco node drain n2
+  jaco node drain n2 --detach     jaco status -w shows it move
+  jaco node drain n2 --cancel     what has not moved stays")]
     Drain {
         /// Its host name
         node: String,
+        /// Call a drain off: what has not moved stays, what has moved stays where it is now
+        #[arg(long, conflicts_with_all = ["detach", "timeout"])]
+        cancel: bool,
         /// Return as soon as the cluster has agreed
         #[arg(long)]
         detach: bool,
         /// How long to wait
         #[arg(long, value_name = "TIME", default_value = "10m", value_parser = when::duration)]
         timeout: Duration,
+    },
+    /// Give a node labels, or take some back
+    ///
+    /// Services choose nodes by labels: selectors, constraints, affinities, spread. What is given here
+    /// wins over the labels in the node's jacod.yaml; taken back, the node's own shows again. No
+    /// replica is moved by it.
+    #[command(after_long_help = "Examples:
+  jaco node label n1 zone=a disk=ssd
+  jaco node label n1 disk-               take it back")]
+    Label {
+        /// Its host name
+        node: String,
+        /// A label with its value, or a label and `-` to take it back
+        #[arg(required = true, value_name = "KEY=VALUE|KEY-")]
+        labels: Vec<String>,
     },
     /// Drain a node and take it out of the cluster
     Remove {
@@ -85,13 +108,26 @@ async fn dispatch(context: &mut Context, what: What) -> Done {
             set(context, &node, Availability::Active).await?;
             done(context, &node, "active")
         }
-        What::Drain { node, detach, timeout } => {
+        What::Drain { node, cancel: true, .. } => cancel(context, &node).await,
+        What::Drain { node, detach, timeout, .. } => {
             set(context, &node, Availability::Draining).await?;
             if detach {
                 return done(context, &node, "draining");
             }
             wait_until_empty(context, &node, timeout).await?;
             done(context, &node, "drained")
+        }
+        What::Label { node, labels } => {
+            let (set, unset) = labels_of(&labels)?;
+            let request_id = fresh_request_id();
+            let request = SetLabelsRequest { hostname: node.clone(), set, unset, request_id };
+            let labels = context.client()?.set_labels(request).await?.labels;
+            let labels: BTreeMap<_, _> = labels.into_iter().collect();
+            let words: Vec<_> =
+                labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            let json = json!({ "node": node, "labels": labels, "outcome": "labelled" });
+            let text = format!("{node}: {}\n", words.join(" "));
+            context.done(&Said { json, text })
         }
         What::Remove { node, force, timeout } => {
             if !force {
@@ -104,6 +140,27 @@ async fn dispatch(context: &mut Context, what: What) -> Done {
             done(context, &node, "removed")
         }
     }
+}
+
+/// Reads `zone=a` and `disk-`.
+fn labels_of(words: &[String]) -> Result<(HashMap<String, String>, Vec<String>), CliError> {
+    let (mut set, mut unset) = (HashMap::new(), Vec::new());
+    for word in words {
+        match (word.split_once('='), word.strip_suffix('-')) {
+            (Some((key, value)), _) => {
+                if set.insert(key.to_owned(), value.to_owned()).is_some() {
+                    let message = format!("label {key} is given twice");
+                    return Err(CliError::usage(message, "leave out one of them"));
+                }
+            }
+            (None, Some(key)) if !key.is_empty() => unset.push(key.to_owned()),
+            (None, _) => {
+                let message = format!("{word:?} is no label");
+                return Err(CliError::usage(message, "write KEY=VALUE, or KEY- to take it back"));
+            }
+        }
+    }
+    Ok((set, unset))
 }
 
 fn done(context: &mut Context, node: &str, outcome: &str) -> Done {
@@ -123,6 +180,22 @@ async fn set(
     };
     context.client()?.set_availability(request).await?;
     Ok(())
+}
+
+/// Calls a drain off. A node that is not draining stays as it is: one that was cordoned for a reason of
+/// its own does not get replicas by it.
+async fn cancel(context: &mut Context, name: &str) -> Done {
+    let request = StatusRequest { linearizable: true, ..StatusRequest::default() };
+    let status = context.client()?.overview(request).await?;
+    let idle = find(&status, name).filter(|it| it.availability != Availability::Draining.as_str());
+    if let Some(node) = idle {
+        let json = json!({ "node": name, "outcome": node.availability });
+        let text = format!("{name} is not being drained: {}\n", node.availability);
+        return context.done(&Said { json, text });
+    }
+    // A name that no node has is refused by the cluster, with the names there are.
+    set(context, name, Availability::Active).await?;
+    done(context, name, "active")
 }
 
 /// How a drained node ends its wait.
@@ -157,7 +230,7 @@ async fn wait_until_empty(
         Some(node) if node.replicas == 0 => Step::Done(End::Empty),
         Some(_) => Step::Wait,
     });
-    let help = format!("jaco node uncordon {name} calls it off");
+    let help = format!("jaco node drain {name} --cancel calls it off");
     match ended.await? {
         Ended::Reached(End::Empty) => Ok(()),
         Ended::Reached(End::Gone) => Err(CliError::Refused {
@@ -166,15 +239,13 @@ async fn wait_until_empty(
             help: None,
         }),
         Ended::Reached(End::CalledOff) => Err(CliError::Outcome {
-            label: "called_off",
-            exit: ExitCode::Unexpected,
+            code: ErrorCode::CalledOff,
             message: format!("the drain of {name} was called off by somebody else"),
             because: Vec::new(),
             help: vec!["jaco audit shows by whom".to_owned()],
         }),
         Ended::TimedOut(last) => Err(CliError::Outcome {
-            label: "timed_out",
-            exit: ExitCode::TimedOut,
+            code: ErrorCode::TimedOut,
             message: format!("{name} is not empty after {}", when::elapsed(limit)),
             because: last.as_ref().map(lines).unwrap_or_default(),
             help: vec!["the drain goes on in the cluster".to_owned(), help],

@@ -8,9 +8,10 @@ use jaco_proto::v1::{ApplyRequest, GetDeploymentRequest, GetDeploymentResponse};
 use jaco_types::ErrorCode;
 use serde_json::{Value, json};
 
-use super::apply::{Then, submit};
+use super::apply::{Change, Then, submit};
 use super::{Context, Done};
 use crate::error::CliError;
+use crate::ship::Freight;
 use crate::when;
 
 /// Change how many replicas a service has
@@ -46,12 +47,19 @@ pub(crate) async fn run(context: &mut Context, args: Args) -> Done {
     let request = ApplyRequest {
         compose_json: scaled(&stored, service, args.replicas)?,
         overlay_yaml: stored.overlay_yaml,
+        environment_toml: stored.environment_toml,
         deployment: stored.name,
         request_id: fresh_request_id(),
-        dry_run: false,
+        binds: stored.binds,
+        configs: stored.configs,
+        secrets: stored.secrets,
+        // They were let in once.
+        max_file_bytes: u64::MAX,
+        ..ApplyRequest::default()
     };
     let then = if args.detach { Then::Return } else { Then::Wait(args.timeout) };
-    submit(context, request, &[], then).await
+    let change = Change { request, freight: &Freight::default(), known: &[] };
+    submit(context, change, then).await
 }
 
 /// What jaco.yaml says about the number wins over compose, and it is a text that people wrote: it is

@@ -21,7 +21,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Done {
-    let manifest = Manifest::checked(&args.manifest)?;
+    let mut manifest = Manifest::checked(&args.manifest)?;
+    // Read, so that what cannot be read is told; nothing is sent.
+    drop(manifest.freight()?);
     if !manifest.warnings.is_empty() {
         context.ui.note(&format!("{}\n", manifest.warnings));
     }

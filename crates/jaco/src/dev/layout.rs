@@ -72,6 +72,7 @@ impl NodeLayout {
             "# Written by `jaco dev up`.\n\
              node_name: {}\n\
              data_dir: {}\n\
+             secrets_dir: {}\n\
              listen: \"{address}\"\n\
              advertise: \"{address}\"\n\
              socket: {}\n\
@@ -79,6 +80,7 @@ impl NodeLayout {
              log_level: info\n",
             self.name,
             quoted(&self.folder.join("data")),
+            quoted(&self.folder.join("secrets")),
             quoted(&self.socket()),
             engine.as_str(),
             address = self.address,
@@ -158,6 +160,7 @@ mod tests {
             # Written by `jaco dev up`.
             node_name: n2
             data_dir: "/var/dev cluster/n2/data"
+            secrets_dir: "/var/dev cluster/n2/secrets"
             listen: "127.141.43.2:7000"
             advertise: "127.141.43.2:7000"
             socket: "/var/dev cluster/n2/jaco.sock"

@@ -22,6 +22,7 @@ pub fn json(event: &AuditEvent) -> Value {
         "by": event.by,
         "request_id": non_empty(&event.request_id),
         "payload": facts(&event.payload),
+        "previous": non_empty(&event.previous),
     }))
 }
 

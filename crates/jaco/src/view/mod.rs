@@ -2,8 +2,11 @@
 
 pub mod audit;
 pub mod cluster;
+pub mod content;
 pub mod deployment;
+pub mod explain;
 pub mod node;
+pub mod plan;
 pub mod replica;
 pub mod status;
 pub mod token;

@@ -1,6 +1,6 @@
 //! Replicas.
 
-use jaco_proto::v1::{ReplicaInfo, RetiringInfo};
+use jaco_proto::v1::{LeavingInfo, ReplicaInfo, RetiringInfo};
 use serde_json::{Value, json};
 
 use super::{facts, non_empty, without_null};
@@ -31,6 +31,9 @@ pub fn json(replica: &ReplicaInfo) -> Value {
         "consecutive_failures": replica.consecutive_failures,
         "exit_code": replica.exited.then_some(replica.exit_code),
         "retiring": replica.retiring.as_ref().map(retiring_json),
+        "in_routing": replica.in_routing,
+        "leaving": (!replica.leaving.is_empty())
+            .then(|| replica.leaving.iter().map(leaving_json).collect::<Value>()),
     }))
 }
 
@@ -40,6 +43,17 @@ fn retiring_json(retiring: &RetiringInfo) -> Value {
         "state": non_empty(&retiring.state),
         "raft_index": retiring.raft_index,
         "container_id": non_empty(&retiring.container_id),
+    }))
+}
+
+fn leaving_json(leaving: &LeavingInfo) -> Value {
+    without_null(json!({
+        "node": leaving.node,
+        "raft_index": leaving.raft_index,
+        "container_id": non_empty(&leaving.container_id),
+        "reason": "leaving_routing",
+        "since": when::rfc3339(leaving.since_ms),
+        "waits_for": leaving.waits_for,
     }))
 }
 
@@ -111,6 +125,13 @@ fn reason(replica: &ReplicaInfo) -> String {
     }
     if let Some(retiring) = &replica.retiring {
         parts.push(format!("its predecessor on {} still serves", retiring.node));
+    }
+    for leaving in &replica.leaving {
+        let consumers = leaving.waits_for.join(", ");
+        parts.push(format!(
+            "leaving_routing: its instance on {} stops once {consumers} let go of it",
+            leaving.node
+        ));
     }
     parts.retain(|part| !part.is_empty());
     parts.join("; ")

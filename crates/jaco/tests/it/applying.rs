@@ -28,18 +28,12 @@ impl Script for Cluster {
         assert_eq!(request.deployment, "shop");
         assert_eq!(request.request_id.len(), 32);
         self.seen.lock().unwrap().push(request.request_id);
-        let planned = v1::PlannedChange {
-            action: "create".to_owned(),
-            replica: "shop-web-0".to_owned(),
-            node: "n1".to_owned(),
-            reason: "new replica".to_owned(),
-        };
         Ok(v1::ApplyResponse {
             deployment: "shop".to_owned(),
             revision: 2,
             change: "updated".to_owned(),
             raft_index: 40,
-            planned: if request.dry_run { vec![planned] } else { Vec::new() },
+            preview: request.dry_run.then(crate::session::preview),
             ..Default::default()
         })
     }
@@ -72,15 +66,27 @@ fn convergence_is_waited_for() {
     check(
         vec![shop("updating", ["running", "pulling"]), shop("active", ["running", "running"])],
         "apply",
-        &expect![[r"
+        &expect![[r#"
             shop revision 2 updated: 2 replicas running
             --- stderr
+            SERVICE   CHANGE   WHAT
+            shop/web  updated  image web:1 → web:2, replicas 3 → 4
+
+            ACTION   REPLICA     NODE     BECAUSE
+            replace  shop-web-0  n1       image web:1 → web:2, environment.PORT; starts before the old one stops
+            move     shop-web-1  n3 → n2  moved
+            stop     shop-web-2  n2       fewer are wanted
+            create   shop-web-3  n2       spread
+
+            survives the loss of any one node: no: n2 (2 of shop/web would wait)
+            survives the loss of any one zone: no node has a zone
+
             shop revision 2: updated
             [time] web 1/2 running
             [time] shop-web-1 on n2: pulling
             [time] web 2/2 running
             --- exit 0
-        "]],
+        "#]],
     );
 }
 
@@ -110,8 +116,20 @@ fn what_cannot_be_placed_is_told() {
     check(
         vec![stuck],
         "apply",
-        &expect![[r"
+        &expect![[r#"
             --- stderr
+            SERVICE   CHANGE   WHAT
+            shop/web  updated  image web:1 → web:2, replicas 3 → 4
+
+            ACTION   REPLICA     NODE     BECAUSE
+            replace  shop-web-0  n1       image web:1 → web:2, environment.PORT; starts before the old one stops
+            move     shop-web-1  n3 → n2  moved
+            stop     shop-web-2  n2       fewer are wanted
+            create   shop-web-3  n2       spread
+
+            survives the loss of any one node: no: n2 (2 of shop/web would wait)
+            survives the loss of any one zone: no node has a zone
+
             shop revision 2: updated
             [time] web 1/2 running
             [time] 1 replica cannot be placed: no_eligible_node, nodes=1 not ready; 1 draining
@@ -121,7 +139,7 @@ fn what_cannot_be_placed_is_told() {
               help: they are placed as soon as a node can take them
               help: jaco status shop shows more; jaco node list shows the nodes
             --- exit 5
-        "]],
+        "#]],
     );
 }
 
@@ -139,8 +157,20 @@ fn a_rollback_is_no_success() {
     check(
         vec![back],
         "apply",
-        &expect![[r"
+        &expect![[r#"
             --- stderr
+            SERVICE   CHANGE   WHAT
+            shop/web  updated  image web:1 → web:2, replicas 3 → 4
+
+            ACTION   REPLICA     NODE     BECAUSE
+            replace  shop-web-0  n1       image web:1 → web:2, environment.PORT; starts before the old one stops
+            move     shop-web-1  n3 → n2  moved
+            stop     shop-web-2  n2       fewer are wanted
+            create   shop-web-3  n2       spread
+
+            survives the loss of any one node: no: n2 (2 of shop/web would wait)
+            survives the loss of any one zone: no node has a zone
+
             shop revision 2: updated
             [time] web 2/2 running, rollout to r2 given up: step_timeout
             error[rolled_back]: revision 2 of shop was rolled back; the one before it serves
@@ -148,7 +178,7 @@ fn a_rollback_is_no_success() {
               help: jaco status shop
               help: apply again once the cause is gone
             --- exit 6
-        "]],
+        "#]],
     );
 }
 
@@ -163,8 +193,20 @@ fn an_exhausted_replica_is_told() {
     check(
         vec![failed],
         "apply",
-        &expect![[r"
+        &expect![[r#"
             --- stderr
+            SERVICE   CHANGE   WHAT
+            shop/web  updated  image web:1 → web:2, replicas 3 → 4
+
+            ACTION   REPLICA     NODE     BECAUSE
+            replace  shop-web-0  n1       image web:1 → web:2, environment.PORT; starts before the old one stops
+            move     shop-web-1  n3 → n2  moved
+            stop     shop-web-2  n2       fewer are wanted
+            create   shop-web-3  n2       spread
+
+            survives the loss of any one node: no: n2 (2 of shop/web would wait)
+            survives the loss of any one zone: no node has a zone
+
             shop revision 2: updated
             [time] web 1/2 running
             [time] shop-web-1 on n2: failed, restart_exhausted, exit code 137, out of memory
@@ -174,8 +216,29 @@ fn an_exhausted_replica_is_told() {
               help: jaco logs shop/web --tail 20
               help: apply again once the cause is gone
             --- exit 1
-        "]],
+        "#]],
     );
+}
+
+/// R-CLI-7, R-CLI-8: 1 when the rollout waits for a person, with a code that has a page.
+#[test]
+fn a_paused_rollout_is_told() {
+    let mut paused = shop("paused", ["running", "starting"]);
+    paused.deployments[0].services[0].rollout = Some(v1::RolloutInfo {
+        target_revision: 2,
+        total_steps: 2,
+        state: "paused".to_owned(),
+        failure_reason: "step_timeout".to_owned(),
+        ..Default::default()
+    });
+    let session = Session::with(Cluster::showing(vec![paused]));
+    session.write("compose.yaml", COMPOSE);
+    let did = session.run("apply");
+    let told = "error[rollout_paused]: the rollout of revision 2 of shop is paused";
+    assert!(did.err.contains(told), "{}", did.err);
+    assert_eq!(did.code, Some(1));
+    let page = session.run("help error rollout_paused");
+    assert!(page.out.contains("failure_action: pause"), "{}", page.out);
 }
 
 /// R-CLI-7: 7 when the time is up.
@@ -184,8 +247,20 @@ fn the_time_can_run_out() {
     check(
         vec![shop("updating", ["running", "starting"])],
         "apply --timeout 300ms",
-        &expect![[r"
+        &expect![[r#"
             --- stderr
+            SERVICE   CHANGE   WHAT
+            shop/web  updated  image web:1 → web:2, replicas 3 → 4
+
+            ACTION   REPLICA     NODE     BECAUSE
+            replace  shop-web-0  n1       image web:1 → web:2, environment.PORT; starts before the old one stops
+            move     shop-web-1  n3 → n2  moved
+            stop     shop-web-2  n2       fewer are wanted
+            create   shop-web-3  n2       spread
+
+            survives the loss of any one node: no: n2 (2 of shop/web would wait)
+            survives the loss of any one zone: no node has a zone
+
             shop revision 2: updated
             [time] web 1/2 running
             [time] shop-web-1 on n2: starting
@@ -194,7 +269,7 @@ fn the_time_can_run_out() {
               because: shop-web-1 on n2: starting
               help: the work goes on in the cluster: jaco status shop -w
             --- exit 7
-        "]],
+        "#]],
     );
 }
 
@@ -204,24 +279,45 @@ fn waiting_is_optional() {
     check(
         Vec::new(),
         "apply --detach",
-        &expect![[r"
+        &expect![[r#"
             shop revision 2 updated; the cluster works on it
             --- stderr
+            SERVICE   CHANGE   WHAT
+            shop/web  updated  image web:1 → web:2, replicas 3 → 4
+
+            ACTION   REPLICA     NODE     BECAUSE
+            replace  shop-web-0  n1       image web:1 → web:2, environment.PORT; starts before the old one stops
+            move     shop-web-1  n3 → n2  moved
+            stop     shop-web-2  n2       fewer are wanted
+            create   shop-web-3  n2       spread
+
+            survives the loss of any one node: no: n2 (2 of shop/web would wait)
+            survives the loss of any one zone: no node has a zone
+
             shop revision 2: updated
             --- exit 0
-        "]],
+        "#]],
     );
     check(
         Vec::new(),
         "apply compose.yaml --dry-run",
-        &expect![[r"
+        &expect![[r#"
             shop revision 2 would be updated; nothing was changed
 
-            ACTION  REPLICA     NODE  REASON
-            create  shop-web-0  n1    new replica
+            SERVICE   CHANGE   WHAT
+            shop/web  updated  image web:1 → web:2, replicas 3 → 4
+
+            ACTION   REPLICA     NODE     BECAUSE
+            replace  shop-web-0  n1       image web:1 → web:2, environment.PORT; starts before the old one stops
+            move     shop-web-1  n3 → n2  moved
+            stop     shop-web-2  n2       fewer are wanted
+            create   shop-web-3  n2       spread
+
+            survives the loss of any one node: no: n2 (2 of shop/web would wait)
+            survives the loss of any one zone: no node has a zone
             --- stderr
             --- exit 0
-        "]],
+        "#]],
     );
 }
 

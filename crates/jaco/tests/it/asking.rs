@@ -62,6 +62,33 @@ impl Script for Shop {
         Ok(v1::SetAvailabilityResponse {})
     }
 
+    fn set_labels(
+        &self,
+        request: v1::SetLabelsRequest,
+        _: Option<&str>,
+    ) -> Answer<v1::SetLabelsResponse> {
+        assert_eq!((request.hostname.as_str(), &*request.unset), ("n2", &["rack".to_owned()][..]));
+        Ok(v1::SetLabelsResponse { labels: request.set })
+    }
+
+    fn set_constraints(
+        &self,
+        request: v1::SetConstraintsRequest,
+        _: Option<&str>,
+    ) -> Answer<v1::SetConstraintsResponse> {
+        assert!(!request.request_id.is_empty());
+        let warnings = vec!["constraint tags=x is ignored".to_owned()];
+        Ok(v1::SetConstraintsResponse { pairs: request.pairs, warnings })
+    }
+
+    fn get_constraints(
+        &self,
+        _: v1::GetConstraintsRequest,
+        _: Option<&str>,
+    ) -> Answer<v1::GetConstraintsResponse> {
+        Ok(v1::GetConstraintsResponse::default())
+    }
+
     fn remove_node(
         &self,
         request: v1::RemoveNodeRequest,
@@ -82,6 +109,33 @@ impl Script for Shop {
             servers: vec!["10.0.0.1:7000".to_owned()],
             expires_at_ms: 0,
         })
+    }
+}
+
+/// R-SEL-1: labels are given as they are read, and what is no label is not sent.
+#[test]
+fn a_node_is_labelled() {
+    let session = Session::with(Shop);
+    let did = session.run("node label n2 zone=a disk=ssd rack-");
+    assert_eq!((did.code, did.out.as_str()), (Some(0), "n2: disk=ssd zone=a\n"), "{}", did.err);
+    for wrong in ["node label n2", "node label n2 zone", "node label n2 -", "node label n2 a=1 a=2"]
+    {
+        assert_eq!(session.run(wrong).code, Some(2), "{wrong}");
+    }
+}
+
+/// R-CONS-1, R-CONS-5: pairs are one text or several, what was ignored is told, and what is no pair is
+/// not sent.
+#[test]
+fn the_cluster_is_constrained() {
+    let session = Session::with(Shop);
+    let did = session.run("constraints set cpu=2 ram=3G zone=");
+    assert_eq!((did.code, did.out.as_str()), (Some(0), "cpu=2\nram=3G\nzone=\n"), "{}", did.err);
+    assert!(did.err.contains("warning: constraint tags=x is ignored"), "{}", did.err);
+    let did = session.run("constraints get");
+    assert_eq!((did.code, did.out.as_str()), (Some(0), "none\n"), "{}", did.err);
+    for wrong in ["set", "set cpu", "set =2", "set cpu=1 cpu=2"] {
+        assert_eq!(session.run(&format!("constraints {wrong}")).code, Some(2), "{wrong}");
     }
 }
 
@@ -187,7 +241,7 @@ fn lines_are_marked_with_their_replica() {
     assert_eq!(did.out, "[shop-web-1@n2] replica=\"\" tail=0\n");
 }
 
-/// R-CLI-5
+/// Events are shown one a line, or as one value.
 #[test]
 fn events_are_lines_or_one_value() {
     let session = Session::with(Shop);

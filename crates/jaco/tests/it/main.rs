@@ -4,8 +4,13 @@
 
 mod applying;
 mod asking;
+mod configuring;
 mod developing;
+mod draining;
 mod errors;
+mod keeping;
+mod planning;
 mod progress;
 mod reference;
 mod session;
+mod shipping;

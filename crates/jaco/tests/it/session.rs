@@ -38,7 +38,9 @@ impl Session {
     }
 
     pub(crate) fn write(&self, name: &str, text: &str) {
-        std::fs::write(self.folder.path().join(name), text).unwrap();
+        let path = self.folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
     }
 
     /// `jaco` with nothing of the machine's environment that could matter.
@@ -124,5 +126,48 @@ pub(crate) fn node(name: &str, availability: &str, replicas: u32) -> v1::NodeInf
         suffrage: "voter".to_owned(),
         replicas,
         ..Default::default()
+    }
+}
+
+/// What revision 2 of `shop` would do: one replica of each kind, and one that waits.
+pub(crate) fn preview() -> v1::Preview {
+    let change =
+        |action: &str, number: u32, from: &str, node: &str, reason: &str| v1::PlannedChange {
+            action: action.to_owned(),
+            replica: format!("shop-web-{number}"),
+            node: node.to_owned(),
+            reason: reason.to_owned(),
+            deployment: "shop".to_owned(),
+            service: "web".to_owned(),
+            from_node: from.to_owned(),
+            ..Default::default()
+        };
+    let replaced = v1::PlannedChange {
+        order: "start_first".to_owned(),
+        fields: vec!["image web:1 → web:2".to_owned(), "environment.PORT".to_owned()],
+        ..change("replace", 0, "n1", "n1", "spec_changed")
+    };
+    let survival =
+        |of: &str, known, losses| v1::Survival { of: of.to_owned(), known, tried: true, losses };
+    let loss = v1::Loss { lost: "n2".to_owned(), waiting: [("shop/web".to_owned(), 2)].into() };
+    v1::Preview {
+        services: vec![v1::PlannedService {
+            deployment: "shop".to_owned(),
+            service: "web".to_owned(),
+            change: "updated".to_owned(),
+            fields: vec!["image web:1 → web:2".to_owned(), "replicas 3 → 4".to_owned()],
+            ..Default::default()
+        }],
+        changes: vec![
+            replaced,
+            change("move", 1, "n3", "n2", "moved"),
+            change("stop", 2, "n2", "n2", "fewer are wanted"),
+            change("create", 3, "", "n2", "spread"),
+        ],
+        survival: vec![survival("node", 3, vec![loss]), survival("zone", 0, Vec::new())],
+        digest: "d1".to_owned(),
+        based_on: 39,
+        complete: true,
+        waits: Vec::new(),
     }
 }

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::planner;
 use super::program::{Needs, Program};
 use super::table::Better::{Less, More};
 use super::table::{Promise, Row};
+use super::{loader, planner};
 
 /// One thing that can be measured.
 pub(super) struct Measurement {
@@ -23,6 +23,8 @@ enum How {
     Clusters { what: &'static str, rounds: u32, seconds: u32, needs: Needs, limit: Duration },
     /// The planner's stopwatch.
     Planner,
+    /// The compose loader's stopwatch.
+    Loader,
 }
 
 /// All measurements, in the order in which they run.
@@ -52,7 +54,28 @@ pub(super) const MEASUREMENTS: &[Measurement] = &[
             ("10 replicas running, 1 s healthcheck", Promise::Ratio(Less, 1.0)),
         ],
     },
-    Measurement { name: "planner", how: How::Planner, promises: &[] },
+    Measurement {
+        name: "compose",
+        how: How::Loader,
+        promises: &[
+            ("compose, median of the corpus", Promise::Ratio(Less, 3.0)),
+            ("compose, largest of the corpus", Promise::Ratio(Less, 3.0)),
+            ("compose, 1000 services", Promise::Ratio(Less, 3.0)),
+        ],
+    },
+    Measurement {
+        name: "planner",
+        how: How::Planner,
+        promises: &[
+            ("planner 5000 × 150000, from scratch", Promise::Value(Less, 1000.0)),
+            ("planner 5000 × 150000, memory", Promise::Value(Less, 1024.0)),
+            ("planner 5000 × 150000, nothing to do", Promise::Value(Less, 10.0)),
+            ("planner 5000 × 150000, one replica seen", Promise::Value(Less, 10.0)),
+            ("planner 5000 × 150000, one deployment changed", Promise::Value(Less, 10.0)),
+            ("planner 5000 × 150000, one node lost", Promise::Value(Less, 100.0)),
+            (planner::GROWTH, Promise::Value(Less, planner::GROWTH_MAX)),
+        ],
+    },
     Measurement {
         name: "idle",
         how: clusters("idle", 3, 10, Needs::Nothing),
@@ -97,6 +120,7 @@ impl Measurement {
                 program.run(&arguments, *needs, *limit)?
             }
             How::Planner => planner::measure(program.workspace)?,
+            How::Loader => loader::measure(program.workspace)?,
         };
         Ok(promised(rows, self.promises))
     }

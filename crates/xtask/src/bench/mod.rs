@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: figures of ours beside those of others, measured in one run on one machine.
 
+mod loader;
 mod machine;
 mod measurement;
 mod page;

@@ -1,4 +1,4 @@
-//! How long a planner's pass takes: its own stopwatch, run several times.
+//! How long a planner's pass takes: its own stopwatch, run several times at two sizes.
 
 use anyhow::{Result, ensure};
 
@@ -7,42 +7,79 @@ use crate::process;
 use crate::workspace::Workspace;
 
 const RUNS: usize = 3;
-const NODES: &str = "1000";
-const REPLICAS: &str = "20000";
 
-/// Times passes over 1,000 nodes and 20,000 replicas.
+/// Nodes and replicas; the larger is the published limit of a Kubernetes cluster.
+const SIZES: [(&str, &str); 2] = [("1250", "37500"), ("5000", "150000")];
+
+/// Times passes at both sizes, and how the time of one replica grows from the smaller to the larger.
 ///
 /// # Errors
 /// If the stopwatch does not build or says nothing.
 pub(super) fn measure(workspace: &Workspace) -> Result<Vec<Row>> {
     let mut rows: Vec<Row> = Vec::new();
     for _ in 0..RUNS {
-        let mut command = workspace.cargo();
-        command.args(["run", "--quiet", "--release", "-p", "jaco-scheduler", "--example", "pass"]);
-        let text = process::capture(command.args(["--", NODES, REPLICAS]))?;
-        for (what, millis) in text.lines().filter_map(timed) {
-            let name = format!("planner, {what}");
-            match rows.iter_mut().find(|row| row.name == name) {
-                Some(row) => row.ours.push(millis),
-                None => rows.push(Row {
-                    name,
-                    unit: "ms".to_owned(),
-                    ours: vec![millis],
-                    theirs: None,
-                    promise: Promise::None,
-                }),
+        let mut per_replica = Vec::new();
+        for (nodes, replicas) in SIZES {
+            let mut command = workspace.cargo();
+            command.args(["run", "--quiet", "--release", "-p", "jaco-scheduler"]);
+            command.args(["--example", "pass", "--", nodes, replicas]);
+            let text = process::capture(&mut command)?;
+            for figure in text.lines().flat_map(figures) {
+                if figure.what == "from scratch" && figure.unit == "ns/replica" {
+                    per_replica.push(figure.value);
+                }
+                let name = format!("planner {nodes} × {replicas}, {}", figure.what);
+                add(&mut rows, name, figure.unit, figure.value);
             }
+        }
+        if let [small, large] = per_replica[..] {
+            add(&mut rows, GROWTH.to_owned(), "×", large / small);
         }
     }
     ensure!(!rows.is_empty(), "the planner's stopwatch shows no times");
     Ok(rows)
 }
 
-/// What was timed and for how many milliseconds, in a line like `nothing to do: 1.23 ms …`.
-fn timed(line: &str) -> Option<(&str, f64)> {
-    let (what, rest) = line.split_once(':')?;
-    let (figure, _) = rest.trim_start().split_once(" ms")?;
-    Some((what.trim(), figure.parse().ok()?))
+/// The growth of one replica's time: logarithmic if the whole grows as n log n.
+pub(super) const GROWTH: &str = "planner, ns/replica from 37500 to 150000";
+
+/// What n log n allows: log 150,000 / log 37,500.
+pub(super) const GROWTH_MAX: f64 = 1.132;
+
+fn add(rows: &mut Vec<Row>, name: String, unit: &str, value: f64) {
+    match rows.iter_mut().find(|row| row.name == name && row.unit == unit) {
+        Some(row) => row.ours.push(value),
+        None => rows.push(Row {
+            name,
+            unit: unit.to_owned(),
+            ours: vec![value],
+            theirs: None,
+            promise: Promise::None,
+        }),
+    }
+}
+
+/// One figure of the stopwatch.
+#[derive(Debug, PartialEq)]
+struct Figure<'t> {
+    what: &'t str,
+    value: f64,
+    unit: &'static str,
+}
+
+/// The figures in a line like `nothing to do: 1.23 ms  303 ns/replica  0 changes`. The time of one
+/// replica says something only where all of them are placed.
+fn figures(line: &str) -> Vec<Figure<'_>> {
+    let Some((what, rest)) = line.split_once(':') else { return Vec::new() };
+    let what = what.trim();
+    let words: Vec<&str> = rest.split_whitespace().collect();
+    let value_of = |unit: &str| {
+        let at = words.iter().position(|word| *word == unit)?.checked_sub(1)?;
+        words[at].parse().ok()
+    };
+    let units = ["ms", "ns/replica", "bytes/replica"];
+    let wanted = units.into_iter().filter(|unit| *unit != "ns/replica" || what == "from scratch");
+    wanted.filter_map(|unit| Some(Figure { what, value: value_of(unit)?, unit })).collect()
 }
 
 #[cfg(test)]
@@ -50,9 +87,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_read() {
-        let line = "         nothing to do:      6.06 ms      303 ns/replica  0 changes";
-        assert_eq!(timed(line), Some(("nothing to do", 6.06)));
-        assert_eq!(timed("1000 nodes, 20000 replicas"), None);
+    fn figures_are_read() {
+        let line = "          from scratch:    293.49 ms     1957 ns/replica  157500 changes";
+        let of = |what, value, unit| Figure { what, value, unit };
+        assert_eq!(
+            figures(line),
+            [of("from scratch", 293.49, "ms"), of("from scratch", 1957.0, "ns/replica"),]
+        );
+        let line = "nothing to do:      6.06 ms      303 ns/replica  0 changes";
+        assert_eq!(figures(line), [of("nothing to do", 6.06, "ms")]);
+        let line = "                memory: 689 bytes/replica at the peak";
+        assert_eq!(figures(line), [of("memory", 689.0, "bytes/replica")]);
+        assert_eq!(figures("1000 nodes, 20000 replicas"), []);
     }
 }

@@ -5,9 +5,10 @@ use std::io::{BufRead, BufReader, Read};
 
 use jaco_state::token::{JoinToken, OperatorToken};
 use jaco_state::{ClusterState, Deployment, Table};
-use jaco_types::{InstanceObserved, Node, Slot, StateIndex};
+use jaco_types::{Consumer, InstanceObserved, Leaving, Node, Slot, StateIndex};
 
 use super::{MAX_ROW_BYTES, row};
+use crate::storage::content;
 use crate::storage::convert::{Wire, whole};
 use crate::storage::envelope::known_format;
 use crate::storage::wire::{self, snapshot_row::Kind};
@@ -52,6 +53,13 @@ fn add(state: &mut ClusterState, kind: Kind) -> Result<(), Problem> {
             None => Ok(()),
             Some(_) => Err(Problem::Unordered("clusters")),
         },
+        Kind::Constraints(constraints) => {
+            let pairs = Wire::from_wire(constraints.pairs)?;
+            match std::mem::replace(&mut state.constraints, pairs).is_empty() {
+                true => Ok(()),
+                false => Err(Problem::Unordered("constraints")),
+            }
+        }
         Kind::Node(node) => {
             let node = Node::from_wire(node)?;
             append(&mut state.nodes, "nodes", node.id, node)
@@ -73,6 +81,14 @@ fn add(state: &mut ClusterState, kind: Kind) -> Result<(), Problem> {
             let observed = InstanceObserved::from_wire(observed)?;
             append(&mut state.observed, "observations", observed.id.clone(), observed)
         }
+        Kind::Leaving(leaving) => {
+            let leaving = Leaving::from_wire(leaving)?;
+            append(&mut state.leaving, "leaving instances", leaving.id.clone(), leaving)
+        }
+        Kind::Consumer(consumer) => {
+            let consumer = Consumer::from_wire(consumer)?;
+            append(&mut state.consumers, "consumers", consumer.name.clone(), consumer)
+        }
         Kind::OperatorToken(token) => {
             let token = OperatorToken::from_wire(token)?;
             append(&mut state.operator_tokens, "operator tokens", token.id.clone(), token)
@@ -85,6 +101,18 @@ fn add(state: &mut ClusterState, kind: Kind) -> Result<(), Problem> {
         Kind::Audit(event) => {
             let (key, event) = row::to_event(event)?;
             append(&mut state.audit.events, "events", key, event)
+        }
+        Kind::AuditChain(chain) => match state.audit.head.replace(row::to_head(chain)?) {
+            None => Ok(()),
+            Some(_) => Err(Problem::Unordered("chains of events")),
+        },
+        Kind::Content(content) => {
+            let (id, content) = content::to_content(content)?;
+            append(&mut state.contents, "contents", id, content)
+        }
+        Kind::NamedContent(named) => {
+            let (key, named) = content::to_named(named)?;
+            append(&mut state.named, "named contents", key, named)
         }
         Kind::Trailer(_) => Err(Problem::Unordered("rows")),
     }

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use jaco_state::Outcome;
 use jaco_state::audit::{AuditEvent, AuditKey};
+use jaco_state::audit_chain::Digest;
 use jaco_state::state::{Deployment, RevisionRecord};
 use jaco_types::{
     DeploymentName, RequestId, Revision, Scheduling, ServiceKey, StateIndex, Timestamp,
@@ -43,6 +45,9 @@ pub(super) fn from_revision(
         spec: Some(record.spec.to_wire()),
         applied_at_ms: record.applied_at.0,
         applied_by: Some(record.applied_by.to_wire()),
+        restores: record.restores.map(|revision| revision.0),
+        pinned: record.pin.to_wire(),
+        failure: record.failure.clone(),
     })
 }
 
@@ -53,6 +58,9 @@ pub(super) fn to_revision(
         spec: required("spec", message.spec)?,
         applied_at: Timestamp(message.applied_at_ms),
         applied_by: required("author", message.applied_by)?,
+        restores: message.restores.map(Revision),
+        pin: Wire::from_wire(message.pinned)?,
+        failure: message.failure,
     };
     Ok((Wire::from_wire(message.deployment)?, Revision(message.revision), Arc::new(record)))
 }
@@ -97,6 +105,7 @@ pub(super) fn from_event(key: AuditKey, event: &AuditEvent) -> Kind {
         by: Some(event.by.to_wire()),
         request_id: event.request.as_ref().map(Wire::to_wire),
         payload: event.payload.to_wire(),
+        previous: event.previous.map(|previous| previous.0.to_wire()),
     })
 }
 
@@ -108,6 +117,19 @@ pub(super) fn to_event(message: wire::AuditEvent) -> Result<(AuditKey, AuditEven
         by: required("author", message.by)?,
         request: optional(message.request_id)?,
         payload: Wire::from_wire(message.payload)?,
+        previous: message.previous.map(to_digest).transpose()?,
     };
     Ok((key, event))
+}
+
+pub(super) fn from_head(head: Digest) -> Kind {
+    Kind::AuditChain(wire::AuditChain { head: head.0.to_wire() })
+}
+
+pub(super) fn to_head(message: wire::AuditChain) -> Result<Digest, Problem> {
+    to_digest(message.head)
+}
+
+fn to_digest(bytes: Bytes) -> Result<Digest, Problem> {
+    Wire::from_wire(bytes).map(Digest)
 }

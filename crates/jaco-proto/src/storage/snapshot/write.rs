@@ -7,6 +7,7 @@ use jaco_state::requests::RequestLog;
 use prost::Message;
 
 use super::{MAX_ROW_BYTES, row};
+use crate::storage::content;
 use crate::storage::convert::Wire;
 use crate::storage::wire::{self, snapshot_row::Kind};
 use crate::storage::{CodecError, FORMAT};
@@ -30,6 +31,10 @@ fn write_tables(state: &ClusterState, rows: &mut Rows<'_>) -> Result<(), CodecEr
     if let Some(meta) = &state.meta {
         rows.push(Kind::Meta(meta.to_wire()))?;
     }
+    if !state.constraints.is_empty() {
+        let pairs = state.constraints.to_wire();
+        rows.push(Kind::Constraints(wire::ClusterConstraints { pairs }))?;
+    }
     for node in state.nodes.values() {
         rows.push(Kind::Node(node.to_wire()))?;
     }
@@ -48,6 +53,12 @@ fn write_tables(state: &ClusterState, rows: &mut Rows<'_>) -> Result<(), CodecEr
     for observed in state.observed.values() {
         rows.push(Kind::Observed(observed.to_wire()))?;
     }
+    for leaving in state.leaving.values() {
+        rows.push(Kind::Leaving(leaving.to_wire()))?;
+    }
+    for consumer in state.consumers.values() {
+        rows.push(Kind::Consumer(consumer.to_wire()))?;
+    }
     for token in state.operator_tokens.values() {
         rows.push(Kind::OperatorToken(token.to_wire()))?;
     }
@@ -57,6 +68,15 @@ fn write_tables(state: &ClusterState, rows: &mut Rows<'_>) -> Result<(), CodecEr
     write_requests(&state.requests, rows)?;
     for (key, event) in state.audit.events.iter() {
         rows.push(row::from_event(*key, event))?;
+    }
+    for (id, content) in state.contents.iter() {
+        rows.push(Kind::Content(content::from_content(*id, content)))?;
+    }
+    if let Some(head) = state.audit.head {
+        rows.push(row::from_head(head))?;
+    }
+    for (key, named) in state.named.iter() {
+        rows.push(Kind::NamedContent(content::from_named(key, named)))?;
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use jaco_proto::v1::{
     ClusterStatusRequest, ClusterStatusResponse, InitRequest, IssueJoinTokenRequest,
     JoinClusterRequest,
 };
-use jaco_types::code::ExitCode;
+use jaco_types::ErrorCode;
 use tokio::time::Instant;
 
 use super::{Context, Done, Nodes, folder, load};
@@ -280,8 +280,7 @@ async fn await_daemon(node: &NodeRecord, client: &Client) -> Result<(), CliError
         if ended || Instant::now() > deadline {
             let what = if ended { "ended" } else { "does not answer" };
             return Err(CliError::Outcome {
-                label: "unavailable",
-                exit: ExitCode::Unreachable,
+                code: ErrorCode::Unavailable,
                 message: format!("the daemon of {} {what}", node.name),
                 because: match ended {
                     true => process::last_lines(&node.log, 5),
@@ -303,8 +302,7 @@ fn not_ready(status: &ClusterStatusResponse) -> CliError {
         format!("{}: {}, {} {}", node.hostname, node.status, node.suffrage, node.status_reason)
     };
     CliError::Outcome {
-        label: "timed_out",
-        exit: ExitCode::TimedOut,
+        code: ErrorCode::TimedOut,
         message: format!("not all nodes are ready after {}", when::elapsed(READY_LIMIT)),
         because: status.nodes.iter().map(state).map(|line| line.trim_end().to_owned()).collect(),
         help: vec!["a node is ready once its container engine answers".to_owned()],

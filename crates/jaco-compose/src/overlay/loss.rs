@@ -1,0 +1,75 @@
+//! `on_node_loss`: what becomes of replicas whose node falls silent (R-NODE-1).
+
+use jaco_types::Millis;
+use jaco_types::spec::OnNodeLoss;
+
+use crate::node::Node;
+use crate::problem::{Code, Report};
+use crate::units;
+
+/// A node counts as down after so much silence; nothing can be asked to follow earlier.
+const LEAST: Millis = Millis::from_secs(15);
+
+/// Longer than this is no wait that a cluster can promise: it outlives every certificate.
+const MOST: Millis = Millis::from_secs(365 * 24 * 3600);
+
+/// `replace after D`, `replace`, `wait`, or `stop_self after D`.
+pub(super) fn read(node: Option<&Node>, report: &mut Report) -> Option<OnNodeLoss> {
+    let node = node?;
+    let text = node.as_str()?;
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let policy = match words[..] {
+        ["replace"] => Some(OnNodeLoss::default()),
+        ["wait"] => Some(OnNodeLoss::Wait),
+        ["replace", "after", after] => {
+            length(after).map(|after| OnNodeLoss::Replace { after: usual(after) })
+        }
+        ["stop_self", "after", after] => {
+            length(after).map(|after| OnNodeLoss::StopSelf { after, grace: Millis(0) })
+        }
+        _ => None,
+    };
+    if policy.is_none() {
+        report
+            .error(node.pos, Code::InvalidValue, format!("`on_node_loss` cannot be `{text}`"))
+            .expected("`replace after D`, `wait` or `stop_self after D`, D from 15s to 8760h");
+    }
+    policy
+}
+
+fn length(text: &str) -> Option<Millis> {
+    let millis = Millis(units::parse_duration_nanos(text)? / 1_000_000);
+    (LEAST <= millis && millis <= MOST).then_some(millis)
+}
+
+/// The least is what happens anyway, so that writing it out changes nothing.
+fn usual(after: Millis) -> Millis {
+    if after == LEAST { Millis(0) } else { after }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::overlay::JacoYaml;
+
+    fn policy(text: &str) -> Option<OnNodeLoss> {
+        let text = format!("deployment: a\nservices: [{{name: web, on_node_loss: {text}}}]\n");
+        let overlay = JacoYaml::parse("jaco.yaml", text.as_bytes()).ok()?;
+        overlay.services[0].on_node_loss
+    }
+
+    /// R-NODE-1: the three words, with bounds.
+    #[test]
+    fn policies_are_read_within_bounds() {
+        let after = Millis::from_secs(30);
+        assert_eq!(policy("wait"), Some(OnNodeLoss::Wait));
+        assert_eq!(policy("replace after 30s"), Some(OnNodeLoss::Replace { after }));
+        assert_eq!(policy("replace after 15s"), Some(OnNodeLoss::default()));
+        let stop = OnNodeLoss::StopSelf { after, grace: Millis(0) };
+        assert_eq!(policy("stop_self after 30s"), Some(stop));
+        for wrong in ["stop_self", "wait after 30s", "replace after 14s", "replace after x", "die"]
+        {
+            assert_eq!(policy(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! A cluster of one node that is ready, whose log is watched.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jaco_controller::{Controller, Options, PassStatus, SignalBook};
+use jaco_scheduler::input::EngineSignal;
+use jaco_scheduler::{PlanInput, PlannerConfig};
+use jaco_state::command::NewNode;
+use jaco_state::token::OperatorToken;
+use jaco_state::{Change, ClusterMeta, ClusterState, Command};
+use jaco_store::{Applied, Clock, Leadership, MemStore, Proposal, ProposeError, Store};
+use jaco_types::spec::{
+    DeploymentSpec, Healthcheck, Placement, Pull, SchedulingPolicy, Storage, UpdatePolicy,
+};
+use jaco_types::unit::Resources;
+use jaco_types::{
+    ClusterId, DeploymentName, Hostname, Identity, NodeFacts, NodeId, NodeStatus, ServiceName,
+    ServiceSpec, SpecHash, StateIndex, Timestamp, TokenId,
+};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+const NODE: NodeId = NodeId(1);
+
+/// The moment at which everything happens: what is planned must not depend on how long a test takes.
+const NOW: Timestamp = Timestamp(1_000_000);
+
+/// Time that stands still.
+#[derive(Debug, Clone, Copy)]
+struct Still;
+
+impl Clock for Still {
+    fn now(&self) -> Timestamp {
+        NOW
+    }
+}
+
+/// A plan's entry as it was agreed on.
+#[derive(Debug, Clone)]
+pub(crate) struct Batch {
+    /// The state that it met.
+    pub(crate) before: ClusterState,
+    pub(crate) based_on: StateIndex,
+    pub(crate) changes: Vec<Change>,
+}
+
+/// A store in memory that takes only so much in one entry, and keeps the plans that it took.
+pub(crate) struct Log {
+    pub(crate) store: MemStore,
+    changes_max: AtomicUsize,
+    batches: Mutex<Vec<Batch>>,
+    /// Comes between the first part of a plan and the second.
+    between: Mutex<Option<Command>>,
+}
+
+impl Log {
+    pub(crate) fn batches(&self) -> Vec<Batch> {
+        self.batches.lock().unwrap().clone()
+    }
+
+    pub(crate) async fn write(&self, command: Command) {
+        let proposal = Proposal { by: Identity::Local { uid: 0 }, request: None, command };
+        self.store.propose(proposal).await.expect("the store leads");
+    }
+
+    /// An entry takes so many changes from now on.
+    pub(crate) fn narrow(&self, changes_max: usize) {
+        self.changes_max.store(changes_max, Ordering::Relaxed);
+    }
+
+    /// Forgets the plans so far; and after the first part of the next plan, this.
+    pub(crate) fn forget(&self, between: Option<Command>) {
+        self.batches.lock().unwrap().clear();
+        *self.between.lock().unwrap() = between;
+    }
+}
+
+#[async_trait]
+impl Store for Log {
+    async fn propose(&self, proposal: Proposal) -> Result<Applied, ProposeError> {
+        let Command::Batch { based_on, changes } = proposal.command.clone() else {
+            return self.store.propose(proposal).await;
+        };
+        let limit = self.changes_max.load(Ordering::Relaxed);
+        if changes.len() > limit {
+            return Err(ProposeError::TooLarge { size: changes.len(), limit });
+        }
+        let before = self.store.snapshot();
+        let applied = self.store.propose(proposal).await?;
+        if matches!(applied.outcome, jaco_state::Outcome::Done) {
+            self.batches.lock().unwrap().push(Batch { before, based_on, changes });
+        }
+        let between = self.between.lock().unwrap().take();
+        if let Some(command) = between {
+            self.write(command).await;
+        }
+        Ok(applied)
+    }
+
+    async fn catch_up(&self) -> Result<StateIndex, ProposeError> {
+        self.store.catch_up().await
+    }
+
+    fn snapshot(&self) -> ClusterState {
+        self.store.snapshot()
+    }
+
+    fn watch_index(&self) -> watch::Receiver<StateIndex> {
+        self.store.watch_index()
+    }
+
+    fn watch_leadership(&self) -> watch::Receiver<Leadership> {
+        self.store.watch_leadership()
+    }
+}
+
+/// The loop, running.
+pub(crate) struct World {
+    pub(crate) log: Arc<Log>,
+    signals: Arc<SignalBook>,
+    status: watch::Receiver<PassStatus>,
+    stop: CancellationToken,
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+impl World {
+    /// Ready, with nothing to run; an entry takes any plan.
+    pub(crate) async fn ready() -> Self {
+        let store = MemStore::new(NODE);
+        store.set_now(NOW);
+        let (batches, between) = (Mutex::default(), Mutex::default());
+        let changes_max = AtomicUsize::new(usize::MAX);
+        let log = Arc::new(Log { store, changes_max, batches, between });
+        log.write(init()).await;
+        let signals = Arc::new(SignalBook::default());
+        let store = Arc::clone(&log) as Arc<dyn Store>;
+        let controller =
+            Controller::new(store, Arc::clone(&signals), Arc::new(Still), Options::default());
+        let (status, stop) = (controller.status(), CancellationToken::new());
+        tokio::spawn(controller.run(stop.clone()));
+        let world = Self { log, signals, status, stop };
+        world.status_is("it leads", |status| matches!(status, PassStatus::Idle { .. })).await;
+        world.signals.record(NODE, EngineSignal::Up, NOW);
+        world
+            .state_is("the node is ready", |state| {
+                state.nodes.get(&NODE).is_some_and(|node| node.status == NodeStatus::Ready)
+            })
+            .await;
+        world
+    }
+
+    /// What the planner wants in this state, with what the loop has heard.
+    pub(crate) fn plan(&self, state: &ClusterState) -> Vec<Change> {
+        let (signals, config) = (self.signals.snapshot(), PlannerConfig::default());
+        let input = PlanInput { state, signals: &signals, now: NOW, config: &config };
+        jaco_scheduler::plan(&input).changes
+    }
+
+    /// Waits for a state of the cluster.
+    pub(crate) async fn state_is(&self, what: &str, mut holds: impl FnMut(&ClusterState) -> bool) {
+        let mut index = self.log.watch_index();
+        let reached = index.wait_for(|_| holds(&self.log.snapshot()));
+        within(what, reached).await;
+    }
+
+    /// Waits until the loop is at this.
+    pub(crate) async fn status_is(&self, what: &str, holds: impl FnMut(&PassStatus) -> bool) {
+        let mut status = self.status.clone();
+        within(what, status.wait_for(holds)).await;
+    }
+
+    /// Waits until the loop has nothing more to do in this state.
+    pub(crate) async fn at_rest(&self) {
+        let log = &self.log;
+        self.status_is("nothing is left to do", |status| {
+            *status == PassStatus::Idle { at: log.snapshot().index }
+        })
+        .await;
+    }
+}
+
+async fn within<T>(what: &str, reached: impl Future<Output = T>) {
+    let reached = tokio::time::timeout(Duration::from_secs(120), reached).await;
+    assert!(reached.is_ok(), "not in time: {what}");
+}
+
+fn init() -> Command {
+    let by = Identity::Local { uid: 0 };
+    let meta = ClusterMeta {
+        id: ClusterId::new(&"c1".repeat(16)).unwrap(),
+        name: "test".to_owned(),
+        ca_certificate: String::new(),
+        sealed_ca_key: vec![],
+        created_at: NOW,
+    };
+    let node = NewNode {
+        hostname: Hostname::new("n1").unwrap(),
+        address: "127.0.0.1:1".to_owned(),
+        key_fingerprint: [0; 32],
+        facts: NodeFacts::default(),
+    };
+    let token = OperatorToken {
+        id: TokenId::new("t").unwrap(),
+        secret_hash: [0; 32],
+        issued_at: NOW,
+        issued_by: by,
+        revoked_at: None,
+    };
+    Command::ClusterInit { meta, node, token }
+}
+
+/// A deployment of one service, of this version.
+pub(crate) fn deploy(replicas: u32, version: u8) -> Command {
+    let name = ServiceName::new("web").unwrap();
+    let spec = ServiceSpec {
+        name: name.clone(),
+        image: format!("web:{version}").into(),
+        pull: Pull::Missing,
+        placement: Placement::Spread,
+        replicas,
+        host_ports: vec![],
+        depends_on: vec![],
+        reservation: Resources::default(),
+        limit: Resources::default(),
+        storage: Storage::Stateless,
+        healthcheck: Healthcheck::None,
+        scheduling: SchedulingPolicy::default(),
+        on_node_loss: jaco_types::spec::OnNodeLoss::default(),
+        update: UpdatePolicy::default(),
+        container: format!(r#"{{"service":{{"image":"web:{version}"}}}}"#).into(),
+        hash: SpecHash([version; 32]),
+    };
+    let services = [(name, Arc::new(spec))].into_iter().collect();
+    let spec = DeploymentSpec { services, ..DeploymentSpec::default() };
+    Command::DeploymentApply { name: DeploymentName::new("shop").unwrap(), spec }
+}

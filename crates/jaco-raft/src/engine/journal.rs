@@ -1,0 +1,230 @@
+//! A short file of appends in front of sled: what it holds is durable, and sled need not have written it.
+//!
+//! A commit through sled alone costs a buffer, a hand-over to one of sled's threads (all of which wake up
+//! for it), and a sync of a file that grows. An append here is one write and one `fdatasync`, by the thread
+//! that asks, of a file whose blocks exist. Must never be read with another generation than sled's own
+//! number of checkpoints: what an older one left behind may have been truncated since.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
+
+use crate::disk::sync_dir;
+
+/// Name of the file.
+const JOURNAL: &str = "journal";
+/// Length of the file, and with it how much sled may have to write at a checkpoint: one of its segments,
+/// so that it never reuses one before what moved out of it is on stable storage.
+pub(super) const JOURNAL_BYTES: usize = 512 << 10;
+/// Length of the body, crc32c of all that follows it, generation.
+const HEAD_BYTES: usize = 4 + 4 + 8;
+/// Index and length of a record.
+const RECORD_BYTES: usize = 8 + 4;
+
+/// Whether a group of records is in the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Journaled {
+    /// And durable.
+    Yes,
+    /// There was no room for it, and nothing was written.
+    NoRoom,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Journal {
+    file: File,
+    /// Where the next group goes.
+    end: usize,
+    generation: u64,
+    /// Kept for its memory.
+    buffer: BytesMut,
+}
+
+impl Journal {
+    /// Opens the file in `dir`, or makes one. Nothing can be appended before [`Self::restart`].
+    ///
+    /// # Errors
+    /// As the file system says.
+    pub(super) fn open(dir: &Path) -> io::Result<Self> {
+        let path = dir.join(JOURNAL);
+        let file =
+            File::options().create(true).truncate(false).read(true).write(true).open(path)?;
+        // Written, not only reserved: otherwise the first write to each block is a change of the file
+        // itself, and a sync waits for the file system's own journal.
+        let present = file.metadata()?.len();
+        if present < JOURNAL_BYTES as u64 {
+            let missing = vec![0; JOURNAL_BYTES - usize::try_from(present).unwrap_or(0)];
+            file.write_all_at(&missing, present)?;
+            file.sync_all()?;
+            sync_dir(dir)?;
+        }
+        Ok(Self { file, end: JOURNAL_BYTES, generation: 0, buffer: BytesMut::new() })
+    }
+
+    /// The records that were appended in this generation, in order. A group that is cut short or damaged
+    /// ends them: either it was never confirmed, or whoever knows how far the log went misses it.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub(super) fn replay(&self, generation: u64) -> io::Result<Vec<(u64, Bytes)>> {
+        let mut bytes = vec![0; JOURNAL_BYTES];
+        self.file.read_exact_at(&mut bytes, 0)?;
+        let mut rest = bytes.as_slice();
+        let mut records = Vec::new();
+        while let Some(body) = next_group(&mut rest, generation) {
+            records.extend(records_of(body)?);
+        }
+        Ok(records)
+    }
+
+    /// Forgets what it holds, because sled has it on stable storage together with this generation.
+    pub(super) fn restart(&mut self, generation: u64) {
+        self.generation = generation;
+        self.end = 0;
+    }
+
+    /// Adds a group; durable when this returns `Yes`. Nothing is no group.
+    ///
+    /// # Errors
+    /// As the disk says. The journal must not be used any more then.
+    pub(super) fn append(&mut self, records: &[(u64, Bytes)]) -> io::Result<Journaled> {
+        if records.is_empty() {
+            return Ok(Journaled::Yes);
+        }
+        let body: usize = records.iter().map(|(_, record)| RECORD_BYTES + record.len()).sum();
+        let (Ok(length), true) =
+            (u32::try_from(body), self.end + HEAD_BYTES + body <= JOURNAL_BYTES)
+        else {
+            return Ok(Journaled::NoRoom);
+        };
+        let buffer = &mut self.buffer;
+        buffer.clear();
+        buffer.put_u32_le(length);
+        buffer.put_u32_le(0);
+        buffer.put_u64_le(self.generation);
+        for (index, record) in records {
+            buffer.put_u64_le(*index);
+            buffer.put_u32_le(u32::try_from(record.len()).expect("it is shorter than the body"));
+            buffer.put_slice(record);
+        }
+        let sum = crc32c::crc32c(&buffer[8..]);
+        buffer[4..8].copy_from_slice(&sum.to_le_bytes());
+        self.file.write_all_at(buffer, self.end as u64)?;
+        self.file.sync_data()?;
+        self.end += buffer.len();
+        Ok(Journaled::Yes)
+    }
+}
+
+/// Takes the next group of this generation off the front, if it is whole.
+fn next_group<'b>(rest: &mut &'b [u8], generation: u64) -> Option<&'b [u8]> {
+    let (mut head, tail) = rest.split_at_checked(HEAD_BYTES)?;
+    let length = usize::try_from(head.get_u32_le()).ok()?;
+    let sum = head.get_u32_le();
+    let (body, after) = tail.split_at_checked(length)?;
+    let found = crc32c::crc32c(&rest[8..HEAD_BYTES + length]);
+    if head.get_u64_le() != generation || sum != found || length == 0 {
+        return None;
+    }
+    *rest = after;
+    Some(body)
+}
+
+fn records_of(mut body: &[u8]) -> io::Result<Vec<(u64, Bytes)>> {
+    let malformed = || crate::codec::invalid("a group of the journal is malformed".to_owned());
+    let mut records = Vec::new();
+    while !body.is_empty() {
+        let (mut head, tail) = body.split_at_checked(RECORD_BYTES).ok_or_else(malformed)?;
+        let index = head.get_u64_le();
+        let length = usize::try_from(head.get_u32_le()).map_err(|_| malformed())?;
+        let (record, tail) = tail.split_at_checked(length).ok_or_else(malformed)?;
+        records.push((index, Bytes::copy_from_slice(record)));
+        body = tail;
+    }
+    Ok(records)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(index: u8, size: usize) -> (u64, Bytes) {
+        (index.into(), Bytes::from(vec![index; size]))
+    }
+
+    fn groups() -> [Vec<(u64, Bytes)>; 3] {
+        [vec![value(1, 10)], vec![value(2, 0), value(3, 300)], vec![value(4, 77)]]
+    }
+
+    /// A journal of generation 7 that holds `groups`, and where each of them ends.
+    fn written(dir: &Path) -> (Journal, Vec<usize>) {
+        let mut journal = Journal::open(dir).unwrap();
+        journal.restart(7);
+        let mut ends = Vec::new();
+        for group in groups() {
+            assert_eq!(journal.append(&group).unwrap(), Journaled::Yes);
+            ends.push(journal.end);
+        }
+        (journal, ends)
+    }
+
+    /// Whatever one byte becomes, the groups before it are there, and nothing that was not written is.
+    #[test]
+    fn damage_ends_what_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let (journal, ends) = written(dir.path());
+        assert_eq!(journal.replay(7).unwrap(), groups().concat());
+        for at in 0..*ends.last().unwrap() {
+            let mut byte = [0];
+            journal.file.read_exact_at(&mut byte, at as u64).unwrap();
+            journal.file.write_all_at(&[byte[0] ^ 0x10], at as u64).unwrap();
+            let whole = ends.iter().take_while(|end| **end <= at).count();
+            assert_eq!(journal.replay(7).unwrap(), groups()[..whole].concat(), "byte {at}");
+            journal.file.write_all_at(&byte, at as u64).unwrap();
+        }
+    }
+
+    /// Groups of another generation are not read, also where they follow whole ones of this one.
+    #[test]
+    fn what_an_older_generation_left_is_not_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut journal, _) = written(dir.path());
+        journal.restart(8);
+        assert_eq!(journal.replay(8).unwrap(), []);
+        // As long as the first group of before, so that the second stands whole behind it.
+        journal.append(&[value(9, 10)]).unwrap();
+        assert_eq!(journal.replay(8).unwrap(), [value(9, 10)]);
+        assert_eq!(journal.replay(7).unwrap(), []);
+    }
+
+    #[test]
+    fn a_full_journal_says_so_and_stays_as_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut journal, _) = written(dir.path());
+        let large = [value(5, JOURNAL_BYTES - 100)];
+        assert_eq!(journal.append(&large).unwrap(), Journaled::NoRoom);
+        assert_eq!(journal.replay(7).unwrap(), groups().concat());
+        assert_eq!(journal.append(&[value(6, 5)]).unwrap(), Journaled::Yes);
+        assert_eq!(journal.append(&[]).unwrap(), Journaled::Yes);
+        assert_eq!(journal.replay(7).unwrap().len(), 5);
+        assert_eq!(journal.file.metadata().unwrap().len(), JOURNAL_BYTES as u64);
+    }
+
+    #[test]
+    fn bytes_on_disk_are_frozen() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut journal = Journal::open(dir.path()).unwrap();
+        journal.restart(7);
+        journal.append(&[value(1, 3), value(2, 0)]).unwrap();
+        let mut bytes = vec![0; journal.end];
+        journal.file.read_exact_at(&mut bytes, 0).unwrap();
+        expect_test::expect![
+            "1b00000019940d200700000000000000010000000000000003000000010101020000000000000000000000"
+        ]
+        .assert_eq(&hex::encode(bytes));
+    }
+}

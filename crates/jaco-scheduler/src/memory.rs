@@ -1,0 +1,328 @@
+//! What a planner remembers from pass to pass: the state that it saw last, what all slots take of
+//! the nodes, and the deployments that need another look.
+//!
+//! A deployment is unsettled until a pass finds nothing to do about it, nothing of it waits and no
+//! moment is to come at which that changes. From then on it is left alone until something that it
+//! depends on is different. The state that was seen shares its rows with the present one, so that
+//! finding the difference costs what is different.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jaco_state::{Change, ClusterState, Deployment};
+use jaco_types::spec::Placement;
+use jaco_types::{
+    Availability, DeploymentName, Instance, NodeId, NodeStatus, ReplicaId, Scheduling, ServiceKey,
+    ServiceName, Slot,
+};
+
+use crate::asked::ClusterDemands;
+use crate::draft::{Draft, Pass};
+use crate::node_table::NodeTable;
+use crate::settled::is_settled;
+use crate::usage::Usage;
+
+/// What is known of the state that was seen last; in the beginning, that of an empty cluster.
+#[derive(Default)]
+pub(crate) struct Memory {
+    seen: ClusterState,
+    /// The members, in the order of their host names.
+    hosts: Vec<NodeId>,
+    accounts: BTreeMap<NodeId, Account>,
+    groups: BTreeMap<DeploymentName, Group>,
+    unsettled: BTreeSet<DeploymentName>,
+    /// How each node was judged.
+    standings: BTreeMap<NodeId, Standing>,
+    /// Nodes that are not what they were when they were judged last.
+    moved: BTreeSet<NodeId>,
+}
+
+/// What is taken of a node, and by whom.
+#[derive(Default)]
+struct Account {
+    usage: Usage,
+    /// How many instances of each deployment are there.
+    deployments: BTreeMap<DeploymentName, u32>,
+}
+
+/// What belongs to a deployment, whether or not anybody wants it.
+#[derive(Default)]
+struct Group {
+    slots: BTreeSet<ReplicaId>,
+    /// The services that the planner keeps something about.
+    records: BTreeSet<ServiceName>,
+    follows: Follows,
+}
+
+/// Which nodes' changes a deployment depends on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Follows {
+    /// Those of the nodes that it is on.
+    #[default]
+    ItsNodes,
+    /// Those of every node.
+    AllNodes,
+}
+
+/// What decides whether a node keeps what it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Standing {
+    status: NodeStatus,
+    availability: Availability,
+}
+
+impl Memory {
+    /// Brings the memory up to this state. Whatever changed is unsettled.
+    pub(crate) fn follow(&mut self, state: &ClusterState) {
+        let seen = std::mem::replace(&mut self.seen, state.for_decisions());
+        self.follow_nodes(&seen, state);
+        let rewritten = self.forget_rewritten(&seen, state);
+        self.follow_slots(&seen, state, &rewritten);
+        for name in &rewritten {
+            for id in self.groups.get(name).map(|group| group.slots.clone()).unwrap_or_default() {
+                self.count_in(state, &id);
+            }
+        }
+        for change in state.scheduling.changed_since(&seen.scheduling) {
+            let ServiceKey { deployment, service } = change.key;
+            let records = &mut self.groups.entry(deployment.clone()).or_default().records;
+            match change.new {
+                Some(_) => records.insert(service.clone()),
+                None => records.remove(service),
+            };
+            self.unsettled.insert(deployment.clone());
+        }
+        for change in state.observed.changed_since(&seen.observed) {
+            if let Some(slot) = state.slots.get(&change.key.replica) {
+                self.unsettle(&slot.service.deployment);
+            }
+        }
+        if state.constraints != seen.constraints {
+            self.unsettle_followers();
+        }
+        for leaving in state.leaving.values() {
+            self.unsettle(&leaving.service.deployment);
+        }
+    }
+
+    fn follow_nodes(&mut self, seen: &ClusterState, state: &ClusterState) {
+        let changed = state.nodes.changed_since(&seen.nodes);
+        let hostname = |node: Option<&jaco_types::Node>| node.map(|node| node.hostname.clone());
+        if changed.iter().any(|change| hostname(change.old) != hostname(change.new)) {
+            let mut hosts: Vec<_> = state.nodes.values().collect();
+            hosts.sort_unstable_by_key(|node| (&node.hostname, node.id));
+            self.hosts = hosts.into_iter().map(|node| node.id).collect();
+        }
+        self.moved.extend(changed.iter().map(|change| *change.key));
+    }
+
+    /// Counts out all slots of the deployments that were written, by the specs they had; names those
+    /// deployments.
+    fn forget_rewritten(
+        &mut self,
+        seen: &ClusterState,
+        state: &ClusterState,
+    ) -> BTreeSet<DeploymentName> {
+        let mut rewritten = BTreeSet::new();
+        for change in state.deployments.changed_since(&seen.deployments) {
+            let group = self.groups.entry(change.key.clone()).or_default();
+            group.follows = change.new.map_or(Follows::ItsNodes, follows);
+            for id in group.slots.clone() {
+                self.count_out(seen, &id);
+            }
+            self.unsettle(change.key);
+            rewritten.insert(change.key.clone());
+        }
+        rewritten
+    }
+
+    fn follow_slots(
+        &mut self,
+        seen: &ClusterState,
+        state: &ClusterState,
+        rewritten: &BTreeSet<DeploymentName>,
+    ) {
+        for change in state.slots.changed_since(&seen.slots) {
+            if let Some(old) = change.old {
+                let name = &old.service.deployment;
+                if !rewritten.contains(name) {
+                    self.count_out(seen, change.key);
+                }
+                if let Some(group) = self.groups.get_mut(name) {
+                    group.slots.remove(change.key);
+                }
+                self.unsettle(name);
+            }
+            if let Some(new) = change.new {
+                let name = &new.service.deployment;
+                let group = self.groups.entry(name.clone()).or_default();
+                group.slots.insert(change.key.clone());
+                if !rewritten.contains(name) {
+                    self.count_in(state, change.key);
+                }
+                self.unsettle(name);
+            }
+        }
+    }
+
+    fn count_in(&mut self, state: &ClusterState, id: &ReplicaId) {
+        for part in state.slots.get(id).into_iter().flat_map(|slot| parts(state, slot)) {
+            let account = self.accounts.entry(part.node).or_default();
+            account.usage.replicas += part.replicas;
+            if let Some(spec) = part.spec {
+                account.usage.take(spec);
+            }
+            *account.deployments.entry(part.deployment.clone()).or_default() += 1;
+        }
+    }
+
+    /// Takes back what [`Memory::count_in`] did with the same state.
+    fn count_out(&mut self, state: &ClusterState, id: &ReplicaId) {
+        for part in state.slots.get(id).into_iter().flat_map(|slot| parts(state, slot)) {
+            let Some(account) = self.accounts.get_mut(&part.node) else { continue };
+            account.usage.replicas -= part.replicas;
+            if let Some(spec) = part.spec {
+                account.usage.release(spec);
+            }
+            let Some(count) = account.deployments.get_mut(part.deployment) else { continue };
+            *count -= 1;
+            if *count == 0 {
+                account.deployments.remove(part.deployment);
+            }
+            if account.deployments.is_empty() {
+                self.accounts.remove(&part.node);
+            }
+        }
+    }
+
+    fn unsettle(&mut self, name: &DeploymentName) {
+        if !self.unsettled.contains(name) {
+            self.unsettled.insert(name.clone());
+        }
+    }
+
+    /// The nodes with what the slots take of them.
+    pub(crate) fn nodes<'a>(&self, state: &'a ClusterState) -> NodeTable<'a> {
+        let usage = |id: &NodeId| self.accounts.get(id).map(|account| account.usage.clone());
+        let rows = self.hosts.iter().filter_map(|id| state.nodes.get(id));
+        let rows = rows.map(|node| (node, usage(&node.id).unwrap_or_default()));
+        NodeTable::new(rows, ClusterDemands::read(&state.constraints))
+    }
+
+    /// A draft of the deployments that need a look, now that the nodes are judged.
+    pub(crate) fn read<'a>(&mut self, pass: Pass<'a>) -> Draft<'a> {
+        self.follow_standings(&pass.nodes);
+        let state = pass.input.state;
+        let groups = self.unsettled.iter().filter_map(|name| Some((name, self.groups.get(name)?)));
+        let mut records: Vec<(&'a ServiceKey, &'a Scheduling)> = Vec::new();
+        let mut ids = BTreeSet::new();
+        for (name, group) in groups {
+            ids.extend(&group.slots);
+            records.extend(group.records.iter().filter_map(|service| {
+                let key = ServiceKey { deployment: name.clone(), service: service.clone() };
+                state.scheduling.range(&key..=&key).next()
+            }));
+        }
+        let deployments = self.unsettled.iter().filter_map(|name| state.deployments.get(name));
+        let slots = ids.into_iter().filter_map(|id| state.slots.get(id));
+        Draft::read_some(pass, deployments, slots, records)
+    }
+
+    /// What is on a node that is not what it was needs a look; so does all that goes by every node.
+    fn follow_standings(&mut self, nodes: &NodeTable<'_>) {
+        let mut moved = std::mem::take(&mut self.moved);
+        for (_, row) in nodes.rows() {
+            let (id, availability) = (row.node.id, row.node.availability);
+            let standing = Standing { status: row.status, availability };
+            if self.standings.get(&id) != Some(&standing) {
+                self.standings.insert(id, standing);
+                moved.insert(id);
+            }
+        }
+        if moved.is_empty() {
+            return;
+        }
+        for id in &moved {
+            if nodes.find(*id).is_none() {
+                self.standings.remove(id);
+            }
+            let there =
+                self.accounts.get(id).into_iter().flat_map(|there| there.deployments.keys());
+            self.unsettled.extend(there.cloned());
+        }
+        self.unsettle_followers();
+    }
+
+    fn unsettle_followers(&mut self) {
+        let all = self.groups.iter().filter(|(_, group)| group.follows == Follows::AllNodes);
+        self.unsettled.extend(all.map(|(name, _)| name.clone()));
+    }
+
+    /// Notes what a pass left unsettled: what it wants changed, and what is not at rest.
+    pub(crate) fn settle(&mut self, draft: &Draft<'_>) {
+        let Draft { pass, services, .. } = draft;
+        let state = pass.input.state;
+        let touched = pass.changes.iter().filter_map(|change| touched(state, change));
+        let restless = services.iter().filter(|service| !is_settled(service, pass));
+        let restless = restless.map(|service| &service.key.deployment);
+        let unsettled = touched.chain(restless).cloned().collect();
+        for name in std::mem::replace(&mut self.unsettled, unsettled) {
+            if self.groups.get(&name).is_some_and(|group| group.is_empty())
+                && !state.deployments.contains(&name)
+            {
+                self.groups.remove(&name);
+            }
+        }
+    }
+}
+
+impl Group {
+    fn is_empty(&self) -> bool {
+        self.slots.is_empty() && self.records.is_empty()
+    }
+}
+
+/// What one instance of a slot takes of its node.
+struct Part<'s> {
+    node: NodeId,
+    deployment: &'s DeploymentName,
+    /// One for the current instance: a retiring one is no replica more.
+    replicas: u32,
+    /// Absent where the revision is no longer kept.
+    spec: Option<&'s jaco_types::spec::ServiceSpec>,
+}
+
+fn parts<'s>(state: &'s ClusterState, slot: &'s Slot) -> impl Iterator<Item = Part<'s>> {
+    let part = |instance: &Instance, replicas| {
+        let spec = state.service_spec(&slot.service, instance.revision);
+        let spec = spec.map(|spec| &**spec).filter(|spec| spec.hash == instance.spec_hash);
+        Part { node: instance.node, deployment: &slot.service.deployment, replicas, spec }
+    };
+    let retiring = slot.retiring.as_ref().map(|instance| part(instance, 0));
+    std::iter::once(part(&slot.current, 1)).chain(retiring)
+}
+
+/// A rollout may go back to any revision that is kept, so all of them count.
+fn follows(deployment: &Deployment) -> Follows {
+    let specs = deployment.revisions.values().flat_map(|record| record.spec.services.values());
+    let mut placements = specs.map(|spec| &spec.placement);
+    match placements.any(|placement| matches!(placement, Placement::Hosts(_) | Placement::Global)) {
+        true => Follows::AllNodes,
+        false => Follows::ItsNodes,
+    }
+}
+
+/// The deployment that a change is about.
+fn touched<'a>(state: &'a ClusterState, change: &'a Change) -> Option<&'a DeploymentName> {
+    match change {
+        Change::SlotCreate { service, .. } | Change::SchedulingSet { service, .. } => {
+            Some(&service.deployment)
+        }
+        Change::SlotReplace { id, .. }
+        | Change::SlotSettle { id }
+        | Change::SlotRevert { id }
+        | Change::SlotSetRestarts { id, .. }
+        | Change::SlotRemove { id } => Some(&state.slots.get(id)?.service.deployment),
+        Change::LeavingEnd { id } => Some(&state.leaving.get(id)?.service.deployment),
+        Change::ConsumerExpire { .. } | Change::NodeStatusSet { .. } => None,
+    }
+}

@@ -1,0 +1,176 @@
+//! From the state to the draft that a pass edits.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::iter::Peekable;
+
+use jaco_state::Deployment;
+use jaco_types::spec::{Condition, ServiceSpec};
+use jaco_types::{
+    Instance, InstanceId, InstanceObserved, Scheduling, ServiceKey, ServiceName, Slot, StateIndex,
+};
+
+use crate::asked::ClusterDemands;
+use crate::draft::{Draft, Goal, Live, Pass, Roll, ServiceDraft, ServiceRole, SlotDraft};
+use crate::input::PlanInput;
+use crate::node_status::judge_nodes;
+use crate::node_table::NodeTable;
+use crate::usage::Usage;
+
+impl<'a> Draft<'a> {
+    /// A draft of everything: one walk over slots and observations, which share their order.
+    pub(crate) fn read(input: PlanInput<'a>) -> Self {
+        let nodes = input.state.nodes.values().map(|node| (node, Usage::default()));
+        let mut pass = Pass::begin(
+            input,
+            NodeTable::new(nodes, ClusterDemands::read(&input.state.constraints)),
+        );
+        judge_nodes(&mut pass);
+        let services = read_services(input, input.state.deployments.values());
+        let records = input.state.scheduling.iter().collect();
+        let mut draft = Self { pass, services, unwanted: Vec::new(), records };
+        let mut observed = input.state.observed.iter().peekable();
+        let mut service = None;
+        for slot in input.state.slots.values() {
+            let entry = draft.slot(slot, seen_of(slot, &mut observed));
+            entry.count_in(&mut draft.pass.nodes);
+            service = draft.add(entry, &slot.service, service);
+        }
+        draft
+    }
+
+    /// A draft of some deployments, with all their slots in the order of their ids, and all their
+    /// records. The nodes of the pass are judged, and have what all slots take of them counted in.
+    pub(crate) fn read_some(
+        pass: Pass<'a>,
+        deployments: impl Iterator<Item = &'a Deployment>,
+        slots: impl Iterator<Item = &'a Slot>,
+        records: Vec<(&'a ServiceKey, &'a Scheduling)>,
+    ) -> Self {
+        let services = read_services(pass.input, deployments);
+        let mut draft = Self { pass, services, unwanted: Vec::new(), records };
+        let mut service = None;
+        for slot in slots {
+            let entry = draft.slot(slot, look_up(draft.pass.input, slot));
+            service = draft.add(entry, &slot.service, service);
+        }
+        draft
+    }
+
+    fn slot(&self, slot: &Slot, seen: Seen<'a>) -> SlotDraft<'a> {
+        let state = self.pass.input.state;
+        let live = |instance: &Instance, seen| Live {
+            node: instance.node,
+            at: self.pass.nodes.find(instance.node),
+            revision: instance.revision,
+            hash: instance.spec_hash,
+            spec: state
+                .service_spec(&slot.service, instance.revision)
+                .map(|spec| &**spec)
+                .filter(|spec| spec.hash == instance.spec_hash),
+            seen,
+        };
+        SlotDraft {
+            id: slot.id.clone(),
+            ordinal: slot.ordinal.clone(),
+            current: live(&slot.current, seen.current),
+            retiring: slot.retiring.as_ref().map(|instance| live(instance, seen.retiring)),
+            restarts: slot.restarts,
+            is_leaving: false,
+        }
+    }
+
+    /// Adds a slot to its service, and gives that service's place; `guess` is where the last one was.
+    fn add(
+        &mut self,
+        slot: SlotDraft<'a>,
+        key: &ServiceKey,
+        guess: Option<usize>,
+    ) -> Option<usize> {
+        let guess = guess.filter(|at| self.services[*at].key == *key);
+        let at = guess.or_else(|| self.services.binary_search_by(|s| s.key.cmp(key)).ok());
+        match at {
+            Some(at) => self.services[at].slots.push(slot),
+            None => self.unwanted.push(slot),
+        }
+        at
+    }
+}
+
+/// What was seen of a slot's two instances.
+#[derive(Clone, Copy, Default)]
+struct Seen<'a> {
+    current: Option<&'a InstanceObserved>,
+    retiring: Option<&'a InstanceObserved>,
+}
+
+fn seen_of<'a>(
+    slot: &Slot,
+    observed: &mut Peekable<impl Iterator<Item = (&'a InstanceId, &'a InstanceObserved)>>,
+) -> Seen<'a> {
+    while observed.next_if(|(id, _)| id.replica < slot.id).is_some() {}
+    let mut seen = Seen::default();
+    let is_of = |instance: &Instance, index: StateIndex, row: &InstanceObserved| {
+        instance.raft_index == index && instance.node == row.node
+    };
+    while let Some((id, row)) = observed.next_if(|(id, _)| id.replica == slot.id) {
+        if is_of(&slot.current, id.raft_index, row) {
+            seen.current = Some(row);
+        } else if slot.retiring.as_ref().is_some_and(|old| is_of(old, id.raft_index, row)) {
+            seen.retiring = Some(row);
+        }
+    }
+    seen
+}
+
+/// What [`seen_of`] finds, for one slot by itself.
+fn look_up<'a>(input: PlanInput<'a>, slot: &Slot) -> Seen<'a> {
+    let seen = |instance: &Instance| {
+        let id = InstanceId { replica: slot.id.clone(), raft_index: instance.raft_index };
+        input.state.observed.get(&id).filter(|row| row.node == instance.node)
+    };
+    let current = seen(&slot.current);
+    let retiring = slot.retiring.as_ref().filter(|old| {
+        // One that is the same in all is the current one's.
+        (old.raft_index, old.node) != (slot.current.raft_index, slot.current.node)
+    });
+    Seen { current, retiring: retiring.and_then(seen) }
+}
+
+fn read_services<'a>(
+    input: PlanInput<'a>,
+    deployments: impl Iterator<Item = &'a Deployment>,
+) -> Vec<ServiceDraft<'a>> {
+    let mut services = Vec::new();
+    for deployment in deployments {
+        let Some(wanted) = deployment.revisions.get(&deployment.revision) else { continue };
+        let jobs = jobs_of(&wanted.spec.services);
+        for (name, spec) in &wanted.spec.services {
+            let deployment_name = deployment.name.clone();
+            let key = ServiceKey { deployment: deployment_name, service: name.clone() };
+            let known = input.state.scheduling.get(&key);
+            let role = if jobs.contains(name) { ServiceRole::Job } else { ServiceRole::Server };
+            services.push(ServiceDraft {
+                goal: Goal { revision: deployment.revision, spec, roll: Roll::Forward },
+                key,
+                deployment,
+                slots: Vec::new(),
+                record: known.cloned().unwrap_or_default(),
+                known,
+                role,
+                waiting: Vec::new(),
+            });
+        }
+    }
+    services
+}
+
+/// The services that others of their deployment wait for to have ended.
+pub(crate) fn jobs_of(
+    services: &BTreeMap<ServiceName, std::sync::Arc<ServiceSpec>>,
+) -> BTreeSet<&ServiceName> {
+    let dependencies = services.values().flat_map(|spec| &spec.depends_on);
+    dependencies
+        .filter(|dependency| dependency.condition == Condition::CompletedSuccessfully)
+        .map(|dependency| &dependency.service)
+        .collect()
+}

@@ -1,0 +1,291 @@
+//! Which replica leaves a hot node, and where to. Averages say that a node is hot; what a move
+//! would do is counted from the last samples.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use jaco_types::spec::{Placement, ServiceSpec, Storage, UpdateOrder};
+use jaco_types::{Node, NodeId, ReplicaState, ServiceKey, Slot};
+
+use super::heat::{Hot, fresh};
+use super::{CycleInput, Load, Rebalancer, Share, Weighed};
+use crate::Ineligible;
+use crate::asked::ClusterDemands;
+use crate::attribute::value_of;
+use crate::eligibility::verdict;
+use crate::node_table::{NodeRow, NodeTable};
+use crate::usage::Usage;
+
+/// Why a replica stays on a hot node. The order is that of the checks: of several destinations, the
+/// one that came furthest is reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reason {
+    /// No replica of the node may be moved.
+    NoCandidate,
+    /// It began to run lately, or is being replaced.
+    CooldownReplica,
+    /// No other node takes new replicas of the service.
+    NoEligibleDst,
+    /// The destination received a replica lately.
+    CooldownNode,
+    /// The destination has too little for it, measured or reserved.
+    ResourceLimits,
+    /// The service's placement speaks against the destination.
+    AntiAffinity,
+    /// The destination would be nearly hot.
+    DstCap,
+    /// It would take too little off the hot node.
+    ReliefFloor,
+}
+
+impl Reason {
+    /// The name as users see it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NoCandidate => "no_candidate",
+            Self::CooldownReplica => "cooldown_replica",
+            Self::NoEligibleDst => "no_eligible_dst",
+            Self::CooldownNode => "cooldown_node",
+            Self::ResourceLimits => "resource_limits",
+            Self::AntiAffinity => "anti_affinity",
+            Self::DstCap => "dst_cap",
+            Self::ReliefFloor => "relief_floor",
+        }
+    }
+}
+
+/// The best move off the hot node, if one passes, and why the others do not.
+pub(super) fn choose(
+    input: CycleInput<'_>,
+    memory: &Rebalancer,
+    hot: &Hot,
+) -> (Option<Weighed>, Vec<(Weighed, Reason)>) {
+    let Some(view) = View::new(input, memory, hot) else { return (None, Vec::new()) };
+    let mut skipped = Vec::new();
+    let mut best: Option<Weighed> = None;
+    let candidates: Vec<_> = view.candidates().collect();
+    if candidates.is_empty() {
+        skipped.push((view.weigh(None, Load::default(), None), Reason::NoCandidate));
+    }
+    for (slot, spec) in candidates {
+        match view.destination(slot, spec) {
+            // Candidates come by id, so that a tie stays with the smaller one.
+            Ok(weighed) if best.as_ref().is_none_or(|best| weighed.relief > best.relief) => {
+                best = Some(weighed);
+            }
+            Ok(_) => {}
+            Err(skip) => skipped.push(*skip),
+        }
+    }
+    (best, skipped)
+}
+
+/// The cluster around one hot node.
+struct View<'a> {
+    input: CycleInput<'a>,
+    memory: &'a Rebalancer,
+    hot: &'a Hot,
+    src: &'a Node,
+    src_load: Load,
+    nodes: NodeTable<'a>,
+    /// Where the services of the hot node have instances.
+    homes: BTreeMap<&'a ServiceKey, BTreeSet<NodeId>>,
+}
+
+impl<'a> View<'a> {
+    fn new(input: CycleInput<'a>, memory: &'a Rebalancer, hot: &'a Hot) -> Option<Self> {
+        let state = input.state;
+        let src = state.nodes.get(&hot.node)?;
+        let src_load = fresh(input, hot.node)?.load;
+        let here = |slot: &&Slot| slot.current.node == hot.node;
+        let mut homes: BTreeMap<_, BTreeSet<NodeId>> = state
+            .slots
+            .values()
+            .filter(here)
+            .map(|slot| (&slot.service, BTreeSet::new()))
+            .collect();
+        let mut usage: BTreeMap<NodeId, Usage> = BTreeMap::new();
+        for slot in state.slots.values() {
+            for (_, instance) in slot.instances() {
+                if let Some(nodes) = homes.get_mut(&slot.service) {
+                    nodes.insert(instance.node);
+                }
+                if let Some(spec) = state.service_spec(&slot.service, instance.revision) {
+                    usage.entry(instance.node).or_default().take(spec);
+                }
+            }
+        }
+        let rows = state.nodes.values();
+        let rows = rows.map(|node| (node, usage.get(&node.id).cloned().unwrap_or_default()));
+        let nodes = NodeTable::new(rows, ClusterDemands::read(&state.constraints));
+        Some(Self { input, memory, hot, src, src_load, nodes, homes })
+    }
+
+    /// The replicas of the hot node that may move at all, by id. Data and global replicas stay; so
+    /// does what cannot run beside its successor, for a move must not cost a request.
+    fn candidates(&self) -> impl Iterator<Item = (&'a Slot, &'a ServiceSpec)> {
+        let (state, hot) = (self.input.state, self.hot.node);
+        state.slots.values().filter(move |slot| slot.current.node == hot).filter_map(move |slot| {
+            let spec = &**state.service_spec(&slot.service, slot.current.revision)?;
+            let may_move = spec.storage == Storage::Stateless
+                && spec.placement != Placement::Global
+                && spec.update.order == UpdateOrder::StartFirst;
+            let seen = state.observed.get(&slot.current_id())?;
+            (may_move && seen.state == ReplicaState::Running).then_some((slot, spec))
+        })
+    }
+
+    /// The move to the coolest node that passes every gate; else the one that came furthest.
+    fn destination(
+        &self,
+        slot: &Slot,
+        spec: &ServiceSpec,
+    ) -> Result<Weighed, Box<(Weighed, Reason)>> {
+        let footprint = self.footprint(slot, spec);
+        if self.is_cooling(slot) {
+            let weighed = self.weigh(Some(slot), footprint, None);
+            return Err(Box::new((weighed, Reason::CooldownReplica)));
+        }
+        let mut furthest = (Reverse(Reason::NoEligibleDst), Share::WHOLE, None);
+        let mut coolest: Option<(Share, Weighed)> = None;
+        for (_, row) in self.nodes.rows().filter(|(_, row)| row.node.id != self.hot.node) {
+            let Some(sample) = fresh(self.input, row.node.id) else { continue };
+            let pressure = sample.load.cpu.max(sample.load.memory);
+            let weighed = || self.weigh(Some(slot), footprint, Some((row.node, sample.load)));
+            match self.refuses(slot, spec, footprint, row, sample.load) {
+                None if coolest.as_ref().is_none_or(|(least, _)| pressure < *least) => {
+                    coolest = Some((pressure, weighed()));
+                }
+                Some(reason) if reason > Reason::NoEligibleDst => {
+                    let rank = (Reverse(reason), pressure);
+                    if rank < (furthest.0, furthest.1) || furthest.2.is_none() {
+                        furthest = (rank.0, rank.1, Some(weighed()));
+                    }
+                }
+                None | Some(_) => {}
+            }
+        }
+        if let Some((_, weighed)) = coolest {
+            return Ok(weighed);
+        }
+        let (Reverse(reason), _, weighed) = furthest;
+        let weighed = weighed.unwrap_or_else(|| self.weigh(Some(slot), footprint, None));
+        Err(Box::new((weighed, reason)))
+    }
+
+    /// The first gate that keeps the replica off this node.
+    fn refuses(
+        &self,
+        slot: &Slot,
+        spec: &ServiceSpec,
+        footprint: Load,
+        row: &NodeRow<'_>,
+        load: Load,
+    ) -> Option<Reason> {
+        let ineligible = verdict(&self.nodes.demands, row, spec, spec);
+        if let Some(reason) = ineligible.iter().map(reason_of).min() {
+            return Some(reason);
+        }
+        if self.memory.received.contains_key(&row.node.id) {
+            return Some(Reason::CooldownNode);
+        }
+        let after = self.after(footprint, row.node, load);
+        if after.cpu > Share::WHOLE || after.memory > Share::WHOLE {
+            return Some(Reason::ResourceLimits);
+        }
+        if self.is_crowded(slot, spec, row.node) {
+            return Some(Reason::AntiAffinity);
+        }
+        if after.cpu.max(after.memory) >= self.input.config.destination_cap {
+            return Some(Reason::DstCap);
+        }
+        (self.relief(footprint) < self.input.config.relief_floor).then_some(Reason::ReliefFloor)
+    }
+
+    /// Spread replicas do not share a node, and none leaves its domain: both would undo what the
+    /// planner spread.
+    fn is_crowded(&self, slot: &Slot, spec: &ServiceSpec, dst: &Node) -> bool {
+        let homes = self.homes.get(&slot.service);
+        let is_spread = spec.placement == Placement::Spread;
+        let leaves_domain = spec.scheduling.spread.iter().any(|criterion| {
+            value_of(self.src, &criterion.attribute) != value_of(dst, &criterion.attribute)
+        });
+        leaves_domain || (is_spread && homes.is_some_and(|homes| homes.contains(&dst.id)))
+    }
+
+    /// A new leader does not know what the last one moved, but sees since when it runs.
+    fn is_cooling(&self, slot: &Slot) -> bool {
+        let state = self.input.state;
+        let wanted = state.deployments.get(&slot.service.deployment).map(|wanted| wanted.revision);
+        let is_changing = slot.retiring.is_some() || wanted != Some(slot.current.revision);
+        let is_young = state.observed.get(&slot.current_id()).is_some_and(|seen| {
+            self.input.now.since(seen.since) < self.input.config.replica_cooldown
+        });
+        is_changing || is_young || self.memory.moved.contains_key(&slot.id)
+    }
+
+    /// What the replica uses of the hot node: measured, else limited, else taken for granted.
+    fn footprint(&self, slot: &Slot, spec: &ServiceSpec) -> Load {
+        if let Some(measured) = self.input.pressure.instances.get(&slot.current_id()) {
+            return *measured;
+        }
+        let (limit, has, config) = (spec.limit, self.src.facts.capacity, self.input.config);
+        let cpu = Share::of(limit.cpu.0, has.cpu.0).filter(|share| *share > Share(0));
+        let memory = Share::of(limit.memory.0, has.memory.0).filter(|share| *share > Share(0));
+        Load {
+            cpu: cpu.unwrap_or(config.default_cpu),
+            memory: memory.unwrap_or(config.default_memory),
+        }
+    }
+
+    fn relief(&self, footprint: Load) -> Share {
+        let before = self.hot.dominant.of(self.src_load);
+        before.minus(before.minus(self.hot.dominant.of(footprint)))
+    }
+
+    fn after(&self, footprint: Load, dst: &Node, load: Load) -> Load {
+        let (from, to) = (self.src.facts.capacity, dst.facts.capacity);
+        Load {
+            cpu: load.cpu.plus(footprint.cpu.carried(from.cpu.0, to.cpu.0)),
+            memory: load.memory.plus(footprint.memory.carried(from.memory.0, to.memory.0)),
+        }
+    }
+
+    fn weigh(&self, slot: Option<&Slot>, footprint: Load, dst: Option<(&Node, Load)>) -> Weighed {
+        let dominant = self.hot.dominant;
+        let before = dominant.of(self.src_load);
+        let dst_pressure = dst.map(|(node, load)| {
+            let after = self.after(footprint, node, load);
+            (load.cpu.max(load.memory), after.cpu.max(after.memory))
+        });
+        Weighed {
+            replica: slot.map(|slot| (slot.id.clone(), slot.service.clone())),
+            src: self.hot.node,
+            dst: dst.map(|(node, _)| node.id),
+            dominant,
+            relief: self.relief(footprint),
+            move_cost: self.input.config.move_cost,
+            src_pressure: (before, before.minus(dominant.of(footprint))),
+            dst_pressure: dst_pressure.unwrap_or_default(),
+        }
+    }
+}
+
+fn reason_of(ineligible: &Ineligible) -> Reason {
+    match ineligible {
+        Ineligible::NotReady
+        | Ineligible::EngineDown
+        | Ineligible::DiskFull { .. }
+        | Ineligible::Cordoned
+        | Ineligible::Draining
+        | Ineligible::MissingLabel { .. }
+        | Ineligible::ConstraintFails { .. }
+        | Ineligible::DataElsewhere
+        | Ineligible::HostPortTaken { .. } => Reason::NoEligibleDst,
+        Ineligible::NotPinned | Ineligible::OnePerNode => Reason::AntiAffinity,
+        Ineligible::BelowMinimum { .. }
+        | Ineligible::InsufficientCpu { .. }
+        | Ineligible::InsufficientMemory { .. } => Reason::ResourceLimits,
+    }
+}

@@ -1,0 +1,188 @@
+//! Relief of hot nodes: from what the nodes measured to at most one move.
+//!
+//! A cycle folds the samples, finds the hottest node, and asks the gates in turn. It changes
+//! nothing but its own memory, which is the leader's alone and is rebuilt within two cycles.
+
+mod choice;
+mod heat;
+mod payload;
+mod share;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jaco_state::ClusterState;
+use jaco_types::{InstanceId, Millis, NodeId, ReplicaId, ServiceKey, Timestamp};
+
+pub use choice::Reason;
+pub use heat::Dominant;
+use heat::Heat;
+pub use share::Share;
+
+/// The thresholds. Defaults are the product's; tests shorten the lengths of time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RebalanceConfig {
+    /// How often a node is expected to send a sample; three times this old, it is ignored (30 s).
+    pub sample_interval: Millis,
+    /// The window of the moving average (5 min).
+    pub window: Millis,
+    /// The pressure from which on a node is hot (0.85).
+    pub trigger: Share,
+    /// How many cycles with a new sample it must be hot in a row (2).
+    pub consecutive_cycles: u32,
+    /// How far the coolest node must be below the hottest (0.25).
+    pub imbalance_gap: Share,
+    /// What a move must take off the hot node (0.10).
+    pub relief_floor: Share,
+    /// What the destination must stay below (0.75).
+    pub destination_cap: Share,
+    /// How long a replica stays where it came to run (10 min).
+    pub replica_cooldown: Millis,
+    /// How long a node is left alone after it received a replica (2 min).
+    pub node_cooldown: Millis,
+    /// What a move costs, taken off its score (0.01).
+    pub move_cost: Share,
+    /// What a replica is taken to use of a processor where nobody measured or limits it (0.12).
+    pub default_cpu: Share,
+    /// The same of memory (0.06).
+    pub default_memory: Share,
+}
+
+impl Default for RebalanceConfig {
+    fn default() -> Self {
+        Self {
+            sample_interval: Millis::from_secs(30),
+            window: Millis::from_secs(300),
+            trigger: Share(850_000),
+            consecutive_cycles: 2,
+            imbalance_gap: Share(250_000),
+            relief_floor: Share(100_000),
+            destination_cap: Share(750_000),
+            replica_cooldown: Millis::from_secs(600),
+            node_cooldown: Millis::from_secs(120),
+            move_cost: Share(10_000),
+            default_cpu: Share(120_000),
+            default_memory: Share(60_000),
+        }
+    }
+}
+
+/// Use of a node's processors and memory, each as a share of all the node has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Processor time.
+    pub cpu: Share,
+    /// Memory.
+    pub memory: Share,
+}
+
+/// What a node measured of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample {
+    /// When it came, by the leader's clock.
+    pub at: Timestamp,
+    /// How much of it is in use.
+    pub load: Load,
+}
+
+/// What the nodes measured lately.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Pressure {
+    /// The last sample of each node.
+    pub nodes: BTreeMap<NodeId, Sample>,
+    /// What instances use, as shares of the nodes that run them, where that was measured.
+    pub instances: BTreeMap<InstanceId, Load>,
+}
+
+/// All that a cycle may look at.
+#[derive(Debug, Clone, Copy)]
+pub struct CycleInput<'a> {
+    /// The replicated state.
+    pub state: &'a ClusterState,
+    /// What the nodes measured lately.
+    pub pressure: &'a Pressure,
+    /// The thresholds.
+    pub config: &'a RebalanceConfig,
+    /// The moment of the cycle, by the leader's clock.
+    pub now: Timestamp,
+}
+
+/// A replica on a hot node, and what became of the thought of moving it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Weighed {
+    /// The replica; absent if the node has none that may be moved.
+    pub replica: Option<(ReplicaId, ServiceKey)>,
+    /// The hot node.
+    pub src: NodeId,
+    /// Where it would go; absent if that was not asked, or no node takes it.
+    pub dst: Option<NodeId>,
+    /// What the node has too little of.
+    pub dominant: Dominant,
+    /// What the move takes off the hot node.
+    pub relief: Share,
+    /// What the move costs.
+    pub move_cost: Share,
+    /// The hot node before and after.
+    pub src_pressure: (Share, Share),
+    /// The destination before and after; zero without one.
+    pub dst_pressure: (Share, Share),
+}
+
+/// What a cycle decided.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Cycle {
+    /// The move to make.
+    pub moved: Option<Weighed>,
+    /// What was not moved, for reasons that were not given yet since the node became hot.
+    pub skipped: Vec<(Weighed, Reason)>,
+}
+
+/// What a leader remembers from cycle to cycle. A new leader begins with an empty one.
+#[derive(Debug, Clone, Default)]
+pub struct Rebalancer {
+    heat: Heat,
+    received: BTreeMap<NodeId, Timestamp>,
+    moved: BTreeMap<ReplicaId, Timestamp>,
+    told: BTreeMap<NodeId, BTreeSet<(Option<ReplicaId>, Reason)>>,
+}
+
+impl Rebalancer {
+    /// Takes the samples in and decides. The caller makes the move before the next cycle; one that
+    /// is refused costs its cooldowns nevertheless.
+    pub fn cycle(&mut self, input: CycleInput<'_>) -> Cycle {
+        self.pass_time(input);
+        self.heat.fold(input);
+        self.forget_cool_nodes(input);
+        let Some(hot) = self.heat.hottest(input) else { return Cycle::default() };
+        let (moved, skipped) = choice::choose(input, self, &hot);
+        if let Some(Weighed { replica: Some((replica, _)), dst: Some(dst), .. }) = &moved {
+            self.moved.insert(replica.clone(), input.now);
+            self.received.insert(*dst, input.now);
+        }
+        let told = self.told.entry(hot.node).or_default();
+        let is_new = |(weighed, reason): &(Weighed, Reason)| {
+            told.insert((weighed.replica.as_ref().map(|(id, _)| id.clone()), *reason))
+        };
+        Cycle { moved, skipped: skipped.into_iter().filter(is_new).collect() }
+    }
+
+    /// Ends cooldowns. A clock that went back must not make one longer than it is.
+    fn pass_time(&mut self, input: CycleInput<'_>) {
+        let (now, config) = (input.now, input.config);
+        self.received.retain(|_, at| is_cooling(at, now, config.node_cooldown));
+        self.moved.retain(|_, at| is_cooling(at, now, config.replica_cooldown));
+    }
+
+    /// What was said of a node is said again only after it was clearly cool: a node at the edge of
+    /// the trigger would otherwise repeat it for ever.
+    fn forget_cool_nodes(&mut self, input: CycleInput<'_>) {
+        let heat = &self.heat;
+        self.told.retain(|node, _| {
+            heat.pressure(*node).is_some_and(|pressure| pressure >= input.config.destination_cap)
+        });
+    }
+}
+
+fn is_cooling(at: &mut Timestamp, now: Timestamp, cooldown: Millis) -> bool {
+    *at = (*at).min(now);
+    now.since(*at) < cooldown
+}

@@ -1,0 +1,337 @@
+//! Relief of hot nodes: each gate just below and just above its threshold, and what a leader
+//! remembers.
+
+use std::collections::BTreeMap;
+
+use jaco_scheduler::rebalance::{
+    Cycle, CycleInput, Load, Pressure, RebalanceConfig, Rebalancer, Sample, Share, Weighed,
+};
+use jaco_types::spec::{Placement, UpdateOrder};
+use jaco_types::{Availability, Millis, Timestamp};
+
+use crate::cluster::{Cluster, Service, service};
+
+/// A cluster, its leader's memory, and the time.
+struct Scene {
+    cluster: Cluster,
+    rebalancer: Rebalancer,
+    pressure: Pressure,
+    config: RebalanceConfig,
+    now: Timestamp,
+}
+
+/// What three nodes measure, in hundredths: cpu and memory of each.
+type Measured = [(u64, u64); 3];
+const HOT: Measured = [(90, 20), (30, 20), (40, 20)];
+
+fn packed(name: &str) -> Service {
+    service(name, name).placement(Placement::Pack)
+}
+
+impl Scene {
+    /// Three nodes; the services run on the first, for an hour.
+    fn of(services: &[Service]) -> Self {
+        let mut cluster = Cluster::of(&["n1", "n2", "n3"]);
+        for host in ["n2", "n3"] {
+            cluster.set_availability(host, Availability::Cordoned);
+        }
+        cluster.apply("shop", services);
+        cluster.settle();
+        for host in ["n2", "n3"] {
+            cluster.set_availability(host, Availability::Active);
+        }
+        let now = cluster.now.after(Millis::from_secs(3600));
+        let (rebalancer, pressure) = (Rebalancer::default(), Pressure::default());
+        Self { cluster, rebalancer, pressure, config: RebalanceConfig::default(), now }
+    }
+
+    fn measure(&mut self, measured: &[(u64, u64)]) {
+        for (host, (cpu, memory)) in ["n1", "n2", "n3"].iter().zip(measured) {
+            let load = Load { cpu: Share(cpu * 10_000), memory: Share(memory * 10_000) };
+            let sample = Sample { at: self.now, load };
+            self.pressure.nodes.insert(self.cluster.node(host), sample);
+        }
+    }
+
+    fn decision(&mut self) -> Cycle {
+        let (state, pressure, config) = (&self.cluster.state, &self.pressure, &self.config);
+        self.rebalancer.cycle(CycleInput { state, pressure, config, now: self.now })
+    }
+
+    fn decide(&mut self) -> String {
+        let Cycle { moved, skipped } = self.decision();
+        let state = &self.cluster.state;
+        let name = |id| state.nodes.get(&id).unwrap().hostname.to_string();
+        let moved = moved.iter().map(|weighed| (weighed, "moved"));
+        let skipped = skipped.iter().map(|(weighed, reason)| (weighed, reason.as_str()));
+        let show = |(weighed, what): (&Weighed, &str)| {
+            let replica = weighed.replica.as_ref().map_or("-", |(id, _)| id.as_str());
+            let dst = weighed.dst.map_or("-".to_owned(), name);
+            format!("{what} {replica} {dst}")
+        };
+        moved.chain(skipped).map(show).collect::<Vec<_>>().join("; ")
+    }
+
+    /// Half a minute later, with new samples.
+    fn cycle(&mut self, measured: &[(u64, u64)]) -> String {
+        self.now = self.now.after(Millis::from_secs(30));
+        self.measure(measured);
+        self.decide()
+    }
+
+    /// The second cycle with the same samples: averages are what was measured.
+    fn sustained(&mut self, measured: &[(u64, u64)]) -> String {
+        assert_eq!(self.cycle(measured), "", "one cycle decides nothing");
+        self.cycle(measured)
+    }
+
+    fn uses(&mut self, replica: &str, cpu: u64, memory: u64) {
+        let load = Load { cpu: Share(cpu), memory: Share(memory) };
+        self.pressure.instances.insert(self.cluster.slot(replica).current_id(), load);
+    }
+}
+
+/// Sustained heat moves one replica after two cycles, to the coolest node.
+#[test]
+fn sustained_heat_moves_one() {
+    let mut scene = Scene::of(&[packed("api"), packed("web")]);
+    assert_eq!(scene.sustained(&HOT), "moved shop-api-0 n2");
+}
+
+#[test]
+fn a_single_spike_moves_nothing() {
+    let mut scene = Scene::of(&[packed("api")]);
+    assert_eq!(scene.cycle(&[(30, 20), (30, 20), (30, 20)]), "");
+    for measured in [(100, 20), (100, 20), (30, 20), (100, 20), (30, 20)] {
+        assert_eq!(scene.cycle(&[measured, (30, 20), (30, 20)]), "");
+    }
+}
+
+/// One sample counts once, however many cycles look at it.
+#[test]
+fn a_sample_counts_once() {
+    let mut scene = Scene::of(&[packed("api")]);
+    scene.measure(&HOT);
+    assert_eq!([scene.decide(), scene.decide(), scene.decide()].concat(), "");
+    assert_eq!(scene.cycle(&HOT), "moved shop-api-0 n2");
+}
+
+/// The trigger, the gap and the number of nodes with data: below it nothing is even said.
+#[test]
+fn what_is_not_hot_is_left_alone() {
+    let cases: [(&[(u64, u64)], &str); 10] = [
+        (&[(84, 0), (30, 0), (30, 0)], ""),
+        (&[(85, 0), (30, 0), (30, 0)], "moved shop-api-0 n2"),
+        (&[(0, 84), (30, 0), (30, 0)], ""),
+        (&[(90, 0), (66, 0), (66, 0)], ""),
+        (&[(90, 0), (65, 0), (66, 0)], "dst_cap shop-api-0 n2"),
+        (&[(90, 0), (62, 0), (66, 0)], "moved shop-api-0 n2"),
+        (&[(90, 0), (62, 0), (60, 0)], "moved shop-api-0 n3"),
+        (&[(95, 95), (95, 95), (95, 95)], ""),
+        (&[(90, 0)], ""),
+        (&[], ""),
+    ];
+    for (measured, expected) in cases {
+        let mut scene = Scene::of(&[packed("api")]);
+        assert_eq!(scene.sustained(measured), expected, "{measured:?}");
+    }
+}
+
+/// Memory is relieved like cpu, by what was measured, else limited, else assumed.
+#[test]
+fn memory_is_relieved_too() {
+    let hot = [(20, 90), (30, 20), (30, 20)];
+    let mut scene = Scene::of(&[packed("api")]);
+    assert_eq!(scene.sustained(&hot), "relief_floor shop-api-0 n2");
+    let mut scene = Scene::of(&[packed("api"), packed("web")]);
+    scene.uses("shop-web-0", 0, 300_000);
+    assert_eq!(scene.sustained(&hot), "moved shop-web-0 n2; relief_floor shop-api-0 n2");
+}
+
+/// The gates of a move, at their thresholds.
+#[test]
+fn each_gate_has_its_threshold() {
+    let cases: [(u64, u64, Measured, &str); 7] = [
+        (99_999, 0, HOT, "relief_floor shop-api-0 n2"),
+        (100_000, 0, HOT, "moved shop-api-0 n2"),
+        (449_999, 0, HOT, "moved shop-api-0 n2"),
+        (450_000, 0, HOT, "dst_cap shop-api-0 n2"),
+        (700_000, 0, HOT, "dst_cap shop-api-0 n2"),
+        (700_001, 0, [(90, 0), (30, 0), (30, 0)], "resource_limits"),
+        (200_000, 800_001, HOT, "resource_limits"),
+    ];
+    for (cpu, memory, measured, expected) in cases {
+        let mut scene = Scene::of(&[packed("api")]);
+        scene.uses("shop-api-0", cpu, memory);
+        let said = scene.sustained(&measured);
+        assert!(said.starts_with(expected), "{cpu} {memory}: {said}");
+    }
+}
+
+/// Data, global replicas and what cannot run beside its successor stay, and this is said once.
+#[test]
+fn what_must_stay_stays() {
+    let stop_first = packed("api").with(|spec| spec.update.order = UpdateOrder::StopFirst);
+    for stays in [packed("api").stateful(), packed("api").placement(Placement::Global), stop_first]
+    {
+        let mut scene = Scene::of(&[stays]);
+        assert_eq!(scene.sustained(&HOT), "no_candidate - -");
+        for _ in 0..100 {
+            assert_eq!(scene.cycle(&HOT), "");
+        }
+    }
+}
+
+/// Pinned replicas stay among their hosts, and spread ones apart.
+#[test]
+fn placement_is_kept() {
+    let mut scene = Scene::of(&[packed("api").hosts(&["n1"])]);
+    assert_eq!(scene.sustained(&HOT), "anti_affinity shop-api-0 n2");
+    let mut scene = Scene::of(&[packed("api").hosts(&["n1", "n3"])]);
+    assert_eq!(scene.sustained(&HOT), "moved shop-api-0 n3");
+    let mut cluster = Scene::of(&[service("api", "api")]);
+    assert_eq!(cluster.sustained(&HOT), "moved shop-api-0 n2");
+    let mut cluster = Scene::of(&[]);
+    cluster.cluster.apply("shop", &[service("api", "api").replicas(3)]);
+    cluster.cluster.settle();
+    let said = cluster.sustained(&HOT);
+    assert!(said.starts_with("anti_affinity shop-api-") && !said.contains("moved"), "{said}");
+}
+
+/// A node that takes nothing new is no destination.
+#[test]
+fn a_destination_takes_replicas() {
+    let mut scene = Scene::of(&[packed("api")]);
+    scene.cluster.set_availability("n2", Availability::Cordoned);
+    assert_eq!(scene.sustained(&HOT), "moved shop-api-0 n3");
+    let mut scene = Scene::of(&[packed("api")]);
+    for host in ["n2", "n3"] {
+        scene.cluster.set_availability(host, Availability::Draining);
+    }
+    assert_eq!(scene.sustained(&HOT), "no_eligible_dst shop-api-0 -");
+}
+
+/// What was moved stays for ten minutes, and a node that received waits for two.
+#[test]
+fn both_cooldowns_hold() {
+    let mut scene = Scene::of(&[packed("api"), packed("web")]);
+    let one_way = [(100, 20), (30, 20), (72, 20)];
+    assert_eq!(scene.sustained(&one_way), "moved shop-api-0 n2");
+    assert_eq!(scene.cycle(&one_way), "cooldown_replica shop-api-0 -; dst_cap shop-web-0 n3");
+    for _ in 0..2 {
+        assert_eq!(scene.cycle(&one_way), "");
+    }
+    assert_eq!(scene.cycle(&one_way), "moved shop-web-0 n2");
+}
+
+/// A replica that began to run less than ten minutes ago stays, whoever put it there.
+#[test]
+fn a_new_leader_knows_what_is_young() {
+    for (secs, expected) in [(538, "cooldown_replica shop-api-0 -"), (540, "moved shop-api-0 n2")] {
+        let mut scene = Scene::of(&[packed("api")]);
+        scene.now = scene.cluster.now.after(Millis::from_secs(secs));
+        assert_eq!(scene.sustained(&HOT), expected);
+    }
+}
+
+/// A new leader begins to count anew, and is there within two cycles.
+#[test]
+fn a_new_leader_needs_two_cycles() {
+    let mut scene = Scene::of(&[packed("api")]);
+    assert_eq!(scene.cycle(&HOT), "");
+    scene.rebalancer = Rebalancer::default();
+    assert_eq!(scene.sustained(&HOT), "moved shop-api-0 n2");
+}
+
+/// Samples older than three intervals are none; at three intervals they still count.
+#[test]
+fn stale_samples_are_ignored() {
+    for (secs, expected) in [(90, "moved shop-api-0 n2"), (91, "")] {
+        let mut scene = Scene::of(&[packed("api")]);
+        assert_eq!(scene.cycle(&HOT), "");
+        scene.now = scene.now.after(Millis::from_secs(secs));
+        scene.measure(&[(90, 20)]);
+        assert_eq!(scene.decide(), expected, "the others' samples are {secs} s old");
+    }
+}
+
+/// A clock that goes back makes no time pass, and no cooldown longer.
+#[test]
+fn a_clock_may_go_back() {
+    let mut scene = Scene::of(&[packed("api"), packed("web")]);
+    assert_eq!(scene.sustained(&HOT), "moved shop-api-0 n2");
+    scene.now = Timestamp(scene.now.0 - 1_800_000);
+    assert_eq!(scene.cycle(&HOT), "moved shop-web-0 n3; cooldown_replica shop-api-0 -");
+    for _ in 0..19 {
+        assert!(!scene.cycle(&HOT).contains("moved"));
+    }
+    assert_eq!(scene.cycle(&HOT), "moved shop-api-0 n2");
+}
+
+/// Whatever the samples say around the thresholds, a node that cannot be relieved costs a bounded
+/// number of events.
+#[test]
+fn a_node_that_cannot_be_relieved_is_told_of_once() {
+    let mut scene = Scene::of(&[packed("api"), packed("web").stateful()]);
+    let mut said = Vec::new();
+    for round in 0..1000 {
+        scene.uses("shop-api-0", if round % 2 == 0 { 50_000 } else { 600_000 }, 0);
+        said.extend(Some(scene.cycle(&HOT)).filter(|said| !said.is_empty()));
+    }
+    assert_eq!(said, ["dst_cap shop-api-0 n2", "relief_floor shop-api-0 n2"]);
+}
+
+/// Both events have the same facts; only one that stays has a reason.
+#[test]
+fn the_payload_has_its_form() {
+    let show = |facts: BTreeMap<String, String>| {
+        facts.iter().map(|(name, fact)| format!("{name}={fact}\n")).collect::<String>()
+    };
+    let mut scene = Scene::of(&[packed("api"), packed("web")]);
+    scene.uses("shop-web-0", 5_000, 0);
+    assert_eq!(scene.cycle(&HOT), "");
+    scene.now = scene.now.after(Millis::from_secs(30));
+    scene.measure(&HOT);
+    let Cycle { moved, skipped } = scene.decision();
+    expect_test::expect![[r#"
+        deployment=shop
+        dominant=cpu
+        dst=n2
+        dst_pressure_after=0.4200
+        dst_pressure_before=0.3000
+        move_cost=0.0100
+        relief=0.1200
+        replica_id=shop-api-0
+        score=0.1100
+        service=api
+        src=n1
+        src_pressure_after=0.7800
+        src_pressure_before=0.9000
+    "#]]
+    .assert_eq(&show(moved.unwrap().payload(&scene.cluster.state, None)));
+    let [(weighed, reason)] = &skipped[..] else { panic!("one stays: {skipped:?}") };
+    expect_test::expect![[r#"
+        deployment=shop
+        dominant=cpu
+        dst=n2
+        dst_pressure_after=0.3050
+        dst_pressure_before=0.3000
+        move_cost=0.0100
+        reason=relief_floor
+        relief=0.0050
+        replica_id=shop-web-0
+        score=-0.0050
+        service=web
+        src=n1
+        src_pressure_after=0.8950
+        src_pressure_before=0.9000
+    "#]]
+    .assert_eq(&show(weighed.payload(&scene.cluster.state, Some(*reason))));
+}
+
+/// A spread criterion holds a replica in its domain.
+#[test]
+fn no_replica_leaves_its_domain() {
+    let mut scene = Scene::of(&[packed("api").spread("node.hostname", 100, &[("n1", 100)])]);
+    assert_eq!(scene.sustained(&HOT), "anti_affinity shop-api-0 n2");
+}

@@ -1,0 +1,316 @@
+//! What goes with a manifest: which versions its services get, and which pieces those are made of.
+//! Nothing that a client says of its files is believed that the stored pieces do not say.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jaco_compose::tree::FileTree;
+use jaco_compose::{Contents, Project, ShipmentKind, ShipmentSource};
+use jaco_pki::sealed::OVERHEAD_BYTES;
+use jaco_proto::v1;
+use jaco_state::contents::{Form, NamedContent};
+use jaco_state::{Content, Table};
+use jaco_types::{ContentId, ContentName, ErrorCode, NamedKey, NamedKind, Rejection};
+
+use crate::status::invalid;
+
+/// The most bytes of files of a deployment, unless its user asks for more.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// A request whose external configs and secrets have the contents that the cluster keeps for them.
+pub(super) struct Named {
+    pub(super) request: v1::ApplyRequest,
+    /// What is taken by name.
+    pub(super) keys: BTreeSet<NamedKey>,
+}
+
+/// Finds what a project takes from the cluster by name: the newest content of each. What the request
+/// names already stays as it is named: an earlier apply's content, where only something else changes.
+///
+/// # Errors
+/// `content_not_found` with every one that there is not, or `invalid_manifest` for a name that none
+/// can have.
+pub(super) fn named(
+    project: &Project,
+    request: &v1::ApplyRequest,
+    stored: &Table<NamedKey, NamedContent>,
+) -> Result<Named, Rejection> {
+    let mut found = Named { request: request.clone(), keys: BTreeSet::new() };
+    let mut absent = Vec::new();
+    for shipment in project.shipments() {
+        let ShipmentSource::External(name) = &shipment.source else { continue };
+        let (kind, sent) = match shipment.kind {
+            ShipmentKind::Bind(_) => continue,
+            ShipmentKind::Config => (NamedKind::Config, &mut found.request.configs),
+            ShipmentKind::Secret => (NamedKind::Secret, &mut found.request.secrets),
+        };
+        let name = ContentName::new(name).map_err(|error| {
+            Rejection::new(ErrorCode::InvalidManifest, format!("{}: {error}", shipment.name))
+        })?;
+        let key = NamedKey { kind, name };
+        if !sent.iter().any(|files| files.name == shipment.name) {
+            match stored.get(&key) {
+                Some(named) => sent.push(v1::ShippedFiles {
+                    name: shipment.name.clone(),
+                    tree: named.tree.0.to_vec().into(),
+                }),
+                None => absent.push(key.to_string()),
+            }
+        }
+        found.keys.insert(key);
+    }
+    if absent.is_empty() {
+        return Ok(found);
+    }
+    let message = format!("the cluster keeps no {}", absent.join(" and no "));
+    Err(Rejection::new(ErrorCode::ContentNotFound, message).with("absent", absent.join(", ")))
+}
+
+/// What stands for the contents of a project's files, as its client named them.
+///
+/// # Errors
+/// When a config or secret has none.
+pub(super) fn versions(
+    project: &Project,
+    request: &v1::ApplyRequest,
+) -> Result<Contents, Rejection> {
+    let contents = Contents {
+        binds: by_name(&request.binds)?,
+        configs: by_name(&request.configs)?,
+        secrets: by_name(&request.secrets)?,
+    };
+    for shipment in project.shipments() {
+        let (what, sent) = match shipment.kind {
+            // One that was not sent is a folder that its node keeps.
+            ShipmentKind::Bind(_) => continue,
+            ShipmentKind::Config => ("config", &contents.configs),
+            ShipmentKind::Secret => ("secret", &contents.secrets),
+        };
+        if sent.contains_key(&shipment.name) {
+            continue;
+        }
+        let name = &shipment.name;
+        let message =
+            format!("the content of {what} {name:?} was not sent: apply with a newer jaco");
+        return Err(Rejection::new(ErrorCode::InvalidManifest, message));
+    }
+    Ok(contents)
+}
+
+fn by_name(shipped: &[v1::ShippedFiles]) -> Result<BTreeMap<String, String>, Rejection> {
+    let version = |files: &v1::ShippedFiles| Ok((files.name.clone(), id(&files.tree)?.to_string()));
+    shipped.iter().map(version).collect()
+}
+
+/// Reads an id.
+///
+/// # Errors
+/// `invalid_request` when it is none.
+pub(crate) fn id(bytes: &[u8]) -> Result<ContentId, Rejection> {
+    let id = <[u8; 32]>::try_from(bytes).map(ContentId);
+    id.map_err(|_| invalid(format!("an id of content has 32 bytes, not {}", bytes.len())))
+}
+
+/// Every piece that the files of a request are made of, as far as the stored lists say.
+///
+/// # Errors
+/// `content_missing` with what is not stored, `too_large`, or `invalid_request` for a list that
+/// cannot be one.
+pub(super) fn pieces(
+    request: &v1::ApplyRequest,
+    stored: &Table<ContentId, Content>,
+) -> Result<BTreeSet<ContentId>, Rejection> {
+    let mut found = Found::default();
+    for (shipped, form) in [
+        (&request.binds, Form::Plain),
+        (&request.configs, Form::Plain),
+        (&request.secrets, Form::Sealed),
+    ] {
+        for files in shipped {
+            found.add(files, form, stored)?;
+        }
+    }
+    let missing: Vec<String> = found.missing.iter().map(ToString::to_string).collect();
+    if !missing.is_empty() {
+        let message = format!("{} pieces of the deployment's files were not sent", missing.len());
+        return Err(Rejection::new(ErrorCode::ContentMissing, message)
+            .with("missing", missing[..missing.len().min(100)].join(" ")));
+    }
+    let limit = if request.max_file_bytes == 0 { FILE_BYTES_MAX } else { request.max_file_bytes };
+    if found.bytes > limit {
+        let message =
+            format!("the deployment's files have {} bytes, more than {limit}", found.bytes);
+        return Err(Rejection::new(ErrorCode::TooLarge, message));
+    }
+    Ok(found.pieces)
+}
+
+/// The pieces found so far.
+#[derive(Default)]
+struct Found {
+    pieces: BTreeSet<ContentId>,
+    missing: BTreeSet<ContentId>,
+    bytes: u64,
+}
+
+impl Found {
+    fn add(
+        &mut self,
+        files: &v1::ShippedFiles,
+        form: Form,
+        stored: &Table<ContentId, Content>,
+    ) -> Result<(), Rejection> {
+        let tree_id = id(&files.tree)?;
+        let Some(text) = stored.get(&tree_id) else {
+            self.missing.insert(tree_id);
+            return Ok(());
+        };
+        let tree = FileTree::parse(&text.bytes.0)
+            .map_err(|error| invalid(format!("the files of {:?}: {error}", files.name)))?;
+        self.pieces.insert(tree_id);
+        for piece in tree.pieces() {
+            match stored.get(&piece) {
+                // A secret that became somebody's plain file could be read there.
+                Some(content) if content.form != form => {
+                    let message = format!("the files of {:?} name what they may not", files.name);
+                    return Err(Rejection::new(ErrorCode::PermissionDenied, message));
+                }
+                Some(content) => {
+                    self.pieces.insert(piece);
+                    self.bytes += plain_bytes(content);
+                }
+                None => drop(self.missing.insert(piece)),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How many bytes a piece holds, as its user counts them.
+fn plain_bytes(content: &Content) -> u64 {
+    let stored = content.bytes.0.len();
+    let bytes = match content.form {
+        Form::Plain => stored,
+        Form::Sealed => stored.saturating_sub(OVERHEAD_BYTES),
+    };
+    bytes as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use jaco_compose::from_model;
+    use jaco_state::contents::{Hold, PieceBytes};
+
+    use super::*;
+
+    fn stored(rows: &[(u8, Form, &[u8])]) -> Table<ContentId, Content> {
+        let row = |(number, form, bytes): &(u8, Form, &[u8])| {
+            let bytes = PieceBytes((*bytes).into());
+            (ContentId([*number; 32]), Content { bytes, form: *form, hold: Hold::Kept })
+        };
+        rows.iter().map(row).collect()
+    }
+
+    fn shipped(name: &str, tree: u8) -> v1::ShippedFiles {
+        v1::ShippedFiles { name: name.to_owned(), tree: vec![tree; 32].into() }
+    }
+
+    fn tree(pieces: &[u8]) -> Vec<u8> {
+        let pieces = pieces.iter().map(|number| ContentId([*number; 32])).collect();
+        FileTree::of_file(0o644, 3, pieces).text().into_bytes()
+    }
+
+    /// R-IN-4: the revision names every piece; what is not there is named instead.
+    #[test]
+    fn pieces_are_what_the_stored_lists_say() {
+        let tree = tree(&[1, 2]);
+        let request = v1::ApplyRequest { binds: vec![shipped("a", 9)], ..Default::default() };
+        let all =
+            stored(&[(9, Form::Plain, &tree), (1, Form::Plain, b"x"), (2, Form::Plain, b"y")]);
+        let ids = |numbers: &[u8]| numbers.iter().map(|number| ContentId([*number; 32])).collect();
+        assert_eq!(pieces(&request, &all), Ok(ids(&[1, 2, 9])));
+        let some = stored(&[(9, Form::Plain, &tree), (1, Form::Plain, b"x")]);
+        let refused = pieces(&request, &some).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::ContentMissing);
+        assert_eq!(refused.details["missing"], "02".repeat(32));
+        let request = v1::ApplyRequest { max_file_bytes: 1, ..request };
+        assert_eq!(pieces(&request, &all).unwrap_err().code, ErrorCode::TooLarge);
+        let none = stored(&[(9, Form::Plain, b"{}")]);
+        assert_eq!(pieces(&request, &none).unwrap_err().code, ErrorCode::InvalidRequest);
+    }
+
+    /// R-IN-5: a sealed piece is nobody's plain file, and a plain one is nobody's secret.
+    #[test]
+    fn a_secret_cannot_be_mounted_as_a_file() {
+        let tree = tree(&[1]);
+        let secret = stored(&[(9, Form::Plain, &tree), (1, Form::Sealed, b"sealed")]);
+        let plain = stored(&[(9, Form::Plain, &tree), (1, Form::Plain, b"plain")]);
+        let bind = v1::ApplyRequest { binds: vec![shipped("a", 9)], ..Default::default() };
+        let hidden = v1::ApplyRequest { secrets: vec![shipped("s", 9)], ..Default::default() };
+        assert_eq!(pieces(&bind, &secret).unwrap_err().code, ErrorCode::PermissionDenied);
+        assert_eq!(pieces(&hidden, &plain).unwrap_err().code, ErrorCode::PermissionDenied);
+        assert!(pieces(&hidden, &secret).is_ok() && pieces(&bind, &plain).is_ok());
+    }
+
+    /// R-IN-5: what was not sent is refused before anything starts, by name.
+    #[test]
+    fn a_secret_without_content_is_refused() {
+        let check = |secret: &str, request: &v1::ApplyRequest| {
+            let model = format!(
+                r#"{{"name":"shop","services":{{"web":{{"image":"i","secrets":[{{"source":"s"}}]}}}},"secrets":{{"s":{secret}}}}}"#
+            );
+            versions(&from_model(model.as_bytes()).unwrap(), request).map(|sent| sent.secrets)
+        };
+        let nothing = v1::ApplyRequest::default();
+        let said = |secret| check(secret, &nothing).unwrap_err().message;
+        assert!(said(r#"{"file":"s.txt"}"#).contains("\"s\" was not sent"));
+        let sent = v1::ApplyRequest { secrets: vec![shipped("s", 9)], ..Default::default() };
+        let version = ("s".to_owned(), "09".repeat(32));
+        assert_eq!(check(r#"{"file":"s.txt"}"#, &sent), Ok([version].into()));
+    }
+
+    /// R-IN-5: external ones are the newest that the cluster keeps; all that are absent are named.
+    #[test]
+    fn external_ones_are_taken_from_the_cluster() {
+        let row = |kind, name: &str, tree: u8| {
+            let key = NamedKey { kind, name: ContentName::new(name).unwrap() };
+            let named = NamedContent {
+                version: 1,
+                tree: ContentId([tree; 32]),
+                pieces: BTreeSet::new(),
+                size: 1,
+                stored_at: jaco_types::Timestamp(0),
+            };
+            (key, named)
+        };
+        let all: Table<_, _> =
+            [row(NamedKind::Config, "rates", 1), row(NamedKind::Secret, "db.key", 2)]
+                .into_iter()
+                .collect();
+        let model = r#"{"name":"shop","services":{"web":{"image":"i",
+            "configs":[{"source":"rates"}],"secrets":[{"source":"key"}]}},
+            "configs":{"rates":{"external":true}},
+            "secrets":{"key":{"external":true,"name":"db.key"}}}"#;
+        let project = from_model(model.as_bytes()).unwrap();
+        let found = |request: &v1::ApplyRequest, stored: &Table<_, _>| {
+            named(&project, request, stored).map(|found| {
+                let trees = |files: &[v1::ShippedFiles]| {
+                    files.iter().map(|files| (files.name.clone(), files.tree[0])).collect()
+                };
+                let names: Vec<String> = found.keys.iter().map(ToString::to_string).collect();
+                let configs: Vec<(String, u8)> = trees(&found.request.configs);
+                let secrets: Vec<(String, u8)> = trees(&found.request.secrets);
+                (names.join(", "), configs, secrets)
+            })
+        };
+        let nothing = v1::ApplyRequest::default();
+        let names = r#"config "rates", secret "db.key""#.to_owned();
+        let rates = vec![("rates".to_owned(), 1)];
+        let key = |tree| vec![("key".to_owned(), tree)];
+        assert_eq!(found(&nothing, &all), Ok((names.clone(), rates.clone(), key(2))));
+        let sent = v1::ApplyRequest { secrets: vec![shipped("key", 9)], ..Default::default() };
+        assert_eq!(found(&sent, &all), Ok((names, rates, key(9))), "as it was applied before");
+        let refused = found(&nothing, &Table::default()).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::ContentNotFound);
+        assert_eq!(refused.details["absent"], r#"config "rates", secret "db.key""#);
+    }
+}

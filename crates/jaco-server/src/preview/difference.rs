@@ -1,0 +1,120 @@
+//! What is different between two specs, in the words of the file. Values are shown only where they
+//! cannot be secret.
+
+use std::collections::BTreeSet;
+
+use jaco_types::ServiceSpec;
+use serde_json::Value;
+
+/// How deep a key is named: `environment.PORT`, and nothing below it.
+const DEPTH_MAX: usize = 2;
+
+/// Names beyond this many are counted.
+const NAMES_MAX: usize = 12;
+
+/// All that is different.
+pub(super) fn of_services(old: &ServiceSpec, new: &ServiceSpec) -> Vec<String> {
+    let mut names = of_containers(old, new);
+    if old.replicas != new.replicas {
+        names.push(format!("replicas {} → {}", old.replicas, new.replicas));
+    }
+    if old.placement != new.placement {
+        names.push(match (old.placement.as_str(), new.placement.as_str()) {
+            (old, new) if old == new => "hosts".to_owned(),
+            (old, new) => format!("placement {old} → {new}"),
+        });
+    }
+    let rest = [
+        ("reservation", old.reservation != new.reservation),
+        ("limits", old.limit != new.limit),
+        ("depends_on", old.depends_on != new.depends_on),
+        ("update", old.update != new.update),
+        ("pull_policy", old.pull != new.pull),
+        ("constraints and preferences", old.scheduling != new.scheduling),
+    ];
+    let rest = rest.iter().filter(|(_, differs)| *differs).map(|(name, _)| (*name).to_owned());
+    names.extend(rest);
+    bounded(names)
+}
+
+/// What makes a container another one.
+pub(super) fn of_containers(old: &ServiceSpec, new: &ServiceSpec) -> Vec<String> {
+    if old.hash == new.hash {
+        return Vec::new();
+    }
+    let read = |spec: &ServiceSpec| serde_json::from_str::<Value>(&spec.container);
+    let mut paths = BTreeSet::new();
+    if let (Ok(old), Ok(new)) = (read(old), read(new)) {
+        collect(&mut Vec::new(), &old, &new, &mut paths);
+    }
+    let mut names = Vec::new();
+    if old.image != new.image {
+        names.push(format!("image {} → {}", old.image, new.image));
+    }
+    names.extend(paths.into_iter().filter(|path| path != "image"));
+    bounded(names)
+}
+
+/// The paths of what differs. The service's own keys go without a prefix.
+fn collect<'v>(
+    path: &mut Vec<&'v str>,
+    old: &'v Value,
+    new: &'v Value,
+    found: &mut BTreeSet<String>,
+) {
+    let own = path.first() == Some(&"service");
+    let shown = if own { &path[1..] } else { &path[..] };
+    match (old, new) {
+        (old, new) if old == new => {}
+        (Value::Object(old), Value::Object(new)) if shown.len() < DEPTH_MAX => {
+            let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+            for key in keys {
+                path.push(key);
+                let absent = &Value::Null;
+                let value = |map: &'v serde_json::Map<String, Value>| map.get(key);
+                collect(path, value(old).unwrap_or(absent), value(new).unwrap_or(absent), found);
+                path.pop();
+            }
+        }
+        (_, _) => {
+            found.insert(shown.join("."));
+        }
+    }
+}
+
+fn bounded(mut names: Vec<String>) -> Vec<String> {
+    if names.len() > NAMES_MAX {
+        let more = names.len() - NAMES_MAX;
+        names.truncate(NAMES_MAX);
+        names.push(format!("and {more} more"));
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths(old: &str, new: &str) -> Vec<String> {
+        let read = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+        let (old, new) = (read(old), read(new));
+        let mut found = BTreeSet::new();
+        collect(&mut Vec::new(), &old, &new, &mut found);
+        found.into_iter().collect()
+    }
+
+    /// R-CLI-2: the field that causes a replacement is named, and no value that could be secret.
+    #[test]
+    fn keys_are_named_and_values_are_not() {
+        let old = r#"{"networks":{"a":{}},"service":{"environment":{"A":"1","B":"hunter2"},"image":"w:1","ports":[1]}}"#;
+        let new = r#"{"networks":{"a":{"x":1}},"service":{"environment":{"A":"1","B":"hunter3"},"image":"w:2","user":"u"}}"#;
+        assert_eq!(paths(old, new), ["environment.B", "image", "networks.a", "ports", "user"]);
+        assert_eq!(paths(old, old), Vec::<String>::new());
+    }
+
+    #[test]
+    fn long_lists_are_counted() {
+        let names = bounded((0..20).map(|n| n.to_string()).collect());
+        assert_eq!((names.len(), names[12].as_str()), (13, "and 8 more"));
+    }
+}

@@ -1,0 +1,164 @@
+//! Where a change leads, as people read it before it is made. Pure: built from a forecast, decides
+//! nothing.
+
+mod difference;
+mod survival;
+
+use std::collections::BTreeSet;
+
+use jaco_proto::v1;
+use jaco_scheduler::forecast::{Action, End, Move};
+use jaco_scheduler::report::NotPlaced;
+use jaco_scheduler::{Forecast, PlannerConfig};
+use jaco_state::ClusterState;
+use jaco_state::command::Previous;
+use jaco_types::{DeploymentName, RolloutState, ServiceKey, ServiceName, ServiceSpec};
+
+use crate::view;
+
+pub use survival::{Kind, survives};
+
+/// What lies between `before` and the end of a forecast that began there, or from a copy of it that
+/// was changed.
+#[must_use]
+pub fn preview(before: &ClusterState, told: &Forecast, config: &PlannerConfig) -> v1::Preview {
+    let mut preview = v1::Preview {
+        services: services(before, &told.state),
+        changes: told.moves.iter().map(|each| change(before, &told.state, each)).collect(),
+        waits: told.last.report.unplaced.iter().map(wait).collect(),
+        survival: survival::both(&told.input(config)),
+        digest: String::new(),
+        based_on: before.index.0,
+        complete: told.end == End::Rest,
+    };
+    preview.digest = digest(&preview);
+    preview
+}
+
+/// Services that are different; in order.
+fn services(before: &ClusterState, after: &ClusterState) -> Vec<v1::PlannedService> {
+    let names = before.deployments.keys().chain(after.deployments.keys());
+    let names: BTreeSet<&DeploymentName> = names.collect();
+    let mut rows = Vec::new();
+    for name in names {
+        let of = |state: &'_ ClusterState| -> BTreeSet<ServiceName> {
+            let wanted = state.deployments.get(name);
+            wanted
+                .map(|wanted| wanted.spec().services.keys().cloned().collect())
+                .unwrap_or_default()
+        };
+        for service in &of(before) | &of(after) {
+            let key = ServiceKey { deployment: name.clone(), service };
+            rows.extend(service_row(before, after, &key));
+        }
+    }
+    rows
+}
+
+fn service_row(
+    before: &ClusterState,
+    after: &ClusterState,
+    key: &ServiceKey,
+) -> Option<v1::PlannedService> {
+    let (change, fields) = match (wanted(before, key), wanted(after, key)) {
+        (None, Some(_)) => ("created", Vec::new()),
+        (Some(_), None) => ("removed", Vec::new()),
+        (Some(old), Some(new)) if old != new => ("updated", difference::of_services(old, new)),
+        (Some(_), Some(_)) | (None, None) => return None,
+    };
+    Some(v1::PlannedService {
+        deployment: key.deployment.to_string(),
+        service: key.service.to_string(),
+        change: change.to_owned(),
+        fields,
+        rolled_back: given_up(before, after, key),
+    })
+}
+
+fn wanted<'a>(state: &'a ClusterState, key: &ServiceKey) -> Option<&'a ServiceSpec> {
+    let deployment = state.deployments.get(&key.deployment)?;
+    deployment.spec().services.get(&key.service).map(|spec| &**spec)
+}
+
+/// Why the rollout would be given up; empty when it would not.
+fn given_up(before: &ClusterState, after: &ClusterState, key: &ServiceKey) -> String {
+    let rollout = |state: &ClusterState| {
+        let record = state.scheduling.get(key).and_then(|record| record.rollout.clone());
+        record.filter(|rollout| rollout.state == RolloutState::Aborted)
+    };
+    match (rollout(before), rollout(after)) {
+        (old, Some(new)) if old.as_ref() != Some(&new) => new.failure_reason,
+        (_, _) => String::new(),
+    }
+}
+
+fn change(before: &ClusterState, after: &ClusterState, each: &Move) -> v1::PlannedChange {
+    let name = |id: Option<_>| id.map(|id| view::hostname(after, id)).unwrap_or_default();
+    let at = if each.action == Action::Stop { each.from } else { each.to };
+    let order = each.previous.map(|previous| match previous {
+        Previous::Retire => "start_first",
+        Previous::Drop => "stop_first",
+    });
+    v1::PlannedChange {
+        action: each.action.as_str().to_owned(),
+        replica: each.replica.to_string(),
+        node: name(at),
+        reason: each.cause.to_owned(),
+        deployment: each.service.deployment.to_string(),
+        service: each.service.service.to_string(),
+        from_node: name(each.from),
+        order: order.unwrap_or_default().to_owned(),
+        fields: container_fields(before, after, each),
+    }
+}
+
+fn container_fields(before: &ClusterState, after: &ClusterState, each: &Move) -> Vec<String> {
+    let spec = |state: &ClusterState| {
+        let revision = state.slots.get(&each.replica)?.current.revision;
+        state.service_spec(&each.service, revision).cloned()
+    };
+    // One that was not foretold to its end still has its old instance.
+    let end = match each.to {
+        Some(_) => spec(after),
+        None => after
+            .deployments
+            .get(&each.service.deployment)
+            .and_then(|wanted| wanted.spec().services.get(&each.service.service).cloned()),
+    };
+    match (spec(before), end) {
+        (Some(old), Some(new)) if each.action != Action::Stop => {
+            difference::of_containers(&old, &new)
+        }
+        (_, _) => Vec::new(),
+    }
+}
+
+fn wait(entry: &NotPlaced) -> v1::PlannedWait {
+    v1::PlannedWait {
+        deployment: entry.service.deployment.to_string(),
+        service: entry.service.service.to_string(),
+        count: entry.count,
+        reason: entry.reason.to_owned(),
+        details: entry.details.clone().into_iter().collect(),
+    }
+}
+
+/// SHA-256 over what a person decides by, one fact a line.
+fn digest(preview: &v1::Preview) -> String {
+    let mut text = format!("complete {}\n", preview.complete);
+    for row in &preview.services {
+        let v1::PlannedService { deployment, service, change, fields, rolled_back } = row;
+        text.push_str(&format!("{deployment}/{service} {change} {fields:?} {rolled_back:?}\n"));
+    }
+    for row in &preview.changes {
+        let v1::PlannedChange { action, replica, node, reason, from_node, order, fields, .. } = row;
+        text.push_str(&format!(
+            "{action} {replica} {from_node} {node} {reason:?} {order} {fields:?}\n"
+        ));
+    }
+    for row in &preview.waits {
+        let v1::PlannedWait { deployment, service, count, reason, .. } = row;
+        text.push_str(&format!("{deployment}/{service} waits {count} {reason}\n"));
+    }
+    hex::encode(ring::digest::digest(&ring::digest::SHA256, text.as_bytes()))
+}

@@ -1,0 +1,44 @@
+//! The files of a revision, as they were named when it was applied: read back from what its containers
+//! are made of, so that a revision can be applied again.
+
+use std::collections::BTreeMap;
+
+use jaco_compose::model::{ContainerSpec, Content};
+use jaco_proto::v1;
+use jaco_types::{ContentId, DeploymentSpec};
+
+/// The files of a revision.
+#[derive(Debug, Default)]
+pub(super) struct Files {
+    pub(super) binds: Vec<v1::ShippedFiles>,
+    pub(super) configs: Vec<v1::ShippedFiles>,
+    pub(super) secrets: Vec<v1::ShippedFiles>,
+}
+
+/// What went with this spec.
+pub(super) fn files(spec: &DeploymentSpec) -> Files {
+    let (mut binds, mut configs, mut secrets) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    // Most deployments have none; then nothing has to be read.
+    if spec.contents.is_empty() {
+        return Files::default();
+    }
+    for service in spec.services.values() {
+        let Ok(container) = ContainerSpec::parse(&service.container) else { continue };
+        binds.extend(container.files);
+        configs.extend(versions(container.configs));
+        secrets.extend(versions(container.secrets));
+    }
+    Files { binds: named(binds), configs: named(configs), secrets: named(secrets) }
+}
+
+fn versions(contents: BTreeMap<String, Content>) -> impl Iterator<Item = (String, String)> {
+    contents.into_iter().filter_map(|(name, content)| Some((name, content.version?)))
+}
+
+fn named(versions: BTreeMap<String, String>) -> Vec<v1::ShippedFiles> {
+    let files = |(name, version): (String, String)| {
+        let tree = ContentId::from_hex(&version)?.0.to_vec().into();
+        Some(v1::ShippedFiles { name, tree })
+    };
+    versions.into_iter().filter_map(files).collect()
+}

@@ -1,0 +1,49 @@
+//! What the cluster asks of nodes for everybody (R-CONS-1).
+
+use std::collections::BTreeMap;
+
+use jaco_types::demand::{Demand, canonical_key};
+use jaco_types::{ErrorCode, Rejection};
+
+use super::Audit;
+use crate::audit::AuditKind;
+use crate::command::Outcome;
+use crate::state::ClusterState;
+
+/// Sets some keys, all or none. A change of them moves nobody (R-CONS-4).
+pub(super) fn set(
+    state: &mut ClusterState,
+    pairs: &BTreeMap<String, String>,
+    audit: &mut Audit<'_>,
+) -> Outcome {
+    let problems: Vec<String> = pairs
+        .iter()
+        .filter_map(|(key, value)| {
+            let problem = Demand::parse(key, value).err()?;
+            Some(format!("constraint {key}={value}: {problem}"))
+        })
+        .collect();
+    if !problems.is_empty() {
+        return Outcome::Rejected(Rejection::new(ErrorCode::InvalidRequest, problems.join("; ")));
+    }
+    let mut wanted = state.constraints.clone();
+    for (key, value) in pairs {
+        let key = canonical_key(key);
+        if value.is_empty() {
+            wanted.remove(key);
+        } else {
+            wanted.insert(key.to_owned(), value.clone());
+        }
+    }
+    if wanted != state.constraints {
+        let facts = [("from", show(&state.constraints)), ("to", show(&wanted))];
+        audit.event(AuditKind::ConstraintsSet, facts);
+        state.constraints = wanted;
+    }
+    Outcome::Done
+}
+
+fn show(pairs: &BTreeMap<String, String>) -> String {
+    let pairs = pairs.iter().map(|(key, value)| format!("{key}={value}"));
+    pairs.collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,132 @@
+//! Going back to an earlier revision, and keeping one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jaco_types::{DeploymentName, ErrorCode, Rejection, Revision};
+
+use super::Audit;
+use super::deployment::{Wanted, check, want};
+use super::difference::difference;
+use crate::audit::AuditKind;
+use crate::command::{Entry, Outcome};
+use crate::state::{ClusterState, Deployment, Pin, RevisionRecord};
+
+/// How many revisions of a deployment can be pinned: as many as are kept without.
+pub const PINNED_MAX: usize = super::deployment::KEPT_REVISIONS;
+
+/// Wants the spec of an earlier revision again, under a new revision: the containers are made from
+/// exactly what they were made from then, and roll like after any change.
+pub(super) fn rollback(
+    state: &mut ClusterState,
+    entry: &Entry,
+    name: &DeploymentName,
+    to: Option<Revision>,
+    audit: &mut Audit<'_>,
+) -> Outcome {
+    let Some(deployment) = state.deployments.get(name) else { return unknown_deployment(name) };
+    let Some(to) = to.or_else(|| previous_good(deployment)) else {
+        let message = format!("{name} has no earlier revision that served and that differs");
+        return Outcome::Rejected(Rejection::new(ErrorCode::NoPreviousRevision, message));
+    };
+    let Some(record) = deployment.revisions.get(&to) else {
+        return unknown_revision(deployment, to);
+    };
+    let spec = record.spec.clone();
+    if let Err(rejection) = check(state, name, &spec) {
+        return Outcome::Rejected(rejection);
+    }
+    let changes = difference(deployment.spec(), &spec);
+    let outcome = want(state, entry, name, Wanted { spec: &spec, restores: Some(to) });
+    if let Outcome::Deployed { revision, .. } = &outcome {
+        audit.event(
+            AuditKind::Rollback,
+            [
+                ("deployment", name.to_string()),
+                ("revision", revision.to_string()),
+                ("restores", to.to_string()),
+                ("changes", changes),
+            ],
+        );
+    }
+    outcome
+}
+
+/// The newest revision before the wanted one that wants something else of the containers and whose
+/// rollout was not given up.
+#[must_use]
+pub fn previous_good(deployment: &Deployment) -> Option<Revision> {
+    let wanted = &deployment.spec().services;
+    let earlier = deployment.revisions.range(..deployment.revision).rev();
+    let mut good =
+        earlier.filter(|(_, record)| record.failure.is_empty() && record.spec.services != *wanted);
+    good.next().map(|(revision, _)| *revision)
+}
+
+/// Keeps a revision for as long as the deployment is there, or no longer than any other.
+pub(super) fn pin(
+    state: &mut ClusterState,
+    name: &DeploymentName,
+    revision: Revision,
+    pin: Pin,
+    audit: &mut Audit<'_>,
+) -> Outcome {
+    let Some(deployment) = state.deployments.get(name) else { return unknown_deployment(name) };
+    let Some(record) = deployment.revisions.get(&revision) else {
+        return unknown_revision(deployment, revision);
+    };
+    if record.pin == pin {
+        return Outcome::Done;
+    }
+    let pinned = deployment.revisions.values().filter(|record| record.pin == Pin::Yes).count();
+    if pin == Pin::Yes && pinned >= PINNED_MAX {
+        let message = format!("{name} has {PINNED_MAX} pinned revisions already: unpin one first");
+        return Outcome::Rejected(Rejection::new(ErrorCode::TooLarge, message));
+    }
+    let facts = [
+        ("deployment", name.to_string()),
+        ("revision", revision.to_string()),
+        ("pinned", pin.as_str().to_owned()),
+    ];
+    audit.event(AuditKind::RevisionPinned, facts);
+    edit(state, name, revision, |record| record.pin = pin);
+    Outcome::Done
+}
+
+/// Notes that the rollout to a revision was given up.
+pub(super) fn note_failure(
+    state: &mut ClusterState,
+    name: &DeploymentName,
+    revision: Revision,
+    reason: &str,
+) {
+    edit(state, name, revision, |record| reason.clone_into(&mut record.failure));
+}
+
+fn edit(
+    state: &mut ClusterState,
+    name: &DeploymentName,
+    revision: Revision,
+    edit: impl FnOnce(&mut RevisionRecord),
+) {
+    let revisions: Option<&mut BTreeMap<_, _>> =
+        state.deployments.get_mut(name).map(|deployment| &mut deployment.revisions);
+    if let Some(record) = revisions.and_then(|revisions| revisions.get_mut(&revision)) {
+        edit(Arc::make_mut(record));
+    }
+}
+
+fn unknown_deployment(name: &DeploymentName) -> Outcome {
+    let message = format!("there is no deployment {name}");
+    Outcome::Rejected(Rejection::new(ErrorCode::DeploymentNotFound, message))
+}
+
+fn unknown_revision(deployment: &Deployment, revision: Revision) -> Outcome {
+    let kept: Vec<_> = deployment.revisions.keys().map(ToString::to_string).collect();
+    let message = format!(
+        "{} has no revision {revision} any more; there are {}",
+        deployment.name,
+        kept.join(", ")
+    );
+    Outcome::Rejected(Rejection::new(ErrorCode::RevisionNotFound, message))
+}

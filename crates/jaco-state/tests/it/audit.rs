@@ -1,0 +1,273 @@
+//! Which commands leave which events, and that nobody can change one afterwards unseen.
+
+use std::collections::BTreeMap;
+
+use jaco_state::audit::{AuditEvent, AuditKey, AuditKind};
+use jaco_state::audit_chain::{Broken, Digest};
+use jaco_state::contents::Piece;
+use jaco_state::state::Pin;
+use jaco_state::token::OperatorToken;
+use jaco_state::{Change, Command, Outcome};
+use jaco_types::{
+    Availability, ConsumerName, Identity, Millis, NodeFacts, NodeId, ReplicaState, RequestId,
+    Revision, StateIndex, Timestamp, TokenId,
+};
+use proptest::prelude::*;
+
+use crate::contents;
+use crate::history::{
+    History, admit, create, deploy, deployment, init, join_token, key, seen, service,
+};
+
+/// What a command leaves in the audit log when it is done.
+#[derive(Debug, PartialEq, Eq)]
+enum Leaves {
+    /// These kinds of events.
+    Events(&'static [AuditKind]),
+    /// None, for this reason.
+    Nothing(&'static str),
+}
+
+/// For each command there is. A new one does not compile before it says what it leaves.
+fn leaves(command: &Command) -> Leaves {
+    use Leaves::{Events, Nothing};
+    match command {
+        Command::ClusterInit { .. } => Events(&[AuditKind::ClusterInit]),
+        Command::NodeAdmit { .. } => Events(&[AuditKind::NodeJoin, AuditKind::CertificateIssued]),
+        Command::NodeSetAvailability { .. } => Events(&[AuditKind::NodeAvailability]),
+        Command::NodeSetLabels { .. } => Events(&[AuditKind::NodeLabels]),
+        Command::NodeRemove { .. } => Events(&[AuditKind::NodeRemove]),
+        Command::ConstraintsSet { .. } => Events(&[AuditKind::ConstraintsSet]),
+        Command::DeploymentApply { .. } => Events(&[AuditKind::Apply]),
+        Command::DeploymentRollback { .. } => Events(&[AuditKind::Rollback]),
+        Command::RevisionPin { .. } => Events(&[AuditKind::RevisionPinned]),
+        Command::DeploymentDelete { .. } => Events(&[AuditKind::Delete]),
+        Command::Batch { .. } => Events(&[AuditKind::ReplicaPlaced]),
+        Command::OperatorTokenIssue { .. } | Command::JoinTokenIssue { .. } => {
+            Events(&[AuditKind::TokenIssue])
+        }
+        Command::OperatorTokenRevoke { .. } => Events(&[AuditKind::TokenRevoke]),
+        Command::ConsumerAttach { .. } => Events(&[AuditKind::ConsumerAttached]),
+        Command::ConsumerDetach { .. } => Events(&[AuditKind::ConsumerDetached]),
+        Command::AuditBegin => Events(&[AuditKind::AuditChainBegun]),
+        Command::AuditNote { .. } => Events(&[AuditKind::AccessRefused]),
+        Command::NodeReport { .. } => Nothing("what a node says of itself is not a decision"),
+        Command::Observe { .. } => Nothing("what is seen is not done; what follows from it is"),
+        Command::NamedContentPut { .. } => Events(&[AuditKind::ContentStored]),
+        Command::NamedContentRemove { .. } => Events(&[AuditKind::ContentRemoved]),
+        Command::ContentPut { .. } => Nothing("the apply that refers to it has the event"),
+    }
+}
+
+/// Every command, once, in an order in which each is done.
+fn every_command(now: Timestamp) -> Vec<Command> {
+    let token = TokenId::new("ops").unwrap();
+    let consumer = ConsumerName::new("edge-1").unwrap();
+    let (node, name) = (NodeId::FIRST, || deployment("shop"));
+    let placed = create(&key("shop", "web"), 1, node);
+    let Change::SlotCreate { id, .. } = &placed else { unreachable!("it creates a slot") };
+    let instance = jaco_types::InstanceId { replica: id.clone(), raft_index: StateIndex(12) };
+    let observed = vec![seen(instance, node, ReplicaState::Running)];
+    vec![
+        init(),
+        Command::AuditBegin,
+        Command::JoinTokenIssue { token: join_token("t", now, 1) },
+        admit("n2", "t"),
+        Command::NodeReport { node, address: "new:1".into(), facts: NodeFacts::default() },
+        Command::NodeSetAvailability { node, availability: Availability::Cordoned },
+        Command::NodeSetLabels {
+            node,
+            set: [("zone".to_owned(), "a".to_owned())].into(),
+            unset: [].into(),
+        },
+        Command::ConstraintsSet { pairs: [("ram".to_owned(), "3G".to_owned())].into() },
+        Command::ContentPut { pieces: Vec::<Piece>::new() },
+        deploy("shop", &[service("web", "web:1")]),
+        deploy("shop", &[service("web", "web:2")]),
+        Command::Batch { based_on: StateIndex(12), changes: vec![placed] },
+        Command::Observe { node, observed, gone: vec![] },
+        Command::RevisionPin { name: name(), revision: Revision(1), pin: Pin::Yes },
+        Command::DeploymentRollback { name: name(), to: Some(Revision(1)) },
+        Command::DeploymentDelete { name: name() },
+        Command::OperatorTokenIssue {
+            token: OperatorToken {
+                id: token.clone(),
+                secret_hash: [1; 32],
+                issued_at: now,
+                issued_by: Identity::Local { uid: 0 },
+                revoked_at: None,
+            },
+        },
+        Command::OperatorTokenRevoke { id: token },
+        Command::ConsumerAttach { name: consumer.clone(), node, lease: Millis(5000) },
+        Command::ConsumerDetach { name: consumer, session: StateIndex(20) },
+        Command::AuditNote { kind: AuditKind::AccessRefused, payload: BTreeMap::new() },
+        contents::named(&[1, 2]),
+        Command::NamedContentRemove { key: contents::db() },
+        Command::NodeRemove { node },
+    ]
+}
+
+/// R-CLI-5: every command leaves its events, with who, when and for which request, or none for a reason.
+#[test]
+fn every_command_leaves_its_events() {
+    let mut history = History { now: Timestamp(1_000_000), ..History::default() };
+    history.state.index = StateIndex(1);
+    for (number, command) in every_command(history.now).into_iter().enumerate() {
+        let before = history.state.audit.events.len();
+        let request = format!("r-{number}");
+        let outcome = history.apply_as(&request, command.clone());
+        assert!(!matches!(outcome, Outcome::Rejected(_)), "{command:?}: {outcome:?}");
+        let events: Vec<_> = history.state.audit.events.values().skip(before).collect();
+        let kinds: Vec<_> = events.iter().map(|event| event.kind).collect();
+        match leaves(&command) {
+            Leaves::Events(expected) => assert_eq!(kinds, expected, "{command:?}"),
+            Leaves::Nothing(reason) => assert_eq!(kinds, [], "{reason}: {command:?}"),
+        }
+        for event in events {
+            assert_eq!(event.by, Identity::Local { uid: 0 });
+            assert_eq!(event.at, history.now);
+            assert_eq!(event.request, Some(RequestId::new(request.as_str()).unwrap()));
+        }
+    }
+    assert_eq!(history.state.audit.verify().unwrap().follows, Digest::start());
+}
+
+/// A command that asks for what is there already leaves nothing: a loop cannot flood the log.
+#[test]
+fn what_changes_nothing_leaves_nothing() {
+    let mut history = History::founded();
+    let node = NodeId::FIRST;
+    let labels: BTreeMap<_, _> = [("zone".to_owned(), "a".to_owned())].into();
+    let commands = [
+        Command::AuditBegin,
+        Command::NodeSetAvailability { node, availability: Availability::Cordoned },
+        Command::NodeSetLabels { node, set: labels, unset: [].into() },
+        Command::ConstraintsSet { pairs: [("ram".to_owned(), "3G".to_owned())].into() },
+        deploy("shop", &[service("web", "web:1")]),
+        Command::RevisionPin { name: deployment("shop"), revision: Revision(1), pin: Pin::Yes },
+    ];
+    for command in commands {
+        history.apply(command.clone());
+        let once = history.state.audit.clone();
+        for _ in 0..100 {
+            history.apply(command.clone());
+        }
+        assert_eq!(history.state.audit, once, "{command:?}");
+    }
+}
+
+/// R-CLI-5: an apply and a rollback say what they change, field by field, and never what a container is
+/// told: its environment may hold secrets.
+#[test]
+fn an_apply_says_what_it_changes() {
+    let mut history = History::founded();
+    let mut web = service("web", "web:1");
+    web.container = r#"{"environment":{"KEY":"hunter2"}}"#.into();
+    history.apply(deploy("shop", &[web.clone(), service("db", "db:1")]));
+    assert!(!history.last_event().contains("changes="), "there was nothing before");
+    web.container = r#"{"environment":{"KEY":"hunter3"}}"#.into();
+    (web.image, web.replicas) = ("web:2".into(), web.replicas + 1);
+    history.apply(deploy("shop", &[web, service("cache", "cache:1")]));
+    let expected = "changes=-db; +cache; web: image web:1 -> web:2, replicas 1 -> 2, container";
+    assert!(history.last_event().contains(expected), "{}", history.last_event());
+    let to = Some(Revision(1));
+    history.apply(Command::DeploymentRollback { name: deployment("shop"), to });
+    let expected = "changes=-cache; +db; web: image web:2 -> web:1, replicas 2 -> 1, container";
+    assert!(history.last_event().contains(expected), "{}", history.last_event());
+    assert!(!format!("{:?}", history.state.audit).contains("hunter"), "a secret is in the log");
+}
+
+/// A change of one part of an event.
+type Forgery = fn(&mut AuditEvent);
+
+const FORGERIES: [Forgery; 6] = [
+    |event| event.kind = AuditKind::RolloutPaused,
+    |event| event.at = Timestamp(event.at.0 ^ 1),
+    |event| event.by = Identity::Anonymous,
+    |event| event.request = Some(RequestId::new("forged").unwrap()),
+    |event| {
+        event.payload.insert("forged".to_owned(), String::new());
+    },
+    |event| event.previous = Some(Digest([0; 32])),
+];
+
+/// A cluster with a chain that was begun after some events.
+fn chained(before: usize, after: usize) -> History {
+    let mut history = History::founded();
+    let note = |n: usize| Command::AuditNote {
+        kind: AuditKind::AccessRefused,
+        payload: [("n".to_owned(), n.to_string())].into(),
+    };
+    for n in 0..before {
+        history.apply(note(n));
+    }
+    history.apply(Command::AuditBegin);
+    for n in 0..after {
+        history.apply(note(n));
+    }
+    history
+}
+
+proptest! {
+    /// ST-13, R-CLI-5: whatever is changed of whichever event, the chain says which.
+    #[test]
+    fn a_changed_event_is_named(
+        before in 0..5usize, after in 0..5usize, place: prop::sample::Index, forgery in 0..6usize,
+    ) {
+        let mut audit = chained(before, after).state.audit;
+        prop_assert_eq!(audit.verify().unwrap().events, before + after + 2);
+        let keys: Vec<AuditKey> = audit.events.keys().copied().collect();
+        let key = keys[place.index(keys.len())];
+        FORGERIES[forgery](audit.events.get_mut(&key).unwrap());
+        prop_assert_eq!(audit.verify(), Err(Broken::Altered { key }));
+    }
+
+    /// R-CLI-5: an event that is taken out or put in between leaves a gap that the chain names.
+    #[test]
+    fn a_missing_event_is_noticed(after in 2..6usize, place: prop::sample::Index) {
+        let mut audit = chained(0, after).state.audit;
+        let keys: Vec<AuditKey> = audit.events.keys().copied().collect();
+        // Without its oldest a chain is one that has let go of it.
+        let place = 1 + place.index(keys.len() - 1);
+        audit.events.remove(&keys[place]);
+        prop_assert_eq!(audit.verify(), Err(Broken::Altered { key: keys[place - 1] }));
+    }
+}
+
+/// Before it is begun there is no chain, and that is not taken for one that holds.
+#[test]
+fn no_chain_is_no_proof() {
+    assert_eq!(History::founded().state.audit.verify(), Err(Broken::NotBegun));
+}
+
+/// The oldest events go, and what is kept still proves itself and says that it is not all.
+#[test]
+fn a_chain_outlives_its_oldest_events() {
+    let history = chained(0, jaco_state::audit::KEPT_EVENTS + 5);
+    let verified = history.state.audit.verify().unwrap();
+    assert_eq!(verified.events, jaco_state::audit::KEPT_EVENTS);
+    assert_ne!(verified.follows, Digest::start());
+}
+
+/// The hash is part of what is stored for ever.
+#[test]
+fn the_hash_is_as_it_was() {
+    let event = AuditEvent {
+        kind: AuditKind::Apply,
+        at: Timestamp(1_700_000_000_123),
+        by: Identity::Local { uid: 1000 },
+        request: Some(RequestId::new("r-1").unwrap()),
+        payload: [("deployment".to_owned(), "shop".to_owned())].into(),
+        previous: Some(Digest::start()),
+    };
+    let key = AuditKey { index: StateIndex(41), number: 1 };
+    assert_eq!(
+        Digest::start().to_string(),
+        "8ad3b4c77260d28d50384f1d3f628461c27d8ad7f98a7816484d23ff6bfcdb8b"
+    );
+    assert_eq!(
+        Digest::of(key, &event).to_string(),
+        "9a067f09de551f811d0afd60e3e817e123f53a772acf9eaf245ac7db118eef7b"
+    );
+}

@@ -1,0 +1,95 @@
+//! `jaco node drain`: what it sends, and how it ends.
+
+use std::sync::{Arc, Mutex};
+
+use expect_test::expect;
+use jaco_client::scripted::{Answer, Feed, Script};
+use jaco_proto::v1;
+
+use crate::session::{Session, node, shop};
+
+/// Its second node is as the test says; what a node is made is noted.
+struct Cluster {
+    second: &'static str,
+    made: Arc<Mutex<Vec<String>>>,
+}
+
+impl Cluster {
+    fn shown(&self) -> v1::StatusResponse {
+        v1::StatusResponse {
+            nodes: vec![node("n1", "active", 1), node("n2", self.second, 1)],
+            ..shop("active", ["running", "running"])
+        }
+    }
+}
+
+impl Script for Cluster {
+    fn status(&self, request: v1::StatusRequest, _: Option<&str>) -> Answer<v1::StatusResponse> {
+        assert!(request.linearizable, "what was agreed on before is seen");
+        Ok(self.shown())
+    }
+
+    fn watch(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<Feed<v1::StatusResponse>> {
+        Ok(Feed::open(vec![self.shown()]))
+    }
+
+    fn set_availability(
+        &self,
+        request: v1::SetAvailabilityRequest,
+        _: Option<&str>,
+    ) -> Answer<v1::SetAvailabilityResponse> {
+        self.made.lock().unwrap().push(format!("{} {}", request.hostname, request.availability));
+        Ok(v1::SetAvailabilityResponse {})
+    }
+}
+
+/// Runs a command against a second node that is so: exit code and stdout, and what was made of nodes.
+fn run(second: &'static str, line: &str) -> (Option<i32>, String, Vec<String>) {
+    let made = Arc::default();
+    let session = Session::with(Cluster { second, made: Arc::clone(&made) });
+    let did = session.run(line);
+    let made = made.lock().unwrap().clone();
+    (did.code, format!("{}{}", did.out, did.err), made)
+}
+
+/// R-NODE-3: a drain is called off by its own command, and the node takes replicas again.
+#[test]
+fn a_drain_is_called_off() {
+    let (code, said, made) = run("draining", "node drain n2 --cancel");
+    assert_eq!((code, said.as_str()), (Some(0), "n2 active\n"));
+    assert_eq!(made, ["n2 active"]);
+}
+
+/// R-NODE-3: there is nothing to call off on a node that is not draining, and it stays as it is.
+#[test]
+fn a_cordoned_node_stays_cordoned() {
+    let (code, said, made) = run("cordoned", "node drain n2 --cancel");
+    assert_eq!((code, said.as_str()), (Some(0), "n2 is not being drained: cordoned\n"));
+    assert!(made.is_empty(), "{made:?}");
+    let (_, said, _) = run("cordoned", "node drain n2 --cancel -o json");
+    let json: serde_json::Value = serde_json::from_str(&said).expect(&said);
+    assert_eq!(json, serde_json::json!({ "node": "n2", "outcome": "cordoned" }));
+}
+
+/// R-CLI-7: who calls a drain off does not wait for it; a wrong command line changes nothing.
+#[test]
+fn calling_off_waits_for_nothing() {
+    for with in ["--detach", "--timeout 1m"] {
+        let (code, said, made) = run("draining", &format!("node drain n2 --cancel {with}"));
+        assert_eq!((code, made.len()), (Some(2), 0), "{said}");
+    }
+}
+
+/// R-CLI-8: whoever waits for a drain that somebody calls off is told so, with a code.
+#[test]
+fn a_wait_ends_when_the_drain_is_called_off() {
+    let (code, said, made) = run("active", "node drain n2");
+    assert_eq!((code, made), (Some(1), vec!["n2 draining".to_owned()]));
+    expect![[r"
+        [time] n2: 1 replica left
+        [time] shop-web-1 waits
+        error[called_off]: the drain of n2 was called off by somebody else
+          help: jaco audit shows by whom
+    "]]
+    .assert_eq(&said);
+}

@@ -1,0 +1,165 @@
+//! The audit log as people follow it: every event once, whoever leads, and none changed.
+
+use std::time::Duration;
+
+use jaco_testkit::{
+    Client, Cluster, Engine, Target, eventually, eventually_within, fresh_request_id, v1,
+};
+use jaco_types::ErrorCode;
+use tokio::sync::mpsc;
+
+use crate::scenario::deploy;
+
+/// The place of an event.
+type Place = (u64, u32);
+
+async fn all(client: Client) -> Result<Vec<v1::AuditEvent>, String> {
+    let mut events = client.audit(v1::AuditRequest::default());
+    let mut all = Vec::new();
+    while let Some(event) = events.next().await.map_err(|error| error.to_string())? {
+        all.push(event);
+    }
+    Ok(all)
+}
+
+fn places(events: &[v1::AuditEvent]) -> Vec<Place> {
+    events.iter().map(|event| (event.index, event.number)).collect()
+}
+
+async fn label(cluster: &Cluster, value: &str) {
+    let request = v1::SetLabelsRequest {
+        hostname: "n1".to_owned(),
+        set: [("round".to_owned(), value.to_owned())].into(),
+        request_id: fresh_request_id(),
+        ..Default::default()
+    };
+    cluster.client().set_labels(request).await.expect("the cluster agrees");
+}
+
+/// A client that knows all nodes by their addresses.
+async fn remote(cluster: &Cluster) -> Client {
+    let client = cluster.client();
+    let authority = cluster.nodes[0].folder().join("data/node/ca.crt");
+    let authority = std::fs::read_to_string(authority).expect("a member has its authority's");
+    let trust = jaco_pki::TrustBundle::from_pem(&authority).expect("a certificate");
+    let request = v1::IssueOperatorTokenRequest {
+        name: "follower".to_owned(),
+        request_id: fresh_request_id(),
+    };
+    let issued = client.issue_operator_token(request).await.expect("a token is issued");
+    let servers: Vec<_> = cluster.nodes.iter().map(|node| node.address.clone()).collect();
+    let target = Target::servers(&servers, trust, issued.token.parse().expect("a token"));
+    Client::new(target.expect("the addresses are addresses"))
+}
+
+/// R-CLI-5: who follows the events through a node that dies, leader after leader, has every one of them
+/// once and in order.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_follower_of_events_misses_none_and_sees_none_twice() {
+    let mut cluster = Cluster::start(3, Engine::Fake).await;
+    let (sender, mut followed) = mpsc::unbounded_channel();
+    let request = v1::AuditRequest { follow: true, ..Default::default() };
+    let mut events = remote(&cluster).await.audit(request);
+    let following = tokio::spawn(async move {
+        while let Some(event) = events.next().await.expect("some node answers") {
+            if sender.send(event).is_err() {
+                return;
+            }
+        }
+    });
+    for round in 0..3 {
+        let leader = cluster.leader().await;
+        for n in 0..5 {
+            label(&cluster, &format!("{round}-{n}")).await;
+        }
+        cluster.nodes[leader].kill();
+        label(&cluster, &format!("{round}-without")).await;
+        cluster.nodes[leader].start();
+        cluster.settled().await;
+    }
+    label(&cluster, "last").await;
+    let mut seen: Vec<v1::AuditEvent> = Vec::new();
+    let is_last = |event: &v1::AuditEvent| {
+        event.payload.get("labels").is_some_and(|labels| labels == "round=last")
+    };
+    while !seen.last().is_some_and(is_last) {
+        let next = tokio::time::timeout(Duration::from_secs(30), followed.recv()).await;
+        seen.push(next.expect("the events go on").expect("the follower goes on"));
+    }
+    following.abort();
+    for node in &cluster.nodes {
+        let stored = eventually("the node has the last event", || async {
+            let stored = all(node.client()).await?;
+            if stored.iter().any(is_last) { Ok(stored) } else { Err(format!("{}", stored.len())) }
+        })
+        .await;
+        let until = stored.iter().position(is_last).expect("it was waited for");
+        assert_eq!(places(&seen), places(&stored[..=until]), "{}", node.name);
+    }
+    let labels = seen.iter().filter(|event| event.kind == "node_labels").count();
+    assert_eq!(labels, 3 * 6 + 1, "each change has its event");
+}
+
+/// R-CLI-5: the chain is begun by itself, holds on every node, and all nodes have the same one, also
+/// after a restart.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_node_vouches_for_the_same_events() {
+    let mut cluster = Cluster::start(3, Engine::Fake).await;
+    label(&cluster, "a").await;
+    eventually("the chain is begun", || async {
+        let verified = cluster.client().verify_audit(v1::VerifyAuditRequest {}).await;
+        verified.map_err(|error| error.to_string())
+    })
+    .await;
+    cluster.nodes[1].kill();
+    label(&cluster, "b").await;
+    cluster.nodes[1].start();
+    cluster.settled().await;
+    eventually_within(Duration::from_secs(20), "all nodes have the same chain", || async {
+        let mut heads = Vec::new();
+        for node in &cluster.nodes {
+            let verified = node.client().verify_audit(v1::VerifyAuditRequest {}).await;
+            let verified = verified.map_err(|error| error.to_string())?;
+            assert!(verified.complete, "nothing was let go of");
+            heads.push((verified.events, verified.last_index, verified.head));
+        }
+        let same = heads.iter().all(|head| *head == heads[0]);
+        if same { Ok(()) } else { Err(format!("{heads:?}")) }
+    })
+    .await;
+    let begun = all(cluster.client()).await.expect("a node answers");
+    let begun = begun.iter().filter(|event| event.kind == "audit_chain_begun").count();
+    assert_eq!(begun, 1, "it is begun once");
+    let out = cluster.cli(0, &["audit", "verify"]);
+    let said = String::from_utf8_lossy(&out.stdout).into_owned();
+    assert!(out.status.success() && said.contains("are as they were written"), "{said}");
+}
+
+/// Events are asked for by time, kind, deployment and node.
+#[tokio::test(flavor = "multi_thread")]
+async fn events_are_filtered() {
+    let cluster = Cluster::start(1, Engine::Fake).await;
+    for (name, image) in [("shop", "web:1"), ("shopping", "web:1"), ("shop", "web:2")] {
+        deploy(&cluster, name, image, 1).await;
+    }
+    label(&cluster, "a").await;
+    let asked = |request: v1::AuditRequest| async {
+        let mut events = cluster.client().audit(request);
+        let mut kinds = Vec::new();
+        while let Some(event) = events.next().await.expect("the node answers") {
+            kinds.push(event.kind);
+        }
+        kinds
+    };
+    let of = |name: &str| v1::AuditRequest { deployment: name.to_owned(), ..Default::default() };
+    let shop = asked(of("shop")).await;
+    assert_eq!(shop.iter().filter(|kind| *kind == "apply").count(), 2, "{shop:?}");
+    assert!(shop.iter().any(|kind| kind == "rollout_started"), "{shop:?}");
+    let node = v1::AuditRequest { node: "n1".to_owned(), ..Default::default() };
+    assert!(asked(node).await.contains(&"node_labels".to_owned()));
+    let early = v1::AuditRequest { until_ms: 1, ..Default::default() };
+    assert_eq!(asked(early).await, Vec::<String>::new());
+    let wrong = v1::AuditRequest { kinds: vec!["nonsense".to_owned()], ..Default::default() };
+    let refused = cluster.client().audit(wrong).next().await.expect_err("no such kind");
+    assert_eq!(refused.code(), ErrorCode::InvalidRequest);
+}

@@ -1,0 +1,58 @@
+//! A node whose disk is nearly full.
+
+use std::io::Write;
+
+use jaco_testkit::{Cluster, Engine, eventually, v1};
+
+use crate::scenario::{deploy, per_node};
+
+/// R-NODE-1: it keeps what it has and takes nothing new, says how full it is, and takes part again
+/// once that is over.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_with_a_full_disk_takes_nothing_new() {
+    let mut cluster = Cluster::start(3, Engine::Fake).await;
+    deploy(&cluster, "shop", "web:1", 3).await;
+    set_limit(&mut cluster, 2, "disk: {full_percent: 1}\n");
+    status_is(&cluster, "disk_full").await;
+    deploy(&cluster, "blog", "web:1", 4).await;
+    let status = cluster.overview(0).await.expect("n1 answers");
+    let (blog, shop) = status.replicas.into_iter().partition(|it| it.id.starts_with("blog-"));
+    let of = |replicas| per_node(&v1::StatusResponse { replicas, ..Default::default() });
+    assert_eq!(of(blog), [("n1".to_owned(), 2), ("n2".to_owned(), 2)].into());
+    assert_eq!(of(shop).get("n3"), Some(&1), "what runs there stays");
+    let explained = cluster.cli(0, &["explain", "blog/web"]);
+    let said = String::from_utf8_lossy(&explained.stdout).into_owned();
+    assert!(said.contains("% full, from 1% on nothing new is taken"), "{said}");
+    set_limit(&mut cluster, 2, "");
+    status_is(&cluster, "ready").await;
+    deploy(&cluster, "wiki", "web:1", 3).await;
+    let status = cluster.overview(0).await.expect("n1 answers");
+    assert!(status.replicas.iter().any(|it| it.id.starts_with("wiki-") && it.node == "n3"));
+}
+
+/// Starts a daemon anew with this setting besides its own.
+fn set_limit(cluster: &mut Cluster, node: usize, setting: &str) {
+    let node = &mut cluster.nodes[node];
+    node.stop();
+    let file = node.folder().join("jacod.yaml");
+    let settings = std::fs::read_to_string(&file).expect("it was written before");
+    let others = settings.lines().filter(|line| !line.starts_with("disk:"));
+    let mut file = std::fs::File::create(&file).expect("it can be written again");
+    for line in others {
+        writeln!(file, "{line}").expect("there is room for it");
+    }
+    file.write_all(setting.as_bytes()).expect("there is room for it");
+    node.start();
+}
+
+async fn status_is(cluster: &Cluster, wanted: &str) {
+    eventually("n3 has its status", || async {
+        let status = cluster.client().status(v1::ClusterStatusRequest {}).await;
+        let status = status.map_err(|error| error.to_string())?;
+        let node = status.nodes.into_iter().find(|node| node.hostname == "n3");
+        let node = node.ok_or("n3 is no member")?;
+        let is_named = node.status == "ready" || node.status_reason.contains("full, from 1%");
+        if node.status == wanted && is_named { Ok(()) } else { Err(format!("{node:?}")) }
+    })
+    .await;
+}

@@ -1,0 +1,269 @@
+//! Traffic that never sees a replica go: a small proxy follows the endpoints under constant load.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use jaco_testkit::docker::docker;
+use jaco_testkit::{Cluster, Engine, eventually_within, v1};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::RwLock;
+use tokio::task::JoinHandle;
+
+use crate::scenario::{apply, replicas};
+
+const CHECK: &str = r#","healthcheck":{"test":["CMD","/hello","check","http://127.0.0.1:8080/healthz"],"interval":"1s","timeout":"2s","retries":3}"#;
+
+/// Requests under way at any moment.
+const CLIENTS: usize = 8;
+
+/// A proxy in this process: each request goes to the next endpoint.
+struct Proxy {
+    address: SocketAddr,
+    /// A request holds it for reading as long as it takes, so that a list which replaces another is
+    /// acknowledged only once nothing is under way to what went.
+    endpoints: Arc<RwLock<Vec<SocketAddr>>>,
+    /// The shortest list since [`Proxy::start`].
+    fewest: Arc<AtomicUsize>,
+    follower: JoinHandle<()>,
+}
+
+impl Proxy {
+    /// Follows `deployment` over this node, and waits until it has `size` endpoints.
+    async fn start(cluster: &Cluster, node: usize, deployment: &str, size: usize) -> Self {
+        let attach = v1::RoutingAttach {
+            consumer: "edge".to_owned(),
+            deployment: deployment.to_owned(),
+            ..v1::RoutingAttach::default()
+        };
+        let mut routes = cluster.nodes[node].client().routes(attach).await.expect("attached");
+        let endpoints = Arc::new(RwLock::new(Vec::new()));
+        let fewest = Arc::new(AtomicUsize::new(usize::MAX));
+        let (table, least) = (Arc::clone(&endpoints), Arc::clone(&fewest));
+        let follower = tokio::spawn(async move {
+            while let Ok(Some(version)) = routes.next().await {
+                let listed = version.services.iter().flat_map(|service| &service.endpoints);
+                let listed: Vec<_> = listed.map(address_of).collect();
+                least.fetch_min(listed.len(), Ordering::Relaxed);
+                *table.write().await = listed;
+                routes.acknowledge(version.version).await;
+            }
+        });
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("bound");
+        let (table, turn) = (Arc::clone(&endpoints), Arc::new(AtomicUsize::new(0)));
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                tokio::spawn(pass_on(client, Arc::clone(&table), Arc::clone(&turn)));
+            }
+        });
+        eventually_within(Duration::from_secs(30), "the proxy knows all", || async {
+            let known = endpoints.read().await.len();
+            if known == size { Ok(()) } else { Err(known) }
+        })
+        .await;
+        fewest.store(size, Ordering::Relaxed);
+        Self { address, endpoints, fewest, follower }
+    }
+
+    fn fewest(&self) -> usize {
+        self.fewest.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.follower.abort();
+    }
+}
+
+/// The container's own address: the tests run on the machine of its engine.
+fn address_of(endpoint: &v1::RoutedEndpoint) -> SocketAddr {
+    let format = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}";
+    let ip = docker(&["inspect", "--format", format, &endpoint.container_id]);
+    SocketAddr::new(ip.parse().expect("an address"), 8080)
+}
+
+async fn pass_on(
+    mut client: TcpStream,
+    table: Arc<RwLock<Vec<SocketAddr>>>,
+    turn: Arc<AtomicUsize>,
+) -> Option<()> {
+    let endpoints = table.read().await;
+    let next = turn.fetch_add(1, Ordering::Relaxed) % endpoints.len().max(1);
+    let mut server = TcpStream::connect(endpoints.get(next)?).await.ok()?;
+    tokio::io::copy_bidirectional(&mut client, &mut server).await.ok()?;
+    Some(())
+}
+
+/// Constant load; [`Load::stop`] says how it went.
+struct Load {
+    stop: Arc<AtomicBool>,
+    clients: Vec<JoinHandle<(usize, Vec<String>)>>,
+}
+
+impl Load {
+    fn start(address: SocketAddr) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let client = |_| {
+            let stop = Arc::clone(&stop);
+            tokio::spawn(async move {
+                let (mut served, mut failed) = (0, Vec::new());
+                while !stop.load(Ordering::Relaxed) {
+                    match ask(address).await {
+                        Ok(answer) if answer.starts_with("HTTP/1.1 200") => served += 1,
+                        Ok(answer) => failed.push(answer),
+                        Err(error) => failed.push(error.to_string()),
+                    }
+                }
+                (served, failed)
+            })
+        };
+        let clients = (0..CLIENTS).map(client).collect();
+        Self { stop, clients }
+    }
+
+    /// How many requests were answered, and what became of the others.
+    async fn stop(self) -> (usize, Vec<String>) {
+        self.stop.store(true, Ordering::Relaxed);
+        let (mut served, mut failed) = (0, Vec::new());
+        for client in self.clients {
+            let (ok, bad) = client.await.expect("a client does not panic");
+            served += ok;
+            failed.extend(bad);
+        }
+        (served, failed)
+    }
+}
+
+async fn ask(address: SocketAddr) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(address).await?;
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n").await?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await?;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+/// Issue 5, proof 1; R-ROLL-2: six replicas are replaced under constant load: no request fails, and
+/// there are never fewer than six endpoints.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rollout_under_load_fails_no_request() {
+    let cluster = Cluster::start(3, Engine::Docker).await;
+    apply(&cluster, "shop", "jaco-hello:v1", 6, CHECK).await;
+    cluster.converged(0, "shop").await;
+    let proxy = Proxy::start(&cluster, 1, "shop", 6).await;
+    let load = Load::start(proxy.address);
+    apply(&cluster, "shop", "jaco-hello:v2", 6, CHECK).await;
+    eventually_within(Duration::from_secs(90), "all are replaced", || async {
+        let now = replicas(&cluster, 0, "shop").await;
+        let done = now.len() == 6
+            && now.iter().all(|one| one.image == "jaco-hello:v2" && one.retiring.is_none());
+        if done { Ok(()) } else { Err(now.len()) }
+    })
+    .await;
+    let (served, failed) = load.stop().await;
+    assert_eq!(failed, Vec::<String>::new(), "of {served} requests");
+    assert!(served > 100, "only {served} requests were sent");
+    assert_eq!(proxy.fewest(), 6);
+    assert_eq!(proxy.endpoints.read().await.len(), 6);
+}
+
+/// R-ROLL-3, R-CLI-7: a revision that never becomes healthy is given up when its step's time
+/// is over; the old replicas serve all the while, `jaco apply` exits with 6, and so it does again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revision_that_never_becomes_healthy_is_given_up() {
+    let cluster = Cluster::start(3, Engine::Docker).await;
+    apply(&cluster, "shop", "jaco-hello:v1", 3, CHECK).await;
+    cluster.converged(0, "shop").await;
+    let before: Vec<_> = containers_of(&cluster).await;
+    let proxy = Proxy::start(&cluster, 1, "shop", 3).await;
+    let load = Load::start(proxy.address);
+
+    let folder = cluster.nodes[0].folder().join("project");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    // Failures count from the end of this period: until then it is neither healthy nor unhealthy.
+    let sick = CHECK.replace("/healthz", "/nowhere");
+    let sick = sick.replace("\"retries\":3", "\"retries\":3,\"start_period\":\"300s\"");
+    let compose = jaco_tests::compose_with("shop", "web", "jaco-hello:v2", 3, &sick);
+    std::fs::write(folder.join("compose.yaml"), compose).expect("written");
+    let overlay = "deployment: shop\nservices:\n- name: web\n  update: {step_timeout: 6s}\n";
+    std::fs::write(folder.join("jaco.yaml"), overlay).expect("written");
+    let folder = folder.to_str().expect("a path of ours");
+    for attempt in 1..=2 {
+        let applied = cluster.cli(0, &["apply", folder]);
+        let told = String::from_utf8_lossy(&applied.stderr).into_owned();
+        assert_eq!(applied.status.code(), Some(6), "attempt {attempt}: {told}");
+        assert!(told.contains("was rolled back"), "attempt {attempt}: {told}");
+        assert!(told.contains("step_timeout"), "attempt {attempt}: {told}");
+        eventually_within(Duration::from_secs(30), "only the old replicas are left", || async {
+            let left = jaco_testkit::docker::containers(&cluster.id).len();
+            if left == 3 { Ok(()) } else { Err(left) }
+        })
+        .await;
+        assert_eq!(containers_of(&cluster).await, before, "attempt {attempt}: none was replaced");
+    }
+    let (served, failed) = load.stop().await;
+    assert_eq!(failed, Vec::<String>::new(), "of {served} requests");
+    assert_eq!(proxy.fewest(), 3);
+}
+
+/// The containers of shop's replicas that serve, and what they run.
+async fn containers_of(cluster: &Cluster) -> Vec<(String, String)> {
+    let mut found: Vec<_> = replicas(cluster, 0, "shop")
+        .await
+        .into_iter()
+        .map(|one| (one.image, one.container_id))
+        .collect();
+    found.sort();
+    found
+}
+
+/// Issue 5, proof 4; R-NODE-2, R-NODE-3: a node is drained under constant load: no request fails.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_under_load_fails_no_request() {
+    let cluster = Cluster::start(3, Engine::Docker).await;
+    apply(&cluster, "shop", "jaco-hello:v1", 6, CHECK).await;
+    cluster.converged(0, "shop").await;
+    let proxy = Proxy::start(&cluster, 0, "shop", 6).await;
+    let load = Load::start(proxy.address);
+    let drain = v1::SetAvailabilityRequest {
+        hostname: "n3".to_owned(),
+        availability: "draining".to_owned(),
+        ..v1::SetAvailabilityRequest::default()
+    };
+    cluster.client().set_availability(drain).await.expect("drained");
+    eventually_within(Duration::from_secs(90), "nothing is left on n3", || async {
+        let now = replicas(&cluster, 0, "shop").await;
+        let left = now.iter().filter(|one| {
+            one.node == "n3" || one.retiring.as_ref().is_some_and(|old| old.node == "n3")
+        });
+        let left = left.count();
+        if left == 0 && now.len() == 6 { Ok(()) } else { Err(left) }
+    })
+    .await;
+    let (served, failed) = load.stop().await;
+    assert_eq!(failed, Vec::<String>::new(), "of {served} requests");
+    assert!(served > 100, "only {served} requests were sent");
+    assert_eq!(proxy.fewest(), 6);
+}
+
+/// A consumer that dies with its connection is waited for until its lease is over, and no longer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_consumer_holds_nothing_up_for_ever() {
+    let cluster = Cluster::start(1, Engine::Docker).await;
+    apply(&cluster, "shop", "jaco-hello:v1", 1, "").await;
+    cluster.converged(0, "shop").await;
+    let proxy = Proxy::start(&cluster, 0, "shop", 1).await;
+    drop(proxy);
+    apply(&cluster, "shop", "jaco-hello:v2", 1, "").await;
+    // The lease, the grace of a stop, and an engine with much else to do.
+    eventually_within(Duration::from_secs(60), "the old container is gone", || async {
+        let left = jaco_testkit::docker::containers(&cluster.id).len();
+        let is_new =
+            replicas(&cluster, 0, "shop").await.iter().all(|one| one.image.ends_with("v2"));
+        if left == 1 && is_new { Ok(()) } else { Err(left) }
+    })
+    .await;
+}
