@@ -21,11 +21,13 @@ pub struct Node {
 }
 
 impl Node {
+    /// How full the machine's own disk is does not matter to it, unless a test writes that anew.
     pub(crate) fn create(folder: PathBuf, name: &str, address: &str, settings: &str) -> Self {
         fs::create_dir_all(&folder).expect("the test's folder can be made");
         let config = format!(
             "node_name: {name}\ndata_dir: {folder}/data\nsecrets_dir: {folder}/secrets\n\
-             listen: {address}\nsocket: {folder}/s\nlog_level: info,jaco_raft=info\n{settings}",
+             listen: {address}\nsocket: {folder}/s\nlog_level: info,jaco_raft=info\n\
+             disk: {{full_percent: 0}}\n{settings}",
             folder = folder.display(),
         );
         fs::write(folder.join("jacod.yaml"), config).expect("the test's folder can be written");

@@ -55,15 +55,15 @@ pub(crate) struct Config {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct DiskSettings {
-    /// From how much on, in hundredths of the disk.
+    /// From how much on, in hundredths of the disk; 0: never.
     pub(crate) full_percent: u64,
     /// Where the engine keeps images and containers; `data_dir` is looked at besides.
     pub(crate) engine_dir: PathBuf,
 }
 
 impl DiskSettings {
-    /// Zero would take nothing ever, and no disk is fuller than full.
-    const FULL_PERCENT: RangeInclusive<u64> = 1..=100;
+    /// No disk is fuller than full.
+    const FULL_PERCENT: RangeInclusive<u64> = 0..=100;
 }
 
 impl Default for DiskSettings {
@@ -290,7 +290,10 @@ impl Config {
                 reason: format!("{full_percent} is not between {least} and {most}"),
             });
         }
-        let paths = vec![self.data_dir.clone(), self.disk.engine_dir.clone()];
+        let paths = match full_percent {
+            0 => Vec::new(),
+            _ => vec![self.data_dir.clone(), self.disk.engine_dir.clone()],
+        };
         Ok(Disks { paths, full_percent })
     }
 
@@ -363,9 +366,8 @@ mod tests {
             Config::parse(&text).unwrap().disks().map_err(|error| error.to_string())
         };
         assert_eq!(disks(1).unwrap().full_percent, 1);
-        for percent in [0, 101] {
-            assert!(disks(percent).unwrap_err().contains("disk.full_percent"), "{percent}");
-        }
+        assert!(disks(101).unwrap_err().contains("disk.full_percent"));
+        assert!(disks(0).unwrap().paths.is_empty(), "no disk is looked at");
     }
 
     #[test]

@@ -23,7 +23,7 @@ async fn a_node_with_a_full_disk_takes_nothing_new() {
     let explained = cluster.cli(0, &["explain", "blog/web"]);
     let said = String::from_utf8_lossy(&explained.stdout).into_owned();
     assert!(said.contains("% full, from 1% on nothing new is taken"), "{said}");
-    set_limit(&mut cluster, 2, "");
+    set_limit(&mut cluster, 2, "disk: {full_percent: 0}\n");
     status_is(&cluster, "ready").await;
     deploy(&cluster, "wiki", "web:1", 3).await;
     let status = cluster.overview(0).await.expect("n1 answers");

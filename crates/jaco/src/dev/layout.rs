@@ -64,7 +64,7 @@ impl NodeLayout {
         self.folder.join("jacod.log")
     }
 
-    /// Its configuration.
+    /// Its configuration. All nodes are on one disk, where a full one is nothing to move replicas for.
     #[must_use]
     pub fn config(&self, engine: Engine) -> String {
         let quoted = |path: &Path| serde_json::Value::from(path.display().to_string());
@@ -77,6 +77,7 @@ impl NodeLayout {
              advertise: \"{address}\"\n\
              socket: {}\n\
              engine: {}\n\
+             disk: {{full_percent: 0}}\n\
              log_level: info\n",
             self.name,
             quoted(&self.folder.join("data")),
@@ -165,6 +166,7 @@ mod tests {
             advertise: "127.141.43.2:7000"
             socket: "/var/dev cluster/n2/jaco.sock"
             engine: fake
+            disk: {full_percent: 0}
             log_level: info
         "##]]
         .assert_eq(&nodes[1].config(Engine::Fake));
