@@ -19,6 +19,7 @@ mod machine;
 mod membership;
 mod network;
 mod node;
+mod pace;
 mod pipe;
 mod reconciler;
 mod server;

@@ -17,6 +17,7 @@ use openraft::errors::{
 };
 use openraft::{ChangeMembers, ReadPolicy};
 use tokio::sync::{Mutex, Semaphore, watch};
+use tokio::task::JoinSet;
 
 use crate::disk::{Directory, Disk};
 use crate::engine::LogEngine;
@@ -27,6 +28,7 @@ use crate::identity::DataDir;
 use crate::log_store::{LogStore, run_blocking};
 use crate::machine::{MachineStore, Shared, StateMachine};
 use crate::network::{AddressBook, Network, Transport};
+use crate::pace::{self, Heard};
 use crate::pipe::Pipe;
 use crate::server::Server;
 use crate::snapshot::{SnapshotFile, SnapshotStore};
@@ -109,6 +111,8 @@ struct Inner<M: StateMachine> {
     /// One membership change at a time.
     changing: Mutex<()>,
     timing: Timing,
+    /// Ends with the last handle, so that it keeps no node alive.
+    _pacing: JoinSet<()>,
     /// Released by `shutdown`, so that the directory can be opened again.
     dir: std::sync::Mutex<Option<DataDir>>,
 }
@@ -209,6 +213,9 @@ impl<M: StateMachine> Raft<M> {
             .await
             .map_err(|error| OpenError::Start { what: error.to_string() })?;
         let status = follow_status(&raft, addresses, options.timing.election_max);
+        let heard = Heard::new();
+        let mut pacing = JoinSet::new();
+        pacing.spawn(pace::run(raft.clone(), heard.clone(), options.timing));
         let server = Server {
             own_id: id,
             raft: raft.clone(),
@@ -217,6 +224,7 @@ impl<M: StateMachine> Raft<M> {
             driver,
             history,
             receiving: Arc::default(),
+            heard,
         };
         Ok(Self {
             inner: Arc::new(Inner {
@@ -232,6 +240,7 @@ impl<M: StateMachine> Raft<M> {
                 in_flight: Semaphore::new(options.proposals.in_flight),
                 changing: Mutex::new(()),
                 timing: options.timing,
+                _pacing: pacing,
                 dir: std::sync::Mutex::new(dir),
             }),
         })

@@ -10,12 +10,14 @@ use futures::stream::FuturesOrdered;
 use futures::{SinkExt as _, StreamExt as _};
 use openraft::ReadPolicy;
 use openraft::errors::RaftError;
+use openraft::raft::AppendEntriesResponse;
 use tokio::sync::Mutex;
 
 use crate::engine::queue::Driver;
 use crate::error::HandleError;
 use crate::log_store::{LogStore, run_blocking};
 use crate::machine::{MachineStore, StateMachine, snapshot_of};
+use crate::pace::Heard;
 use crate::pipe::{Pipe, UNDERTAKEN_MAX};
 use crate::snapshot::SnapshotStore;
 use crate::types::{TypeConfig, Vote};
@@ -34,6 +36,7 @@ pub(crate) struct Server<M: StateMachine> {
     pub(crate) history: History,
     /// One snapshot is received at a time.
     pub(crate) receiving: Arc<Mutex<()>>,
+    pub(crate) heard: Heard,
 }
 
 impl<M: StateMachine> Server<M> {
@@ -73,7 +76,7 @@ impl<M: StateMachine> Server<M> {
                 biased;
                 Some(answer) = answers.next(), if !answers.is_empty() => {
                     let answer: Result<_, RaftError<TypeConfig>> = answer;
-                    let reply = wire::appended_of(answer.map_err(|error| stopped(&error))?);
+                    let reply = self.appended(answer.map_err(|error| stopped(&error))?);
                     if pipe.send(wire::encode_reply(reply)).await.is_err() {
                         return Ok(());
                     }
@@ -117,7 +120,15 @@ impl<M: StateMachine> Server<M> {
     async fn append(&self, append: Append) -> Result<ReplyBody, HandleError> {
         let request = wire::append_from(append, &self.log, self.history)?;
         let response = self.raft.append_entries(request).await;
-        Ok(wire::appended_of(response.map_err(|error| stopped(&error))?))
+        Ok(self.appended(response.map_err(|error| stopped(&error))?))
+    }
+
+    /// What is answered to an append, which tells of a leader unless it was refused for its term.
+    fn appended(&self, response: AppendEntriesResponse<TypeConfig>) -> ReplyBody {
+        if !matches!(response, AppendEntriesResponse::HigherVote(_)) {
+            self.heard.note();
+        }
+        wire::appended_of(response)
     }
 
     async fn vote(&self, ask: VoteAsk) -> Result<ReplyBody, HandleError> {
