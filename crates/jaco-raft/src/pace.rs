@@ -1,7 +1,7 @@
 //! Parks the consensus core's ticker while no timer of the core can be due.
 //!
-//! Left alone, the core looks at its timers fifty times a second: for a heartbeat that is due ten
-//! times a second, and for an election that is due when a leader falls silent. Here a leader is asked
+//! Left alone, the core looks at its timers five times per heartbeat: for a heartbeat that is due
+//! once, and for an election that is due when a leader falls silent. Here a leader is asked
 //! for each heartbeat when it is due, and a follower's ticker runs only while its leader is silent.
 //! Whether there is an election stays the core's decision, by its own clock: all that happens here is
 //! that it looks less than a tick later than it might have.
@@ -85,9 +85,17 @@ pub(crate) async fn run<M: StateMachine>(
 }
 
 /// How long a leader may be silent before the core has to look at its election timer: the least of
-/// its timeouts less one heartbeat, which is time enough for the ticker to run again.
+/// its timeouts, less two ticks, within which the ticker runs again.
+///
+/// A lease comes before the timeout as long as the leader did not give it up; nothing is saved by
+/// counting on that.
 fn patience(timing: Timing) -> Duration {
-    timing.election_min.saturating_sub(timing.heartbeat)
+    timing.election_min.saturating_sub(2 * tick(timing))
+}
+
+/// The core's own (openraft 0.10, `Config::tick_interval`).
+fn tick(timing: Timing) -> Duration {
+    timing.heartbeat * 13 / 64
 }
 
 fn pace_of(state: ServerState, heard: Instant, now: Instant, patience: Duration) -> Pace {
@@ -141,8 +149,7 @@ mod tests {
         assert!(matches!(of(ServerState::Candidate, 0), Pace::Tick { .. }), "it has an election");
         assert_eq!(of(ServerState::Leader, 500), Pace::Beat);
         for timing in [Timing::lan(), Timing::wan()] {
-            let tick = timing.heartbeat * 13 / 64;
-            assert!(patience(timing) + 2 * tick < timing.election_min, "the ticker is on in time");
+            assert!(patience(timing) + tick(timing) < timing.election_min, "it runs again in time");
             assert!(patience(timing) > timing.heartbeat, "it rests between heartbeats");
         }
     }
