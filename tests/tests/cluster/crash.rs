@@ -28,6 +28,8 @@ const SNAPSHOT_ENTRIES: usize = 100;
 const WRITES_WHILE_AWAY: usize = 4 * SNAPSHOT_ENTRIES;
 /// A restart and an election take about a second; this many times that is a cluster that hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Longer than a refused connection may wait to be audited: one is written every 5 s.
+const STANDSTILL: Duration = Duration::from_secs(6);
 /// Repeats a run whose choices are to be made again.
 const SEED: &str = "JACO_CRASH_SEED";
 
@@ -259,9 +261,9 @@ impl Journal {
 /// Waits until all nodes are up, have applied the same entries, and no more come.
 async fn all_equally_far(cluster: &Cluster) -> u64 {
     cluster.settled().await;
-    eventually_within(PATIENCE, "all nodes stand at one index for 2 s", || async {
+    eventually_within(PATIENCE, "all nodes stand at one index", || async {
         let before = indices(cluster).await?;
-        tokio::time::sleep(Duration::from_secs(2)).await;
+        tokio::time::sleep(STANDSTILL).await;
         let after = indices(cluster).await?;
         let equal = before == after && after == vec![after[0]; after.len()];
         if equal { Ok(after[0]) } else { Err(format!("{before:?} -> {after:?}")) }
