@@ -340,7 +340,7 @@ pub(crate) fn name_resources(map: &mut Map, section: &str, project: &str) {
         let external = resource.get("external").and_then(Node::as_bool) == Some(true);
         let name =
             if external { entry.key.clone() } else { format!("{project}_{}", entry.key).into() };
-        resource.insert_default("name", Value::Str(name), pos);
+        resource.insert_default("name", Value::Str(name.into_text()), pos);
     }
 }
 

@@ -16,6 +16,7 @@ mod extends;
 pub mod facts;
 mod from_json;
 mod interpolate;
+pub mod key;
 mod links;
 mod load;
 mod merge;

@@ -6,6 +6,7 @@
 
 use compact_str::CompactString;
 
+use crate::key::{Key, Wanted};
 use crate::source::Pos;
 
 /// What a merge does with a node, from the tags of the compose specification.
@@ -55,7 +56,7 @@ pub enum Value {
 #[derive(Debug, Clone)]
 pub struct Entry {
     /// The key.
-    pub key: CompactString,
+    pub key: Key,
     /// Where the key was written.
     pub key_pos: Pos,
     /// The value.
@@ -203,7 +204,8 @@ impl Map {
     }
 
     fn find(&self, key: &str) -> Result<usize, usize> {
-        self.entries.binary_search_by(|entry| entry.key.as_str().cmp(key))
+        let wanted = Wanted::new(key);
+        self.entries.binary_search_by(|entry| wanted.compare(&entry.key))
     }
 
     /// The value of `key`.

@@ -387,7 +387,7 @@ impl Checker<'_> {
                     };
                     let mut child = Node { value: text, pos, tag };
                     self.apply(value, &mut child, path.key(&key));
-                    entries.push(Entry { key, key_pos: pos, node: child });
+                    entries.push(Entry { key: key.into(), key_pos: pos, node: child });
                 }
                 node.value = Value::Map(Map::from_entries(entries));
             }

@@ -146,7 +146,11 @@ fn names_to_map(
             fine = false;
             continue;
         };
-        entries.push(Entry { key, key_pos: pos, node: Node { value: value(pos), pos, tag } });
+        entries.push(Entry {
+            key: key.into(),
+            key_pos: pos,
+            node: Node { value: value(pos), pos, tag },
+        });
     }
     entries.sort_by(|a, b| a.key.cmp(&b.key));
     for pair in entries.windows(2) {
