@@ -30,7 +30,7 @@ use crate::error::{
     status,
 };
 use crate::network::Networks;
-use crate::spec::{self, Needs, SpecError};
+use crate::spec::{self, Check, Needs, SpecError};
 use crate::{convert, logs, names, pull};
 
 /// How long an answer may take. A machine that starts dozens of containers is slow, not gone.
@@ -255,7 +255,8 @@ impl DockerEngine {
         }
     }
 
-    /// What a container looks like that was started just now, without asking, where that is known.
+    /// What a container looks like that was started just now, without asking, where that is known:
+    /// not where Docker chose a port, and not where the image may come with a healthcheck.
     async fn started(
         &self,
         docker: &Docker,
@@ -264,14 +265,16 @@ impl DockerEngine {
         container: &ContainerSpec,
     ) -> Result<ContainerSeen, StartError> {
         let service = &container.service;
-        if !service.ports.is_empty() {
-            // Which address and port Docker chose.
+        let check = spec::check_of(service);
+        if !service.ports.is_empty() || check == Check::OfImage {
             if let Some(seen) = Self::inspect(docker, &id).await? {
                 return Ok(seen);
             }
         }
-        let checked = service.healthcheck.as_ref().is_some_and(|check| !check.disable);
-        let health = if checked { Health::Starting } else { Health::None };
+        let health = match check {
+            Check::Declared | Check::OfImage => Health::Starting,
+            Check::Off => Health::None,
+        };
         Ok(ContainerSeen {
             instance: request.instance.clone(),
             service: request.service.clone(),

@@ -4,13 +4,16 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::BTreeSet;
+use std::io::Write;
 use std::panic::AssertUnwindSafe;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
-use jaco_agent::engine::{ContainerEngine, EngineEvent, Follow, LogQuery, Owner};
+use jaco_agent::engine::{
+    ContainerEngine, ContainerSeen, ContainerStatus, EngineEvent, Follow, Health, LogQuery, Owner,
+};
 use jaco_agent::suite::{self, Fixture};
 use jaco_docker::{DockerEngine, DockerOptions};
 use jaco_types::{ClusterId, NodeId};
@@ -211,6 +214,67 @@ async fn a_container_removed_by_hand_is_told_at_once() {
         tokio::time::timeout(Duration::from_secs(5), told).await.unwrap();
     })
     .await;
+}
+
+/// R-HEAL-1: the healthcheck of an image counts from the first answer on where the manifest has
+/// none, or says only how often to look; the manifest can turn it off, in both ways.
+#[tokio::test]
+async fn the_images_healthcheck_counts_from_the_start() {
+    with_fixture("imagecheck", async |fixture| {
+        let image = format!("jaco-checked:{}", std::process::id());
+        build_checked(&image);
+        let cases = [
+            (r#""stop_grace_period":"1s""#, Health::Starting),
+            (r#""healthcheck":{"interval":"500ms"}"#, Health::Starting),
+            (r#""healthcheck":{"disable":true}"#, Health::None),
+            (r#""healthcheck":{"test":["NONE"]}"#, Health::None),
+        ];
+        let mut events = fixture.engine.events().await.unwrap();
+        for (keys, expected) in cases {
+            let mut request = fixture.request("");
+            request.image = image.as_str().into();
+            request.container = format!(r#"{{"service":{{"image":"{image}",{keys}}}}}"#).into();
+            let seen = fixture.engine.ensure_running(&request).await.unwrap();
+            assert_eq!(health(&seen), Some(&expected), "{keys}");
+            while expected == Health::Starting {
+                let event = tokio::time::timeout(Duration::from_secs(30), events.next()).await;
+                match event.unwrap().unwrap().unwrap() {
+                    EngineEvent::Changed(seen) if seen.instance == request.instance => {
+                        assert_eq!(health(&seen), Some(&Health::Healthy), "{keys}");
+                        break;
+                    }
+                    EngineEvent::Changed(_) | EngineEvent::Gone { .. } => {}
+                }
+            }
+            let listed = fixture.engine.list_owned().await.unwrap();
+            let listed = listed.iter().find(|seen| seen.instance == request.instance);
+            let settled = if expected == Health::Starting { Health::Healthy } else { Health::None };
+            assert_eq!(listed.and_then(health), Some(&settled), "{keys}");
+            fixture.engine.remove(&seen.container).await.unwrap();
+        }
+        docker(&["rmi", "--force", &image]);
+    })
+    .await;
+}
+
+fn health(seen: &ContainerSeen) -> Option<&Health> {
+    match &seen.status {
+        ContainerStatus::Up { health, .. } => Some(health),
+        ContainerStatus::Created | ContainerStatus::Ended { .. } => None,
+    }
+}
+
+/// The usual image, with a healthcheck of its own.
+fn build_checked(name: &str) {
+    let check = r#"["/hello", "check", "http://127.0.0.1:8080/healthz"]"#;
+    let text = format!(
+        "FROM {IMAGE}\nHEALTHCHECK --interval=300ms --timeout=2s --retries=1 CMD {check}\n"
+    );
+    let mut build = Command::new("docker");
+    build.env("DOCKER_BUILDKIT", "0").args(["build", "--quiet", "--tag", name, "-"]);
+    let mut build = build.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    build.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    assert!(build.wait().unwrap().success());
 }
 
 /// What the agent did not make it does not see, even where it carries some of the labels.

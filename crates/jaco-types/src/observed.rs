@@ -41,7 +41,7 @@ pub enum ReplicaState {
     Pulling,
     /// The container is up, its healthcheck has not passed yet.
     Starting,
-    /// The container is up, and healthy where a healthcheck is declared.
+    /// The container is up, and healthy where there is a healthcheck.
     Running,
     /// The container is up and its healthcheck fails.
     Degraded,

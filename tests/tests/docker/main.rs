@@ -3,6 +3,7 @@
 
 mod adoption;
 mod files;
+mod health;
 mod honoured;
 mod lifecycle;
 mod minority;

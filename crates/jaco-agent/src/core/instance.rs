@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use jaco_state::view::DesiredInstance;
-use jaco_types::spec::Healthcheck;
 use jaco_types::{
     Exit, InstanceId, InstanceObserved, Millis, NodeId, ReasonCode, ReplicaState, ServiceKey,
     Timestamp,
@@ -276,7 +275,7 @@ impl Tracked {
             return Some(Story::of_ending(ending));
         }
         match self.container.as_ref().map(|seen| &seen.status) {
-            Some(ContainerStatus::Up { health, .. }) => Some(self.story_of_health(health)),
+            Some(ContainerStatus::Up { health, .. }) => Some(Story::of_health(health)),
             Some(ContainerStatus::Ended { exit, .. }) if self.stopped_alone => {
                 let story = Story::new(ReplicaState::Failed, Some(ReasonCode::NodeIsolated));
                 Some(Story { exit: Some(*exit), ..story })
@@ -293,24 +292,6 @@ impl Tracked {
         }
         (self.work == Work::AwaitingPull)
             .then(|| Story::new(ReplicaState::Pulling, Some(ReasonCode::Pulling)))
-    }
-
-    /// A check that comes with the image and not with the manifest does not count: nobody asked
-    /// for it, and the planner does not wait for it.
-    fn story_of_health(&self, health: &Health) -> Story {
-        let spec = self.wanted.as_ref().and_then(|wanted| wanted.spec.as_ref());
-        if spec.is_some_and(|spec| spec.healthcheck == Healthcheck::None) {
-            return Story::new(ReplicaState::Running, None);
-        }
-        match health {
-            Health::None | Health::Healthy => Story::new(ReplicaState::Running, None),
-            Health::Starting => Story::new(ReplicaState::Starting, Some(ReasonCode::HealthPending)),
-            Health::Unhealthy { output } => {
-                let reason: String = output.trim().chars().take(HEALTH_OUTPUT_MAX).collect();
-                Story::new(ReplicaState::Degraded, Some(ReasonCode::Unhealthy))
-                    .with("reason", reason)
-            }
-        }
     }
 }
 
@@ -333,6 +314,19 @@ impl Story {
             self.details.insert(key.to_owned(), value);
         }
         self
+    }
+
+    /// The engine knows whether there is a check: the manifest's, or else the image's.
+    fn of_health(health: &Health) -> Self {
+        match health {
+            Health::None | Health::Healthy => Self::new(ReplicaState::Running, None),
+            Health::Starting => Self::new(ReplicaState::Starting, Some(ReasonCode::HealthPending)),
+            Health::Unhealthy { output } => {
+                let reason: String = output.trim().chars().take(HEALTH_OUTPUT_MAX).collect();
+                Self::new(ReplicaState::Degraded, Some(ReasonCode::Unhealthy))
+                    .with("reason", reason)
+            }
+        }
     }
 
     fn of_exit(exit: Exit, error: &str) -> Self {

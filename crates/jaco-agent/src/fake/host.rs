@@ -304,7 +304,7 @@ impl FakeContainer {
     }
 
     fn health(&self, now: Timestamp) -> Health {
-        if !SpecKeys::read(&self.request.container).declares_healthcheck() {
+        if !SpecKeys::read(&self.request.container).is_checked(self.behaviour.image_check) {
             return Health::None;
         }
         if let Some(health) = &self.forced_health {

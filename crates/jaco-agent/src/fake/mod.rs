@@ -14,4 +14,4 @@ mod script;
 pub use driver::FakeDriver;
 pub use engine::FakeEngine;
 pub use host::{FakeHost, Reach};
-pub use script::{Behaviour, ImageScript};
+pub use script::{Behaviour, ImageCheck, ImageScript};

@@ -12,7 +12,7 @@ use jaco_types::{
 use serde::{Deserialize, Serialize};
 
 use super::host::{FakeContainer, FakeHost, container_id};
-use super::script::{Behaviour, ImageScript};
+use super::script::{Behaviour, ImageCheck, ImageScript};
 use crate::engine::{ContainerRequest, Health, ShippedFiles};
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -37,6 +37,8 @@ struct ContainerRecord {
     /// Output of a healthcheck that was made to fail.
     unhealthy: Option<String>,
     stop_takes: u64,
+    #[serde(default)]
+    image_checked: bool,
     healthy_after: u64,
     unhealthy_after: Option<u64>,
     exit: Option<ExitRecord>,
@@ -104,6 +106,7 @@ fn write(container: &FakeContainer) -> ContainerRecord {
         killed: container.killed.map(|(at, exit)| exit_record(at.0, exit)),
         unhealthy,
         stop_takes: behaviour.stop_takes.0,
+        image_checked: behaviour.image_check == ImageCheck::Present,
         healthy_after: behaviour.healthy_after.0,
         unhealthy_after: behaviour.unhealthy_after.map(|after| after.0),
         exit: behaviour.exit.map(|(after, exit)| exit_record(after.0, exit)),
@@ -133,6 +136,10 @@ fn read(record: ContainerRecord) -> Result<FakeContainer, InvalidName> {
     let behaviour = Behaviour {
         start_takes: Millis(0),
         stop_takes: Millis(record.stop_takes),
+        image_check: match record.image_checked {
+            true => ImageCheck::Present,
+            false => ImageCheck::None,
+        },
         healthy_after: Millis(record.healthy_after),
         unhealthy_after: record.unhealthy_after.map(Millis),
         exit: record.exit.as_ref().map(|record| (Millis(record.at), exit(record))),

@@ -35,16 +35,17 @@ impl Default for ImageScript {
 /// What a container does by itself.
 ///
 /// From a manifest it is set by labels: `jaco.fake.start_ms`, `jaco.fake.stop_ms`,
-/// `jaco.fake.healthy_after_ms`, `jaco.fake.unhealthy_after_ms`, `jaco.fake.exit_after_ms`,
-/// `jaco.fake.exit_code`, `jaco.fake.refuse`.
+/// `jaco.fake.image_healthcheck`, `jaco.fake.healthy_after_ms`, `jaco.fake.unhealthy_after_ms`,
+/// `jaco.fake.exit_after_ms`, `jaco.fake.exit_code`, `jaco.fake.refuse`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Behaviour {
     /// How long the engine takes to start it.
     pub start_takes: Millis,
     /// How long it takes to end after the stop signal.
     pub stop_takes: Millis,
-    /// When its healthcheck first passes, after the start. Of effect only where the manifest
-    /// declares one.
+    /// Whether its image comes with a healthcheck.
+    pub image_check: ImageCheck,
+    /// When its healthcheck first passes, after the start. Of effect only where there is one.
     pub healthy_after: Millis,
     /// When its healthcheck begins to fail, after the start.
     pub unhealthy_after: Option<Millis>,
@@ -59,12 +60,23 @@ impl Default for Behaviour {
         Self {
             start_takes: Millis(0),
             stop_takes: Millis(0),
+            image_check: ImageCheck::None,
             healthy_after: Millis(0),
             unhealthy_after: None,
             exit: None,
             refuse: None,
         }
     }
+}
+
+/// Whether an image comes with a healthcheck.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ImageCheck {
+    /// It has none.
+    #[default]
+    None,
+    /// It has one, which counts unless the manifest turns it off.
+    Present,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -88,6 +100,8 @@ pub(super) struct SpecKeys {
 struct HealthcheckKeys {
     #[serde(default)]
     disable: bool,
+    #[serde(default)]
+    test: Vec<String>,
 }
 
 impl SpecKeys {
@@ -95,8 +109,15 @@ impl SpecKeys {
         serde_json::from_str::<Container>(container).unwrap_or_default().service
     }
 
-    pub(super) fn declares_healthcheck(&self) -> bool {
-        self.healthcheck.as_ref().is_some_and(|check| !check.disable)
+    /// Whether a container of an image like this one is checked.
+    pub(super) fn is_checked(&self, image: ImageCheck) -> bool {
+        let Some(check) = &self.healthcheck else { return image == ImageCheck::Present };
+        let first = check.test.first().map(String::as_str);
+        match first {
+            _ if check.disable => false,
+            Some(first) => first != "NONE",
+            None => image == ImageCheck::Present,
+        }
     }
 
     /// Docker's grace period where none is given is 10 s.
@@ -117,6 +138,10 @@ impl SpecKeys {
         Behaviour {
             start_takes: millis("jaco.fake.start_ms").unwrap_or(base.start_takes),
             stop_takes: millis("jaco.fake.stop_ms").unwrap_or(base.stop_takes),
+            image_check: match self.labels.contains_key("jaco.fake.image_healthcheck") {
+                true => ImageCheck::Present,
+                false => base.image_check,
+            },
             healthy_after: millis("jaco.fake.healthy_after_ms").unwrap_or(base.healthy_after),
             unhealthy_after: millis("jaco.fake.unhealthy_after_ms").or(base.unhealthy_after),
             exit: exit_after.map(|after| (after, exit)).or(base.exit),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jaco_agent::engine::{
     ContainerRequest, EngineError, EngineEvent, Health, PullError, PullRequest, ShippedFiles,
 };
-use jaco_agent::fake::{Behaviour, FakeDriver, FakeHost, ImageScript, Reach};
+use jaco_agent::fake::{Behaviour, FakeDriver, FakeHost, ImageCheck, ImageScript, Reach};
 use jaco_agent::{AgentCore, Effect, Event};
 use jaco_state::view::Role;
 use jaco_types::spec::{OnNodeLoss, Pull, ServiceSpec};
@@ -422,6 +422,38 @@ fn health_decides_where_it_is_declared() {
     node.host().set_health(&id, Health::Unhealthy { output: "otherwise".to_owned() });
     node.run_for(5000);
     assert_eq!(node.reports(), reports);
+}
+
+/// R-HEAL-1: a healthcheck that comes with the image decides where the manifest says nothing, and
+/// counts for nothing where the manifest turns it off.
+#[test]
+fn the_images_healthcheck_decides_where_the_manifest_has_none() {
+    let starting = Some((ReplicaState::Starting, Some(ReasonCode::HealthPending)));
+    let cases = [
+        (r#""stop_grace_period":"1s""#, starting),
+        (r#""healthcheck":{"interval":"1s"}"#, starting),
+        (r#""healthcheck":{"disable":true}"#, RUNNING),
+        (r#""healthcheck":{"test":["NONE"]}"#, RUNNING),
+    ];
+    for (keys, at_first) in cases {
+        let mut node = Node::new();
+        let checked = Behaviour {
+            image_check: ImageCheck::Present,
+            healthy_after: Millis(2000),
+            unhealthy_after: Some(Millis(9000)),
+            ..Behaviour::default()
+        };
+        node.host().set_behaviour("app:1", checked);
+        let id = instance(0, 5);
+        node.want([wanted(&id, Role::Current, &spec("app:1", keys))]);
+        assert_eq!(node.state(&id), at_first, "{keys}");
+        node.run_for(2000);
+        assert_eq!(node.state(&id), RUNNING, "{keys}");
+        node.run_for(7000);
+        let degraded = Some((ReplicaState::Degraded, Some(ReasonCode::Unhealthy)));
+        let at_last = if at_first == starting { degraded } else { RUNNING };
+        assert_eq!(node.state(&id), at_last, "{keys}");
+    }
 }
 
 /// A start that the engine refuses ends the instance with the engine's words.

@@ -141,7 +141,7 @@ pub(super) static SERVICE: Object = object(&[
         "healthcheck",
         Honoured,
         Shape::Object(&HEALTHCHECK),
-        "Run by the engine; gates rollouts, routing and `depends_on`.",
+        "Run by the engine, or else the image's; gates rollouts, routing, `depends_on`.",
     ),
     key("hostname", Honoured, Shape::Str, "Set in every replica."),
     key("image", Honoured, Shape::Str, "Pulled by every node that runs a replica."),

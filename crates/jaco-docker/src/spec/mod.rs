@@ -315,6 +315,28 @@ fn extra_hosts(service: &Service) -> Vec<String> {
     hosts.map(|host| host.replacen('=', ":", 1)).collect()
 }
 
+/// Whose healthcheck a container gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Check {
+    /// The manifest's.
+    Declared,
+    /// The image's, if that has one: the manifest says nothing, or only how often to look.
+    OfImage,
+    /// None, whatever the image says.
+    Off,
+}
+
+/// Whose healthcheck a container of this service gets.
+pub(crate) fn check_of(service: &Service) -> Check {
+    let Some(check) = &service.healthcheck else { return Check::OfImage };
+    match check.test.first().map(String::as_str) {
+        _ if check.disable => Check::Off,
+        Some("NONE") => Check::Off,
+        Some(_) => Check::Declared,
+        None => Check::OfImage,
+    }
+}
+
 fn healthcheck(check: &Health) -> HealthConfig {
     if check.disable {
         let test = Some(vec!["NONE".to_owned()]);
