@@ -78,6 +78,8 @@ pub enum ContainerStatus {
         exit: Exit,
         /// The engine's words about it; empty where there are none.
         error: String,
+        /// What it wrote last, where it ended with an error; empty where that is not known.
+        output: String,
         /// When it was started.
         started_at: Option<Timestamp>,
         /// When it ended.

@@ -13,17 +13,22 @@ use time::format_description::well_known::Rfc3339;
 
 use crate::names;
 
-/// `None` for a container that is not JACO's.
+/// `None` for a container that is not JACO's, and for one that is being removed: whoever does that,
+/// it is as good as gone, and how its process ended says nothing about it.
 pub(crate) fn seen(inspected: ContainerInspectResponse) -> Option<ContainerSeen> {
     let labels = inspected.config.and_then(|config| config.labels)?;
     let identity = names::identity(&labels)?;
+    let state = inspected.state?;
+    if state.status == Some(ContainerStateStatusEnum::REMOVING) {
+        return None;
+    }
     let ports = inspected.network_settings.and_then(|settings| settings.ports);
     Some(ContainerSeen {
         instance: identity.instance,
         service: identity.service,
         owner: identity.owner,
         container: ContainerId(inspected.id?.into()),
-        status: container_status(&inspected.state?),
+        status: container_status(&state),
         ports: published(&ports.unwrap_or_default()),
         spec_hash: identity.spec_hash,
     })
@@ -54,6 +59,7 @@ fn container_status(state: &ContainerState) -> ContainerStatus {
                 out_of_memory: state.oom_killed.unwrap_or_default(),
             },
             error: state.error.clone().unwrap_or_default(),
+            output: String::new(),
             started_at,
             finished_at: state.finished_at.as_deref().and_then(moment).unwrap_or_default(),
         },

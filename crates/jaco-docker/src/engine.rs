@@ -98,9 +98,23 @@ impl DockerEngine {
 
     async fn inspect(docker: &Docker, id: &str) -> Result<Option<ContainerSeen>, EngineError> {
         match docker.inspect_container(id, None::<InspectContainerOptions>).await {
-            Ok(inspected) => Ok(convert::seen(inspected)),
+            Ok(inspected) => {
+                let mut seen = convert::seen(inspected);
+                if let Some(seen) = &mut seen {
+                    Self::read_last_words(docker, seen).await;
+                }
+                Ok(seen)
+            }
             Err(error) if status(&error) == Some(NOT_FOUND) => Ok(None),
             Err(error) => Err(engine_error(error)),
+        }
+    }
+
+    /// What a container wrote last that ended with an error. It is not worth an error of its own.
+    async fn read_last_words(docker: &Docker, seen: &mut ContainerSeen) {
+        let ContainerStatus::Ended { exit, output, .. } = &mut seen.status else { return };
+        if exit.code != 0 {
+            *output = logs::last_words(docker.clone(), &seen.container).await;
         }
     }
 

@@ -1,5 +1,7 @@
 //! A container's output, line by line.
 
+use std::time::Duration;
+
 use bollard::Docker;
 use bollard::container::LogOutput;
 use bollard::query_parameters::LogsOptions;
@@ -12,6 +14,11 @@ use jaco_types::Timestamp;
 
 use crate::convert::moment;
 use crate::error::engine_error;
+
+/// How many of its last lines tell why a container ended.
+const LAST_LINES: u64 = 5;
+/// How long they are waited for: that it ended is the greater news.
+const LAST_WORDS_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Reads the output. Docker is asked for whole seconds; what is older than asked for is left out
 /// here.
@@ -35,6 +42,14 @@ pub(crate) fn read(docker: Docker, container: &ContainerId, query: LogQuery) -> 
         stream::iter(lines)
     });
     lines.boxed()
+}
+
+/// The last lines of the output; nothing where it cannot be read at once.
+pub(crate) async fn last_words(docker: Docker, container: &ContainerId) -> String {
+    let query = LogQuery { follow: Follow::No, tail: Some(LAST_LINES), since: None };
+    let lines = read(docker, container, query);
+    let texts = lines.filter_map(async |line| line.ok().map(|line| line.text)).collect::<Vec<_>>();
+    tokio::time::timeout(LAST_WORDS_TIMEOUT, texts).await.unwrap_or_default().join("\n")
 }
 
 fn split(output: LogOutput, since: Option<Timestamp>) -> Vec<LogLine> {

@@ -257,6 +257,30 @@ async fn the_images_healthcheck_counts_from_the_start() {
     .await;
 }
 
+/// R-HEAL-4: what a container wrote last comes with its end, where that was an error.
+#[tokio::test]
+async fn the_last_words_come_with_an_end_in_error() {
+    with_fixture("words", async |fixture| {
+        let mut events = fixture.engine.events().await.unwrap();
+        let request = fixture.request(r#""command":["exit","soon"]"#);
+        fixture.engine.ensure_running(&request).await.unwrap();
+        let told = async {
+            loop {
+                if let EngineEvent::Changed(seen) = events.next().await.unwrap().unwrap()
+                    && seen.instance == request.instance
+                    && let ContainerStatus::Ended { exit, output, .. } = seen.status
+                {
+                    return (exit.code, output);
+                }
+            }
+        };
+        let told = tokio::time::timeout(Duration::from_secs(30), told).await.unwrap();
+        assert_eq!(told.0, 2);
+        assert!(told.1.contains("GET / /healthz"), "the end of a usage text: {}", told.1);
+    })
+    .await;
+}
+
 fn health(seen: &ContainerSeen) -> Option<&Health> {
     match &seen.status {
         ContainerStatus::Up { health, .. } => Some(health),

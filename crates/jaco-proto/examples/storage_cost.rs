@@ -125,6 +125,7 @@ fn slot(index: u64) -> Slot {
         },
         retiring: None,
         restarts: RestartCount::default(),
+        endings: Vec::new(),
         modified: StateIndex(index),
     }
 }

@@ -67,6 +67,9 @@ fn answer_failure<'a>(
         let spent = RestartCount { consecutive, exhausted: Exhausted::Yes };
         return slot.set_restarts(pass, spent);
     }
+    if is_its_own && is_left_alone(slot, consecutive, pass) {
+        return;
+    }
     let revision = slot.current.revision;
     slot.succeed(
         pass,
@@ -79,6 +82,17 @@ fn answer_failure<'a>(
             consecutive_failures: consecutive,
         },
     );
+}
+
+/// Whether a failure that made it so many in a row is too fresh to be answered. The moment of it is
+/// by its node's clock: where that is ahead, nothing is waited for.
+fn is_left_alone(slot: &SlotDraft<'_>, consecutive: u32, pass: &mut Pass<'_>) -> bool {
+    let Some(seen) = slot.current.seen.filter(|seen| seen.since <= pass.input.now) else {
+        return false;
+    };
+    let due = seen.since.after(RestartCount::back_off(consecutive));
+    pass.wake(due);
+    pass.input.now < due
 }
 
 /// A replica without data that should leave its node is not restarted there first.

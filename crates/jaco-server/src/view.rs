@@ -9,8 +9,8 @@ use jaco_state::{ClusterState, Deployment, view};
 use jaco_types::rollout::Scheduling;
 use jaco_types::spec::{Placement, ServiceSpec};
 use jaco_types::{
-    Instance, InstanceId, InstanceObserved, Leaving, Node, NodeId, ReplicaId, Rollout, ServiceKey,
-    Slot, StateIndex, Timestamp, Unplaced,
+    Ending, Instance, InstanceId, InstanceObserved, Leaving, Node, NodeId, ReplicaId, Rollout,
+    ServiceKey, Slot, StateIndex, Timestamp, Unplaced,
 };
 
 /// The reason of an instance that runs on until those who follow the endpoints have let go of it.
@@ -193,6 +193,24 @@ fn replica_info(state: &ClusterState, slot: &Slot) -> v1::ReplicaInfo {
         exited: seen.is_some_and(|seen| seen.exit.is_some()),
         in_routing: slot.instances().any(|(id, _)| view::is_running(state, &id)),
         leaving: leaving_infos(state, &slot.id),
+        endings: slot.endings.iter().rev().map(|ending| ending_info(state, ending)).collect(),
+        restart_at_ms: view::restart_at(state, slot).map_or(0, millis),
+    }
+}
+
+fn ending_info(state: &ClusterState, ending: &Ending) -> v1::EndingInfo {
+    v1::EndingInfo {
+        raft_index: ending.raft_index.0,
+        node: hostname(state, ending.node),
+        revision: ending.revision.0,
+        at_ms: millis(ending.at),
+        aftermath: ending.aftermath.as_str().to_owned(),
+        state: ending.state.as_str().to_owned(),
+        code: ending.code.map(|code| code.as_str().to_owned()).unwrap_or_default(),
+        details: ending.details.clone().into_iter().collect(),
+        exited: ending.exit.is_some(),
+        exit_code: ending.exit.map_or(0, |exit| exit.code),
+        out_of_memory: ending.exit.is_some_and(|exit| exit.out_of_memory),
     }
 }
 

@@ -7,8 +7,8 @@ use jaco_types::rollout::WAITING_FOR_DEPENDENCY;
 use jaco_types::slot::Exhausted;
 use jaco_types::spec::{Condition, DeploymentSpec, ServiceSpec};
 use jaco_types::{
-    DeploymentName, Instance, InstanceId, NodeId, ReasonCode, ReplicaState, RolloutState,
-    ServiceKey, ServiceName, Slot,
+    DeploymentName, Instance, InstanceId, NodeId, ReasonCode, ReplicaState, RestartCount,
+    RolloutState, ServiceKey, ServiceName, Slot, Timestamp,
 };
 
 use crate::state::{ClusterState, Deployment};
@@ -111,7 +111,29 @@ pub fn replica(state: &ClusterState, slot: &Slot) -> ReplicaView {
     view
 }
 
-/// Whether an instance is up, and healthy where a healthcheck is declared.
+/// When a replica is restarted that has failed not for the first time in a row and is left alone for
+/// a while; absent when nothing of it waits for that.
+#[must_use]
+pub fn restart_at(state: &ClusterState, slot: &Slot) -> Option<Timestamp> {
+    let seen = state.observed.get(&slot.current_id())?;
+    let has_failed = match seen.state {
+        ReplicaState::Failed | ReplicaState::Degraded => true,
+        ReplicaState::Stopped => {
+            let deployment = state.deployments.get(&slot.service.deployment);
+            let is_job = |deployment: &Deployment| is_job(deployment.spec(), &slot.service.service);
+            !deployment.is_some_and(is_job)
+        }
+        ReplicaState::Pending
+        | ReplicaState::Pulling
+        | ReplicaState::Starting
+        | ReplicaState::Running => false,
+    };
+    let back_off = RestartCount::back_off(slot.restarts.consecutive.saturating_add(1));
+    let waits = has_failed && slot.restarts.exhausted == Exhausted::No && back_off.0 > 0;
+    waits.then(|| seen.since.after(back_off))
+}
+
+/// Whether an instance is up, and healthy where there is a healthcheck.
 #[must_use]
 pub fn is_running(state: &ClusterState, id: &InstanceId) -> bool {
     state.observed.get(id).is_some_and(|seen| seen.state == ReplicaState::Running)

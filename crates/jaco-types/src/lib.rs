@@ -6,6 +6,7 @@
 pub mod code;
 pub mod content;
 pub mod demand;
+pub mod ending;
 pub mod id;
 pub mod identity;
 pub mod node;
@@ -20,6 +21,7 @@ pub mod unit;
 
 pub use code::ErrorCode;
 pub use content::{ContentId, NamedKey, NamedKind};
+pub use ending::{Aftermath, Ending};
 pub use id::{
     ClusterId, ConsumerName, ContentName, DeploymentName, Hostname, InstanceId, InvalidName,
     NodeId, ReplicaId, RequestId, Revision, ServiceKey, ServiceName, SpecHash, StateIndex, TokenId,

@@ -6,9 +6,11 @@
 
 use std::fmt;
 
+use crate::ending::Ending;
 use crate::id::{
     Hostname, InstanceId, NodeId, ReplicaId, Revision, ServiceKey, SpecHash, StateIndex,
 };
+use crate::time::Millis;
 
 /// A replica: a stable name and what should fill it. Only the planner writes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +27,9 @@ pub struct Slot {
     pub retiring: Option<Instance>,
     /// How often it failed in a row.
     pub restarts: RestartCount,
+    /// How its last instances ended that were not well, the newest last; at most
+    /// [`crate::ending::ENDINGS_MAX`].
+    pub endings: Vec<Ending>,
     /// The last entry that changed it.
     pub modified: StateIndex,
 }
@@ -90,6 +95,19 @@ pub struct RestartCount {
     pub consecutive: u32,
     /// Whether the budget is spent: nothing more is tried until the next apply.
     pub exhausted: Exhausted,
+}
+
+impl RestartCount {
+    /// How long the failure that made it so many in a row is left alone before a restart: the first
+    /// is answered at once, the second after 1 s, and then twice as long each time, 30 s at most.
+    #[must_use]
+    pub const fn back_off(consecutive: u32) -> Millis {
+        match consecutive {
+            0 | 1 => Millis(0),
+            2..=6 => Millis(1000 << (consecutive - 2)),
+            _ => Millis(30_000),
+        }
+    }
 }
 
 /// Whether a slot's restart budget is spent.

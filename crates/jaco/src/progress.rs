@@ -4,6 +4,11 @@ use jaco_proto::v1::{
     DeploymentInfo, ReplicaInfo, RolloutInfo, ServiceInfo, StatusResponse, UnplacedInfo,
 };
 
+use crate::view::ending;
+
+/// The most of a container's last line that is shown among other things, in characters.
+const LAST_LINE_MAX: usize = 100;
+
 /// How a deployment stands, for somebody who waits for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
@@ -214,13 +219,14 @@ pub fn reason(replica: &ReplicaInfo) -> String {
         parts.push(replica.code.clone());
     }
     if replica.exited {
-        parts.push(format!("exit code {}", replica.exit_code));
+        parts.push(ending::exit_text(replica.exit_code));
     }
     let shown = |key: &str| !(replica.exited && key == "exit_code");
     let mut facts: Vec<_> = replica.details.iter().filter(|(key, _)| shown(key)).collect();
     facts.sort();
     parts.extend(facts.into_iter().map(|(key, fact)| match key.as_str() {
         "reason" => one_line(fact),
+        "output" => format!("said {:?}", last_line(fact)),
         _ => format!("{key}={}", one_line(fact)),
     }));
     parts.join(", ")
@@ -235,6 +241,12 @@ pub fn unplaced_text(unplaced: &UnplacedInfo) -> String {
         facts.into_iter().map(|(key, fact)| format!(", {key}={}", one_line(fact))).collect();
     let what = crate::error::count(unplaced.count as usize, "replica");
     format!("{what} cannot be placed: {}{facts}", unplaced.reason)
+}
+
+/// What a container wrote last, as far as a line has room for it; `jaco get replica` has the rest.
+fn last_line(text: &str) -> String {
+    let line = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    line.trim().chars().take(LAST_LINE_MAX).collect()
 }
 
 /// Engines answer in paragraphs; a line of progress has room for one line.

@@ -2,6 +2,7 @@
 //! is its own.
 
 mod adoption;
+mod endings;
 mod files;
 mod health;
 mod honoured;

@@ -14,6 +14,8 @@ use crate::spec::ImageSpec;
 
 /// The most of a healthcheck's output that is replicated, in characters.
 const HEALTH_OUTPUT_MAX: usize = 512;
+/// The most of what a container wrote last that is replicated, in characters.
+const OUTPUT_MAX: usize = 512;
 
 /// One instance, as long as it is wanted here or something of it is left.
 #[derive(Debug, Default)]
@@ -280,7 +282,9 @@ impl Tracked {
                 let story = Story::new(ReplicaState::Failed, Some(ReasonCode::NodeIsolated));
                 Some(Story { exit: Some(*exit), ..story })
             }
-            Some(ContainerStatus::Ended { exit, error, .. }) => Some(Story::of_exit(*exit, error)),
+            Some(ContainerStatus::Ended { exit, error, output, .. }) => {
+                Some(Story::of_exit(*exit, error, output))
+            }
             Some(ContainerStatus::Created) | None => self.story_before_start(),
         }
     }
@@ -329,11 +333,12 @@ impl Story {
         }
     }
 
-    fn of_exit(exit: Exit, error: &str) -> Self {
+    fn of_exit(exit: Exit, error: &str, output: &str) -> Self {
         let state = if exit.code == 0 { ReplicaState::Stopped } else { ReplicaState::Failed };
         let mut story = Self::new(state, Some(ReasonCode::ContainerExited))
             .with("exit_code", exit.code.to_string())
-            .with("reason", error.to_owned());
+            .with("reason", error.to_owned())
+            .with("output", last_of(output));
         if exit.out_of_memory {
             story = story.with("oom", "true".to_owned());
         }
@@ -349,6 +354,13 @@ impl Story {
             }
         }
     }
+}
+
+/// The end of what a container wrote: the last lines say why it ended.
+fn last_of(output: &str) -> String {
+    let output = output.trim();
+    let surplus = output.chars().count().saturating_sub(OUTPUT_MAX);
+    output.chars().skip(surplus).collect()
 }
 
 fn started_at(seen: &ContainerSeen) -> Option<Timestamp> {

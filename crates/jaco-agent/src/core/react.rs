@@ -252,7 +252,8 @@ fn ended_somehow(status: &ContainerStatus, now: Timestamp) -> ContainerStatus {
                 ContainerStatus::Created | ContainerStatus::Ended { .. } => None,
             };
             let exit = Exit { code: 0, out_of_memory: false };
-            ContainerStatus::Ended { exit, error: String::new(), started_at, finished_at: now }
+            let (error, output) = (String::new(), String::new());
+            ContainerStatus::Ended { exit, error, output, started_at, finished_at: now }
         }
     }
 }

@@ -296,6 +296,10 @@ impl FakeContainer {
             Some((finished_at, exit)) => ContainerStatus::Ended {
                 exit,
                 error: String::new(),
+                output: match exit.code {
+                    0 => String::new(),
+                    code => format!("exited with {code}"),
+                },
                 started_at: Some(self.started_at),
                 finished_at,
             },

@@ -28,7 +28,7 @@ wire_enum!(
 );
 
 /// What an absent reason is written as.
-const NO_REASON: i32 = wire::ReasonCode::Unspecified as i32;
+pub(super) const NO_REASON: i32 = wire::ReasonCode::Unspecified as i32;
 
 impl Wire for InstanceObserved {
     type Message = wire::InstanceObserved;

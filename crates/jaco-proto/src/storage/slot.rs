@@ -2,12 +2,21 @@
 
 use jaco_state::NewInstance;
 use jaco_types::slot::Exhausted;
-use jaco_types::{Instance, NodeId, Ordinal, RestartCount, Revision, Slot, StateIndex};
+use jaco_types::{
+    Aftermath, Ending, Instance, NodeId, Ordinal, RestartCount, Revision, Slot, StateIndex,
+    Timestamp,
+};
 
 use super::convert::{Wire, optional, required, wire_enum};
 use super::error::Problem;
+use super::observed::NO_REASON;
 use super::wire::{self, ordinal::Kind};
 
+wire_enum!(
+    Aftermath,
+    "aftermath of an instance",
+    [Restarted, Rolled, NodeLost, Moved, TakenBack, Succeeded]
+);
 wire_enum!(Exhausted, "state of a restart budget", [No, Yes]);
 
 impl Wire for Slot {
@@ -23,6 +32,7 @@ impl Wire for Slot {
             consecutive_failures: self.restarts.consecutive,
             exhausted: self.restarts.exhausted.to_wire(),
             modified: self.modified.0,
+            endings: self.endings.iter().map(Wire::to_wire).collect(),
         }
     }
 
@@ -38,6 +48,39 @@ impl Wire for Slot {
                 exhausted: Wire::from_wire(message.exhausted)?,
             },
             modified: StateIndex(message.modified),
+            endings: message.endings.into_iter().map(Wire::from_wire).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+impl Wire for Ending {
+    type Message = wire::Ending;
+
+    fn to_wire(&self) -> wire::Ending {
+        wire::Ending {
+            raft_index: self.raft_index.0,
+            node: self.node.0,
+            revision: self.revision.0,
+            at_ms: self.at.0,
+            aftermath: self.aftermath.to_wire(),
+            state: self.state.to_wire(),
+            code: self.code.map_or(NO_REASON, |code| code.to_wire()),
+            details: self.details.to_wire(),
+            exit: self.exit.as_ref().map(Wire::to_wire),
+        }
+    }
+
+    fn from_wire(message: wire::Ending) -> Result<Self, Problem> {
+        Ok(Self {
+            raft_index: StateIndex(message.raft_index),
+            node: NodeId(message.node),
+            revision: Revision(message.revision),
+            at: Timestamp(message.at_ms),
+            aftermath: Wire::from_wire(message.aftermath)?,
+            state: Wire::from_wire(message.state)?,
+            code: optional((message.code != NO_REASON).then_some(message.code))?,
+            details: Wire::from_wire(message.details)?,
+            exit: optional(message.exit)?,
         })
     }
 }

@@ -20,11 +20,12 @@ use jaco_types::spec::{
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
-    Availability, ClusterId, Consumer, ConsumerName, ContentId, ContentName, DeploymentName,
-    ErrorCode, Exit, Hostname, Identity, Instance, InstanceId, InstanceObserved, Leaving, Millis,
-    NamedKey, NamedKind, Node, NodeFacts, NodeId, NodeStatus, Ordinal, ReasonCode, Rejection,
-    ReplicaId, ReplicaState, RequestId, RestartCount, Revision, Rollout, RolloutState, Scheduling,
-    ServiceKey, ServiceName, Slot, SpecHash, StateIndex, Timestamp, TokenId, Unplaced,
+    Aftermath, Availability, ClusterId, Consumer, ConsumerName, ContentId, ContentName,
+    DeploymentName, Ending, ErrorCode, Exit, Hostname, Identity, Instance, InstanceId,
+    InstanceObserved, Leaving, Millis, NamedKey, NamedKind, Node, NodeFacts, NodeId, NodeStatus,
+    Ordinal, ReasonCode, Rejection, ReplicaId, ReplicaState, RequestId, RestartCount, Revision,
+    Rollout, RolloutState, Scheduling, ServiceKey, ServiceName, Slot, SpecHash, StateIndex,
+    Timestamp, TokenId, Unplaced,
 };
 
 pub(crate) fn payload(command: Command) -> Payload {
@@ -374,6 +375,26 @@ pub(crate) fn state_of_chain() -> ClusterState {
     ClusterState { index: StateIndex(42), audit, ..ClusterState::default() }
 }
 
+/// A state with a slot that remembers how its instances ended, and nothing else.
+pub(crate) fn state_of_endings() -> ClusterState {
+    let ending = |index: u64, aftermath| Ending {
+        raft_index: StateIndex(index),
+        node: NodeId(7),
+        revision: Revision(2),
+        at: Timestamp(1_700_000_000_456),
+        aftermath,
+        state: ReplicaState::Failed,
+        code: Some(ReasonCode::ContainerExited),
+        details: by_name("output", "no such table"),
+        exit: Some(Exit { code: 137, out_of_memory: true }),
+    };
+    let every = Aftermath::ALL.iter().zip(20..);
+    let endings = every.map(|(aftermath, index)| ending(index, *aftermath)).collect();
+    let mut state = ClusterState { index: StateIndex(42), ..ClusterState::default() };
+    state.slots.insert(replica_id(), Slot { endings, ..slot() });
+    state
+}
+
 /// A state with contents of files, and nothing else.
 pub(crate) fn state_of_contents() -> ClusterState {
     let mut state = ClusterState { index: StateIndex(42), ..ClusterState::default() };
@@ -514,6 +535,7 @@ fn slot() -> Slot {
         current: instance(35),
         retiring: Some(instance(31)),
         restarts: RestartCount { consecutive: 2, exhausted: Exhausted::No },
+        endings: Vec::new(),
         modified: StateIndex(35),
     }
 }

@@ -22,11 +22,12 @@ use jaco_types::spec::{
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
-    Availability, ClusterId, Consumer, ConsumerName, ContentId, ContentName, DeploymentName,
-    ErrorCode, Exit, Hostname, Identity, Instance, InstanceId, InstanceObserved, Leaving, Millis,
-    NamedKey, NamedKind, Node, NodeFacts, NodeId, NodeStatus, Ordinal, ReasonCode, Rejection,
-    ReplicaId, ReplicaState, RequestId, RestartCount, Revision, Rollout, RolloutState, Scheduling,
-    ServiceKey, ServiceName, Slot, SpecHash, StateIndex, Timestamp, TokenId, Unplaced,
+    Aftermath, Availability, ClusterId, Consumer, ConsumerName, ContentId, ContentName,
+    DeploymentName, Ending, ErrorCode, Exit, Hostname, Identity, Instance, InstanceId,
+    InstanceObserved, Leaving, Millis, NamedKey, NamedKind, Node, NodeFacts, NodeId, NodeStatus,
+    Ordinal, ReasonCode, Rejection, ReplicaId, ReplicaState, RequestId, RestartCount, Revision,
+    Rollout, RolloutState, Scheduling, ServiceKey, ServiceName, Slot, SpecHash, StateIndex,
+    Timestamp, TokenId, Unplaced,
 };
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
@@ -371,17 +372,34 @@ fn slot() -> impl Strategy<Value = Slot> {
     let restarts = (any::<u32>(), exhausted())
         .prop_map(|(consecutive, exhausted)| RestartCount { consecutive, exhausted });
     let instances = (instance(), option::of(instance()));
+    let restarts = (restarts, vec(ending(), 0..3));
     (replica_id(), service_key(), ordinal(), instances, restarts, index()).prop_map(
-        |(id, service, ordinal, (current, retiring), restarts, modified)| Slot {
+        |(id, service, ordinal, (current, retiring), (restarts, endings), modified)| Slot {
             id,
             service,
             ordinal,
             current,
             retiring,
             restarts,
+            endings,
             modified,
         },
     )
+}
+
+fn ending() -> impl Strategy<Value = Ending> {
+    let what = (select(Aftermath::ALL), observed());
+    (instance(), moment(), what).prop_map(|(instance, at, (aftermath, seen))| Ending {
+        raft_index: instance.raft_index,
+        node: instance.node,
+        revision: instance.revision,
+        at,
+        aftermath,
+        state: seen.state,
+        code: seen.code,
+        details: seen.details,
+        exit: seen.exit,
+    })
 }
 
 fn instance() -> impl Strategy<Value = Instance> {

@@ -3,8 +3,9 @@
 use expect_test::{Expect, expect};
 use jaco_scheduler::input::EngineSignal;
 use jaco_scheduler::{Ineligible, explain};
+use jaco_types::ending::{Aftermath, ENDINGS_MAX};
 use jaco_types::spec::{OnNodeLoss, Placement};
-use jaco_types::{Availability, Millis, ReplicaState, ServiceKey};
+use jaco_types::{Availability, Millis, ReplicaState, ServiceKey, Timestamp};
 
 use crate::cluster::{Cluster, Service, resources, service};
 
@@ -178,8 +179,57 @@ fn the_third_failure_in_a_row_is_the_last() {
     let mut cluster = deployed(&["n1"], service("web", "web:1"));
     for _ in 0..5 {
         cluster.see("shop-web-0", ReplicaState::Failed);
+        cluster.advance(Millis(1000), &[]);
         cluster.pass();
     }
     expect!["RestartCount { consecutive: 3, exhausted: Yes }"]
         .assert_eq(&format!("{:?}", cluster.slot("shop-web-0").restarts));
+}
+
+/// R-HEAL-1: the first failure is answered at once, the second after a second; the moment of that is
+/// known beforehand, and a node whose clock is ahead is not waited for.
+#[test]
+fn the_second_failure_in_a_row_is_left_alone_for_a_second() {
+    let mut cluster = deployed(&["n1"], service("web", "web:1"));
+    cluster.see("shop-web-0", ReplicaState::Failed);
+    assert_eq!(Cluster::causes(&cluster.pass()), ["shop-web-0:failed"]);
+    cluster.see("shop-web-0", ReplicaState::Failed);
+    let plan = cluster.plan();
+    assert_eq!(plan.changes, vec![]);
+    assert_eq!(plan.wake_at, Some(cluster.now.after(Millis(1000))));
+    cluster.advance(Millis(999), &[]);
+    assert_eq!(cluster.plan().changes, vec![]);
+    cluster.advance(Millis(1), &[]);
+    assert_eq!(Cluster::causes(&cluster.plan()), ["shop-web-0:failed"]);
+    cluster.now = Timestamp(cluster.now.0 - 5000);
+    assert_eq!(
+        Cluster::causes(&cluster.plan()),
+        ["shop-web-0:failed"],
+        "its node's clock is ahead"
+    );
+}
+
+/// R-HEAL-4: how the last instances ended is kept with the slot, the newest last, and goes with it.
+#[test]
+fn endings_are_kept_and_bounded() {
+    let mut cluster = deployed(&["n1"], service("web", "web:1"));
+    for _ in 0..4 {
+        // An apply between the failures gives a new budget each time.
+        for _ in 0..2 {
+            cluster.see("shop-web-0", ReplicaState::Failed);
+            cluster.advance(Millis(1000), &[]);
+            cluster.pass();
+        }
+        cluster.apply("shop", &[service("web", "web:1")]);
+    }
+    let endings = &cluster.slot("shop-web-0").endings;
+    assert_eq!(endings.len(), ENDINGS_MAX);
+    assert!(endings.is_sorted_by_key(|ending| ending.raft_index), "{endings:?}");
+    assert!(endings.iter().all(|ending| ending.aftermath == Aftermath::Restarted));
+    // A replica that was well has no story to tell.
+    cluster.settle();
+    let before = cluster.slot("shop-web-0").endings.clone();
+    cluster.apply("shop", &[service("web", "web:2")]);
+    cluster.settle();
+    assert_eq!(cluster.slot("shop-web-0").endings, before);
 }

@@ -134,8 +134,12 @@ fn a_successor_that_keeps_failing_ends_the_rollout() {
     cluster.pass();
     for _ in 0..3 {
         cluster.see("shop-web-0", ReplicaState::Failed);
+        cluster.advance(Millis::from_secs(1), &[]);
         cluster.pass();
     }
+    let endings = cluster.slot("shop-web-0").endings.iter();
+    let aftermaths: Vec<_> = endings.map(|ending| ending.aftermath.as_str()).collect();
+    assert_eq!(aftermaths, ["restarted", "restarted", "taken_back"], "R-HEAL-4");
     expect!["0/3 aborted restart_exhausted: shop-web-0 failed too often in a row | 1 1 1"]
         .assert_eq(&format!("{} | {}", show_rollout(&cluster), versions(&cluster)));
     cluster.settle();

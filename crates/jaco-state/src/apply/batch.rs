@@ -2,11 +2,11 @@
 
 use jaco_types::slot::Exhausted;
 use jaco_types::{
-    ErrorCode, Instance, NodeId, Rejection, ReplicaId, RestartCount, RolloutState, Scheduling,
-    ServiceKey, Slot, StateIndex,
+    Aftermath, ErrorCode, Instance, NodeId, Rejection, ReplicaId, RestartCount, RolloutState,
+    Scheduling, ServiceKey, Slot, StateIndex,
 };
 
-use super::{Audit, revision, routing};
+use super::{Audit, ending, revision, routing};
 use crate::audit::AuditKind;
 use crate::command::{Change, Entry, NewInstance, Outcome, Previous, ReplaceCause};
 use crate::state::ClusterState;
@@ -98,6 +98,7 @@ fn execute(state: &mut ClusterState, entry: &Entry, change: &Change, audit: &mut
                 current: stamp(instance, index),
                 retiring: None,
                 restarts: RestartCount::default(),
+                endings: Vec::new(),
                 modified: index,
             };
             state.slots.insert(id.clone(), slot);
@@ -169,17 +170,21 @@ fn execute(state: &mut ClusterState, entry: &Entry, change: &Change, audit: &mut
 #[derive(Clone, Copy)]
 enum Fate {
     Stays,
-    Goes,
+    Goes(Aftermath),
 }
 
-/// Takes what a slot is about to give up out of the endpoints.
+/// Takes what a slot is about to give up out of the endpoints, and keeps how it ended.
 fn part(state: &mut ClusterState, entry: &Entry, change: &Change) {
     let (id, current, retiring) = match change {
-        Change::SlotReplace { id, previous: Previous::Drop, .. } | Change::SlotRevert { id } => {
-            (id, Fate::Goes, Fate::Stays)
+        Change::SlotReplace { id, previous: Previous::Drop, cause, .. } => {
+            (id, Fate::Goes(ending::aftermath(*cause)), Fate::Stays)
         }
-        Change::SlotSettle { id } => (id, Fate::Stays, Fate::Goes),
-        Change::SlotRemove { id } => (id, Fate::Goes, Fate::Goes),
+        Change::SlotRevert { id } => (id, Fate::Goes(Aftermath::TakenBack), Fate::Stays),
+        Change::SlotSettle { id } => (id, Fate::Stays, Fate::Goes(Aftermath::Succeeded)),
+        // Nothing is left to ask about.
+        Change::SlotRemove { id } => {
+            (id, Fate::Goes(Aftermath::Succeeded), Fate::Goes(Aftermath::Succeeded))
+        }
         Change::SlotReplace { previous: Previous::Retire, .. }
         | Change::SlotCreate { .. }
         | Change::SlotSetRestarts { .. }
@@ -191,7 +196,8 @@ fn part(state: &mut ClusterState, entry: &Entry, change: &Change) {
     let Some(slot) = state.slots.get(id).cloned() else { return };
     let instances = [(Some(&slot.current), current), (slot.retiring.as_ref(), retiring)];
     for (instance, fate) in instances {
-        if let (Some(instance), Fate::Goes) = (instance, fate) {
+        if let (Some(instance), Fate::Goes(aftermath)) = (instance, fate) {
+            ending::note(state, entry, &slot, instance, aftermath);
             routing::leave(state, entry, &slot, instance);
         }
     }

@@ -8,6 +8,7 @@ mod constraints;
 mod content;
 pub mod deployment;
 mod difference;
+mod ending;
 mod named;
 mod observe;
 pub mod revision;

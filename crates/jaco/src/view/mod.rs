@@ -4,6 +4,7 @@ pub mod audit;
 pub mod cluster;
 pub mod content;
 pub mod deployment;
+pub mod ending;
 pub mod explain;
 pub mod node;
 pub mod plan;

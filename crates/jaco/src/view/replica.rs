@@ -3,7 +3,7 @@
 use jaco_proto::v1::{LeavingInfo, ReplicaInfo, RetiringInfo};
 use serde_json::{Value, json};
 
-use super::{facts, non_empty, without_null};
+use super::{ending, facts, non_empty, without_null};
 use crate::progress;
 use crate::table::Table;
 use crate::ui::{Detail, Frame};
@@ -34,6 +34,9 @@ pub fn json(replica: &ReplicaInfo) -> Value {
         "in_routing": replica.in_routing,
         "leaving": (!replica.leaving.is_empty())
             .then(|| replica.leaving.iter().map(leaving_json).collect::<Value>()),
+        "restart_at": when::rfc3339(replica.restart_at_ms),
+        "endings": (!replica.endings.is_empty())
+            .then(|| replica.endings.iter().map(ending::json).collect::<Value>()),
     }))
 }
 
@@ -90,7 +93,7 @@ fn ports(replica: &ReplicaInfo) -> Vec<Port<'_>> {
 pub fn table(replicas: &[ReplicaInfo], frame: &Frame) -> String {
     let mut head = vec!["REPLICA", "STATE", "NODE", "REVISION", "SINCE", "REASON"];
     if frame.detail == Detail::Wide {
-        head.extend(["CONTAINER", "PORTS", "IMAGE", "SPEC", "FAILURES"]);
+        head.extend(["CONTAINER", "PORTS", "IMAGE", "SPEC", "FAILURES", "LAST STOP"]);
     }
     let mut table = Table::new(&head);
     for replica in replicas {
@@ -111,11 +114,20 @@ pub fn table(replicas: &[ReplicaInfo], frame: &Frame) -> String {
                 replica.image.clone(),
                 replica.spec_hash.clone(),
                 replica.consecutive_failures.to_string(),
+                last_stop(replica, frame),
             ]);
         }
         table.row(row);
     }
     table.render()
+}
+
+/// How its last instance ended that was not well, and how long ago.
+fn last_stop(replica: &ReplicaInfo, frame: &Frame) -> String {
+    let ending = replica.endings.first();
+    ending.map_or(String::new(), |last| {
+        format!("{}, {}", ending::text(last), when::ago(last.at_ms, frame.now_ms))
+    })
 }
 
 fn reason(replica: &ReplicaInfo) -> String {

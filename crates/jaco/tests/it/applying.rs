@@ -209,10 +209,10 @@ fn an_exhausted_replica_is_told() {
 
             shop revision 2: updated
             [time] web 1/2 running
-            [time] shop-web-1 on n2: failed, restart_exhausted, exit code 137, out of memory
+            [time] shop-web-1 on n2: failed, restart_exhausted, exit code 137 (SIGKILL), out of memory
             error[restart_exhausted]: a replica of shop failed too often and is left alone
               because: web 1/2 running
-              because: shop-web-1 on n2: failed, restart_exhausted, exit code 137, out of memory
+              because: shop-web-1 on n2: failed, restart_exhausted, exit code 137 (SIGKILL), out of memory
               help: jaco logs shop/web --tail 20
               help: apply again once the cause is gone
             --- exit 1
