@@ -340,6 +340,12 @@ pub trait ContainerEngine: Send + Sync + 'static {
     /// What the registry or the engine said.
     async fn pull(&self, pull: &PullRequest, progress: ProgressSink) -> Result<(), PullError>;
 
+    /// Whether an image is on this node.
+    ///
+    /// # Errors
+    /// When the engine does not answer.
+    async fn has_image(&self, pull: &PullRequest) -> Result<bool, EngineError>;
+
     /// Makes sure that the container of this instance exists and was started, with its networks
     /// and volumes. One that runs is left alone; one that ended is not started again.
     ///

@@ -9,10 +9,14 @@ use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use jaco_state::view::{DesiredInstance, desired_on};
+use jaco_state::view::{DesiredInstance, desired_on, prepared_on};
 use jaco_state::{ClusterState, Deployment, Table};
 use jaco_store::{Clock, Store};
-use jaco_types::{DeploymentName, InstanceId, InstanceObserved, Millis, ReplicaId, Slot};
+use jaco_types::spec::ServiceSpec;
+use jaco_types::{
+    DeploymentName, ImageReadiness, InstanceId, InstanceObserved, Millis, ReplicaId, Scheduling,
+    ServiceKey, Slot, SpecHash,
+};
 use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;
 
@@ -92,6 +96,8 @@ pub struct AgentStatus {
     pub containers: BTreeMap<InstanceId, ContainerId>,
     /// Pulls under way, by image.
     pub pulls: BTreeMap<Arc<str>, PullProgress>,
+    /// The images that rollouts need here, by the hash of the spec that does.
+    pub prepared: BTreeMap<SpecHash, ImageReadiness>,
 }
 
 /// Whether the engine answers.
@@ -198,7 +204,10 @@ struct Running<'a> {
     work: Work,
     reporter: Reporter,
     told: Told,
+    asked_to_prepare: BTreeMap<SpecHash, Arc<ServiceSpec>>,
     looked_at: Option<Tables>,
+    /// What rollouts need here was last taken from this.
+    scheduling: Option<Table<ServiceKey, Scheduling>>,
     leftovers: Leftovers,
 }
 
@@ -243,7 +252,9 @@ impl<'a> Running<'a> {
             work: Work::new(options, service.status.clone()),
             reporter: Reporter::default(),
             told: Told::default(),
+            asked_to_prepare: BTreeMap::new(),
             looked_at: None,
+            scheduling: None,
             leftovers: Leftovers::new(options.places.clone()),
         }
     }
@@ -268,6 +279,7 @@ impl<'a> Running<'a> {
         contact.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let first = desired_event(&self.options.store.snapshot(), self.options, &mut self.told);
         self.handle(first);
+        self.prepare_if_changed();
         loop {
             let wake = self.sleep_until_wake();
             let event = tokio::select! {
@@ -276,7 +288,9 @@ impl<'a> Running<'a> {
                         // The store is gone: the daemon is shutting down.
                         return;
                     }
-                    match self.desired_if_changed() {
+                    let desired = self.desired_if_changed();
+                    self.prepare_if_changed();
+                    match desired {
                         Some(event) => event,
                         None => continue,
                     }
@@ -317,9 +331,11 @@ impl<'a> Running<'a> {
             .containers()
             .map(|seen| (seen.instance.clone(), seen.container.clone()))
             .collect();
+        let prepared = self.core.prepared();
         self.status.send_if_modified(|status| {
-            let changed = status.containers != containers;
+            let changed = status.containers != containers || status.prepared != prepared;
             status.containers = containers;
+            status.prepared = prepared;
             changed
         });
     }
@@ -334,6 +350,20 @@ impl<'a> Running<'a> {
         let before = std::mem::take(&mut self.told);
         let event = desired_event(&state, self.options, &mut self.told);
         (self.told != before).then_some(event)
+    }
+
+    /// Tells the core which images rollouts need here.
+    fn prepare_if_changed(&mut self) {
+        let state = self.options.store.snapshot();
+        if self.scheduling.as_ref().is_some_and(|known| known.is_same(&state.scheduling)) {
+            return;
+        }
+        self.scheduling = Some(state.scheduling.clone());
+        let asked = prepared_on(&state, self.options.owner.node);
+        if asked != self.asked_to_prepare {
+            self.asked_to_prepare.clone_from(&asked);
+            self.handle(Event::Prepare(asked));
+        }
     }
 
     /// The list is asked for every few seconds, so its answer says whether the engine is there.

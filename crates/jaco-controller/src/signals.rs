@@ -1,10 +1,11 @@
 //! What the nodes tell the leader while it leads: never replicated, and forgotten with it.
 
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use jaco_scheduler::input::{EngineSignal, NodeSignal};
 use jaco_scheduler::{ConsumerSignal, Signals};
-use jaco_types::{ConsumerName, NodeId, StateIndex, Timestamp};
+use jaco_types::{ConsumerName, ImageReadiness, NodeId, SpecHash, StateIndex, Timestamp};
 use tokio::sync::Notify;
 
 /// The last word of each node, shared between the listener that hears it and the loop that plans.
@@ -29,6 +30,19 @@ impl SignalBook {
             signals.nodes.insert(node, NodeSignal { heard_at: now, engine: engine.clone() });
         drop(signals);
         if known.is_none_or(|known| !known.engine.is_alike(&engine)) {
+            self.news.notify_one();
+        }
+    }
+
+    /// Takes a node's word about the images that rollouts need there. Whatever is different from its
+    /// last one wakes the loop.
+    pub fn record_images(&self, node: NodeId, images: BTreeMap<SpecHash, ImageReadiness>) {
+        let mut signals = self.lock();
+        let is_news = signals.images.get(&node).is_some_and(|known| *known != images)
+            || (!images.is_empty() && !signals.images.contains_key(&node));
+        signals.images.insert(node, images);
+        drop(signals);
+        if is_news {
             self.news.notify_one();
         }
     }

@@ -401,6 +401,14 @@ impl ContainerEngine for DockerEngine {
         pull::pull(docker, pull, progress).await
     }
 
+    async fn has_image(&self, pull: &PullRequest) -> Result<bool, EngineError> {
+        match self.docker().await?.inspect_image(&pull.image).await {
+            Ok(_) => Ok(true),
+            Err(error) if status(&error) == Some(NOT_FOUND) => Ok(false),
+            Err(error) => Err(engine_error(error)),
+        }
+    }
+
     async fn ensure_running(
         &self,
         request: &ContainerRequest,

@@ -110,7 +110,8 @@ impl Forecast {
 pub fn forecast(input: &PlanInput<'_>) -> Forecast {
     let mut world = World {
         state: input.state.clone(),
-        signals: input.signals.clone(),
+        // An image is there when it is needed: a node that says nothing of images is not waited for.
+        signals: Signals { images: BTreeMap::new(), ..input.signals.clone() },
         now: input.now,
         config: input.config,
         notes: BTreeMap::new(),

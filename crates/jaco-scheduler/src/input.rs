@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jaco_state::ClusterState;
-use jaco_types::{ConsumerName, Millis, NodeId, StateIndex, Timestamp};
+use jaco_types::{ConsumerName, ImageReadiness, Millis, NodeId, SpecHash, StateIndex, Timestamp};
 
 /// All that a pass may look at.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +27,9 @@ pub struct Signals {
     pub nodes: BTreeMap<NodeId, NodeSignal>,
     /// The last word of each consumer of endpoints.
     pub consumers: BTreeMap<ConsumerName, ConsumerSignal>,
+    /// What each node that can prepare rollouts says about the images that it was asked for, by the
+    /// hash of the spec that needs them.
+    pub images: BTreeMap<NodeId, BTreeMap<SpecHash, ImageReadiness>>,
 }
 
 /// The last word of a consumer of endpoints.

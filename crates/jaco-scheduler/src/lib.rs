@@ -45,6 +45,7 @@ mod pass;
 mod placement;
 mod planner;
 mod population;
+mod prepare;
 mod read;
 pub mod rebalance;
 mod record;

@@ -8,7 +8,8 @@ use jaco_state::command::ReplaceCause;
 use jaco_types::slot::Exhausted;
 use jaco_types::spec::{BackPolicy, FailureAction, Storage, UpdateOrder};
 use jaco_types::{
-    Ordinal, ReplicaId, ReplicaState, RestartCount, Revision, Rollout, RolloutState, Timestamp,
+    NodeId, Ordinal, ReplicaId, ReplicaState, RestartCount, Revision, Rollout, RolloutState,
+    Timestamp,
 };
 
 use crate::draft::{
@@ -18,6 +19,7 @@ use crate::eligibility::{Stay, where_it_is};
 use crate::mend::is_own_kind;
 use crate::node_table::{NodeIx, NodeRow};
 use crate::placement::Chooser;
+use crate::prepare::{self, Stand};
 
 /// Whether an aborted rollout was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,6 +110,9 @@ pub(crate) fn judge<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) -> 
     if !is_ours || rollout.state != RolloutState::InProgress {
         return Judgement::Unchanged;
     }
+    if rollout.preparing.is_some() {
+        return judge_preparing(service, pass);
+    }
     let (current_step, last_step_at) = (rollout.current_step, rollout.last_step_at);
     let total = rollout.total_steps.max(1);
     let progress = Progress::of(service, pass);
@@ -152,6 +157,30 @@ pub(crate) fn judge<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) -> 
                 None => {}
             }
             Judgement::Unchanged
+        }
+    }
+}
+
+/// Answers a node that cannot get the image: nothing was replaced yet.
+fn judge_preparing<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) -> Judgement {
+    let action = service.goal.spec.update.failure_action;
+    let reason = match prepare::follow(service, pass) {
+        Stand::Waits => return Judgement::Unchanged,
+        Stand::Through => None,
+        Stand::Failed(reason) => Some(reason).filter(|_| action != FailureAction::Continue),
+    };
+    if let Some(rollout) = &mut service.record.rollout {
+        rollout.preparing = None;
+    }
+    match (reason, action) {
+        (None, _) => Judgement::Unchanged,
+        (Some(reason), FailureAction::Pause) => {
+            pause(service, reason);
+            Judgement::Unchanged
+        }
+        (Some(reason), FailureAction::Rollback | FailureAction::Continue) => {
+            abort(service, pass, reason);
+            Judgement::Aborted
         }
     }
 }
@@ -279,7 +308,15 @@ fn advance_service<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) -> F
     }
     let mut progress = Progress::of(service, pass);
     if service.goal.roll == Roll::Forward {
+        let was_preparing = is_preparing(service);
         keep_record(service, pass, &mut progress);
+        if is_preparing(service) && !was_preparing {
+            // A node may have given up on the same image a moment ago.
+            judge_preparing(service, pass);
+        }
+        if service.goal.roll != Roll::Forward || is_preparing(service) {
+            return Freed::Nothing;
+        }
     }
     let step_at = next_step_at(service);
     if pass.input.now < step_at {
@@ -289,6 +326,11 @@ fn advance_service<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) -> F
         return Freed::Nothing;
     }
     take_steps(service, pass, &progress)
+}
+
+/// Whether its first step waits for the nodes.
+fn is_preparing(service: &ServiceDraft<'_>) -> bool {
+    service.record.rollout.as_ref().is_some_and(|rollout| rollout.preparing.is_some())
 }
 
 /// Nothing is outdated and no rollout is under way: the case of almost every service.
@@ -302,7 +344,7 @@ fn is_quiet(service: &ServiceDraft<'_>) -> bool {
 }
 
 /// Writes down where the rollout stands, before its next step.
-fn keep_record(service: &mut ServiceDraft<'_>, pass: &Pass<'_>, progress: &mut Progress) {
+fn keep_record<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>, progress: &mut Progress) {
     let target = service.deployment.revision;
     let now = pass.input.now;
     let is_current = service.record.rollout.as_ref().is_some_and(|rollout| {
@@ -328,14 +370,35 @@ fn keep_record(service: &mut ServiceDraft<'_>, pass: &Pass<'_>, progress: &mut P
             failure_reason: String::new(),
             started_at: now,
             last_step_at: now,
+            preparing: None,
         });
+        let preparing = prepare::begin(service, pass, places(service, pass, progress));
+        if let Some(rollout) = &mut service.record.rollout {
+            rollout.preparing = preparing;
+        }
     }
     let Some(rollout) = &mut service.record.rollout else { return };
     rollout.current_step = rollout.current_step.max(progress.done().min(rollout.total_steps));
     if progress.outdated.is_empty() && progress.in_flight == 0 {
         rollout.current_step = rollout.total_steps;
         rollout.state = RolloutState::Completed;
+        rollout.preparing = None;
     }
+}
+
+/// Where the successors go, each with what runs there now.
+fn places<'a>(
+    service: &ServiceDraft<'a>,
+    pass: &Pass<'a>,
+    progress: &Progress,
+) -> Vec<(NodeId, Option<Live<'a>>)> {
+    let place = |at: &usize| {
+        let slot = &service.slots[*at];
+        let (node, _) = way_of(service, pass, *at)?;
+        let there = (slot.current.at == Some(node)).then_some(slot.current);
+        Some((pass.nodes.row(node).node.id, there))
+    };
+    progress.outdated.iter().filter_map(place).collect()
 }
 
 /// How fast replicas are replaced, and in which order: as the wanted revision says for the way that

@@ -1,7 +1,7 @@
 //! The replicated state as people ask about it. Pure: the same state gives the same answer on
 //! every node.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use jaco_proto::v1;
 use jaco_state::audit::{AuditEvent, AuditKey};
@@ -142,12 +142,20 @@ fn service_info(
         running: count(running.count()),
         updated: count(updated.count()),
         spec_hash: spec.hash.short(),
-        rollout: scheduling.and_then(|record| record.rollout.as_ref()).map(rollout_info),
+        rollout: scheduling
+            .and_then(|record| record.rollout.as_ref())
+            .map(|rollout| rollout_info(state, rollout)),
         unplaced: unplaced.iter().map(unplaced_info).collect(),
     }
 }
 
-fn rollout_info(rollout: &Rollout) -> v1::RolloutInfo {
+/// By host name, what keeps each node from having the image.
+fn preparing(state: &ClusterState, rollout: &Rollout) -> HashMap<String, String> {
+    let nodes = rollout.preparing.iter().flat_map(|preparing| &preparing.nodes);
+    nodes.map(|(node, reason)| (hostname(state, *node), reason.clone())).collect()
+}
+
+fn rollout_info(state: &ClusterState, rollout: &Rollout) -> v1::RolloutInfo {
     v1::RolloutInfo {
         target_revision: rollout.target_revision.0,
         total_steps: rollout.total_steps,
@@ -155,6 +163,7 @@ fn rollout_info(rollout: &Rollout) -> v1::RolloutInfo {
         state: rollout.state.as_str().to_owned(),
         failure_reason: rollout.failure_reason.clone(),
         started_at_ms: millis(rollout.started_at),
+        preparing: preparing(state, rollout),
     }
 }
 

@@ -2,13 +2,15 @@
 //! together from the same parts.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jaco_agent::engine::EngineError;
 use jaco_agent::{AgentCore, Event, Owner};
 use jaco_scheduler::input::EngineSignal;
-use jaco_state::view::{DesiredInstance, desired_on};
+use jaco_state::view::{DesiredInstance, desired_on, prepared_on};
 use jaco_state::{ClusterState, Entry, Outcome, apply};
-use jaco_types::{InstanceId, InstanceObserved, NodeId, StateIndex};
+use jaco_types::spec::ServiceSpec;
+use jaco_types::{ImageReadiness, InstanceId, InstanceObserved, NodeId, SpecHash, StateIndex};
 
 use crate::leader::LeaderLoop;
 use crate::outbox::Outbox;
@@ -29,8 +31,11 @@ pub(crate) struct Daemon {
     pub(crate) leading: Option<LeaderLoop>,
     /// Whether its engine answered last; absent before it was asked.
     pub(crate) engine: Option<EngineSignal>,
+    /// What its agent said last about the images that rollouts need there.
+    pub(crate) images: BTreeMap<SpecHash, ImageReadiness>,
     node: NodeId,
     told: Told,
+    asked_to_prepare: BTreeMap<SpecHash, Arc<ServiceSpec>>,
 }
 
 /// How far a daemon's state can be trusted.
@@ -62,6 +67,8 @@ impl Daemon {
             leading: None,
             engine: None,
             told: Told::default(),
+            images: BTreeMap::new(),
+            asked_to_prepare: BTreeMap::new(),
         }
     }
 
@@ -87,6 +94,19 @@ impl Daemon {
         let (desired, observed) = (told.desired.clone(), told.observed.clone());
         self.told = told;
         Some(Event::Desired { index: self.state.index, desired, observed })
+    }
+
+    /// Which images to tell the agent of; nothing if it knows, or if the state may be old.
+    pub(crate) fn prepare(&mut self) -> Option<Event> {
+        if self.view == View::Old {
+            return None;
+        }
+        let asked = prepared_on(&self.state, self.node);
+        if asked == self.asked_to_prepare {
+            return None;
+        }
+        self.asked_to_prepare.clone_from(&asked);
+        Some(Event::Prepare(asked))
     }
 
     /// The first word to the agent, even if nothing is wanted here.

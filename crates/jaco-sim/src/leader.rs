@@ -1,11 +1,13 @@
 //! The leader's loop, as `jaco-controller` runs it: wait for quiet, plan, propose, wait for the
 //! outcome. It decides nothing.
 
+use std::collections::BTreeMap;
+
 use jaco_controller::{ClockStep, ClockWatch, Debounce, Options};
 use jaco_scheduler::input::EngineSignal;
 use jaco_scheduler::{NodeSignal, Plan, PlanInput, Planner, Signals};
 use jaco_state::ClusterState;
-use jaco_types::{Millis, NodeId, Timestamp};
+use jaco_types::{ImageReadiness, Millis, NodeId, SpecHash, Timestamp};
 
 /// What a leader keeps while it leads. All moments are by its own clock.
 #[derive(Debug)]
@@ -68,6 +70,20 @@ impl LeaderLoop {
     /// The state grew.
     pub(crate) fn note_state(&mut self, now: Timestamp) {
         self.debounce.event(now);
+    }
+
+    /// A node says how it stands with the images that rollouts need there.
+    pub(crate) fn hear_of_images(
+        &mut self,
+        node: NodeId,
+        images: BTreeMap<SpecHash, ImageReadiness>,
+        now: Timestamp,
+    ) {
+        let is_news = self.signals.images.get(&node).is_some_and(|known| *known != images);
+        self.signals.images.insert(node, images);
+        if is_news {
+            self.debounce.event(now);
+        }
     }
 
     /// A node says how it is. Only what could change a decision wakes the loop.

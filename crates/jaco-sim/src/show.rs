@@ -84,7 +84,12 @@ impl World {
                 )
             }
         };
-        vec![line]
+        let preparing = record
+            .and_then(|record| record.rollout.as_ref()?.preparing.as_ref())
+            .into_iter()
+            .flat_map(|preparing| &preparing.nodes)
+            .map(|(node, reason)| format!("preparing on {}: {reason}", self.host_of(*node)));
+        std::iter::once(line).chain(preparing).collect()
     }
 
     /// The members.

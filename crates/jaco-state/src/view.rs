@@ -8,7 +8,7 @@ use jaco_types::slot::Exhausted;
 use jaco_types::spec::{Condition, DeploymentSpec, ServiceSpec};
 use jaco_types::{
     DeploymentName, Instance, InstanceId, NodeId, ReasonCode, ReplicaState, RestartCount,
-    RolloutState, ServiceKey, ServiceName, Slot, Timestamp,
+    RolloutState, Scheduling, ServiceKey, ServiceName, Slot, SpecHash, Timestamp,
 };
 
 use crate::state::{ClusterState, Deployment};
@@ -64,6 +64,22 @@ pub fn desired_on(state: &ClusterState, node: NodeId) -> BTreeMap<InstanceId, De
         desired.insert(wanted.id.clone(), wanted);
     }
     desired
+}
+
+/// What `node` should have the images of, by the hash of the spec that needs them: the rollouts that
+/// wait for it before their first step.
+#[must_use]
+pub fn prepared_on(state: &ClusterState, node: NodeId) -> BTreeMap<SpecHash, Arc<ServiceSpec>> {
+    let waits = |record: &Scheduling| {
+        let rollout = record.rollout.as_ref()?;
+        let is_asked = rollout.preparing.as_ref()?.nodes.contains_key(&node);
+        is_asked.then_some(rollout.target_revision)
+    };
+    let asked = state.scheduling.iter().filter_map(|(service, record)| {
+        let spec = state.service_spec(service, waits(record)?)?;
+        Some((spec.hash, Arc::clone(spec)))
+    });
+    asked.collect()
 }
 
 fn desired_instance(

@@ -30,7 +30,7 @@ pub use identity::Identity;
 pub use node::{Availability, Node, NodeFacts, NodeStatus};
 pub use observed::{Exit, InstanceObserved, ReasonCode, ReplicaState};
 pub use rejection::Rejection;
-pub use rollout::{Rollout, RolloutState, Scheduling, Unplaced};
+pub use rollout::{ImageReadiness, Preparing, Rollout, RolloutState, Scheduling, Unplaced};
 pub use routing::{Consumer, Leaving};
 pub use slot::{Instance, Ordinal, RestartCount, Slot};
 pub use spec::{DeploymentSpec, ServiceSpec};

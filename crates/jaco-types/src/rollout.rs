@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::id::{Revision, StateIndex};
+use crate::id::{NodeId, Revision, StateIndex};
 use crate::time::Timestamp;
 
 /// The planner's record of one service; only the planner writes it. It outlives the service, so
@@ -42,6 +42,34 @@ pub struct Rollout {
     pub started_at: Timestamp,
     /// When the present step began.
     pub last_step_at: Timestamp,
+    /// What its first step waits for; none once the nodes are ready.
+    pub preparing: Option<Preparing>,
+}
+
+/// The nodes that fetch the image of a rollout before its first step (R-ROLL-5).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preparing {
+    /// When they are waited for no longer.
+    pub due: Timestamp,
+    /// Those that are not ready, and what keeps them; never none.
+    pub nodes: BTreeMap<NodeId, String>,
+}
+
+/// Whether a node has an image that a rollout needs there, as the node tells its leader.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ImageReadiness {
+    /// It has.
+    Ready,
+    /// Not yet.
+    Waiting {
+        /// What it does about it, or what went wrong last.
+        reason: String,
+    },
+    /// It tried, and gave up.
+    Failed {
+        /// `<image>: <error>`, in the words of whoever failed.
+        reason: String,
+    },
 }
 
 /// Where a rollout stands.

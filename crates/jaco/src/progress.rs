@@ -147,6 +147,9 @@ fn rollout_text(rollout: &RolloutInfo, from: Option<u64>) -> Option<String> {
                 Some(from) => format!("r{from}→r{to}"),
                 None => format!("to r{to}"),
             };
+            if !rollout.preparing.is_empty() {
+                return Some(format!("rolling {way}, preparing: {}", preparing(rollout)));
+            }
             // A person counts the step under way, not those that are done.
             let step = (rollout.current_step + 1).min(rollout.total_steps);
             Some(format!("rolling {way} step {step}/{}", rollout.total_steps))
@@ -208,6 +211,14 @@ pub fn replica_text(replica: &ReplicaInfo) -> String {
     let reason = reason(replica);
     let reason = if reason.is_empty() { reason } else { format!(", {reason}") };
     format!("{}{place}: {}{reason}", replica.id, replica.state)
+}
+
+/// What keeps each node from having the image: `n2 pulling, n3 web:2: no such image`.
+fn preparing(rollout: &RolloutInfo) -> String {
+    let mut nodes: Vec<_> = rollout.preparing.iter().collect();
+    nodes.sort();
+    let nodes = nodes.into_iter().map(|(node, reason)| format!("{node} {}", one_line(reason)));
+    nodes.collect::<Vec<_>>().join(", ")
 }
 
 /// Why a replica is in its state, in a few words; empty where there is nothing to say.

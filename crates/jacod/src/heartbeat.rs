@@ -1,16 +1,18 @@
 //! Tells the leader, wherever it is, that this node lives and whether its engine does; and tells
 //! the cluster what this node is when that changes.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jaco_agent::Contact;
-use jaco_proto::v1::HeartbeatRequest;
+use jaco_agent::{AgentStatus, Contact};
+use jaco_proto::v1::{HeartbeatRequest, PreparedImage};
 use jaco_scheduler::input::EngineSignal;
 use jaco_server::Member;
 use jaco_state::Command;
 use jaco_store::{Proposal, Store};
-use jaco_types::{Identity, NodeFacts};
+use jaco_types::{Identity, ImageReadiness, NodeFacts, SpecHash};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
@@ -28,6 +30,9 @@ const ENGINE_PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long a sign of life may take.
 const DEADLINE: Duration = Duration::from_secs(1);
+
+/// What this node says about the images that rollouts need here.
+type Images = BTreeMap<SpecHash, ImageReadiness>;
 
 /// What this node says about itself, apart from the engine's version.
 #[derive(Debug, Clone)]
@@ -48,22 +53,25 @@ pub(crate) async fn run(
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     let mut engine = EngineWatch::default();
     let mut disks = DiskWatch::new(disks);
+    let mut agent = member.agent.status();
+    let mut told = agent.borrow_and_update().prepared.clone();
     let mut round: u32 = 0;
     loop {
         tokio::select! {
             () = shutdown.cancelled() => return,
             _ = ticks.tick() => {}
+            // A rollout waits for this: it is told at once.
+            () = news_of_images(&mut agent, &mut told) => {
+                beat(&member, &engine.said(&disks), &told, &contact).await;
+                continue;
+            }
         }
         if round.is_multiple_of(ENGINE_INTERVAL) || engine.signal != EngineSignal::Up {
             engine.look(&member).await;
             disks.look();
         }
         round = round.wrapping_add(1);
-        let signal = match (&engine.signal, disks.full()) {
-            (EngineSignal::Up, Some(full)) => EngineSignal::DiskFull(full.to_owned()),
-            (signal, _) => signal.clone(),
-        };
-        beat(&member, &signal, &contact).await;
+        beat(&member, &engine.said(&disks), &told, &contact).await;
         if engine.signal == EngineSignal::Up {
             describe(&member, &description, &engine.version).await;
         }
@@ -84,7 +92,30 @@ impl Default for EngineWatch {
     }
 }
 
+/// Waits until the agent says something else about the images that rollouts need here.
+async fn news_of_images(agent: &mut watch::Receiver<AgentStatus>, told: &mut Images) {
+    loop {
+        if agent.changed().await.is_err() {
+            // The agent has ended: the daemon is shutting down.
+            return std::future::pending().await;
+        }
+        let prepared = agent.borrow_and_update().prepared.clone();
+        if prepared != *told {
+            *told = prepared;
+            return;
+        }
+    }
+}
+
 impl EngineWatch {
+    /// What is said of the engine and the disks.
+    fn said(&self, disks: &DiskWatch) -> EngineSignal {
+        match (&self.signal, disks.full()) {
+            (EngineSignal::Up, Some(full)) => EngineSignal::DiskFull(full.to_owned()),
+            (signal, _) => signal.clone(),
+        }
+    }
+
     async fn look(&mut self, member: &Member) {
         match member.engine.version().await {
             Ok(version) => {
@@ -110,12 +141,13 @@ impl EngineWatch {
     }
 }
 
-async fn beat(member: &Member, engine: &EngineSignal, contact: &Contact) {
+async fn beat(member: &Member, engine: &EngineSignal, images: &Images, contact: &Contact) {
     let sent_at = contact.now();
     if member.store.leads() {
         if member.store.has_quorum() {
             contact.note(sent_at);
         }
+        member.signals.record_images(member.id, images.clone());
         member.signals.record(member.id, engine.clone(), member.clock.now());
         return;
     }
@@ -126,13 +158,30 @@ async fn beat(member: &Member, engine: &EngineSignal, contact: &Contact) {
         EngineSignal::DiskFull(full) => (true, String::new(), full.clone()),
         EngineSignal::Down(reason) => (false, reason.clone(), String::new()),
     };
-    let message = HeartbeatRequest { node: node_id, engine_up, engine_error, disk_full };
+    let images = images.iter().map(|(hash, readiness)| prepared_image(*hash, readiness)).collect();
+    let message = HeartbeatRequest {
+        node: node_id,
+        engine_up,
+        engine_error,
+        disk_full,
+        prepares: true,
+        images,
+    };
     match member.peers.heartbeat((node, &address), message, DEADLINE).await {
         Ok(answer) if answer.has_quorum => contact.note(sent_at),
         Ok(_) => debug!(leader = %node, "the leader has lost its quorum"),
         // The leader may just be changing; what matters is its silence, which it notices itself.
         Err(error) => debug!(leader = %node, %error, "sign of life was not taken"),
     }
+}
+
+fn prepared_image(hash: SpecHash, readiness: &ImageReadiness) -> PreparedImage {
+    let (ready, failed, reason) = match readiness {
+        ImageReadiness::Ready => (true, false, String::new()),
+        ImageReadiness::Waiting { reason } => (false, false, reason.clone()),
+        ImageReadiness::Failed { reason } => (false, true, reason.clone()),
+    };
+    PreparedImage { spec_hash: hash.0.to_vec().into(), ready, failed, reason }
 }
 
 /// Writes what this node is, if the cluster has it otherwise.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use jaco_testkit::docker::docker;
+use jaco_testkit::docker::{docker, running};
 use jaco_testkit::{Cluster, Engine, eventually, eventually_within};
 
 use crate::registry::{Registry, Silence, free_port};
@@ -68,9 +68,57 @@ async fn a_hanging_pull_holds_up_nothing_and_recovers() {
     let _registry = Registry::start(port, &images);
     eventually_within(Duration::from_secs(60), "it recovers", || async {
         let now = state().await;
-        let running = now.as_ref().is_some_and(|(state, ..)| state == "running");
-        if running { Ok(()) } else { Err(now) }
+        let is_up = now.as_ref().is_some_and(|(state, ..)| state == "running");
+        if is_up { Ok(()) } else { Err(now) }
     })
     .await;
+    docker(&["rmi", "--force", &image]);
+}
+
+/// R-ROLL-5: a registry that hangs, and then dies, holds a rollout up before anything is replaced: it
+/// says which nodes wait for what, and is given up with every old replica serving. With a registry
+/// that works the same image rolls out.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_registry_that_dies_leaves_the_old_replicas_serving() {
+    let images = images_with_hello().await;
+    let cluster = Cluster::start(3, Engine::Docker).await;
+    apply(&cluster, "shop", IMAGE, 3, "").await;
+    cluster.converged(0, "shop").await;
+    let before = running(&cluster.id);
+    let silence = Silence::start();
+    let port = silence.port();
+    let image = format!("127.0.0.1:{port}/hello:1");
+    apply(&cluster, "shop", &image, 3, "").await;
+    let rollout = || async {
+        let status = cluster.overview(1).await.expect("it answers");
+        status.deployments[0].services[0].rollout.clone().unwrap_or_default()
+    };
+    eventually("all nodes fetch it", || async {
+        let now = rollout().await;
+        let pulling = now.preparing.values().filter(|reason| *reason == "pulling").count();
+        if pulling == 3 && now.current_step == 0 { Ok(()) } else { Err(now) }
+    })
+    .await;
+    assert_eq!(running(&cluster.id), before);
+    drop(silence);
+    eventually_within(Duration::from_secs(90), "it is given up", || async {
+        let now = rollout().await;
+        let told = now.failure_reason.starts_with("image_pull_failed: n");
+        let is_over = now.state == "aborted" && told && now.failure_reason.contains(&image);
+        if is_over { Ok(()) } else { Err(now) }
+    })
+    .await;
+    assert_eq!(running(&cluster.id), before, "nothing was replaced");
+
+    let _registry = Registry::start(port, &images);
+    apply(&cluster, "shop", &image, 3, r#","environment":{"ROUND":"2"}"#).await;
+    eventually_within(Duration::from_secs(90), "it rolls out", || async {
+        let now = rollout().await;
+        let running = replicas(&cluster, 0, "shop").await;
+        let is_new = running.iter().all(|one| one.image == image && one.state == "running");
+        if now.state == "completed" && is_new { Ok(()) } else { Err(now) }
+    })
+    .await;
+    drop(cluster);
     docker(&["rmi", "--force", &image]);
 }

@@ -2,14 +2,18 @@
 //! so that a simulation and a daemon run the same decisions.
 
 mod instance;
+mod prepare;
 mod react;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jaco_state::view::{DesiredInstance, Role};
-use jaco_types::spec::Pull;
-use jaco_types::{DeploymentName, InstanceId, InstanceObserved, Millis, StateIndex, Timestamp};
+use jaco_types::spec::{Pull, ServiceSpec};
+use jaco_types::{
+    DeploymentName, ImageReadiness, InstanceId, InstanceObserved, Millis, SpecHash, StateIndex,
+    Timestamp,
+};
 
 use crate::engine::{
     ContainerId, ContainerRequest, ContainerSeen, EngineError, EngineEvent, Owner, PullError,
@@ -19,6 +23,7 @@ use crate::plan::{Action, History, Phase, Wanted, plan};
 use crate::spec::ImageSpec;
 
 use instance::{Ending, Tracked, Trouble, Work};
+use prepare::Prepared;
 
 /// What the agent learns.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +36,15 @@ pub enum Event {
         desired: BTreeMap<InstanceId, DesiredInstance>,
         /// What this node reported, as far as it arrived.
         observed: BTreeMap<InstanceId, InstanceObserved>,
+    },
+    /// The images that rollouts need here, by the hash of the spec that does.
+    Prepare(BTreeMap<SpecHash, Arc<ServiceSpec>>),
+    /// The answer to [`Effect::Find`].
+    Found {
+        /// What was asked for.
+        pull: PullRequest,
+        /// Whether it is here.
+        result: Result<bool, EngineError>,
     },
     /// The answer to [`Effect::List`].
     Listed(Result<Vec<ContainerSeen>, EngineError>),
@@ -82,6 +96,8 @@ pub enum Event {
 pub enum Effect {
     /// List the containers of this owner.
     List,
+    /// Say whether an image is here.
+    Find(PullRequest),
     /// Fetch an image.
     Pull(PullRequest),
     /// Nobody waits for this image any more; no answer is needed.
@@ -135,6 +151,8 @@ pub struct AgentCore {
     touched: BTreeSet<InstanceId>,
     instances: BTreeMap<InstanceId, Tracked>,
     pulls: BTreeSet<PullRequest>,
+    /// The images that rollouts need here.
+    prepared: Prepared,
     /// Reported as gone, and not yet forgotten by the replicated state.
     told_gone: BTreeSet<InstanceId>,
     /// The deployments that networks are kept for; absent before the first look.
@@ -175,6 +193,7 @@ impl AgentCore {
             touched: BTreeSet::new(),
             instances: BTreeMap::new(),
             pulls: BTreeSet::new(),
+            prepared: Prepared::default(),
             told_gone: BTreeSet::new(),
             networks: None,
             silence: Millis(0),
@@ -185,6 +204,8 @@ impl AgentCore {
     pub fn handle(&mut self, event: Event, now: Timestamp) -> Vec<Effect> {
         let mut effects = Vec::new();
         self.note(event, now, &mut effects);
+        self.prepared.retry(now, &mut effects);
+        self.pull_for_rollouts(&mut effects);
         if self.index.is_some() && self.listing.known == Known::Yes {
             self.settle(now, &mut effects);
         }
@@ -194,7 +215,22 @@ impl AgentCore {
     /// When to call again even if nothing happens; absent if there is nothing to wait for.
     #[must_use]
     pub fn wake_at(&self) -> Option<Timestamp> {
-        self.instances.values().filter_map(Tracked::retry_at).min()
+        let instances = self.instances.values().filter_map(Tracked::retry_at);
+        instances.chain(self.prepared.retry_at()).min()
+    }
+
+    /// What this node says about the images that rollouts need here.
+    #[must_use]
+    pub fn prepared(&self) -> BTreeMap<SpecHash, ImageReadiness> {
+        self.prepared.told()
+    }
+
+    fn pull_for_rollouts(&mut self, effects: &mut Vec<Effect>) {
+        for pull in self.prepared.awaited() {
+            if self.pulls.insert(pull.clone()) {
+                effects.push(Effect::Pull(pull));
+            }
+        }
     }
 
     /// Whether anything here depends on how long there was no contact with a leader.
@@ -357,6 +393,7 @@ impl AgentCore {
             .values()
             .filter(|tracked| tracked.work == Work::AwaitingPull)
             .filter_map(Tracked::pull)
+            .chain(self.prepared.awaited())
             .collect();
         let idle: Vec<PullRequest> = self.pulls.difference(&awaited).cloned().collect();
         for pull in idle {

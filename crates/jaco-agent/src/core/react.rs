@@ -20,6 +20,8 @@ impl AgentCore {
             Event::Desired { index, desired, observed } => {
                 self.note_desired(index, desired, observed, effects);
             }
+            Event::Prepare(wanted) => self.prepared.want(&wanted, effects),
+            Event::Found { pull, result } => self.prepared.found(&pull, &result, now),
             Event::Listed(result) => self.note_listed(result, effects),
             Event::Engine(EngineEvent::Changed(seen)) => self.note_changed(seen),
             Event::Engine(EngineEvent::Gone { instance, container }) => {
@@ -29,7 +31,10 @@ impl AgentCore {
                 }
             }
             Event::EventsLost | Event::Tick => self.ask_for_list(effects),
-            Event::Pulled { pull, result } => self.note_pulled(&pull, result, now),
+            Event::Pulled { pull, result } => {
+                self.prepared.pulled(&pull, &result, now);
+                self.note_pulled(&pull, result, now);
+            }
             Event::Started { instance, result } => {
                 self.note_started(&instance, result, now, effects);
             }

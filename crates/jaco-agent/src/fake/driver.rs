@@ -23,6 +23,7 @@ pub struct FakeDriver {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Job {
     List,
+    Find(PullRequest),
     Pull(PullRequest),
     Start(ContainerRequest),
     Answer(Box<Event>),
@@ -41,6 +42,7 @@ impl FakeDriver {
     pub fn execute(&mut self, effect: Effect, now: Timestamp) {
         match effect {
             Effect::List => self.at(now, Job::List),
+            Effect::Find(pull) => self.at(now, Job::Find(pull)),
             Effect::Pull(pull) => {
                 let (takes, _) = self.host.pull_outcome(&pull);
                 self.at(now.after(takes), Job::Pull(pull));
@@ -110,6 +112,11 @@ impl FakeDriver {
                 Job::List => {
                     let answer = self.host.answer();
                     Event::Listed(answer.map(|()| self.host.list(now)))
+                }
+                Job::Find(pull) => {
+                    let answer = self.host.answer();
+                    let result = answer.map(|()| self.host.has_image(&pull));
+                    Event::Found { pull, result }
                 }
                 Job::Pull(pull) => {
                     let result = self.finish_pull(&pull);

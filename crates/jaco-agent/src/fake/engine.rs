@@ -156,6 +156,10 @@ impl ContainerEngine for FakeEngine {
         self.edit(|host, _| host.finish_pull(pull))
     }
 
+    async fn has_image(&self, pull: &PullRequest) -> Result<bool, EngineError> {
+        self.look(|host, _| host.answer().map(|()| host.has_image(pull)))
+    }
+
     async fn ensure_running(
         &self,
         request: &ContainerRequest,

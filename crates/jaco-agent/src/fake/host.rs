@@ -155,6 +155,12 @@ impl FakeHost {
         }
     }
 
+    /// See [`crate::ContainerEngine::has_image`].
+    #[must_use]
+    pub fn has_image(&self, pull: &PullRequest) -> bool {
+        self.images.get(&*pull.image) == Some(&ImageScript::Present)
+    }
+
     /// A pull is done.
     ///
     /// # Errors

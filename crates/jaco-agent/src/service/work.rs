@@ -55,6 +55,10 @@ impl Work {
             Effect::List => {
                 self.spawn(async move { Some(Event::Listed(engine.list_owned().await)) });
             }
+            Effect::Find(pull) => self.spawn(async move {
+                let result = engine.has_image(&pull).await;
+                Some(Event::Found { pull, result })
+            }),
             Effect::Pull(pull) => self.begin_pull(pull),
             Effect::CancelPull(pull) => {
                 if let Some(task) = self.pulls.remove(&pull) {

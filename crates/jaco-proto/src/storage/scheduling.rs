@@ -1,8 +1,10 @@
 //! What the planner keeps about a service.
 
-use jaco_types::{Revision, Rollout, RolloutState, Scheduling, StateIndex, Timestamp, Unplaced};
+use jaco_types::{
+    NodeId, Preparing, Revision, Rollout, RolloutState, Scheduling, StateIndex, Timestamp, Unplaced,
+};
 
-use super::convert::{Wire, list, optional, to_list, wire_enum};
+use super::convert::{Wire, ascending, list, optional, to_list, wire_enum};
 use super::error::Problem;
 use super::wire;
 
@@ -45,6 +47,7 @@ impl Wire for Rollout {
             failure_reason: self.failure_reason.clone(),
             started_at_ms: self.started_at.0,
             last_step_at_ms: self.last_step_at.0,
+            preparing: self.preparing.as_ref().map(Wire::to_wire),
         }
     }
 
@@ -58,7 +61,26 @@ impl Wire for Rollout {
             failure_reason: message.failure_reason,
             started_at: Timestamp(message.started_at_ms),
             last_step_at: Timestamp(message.last_step_at_ms),
+            preparing: optional(message.preparing)?,
         })
+    }
+}
+
+impl Wire for Preparing {
+    type Message = wire::Preparing;
+
+    fn to_wire(&self) -> wire::Preparing {
+        let node = |(node, reason): (&NodeId, &String)| wire::UnpreparedNode {
+            node: node.0,
+            reason: reason.clone(),
+        };
+        wire::Preparing { due_ms: self.due.0, nodes: self.nodes.iter().map(node).collect() }
+    }
+
+    fn from_wire(message: wire::Preparing) -> Result<Self, Problem> {
+        let node = |node: wire::UnpreparedNode| Ok((NodeId(node.node), node.reason));
+        let nodes = ascending("nodes", message.nodes.into_iter().map(node))?;
+        Ok(Self { due: Timestamp(message.due_ms), nodes })
     }
 }
 

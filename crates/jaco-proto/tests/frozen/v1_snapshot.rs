@@ -162,3 +162,16 @@ pub(crate) const ENDING_FRAMES: &[(&str, &str)] = &[
     ),
     ("trailer", "05000000c23e020801"),
 ];
+
+/// The rows that came later: a rollout whose nodes fetch its image.
+pub(crate) const PREPARING_FRAMES: &[(&str, &str)] = &[
+    ("header", "040000000801102a"),
+    (
+        "scheduling",
+        "88000000c20284010a0b0a0473686f7012037765621275080410021a3b08021003200a30e4d095\
+         ffbc313896d195ffbc314a2508a4a0baffbc311218080712147765623a323a206e6f2073756368\
+         20696d6167651202080822300801121d63616e6e6f745f736174697366795f686f73745f706c61\
+         63656d656e741a0d0a076d697373696e6712026e392824",
+    ),
+    ("trailer", "05000000c23e020801"),
+];

@@ -67,6 +67,7 @@ fn snapshots_are_as_they_were() {
         (v1_snapshot::NAME_FRAMES, sample::state_of_names()),
         (v1_snapshot::CHAIN_FRAMES, sample::state_of_chain()),
         (v1_snapshot::ENDING_FRAMES, sample::state_of_endings()),
+        (v1_snapshot::PREPARING_FRAMES, sample::state_of_preparing()),
     ] {
         let frozen: String = frames.iter().map(|(_, hex)| *hex).collect();
         assert_eq!(hex::encode(snapshot(&sample)), frozen, "what is written has changed");

@@ -23,9 +23,9 @@ use jaco_types::{
     Aftermath, Availability, ClusterId, Consumer, ConsumerName, ContentId, ContentName,
     DeploymentName, Ending, ErrorCode, Exit, Hostname, Identity, Instance, InstanceId,
     InstanceObserved, Leaving, Millis, NamedKey, NamedKind, Node, NodeFacts, NodeId, NodeStatus,
-    Ordinal, ReasonCode, Rejection, ReplicaId, ReplicaState, RequestId, RestartCount, Revision,
-    Rollout, RolloutState, Scheduling, ServiceKey, ServiceName, Slot, SpecHash, StateIndex,
-    Timestamp, TokenId, Unplaced,
+    Ordinal, Preparing, ReasonCode, Rejection, ReplicaId, ReplicaState, RequestId, RestartCount,
+    Revision, Rollout, RolloutState, Scheduling, ServiceKey, ServiceName, Slot, SpecHash,
+    StateIndex, Timestamp, TokenId, Unplaced,
 };
 
 pub(crate) fn payload(command: Command) -> Payload {
@@ -375,6 +375,21 @@ pub(crate) fn state_of_chain() -> ClusterState {
     ClusterState { index: StateIndex(42), audit, ..ClusterState::default() }
 }
 
+/// A state with a rollout that waits for the image on two nodes, and nothing else.
+pub(crate) fn state_of_preparing() -> ClusterState {
+    let nodes = [(NodeId(7), "web:2: no such image".to_owned()), (NodeId(8), String::new())];
+    let preparing = Preparing { due: Timestamp(1_700_000_600_100), nodes: nodes.into() };
+    let mut record = scheduling();
+    record.rollout = record.rollout.map(|rollout| Rollout {
+        current_step: 0,
+        preparing: Some(preparing),
+        ..rollout
+    });
+    let mut state = ClusterState { index: StateIndex(42), ..ClusterState::default() };
+    state.scheduling.insert(service_key(), record);
+    state
+}
+
 /// A state with a slot that remembers how its instances ended, and nothing else.
 pub(crate) fn state_of_endings() -> ClusterState {
     let ending = |index: u64, aftermath| Ending {
@@ -569,6 +584,7 @@ fn scheduling() -> Scheduling {
             failure_reason: String::new(),
             started_at: Timestamp(1_700_000_000_100),
             last_step_at: Timestamp(1_700_000_000_150),
+            preparing: None,
         }),
         unplaced: vec![Unplaced {
             count: 1,

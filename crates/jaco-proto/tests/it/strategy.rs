@@ -25,9 +25,9 @@ use jaco_types::{
     Aftermath, Availability, ClusterId, Consumer, ConsumerName, ContentId, ContentName,
     DeploymentName, Ending, ErrorCode, Exit, Hostname, Identity, Instance, InstanceId,
     InstanceObserved, Leaving, Millis, NamedKey, NamedKind, Node, NodeFacts, NodeId, NodeStatus,
-    Ordinal, ReasonCode, Rejection, ReplicaId, ReplicaState, RequestId, RestartCount, Revision,
-    Rollout, RolloutState, Scheduling, ServiceKey, ServiceName, Slot, SpecHash, StateIndex,
-    Timestamp, TokenId, Unplaced,
+    Ordinal, Preparing, ReasonCode, Rejection, ReplicaId, ReplicaState, RequestId, RestartCount,
+    Revision, Rollout, RolloutState, Scheduling, ServiceKey, ServiceName, Slot, SpecHash,
+    StateIndex, Timestamp, TokenId, Unplaced,
 };
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
@@ -476,16 +476,22 @@ fn rollout() -> impl Strategy<Value = Rollout> {
     ]);
     let steps = (any::<u32>(), any::<u32>());
     let revisions = (revision(), revision());
-    (revisions, steps, state, text(), moment(), moment()).prop_map(
-        |(revisions, steps, state, failure_reason, started_at, last_step_at)| Rollout {
-            target_revision: revisions.0,
-            previous_revision: revisions.1,
-            total_steps: steps.0,
-            current_step: steps.1,
-            state,
-            failure_reason,
-            started_at,
-            last_step_at,
+    let nodes = btree_map(node_id(), text(), 0..3);
+    let preparing = option::of((moment(), nodes).prop_map(|(due, nodes)| Preparing { due, nodes }));
+    let moments = (moment(), moment(), preparing);
+    (revisions, steps, state, text(), moments).prop_map(
+        |(revisions, steps, state, failure_reason, (started_at, last_step_at, preparing))| {
+            Rollout {
+                target_revision: revisions.0,
+                previous_revision: revisions.1,
+                total_steps: steps.0,
+                current_step: steps.1,
+                state,
+                failure_reason,
+                started_at,
+                last_step_at,
+                preparing,
+            }
         },
     )
 }

@@ -7,6 +7,7 @@ mod constraining;
 mod foretelling;
 mod laws;
 mod placing;
+mod preparing;
 mod rebalancing;
 mod remedying;
 mod rolling;

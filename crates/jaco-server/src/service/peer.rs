@@ -1,6 +1,7 @@
 //! What nodes say to each other. Each method checks that the sender is a member, by its
 //! certificate, before it looks at the message.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -12,7 +13,9 @@ use jaco_scheduler::input::EngineSignal;
 use jaco_state::Command;
 use jaco_state::audit::AuditKind;
 use jaco_store::Store;
-use jaco_types::{ConsumerName, ErrorCode, Identity, NodeId, Rejection, StateIndex};
+use jaco_types::{
+    ConsumerName, ErrorCode, Identity, ImageReadiness, NodeId, Rejection, SpecHash, StateIndex,
+};
 use tonic::{Request, Response, Status};
 
 use super::cluster::open_authority;
@@ -105,6 +108,9 @@ impl Peer for PeerService {
             (true, false) => EngineSignal::DiskFull(message.disk_full),
             (false, _) => EngineSignal::Down(message.engine_error),
         };
+        if message.prepares {
+            member.signals.record_images(sender, readiness(message.images));
+        }
         member.signals.record(sender, engine, member.clock.now());
         Ok(Response::new(v1::HeartbeatResponse { has_quorum: member.store.has_quorum() }))
     }
@@ -168,6 +174,21 @@ fn check_author(sender: NodeId, by: &Identity) -> Result<(), Rejection> {
             Err(Rejection::new(ErrorCode::PermissionDenied, message))
         }
     }
+}
+
+/// What a node says about images; what cannot be read of it is as if it were not said.
+fn readiness(images: Vec<v1::PreparedImage>) -> BTreeMap<SpecHash, ImageReadiness> {
+    let read = |image: v1::PreparedImage| {
+        let hash = SpecHash(<[u8; 32]>::try_from(&*image.spec_hash).ok()?);
+        let reason = image.reason;
+        let readiness = match (image.ready, image.failed) {
+            (true, _) => ImageReadiness::Ready,
+            (false, true) => ImageReadiness::Failed { reason },
+            (false, false) => ImageReadiness::Waiting { reason },
+        };
+        Some((hash, readiness))
+    };
+    images.into_iter().filter_map(read).collect()
 }
 
 fn claim_refused(sender: NodeId, claimed: u64) -> Rejection {

@@ -64,8 +64,9 @@ impl World {
             return;
         };
         let first = daemon.first_desired();
+        // Its leader has not heard of it yet, and may just be giving up what is here: only its answer
+        // to a sign of life says that somebody looks after this machine again.
         self.machines[ix.0].contact_at = now;
-        self.checker.attended(ix);
         self.tell_agent(ix, first);
         self.tell_agent(ix, Event::EventsLost);
         for seen in foreign {
@@ -97,8 +98,16 @@ impl World {
             self.checker.started(instance, &seen.container, by, &daemon.state);
         }
         daemon.note_engine(&event);
-        for effect in daemon.core.handle(event, clock) {
+        let effects = daemon.core.handle(event, clock);
+        let images = daemon.core.prepared();
+        let is_news = daemon.images != images;
+        daemon.images = images;
+        for effect in effects {
             self.carry_out(ix, effect);
+        }
+        if is_news {
+            // A rollout waits for this: it is told at once.
+            self.give_sign(ix);
         }
     }
 
@@ -162,14 +171,20 @@ impl World {
         if !self.is_alive(ix, life) {
             return;
         }
-        let machine = self.machine(ix);
-        let engine = machine.daemon.as_ref().and_then(|daemon| daemon.engine.clone());
-        let node = machine.node;
-        if let (Some(engine), Some(to)) = (engine, self.leader_seen_by(ix)) {
-            self.send(ix, to, Happening::Signal { to, node, engine, sent_at: self.now });
-        }
+        self.give_sign(ix);
         self.tell_of_contact(ix);
         self.plan_in(HEARTBEAT, Happening::Heartbeat { machine: ix, life });
+    }
+
+    /// Tells the leader how this node is.
+    fn give_sign(&mut self, ix: MachineIx) {
+        let machine = self.machine(ix);
+        let Some(daemon) = &machine.daemon else { return };
+        let (engine, images, node) = (daemon.engine.clone(), daemon.images.clone(), machine.node);
+        if let (Some(engine), Some(to)) = (engine, self.leader_seen_by(ix)) {
+            let sent_at = self.now;
+            self.send(ix, to, Happening::Signal { to, node, engine, images, sent_at });
+        }
     }
 
     /// The agent learns for how long nobody answered, where anything depends on it.

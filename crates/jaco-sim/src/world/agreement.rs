@@ -1,15 +1,15 @@
 //! The cluster's side: who leads, what is agreed on, and how it reaches everybody.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jaco_scheduler::input::EngineSignal;
 use jaco_state::{Command, Outcome};
 use jaco_store::ProposeError;
-use jaco_types::{Identity, Millis, NodeId, StateIndex, Timestamp};
+use jaco_types::{Identity, ImageReadiness, Millis, NodeId, SpecHash, StateIndex, Timestamp};
 
 use super::{Election, Happening, World};
 use crate::consensus::{Origin, Proposal};
-use crate::daemon::View;
+use crate::daemon::{Daemon, View};
 use crate::leader::{LeaderLoop, Written};
 use crate::network::MachineIx;
 
@@ -251,6 +251,10 @@ impl World {
         } else if let Some(event) = daemon.desired() {
             self.tell_agent(ix, event);
         }
+        let prepare = self.machines[ix.0].daemon.as_mut().and_then(Daemon::prepare);
+        if let Some(event) = prepare {
+            self.tell_agent(ix, event);
+        }
         outcome
     }
 
@@ -259,13 +263,14 @@ impl World {
         &mut self,
         to: MachineIx,
         node: NodeId,
-        engine: EngineSignal,
+        (engine, images): (EngineSignal, BTreeMap<SpecHash, ImageReadiness>),
         sent_at: Timestamp,
     ) {
         self.acknowledge(to, node, &engine, sent_at);
         let machine = &mut self.machines[to.0];
         let clock = machine.clock(self.now);
         if let Some(leading) = machine.daemon.as_mut().and_then(|daemon| daemon.leading.as_mut()) {
+            leading.hear_of_images(node, images, clock);
             leading.hear(node, engine, clock);
         }
     }

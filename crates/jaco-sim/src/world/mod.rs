@@ -12,7 +12,7 @@ use jaco_agent::fake::{Behaviour, ImageScript};
 use jaco_scheduler::input::EngineSignal;
 use jaco_state::Outcome;
 use jaco_store::ProposeError;
-use jaco_types::{Hostname, Millis, NodeId, StateIndex, Timestamp};
+use jaco_types::{Hostname, ImageReadiness, Millis, NodeId, SpecHash, StateIndex, Timestamp};
 
 use crate::check::{Checker, Violation};
 use crate::consensus::{Consensus, Origin, Proposal};
@@ -76,7 +76,13 @@ enum Happening {
     /// A leader has missed its voters for long enough.
     StepDown { machine: MachineIx, term: u64 },
     /// A node's word reaches the leader.
-    Signal { to: MachineIx, node: NodeId, engine: EngineSignal, sent_at: Timestamp },
+    Signal {
+        to: MachineIx,
+        node: NodeId,
+        engine: EngineSignal,
+        images: BTreeMap<SpecHash, ImageReadiness>,
+        sent_at: Timestamp,
+    },
     /// It is time to say how this node is.
     Heartbeat { machine: MachineIx, life: u64 },
     /// It is time to look at everything.
@@ -228,8 +234,8 @@ impl World {
             Happening::Deliver { from, to, upto } => self.deliver(from, to, upto),
             Happening::Election => self.hold_election(),
             Happening::StepDown { machine, term } => self.step_down(machine, term),
-            Happening::Signal { to, node, engine, sent_at } => {
-                self.signal(to, node, engine, sent_at);
+            Happening::Signal { to, node, engine, images, sent_at } => {
+                self.signal(to, node, (engine, images), sent_at);
             }
             Happening::Heartbeat { machine, life } => self.heartbeat(machine, life),
             Happening::Tick { machine, life } => self.tick(machine, life),

@@ -36,6 +36,7 @@ fn abort(history: &mut History, revision: u64) {
         failure_reason: "step_timeout: shop-web-0".to_owned(),
         started_at: Timestamp(0),
         last_step_at: Timestamp(0),
+        preparing: None,
     };
     let record = Scheduling { rollout: Some(rollout), ..Scheduling::default() };
     history.batch(vec![Change::SchedulingSet { service: key("shop", "web"), record }]);

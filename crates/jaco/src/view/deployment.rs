@@ -42,6 +42,7 @@ fn rollout_json(rollout: &RolloutInfo) -> Value {
         "total_steps": rollout.total_steps,
         "current_step": rollout.current_step,
         "state": rollout.state,
+        "preparing": (!rollout.preparing.is_empty()).then(|| super::facts(&rollout.preparing)),
         "failure_reason": super::non_empty(&rollout.failure_reason),
         "started_at": when::rfc3339(rollout.started_at_ms),
     }))
