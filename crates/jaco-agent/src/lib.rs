@@ -9,6 +9,7 @@ pub mod core;
 pub mod engine;
 pub mod fake;
 pub mod files;
+pub mod measure;
 pub mod plan;
 mod reporter;
 pub mod service;

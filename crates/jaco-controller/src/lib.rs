@@ -5,10 +5,12 @@ pub mod clock_watch;
 pub mod debounce;
 pub mod leader_loop;
 mod parts;
+pub mod rebalance;
 pub mod signals;
 
 pub use clock_watch::{ClockStep, ClockWatch};
 pub use debounce::Debounce;
 pub use leader_loop::{Controller, Options, PassStatus};
 pub use parts::CHANGES_PER_ENTRY;
+pub use rebalance::{RebalanceDesk, RebalanceLoop, RebalanceOptions};
 pub use signals::SignalBook;

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use jaco_agent::AgentHandle;
 use jaco_agent::engine::ContainerEngine;
-use jaco_controller::SignalBook;
+use jaco_controller::{RebalanceDesk, SignalBook};
 use jaco_pki::{Connections, KeyEncryptionKey};
 use jaco_proto::{storage, v1};
 use jaco_raft::Quorum;
@@ -51,6 +51,8 @@ pub struct Member {
     pub connections: Connections,
     /// What the nodes tell the leader.
     pub signals: Arc<SignalBook>,
+    /// What the nodes measured, and who leaves hot ones.
+    pub rebalance: Arc<RebalanceDesk>,
     /// The node's container engine.
     pub engine: Arc<dyn ContainerEngine>,
     /// The node's agent.

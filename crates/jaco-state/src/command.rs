@@ -141,6 +141,15 @@ pub enum Command {
         /// The changes, in order.
         changes: Vec<Change>,
     },
+    /// Replicas leave a hot node, or stay on it for reasons that were not given before.
+    Rebalance {
+        /// The state that it was decided on.
+        based_on: StateIndex,
+        /// What moves; all of it or none.
+        moves: Vec<RebalanceMove>,
+        /// The facts of what stays, its reason among them.
+        kept: Vec<BTreeMap<String, String>>,
+    },
     /// A node saw something new of its instances.
     Observe {
         /// The node.
@@ -283,6 +292,17 @@ pub enum Change {
         /// Why, for people.
         reason: String,
     },
+}
+
+/// A replica that leaves a hot node: its new instance starts first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RebalanceMove {
+    /// The slot.
+    pub id: ReplicaId,
+    /// The new instance.
+    pub instance: NewInstance,
+    /// Why, for the audit.
+    pub facts: BTreeMap<String, String>,
 }
 
 /// An instance before `apply` stamps its index.

@@ -6,12 +6,14 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
+use jaco_controller::RebalanceOptions;
 use jaco_raft::SnapshotLimits;
 use jaco_types::Hostname;
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use serde::Deserialize;
 
 use crate::disk::Disks;
+use crate::rebalancing::{RebalanceSettings, SamplerSettings};
 
 /// The settings as they are written.
 #[derive(Debug, Clone, Deserialize)]
@@ -49,6 +51,8 @@ pub(crate) struct Config {
     pub(crate) capacity: Capacity,
     /// From when on a disk counts as full.
     pub(crate) disk: DiskSettings,
+    /// When replicas leave hot nodes.
+    pub(crate) rebalance: RebalanceSettings,
 }
 
 /// From when on a disk counts as full: the node takes nothing new then.
@@ -152,6 +156,7 @@ impl Default for Config {
             labels: BTreeMap::new(),
             capacity: Capacity::default(),
             disk: DiskSettings::default(),
+            rebalance: RebalanceSettings::default(),
         }
     }
 }
@@ -295,6 +300,22 @@ impl Config {
             _ => vec![self.data_dir.clone(), self.disk.engine_dir.clone()],
         };
         Ok(Disks { paths, full_percent })
+    }
+
+    /// When replicas leave hot nodes.
+    ///
+    /// # Errors
+    /// When a key of `rebalance` is out of bounds.
+    pub(crate) fn rebalance(&self) -> Result<RebalanceOptions, ConfigError> {
+        self.rebalance.options()
+    }
+
+    /// How this node is measured.
+    ///
+    /// # Errors
+    /// When a key of `rebalance` is out of bounds.
+    pub(crate) fn sampler(&self) -> Result<SamplerSettings, ConfigError> {
+        self.rebalance.sampler()
     }
 
     /// The socket of the Docker Engine.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use jaco_agent::measure::NodeUse;
 use jaco_agent::{AgentStatus, Contact};
 use jaco_proto::v1::{HeartbeatRequest, PreparedImage};
 use jaco_scheduler::input::EngineSignal;
@@ -17,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use crate::disk::{DiskWatch, Disks};
+use crate::pressure::{self, Measured};
 
 /// How often a node says that it lives. A fifteenth of the time after which its silence counts.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -41,14 +43,22 @@ pub(crate) struct SelfDescription {
     pub(crate) facts: NodeFacts,
 }
 
+/// What is looked at besides the engine.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    pub(crate) disks: Disks,
+    pub(crate) measured: Measured,
+}
+
 /// Runs until `shutdown`.
 pub(crate) async fn run(
     member: Arc<Member>,
     description: SelfDescription,
     contact: Contact,
-    disks: Disks,
+    watched: Watched,
     shutdown: CancellationToken,
 ) {
+    let Watched { disks, mut measured } = watched;
     let mut ticks = tokio::time::interval(INTERVAL);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     let mut engine = EngineWatch::default();
@@ -62,7 +72,8 @@ pub(crate) async fn run(
             _ = ticks.tick() => {}
             // A rollout waits for this: it is told at once.
             () = news_of_images(&mut agent, &mut told) => {
-                beat(&member, &engine.said(&disks), &told, &contact).await;
+                let said = Said { engine: engine.said(&disks), images: &told, load: None };
+                beat(&member, said, &contact).await;
                 continue;
             }
         }
@@ -71,7 +82,13 @@ pub(crate) async fn run(
             disks.look();
         }
         round = round.wrapping_add(1);
-        beat(&member, &engine.said(&disks), &told, &contact).await;
+        let news = measured.has_changed().unwrap_or(false);
+        let load = news.then(|| measured.borrow_and_update().clone()).flatten();
+        let is_told = load.is_none();
+        let said = Said { engine: engine.said(&disks), images: &told, load };
+        if beat(&member, said, &contact).await == Taken::No && !is_told {
+            measured.mark_changed();
+        }
         if engine.signal == EngineSignal::Up {
             describe(&member, &description, &engine.version).await;
         }
@@ -141,22 +158,42 @@ impl EngineWatch {
     }
 }
 
-async fn beat(member: &Member, engine: &EngineSignal, images: &Images, contact: &Contact) {
+/// What a sign of life says.
+struct Said<'a> {
+    engine: EngineSignal,
+    images: &'a Images,
+    /// What the node measured, where that is news.
+    load: Option<Arc<NodeUse>>,
+}
+
+/// Whether the leader has taken a sign of life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Taken {
+    Yes,
+    No,
+}
+
+async fn beat(member: &Member, said: Said<'_>, contact: &Contact) -> Taken {
+    let Said { engine, images, load } = said;
     let sent_at = contact.now();
     if member.store.leads() {
         if member.store.has_quorum() {
             contact.note(sent_at);
         }
+        let now = member.clock.now();
         member.signals.record_images(member.id, images.clone());
-        member.signals.record(member.id, engine.clone(), member.clock.now());
-        return;
+        member.signals.record(member.id, engine, now);
+        if let Some(load) = load {
+            pressure::record_own(member, &load, now);
+        }
+        return Taken::Yes;
     }
-    let Some((node, address)) = member.store.leader_elsewhere() else { return };
+    let Some((node, address)) = member.store.leader_elsewhere() else { return Taken::No };
     let node_id = member.id.0;
     let (engine_up, engine_error, disk_full) = match engine {
         EngineSignal::Up => (true, String::new(), String::new()),
-        EngineSignal::DiskFull(full) => (true, String::new(), full.clone()),
-        EngineSignal::Down(reason) => (false, reason.clone(), String::new()),
+        EngineSignal::DiskFull(full) => (true, String::new(), full),
+        EngineSignal::Down(reason) => (false, reason, String::new()),
     };
     let images = images.iter().map(|(hash, readiness)| prepared_image(*hash, readiness)).collect();
     let message = HeartbeatRequest {
@@ -166,12 +203,22 @@ async fn beat(member: &Member, engine: &EngineSignal, images: &Images, contact: 
         disk_full,
         prepares: true,
         images,
+        load: load.map(|load| pressure::message(&load)),
     };
     match member.peers.heartbeat((node, &address), message, DEADLINE).await {
-        Ok(answer) if answer.has_quorum => contact.note(sent_at),
-        Ok(_) => debug!(leader = %node, "the leader has lost its quorum"),
+        Ok(answer) => {
+            if answer.has_quorum {
+                contact.note(sent_at);
+            } else {
+                debug!(leader = %node, "the leader has lost its quorum");
+            }
+            Taken::Yes
+        }
         // The leader may just be changing; what matters is its silence, which it notices itself.
-        Err(error) => debug!(leader = %node, %error, "sign of life was not taken"),
+        Err(error) => {
+            debug!(leader = %node, %error, "sign of life was not taken");
+            Taken::No
+        }
     }
 }
 

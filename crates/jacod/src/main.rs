@@ -9,6 +9,8 @@ mod disk;
 mod heartbeat;
 mod member;
 mod membership;
+mod pressure;
+mod rebalancing;
 mod renewal;
 mod telemetry;
 
@@ -74,6 +76,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     config.hostname()?;
     config.advertised()?;
     config.snapshots()?;
+    config.rebalance()?;
     if args.check {
         return Ok(());
     }

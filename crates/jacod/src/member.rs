@@ -7,8 +7,11 @@ use std::time::Duration;
 use anyhow::Context;
 use jaco_agent::engine::{ContainerEngine, Owner};
 use jaco_agent::fake::FakeEngine;
+use jaco_agent::measure::Sampler;
 use jaco_agent::{AgentService, Contact, Places, Unseal, service};
-use jaco_controller::{Controller, Options as ControllerOptions, SignalBook};
+use jaco_controller::{
+    Controller, Options as ControllerOptions, RebalanceDesk, RebalanceLoop, SignalBook,
+};
 use jaco_docker::{DockerEngine, DockerOptions};
 use jaco_pki::{
     CertificateStore, Connections, Credentials, HandshakeFailure, KeyEncryptionKey, TlsListener,
@@ -23,14 +26,15 @@ use jaco_store::Store;
 use jaco_types::{ClusterId, ContentId, ErrorCode, Identity, Millis, NodeId, Rejection};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::net::TcpListener;
-use tokio::sync::{OnceCell, mpsc};
+use tokio::sync::{OnceCell, mpsc, watch};
 use tracing::{error, info};
 
 use crate::config::{EngineKind, Network};
 use crate::daemon::{Births, Daemon, found};
-use crate::disk::Disks;
-use crate::heartbeat::{self, SelfDescription};
-use crate::{audit_chain, membership, renewal};
+use crate::heartbeat::{self, SelfDescription, Watched};
+use crate::pressure::Measured;
+use crate::rebalancing::SamplerSettings;
+use crate::{audit_chain, membership, pressure, renewal};
 
 /// Handshake failures that may wait to be noted; the listener counts what finds no place.
 const FAILURES_WAITING: usize = 64;
@@ -64,6 +68,7 @@ pub(crate) async fn start(daemon: &Arc<Daemon>, parts: MemberParts) -> anyhow::R
     let (cluster, id) = (name.cluster, name.node);
     let address = daemon.config.listen_address()?;
     let disks = daemon.config.disks()?;
+    let (rebalance, sampler) = (daemon.config.rebalance()?, daemon.config.sampler()?);
     // Bound first: a port that is taken must fail before anything is founded on it.
     let tcp =
         TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
@@ -102,6 +107,7 @@ pub(crate) async fn start(daemon: &Arc<Daemon>, parts: MemberParts) -> anyhow::R
         peers,
         connections: Connections::new(),
         signals: Arc::new(SignalBook::default()),
+        rebalance: Arc::new(RebalanceDesk::new(rebalance)),
         engine,
         agent: agent_handle,
         key_encryption_key: parts.kek,
@@ -113,7 +119,9 @@ pub(crate) async fn start(daemon: &Arc<Daemon>, parts: MemberParts) -> anyhow::R
     let shutdown = daemon.shutdown.clone();
     daemon.run_until_shutdown(refusal_writer.run(store, shutdown.clone()));
     daemon.tasks.spawn(agent.run(shutdown.clone().cancelled_owned()));
-    spawn_loops(daemon, &member, certificates, contact, disks);
+    spawn_rebalancing(daemon, &member);
+    let watched = Watched { disks, measured: spawn_sampler(daemon, &member, sampler) };
+    spawn_loops(daemon, &member, certificates, contact, watched);
     info!(%cluster, node_id = %id, address = %daemon.advertised, "member");
     Ok(())
 }
@@ -205,12 +213,33 @@ fn boot_time() -> Millis {
     Millis(seconds.saturating_mul(1000).saturating_add(millis))
 }
 
+/// The leader's loop that relieves hot nodes.
+fn spawn_rebalancing(daemon: &Daemon, member: &Arc<Member>) {
+    let rebalancing = RebalanceLoop::new(
+        Arc::clone(&member.store) as Arc<dyn Store>,
+        Arc::clone(&member.rebalance),
+        Arc::clone(&daemon.clock),
+    );
+    daemon.run_until_shutdown(rebalancing.run(daemon.shutdown.clone()));
+}
+
+/// Begins to measure this node.
+fn spawn_sampler(daemon: &Daemon, member: &Arc<Member>, settings: SamplerSettings) -> Measured {
+    let (measured, latest) = watch::channel(None);
+    let SamplerSettings { root, scope, interval } = settings;
+    let sampler = Sampler::new(root, scope, daemon.config.resources());
+    let shutdown = daemon.shutdown.clone();
+    let measuring = pressure::run(Arc::clone(member), sampler, interval, measured, shutdown);
+    daemon.run_until_shutdown(measuring);
+    latest
+}
+
 fn spawn_loops(
     daemon: &Daemon,
     member: &Arc<Member>,
     certificates: Arc<CertificateStore>,
     contact: Contact,
-    disks: Disks,
+    watched: Watched,
 ) {
     let shutdown = &daemon.shutdown;
     let controller = Controller::new(
@@ -222,7 +251,8 @@ fn spawn_loops(
     let description = SelfDescription { address: daemon.advertised.clone(), facts: daemon.facts() };
     let identity = daemon.identity().clone();
     daemon.run_until_shutdown(controller.run(shutdown.clone()));
-    let beating = heartbeat::run(Arc::clone(member), description, contact, disks, shutdown.clone());
+    let beating =
+        heartbeat::run(Arc::clone(member), description, contact, watched, shutdown.clone());
     daemon.run_until_shutdown(beating);
     daemon.run_until_shutdown(membership::run(Arc::clone(member), shutdown.clone()));
     daemon.run_until_shutdown(audit_chain::run(Arc::clone(member), shutdown.clone()));

@@ -5,6 +5,7 @@
 mod core;
 mod files;
 mod law;
+mod measure;
 mod names;
 mod service;
 mod suite;

@@ -9,7 +9,7 @@ use jaco_controller::{Controller, Options, PassStatus, SignalBook};
 use jaco_scheduler::input::EngineSignal;
 use jaco_scheduler::{PlanInput, PlannerConfig};
 use jaco_state::command::NewNode;
-use jaco_state::token::OperatorToken;
+use jaco_state::token::{JoinToken, OperatorToken};
 use jaco_state::{Change, ClusterMeta, ClusterState, Command};
 use jaco_store::{Applied, Clock, Leadership, MemStore, Proposal, ProposeError, Store};
 use jaco_types::spec::{
@@ -17,8 +17,8 @@ use jaco_types::spec::{
 };
 use jaco_types::unit::Resources;
 use jaco_types::{
-    ClusterId, DeploymentName, Hostname, Identity, NodeFacts, NodeId, NodeStatus, ServiceName,
-    ServiceSpec, SpecHash, StateIndex, Timestamp, TokenId,
+    ClusterId, DeploymentName, Hostname, Identity, InstanceObserved, NodeFacts, NodeId, NodeStatus,
+    ReplicaState, ServiceName, ServiceSpec, SpecHash, StateIndex, Timestamp, TokenId,
 };
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -26,11 +26,11 @@ use tokio_util::sync::CancellationToken;
 const NODE: NodeId = NodeId(1);
 
 /// The moment at which everything happens: what is planned must not depend on how long a test takes.
-const NOW: Timestamp = Timestamp(1_000_000);
+pub(crate) const NOW: Timestamp = Timestamp(1_000_000);
 
 /// Time that stands still.
 #[derive(Debug, Clone, Copy)]
-struct Still;
+pub(crate) struct Still;
 
 impl Clock for Still {
     fn now(&self) -> Timestamp {
@@ -52,6 +52,8 @@ pub(crate) struct Log {
     pub(crate) store: MemStore,
     changes_max: AtomicUsize,
     batches: Mutex<Vec<Batch>>,
+    /// How many replicas each entry of the second loop moves, and how many it says stay.
+    rebalanced: Mutex<Vec<(usize, usize)>>,
     /// Comes between the first part of a plan and the second.
     between: Mutex<Option<Command>>,
 }
@@ -59,6 +61,10 @@ pub(crate) struct Log {
 impl Log {
     pub(crate) fn batches(&self) -> Vec<Batch> {
         self.batches.lock().unwrap().clone()
+    }
+
+    pub(crate) fn rebalanced(&self) -> Vec<(usize, usize)> {
+        self.rebalanced.lock().unwrap().clone()
     }
 
     pub(crate) async fn write(&self, command: Command) {
@@ -81,6 +87,14 @@ impl Log {
 #[async_trait]
 impl Store for Log {
     async fn propose(&self, proposal: Proposal) -> Result<Applied, ProposeError> {
+        if let Command::Rebalance { moves, kept, .. } = &proposal.command {
+            let entry = (moves.len(), kept.len());
+            let applied = self.store.propose(proposal.clone()).await?;
+            if matches!(applied.outcome, jaco_state::Outcome::Done) {
+                self.rebalanced.lock().unwrap().push(entry);
+            }
+            return Ok(applied);
+        }
         let Command::Batch { based_on, changes } = proposal.command.clone() else {
             return self.store.propose(proposal).await;
         };
@@ -136,9 +150,9 @@ impl World {
     pub(crate) async fn ready() -> Self {
         let store = MemStore::new(NODE);
         store.set_now(NOW);
-        let (batches, between) = (Mutex::default(), Mutex::default());
+        let (batches, between, rebalanced) = Default::default();
         let changes_max = AtomicUsize::new(usize::MAX);
-        let log = Arc::new(Log { store, changes_max, batches, between });
+        let log = Arc::new(Log { store, changes_max, batches, rebalanced, between });
         log.write(init()).await;
         let signals = Arc::new(SignalBook::default());
         let store = Arc::clone(&log) as Arc<dyn Store>;
@@ -155,6 +169,26 @@ impl World {
             })
             .await;
         world
+    }
+
+    /// Every instance runs.
+    pub(crate) async fn runs_all(&self) {
+        let state = self.log.snapshot();
+        let observed = state.slots.values().map(|slot| InstanceObserved {
+            id: slot.current_id(),
+            service: slot.service.clone(),
+            node: slot.current.node,
+            state: ReplicaState::Running,
+            code: None,
+            details: [].into(),
+            container_id: String::new(),
+            ports: [].into(),
+            started_at: None,
+            since: NOW,
+            exit: None,
+        });
+        let (node, observed, gone) = (NODE, observed.collect(), vec![]);
+        self.log.write(Command::Observe { node, observed, gone }).await;
     }
 
     /// What the planner wants in this state, with what the loop has heard.
@@ -215,6 +249,35 @@ fn init() -> Command {
         revoked_at: None,
     };
     Command::ClusterInit { meta, node, token }
+}
+
+/// A second node, ready.
+pub(crate) async fn admit_second(world: &World) -> NodeId {
+    let (key, id) = ([0; 32], TokenId::new("j").unwrap());
+    let token = JoinToken {
+        id: id.clone(),
+        secret_hash: key,
+        issued_at: NOW,
+        issued_by: Identity::Local { uid: 0 },
+        expires_at: Timestamp(u64::MAX),
+        uses_left: 1,
+    };
+    world.log.write(Command::JoinTokenIssue { token }).await;
+    let node = NewNode {
+        hostname: Hostname::new("n2").unwrap(),
+        address: "127.0.0.1:2".to_owned(),
+        key_fingerprint: [1; 32],
+        facts: NodeFacts::default(),
+    };
+    world.log.write(Command::NodeAdmit { node, token: id }).await;
+    let second = world.log.snapshot().nodes.values().map(|node| node.id).max().unwrap();
+    world.signals.record(second, EngineSignal::Up, NOW);
+    world
+        .state_is("the second node is ready", |state| {
+            state.nodes.get(&second).is_some_and(|node| node.status == NodeStatus::Ready)
+        })
+        .await;
+    second
 }
 
 /// A deployment of one service, of this version.

@@ -2,6 +2,7 @@
 
 use jaco_state::Command;
 use jaco_state::audit::AuditKind;
+use jaco_state::command::RebalanceMove;
 use jaco_state::state::Pin;
 use jaco_types::{Millis, NodeId, Revision, StateIndex};
 
@@ -101,6 +102,14 @@ impl Wire for Command {
                 name: name.to_wire(),
                 session: session.0,
             }),
+            Self::Rebalance { based_on, moves, kept } => Kind::Rebalance(wire::Rebalance {
+                based_on: based_on.0,
+                moves: moves.iter().map(Wire::to_wire).collect(),
+                kept: kept
+                    .iter()
+                    .map(|facts| wire::RebalanceKept { facts: facts.to_wire() })
+                    .collect(),
+            }),
             Self::AuditBegin => Kind::AuditBegin(wire::AuditBegin {}),
             Self::AuditNote { kind, payload } => Kind::AuditNote(wire::AuditNote {
                 kind: kind.to_wire(),
@@ -191,11 +200,44 @@ impl Wire for Command {
                 name: Wire::from_wire(detach.name)?,
                 session: StateIndex(detach.session),
             },
+            Kind::Rebalance(rebalance) => Self::Rebalance {
+                based_on: StateIndex(rebalance.based_on),
+                moves: rebalance
+                    .moves
+                    .into_iter()
+                    .map(Wire::from_wire)
+                    .collect::<Result<_, _>>()?,
+                kept: rebalance
+                    .kept
+                    .into_iter()
+                    .map(|kept| Wire::from_wire(kept.facts))
+                    .collect::<Result<_, _>>()?,
+            },
             Kind::AuditBegin(wire::AuditBegin {}) => Self::AuditBegin,
             Kind::AuditNote(note) => Self::AuditNote {
                 kind: Wire::from_wire(note.kind)?,
                 payload: Wire::from_wire(note.payload)?,
             },
+        })
+    }
+}
+
+impl Wire for RebalanceMove {
+    type Message = wire::RebalanceMove;
+
+    fn to_wire(&self) -> wire::RebalanceMove {
+        wire::RebalanceMove {
+            id: self.id.to_wire(),
+            instance: Some(self.instance.to_wire()),
+            facts: self.facts.to_wire(),
+        }
+    }
+
+    fn from_wire(message: wire::RebalanceMove) -> Result<Self, Problem> {
+        Ok(Self {
+            id: Wire::from_wire(message.id)?,
+            instance: required("instance", message.instance)?,
+            facts: Wire::from_wire(message.facts)?,
         })
     }
 }

@@ -111,6 +111,12 @@ pub(crate) const LOG_ENTRIES: &[(&str, &str)] = &[
         "080110fbd095ffbc311a03c202002203722d312a0fb2130c0a0a080a120664622e6b6579",
     ),
     ("audit_begin", "080110fbd095ffbc311a03c202002203722d312a03a21000"),
+    (
+        "rebalance",
+        "080110fbd095ffbc311a03c202002203722d312a61f2105e082812450a0a73686f702d7765622d33\
+         1226080710021a20abababababababababababababababababababababababababababababababab\
+         1a0f0a08646f6d696e616e7412036370751a130a110a06726561736f6e12076473745f636170",
+    ),
 ];
 
 /// The values of enums that are not above.

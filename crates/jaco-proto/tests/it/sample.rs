@@ -7,7 +7,9 @@ use std::sync::Arc;
 use jaco_proto::storage::Payload;
 use jaco_state::audit::{AuditEvent, AuditKey, AuditKind};
 use jaco_state::audit_chain::Digest;
-use jaco_state::command::{NewInstance, NewNode, Previous, ReplaceCause, SpecChange};
+use jaco_state::command::{
+    NewInstance, NewNode, Previous, RebalanceMove, ReplaceCause, SpecChange,
+};
 use jaco_state::contents::{Content, Form, Hold, NamedContent, Piece, PieceBytes};
 use jaco_state::state::{Pin, RevisionRecord};
 use jaco_state::token::{JoinToken, OperatorToken};
@@ -68,6 +70,15 @@ pub(crate) fn commands() -> Vec<Command> {
         },
         Command::NamedContentRemove { key: named_key(NamedKind::Config) },
         Command::AuditBegin,
+        Command::Rebalance {
+            based_on: StateIndex(40),
+            moves: vec![RebalanceMove {
+                id: replica_id(),
+                instance: NewInstance { node: NodeId(7), revision: Revision(2), spec_hash: hash() },
+                facts: by_name("dominant", "cpu"),
+            }],
+            kept: vec![by_name("reason", "dst_cap")],
+        },
     ]
 }
 
@@ -278,6 +289,7 @@ pub(crate) fn command_name(command: &Command) -> &'static str {
         Command::NamedContentPut { .. } => "named_content_put",
         Command::NamedContentRemove { .. } => "named_content_remove",
         Command::AuditBegin => "audit_begin",
+        Command::Rebalance { .. } => "rebalance",
     }
 }
 

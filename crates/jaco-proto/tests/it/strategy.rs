@@ -7,7 +7,9 @@ use std::sync::Arc;
 use jaco_proto::storage::Payload;
 use jaco_state::audit::{AuditEvent, AuditKey, AuditKind, AuditLog};
 use jaco_state::audit_chain::Digest;
-use jaco_state::command::{NewInstance, NewNode, Previous, ReplaceCause, SpecChange};
+use jaco_state::command::{
+    NewInstance, NewNode, Previous, RebalanceMove, ReplaceCause, SpecChange,
+};
 use jaco_state::contents::{Content, Form, Hold, NamedContent, Piece, PieceBytes};
 use jaco_state::requests::RequestLog;
 use jaco_state::state::{Pin, RevisionRecord};
@@ -85,6 +87,8 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
         token_id().prop_map(|id| Command::OperatorTokenRevoke { id }),
         join_token().prop_map(|token| Command::JoinTokenIssue { token }),
         Just(Command::AuditBegin),
+        (index(), vec(rebalance_move(), 0..3), vec(facts_by_name(), 0..3))
+            .prop_map(|(based_on, moves, kept)| Command::Rebalance { based_on, moves, kept }),
         (audit_kind(), facts_by_name())
             .prop_map(|(kind, payload)| Command::AuditNote { kind, payload }),
         (consumer_name(), node_id(), millis())
@@ -93,6 +97,11 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
             .prop_map(|(name, session)| Command::ConsumerDetach { name, session }),
         facts_by_name().prop_map(|pairs| Command::ConstraintsSet { pairs }),
     ]
+}
+
+fn rebalance_move() -> impl Strategy<Value = RebalanceMove> {
+    (replica_id(), new_instance(), facts_by_name())
+        .prop_map(|(id, instance, facts)| RebalanceMove { id, instance, facts })
 }
 
 fn change() -> impl Strategy<Value = Change> {

@@ -217,8 +217,11 @@ impl<'a> View<'a> {
     /// A new leader does not know what the last one moved, but sees since when it runs.
     fn is_cooling(&self, slot: &Slot) -> bool {
         let state = self.input.state;
-        let wanted = state.deployments.get(&slot.service.deployment).map(|wanted| wanted.revision);
-        let is_changing = slot.retiring.is_some() || wanted != Some(slot.current.revision);
+        // A revision that changes another service only leaves this one as it is.
+        let wanted = state.deployments.get(&slot.service.deployment).and_then(|deployment| {
+            deployment.spec().services.get(&slot.service.service).map(|spec| spec.hash)
+        });
+        let is_changing = slot.retiring.is_some() || wanted != Some(slot.current.spec_hash);
         let is_young = state.observed.get(&slot.current_id()).is_some_and(|seen| {
             self.input.now.since(seen.since) < self.input.config.replica_cooldown
         });
@@ -264,6 +267,7 @@ impl<'a> View<'a> {
             src: self.hot.node,
             dst: dst.map(|(node, _)| node.id),
             dominant,
+            footprint,
             relief: self.relief(footprint),
             move_cost: self.input.config.move_cost,
             src_pressure: (before, before.minus(dominant.of(footprint))),

@@ -72,6 +72,28 @@ impl Heat {
         }
     }
 
+    /// As if the last samples had always been what they are.
+    pub(super) fn of_samples(input: CycleInput<'_>) -> Self {
+        let nodes = input.pressure.nodes.keys();
+        let averages = nodes.filter_map(|node| {
+            let Sample { at, load } = fresh(input, *node)?;
+            Some((*node, Average { at, load, hot_cycles: u32::MAX }))
+        });
+        Self(averages.collect())
+    }
+
+    /// The nodes to relieve by this moment's measure, the hottest first.
+    pub(super) fn all_hot(&self, input: CycleInput<'_>) -> Vec<Hot> {
+        let coolest = self.0.values().map(Average::pressure).min().unwrap_or_default();
+        let is_hot = |average: &Average| {
+            average.pressure() >= input.config.trigger
+                && average.pressure().minus(coolest) >= input.config.imbalance_gap
+        };
+        let mut hot: Vec<_> = self.0.iter().filter(|(_, average)| is_hot(average)).collect();
+        hot.sort_by_key(|(node, average)| (std::cmp::Reverse(average.pressure()), **node));
+        hot.into_iter().map(|(node, average)| average.as_hot(*node)).collect()
+    }
+
     /// The average pressure of a node.
     pub(super) fn pressure(&self, node: NodeId) -> Option<Share> {
         self.0.get(&node).map(Average::pressure)
@@ -87,15 +109,19 @@ impl Heat {
         if self.0.len() < 2 || !is_hot || gap < input.config.imbalance_gap {
             return None;
         }
-        let Load { cpu, memory } = hottest.load;
-        let dominant = if memory > cpu { Dominant::Memory } else { Dominant::Cpu };
-        Some(Hot { node: *node, dominant })
+        Some(hottest.as_hot(*node))
     }
 }
 
 impl Average {
     fn pressure(&self) -> Share {
         self.load.cpu.max(self.load.memory)
+    }
+
+    fn as_hot(&self, node: NodeId) -> Hot {
+        let Load { cpu, memory } = self.load;
+        let dominant = if memory > cpu { Dominant::Memory } else { Dominant::Cpu };
+        Hot { node, dominant }
     }
 
     /// With a clock that went back no time has passed.

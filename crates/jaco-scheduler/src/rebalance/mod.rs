@@ -6,11 +6,13 @@
 mod choice;
 mod heat;
 mod payload;
+mod relieve;
 mod share;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jaco_state::ClusterState;
+use jaco_state::command::RebalanceMove;
+use jaco_state::{ClusterState, Command, NewInstance};
 use jaco_types::{InstanceId, Millis, NodeId, ReplicaId, ServiceKey, Timestamp};
 
 pub use choice::Reason;
@@ -117,6 +119,8 @@ pub struct Weighed {
     pub dst: Option<NodeId>,
     /// What the node has too little of.
     pub dominant: Dominant,
+    /// What the replica uses, as a share of the hot node.
+    pub footprint: Load,
     /// What the move takes off the hot node.
     pub relief: Share,
     /// What the move costs.
@@ -136,12 +140,48 @@ pub struct Cycle {
     pub skipped: Vec<(Weighed, Reason)>,
 }
 
+impl Cycle {
+    /// What to write so that it happens; nothing where there is nothing to say.
+    #[must_use]
+    pub fn command(&self, state: &ClusterState) -> Option<Command> {
+        let kept: Vec<_> = self
+            .skipped
+            .iter()
+            .map(|(weighed, reason)| weighed.payload(state, Some(*reason)))
+            .collect();
+        let moves = moves(state, self.moved.as_slice());
+        let says_something = !moves.is_empty() || !kept.is_empty();
+        says_something.then_some(Command::Rebalance { based_on: state.index, moves, kept })
+    }
+}
+
+/// The moves as the log takes them: a replica runs there what it ran here.
+#[must_use]
+pub fn moves(state: &ClusterState, moved: &[Weighed]) -> Vec<RebalanceMove> {
+    let one = |weighed: &Weighed| {
+        let (replica, _) = weighed.replica.as_ref()?;
+        let current = &state.slots.get(replica)?.current;
+        Some(RebalanceMove {
+            id: replica.clone(),
+            instance: NewInstance {
+                node: weighed.dst?,
+                revision: current.revision,
+                spec_hash: current.spec_hash,
+            },
+            facts: weighed.payload(state, None),
+        })
+    };
+    moved.iter().filter_map(one).collect()
+}
+
 /// What a leader remembers from cycle to cycle. A new leader begins with an empty one.
 #[derive(Debug, Clone, Default)]
 pub struct Rebalancer {
     heat: Heat,
     received: BTreeMap<NodeId, Timestamp>,
     moved: BTreeMap<ReplicaId, Timestamp>,
+    /// Moves that the last samples may not show yet, and when they were made.
+    recent: Vec<(Timestamp, Weighed)>,
     told: BTreeMap<NodeId, BTreeSet<(Option<ReplicaId>, Reason)>>,
 }
 
@@ -154,10 +194,7 @@ impl Rebalancer {
         self.forget_cool_nodes(input);
         let Some(hot) = self.heat.hottest(input) else { return Cycle::default() };
         let (moved, skipped) = choice::choose(input, self, &hot);
-        if let Some(Weighed { replica: Some((replica, _)), dst: Some(dst), .. }) = &moved {
-            self.moved.insert(replica.clone(), input.now);
-            self.received.insert(*dst, input.now);
-        }
+        self.note_moves(moved.as_slice(), input.now);
         let told = self.told.entry(hot.node).or_default();
         let is_new = |(weighed, reason): &(Weighed, Reason)| {
             told.insert((weighed.replica.as_ref().map(|(id, _)| id.clone()), *reason))
@@ -165,11 +202,24 @@ impl Rebalancer {
         Cycle { moved, skipped: skipped.into_iter().filter(is_new).collect() }
     }
 
+    /// Begins the cooldowns of moves that are being made.
+    pub fn note_moves(&mut self, moves: &[Weighed], now: Timestamp) {
+        for one in moves {
+            if let Weighed { replica: Some((replica, _)), dst: Some(dst), .. } = one {
+                self.moved.insert(replica.clone(), now);
+                self.received.insert(*dst, now);
+                self.recent.push((now, one.clone()));
+            }
+        }
+    }
+
     /// Ends cooldowns. A clock that went back must not make one longer than it is.
     fn pass_time(&mut self, input: CycleInput<'_>) {
         let (now, config) = (input.now, input.config);
         self.received.retain(|_, at| is_cooling(at, now, config.node_cooldown));
         self.moved.retain(|_, at| is_cooling(at, now, config.replica_cooldown));
+        let seen_by = Millis(config.sample_interval.0.saturating_mul(3));
+        self.recent.retain_mut(|(at, _)| is_cooling(at, now, seen_by));
     }
 
     /// What was said of a node is said again only after it was clearly cool: a node at the edge of

@@ -335,3 +335,46 @@ fn no_replica_leaves_its_domain() {
     let mut scene = Scene::of(&[packed("api").spread("node.hostname", 100, &[("n1", 100)])]);
     assert_eq!(scene.sustained(&HOT), "anti_affinity shop-api-0 n2");
 }
+
+/// R-REB-9: at a person's word several replicas move, each gate holds after each of them, and a second
+/// run, before any sample shows the first, has nothing left to do.
+#[test]
+fn several_moves_at_a_persons_word() {
+    let names = ["a", "b", "c", "d", "e"];
+    let mut scene = Scene::of(&names.map(packed));
+    for name in names {
+        scene.uses(&format!("shop-{name}-0"), 150_000, 0);
+    }
+    scene.measure(&[(100, 20), (10, 20), (20, 20)]);
+    let relieve = |scene: &Scene, most| {
+        let (state, pressure, config) = (&scene.cluster.state, &scene.pressure, &scene.config);
+        let input = CycleInput { state, pressure, config, now: scene.now };
+        let moves = scene.rebalancer.relieve(input, most);
+        let show = |one: &Weighed| {
+            let dst = state.nodes.get(&one.dst.unwrap()).unwrap().hostname.to_string();
+            format!("{} {dst} {}", one.replica.as_ref().unwrap().0, one.dst_pressure.1)
+        };
+        (moves.iter().map(show).collect::<Vec<_>>(), moves)
+    };
+    assert_eq!(relieve(&scene, 0).0, Vec::<String>::new());
+    let (shown, moves) = relieve(&scene, 100);
+    assert_eq!(shown, ["shop-a-0 n2 0.2500", "shop-b-0 n3 0.3500"], "85 hundredths are still hot");
+    scene.measure(&[(100, 20), (10, 20), (20, 20)]);
+    scene.rebalancer.note_moves(&moves, scene.now);
+    assert_eq!(relieve(&scene, 100).0, Vec::<String>::new(), "it is under way");
+    scene.now = scene.now.after(Millis::from_secs(30));
+    scene.measure(&[(115, 20), (25, 20), (20, 20)]);
+    let (shown, _) = relieve(&scene, 100);
+    assert_eq!(shown, ["shop-c-0 n3 0.3500", "shop-d-0 n2 0.4000", "shop-e-0 n3 0.5000"]);
+}
+
+/// A revision that changes another service only does not hold a replica back.
+#[test]
+fn a_change_of_another_service_is_none() {
+    let mut scene = Scene::of(&[packed("api"), packed("web")]);
+    scene
+        .cluster
+        .apply("shop", &[packed("api"), service("web", "other").placement(Placement::Pack)]);
+    let said = scene.sustained(&HOT);
+    assert_eq!(said, "moved shop-api-0 n2; cooldown_replica shop-web-0 -");
+}

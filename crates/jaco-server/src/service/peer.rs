@@ -10,11 +10,13 @@ use jaco_proto::v1::peer_server::Peer;
 use jaco_proto::{storage, v1};
 use jaco_raft::{HandleError, claimed_sender};
 use jaco_scheduler::input::EngineSignal;
+use jaco_scheduler::rebalance::{Load, Share};
 use jaco_state::Command;
 use jaco_state::audit::AuditKind;
 use jaco_store::Store;
 use jaco_types::{
-    ConsumerName, ErrorCode, Identity, ImageReadiness, NodeId, Rejection, SpecHash, StateIndex,
+    ConsumerName, ErrorCode, Identity, ImageReadiness, InstanceId, NodeId, Rejection, ReplicaId,
+    SpecHash, StateIndex,
 };
 use tonic::{Request, Response, Status};
 
@@ -108,10 +110,15 @@ impl Peer for PeerService {
             (true, false) => EngineSignal::DiskFull(message.disk_full),
             (false, _) => EngineSignal::Down(message.engine_error),
         };
+        let now = member.clock.now();
         if message.prepares {
             member.signals.record_images(sender, readiness(message.images));
         }
-        member.signals.record(sender, engine, member.clock.now());
+        member.signals.record(sender, engine, now);
+        if let Some(load) = message.load {
+            let (node, instances) = measured(load).map_err(|rejection| to_status(&rejection))?;
+            member.rebalance.record(sender, node, instances, now);
+        }
         Ok(Response::new(v1::HeartbeatResponse { has_quorum: member.store.has_quorum() }))
     }
 
@@ -140,6 +147,18 @@ impl Peer for PeerService {
         let renewed = renew(&member, sender, &request.into_inner().csr_der).await;
         renewed.map(Response::new).map_err(|rejection| to_status(&rejection))
     }
+}
+
+/// What a node measured of itself.
+fn measured(load: v1::NodeLoad) -> Result<(Load, BTreeMap<InstanceId, Load>), Rejection> {
+    let shares = |cpu, memory| Load { cpu: Share(cpu), memory: Share(memory) };
+    let mut instances = BTreeMap::new();
+    for one in load.instances {
+        let replica = ReplicaId::parse(&one.replica).map_err(invalid)?;
+        let id = InstanceId { replica, raft_index: StateIndex(one.raft_index) };
+        instances.insert(id, shares(one.cpu, one.memory));
+    }
+    Ok((shares(load.cpu, load.memory), instances))
 }
 
 /// Hands a message to consensus, if its certificate's node is the one it claims to be from.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use jaco_agent::engine::{ContainerEngine, Owner};
 use jaco_agent::fake::{FakeEngine, FakeHost};
 use jaco_agent::{AgentService, Places, Unseal, service};
-use jaco_controller::SignalBook;
+use jaco_controller::{RebalanceDesk, RebalanceOptions, SignalBook};
 use jaco_pki::{
     CertificateAuthority, CertificateStore, Connections, Credentials, IdentityDir,
     KeyEncryptionKey, NodeCsr, TrustBundle, ca,
@@ -64,6 +64,7 @@ async fn open(folder: &Path) -> Member {
         peers,
         connections: Connections::new(),
         signals: Arc::new(SignalBook::default()),
+        rebalance: Arc::new(RebalanceDesk::new(RebalanceOptions::new(""))),
         engine,
         agent,
         key_encryption_key: KeyEncryptionKey::generate(),

@@ -11,6 +11,7 @@ mod difference;
 mod ending;
 mod named;
 mod observe;
+mod rebalance;
 pub mod revision;
 mod routing;
 
@@ -74,6 +75,9 @@ fn execute(state: &mut ClusterState, entry: &Entry) -> Outcome {
         Command::Batch { based_on, changes } => {
             batch::apply_batch(state, entry, *based_on, changes, &mut audit)
         }
+        Command::Rebalance { based_on, moves, kept } => {
+            rebalance::apply_moves(state, entry, *based_on, moves, kept, &mut audit)
+        }
         Command::Observe { node, observed, gone } => observe::record(state, *node, observed, gone),
         Command::OperatorTokenIssue { token } => cluster::issue_token(state, token, &mut audit),
         Command::OperatorTokenRevoke { id } => cluster::revoke_token(state, entry, id, &mut audit),
@@ -125,11 +129,14 @@ impl<'a> Audit<'a> {
         self.note(kind, payload);
     }
 
-    /// A refused entry leaves only the refusal. A refused batch is the planner's own business: it
-    /// plans again, and people have nothing to learn from it.
+    /// A refused entry leaves only the refusal. A refused batch is the planner's own business, and a
+    /// refused move the rebalancer's: they plan again, and people have nothing to learn from it.
     fn refuse(&mut self, command: &Command, rejection: &jaco_types::Rejection) {
         self.notes.clear();
-        if matches!(command, Command::Batch { .. }) {
+        if matches!(command, Command::Batch { .. })
+            || (matches!(command, Command::Rebalance { .. })
+                && self.entry.by == jaco_types::Identity::Scheduler)
+        {
             return;
         }
         let mut payload = rejection.details.clone();

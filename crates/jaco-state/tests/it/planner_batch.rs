@@ -1,6 +1,7 @@
 //! The planner's batches: all or none, and only if nothing they touch has moved (R-LOOP-3).
 
-use jaco_state::command::Previous;
+use jaco_state::audit::AuditKind;
+use jaco_state::command::{Previous, RebalanceMove};
 use jaco_state::view::{Convergence, convergence};
 use jaco_state::{Change, Command, Outcome};
 use jaco_types::spec::{Condition, Dependency, Required};
@@ -164,4 +165,35 @@ fn a_node_cannot_speak_of_anothers_instances() {
     let foreign = vec![seen(id.clone(), NodeId::FIRST, ReplicaState::Failed)];
     history.apply(Command::Observe { node: other, observed: foreign, gone: Vec::new() });
     assert!(history.state.observed.get(&id).is_none());
+}
+
+/// R-REB-1, R-REB-7: a move off a hot node starts the successor first and leaves its reason; one that
+/// was decided on an older state, or meets a handover, changes nothing and says nothing.
+#[test]
+fn a_move_off_a_hot_node_carries_its_reason() {
+    let mut history = with_one_replica();
+    let old = history.state.slots.get(&replica("shop-web-0")).unwrap().current.clone();
+    let facts = |reason: &str| [("dominant".to_owned(), reason.to_owned())].into();
+    let command = |based_on| Command::Rebalance {
+        based_on,
+        moves: vec![RebalanceMove {
+            id: replica("shop-web-0"),
+            instance: instance(NodeId::FIRST, 1),
+            facts: facts("cpu"),
+        }],
+        kept: vec![facts("memory")],
+    };
+    let stale = StateIndex(history.state.index.0 - 1);
+    assert_eq!(history.refused(command(stale)), ErrorCode::StalePlan);
+    let audited = history.state.audit.events.len();
+    assert_eq!(history.apply(command(history.state.index)), Outcome::Done);
+    let slot = history.state.slots.get(&replica("shop-web-0")).unwrap();
+    assert_eq!((slot.retiring.clone(), slot.current.raft_index), (Some(old), history.state.index));
+    let events: Vec<_> = history.state.audit.events.values().skip(audited).collect();
+    let kinds: Vec<_> = events.iter().map(|event| event.kind).collect();
+    let expected =
+        [AuditKind::ReplicaMoved, AuditKind::RebalanceMoved, AuditKind::RebalanceSkipped];
+    assert_eq!(kinds, expected);
+    assert_eq!(events[1].payload, facts("cpu"));
+    assert_eq!(history.refused(command(history.state.index)), ErrorCode::StalePlan);
 }

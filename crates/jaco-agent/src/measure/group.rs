@@ -1,0 +1,137 @@
+//! Where the kernel tells what a group of processes uses. Files stay open between two looks: opening
+//! them anew would cost more than reading them.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use super::parse;
+
+/// The largest of these files is `memory.stat`, with some 50 lines.
+const FILE_MAX: usize = 8192;
+
+/// Which interface of the kernel there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kernel {
+    /// One tree for all.
+    V2,
+    /// A tree for each kind of resource; a machine that has both counts here.
+    V1,
+    /// No groups at all.
+    Proc,
+}
+
+impl Kernel {
+    /// Looks below `root`, where `/sys` and `/proc` are found.
+    pub(super) fn detect(root: &Path) -> Self {
+        let groups = root.join("sys/fs/cgroup");
+        if groups.join("cgroup.controllers").exists() {
+            return Self::V2;
+        }
+        let is_v1 = CPU_TREES.iter().any(|tree| groups.join(tree).join("cpuacct.usage").exists());
+        if is_v1 { Self::V1 } else { Self::Proc }
+    }
+}
+
+/// The names that the tree for processor time has.
+const CPU_TREES: [&str; 2] = ["cpuacct", "cpu,cpuacct"];
+
+/// Open files of one group.
+#[derive(Debug, Default)]
+pub(super) struct Group {
+    cpu: Option<Source>,
+    memory: Option<File>,
+    memory_limit: Option<File>,
+    memory_stat: Option<File>,
+}
+
+#[derive(Debug)]
+struct Source {
+    file: File,
+    parse: fn(&str) -> Option<u64>,
+}
+
+impl Group {
+    /// The group of a container, by either way that engines name it; none if there is no such group.
+    pub(super) fn of_container(root: &Path, kernel: Kernel, container: &str) -> Option<Self> {
+        let names =
+            [format!("docker/{container}"), format!("system.slice/docker-{container}.scope")];
+        names.iter().map(|name| Self::open(root, kernel, name)).find(Self::is_there)
+    }
+
+    /// The group that all others are below: the machine, or what holds this daemon and its engine.
+    pub(super) fn of_machine(root: &Path, kernel: Kernel) -> Self {
+        Self::open(root, kernel, "")
+    }
+
+    fn is_there(&self) -> bool {
+        self.cpu.is_some() || self.memory.is_some()
+    }
+
+    fn open(root: &Path, kernel: Kernel, name: &str) -> Self {
+        let groups = root.join("sys/fs/cgroup");
+        match kernel {
+            Kernel::V2 => {
+                let group = groups.join(name);
+                let file = |file: &str| File::open(group.join(file)).ok();
+                Self {
+                    cpu: file("cpu.stat").map(|file| Source { file, parse: parse::cpu_stat }),
+                    memory: file("memory.current"),
+                    memory_limit: file("memory.max"),
+                    memory_stat: file("memory.stat"),
+                }
+            }
+            Kernel::V1 => {
+                let memory = groups.join("memory").join(name);
+                let cpu = CPU_TREES.iter().find_map(|tree| {
+                    File::open(groups.join(tree).join(name).join("cpuacct.usage")).ok()
+                });
+                let file = |file: &str| File::open(memory.join(file)).ok();
+                Self {
+                    cpu: cpu.map(|file| Source { file, parse: parse::cpuacct_usage }),
+                    memory: file("memory.usage_in_bytes"),
+                    memory_limit: file("memory.limit_in_bytes"),
+                    memory_stat: file("memory.stat"),
+                }
+            }
+            Kernel::Proc => Self::default(),
+        }
+    }
+
+    /// Processor time so far, in microseconds.
+    pub(super) fn cpu_micros(&self) -> Option<u64> {
+        let Source { file, parse } = self.cpu.as_ref()?;
+        read(file, parse)
+    }
+
+    /// Bytes in use that the kernel could not take back at once.
+    pub(super) fn memory_bytes(&self) -> Option<u64> {
+        let used = read(self.memory.as_ref()?, parse::bytes)?;
+        let cached = self.memory_stat.as_ref().and_then(|file| read(file, parse::reclaimable));
+        Some(used.saturating_sub(cached.unwrap_or_default()))
+    }
+
+    /// Bytes it may use, if that is limited.
+    pub(super) fn memory_limit(&self) -> Option<u64> {
+        read(self.memory_limit.as_ref()?, parse::limit)
+    }
+}
+
+/// Reads a file of `/proc`, which is there on every machine.
+pub(super) fn read_path(path: &PathBuf, parse: fn(&str) -> Option<u64>) -> Option<u64> {
+    read(&File::open(path).ok()?, &parse)
+}
+
+fn read(file: &File, parse: impl Fn(&str) -> Option<u64>) -> Option<u64> {
+    let mut buffer = [0; FILE_MAX];
+    let mut filled = 0;
+    // The kernel may hand such a file out in pieces.
+    loop {
+        let offset = u64::try_from(filled).ok()?;
+        match file.read_at(&mut buffer[filled..], offset).ok()? {
+            0 => break,
+            count => filled += count,
+        }
+    }
+    parse(&String::from_utf8_lossy(&buffer[..filled]))
+}

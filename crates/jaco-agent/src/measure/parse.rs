@@ -1,0 +1,106 @@
+//! What the kernel's files say, as numbers. Pure: each function reads the text of one kind of file.
+
+/// A limit of this many bytes or more is the kernel's way to say that there is none.
+const UNLIMITED: u64 = 1 << 60;
+
+/// Microseconds of a processor in one tick of `/proc/stat`: there are 100 in a second on every
+/// architecture that Linux shows to programs.
+const MICROS_PER_TICK: u64 = 10_000;
+
+/// Processor time so far in microseconds, from `cpu.stat` of cgroup v2.
+#[must_use]
+pub fn cpu_stat(text: &str) -> Option<u64> {
+    row(text, "usage_usec")
+}
+
+/// Processor time so far in microseconds, from `cpuacct.usage` of cgroup v1.
+#[must_use]
+pub fn cpuacct_usage(text: &str) -> Option<u64> {
+    bytes(text).map(|nanos| nanos / 1000)
+}
+
+/// Processor time so far in microseconds, of the whole machine, from `/proc/stat`: all that is not
+/// idle and does not wait for a disk. What guests use is in the user's time already.
+#[must_use]
+pub fn proc_stat(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let ticks: Vec<u64> = line.split_whitespace().map_while(|word| word.parse().ok()).collect();
+    let (before, after) = (ticks.get(..3)?, ticks.get(5..ticks.len().min(8))?);
+    let busy = before.iter().chain(after).fold(0, |sum: u64, ticks| sum.saturating_add(*ticks));
+    Some(busy.saturating_mul(MICROS_PER_TICK))
+}
+
+/// A file that holds one number, such as `memory.current` and `memory.usage_in_bytes`.
+#[must_use]
+pub fn bytes(text: &str) -> Option<u64> {
+    text.trim().parse().ok()
+}
+
+/// A limit, from `memory.max` or `memory.limit_in_bytes`; none where there is no limit.
+#[must_use]
+pub fn limit(text: &str) -> Option<u64> {
+    bytes(text).filter(|limit| *limit < UNLIMITED)
+}
+
+/// What the kernel can take back at once, from `memory.stat` of cgroup v2 or v1: cached files that
+/// nobody has used for a while.
+#[must_use]
+pub fn reclaimable(text: &str) -> Option<u64> {
+    row(text, "total_inactive_file").or_else(|| row(text, "inactive_file"))
+}
+
+/// Bytes in use of the machine's memory, from `/proc/meminfo`: all that could not be had.
+#[must_use]
+pub fn meminfo(text: &str) -> Option<u64> {
+    let total = row(text, "MemTotal:")?;
+    let available = row(text, "MemAvailable:")?;
+    Some(total.saturating_sub(available).saturating_mul(1024))
+}
+
+/// The number that follows a key at the beginning of a line.
+fn row(text: &str, key: &str) -> Option<u64> {
+    text.lines().find_map(|line| {
+        let mut words = line.split_whitespace();
+        if words.next() == Some(key) { words.next()?.parse().ok() } else { None }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Case = (&'static str, fn(&str) -> Option<u64>, &'static str, Option<u64>);
+
+    /// R-REB-2: each kind of file of each kernel, whole, damaged and empty.
+    #[test]
+    fn files_are_read_as_the_kernel_writes_them() {
+        let cases: [Case; 18] = [
+            ("v2", cpu_stat, "usage_usec 1500\nuser_usec 1000\nsystem_usec 500\n", Some(1500)),
+            ("v2 later kernels", cpu_stat, "usage_usec 7\nnr_periods 0\nburst_usec 0\n", Some(7)),
+            ("v2 damaged", cpu_stat, "usage_usec\n", None),
+            ("v2 empty", cpu_stat, "", None),
+            ("v1", cpuacct_usage, "1234567890\n", Some(1_234_567)),
+            ("v1 damaged", cpuacct_usage, "-1\n", None),
+            ("/proc", proc_stat, "cpu  10 1 5 900 30 2 3 4 7 7\ncpu0 1 1 1\n", Some(250_000)),
+            ("/proc, old kernels", proc_stat, "cpu  10 1 5 900 30 2\n", Some(180_000)),
+            ("/proc, one processor only", proc_stat, "cpu0 10 1 5 900 30 2 3 4 0 0\n", None),
+            ("/proc, cut off", proc_stat, "cpu  10 1\n", None),
+            ("limit", limit, "1073741824\n", Some(1 << 30)),
+            ("no limit of v2", limit, "max\n", None),
+            ("no limit of v1", limit, "9223372036854771712\n", None),
+            ("cache of v2", reclaimable, "anon 5\nfile 9\ninactive_file 7\n", Some(7)),
+            ("cache of v1", reclaimable, "inactive_file 1\ntotal_inactive_file 8\n", Some(8)),
+            (
+                "memory",
+                meminfo,
+                "MemTotal:  100 kB\nMemFree:  1 kB\nMemAvailable:  60 kB\n",
+                Some(40 << 10),
+            ),
+            ("memory of kernels before 3.14", meminfo, "MemTotal:  100 kB\nMemFree: 1 kB\n", None),
+            ("number", bytes, "42", Some(42)),
+        ];
+        for (name, parse, text, expected) in cases {
+            assert_eq!(parse(text), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! The sampler over trees of files as the kernels show them.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use jaco_agent::Owner;
+use jaco_agent::engine::{ContainerId, ContainerSeen, ContainerStatus, Health};
+use jaco_agent::measure::{NodeUse, Sampler, Scope, Used};
+use jaco_types::unit::{Bytes, MilliCores, Resources};
+use jaco_types::{ClusterId, InstanceId, NodeId, ReplicaId, ServiceKey, StateIndex, Timestamp};
+
+/// Two cores and a thousand bytes.
+const CAPACITY: Resources = Resources { cpu: MilliCores(2000), memory: Bytes(1000) };
+
+/// A machine's files below a folder of the test.
+struct Machine(tempfile::TempDir);
+
+impl Machine {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let machine = Self(tempfile::tempdir().unwrap());
+        machine.say(files);
+        machine
+    }
+
+    fn say(&self, files: &[(&str, &str)]) {
+        for (path, text) in files {
+            let path = self.root().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+    }
+
+    fn root(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn sampler(&self, scope: Scope) -> Sampler {
+        Sampler::new(self.root().to_owned(), scope, CAPACITY)
+    }
+}
+
+fn instance(index: u64) -> InstanceId {
+    let replica = ReplicaId::parse("shop-web-0").unwrap();
+    InstanceId { replica, raft_index: StateIndex(index) }
+}
+
+fn up(index: u64, container: &str) -> ContainerSeen {
+    ContainerSeen {
+        instance: instance(index),
+        service: ServiceKey {
+            deployment: "shop".parse().unwrap(),
+            service: "web".parse().unwrap(),
+        },
+        owner: Owner { cluster: ClusterId::new(&"c1".repeat(16)).unwrap(), node: NodeId(1) },
+        container: ContainerId(container.into()),
+        status: ContainerStatus::Up { health: Health::None, started_at: Timestamp(0) },
+        ports: [].into(),
+        spec_hash: None,
+    }
+}
+
+fn at(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+const MEMINFO: &str = "MemTotal: 4 kB\nMemFree: 1 kB\nMemAvailable: 4 kB\n";
+
+/// R-REB-2: each kernel's files, the machine and a container of either name. The first look is a
+/// baseline; a share is of what the node has, over the time between two looks.
+#[test]
+fn each_kernel_is_measured() {
+    let v2 = (
+        "v2",
+        vec![
+            ("sys/fs/cgroup/cgroup.controllers", "cpu memory"),
+            ("proc/meminfo", MEMINFO),
+            ("sys/fs/cgroup/system.slice/docker-abc.scope/memory.current", "300"),
+            ("sys/fs/cgroup/system.slice/docker-abc.scope/memory.stat", "inactive_file 100\n"),
+        ],
+        "sys/fs/cgroup/cpu.stat",
+        "sys/fs/cgroup/system.slice/docker-abc.scope/cpu.stat",
+        (|micros: u64| format!("usage_usec {micros}\n")) as fn(u64) -> String,
+    );
+    let v1 = (
+        "v1",
+        vec![
+            ("sys/fs/cgroup/unified/cgroup.controllers", ""),
+            ("proc/meminfo", MEMINFO),
+            ("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712"),
+            ("sys/fs/cgroup/memory/memory.usage_in_bytes", "999"),
+            ("sys/fs/cgroup/memory/docker/abc/memory.usage_in_bytes", "200"),
+        ],
+        "sys/fs/cgroup/cpuacct/cpuacct.usage",
+        "sys/fs/cgroup/cpuacct/docker/abc/cpuacct.usage",
+        (|micros: u64| format!("{}\n", micros * 1000)) as fn(u64) -> String,
+    );
+    for (name, files, machine_cpu, container_cpu, text) in [v2, v1] {
+        let machine = Machine::new(&files);
+        let cpu = |whole: u64, part: u64| {
+            machine.say(&[(machine_cpu, &text(whole)), (container_cpu, &text(part))]);
+        };
+        cpu(1_000_000, 0);
+        let (mut sampler, containers) = (machine.sampler(Scope::Machine), [up(1, "abc")]);
+        assert_eq!(sampler.sample(&containers, at(0)), None, "{name}: a baseline");
+        cpu(11_000_000, 5_000_000);
+        let expected = NodeUse {
+            node: Used { cpu: 500_000, memory: 0 },
+            instances: [(instance(1), Used { cpu: 250_000, memory: 200_000 })].into(),
+        };
+        assert_eq!(sampler.sample(&containers, at(10)), Some(expected), "{name}");
+        cpu(111_000_000, 5_000_000);
+        let sample = sampler.sample(&[], at(20)).unwrap();
+        assert_eq!(
+            (sample.node.cpu, sample.instances.len()),
+            (1_000_000, 0),
+            "{name}: at most all"
+        );
+    }
+}
+
+/// R-REB-2: without groups the machine is measured by `/proc`; replicas are not.
+#[test]
+fn proc_is_the_last_resort() {
+    let machine = Machine::new(&[
+        ("proc/stat", "cpu  100 0 0 0 0 0 0 0\n"),
+        ("proc/meminfo", "MemTotal: 1 kB\nMemAvailable: 0 kB\n"),
+    ]);
+    let mut sampler = machine.sampler(Scope::Machine);
+    assert_eq!(sampler.sample(&[up(1, "abc")], at(0)), None);
+    machine.say(&[("proc/stat", "cpu  600 0 0 0 0 0 0 0\n")]);
+    let node = Used { cpu: 250_000, memory: 1_000_000 };
+    let expected = NodeUse { node, instances: [].into() };
+    assert_eq!(sampler.sample(&[up(1, "abc")], at(10)), Some(expected));
+}
+
+/// Where the daemon lives in a container with a limit, that is what is used of.
+#[test]
+fn a_limited_group_is_the_node() {
+    let machine = Machine::new(&[
+        ("sys/fs/cgroup/cgroup.controllers", "cpu memory"),
+        ("sys/fs/cgroup/cpu.stat", "usage_usec 0"),
+        ("sys/fs/cgroup/memory.max", "1000"),
+        ("sys/fs/cgroup/memory.current", "700"),
+        ("proc/meminfo", MEMINFO),
+    ]);
+    let mut sampler = machine.sampler(Scope::Machine);
+    sampler.sample(&[], at(0));
+    assert_eq!(sampler.sample(&[], at(1)).unwrap().node, Used { cpu: 0, memory: 700_000 });
+}
+
+/// Several nodes on one machine: each is what its own replicas use, whatever else runs there. A
+/// container that came since the last look is not counted yet; a counter that fell tells nothing.
+#[test]
+fn replicas_may_be_all_that_counts() {
+    let file = |name: &str, file: &str| format!("sys/fs/cgroup/docker/{name}/{file}");
+    let machine = Machine::new(&[("sys/fs/cgroup/cgroup.controllers", "")]);
+    let say = |name: &str, micros: u64| {
+        machine.say(&[
+            (&file(name, "cpu.stat"), &format!("usage_usec {micros}\n")),
+            (&file(name, "memory.current"), "100"),
+        ]);
+    };
+    for name in ["a", "b", "c"] {
+        say(name, 1_000_000);
+    }
+    let mut sampler = machine.sampler(Scope::Replicas);
+    assert_eq!(sampler.sample(&[up(1, "a"), up(2, "b")], at(0)), None);
+    say("a", 2_000_000);
+    say("b", 0);
+    let sample = sampler.sample(&[up(1, "a"), up(2, "b"), up(3, "c")], at(1)).unwrap();
+    assert_eq!(sample.node, Used { cpu: 500_000, memory: 100_000 });
+    assert_eq!(sample.instances.keys().collect::<Vec<_>>(), [&instance(1)]);
+}
+
+/// Where the kernel tells nothing there is silence, and not a node at rest.
+#[test]
+fn what_cannot_be_read_is_no_figure() {
+    let machine = Machine::new(&[]);
+    let mut sampler = machine.sampler(Scope::Machine);
+    assert_eq!((sampler.sample(&[], at(0)), sampler.sample(&[], at(1))), (None, None));
+}
+
+/// This machine, whichever kernel it has.
+#[test]
+fn this_machine_can_be_measured() {
+    let capacity = Resources { cpu: MilliCores(1000), memory: Bytes(1 << 50) };
+    let mut sampler = Sampler::new("/".into(), Scope::Machine, capacity);
+    assert_eq!(sampler.sample(&[], at(0)), None);
+    assert!(sampler.sample(&[], at(1)).is_some());
+}
