@@ -29,8 +29,10 @@ pub struct Facts {
     pub ports: Vec<PublishedPort>,
     /// What must be up before its replicas start, sorted by service.
     pub depends_on: Vec<Dependency>,
-    /// Services whose replica must be on the same node, because a namespace or mounts are shared.
+    /// Services whose replica must be on the same node, because a namespace is shared.
     pub beside: BTreeSet<String>,
+    /// Services whose volumes are mounted, which are on the nodes that have one of their replicas.
+    pub volumes_from: BTreeSet<String>,
     /// What each replica has reserved on its node; zero reserves nothing.
     pub reservation: Resources,
     /// Bounds within which the reservation may be set; zero is no bound.

@@ -168,7 +168,6 @@ pub fn resolve(
         services.insert(name.to_owned(), ResolvedService { container, facts });
     }
     check_ports(project, &services, &mut compose);
-    warn_of_neighbours(project, &services, &mut compose);
     warn_of_host_paths(project, &mut compose);
     warn_of_relative_devices(root, &mut compose);
     finish(project, overlay, services, routes, (compose, manifest))
@@ -194,48 +193,6 @@ fn finish(
         acme_email: overlay.acme_email.clone(),
         warnings: problems,
     })
-}
-
-/// Who shares a namespace or mounts with another service finds it on its own node or not at all, and
-/// the planner puts nobody where another one is: what nothing else keeps together is told.
-fn warn_of_neighbours(
-    project: &Project,
-    services: &BTreeMap<String, ResolvedService>,
-    report: &mut Report,
-) {
-    for (name, service) in services {
-        let apart = service.facts.beside.iter().filter(|other| {
-            services.get(*other).is_some_and(|other| !are_together(&service.facts, &other.facts))
-        });
-        for other in apart {
-            let message = format!(
-                "service `{name}` shares with `{other}`, and nothing keeps the two on one node: a \
-                 replica without a `{other}` beside it does not start"
-            );
-            let entry = project.root.get("services").and_then(Node::as_map);
-            let pos = entry.and_then(|map| map.entry(name)).map(|entry| entry.key_pos);
-            report.warning(pos.unwrap_or_default(), Code::HonouredDifferently, message).suggest(
-                "pin both to the same host (`placement: hosts` in jaco.yaml), or run both \
-                     everywhere (`placement: global`)",
-            );
-        }
-    }
-}
-
-/// Whether a node that has one of them has the other.
-fn are_together(service: &Facts, other: &Facts) -> bool {
-    match (&service.placement, &other.placement) {
-        (Placement::Hosts(own), Placement::Hosts(others)) => own == others && own.len() == 1,
-        (Placement::Global, Placement::Global) => {
-            service.selectors == other.selectors
-                && service.constraints == other.constraints
-                && service.deployment_constraints == other.deployment_constraints
-        }
-        (Placement::Spread | Placement::Pack, _)
-        | (_, Placement::Spread | Placement::Pack)
-        | (Placement::Hosts(_), Placement::Global)
-        | (Placement::Global, Placement::Hosts(_)) => false,
-    }
 }
 
 /// A volume that stands for a folder by the local driver's options: a relative one is relative to

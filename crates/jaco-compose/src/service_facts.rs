@@ -64,6 +64,7 @@ pub(crate) fn facts(scene: &Scene<'_>, compose: &mut Report, manifest: &mut Repo
         ports: ports(service, compose),
         depends_on: depends_on(service),
         beside: beside(service),
+        volumes_from: volumes_from(service),
         reservation: reservation(scene, bounds, manifest),
         bounds: effective_bounds(scene, bounds),
         limits: limits(service),
@@ -217,11 +218,15 @@ fn beside(service: &Map) -> BTreeSet<String> {
     let namespaces = ["network_mode", "ipc", "pid", "uts", "cgroup"]
         .into_iter()
         .filter_map(|key| text(service, key)?.strip_prefix("service:"));
+    namespaces.map(str::to_owned).collect()
+}
+
+fn volumes_from(service: &Map) -> BTreeSet<String> {
     let mounts = items(service, "volumes_from").iter().filter_map(Node::as_str);
     let mounts = mounts
         .filter(|from| !from.starts_with("container:"))
         .map(|from| from.split(':').next().unwrap_or(from));
-    namespaces.chain(mounts).map(str::to_owned).collect()
+    mounts.map(str::to_owned).collect()
 }
 
 /// R-RES-2: the environment's override, the compose reservation, the manifest's maximum, nothing.

@@ -2,6 +2,7 @@
 //! deployment says anything about, what the cluster says (R-CONS-1).
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 use jaco_types::Node;
 use jaco_types::demand::{Demand, canonical_key};
@@ -36,7 +37,12 @@ impl ClusterDemands {
     ) -> impl Iterator<Item = &'d Constraint> {
         let of_cluster = self.for_policy(policy).filter_map(|demand| match demand {
             Demand::Attribute(constraint) => Some(constraint),
-            Demand::Nothing | Demand::Cpu(_) | Demand::Memory(_) => None,
+            Demand::Nothing
+            | Demand::Cpu(_)
+            | Demand::Memory(_)
+            | Demand::MaxPerNode(_)
+            | Demand::PlaceWith(_)
+            | Demand::ScaleWith(_) => None,
         });
         policy.constraints.iter().chain(of_cluster)
     }
@@ -48,10 +54,28 @@ impl ClusterDemands {
             match demand {
                 Demand::Cpu(cpu) => minimum.cpu = *cpu,
                 Demand::Memory(memory) => minimum.memory = *memory,
-                Demand::Nothing | Demand::Attribute(_) => {}
+                Demand::Nothing
+                | Demand::Attribute(_)
+                | Demand::MaxPerNode(_)
+                | Demand::PlaceWith(_)
+                | Demand::ScaleWith(_) => {}
             }
         }
         minimum
+    }
+
+    /// Most replicas of one service on one node.
+    pub(crate) fn max_per_node(&self, policy: &SchedulingPolicy) -> Option<NonZeroU32> {
+        let of_cluster = self.for_policy(policy).find_map(|demand| match demand {
+            Demand::MaxPerNode(max) => Some(*max),
+            Demand::Nothing
+            | Demand::Cpu(_)
+            | Demand::Memory(_)
+            | Demand::Attribute(_)
+            | Demand::PlaceWith(_)
+            | Demand::ScaleWith(_) => None,
+        });
+        policy.max_per_node.or(of_cluster)
     }
 
     /// What a node must carry and satisfy, ready to be asked of many.

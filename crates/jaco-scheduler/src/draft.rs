@@ -1,18 +1,22 @@
 //! The draft that a pass edits. Each edit changes the draft, the room on the nodes and the list of
 //! changes at once, so that the three cannot disagree.
 
+use std::rc::Rc;
+
 use jaco_state::command::{Previous, ReplaceCause};
 use jaco_state::{Change, Deployment, NewInstance};
 use jaco_types::slot::Exhausted;
 use jaco_types::spec::{Healthcheck, ServiceSpec};
 use jaco_types::{
     InstanceObserved, Leaving, NodeId, Ordinal, ReplicaId, ReplicaState, RestartCount, Revision,
-    RolloutState, Scheduling, ServiceKey, SpecHash, Timestamp,
+    RolloutState, Scheduling, ServiceKey, SpecHash, StateIndex, Timestamp,
 };
 
+use crate::company::{Company, InCompany};
 use crate::input::PlanInput;
 use crate::leaving::{Consumers, leaves_first};
 use crate::node_table::{NodeIx, NodeTable};
+use crate::placement::Limit;
 use crate::report::Report;
 use crate::waiting::Waiting;
 
@@ -66,6 +70,8 @@ pub(crate) struct ServiceDraft<'a> {
     pub(crate) role: ServiceRole,
     /// What cannot be done now, and why.
     pub(crate) waiting: Vec<Waiting<'a>>,
+    /// The services that it goes with, where they were when they were looked for last.
+    pub(crate) company: Rc<Company<'a>>,
 }
 
 /// What every replica of a service should be in the end.
@@ -105,6 +111,8 @@ pub(crate) struct SlotDraft<'a> {
     pub(crate) restarts: RestartCount,
     /// Whether an earlier instance of it is still leaving the endpoints: one thing at a time.
     pub(crate) is_leaving: bool,
+    /// Whether it has what it cannot do without.
+    pub(crate) company: InCompany,
 }
 
 /// A live instance.
@@ -113,6 +121,8 @@ pub(crate) struct Live<'a> {
     pub(crate) node: NodeId,
     /// The node's row; none when it is no member any more.
     pub(crate) at: Option<NodeIx>,
+    /// The entry that asked for it; none for one that is new in this pass.
+    pub(crate) since: Option<StateIndex>,
     pub(crate) revision: Revision,
     pub(crate) hash: SpecHash,
     /// The spec it was made from; none when that revision is no longer kept.
@@ -213,6 +223,7 @@ impl<'a> SlotDraft<'a> {
         let next = Live {
             node: pass.nodes.row(successor.at).node.id,
             at: Some(successor.at),
+            since: None,
             revision: successor.revision,
             hash: successor.spec.hash,
             spec: Some(successor.spec),
@@ -225,6 +236,7 @@ impl<'a> SlotDraft<'a> {
             Previous::Retire => self.retiring = Some(old),
             Previous::Drop => self.is_leaving |= old.give_up(pass),
         }
+        self.company = InCompany::Yes;
         let consecutive = successor.consecutive_failures;
         self.restarts = RestartCount { consecutive, exhausted: Exhausted::No };
         pass.changes.push(Change::SlotReplace {
@@ -334,12 +346,21 @@ impl<'a> ServiceDraft<'a> {
         }
     }
 
+    /// How many replicas each node has, where it may not have any number of them.
+    pub(crate) fn limit(&self, nodes: &NodeTable<'_>) -> Option<Limit> {
+        let on_nodes: Vec<_> = self.slots.iter().filter_map(|slot| slot.current.at).collect();
+        let max = nodes.demands.max_per_node(&self.goal.spec.scheduling);
+        let paired = self.company.partner().map(|_| &*self.company);
+        Limit::new(nodes, max, paired, &on_nodes)
+    }
+
     /// Adds a slot with its first instance on this node.
     pub(crate) fn create(&mut self, pass: &mut Pass<'a>, ordinal: Ordinal, at: NodeIx) {
         let id = ReplicaId::new(&self.key, &ordinal);
         let current = Live {
             node: pass.nodes.row(at).node.id,
             at: Some(at),
+            since: None,
             revision: self.goal.revision,
             hash: self.goal.spec.hash,
             spec: Some(self.goal.spec),
@@ -361,6 +382,7 @@ impl<'a> ServiceDraft<'a> {
             retiring: None,
             restarts,
             is_leaving: false,
+            company: InCompany::Yes,
         });
     }
 }

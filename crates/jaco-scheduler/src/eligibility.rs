@@ -1,16 +1,19 @@
 //! Whether a node may take a replica, and if not, every rule that says so.
 
 use std::fmt;
+use std::num::NonZeroU32;
 
 use jaco_types::spec::{HostPort, OnNodeLoss, Placement, Protocol, SchedulingPolicy, ServiceSpec};
 use jaco_types::unit::{Bytes, MilliCores, Resources};
-use jaco_types::{Availability, NodeStatus, Timestamp};
+use jaco_types::{Availability, NodeStatus, ServiceName, Timestamp};
 
 use crate::asked::ClusterDemands;
 use crate::attribute::{holds, missing_labels};
+use crate::company::{Company, InCompany};
 use crate::contradiction::describe;
 use crate::draft::{Goal, Pass, SlotDraft};
-use crate::node_table::NodeRow;
+use crate::node_table::{NodeIx, NodeRow};
+use crate::placement::Limit;
 
 /// Why a node may not take a replica. The order is the order of the checks.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,6 +47,21 @@ pub enum Ineligible {
     BelowMinimum {
         /// What the service asks for.
         minimum: Resources,
+    },
+    /// It has no replica of a service that the replica goes with, or none that runs.
+    NotBeside {
+        /// The service.
+        service: ServiceName,
+    },
+    /// Another node is about to have a replica of the other service that nobody shares with.
+    PartnerElsewhere {
+        /// The other service.
+        service: ServiceName,
+    },
+    /// It has as many replicas of the service as one node may have.
+    MaxPerNode {
+        /// How many that is.
+        max: NonZeroU32,
     },
     /// The replica's data is on another node.
     DataElsewhere,
@@ -84,6 +102,9 @@ impl Ineligible {
             Self::MissingLabel { .. } => "missing_label",
             Self::ConstraintFails { .. } => "constraint_fails",
             Self::BelowMinimum { .. } => "below_minimum",
+            Self::NotBeside { .. } => "not_beside",
+            Self::PartnerElsewhere { .. } => "partner_elsewhere",
+            Self::MaxPerNode { .. } => "max_per_node",
             Self::DataElsewhere => "data_elsewhere",
             Self::OnePerNode => "one_per_node",
             Self::HostPortTaken { .. } => "host_port_taken",
@@ -106,6 +127,13 @@ impl fmt::Display for Ineligible {
             Self::ConstraintFails { constraint } => write!(f, "does not satisfy {constraint}"),
             Self::BelowMinimum { minimum: Resources { cpu, memory } } => {
                 write!(f, "has less left than {cpu} of cpu and {memory} of memory")
+            }
+            Self::NotBeside { service } => write!(f, "has no {service} that runs"),
+            Self::PartnerElsewhere { service } => {
+                write!(f, "another node is about to have a {service} for it")
+            }
+            Self::MaxPerNode { max } => {
+                write!(f, "has {max} of the service, the most that one node may have")
             }
             Self::DataElsewhere => f.write_str("the data is on another node"),
             Self::OnePerNode => f.write_str("has its replica already"),
@@ -162,7 +190,10 @@ pub(crate) fn where_it_is(slot: &SlotDraft<'_>, goal: &Goal<'_>, pass: &Pass<'_>
     if row.node.availability == Availability::Draining || !is_pinned(row, &goal.spec.placement) {
         return Stay::Leaves;
     }
-    Stay::Keeps
+    match slot.company {
+        InCompany::No => Stay::Leaves,
+        InCompany::Yes | InCompany::Soon | InCompany::OfTheOld => Stay::Keeps,
+    }
 }
 
 /// What becomes of a slot when its node falls silent: what its current instance was started under.
@@ -192,12 +223,22 @@ pub(crate) fn is_open(row: &NodeRow<'_>) -> bool {
     row.status == NodeStatus::Ready && row.node.availability == Availability::Active
 }
 
-/// Every rule that keeps a new replica of `spec`, placed as `goal` says, off this node.
+/// What stands on the nodes already and has a say.
+#[derive(Clone, Copy)]
+pub(crate) struct Others<'c> {
+    /// The services that the replica goes with.
+    pub(crate) company: &'c Company<'c>,
+    /// Its siblings, where a node may not have any number of them.
+    pub(crate) limit: Option<&'c Limit>,
+}
+
+/// Every rule that keeps a new replica of `spec`, placed as `goal` says, off the node `at`.
 pub(crate) fn verdict(
     demands: &ClusterDemands,
-    row: &NodeRow<'_>,
+    (at, row): (NodeIx, &NodeRow<'_>),
     goal: &ServiceSpec,
     spec: &ServiceSpec,
+    others: Others<'_>,
 ) -> Vec<Ineligible> {
     let mut failed = Vec::new();
     match row.status {
@@ -217,6 +258,8 @@ pub(crate) fn verdict(
         failed.push(Ineligible::NotPinned);
     }
     failed.extend(refused_by(demands, row, &goal.scheduling));
+    failed.extend(others.company.missing(at));
+    failed.extend(others.limit.and_then(|limit| limit.refuses(at)));
     let taken = spec.host_ports.iter().filter(|port| row.usage.has_port(**port));
     failed.extend(taken.map(|port| Ineligible::HostPortTaken { port: *port }));
     let (left, needs) = (row.left(), spec.reservation);

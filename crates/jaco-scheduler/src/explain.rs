@@ -6,8 +6,9 @@ use jaco_types::unit::{Bytes, MilliCores};
 use jaco_types::{Hostname, NodeId, ServiceKey};
 
 use crate::attribute::affinity;
+use crate::company::meet;
 use crate::draft::Draft;
-use crate::eligibility::{Ineligible, verdict};
+use crate::eligibility::{Ineligible, Others, verdict};
 use crate::input::PlanInput;
 use crate::mend;
 
@@ -47,7 +48,10 @@ pub fn explain(input: &PlanInput<'_>, service: &ServiceKey) -> Option<Vec<NodeAn
     draft.remove_unwanted();
     mend::mend(&mut draft);
     let at = draft.services.binary_search_by(|known| known.key.cmp(service)).ok()?;
+    meet(&mut draft.services, at);
     let service = &draft.services[at];
+    let limit = service.limit(&draft.pass.nodes);
+    let others = Others { company: &service.company, limit: limit.as_ref() };
     let goal = service.goal.spec;
     let answers = draft.pass.nodes.rows().map(|(at, row)| {
         let here = service.slots.iter().filter(|slot| slot.current.at == Some(at)).count();
@@ -55,7 +59,7 @@ pub fn explain(input: &PlanInput<'_>, service: &ServiceKey) -> Option<Vec<NodeAn
         NodeAnswer {
             node: row.node.id,
             hostname: row.node.hostname.clone(),
-            failed: verdict(&draft.pass.nodes.demands, row, goal, goal),
+            failed: verdict(&draft.pass.nodes.demands, (at, row), goal, goal, others),
             facts: NodeChoice {
                 affinity: affinity(row.node, &goal.scheduling.affinities),
                 of_service: u32::try_from(here).unwrap_or(u32::MAX),

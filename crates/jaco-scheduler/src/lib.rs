@@ -23,11 +23,13 @@
 //! | PL-14 | A planner that remembers gives the plan of one that begins anew, whatever it was asked before. |
 //! | PL-15 | The smallest change for what waits, done, places it; no part of it does. |
 //! | PL-16 | Constraints that are said to contradict each other hold of no node together. |
+//! | PL-17 | Who goes with others is where they are, and no node has more than it may. |
 
 #![deny(clippy::float_arithmetic)]
 
 mod asked;
 pub mod attribute;
+mod company;
 pub mod contradiction;
 mod dependency;
 mod draft;

@@ -7,21 +7,26 @@ use jaco_types::spec::{Placement, Storage};
 use jaco_types::{Availability, NodeStatus, Ordinal, ReasonCode, ReplicaState, RestartCount};
 
 use crate::attribute::missing_label;
+use crate::company::{InCompany, in_order, meet};
 use crate::draft::{
     Draft, Goal, Handover, Pass, ServiceDraft, ServiceRole, SlotDraft, Successor, is_proven,
 };
 use crate::eligibility::{Stay, where_it_is};
-use crate::rollout::{self, Judgement};
+use crate::placement::candidates;
+use crate::rollout::{self, Freed, Judgement};
 use crate::victim;
 
 /// Brings every service's replicas in order without placing any.
 pub(crate) fn mend(draft: &mut Draft<'_>) {
-    for service in &mut draft.services {
-        rollout::set_goal(service);
+    draft.services.iter_mut().for_each(rollout::set_goal);
+    for at in in_order(&draft.services) {
+        meet(&mut draft.services, at);
+        let service = &mut draft.services[at];
         mend_service(service, &mut draft.pass);
         if rollout::judge(service, &mut draft.pass) == Judgement::Aborted {
             // The revision that it goes back to may want fewer, and what serves it may have failed.
-            mend_service(service, &mut draft.pass);
+            meet(&mut draft.services, at);
+            mend_service(&mut draft.services[at], &mut draft.pass);
         }
     }
 }
@@ -54,6 +59,10 @@ fn answer_failure<'a>(
     pass: &mut Pass<'a>,
 ) {
     if slot.restarts.exhausted == Exhausted::Yes || !has_failed(slot, role) {
+        return;
+    }
+    // It cannot start as long as what it needs does not run, and starts anew once that does.
+    if slot.company != InCompany::Yes {
         return;
     }
     let Some(at) = slot.current.at.filter(|_| stays(slot, goal, pass)) else { return };
@@ -163,7 +172,9 @@ fn remove_other_kind<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
         return;
     }
     let wants_some = match placement {
-        Placement::Global => !pass.nodes.allowed(&service.goal.spec.scheduling).is_empty(),
+        Placement::Global => {
+            !candidates(&pass.nodes, service.goal.spec, &service.company).is_empty()
+        }
         Placement::Spread | Placement::Pack | Placement::Hosts(_) => service.goal.spec.replicas > 0,
     };
     let is_taken_over =
@@ -195,6 +206,18 @@ fn remove_stranded<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
     let stranded: Vec<bool> = service.slots.iter().map(is_stranded).collect();
     let mut stranded = stranded.into_iter();
     remove_where(service, pass, |_, _| stranded.next().unwrap_or(false));
+}
+
+/// A global replica goes with what it cannot do without.
+pub(crate) fn remove_deserted<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) -> Freed {
+    let is_deserted = |slot: &SlotDraft<'_>| {
+        slot.company == InCompany::No && matches!(slot.ordinal, Ordinal::Host(_))
+    };
+    if !service.slots.iter().any(is_deserted) {
+        return Freed::Nothing;
+    }
+    remove_where(service, pass, |slot, _| is_deserted(slot));
+    Freed::Something
 }
 
 /// Removes what is more than wanted.

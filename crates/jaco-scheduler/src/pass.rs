@@ -10,6 +10,7 @@ use jaco_types::{StateIndex, Timestamp};
 use crate::draft::{Draft, Pass};
 use crate::input::PlanInput;
 use crate::report::Report;
+use crate::rollout::Freed;
 use crate::{leaving, mend, population, record, rollout, waiting};
 
 /// What one pass wants changed, and why.
@@ -47,9 +48,10 @@ pub(crate) fn decide(draft: &mut Draft<'_>) {
     draft.remove_unwanted();
     mend::mend(draft);
     for _ in 0..ROUNDS_MAX {
-        population::relocate(draft);
+        let moved = population::relocate(draft);
         population::fill(draft);
-        if rollout::advance(draft) == rollout::Freed::Nothing {
+        let rolled = rollout::advance(draft);
+        if (moved, rolled) == (Freed::Nothing, Freed::Nothing) {
             break;
         }
     }

@@ -2,35 +2,68 @@
 //! that are missing are made.
 
 use jaco_state::command::ReplaceCause;
-use jaco_types::spec::{Placement, ServiceSpec, Storage};
+use jaco_types::spec::{Placement, ServiceSpec, Storage, UpdateOrder};
 use jaco_types::{NodeStatus, Ordinal, ReplicaId, SpecHash};
 
+use crate::company::{InCompany, in_order, meet};
 use crate::dependency;
 use crate::draft::{Draft, Goal, Handover, Pass, ServiceDraft, SlotDraft, Successor};
 use crate::eligibility::{Stay, is_open, lost_at, where_it_is};
-use crate::mend::is_own_kind;
+use crate::mend::{is_own_kind, remove_deserted};
 use crate::placement::{Chooser, global, hosts};
+use crate::rollout::Freed;
 use crate::waiting::is_given_up;
 
 /// Places the replicas again that their nodes cannot keep, or should not (R-NODE-1, R-NODE-2).
-pub(crate) fn relocate(draft: &mut Draft<'_>) {
-    for service in &mut draft.services {
-        if service.goal.spec.placement == Placement::Global {
-            adopt_returned_hosts(service, &mut draft.pass);
+pub(crate) fn relocate(draft: &mut Draft<'_>) -> Freed {
+    let mut freed = Freed::Nothing;
+    for at in in_order(&draft.services) {
+        meet(&mut draft.services, at);
+        let (service, pass) = (&mut draft.services[at], &mut draft.pass);
+        let moved = if service.goal.spec.placement == Placement::Global {
+            adopt_returned_hosts(service, pass);
+            remove_deserted(service, pass)
         } else {
-            relocate_service(service, &mut draft.pass);
+            relocate_service(service, pass)
+        };
+        let renewed = renew(service, pass);
+        if (moved, renewed) != (Freed::Nothing, Freed::Nothing) {
+            freed = Freed::Something;
         }
     }
+    freed
 }
 
-fn relocate_service<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
+/// Starts those anew that have hold of what was replaced: a namespace goes with its container.
+fn renew<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) -> Freed {
+    let mut freed = Freed::Nothing;
+    for slot in &mut service.slots {
+        let is_free = slot.retiring.is_none() && !slot.is_leaving && !is_given_up(slot);
+        let (InCompany::OfTheOld, true) = (slot.company, is_free) else { continue };
+        let (Some(at), Some(spec)) = (slot.current.at, slot.current.spec) else { continue };
+        let row = pass.nodes.row(at);
+        let has_room = spec.update.order == UpdateOrder::StartFirst
+            && row.status.is_working()
+            && row.fits(spec);
+        let handover = if has_room { Handover::StartFirst } else { Handover::StopFirst };
+        let (revision, cause) = (slot.current.revision, ReplaceCause::CompanyReplaced);
+        let successor = Successor { at, revision, spec, cause, handover, consecutive_failures: 0 };
+        slot.succeed(pass, successor);
+        pass.report.place(slot.id.clone(), slot.current.node, cause.as_str());
+        freed = Freed::Something;
+    }
+    freed
+}
+
+fn relocate_service<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) -> Freed {
     let placement = &service.goal.spec.placement;
     let goal = service.goal;
     let verdict_on = |slot: &SlotDraft<'_>, pass: &Pass<'_>| where_it_is(slot, &goal, pass);
     let all_stay = service.slots.iter().all(|slot| verdict_on(slot, pass) == Stay::Keeps);
     if all_stay || service.goal.spec.storage == Storage::Stateful {
-        return;
+        return Freed::Nothing;
     }
+    let mut freed = Freed::Nothing;
     let short = hosts::shortage(service, pass);
     let mut chooser = ChooserOfSpec::default();
     for at in 0..service.slots.len() {
@@ -49,9 +82,21 @@ fn relocate_service<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
             Stay::Lost => short.is_none() && !is_given_up(slot),
         };
         if moves {
-            relocate_slot(service, pass, at, verdict, &mut chooser);
+            let is_open = service.slots[at].company == InCompany::No;
+            let moved = relocate_slot(service, pass, at, verdict, &mut chooser);
+            // What it leaves then is a node that takes replicas.
+            if is_open && moved == Moved::Yes {
+                freed = Freed::Something;
+            }
         }
     }
+    freed
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Moved {
+    Yes,
+    No,
 }
 
 /// Looks again when a replica that waits for its node does so no more.
@@ -70,7 +115,7 @@ fn relocate_slot<'a>(
     at: usize,
     verdict: Stay,
     chooser: &mut ChooserOfSpec<'a>,
-) {
+) -> Moved {
     let slot = &service.slots[at];
     let (revision, spec) = match slot.current.spec {
         Some(spec) => (slot.current.revision, spec),
@@ -78,7 +123,7 @@ fn relocate_slot<'a>(
     };
     let chooser = chooser.of(spec, || Chooser::new(&pass.nodes, service));
     let Some(node) = chooser.choose(&pass.nodes, spec, &slot.ordinal) else {
-        return;
+        return Moved::No;
     };
     let (cause, handover) = match verdict {
         Stay::Lost => (ReplaceCause::NodeLost, Handover::Abandon),
@@ -92,6 +137,7 @@ fn relocate_slot<'a>(
     }
     let replica = service.slots[at].id.clone();
     pass.report.place(replica, pass.nodes.row(node).node.id, cause.as_str());
+    Moved::Yes
 }
 
 /// The chooser for the spec that was asked for last: what is full for one spec may have room for
@@ -134,7 +180,8 @@ fn adopt_returned_hosts<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>)
 
 /// Makes the replicas that are missing (R-LOOP-3).
 pub(crate) fn fill(draft: &mut Draft<'_>) {
-    for at in 0..draft.services.len() {
+    for at in in_order(&draft.services) {
+        meet(&mut draft.services, at);
         if dependency::unmet(&draft.services, at).is_none() {
             fill_service(&mut draft.services[at], &mut draft.pass);
         }

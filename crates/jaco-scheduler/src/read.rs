@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::Peekable;
+use std::rc::Rc;
 
 use jaco_state::Deployment;
 use jaco_types::spec::{Condition, ServiceSpec};
@@ -10,6 +11,7 @@ use jaco_types::{
 };
 
 use crate::asked::ClusterDemands;
+use crate::company::InCompany;
 use crate::draft::{Draft, Goal, Live, Pass, Roll, ServiceDraft, ServiceRole, SlotDraft};
 use crate::input::PlanInput;
 use crate::node_status::judge_nodes;
@@ -61,6 +63,7 @@ impl<'a> Draft<'a> {
         let live = |instance: &Instance, seen| Live {
             node: instance.node,
             at: self.pass.nodes.find(instance.node),
+            since: Some(instance.raft_index),
             revision: instance.revision,
             hash: instance.spec_hash,
             spec: state
@@ -76,6 +79,7 @@ impl<'a> Draft<'a> {
             retiring: slot.retiring.as_ref().map(|instance| live(instance, seen.retiring)),
             restarts: slot.restarts,
             is_leaving: false,
+            company: InCompany::Yes,
         }
     }
 
@@ -158,6 +162,7 @@ fn read_services<'a>(
                 known,
                 role,
                 waiting: Vec::new(),
+                company: Rc::default(),
             });
         }
     }

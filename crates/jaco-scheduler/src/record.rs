@@ -8,7 +8,7 @@ use jaco_types::spec::ServiceSpec;
 use jaco_types::{Scheduling, Unplaced};
 
 use crate::draft::{Draft, Pass, ServiceDraft};
-use crate::eligibility::{Ineligible, verdict};
+use crate::eligibility::{Ineligible, Others, verdict};
 use crate::node_table::NodeTable;
 use crate::report::{NodeVerdict, NotPlaced};
 use crate::waiting::Waiting;
@@ -96,12 +96,17 @@ fn explain(service: &ServiceDraft<'_>, waiting: &Waiting<'_>, pass: &Pass<'_>) -
         Waiting::NowhereToGo { replica, node, spec } => {
             (1, "no_eligible_node", place(replica, node), *spec)
         }
+        Waiting::ForCompany { replica, beside } => {
+            let mut details = fact("replica", replica.to_string());
+            details.insert("beside".to_owned(), beside.clone());
+            (1, "waiting_for_neighbour", details, service.goal.spec)
+        }
         Waiting::NoRoomToRoll { replica } => {
             let details = fact("replica", replica.to_string());
             (1, "no_room_to_roll", details, service.goal.spec)
         }
     };
-    let nodes = verdicts(&pass.nodes, service.goal.spec, waiting, spec);
+    let nodes = verdicts(&pass.nodes, service, waiting, spec);
     let counted = count_rules(&nodes);
     let details = counted.into_iter().chain(details).collect();
     NotPlaced { service: service.key.clone(), count, reason, details, nodes }
@@ -111,7 +116,7 @@ fn explain(service: &ServiceDraft<'_>, waiting: &Waiting<'_>, pass: &Pass<'_>) -
 /// same.
 fn verdicts(
     nodes: &NodeTable<'_>,
-    goal: &ServiceSpec,
+    service: &ServiceDraft<'_>,
     waiting: &Waiting<'_>,
     spec: &ServiceSpec,
 ) -> Vec<NodeVerdict> {
@@ -120,15 +125,19 @@ fn verdicts(
             Some(node.as_str())
         }
         // No other node is asked.
-        Waiting::Dependency { .. } | Waiting::ForLostNode { .. } => return Vec::new(),
+        Waiting::Dependency { .. } | Waiting::ForLostNode { .. } | Waiting::ForCompany { .. } => {
+            return Vec::new();
+        }
         Waiting::PinnedHosts { .. }
         | Waiting::NoNode { .. }
         | Waiting::NoRoomOnNode { .. }
         | Waiting::NowhereToGo { .. }
         | Waiting::NoRoomToRoll { .. } => None,
     };
-    let rows = nodes.rows().map(|(_, row)| {
-        let mut failed = verdict(&nodes.demands, row, goal, spec);
+    let (goal, limit) = (service.goal.spec, service.limit(nodes));
+    let others = Others { company: &service.company, limit: limit.as_ref() };
+    let rows = nodes.rows().map(|(at, row)| {
+        let mut failed = verdict(&nodes.demands, (at, row), goal, spec, others);
         if data_on.is_some_and(|host| host != row.node.hostname.as_str()) {
             failed.push(Ineligible::DataElsewhere);
             failed.sort_unstable();

@@ -59,6 +59,13 @@ fn describe(node: &Hostname, step: &Ineligible) -> String {
         Ineligible::BelowMinimum { .. } => {
             format!("ask for no more cpu and ram than {node} has left")
         }
+        Ineligible::NotBeside { service } => {
+            format!("bring a replica of {service} up on {node}, or do not ask for one there")
+        }
+        Ineligible::PartnerElsewhere { service } => format!("wait until {service} runs elsewhere"),
+        Ineligible::MaxPerNode { max } => {
+            format!("let one node have more than {max} of the service")
+        }
         Ineligible::DataElsewhere => format!("move the data to {node}"),
         Ineligible::OnePerNode => format!("let {node} have more than one replica"),
         Ineligible::HostPortTaken { port } => format!("free port {} of {node}", port.port),

@@ -12,6 +12,7 @@ use jaco_types::{
     Timestamp,
 };
 
+use crate::company::{InCompany, in_order, meet};
 use crate::draft::{
     Draft, Goal, Handover, Live, Pass, Roll, ServiceDraft, SlotDraft, Successor, is_proven,
 };
@@ -20,6 +21,7 @@ use crate::mend::is_own_kind;
 use crate::node_table::{NodeIx, NodeRow};
 use crate::placement::Chooser;
 use crate::prepare::{self, Stand};
+use crate::waiting::Waiting;
 
 /// Whether an aborted rollout was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -294,8 +296,9 @@ impl Progress {
 /// Starts rollouts, their next steps, and ends those that are through.
 pub(crate) fn advance(draft: &mut Draft<'_>) -> Freed {
     let mut freed = Freed::Nothing;
-    for service in &mut draft.services {
-        if advance_service(service, &mut draft.pass) == Freed::Something {
+    for at in in_order(&draft.services) {
+        meet(&mut draft.services, at);
+        if advance_service(&mut draft.services[at], &mut draft.pass) == Freed::Something {
             freed = Freed::Something;
         }
     }
@@ -444,6 +447,9 @@ fn take_steps<'a>(
         if free == 0 {
             break;
         }
+        if service.slots[*at].company == InCompany::Soon {
+            continue;
+        }
         let serves = service.slots[*at].serves(service.role);
         let Some((node, handover)) = way_of(service, pass, *at) else {
             continue;
@@ -540,6 +546,21 @@ fn fits_without(row: &NodeRow<'_>, slot: &SlotDraft<'_>, goal: Goal<'_>, keep: K
     row.fits(goal.spec)
 }
 
+/// Replicas that would be replaced if what they cannot do without were not being replaced itself.
+pub(crate) fn held<'a>(service: &ServiceDraft<'a>, pass: &mut Pass<'a>) -> Vec<Waiting<'a>> {
+    if service.company.is_empty() || service.goal.roll == Roll::Frozen || is_quiet(service) {
+        return Vec::new();
+    }
+    let outdated = Progress::of(service, pass).outdated;
+    let held = outdated.into_iter().map(|at| &service.slots[at]);
+    let held = held.filter(|slot| slot.company == InCompany::Soon);
+    let beside: Vec<&str> =
+        service.goal.spec.scheduling.beside.iter().map(|name| name.as_str()).collect();
+    let beside = beside.join(", ");
+    held.map(|slot| Waiting::ForCompany { replica: slot.id.clone(), beside: beside.clone() })
+        .collect()
+}
+
 /// Replicas that could be replaced and have nowhere to be, where nothing else of the service is
 /// under way that could make room.
 pub(crate) fn stuck<'a>(service: &ServiceDraft<'a>, pass: &mut Pass<'a>) -> Vec<ReplicaId> {
@@ -551,6 +572,8 @@ pub(crate) fn stuck<'a>(service: &ServiceDraft<'a>, pass: &mut Pass<'a>) -> Vec<
         return Vec::new();
     }
     let mut stuck = progress.outdated;
-    stuck.retain(|at| way_of(service, pass, *at).is_none());
+    stuck.retain(|at| {
+        service.slots[*at].company != InCompany::Soon && way_of(service, pass, *at).is_none()
+    });
     stuck.into_iter().map(|at| service.slots[at].id.clone()).collect()
 }

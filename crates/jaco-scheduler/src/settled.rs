@@ -6,6 +6,7 @@
 use jaco_types::slot::Exhausted;
 use jaco_types::{RestartCount, RolloutState};
 
+use crate::company::InCompany;
 use crate::draft::{Pass, ServiceDraft, SlotDraft};
 use crate::eligibility::{Stay, where_it_is};
 use crate::mend::is_own_kind;
@@ -35,6 +36,7 @@ fn is_at_rest(slot: &SlotDraft<'_>, service: &ServiceDraft<'_>, pass: &Pass<'_>)
     };
     slot.retiring.is_none()
         && !slot.is_leaving
+        && slot.company == InCompany::Yes
         && !forgets
         && !slot.is_outdated(&service.goal)
         && is_own_kind(slot, placement)

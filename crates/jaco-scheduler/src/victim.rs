@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use jaco_types::{NodeId, Ordinal};
 
+use crate::company::InCompany;
 use crate::draft::{ServiceDraft, SlotDraft};
 use crate::node_table::NodeTable;
 use crate::placement::{Domains, Seed, by_domain, criteria, presence};
@@ -26,6 +27,13 @@ enum Use {
     Idle,
 }
 
+fn use_of(service: &ServiceDraft<'_>, slot: &SlotDraft<'_>) -> Use {
+    match slot.serves(service.role) && slot.company != InCompany::No {
+        true => Use::Serves,
+        false => Use::Idle,
+    }
+}
+
 /// The ordinals of the `surplus` replicas among `slots` that go: those of no use first, then from
 /// each domain what it has more than its share.
 pub(crate) fn choose<'a, 's>(
@@ -38,7 +46,8 @@ where
     'a: 's,
 {
     let policy = &service.goal.spec.scheduling;
-    let is_of_use = |slot: &&SlotDraft<'_>| slot.serves(service.role) && slot.current.at.is_some();
+    let is_of_use =
+        |slot: &&SlotDraft<'_>| use_of(service, slot) == Use::Serves && slot.current.at.is_some();
     let (serving, idle): (Vec<_>, Vec<_>) = slots.partition(is_of_use);
     if policy.spread.is_empty() || surplus <= idle.len() {
         return fullest_first(service, serving.into_iter().chain(idle), surplus);
@@ -46,7 +55,7 @@ where
     let mut victims: BTreeSet<Ordinal> = idle.iter().map(|slot| slot.ordinal.clone()).collect();
     let criteria = criteria(policy);
     let grouping = nodes.grouping(&criteria);
-    let by_domain = by_domain(nodes, service.goal.spec, &grouping, &criteria);
+    let by_domain = by_domain(nodes, service.goal.spec, &service.company, &grouping, &criteria);
     let present = by_domain.iter().map(|nodes| presence(nodes)).collect();
     let seed = Seed::of(&service.key).0;
     let on_nodes = serving.iter().filter_map(|slot| slot.current.at);
@@ -73,7 +82,7 @@ fn fullest_first<'s, 'a: 's>(
 ) -> BTreeSet<Ordinal> {
     let mut on_nodes: BTreeMap<NodeId, OnNode> = BTreeMap::new();
     for slot in slots {
-        let use_ = if slot.serves(service.role) { Use::Serves } else { Use::Idle };
+        let use_ = use_of(service, slot);
         let node = on_nodes.entry(slot.current.node).or_default();
         node.count += 1;
         node.of_use(use_).insert(slot.ordinal.clone());

@@ -7,12 +7,13 @@ use jaco_types::slot::Exhausted;
 use jaco_types::spec::{OnNodeLoss, Placement, ServiceSpec, Storage};
 use jaco_types::{Hostname, Ordinal, ReplicaId};
 
+use crate::company::{in_order, meet};
 use crate::dependency;
 use crate::draft::{Draft, Pass, ServiceDraft, SlotDraft};
 use crate::eligibility::{Stay, loss_policy, where_it_is};
 use crate::mend::is_own_kind;
 use crate::node_table::NodeIx;
-use crate::placement::hosts;
+use crate::placement::{candidates, hosts};
 use crate::rollout;
 
 /// Something that is wanted and cannot be done now.
@@ -34,13 +35,16 @@ pub(crate) enum Waiting<'a> {
     DataOnLeavingNode { replica: ReplicaId, node: String },
     /// It should leave its node and no other takes it.
     NowhereToGo { replica: ReplicaId, node: String, spec: &'a ServiceSpec },
+    /// What it cannot do without is being replaced on its node; then it is replaced too.
+    ForCompany { replica: ReplicaId, beside: String },
     /// No node has room for a successor.
     NoRoomToRoll { replica: ReplicaId },
 }
 
 /// Notes what each service waits for.
 pub(crate) fn note(draft: &mut Draft<'_>) {
-    for at in 0..draft.services.len() {
+    for at in in_order(&draft.services) {
+        meet(&mut draft.services, at);
         let unmet = dependency::unmet(&draft.services, at);
         let service = &mut draft.services[at];
         match unmet {
@@ -52,6 +56,8 @@ pub(crate) fn note(draft: &mut Draft<'_>) {
             None => note_missing(service, &draft.pass),
         }
         note_stuck(service, &draft.pass);
+        let held = rollout::held(service, &mut draft.pass);
+        service.waiting.extend(held);
         let unrollable = rollout::stuck(service, &mut draft.pass);
         for replica in unrollable {
             note_unrollable(service, replica);
@@ -62,7 +68,7 @@ pub(crate) fn note(draft: &mut Draft<'_>) {
 fn wanted<'a>(service: &ServiceDraft<'a>, pass: &Pass<'a>) -> u32 {
     match service.goal.spec.placement {
         Placement::Global => {
-            let allowed = pass.nodes.allowed(&service.goal.spec.scheduling);
+            let allowed = candidates(&pass.nodes, service.goal.spec, &service.company);
             u32::try_from(allowed.len()).unwrap_or(u32::MAX)
         }
         Placement::Spread | Placement::Pack | Placement::Hosts(_) => service.goal.spec.replicas,
@@ -73,7 +79,7 @@ fn wanted<'a>(service: &ServiceDraft<'a>, pass: &Pass<'a>) -> u32 {
 fn note_missing<'a>(service: &mut ServiceDraft<'a>, pass: &Pass<'a>) {
     if service.goal.spec.placement == Placement::Global {
         let present: BTreeSet<NodeIx> = global_nodes(service).collect();
-        let allowed = pass.nodes.allowed(&service.goal.spec.scheduling);
+        let allowed = candidates(&pass.nodes, service.goal.spec, &service.company);
         let missing = allowed.iter().filter(|node| !present.contains(node));
         let hosts: BTreeSet<_> =
             missing.map(|at| pass.nodes.row(*at).node.hostname.clone()).collect();

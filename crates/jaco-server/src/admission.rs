@@ -1,6 +1,7 @@
 //! Whether what a client sent may become a command. Pure: what the client has resolved is checked
 //! again here, without files and without an environment.
 
+mod company;
 mod files;
 mod policy;
 
@@ -129,10 +130,15 @@ fn deployment_spec(
     let services = resolved.services.iter().map(|(name, service)| {
         let mut spec = service_spec(name, service).map_err(invalid)?;
         spec.scheduling = policy::policy(&spec.name, &service.facts, &spec.placement, &mut notes);
+        if let Some(other) = policy::scaled_with(&spec.name, &service.facts) {
+            scale_with(&mut spec, &other, &mut notes);
+        }
         notes.warnings.extend(without_effect(name, &service.facts));
         Ok((spec.name.clone(), Arc::new(spec)))
     });
-    let services: BTreeMap<_, _> = services.collect::<Result<_, Rejection>>()?;
+    let mut services: BTreeMap<_, _> = services.collect::<Result<_, Rejection>>()?;
+    notes.problems.extend(company::problems(&services));
+    company::bind(&mut services);
     warnings.append(&mut notes.warnings);
     if !notes.problems.is_empty() {
         return Err(Rejection::new(ErrorCode::InvalidManifest, notes.problems.join("; ")));
@@ -149,6 +155,27 @@ fn deployment_spec(
         contents: BTreeSet::new(),
         named: BTreeSet::new(),
     })
+}
+
+/// One on every node that has one of the other: what else says where and how many contradicts that.
+fn scale_with(spec: &mut ServiceSpec, other: &ServiceName, notes: &mut Notes) {
+    let name = &spec.name;
+    match spec.placement {
+        Placement::Spread | Placement::Global => spec.placement = Placement::Global,
+        Placement::Pack | Placement::Hosts(_) => {
+            let placement = spec.placement.as_str();
+            notes.problems.push(format!(
+                "service {name} uses scale-with={other}; remove placement={placement} (it runs \
+                 wherever {other} runs)"
+            ));
+        }
+    }
+    if spec.replicas != 1 {
+        notes.problems.push(format!(
+            "service {name} uses scale-with={other}; remove replicas (it runs once on every node \
+             that runs {other})"
+        ));
+    }
 }
 
 /// What was understood and has no effect yet: accepted, and never silently.
@@ -384,6 +411,59 @@ mod tests {
             "node.os regexp: \"(\" is no regular expression",
         ] {
             assert!(refused.message.contains(told), "{}", refused.message);
+        }
+    }
+
+    /// R-CONS-6: what goes with another service, and how many a node may have, reaches the planner.
+    #[test]
+    fn wishes_for_company_are_understood() {
+        let model = r#"{"name":"shop","services":{"web":{"image":"i","volumes":["data:/d"],"network_mode":"service:vpn"},
+            "vpn":{"image":"i"},"log":{"image":"i","volumes_from":["web"],"deploy":{"placement":{"max_replicas_per_node":3}}},
+            "agent":{"image":"i"}},"volumes":{"data":{}}}"#;
+        let overlay = "deployment: shop\nconstraints: max=5\nservices:\n\
+                       - {name: agent, constraints: scale-with=web max=}\n\
+                       - {name: vpn, constraints: place-with=vpn}\n";
+        let spec = admit(&request(model, overlay)).unwrap().spec;
+        let told = ["agent", "log", "vpn", "web"].map(|name| {
+            let spec = &spec.services[&name.parse::<ServiceName>().unwrap()];
+            let policy = &spec.scheduling;
+            let names = |names: &BTreeSet<ServiceName>| {
+                names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(" ")
+            };
+            let max = policy.max_per_node.map_or(0, std::num::NonZeroU32::get);
+            let (with, beside) = (names(&policy.place_with), names(&policy.beside));
+            format!(
+                "{name} {} {max} [{with}] [{beside}] {:?}",
+                spec.placement.as_str(),
+                spec.storage
+            )
+        });
+        let expected = [
+            "agent global 0 [] [web] Stateless",
+            "log spread 3 [web] [] Stateful",
+            "vpn spread 5 [] [] Stateful",
+            "web spread 5 [] [vpn] Stateful",
+        ];
+        assert_eq!(told, expected);
+    }
+
+    /// R-CONS-6, R-RES-4: names of nobody, circles, and what contradicts `scale-with`, all at once.
+    #[test]
+    fn wishes_for_company_that_cannot_be_met_are_refused() {
+        let model = r#"{"name":"shop","services":{"web":{"image":"i"},"api":{"image":"i"},"job":{"image":"i"}}}"#;
+        let overlay = "deployment: shop\nservices:\n\
+                       - {name: web, constraints: place-with=api}\n\
+                       - {name: api, constraints: place-with=web}\n\
+                       - {name: job, replicas: 2, placement: pack, constraints: scale-with=wep}\n";
+        let refused = admit(&request(model, overlay)).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::InvalidManifest);
+        for told in [
+            "services api, web go with each other in a circle",
+            "service job uses scale-with=wep; remove placement=pack (it runs wherever wep runs)",
+            "service job uses scale-with=wep; remove replicas",
+            "job goes with wep, which is no service of the deployment, perhaps web is meant",
+        ] {
+            assert!(refused.message.contains(told), "{told}: {}", refused.message);
         }
     }
 

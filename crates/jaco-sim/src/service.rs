@@ -1,6 +1,7 @@
 //! Services as scripts write them: `web image=web:1 replicas=3 placement=spread`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 
 use jaco_types::spec::{
     Condition, Dependency, Healthcheck, HostPort, OnNodeLoss, Placement, Protocol, Pull, Required,
@@ -33,7 +34,7 @@ pub(crate) enum ServiceError {
 }
 
 /// All keys. Those marked are part of the container, so that a change of them is rolled out.
-const KEYS: [(&str, Part); 19] = [
+const KEYS: [(&str, Part); 22] = [
     ("image", Part::Container),
     ("replicas", Part::Service),
     ("placement", Part::Service),
@@ -53,6 +54,9 @@ const KEYS: [(&str, Part); 19] = [
     ("delay", Part::Service),
     ("label", Part::Container),
     ("loss", Part::Service),
+    ("max", Part::Service),
+    ("with", Part::Service),
+    ("beside", Part::Service),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,7 +120,7 @@ impl ServiceText {
             storage,
             healthcheck,
             update: self.update()?,
-            scheduling: SchedulingPolicy::default(),
+            scheduling: self.scheduling()?,
             on_node_loss: self.on_node_loss()?,
             container: container.into(),
             hash,
@@ -212,6 +216,24 @@ impl ServiceText {
             }
             _ => Err(self.wrong("loss", "wait, replace:<time> or stop_self:<time>")),
         }
+    }
+
+    fn scheduling(&self) -> Result<SchedulingPolicy, ServiceError> {
+        let names = |key| -> Result<BTreeSet<ServiceName>, ServiceError> {
+            Ok(self
+                .keys
+                .get(key)
+                .map(|name| ServiceName::new(name))
+                .transpose()?
+                .into_iter()
+                .collect())
+        };
+        Ok(SchedulingPolicy {
+            max_per_node: NonZeroU32::new(self.number("max", 0)?),
+            place_with: names("with")?,
+            beside: names("beside")?,
+            ..SchedulingPolicy::default()
+        })
     }
 
     fn number<T: std::str::FromStr>(&self, key: &str, usual: T) -> Result<T, ServiceError> {

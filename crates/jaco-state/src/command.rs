@@ -336,6 +336,8 @@ pub enum ReplaceCause {
     NodeLost,
     /// The slot goes to another node by choice.
     Moved,
+    /// What it shares a namespace with was replaced.
+    CompanyReplaced,
 }
 
 impl ReplaceCause {
@@ -347,6 +349,7 @@ impl ReplaceCause {
             Self::Failed => "failed",
             Self::NodeLost => "node_lost",
             Self::Moved => "moved",
+            Self::CompanyReplaced => "company_replaced",
         }
     }
 }

@@ -1,6 +1,9 @@
 //! Constraints as pairs, `cpu=2 ram=3G zone=a`: the one vocabulary of cluster, deployment and service
 //! (R-CONS-1, R-CONS-2).
 
+use std::num::NonZeroU32;
+
+use crate::id::ServiceName;
 use crate::spec::{Constraint, Operator};
 use crate::unit::{Bytes, MilliCores};
 
@@ -17,8 +20,8 @@ const ATTRIBUTES: [(&str, &str); 6] = [
 
 /// Every key that is known, in every spelling.
 pub fn keys() -> impl Iterator<Item = &'static str> {
-    let amounts = ["cpu", "cores", "ram", "mem"];
-    amounts.into_iter().chain(ATTRIBUTES.iter().map(|(key, _)| *key))
+    let own = ["cpu", "cores", "ram", "mem", "max", "place-with", "scale-with"];
+    own.into_iter().chain(ATTRIBUTES.iter().map(|(key, _)| *key))
 }
 
 /// What a pair asks of a node.
@@ -32,6 +35,12 @@ pub enum Demand {
     Memory(Bytes),
     /// That this holds of it.
     Attribute(Constraint),
+    /// That it has fewer replicas of the service than this (R-CONS-6).
+    MaxPerNode(NonZeroU32),
+    /// That it has a replica of this service.
+    PlaceWith(ServiceName),
+    /// That it has a replica of this service, and that every node that has one has one of both.
+    ScaleWith(ServiceName),
 }
 
 /// Why a pair asks for nothing that is known.
@@ -40,8 +49,8 @@ pub enum InvalidDemand {
     /// The key is not among those that are known: perhaps one of a provider of machines, such as
     /// `instance-type`. There are no machines to order here.
     #[error(
-        "JACO knows cpu, ram, zone, datacenter, arch, os, hostname and place-in; labels are written \
-         as rules"
+        "JACO knows cpu, ram, zone, datacenter, arch, os, hostname, max, place-in, place-with and \
+         scale-with; labels are written as rules"
     )]
     UnknownKey,
     /// The value is not what the key takes.
@@ -70,10 +79,21 @@ impl Demand {
     pub fn parse(key: &str, value: &str) -> Result<Self, InvalidDemand> {
         let attribute = ATTRIBUTES.iter().find(|(pair, _)| *pair == key).map(|(_, name)| *name);
         let misread = |wanted| InvalidDemand::Misread { wanted };
+        let service = |value| {
+            ServiceName::new(value).map_err(|_| misread("the name of a service of the deployment"))
+        };
         match (canonical_key(key), attribute) {
-            ("cpu" | "ram", _) | (_, Some(_)) if value.is_empty() || value == "0" => {
+            ("cpu" | "ram" | "max" | "place-with" | "scale-with", _) | (_, Some(_))
+                if value.is_empty() || value == "0" =>
+            {
                 Ok(Self::Nothing)
             }
+            ("max", _) => {
+                let wanted = "how many replicas one node may have, as 2";
+                value.parse().map(Self::MaxPerNode).map_err(|_| misread(wanted))
+            }
+            ("place-with", _) => service(value).map(Self::PlaceWith),
+            ("scale-with", _) => service(value).map(Self::ScaleWith),
             ("cpu", _) => {
                 let wanted = "a number of cores, as 0.5 or 2";
                 cores(value).map(Self::Cpu).ok_or_else(|| misread(wanted))

@@ -4,6 +4,7 @@
 //! container stays in the canonical text, so that a new compose key costs no new format.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use crate::content::{ContentId, NamedKey};
@@ -323,7 +324,8 @@ pub enum UpdateOrder {
 }
 
 /// What narrows and weighs the choice of nodes, beyond the placement. A change of it moves nobody
-/// (R-CONS-4): it is asked when a replica gets a node.
+/// (R-CONS-4): it is asked when a replica gets a node; `beside` alone is asked for as long as there is
+/// a replica.
 ///
 /// An attribute is `node.hostname`, `node.arch`, `node.os`, or the key of a label, which may be
 /// written as `node.<key>`, `meta.<key>` or `<key>`, with or without `${…}` around it.
@@ -342,6 +344,14 @@ pub struct SchedulingPolicy {
     /// The keys of constraints that the service or its deployment said something about, be it to ask
     /// for nothing: what the cluster says about them does not count (R-CONS-1).
     pub own_keys: BTreeSet<String>,
+    /// Most replicas of the service on one node; none is as many as fit (R-CONS-6).
+    pub max_per_node: Option<NonZeroU32>,
+    /// Services of the deployment: a new replica goes on a node that has one of each of them.
+    pub place_with: BTreeSet<ServiceName>,
+    /// Services of the deployment that a replica cannot do without: it is on a node that has one of
+    /// each of them, goes where they go, and starts anew when they do. With [`Placement::Global`] it
+    /// is on every such node.
+    pub beside: BTreeSet<ServiceName>,
 }
 
 /// What must hold of a node.

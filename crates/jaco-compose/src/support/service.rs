@@ -150,7 +150,7 @@ pub(super) static SERVICE: Object = object(&[
         "ipc",
         Honoured,
         Shape::Str,
-        "Passed to the engine; `service:` means the replica on the same node.",
+        "Passed to the engine; `service:NAME` puts the replica beside one of that service.",
     ),
     key("isolation", Warned, Shape::Str, "Windows only."),
     key(
@@ -197,8 +197,8 @@ pub(super) static SERVICE: Object = object(&[
         "network_mode",
         Differently,
         Shape::Str,
-        "`none`, `host` and `bridge` as on one host; `service:NAME` joins the replica on the same \
-         node, and nothing but `placement` puts one there; `container:ID` is refused.",
+        "`none`, `host` and `bridge` as on one host; `service:NAME` puts the replica beside \
+         one of that service and starts it anew with it; `container:ID` is refused.",
     ),
     key(
         "networks",
@@ -326,8 +326,8 @@ pub(super) static SERVICE: Object = object(&[
         "volumes_from",
         Differently,
         ONCE,
-        "The mounts of the named service are added, which are its own on each node; `container:` is \
-         refused.",
+        "The mounts of the named service are added; a replica goes on a node that has one of it. \
+         `container:` is refused.",
     ),
     key("working_dir", Honoured, Shape::Str, "Passed to the engine."),
 ]);

@@ -293,9 +293,9 @@ static PLACEMENT: Object = object(&[
     ),
     key(
         "max_replicas_per_node",
-        Warned,
+        Honoured,
         Shape::Int,
-        "Replicas are spread evenly, but a node is not held to a number.",
+        "No node gets more; the constraint `max` of the service in jaco.yaml wins over it.",
     ),
     key(
         "preferences",

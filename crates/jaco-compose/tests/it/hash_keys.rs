@@ -389,6 +389,7 @@ const SCHEDULE: &[(&str, &str)] = &[
     ("deploy.endpoint_mode", "deploy: {endpoint_mode: dnsrr}"),
     ("deploy.mode", "deploy: {mode: global}"),
     ("deploy.placement.constraints", "deploy: {placement: {constraints: [node.labels.a == b]}}"),
+    ("deploy.placement.max_replicas_per_node", "deploy: {placement: {max_replicas_per_node: 2}}"),
     (
         "deploy.placement.preferences[].spread",
         "deploy: {placement: {preferences: [{spread: node.labels.zone}]}}",

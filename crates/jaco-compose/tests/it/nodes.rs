@@ -105,29 +105,38 @@ fn a_new_link_recreates_the_linked_service_only() {
     }
 }
 
-/// R-IN-2: who shares with another service is told where nothing keeps the two on one node.
+/// R-IN-2, R-CONS-6: who shares a namespace is known by name, and so is whose volumes are mounted; and
+/// nothing is warned about, for the planner keeps them together.
 #[test]
-fn neighbours_that_are_not_kept_together_are_told() {
+fn neighbours_are_facts() {
     let compose = "
 services:
   vpn: {image: i}
-  web: {image: i, network_mode: 'service:vpn'}
-  log: {image: i, volumes_from: [vpn]}
-  other: {image: i}
+  web: {image: i, network_mode: 'service:vpn', ipc: 'service:log', pid: host}
+  log: {image: i, volumes_from: ['vpn:ro']}
 ";
-    let told = |overlay: &str| {
-        let overlay = format!("deployment: shop\nservices:\n{overlay}");
-        let resolved = resolve_text(compose, Some(&overlay)).expect("it is a project");
-        let told = resolved.warnings.list.into_iter();
-        told.filter(|each| each.message.contains("on one node")).map(|each| each.line).collect()
+    let resolved = resolve_text(compose, None).expect("it is a project");
+    let names = |set: &std::collections::BTreeSet<String>| {
+        set.iter().map(String::as_str).collect::<Vec<_>>().join(" ")
     };
-    let placed = |placement: &str| {
-        ["vpn", "web", "log"].map(|name| format!("  - {{name: {name}, {placement}}}\n")).concat()
-    };
-    let lines: Vec<u32> = told("  - {name: other}\n");
-    assert_eq!(lines, [4, 5], "at each of them");
-    assert_eq!(told(&placed("placement: hosts, hosts: [n1]")), Vec::<u32>::new());
-    assert_eq!(told(&placed("placement: global")), Vec::<u32>::new());
-    assert_eq!(told(&placed("placement: hosts, hosts: [n1, n2]")), [4, 5]);
-    assert_eq!(told("  - {name: vpn, placement: hosts, hosts: [n1]}\n"), [4, 5]);
+    let told = ["vpn", "web", "log"].map(|name| {
+        let facts = &resolved.services[name].facts;
+        (names(&facts.beside), names(&facts.volumes_from))
+    });
+    let text = |beside: &str, volumes: &str| (beside.to_owned(), volumes.to_owned());
+    assert_eq!(told, [text("", ""), text("log vpn", ""), text("", "vpn")]);
+    let warned = resolved.warnings.list.iter();
+    let warned: Vec<_> = warned.filter(|each| !each.message.contains("differently")).collect();
+    assert!(warned.is_empty(), "{warned:?}");
+}
+
+/// R-IN-2, R-CONS-6: Swarm's limit is a fact, and no warning.
+#[test]
+fn a_limit_for_each_node_is_a_fact() {
+    let text =
+        "services:\n  web:\n    image: i\n    deploy: {placement: {max_replicas_per_node: 2}}\n";
+    let resolved = resolve_text(text, None).unwrap();
+    assert_eq!(resolved.services["web"].facts.max_replicas_per_node, Some(2));
+    let mut warned = resolved.warnings.list.iter().map(|problem| &problem.message);
+    assert!(warned.all(|message| !message.contains("max_replicas_per_node")));
 }

@@ -9,7 +9,11 @@ use super::error::Problem;
 use super::wire::{self, change::Kind};
 
 wire_enum!(Previous, "fate of an instance", [Retire, Drop]);
-wire_enum!(ReplaceCause, "cause of a new instance", [SpecChanged, Failed, NodeLost, Moved]);
+wire_enum!(
+    ReplaceCause,
+    "cause of a new instance",
+    [SpecChanged, Failed, NodeLost, Moved, CompanyReplaced]
+);
 
 impl Wire for Change {
     type Message = wire::Change;

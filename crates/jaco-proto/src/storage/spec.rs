@@ -1,5 +1,7 @@
 //! What a user wants of a deployment.
 
+use std::collections::BTreeSet;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use jaco_types::spec::{
@@ -7,7 +9,7 @@ use jaco_types::spec::{
     OnNodeLoss, Operator, Placement, Protocol, Pull, Required, SchedulingPolicy, SpreadCriterion,
     SpreadTarget, Storage, UpdateOrder, UpdatePolicy,
 };
-use jaco_types::{DeploymentSpec, Millis, ServiceSpec};
+use jaco_types::{DeploymentSpec, Millis, ServiceName, ServiceSpec};
 
 use super::convert::{Wire, ascending, list, optional, required, to_list, wire_enum};
 use super::error::Problem;
@@ -327,12 +329,19 @@ impl Wire for SchedulingPolicy {
             spread: to_list(&self.spread),
             minimum: Some(self.minimum.to_wire()),
             own_keys: self.own_keys.iter().cloned().collect(),
+            max_per_node: self.max_per_node.map_or(0, NonZeroU32::get),
+            place_with: self.place_with.iter().map(Wire::to_wire).collect(),
+            beside: self.beside.iter().map(Wire::to_wire).collect(),
         }
     }
 
     fn from_wire(message: wire::SchedulingPolicy) -> Result<Self, Problem> {
         let selectors = message.selectors.into_iter().map(|selector| Ok((selector, ())));
         let own_keys = message.own_keys.into_iter().map(|key| Ok((key, ())));
+        let names = |what, names: Vec<String>| -> Result<BTreeSet<ServiceName>, Problem> {
+            let name = |name| Ok((Wire::from_wire(name)?, ()));
+            Ok(ascending(what, names.into_iter().map(name))?.into_keys().collect())
+        };
         Ok(Self {
             selectors: ascending("selectors", selectors)?.into_keys().collect(),
             constraints: list(message.constraints)?,
@@ -340,6 +349,9 @@ impl Wire for SchedulingPolicy {
             spread: list(message.spread)?,
             minimum: required("minimum", message.minimum)?,
             own_keys: ascending("own keys", own_keys)?.into_keys().collect(),
+            max_per_node: NonZeroU32::new(message.max_per_node),
+            place_with: names("services to be placed with", message.place_with)?,
+            beside: names("services to be beside", message.beside)?,
         })
     }
 }

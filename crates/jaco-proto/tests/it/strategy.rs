@@ -110,6 +110,7 @@ fn change() -> impl Strategy<Value = Change> {
         ReplaceCause::Failed,
         ReplaceCause::NodeLost,
         ReplaceCause::Moved,
+        ReplaceCause::CompanyReplaced,
     ]);
     let previous = select(vec![Previous::Retire, Previous::Drop]);
     prop_oneof![
@@ -620,14 +621,21 @@ fn scheduling_policy() -> impl Strategy<Value = SchedulingPolicy> {
     let criterion = (text(), any::<u8>(), vec(target, 0..3))
         .prop_map(|(attribute, weight, targets)| SpreadCriterion { attribute, weight, targets });
     let lists = (vec(constraint(), 0..3), vec(affinity, 0..3), vec(criterion, 0..3));
-    let policy = (btree_set(text(), 0..3), lists, resources(), btree_set(text(), 0..3)).prop_map(
-        |(selectors, (constraints, affinities, spread), minimum, own_keys)| SchedulingPolicy {
-            selectors,
-            constraints,
-            affinities,
-            spread,
-            minimum,
-            own_keys,
+    let with = (any::<u32>(), btree_set(service_name(), 0..3), btree_set(service_name(), 0..3));
+    let sets = (btree_set(text(), 0..3), btree_set(text(), 0..3));
+    let policy = (sets, lists, resources(), with).prop_map(
+        |((selectors, own_keys), (constraints, affinities, spread), minimum, with)| {
+            SchedulingPolicy {
+                selectors,
+                constraints,
+                affinities,
+                spread,
+                minimum,
+                own_keys,
+                max_per_node: std::num::NonZeroU32::new(with.0),
+                place_with: with.1,
+                beside: with.2,
+            }
         },
     );
     prop_oneof![Just(SchedulingPolicy::default()), policy]

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use jaco_types::{Ordinal, ReplicaId};
 
+use super::candidates;
 use crate::draft::{Pass, ServiceDraft};
 use crate::node_table::NodeIx;
 use crate::waiting;
@@ -11,7 +12,7 @@ use crate::waiting;
 /// Makes the replicas that are missing and fit.
 pub(crate) fn fill<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
     let present: BTreeSet<NodeIx> = waiting::global_nodes(service).collect();
-    let allowed = pass.nodes.allowed(&service.goal.spec.scheduling);
+    let allowed = candidates(&pass.nodes, service.goal.spec, &service.company);
     for node in allowed.iter().copied().filter(|node| !present.contains(node)) {
         let row = pass.nodes.row(node);
         let ordinal = Ordinal::Host(row.node.hostname.clone());

@@ -13,6 +13,7 @@ mod apportion;
 mod domain;
 pub(crate) mod global;
 pub(crate) mod hosts;
+mod limit;
 mod pack;
 mod snug;
 mod spread;
@@ -26,19 +27,45 @@ use jaco_types::spec::{Placement, ServiceSpec, SpreadCriterion};
 use jaco_types::unit::Resources;
 
 use crate::attribute::affinity;
+use crate::company::Company;
 use crate::draft::ServiceDraft;
 use crate::node_table::{NodeIx, NodeTable};
 pub(crate) use domain::{Domains, Grouping, Presence, criteria};
+pub(crate) use limit::Limit;
+use limit::Room;
 pub(crate) use spread::Seed;
 
 /// Chooses nodes for the replicas of one service. It counts what it chose, so its caller has to
 /// place exactly what it was told. Valid as long as nothing gives room back.
 pub(crate) struct Chooser<'a> {
+    ground: Ground<'a>,
+    /// The node of each replica, the chosen ones included.
+    on_nodes: Vec<NodeIx>,
+    stage: Stage,
+    choice: Choice<'a>,
+}
+
+/// What a choice is made by.
+struct Ground<'a> {
     goal: &'a ServiceSpec,
     seed: spread::Seed,
+    company: Rc<Company<'a>>,
+}
+
+/// A service that goes with another has one replica beside each of the other's first, and what is
+/// more than that wherever one of the other is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Paired,
+    Any,
+}
+
+/// The nodes, sorted out for the choice.
+struct Choice<'a> {
     /// The domains, where there are spread criteria. Without, there is one cell of all nodes.
     domains: Option<Domains<'a>>,
     cells: Vec<Cell>,
+    limit: Option<Limit>,
 }
 
 /// The nodes of one domain. Most services use few of their domains, so what a cell needs to choose
@@ -59,72 +86,120 @@ enum Within {
 impl<'a> Chooser<'a> {
     /// A chooser for replicas of `service`, by the placement and policy of its goal.
     pub(crate) fn new(nodes: &NodeTable<'a>, service: &ServiceDraft<'a>) -> Self {
-        let goal = service.goal.spec;
-        let on_nodes = service.slots.iter().filter_map(|slot| slot.current.at);
-        let seed = spread::Seed::of(&service.key);
-        if goal.scheduling.spread.is_empty() {
-            let candidates = candidates(nodes, goal);
-            let on_nodes = on_nodes.collect();
-            let cells = vec![Cell { candidates, on_nodes, tiers: None }];
-            return Self { goal, seed, domains: None, cells };
-        }
-        let criteria = criteria(&goal.scheduling);
-        let grouping = nodes.grouping(&criteria);
-        let on_nodes: Vec<_> = on_nodes.collect();
-        let by_domain = by_domain(nodes, goal, &grouping, &criteria);
-        let present = by_domain.iter().map(|nodes| presence(nodes)).collect();
-        let cells = cells(&grouping, &by_domain, &on_nodes);
-        let (on_nodes, count) = (on_nodes.into_iter(), goal.replicas);
-        let domains = Domains::new(criteria, grouping, seed.0, present, on_nodes, count);
-        Self { goal, seed, domains: Some(domains), cells }
+        let on_nodes: Vec<_> = service.slots.iter().filter_map(|slot| slot.current.at).collect();
+        let (goal, company) = (service.goal.spec, Rc::clone(&service.company));
+        let ground = Ground { goal, seed: spread::Seed::of(&service.key), company };
+        let stage = match ground.company.partner() {
+            Some(_) => Stage::Paired,
+            None => Stage::Any,
+        };
+        let choice = Choice::new(nodes, &ground, &on_nodes, stage);
+        Self { ground, on_nodes, stage, choice }
     }
 
     /// The node for this replica, or `None` if no candidate has room for it.
     pub(crate) fn choose(
         &mut self,
-        nodes: &NodeTable<'_>,
+        nodes: &NodeTable<'a>,
         spec: &ServiceSpec,
         ordinal: &Ordinal,
     ) -> Option<NodeIx> {
-        let Some(domains) = &mut self.domains else {
-            return self.cells[0].choose(nodes, spec, ordinal, self.goal, self.seed);
-        };
-        loop {
-            let at = domains.next()?;
-            if let Some(node) = self.cells[at].choose(nodes, spec, ordinal, self.goal, self.seed) {
-                domains.place(at);
-                return Some(node);
-            }
-            domains.fill(at);
+        let mut chosen = self.choice.choose(nodes, spec, ordinal, &self.ground);
+        let may_share = self.stage == Stage::Paired
+            && !self.choice.limit.as_ref().is_some_and(Limit::has_pairs_to_come);
+        if chosen.is_none() && may_share {
+            self.stage = Stage::Any;
+            self.choice = Choice::new(nodes, &self.ground, &self.on_nodes, self.stage);
+            chosen = self.choice.choose(nodes, spec, ordinal, &self.ground);
         }
+        self.on_nodes.extend(chosen);
+        chosen
+    }
+}
+
+impl<'a> Choice<'a> {
+    fn new(nodes: &NodeTable<'a>, ground: &Ground<'a>, on_nodes: &[NodeIx], stage: Stage) -> Self {
+        let Ground { goal, seed, company } = ground;
+        let paired = (stage == Stage::Paired).then_some(company);
+        let max = nodes.demands.max_per_node(&goal.scheduling);
+        let limit = Limit::new(nodes, max, paired.map(Rc::as_ref), on_nodes);
+        if goal.scheduling.spread.is_empty() {
+            let candidates = candidates(nodes, goal, company);
+            let cells = vec![Cell { candidates, on_nodes: on_nodes.to_vec(), tiers: None }];
+            return Self { domains: None, cells, limit };
+        }
+        let criteria = criteria(&goal.scheduling);
+        let grouping = nodes.grouping(&criteria);
+        let by_domain = by_domain(nodes, goal, company, &grouping, &criteria);
+        let present = by_domain.iter().map(|nodes| presence(nodes)).collect();
+        let cells = cells(&grouping, &by_domain, on_nodes);
+        let on_nodes = on_nodes.iter().copied();
+        let domains = Domains::new(criteria, grouping, seed.0, present, on_nodes, goal.replicas);
+        Self { domains: Some(domains), cells, limit }
+    }
+
+    fn choose(
+        &mut self,
+        nodes: &NodeTable<'a>,
+        spec: &ServiceSpec,
+        ordinal: &Ordinal,
+        ground: &Ground<'a>,
+    ) -> Option<NodeIx> {
+        let Self { domains, cells, limit } = self;
+        let room = Room { nodes, spec, limit: limit.as_ref() };
+        let node = match domains {
+            None => cells[0].choose(room, ordinal, ground)?,
+            Some(domains) => loop {
+                let at = domains.next()?;
+                if let Some(node) = cells[at].choose(room, ordinal, ground) {
+                    domains.place(at);
+                    break node;
+                }
+                domains.fill(at);
+            },
+        };
+        if let Some(limit) = limit {
+            limit.count(node);
+        }
+        Some(node)
     }
 }
 
 /// The nodes that a new replica may go to, whether or not they have room.
-pub(crate) fn candidates<'a>(nodes: &NodeTable<'a>, goal: &'a ServiceSpec) -> Rc<[NodeIx]> {
+pub(crate) fn candidates<'a>(
+    nodes: &NodeTable<'a>,
+    goal: &'a ServiceSpec,
+    company: &Company<'_>,
+) -> Rc<[NodeIx]> {
     let allowed = nodes.allowed(&goal.scheduling);
-    match &goal.placement {
+    let allowed = match &goal.placement {
         Placement::Hosts(hosts) => hosts::among(nodes, &allowed, hosts),
         Placement::Spread | Placement::Pack | Placement::Global => allowed,
+    };
+    if company.is_empty() {
+        return allowed;
     }
+    allowed.iter().copied().filter(|node| company.is_on(*node)).collect()
 }
 
 /// The candidates in each domain. Services that say the same share the lists.
 pub(crate) fn by_domain<'a>(
     nodes: &NodeTable<'a>,
     goal: &'a ServiceSpec,
+    company: &Company<'_>,
     grouping: &Grouping,
     criteria: &[&'a SpreadCriterion],
 ) -> Rc<[Rc<[NodeIx]>]> {
     let sort = || {
         let mut domains: Vec<_> = (0..grouping.len()).map(|_| Vec::new()).collect();
-        for node in candidates(nodes, goal).iter() {
+        for node in candidates(nodes, goal, company).iter() {
             domains[grouping.domain_of(*node)].push(*node);
         }
         domains.into_iter().map(Rc::from).collect()
     };
     match &goal.placement {
         Placement::Hosts(_) => sort(),
+        Placement::Spread | Placement::Pack | Placement::Global if !company.is_empty() => sort(),
         Placement::Spread | Placement::Pack | Placement::Global => {
             nodes.allowed_by_domain(&goal.scheduling, criteria, sort)
         }
@@ -152,16 +227,14 @@ fn cells(grouping: &Grouping, by_domain: &[Rc<[NodeIx]>], on_nodes: &[NodeIx]) -
 impl Cell {
     fn choose(
         &mut self,
-        nodes: &NodeTable<'_>,
-        spec: &ServiceSpec,
+        room: Room<'_, '_>,
         ordinal: &Ordinal,
-        goal: &ServiceSpec,
-        seed: spread::Seed,
+        ground: &Ground<'_>,
     ) -> Option<NodeIx> {
         if self.tiers.is_none() {
-            self.tiers = Some(self.sort_out(nodes, goal, seed));
+            self.tiers = Some(self.sort_out(room.nodes, ground.goal, ground.seed));
         }
-        self.tiers.iter_mut().flatten().find_map(|tier| tier.choose(nodes, spec, ordinal))
+        self.tiers.iter_mut().flatten().find_map(|tier| tier.choose(room, ordinal))
     }
 
     /// The nodes by affinity, the best first.
@@ -209,16 +282,11 @@ impl Within {
         }
     }
 
-    fn choose(
-        &mut self,
-        nodes: &NodeTable<'_>,
-        spec: &ServiceSpec,
-        ordinal: &Ordinal,
-    ) -> Option<NodeIx> {
+    fn choose(&mut self, room: Room<'_, '_>, ordinal: &Ordinal) -> Option<NodeIx> {
         match self {
-            Self::Spread(spread) => spread.choose(nodes, spec, ordinal),
-            Self::Pack(pack) => pack.choose(nodes, spec),
-            Self::Snug(snug) => snug.choose(nodes, spec),
+            Self::Spread(spread) => spread.choose(room, ordinal),
+            Self::Pack(pack) => pack.choose(room),
+            Self::Snug(snug) => snug.choose(room),
         }
     }
 }

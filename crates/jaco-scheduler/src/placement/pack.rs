@@ -1,7 +1,6 @@
 //! `pack`: one node after another, each filled before the next is opened (R-PLACE-2).
 
-use jaco_types::spec::ServiceSpec;
-
+use super::limit::Room;
 use crate::node_table::{NodeIx, NodeTable};
 
 /// Nodes that may take replicas, and the one that is being filled.
@@ -13,12 +12,12 @@ pub(crate) struct Pack {
 struct Candidate {
     node: NodeIx,
     score: PackScore,
-    room: Room,
+    left: Left,
 }
 
 /// Whether a node may take another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Room {
+enum Left {
     Unknown,
     None,
 }
@@ -56,26 +55,26 @@ impl Pack {
         let candidates = candidates.iter().zip(opened).map(|(node, opened)| Candidate {
             node: *node,
             score: PackScore { opened, replicas: nodes.row(*node).usage.replicas, node: *node },
-            room: Room::Unknown,
+            left: Left::Unknown,
         });
         Self { candidates: candidates.collect(), filling: None }
     }
 
-    pub(crate) fn choose(&mut self, nodes: &NodeTable<'_>, spec: &ServiceSpec) -> Option<NodeIx> {
+    pub(crate) fn choose(&mut self, room: Room<'_, '_>) -> Option<NodeIx> {
         loop {
             let at = self.filling.or_else(|| self.best())?;
             let candidate = &mut self.candidates[at];
-            if nodes.row(candidate.node).fits(spec) {
+            if room.is_on(candidate.node) {
                 self.filling = Some(at);
                 return Some(candidate.node);
             }
-            candidate.room = Room::None;
+            candidate.left = Left::None;
             self.filling = None;
         }
     }
 
     fn best(&self) -> Option<usize> {
-        let with_room = self.candidates.iter().enumerate().filter(|(_, c)| c.room == Room::Unknown);
+        let with_room = self.candidates.iter().enumerate().filter(|(_, c)| c.left == Left::Unknown);
         with_room.min_by_key(|(_, candidate)| candidate.score).map(|(at, _)| at)
     }
 }

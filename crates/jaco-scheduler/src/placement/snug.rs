@@ -1,10 +1,10 @@
 //! With a minimum: the node that satisfies it with the least left over, so that the large ones stay
 //! free for those who need them (R-CONS-3).
 
-use jaco_types::spec::ServiceSpec;
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 
-use crate::node_table::{NodeIx, NodeTable};
+use super::limit::Room;
+use crate::node_table::NodeIx;
 
 /// Nodes that may take replicas, and how many of the service they have.
 pub(crate) struct Snug {
@@ -41,14 +41,14 @@ impl Snug {
         Self { minimum, candidates }
     }
 
-    pub(crate) fn choose(&mut self, nodes: &NodeTable<'_>, spec: &ServiceSpec) -> Option<NodeIx> {
+    pub(crate) fn choose(&mut self, room: Room<'_, '_>) -> Option<NodeIx> {
         let score = |(node, replicas): &(NodeIx, u32)| {
-            let row = nodes.row(*node);
+            let row = room.nodes.row(*node);
             let left = row.left();
             let asked = |minimum: u64, left: u64| if minimum == 0 { 0 } else { left };
             let memory = left.memory.unwrap_or_default().0;
             let cpu = left.cpu.unwrap_or_default().0;
-            (row.has_left(self.minimum) && row.fits(spec)).then(|| SnugScore {
+            (row.has_left(self.minimum) && room.is_on(*node)).then(|| SnugScore {
                 replicas: *replicas,
                 memory: Bytes(asked(self.minimum.memory.0, memory)),
                 cpu: MilliCores(asked(self.minimum.cpu.0, cpu)),

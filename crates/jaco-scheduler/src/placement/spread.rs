@@ -6,10 +6,10 @@
 
 use std::rc::Rc;
 
-use jaco_types::spec::ServiceSpec;
 use jaco_types::{Ordinal, ServiceKey};
 
-use crate::node_table::{NodeIx, NodeTable};
+use super::limit::Room;
+use crate::node_table::NodeIx;
 
 /// Nodes by how many replicas of the service they have, lowest first.
 ///
@@ -45,12 +45,7 @@ impl Spread {
         spread
     }
 
-    pub(crate) fn choose(
-        &mut self,
-        nodes: &NodeTable<'_>,
-        spec: &ServiceSpec,
-        ordinal: &Ordinal,
-    ) -> Option<NodeIx> {
+    pub(crate) fn choose(&mut self, room: Room<'_, '_>, ordinal: &Ordinal) -> Option<NodeIx> {
         let size = self.candidates.len();
         if size == 0 {
             return None;
@@ -62,7 +57,7 @@ impl Spread {
                 continue;
             };
             self.next[at] = at + 1;
-            if nodes.row(self.candidates[at]).fits(spec) {
+            if room.is_on(self.candidates[at]) {
                 self.counts[at] += 1;
                 return Some(self.candidates[at]);
             }

@@ -4,6 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use jaco_state::ClusterState;
 use jaco_types::spec::{Placement, ServiceSpec, Storage, UpdateOrder};
 use jaco_types::{Node, NodeId, ReplicaState, ServiceKey, Slot};
 
@@ -12,8 +13,9 @@ use super::{CycleInput, Load, Rebalancer, Share, Weighed};
 use crate::Ineligible;
 use crate::asked::ClusterDemands;
 use crate::attribute::value_of;
-use crate::eligibility::verdict;
-use crate::node_table::{NodeRow, NodeTable};
+use crate::company::Company;
+use crate::eligibility::{Others, verdict};
+use crate::node_table::{NodeIx, NodeRow, NodeTable};
 use crate::usage::Usage;
 
 /// Why a replica stays on a hot node. The order is that of the checks: of several destinations, the
@@ -123,14 +125,16 @@ impl<'a> View<'a> {
     }
 
     /// The replicas of the hot node that may move at all, by id. Data and global replicas stay; so
-    /// does what cannot run beside its successor, for a move must not cost a request.
+    /// does what cannot run beside its successor, for a move must not cost a request, and what goes
+    /// with others or has others that go with it.
     fn candidates(&self) -> impl Iterator<Item = (&'a Slot, &'a ServiceSpec)> {
         let (state, hot) = (self.input.state, self.hot.node);
         state.slots.values().filter(move |slot| slot.current.node == hot).filter_map(move |slot| {
             let spec = &**state.service_spec(&slot.service, slot.current.revision)?;
             let may_move = spec.storage == Storage::Stateless
                 && spec.placement != Placement::Global
-                && spec.update.order == UpdateOrder::StartFirst;
+                && spec.update.order == UpdateOrder::StartFirst
+                && !goes_with_others(state, slot);
             let seen = state.observed.get(&slot.current_id())?;
             (may_move && seen.state == ReplicaState::Running).then_some((slot, spec))
         })
@@ -149,11 +153,11 @@ impl<'a> View<'a> {
         }
         let mut furthest = (Reverse(Reason::NoEligibleDst), Share::WHOLE, None);
         let mut coolest: Option<(Share, Weighed)> = None;
-        for (_, row) in self.nodes.rows().filter(|(_, row)| row.node.id != self.hot.node) {
+        for (at, row) in self.nodes.rows().filter(|(_, row)| row.node.id != self.hot.node) {
             let Some(sample) = fresh(self.input, row.node.id) else { continue };
             let pressure = sample.load.cpu.max(sample.load.memory);
             let weighed = || self.weigh(Some(slot), footprint, Some((row.node, sample.load)));
-            match self.refuses(slot, spec, footprint, row, sample.load) {
+            match self.refuses(slot, spec, footprint, (at, row), sample.load) {
                 None if coolest.as_ref().is_none_or(|(least, _)| pressure < *least) => {
                     coolest = Some((pressure, weighed()));
                 }
@@ -180,10 +184,12 @@ impl<'a> View<'a> {
         slot: &Slot,
         spec: &ServiceSpec,
         footprint: Load,
-        row: &NodeRow<'_>,
+        (at, row): (NodeIx, &NodeRow<'_>),
         load: Load,
     ) -> Option<Reason> {
-        let ineligible = verdict(&self.nodes.demands, row, spec, spec);
+        let company = Company::default();
+        let others = Others { company: &company, limit: None };
+        let ineligible = verdict(&self.nodes.demands, (at, row), spec, spec, others);
         if let Some(reason) = ineligible.iter().map(reason_of).min() {
             return Some(reason);
         }
@@ -276,6 +282,22 @@ impl<'a> View<'a> {
     }
 }
 
+/// Whether the place of a replica has to do with that of another service.
+fn goes_with_others(state: &ClusterState, slot: &Slot) -> bool {
+    let deployment = state.deployments.get(&slot.service.deployment);
+    let kept = deployment.and_then(|known| known.revisions.get(&slot.current.revision));
+    let services = kept.into_iter().flat_map(|record| record.spec.services.values());
+    services.into_iter().any(|spec| {
+        let policy = &spec.scheduling;
+        let mut named = policy.beside.iter().chain(&policy.place_with);
+        if spec.name == slot.service.service {
+            named.next().is_some()
+        } else {
+            named.any(|name| *name == slot.service.service)
+        }
+    })
+}
+
 fn reason_of(ineligible: &Ineligible) -> Reason {
     match ineligible {
         Ineligible::NotReady
@@ -287,7 +309,11 @@ fn reason_of(ineligible: &Ineligible) -> Reason {
         | Ineligible::ConstraintFails { .. }
         | Ineligible::DataElsewhere
         | Ineligible::HostPortTaken { .. } => Reason::NoEligibleDst,
-        Ineligible::NotPinned | Ineligible::OnePerNode => Reason::AntiAffinity,
+        Ineligible::NotPinned
+        | Ineligible::OnePerNode
+        | Ineligible::NotBeside { .. }
+        | Ineligible::PartnerElsewhere { .. }
+        | Ineligible::MaxPerNode { .. } => Reason::AntiAffinity,
         Ineligible::BelowMinimum { .. }
         | Ineligible::InsufficientCpu { .. }
         | Ineligible::InsufficientMemory { .. } => Reason::ResourceLimits,

@@ -32,7 +32,10 @@ impl fmt::Debug for Service {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let spec = &self.0;
         write!(f, "{} x{} {:?}", spec.image, spec.replicas, spec.placement)?;
-        write!(f, " at {} after {:?}", spec.update.parallelism, spec.depends_on)
+        write!(f, " at {} after {:?}", spec.update.parallelism, spec.depends_on)?;
+        let policy = &spec.scheduling;
+        let (max, with) = (policy.max_per_node, (&policy.place_with, &policy.beside));
+        write!(f, " max {max:?} with {with:?} {:?}", spec.scheduling.spread)
     }
 }
 

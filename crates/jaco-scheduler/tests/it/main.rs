@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests may panic like the tests")]
 
+mod accompanying;
 mod cluster;
 mod constraining;
 mod foretelling;

@@ -38,11 +38,17 @@ fn demanding() -> impl Strategy<Value = Service> {
         vec![("gpu", Operator::IsSet), ("rack", Operator::IsNotSet), ("ssd", Operator::IsSet)],
         0..=2,
     );
-    (reserves, minimum, selectors, needs, any::<bool>()).prop_map(
-        |((cpu, memory), minimum, selectors, needs, has_port)| {
+    let with = prop::sample::subsequence(vec!["db", "cache"], 0..=2);
+    let others = (with, any::<bool>());
+    (reserves, minimum, selectors, needs, others).prop_map(
+        |((cpu, memory), minimum, selectors, needs, (with, has_port))| {
             let web = service("web", "w").replicas(1).reserves(cpu, memory).with(|spec| {
                 spec.scheduling.minimum = resources(minimum.0, minimum.1);
                 spec.scheduling.selectors = selectors.into_iter().map(str::to_owned).collect();
+                for name in with {
+                    let name = name.parse().unwrap();
+                    spec.scheduling.place_with.insert(name);
+                }
                 let needs = needs.into_iter();
                 spec.scheduling.constraints =
                     needs.map(|(label, operator)| constraint(label, operator, "")).collect();
@@ -115,7 +121,15 @@ fn carry_out(cluster: &mut Cluster, web: &mut Service, answer: &NodeAnswer, step
                 std::sync::Arc::make_mut(spec).host_ports.clear();
             }
         }
-        Ineligible::NotPinned | Ineligible::DataElsewhere | Ineligible::OnePerNode => {
+        Ineligible::NotBeside { service } => {
+            web.0.scheduling.place_with.remove(service);
+            web.0.scheduling.beside.remove(service);
+        }
+        Ineligible::MaxPerNode { .. } => web.0.scheduling.max_per_node = None,
+        Ineligible::NotPinned
+        | Ineligible::DataElsewhere
+        | Ineligible::OnePerNode
+        | Ineligible::PartnerElsewhere { .. } => {
             panic!("no such reason here: {step:?}")
         }
     }

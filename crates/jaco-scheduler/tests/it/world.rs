@@ -1,6 +1,7 @@
 //! Anything that can happen to a cluster, as data; and what must hold after each of it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 
 use jaco_scheduler::Plan;
 use jaco_state::command::{Change, Command};
@@ -137,12 +138,22 @@ pub(crate) fn any_service() -> impl Strategy<Value = Service> {
     let names = prop_oneof![Just("api"), Just("web")];
     let depends = prop::option::weighted(0.1, condition());
     let wanted = (names, 0..3u8, 0..6u32);
-    (wanted, placement(), kind, 1..3u32, depends, policy()).prop_map(
+    let policy = (policy(), company());
+    (wanted, placement(), kind, 1..3u32, depends, policy).prop_map(
         |((name, version, replicas), placement, kind, parallelism, depends, policy)| {
             let image = format!("{name}:{version}:{kind:?}");
             service(name, &image).replicas(replicas).placement(placement).with(|spec| {
                 spec.update.parallelism = parallelism;
-                spec.scheduling = policy;
+                spec.scheduling = policy.0;
+                // Nobody goes with who goes with them: only one of the two does.
+                if name == "api" {
+                    let web = || std::iter::once(ServiceName::new("web").unwrap());
+                    match policy.1 {
+                        Goes::Alone => {}
+                        Goes::PlacedWith => spec.scheduling.place_with.extend(web()),
+                        Goes::Beside => spec.scheduling.beside.extend(web()),
+                    }
+                }
                 spec.depends_on = depends.into_iter().map(on_other(name)).collect();
                 match kind {
                     Kind::Plain => {}
@@ -186,8 +197,9 @@ fn policy() -> impl Strategy<Value = SchedulingPolicy> {
     let selectors = prop::collection::btree_set(Just("rack".to_owned()), 0..2);
     let minimum = prop_oneof![3 => Just(resources(0, 0)), 1 => Just(resources(300, 0))];
     let lists = (prop::collection::vec(spread, 0..3), needs, likes, -100..=100i8);
-    let policy = (lists, selectors, minimum).prop_map(
-        |((spread, needs, likes, weight), selectors, minimum)| SchedulingPolicy {
+    let max = prop_oneof![3 => Just(0), 1 => 1..3u32].prop_map(NonZeroU32::new);
+    let policy = (lists, selectors, minimum, max).prop_map(
+        |((spread, needs, likes, weight), selectors, minimum, max_per_node)| SchedulingPolicy {
             selectors,
             constraints: needs.into_iter().collect(),
             affinities: likes
@@ -197,9 +209,23 @@ fn policy() -> impl Strategy<Value = SchedulingPolicy> {
             spread,
             minimum,
             own_keys: BTreeSet::new(),
+            max_per_node,
+            ..SchedulingPolicy::default()
         },
     );
     prop_oneof![2 => Just(SchedulingPolicy::default()), 1 => policy]
+}
+
+/// Whether a service goes with another.
+#[derive(Debug, Clone, Copy)]
+enum Goes {
+    Alone,
+    PlacedWith,
+    Beside,
+}
+
+fn company() -> impl Strategy<Value = Goes> {
+    prop_oneof![3 => Just(Goes::Alone), 1 => Just(Goes::PlacedWith), 1 => Just(Goes::Beside)]
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -351,6 +377,29 @@ fn check_placed(plan: &Plan, cluster: &Cluster) {
         if let (Placement::Hosts(hosts), true) = (&spec.placement, is_new) {
             assert!(hosts.contains(&node.hostname), "PL-5: {} is not pinned there", slot.id);
         }
+        if is_new {
+            check_company(cluster, slot, spec);
+        }
+    }
+}
+
+/// PL-17: a new replica goes where those are that it goes with, and on no node that has enough.
+fn check_company(cluster: &Cluster, slot: &Slot, spec: &ServiceSpec) {
+    let policy = &spec.scheduling;
+    let here = |service: &ServiceName| {
+        let slots = cluster.state.slots.values().filter(|other| {
+            other.service.deployment == slot.service.deployment
+                && other.service.service == *service
+                && other.current.node == slot.current.node
+        });
+        slots.count()
+    };
+    for other in policy.place_with.iter().chain(&policy.beside) {
+        assert!(here(other) > 0, "PL-17: {} without {other}", slot.id);
+    }
+    if let (Some(max), Ordinal::Index(_)) = (policy.max_per_node, &slot.ordinal) {
+        let max = usize::try_from(max.get()).unwrap();
+        assert!(here(&spec.name) <= max, "PL-17: {} is one too many", slot.id);
     }
 }
 

@@ -2,6 +2,7 @@
 //! selectors, in the planner's words.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 
 use jaco_compose::facts::{self, Facts};
 use jaco_scheduler::attribute::check;
@@ -34,9 +35,21 @@ pub(super) fn policy(
         spread: facts.spread.iter().map(criterion).collect(),
         ..SchedulingPolicy::default()
     };
+    let names = |names: &BTreeSet<String>| -> BTreeSet<ServiceName> {
+        // Compose has checked that each is a service of the model.
+        names.iter().filter_map(|name| ServiceName::new(name).ok()).collect()
+    };
+    policy.beside = names(&facts.beside);
+    policy.place_with = names(&facts.volumes_from);
     for (key, value) in pairs(&facts.deployment_constraints, &facts.constraints) {
         apply_pair(&mut policy, service, key, value, notes);
         policy.own_keys.insert(key.to_owned());
+    }
+    // What compose says is the service's own, and so goes before what the deployment says.
+    let of_compose = facts.max_replicas_per_node.and_then(NonZeroU32::new);
+    if of_compose.is_some() && !facts.constraints.pairs.contains_key("max") {
+        policy.max_per_node = of_compose;
+        policy.own_keys.insert("max".to_owned());
     }
     let rules = facts.deployment_constraints.rules.iter().chain(&facts.constraints.rules);
     policy.constraints.extend(rules.filter_map(|rule| constraint(service, rule, notes)));
@@ -72,7 +85,13 @@ fn apply_pair(
     notes: &mut Notes,
 ) {
     match Demand::parse(key, value) {
+        Ok(Demand::Nothing) if key == "max" => policy.max_per_node = None,
         Ok(Demand::Nothing) => {}
+        Ok(Demand::MaxPerNode(max)) => policy.max_per_node = Some(max),
+        // The deployment may say it for all of its services, one of which is the one that is named.
+        Ok(Demand::PlaceWith(other) | Demand::ScaleWith(other)) if other == *service => {}
+        Ok(Demand::PlaceWith(other)) => _ = policy.place_with.insert(other),
+        Ok(Demand::ScaleWith(other)) => _ = policy.beside.insert(other),
         Ok(Demand::Cpu(cpu)) => policy.minimum.cpu = cpu,
         Ok(Demand::Memory(memory)) => policy.minimum.memory = memory,
         Ok(Demand::Attribute(constraint)) => policy.constraints.push(constraint),
@@ -82,6 +101,15 @@ fn apply_pair(
         Err(misread @ InvalidDemand::Misread { .. }) => {
             notes.problems.push(format!("service {service}: constraint {key}={value}: {misread}"));
         }
+    }
+}
+
+/// The service that this one is scaled with: one of it on every node that has one of the other.
+pub(super) fn scaled_with(service: &ServiceName, facts: &Facts) -> Option<ServiceName> {
+    let pairs = pairs(&facts.deployment_constraints, &facts.constraints);
+    match Demand::parse("scale-with", pairs.get("scale-with")?) {
+        Ok(Demand::ScaleWith(other)) if other != *service => Some(other),
+        _ => None,
     }
 }
 

@@ -99,7 +99,7 @@ impl Checker {
         let is_fine = match cause {
             ReplaceCause::Failed => !serves,
             ReplaceCause::NodeLost => is_lost,
-            ReplaceCause::SpecChanged | ReplaceCause::Moved => {
+            ReplaceCause::SpecChanged | ReplaceCause::Moved | ReplaceCause::CompanyReplaced => {
                 !serves || must_stop_first(&self.reference, slot, next)
             }
         };
@@ -114,7 +114,9 @@ impl Checker {
         }
         match cause {
             ReplaceCause::Failed | ReplaceCause::NodeLost => self.excused.insert(instance),
-            ReplaceCause::SpecChanged | ReplaceCause::Moved => false,
+            ReplaceCause::SpecChanged | ReplaceCause::Moved | ReplaceCause::CompanyReplaced => {
+                false
+            }
         };
     }
 
@@ -174,7 +176,7 @@ impl Checker {
                     .nodes
                     .get(&slot.current.node)
                     .is_none_or(|node| node.availability == jaco_types::Availability::Draining);
-                if !lost && !leaves {
+                if !lost && !leaves && !is_deserted(&self.reference, slot, spec) {
                     self.broken("SIM-7", format!("{id} was removed, and its node keeps it"));
                 }
                 return;
@@ -212,6 +214,16 @@ fn must_stop_first(state: &ClusterState, slot: &Slot, next: Revision) -> bool {
             || spec.reservation != jaco_types::unit::Resources::default()
     };
     state.service_spec(&slot.service, next).is_none_or(clashes)
+}
+
+/// Whether nothing is left on its node of a service that the replica cannot do without.
+fn is_deserted(state: &ClusterState, slot: &Slot, spec: &ServiceSpec) -> bool {
+    spec.scheduling.beside.iter().any(|other| {
+        let mut others = state.slots.values().filter(|known| {
+            known.service.deployment == slot.service.deployment && known.service.service == *other
+        });
+        !others.any(|known| known.instances().any(|(_, one)| one.node == slot.current.node))
+    })
 }
 
 fn wanted_spec<'a>(state: &'a ClusterState, service: &ServiceKey) -> Option<&'a ServiceSpec> {

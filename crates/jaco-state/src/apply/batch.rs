@@ -226,7 +226,7 @@ fn stamp(instance: &NewInstance, index: StateIndex) -> Instance {
 
 fn replaced_kind(cause: ReplaceCause) -> AuditKind {
     match cause {
-        ReplaceCause::SpecChanged => AuditKind::ReplicaReplaced,
+        ReplaceCause::SpecChanged | ReplaceCause::CompanyReplaced => AuditKind::ReplicaReplaced,
         ReplaceCause::Failed => AuditKind::ReplicaRestarted,
         ReplaceCause::NodeLost | ReplaceCause::Moved => AuditKind::ReplicaMoved,
     }

@@ -19,7 +19,19 @@ pub(super) fn set(
     let problems: Vec<String> = pairs
         .iter()
         .filter_map(|(key, value)| {
-            let problem = Demand::parse(key, value).err()?;
+            let problem = match Demand::parse(key, value) {
+                Ok(Demand::PlaceWith(_) | Demand::ScaleWith(_)) => {
+                    "a cluster has no services by that name, its deployments have".to_owned()
+                }
+                Ok(
+                    Demand::Nothing
+                    | Demand::Cpu(_)
+                    | Demand::Memory(_)
+                    | Demand::Attribute(_)
+                    | Demand::MaxPerNode(_),
+                ) => return None,
+                Err(problem) => problem.to_string(),
+            };
             Some(format!("constraint {key}={value}: {problem}"))
         })
         .collect();

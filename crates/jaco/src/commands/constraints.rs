@@ -26,8 +26,9 @@ enum What {
     /// Set some keys; the others stay
     ///
     /// cpu and ram ask for that much left on a node, and the node that has the least more is taken. zone,
-    /// datacenter, arch, os and hostname (or place-in) ask for that value. `0` asks for nothing, and
-    /// `KEY=` takes a key back. No replica that has a node is moved by it.
+    /// datacenter, arch, os and hostname (or place-in) ask for that value; max is the most replicas of one
+    /// service on one node. `0` asks for nothing, and `KEY=` takes a key back. No replica that has a node is
+    /// moved by it.
     #[command(after_long_help = "Examples:
   jaco constraints set cpu=2 ram=3G
   jaco constraints set \"ram=512M zone=a\"   the same, as one text

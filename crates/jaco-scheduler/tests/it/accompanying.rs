@@ -1,0 +1,286 @@
+//! Services that go with others, and how many of one a node may have.
+
+use std::num::NonZeroU32;
+
+use expect_test::{Expect, expect};
+use jaco_state::command::{Change, Command};
+use jaco_types::spec::Placement;
+use jaco_types::{Availability, ReplicaState};
+use proptest::prelude::*;
+
+use crate::cluster::{Cluster, Service, key, resources, service};
+use crate::world::{Event, events, happen};
+
+fn check(cluster: &Cluster, expected: Expect) {
+    expected.assert_eq(&cluster.show());
+}
+
+/// A service that shares a namespace with `web`; its name comes before.
+fn beside(replicas: u32) -> Service {
+    service("agent", "a").replicas(replicas).with(|spec| {
+        spec.scheduling.beside.insert("web".parse().unwrap());
+    })
+}
+
+fn placed_with(replicas: u32) -> Service {
+    service("agent", "a").replicas(replicas).with(|spec| {
+        spec.scheduling.place_with.insert("web".parse().unwrap());
+    })
+}
+
+fn at_most(max: u32) -> impl FnOnce(&mut jaco_types::ServiceSpec) {
+    move |spec| spec.scheduling.max_per_node = NonZeroU32::new(max)
+}
+
+/// How many replicas of each of the two every node has.
+fn pairs(cluster: &Cluster) -> Vec<(usize, usize)> {
+    let (web, agent) = (cluster.counts("shop", "web"), cluster.counts("shop", "agent"));
+    web.values().copied().zip(agent.values().copied()).collect()
+}
+
+/// R-CONS-6: a node gets no more of a service than `max`, and what is more than that waits and says why.
+#[test]
+fn no_more_than_max_on_a_node() {
+    for placement in [Placement::Spread, Placement::Pack] {
+        let mut cluster = Cluster::of(&["n1", "n2"]);
+        let web = service("web", "w").replicas(5).placement(placement).with(at_most(2));
+        cluster.apply("shop", &[web]);
+        cluster.settle();
+        assert_eq!(cluster.counts("shop", "web").into_values().collect::<Vec<_>>(), [2, 2]);
+        expect!["1 no_eligible_node max_per_node=2"].assert_eq(&cluster.reasons("shop", "web"));
+        cluster.join("n3");
+        cluster.settle();
+        assert_eq!(cluster.counts("shop", "web").into_values().collect::<Vec<_>>(), [2, 2, 1]);
+    }
+}
+
+/// R-CONS-1, R-CONS-6: the cluster's `max` holds of those who say nothing about it. R-CONS-4: it moves
+/// nobody.
+#[test]
+fn the_clusters_max_holds_of_those_who_say_nothing() {
+    let mut cluster = Cluster::of(&["n1"]);
+    cluster.constrain("max", "1");
+    let own = service("own", "o").replicas(2).with(|spec| {
+        spec.scheduling.own_keys.insert("max".to_owned());
+    });
+    cluster.apply("shop", &[service("web", "w").replicas(2), own]);
+    cluster.settle();
+    check(&cluster, expect!["shop-own-0@n1 shop-own-1@n1 shop-web-0@n1"]);
+}
+
+/// R-CONS-6: with a minimum and a share of each domain, `max` holds as well.
+#[test]
+fn max_holds_beside_every_other_wish() {
+    let mut cluster = Cluster::empty();
+    for (host, zone) in [("n1", "a"), ("n2", "b"), ("n3", "b")] {
+        cluster.join_as(host, resources(4000, 0), &[("zone", zone)]);
+    }
+    let web = service("web", "w").replicas(6).spread("zone", 50, &[("a", 80)]);
+    let web = web.with(at_most(1)).with(|spec| spec.scheduling.minimum = resources(100, 0));
+    cluster.apply("shop", &[web]);
+    cluster.settle();
+    assert_eq!(cluster.counts("shop", "web").into_values().collect::<Vec<_>>(), [1, 1, 1]);
+}
+
+/// R-CONS-6: `place-with` takes any node that has one of the other service, and only those.
+#[test]
+fn placed_where_the_other_is() {
+    let mut cluster = Cluster::of(&["n1", "n2", "n3", "n4"]);
+    cluster.apply("shop", &[placed_with(4), service("web", "w").replicas(2)]);
+    cluster.settle();
+    check(
+        &cluster,
+        expect![
+            "shop-agent-0@n1 shop-agent-1@n3 shop-agent-2@n1 shop-agent-3@n3 shop-web-0@n1 shop-web-1@n3"
+        ],
+    );
+}
+
+/// R-CONS-6, PL-7: without the other there is no place, and every node says so. The two come in one
+/// pass once there is one.
+#[test]
+fn without_the_other_there_is_no_place() {
+    let mut cluster = Cluster::of(&["n1", "n2"]);
+    cluster.apply("shop", &[placed_with(1), service("web", "w").replicas(0)]);
+    cluster.settle();
+    check(&cluster, expect![[""]]);
+    expect!["1 no_eligible_node not_beside=2"].assert_eq(&cluster.reasons("shop", "agent"));
+    cluster.apply("shop", &[placed_with(1), service("web", "w").replicas(1)]);
+    cluster.pass();
+    check(&cluster, expect!["shop-agent-0@n1 shop-web-0@n1"]);
+}
+
+/// R-CONS-4: a wish that is only asked when a replica gets a node moves nobody later.
+#[test]
+fn placed_with_is_asked_once() {
+    let mut cluster = Cluster::of(&["n1", "n2"]);
+    cluster.apply("shop", &[placed_with(2), service("web", "w").replicas(2)]);
+    cluster.settle();
+    let before = cluster.show();
+    cluster.set_availability("n1", Availability::Draining);
+    cluster.set_availability("n1", Availability::Active);
+    cluster.apply("shop", &[placed_with(2), service("web", "w").replicas(0)]);
+    cluster.settle();
+    assert!(before.contains(&cluster.show()), "{} became {}", before, cluster.show());
+}
+
+/// R-IN-2, R-CONS-6: who shares a namespace has one of the other for itself on each node, as far as
+/// there are enough, and only where it runs.
+#[test]
+fn sharers_come_slot_by_slot() {
+    let mut cluster = Cluster::of(&["n1", "n2"]);
+    cluster.apply("shop", &[beside(3), service("web", "w").replicas(3)]);
+    cluster.pass();
+    assert!(!cluster.show().contains("agent"), "{}: no web runs yet", cluster.show());
+    expect!["3 no_eligible_node not_beside=2"].assert_eq(&cluster.reasons("shop", "agent"));
+    cluster.settle();
+    let pairs = pairs(&cluster);
+    assert!(pairs.iter().all(|(web, agent)| web == agent), "{pairs:?}");
+    cluster.apply("shop", &[beside(5), service("web", "w").replicas(3)]);
+    cluster.settle();
+    assert_eq!(cluster.reasons("shop", "agent"), "", "more than pairs share");
+}
+
+/// R-IN-2, R-NODE-2: who shares a namespace goes where the other goes, once that runs there.
+#[test]
+fn sharers_follow() {
+    let mut cluster = Cluster::of(&["n1", "n2"]);
+    cluster.apply("shop", &[beside(1), service("web", "w").replicas(1)]);
+    cluster.settle();
+    check(&cluster, expect!["shop-agent-0@n1 shop-web-0@n1"]);
+    cluster.set_availability("n1", Availability::Draining);
+    cluster.pass();
+    check(&cluster, expect!["shop-agent-0@n1 shop-web-0@n2<n1"]);
+    cluster.settle();
+    check(&cluster, expect!["shop-agent-0@n2 shop-web-0@n2"]);
+}
+
+/// R-IN-2: a namespace goes with its container, so who shares it starts anew after it, and only once
+/// that runs; a failure for want of it is no strike.
+#[test]
+fn sharers_start_anew_with_the_other() {
+    let mut cluster = Cluster::of(&["n1"]);
+    cluster.apply("shop", &[beside(1), service("web", "w").replicas(1)]);
+    cluster.settle();
+    let first = cluster.slot("shop-agent-0").current.raft_index;
+    cluster.see("shop-web-0", ReplicaState::Failed);
+    cluster.see("shop-agent-0", ReplicaState::Failed);
+    let plan = cluster.pass();
+    assert_eq!(Cluster::causes(&plan), ["shop-web-0:failed"]);
+    assert_eq!(cluster.slot("shop-agent-0").current.raft_index, first, "web does not run");
+    cluster.obey();
+    let plan = cluster.pass();
+    assert_eq!(Cluster::causes(&plan), ["shop-agent-0:company_replaced"]);
+    assert_eq!(cluster.slot("shop-agent-0").restarts.consecutive, 0);
+    cluster.settle();
+    assert!(cluster.slot("shop-agent-0").current.raft_index > first);
+}
+
+/// R-IN-2, R-ROLL-1: a rollout of both takes the shared one first.
+#[test]
+fn sharers_roll_after_the_other() {
+    let mut cluster = Cluster::of(&["n1"]);
+    let agent = |image: &str| {
+        service("agent", image).replicas(1).with(|spec| {
+            spec.scheduling.beside.insert("web".parse().unwrap());
+        })
+    };
+    cluster.apply("shop", &[agent("a1"), service("web", "w1").replicas(1)]);
+    cluster.settle();
+    cluster.apply("shop", &[agent("a2"), service("web", "w2").replicas(1)]);
+    let plan = cluster.pass();
+    assert_eq!(Cluster::causes(&plan), ["shop-web-0:spec_changed"]);
+    assert!(cluster.reasons("shop", "agent").contains("waiting_for_neighbour beside=web"));
+    cluster.settle();
+    let (web, agent) = (cluster.slot("shop-web-0"), cluster.slot("shop-agent-0"));
+    assert!(agent.current.raft_index > web.current.raft_index);
+    assert_eq!(cluster.reasons("shop", "agent"), "");
+}
+
+/// R-CONS-6: `scale-with` is one on every node that has one of the other, and follows it.
+#[test]
+fn scaled_with_the_other() {
+    let mut cluster = Cluster::of(&["n1", "n2", "n3"]);
+    let agent = || beside(0).placement(Placement::Global);
+    cluster.apply("shop", &[agent(), service("web", "w").replicas(2)]);
+    cluster.settle();
+    check(&cluster, expect!["shop-agent-n2@n2 shop-agent-n3@n3 shop-web-0@n2 shop-web-1@n3"]);
+    cluster.apply("shop", &[agent(), service("web", "w").replicas(3)]);
+    cluster.settle();
+    assert_eq!(pairs(&cluster), [(1, 1), (1, 1), (1, 1)]);
+    cluster.apply("shop", &[agent(), service("web", "w").replicas(1)]);
+    cluster.settle();
+    let pairs = pairs(&cluster);
+    assert!(pairs.iter().all(|(web, agent)| web == agent), "{pairs:?}");
+}
+
+/// R-NODE-1: on a lost node both are lost, and both come back together.
+#[test]
+fn both_leave_a_lost_node() {
+    let mut cluster = Cluster::of(&["n1", "n2"]);
+    cluster.apply("shop", &[beside(2), service("web", "w").replicas(2)]);
+    cluster.settle();
+    assert_eq!(pairs(&cluster), [(1, 1), (1, 1)]);
+    cluster.advance(jaco_types::Millis::from_secs(20), &["n1"]);
+    cluster.settle();
+    assert_eq!(pairs(&cluster), [(0, 0), (2, 2)]);
+}
+
+/// R-LOOP-6: services that go with each other in a circle, which is not admitted, are planned as well.
+#[test]
+fn a_circle_is_planned() {
+    let mut cluster = Cluster::of(&["n1", "n2"]);
+    let web = service("web", "w").replicas(2).with(|spec| {
+        spec.scheduling.beside.insert("agent".parse().unwrap());
+    });
+    cluster.apply("shop", &[beside(2), web]);
+    cluster.settle();
+    check(&cluster, expect![[""]]);
+    expect!["2 no_eligible_node not_beside=2"].assert_eq(&cluster.reasons("shop", "web"));
+}
+
+proptest! {
+    /// PL-17: at rest, who shares a namespace has the other on its node, or waits with a reason.
+    #[test]
+    fn sharers_are_together_at_rest(
+        events in events(1..20),
+        (web, agent) in (0..5u32, 0..5u32),
+        global in any::<bool>(),
+    ) {
+        let mut cluster = Cluster::of(&["n1", "n2", "n3"]);
+        let agent = match global {
+            true => beside(0).placement(Placement::Global),
+            false => beside(agent),
+        };
+        let services = [agent, service("web", "w").replicas(web)];
+        cluster.apply("shop", &services);
+        for event in events.iter().filter(|event| !matches!(event, Event::Apply { deployment: 1, .. })) {
+            happen(&mut cluster, event);
+            cluster.pass();
+        }
+        cluster.apply("shop", &services);
+        cluster.settle();
+        let waits = cluster.state.scheduling.get(&key("shop", "agent"));
+        let waits = waits.is_some_and(|record| !record.unplaced.is_empty());
+        let web = key("shop", "web");
+        for slot in cluster.state.slots.values().filter(|slot| slot.service == key("shop", "agent")) {
+            let mut others = cluster.state.slots.values().filter(|other| other.service == web);
+            let together = others.any(|other| other.current.node == slot.current.node);
+            let is_spent = slot.restarts.exhausted == jaco_types::slot::Exhausted::Yes;
+            prop_assert!(together || waits || is_spent, "PL-17: {} in {}", slot.id, cluster.show());
+        }
+    }
+}
+
+/// What is placed in the same entry as what it goes with is not called older than that.
+#[test]
+fn nobody_is_renewed_for_nothing() {
+    let mut cluster = Cluster::of(&["n1"]);
+    cluster.apply("shop", &[beside(2), service("web", "w").replicas(2)]);
+    cluster.settle();
+    let renewed = |change: &Change| matches!(change, Change::SlotReplace { .. });
+    assert!(!cluster.plan().changes.iter().any(renewed));
+    cluster.commit(Command::DeploymentDelete { name: "shop".parse().unwrap() });
+    cluster.settle();
+    check(&cluster, expect![[""]]);
+}
