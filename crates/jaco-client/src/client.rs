@@ -149,6 +149,10 @@ impl Client {
         explain: PlannerClient(ExplainRequest) -> ExplainResponse, SHORT;
         /// Where the world would lead if it were different.
         whatif: PlannerClient(WhatifRequest) -> WhatifResponse, SHORT;
+        /// What nodes and replicas use.
+        top: PlannerClient(TopRequest) -> TopResponse, SHORT;
+        /// The moves that relieve hot nodes now.
+        rebalance: PlannerClient(RebalanceRequest) -> RebalanceResponse, SHORT;
         /// Which pieces of files the cluster does not have yet.
         missing_contents: DeployClient(MissingContentsRequest) -> MissingContentsResponse, SHORT;
         /// Stores pieces of files.

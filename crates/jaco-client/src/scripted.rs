@@ -99,6 +99,8 @@ script! {
     delete(DeleteRequest) -> v1::DeleteResponse;
     explain(ExplainRequest) -> v1::ExplainResponse;
     whatif(WhatifRequest) -> v1::WhatifResponse;
+    top(TopRequest) -> v1::TopResponse;
+    rebalance(RebalanceRequest) -> v1::RebalanceResponse;
     missing_contents(MissingContentsRequest) -> v1::MissingContentsResponse;
     put_contents(PutContentsRequest) -> v1::PutContentsResponse;
     store_content(StoreContentRequest) -> v1::StoreContentResponse;
@@ -290,6 +292,8 @@ service! {
     Planner;
     explain = explain(ExplainRequest) -> ExplainResponse;
     whatif = whatif(WhatifRequest) -> WhatifResponse;
+    top = top(TopRequest) -> TopResponse;
+    rebalance = rebalance(RebalanceRequest) -> RebalanceResponse;
 }
 
 service! {

@@ -77,6 +77,8 @@ pub(crate) enum Command {
     Plan(commands::plan::Args),
     Explain(commands::explain::Args),
     Whatif(commands::whatif::Args),
+    Top(commands::top::Args),
+    Rebalance(commands::rebalance::Args),
     Status(commands::status::Args),
     Get(commands::get::Args),
     Logs(commands::logs::Args),

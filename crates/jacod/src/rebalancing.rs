@@ -97,9 +97,9 @@ impl Default for RebalanceSettings {
     }
 }
 
-/// Below a few seconds a node is busy with measuring, and above five minutes nothing is learnt in
-/// time; the lower end is for trying out.
-const INTERVAL_MILLIS: RangeInclusive<u64> = 100..=300_000;
+/// A sample travels with a sign of life, of which there is one a second; above five minutes nothing is
+/// learnt in time. The lower end is for trying out.
+const INTERVAL_MILLIS: RangeInclusive<u64> = 1000..=300_000;
 const DAY_MILLIS: u64 = 86_400_000;
 
 impl RebalanceSettings {
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn each_threshold_has_bounds() {
         for (key, good, bad) in [
-            ("sample_interval_millis", 100, 99),
+            ("sample_interval_millis", 1000, 999),
             ("cycle_interval_millis", 300_000, 300_001),
             ("window_millis", 0, 86_400_001),
             ("trigger_percent", 100, 101),

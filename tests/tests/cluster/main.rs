@@ -9,6 +9,7 @@ mod durability;
 mod failover;
 mod membership;
 mod planning;
+mod rebalance;
 mod revisions;
 mod scenario;
 mod stopping;

@@ -9,6 +9,7 @@ pub mod logs;
 mod named;
 pub mod peer;
 pub mod planner;
+mod pressure;
 pub mod query;
 pub mod revision;
 pub mod routing;

@@ -265,6 +265,10 @@ async fn forward(member: &Member, message: v1::ForwardRequest) -> Result<bytes::
         v1::ExplainRequest::METHOD => {
             member.execute_forwarded::<v1::ExplainRequest>(by, body).await
         }
+        v1::TopRequest::METHOD => member.execute_forwarded::<v1::TopRequest>(by, body).await,
+        v1::RebalanceRequest::METHOD => {
+            member.execute_forwarded::<v1::RebalanceRequest>(by, body).await
+        }
         v1::WhatifRequest::METHOD => member.execute_forwarded::<v1::WhatifRequest>(by, body).await,
         unknown => Err(invalid(format!("method {unknown:?} cannot be passed on"))),
     }

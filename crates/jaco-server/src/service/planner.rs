@@ -62,6 +62,20 @@ impl Planner for PlannerService {
     ) -> Result<Response<v1::WhatifResponse>, Status> {
         self.ask(request).await
     }
+
+    async fn top(
+        &self,
+        request: Request<v1::TopRequest>,
+    ) -> Result<Response<v1::TopResponse>, Status> {
+        self.ask(request).await
+    }
+
+    async fn rebalance(
+        &self,
+        request: Request<v1::RebalanceRequest>,
+    ) -> Result<Response<v1::RebalanceResponse>, Status> {
+        self.ask(request).await
+    }
 }
 
 /// What a pass would look at now.

@@ -20,12 +20,14 @@ pub(crate) mod history;
 pub(crate) mod logs;
 pub(crate) mod node;
 pub(crate) mod plan;
+pub(crate) mod rebalance;
 pub(crate) mod rollback;
 pub(crate) mod scale;
 pub(crate) mod schema;
 pub(crate) mod secret;
 pub(crate) mod status;
 pub(crate) mod token;
+pub(crate) mod top;
 pub(crate) mod validate;
 pub(crate) mod version;
 pub(crate) mod whatif;
@@ -108,6 +110,8 @@ pub(crate) async fn run(command: Command, context: &mut Context) -> Done {
         Command::Plan(args) => stoppable(plan::run(context, args)).await,
         Command::Explain(args) => stoppable(explain::run(context, args)).await,
         Command::Whatif(args) => stoppable(whatif::run(context, args)).await,
+        Command::Top(args) => stoppable(top::run(context, args)).await,
+        Command::Rebalance(args) => rebalance::run(context, args).await,
         Command::Status(args) => stoppable(status::run(context, args)).await,
         Command::Get(args) => stoppable(get::run(context, args)).await,
         Command::History(args) => stoppable(history::run(context, args)).await,

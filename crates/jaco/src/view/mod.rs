@@ -11,6 +11,7 @@ pub mod plan;
 pub mod replica;
 pub mod status;
 pub mod token;
+pub mod top;
 
 use serde_json::{Map, Value};
 

@@ -12,5 +12,6 @@ mod keeping;
 mod planning;
 mod progress;
 mod reference;
+mod relieving;
 mod session;
 mod shipping;

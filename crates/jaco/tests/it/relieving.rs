@@ -1,0 +1,137 @@
+//! `jaco top` and `jaco rebalance`.
+
+use expect_test::{Expect, expect};
+use jaco_client::scripted::{Answer, Script};
+use jaco_proto::v1;
+
+use crate::session::Session;
+
+/// Two nodes, one of which was not heard of late; and one move.
+struct Hot;
+
+fn amount(cpu_millis: u64, memory_bytes: u64) -> Option<v1::Amount> {
+    Some(v1::Amount { cpu_millis, memory_bytes })
+}
+
+impl Script for Hot {
+    fn top(&self, _: v1::TopRequest, _: Option<&str>) -> Answer<v1::TopResponse> {
+        let node = |name: &str, pressure: Option<u64>, measured| v1::NodeTop {
+            hostname: name.to_owned(),
+            pressure,
+            measured,
+            reserved: amount(500, 0),
+            limit: amount(1000, 512 << 20),
+            capacity: amount(4000, 8 << 30),
+            replicas: 1,
+        };
+        let replica = |id: &str, pressure, measured| v1::ReplicaTop {
+            id: id.to_owned(),
+            deployment: "shop".to_owned(),
+            service: "web".to_owned(),
+            node: "n1".to_owned(),
+            pressure,
+            measured,
+            reserved: amount(0, 0),
+            limit: amount(250, 0),
+        };
+        Ok(v1::TopResponse {
+            nodes: vec![node("n1", Some(904_999), amount(3600, 1 << 30)), node("n2", None, None)],
+            replicas: vec![
+                replica("shop-web-0", Some(0), amount(0, 0)),
+                replica("shop-web-1", None, None),
+            ],
+        })
+    }
+
+    fn rebalance(
+        &self,
+        request: v1::RebalanceRequest,
+        _: Option<&str>,
+    ) -> Answer<v1::RebalanceResponse> {
+        let facts = [
+            ("replica_id", "shop-web-0"),
+            ("src", "n1"),
+            ("dst", "n2"),
+            ("dominant", "cpu"),
+            ("relief", "0.2000"),
+            ("src_pressure_before", "0.9050"),
+            ("src_pressure_after", "0.7050"),
+            ("dst_pressure_before", "0.1000"),
+            ("dst_pressure_after", "0.3000"),
+        ];
+        let facts = facts.map(|(name, fact)| (name.to_owned(), fact.to_owned())).into();
+        let moves = if request.most == 7 { vec![] } else { vec![v1::Move { facts }] };
+        assert_eq!(request.apply, !request.request_id.is_empty(), "what acts has a name");
+        Ok(v1::RebalanceResponse { moves, index: if request.apply { 42 } else { 0 }, measured: 2 })
+    }
+}
+
+fn check(session: &Session, line: &str, expected: &Expect) {
+    let did = session.run(line);
+    assert_eq!((did.code, did.err.as_str()), (Some(0), ""));
+    expected.assert_eq(&did.out);
+}
+
+/// R-REB-2: what was not heard is no zero.
+#[test]
+fn uses_are_shown_beside_what_was_promised() {
+    let session = Session::with(Hot);
+    check(
+        &session,
+        "top",
+        &expect![[r#"
+        NODE  REPLICAS  PRESSURE  CPU    CPU RESERVED  CPU LIMIT  MEMORY  MEMORY RESERVED  MEMORY LIMIT
+        n1    1         90%       3600m  500m          1000m      1 GiB   -                512 MiB
+        n2    1         -         -      500m          1000m      -       -                512 MiB
+
+        REPLICA     NODE  PRESSURE  CPU  CPU RESERVED  CPU LIMIT  MEMORY  MEMORY RESERVED  MEMORY LIMIT
+        shop-web-0  n1    0%        0m   -             250m       0 B     -                -
+        shop-web-1  n1    -         -    -             250m       -       -                -
+    "#]],
+    );
+    let did = session.run("top -o json");
+    let json: serde_json::Value = serde_json::from_str(&did.out).unwrap();
+    assert_eq!(json["nodes"][0]["pressure"], "0.9050");
+    assert_eq!(json["nodes"][0]["measured"]["cpu_millis"], 3600);
+    assert!(json["nodes"][1].get("measured").is_none(), "{json}");
+    assert_eq!(json["replicas"][0]["limit"]["cpu_millis"], 250);
+}
+
+/// R-REB-9: a plan is shown, and made only on demand.
+#[test]
+fn moves_are_shown_and_made_on_demand() {
+    let session = Session::with(Hot);
+    check(
+        &session,
+        "rebalance --plan",
+        &expect![[r#"
+        REPLICA     FROM  TO  FOR  RELIEF  FROM PRESSURE  TO PRESSURE
+        shop-web-0  n1    n2  cpu  20%     91% -> 71%     10% -> 30%
+
+        1 move planned; --apply makes them
+    "#]],
+    );
+    check(
+        &session,
+        "rebalance --apply",
+        &expect![[r#"
+        REPLICA     FROM  TO  FOR  RELIEF  FROM PRESSURE  TO PRESSURE
+        shop-web-0  n1    n2  cpu  20%     91% -> 71%     10% -> 30%
+
+        1 move under way
+    "#]],
+    );
+    check(
+        &session,
+        "rebalance --plan --most 7",
+        &expect![[r#"
+        nothing to move; 2 nodes measure themselves
+    "#]],
+    );
+    let did = session.run("rebalance --apply -o json");
+    let json: serde_json::Value = serde_json::from_str(&did.out).unwrap();
+    assert_eq!((&json["index"], &json["moves"][0]["dst"]), (&42.into(), &"n2".into()));
+    for wrong in ["rebalance", "rebalance --plan --apply", "rebalance --apply --most 0"] {
+        assert_eq!(session.run(wrong).code, Some(2), "{wrong}");
+    }
+}
