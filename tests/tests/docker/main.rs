@@ -11,6 +11,7 @@ mod minority;
 mod node_loss;
 mod projects;
 mod pulling;
+mod rebalance;
 mod registry;
 mod routing;
 mod scenario;

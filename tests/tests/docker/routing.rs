@@ -14,14 +14,14 @@ use tokio::task::JoinHandle;
 
 use crate::scenario::{apply, replicas};
 
-const CHECK: &str = r#","healthcheck":{"test":["CMD","/hello","check","http://127.0.0.1:8080/healthz"],"interval":"1s","timeout":"2s","retries":3}"#;
+pub(crate) const CHECK: &str = r#","healthcheck":{"test":["CMD","/hello","check","http://127.0.0.1:8080/healthz"],"interval":"1s","timeout":"2s","retries":3}"#;
 
 /// Requests under way at any moment.
 const CLIENTS: usize = 8;
 
 /// A proxy in this process: each request goes to the next endpoint.
-struct Proxy {
-    address: SocketAddr,
+pub(crate) struct Proxy {
+    pub(crate) address: SocketAddr,
     /// A request holds it for reading as long as it takes, so that a list which replaces another is
     /// acknowledged only once nothing is under way to what went.
     endpoints: Arc<RwLock<Vec<SocketAddr>>>,
@@ -32,7 +32,12 @@ struct Proxy {
 
 impl Proxy {
     /// Follows `deployment` over this node, and waits until it has `size` endpoints.
-    async fn start(cluster: &Cluster, node: usize, deployment: &str, size: usize) -> Self {
+    pub(crate) async fn start(
+        cluster: &Cluster,
+        node: usize,
+        deployment: &str,
+        size: usize,
+    ) -> Self {
         let attach = v1::RoutingAttach {
             consumer: "edge".to_owned(),
             deployment: deployment.to_owned(),
@@ -68,7 +73,7 @@ impl Proxy {
         Self { address, endpoints, fewest, follower }
     }
 
-    fn fewest(&self) -> usize {
+    pub(crate) fn fewest(&self) -> usize {
         self.fewest.load(Ordering::Relaxed)
     }
 }
@@ -99,13 +104,13 @@ async fn pass_on(
 }
 
 /// Constant load; [`Load::stop`] says how it went.
-struct Load {
+pub(crate) struct Load {
     stop: Arc<AtomicBool>,
     clients: Vec<JoinHandle<(usize, Vec<String>)>>,
 }
 
 impl Load {
-    fn start(address: SocketAddr) -> Self {
+    pub(crate) fn start(address: SocketAddr) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let client = |_| {
             let stop = Arc::clone(&stop);
@@ -126,7 +131,7 @@ impl Load {
     }
 
     /// How many requests were answered, and what became of the others.
-    async fn stop(self) -> (usize, Vec<String>) {
+    pub(crate) async fn stop(self) -> (usize, Vec<String>) {
         self.stop.store(true, Ordering::Relaxed);
         let (mut served, mut failed) = (0, Vec::new());
         for client in self.clients {
@@ -138,7 +143,7 @@ impl Load {
     }
 }
 
-async fn ask(address: SocketAddr) -> std::io::Result<String> {
+pub(crate) async fn ask(address: SocketAddr) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(address).await?;
     stream.write_all(b"GET / HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n").await?;
     let mut answer = Vec::new();
