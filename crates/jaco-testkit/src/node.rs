@@ -21,13 +21,18 @@ pub struct Node {
 }
 
 impl Node {
-    /// How full the machine's own disk is does not matter to it, unless a test writes that anew.
+    /// How full the machine's own disk is, and how busy it is, does not matter to it, unless a test
+    /// says otherwise.
     pub(crate) fn create(folder: PathBuf, name: &str, address: &str, settings: &str) -> Self {
+        let pressure = match settings.contains("rebalance:") {
+            true => "",
+            false => "rebalance: {enabled: false}\n",
+        };
         fs::create_dir_all(&folder).expect("the test's folder can be made");
         let config = format!(
             "node_name: {name}\ndata_dir: {folder}/data\nsecrets_dir: {folder}/secrets\n\
              listen: {address}\nsocket: {folder}/s\nlog_level: info,jaco_raft=info\n\
-             disk: {{full_percent: 0}}\n{settings}",
+             disk: {{full_percent: 0}}\n{pressure}{settings}",
             folder = folder.display(),
         );
         fs::write(folder.join("jacod.yaml"), config).expect("the test's folder can be written");

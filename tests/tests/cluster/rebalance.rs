@@ -31,7 +31,8 @@ async fn cluster(more: &str) -> (Cluster, tempfile::TempDir) {
         node.stop();
         let file = node.folder().join("jacod.yaml");
         let known = fs::read_to_string(&file).expect("it was written before");
-        fs::write(&file, format!("{known}{}", settings(&more))).expect("it can be written");
+        let others = known.replace("rebalance: {enabled: false}\n", "");
+        fs::write(&file, format!("{others}{}", settings(&more))).expect("it can be written");
         node.start();
     }
     cluster.settled().await;

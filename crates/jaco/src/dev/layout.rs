@@ -64,7 +64,8 @@ impl NodeLayout {
         self.folder.join("jacod.log")
     }
 
-    /// Its configuration. All nodes are on one disk, where a full one is nothing to move replicas for.
+    /// Its configuration. All nodes are on one machine: its disk is nothing to place replicas by, and a
+    /// node's load is what its own replicas make.
     #[must_use]
     pub fn config(&self, engine: Engine) -> String {
         let quoted = |path: &Path| serde_json::Value::from(path.display().to_string());
@@ -78,6 +79,7 @@ impl NodeLayout {
              socket: {}\n\
              engine: {}\n\
              disk: {{full_percent: 0}}\n\
+             rebalance: {{measure: replicas}}\n\
              log_level: info\n",
             self.name,
             quoted(&self.folder.join("data")),
@@ -167,6 +169,7 @@ mod tests {
             socket: "/var/dev cluster/n2/jaco.sock"
             engine: fake
             disk: {full_percent: 0}
+            rebalance: {measure: replicas}
             log_level: info
         "##]]
         .assert_eq(&nodes[1].config(Engine::Fake));
