@@ -77,9 +77,9 @@ pub enum ContainerStatus {
         /// How.
         exit: Exit,
         /// The engine's words about it; empty where there are none.
-        error: String,
+        error: Box<str>,
         /// What it wrote last, where it ended with an error; empty where that is not known.
-        output: String,
+        output: Box<str>,
         /// When it was started.
         started_at: Option<Timestamp>,
         /// When it ended.

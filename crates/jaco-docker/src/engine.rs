@@ -114,7 +114,7 @@ impl DockerEngine {
     async fn read_last_words(docker: &Docker, seen: &mut ContainerSeen) {
         let ContainerStatus::Ended { exit, output, .. } = &mut seen.status else { return };
         if exit.code != 0 {
-            *output = logs::last_words(docker.clone(), &seen.container).await;
+            *output = logs::last_words(docker.clone(), &seen.container).await.into();
         }
     }
 

@@ -47,9 +47,10 @@ pub(crate) fn read(docker: Docker, container: &ContainerId, query: LogQuery) -> 
 /// The last lines of the output; nothing where it cannot be read at once.
 pub(crate) async fn last_words(docker: Docker, container: &ContainerId) -> String {
     let query = LogQuery { follow: Follow::No, tail: Some(LAST_LINES), since: None };
-    let lines = read(docker, container, query);
-    let texts = lines.filter_map(async |line| line.ok().map(|line| line.text)).collect::<Vec<_>>();
-    tokio::time::timeout(LAST_WORDS_TIMEOUT, texts).await.unwrap_or_default().join("\n")
+    let lines = read(docker, container, query).collect::<Vec<_>>();
+    let lines = tokio::time::timeout(LAST_WORDS_TIMEOUT, lines).await.unwrap_or_default();
+    let texts = lines.into_iter().filter_map(|line| line.ok().map(|line| line.text));
+    texts.collect::<Vec<_>>().join("\n")
 }
 
 fn split(output: LogOutput, since: Option<Timestamp>) -> Vec<LogLine> {

@@ -11,5 +11,6 @@ mod membership;
 mod planning;
 mod rebalance;
 mod revisions;
+mod rolling;
 mod scenario;
 mod stopping;

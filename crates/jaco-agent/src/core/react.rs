@@ -257,7 +257,7 @@ fn ended_somehow(status: &ContainerStatus, now: Timestamp) -> ContainerStatus {
                 ContainerStatus::Created | ContainerStatus::Ended { .. } => None,
             };
             let exit = Exit { code: 0, out_of_memory: false };
-            let (error, output) = (String::new(), String::new());
+            let (error, output) = (Box::default(), Box::default());
             ContainerStatus::Ended { exit, error, output, started_at, finished_at: now }
         }
     }

@@ -301,10 +301,10 @@ impl FakeContainer {
         match self.ended(now) {
             Some((finished_at, exit)) => ContainerStatus::Ended {
                 exit,
-                error: String::new(),
+                error: Box::default(),
                 output: match exit.code {
-                    0 => String::new(),
-                    code => format!("exited with {code}"),
+                    0 => Box::default(),
+                    code => format!("exited with {code}").into(),
                 },
                 started_at: Some(self.started_at),
                 finished_at,

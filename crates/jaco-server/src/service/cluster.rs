@@ -466,6 +466,13 @@ impl Write for v1::SetAvailabilityRequest {
             invalid(format!("availability {given:?} is none of active, cordoned, draining"))
         })?;
         let node = member.store.read(|state| find_node(state, &self.hostname))?;
+        let is_so = |state: &ClusterState| {
+            state.nodes.get(&node).is_some_and(|node| node.availability == availability)
+        };
+        // What is so already is not written once more, where this state is known to be the newest.
+        if member.store.catch_up().await.is_ok() && member.store.read(is_so) {
+            return Ok(v1::SetAvailabilityResponse {});
+        }
         let command = Command::NodeSetAvailability { node, availability };
         member.commit(by, &self.request_id, command).await?;
         Ok(v1::SetAvailabilityResponse {})

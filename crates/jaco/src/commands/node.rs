@@ -54,7 +54,7 @@ enum What {
         /// Return as soon as the cluster has agreed
         #[arg(long)]
         detach: bool,
-        /// How long to wait
+        /// How long it may take; after that it is called off, and what is still there stays
         #[arg(long, value_name = "TIME", default_value = "10m", value_parser = when::duration)]
         timeout: Duration,
     },
@@ -80,7 +80,7 @@ enum What {
         /// Do not wait for its replicas to be elsewhere: for a node that is lost
         #[arg(long)]
         force: bool,
-        /// How long to wait for its replicas to be elsewhere
+        /// How long its replicas may take to be elsewhere; after that the node stays, with what is on it
         #[arg(long, value_name = "TIME", default_value = "10m", value_parser = when::duration)]
         timeout: Duration,
     },
@@ -109,12 +109,12 @@ async fn dispatch(context: &mut Context, what: What) -> Done {
             done(context, &node, "active")
         }
         What::Drain { node, cancel: true, .. } => cancel(context, &node).await,
-        What::Drain { node, detach, timeout, .. } => {
+        What::Drain { node, detach: true, .. } => {
             set(context, &node, Availability::Draining).await?;
-            if detach {
-                return done(context, &node, "draining");
-            }
-            wait_until_empty(context, &node, timeout).await?;
+            done(context, &node, "draining")
+        }
+        What::Drain { node, timeout, .. } => {
+            drain(context, &node, timeout).await?;
             done(context, &node, "drained")
         }
         What::Label { node, labels } => {
@@ -131,8 +131,7 @@ async fn dispatch(context: &mut Context, what: What) -> Done {
         }
         What::Remove { node, force, timeout } => {
             if !force {
-                set(context, &node, Availability::Draining).await?;
-                wait_until_empty(context, &node, timeout).await?;
+                drain(context, &node, timeout).await?;
             }
             let request_id = fresh_request_id();
             let request = RemoveNodeRequest { hostname: node.clone(), force, request_id };
@@ -207,10 +206,24 @@ enum End {
     CalledOff,
 }
 
+/// Drains a node and waits for it. One that is not empty in time is what it was before: what is still
+/// on it stays and serves, and what has moved is not moved back.
+async fn drain(context: &mut Context, name: &str, limit: Duration) -> Result<(), CliError> {
+    let request = StatusRequest { linearizable: true, ..StatusRequest::default() };
+    let status = context.client()?.overview(request).await?;
+    let was = find(&status, name).map(|node| node.availability.clone());
+    set(context, name, Availability::Draining).await?;
+    let before = [Availability::Active, Availability::Cordoned]
+        .into_iter()
+        .find(|each| was.as_deref() == Some(each.as_str()));
+    wait_until_empty(context, name, limit, before).await
+}
+
 async fn wait_until_empty(
     context: &mut Context,
     name: &str,
     limit: Duration,
+    before: Option<Availability>,
 ) -> Result<(), CliError> {
     // What was just agreed on must be in what is read, whichever node answers.
     let request = StatusRequest { linearizable: true, ..StatusRequest::default() };
@@ -244,12 +257,24 @@ async fn wait_until_empty(
             because: Vec::new(),
             help: vec!["jaco audit shows by whom".to_owned()],
         }),
-        Ended::TimedOut(last) => Err(CliError::Outcome {
-            code: ErrorCode::TimedOut,
-            message: format!("{name} is not empty after {}", when::elapsed(limit)),
-            because: last.as_ref().map(lines).unwrap_or_default(),
-            help: vec!["the drain goes on in the cluster".to_owned(), help],
-        }),
+        Ended::TimedOut(last) => {
+            let because = last.as_ref().map(lines).unwrap_or_default();
+            let help = match before {
+                Some(before) => {
+                    set(context, name, before).await?;
+                    let now = before.as_str();
+                    vec![format!("the drain was called off: {name} is {now}, what is on it stays")]
+                }
+                // Somebody else was draining it before.
+                None => vec!["the drain goes on in the cluster".to_owned(), help],
+            };
+            Err(CliError::Outcome {
+                code: ErrorCode::TimedOut,
+                message: format!("{name} is not empty after {}", when::elapsed(limit)),
+                because,
+                help,
+            })
+        }
         Ended::Interrupted => Err(CliError::Interrupted {
             message: format!("\nThe drain goes on in the cluster; {help}."),
         }),

@@ -93,3 +93,50 @@ fn a_wait_ends_when_the_drain_is_called_off() {
     "]]
     .assert_eq(&said);
 }
+
+/// A node that never gets empty; what it was made last is what it is.
+struct Full(Arc<Mutex<Vec<String>>>);
+
+impl Full {
+    fn shown(&self) -> v1::StatusResponse {
+        let made = self.0.lock().unwrap();
+        let last = made.last().and_then(|made| made.split_once(' ')).map_or("cordoned", |it| it.1);
+        v1::StatusResponse {
+            nodes: vec![node("n1", "active", 1), node("n2", last, 1)],
+            ..shop("active", ["running", "running"])
+        }
+    }
+}
+
+impl Script for Full {
+    fn status(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<v1::StatusResponse> {
+        Ok(self.shown())
+    }
+
+    fn watch(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<Feed<v1::StatusResponse>> {
+        Ok(Feed::open(vec![self.shown()]))
+    }
+
+    fn set_availability(
+        &self,
+        request: v1::SetAvailabilityRequest,
+        _: Option<&str>,
+    ) -> Answer<v1::SetAvailabilityResponse> {
+        let made = format!("{} {}", request.hostname, request.availability);
+        self.0.lock().unwrap().push(made);
+        Ok(v1::SetAvailabilityResponse {})
+    }
+}
+
+/// R-NODE-2: a node that is not empty in time is what it was before, a cordoned one cordoned; a node
+/// that was to be removed stays a member.
+#[test]
+fn a_drain_that_takes_too_long_is_called_off() {
+    for line in ["node drain n2 --timeout 1s", "node remove n2 --timeout 1s"] {
+        let made = Arc::default();
+        let did = Session::with(Full(Arc::clone(&made))).run(line);
+        assert_eq!(*made.lock().unwrap(), ["n2 draining", "n2 cordoned"], "{line}");
+        assert!(did.err.contains("error[timed_out]: n2 is not empty after 1.0s"), "{}", did.err);
+        assert!(did.err.contains("n2 is cordoned, what is on it stays"), "{}", did.err);
+    }
+}
