@@ -18,6 +18,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jaco_scheduler::input::EngineSignal;
+use jaco_scheduler::rebalance::{
+    CycleInput, Load, Pressure, RebalanceConfig, Rebalancer, Sample, Share,
+};
 use jaco_scheduler::{NodeSignal, Plan, PlanInput, Planner, PlannerConfig, Signals};
 use jaco_state::{ClusterState, Command, Entry, Outcome, apply};
 use jaco_types::spec::{
@@ -63,6 +66,8 @@ fn main() {
     assert!(plan.changes.is_empty(), "all is as it should be");
     let took = (0..RUNS).map(|_| world.plan(&mut planner).1);
     show("nothing to do", took.min(), replicas, &plan);
+    let took = (0..RUNS).map(|_| world.relieve());
+    show("relief of a hot node", took.min(), replicas, &plan);
     let took = (0..RUNS).map(|run| {
         world.see_again(run);
         world.plan(&mut planner).1
@@ -159,6 +164,34 @@ impl World {
         let start = Instant::now();
         let plan = planner.plan(&input);
         (plan, start.elapsed())
+    }
+
+    /// The cycle in which a node has been hot for long enough: every replica of it is weighed against
+    /// every other node.
+    fn relieve(&self) -> Duration {
+        let config = RebalanceConfig::default();
+        let percent = |cpu: u64| Load { cpu: Share(cpu * 10_000), memory: Share(0) };
+        let mut pressure = Pressure::default();
+        for slot in self.state.slots.values() {
+            pressure.instances.insert(slot.current_id(), percent(12));
+        }
+        let hot = self.state.slots.values().next().expect("a replica").current.node;
+        let mut rebalancer = Rebalancer::default();
+        let mut took = Duration::ZERO;
+        for cycle in 0..2 {
+            let now = Timestamp(self.now.0 + 3_600_000 + cycle * 30_000);
+            for node in self.state.nodes.keys() {
+                let load = percent(if *node == hot { 95 } else { 30 });
+                pressure.nodes.insert(*node, Sample { at: now, load });
+            }
+            let (state, pressure, config) = (&self.state, &pressure, &config);
+            let start = Instant::now();
+            let done = rebalancer.cycle(CycleInput { state, pressure, config, now });
+            took = start.elapsed();
+            let decided = done.moved.is_some() || !done.skipped.is_empty();
+            assert_eq!(decided, cycle == 1, "the second cycle decides");
+        }
+        took
     }
 
     /// A node says something of one of its replicas.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::parse;
 
 /// The largest of these files is `memory.stat`, with some 50 lines.
-const FILE_MAX: usize = 8192;
+const PAGE: usize = 4096;
 
 /// Which interface of the kernel there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,15 +123,9 @@ pub(super) fn read_path(path: &PathBuf, parse: fn(&str) -> Option<u64>) -> Optio
 }
 
 fn read(file: &File, parse: impl Fn(&str) -> Option<u64>) -> Option<u64> {
-    let mut buffer = [0; FILE_MAX];
-    let mut filled = 0;
-    // The kernel may hand such a file out in pieces.
-    loop {
-        let offset = u64::try_from(filled).ok()?;
-        match file.read_at(&mut buffer[filled..], offset).ok()? {
-            0 => break,
-            count => filled += count,
-        }
-    }
-    parse(&String::from_utf8_lossy(&buffer[..filled]))
+    // The kernel hands out as much as there is, up to a page, in one piece. None of the numbers that
+    // are looked for stands behind the first page.
+    let mut buffer = [0; PAGE];
+    let filled = file.read_at(&mut buffer, 0).ok()?;
+    parse(std::str::from_utf8(&buffer[..filled]).ok()?)
 }

@@ -46,7 +46,12 @@ pub fn limit(text: &str) -> Option<u64> {
 /// nobody has used for a while.
 #[must_use]
 pub fn reclaimable(text: &str) -> Option<u64> {
-    row(text, "total_inactive_file").or_else(|| row(text, "inactive_file"))
+    // The former comes after the latter where there are both.
+    let mut found = None;
+    for line in text.lines().filter(|line| line.contains("inactive_file")) {
+        found = row(line, "total_inactive_file").or_else(|| found.or(row(line, "inactive_file")));
+    }
+    found
 }
 
 /// Bytes in use of the machine's memory, from `/proc/meminfo`: all that could not be had.
@@ -60,8 +65,8 @@ pub fn meminfo(text: &str) -> Option<u64> {
 /// The number that follows a key at the beginning of a line.
 fn row(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| {
-        let mut words = line.split_whitespace();
-        if words.next() == Some(key) { words.next()?.parse().ok() } else { None }
+        let rest = line.strip_prefix(key)?;
+        if rest.starts_with(' ') { rest.split_whitespace().next()?.parse().ok() } else { None }
     })
 }
 

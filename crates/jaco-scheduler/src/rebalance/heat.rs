@@ -105,7 +105,11 @@ impl Heat {
         let (node, hottest) = self.0.iter().rev().max_by_key(|(_, average)| average.pressure())?;
         let coolest = self.0.values().map(Average::pressure).min()?;
         let gap = hottest.pressure().minus(coolest);
-        let is_hot = hottest.hot_cycles >= input.config.consecutive_cycles.max(1);
+        let was_hot = hottest.hot_cycles >= input.config.consecutive_cycles.max(1);
+        // An average stays hot for a while after a burst has ended; then there is nothing to relieve,
+        // and a move would be undone by the next burst.
+        let load = fresh(input, *node)?.load;
+        let is_hot = was_hot && load.cpu.max(load.memory) >= input.config.trigger;
         if self.0.len() < 2 || !is_hot || gap < input.config.imbalance_gap {
             return None;
         }

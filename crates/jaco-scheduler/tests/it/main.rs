@@ -5,6 +5,7 @@
 mod accompanying;
 mod cluster;
 mod constraining;
+mod days;
 mod foretelling;
 mod laws;
 mod placing;

@@ -378,3 +378,13 @@ fn a_change_of_another_service_is_none() {
     let said = scene.sustained(&HOT);
     assert_eq!(said, "moved shop-api-0 n2; cooldown_replica shop-web-0 -");
 }
+
+/// An average that is still hot after its burst has ended moves nothing.
+#[test]
+fn a_burst_that_is_over_moves_nothing() {
+    for (last, expected) in [(84, ""), (85, "moved shop-api-0 n2")] {
+        let mut scene = Scene::of(&[packed("api")]);
+        assert_eq!(scene.cycle(&[(100, 20), (30, 20), (30, 20)]), "");
+        assert_eq!(scene.cycle(&[(last, 20), (30, 20), (30, 20)]), expected, "{last}");
+    }
+}
