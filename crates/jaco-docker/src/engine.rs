@@ -215,7 +215,7 @@ impl DockerEngine {
             Ok(created) => Ok(Created::Now(created.id)),
             Err(error) if status(&error) == Some(CONFLICT) => {
                 match Self::inspect(docker, &name).await.map_err(StartError::from)? {
-                    Some(seen) if seen.owner == self.owner => Ok(Created::Before(seen)),
+                    Some(seen) if seen.owner == self.owner => Ok(Created::Before(Box::new(seen))),
                     Some(_) | None => Err(StartError::from(engine_error(error)).into()),
                 }
             }
@@ -280,10 +280,9 @@ impl DockerEngine {
     ) -> Result<ContainerSeen, StartError> {
         let service = &container.service;
         let check = spec::check_of(service);
-        if !service.ports.is_empty() || check == Check::OfImage {
-            if let Some(seen) = Self::inspect(docker, &id).await? {
-                return Ok(seen);
-            }
+        let is_known = service.ports.is_empty() && check != Check::OfImage;
+        if !is_known && let Some(seen) = Self::inspect(docker, &id).await? {
+            return Ok(seen);
         }
         let health = match check {
             Check::Declared | Check::OfImage => Health::Starting,
@@ -320,7 +319,7 @@ impl DockerEngine {
 /// A container, and whether it was there before.
 enum Created {
     Now(String),
-    Before(ContainerSeen),
+    Before(Box<ContainerSeen>),
 }
 
 /// Why a container was not made.
@@ -424,7 +423,7 @@ impl ContainerEngine for DockerEngine {
         let id = match self.ensure_made(docker, request, &container, &needs, body).await? {
             Created::Now(id) => id,
             Created::Before(seen) => match seen.status {
-                ContainerStatus::Up { .. } | ContainerStatus::Ended { .. } => return Ok(seen),
+                ContainerStatus::Up { .. } | ContainerStatus::Ended { .. } => return Ok(*seen),
                 ContainerStatus::Created => seen.container.to_string(),
             },
         };
