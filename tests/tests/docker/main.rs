@@ -3,6 +3,7 @@
 
 mod adoption;
 mod endings;
+mod engine_restart;
 mod files;
 mod health;
 mod honoured;

@@ -1,0 +1,173 @@
+//! The engine restarts under the agents. The machine's own one serves others too, so these tests start
+//! a second one: its data, its sockets and its networks are its own, and go with it.
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use jaco_testkit::{Cluster, Engine, eventually_within, v1};
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use crate::scenario::{IMAGE, apply, replicas};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Whether containers outlive their engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LiveRestore {
+    On,
+    Off,
+}
+
+/// An engine of this test's own. Dropping it ends it and what it runs.
+struct Dockerd {
+    folder: TempDir,
+    live_restore: LiveRestore,
+    process: Option<Child>,
+}
+
+impl Dockerd {
+    async fn start(live_restore: LiveRestore) -> Self {
+        let folder = tempfile::Builder::new().prefix("jaco-dockerd-").tempdir();
+        let folder = folder.expect("temporary files can be made");
+        std::fs::write(folder.path().join("daemon.json"), "{}").expect("written");
+        let mut dockerd = Self { folder, live_restore, process: None };
+        dockerd.boot().await;
+        let mut save = Command::new("docker").args(["save", IMAGE]).stdout(Stdio::piped()).spawn();
+        let saved = save.as_mut().expect("docker runs").stdout.take().expect("it is piped");
+        let load = dockerd.command(&["load"]).stdin(saved).output().expect("docker runs");
+        assert!(load.status.success(), "{load:?}");
+        assert!(save.expect("docker runs").wait().expect("it ends").success());
+        dockerd
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn host(&self) -> String {
+        format!("unix://{}", self.at("sock").display())
+    }
+
+    /// Networks of a range that the machine's own engine does not hand out.
+    async fn boot(&mut self) {
+        let log = std::fs::File::create(self.at("log")).expect("written");
+        let mut command = Command::new("dockerd");
+        for (flag, name) in [
+            ("--config-file", "daemon.json"),
+            ("--data-root", "data"),
+            ("--exec-root", "exec"),
+            ("--pidfile", "pid"),
+        ] {
+            command.arg(flag).arg(self.at(name));
+        }
+        command.args(["--host", &self.host(), "--storage-driver", "vfs", "--bridge", "none"]);
+        command.args(["--iptables=false", "--ip6tables=false", "--ip-masq=false"]);
+        command.args(["--default-address-pool", "base=10.213.0.0/16,size=24"]);
+        command.arg(format!("--live-restore={}", self.live_restore == LiveRestore::On));
+        let process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn();
+        self.process = Some(process.expect("dockerd is there, and we may start it"));
+        eventually_within(PATIENCE, "the engine answers", || async {
+            let out = self.command(&["version"]).output().expect("docker runs");
+            let log = || std::fs::read_to_string(self.at("log")).unwrap_or_default();
+            if out.status.success() { Ok(()) } else { Err(format!("{out:?}\n{}", log())) }
+        })
+        .await;
+    }
+
+    fn end(&mut self, signal: Signal) {
+        let Some(mut process) = self.process.take() else { return };
+        let pid = i32::try_from(process.id()).ok().and_then(Pid::from_raw);
+        let _gone = kill_process(pid.expect("a process has a number"), signal).is_err();
+        let _gone = process.wait().is_err();
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new("docker");
+        command.arg("--host").arg(self.host()).args(args);
+        command
+    }
+
+    /// Ids and start times of what runs, in order.
+    fn running(&self) -> Vec<String> {
+        let ids = self.command(&["ps", "--quiet", "--no-trunc"]).output().expect("docker runs");
+        let ids = String::from_utf8_lossy(&ids.stdout).into_owned();
+        let mut seen: Vec<String> = ids.lines().map(|id| self.started(id)).collect();
+        seen.sort();
+        seen
+    }
+
+    fn started(&self, id: &str) -> String {
+        let args = ["inspect", "--format", "{{.Id}} {{.State.StartedAt}}", id];
+        let out = self.command(&args).output().expect("docker runs");
+        String::from_utf8_lossy(&out.stdout).trim().to_owned()
+    }
+}
+
+impl Drop for Dockerd {
+    fn drop(&mut self) {
+        // Asked while it lives: what it runs would outlive it.
+        let ids = self.command(&["ps", "--all", "--quiet"]).output().map(|out| out.stdout);
+        let ids = String::from_utf8_lossy(&ids.unwrap_or_default()).into_owned();
+        for id in ids.lines() {
+            let _gone = self.command(&["rm", "--force", id]).output().is_err();
+        }
+        let _gone = self.command(&["network", "prune", "--force"]).output().is_err();
+        self.end(Signal::TERM);
+    }
+}
+
+/// Issue 5, proof 7; R-HEAL-1: the engine goes and comes back under the agents. Where the containers
+/// live on, they are adopted: the same ones, started when they were. Where they end with it, each
+/// replica gets one new instance, and no more.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_that_restarts_is_reconciled() {
+    for (live_restore, signal) in
+        [(LiveRestore::On, Signal::TERM), (LiveRestore::Off, Signal::TERM)]
+    {
+        let mut dockerd = Dockerd::start(live_restore).await;
+        let settings = format!("docker_host: {}\n", dockerd.host());
+        let cluster = Cluster::start_with(2, Engine::Docker, &settings).await;
+        apply(&cluster, "shop", IMAGE, 4, "").await;
+        cluster.converged(0, "shop").await;
+        let before = dockerd.running();
+        assert_eq!(before.len(), 4);
+        let instances = instances(&cluster).await;
+
+        dockerd.end(signal);
+        dockerd.boot().await;
+        eventually_within(PATIENCE, "all run, and the nodes are ready", || async {
+            let status = cluster.overview(1).await?;
+            let up = status.replicas.iter().filter(|one| one.state == "running").count();
+            let ready = status.nodes.iter().filter(|node| node.status == "ready").count();
+            let there = dockerd.running().len();
+            let new =
+                instances_of(&status.replicas).iter().filter(|id| !instances.contains(id)).count();
+            let expected = if live_restore == LiveRestore::On { 0 } else { 4 };
+            let done = (up, ready, there, new) == (4, 2, 4, expected);
+            if done { Ok(()) } else { Err(format!("{up} {ready} {there} {new}: {status:?}")) }
+        })
+        .await;
+        // Whatever is wrong shows at the next look of the agents, every two seconds.
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let after = dockerd.running();
+        assert_eq!(after.len(), 4);
+        if live_restore == LiveRestore::On {
+            assert_eq!(after, before, "{signal:?}: adopted, not started again");
+        } else {
+            let audit = cluster.cli(0, &["audit", "--type", "replica_restarted"]);
+            let said = String::from_utf8_lossy(&audit.stdout).into_owned();
+            assert_eq!(said.matches("shop-web-").count(), 4, "each of them once: {said}");
+        }
+        drop(cluster);
+    }
+}
+
+async fn instances(cluster: &Cluster) -> Vec<(String, u64)> {
+    instances_of(&replicas(cluster, 0, "shop").await)
+}
+
+fn instances_of(replicas: &[v1::ReplicaInfo]) -> Vec<(String, u64)> {
+    replicas.iter().map(|one| (one.id.clone(), one.raft_index)).collect()
+}
