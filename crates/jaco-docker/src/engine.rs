@@ -68,6 +68,9 @@ pub struct DockerEngine {
     networks: Arc<Networks>,
     /// The details of each container, for as long as its face in the list stays the same.
     details: Mutex<HashMap<String, (String, ContainerSeen)>>,
+    /// Held from the choice of a container to share with until it is made, so that siblings which
+    /// start together do not choose the same one.
+    joining: tokio::sync::Mutex<()>,
 }
 
 impl DockerEngine {
@@ -86,6 +89,7 @@ impl DockerEngine {
             settled: OnceCell::new(),
             networks: Arc::default(),
             details: Mutex::default(),
+            joining: tokio::sync::Mutex::default(),
         })
     }
 
@@ -118,7 +122,8 @@ impl DockerEngine {
         }
     }
 
-    /// The containers of the services that share a namespace with this one.
+    /// The containers of the services that share a namespace with this one; of several, the one whose
+    /// network the fewest siblings have joined, and of those the newest.
     async fn neighbours(
         &self,
         docker: &Docker,
@@ -126,21 +131,54 @@ impl DockerEngine {
         needs: &Needs,
     ) -> Result<BTreeMap<String, String>, EngineError> {
         let mut found = BTreeMap::new();
+        if needs.neighbours.is_empty() {
+            return Ok(found);
+        }
+        let own = request.service.service.as_str();
+        let siblings = self.list(docker, request, own, &["created", "running"]).await?;
+        // Docker lists the newest first. Of each sibling its newest container counts, because the
+        // others go; of this replica none, for the same reason.
+        let mut seen = BTreeSet::from([request.instance.replica.to_string()]);
+        let newest = siblings.into_iter().filter(|sibling| {
+            let labels = sibling.labels.as_ref();
+            let replica = labels.and_then(|labels| labels.get(names::REPLICA));
+            replica.is_some_and(|replica| seen.insert(replica.clone()))
+        });
+        let joined: Vec<String> = newest
+            .filter_map(|sibling| sibling.host_config?.network_mode)
+            .filter_map(|mode| mode.strip_prefix("container:").map(str::to_owned))
+            .collect();
         for service in &needs.neighbours {
-            let mut filters = names::owner_filter(&self.owner);
-            let labels = filters.entry("label".to_owned()).or_default();
-            labels.push(format!("{}={}", names::DEPLOYMENT, request.service.deployment));
-            labels.push(format!("{}={service}", names::SERVICE));
-            let options = ListContainersOptions {
-                filters: Some(filters),
-                ..ListContainersOptions::default()
-            };
-            let listed = docker.list_containers(Some(options)).await.map_err(engine_error)?;
-            if let Some(id) = listed.into_iter().find_map(|summary| summary.id) {
+            let listed = self.list(docker, request, service, &["running"]).await?;
+            // The first of equals is taken, which is the newest.
+            let ids = listed.into_iter().filter_map(|summary| summary.id);
+            let calmest = ids.min_by_key(|id| joined.iter().filter(|other| *other == id).count());
+            if let Some(id) = calmest {
                 found.insert(service.clone(), id);
             }
         }
         Ok(found)
+    }
+
+    /// The containers here of a service of the request's deployment, in one of these states.
+    async fn list(
+        &self,
+        docker: &Docker,
+        request: &ContainerRequest,
+        service: &str,
+        states: &[&str],
+    ) -> Result<Vec<ContainerSummary>, EngineError> {
+        let mut filters = names::owner_filter(&self.owner);
+        let labels = filters.entry("label".to_owned()).or_default();
+        labels.push(format!("{}={}", names::DEPLOYMENT, request.service.deployment));
+        labels.push(format!("{}={service}", names::SERVICE));
+        filters.insert("status".to_owned(), states.iter().map(|&state| state.to_owned()).collect());
+        let options = ListContainersOptions {
+            all: true,
+            filters: Some(filters),
+            ..ListContainersOptions::default()
+        };
+        docker.list_containers(Some(options)).await.map_err(engine_error)
     }
 
     async fn ensure_networks(
@@ -415,6 +453,10 @@ impl ContainerEngine for DockerEngine {
         let docker = self.docker().await?;
         let container = spec::read(&request.container).map_err(unsupported)?;
         let needs = spec::needs(&self.owner, request, &container);
+        let joining = match needs.neighbours.is_empty() {
+            true => None,
+            false => Some(self.joining.lock().await),
+        };
         let neighbours = self.neighbours(docker, request, &needs).await?;
         let body = spec::body(&self.owner, request, &container, &needs, &neighbours)
             .map_err(unsupported)?;
@@ -427,6 +469,7 @@ impl ContainerEngine for DockerEngine {
                 ContainerStatus::Created => seen.container.to_string(),
             },
         };
+        drop(joining);
         self.connect(docker, &id, &needs).await?;
         self.start(docker, &id, deployment, &needs).await?;
         self.started(docker, id, request, &container).await

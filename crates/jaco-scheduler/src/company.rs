@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use jaco_types::{ServiceName, StateIndex};
+use jaco_types::{ServiceKey, ServiceName, StateIndex};
 
 use crate::draft::{ServiceDraft, SlotDraft};
 use crate::eligibility::Ineligible;
@@ -66,10 +66,14 @@ impl Company<'_> {
         self.0.is_empty()
     }
 
-    /// How many replicas of the service a node can have, each with one of the others for itself.
-    pub(crate) fn pairs(&self, node: NodeIx) -> u32 {
+    /// How many replicas of the service a node can have, each with one of the others for itself; and
+    /// how many of them now, because those run.
+    pub(crate) fn pairs(&self, node: NodeIx) -> (u32, u32) {
         let bound = self.0.iter().filter(|companion| companion.bond == Bond::Always);
-        bound.map(|companion| companion.at(node).current).min().unwrap_or(u32::MAX)
+        let here = bound.map(|companion| companion.at(node));
+        here.fold((u32::MAX, u32::MAX), |(all, now), here| {
+            (all.min(here.current), now.min(here.running))
+        })
     }
 
     /// The first of those that replicas come one for one with.
@@ -162,10 +166,24 @@ fn find(services: &[ServiceDraft<'_>], at: usize, name: &ServiceName) -> Option<
     services.binary_search_by(is).ok()
 }
 
+/// Whether another service goes with `services[at]`.
+pub(crate) fn is_followed(services: &[ServiceDraft<'_>], at: usize) -> bool {
+    let ServiceKey { deployment, service } = &services[at].key;
+    let first = services.partition_point(|other| other.key.deployment < *deployment);
+    let own = services[first..].iter().take_while(|other| other.key.deployment == *deployment);
+    own.map(|other| &other.goal.spec.scheduling)
+        .any(|policy| policy.beside.contains(service) || policy.place_with.contains(service))
+}
+
 /// Notes where the services are that `services[at]` goes with, and what that means for its replicas.
 pub(crate) fn meet(services: &mut [ServiceDraft<'_>], at: usize) {
     let policy = &services[at].goal.spec.scheduling;
     if policy.beside.is_empty() && policy.place_with.is_empty() {
+        // A rollout that was aborted in this pass may have led away from a spec that named some.
+        if !services[at].company.is_empty() {
+            services[at].company = Rc::default();
+            services[at].slots.iter_mut().for_each(|slot| slot.company = InCompany::Yes);
+        }
         return;
     }
     let bonds = [(&policy.beside, Bond::Always), (&policy.place_with, Bond::WhenPlaced)];

@@ -53,8 +53,8 @@ pub enum Ineligible {
         /// The service.
         service: ServiceName,
     },
-    /// Another node is about to have a replica of the other service that nobody shares with.
-    PartnerElsewhere {
+    /// A replica of the other service is about to run, here or elsewhere, that nobody shares with.
+    PartnerToCome {
         /// The other service.
         service: ServiceName,
     },
@@ -103,7 +103,7 @@ impl Ineligible {
             Self::ConstraintFails { .. } => "constraint_fails",
             Self::BelowMinimum { .. } => "below_minimum",
             Self::NotBeside { .. } => "not_beside",
-            Self::PartnerElsewhere { .. } => "partner_elsewhere",
+            Self::PartnerToCome { .. } => "partner_to_come",
             Self::MaxPerNode { .. } => "max_per_node",
             Self::DataElsewhere => "data_elsewhere",
             Self::OnePerNode => "one_per_node",
@@ -129,8 +129,8 @@ impl fmt::Display for Ineligible {
                 write!(f, "has less left than {cpu} of cpu and {memory} of memory")
             }
             Self::NotBeside { service } => write!(f, "has no {service} that runs"),
-            Self::PartnerElsewhere { service } => {
-                write!(f, "another node is about to have a {service} for it")
+            Self::PartnerToCome { service } => {
+                write!(f, "a {service} that is about to run is for it")
             }
             Self::MaxPerNode { max } => {
                 write!(f, "has {max} of the service, the most that one node may have")

@@ -49,9 +49,9 @@ pub(crate) fn decide(draft: &mut Draft<'_>) {
     mend::mend(draft);
     for _ in 0..ROUNDS_MAX {
         let moved = population::relocate(draft);
-        population::fill(draft);
+        let made = population::fill(draft);
         let rolled = rollout::advance(draft);
-        if (moved, rolled) == (Freed::Nothing, Freed::Nothing) {
+        if [moved, made, rolled] == [Freed::Nothing; 3] {
             break;
         }
     }

@@ -5,7 +5,7 @@ use jaco_state::command::ReplaceCause;
 use jaco_types::spec::{Placement, ServiceSpec, Storage, UpdateOrder};
 use jaco_types::{NodeStatus, Ordinal, ReplicaId, SpecHash};
 
-use crate::company::{InCompany, in_order, meet};
+use crate::company::{InCompany, in_order, is_followed, meet};
 use crate::dependency;
 use crate::draft::{Draft, Goal, Handover, Pass, ServiceDraft, SlotDraft, Successor};
 use crate::eligibility::{Stay, is_open, lost_at, where_it_is};
@@ -178,14 +178,21 @@ fn adopt_returned_hosts<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>)
     }
 }
 
-/// Makes the replicas that are missing (R-LOOP-3).
-pub(crate) fn fill(draft: &mut Draft<'_>) {
+/// Makes the replicas that are missing (R-LOOP-3). What others go with gives those a place.
+pub(crate) fn fill(draft: &mut Draft<'_>) -> Freed {
+    let mut freed = Freed::Nothing;
     for at in in_order(&draft.services) {
         meet(&mut draft.services, at);
         if dependency::unmet(&draft.services, at).is_none() {
+            let before = draft.services[at].slots.len();
             fill_service(&mut draft.services[at], &mut draft.pass);
+            let made = draft.services[at].slots.len() > before;
+            if made && is_followed(&draft.services, at) {
+                freed = Freed::Something;
+            }
         }
     }
+    freed
 }
 
 fn fill_service<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {

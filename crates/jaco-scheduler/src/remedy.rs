@@ -62,7 +62,7 @@ fn describe(node: &Hostname, step: &Ineligible) -> String {
         Ineligible::NotBeside { service } => {
             format!("bring a replica of {service} up on {node}, or do not ask for one there")
         }
-        Ineligible::PartnerElsewhere { service } => format!("wait until {service} runs elsewhere"),
+        Ineligible::PartnerToCome { service } => format!("wait until the other {service} runs"),
         Ineligible::MaxPerNode { max } => {
             format!("let one node have more than {max} of the service")
         }

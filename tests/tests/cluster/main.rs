@@ -3,6 +3,7 @@
 mod access;
 mod audit;
 mod bad_input;
+mod company;
 mod crash;
 mod disk;
 mod durability;

@@ -22,14 +22,15 @@ pub(crate) struct Limit {
 #[derive(Debug)]
 struct Pairs {
     partner: ServiceName,
-    /// How many of the other are on each node, and whether a replica can come there now.
-    on: BTreeMap<NodeIx, (u32, Comes)>,
+    /// How many of the other are on each node.
+    on: BTreeMap<NodeIx, PairsOn>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Comes {
-    Now,
-    Later,
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct PairsOn {
+    all: u32,
+    /// Those that a replica can come to now, because they run.
+    now: u32,
 }
 
 impl Limit {
@@ -44,9 +45,11 @@ impl Limit {
             return None;
         }
         let pairs = paired.and_then(|company| {
-            let comes = |at| if company.is_on(at) { Comes::Now } else { Comes::Later };
-            let on = nodes.rows().map(|(at, _)| (at, (company.pairs(at), comes(at))));
-            let on = on.filter(|(_, (pairs, _))| *pairs > 0).collect();
+            let on = nodes.rows().map(|(at, _)| {
+                let (all, now) = company.pairs(at);
+                (at, PairsOn { all, now: if company.is_on(at) { now } else { 0 } })
+            });
+            let on = on.filter(|(_, pairs)| pairs.all > 0).collect();
             Some(Pairs { partner: company.partner()?.clone(), on })
         });
         let mut limit = Self { max, pairs, counts: BTreeMap::new() };
@@ -68,21 +71,21 @@ impl Limit {
             return Some(Ineligible::MaxPerNode { max });
         }
         let pairs = self.pairs.as_ref().filter(|pairs| self.is_full(pairs, node))?;
-        let is_full = pairs.on.get(&node).is_some_and(|(_, comes)| *comes == Comes::Now);
-        (is_full && self.has_pairs_to_come())
-            .then(|| Ineligible::PartnerElsewhere { service: pairs.partner.clone() })
+        let takes_any = pairs.on.get(&node).is_some_and(|pairs| pairs.now > 0);
+        (takes_any && self.has_pairs_to_come())
+            .then(|| Ineligible::PartnerToCome { service: pairs.partner.clone() })
     }
 
-    /// Whether a replica would have another for itself where it cannot come yet.
+    /// Whether a replica would have another for itself that it cannot come to yet.
     pub(crate) fn has_pairs_to_come(&self) -> bool {
         self.pairs.as_ref().is_some_and(|pairs| {
-            let mut later = pairs.on.iter().filter(|(_, (_, comes))| *comes == Comes::Later);
-            later.any(|(node, _)| !self.is_full(pairs, *node))
+            let mut on = pairs.on.iter();
+            on.any(|(node, pairs)| self.count_on(*node).max(pairs.now) < pairs.all)
         })
     }
 
     fn is_full(&self, pairs: &Pairs, node: NodeIx) -> bool {
-        self.count_on(node) >= pairs.on.get(&node).map_or(0, |(pairs, _)| *pairs)
+        self.count_on(node) >= pairs.on.get(&node).copied().unwrap_or_default().now
     }
 
     fn count_on(&self, node: NodeIx) -> u32 {

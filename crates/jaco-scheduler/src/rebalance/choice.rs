@@ -312,7 +312,7 @@ fn reason_of(ineligible: &Ineligible) -> Reason {
         Ineligible::NotPinned
         | Ineligible::OnePerNode
         | Ineligible::NotBeside { .. }
-        | Ineligible::PartnerElsewhere { .. }
+        | Ineligible::PartnerToCome { .. }
         | Ineligible::MaxPerNode { .. } => Reason::AntiAffinity,
         Ineligible::BelowMinimum { .. }
         | Ineligible::InsufficientCpu { .. }

@@ -141,6 +141,21 @@ fn sharers_come_slot_by_slot() {
     assert_eq!(cluster.reasons("shop", "agent"), "", "more than pairs share");
 }
 
+/// R-IN-2: of two on one node of which one runs, only one has somebody to share with so far.
+#[test]
+fn sharers_wait_for_their_own() {
+    let mut cluster = Cluster::of(&["n1"]);
+    cluster.apply("shop", &[beside(2), service("web", "w").replicas(2)]);
+    cluster.pass();
+    cluster.see("shop-web-0", ReplicaState::Running);
+    cluster.pass();
+    assert_eq!(pairs(&cluster), [(2, 1)]);
+    expect!["1 no_eligible_node partner_to_come=1"].assert_eq(&cluster.reasons("shop", "agent"));
+    cluster.see("shop-web-1", ReplicaState::Running);
+    cluster.pass();
+    assert_eq!(pairs(&cluster), [(2, 2)]);
+}
+
 /// R-IN-2, R-NODE-2: who shares a namespace goes where the other goes, once that runs there.
 #[test]
 fn sharers_follow() {

@@ -129,7 +129,7 @@ fn carry_out(cluster: &mut Cluster, web: &mut Service, answer: &NodeAnswer, step
         Ineligible::NotPinned
         | Ineligible::DataElsewhere
         | Ineligible::OnePerNode
-        | Ineligible::PartnerElsewhere { .. } => {
+        | Ineligible::PartnerToCome { .. } => {
             panic!("no such reason here: {step:?}")
         }
     }

@@ -25,6 +25,12 @@ pub(super) const ELSEWHERE: &[(&str, &str, &[&str])] = &[
             "services.*.volumes[].volume.subpath",
         ],
     ),
+    // The planner's.
+    (
+        "crates/jaco-scheduler/tests/it/accompanying.rs",
+        "fn no_more_than_max_on_a_node()",
+        &["services.*.deploy.placement.max_replicas_per_node"],
+    ),
     // Needs another kernel, file system, hardware, or a machine that gives all rights away.
     (
         "crates/jaco-docker/tests/it/table.rs",
