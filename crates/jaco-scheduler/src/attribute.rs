@@ -24,7 +24,8 @@ pub fn value_of<'a>(node: &'a Node, attribute: &str) -> Option<&'a str> {
 }
 
 /// The key of the label that an attribute names, unless it is what the node itself is.
-pub(crate) fn label_key(attribute: &str) -> &str {
+#[must_use]
+pub fn label_key(attribute: &str) -> &str {
     let name = bare(attribute);
     name.strip_prefix("node.").or_else(|| name.strip_prefix("meta.")).unwrap_or(name)
 }
@@ -59,6 +60,14 @@ pub(crate) fn affinity(node: &Node, affinities: &[Affinity]) -> i64 {
 #[must_use]
 pub fn holds(node: &Node, constraint: &Constraint) -> bool {
     Check::new(constraint).holds(node)
+}
+
+/// Whether the node carries every selector of a policy and satisfies every constraint of its own,
+/// whatever state it is in.
+#[must_use]
+pub fn admits(node: &Node, policy: &SchedulingPolicy) -> bool {
+    missing_label(node, policy).is_none()
+        && policy.constraints.iter().all(|constraint| holds(node, constraint))
 }
 
 /// The longest pattern that is taken, in bytes.

@@ -4,6 +4,7 @@
 mod company;
 mod files;
 mod policy;
+mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,8 +24,8 @@ use jaco_types::spec::{
 };
 use jaco_types::unit::Resources;
 use jaco_types::{
-    ContentId, DeploymentName, ErrorCode, Hostname, InvalidName, Millis, NamedKey, Rejection,
-    ServiceName,
+    ContentId, DeploymentName, ErrorCode, Hostname, InvalidName, Millis, NamedKey, Node, NodeId,
+    Rejection, ServiceName,
 };
 
 use crate::status::invalid;
@@ -53,6 +54,8 @@ pub struct Stored {
     pub contents: Table<ContentId, Content>,
     /// The configs and secrets with a name.
     pub named: Table<NamedKey, NamedContent>,
+    /// The members.
+    pub nodes: Table<NodeId, Node>,
 }
 
 /// Checks an apply.
@@ -86,7 +89,7 @@ pub fn admit(request: &v1::ApplyRequest, stored: &Stored) -> Result<Admitted, Re
     let name = deployment_name(request, overlay.as_ref(), &project)?;
     let warnings = resolved.warnings.list.iter().map(|problem| problem.message.clone());
     let mut warnings: Vec<String> = warnings.collect();
-    let mut spec = deployment_spec(request, &resolved, &mut warnings)?;
+    let mut spec = deployment_spec(request, &resolved, &stored.nodes, &mut warnings)?;
     spec.named = named.keys;
     // A dry run changes nothing, so nothing was sent for it.
     if !request.dry_run {
@@ -124,6 +127,7 @@ fn deployment_name(
 fn deployment_spec(
     request: &v1::ApplyRequest,
     resolved: &Resolved,
+    nodes: &Table<NodeId, Node>,
     warnings: &mut Vec<String>,
 ) -> Result<DeploymentSpec, Rejection> {
     let mut notes = Notes::default();
@@ -139,6 +143,12 @@ fn deployment_spec(
     let mut services: BTreeMap<_, _> = services.collect::<Result<_, Rejection>>()?;
     notes.problems.extend(company::problems(&services));
     company::bind(&mut services);
+    for (name, service) in &resolved.services {
+        let spec = services.values().find(|spec| spec.name.as_str() == name);
+        if let Some(spec) = spec {
+            world::compare(spec, service.facts.min_allocations, nodes, &mut notes);
+        }
+    }
     warnings.append(&mut notes.warnings);
     if !notes.problems.is_empty() {
         return Err(Rejection::new(ErrorCode::InvalidManifest, notes.problems.join("; ")));
@@ -181,7 +191,6 @@ fn scale_with(spec: &mut ServiceSpec, other: &ServiceName, notes: &mut Notes) {
 /// What was understood and has no effect yet: accepted, and never silently.
 fn without_effect(name: &str, facts: &Facts) -> Vec<String> {
     let told = [
-        (facts.min_allocations > 0, "min_allocations_count is not checked"),
         (facts.scoring == facts::Scoring::Nomad, "scoring: nomad is not used, JACO's own order is"),
         (
             !facts.gpus.is_empty(),
@@ -465,6 +474,62 @@ mod tests {
         ] {
             assert!(refused.message.contains(told), "{told}: {}", refused.message);
         }
+    }
+
+    /// R-RES-4: fewer replicas, or fewer nodes that match, than a service is any good with; all at once.
+    #[test]
+    fn too_few_allocations_are_refused() {
+        let model = r#"{"name":"shop","services":{"web":{"image":"i"},"agent":{"image":"i"}}}"#;
+        let overlay = "deployment: shop\nservices:\n\
+                       - {name: web, replicas: 2, min_allocations_count: 3}\n\
+                       - {name: agent, placement: global, selectors: [ssd], min_allocations_count: 2}\n";
+        let stored = Stored { nodes: nodes(&[("n1", "ssd"), ("n2", "hdd")]), ..Stored::default() };
+        let refused = super::admit(&request(model, overlay), &stored).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::InvalidManifest);
+        for told in [
+            "service web: min_allocations_count is 3, and only 2 are wanted",
+            "service agent: min_allocations_count is 2, and only 1 match its selectors",
+        ] {
+            assert!(refused.message.contains(told), "{}", refused.message);
+        }
+        let stored = Stored { nodes: nodes(&[("n1", "ssd"), ("n2", "ssd")]), ..Stored::default() };
+        let overlay = overlay.replace("replicas: 2", "replicas: 3");
+        let admitted = super::admit(&request(model, &overlay), &stored).unwrap();
+        assert_eq!(admitted.warnings, [""; 0]);
+    }
+
+    /// R-RES-4: a label that nobody carries is told, with the one that is nearest.
+    #[test]
+    fn labels_of_nobody_are_told() {
+        let overlay = "deployment: shop\nservices:\n\
+                       - {name: web, selectors: [worker, sdd], constraints: zone=a, spread: [{attribute: node.arhc}]}\n";
+        let stored = Stored { nodes: nodes(&[("n1", "ssd")]), ..Stored::default() };
+        let warnings = super::admit(&request(SHOP, overlay), &stored).unwrap().warnings;
+        assert_eq!(
+            warnings,
+            [
+                "service web: no node carries the label \"arhc\", perhaps arch is meant",
+                "service web: no node carries the label \"sdd\", perhaps ssd is meant",
+                "service web: no node carries the label \"zone\"",
+            ]
+        );
+    }
+
+    fn nodes(labels: &[(&str, &str)]) -> Table<NodeId, Node> {
+        let node = |(number, (host, label)): (u64, &(&str, &str))| Node {
+            id: NodeId(number),
+            hostname: Hostname::new(host).unwrap(),
+            address: String::new(),
+            key_fingerprint: [0; 32],
+            status: jaco_types::NodeStatus::Ready,
+            status_reason: String::new(),
+            availability: jaco_types::Availability::Active,
+            facts: jaco_types::NodeFacts::default(),
+            labels: BTreeMap::from([((*label).to_owned(), String::new())]),
+            joined_at: jaco_types::Timestamp(0),
+            modified: jaco_types::StateIndex(number),
+        };
+        (1..).zip(labels).map(node).map(|node| (node.id, node)).collect()
     }
 
     /// R-IN-3: what a client could not have resolved is refused, not run.

@@ -1,5 +1,7 @@
 //! Spread criteria, constraints, labels and affinities.
 
+use std::num::NonZeroU32;
+
 use expect_test::expect;
 use jaco_scheduler::attribute::holds;
 use jaco_types::spec::{Affinity, Operator, Placement, SpreadCriterion};
@@ -302,6 +304,7 @@ proptest! {
         needs in (1..4u64, 0..4u64),
         replicas in 0..7u32,
         placement in prop_oneof![Just(Placement::Spread), Just(Placement::Pack)],
+        max in 0..4u32,
     ) {
         let mut cluster = Cluster::empty();
         for (number, (cpu, memory)) in capacities.iter().enumerate() {
@@ -311,11 +314,13 @@ proptest! {
         cluster.pass();
         let (cpu, memory) = needs;
         let service = web(replicas).placement(placement).reserves(cpu, memory);
+        let service = service.with(|spec| spec.scheduling.max_per_node = NonZeroU32::new(max));
         cluster.apply("shop", &[service.spread("datacenter", 50, &[("b", 90)])]);
         cluster.settle();
         let fits = |(has_cpu, has_memory): &(u64, u64)| {
             let of = |has: u64, needs: u64| if has == 0 || needs == 0 { u64::MAX } else { has / needs };
-            of(*has_cpu, cpu).min(of(*has_memory, memory))
+            let most = NonZeroU32::new(max).map_or(u64::MAX, |max| u64::from(max.get()));
+            of(*has_cpu, cpu).min(of(*has_memory, memory)).min(most)
         };
         let room = capacities.iter().map(fits).fold(0u64, u64::saturating_add);
         let expected = room.min(u64::from(replicas));

@@ -119,9 +119,11 @@ impl Write for v1::ApplyRequest {
     }
 
     async fn execute(self, member: &Member, by: Identity) -> Result<v1::ApplyResponse, Rejection> {
-        let stored = member
-            .store
-            .read(|state| Stored { contents: state.contents.clone(), named: state.named.clone() });
+        let stored = member.store.read(|state| Stored {
+            contents: state.contents.clone(),
+            named: state.named.clone(),
+            nodes: state.nodes.clone(),
+        });
         let Admitted { name, spec, warnings } = match admission::admit(&self, &stored) {
             Ok(admitted) => admitted,
             Err(rejection) => return Err(refused(member, by, &self, rejection).await),

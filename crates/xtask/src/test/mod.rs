@@ -20,6 +20,7 @@ use crate::{engine, image, interrupt, process, say};
 use build::Built;
 use layer::Layer;
 use outcome::{Counts, Outcome};
+use program::Effort;
 
 /// Run the tests, all layers or the named ones
 #[derive(Debug, clap::Args)]
@@ -27,6 +28,9 @@ pub(crate) struct Args {
     /// Layers, in any order
     #[arg(value_enum)]
     layers: Vec<Layer>,
+    /// Try each law of the pure crates on 10,000 cases, not on 256
+    #[arg(long)]
+    thorough: bool,
     /// Arguments for the test programs, such as a part of a test's name
     #[arg(last = true)]
     rest: Vec<String>,
@@ -103,6 +107,7 @@ impl Run<'_> {
             self.need_engine()?;
         }
         let (workspace, rest) = (self.workspace, &self.args.rest);
+        let effort = if self.args.thorough { Effort::Thorough } else { Effort::Usual };
         let built = self.need_built(layers)?;
         let programs: Vec<_> =
             built.programs.iter().filter(|program| program.layer == layer).collect();
@@ -111,7 +116,7 @@ impl Run<'_> {
         }
         let mut outcome = Outcome::default();
         for program in programs {
-            outcome.add(program.run(&built.bin_dir, rest, layer.limit())?);
+            outcome.add(program.run(&built.bin_dir, rest, effort, layer.limit())?);
         }
         if layer == Layer::Unit && rest.is_empty() {
             outcome.add(program::doc_tests(workspace, layer.limit())?);

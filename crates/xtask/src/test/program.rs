@@ -11,6 +11,25 @@ use super::outcome::{Counts, Outcome};
 use crate::workspace::{Package, Workspace};
 use crate::{interrupt, process, say};
 
+/// How many cases of each law are tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effort {
+    /// As many as the laws say themselves.
+    Usual,
+    /// In the pure crates, so many that a rare one is found.
+    Thorough,
+}
+
+impl Effort {
+    /// What the environment says of it, and how many times as long a program may take.
+    fn of(self, layer: Layer) -> (Option<&'static str>, u32) {
+        match (self, layer) {
+            (Self::Thorough, Layer::Pure) => (Some("10000"), 20),
+            (Self::Thorough | Self::Usual, _) => (None, 1),
+        }
+    }
+}
+
 /// A built test program.
 #[derive(Debug)]
 pub(super) struct Program {
@@ -26,7 +45,13 @@ impl Program {
     ///
     /// # Errors
     /// If it was interrupted.
-    pub(super) fn run(&self, bin_dir: &Path, rest: &[String], limit: Duration) -> Result<Outcome> {
+    pub(super) fn run(
+        &self,
+        bin_dir: &Path,
+        rest: &[String],
+        effort: Effort,
+        limit: Duration,
+    ) -> Result<Outcome> {
         let folder = self.package.manifest.parent().expect("a manifest lies in a folder");
         let mut command = Command::new(&self.executable);
         command
@@ -35,7 +60,9 @@ impl Program {
             .env("CARGO_PKG_NAME", &self.package.name)
             .env("JACO_BIN_DIR", bin_dir)
             .args(rest);
-        run(&self.name, &mut command, limit, say::result)
+        let (cases, times) = effort.of(self.layer);
+        command.envs(cases.map(|cases| ("PROPTEST_CASES", cases)));
+        run(&self.name, &mut command, limit * times, say::result)
     }
 }
 
@@ -76,6 +103,13 @@ mod tests {
         let limit = Duration::from_millis(500);
         // Not shown: whoever counts the results of these tests would count these lines too.
         run("it", Command::new("sh").args(["-c", text]), limit, |_| {}).expect("nobody interrupts")
+    }
+
+    #[test]
+    fn only_pure_laws_are_tried_more_often() {
+        assert_eq!(Effort::Thorough.of(Layer::Pure), (Some("10000"), 20));
+        assert_eq!(Effort::Thorough.of(Layer::Sim), (None, 1));
+        assert_eq!(Effort::Usual.of(Layer::Pure), (None, 1));
     }
 
     #[test]
