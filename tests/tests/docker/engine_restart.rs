@@ -115,6 +115,13 @@ impl Drop for Dockerd {
         }
         let _gone = self.command(&["network", "prune", "--force"]).output().is_err();
         self.end(Signal::TERM);
+        // With live-restore its data stays mounted for the next engine; there is none.
+        let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
+        let paths = mounts.lines().filter_map(|line| line.split(' ').nth(1));
+        let own = paths.filter(|path| std::path::Path::new(path).starts_with(self.folder.path()));
+        for path in own.collect::<Vec<_>>().into_iter().rev() {
+            let _gone = Command::new("umount").args(["--lazy", path]).output().is_err();
+        }
     }
 }
 
