@@ -12,11 +12,12 @@ use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
 use jaco_agent::engine::{
-    ContainerEngine, ContainerSeen, ContainerStatus, EngineEvent, Follow, Health, LogQuery, Owner,
+    ContainerEngine, ContainerSeen, ContainerStatus, EngineEvent, EventStream, Follow, Health,
+    LogQuery, Owner,
 };
 use jaco_agent::suite::{self, Fixture};
 use jaco_docker::{DockerEngine, DockerOptions};
-use jaco_types::{ClusterId, NodeId};
+use jaco_types::{ClusterId, InstanceId, NodeId};
 
 const IMAGE: &str = "jaco-hello:v1";
 const SERVES: &str = r#""command":["serve"]"#;
@@ -236,15 +237,9 @@ async fn the_images_healthcheck_counts_from_the_start() {
             request.container = format!(r#"{{"service":{{"image":"{image}",{keys}}}}}"#).into();
             let seen = fixture.engine.ensure_running(&request).await.unwrap();
             assert_eq!(health(&seen), Some(&expected), "{keys}");
-            while expected == Health::Starting {
-                let event = tokio::time::timeout(Duration::from_secs(30), events.next()).await;
-                match event.unwrap().unwrap().unwrap() {
-                    EngineEvent::Changed(seen) if seen.instance == request.instance => {
-                        assert_eq!(health(&seen), Some(&Health::Healthy), "{keys}");
-                        break;
-                    }
-                    EngineEvent::Changed(_) | EngineEvent::Gone { .. } => {}
-                }
+            if expected == Health::Starting {
+                let seen = next_change(&mut events, &request.instance).await;
+                assert_eq!(health(&seen), Some(&Health::Healthy), "{keys}");
             }
             let listed = fixture.engine.list_owned().await.unwrap();
             let listed = listed.iter().find(|seen| seen.instance == request.instance);
@@ -279,6 +274,17 @@ async fn the_last_words_come_with_an_end_in_error() {
         assert!(told.1.contains("GET / /healthz"), "the end of a usage text: {}", told.1);
     })
     .await;
+}
+
+/// The next that is told of an instance.
+async fn next_change(events: &mut EventStream, instance: &InstanceId) -> ContainerSeen {
+    loop {
+        let event = tokio::time::timeout(Duration::from_secs(30), events.next()).await;
+        match event.unwrap().unwrap().unwrap() {
+            EngineEvent::Changed(seen) if seen.instance == *instance => return seen,
+            EngineEvent::Changed(_) | EngineEvent::Gone { .. } => {}
+        }
+    }
 }
 
 fn health(seen: &ContainerSeen) -> Option<&Health> {
