@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jaco_state::ClusterState;
 use jaco_types::spec::{Placement, ServiceSpec, Storage, UpdateOrder};
-use jaco_types::{Node, NodeId, ReplicaState, ServiceKey, Slot};
+use jaco_types::{Node, NodeId, ReplicaState, Revision, ServiceKey, Slot};
 
 use super::heat::{Hot, fresh};
 use super::{CycleInput, Load, Rebalancer, Share, Weighed};
@@ -91,6 +91,8 @@ struct View<'a> {
     src: &'a Node,
     src_load: Load,
     nodes: NodeTable<'a>,
+    /// The other nodes with a recent sample, the coolest first.
+    coolest: Vec<(Share, NodeIx, Load)>,
     /// Where the services of the hot node have instances.
     homes: BTreeMap<&'a ServiceKey, BTreeSet<NodeId>>,
 }
@@ -107,21 +109,47 @@ impl<'a> View<'a> {
             .filter(here)
             .map(|slot| (&slot.service, BTreeSet::new()))
             .collect();
-        let mut usage: BTreeMap<NodeId, Usage> = BTreeMap::new();
+        let ids: Vec<NodeId> = state.nodes.keys().copied().collect();
+        let mut usage = vec![Usage::default(); ids.len()];
+        // Slots come by their names, so that those of one service mostly follow each other.
+        let mut service: Option<&ServiceKey> = None;
+        let mut is_here = false;
+        let mut spec: Option<(Revision, Option<&ServiceSpec>)> = None;
         for slot in state.slots.values() {
+            if service != Some(&slot.service) {
+                (service, spec) = (Some(&slot.service), None);
+                is_here = homes.contains_key(&slot.service);
+            }
             for (_, instance) in slot.instances() {
-                if let Some(nodes) = homes.get_mut(&slot.service) {
+                if is_here && let Some(nodes) = homes.get_mut(&slot.service) {
                     nodes.insert(instance.node);
                 }
-                if let Some(spec) = state.service_spec(&slot.service, instance.revision) {
-                    usage.entry(instance.node).or_default().take(spec);
+                let of_revision = match spec {
+                    Some((revision, known)) if revision == instance.revision => known,
+                    Some(_) | None => {
+                        let read = state.service_spec(&slot.service, instance.revision);
+                        let read = read.map(|spec| &**spec);
+                        spec = Some((instance.revision, read));
+                        read
+                    }
+                };
+                if let (Some(spec), Ok(at)) = (of_revision, ids.binary_search(&instance.node)) {
+                    usage[at].take(spec);
                 }
             }
         }
-        let rows = state.nodes.values();
-        let rows = rows.map(|node| (node, usage.get(&node.id).cloned().unwrap_or_default()));
+        let rows = state.nodes.values().zip(usage);
         let nodes = NodeTable::new(rows, ClusterDemands::read(&state.constraints));
-        Some(Self { input, memory, hot, src, src_load, nodes, homes })
+        let others = nodes.rows().filter(|(_, row)| row.node.id != hot.node);
+        let mut coolest: Vec<_> = others
+            .filter_map(|(at, row)| {
+                let load = fresh(input, row.node.id)?.load;
+                Some((load.cpu.max(load.memory), at, load))
+            })
+            .collect();
+        // Stable: of equally cool ones the first stays the first.
+        coolest.sort_by_key(|(pressure, _, _)| *pressure);
+        Some(Self { input, memory, hot, src, src_load, nodes, coolest, homes })
     }
 
     /// The replicas of the hot node that may move at all, by id. Data and global replicas stay; so
@@ -152,26 +180,19 @@ impl<'a> View<'a> {
             return Err(Box::new((weighed, Reason::CooldownReplica)));
         }
         let mut furthest = (Reverse(Reason::NoEligibleDst), Share::WHOLE, None);
-        let mut coolest: Option<(Share, Weighed)> = None;
-        for (at, row) in self.nodes.rows().filter(|(_, row)| row.node.id != self.hot.node) {
-            let Some(sample) = fresh(self.input, row.node.id) else { continue };
-            let pressure = sample.load.cpu.max(sample.load.memory);
-            let weighed = || self.weigh(Some(slot), footprint, Some((row.node, sample.load)));
-            match self.refuses(slot, spec, footprint, (at, row), sample.load) {
-                None if coolest.as_ref().is_none_or(|(least, _)| pressure < *least) => {
-                    coolest = Some((pressure, weighed()));
-                }
+        for (pressure, at, load) in &self.coolest {
+            let row = self.nodes.row(*at);
+            let weighed = || self.weigh(Some(slot), footprint, Some((row.node, *load)));
+            match self.refuses(slot, spec, footprint, (*at, row), *load) {
+                None => return Ok(weighed()),
                 Some(reason) if reason > Reason::NoEligibleDst => {
-                    let rank = (Reverse(reason), pressure);
+                    let rank = (Reverse(reason), *pressure);
                     if rank < (furthest.0, furthest.1) || furthest.2.is_none() {
                         furthest = (rank.0, rank.1, Some(weighed()));
                     }
                 }
-                None | Some(_) => {}
+                Some(_) => {}
             }
-        }
-        if let Some((_, weighed)) = coolest {
-            return Ok(weighed);
         }
         let (Reverse(reason), _, weighed) = furthest;
         let weighed = weighed.unwrap_or_else(|| self.weigh(Some(slot), footprint, None));
