@@ -119,7 +119,7 @@ impl Group {
 
 /// Reads a file of `/proc`, which is there on every machine.
 pub(super) fn read_path(path: &PathBuf, parse: fn(&str) -> Option<u64>) -> Option<u64> {
-    read(&File::open(path).ok()?, &parse)
+    read(&File::open(path).ok()?, parse)
 }
 
 fn read(file: &File, parse: impl Fn(&str) -> Option<u64>) -> Option<u64> {

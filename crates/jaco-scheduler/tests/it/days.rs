@@ -1,5 +1,12 @@
 //! Whole days of clusters under changing load: real state, real planner, an obedient runtime, and the
-//! same load once with relief of hot nodes and once without.
+//! same load once with relief of hot nodes and once without. `JACO_DAYS=1000` lives so many of them.
+
+#![allow(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "how many days there are is asked for, and what they came to is told"
+)]
 
 use std::collections::BTreeMap;
 
