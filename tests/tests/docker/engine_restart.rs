@@ -23,6 +23,8 @@ enum LiveRestore {
 /// An engine of this test's own. Dropping it ends it and what it runs.
 struct Dockerd {
     folder: TempDir,
+    /// Keeps a network namespace for it: an engine takes a bridge away that is not its own, `docker0`.
+    namespace: Child,
     live_restore: LiveRestore,
     process: Option<Child>,
 }
@@ -32,7 +34,13 @@ impl Dockerd {
         let folder = tempfile::Builder::new().prefix("jaco-dockerd-").tempdir();
         let folder = folder.expect("temporary files can be made");
         std::fs::write(folder.path().join("daemon.json"), "{}").expect("written");
-        let mut dockerd = Self { folder, live_restore, process: None };
+        let holder = Command::new("unshare").args(["--net", "sleep", "infinity"]).spawn();
+        let namespace = holder.expect("we may have a namespace");
+        let mut dockerd = Self { folder, namespace, live_restore, process: None };
+        eventually_within(PATIENCE, "the namespace is there", || async {
+            if dockerd.has_namespace() { Ok(()) } else { Err("it is still ours".to_owned()) }
+        })
+        .await;
         dockerd.boot().await;
         let mut save = Command::new("docker").args(["save", IMAGE]).stdout(Stdio::piped()).spawn();
         let saved = save.as_mut().expect("docker runs").stdout.take().expect("it is piped");
@@ -50,10 +58,16 @@ impl Dockerd {
         format!("unix://{}", self.at("sock").display())
     }
 
+    fn has_namespace(&self) -> bool {
+        let of = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/net")).ok();
+        of(&self.namespace.id().to_string()) != of("self")
+    }
+
     /// Networks of a range that the machine's own engine does not hand out.
     async fn boot(&mut self) {
         let log = std::fs::File::create(self.at("log")).expect("written");
-        let mut command = Command::new("dockerd");
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--net=/proc/{}/ns/net", self.namespace.id())).arg("dockerd");
         for (flag, name) in [
             ("--config-file", "daemon.json"),
             ("--data-root", "data"),
@@ -115,6 +129,8 @@ impl Drop for Dockerd {
         }
         let _gone = self.command(&["network", "prune", "--force"]).output().is_err();
         self.end(Signal::TERM);
+        let _gone = self.namespace.kill().is_err();
+        let _gone = self.namespace.wait().is_err();
         // With live-restore its data stays mounted for the next engine; there is none.
         let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
         let paths = mounts.lines().filter_map(|line| line.split(' ').nth(1));
@@ -125,7 +141,7 @@ impl Drop for Dockerd {
     }
 }
 
-/// Issue 5, proof 7; R-HEAL-1: the engine goes and comes back under the agents. Where the containers
+/// R-HEAL-1: the engine goes and comes back under the agents. Where the containers
 /// live on, they are adopted: the same ones, started when they were. Where they end with it, each
 /// replica gets one new instance, and no more.
 #[tokio::test(flavor = "multi_thread")]
