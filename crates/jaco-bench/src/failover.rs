@@ -53,9 +53,9 @@ async fn kill_ours(ours: &mut Ours) -> Result<Duration> {
     let mut tasks = JoinSet::new();
     for number in 0..NODES * WRITERS {
         let client = ours.client(number % NODES)?;
-        tasks.spawn(writers.clone().run(move |number| {
+        tasks.spawn(writers.clone().run(move |_| {
             let client = client.clone();
-            async move { ours::write(&client, number).await }
+            async move { ours::write(&client).await }
         }));
     }
     tokio::time::sleep(BEFORE).await;

@@ -86,15 +86,13 @@ impl Ours {
 }
 
 /// A change of the replicated state that every node sees and the audit log keeps, with a request id
-/// of its own: whether a node may take replicas.
-pub(crate) async fn write(client: &Client, number: u64) -> Result<()> {
-    let availability = if number.is_multiple_of(2) { "cordoned" } else { "active" };
-    let request = v1::SetAvailabilityRequest {
-        hostname: "n3".to_owned(),
-        availability: availability.to_owned(),
-        request_id: fresh_request_id(),
-    };
-    client.set_availability(request).await?;
+/// of its own: a label that a node has not had before. What changed nothing would write nothing.
+pub(crate) async fn write(client: &Client) -> Result<()> {
+    let request_id = fresh_request_id();
+    let set = [("bench".to_owned(), request_id.clone())].into();
+    let request =
+        v1::SetLabelsRequest { hostname: "n3".to_owned(), set, unset: Vec::new(), request_id };
+    client.set_labels(request).await?;
     Ok(())
 }
 

@@ -74,9 +74,9 @@ async fn load_ours(ours: &Ours, plan: Plan, kind: Kind, clients: u32) -> Result<
     let leader = ours.cluster.leader().await;
     let before = ours.raft_index().await?;
     let clients = (0..clients).map(|_| ours.client(leader)).collect::<Result<Vec<_>>>()?;
-    let load = load::run(clients, plan.stretch, move |client, number| async move {
+    let load = load::run(clients, plan.stretch, move |client, _| async move {
         match kind {
-            Kind::Write => ours::write(&client, number).await,
+            Kind::Write => ours::write(&client).await,
             Kind::Read => ours::read(&client).await,
         }
     })

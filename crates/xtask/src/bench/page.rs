@@ -27,7 +27,7 @@ const NOTES: &str = "\
 - **Writes**: three `jacod` and three `etcd` members on loopback, data on the same disk, every write
   durable on a majority before its answer. Each client sends its next request when the last was
   answered, over a connection of its own to the leader; the load generator shares the machine.
-  Ours is `SetAvailability`: authenticated by an operator token over TLS, replicated over mutual TLS,
+  Ours is `SetLabels`: authenticated by an operator token over TLS, replicated over mutual TLS,
   with a request id that makes it happen once, an event in the audit log and a waking planner. etcd's
   is a `Put` of 256 bytes under 8, with its defaults: no TLS and no authentication. etcd keeps a
   history of values on disk; we keep the newest 10,000 events and a bounded log.
