@@ -47,7 +47,7 @@ async fn rolled(cluster: &Cluster, node: usize, image: &str) {
     .await;
 }
 
-/// Issue 5, proof 3; R-ROLL-2: the leader dies at several steps of a rollout: the next one finishes
+/// R-ROLL-2: the leader dies at several steps of a rollout: the next one finishes
 /// it, and each replica is replaced once.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rollout_survives_its_leader_at_its_steps() {
@@ -76,7 +76,7 @@ async fn a_rollout_survives_its_leader_at_its_steps() {
     }
 }
 
-/// Issue 5, proof 3; R-NODE-2: the leader dies while a node is drained: the next one finishes it, and
+/// R-NODE-2: the leader dies while a node is drained: the next one finishes it, and
 /// each replica moves once.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_drain_survives_its_leader() {

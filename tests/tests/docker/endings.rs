@@ -83,7 +83,7 @@ async fn why_it_stopped_is_told_once_it_is_gone() {
     assert_eq!(jaco_testkit::docker::containers(&cluster.id).len(), 1, "the old ones are gone");
 }
 
-/// Issue 5, proof 6; R-HEAL-1, R-HEAL-2: a container that crashes has three strikes, the last of
+/// R-HEAL-1, R-HEAL-2: a container that crashes has three strikes, the last of
 /// them after a pause, and then there is quiet: nothing is started and nothing committed. An apply
 /// gives it a new budget.
 #[tokio::test(flavor = "multi_thread")]

@@ -151,7 +151,7 @@ pub(crate) async fn ask(address: SocketAddr) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
-/// Issue 5, proof 1; R-ROLL-2: six replicas are replaced under constant load: no request fails, and
+/// R-ROLL-2: six replicas are replaced under constant load: no request fails, and
 /// there are never fewer than six endpoints.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rollout_under_load_fails_no_request() {
@@ -230,7 +230,7 @@ async fn containers_of(cluster: &Cluster) -> Vec<(String, String)> {
     found
 }
 
-/// Issue 5, proof 4; R-NODE-2, R-NODE-3: a node is drained under constant load: no request fails.
+/// R-NODE-2, R-NODE-3: a node is drained under constant load: no request fails.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_drain_under_load_fails_no_request() {
     let cluster = Cluster::start(3, Engine::Docker).await;

@@ -485,9 +485,7 @@ impl Write for v1::SetLabelsRequest {
     type Answer = v1::SetLabelsResponse;
 
     fn name(&mut self, fresh: &dyn Fn() -> String) {
-        if self.request_id.is_empty() {
-            self.request_id = fresh();
-        }
+        name_if_unnamed(&mut self.request_id, fresh);
     }
 
     async fn execute(

@@ -9,7 +9,7 @@ use jaco_state::{ClusterState, Command, Outcome};
 use jaco_types::{DeploymentName, ErrorCode, Identity, Rejection, Revision};
 
 use super::deploy::change_name;
-use crate::member::{Member, Write};
+use crate::member::{Member, Write, name_if_unnamed};
 use crate::status::invalid;
 use crate::view;
 
@@ -19,9 +19,7 @@ impl Write for v1::RollbackRequest {
     type Answer = v1::RollbackResponse;
 
     fn name(&mut self, fresh: &dyn Fn() -> String) {
-        if self.request_id.is_empty() {
-            self.request_id = fresh();
-        }
+        name_if_unnamed(&mut self.request_id, fresh);
     }
 
     async fn execute(
@@ -56,9 +54,7 @@ impl Write for v1::PinRevisionRequest {
     type Answer = v1::PinRevisionResponse;
 
     fn name(&mut self, fresh: &dyn Fn() -> String) {
-        if self.request_id.is_empty() {
-            self.request_id = fresh();
-        }
+        name_if_unnamed(&mut self.request_id, fresh);
     }
 
     async fn execute(

@@ -25,7 +25,7 @@ fn source(error: &jaco_sim::script::ScriptError) -> String {
     error.source.to_string()
 }
 
-/// Issue 5, proof 3; R-ROLL-2: no replica is missing, each step is made once, and the rollout ends. The
+/// R-ROLL-2: no replica is missing, each step is made once, and the rollout ends. The
 /// simulation checks SIM-3, SIM-5 and SIM-6 at every event.
 #[test]
 fn a_rollout_survives_its_leader_at_every_moment() {
@@ -41,7 +41,7 @@ fn a_rollout_survives_its_leader_at_every_moment() {
     );
 }
 
-/// Issue 5, proof 3; R-NODE-2: the same while a node is drained.
+/// R-NODE-2: the same while a node is drained.
 #[test]
 fn a_drain_survives_its_leader_at_every_moment() {
     check(
