@@ -5,7 +5,6 @@ mod leftovers;
 mod work;
 
 use std::collections::BTreeMap;
-use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -98,6 +97,8 @@ pub struct AgentStatus {
     pub pulls: BTreeMap<Arc<str>, PullProgress>,
     /// The images that rollouts need here, by the hash of the spec that does.
     pub prepared: BTreeMap<SpecHash, ImageReadiness>,
+    /// Whether nothing is wanted here, and nothing is left of what once was.
+    pub is_clear: bool,
 }
 
 /// Whether the engine answers.
@@ -168,20 +169,22 @@ impl AgentService {
         (Self { options, status }, handle)
     }
 
-    /// Runs until `shutdown` is done. Containers go on without it; the next agent adopts them.
+    /// Runs until `shutdown` is done, and whatever the engine was asked for besides starts and pulls.
+    /// Containers go on without it; the next agent adopts them.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send) {
-        let mut shutdown = pin!(shutdown);
-        let running = async {
+        let mut running = Running::new(&self);
+        let work = async {
             // A state from before a crash must not start what was removed since.
             catch_up(&*self.options.store).await;
             let contact = &self.options.contact;
             contact.note(contact.now());
-            Running::new(&self).run().await;
+            running.run().await;
         };
         tokio::select! {
-            () = running => {}
-            () = &mut shutdown => {}
+            () = work => {}
+            () = shutdown => {}
         }
+        running.work.finish().await;
     }
 }
 
@@ -259,7 +262,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    async fn run(mut self) {
+    async fn run(&mut self) {
         let reporter = self.reporter.clone();
         let reporting = reporter.run(Arc::clone(&self.options.store), self.options.owner.node);
         let (heard, engine_events) = mpsc::channel(256);
@@ -331,11 +334,14 @@ impl<'a> Running<'a> {
             .containers()
             .map(|seen| (seen.instance.clone(), seen.container.clone()))
             .collect();
-        let prepared = self.core.prepared();
+        let (prepared, is_clear) = (self.core.prepared(), self.core.is_clear());
         self.status.send_if_modified(|status| {
-            let changed = status.containers != containers || status.prepared != prepared;
+            let changed = status.containers != containers
+                || status.prepared != prepared
+                || status.is_clear != is_clear;
             status.containers = containers;
             status.prepared = prepared;
+            status.is_clear = is_clear;
             changed
         });
     }

@@ -22,11 +22,11 @@ pub struct Timing {
 
 impl Timing {
     /// One data centre: a killed leader is followed within about a second. A follower asks for votes
-    /// once a lease and an election timeout have passed, which is six missed heartbeats; more of them
-    /// would only be more work for an idle cluster.
+    /// once a lease and an election timeout have passed, in which at least four heartbeats were due; more
+    /// of them would only be more work for an idle cluster.
     pub const fn lan() -> Self {
         Self {
-            heartbeat: Duration::from_millis(150),
+            heartbeat: Duration::from_millis(200),
             election_min: Duration::from_millis(300),
             election_max: Duration::from_millis(600),
         }

@@ -57,22 +57,32 @@ pub fn status(
 /// The members.
 #[must_use]
 pub fn node_infos(state: &ClusterState, suffrage: &Suffrage) -> Vec<v1::NodeInfo> {
-    let mut replicas: BTreeMap<NodeId, u32> = BTreeMap::new();
+    let mut held: BTreeMap<NodeId, Held> = BTreeMap::new();
     for slot in state.slots.values() {
         for (_, instance) in slot.instances() {
-            *replicas.entry(instance.node).or_default() += 1;
+            held.entry(instance.node).or_default().replicas += 1;
         }
+    }
+    for (_, node) in view::ending(state) {
+        held.entry(node).or_default().ending += 1;
     }
     let mut nodes: Vec<_> = state
         .nodes
         .values()
-        .map(|node| node_info(node, suffrage, replicas.get(&node.id).copied().unwrap_or(0)))
+        .map(|node| node_info(node, suffrage, held.get(&node.id).copied().unwrap_or_default()))
         .collect();
     nodes.sort_by(|a, b| a.hostname.cmp(&b.hostname));
     nodes
 }
 
-fn node_info(node: &Node, suffrage: &Suffrage, replicas: u32) -> v1::NodeInfo {
+/// What a node holds.
+#[derive(Debug, Clone, Copy, Default)]
+struct Held {
+    replicas: u32,
+    ending: u32,
+}
+
+fn node_info(node: &Node, suffrage: &Suffrage, held: Held) -> v1::NodeInfo {
     v1::NodeInfo {
         id: node.id.0,
         hostname: node.hostname.to_string(),
@@ -92,8 +102,9 @@ fn node_info(node: &Node, suffrage: &Suffrage, replicas: u32) -> v1::NodeInfo {
             .into_iter()
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .collect(),
-        replicas,
+        replicas: held.replicas,
         joined_at_ms: millis(node.joined_at),
+        ending: held.ending,
     }
 }
 

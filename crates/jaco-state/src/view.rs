@@ -7,8 +7,8 @@ use jaco_types::rollout::WAITING_FOR_DEPENDENCY;
 use jaco_types::slot::Exhausted;
 use jaco_types::spec::{Condition, DeploymentSpec, ServiceSpec};
 use jaco_types::{
-    DeploymentName, Instance, InstanceId, NodeId, ReasonCode, ReplicaState, RestartCount,
-    RolloutState, Scheduling, ServiceKey, ServiceName, Slot, SpecHash, Timestamp,
+    DeploymentName, Instance, InstanceId, NodeId, NodeStatus, ReasonCode, ReplicaState,
+    RestartCount, RolloutState, Scheduling, ServiceKey, ServiceName, Slot, SpecHash, Timestamp,
 };
 
 use crate::state::{ClusterState, Deployment};
@@ -64,6 +64,22 @@ pub fn desired_on(state: &ClusterState, node: NodeId) -> BTreeMap<InstanceId, De
         desired.insert(wanted.id.clone(), wanted);
     }
     desired
+}
+
+/// Instances that belong to no slot any more and of which something is left, with their nodes. Not
+/// those of a node that is down: it would not say when they are gone.
+pub fn ending(state: &ClusterState) -> impl Iterator<Item = (&InstanceId, NodeId)> {
+    let has_slot = |id: &InstanceId| {
+        let slot = state.slots.get(&id.replica);
+        slot.is_some_and(|slot| slot.instances().any(|(held, _)| held == *id))
+    };
+    let answers =
+        |node: NodeId| state.nodes.get(&node).is_some_and(|node| node.status != NodeStatus::Down);
+    let leaving = state.leaving.values().filter(|leaving| !state.observed.contains(&leaving.id));
+    let leaving = leaving.map(|leaving| (&leaving.id, leaving.node));
+    let observed = state.observed.iter().filter(move |(id, _)| !has_slot(id));
+    let observed = observed.map(|(id, seen)| (id, seen.node));
+    leaving.chain(observed).filter(move |(_, node)| answers(*node))
 }
 
 /// What `node` should have the images of, by the hash of the spec that needs them: the rollouts that

@@ -103,6 +103,15 @@ impl Node {
         self.process.is_some()
     }
 
+    /// Whether its process has ended by itself.
+    ///
+    /// # Panics
+    /// When it does not run, or cannot be asked.
+    pub fn has_ended(&mut self) -> bool {
+        let process = self.process.as_mut().expect("the daemon was started");
+        process.try_wait().expect("an own child").is_some()
+    }
+
     /// The number of its process.
     ///
     /// # Panics

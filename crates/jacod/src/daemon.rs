@@ -34,9 +34,12 @@ use tracing::{info, warn};
 use crate::config::Config;
 use crate::member::{Founding, MemberParts};
 
-/// How long open requests may take to end. Nothing else is waited for: whatever a loop was about, the
-/// next daemon or the next leader does.
+/// How long open requests may take to end. No loop but the agent's is waited for: whatever it was about,
+/// the next daemon or the next leader does.
 const GOODBYE: Duration = Duration::from_secs(1);
+
+/// How long the agent may take to finish what it has asked of the engine. Nothing is begun any more.
+const AGENT_LIMIT: Duration = Duration::from_secs(5);
 
 /// The name of the token that `cluster init` shows.
 const FIRST_TOKEN: &str = "bootstrap";
@@ -50,6 +53,8 @@ pub(crate) struct Daemon {
     pub(crate) stage: Stage,
     pub(crate) shutdown: CancellationToken,
     pub(crate) tasks: TaskTracker,
+    /// The agent, which has something to finish.
+    pub(crate) agent: TaskTracker,
     identity: IdentityDir,
     /// Held while the node becomes a member: it can happen once only.
     becoming: Mutex<()>,
@@ -66,6 +71,7 @@ impl Daemon {
             stage: Arc::new(ArcSwapOption::empty()),
             shutdown: CancellationToken::new(),
             tasks: TaskTracker::new(),
+            agent: TaskTracker::new(),
             identity,
             becoming: Mutex::new(()),
             config,
@@ -157,8 +163,12 @@ impl Daemon {
     async fn stop(&self, goodbye: Instant) {
         self.shutdown.cancel();
         self.tasks.close();
+        self.agent.close();
         if tokio::time::timeout_at(goodbye, self.tasks.wait()).await.is_err() {
             info!("open requests were cut off");
+        }
+        if tokio::time::timeout(AGENT_LIMIT, self.agent.wait()).await.is_err() {
+            info!("the engine is still busy with what it was asked for");
         }
         if let Some(member) = self.stage.load_full()
             && let Err(error) = member.store.raft().shutdown().await

@@ -118,7 +118,7 @@ pub(crate) async fn start(daemon: &Arc<Daemon>, parts: MemberParts) -> anyhow::R
     listen(daemon, tcp, &certificates, &member)?;
     let shutdown = daemon.shutdown.clone();
     daemon.run_until_shutdown(refusal_writer.run(store, shutdown.clone()));
-    daemon.tasks.spawn(agent.run(shutdown.clone().cancelled_owned()));
+    daemon.agent.spawn(agent.run(shutdown.clone().cancelled_owned()));
     spawn_rebalancing(daemon, &member);
     let watched = Watched { disks, measured: spawn_sampler(daemon, &member, sampler) };
     spawn_loops(daemon, &member, certificates, contact, watched);

@@ -10,6 +10,7 @@ use jaco_pki::Members;
 use jaco_raft::Reconciler;
 use jaco_server::Member;
 use jaco_types::{NodeId, StateIndex};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
@@ -19,6 +20,10 @@ const INTERVAL: Duration = Duration::from_millis(500);
 /// How long a learner must follow closely before it may vote: four elections' worth, so that a
 /// node that flaps does not become a voter that flaps.
 const STEADY: Duration = Duration::from_secs(2);
+
+/// How long a removed node may take to stop and remove what is left on it. A container with a longer
+/// grace period stays, and is named.
+const CLEAR_LIMIT: Duration = Duration::from_secs(60);
 
 /// Runs until this node is no member any more, or consensus has failed; then it cancels `shutdown`.
 pub(crate) async fn run(member: Arc<Member>, shutdown: CancellationToken) {
@@ -39,7 +44,10 @@ pub(crate) async fn run(member: Arc<Member>, shutdown: CancellationToken) {
         let Some(admitted) = Admitted::read(&member) else { continue };
         let nodes = &admitted.nodes;
         if !nodes.contains_key(&member.id) {
-            info!("this node was removed from its cluster; the daemon stops");
+            info!(
+                "this node was removed from its cluster; the daemon stops once nothing is left on it"
+            );
+            clear(&member).await;
             shutdown.cancel();
             return;
         }
@@ -53,6 +61,20 @@ pub(crate) async fn run(member: Arc<Member>, shutdown: CancellationToken) {
             status.members.keys().copied().filter(|id| !nodes.contains_key(&NodeId(*id))).collect();
         if let Err(error) = reconciler.tick(&leaving).await {
             warn!(%error, "membership was not changed; tried again");
+        }
+    }
+}
+
+/// Lets the agent stop and remove what still runs here: nobody else will.
+async fn clear(member: &Member) {
+    let mut agent = member.agent.status();
+    match timeout(CLEAR_LIMIT, agent.wait_for(|status| status.is_clear)).await {
+        // Without its agent the daemon is stopping anyway.
+        Ok(Ok(_) | Err(_)) => {}
+        Err(_) => {
+            let left: Vec<String> =
+                agent.borrow().containers.values().map(ToString::to_string).collect();
+            warn!(containers = left.join(", "), "not everything here could be removed in time");
         }
     }
 }

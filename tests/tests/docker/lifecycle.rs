@@ -1,6 +1,6 @@
 //! Containers from apply to delete, and what happens when somebody else touches them.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jaco_testkit::docker::{containers, docker, running, running_now};
 use jaco_testkit::{Cluster, Engine, eventually, eventually_within, v1};
@@ -44,6 +44,32 @@ async fn from_apply_to_delete() {
         if left.is_empty() { Ok(()) } else { Err(left) }
     })
     .await;
+}
+
+/// R-NODE-2: whoever removes a node hears of it once what ran there has stopped, and when its daemon ends
+/// there is nothing left of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_removed_node_leaves_nothing() {
+    let mut cluster = Cluster::start(3, Engine::Docker).await;
+    apply(&cluster, "shop", IMAGE, 3, "").await;
+    let status = cluster.converged(0, "shop").await;
+    let node = status.nodes.iter().find(|node| node.hostname == "n3").expect("a member").id;
+    let owned = format!("label=jaco.node={node}");
+    let cluster_label = format!("label=jaco.cluster_id={}", cluster.id);
+    let left = |kind: &[&str]| {
+        docker(&[kind, &["--quiet", "--filter", &cluster_label, "--filter", &owned]].concat())
+    };
+    assert_ne!(left(&["ps", "--all"]), "", "the node runs a replica");
+    let removed = cluster.cli(0, &["node", "remove", "n3"]);
+    assert!(removed.status.success(), "{removed:?}");
+    assert_eq!(left(&["ps", "--all"]), "", "a container outlived its node");
+    let gone = Instant::now() + Duration::from_secs(30);
+    while !cluster.nodes[2].has_ended() {
+        assert!(Instant::now() < gone, "{}", cluster.nodes[2].log_tail());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(left(&["network", "ls"]), "", "a network outlived its node");
+    assert_eq!(cluster.converged(0, "shop").await.replicas.len(), 3);
 }
 
 /// R-ROLL-2: while a change rolls, every replica has a serving instance at every moment.

@@ -2,6 +2,7 @@
 //! so that a simulation and a daemon run the same decisions.
 
 mod instance;
+mod networks;
 mod prepare;
 mod react;
 
@@ -23,6 +24,7 @@ use crate::plan::{Action, History, Phase, Wanted, plan};
 use crate::spec::ImageSpec;
 
 use instance::{Ending, Tracked, Trouble, Work};
+use networks::Networks;
 use prepare::Prepared;
 
 /// What the agent learns.
@@ -80,6 +82,8 @@ pub enum Event {
         /// What came of it.
         result: Result<(), EngineError>,
     },
+    /// The answer to [`Effect::RemoveNetworks`].
+    NetworksRemoved(Result<(), EngineError>),
     /// For how long this node has had no contact with a leader.
     Contact {
         /// By a clock that nobody sets.
@@ -91,7 +95,7 @@ pub enum Event {
     Wake,
 }
 
-/// What the agent wants done. All but `Report` and `RemoveNetworks` are answered by an event.
+/// What the agent wants done. All but `Report` are answered by an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// List the containers of this owner.
@@ -155,8 +159,7 @@ pub struct AgentCore {
     prepared: Prepared,
     /// Reported as gone, and not yet forgotten by the replicated state.
     told_gone: BTreeSet<InstanceId>,
-    /// The deployments that networks are kept for; absent before the first look.
-    networks: Option<BTreeSet<DeploymentName>>,
+    networks: Networks,
     /// For how long this node has had no contact with a leader, as far as it was told.
     silence: Millis,
 }
@@ -195,7 +198,7 @@ impl AgentCore {
             pulls: BTreeSet::new(),
             prepared: Prepared::default(),
             told_gone: BTreeSet::new(),
-            networks: None,
+            networks: Networks::default(),
             silence: Millis(0),
         }
     }
@@ -237,6 +240,13 @@ impl AgentCore {
     #[must_use]
     pub fn minds_contact(&self) -> bool {
         self.instances.values().any(|tracked| tracked.stops_after().is_some())
+    }
+
+    /// Whether nothing is wanted here and nothing is left: no container, no network.
+    #[must_use]
+    pub fn is_clear(&self) -> bool {
+        let knows = self.index.is_some() && self.listing.known == Known::Yes;
+        knows && self.instances.is_empty() && self.networks.are_gone()
     }
 
     /// The containers of this node, as far as known.
@@ -426,18 +436,12 @@ impl AgentCore {
         }
     }
 
-    /// Networks outlive containers, so somebody has to look after them: once after the start, and
-    /// whenever the last of a deployment has left.
     fn sweep_networks(&mut self, effects: &mut Vec<Effect>) {
         let wanted = self.instances.values().filter_map(|tracked| tracked.wanted.as_ref());
         let mut keep: BTreeSet<DeploymentName> =
             wanted.map(|wanted| wanted.service.deployment.clone()).collect();
         keep.extend(self.containers().map(|seen| seen.service.deployment.clone()));
-        let something_left = self.networks.as_ref().is_none_or(|before| !before.is_subset(&keep));
-        if something_left {
-            effects.push(Effect::RemoveNetworks { keep: keep.clone() });
-        }
-        self.networks = Some(keep);
+        self.networks.keep(keep, effects);
     }
 }
 

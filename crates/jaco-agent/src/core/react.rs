@@ -30,7 +30,11 @@ impl AgentCore {
                     tracked.container.take_if(|seen| seen.container == container);
                 }
             }
-            Event::EventsLost | Event::Tick => self.ask_for_list(effects),
+            Event::EventsLost => self.ask_for_list(effects),
+            Event::Tick => {
+                self.networks.retry();
+                self.ask_for_list(effects);
+            }
             Event::Pulled { pull, result } => {
                 self.prepared.pulled(&pull, &result, now);
                 self.note_pulled(&pull, result, now);
@@ -40,6 +44,7 @@ impl AgentCore {
             }
             Event::Stopped { instance, result } => self.note_stopped(&instance, result, now),
             Event::Removed { instance, result } => self.note_removed(&instance, result, now),
+            Event::NetworksRemoved(result) => self.networks.removed(result),
             Event::Contact { silence } => self.silence = silence,
             Event::Wake => {}
         }

@@ -1,9 +1,9 @@
 //! Carries out the agent's effects on a fake host, with time as an argument: what a simulation
 //! puts between `AgentCore` and the world.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use jaco_types::{InstanceId, Timestamp};
+use jaco_types::{DeploymentName, InstanceId, Timestamp};
 
 use super::host::{FakeHost, Shown};
 use crate::core::{Effect, Event};
@@ -28,6 +28,7 @@ enum Job {
     Start(ContainerRequest),
     Answer(Box<Event>),
     Remove { instance: InstanceId, container: ContainerId },
+    RemoveNetworks(BTreeSet<DeploymentName>),
 }
 
 impl FakeDriver {
@@ -63,10 +64,7 @@ impl FakeDriver {
             Effect::Remove { instance, container } => {
                 self.at(now, Job::Remove { instance, container });
             }
-            Effect::RemoveNetworks { keep } => {
-                // Not answered, so a failure shows only as networks that stay.
-                drop(self.host.remove_networks(&keep));
-            }
+            Effect::RemoveNetworks { keep } => self.at(now, Job::RemoveNetworks(keep)),
             Effect::Report { .. } => {}
         }
     }
@@ -129,6 +127,9 @@ impl FakeDriver {
                 Job::Answer(event) => *event,
                 Job::Remove { instance, container } => {
                     Event::Removed { instance, result: self.host.remove(&container) }
+                }
+                Job::RemoveNetworks(keep) => {
+                    Event::NetworksRemoved(self.host.remove_networks(&keep))
                 }
             });
         }

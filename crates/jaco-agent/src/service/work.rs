@@ -27,7 +27,7 @@ pub(super) struct Work {
     store: Arc<dyn Store>,
     places: Places,
     status: watch::Sender<AgentStatus>,
-    tasks: JoinSet<Option<Event>>,
+    tasks: JoinSet<Event>,
     starts: Arc<Semaphore>,
     /// Dropped to call a start off.
     start_cancels: BTreeMap<InstanceId, oneshot::Sender<()>>,
@@ -53,11 +53,11 @@ impl Work {
         let engine = Arc::clone(&self.engine);
         match effect {
             Effect::List => {
-                self.spawn(async move { Some(Event::Listed(engine.list_owned().await)) });
+                self.spawn(async move { Event::Listed(engine.list_owned().await) });
             }
             Effect::Find(pull) => self.spawn(async move {
                 let result = engine.has_image(&pull).await;
-                Some(Event::Found { pull, result })
+                Event::Found { pull, result }
             }),
             Effect::Pull(pull) => self.begin_pull(pull),
             Effect::CancelPull(pull) => {
@@ -75,20 +75,21 @@ impl Work {
                 if let Err(error) = &result {
                     tracing::warn!(%instance, %error, "container not stopped");
                 }
-                Some(Event::Stopped { instance, result })
+                Event::Stopped { instance, result }
             }),
             Effect::Remove { instance, container } => self.spawn(async move {
                 let result = engine.remove(&container).await;
                 if let Err(error) = &result {
                     tracing::warn!(%instance, %error, "container not removed");
                 }
-                Some(Event::Removed { instance, result })
+                Event::Removed { instance, result }
             }),
             Effect::RemoveNetworks { keep } => self.spawn(async move {
-                if let Err(error) = engine.remove_networks(&keep).await {
-                    tracing::warn!(%error, "unused networks not removed");
+                let result = engine.remove_networks(&keep).await;
+                if let Err(error) = &result {
+                    tracing::warn!(%error, "unused networks not removed; tried again");
                 }
-                None
+                Event::NetworksRemoved(result)
             }),
             // For the cluster, and not the engine's business.
             Effect::Report { .. } => {}
@@ -99,16 +100,25 @@ impl Work {
     pub(super) async fn next(&mut self) -> Event {
         loop {
             match self.tasks.join_next().await {
-                Some(Ok(Some(event))) => {
+                Some(Ok(event)) => {
                     self.forget(&event);
                     return event;
                 }
-                Some(Ok(None)) => {}
                 Some(Err(error)) if error.is_cancelled() => {}
                 Some(Err(error)) => std::panic::resume_unwind(error.into_panic()),
                 None => std::future::pending().await,
             }
         }
+    }
+
+    /// Calls starts and pulls off and waits for the rest: what is half removed when a daemon ends may be
+    /// nobody's work afterwards.
+    pub(super) async fn finish(&mut self) {
+        for pull in self.pulls.values() {
+            pull.abort();
+        }
+        self.start_cancels.clear();
+        while self.tasks.join_next().await.is_some() {}
     }
 
     fn forget(&mut self, event: &Event) {
@@ -132,7 +142,7 @@ impl Work {
             if let Err(error) = &result {
                 tracing::warn!(image = %asked.image, %error, "image pull failed");
             }
-            Some(Event::Pulled { pull: asked, result })
+            Event::Pulled { pull: asked, result }
         });
         self.pulls.insert(pull, task);
     }
@@ -156,11 +166,11 @@ impl Work {
                 result = start => result,
                 _ = cancelled => Err(StartError::Cancelled),
             };
-            Some(Event::Started { instance, result })
+            Event::Started { instance, result }
         });
     }
 
-    fn spawn(&mut self, task: impl Future<Output = Option<Event>> + Send + 'static) {
+    fn spawn(&mut self, task: impl Future<Output = Event> + Send + 'static) {
         // The answer comes through the set; there is nothing to hold on to.
         let _task: AbortHandle = self.tasks.spawn(task);
     }

@@ -272,6 +272,28 @@ async fn containers_outlive_the_daemon() {
     assert_eq!(world.state().index, settled, "adoption is no news");
 }
 
+/// R-NODE-2: whether anything is left of what once ran is known, networks included, and an agent that is
+/// stopped finishes what it has begun to remove.
+#[tokio::test]
+async fn nothing_is_left_half_removed() {
+    let mut world = World::new().await;
+    let handle = world.agent.as_ref().unwrap().handle.clone();
+    let mut status = handle.status();
+    let clear = status.wait_for(|status| status.is_clear);
+    tokio::time::timeout(DEADLINE, clear).await.unwrap().unwrap();
+    let ids = world.place(&spec("app:1", ""), 1).await;
+    world.wait_for_state(&ids[0], ReplicaState::Running).await;
+    assert!(!handle.status().borrow().is_clear);
+    let networks = |world: &World| world.engine.edit(|host, _| host.networks().clone());
+    assert_eq!(networks(&world).len(), 1);
+    world.plan(vec![Change::SlotRemove { id: ids[0].replica.clone() }]).await;
+    world.wait_for("forgotten", |state| !state.observed.contains(&ids[0])).await;
+    // The network is removed after the container, and nobody is told of it.
+    world.stop_agent().await;
+    assert_eq!(networks(&world).len(), 0);
+    assert!(status.borrow().containers.is_empty());
+}
+
 #[tokio::test]
 async fn an_engine_that_goes_and_comes_is_seen_in_the_status() {
     let world = World::new().await;

@@ -599,7 +599,7 @@ fn check_removable(
         .map(|slot| slot.id.to_string())
         .collect();
     if held.is_empty() {
-        return Ok(());
+        return check_stopped(state, node, &request.hostname);
     }
     refuse(format!(
         "{} still has {} replicas ({}); drain it first with `jaco node drain {}`, or use --force",
@@ -608,4 +608,17 @@ fn check_removable(
         held.iter().take(5).cloned().collect::<Vec<_>>().join(", "),
         request.hostname,
     ))
+}
+
+/// What ran on it is stopped first: once it is out of the cluster nobody sees it end.
+fn check_stopped(state: &ClusterState, node: NodeId, hostname: &str) -> Result<(), Rejection> {
+    let mut ending =
+        jaco_state::view::ending(state).filter(|(_, on)| *on == node).map(|(id, _)| id);
+    let Some(first) = ending.next() else { return Ok(()) };
+    let message = format!(
+        "{hostname} still has {} containers to stop and remove ({first}); wait for them with \
+         `jaco node drain {hostname}`, or use --force",
+        1 + ending.count(),
+    );
+    Err(Rejection::new(ErrorCode::NodeNotRemovable, message))
 }

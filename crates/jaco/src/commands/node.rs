@@ -230,17 +230,15 @@ async fn wait_until_empty(
     let agreed = context.client()?.overview(request).await?;
     let request = StatusRequest { min_index: agreed.raft_index, ..StatusRequest::default() };
     let lines = |status: &StatusResponse| lines(status, name);
-    let summary = |status: &StatusResponse| {
-        let left = find(status, name).map_or(0, |node| node.replicas);
-        format!("{} left on {name}", count(left as usize, "replica"))
-    };
+    let summary =
+        |status: &StatusResponse| find(status, name).map_or_else(String::new, what_is_left);
     let waiting = Wait { request, limit: Some(limit), lines: &lines, summary: &summary };
     let ended = wait(context, waiting, |status| match find(status, name) {
         None => Step::Done(End::Gone),
         Some(node) if node.availability != Availability::Draining.as_str() => {
             Step::Done(End::CalledOff)
         }
-        Some(node) if node.replicas == 0 => Step::Done(End::Empty),
+        Some(node) if node.replicas == 0 && node.ending == 0 => Step::Done(End::Empty),
         Some(_) => Step::Wait,
     });
     let help = format!("jaco node drain {name} --cancel calls it off");
@@ -285,10 +283,19 @@ fn find<'s>(status: &'s StatusResponse, name: &str) -> Option<&'s NodeInfo> {
     status.nodes.iter().find(|node| node.hostname == name)
 }
 
+fn what_is_left(node: &NodeInfo) -> String {
+    let replicas = count(node.replicas as usize, "replica");
+    let ending = match node.ending {
+        0 => String::new(),
+        ending => format!(", {} to stop and remove", count(ending as usize, "container")),
+    };
+    format!("{}: {replicas} left{ending}", node.hostname)
+}
+
 /// How many are left, and who is on the way.
 fn lines(status: &StatusResponse, name: &str) -> Vec<String> {
     let Some(node) = find(status, name) else { return Vec::new() };
-    let mut lines = vec![format!("{name}: {} left", count(node.replicas as usize, "replica"))];
+    let mut lines = vec![what_is_left(node)];
     for replica in &status.replicas {
         let leaving = replica.retiring.as_ref().is_some_and(|retiring| retiring.node == name);
         if leaving {

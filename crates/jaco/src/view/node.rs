@@ -28,6 +28,7 @@ pub fn json(node: &NodeInfo) -> Value {
         "memory_bytes": node.memory_bytes,
         "labels": facts(&node.labels),
         "replicas": node.replicas,
+        "ending": node.ending,
         "joined_at": when::rfc3339(node.joined_at_ms),
     }))
 }
