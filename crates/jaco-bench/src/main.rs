@@ -4,6 +4,7 @@
 //! It only measures: what a figure should be is not known here. One line of JSON per figure on
 //! stdout, progress on stderr. All that it starts listens on loopback and ends with it.
 
+mod change;
 mod docker;
 mod etcd;
 mod failover;
@@ -43,6 +44,7 @@ enum Measurement {
     Writes,
     Failover,
     Rollout,
+    Change,
     Idle,
     IdleDocker,
     Status,
@@ -81,6 +83,7 @@ async fn measure(cli: &Cli) -> Result<Vec<Figure>> {
         Measurement::Writes => Box::pin(writes::measure(plan)).await,
         Measurement::Failover => Box::pin(failover::measure(plan)).await,
         Measurement::Rollout => Box::pin(rollout::measure(plan)).await,
+        Measurement::Change => Box::pin(change::measure(plan)).await,
         Measurement::Idle => Box::pin(idle::measure(plan, jaco_testkit::Engine::Fake)).await,
         Measurement::IdleDocker => {
             Box::pin(idle::measure(plan, jaco_testkit::Engine::Docker)).await

@@ -11,6 +11,8 @@ use crate::figure::say;
 /// How Swarm is called in the table.
 pub(crate) const WHO: &str = "swarm";
 const SERVICE: &str = "jaco-bench";
+/// What its containers carry.
+pub(crate) const LABEL: &str = "com.docker.swarm.service.name=jaco-bench";
 /// How often the tasks are looked at, as on our side.
 pub(crate) const LOOK: Duration = Duration::from_millis(50);
 const LIMIT: Duration = Duration::from_secs(120);
@@ -31,11 +33,7 @@ impl Swarm {
 
     /// From the request to all replicas running, as the orchestrator tells.
     pub(crate) fn create(&self, replicas: usize, container: &Value) -> Result<Duration> {
-        let service = json!({
-            "Name": SERVICE,
-            "TaskTemplate": {"ContainerSpec": container},
-            "Mode": {"Replicated": {"Replicas": replicas}},
-        });
+        let service = service(replicas, container);
         let begun = Instant::now();
         post("/services/create", &service)?;
         while self.running()? < replicas {
@@ -43,6 +41,17 @@ impl Swarm {
             std::thread::sleep(LOOK);
         }
         Ok(begun.elapsed())
+    }
+
+    /// Asks for another version, as ours is asked for: one at a time, each started before the one that
+    /// it replaces stops. All else is as Swarm has it.
+    pub(crate) fn update(&self, replicas: usize, container: &Value) -> Result<()> {
+        let found = get(&format!("/services/{SERVICE}"))?;
+        let version = found["Version"]["Index"].as_u64().context("a service has a version")?;
+        let mut service = service(replicas, container);
+        service["UpdateConfig"] = json!({"Parallelism": 1, "Order": "start-first"});
+        post(&format!("/services/{SERVICE}/update?version={version}"), &service)?;
+        Ok(())
     }
 
     fn running(&self) -> Result<usize> {
@@ -55,7 +64,7 @@ impl Swarm {
     /// Removes the service and waits until its containers are gone.
     pub(crate) fn remove(&self) -> Result<()> {
         command(&["service", "rm", SERVICE])?;
-        let filter = format!("label=com.docker.swarm.service.name={SERVICE}");
+        let filter = format!("label={LABEL}");
         let begun = Instant::now();
         while !command(&["container", "ls", "-aq", "--filter", &filter])?.trim().is_empty() {
             ensure!(begun.elapsed() < LIMIT, "swarm did not remove its containers");
@@ -63,6 +72,14 @@ impl Swarm {
         }
         Ok(())
     }
+}
+
+fn service(replicas: usize, container: &Value) -> Value {
+    json!({
+        "Name": SERVICE,
+        "TaskTemplate": {"ContainerSpec": container},
+        "Mode": {"Replicated": {"Replicas": replicas}},
+    })
 }
 
 impl Drop for Swarm {

@@ -105,6 +105,8 @@ fn node(id: u64) -> Node {
         status: NodeStatus::Ready,
         status_reason: String::new(),
         availability: Availability::Active,
+        availability_reason: String::new(),
+        drain: None,
         facts: NodeFacts::default(),
         labels: BTreeMap::new(),
         joined_at: NOW,

@@ -259,6 +259,8 @@ fn node(id: NodeId, now: Timestamp) -> Node {
         status: NodeStatus::Ready,
         status_reason: String::new(),
         availability: Availability::Active,
+        availability_reason: String::new(),
+        drain: None,
         facts: NodeFacts { capacity, labels, ..NodeFacts::default() },
         labels: BTreeMap::new(),
         joined_at: now,

@@ -187,7 +187,7 @@ pub(crate) fn where_it_is(slot: &SlotDraft<'_>, goal: &Goal<'_>, pass: &Pass<'_>
         }
         NodeStatus::Joining | NodeStatus::Ready | NodeStatus::DiskFull => {}
     }
-    if row.node.availability == Availability::Draining || !is_pinned(row, &goal.spec.placement) {
+    if row.availability == Availability::Draining || !is_pinned(row, &goal.spec.placement) {
         return Stay::Leaves;
     }
     match slot.company {
@@ -220,7 +220,7 @@ pub(crate) fn is_pinned(row: &NodeRow<'_>, placement: &Placement) -> bool {
 
 /// Whether a node takes new replicas of anybody.
 pub(crate) fn is_open(row: &NodeRow<'_>) -> bool {
-    row.status == NodeStatus::Ready && row.node.availability == Availability::Active
+    row.status == NodeStatus::Ready && row.availability == Availability::Active
 }
 
 /// What stands on the nodes already and has a say.
@@ -249,7 +249,7 @@ pub(crate) fn verdict(
         }
         NodeStatus::Ready => {}
     }
-    match row.node.availability {
+    match row.availability {
         Availability::Active => {}
         Availability::Cordoned => failed.push(Ineligible::Cordoned),
         Availability::Draining => failed.push(Ineligible::Draining),

@@ -201,7 +201,8 @@ impl World<'_> {
             | Change::ConsumerExpire { .. }
             | Change::SlotSetRestarts { .. }
             | Change::SchedulingSet { .. }
-            | Change::NodeStatusSet { .. } => {}
+            | Change::NodeStatusSet { .. }
+            | Change::DrainGiveUp { .. } => {}
         }
     }
 

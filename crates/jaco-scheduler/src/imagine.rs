@@ -18,6 +18,8 @@ pub struct Imagined {
     pub lost: BTreeSet<NodeId>,
     /// Nodes that join and are ready; names that no member has.
     pub added: BTreeMap<Hostname, NodeFacts>,
+    /// Nodes that people want empty.
+    pub drained: BTreeSet<NodeId>,
     /// How many replicas of these services are wanted.
     pub scaled: BTreeMap<ServiceKey, u32>,
 }
@@ -32,6 +34,7 @@ pub fn imagine(
 ) -> Result<(ClusterState, Signals), Rejection> {
     let (mut state, mut signals) = (input.state.clone(), input.signals.clone());
     lose(&mut state, &mut signals, &imagined.lost);
+    drain(&mut state, &imagined.drained);
     for (hostname, facts) in &imagined.added {
         let node = newcomer(&mut state, input.now, hostname, facts);
         let signal = NodeSignal { heard_at: input.now, engine: EngineSignal::Up };
@@ -53,6 +56,16 @@ pub(crate) fn lose(state: &mut ClusterState, signals: &mut Signals, lost: &BTree
     }
 }
 
+/// Makes nodes give away what they have, for as long as it takes.
+fn drain(state: &mut ClusterState, drained: &BTreeSet<NodeId>) {
+    for id in drained {
+        if let Some(node) = state.nodes.get_mut(id) {
+            node.availability = Availability::Draining;
+            node.drain = None;
+        }
+    }
+}
+
 fn newcomer(
     state: &mut ClusterState,
     now: Timestamp,
@@ -68,6 +81,8 @@ fn newcomer(
         status: NodeStatus::Ready,
         status_reason: String::new(),
         availability: Availability::Active,
+        availability_reason: String::new(),
+        drain: None,
         facts: facts.clone(),
         labels: BTreeMap::new(),
         joined_at: now,

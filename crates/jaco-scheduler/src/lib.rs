@@ -33,6 +33,7 @@ mod company;
 pub mod contradiction;
 mod dependency;
 mod draft;
+mod drain;
 pub mod eligibility;
 pub mod explain;
 pub mod forecast;

@@ -231,7 +231,7 @@ impl Memory {
     fn follow_standings(&mut self, nodes: &NodeTable<'_>) {
         let mut moved = std::mem::take(&mut self.moved);
         for (_, row) in nodes.rows() {
-            let (id, availability) = (row.node.id, row.node.availability);
+            let (id, availability) = (row.node.id, row.availability);
             let standing = Standing { status: row.status, availability };
             if self.standings.get(&id) != Some(&standing) {
                 self.standings.insert(id, standing);
@@ -323,6 +323,8 @@ fn touched<'a>(state: &'a ClusterState, change: &'a Change) -> Option<&'a Deploy
         | Change::SlotSetRestarts { id, .. }
         | Change::SlotRemove { id } => Some(&state.slots.get(id)?.service.deployment),
         Change::LeavingEnd { id } => Some(&state.leaving.get(id)?.service.deployment),
-        Change::ConsumerExpire { .. } | Change::NodeStatusSet { .. } => None,
+        Change::ConsumerExpire { .. }
+        | Change::NodeStatusSet { .. }
+        | Change::DrainGiveUp { .. } => None,
     }
 }

@@ -198,7 +198,7 @@ fn remove_stranded<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
         match row.status {
             NodeStatus::Down | NodeStatus::EngineDown => came_back_as_another,
             NodeStatus::Joining | NodeStatus::Ready | NodeStatus::DiskFull => {
-                row.node.availability == Availability::Draining
+                row.availability == Availability::Draining
                     || missing_label(row.node, policy).is_some()
             }
         }

@@ -4,6 +4,7 @@ use jaco_state::Change;
 use jaco_types::{Millis, Node, NodeStatus, Timestamp};
 
 use crate::draft::Pass;
+use crate::drain;
 use crate::input::{EngineSignal, PlanInput};
 use crate::node_table::NodeTable;
 
@@ -15,7 +16,15 @@ pub(crate) fn judge_nodes(pass: &mut Pass<'_>) {
         let row = nodes.row_mut(at);
         let verdict = judge(input, row.node);
         row.silent_since = verdict.silent_since;
-        wake_at = wake_at.into_iter().chain(verdict.until).min();
+        let until = match drain::judge(input, row.node) {
+            drain::Verdict::GoesOn { until } => until,
+            drain::Verdict::GivenUp { before, left } => {
+                row.availability = before;
+                changes.push(Change::DrainGiveUp { node: row.node.id, left });
+                None
+            }
+        };
+        wake_at = wake_at.into_iter().chain(verdict.until).chain(until).min();
         // Only a change of status is written: the words of a failing engine may differ each time.
         if verdict.status != row.status {
             row.status = verdict.status;

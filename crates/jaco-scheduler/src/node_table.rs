@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use jaco_types::spec::{Constraint, SchedulingPolicy, ServiceSpec, SpreadCriterion};
 use jaco_types::unit::{Bytes, MilliCores, Resources};
-use jaco_types::{Hostname, Node, NodeId, NodeStatus, Timestamp};
+use jaco_types::{Availability, Hostname, Node, NodeId, NodeStatus, Timestamp};
 
 use crate::asked::ClusterDemands;
 use crate::eligibility::is_open;
@@ -51,6 +51,8 @@ pub(crate) struct NodeRow<'a> {
     pub(crate) node: &'a Node,
     /// Its status as this pass judges it.
     pub(crate) status: NodeStatus,
+    /// Whether it takes new replicas, as this pass judges it.
+    pub(crate) availability: Availability,
     /// Why it has that status, where it is not the one that is written.
     pub(crate) reason: Option<String>,
     /// Since when nothing was heard of it.
@@ -74,6 +76,7 @@ impl<'a> NodeTable<'a> {
         let row = |(node, usage): (&'a Node, Usage)| NodeRow {
             node,
             status: node.status,
+            availability: node.availability,
             reason: None,
             silent_since: Timestamp(0),
             usage,

@@ -524,6 +524,8 @@ mod tests {
             status: jaco_types::NodeStatus::Ready,
             status_reason: String::new(),
             availability: jaco_types::Availability::Active,
+            availability_reason: String::new(),
+            drain: None,
             facts: jaco_types::NodeFacts::default(),
             labels: BTreeMap::from([((*label).to_owned(), String::new())]),
             joined_at: jaco_types::Timestamp(0),

@@ -105,6 +105,7 @@ fn node_info(node: &Node, suffrage: &Suffrage, held: Held) -> v1::NodeInfo {
         replicas: held.replicas,
         joined_at_ms: millis(node.joined_at),
         ending: held.ending,
+        availability_reason: node.availability_reason.clone(),
     }
 }
 

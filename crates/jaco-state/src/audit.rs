@@ -118,6 +118,8 @@ audit_kinds! {
     NodeStatus => 35, "node_status";
     /// People changed whether a node takes replicas.
     NodeAvailability => 36, "node_availability";
+    /// A drain took too long: the node is what it was before.
+    NodeDrainTimeout => 800, "node_drain_timeout";
     /// People changed what the cluster asks of nodes.
     ConstraintsSet => 37, "constraints_set";
     /// People gave a node labels, or took some back.

@@ -66,6 +66,13 @@ pub enum Command {
         /// From now on.
         availability: Availability,
     },
+    /// People want a node empty: what it has moves away.
+    NodeDrain {
+        /// The node.
+        node: NodeId,
+        /// How long each next replica may take to leave; then the node is again what it was.
+        patience: Millis,
+    },
     /// People give a node labels, or take back some that they gave.
     NodeSetLabels {
         /// The node.
@@ -292,6 +299,13 @@ pub enum Change {
         /// Why, for people.
         reason: String,
     },
+    /// A drain has taken too long: the node is again what it was.
+    DrainGiveUp {
+        /// The node.
+        node: NodeId,
+        /// Some of what did not leave, for people.
+        left: String,
+    },
 }
 
 /// A replica that leaves a hot node: its new instance starts first.
@@ -397,6 +411,8 @@ impl NewNode {
             status: NodeStatus::Joining,
             status_reason: String::new(),
             availability: Availability::Active,
+            availability_reason: String::new(),
+            drain: None,
             facts: self.facts,
             labels: BTreeMap::new(),
             joined_at: entry.at,

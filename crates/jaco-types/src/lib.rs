@@ -27,7 +27,7 @@ pub use id::{
     NodeId, ReplicaId, RequestId, Revision, ServiceKey, ServiceName, SpecHash, StateIndex, TokenId,
 };
 pub use identity::Identity;
-pub use node::{Availability, Node, NodeFacts, NodeStatus};
+pub use node::{Availability, Drain, Node, NodeFacts, NodeStatus};
 pub use observed::{Exit, InstanceObserved, ReasonCode, ReplicaState};
 pub use rejection::Rejection;
 pub use rollout::{ImageReadiness, Preparing, Rollout, RolloutState, Scheduling, Unplaced};

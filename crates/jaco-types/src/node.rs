@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::id::{Hostname, NodeId, StateIndex};
-use crate::time::Timestamp;
+use crate::time::{Millis, Timestamp};
 use crate::unit::Resources;
 
 /// A member of the cluster.
@@ -21,8 +21,13 @@ pub struct Node {
     pub status: NodeStatus,
     /// Why it has that status, for people; empty when there is nothing to say.
     pub status_reason: String,
-    /// Whether it may take new replicas; written by people.
+    /// Whether it may take new replicas; written by people, and taken back by the planner where a drain
+    /// does not come to its end.
     pub availability: Availability,
+    /// Why the planner took it back, for people; empty once people have written it again.
+    pub availability_reason: String,
+    /// How its drain goes; only while it is draining, and absent where that may take for ever.
+    pub drain: Option<Drain>,
     /// What it said about itself.
     pub facts: NodeFacts,
     /// Labels that people gave it; they win over those of its own configuration.
@@ -110,6 +115,25 @@ impl Availability {
             Self::Cordoned => "cordoned",
             Self::Draining => "draining",
         }
+    }
+}
+
+/// The progress of a drain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Drain {
+    /// How long the next replica may take to leave (R-NODE-2).
+    pub patience: Millis,
+    /// When the last one left; when the drain began, before one has.
+    pub progress_at: Timestamp,
+    /// What the node is again where one takes longer.
+    pub before: Availability,
+}
+
+impl Drain {
+    /// When it is given up, unless a replica leaves before.
+    #[must_use]
+    pub const fn due(&self) -> Timestamp {
+        self.progress_at.after(self.patience)
     }
 }
 

@@ -68,14 +68,11 @@ pub(crate) async fn run(member: Arc<Member>, shutdown: CancellationToken) {
 /// Lets the agent stop and remove what still runs here: nobody else will.
 async fn clear(member: &Member) {
     let mut agent = member.agent.status();
-    match timeout(CLEAR_LIMIT, agent.wait_for(|status| status.is_clear)).await {
-        // Without its agent the daemon is stopping anyway.
-        Ok(Ok(_) | Err(_)) => {}
-        Err(_) => {
-            let left: Vec<String> =
-                agent.borrow().containers.values().map(ToString::to_string).collect();
-            warn!(containers = left.join(", "), "not everything here could be removed in time");
-        }
+    // Without its agent the daemon is stopping anyway.
+    let is_late = timeout(CLEAR_LIMIT, agent.wait_for(|status| status.is_clear)).await.is_err();
+    if is_late {
+        let left: Vec<_> = agent.borrow().containers.values().map(ToString::to_string).collect();
+        warn!(containers = left.join(", "), "not everything here could be removed in time");
     }
 }
 

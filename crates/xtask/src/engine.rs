@@ -76,6 +76,24 @@ pub(crate) fn answers() -> bool {
     http::get_unix(Path::new(SOCKET), "/_ping").is_ok_and(|answer| answer.status == 200)
 }
 
+/// What containers and networks of a cluster the engine still has; nothing if all is gone.
+///
+/// # Errors
+/// If the engine cannot be asked.
+pub(crate) fn left_of(cluster: &str) -> Result<String> {
+    let filter = format!("label=jaco.cluster_id={cluster}");
+    let mut left = String::new();
+    for list in [
+        &["container", "ls", "--all", "--format", "{{.Names}}"][..],
+        &["network", "ls", "--format", "{{.Name}}"][..],
+    ] {
+        let mut docker = Command::new("docker");
+        docker.args(list).args(["--filter", &filter]);
+        left.push_str(&process::capture(&mut docker)?);
+    }
+    Ok(left.split_whitespace().collect::<Vec<_>>().join(", "))
+}
+
 fn ensure_client() -> Result<()> {
     if find("docker").is_none() {
         // Debian 12 has the client inside docker.io, Debian 13 in a package of its own.

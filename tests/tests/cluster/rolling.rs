@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jaco_testkit::{Cluster, Engine, eventually_within, fresh_request_id, v1};
+use jaco_testkit::{Cluster, Engine, eventually, eventually_within, fresh_request_id, v1};
 
 use crate::scenario::{containers, deploy};
 
@@ -134,4 +134,25 @@ async fn a_drain_that_ends_late_changes_nothing() {
         let is_written = index().await > entries;
         assert_eq!(is_written, was != wanted, "{was} to {wanted}");
     }
+}
+
+/// R-NODE-2: nobody waits for it, and it ends all the same: the node is what it was, and says why.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_that_nothing_leaves_is_given_up() {
+    let cluster = Cluster::start(1, Engine::Fake).await;
+    deploy(&cluster, "shop", "web:1", 2).await;
+    let before = cluster.overview(0).await.expect("it answers");
+    let out = cluster.cli(0, &["node", "drain", "n1", "--detach", "--replica-timeout", "2s"]);
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(out.status.success() && said.contains("no_eligible_node"), "it is named: {said}");
+    let given_up = eventually("the drain is given up", || async {
+        let status = cluster.overview(0).await?;
+        let node = status.nodes[0].clone();
+        if node.availability == "active" { Ok(node) } else { Err(format!("{node:?}")) }
+    })
+    .await;
+    let reason = "drain_timeout: nothing left for 2 s; shop-web-0, shop-web-1";
+    assert_eq!(given_up.availability_reason, reason);
+    assert_eq!(events(&cluster, 0, "node_drain_timeout"), 2, "both are named, once");
+    assert_eq!(containers(&cluster.converged(0, "shop").await), containers(&before));
 }

@@ -64,6 +64,9 @@ impl Wire for Change {
                     reason: reason.clone(),
                 })
             }
+            Self::DrainGiveUp { node, left } => {
+                Kind::DrainGiveUp(wire::DrainGiveUp { node: node.0, left: left.clone() })
+            }
         };
         wire::Change { kind: Some(kind) }
     }
@@ -104,6 +107,9 @@ impl Wire for Change {
                 status: Wire::from_wire(set.status)?,
                 reason: set.reason,
             },
+            Kind::DrainGiveUp(drain) => {
+                Self::DrainGiveUp { node: NodeId(drain.node), left: drain.left }
+            }
         })
     }
 }

@@ -33,6 +33,9 @@ impl Wire for Command {
                 let availability = availability.to_wire();
                 Kind::NodeSetAvailability(wire::NodeSetAvailability { node: node.0, availability })
             }
+            Self::NodeDrain { node, patience } => {
+                Kind::NodeDrain(wire::NodeDrain { node: node.0, patience_ms: patience.0 })
+            }
             Self::NodeSetLabels { node, set, unset } => Kind::NodeSetLabels(wire::NodeSetLabels {
                 node: node.0,
                 set: set.to_wire(),
@@ -139,6 +142,9 @@ impl Wire for Command {
                 node: NodeId(set.node),
                 availability: Wire::from_wire(set.availability)?,
             },
+            Kind::NodeDrain(drain) => {
+                Self::NodeDrain { node: NodeId(drain.node), patience: Millis(drain.patience_ms) }
+            }
             Kind::NodeSetLabels(labels) => Self::NodeSetLabels {
                 node: NodeId(labels.node),
                 set: Wire::from_wire(labels.set)?,

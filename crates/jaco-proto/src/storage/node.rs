@@ -2,7 +2,9 @@
 
 use jaco_state::command::NewNode;
 use jaco_types::unit::{Bytes, MilliCores, Resources};
-use jaco_types::{Availability, Node, NodeFacts, NodeId, NodeStatus, StateIndex, Timestamp};
+use jaco_types::{
+    Availability, Drain, Millis, Node, NodeFacts, NodeId, NodeStatus, StateIndex, Timestamp,
+};
 
 use super::convert::{Wire, required, wire_enum};
 use super::error::Problem;
@@ -23,6 +25,8 @@ impl Wire for Node {
             status: self.status.to_wire(),
             status_reason: self.status_reason.clone(),
             availability: self.availability.to_wire(),
+            availability_reason: self.availability_reason.clone(),
+            drain: self.drain.map(|drain| drain.to_wire()),
             facts: Some(self.facts.to_wire()),
             labels: self.labels.to_wire(),
             joined_at_ms: self.joined_at.0,
@@ -39,10 +43,32 @@ impl Wire for Node {
             status: Wire::from_wire(message.status)?,
             status_reason: message.status_reason,
             availability: Wire::from_wire(message.availability)?,
+            availability_reason: message.availability_reason,
+            drain: message.drain.map(Wire::from_wire).transpose()?,
             facts: required("facts", message.facts)?,
             labels: Wire::from_wire(message.labels)?,
             joined_at: Timestamp(message.joined_at_ms),
             modified: StateIndex(message.modified),
+        })
+    }
+}
+
+impl Wire for Drain {
+    type Message = wire::Drain;
+
+    fn to_wire(&self) -> wire::Drain {
+        wire::Drain {
+            patience_ms: self.patience.0,
+            progress_at_ms: self.progress_at.0,
+            before: self.before.to_wire(),
+        }
+    }
+
+    fn from_wire(message: wire::Drain) -> Result<Self, Problem> {
+        Ok(Self {
+            patience: Millis(message.patience_ms),
+            progress_at: Timestamp(message.progress_at_ms),
+            before: Wire::from_wire(message.before)?,
         })
     }
 }

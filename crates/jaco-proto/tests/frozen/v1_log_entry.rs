@@ -117,6 +117,7 @@ pub(crate) const LOG_ENTRIES: &[(&str, &str)] = &[
          1226080710021a20abababababababababababababababababababababababababababababababab\
          1a0f0a08646f6d696e616e7412036370751a130a110a06726561736f6e12076473745f636170",
     ),
+    ("node_drain", "080110fbd095ffbc311a03c202002203722d312a09823206080710e0a712"),
 ];
 
 /// The values of enums that are not above.
@@ -277,5 +278,10 @@ pub(crate) const OTHER_VALUES: &[(&str, &str)] = &[
          2e3239227d6a20abababababababababababababababababababababababababababababababab78\
          14820103a20100120f7b227365727669636573223a7b7d7d1a0c73657276696365733a207b7d2205\
          5b7765625d",
+    ),
+    (
+        "drain_given_up",
+        "080110fbd095ffbc311a03c202002203722d312a178205140828121082320d0807120973686f70\
+         2d64622d30",
     ),
 ];

@@ -23,7 +23,7 @@ use jaco_types::spec::{
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
     Aftermath, Availability, ClusterId, Consumer, ConsumerName, ContentId, ContentName,
-    DeploymentName, Ending, ErrorCode, Exit, Hostname, Identity, Instance, InstanceId,
+    DeploymentName, Drain, Ending, ErrorCode, Exit, Hostname, Identity, Instance, InstanceId,
     InstanceObserved, Leaving, Millis, NamedKey, NamedKind, Node, NodeFacts, NodeId, NodeStatus,
     Ordinal, Preparing, ReasonCode, Rejection, ReplicaId, ReplicaState, RequestId, RestartCount,
     Revision, Rollout, RolloutState, Scheduling, ServiceKey, ServiceName, Slot, SpecHash,
@@ -79,6 +79,7 @@ pub(crate) fn commands() -> Vec<Command> {
             }],
             kept: vec![by_name("reason", "dst_cap")],
         },
+        Command::NodeDrain { node, patience: Millis(300_000) },
     ]
 }
 
@@ -105,12 +106,17 @@ pub(crate) fn commands_of_other_values() -> Vec<Command> {
         Command::Batch { based_on: StateIndex(40), changes: vec![disk_full()] },
         Command::Observe { node: NodeId(7), observed: vec![isolated()], gone: vec![] },
         Command::DeploymentApply { name: deployment_name(), spec: spec_with_loss_policies() },
+        Command::Batch { based_on: StateIndex(40), changes: vec![drain_given_up()] },
     ]
 }
 
 fn disk_full() -> Change {
     let reason = "the disk of /var/lib/docker is 96% full".to_owned();
     Change::NodeStatusSet { node: NodeId(7), status: NodeStatus::DiskFull, reason }
+}
+
+fn drain_given_up() -> Change {
+    Change::DrainGiveUp { node: NodeId(7), left: "shop-db-0".into() }
 }
 
 fn isolated() -> InstanceObserved {
@@ -290,6 +296,7 @@ pub(crate) fn command_name(command: &Command) -> &'static str {
         Command::NamedContentRemove { .. } => "named_content_remove",
         Command::AuditBegin => "audit_begin",
         Command::Rebalance { .. } => "rebalance",
+        Command::NodeDrain { .. } => "node_drain",
     }
 }
 
@@ -385,6 +392,22 @@ pub(crate) fn state_of_chain() -> ClusterState {
     event.previous = Some(Digest([7; 32]));
     audit.head = Some(Digest([8; 32]));
     ClusterState { index: StateIndex(42), audit, ..ClusterState::default() }
+}
+
+/// A state with a node that is drained and one whose drain was given up, and nothing else.
+pub(crate) fn state_of_drains() -> ClusterState {
+    let drain = Drain {
+        patience: Millis(300_000),
+        progress_at: Timestamp(1_700_000_000_456),
+        before: Availability::Cordoned,
+    };
+    let drained = Node { availability: Availability::Draining, drain: Some(drain), ..node() };
+    let availability_reason = "drain_timeout: nothing left for 300 s; shop-db-0".to_owned();
+    let given_up = Node { id: NodeId(8), availability_reason, ..node() };
+    let mut state = ClusterState { index: StateIndex(42), ..ClusterState::default() };
+    state.nodes.insert(drained.id, drained);
+    state.nodes.insert(given_up.id, given_up);
+    state
 }
 
 /// A state with a rollout that waits for the image on two nodes, and nothing else.
@@ -525,6 +548,8 @@ fn node() -> Node {
         status: NodeStatus::EngineDown,
         status_reason: "the engine does not answer".into(),
         availability: Availability::Cordoned,
+        availability_reason: String::new(),
+        drain: None,
         facts: facts(),
         labels: by_name("zone", "b"),
         joined_at: Timestamp(1_700_000_000_000),

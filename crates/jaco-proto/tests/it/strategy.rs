@@ -25,7 +25,7 @@ use jaco_types::spec::{
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
     Aftermath, Availability, ClusterId, Consumer, ConsumerName, ContentId, ContentName,
-    DeploymentName, Ending, ErrorCode, Exit, Hostname, Identity, Instance, InstanceId,
+    DeploymentName, Drain, Ending, ErrorCode, Exit, Hostname, Identity, Instance, InstanceId,
     InstanceObserved, Leaving, Millis, NamedKey, NamedKind, Node, NodeFacts, NodeId, NodeStatus,
     Ordinal, Preparing, ReasonCode, Rejection, ReplicaId, ReplicaState, RequestId, RestartCount,
     Revision, Rollout, RolloutState, Scheduling, ServiceKey, ServiceName, Slot, SpecHash,
@@ -64,6 +64,8 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
         (node_id(), availability()).prop_map(|(node, availability)| {
             Command::NodeSetAvailability { node, availability }
         }),
+        (node_id(), any::<u64>())
+            .prop_map(|(node, patience)| Command::NodeDrain { node, patience: Millis(patience) }),
         (node_id(), facts_by_name(), btree_set(text(), 0..3))
             .prop_map(|(node, set, unset)| Command::NodeSetLabels { node, set, unset }),
         node_id().prop_map(|node| Command::NodeRemove { node }),
@@ -143,6 +145,7 @@ fn change() -> impl Strategy<Value = Change> {
         consumer_name().prop_map(|name| Change::ConsumerExpire { name }),
         (node_id(), node_status(), text())
             .prop_map(|(node, status, reason)| Change::NodeStatusSet { node, status, reason }),
+        (node_id(), text()).prop_map(|(node, left)| Change::DrainGiveUp { node, left }),
     ]
 }
 
@@ -331,12 +334,22 @@ fn join_token() -> impl Strategy<Value = JoinToken> {
     )
 }
 
+fn drain() -> impl Strategy<Value = Drain> {
+    (any::<u64>(), moment(), availability()).prop_map(|(patience, progress_at, before)| Drain {
+        patience: Millis(patience),
+        progress_at,
+        before,
+    })
+}
+
 fn node() -> impl Strategy<Value = Node> {
-    let standing = (node_status(), text(), availability(), facts_by_name());
+    let standing = (node_status(), text(), availability(), text(), option::of(drain()));
+    let standing = (standing, facts_by_name());
     (node_id(), hostname(), text(), any::<[u8; 32]>(), standing, facts(), moment(), index())
         .prop_map(
             |(id, hostname, address, key_fingerprint, standing, facts, joined_at, modified)| {
-                let (status, status_reason, availability, labels) = standing;
+                let (standing, labels) = standing;
+                let (status, status_reason, availability, availability_reason, drain) = standing;
                 Node {
                     id,
                     hostname,
@@ -345,6 +358,8 @@ fn node() -> impl Strategy<Value = Node> {
                     status,
                     status_reason,
                     availability,
+                    availability_reason,
+                    drain,
                     facts,
                     labels,
                     joined_at,

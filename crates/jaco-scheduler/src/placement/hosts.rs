@@ -36,7 +36,7 @@ pub(crate) fn shortage(service: &ServiceDraft<'_>, pass: &Pass<'_>) -> Option<Sh
         let Some(at) = pass.nodes.find_host(host) else { return false };
         let row = pass.nodes.row(at);
         let has_one = || service.slots.iter().any(|slot| slot.current.at == Some(at));
-        match (row.status, row.node.availability) {
+        match (row.status, row.availability) {
             (NodeStatus::Ready, Availability::Active) => has_one() || gate.admits(row.node),
             (NodeStatus::DiskFull, Availability::Active)
             | (NodeStatus::Ready | NodeStatus::DiskFull, Availability::Cordoned) => has_one(),

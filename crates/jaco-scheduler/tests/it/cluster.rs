@@ -272,6 +272,12 @@ impl Cluster {
         self.commit(Command::NodeSetAvailability { node, availability });
     }
 
+    /// Drains a node; nobody leaving for so long ends it.
+    pub(crate) fn drain(&mut self, host: &str, patience: Millis) {
+        let node = self.node(host);
+        assert_eq!(self.commit(Command::NodeDrain { node, patience }), Outcome::Done);
+    }
+
     pub(crate) fn commit(&mut self, command: Command) -> Outcome {
         let index = StateIndex(self.state.index.0 + 1);
         let entry = Entry { index, at: self.now, by: Identity::Scheduler, request: None, command };
@@ -481,7 +487,8 @@ impl Cluster {
                 | Change::SlotSetRestarts { .. }
                 | Change::SlotRemove { .. }
                 | Change::SchedulingSet { .. }
-                | Change::NodeStatusSet { .. } => None,
+                | Change::NodeStatusSet { .. }
+                | Change::DrainGiveUp { .. } => None,
             })
             .collect()
     }

@@ -86,7 +86,9 @@ fn what_if_is_answered_by_the_planner() {
     assert_eq!(ask(&Imagined { lost, ..Imagined::default() }), "; 2 wait");
     let lost = [cluster.node("n1")].into();
     expect!["move:shop-web-0 move:shop-web-3 create:shop-web-4 create:shop-web-5; 0 wait"]
-        .assert_eq(&ask(&Imagined { lost, added, scaled }));
+        .assert_eq(&ask(&Imagined { lost, added, scaled, ..Imagined::default() }));
+    let drained = [cluster.node("n2")].into();
+    expect!["; 2 wait"].assert_eq(&ask(&Imagined { drained, ..Imagined::default() }));
 }
 
 proptest! {

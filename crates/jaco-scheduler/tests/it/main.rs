@@ -6,6 +6,7 @@ mod accompanying;
 mod cluster;
 mod constraining;
 mod days;
+mod draining;
 mod foretelling;
 mod laws;
 mod placing;

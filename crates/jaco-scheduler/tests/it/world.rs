@@ -363,7 +363,8 @@ fn check_placed(plan: &Plan, cluster: &Cluster) {
             | Change::SlotSetRestarts { .. }
             | Change::SlotRemove { .. }
             | Change::SchedulingSet { .. }
-            | Change::NodeStatusSet { .. } => continue,
+            | Change::NodeStatusSet { .. }
+            | Change::DrainGiveUp { .. } => continue,
         };
         let node = cluster.state.nodes.get(&slot.current.node).expect("a member");
         assert_eq!(node.status, NodeStatus::Ready, "PL-5: {}", slot.id);

@@ -473,7 +473,15 @@ impl Write for v1::SetAvailabilityRequest {
         if member.store.catch_up().await.is_ok() && member.store.read(is_so) {
             return Ok(v1::SetAvailabilityResponse {});
         }
-        let command = Command::NodeSetAvailability { node, availability };
+        let command = match availability {
+            Availability::Draining => {
+                let patience = Some(Millis(self.drain_patience_ms)).filter(|given| given.0 > 0);
+                Command::NodeDrain { node, patience: patience.unwrap_or(DRAIN_PATIENCE) }
+            }
+            Availability::Active | Availability::Cordoned => {
+                Command::NodeSetAvailability { node, availability }
+            }
+        };
         member.commit(by, &self.request_id, command).await?;
         Ok(v1::SetAvailabilityResponse {})
     }
@@ -578,6 +586,9 @@ fn find_node(state: &ClusterState, hostname: &str) -> Result<NodeId, Rejection> 
         Rejection::new(ErrorCode::NodeNotFound, message)
     })
 }
+
+/// How long a replica may take to leave a node that is drained (R-NODE-2).
+const DRAIN_PATIENCE: Millis = Millis::from_secs(5 * 60);
 
 /// The last node stays, and a node that still has replicas leaves only by force.
 fn check_removable(

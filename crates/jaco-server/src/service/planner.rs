@@ -248,12 +248,13 @@ fn answered(
 
 fn imagined(state: &ClusterState, request: &v1::WhatifRequest) -> Result<Imagined, Rejection> {
     let mut imagined = Imagined::default();
-    for name in &request.lose {
+    let find = |name: &String| {
         let hostname = Hostname::new(name).map_err(invalid)?;
-        let node = state.node_by_hostname(&hostname);
-        let node = node.ok_or_else(|| not_found(ErrorCode::NodeNotFound, "node", name))?;
-        imagined.lost.insert(node.id);
-    }
+        let node = state.node_by_hostname(&hostname).map(|node| node.id);
+        node.ok_or_else(|| not_found(ErrorCode::NodeNotFound, "node", name))
+    };
+    imagined.lost = request.lose.iter().map(find).collect::<Result<_, _>>()?;
+    imagined.drained = request.drain.iter().map(find).collect::<Result<_, _>>()?;
     if request.add.len() > ADDED_MAX {
         return Err(invalid(format!("at most {ADDED_MAX} nodes can be added to a question")));
     }

@@ -79,7 +79,8 @@ impl Checker {
                 | Change::SchedulingSet { .. }
                 | Change::LeavingEnd { .. }
                 | Change::ConsumerExpire { .. }
-                | Change::NodeStatusSet { .. } => {}
+                | Change::NodeStatusSet { .. }
+                | Change::DrainGiveUp { .. } => {}
             }
         }
     }

@@ -25,6 +25,9 @@ const SETTLED: Millis = Millis::from_secs(20);
 /// The same where something is still under way that may never end, for example a pull.
 const STUCK: Millis = Millis::from_secs(120);
 
+/// How long a replica may take to leave a drained node, as for people who say nothing else.
+const DRAIN_PATIENCE: Millis = Millis::from_secs(300);
+
 /// Whether a request's answer is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Answer {
@@ -188,7 +191,13 @@ impl Session {
     ) -> Result<(), CommandError> {
         let ix = self.machine(host)?;
         let node = self.cluster()?.machine(ix).node;
-        self.ask(Command::NodeSetAvailability { node, availability }, None, Answer::Awaited)
+        let command = match availability {
+            Availability::Draining => Command::NodeDrain { node, patience: DRAIN_PATIENCE },
+            Availability::Active | Availability::Cordoned => {
+                Command::NodeSetAvailability { node, availability }
+            }
+        };
+        self.ask(command, None, Answer::Awaited)
     }
 
     fn tell(&mut self, state: &RequestState) {

@@ -6,7 +6,7 @@ use jaco_types::{
     Scheduling, ServiceKey, Slot, StateIndex,
 };
 
-use super::{Audit, ending, revision, routing};
+use super::{Audit, drain, ending, revision, routing};
 use crate::audit::AuditKind;
 use crate::command::{Change, Entry, NewInstance, Outcome, Previous, ReplaceCause};
 use crate::state::ClusterState;
@@ -58,7 +58,9 @@ fn moved_since(state: &ClusterState, based_on: StateIndex, change: &Change) -> O
             let fresh = state.consumers.get(name).is_some_and(|known| known.session <= based_on);
             (!fresh).then(|| format!("consumer {name}"))
         }
-        Change::NodeStatusSet { node, .. } => node_moved(state, based_on, *node),
+        Change::NodeStatusSet { node, .. } | Change::DrainGiveUp { node, .. } => {
+            node_moved(state, based_on, *node)
+        }
     }
 }
 
@@ -86,7 +88,41 @@ fn wanted_since(state: &ClusterState, based_on: StateIndex, key: &ServiceKey) ->
 }
 
 fn execute(state: &mut ClusterState, entry: &Entry, change: &Change, audit: &mut Audit<'_>) {
+    let before = leaver(change).map(|id| (id, nodes_of(state, id)));
     part(state, entry, change);
+    carry_out(state, entry, change, audit);
+    if let Some((id, before)) = before {
+        let after = nodes_of(state, id);
+        for node in before.into_iter().flatten().filter(|node| !after.contains(&Some(*node))) {
+            drain::note_progress(state, entry, node);
+        }
+    }
+}
+
+/// Where the instances of a slot are.
+fn nodes_of(state: &ClusterState, id: &ReplicaId) -> [Option<NodeId>; 2] {
+    let Some(slot) = state.slots.get(id) else { return [None; 2] };
+    [Some(slot.current.node), slot.retiring.as_ref().map(|retiring| retiring.node)]
+}
+
+/// The slot that an instance of it may leave by this change.
+fn leaver(change: &Change) -> Option<&ReplicaId> {
+    match change {
+        Change::SlotReplace { id, .. }
+        | Change::SlotSettle { id }
+        | Change::SlotRevert { id }
+        | Change::SlotRemove { id } => Some(id),
+        Change::SlotCreate { .. }
+        | Change::SlotSetRestarts { .. }
+        | Change::SchedulingSet { .. }
+        | Change::LeavingEnd { .. }
+        | Change::ConsumerExpire { .. }
+        | Change::NodeStatusSet { .. }
+        | Change::DrainGiveUp { .. } => None,
+    }
+}
+
+fn carry_out(state: &mut ClusterState, entry: &Entry, change: &Change, audit: &mut Audit<'_>) {
     let index = entry.index;
     match change {
         Change::SlotCreate { id, service, ordinal, instance } => {
@@ -163,6 +199,7 @@ fn execute(state: &mut ClusterState, entry: &Entry, change: &Change, audit: &mut
             node.status_reason.clone_from(reason);
             node.modified = index;
         }
+        Change::DrainGiveUp { node, left } => drain::give_up(state, entry, *node, left, audit),
     }
 }
 
@@ -191,7 +228,8 @@ fn part(state: &mut ClusterState, entry: &Entry, change: &Change) {
         | Change::SchedulingSet { .. }
         | Change::LeavingEnd { .. }
         | Change::ConsumerExpire { .. }
-        | Change::NodeStatusSet { .. } => return,
+        | Change::NodeStatusSet { .. }
+        | Change::DrainGiveUp { .. } => return,
     };
     let Some(slot) = state.slots.get(id).cloned() else { return };
     let instances = [(Some(&slot.current), current), (slot.retiring.as_ref(), retiring)];

@@ -117,6 +117,19 @@ pub(super) fn set_availability(
     if node.availability == availability {
         return Outcome::Done;
     }
+    make_available(state, entry, id, availability, audit);
+    Outcome::Done
+}
+
+/// Changes a node's availability as people want it.
+pub(super) fn make_available(
+    state: &mut ClusterState,
+    entry: &Entry,
+    id: NodeId,
+    availability: Availability,
+    audit: &mut Audit<'_>,
+) {
+    let Some(node) = state.nodes.get_mut(&id) else { return };
     audit.event(
         AuditKind::NodeAvailability,
         [
@@ -125,11 +138,10 @@ pub(super) fn set_availability(
             ("to", availability.as_str().to_owned()),
         ],
     );
-    if let Some(node) = state.nodes.get_mut(&id) {
-        node.availability = availability;
-        node.modified = entry.index;
-    }
-    Outcome::Done
+    node.availability = availability;
+    node.availability_reason.clear();
+    node.drain = None;
+    node.modified = entry.index;
 }
 
 /// Sets and unsets labels; what is as it was leaves no trace.

@@ -8,6 +8,7 @@ mod constraints;
 mod content;
 pub mod deployment;
 mod difference;
+mod drain;
 mod ending;
 mod named;
 mod observe;
@@ -50,6 +51,9 @@ fn execute(state: &mut ClusterState, entry: &Entry) -> Outcome {
         }
         Command::NodeSetAvailability { node, availability } => {
             cluster::set_availability(state, entry, *node, *availability, &mut audit)
+        }
+        Command::NodeDrain { node, patience } => {
+            drain::begin(state, entry, *node, *patience, &mut audit)
         }
         Command::NodeSetLabels { node, set, unset } => {
             cluster::set_labels(state, entry, *node, (set, unset), &mut audit)

@@ -34,7 +34,9 @@ fn leaves(command: &Command) -> Leaves {
     match command {
         Command::ClusterInit { .. } => Events(&[AuditKind::ClusterInit]),
         Command::NodeAdmit { .. } => Events(&[AuditKind::NodeJoin, AuditKind::CertificateIssued]),
-        Command::NodeSetAvailability { .. } => Events(&[AuditKind::NodeAvailability]),
+        Command::NodeSetAvailability { .. } | Command::NodeDrain { .. } => {
+            Events(&[AuditKind::NodeAvailability])
+        }
         Command::NodeSetLabels { .. } => Events(&[AuditKind::NodeLabels]),
         Command::NodeRemove { .. } => Events(&[AuditKind::NodeRemove]),
         Command::ConstraintsSet { .. } => Events(&[AuditKind::ConstraintsSet]),
@@ -106,6 +108,7 @@ fn every_command(now: Timestamp) -> Vec<Command> {
         Command::Rebalance { based_on: StateIndex(20), moves: vec![], kept: vec![BTreeMap::new()] },
         contents::named(&[1, 2]),
         Command::NamedContentRemove { key: contents::db() },
+        Command::NodeDrain { node, patience: Millis::from_secs(300) },
         Command::NodeRemove { node },
     ]
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use jaco_proto::v1::{ImaginedNode, ImaginedScale, WhatifRequest};
+use jaco_proto::v1::{ImaginedNode, ImaginedScale, Preview, WhatifRequest};
 use serde_json::Value;
 
 use super::{Context, Done};
@@ -18,6 +18,7 @@ use crate::view::plan;
 #[command(after_long_help = "Examples:
   jaco whatif --lose n3
   jaco whatif --lose n3 --lose n4 -o json
+  jaco whatif --drain n2
   jaco whatif --add 'n9 zone=c cpu=8 ram=32G' --scale web=12
   jaco whatif --scale shop/web=0")]
 #[group(required = true, multiple = true)]
@@ -25,6 +26,9 @@ pub(crate) struct Args {
     /// A node that would fall silent
     #[arg(long, value_name = "NODE")]
     lose: Vec<String>,
+    /// A node that would be drained
+    #[arg(long, value_name = "NODE")]
+    drain: Vec<String>,
     /// A node that would join: its name, then what it has; cpu in cores, ram with M, G or T, os, arch,
     /// and labels. Without cpu or ram it declares no limit
     #[arg(long, value_name = "'NODE KEY=VALUE…'", value_parser = added)]
@@ -35,16 +39,25 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(context: &mut Context, args: Args) -> Done {
-    let Args { lose, add, scale } = args;
-    let answer = context.client()?.whatif(WhatifRequest { lose, add, scale }).await?;
-    let preview = answer.preview.ok_or_else(|| {
+    let Args { lose, drain, add, scale } = args;
+    imagine(context, WhatifRequest { lose, add, scale, drain })
+        .await
+        .and_then(|preview| context.done(&Answered(&preview)))
+}
+
+/// What the leader says would become of the replicas.
+pub(super) async fn imagine(
+    context: &mut Context,
+    request: WhatifRequest,
+) -> Result<Preview, CliError> {
+    let answer = context.client()?.whatif(request).await?;
+    answer.preview.ok_or_else(|| {
         CliError::local("the daemon's answer holds no preview", "it is of another version")
-    })?;
-    context.done(&Answered(&preview))
+    })
 }
 
 /// What would become of it.
-struct Answered<'a>(&'a jaco_proto::v1::Preview);
+pub(super) struct Answered<'a>(pub(super) &'a Preview);
 
 impl Show for Answered<'_> {
     fn json(&self) -> Value {

@@ -19,6 +19,7 @@ pub fn json(node: &NodeInfo) -> Value {
         "status": node.status,
         "status_reason": non_empty(&node.status_reason),
         "availability": node.availability,
+        "availability_reason": non_empty(&node.availability_reason),
         "suffrage": node.suffrage,
         "version": node.version,
         "engine": node.engine,
@@ -49,7 +50,7 @@ pub fn table(nodes: &[NodeInfo], frame: &Frame) -> String {
             node.suffrage.clone(),
             node.replicas.to_string(),
             node.address.clone(),
-            node.status_reason.clone(),
+            notes(node),
         ];
         if frame.detail == Detail::Wide {
             row.extend(wide_cells(node, frame));
@@ -57,6 +58,11 @@ pub fn table(nodes: &[NodeInfo], frame: &Frame) -> String {
         table.row(row);
     }
     table.render()
+}
+
+fn notes(node: &NodeInfo) -> String {
+    let notes = [node.status_reason.as_str(), node.availability_reason.as_str()];
+    notes.into_iter().filter(|note| !note.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
 fn wide_cells(node: &NodeInfo, frame: &Frame) -> [String; 8] {

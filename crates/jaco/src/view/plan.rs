@@ -123,14 +123,19 @@ pub fn text(preview: &Preview) -> String {
              node get one when their turn comes\n",
         );
     }
-    for wait in &preview.waits {
-        lines.push_str(&format!("{}\n", wait_line(wait, "would have", "would have")));
+    for wait in waits(preview) {
+        lines.push_str(&format!("{wait}\n"));
     }
     for survival in &preview.survival {
         lines.push_str(&format!("{}\n", survival_line(survival)));
     }
     parts.push(lines);
     parts.join("\n")
+}
+
+/// What would have no place, a line each.
+pub fn waits(preview: &Preview) -> impl Iterator<Item = String> {
+    preview.waits.iter().map(|wait| wait_line(wait, "would have", "would have"))
 }
 
 fn service_json(row: &PlannedService) -> Value {

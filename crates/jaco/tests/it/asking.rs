@@ -53,6 +53,11 @@ impl Script for Shop {
         Ok(Feed::of(vec![event]))
     }
 
+    fn whatif(&self, request: v1::WhatifRequest, _: Option<&str>) -> Answer<v1::WhatifResponse> {
+        assert_eq!(request.drain, ["n2"]);
+        Ok(v1::WhatifResponse { preview: Some(v1::Preview::default()) })
+    }
+
     fn set_availability(
         &self,
         request: v1::SetAvailabilityRequest,

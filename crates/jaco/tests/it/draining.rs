@@ -33,6 +33,10 @@ impl Script for Cluster {
         Ok(Feed::open(vec![self.shown()]))
     }
 
+    fn whatif(&self, request: v1::WhatifRequest, _: Option<&str>) -> Answer<v1::WhatifResponse> {
+        Ok(asked(&request))
+    }
+
     fn set_availability(
         &self,
         request: v1::SetAvailabilityRequest,
@@ -41,6 +45,20 @@ impl Script for Cluster {
         self.made.lock().unwrap().push(format!("{} {}", request.hostname, request.availability));
         Ok(v1::SetAvailabilityResponse {})
     }
+}
+
+/// What cannot move where `n2` is to be empty: its data is there.
+fn asked(request: &v1::WhatifRequest) -> v1::WhatifResponse {
+    assert!(request.drain.contains(&"n2".to_owned()), "{request:?}");
+    let pinned = v1::PlannedWait {
+        deployment: "shop".to_owned(),
+        service: "db".to_owned(),
+        count: 1,
+        reason: "data_stays_on_node".to_owned(),
+        details: [("replica".to_owned(), "shop-db-0".to_owned())].into(),
+    };
+    let preview = v1::Preview { waits: vec![pinned], complete: true, ..Default::default() };
+    v1::WhatifResponse { preview: Some(preview) }
 }
 
 /// Runs a command against a second node that is so: exit code and stdout, and what was made of nodes.
@@ -85,12 +103,13 @@ fn calling_off_waits_for_nothing() {
 fn a_wait_ends_when_the_drain_is_called_off() {
     let (code, said, made) = run("active", "node drain n2");
     assert_eq!((code, made), (Some(1), vec!["n2 draining".to_owned()]));
-    expect![[r"
+    expect![[r#"
+        1 replica of shop/db would have no place: data_stays_on_node, replica=shop-db-0
         [time] n2: 1 replica left
         [time] shop-web-1 waits
         error[called_off]: the drain of n2 was called off by somebody else
           help: jaco audit shows by whom
-    "]]
+    "#]]
     .assert_eq(&said);
 }
 
@@ -117,6 +136,10 @@ impl Script for Full {
         Ok(Feed::open(vec![self.shown()]))
     }
 
+    fn whatif(&self, request: v1::WhatifRequest, _: Option<&str>) -> Answer<v1::WhatifResponse> {
+        Ok(asked(&request))
+    }
+
     fn set_availability(
         &self,
         request: v1::SetAvailabilityRequest,
@@ -139,4 +162,76 @@ fn a_drain_that_takes_too_long_is_called_off() {
         assert!(did.err.contains("error[timed_out]: n2 is not empty after 1.0s"), "{}", did.err);
         assert!(did.err.contains("n2 is cordoned, what is on it stays"), "{}", did.err);
     }
+}
+
+/// R-NODE-2: what would move and what could not is said, and nothing is changed.
+#[test]
+fn a_dry_run_changes_nothing() {
+    for line in ["node drain n2 --dry-run", "node remove n2 --dry-run"] {
+        let (code, said, made) = run("active", line);
+        assert_eq!((code, made), (Some(0), vec![]), "{line}");
+        assert!(said.contains("data_stays_on_node") && said.contains("shop-db-0"), "{said}");
+    }
+}
+
+/// R-NODE-2: what cannot move is named before the node is touched.
+#[test]
+fn what_cannot_move_is_named_first() {
+    let (code, said, made) = run("draining", "node drain n2 --detach");
+    assert_eq!((code, made), (Some(0), vec!["n2 draining".to_owned()]));
+    let (first, rest) = said.split_once('\n').expect("two lines");
+    assert_eq!(first, "n2 draining");
+    assert!(rest.contains("data_stays_on_node, replica=shop-db-0"), "{said}");
+}
+
+/// R-NODE-3: of several nodes none takes what leaves the others.
+#[test]
+fn several_nodes_are_closed_before_the_first_is_drained() {
+    let (code, _, made) = run("active", "node drain n1 n2 --detach");
+    assert_eq!(code, Some(0));
+    assert_eq!(made, ["n2 cordoned", "n1 draining", "n2 draining"]);
+}
+
+/// A cluster that has given up draining its second node.
+struct GaveUp;
+
+impl Script for GaveUp {
+    fn status(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<v1::StatusResponse> {
+        Ok(gave_up())
+    }
+
+    fn watch(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<Feed<v1::StatusResponse>> {
+        Ok(Feed::open(vec![gave_up()]))
+    }
+
+    fn whatif(&self, request: v1::WhatifRequest, _: Option<&str>) -> Answer<v1::WhatifResponse> {
+        Ok(asked(&request))
+    }
+
+    fn set_availability(
+        &self,
+        request: v1::SetAvailabilityRequest,
+        _: Option<&str>,
+    ) -> Answer<v1::SetAvailabilityResponse> {
+        assert_eq!(request.drain_patience_ms, 60_000);
+        Ok(v1::SetAvailabilityResponse {})
+    }
+}
+
+fn gave_up() -> v1::StatusResponse {
+    let availability_reason = "drain_timeout: nothing left for 60 s; shop-db-0".to_owned();
+    let second = v1::NodeInfo { availability_reason, ..node("n2", "active", 1) };
+    v1::StatusResponse {
+        nodes: vec![node("n1", "active", 1), second],
+        ..shop("active", ["running", "running"])
+    }
+}
+
+/// R-NODE-2, R-CLI-7: where the cluster gives up, whoever waits is told so and why.
+#[test]
+fn a_drain_that_the_cluster_gives_up_is_a_timeout() {
+    let did = Session::with(GaveUp).run("node remove n2 --replica-timeout 1m");
+    assert_eq!(did.code, Some(7), "{}", did.err);
+    let said = "error[timed_out]: n2: drain_timeout: nothing left for 60 s; shop-db-0";
+    assert!(did.err.contains(said), "{}", did.err);
 }

@@ -55,7 +55,7 @@ impl Script for Oracle {
     }
 
     fn whatif(&self, request: v1::WhatifRequest, _: Option<&str>) -> Answer<v1::WhatifResponse> {
-        let v1::WhatifRequest { lose, add, scale } = request;
+        let v1::WhatifRequest { lose, add, scale, .. } = request;
         assert_eq!(lose, ["n3", "n4"]);
         assert_eq!((add[0].hostname.as_str(), add[0].cpu_millis), ("n9", 8000));
         assert_eq!((scale[0].service.as_str(), scale[0].replicas), ("web", 12));

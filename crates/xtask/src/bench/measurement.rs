@@ -55,6 +55,17 @@ pub(super) const MEASUREMENTS: &[Measurement] = &[
         ],
     },
     Measurement {
+        name: "change",
+        how: clusters("change", 3, 0, Needs::Docker),
+        promises: &[
+            ("10 replicas rolled, no healthcheck", Promise::Ratio(Less, 1.0)),
+            ("10 replicas rolled, 1 s healthcheck", Promise::Ratio(Less, 1.0)),
+            ("raft commits per rolled replica, no healthcheck", Promise::Value(Less, 6.0)),
+            ("raft commits per rolled replica, 1 s healthcheck", Promise::Value(Less, 6.0)),
+            ("killed container to its replacement running", Promise::Ratio(Less, 0.5)),
+        ],
+    },
+    Measurement {
         name: "compose",
         how: How::Loader,
         promises: &[

@@ -105,13 +105,15 @@ fn request_each(cli: &Cli, version: &str) -> Result<Vec<String>> {
 #[derive(Debug)]
 struct Cluster {
     cli: Cli,
+    /// Its id, which its containers carry; once it is known.
+    id: Option<String>,
     up: bool,
 }
 
 impl Cluster {
     fn up(workspace: &Workspace, steps: &mut Steps) -> Result<Self> {
         steps.next("three nodes on this machine: jaco dev up");
-        let mut cluster = Self { cli: Cli::new(workspace), up: true };
+        let mut cluster = Self { cli: Cli::new(workspace), id: None, up: true };
         // One that a killed run left behind would be in the way.
         cluster.cli.clean_up(&["dev", "down", "--name", CLUSTER])?;
         cluster
@@ -120,12 +122,20 @@ impl Cluster {
         let variables = cluster.cli.capture(&["dev", "env", "--name", CLUSTER])?;
         cluster.cli.set_variables(&variables)?;
         cluster.cli.run(&["cluster", "status"])?;
+        let status = cluster.cli.capture(&["cluster", "status", "-o", "json"])?;
+        cluster.id = Some(cluster_id(&status)?);
         Ok(cluster)
     }
 
     fn down(mut self) -> Result<()> {
         self.up = false;
-        self.cli.clean_up(&["dev", "down", "--name", CLUSTER])
+        self.cli.clean_up(&["dev", "down", "--name", CLUSTER])?;
+        let Some(id) = &self.id else { return Ok(()) };
+        let left = engine::left_of(id)?;
+        if !left.is_empty() {
+            bail!("the cluster is down, and this is left of it on the engine: {left}");
+        }
+        Ok(())
     }
 
     fn keep(mut self, engine: Engine) {
@@ -150,6 +160,12 @@ impl Drop for Cluster {
             }
         }
     }
+}
+
+fn cluster_id(status: &str) -> Result<String> {
+    let status: serde_json::Value = serde_json::from_str(status).context("cluster status")?;
+    let id = status["cluster_id"].as_str().context("the status names no cluster")?;
+    Ok(id.to_owned())
 }
 
 /// The longest that taking down three nodes and their containers may take: a grace period each, and some.
