@@ -118,6 +118,8 @@ pub struct ContainerRequest {
     pub spec_hash: SpecHash,
     /// Where the files lie that were shipped for it.
     pub files: ShippedFiles,
+    /// The ids of the GPUs that it has for itself; empty where it asks for none.
+    pub gpus: Vec<Arc<str>>,
 }
 
 /// Where the files of a container lie on this node.

@@ -73,6 +73,7 @@ impl Fixture {
             container: format!(r#"{{"service":{{"image":"{}",{keys}}}}}"#, self.image).into(),
             spec_hash: SpecHash([9; 32]),
             files: ShippedFiles::default(),
+            gpus: Vec::new(),
         }
     }
 
@@ -242,6 +243,20 @@ pub async fn an_absent_image_is_named(fixture: &Fixture) {
     let pulled = fixture.engine.pull(&pull, Arc::new(|_| {})).await;
     assert!(matches!(pulled, Err(PullError::Refused { .. })), "{pulled:?}");
     assert_eq!(fixture.listed(&request.instance).await, None);
+}
+
+/// R-PLACE-8: an engine that has no driver for a GPU says so, and that is the reason.
+pub async fn a_driver_error_is_the_reason(fixture: &Fixture) {
+    let keys = r#""command":["serve"],"gpus":[{"driver":"absent","count":1}],
+        "labels":{"jaco.fake.refuse":"could not select device driver \"absent\""}"#;
+    let gpus = vec![Arc::from("GPU-0")];
+    let request = ContainerRequest { gpus, ..fixture.request(keys) };
+    let started = fixture.engine.ensure_running(&request).await;
+    let Err(StartError::Refused { reason }) = &started else { panic!("{started:?}") };
+    assert!(reason.contains("driver \"absent\""), "{reason}");
+    if let Some(made) = fixture.listed(&request.instance).await {
+        fixture.clear(&made).await;
+    }
 }
 
 /// What a container wrote can be read while it runs and after it ended.

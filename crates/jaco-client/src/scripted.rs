@@ -110,6 +110,7 @@ script! {
     pin_revision(PinRevisionRequest) -> v1::PinRevisionResponse;
     history(HistoryRequest) -> v1::HistoryResponse;
     verify_audit(VerifyAuditRequest) -> v1::VerifyAuditResponse;
+    node_facts(NodeFactsRequest) -> v1::NodeFactsResponse;
     status(StatusRequest) -> v1::StatusResponse;
     get_deployment(GetDeploymentRequest) -> v1::GetDeploymentResponse;
     watch(StatusRequest) -> Feed<v1::StatusResponse>;
@@ -302,6 +303,7 @@ service! {
     get_deployment = get_deployment(GetDeploymentRequest) -> GetDeploymentResponse;
     history = history(HistoryRequest) -> HistoryResponse;
     verify_audit = verify_audit(VerifyAuditRequest) -> VerifyAuditResponse;
+    node_facts = node_facts(NodeFactsRequest) -> NodeFactsResponse;
     ; stream watch(StatusRequest) -> StatusResponse as WatchStream
     ; stream audit(AuditRequest) -> AuditEvent as AuditStream
     ; stream logs(LogsRequest) -> LogLine as LogsStream

@@ -72,6 +72,7 @@ fn request(number: u64) -> Result<ContainerRequest> {
         container: r#"{"service":{"command":["serve"]}}"#.into(),
         spec_hash: SpecHash([0; 32]),
         files: ShippedFiles::default(),
+        gpus: Vec::new(),
     })
 }
 

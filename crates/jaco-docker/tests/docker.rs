@@ -80,6 +80,7 @@ contract! {
     health_is_told
     a_removal_is_told
     an_absent_image_is_named
+    a_driver_error_is_the_reason
     logs_can_be_read
     owners_are_kept_apart
     starts_may_happen_together

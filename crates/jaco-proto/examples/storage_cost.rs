@@ -36,6 +36,7 @@ fn payloads() {
             node: NodeId(index),
             revision: Revision(1),
             spec_hash: SpecHash([7; 32]),
+            gpus: Vec::new(),
         },
     };
     let batch = |changes| Command::Batch {
@@ -124,6 +125,7 @@ fn slot(index: u64) -> Slot {
             node: NodeId(index % NODES + 1),
             revision: Revision(1),
             spec_hash: SpecHash([7; 32]),
+            gpus: Vec::new(),
         },
         retiring: None,
         restarts: RestartCount::default(),

@@ -279,6 +279,7 @@ fn service(number: usize, version: u8) -> ServiceSpec {
         depends_on: Vec::new(),
         reservation: Resources { cpu: MilliCores(250), memory: Bytes(1 << 28) },
         limit: Resources::default(),
+        gpus: None,
         storage: Storage::Stateless,
         healthcheck: Healthcheck::None,
         update: UpdatePolicy::default(),

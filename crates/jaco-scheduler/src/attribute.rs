@@ -1,6 +1,8 @@
 //! What is known of a node by name, and whether a constraint holds of it.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 use jaco_types::Node;
 use jaco_types::spec::{Affinity, Constraint, Operator, SchedulingPolicy};
@@ -13,14 +15,135 @@ const WORKER: &str = "worker";
 
 /// The value of an attribute on a node; see [`SchedulingPolicy`] for its names.
 #[must_use]
-pub fn value_of<'a>(node: &'a Node, attribute: &str) -> Option<&'a str> {
-    match bare(attribute) {
-        "node.hostname" => return Some(node.hostname.as_str()),
-        "node.arch" => return Some(node.facts.arch.as_str()).filter(|arch| !arch.is_empty()),
-        "node.os" => return Some(node.facts.os.as_str()).filter(|os| !os.is_empty()),
-        _ => {}
+pub fn value_of<'a>(node: &'a Node, attribute: &str) -> Option<Cow<'a, str>> {
+    let name = bare(attribute);
+    if let Some(own) = OWN.iter().find(|own| own.name == name) {
+        return (own.value)(node);
     }
-    node.label(label_key(attribute))
+    if let Some(label) = node.label(label_key(name)) {
+        return Some(Cow::Borrowed(label));
+    }
+    FOUND.iter().find(|found| found.name == name).and_then(|found| (found.value)(node))
+}
+
+/// Something that every node has, without being given it as a label.
+#[derive(Debug, Clone, Copy)]
+pub struct Attribute {
+    /// What it is called.
+    pub name: &'static str,
+    /// What it says, with its unit and an example.
+    pub meaning: &'static str,
+    value: for<'a> fn(&'a Node) -> Option<Cow<'a, str>>,
+}
+
+/// What a node is, whatever its labels say.
+const OWN: &[Attribute] = &[
+    Attribute {
+        name: "node.hostname",
+        meaning: "its name",
+        value: |node| text(node.hostname.as_str()),
+    },
+    Attribute {
+        name: "node.arch",
+        meaning: "the architecture of its processors, as `amd64`",
+        value: |node| text(&node.facts.arch),
+    },
+    Attribute {
+        name: "node.os",
+        meaning: "its operating system, as `linux`",
+        value: |node| text(&node.facts.os),
+    },
+];
+
+/// What was found of a machine. A label of the same key goes before it, so that people can say it
+/// better, and what they said before it was found means what it meant.
+const FOUND: &[Attribute] = &[
+    Attribute {
+        name: "node.cores",
+        meaning: "how many processors it has",
+        value: |node| number(node.facts.machine.cores.into()),
+    },
+    Attribute {
+        name: "node.cpu_mhz",
+        meaning: "the most that one of them is clocked at, in MHz",
+        value: |node| number(node.facts.machine.mhz.into()),
+    },
+    Attribute {
+        name: "node.engine",
+        meaning: "its container engine, as `docker`",
+        value: |node| text(node.facts.engine.split(' ').next()?),
+    },
+    Attribute {
+        name: "node.engine_version",
+        meaning: "the version of that, as `28.0.1`",
+        value: |node| text(node.facts.engine.split_once(' ')?.1),
+    },
+    Attribute {
+        name: "node.gpu_drivers",
+        meaning: "the drivers of its GPUs, as `nvidia,amdgpu`",
+        value: |node| list(node.facts.gpus.iter().map(|gpu| gpu.driver.as_str())),
+    },
+    Attribute {
+        name: "node.gpu_models",
+        meaning: "what its GPUs are sold as, as `Tesla T4`, with commas between",
+        value: |node| list(node.facts.gpus.iter().map(|gpu| gpu.model.as_str())),
+    },
+    Attribute {
+        name: "node.gpus",
+        meaning: "how many GPUs it has for replicas, `0` among them",
+        value: |node| Some(Cow::Owned(node.facts.gpus.len().to_string())),
+    },
+    Attribute {
+        name: "node.kernel",
+        meaning: "the release of its kernel, as `6.1.0-18-amd64`",
+        value: |node| text(&node.facts.machine.kernel),
+    },
+    Attribute {
+        name: "node.memory_mib",
+        meaning: "its memory, in MiB",
+        value: |node| number(node.facts.machine.memory.0 >> 20),
+    },
+    Attribute {
+        name: "node.storage_mib",
+        meaning: "what replicas may fill of its disk, in MiB",
+        value: |node| number(node.facts.storage.0 >> 20),
+    },
+    Attribute {
+        name: "node.version",
+        meaning: "the version of its daemon, as `0.1.0`",
+        value: |node| text(&node.facts.version),
+    },
+];
+
+/// Every attribute that nodes have without being given it, in the order of their names.
+#[must_use]
+pub fn attributes() -> Vec<&'static Attribute> {
+    let mut all: Vec<_> = OWN.iter().chain(FOUND).collect();
+    all.sort_by_key(|attribute| attribute.name);
+    all
+}
+
+/// Whether the attribute is one that nodes have without being given it.
+#[must_use]
+pub fn is_built_in(attribute: &str) -> bool {
+    let name = bare(attribute);
+    OWN.iter().chain(FOUND).any(|known| known.name == name)
+}
+
+fn text(text: &str) -> Option<Cow<'_, str>> {
+    Some(text).filter(|text| !text.is_empty()).map(Cow::Borrowed)
+}
+
+/// Zero is what nobody knows.
+fn number(number: u64) -> Option<Cow<'static, str>> {
+    (number > 0).then(|| Cow::Owned(number.to_string()))
+}
+
+/// Each once, in order.
+fn list<'a>(members: impl Iterator<Item = &'a str>) -> Option<Cow<'a, str>> {
+    let members: BTreeSet<&str> = members.filter(|member| !member.is_empty()).collect();
+    let members: Vec<&str> = members.into_iter().collect();
+    (!members.is_empty()).then(|| Cow::Owned(members.join(",")))
 }
 
 /// The key of the label that an attribute names, unless it is what the node itself is.
@@ -145,7 +268,7 @@ impl<'c> Check<'c> {
     }
 
     pub(crate) fn holds(&self, node: &Node) -> bool {
-        self.holds_of(value_of(node, &self.constraint.attribute))
+        self.holds_of(value_of(node, &self.constraint.attribute).as_deref())
     }
 
     /// Whether it holds of a node whose attribute has this value, or none.

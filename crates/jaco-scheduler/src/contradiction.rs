@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jaco_types::Hostname;
 use jaco_types::spec::{Constraint, Operator, Placement};
 
-use crate::attribute::{Check, bare, label_key};
+use crate::attribute::{Check, bare, is_built_in, label_key};
 
 /// How many constraints of one service are compared with each other: the comparison is of each with
 /// each, and what people write has a dozen.
@@ -47,9 +47,9 @@ fn is_same_attribute(a: &Constraint, b: &Constraint) -> bool {
     label_key(&a.attribute) == label_key(&b.attribute) && is_own(a) == is_own(b)
 }
 
-/// Whether it is about what the node is, and not about a label.
+/// Whether it is about what the node is, and not only about a label.
 fn is_own(constraint: &Constraint) -> bool {
-    ["node.hostname", "node.arch", "node.os"].contains(&bare(&constraint.attribute))
+    is_built_in(&constraint.attribute)
 }
 
 fn excludes_all(check: &Check<'_>, constraint: &Constraint, hosts: &BTreeSet<Hostname>) -> bool {

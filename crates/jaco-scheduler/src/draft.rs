@@ -2,6 +2,7 @@
 //! changes at once, so that the three cannot disagree.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use jaco_state::command::{Previous, ReplaceCause};
 use jaco_state::{Change, Deployment, NewInstance};
@@ -13,6 +14,7 @@ use jaco_types::{
 };
 
 use crate::company::{Company, InCompany};
+use crate::gpu::{Held, grant};
 use crate::input::PlanInput;
 use crate::leaving::{Consumers, leaves_first};
 use crate::node_table::{NodeIx, NodeTable};
@@ -129,6 +131,8 @@ pub(crate) struct Live<'a> {
     pub(crate) spec: Option<&'a ServiceSpec>,
     /// What its node saw of it.
     pub(crate) seen: Option<&'a InstanceObserved>,
+    /// The GPUs that it has for itself.
+    pub(crate) gpus: Held<'a>,
 }
 
 /// How a new instance follows the one before.
@@ -174,14 +178,15 @@ impl<'a> Live<'a> {
         })
     }
 
-    fn take(&self, nodes: &mut NodeTable<'_>) {
+    fn take(&self, nodes: &mut NodeTable<'a>) {
         if let (Some(at), Some(spec)) = (self.at, self.spec) {
-            nodes.row_mut(at).usage.take(spec);
+            let row = nodes.row_mut(at);
+            row.usage.take(spec, self.gpus.ids(row.node));
         }
     }
 
     /// Gives its room back, unless it leaves the endpoints first and runs on meanwhile; says which.
-    fn give_up(&self, pass: &mut Pass<'_>) -> bool {
+    fn give_up(&self, pass: &mut Pass<'a>) -> bool {
         let leaves = leaves_first(self, pass);
         if !leaves {
             self.release(&mut pass.nodes);
@@ -189,9 +194,10 @@ impl<'a> Live<'a> {
         leaves
     }
 
-    fn release(&self, nodes: &mut NodeTable<'_>) {
+    fn release(&self, nodes: &mut NodeTable<'a>) {
         if let (Some(at), Some(spec)) = (self.at, self.spec) {
-            nodes.row_mut(at).usage.release(spec);
+            let row = nodes.row_mut(at);
+            row.usage.release(spec, self.gpus.ids(row.node));
         }
     }
 }
@@ -219,7 +225,9 @@ impl<'a> SlotDraft<'a> {
 
     /// Puts a new instance in.
     pub(crate) fn succeed(&mut self, pass: &mut Pass<'a>, successor: Successor<'a>) {
+        let before = [Some(self.current), self.retiring];
         let previous = self.part_with_current(pass, successor.handover);
+        let gpus = self.take_over(pass, before, previous, successor);
         let next = Live {
             node: pass.nodes.row(successor.at).node.id,
             at: Some(successor.at),
@@ -228,6 +236,7 @@ impl<'a> SlotDraft<'a> {
             hash: successor.spec.hash,
             spec: Some(successor.spec),
             seen: None,
+            gpus,
         };
         next.take(&mut pass.nodes);
         move_count(&mut pass.nodes, self.current.at, next.at);
@@ -241,11 +250,36 @@ impl<'a> SlotDraft<'a> {
         self.restarts = RestartCount { consecutive, exhausted: Exhausted::No };
         pass.changes.push(Change::SlotReplace {
             id: self.id.clone(),
-            instance: next.as_new(),
+            instance: next.as_new(&pass.nodes),
             previous,
             cause: successor.cause,
             consecutive_failures: consecutive,
         });
+    }
+
+    /// The GPUs of a successor. It may have those of the instances `before` it that are on its node and
+    /// end before it begins; where its node does not have enough any more, it is left with what the one
+    /// before it had, and the engine says what is wrong with them.
+    fn take_over(
+        &self,
+        pass: &Pass<'a>,
+        before: [Option<Live<'a>>; 2],
+        previous: Previous,
+        successor: Successor<'a>,
+    ) -> Held<'a> {
+        let Some(demand) = &successor.spec.gpus else { return Held::NONE };
+        let row = pass.nodes.row(successor.at);
+        let stays = |live: &Live<'a>| match previous {
+            Previous::Retire => live.since == self.current.since,
+            Previous::Drop => self.retiring.is_some_and(|kept| kept.since == live.since),
+        };
+        let ended = before.into_iter().flatten();
+        let ended = ended.filter(|live| live.at == Some(successor.at) && !stays(live));
+        let own: Vec<_> = ended.map(|live| live.gpus).collect();
+        match grant(row.node, &row.usage, demand, &own) {
+            Ok(granted) => Held::Granted(granted),
+            Err(_) => own.first().copied().unwrap_or(Held::NONE),
+        }
     }
 
     /// A slot holds two instances at most, so before a third comes, one has to go: the retiring one
@@ -288,7 +322,7 @@ impl<'a> SlotDraft<'a> {
     }
 
     /// Counts the slot in on its nodes.
-    pub(crate) fn count_in(&self, nodes: &mut NodeTable<'_>) {
+    pub(crate) fn count_in(&self, nodes: &mut NodeTable<'a>) {
         for live in self.live() {
             live.take(nodes);
         }
@@ -311,8 +345,15 @@ impl<'a> SlotDraft<'a> {
 }
 
 impl Live<'_> {
-    fn as_new(&self) -> NewInstance {
-        NewInstance { node: self.node, revision: self.revision, spec_hash: self.hash }
+    fn as_new(&self, nodes: &NodeTable<'_>) -> NewInstance {
+        let node = self.at.map(|at| nodes.row(at).node);
+        let gpus = node.map(|node| self.gpus.ids(node).map(Arc::clone).collect());
+        NewInstance {
+            node: self.node,
+            revision: self.revision,
+            spec_hash: self.hash,
+            gpus: gpus.unwrap_or_default(),
+        }
     }
 }
 
@@ -357,6 +398,9 @@ impl<'a> ServiceDraft<'a> {
     /// Adds a slot with its first instance on this node.
     pub(crate) fn create(&mut self, pass: &mut Pass<'a>, ordinal: Ordinal, at: NodeIx) {
         let id = ReplicaId::new(&self.key, &ordinal);
+        let row = pass.nodes.row(at);
+        let granted = self.goal.spec.gpus.as_ref();
+        let granted = granted.and_then(|demand| grant(row.node, &row.usage, demand, &[]).ok());
         let current = Live {
             node: pass.nodes.row(at).node.id,
             at: Some(at),
@@ -365,6 +409,7 @@ impl<'a> ServiceDraft<'a> {
             hash: self.goal.spec.hash,
             spec: Some(self.goal.spec),
             seen: None,
+            gpus: granted.map_or(Held::NONE, Held::Granted),
         };
         current.take(&mut pass.nodes);
         move_count(&mut pass.nodes, None, Some(at));
@@ -372,7 +417,7 @@ impl<'a> ServiceDraft<'a> {
             id: id.clone(),
             service: self.key.clone(),
             ordinal: ordinal.clone(),
-            instance: current.as_new(),
+            instance: current.as_new(&pass.nodes),
         });
         let restarts = RestartCount::default();
         self.slots.push(SlotDraft {
@@ -408,7 +453,7 @@ impl<'a> Draft<'a> {
         let spec = self.pass.input.state.service_spec(&leaving.service, leaving.revision);
         let spec = spec.filter(|spec| spec.hash == leaving.spec_hash);
         if let (Some(spec), Some(at)) = (spec, self.pass.nodes.find(leaving.node)) {
-            self.pass.nodes.row_mut(at).usage.take(spec);
+            self.pass.nodes.row_mut(at).usage.take(spec, &leaving.gpus);
         }
         let service = self.services.binary_search_by(|known| known.key.cmp(&leaving.service));
         let Ok(service) = service else { return };

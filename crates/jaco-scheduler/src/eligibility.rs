@@ -5,13 +5,14 @@ use std::num::NonZeroU32;
 
 use jaco_types::spec::{HostPort, OnNodeLoss, Placement, Protocol, SchedulingPolicy, ServiceSpec};
 use jaco_types::unit::{Bytes, MilliCores, Resources};
-use jaco_types::{Availability, NodeStatus, ServiceName, Timestamp};
+use jaco_types::{Availability, GpuDemand, NodeStatus, ServiceName, Timestamp};
 
 use crate::asked::ClusterDemands;
 use crate::attribute::{holds, missing_labels};
 use crate::company::{Company, InCompany};
 use crate::contradiction::describe;
 use crate::draft::{Goal, Pass, SlotDraft};
+use crate::gpu::Shortage;
 use crate::node_table::{NodeIx, NodeRow};
 use crate::placement::Limit;
 
@@ -86,6 +87,13 @@ pub enum Ineligible {
         /// What the replica reserves.
         required: Bytes,
     },
+    /// Too few of its GPUs are free.
+    InsufficientGpus {
+        /// What it has, and what of it is free.
+        shortage: Shortage,
+        /// What the replica has for itself.
+        required: GpuDemand,
+    },
 }
 
 impl Ineligible {
@@ -110,6 +118,7 @@ impl Ineligible {
             Self::HostPortTaken { .. } => "host_port_taken",
             Self::InsufficientCpu { .. } => "insufficient_cpu",
             Self::InsufficientMemory { .. } => "insufficient_memory",
+            Self::InsufficientGpus { .. } => "insufficient_gpus",
         }
     }
 }
@@ -150,6 +159,9 @@ impl fmt::Display for Ineligible {
             }
             Self::InsufficientMemory { available, required } => {
                 write!(f, "{available} of memory left, {required} needed")
+            }
+            Self::InsufficientGpus { shortage, required } => {
+                write!(f, "GPUs: {shortage}, {required} needed")
             }
         }
     }
@@ -268,6 +280,9 @@ pub(crate) fn verdict(
     }
     if let Some(available) = left.memory.filter(|available| needs.memory > *available) {
         failed.push(Ineligible::InsufficientMemory { available, required: needs.memory });
+    }
+    if let (Some(shortage), Some(required)) = (row.lacks_gpus(spec), spec.gpus.clone()) {
+        failed.push(Ineligible::InsufficientGpus { shortage, required });
     }
     failed
 }

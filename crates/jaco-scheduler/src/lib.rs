@@ -18,7 +18,7 @@
 //! | PL-6 | A node that joins and a change of another deployment move nobody. |
 //! | PL-7 | What is wanted and not there is explained, with every rule of every node. |
 //! | PL-8 | Data is never left behind. |
-//! | PL-9 | No more is reserved of a node than it has; a port of a host has one holder. |
+//! | PL-9 | No more is reserved of a node than it has; a port and a GPU of a host have one holder. |
 //! | PL-13 | What served leaves the endpoints before it stops, and stops once all who follow them know, or at the deadline. |
 //! | PL-14 | A planner that remembers gives the plan of one that begins anew, whatever it was asked before. |
 //! | PL-15 | The smallest change for what waits, done, places it; no part of it does. |
@@ -37,6 +37,7 @@ mod drain;
 pub mod eligibility;
 pub mod explain;
 pub mod forecast;
+pub mod gpu;
 pub mod imagine;
 pub mod input;
 mod leaving;

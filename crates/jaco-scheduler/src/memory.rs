@@ -7,6 +7,7 @@
 //! finding the difference costs what is different.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jaco_state::{Change, ClusterState, Deployment};
 use jaco_types::spec::Placement;
@@ -169,7 +170,7 @@ impl Memory {
             let account = self.accounts.entry(part.node).or_default();
             account.usage.replicas += part.replicas;
             if let Some(spec) = part.spec {
-                account.usage.take(spec);
+                account.usage.take(spec, part.gpus);
             }
             *account.deployments.entry(part.deployment.clone()).or_default() += 1;
         }
@@ -181,7 +182,7 @@ impl Memory {
             let Some(account) = self.accounts.get_mut(&part.node) else { continue };
             account.usage.replicas -= part.replicas;
             if let Some(spec) = part.spec {
-                account.usage.release(spec);
+                account.usage.release(spec, part.gpus);
             }
             let Some(count) = account.deployments.get_mut(part.deployment) else { continue };
             *count -= 1;
@@ -289,13 +290,15 @@ struct Part<'s> {
     replicas: u32,
     /// Absent where the revision is no longer kept.
     spec: Option<&'s jaco_types::spec::ServiceSpec>,
+    gpus: &'s [Arc<str>],
 }
 
 fn parts<'s>(state: &'s ClusterState, slot: &'s Slot) -> impl Iterator<Item = Part<'s>> {
-    let part = |instance: &Instance, replicas| {
+    let part = |instance: &'s Instance, replicas| {
         let spec = state.service_spec(&slot.service, instance.revision);
         let spec = spec.map(|spec| &**spec).filter(|spec| spec.hash == instance.spec_hash);
-        Part { node: instance.node, deployment: &slot.service.deployment, replicas, spec }
+        let (deployment, gpus) = (&slot.service.deployment, &*instance.gpus);
+        Part { node: instance.node, deployment, replicas, spec, gpus }
     };
     let retiring = slot.retiring.as_ref().map(|instance| part(instance, 0));
     std::iter::once(part(&slot.current, 1)).chain(retiring)

@@ -11,6 +11,7 @@ use jaco_types::{Availability, Hostname, Node, NodeId, NodeStatus, Timestamp};
 
 use crate::asked::ClusterDemands;
 use crate::eligibility::is_open;
+use crate::gpu::{Shortage, grant};
 use crate::placement::Grouping;
 use crate::usage::Usage;
 
@@ -190,6 +191,13 @@ impl NodeRow<'_> {
         left.cpu.is_none_or(|left| needs.cpu <= left)
             && left.memory.is_none_or(|left| needs.memory <= left)
             && !spec.host_ports.iter().any(|port| self.usage.has_port(*port))
+            && self.lacks_gpus(spec).is_none()
+    }
+
+    /// How far its free GPUs are from what one more instance of `spec` has for itself.
+    pub(crate) fn lacks_gpus(&self, spec: &ServiceSpec) -> Option<Shortage> {
+        let demand = spec.gpus.as_ref()?;
+        grant(self.node, &self.usage, demand, &[]).err()
     }
 }
 

@@ -13,6 +13,7 @@ use jaco_types::{
 use crate::asked::ClusterDemands;
 use crate::company::InCompany;
 use crate::draft::{Draft, Goal, Live, Pass, Roll, ServiceDraft, ServiceRole, SlotDraft};
+use crate::gpu::Held;
 use crate::input::PlanInput;
 use crate::node_status::judge_nodes;
 use crate::node_table::NodeTable;
@@ -58,9 +59,9 @@ impl<'a> Draft<'a> {
         draft
     }
 
-    fn slot(&self, slot: &Slot, seen: Seen<'a>) -> SlotDraft<'a> {
+    fn slot(&self, slot: &'a Slot, seen: Seen<'a>) -> SlotDraft<'a> {
         let state = self.pass.input.state;
-        let live = |instance: &Instance, seen| Live {
+        let live = |instance: &'a Instance, seen| Live {
             node: instance.node,
             at: self.pass.nodes.find(instance.node),
             since: Some(instance.raft_index),
@@ -71,6 +72,7 @@ impl<'a> Draft<'a> {
                 .map(|spec| &**spec)
                 .filter(|spec| spec.hash == instance.spec_hash),
             seen,
+            gpus: Held::Known(&instance.gpus),
         };
         SlotDraft {
             id: slot.id.clone(),

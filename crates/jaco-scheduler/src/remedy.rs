@@ -1,7 +1,7 @@
 //! The smallest change that would give one more replica a place.
 
-use jaco_types::Hostname;
 use jaco_types::unit::{Bytes, MilliCores};
+use jaco_types::{GpuChoice, Hostname};
 
 use crate::eligibility::Ineligible;
 use crate::explain::NodeAnswer;
@@ -77,5 +77,14 @@ fn describe(node: &Hostname, step: &Ineligible) -> String {
             let missing = Bytes(required.0.saturating_sub(available.0));
             format!("free {missing} of memory on {node}, or reserve that much less")
         }
+        Ineligible::InsufficientGpus { shortage, required } => match &required.choice {
+            GpuChoice::Count(count) if shortage.has > 0 => {
+                let missing = count.get().saturating_sub(shortage.free);
+                format!("free {missing} more GPUs of {node}, or ask for as many less")
+            }
+            GpuChoice::Count(_) | GpuChoice::All | GpuChoice::These(_) => {
+                format!("free what is asked for on {node} ({required}), or ask for other GPUs")
+            }
+        },
     }
 }

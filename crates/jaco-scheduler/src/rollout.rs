@@ -540,7 +540,7 @@ fn fits_without(row: &NodeRow<'_>, slot: &SlotDraft<'_>, goal: Goal<'_>, keep: K
     let retiring = slot.retiring.as_ref().filter(|_| keep == Keep::Nothing);
     for live in std::iter::once(&slot.current).chain(retiring) {
         if let Some(spec) = live.spec.filter(|_| live.node == row.node.id) {
-            row.usage.release(spec);
+            row.usage.release(spec, live.gpus.ids(row.node));
         }
     }
     row.fits(goal.spec)

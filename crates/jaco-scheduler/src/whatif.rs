@@ -1,5 +1,6 @@
 //! What would happen if nodes were lost: the planner itself, asked about a copy of the world.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jaco_types::{NodeId, ServiceKey};
@@ -31,19 +32,19 @@ pub struct Survival {
 /// with `node.hostname`, for each node by itself.
 #[must_use]
 pub fn survival(input: &PlanInput<'_>, attribute: &str) -> Vec<Survival> {
-    let mut groups: BTreeMap<&str, BTreeSet<NodeId>> = BTreeMap::new();
+    let mut groups: BTreeMap<Cow<'_, str>, BTreeSet<NodeId>> = BTreeMap::new();
     for node in input.state.nodes.values() {
         if let Some(value) = value_of(node, attribute) {
             groups.entry(value).or_default().insert(node.id);
         }
     }
     let now = waiting(&plan(input));
-    let survive = |(lost, nodes): (&str, BTreeSet<NodeId>)| {
+    let survive = |(lost, nodes): (Cow<'_, str>, BTreeSet<NodeId>)| {
         let more = waiting(&lose(input, &nodes)).into_iter().filter_map(|(service, count)| {
             let count = count.saturating_sub(now.get(&service).copied().unwrap_or_default());
             (count > 0).then_some((service, count))
         });
-        Survival { lost: lost.to_owned(), waiting: more.collect() }
+        Survival { lost: lost.into_owned(), waiting: more.collect() }
     };
     groups.into_iter().map(survive).collect()
 }

@@ -3,6 +3,7 @@
 
 mod company;
 mod files;
+mod gpu;
 mod policy;
 mod world;
 
@@ -134,6 +135,7 @@ fn deployment_spec(
     let services = resolved.services.iter().map(|(name, service)| {
         let mut spec = service_spec(name, service).map_err(invalid)?;
         spec.scheduling = policy::policy(&spec.name, &service.facts, &spec.placement, &mut notes);
+        spec.gpus = gpu::demand(&spec.name, &service.facts.gpus, &mut notes);
         if let Some(other) = policy::scaled_with(&spec.name, &service.facts) {
             scale_with(&mut spec, &other, &mut notes);
         }
@@ -190,13 +192,10 @@ fn scale_with(spec: &mut ServiceSpec, other: &ServiceName, notes: &mut Notes) {
 
 /// What was understood and has no effect yet: accepted, and never silently.
 fn without_effect(name: &str, facts: &Facts) -> Vec<String> {
-    let told = [
-        (facts.scoring == facts::Scoring::Nomad, "scoring: nomad is not used, JACO's own order is"),
-        (
-            !facts.gpus.is_empty(),
-            "nodes are not chosen by their GPUs; pin it to nodes that have them",
-        ),
-    ];
+    let told = [(
+        facts.scoring == facts::Scoring::Nomad,
+        "scoring: nomad is not used, JACO's own order is",
+    )];
     let told = told.into_iter().filter(|(applies, _)| *applies);
     told.map(|(_, what)| format!("service {name}: {what}")).collect()
 }
@@ -221,6 +220,7 @@ fn service_spec(name: &str, service: &ResolvedService) -> Result<ServiceSpec, In
             cpu: facts.limits.cpu.unwrap_or_default(),
             memory: facts.limits.memory.unwrap_or_default(),
         },
+        gpus: None,
         storage: match facts.storage {
             facts::Storage::Stateless => Storage::Stateless,
             facts::Storage::Stateful => Storage::Stateful,
@@ -508,7 +508,7 @@ mod tests {
         assert_eq!(
             warnings,
             [
-                "service web: no node carries the label \"arhc\", perhaps arch is meant",
+                "service web: no node carries the label \"arhc\", perhaps node.arch is meant",
                 "service web: no node carries the label \"sdd\", perhaps ssd is meant",
                 "service web: no node carries the label \"zone\"",
             ]

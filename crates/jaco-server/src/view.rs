@@ -216,6 +216,7 @@ fn replica_info(state: &ClusterState, slot: &Slot) -> v1::ReplicaInfo {
         leaving: leaving_infos(state, &slot.id),
         endings: slot.endings.iter().rev().map(|ending| ending_info(state, ending)).collect(),
         restart_at_ms: view::restart_at(state, slot).map_or(0, millis),
+        gpus: slot.current.gpus.iter().map(ToString::to_string).collect(),
     }
 }
 

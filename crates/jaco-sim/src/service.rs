@@ -117,6 +117,7 @@ impl ServiceText {
                 memory: Bytes(self.number("memory", 0)?),
             },
             limit: Resources::default(),
+            gpus: None,
             storage,
             healthcheck,
             update: self.update()?,

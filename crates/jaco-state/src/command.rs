@@ -1,6 +1,7 @@
 //! What can be written to the log, and what came of it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jaco_types::slot::Exhausted;
 use jaco_types::spec::DeploymentSpec;
@@ -328,6 +329,8 @@ pub struct NewInstance {
     pub revision: Revision,
     /// The hash of that spec.
     pub spec_hash: SpecHash,
+    /// The ids of the GPUs of the node that it has for itself.
+    pub gpus: Vec<Arc<str>>,
 }
 
 /// What becomes of the instance that a new one follows.

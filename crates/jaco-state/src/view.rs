@@ -23,6 +23,8 @@ pub struct DesiredInstance {
     /// What to run; absent only where the revision is no longer kept, when a running container
     /// stays and a missing one cannot be started.
     pub spec: Option<Arc<ServiceSpec>>,
+    /// The ids of the GPUs that it has for itself.
+    pub gpus: Vec<Arc<str>>,
     /// Whether it is to be started, or only kept.
     pub role: Role,
 }
@@ -59,6 +61,7 @@ pub fn desired_on(state: &ClusterState, node: NodeId) -> BTreeMap<InstanceId, De
             id: leaving.id.clone(),
             service: leaving.service.clone(),
             spec: state.service_spec(&leaving.service, leaving.revision).map(Arc::clone),
+            gpus: leaving.gpus.clone(),
             role: Role::Leaving,
         };
         desired.insert(wanted.id.clone(), wanted);
@@ -108,6 +111,7 @@ fn desired_instance(
         id: InstanceId { replica: slot.id.clone(), raft_index: instance.raft_index },
         service: slot.service.clone(),
         spec: state.service_spec(&slot.service, instance.revision).map(Arc::clone),
+        gpus: instance.gpus.clone(),
         role,
     }
 }

@@ -20,7 +20,7 @@ const ATTRIBUTES: [(&str, &str); 6] = [
 
 /// Every key that is known, in every spelling.
 pub fn keys() -> impl Iterator<Item = &'static str> {
-    let own = ["cpu", "cores", "ram", "mem", "max", "place-with", "scale-with"];
+    let own = ["cpu", "cores", "ram", "mem", "storage", "max", "place-with", "scale-with"];
     own.into_iter().chain(ATTRIBUTES.iter().map(|(key, _)| *key))
 }
 
@@ -49,8 +49,8 @@ pub enum InvalidDemand {
     /// The key is not among those that are known: perhaps one of a provider of machines, such as
     /// `instance-type`. There are no machines to order here.
     #[error(
-        "JACO knows cpu, ram, zone, datacenter, arch, os, hostname, max, place-in, place-with and \
-         scale-with; labels are written as rules"
+        "JACO knows cpu, ram, storage, zone, datacenter, arch, os, hostname, max, place-in, place-with \
+         and scale-with; labels are written as rules"
     )]
     UnknownKey,
     /// The value is not what the key takes.
@@ -83,7 +83,7 @@ impl Demand {
             ServiceName::new(value).map_err(|_| misread("the name of a service of the deployment"))
         };
         match (canonical_key(key), attribute) {
-            ("cpu" | "ram" | "max" | "place-with" | "scale-with", _) | (_, Some(_))
+            ("cpu" | "ram" | "storage" | "max" | "place-with" | "scale-with", _) | (_, Some(_))
                 if value.is_empty() || value == "0" =>
             {
                 Ok(Self::Nothing)
@@ -101,6 +101,16 @@ impl Demand {
             ("ram", _) => {
                 let wanted = "as 512M, 3G or 1T";
                 amount(value).map(Self::Memory).ok_or_else(|| misread(wanted))
+            }
+            // Nothing of a disk is reserved, so what a node has is what a replica finds.
+            ("storage", _) => {
+                let wanted = "as 512M, 3G or 1T";
+                let storage = amount(value).ok_or_else(|| misread(wanted))?;
+                Ok(Self::Attribute(Constraint {
+                    attribute: "node.storage_mib".to_owned(),
+                    operator: Operator::GreaterOrEqual,
+                    value: storage.0.div_ceil(1 << 20).to_string(),
+                }))
             }
             (_, Some(attribute)) => Ok(Self::Attribute(Constraint {
                 attribute: attribute.to_owned(),
@@ -160,6 +170,19 @@ mod tests {
                 assert!(matches!(read, Err(InvalidDemand::Misread { .. })), "{key}={wrong}");
             }
         }
+    }
+
+    /// R-CONS-2: storage is written like ram, and is what a node has at least.
+    #[test]
+    fn storage_is_read_like_memory() {
+        let Ok(Demand::Attribute(storage)) = Demand::parse("storage", "1.5G") else { panic!() };
+        let Constraint { attribute, operator, value } = storage;
+        assert_eq!(
+            (attribute.as_str(), operator.as_str(), value.as_str()),
+            ("node.storage_mib", ">=", "1536")
+        );
+        assert_eq!(Demand::parse("storage", "0"), Ok(Demand::Nothing));
+        assert!(matches!(Demand::parse("storage", "much"), Err(InvalidDemand::Misread { .. })));
     }
 
     /// R-CONS-2: empty and `0` ask for nothing; R-CONS-5: keys of machine providers are not known.

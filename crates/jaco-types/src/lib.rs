@@ -7,8 +7,10 @@ pub mod code;
 pub mod content;
 pub mod demand;
 pub mod ending;
+pub mod gpu;
 pub mod id;
 pub mod identity;
+pub mod machine;
 pub mod node;
 pub mod observed;
 pub mod rejection;
@@ -22,11 +24,13 @@ pub mod unit;
 pub use code::ErrorCode;
 pub use content::{ContentId, NamedKey, NamedKind};
 pub use ending::{Aftermath, Ending};
+pub use gpu::{Gpu, GpuChoice, GpuDemand};
 pub use id::{
     ClusterId, ConsumerName, ContentName, DeploymentName, Hostname, InstanceId, InvalidName,
     NodeId, ReplicaId, RequestId, Revision, ServiceKey, ServiceName, SpecHash, StateIndex, TokenId,
 };
 pub use identity::Identity;
+pub use machine::Machine;
 pub use node::{Availability, Drain, Node, NodeFacts, NodeStatus};
 pub use observed::{Exit, InstanceObserved, ReasonCode, ReplicaState};
 pub use rejection::Rejection;

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::gpu::Gpu;
 use crate::id::{Hostname, NodeId, StateIndex};
+use crate::machine::Machine;
 use crate::time::{Millis, Timestamp};
-use crate::unit::Resources;
+use crate::unit::{Bytes, Resources};
 
 /// A member of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -150,6 +152,12 @@ pub struct NodeFacts {
     pub engine: String,
     /// What replicas may take of it; zero where it declares nothing.
     pub capacity: Resources,
+    /// What replicas may fill of its disk; zero where nobody knows. Nothing of it is reserved.
+    pub storage: Bytes,
+    /// The GPUs that replicas may have, in the order of the machine.
+    pub gpus: Vec<Gpu>,
+    /// What the machine is, whatever of it replicas may take.
+    pub machine: Machine,
     /// Labels from its configuration; every node also counts as carrying `worker`.
     pub labels: BTreeMap<String, String>,
 }

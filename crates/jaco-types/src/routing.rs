@@ -4,6 +4,8 @@
 //! server. A replica leaves the list first and is stopped once every consumer has said that it knows
 //! (or did not say so in time).
 
+use std::sync::Arc;
+
 use crate::id::{ConsumerName, InstanceId, NodeId, Revision, ServiceKey, SpecHash, StateIndex};
 use crate::time::{Millis, Timestamp};
 
@@ -46,6 +48,8 @@ pub struct Leaving {
     pub revision: Revision,
     /// The hash of that spec.
     pub spec_hash: SpecHash,
+    /// The ids of the GPUs that it still has.
+    pub gpus: Vec<Arc<str>>,
     /// The entry that took it out of the endpoints: a consumer that has acknowledged this much sends
     /// nothing there any more.
     pub left_at: StateIndex,

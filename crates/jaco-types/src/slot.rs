@@ -5,6 +5,7 @@
 //! `retiring` one serves until its successor, the `current` one, does.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::ending::Ending;
 use crate::id::{
@@ -86,6 +87,8 @@ pub struct Instance {
     pub revision: Revision,
     /// The hash of that spec.
     pub spec_hash: SpecHash,
+    /// The ids of the GPUs that it has for itself.
+    pub gpus: Vec<Arc<str>>,
 }
 
 /// Failures in a row without a steady run between them (R-HEAL-1, R-HEAL-2).

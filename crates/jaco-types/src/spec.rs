@@ -8,6 +8,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use crate::content::{ContentId, NamedKey};
+use crate::gpu::GpuDemand;
 use crate::id::{Hostname, ServiceName, SpecHash};
 use crate::time::Millis;
 use crate::unit::Resources;
@@ -51,6 +52,8 @@ pub struct ServiceSpec {
     pub reservation: Resources,
     /// What the engine lets each replica use at most; zero is unlimited.
     pub limit: Resources,
+    /// The GPUs that each replica has for itself; none asks for none.
+    pub gpus: Option<GpuDemand>,
     /// Whether data on the node belongs to a replica.
     pub storage: Storage,
     /// Whether `running` waits for a healthcheck.
@@ -327,8 +330,9 @@ pub enum UpdateOrder {
 /// (R-CONS-4): it is asked when a replica gets a node; `beside` alone is asked for as long as there is
 /// a replica.
 ///
-/// An attribute is `node.hostname`, `node.arch`, `node.os`, or the key of a label, which may be
-/// written as `node.<key>`, `meta.<key>` or `<key>`, with or without `${…}` around it.
+/// An attribute is what every node has, as `node.hostname` or `node.kernel` (all of them are in
+/// `jaco_scheduler::attribute`), or the key of a label, which may be written as `node.<key>`,
+/// `meta.<key>` or `<key>`; with or without `${…}` around it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SchedulingPolicy {
     /// Labels that a node must all carry (R-SEL-1).

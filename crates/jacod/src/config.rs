@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use jaco_controller::RebalanceOptions;
 use jaco_raft::SnapshotLimits;
 use jaco_types::Hostname;
-use jaco_types::unit::{Bytes, MilliCores, Resources};
 use serde::Deserialize;
 
+use crate::capacity::{Capacity, Reserve};
 use crate::disk::Disks;
 use crate::rebalancing::{RebalanceSettings, SamplerSettings};
 
@@ -49,6 +49,8 @@ pub(crate) struct Config {
     pub(crate) labels: BTreeMap<String, String>,
     /// What replicas may take of this node; detected if absent.
     pub(crate) capacity: Capacity,
+    /// What is kept back of that.
+    pub(crate) reserve: Reserve,
     /// From when on a disk counts as full.
     pub(crate) disk: DiskSettings,
     /// When replicas leave hot nodes.
@@ -127,16 +129,6 @@ impl Default for RaftSettings {
     }
 }
 
-/// What replicas may take of a node.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Capacity {
-    /// Cores, in thousandths.
-    pub(crate) cpu_millis: Option<u64>,
-    /// Memory in bytes.
-    pub(crate) memory_bytes: Option<u64>,
-}
-
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -155,6 +147,7 @@ impl Default for Config {
             raft: RaftSettings::default(),
             labels: BTreeMap::new(),
             capacity: Capacity::default(),
+            reserve: Reserve::default(),
             disk: DiskSettings::default(),
             rebalance: RebalanceSettings::default(),
         }
@@ -328,19 +321,6 @@ impl Config {
             key: "docker_host",
             reason: format!("{:?} is not unix:///path/of/a/socket", self.docker_host),
         })
-    }
-
-    /// What replicas may take: as declared, else all that the machine has.
-    #[must_use]
-    pub(crate) fn resources(&self) -> Resources {
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let cores = u64::try_from(cores).unwrap_or(u64::MAX);
-        let detected = rustix::system::sysinfo();
-        let memory = detected.totalram.saturating_mul(detected.mem_unit.into());
-        Resources {
-            cpu: MilliCores(self.capacity.cpu_millis.unwrap_or(cores.saturating_mul(1000))),
-            memory: Bytes(self.capacity.memory_bytes.unwrap_or(memory)),
-        }
     }
 }
 

@@ -32,6 +32,7 @@ use tonic::transport::Endpoint;
 use tracing::{info, warn};
 
 use crate::config::Config;
+use crate::facts::facts;
 use crate::member::{Founding, MemberParts};
 
 /// How long open requests may take to end. No loop but the agent's is waited for: whatever it was about,
@@ -49,6 +50,8 @@ pub(crate) struct Daemon {
     pub(crate) config: Config,
     pub(crate) hostname: Hostname,
     pub(crate) advertised: String,
+    /// What it says about itself, apart from its engine's version.
+    pub(crate) facts: NodeFacts,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) stage: Stage,
     pub(crate) shutdown: CancellationToken,
@@ -67,6 +70,7 @@ impl Daemon {
         let daemon = Arc::new(Self {
             hostname: config.hostname()?,
             advertised: config.advertised()?,
+            facts: facts(&config)?,
             clock: Arc::new(SystemClock),
             stage: Arc::new(ArcSwapOption::empty()),
             shutdown: CancellationToken::new(),
@@ -220,27 +224,6 @@ impl Daemon {
             Ok(()) | Err(_) => Ok(()),
         }
     }
-
-    pub(crate) fn facts(&self) -> NodeFacts {
-        NodeFacts {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            os: std::env::consts::OS.to_owned(),
-            arch: architecture(std::env::consts::ARCH).to_owned(),
-            engine: String::new(),
-            capacity: self.config.resources(),
-            labels: self.config.labels.clone(),
-        }
-    }
-}
-
-/// Docker's name of the machine's architecture, because that is how people write `platform`.
-fn architecture(name: &str) -> &str {
-    match name {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        "x86" => "386",
-        other => other,
-    }
 }
 
 /// Turns the daemon into a member, at somebody's word.
@@ -299,7 +282,7 @@ impl Daemon {
                     hostname: self.hostname.clone(),
                     address: self.advertised.clone(),
                     key_fingerprint: *csr.key_fingerprint().as_bytes(),
-                    facts: self.facts(),
+                    facts: self.facts.clone(),
                 },
                 token: token::OperatorToken {
                     id: first_token.id.clone(),

@@ -1,11 +1,14 @@
 //! The daemon. `main` reads the settings and runs; everything is wired in `daemon` and `member`.
 
 mod audit_chain;
+mod capacity;
 mod config;
 mod daemon;
 mod data_lock;
 mod digest;
 mod disk;
+mod facts;
+mod gpu;
 mod heartbeat;
 mod member;
 mod membership;

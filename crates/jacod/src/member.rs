@@ -227,7 +227,7 @@ fn spawn_rebalancing(daemon: &Daemon, member: &Arc<Member>) {
 fn spawn_sampler(daemon: &Daemon, member: &Arc<Member>, settings: SamplerSettings) -> Measured {
     let (measured, latest) = watch::channel(None);
     let SamplerSettings { root, scope, interval } = settings;
-    let sampler = Sampler::new(root, scope, daemon.config.resources());
+    let sampler = Sampler::new(root, scope, daemon.facts.capacity);
     let shutdown = daemon.shutdown.clone();
     let measuring = pressure::run(Arc::clone(member), sampler, interval, measured, shutdown);
     daemon.run_until_shutdown(measuring);
@@ -248,7 +248,8 @@ fn spawn_loops(
         Arc::clone(&daemon.clock),
         ControllerOptions::default(),
     );
-    let description = SelfDescription { address: daemon.advertised.clone(), facts: daemon.facts() };
+    let description =
+        SelfDescription { address: daemon.advertised.clone(), facts: daemon.facts.clone() };
     let identity = daemon.identity().clone();
     daemon.run_until_shutdown(controller.run(shutdown.clone()));
     let beating =

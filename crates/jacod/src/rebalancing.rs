@@ -1,7 +1,7 @@
 //! The settings of `rebalance:`, each within its bounds.
 
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jaco_agent::measure::Scope;
@@ -103,6 +103,11 @@ const INTERVAL_MILLIS: RangeInclusive<u64> = 1000..=300_000;
 const DAY_MILLIS: u64 = 86_400_000;
 
 impl RebalanceSettings {
+    /// Below which `/sys` and `/proc` of the machine are found.
+    pub(crate) fn system_root(&self) -> &Path {
+        &self.system_root
+    }
+
     /// What the leader goes by.
     pub(crate) fn options(&self) -> Result<RebalanceOptions, ConfigError> {
         let share = |key, percent: u64| {

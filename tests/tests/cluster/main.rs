@@ -7,6 +7,7 @@ mod company;
 mod crash;
 mod disk;
 mod durability;
+mod facts;
 mod failover;
 mod membership;
 mod planning;

@@ -358,6 +358,7 @@ impl AgentCore {
             spec_hash: spec.hash,
             // Put there when it is carried out: where they lie is nothing to decide on.
             files: ShippedFiles::default(),
+            gpus: wanted.gpus.clone(),
         };
         tracked.begin(Work::Starting);
         effects.push(Effect::Start(request));

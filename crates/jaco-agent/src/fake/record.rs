@@ -132,6 +132,7 @@ fn read(record: ContainerRecord) -> Result<FakeContainer, InvalidName> {
         container: record.container.into(),
         spec_hash: SpecHash(hash),
         files: ShippedFiles::default(),
+        gpus: Vec::new(),
     };
     let behaviour = Behaviour {
         start_takes: Millis(0),

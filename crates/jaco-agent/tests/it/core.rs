@@ -528,6 +528,7 @@ fn foreign_containers_are_not_touched() {
         container: "{}".into(),
         spec_hash: SpecHash([0; 32]),
         files: ShippedFiles::default(),
+        gpus: Vec::new(),
     };
     let seen = foreign.ensure_running(&request, node.now).unwrap();
     node.want([]);

@@ -50,6 +50,7 @@ pub(crate) fn spec_pulled(image: &str, keys: &str, pull: Pull) -> Arc<ServiceSpe
         depends_on: vec![],
         reservation: Resources::default(),
         limit: Resources::default(),
+        gpus: None,
         storage: Storage::Stateless,
         healthcheck,
         scheduling: SchedulingPolicy::default(),
@@ -65,8 +66,13 @@ pub(crate) fn wanted(
     role: Role,
     spec: &Arc<ServiceSpec>,
 ) -> (InstanceId, DesiredInstance) {
-    let wanted =
-        DesiredInstance { id: id.clone(), service: web(), spec: Some(Arc::clone(spec)), role };
+    let wanted = DesiredInstance {
+        id: id.clone(),
+        service: web(),
+        spec: Some(Arc::clone(spec)),
+        gpus: Vec::new(),
+        role,
+    };
     (id.clone(), wanted)
 }
 

@@ -136,7 +136,7 @@ impl World {
 
     fn instance(&self, spec: &ServiceSpec) -> NewInstance {
         let revision = self.state().deployments.values().next().unwrap().revision;
-        NewInstance { node: NODE, revision, spec_hash: spec.hash }
+        NewInstance { node: NODE, revision, spec_hash: spec.hash, gpus: Vec::new() }
     }
 
     async fn plan(&self, changes: Vec<Change>) -> Vec<InstanceId> {

@@ -293,6 +293,7 @@ pub(crate) fn deploy(replicas: u32, version: u8) -> Command {
         depends_on: vec![],
         reservation: Resources::default(),
         limit: Resources::default(),
+        gpus: None,
         storage: Storage::Stateless,
         healthcheck: Healthcheck::None,
         scheduling: SchedulingPolicy::default(),

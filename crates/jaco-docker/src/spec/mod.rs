@@ -197,7 +197,7 @@ fn host_config(
         uts_mode: service.uts.clone(),
         ..HostConfig::default()
     };
-    let base = resource::limit(base, service);
+    let base = resource::limit(base, service, &request.gpus);
     mount::mount(base, owner, request, container)
 }
 

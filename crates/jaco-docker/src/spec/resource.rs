@@ -1,5 +1,7 @@
 //! Limits, devices and other quantities.
 
+use std::sync::Arc;
+
 use bollard::models::{
     DeviceMapping, DeviceRequest as DockerDeviceRequest, HostConfig, ResourcesBlkioWeightDevice,
     ResourcesUlimits, ThrottleDevice,
@@ -11,8 +13,9 @@ use super::{int64, some, texts, yes};
 /// Thousand-millionths of a processor in a thousandth of one.
 const NANOS_PER_MILLI: i64 = 1_000_000;
 
-/// Adds them. Where a limit can be written in two places, the one under `deploy` counts.
-pub(super) fn limit(base: HostConfig, service: &Service) -> HostConfig {
+/// Adds them. Where a limit can be written in two places, the one under `deploy` counts. `gpus` are
+/// those that the plan gave the container for itself.
+pub(super) fn limit(base: HostConfig, service: &Service, gpus: &[Arc<str>]) -> HostConfig {
     let nothing = Resources::default();
     let resources = service.deploy.as_ref().map_or(&nothing, |deploy| &deploy.resources);
     let (limits, reservations) = (&resources.limits, &resources.reservations);
@@ -35,7 +38,7 @@ pub(super) fn limit(base: HostConfig, service: &Service) -> HostConfig {
         ulimits: some(service.ulimits.iter().map(ulimit).collect()),
         devices: some(service.devices.iter().map(device).collect()),
         device_cgroup_rules: some(service.device_cgroup_rules.clone()),
-        device_requests: some(device_requests(service, &reservations.devices)),
+        device_requests: some(device_requests(service, &reservations.devices, gpus)),
         ..base
     };
     blkio(base, service)
@@ -78,11 +81,29 @@ fn device(device: &Device) -> DeviceMapping {
     }
 }
 
-fn device_requests(service: &Service, reserved: &[DeviceRequest]) -> Vec<DockerDeviceRequest> {
+fn device_requests(
+    service: &Service,
+    reserved: &[DeviceRequest],
+    given: &[Arc<str>],
+) -> Vec<DockerDeviceRequest> {
     let reserved = reserved.iter().map(|device| device_request(device, &[]));
     // `gpus` is the short way to say `capabilities: [gpu]`.
     let gpus = service.gpus.iter().map(|device| device_request(device, &["gpu"]));
-    reserved.chain(gpus).collect()
+    let give = |request: DockerDeviceRequest| match given.is_empty() || !is_for_gpus(&request) {
+        true => request,
+        false => DockerDeviceRequest {
+            // Docker gives everybody who asks for a number the same first ones.
+            count: None,
+            device_ids: Some(given.iter().map(ToString::to_string).collect()),
+            ..request
+        },
+    };
+    reserved.chain(gpus).map(give).collect()
+}
+
+fn is_for_gpus(request: &DockerDeviceRequest) -> bool {
+    let all = request.capabilities.iter().flatten().flatten();
+    all.into_iter().any(|capability| capability == "gpu")
 }
 
 fn device_request(device: &DeviceRequest, besides: &[&str]) -> DockerDeviceRequest {

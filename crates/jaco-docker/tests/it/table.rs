@@ -30,6 +30,7 @@ fn request(container: &str) -> ContainerRequest {
         container: container.into(),
         spec_hash: SpecHash([1; 32]),
         files: ShippedFiles::default(),
+        gpus: Vec::new(),
     }
 }
 
@@ -414,4 +415,23 @@ fn declared_volumes() {
 #[test]
 fn nonsense_is_refused() {
     assert!(body(r#"{"service":{"ports":"x"}}"#).unwrap_err().contains("cannot be read"));
+}
+
+/// R-PLACE-8: the GPUs that the plan gave take the place of a number, and of no other device.
+#[test]
+fn the_gpus_of_the_plan_are_asked_for() {
+    let keys = r#"{"service":{"gpus":[{"count":2}],"deploy":{"resources":{"reservations":{"devices":[
+        {"capabilities":["tpu"],"count":1}]}}}}}"#;
+    let request = ContainerRequest { gpus: vec!["GPU-1".into(), "3".into()], ..request(keys) };
+    let container = spec::read(&request.container).unwrap();
+    let needs = spec::needs(&owner(), &request, &container);
+    let body = spec::body(&owner(), &request, &container, &needs, &BTreeMap::new()).unwrap();
+    let body = serde_json::to_value(body).unwrap();
+    assert_eq!(
+        body["HostConfig"]["DeviceRequests"],
+        json!([
+            { "Capabilities": [["tpu"]], "Count": 1 },
+            { "Capabilities": [["gpu"]], "DeviceIDs": ["GPU-1", "3"] },
+        ])
+    );
 }

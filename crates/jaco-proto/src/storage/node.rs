@@ -3,10 +3,11 @@
 use jaco_state::command::NewNode;
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
-    Availability, Drain, Millis, Node, NodeFacts, NodeId, NodeStatus, StateIndex, Timestamp,
+    Availability, Drain, Gpu, Machine, Millis, Node, NodeFacts, NodeId, NodeStatus, StateIndex,
+    Timestamp,
 };
 
-use super::convert::{Wire, required, wire_enum};
+use super::convert::{Wire, list, optional, required, to_list, wire_enum};
 use super::error::Problem;
 use super::wire;
 
@@ -106,6 +107,9 @@ impl Wire for NodeFacts {
             engine: self.engine.clone(),
             capacity: Some(self.capacity.to_wire()),
             labels: self.labels.to_wire(),
+            storage_bytes: self.storage.0,
+            gpus: to_list(&self.gpus),
+            machine: (self.machine != Machine::default()).then(|| self.machine.to_wire()),
         }
     }
 
@@ -117,6 +121,68 @@ impl Wire for NodeFacts {
             engine: message.engine,
             capacity: required("capacity", message.capacity)?,
             labels: Wire::from_wire(message.labels)?,
+            storage: Bytes(message.storage_bytes),
+            gpus: list(message.gpus)?,
+            machine: machine_from_wire(message.machine)?,
+        })
+    }
+}
+
+/// A machine of which nothing is known is not written, and so is refused where it is.
+fn machine_from_wire(message: Option<wire::Machine>) -> Result<Machine, Problem> {
+    match optional(message)? {
+        Some(machine) if machine == Machine::default() => {
+            Err(Problem::Missing("machine of which something is known"))
+        }
+        Some(machine) => Ok(machine),
+        None => Ok(Machine::default()),
+    }
+}
+
+impl Wire for Gpu {
+    type Message = wire::Gpu;
+
+    fn to_wire(&self) -> wire::Gpu {
+        wire::Gpu {
+            id: self.id.to_string(),
+            driver: self.driver.clone(),
+            model: self.model.clone(),
+            memory_bytes: self.memory.0,
+        }
+    }
+
+    fn from_wire(message: wire::Gpu) -> Result<Self, Problem> {
+        Ok(Self {
+            id: message.id.into(),
+            driver: message.driver,
+            model: message.model,
+            memory: Bytes(message.memory_bytes),
+        })
+    }
+}
+
+impl Wire for Machine {
+    type Message = wire::Machine;
+
+    fn to_wire(&self) -> wire::Machine {
+        wire::Machine {
+            kernel: self.kernel.clone(),
+            cores: self.cores,
+            mhz: self.mhz,
+            memory_bytes: self.memory.0,
+            disk_bytes: self.disk.0,
+            disk_free_bytes: self.disk_free.0,
+        }
+    }
+
+    fn from_wire(message: wire::Machine) -> Result<Self, Problem> {
+        Ok(Self {
+            kernel: message.kernel,
+            cores: message.cores,
+            mhz: message.mhz,
+            memory: Bytes(message.memory_bytes),
+            disk: Bytes(message.disk_bytes),
+            disk_free: Bytes(message.disk_free_bytes),
         })
     }
 }

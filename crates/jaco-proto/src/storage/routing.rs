@@ -4,6 +4,7 @@ use jaco_types::{Consumer, Leaving, Millis, NodeId, Revision, StateIndex, Timest
 
 use super::convert::{Wire, required};
 use super::error::Problem;
+use super::slot::{shared, texts};
 use super::wire;
 
 impl Wire for Consumer {
@@ -40,6 +41,7 @@ impl Wire for Leaving {
             node: self.node.0,
             revision: self.revision.0,
             spec_hash: self.spec_hash.to_wire(),
+            gpus: texts(&self.gpus),
             left_at: self.left_at.0,
             since_ms: self.since.0,
         }
@@ -52,6 +54,7 @@ impl Wire for Leaving {
             node: NodeId(message.node),
             revision: Revision(message.revision),
             spec_hash: Wire::from_wire(message.spec_hash)?,
+            gpus: shared(message.gpus),
             left_at: StateIndex(message.left_at),
             since: Timestamp(message.since_ms),
         })

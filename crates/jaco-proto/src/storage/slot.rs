@@ -1,5 +1,7 @@
 //! Slots and the instances that fill them.
 
+use std::sync::Arc;
+
 use jaco_state::NewInstance;
 use jaco_types::slot::Exhausted;
 use jaco_types::{
@@ -113,6 +115,7 @@ impl Wire for Instance {
             node: self.node.0,
             revision: self.revision.0,
             spec_hash: self.spec_hash.to_wire(),
+            gpus: texts(&self.gpus),
         }
     }
 
@@ -122,6 +125,7 @@ impl Wire for Instance {
             node: NodeId(message.node),
             revision: Revision(message.revision),
             spec_hash: Wire::from_wire(message.spec_hash)?,
+            gpus: shared(message.gpus),
         })
     }
 }
@@ -134,6 +138,7 @@ impl Wire for NewInstance {
             node: self.node.0,
             revision: self.revision.0,
             spec_hash: self.spec_hash.to_wire(),
+            gpus: texts(&self.gpus),
         }
     }
 
@@ -142,6 +147,17 @@ impl Wire for NewInstance {
             node: NodeId(message.node),
             revision: Revision(message.revision),
             spec_hash: Wire::from_wire(message.spec_hash)?,
+            gpus: shared(message.gpus),
         })
     }
+}
+
+/// Ids of GPUs.
+pub(super) fn texts(ids: &[Arc<str>]) -> Vec<String> {
+    ids.iter().map(|id| id.to_string()).collect()
+}
+
+/// The same, read.
+pub(super) fn shared(ids: Vec<String>) -> Vec<Arc<str>> {
+    ids.into_iter().map(Arc::from).collect()
 }

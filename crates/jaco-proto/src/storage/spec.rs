@@ -9,11 +9,13 @@ use jaco_types::spec::{
     OnNodeLoss, Operator, Placement, Protocol, Pull, Required, SchedulingPolicy, SpreadCriterion,
     SpreadTarget, Storage, UpdateOrder, UpdatePolicy,
 };
-use jaco_types::{DeploymentSpec, Millis, ServiceName, ServiceSpec};
+use jaco_types::{DeploymentSpec, GpuChoice, GpuDemand, Millis, ServiceName, ServiceSpec};
 
 use super::convert::{Wire, ascending, list, optional, required, to_list, wire_enum};
 use super::error::Problem;
 use super::observed::port_number;
+use super::slot::{shared, texts};
+use super::wire::gpu_demand::Choice;
 use super::wire::on_node_loss::Kind as Loss;
 use super::wire::{self, placement::Kind};
 
@@ -81,6 +83,7 @@ impl Wire for ServiceSpec {
             scheduling: policy_to_wire(&self.scheduling),
             on_node_loss: (self.on_node_loss != OnNodeLoss::default())
                 .then(|| self.on_node_loss.to_wire()),
+            gpus: self.gpus.as_ref().map(Wire::to_wire),
         }
     }
 
@@ -102,6 +105,7 @@ impl Wire for ServiceSpec {
             hash: Wire::from_wire(message.hash)?,
             scheduling: policy_from_wire(message.scheduling)?,
             on_node_loss: loss_from_wire(message.on_node_loss)?,
+            gpus: optional(message.gpus)?,
         })
     }
 }
@@ -158,6 +162,30 @@ impl Wire for OnNodeLoss {
                 Self::StopSelf { after: Millis(stop.after_ms), grace: Millis(stop.grace_ms) }
             }
         })
+    }
+}
+
+impl Wire for GpuDemand {
+    type Message = wire::GpuDemand;
+
+    fn to_wire(&self) -> wire::GpuDemand {
+        let choice = match &self.choice {
+            GpuChoice::All => Choice::All(wire::Nothing {}),
+            GpuChoice::Count(count) => Choice::Count(count.get()),
+            GpuChoice::These(ids) => Choice::These(wire::GpuIds { ids: texts(ids) }),
+        };
+        wire::GpuDemand { driver: self.driver.clone(), choice: Some(choice) }
+    }
+
+    fn from_wire(message: wire::GpuDemand) -> Result<Self, Problem> {
+        let choice = match message.choice.ok_or(Problem::Missing("choice of GPUs"))? {
+            Choice::All(wire::Nothing {}) => GpuChoice::All,
+            Choice::Count(count) => {
+                GpuChoice::Count(NonZeroU32::new(count).ok_or(Problem::Missing("count of GPUs"))?)
+            }
+            Choice::These(ids) => GpuChoice::These(shared(ids.ids)),
+        };
+        Ok(Self { driver: message.driver, choice })
     }
 }
 

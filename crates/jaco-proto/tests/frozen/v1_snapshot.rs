@@ -198,3 +198,21 @@ pub(crate) const DRAIN_FRAMES: &[(&str, &str)] = &[
     ),
     ("trailer", "05000000c23e020802"),
 ];
+
+/// The rows that came later: a slot and what leaves it, each with a GPU.
+pub(crate) const GPU_FRAMES: &[(&str, &str)] = &[
+    ("header", "020000000801"),
+    (
+        "slot",
+        "5b0000009203580a0a73686f702d7765622d33120b0a0473686f7012037765621a02500322330823\
+         100718022220ababababababababababababababababababababababababababababababababca01\
+         084750552d366639633002380a4023",
+    ),
+    (
+        "leaving",
+        "5a000000f203570a0e0a0a73686f702d7765622d33101d120b0a0473686f70120377656218072001\
+         2a20abababababababababababababababababababababababababababababababab302438f4d395\
+         ffbc31ca01084750552d36663963",
+    ),
+    ("trailer", "05000000c23e020802"),
+];

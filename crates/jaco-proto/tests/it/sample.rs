@@ -2,6 +2,7 @@
 //! gets the value here that it is read as from bytes of before.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use jaco_proto::storage::Payload;
@@ -23,11 +24,11 @@ use jaco_types::spec::{
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
     Aftermath, Availability, ClusterId, Consumer, ConsumerName, ContentId, ContentName,
-    DeploymentName, Drain, Ending, ErrorCode, Exit, Hostname, Identity, Instance, InstanceId,
-    InstanceObserved, Leaving, Millis, NamedKey, NamedKind, Node, NodeFacts, NodeId, NodeStatus,
-    Ordinal, Preparing, ReasonCode, Rejection, ReplicaId, ReplicaState, RequestId, RestartCount,
-    Revision, Rollout, RolloutState, Scheduling, ServiceKey, ServiceName, Slot, SpecHash,
-    StateIndex, Timestamp, TokenId, Unplaced,
+    DeploymentName, Drain, Ending, ErrorCode, Exit, Gpu, GpuChoice, GpuDemand, Hostname, Identity,
+    Instance, InstanceId, InstanceObserved, Leaving, Machine, Millis, NamedKey, NamedKind, Node,
+    NodeFacts, NodeId, NodeStatus, Ordinal, Preparing, ReasonCode, Rejection, ReplicaId,
+    ReplicaState, RequestId, RestartCount, Revision, Rollout, RolloutState, Scheduling, ServiceKey,
+    ServiceName, Slot, SpecHash, StateIndex, Timestamp, TokenId, Unplaced,
 };
 
 pub(crate) fn payload(command: Command) -> Payload {
@@ -74,7 +75,12 @@ pub(crate) fn commands() -> Vec<Command> {
             based_on: StateIndex(40),
             moves: vec![RebalanceMove {
                 id: replica_id(),
-                instance: NewInstance { node: NodeId(7), revision: Revision(2), spec_hash: hash() },
+                instance: NewInstance {
+                    node: NodeId(7),
+                    revision: Revision(2),
+                    spec_hash: hash(),
+                    gpus: Vec::new(),
+                },
                 facts: by_name("dominant", "cpu"),
             }],
             kept: vec![by_name("reason", "dst_cap")],
@@ -107,6 +113,15 @@ pub(crate) fn commands_of_other_values() -> Vec<Command> {
         Command::Observe { node: NodeId(7), observed: vec![isolated()], gone: vec![] },
         Command::DeploymentApply { name: deployment_name(), spec: spec_with_loss_policies() },
         Command::Batch { based_on: StateIndex(40), changes: vec![drain_given_up()] },
+        Command::DeploymentApply { name: deployment_name(), spec: spec_with_company() },
+        Command::Batch { based_on: StateIndex(40), changes: vec![company_replaced()] },
+        Command::DeploymentApply { name: deployment_name(), spec: spec_with_gpus() },
+        Command::Batch { based_on: StateIndex(40), changes: vec![created_with_gpus()] },
+        Command::NodeReport {
+            node: NodeId(7),
+            address: "10.0.0.7:7000".into(),
+            facts: facts_of_machine(),
+        },
     ]
 }
 
@@ -185,6 +200,7 @@ fn leaving() -> Leaving {
         node: NodeId(7),
         revision: Revision(1),
         spec_hash: hash(),
+        gpus: Vec::new(),
         left_at: StateIndex(36),
         since: Timestamp(1_700_000_000_500),
     }
@@ -192,7 +208,12 @@ fn leaving() -> Leaving {
 
 fn other_changes() -> Vec<Change> {
     let status = |status| Change::NodeStatusSet { node: NodeId(7), status, reason: String::new() };
-    let instance = || NewInstance { node: NodeId(7), revision: Revision(2), spec_hash: hash() };
+    let instance = || NewInstance {
+        node: NodeId(7),
+        revision: Revision(2),
+        spec_hash: hash(),
+        gpus: Vec::new(),
+    };
     let replace = |cause| Change::SlotReplace {
         id: replica_id(),
         instance: instance(),
@@ -303,7 +324,8 @@ pub(crate) fn command_name(command: &Command) -> &'static str {
 /// Each kind of change once; together they are the frozen batch.
 fn changes() -> Vec<Change> {
     let id = replica_id();
-    let instance = NewInstance { node: NodeId(7), revision: Revision(2), spec_hash: hash() };
+    let instance =
+        NewInstance { node: NodeId(7), revision: Revision(2), spec_hash: hash(), gpus: Vec::new() };
     vec![
         Change::SlotCreate {
             id: id.clone(),
@@ -569,7 +591,102 @@ fn facts() -> NodeFacts {
         arch: "x86_64".into(),
         engine: "docker 28.0".into(),
         capacity: resources(),
+        storage: Bytes(0),
+        gpus: Vec::new(),
+        machine: Machine::default(),
         labels: by_name("zone", "a"),
+    }
+}
+
+fn facts_of_machine() -> NodeFacts {
+    let gpu = |id: &str, driver: &str, memory| Gpu {
+        id: id.into(),
+        driver: driver.into(),
+        model: "T4".into(),
+        memory: Bytes(memory),
+    };
+    NodeFacts {
+        storage: Bytes(100 << 30),
+        gpus: vec![gpu("GPU-6f9c", "nvidia", 16 << 30), gpu("1", "amdgpu", 0)],
+        machine: Machine {
+            kernel: "6.1.0-18-amd64".into(),
+            cores: 8,
+            mhz: 3400,
+            memory: Bytes(32 << 30),
+            disk: Bytes(120 << 30),
+            disk_free: Bytes(90 << 30),
+        },
+        ..facts()
+    }
+}
+
+fn spec_with_company() -> DeploymentSpec {
+    let web = spec().services[&ServiceName::new("web").unwrap()].as_ref().clone();
+    let names = |names: &[&str]| names.iter().map(|name| ServiceName::new(name).unwrap()).collect();
+    let scheduling = SchedulingPolicy {
+        max_per_node: NonZeroU32::new(2),
+        place_with: names(&["cache", "db"]),
+        beside: names(&["net"]),
+        ..SchedulingPolicy::default()
+    };
+    let services = [(web.name.clone(), Arc::new(ServiceSpec { scheduling, ..web }))];
+    DeploymentSpec { services: services.into(), ..spec() }
+}
+
+fn spec_with_gpus() -> DeploymentSpec {
+    let service = |name, choice| {
+        let name = ServiceName::new(name).unwrap();
+        let web = spec().services[&ServiceName::new("web").unwrap()].as_ref().clone();
+        let gpus = Some(GpuDemand { driver: "nvidia".into(), choice });
+        (name.clone(), Arc::new(ServiceSpec { name, gpus, ..web }))
+    };
+    let services = [
+        service("all", GpuChoice::All),
+        service("some", GpuChoice::Count(NonZeroU32::new(2).unwrap())),
+        service("these", GpuChoice::These(vec!["GPU-6f9c".into(), "1".into()])),
+    ];
+    DeploymentSpec { services: services.into(), ..spec() }
+}
+
+fn created_with_gpus() -> Change {
+    Change::SlotCreate {
+        id: replica_id(),
+        service: service_key(),
+        ordinal: Ordinal::Index(3),
+        instance: NewInstance {
+            node: NodeId(7),
+            revision: Revision(2),
+            spec_hash: hash(),
+            gpus: vec!["GPU-6f9c".into(), "1".into()],
+        },
+    }
+}
+
+/// A slot and what leaves it, both with a GPU.
+pub(crate) fn state_of_gpus() -> ClusterState {
+    let gpus = || vec!["GPU-6f9c".into()];
+    let current = Instance { gpus: gpus(), ..slot().current };
+    let slot = Slot { current, retiring: None, ..slot() };
+    let leaving = Leaving { gpus: gpus(), ..leaving() };
+    ClusterState {
+        slots: [(slot.id.clone(), slot)].into_iter().collect(),
+        leaving: [(leaving.id.clone(), leaving)].into_iter().collect(),
+        ..ClusterState::default()
+    }
+}
+
+fn company_replaced() -> Change {
+    Change::SlotReplace {
+        id: replica_id(),
+        instance: NewInstance {
+            node: NodeId(7),
+            revision: Revision(2),
+            spec_hash: hash(),
+            gpus: Vec::new(),
+        },
+        previous: Previous::Drop,
+        cause: ReplaceCause::CompanyReplaced,
+        consecutive_failures: 0,
     }
 }
 
@@ -579,6 +696,7 @@ fn slot() -> Slot {
         node: NodeId(7),
         revision: Revision(2),
         spec_hash: hash(),
+        gpus: Vec::new(),
     };
     Slot {
         id: replica_id(),
@@ -648,6 +766,7 @@ fn spec() -> DeploymentSpec {
         }],
         reservation: resources(),
         limit: resources(),
+        gpus: None,
         storage: Storage::Stateless,
         healthcheck: Healthcheck::Declared,
         update: UpdatePolicy {

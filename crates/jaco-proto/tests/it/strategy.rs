@@ -2,6 +2,7 @@
 //! field does not compile until it is generated here, and so is part of every round trip.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use jaco_proto::storage::Payload;
@@ -25,11 +26,11 @@ use jaco_types::spec::{
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
     Aftermath, Availability, ClusterId, Consumer, ConsumerName, ContentId, ContentName,
-    DeploymentName, Drain, Ending, ErrorCode, Exit, Hostname, Identity, Instance, InstanceId,
-    InstanceObserved, Leaving, Millis, NamedKey, NamedKind, Node, NodeFacts, NodeId, NodeStatus,
-    Ordinal, Preparing, ReasonCode, Rejection, ReplicaId, ReplicaState, RequestId, RestartCount,
-    Revision, Rollout, RolloutState, Scheduling, ServiceKey, ServiceName, Slot, SpecHash,
-    StateIndex, Timestamp, TokenId, Unplaced,
+    DeploymentName, Drain, Ending, ErrorCode, Exit, Gpu, GpuChoice, GpuDemand, Hostname, Identity,
+    Instance, InstanceId, InstanceObserved, Leaving, Machine, Millis, NamedKey, NamedKind, Node,
+    NodeFacts, NodeId, NodeStatus, Ordinal, Preparing, ReasonCode, Rejection, ReplicaId,
+    ReplicaState, RequestId, RestartCount, Revision, Rollout, RolloutState, Scheduling, ServiceKey,
+    ServiceName, Slot, SpecHash, StateIndex, Timestamp, TokenId, Unplaced,
 };
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
@@ -242,6 +243,7 @@ fn leaving() -> impl Strategy<Value = Leaving> {
             node: instance.node,
             revision: instance.revision,
             spec_hash: instance.spec_hash,
+            gpus: instance.gpus,
             left_at,
             since,
         },
@@ -381,14 +383,43 @@ fn new_node() -> impl Strategy<Value = NewNode> {
 }
 
 fn facts() -> impl Strategy<Value = NodeFacts> {
-    (text(), text(), text(), text(), resources(), facts_by_name()).prop_map(
-        |(version, os, arch, engine, capacity, labels)| NodeFacts {
+    let said = (text(), text(), text(), text());
+    let gpus = vec(gpu(), 0..3);
+    (said, resources(), facts_by_name(), any::<u64>(), gpus, machine()).prop_map(
+        |((version, os, arch, engine), capacity, labels, storage, gpus, machine)| NodeFacts {
             version,
             os,
             arch,
             engine,
             capacity,
+            storage: Bytes(storage),
+            gpus,
+            machine,
             labels,
+        },
+    )
+}
+
+fn gpu() -> impl Strategy<Value = Gpu> {
+    let gpu = |(id, driver, model, memory): (String, _, _, _)| Gpu {
+        id: id.into(),
+        driver,
+        model,
+        memory: Bytes(memory),
+    };
+    (text(), text(), text(), any::<u64>()).prop_map(gpu)
+}
+
+fn machine() -> impl Strategy<Value = Machine> {
+    let amounts = (any::<u64>(), any::<u64>(), any::<u64>());
+    (text(), any::<u32>(), any::<u32>(), amounts).prop_map(
+        |(kernel, cores, mhz, (memory, disk, disk_free))| Machine {
+            kernel,
+            cores,
+            mhz,
+            memory: Bytes(memory),
+            disk: Bytes(disk),
+            disk_free: Bytes(disk_free),
         },
     )
 }
@@ -433,12 +464,28 @@ fn instance() -> impl Strategy<Value = Instance> {
         node: new.node,
         revision: new.revision,
         spec_hash: new.spec_hash,
+        gpus: new.gpus,
     })
 }
 
 fn new_instance() -> impl Strategy<Value = NewInstance> {
-    (node_id(), revision(), any::<[u8; 32]>().prop_map(SpecHash))
-        .prop_map(|(node, revision, spec_hash)| NewInstance { node, revision, spec_hash })
+    (node_id(), revision(), any::<[u8; 32]>().prop_map(SpecHash), gpu_ids()).prop_map(
+        |(node, revision, spec_hash, gpus)| NewInstance { node, revision, spec_hash, gpus },
+    )
+}
+
+fn gpu_ids() -> impl Strategy<Value = Vec<Arc<str>>> {
+    vec(text().prop_map(Arc::from), 0..3)
+}
+
+fn gpu_demand() -> impl Strategy<Value = GpuDemand> {
+    let choice = prop_oneof![
+        Just(GpuChoice::All),
+        (1..=u32::MAX)
+            .prop_filter_map("not zero", |count| { NonZeroU32::new(count).map(GpuChoice::Count) }),
+        gpu_ids().prop_map(GpuChoice::These),
+    ];
+    (text(), choice).prop_map(|(driver, choice)| GpuDemand { driver, choice })
 }
 
 fn observed() -> impl Strategy<Value = InstanceObserved> {
@@ -583,9 +630,9 @@ fn service_spec() -> impl Strategy<Value = ServiceSpec> {
         select(vec![Healthcheck::None, Healthcheck::Declared]),
         select(vec![Pull::Missing, Pull::Always, Pull::Never]),
     );
-    let hash = (text(), any::<[u8; 32]>());
+    let hash = (text(), any::<[u8; 32]>(), option::of(gpu_demand()));
     (wanted, needs, kinds, update_policy(), scheduling_policy(), on_node_loss(), hash).prop_map(
-        |(wanted, needs, kinds, update, scheduling, on_node_loss, (container, hash))| {
+        |(wanted, needs, kinds, update, scheduling, on_node_loss, (container, hash, gpus))| {
             let (name, image, placement, replicas) = wanted;
             let (host_ports, depends_on, reservation, limit) = needs;
             let (storage, healthcheck, pull) = kinds;
@@ -599,6 +646,7 @@ fn service_spec() -> impl Strategy<Value = ServiceSpec> {
                 depends_on,
                 reservation,
                 limit,
+                gpus,
                 storage,
                 healthcheck,
                 update,

@@ -4,6 +4,7 @@
 //! The criteria form a tree, the heaviest at its root. Each level is apportioned inside its parent,
 //! so that all of them hold at once and not only each by itself.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -91,18 +92,23 @@ impl Grouping {
 fn numbers<'n>(
     nodes: &'n NodeTable<'_>,
     criterion: &SpreadCriterion,
-) -> BTreeMap<&'n str, (Rc<str>, usize)> {
+) -> BTreeMap<Cow<'n, str>, (Rc<str>, usize)> {
     let values = nodes.rows().filter_map(|(_, row)| value_of(row.node, &criterion.attribute));
-    let values: BTreeSet<&str> = values.collect();
-    values.into_iter().enumerate().map(|(number, text)| (text, (text.into(), number))).collect()
+    let values: BTreeSet<Cow<'_, str>> = values.collect();
+    let numbered = values.into_iter().enumerate();
+    let entry = |(number, text): (usize, Cow<'n, str>)| {
+        let shared = Rc::from(&*text);
+        (text, (shared, number))
+    };
+    numbered.map(entry).collect()
 }
 
 fn value(
     node: &Node,
     criterion: &SpreadCriterion,
-    numbers: &BTreeMap<&str, (Rc<str>, usize)>,
+    numbers: &BTreeMap<Cow<'_, str>, (Rc<str>, usize)>,
 ) -> Value {
-    let known = value_of(node, &criterion.attribute).and_then(|text| numbers.get(text));
+    let known = value_of(node, &criterion.attribute).and_then(|text| numbers.get(&*text));
     known.map_or(Value::None, |(text, number)| Value::Of { text: Rc::clone(text), number: *number })
 }
 

@@ -134,7 +134,7 @@ impl<'a> View<'a> {
                     }
                 };
                 if let (Some(spec), Ok(at)) = (of_revision, ids.binary_search(&instance.node)) {
-                    usage[at].take(spec);
+                    usage[at].take(spec, &instance.gpus);
                 }
             }
         }
@@ -153,14 +153,15 @@ impl<'a> View<'a> {
     }
 
     /// The replicas of the hot node that may move at all, by id. Data and global replicas stay; so
-    /// does what cannot run beside its successor, for a move must not cost a request, and what goes
-    /// with others or has others that go with it.
+    /// does what cannot run beside its successor, for a move must not cost a request, what goes with
+    /// others or has others that go with it, and what has a GPU for itself: nobody measures those.
     fn candidates(&self) -> impl Iterator<Item = (&'a Slot, &'a ServiceSpec)> {
         let (state, hot) = (self.input.state, self.hot.node);
         state.slots.values().filter(move |slot| slot.current.node == hot).filter_map(move |slot| {
             let spec = &**state.service_spec(&slot.service, slot.current.revision)?;
             let may_move = spec.storage == Storage::Stateless
                 && spec.placement != Placement::Global
+                && spec.gpus.is_none()
                 && spec.update.order == UpdateOrder::StartFirst
                 && !goes_with_others(state, slot);
             let seen = state.observed.get(&slot.current_id())?;
@@ -337,6 +338,7 @@ fn reason_of(ineligible: &Ineligible) -> Reason {
         | Ineligible::MaxPerNode { .. } => Reason::AntiAffinity,
         Ineligible::BelowMinimum { .. }
         | Ineligible::InsufficientCpu { .. }
-        | Ineligible::InsufficientMemory { .. } => Reason::ResourceLimits,
+        | Ineligible::InsufficientMemory { .. }
+        | Ineligible::InsufficientGpus { .. } => Reason::ResourceLimits,
     }
 }

@@ -167,6 +167,8 @@ pub fn moves(state: &ClusterState, moved: &[Weighed]) -> Vec<RebalanceMove> {
                 node: weighed.dst?,
                 revision: current.revision,
                 spec_hash: current.spec_hash,
+                // What has GPUs is not moved.
+                gpus: Vec::new(),
             },
             facts: weighed.payload(state, None),
         })

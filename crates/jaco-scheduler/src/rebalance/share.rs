@@ -85,7 +85,7 @@ fn decay(elapsed: Millis, window: Millis) -> u64 {
 mod tests {
     use super::*;
 
-    /// After one window 63.2 % of the way is gone, after 30 s of 5 min 9.5 %; the numbers are those
+    /// R-REB-3: after one window 63.2 % of the way is gone, after 30 s of 5 min 9.5 %; the numbers are those
     /// of `1 - exp(-x)`.
     #[test]
     fn an_average_follows_in_continuous_time() {
@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(ways, [0, 95_163, 393_469, 632_121, 864_665, 1_000_000, 1_000_000]);
     }
 
-    /// Two steps of half a length are one step of it, to the millionth.
+    /// R-REB-3: two steps of half a length are one step of it, to the millionth.
     #[test]
     fn the_number_of_samples_decides_nothing() {
         let (start, window) = (Share(200_000), Millis::from_secs(300));

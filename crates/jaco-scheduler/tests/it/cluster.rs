@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use jaco_scheduler::input::EngineSignal;
@@ -18,9 +19,9 @@ use jaco_types::spec::{
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
-    Availability, DeploymentName, Exit, Hostname, Identity, InstanceId, InstanceObserved, Millis,
-    Node, NodeFacts, NodeId, NodeStatus, ReplicaState, ServiceKey, ServiceName, Slot, SpecHash,
-    StateIndex, Timestamp,
+    Availability, DeploymentName, Exit, Gpu, GpuChoice, GpuDemand, Hostname, Identity, InstanceId,
+    InstanceObserved, Millis, Node, NodeFacts, NodeId, NodeStatus, ReplicaState, ServiceKey,
+    ServiceName, Slot, SpecHash, StateIndex, Timestamp,
 };
 
 /// A service to be applied: `web("image").replicas(3)`.
@@ -50,6 +51,7 @@ pub(crate) fn service(name: &str, image: &str) -> Service {
         depends_on: Vec::new(),
         reservation: Resources::default(),
         limit: Resources::default(),
+        gpus: None,
         storage: Storage::Stateless,
         healthcheck: Healthcheck::None,
         update: UpdatePolicy::default(),
@@ -108,6 +110,13 @@ impl Service {
 
     pub(crate) fn constrained(self, attribute: &str, operator: Operator, value: &str) -> Self {
         self.with(|spec| spec.scheduling.constraints.push(constraint(attribute, operator, value)))
+    }
+
+    /// Asks for so many GPUs of `nvidia`.
+    pub(crate) fn gpus(self, count: u32) -> Self {
+        let choice = GpuChoice::Count(NonZeroU32::new(count).unwrap());
+        let demand = GpuDemand { driver: "nvidia".to_owned(), choice };
+        self.with(|spec| spec.gpus = Some(demand))
     }
 
     pub(crate) fn reserves(self, cpu: u64, memory: u64) -> Self {
@@ -201,6 +210,20 @@ impl Cluster {
         let Outcome::NodeAdmitted { id } = outcome else { panic!("{outcome:?}") };
         self.hear(id);
         id
+    }
+
+    /// The node says that it has so many GPUs of `nvidia`.
+    pub(crate) fn give_gpus(&mut self, host: &str, count: u32) {
+        let node = self.state.node_by_hostname(&hostname(host)).expect("a member");
+        let gpu = |number: u32| Gpu {
+            id: format!("GPU-{host}-{number}").into(),
+            driver: "nvidia".to_owned(),
+            model: String::new(),
+            memory: Bytes(0),
+        };
+        let (address, gpus) = (node.address.clone(), (0..count).map(gpu).collect());
+        let facts = NodeFacts { gpus, ..node.facts.clone() };
+        self.commit(Command::NodeReport { node: node.id, address, facts });
     }
 
     pub(crate) fn node(&self, host: &str) -> NodeId {

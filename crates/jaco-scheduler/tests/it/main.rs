@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "the helpers of tests may panic like the tests")]
 
 mod accompanying;
+mod attributes;
 mod cluster;
+mod computing;
 mod constraining;
 mod days;
 mod draining;

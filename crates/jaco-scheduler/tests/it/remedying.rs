@@ -8,7 +8,7 @@ use jaco_scheduler::remedy::smallest_change;
 use jaco_state::command::{Change, Command};
 use jaco_types::spec::Operator;
 use jaco_types::unit::{Bytes, MilliCores};
-use jaco_types::{Availability, DeploymentName, Millis};
+use jaco_types::{Availability, DeploymentName, Gpu, GpuChoice, Millis};
 use proptest::prelude::*;
 
 use crate::cluster::{Cluster, Service, constraint, hostname, key, resources, service};
@@ -39,9 +39,9 @@ fn demanding() -> impl Strategy<Value = Service> {
         0..=2,
     );
     let with = prop::sample::subsequence(vec!["db", "cache"], 0..=2);
-    let others = (with, any::<bool>());
+    let others = (with, any::<bool>(), 0..3u32);
     (reserves, minimum, selectors, needs, others).prop_map(
-        |((cpu, memory), minimum, selectors, needs, (with, has_port))| {
+        |((cpu, memory), minimum, selectors, needs, (with, has_port, gpus))| {
             let web = service("web", "w").replicas(1).reserves(cpu, memory).with(|spec| {
                 spec.scheduling.minimum = resources(minimum.0, minimum.1);
                 spec.scheduling.selectors = selectors.into_iter().map(str::to_owned).collect();
@@ -53,7 +53,8 @@ fn demanding() -> impl Strategy<Value = Service> {
                 spec.scheduling.constraints =
                     needs.map(|(label, operator)| constraint(label, operator, "")).collect();
             });
-            if has_port { web.host_port(80) } else { web }
+            let web = if has_port { web.host_port(80) } else { web };
+            if gpus > 0 { web.gpus(gpus) } else { web }
         },
     )
 }
@@ -63,6 +64,7 @@ fn cluster(nodes: &[AnyNode], blog: u32) -> Cluster {
     for (host, (capacity, labels, ..)) in HOSTS.iter().zip(nodes) {
         let labels: Vec<_> = labels.iter().map(|label| (*label, "yes")).collect();
         cluster.join_as(host, resources(capacity.0, capacity.1), &labels);
+        cluster.give_gpus(host, u32::try_from(labels.len()).unwrap());
     }
     cluster.apply("blog", &[service("api", "a").replicas(blog).reserves(200, 0).host_port(80)]);
     cluster.settle();
@@ -111,6 +113,13 @@ fn carry_out(cluster: &mut Cluster, web: &mut Service, answer: &NodeAnswer, step
         }),
         Ineligible::InsufficientMemory { available, required } => edit_facts(cluster, &|facts| {
             facts.capacity.memory = Bytes(facts.capacity.memory.0 + required.0 - available.0);
+        }),
+        Ineligible::InsufficientGpus { shortage, required } => edit_facts(cluster, &|facts| {
+            let GpuChoice::Count(wanted) = required.choice else { panic!("{required}") };
+            for number in 0..wanted.get() - shortage.free {
+                let (driver, id) = (required.driver.clone(), format!("new-{number}").into());
+                facts.gpus.push(Gpu { id, driver, model: String::new(), memory: Bytes(0) });
+            }
         }),
         Ineligible::HostPortTaken { .. } => {
             // Its holders go on without it; what they reserve stays theirs.

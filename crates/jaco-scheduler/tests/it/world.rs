@@ -11,8 +11,8 @@ use jaco_types::spec::{
 };
 use jaco_types::unit::Resources;
 use jaco_types::{
-    Availability, DeploymentName, Millis, NodeId, NodeStatus, Ordinal, ReplicaState, RolloutState,
-    ServiceName, ServiceSpec, Slot,
+    Availability, DeploymentName, GpuChoice, Millis, NodeId, NodeStatus, Ordinal, ReplicaState,
+    RolloutState, ServiceName, ServiceSpec, Slot,
 };
 use proptest::prelude::*;
 
@@ -134,6 +134,7 @@ pub(crate) fn any_service() -> impl Strategy<Value = Service> {
         1 => Just(Kind::Stateful(UpdateOrder::StopFirst)),
         1 => Just(Kind::Port),
         2 => Just(Kind::Reserving),
+        2 => (1..3u32).prop_map(Kind::Computing),
     ];
     let names = prop_oneof![Just("api"), Just("web")];
     let depends = prop::option::weighted(0.1, condition());
@@ -142,7 +143,9 @@ pub(crate) fn any_service() -> impl Strategy<Value = Service> {
     (wanted, placement(), kind, 1..3u32, depends, policy).prop_map(
         |((name, version, replicas), placement, kind, parallelism, depends, policy)| {
             let image = format!("{name}:{version}:{kind:?}");
-            service(name, &image).replicas(replicas).placement(placement).with(|spec| {
+            let made = service(name, &image).replicas(replicas).placement(placement);
+            let made = if let Kind::Computing(gpus) = kind { made.gpus(gpus) } else { made };
+            made.with(|spec| {
                 spec.update.parallelism = parallelism;
                 spec.scheduling = policy.0;
                 // Nobody goes with who goes with them: only one of the two does.
@@ -156,7 +159,7 @@ pub(crate) fn any_service() -> impl Strategy<Value = Service> {
                 }
                 spec.depends_on = depends.into_iter().map(on_other(name)).collect();
                 match kind {
-                    Kind::Plain => {}
+                    Kind::Plain | Kind::Computing(_) => {}
                     Kind::Stateful(order) => {
                         spec.storage = Storage::Stateful;
                         spec.update.order = order;
@@ -234,6 +237,7 @@ enum Kind {
     Stateful(UpdateOrder),
     Port,
     Reserving,
+    Computing(u32),
 }
 
 fn condition() -> impl Strategy<Value = Condition> {
@@ -276,6 +280,7 @@ pub(crate) fn happen(cluster: &mut Cluster, event: &Event) {
         Event::Join { host, capacity } => {
             if !is_member(cluster, *host) {
                 cluster.join_as(HOSTS[*host], *capacity, LABELS[*host]);
+                cluster.give_gpus(HOSTS[*host], u32::try_from(*host).unwrap());
             }
         }
         Event::Remove { host } => {
@@ -317,10 +322,10 @@ pub(crate) fn check(before: &Cluster, plan: &Plan, after: &Cluster) {
 }
 
 /// PL-9: nothing is given away twice: no more is reserved of a node than it declares, and each port
-/// of a host has one holder. What runs a spec that is no longer kept cannot be counted.
+/// and each GPU of a host has one holder, who has as many as its spec asks for. What runs a spec that is no longer kept cannot be counted.
 fn check_room(cluster: &Cluster) {
     let mut reserved: BTreeMap<NodeId, Resources> = BTreeMap::new();
-    let mut ports = BTreeSet::new();
+    let (mut ports, mut gpus) = (BTreeSet::new(), BTreeSet::new());
     // What leaves holds its room too, but against its own successor, which waits for it there.
     for leaving in cluster.state.leaving.values() {
         let slot = cluster.state.slots.get(&leaving.id.replica);
@@ -329,6 +334,7 @@ fn check_room(cluster: &Cluster) {
             let sum = reserved.entry(leaving.node).or_default();
             *sum = sum.plus(spec.reservation);
             ports.extend(spec.host_ports.iter().map(|port| (leaving.node, *port)));
+            gpus.extend(leaving.gpus.iter().map(|gpu| (leaving.node, gpu)));
         }
     }
     for slot in cluster.state.slots.values() {
@@ -340,6 +346,14 @@ fn check_room(cluster: &Cluster) {
             for port in &spec.host_ports {
                 assert!(ports.insert((instance.node, *port)), "PL-9: {port:?} twice, by {id}");
             }
+            for gpu in &instance.gpus {
+                assert!(gpus.insert((instance.node, gpu)), "PL-9: {gpu} twice, by {id}");
+            }
+            let asked = spec.gpus.as_ref().map_or(0, |demand| match demand.choice {
+                GpuChoice::Count(count) => count.get(),
+                GpuChoice::All | GpuChoice::These(_) => panic!("not among the kinds"),
+            });
+            assert_eq!(instance.gpus.len(), usize::try_from(asked).unwrap(), "PL-9: GPUs of {id}");
         }
     }
     for node in cluster.state.nodes.values() {

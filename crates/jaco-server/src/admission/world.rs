@@ -1,18 +1,15 @@
 //! What a manifest asks for, held against the nodes that there are: too few of them for a service is
 //! refused, a label that nobody carries is told, with the name that is nearest (R-RES-4).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jaco_compose::nearest;
-use jaco_scheduler::attribute::{admits, label_key};
+use jaco_scheduler::attribute::{admits, attributes, is_built_in, label_key};
 use jaco_state::Table;
 use jaco_types::spec::{Operator, Placement, ServiceSpec};
 use jaco_types::{Node, NodeId};
 
 use super::policy::Notes;
-
-/// What every node has besides its labels.
-const OWN: [&str; 3] = ["hostname", "arch", "os"];
 
 /// Notes what the nodes have to say to a service that wants `min_allocations` replicas at least.
 pub(super) fn compare(
@@ -55,13 +52,20 @@ fn unknown_labels(spec: &ServiceSpec, nodes: &Table<NodeId, Node>) -> Vec<String
     let selectors = policy.selectors.iter().map(String::as_str).filter(|label| *label != "worker");
     let has_effect = |operator| !matches!(operator, Operator::IsNotSet | Operator::NotEqual);
     let asked = policy.constraints.iter().filter(|constraint| has_effect(constraint.operator));
-    let attributes = asked.map(|constraint| label_key(&constraint.attribute));
-    let criteria = policy.spread.iter().map(|criterion| label_key(&criterion.attribute));
-    let all: BTreeSet<&str> = selectors.chain(attributes).chain(criteria).collect();
-    let unknown = all.into_iter().filter(|label| !carried.contains(label) && !OWN.contains(label));
+    let constrained = asked.map(|constraint| constraint.attribute.as_str());
+    let criteria = policy.spread.iter().map(|criterion| criterion.attribute.as_str());
+    let named = constrained.chain(criteria).filter(|attribute| !is_built_in(attribute));
+    let all: BTreeSet<&str> = selectors.chain(named.map(label_key)).collect();
+    let unknown = all.into_iter().filter(|label| !carried.contains(label));
     unknown
         .map(|label| {
-            let near = nearest(label, carried.iter().copied().chain(OWN));
+            let built_in: BTreeMap<&str, &str> = attributes()
+                .into_iter()
+                .map(|attribute| (label_key(attribute.name), attribute.name))
+                .filter(|(key, _)| !carried.contains(key))
+                .collect();
+            let near = nearest(label, carried.iter().copied().chain(built_in.keys().copied()));
+            let near = near.map(|near| built_in.get(near).copied().unwrap_or(near));
             let hint = near.map(|near| format!(", perhaps {near} is meant")).unwrap_or_default();
             format!("service {}: no node carries the label {label:?}{hint}", spec.name)
         })

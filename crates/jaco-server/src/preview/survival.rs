@@ -51,7 +51,7 @@ fn one(end: &PlanInput<'_>, kind: Kind) -> v1::Survival {
     let nodes = end.state.nodes.values();
     let values =
         nodes.filter_map(|node| jaco_scheduler::attribute::value_of(node, kind.attribute()));
-    let values: std::collections::BTreeSet<&str> = values.collect();
+    let values: std::collections::BTreeSet<_> = values.collect();
     let rows = end.state.slots.len() + end.state.nodes.len();
     let tried = values.len().saturating_mul(rows) <= ROWS_MAX;
     let all = if tried { whatif::survival(end, kind.attribute()) } else { Vec::new() };

@@ -5,6 +5,7 @@ mod constraints;
 pub mod contents;
 pub mod deploy;
 mod events;
+mod facts;
 pub mod logs;
 mod named;
 pub mod peer;

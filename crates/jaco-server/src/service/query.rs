@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
-use super::{Context, events, logs, revision, shipped};
+use super::{Context, events, facts, logs, revision, shipped};
 use crate::member::Member;
 use crate::status::{from_propose_error, invalid, to_status};
 use crate::view;
@@ -116,6 +116,16 @@ impl Query for QueryService {
         member.recovered().await;
         let verified = events::verify(&member).map_err(|rejection| to_status(&rejection))?;
         Ok(Response::new(verified))
+    }
+
+    async fn node_facts(
+        &self,
+        request: Request<v1::NodeFactsRequest>,
+    ) -> Result<Response<v1::NodeFactsResponse>, Status> {
+        let (member, _) = self.context.identify(&request)?;
+        member.recovered().await;
+        let found = member.store.read(|state| facts::answer(state, &request.get_ref().hostname));
+        found.map(Response::new).map_err(|rejection| to_status(&rejection))
     }
 
     async fn logs(

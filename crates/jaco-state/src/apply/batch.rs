@@ -259,6 +259,7 @@ fn stamp(instance: &NewInstance, index: StateIndex) -> Instance {
         node: instance.node,
         revision: instance.revision,
         spec_hash: instance.spec_hash,
+        gpus: instance.gpus.clone(),
     }
 }
 

@@ -85,6 +85,7 @@ pub(super) fn leave(state: &mut ClusterState, entry: &Entry, slot: &Slot, instan
         node: instance.node,
         revision: instance.revision,
         spec_hash: instance.spec_hash,
+        gpus: instance.gpus.clone(),
         left_at: entry.index,
         since: entry.at,
     };

@@ -157,6 +157,7 @@ pub(crate) fn service(name: &str, image: &str) -> ServiceSpec {
         depends_on: Vec::new(),
         reservation: Resources::default(),
         limit: Resources::default(),
+        gpus: None,
         storage: Storage::Stateless,
         healthcheck: Healthcheck::None,
         update: UpdatePolicy::default(),
@@ -178,7 +179,12 @@ pub(crate) fn deploy(name: &str, services: &[ServiceSpec]) -> Command {
 }
 
 pub(crate) fn instance(node: NodeId, revision: u64) -> NewInstance {
-    NewInstance { node, revision: Revision(revision), spec_hash: SpecHash([9; 32]) }
+    NewInstance {
+        node,
+        revision: Revision(revision),
+        spec_hash: SpecHash([9; 32]),
+        gpus: Vec::new(),
+    }
 }
 
 pub(crate) fn create(service: &ServiceKey, index: u64, node: NodeId) -> Change {

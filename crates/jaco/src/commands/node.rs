@@ -5,13 +5,15 @@ mod drain;
 use std::collections::{BTreeMap, HashMap};
 
 use jaco_client::fresh_request_id;
-use jaco_proto::v1::{RemoveNodeRequest, SetLabelsRequest, StatusRequest};
+use jaco_proto::v1::{
+    NodeFactsInfo, NodeFactsRequest, RemoveNodeRequest, SetLabelsRequest, StatusRequest,
+};
 use jaco_types::Availability;
 use serde_json::json;
 
 use super::{Context, Done};
 use crate::error::CliError;
-use crate::view::{List, Said, node};
+use crate::view::{List, Said, machine, node};
 use crate::wait::interrupted;
 use drain::Limits;
 
@@ -61,6 +63,21 @@ enum What {
         dry_run: bool,
         #[command(flatten)]
         limits: Limits,
+    },
+    /// Show what the nodes' machines are, and what of them replicas may take
+    ///
+    /// What a daemon found when it started, and what its jacod.yaml declares. With --generate, a
+    /// `capacity:` block that can be put into a node's jacod.yaml as it is.
+    #[command(after_long_help = "Examples:
+  jaco node facts
+  jaco node facts n1 -o json
+  jaco node facts n1 --generate >> /etc/jaco/jacod.yaml")]
+    Facts {
+        /// Its host name; all nodes without one
+        node: Option<String>,
+        /// Print a `capacity:` block for jacod.yaml instead, one for each node
+        #[arg(long)]
+        generate: bool,
     },
     /// Give a node labels, or take some back
     ///
@@ -130,6 +147,15 @@ async fn dispatch(context: &mut Context, what: What) -> Done {
             drain::drain(context, &nodes, &limits).await?;
             done(context, &nodes, "drained")
         }
+        What::Facts { node, generate: false } => {
+            let nodes = facts_of(context, node).await?;
+            context.done(&List { items: &nodes, json: machine::json, text: machine::table })
+        }
+        What::Facts { node, generate: true } => {
+            let nodes = facts_of(context, node).await?;
+            let said = generated(&nodes)?;
+            context.done(&said)
+        }
         What::Label { node, labels } => {
             let (set, unset) = labels_of(&labels)?;
             let request_id = fresh_request_id();
@@ -155,6 +181,33 @@ async fn dispatch(context: &mut Context, what: What) -> Done {
             done(context, &node, "removed")
         }
     }
+}
+
+async fn facts_of(
+    context: &mut Context,
+    node: Option<String>,
+) -> Result<Vec<NodeFactsInfo>, CliError> {
+    let request = NodeFactsRequest { hostname: node.unwrap_or_default() };
+    Ok(context.client()?.node_facts(request).await?.nodes)
+}
+
+/// Blocks of several nodes are documents of one stream.
+fn generated(nodes: &[NodeFactsInfo]) -> Result<Said, CliError> {
+    let silent = nodes.iter().find(|node| node.cores == 0 || node.memory_bytes == 0);
+    if let Some(silent) = silent {
+        let name = &silent.hostname;
+        return Err(CliError::Refused {
+            code: ErrorCode::Unavailable,
+            message: format!("{name} has not said what its machine is"),
+            help: Some(format!(
+                "it says so once its daemon runs this version and its engine answers: jaco node \
+                 list shows both of {name}"
+            )),
+        });
+    }
+    let blocks: Vec<_> = nodes.iter().map(machine::capacity_block).collect();
+    let json = nodes.iter().map(machine::capacity_json).collect();
+    Ok(Said { json, text: blocks.join("---\n") })
 }
 
 /// Reads `zone=a` and `disk-`.

@@ -6,6 +6,7 @@ pub mod content;
 pub mod deployment;
 pub mod ending;
 pub mod explain;
+pub mod machine;
 pub mod node;
 pub mod plan;
 pub mod replica;

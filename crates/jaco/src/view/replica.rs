@@ -25,6 +25,7 @@ pub fn json(replica: &ReplicaInfo) -> Value {
         "spec_hash": replica.spec_hash,
         "raft_index": replica.raft_index,
         "container_id": non_empty(&replica.container_id),
+        "gpus": (!replica.gpus.is_empty()).then_some(&replica.gpus),
         "ports": ports(replica).iter().map(Port::json).collect::<Value>(),
         "started_at": when::rfc3339(replica.started_at_ms),
         "since": when::rfc3339(replica.since_ms),

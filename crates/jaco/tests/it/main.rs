@@ -8,6 +8,7 @@ mod configuring;
 mod developing;
 mod draining;
 mod errors;
+mod facts;
 mod keeping;
 mod planning;
 mod progress;

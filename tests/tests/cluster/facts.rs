@@ -1,0 +1,135 @@
+//! What nodes say about their machines, whose files are the test's own; and their GPUs.
+
+use std::fs;
+
+use jaco_testkit::{Cluster, Engine, eventually, v1};
+use serde_json::Value;
+
+/// Starts n1 anew on a machine with two GPUs, and with these settings besides its own.
+fn restart(cluster: &mut Cluster, machine: &tempfile::TempDir, settings: &str) {
+    let gpus = machine.path().join("proc/driver/nvidia/gpus");
+    for (bus, id) in [("0000:01:00.0", "GPU-a"), ("0000:02:00.0", "GPU-b")] {
+        let folder = gpus.join(bus);
+        fs::create_dir_all(&folder).expect("a folder");
+        let text = format!("Model: \t\t Tesla T4\nGPU UUID: \t {id}\n");
+        fs::write(folder.join("information"), text).expect("written");
+    }
+    let node = &mut cluster.nodes[0];
+    node.stop();
+    let file = node.folder().join("jacod.yaml");
+    let known = fs::read_to_string(&file).expect("it was written before");
+    let lines = known.lines().take_while(|line| !line.starts_with("rebalance:"));
+    let lines: String = lines.map(|line| format!("{line}\n")).collect();
+    let root = machine.path().display();
+    let more = format!("rebalance: {{enabled: false, system_root: {root}}}\n{settings}");
+    fs::write(&file, format!("{lines}{more}")).expect("it can be written");
+    node.start();
+}
+
+fn run(cluster: &Cluster, args: &[&str]) -> String {
+    let out = cluster.cli(1, args);
+    let (said, error) =
+        (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    assert!(out.status.success(), "{args:?}: {error}");
+    said.into_owned()
+}
+
+fn facts(cluster: &Cluster) -> Value {
+    let all = run(cluster, &["node", "facts", "n1", "-o", "json"]);
+    let all: Value = serde_json::from_str(&all).expect("it is JSON");
+    all[0].clone()
+}
+
+/// Waits until n1 has said this of itself.
+async fn has(cluster: &Cluster, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+    eventually(what, || async {
+        let facts = facts(cluster);
+        if is_so(&facts) { Ok(facts) } else { Err(facts.to_string()) }
+    })
+    .await
+}
+
+/// R-RES-6, R-RES-3: a machine is found, what is kept back of it is not given to replicas, and the
+/// block that is generated of it, put into the node's settings, gives what was found.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_generated_block_is_taken() {
+    let mut cluster = Cluster::start(2, Engine::Fake).await;
+    let machine = tempfile::tempdir().expect("a folder");
+    restart(&mut cluster, &machine, "reserve: {memory_bytes: 1048576, disk_bytes: 1048576}\n");
+    let found = has(&cluster, "n1 has GPUs", |facts| facts["gpus"][1]["id"] == "GPU-b").await;
+    let number = |value: &Value| value.as_u64().unwrap_or_else(|| panic!("no number: {found}"));
+    assert_eq!(number(&found["capacity"]["cpu_millis"]), number(&found["cores"]) * 1000);
+    for key in ["memory_bytes", "disk_bytes"] {
+        assert_eq!(number(&found["capacity"][key]), number(&found[key]) - 1_048_576, "{found}");
+    }
+    assert_eq!(found["attributes"]["node.gpus"], "2");
+    assert!(found["kernel"].is_string() && found["engine"].is_string(), "{found}");
+
+    let block = run(&cluster, &["node", "facts", "n1", "--generate"]);
+    // Of its own the machine has no GPUs any more: those of the block are taken.
+    fs::remove_dir_all(machine.path().join("proc")).expect("it was there");
+    let empty = tempfile::tempdir().expect("a folder");
+    restart(&mut cluster, &empty, &format!("{block}labels: {{taken: 'yes'}}\n"));
+    let taken =
+        has(&cluster, "n1 is labelled", |facts| facts["attributes"]["node.taken"] == "yes").await;
+    assert_eq!(taken["gpus"], found["gpus"]);
+    for key in ["cpu_millis", "memory_bytes", "disk_bytes"] {
+        let all = if key == "cpu_millis" { &found["capacity"][key] } else { &found[key] };
+        assert_eq!(&taken["capacity"][key], all, "{key}");
+    }
+}
+
+fn with_gpus(name: &str, replicas: u32, labels: &str) -> v1::ApplyRequest {
+    let compose = format!(
+        r#"{{"name":"{name}","services":{{"web":{{"image":"web:1","labels":{{{labels}}},
+            "gpus":[{{"count":1}}],"deploy":{{"replicas":{replicas}}}}}}}}}"#
+    );
+    v1::ApplyRequest {
+        compose_json: compose,
+        request_id: jaco_testkit::fresh_request_id(),
+        ..v1::ApplyRequest::default()
+    }
+}
+
+/// R-PLACE-8: replicas go where GPUs are, each to its own; the one for which there is none waits with
+/// a reason for every node; and what the engine says about a driver is the replica's reason.
+#[tokio::test(flavor = "multi_thread")]
+async fn gpus_are_given_once() {
+    let mut cluster = Cluster::start(2, Engine::Fake).await;
+    let machine = tempfile::tempdir().expect("a folder");
+    restart(&mut cluster, &machine, "");
+    has(&cluster, "n1 has GPUs", |facts| facts["gpus"][1]["id"] == "GPU-b").await;
+    let applied = cluster.client().apply(with_gpus("shop", 3, "")).await;
+    applied.expect("the deployment is admitted");
+    let replicas = eventually("two replicas run", || async {
+        let status = cluster.overview(0).await?;
+        let (running, waiting): (Vec<_>, Vec<_>) =
+            status.replicas.into_iter().partition(|replica| replica.state == "running");
+        if running.len() == 2 && waiting.is_empty() {
+            Ok(running)
+        } else {
+            Err(format!("{waiting:?}"))
+        }
+    })
+    .await;
+    let mut gpus: Vec<_> = replicas.iter().flat_map(|replica| replica.gpus.clone()).collect();
+    gpus.sort();
+    assert_eq!(gpus, ["GPU-a", "GPU-b"]);
+    let explained = run(&cluster, &["explain", "shop/web"]);
+    for said in ["0 of 2 free, 1 of nvidia needed", "it has none, 1 of nvidia needed"] {
+        assert!(explained.contains(said), "{said}: {explained}");
+    }
+    let gone = v1::DeleteRequest { deployment: "shop".to_owned(), ..Default::default() };
+    cluster.client().delete(gone).await.expect("it is deleted");
+    let refuses = r#""jaco.fake.refuse":"could not select device driver \"nvidia\"""#;
+    let applied = cluster.client().apply(with_gpus("blog", 1, refuses)).await;
+    applied.expect("the deployment is admitted");
+    eventually("the driver is the reason", || async {
+        let status = cluster.overview(0).await?;
+        let told = status.replicas.iter().any(|replica| {
+            replica.details.values().any(|text| text.contains("could not select device driver"))
+        });
+        if told { Ok(()) } else { Err(format!("{:?}", status.replicas)) }
+    })
+    .await;
+}
