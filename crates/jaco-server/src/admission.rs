@@ -139,7 +139,6 @@ fn deployment_spec(
         if let Some(other) = policy::scaled_with(&spec.name, &service.facts) {
             scale_with(&mut spec, &other, &mut notes);
         }
-        notes.warnings.extend(without_effect(name, &service.facts));
         Ok((spec.name.clone(), Arc::new(spec)))
     });
     let mut services: BTreeMap<_, _> = services.collect::<Result<_, Rejection>>()?;
@@ -188,16 +187,6 @@ fn scale_with(spec: &mut ServiceSpec, other: &ServiceName, notes: &mut Notes) {
              that runs {other})"
         ));
     }
-}
-
-/// What was understood and has no effect yet: accepted, and never silently.
-fn without_effect(name: &str, facts: &Facts) -> Vec<String> {
-    let told = [(
-        facts.scoring == facts::Scoring::Nomad,
-        "scoring: nomad is not used, JACO's own order is",
-    )];
-    let told = told.into_iter().filter(|(applies, _)| *applies);
-    told.map(|(_, what)| format!("service {name}: {what}")).collect()
 }
 
 fn service_spec(name: &str, service: &ResolvedService) -> Result<ServiceSpec, InvalidName> {

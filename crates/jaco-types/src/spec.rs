@@ -356,6 +356,18 @@ pub struct SchedulingPolicy {
     /// each of them, goes where they go, and starts anew when they do. With [`Placement::Global`] it
     /// is on every such node.
     pub beside: BTreeSet<ServiceName>,
+    /// How nodes that may take a replica are compared.
+    pub scoring: Scoring,
+}
+
+/// How nodes that may take a replica are compared (R-SPREAD-6).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scoring {
+    /// By JACO's own order of preference.
+    #[default]
+    Jaco,
+    /// By Nomad's formulas.
+    Nomad,
 }
 
 /// What must hold of a node.

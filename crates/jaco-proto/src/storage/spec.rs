@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use jaco_types::spec::{
     Affinity, BackPolicy, Condition, Constraint, Dependency, FailureAction, Healthcheck, HostPort,
-    OnNodeLoss, Operator, Placement, Protocol, Pull, Required, SchedulingPolicy, SpreadCriterion,
-    SpreadTarget, Storage, UpdateOrder, UpdatePolicy,
+    OnNodeLoss, Operator, Placement, Protocol, Pull, Required, SchedulingPolicy, Scoring,
+    SpreadCriterion, SpreadTarget, Storage, UpdateOrder, UpdatePolicy,
 };
 use jaco_types::{DeploymentSpec, GpuChoice, GpuDemand, Millis, ServiceName, ServiceSpec};
 
@@ -306,6 +306,26 @@ impl Wire for FailureAction {
     }
 }
 
+/// Not by `wire_enum`, for the same reason.
+impl Wire for Scoring {
+    type Message = i32;
+
+    fn to_wire(&self) -> i32 {
+        match self {
+            Self::Jaco => wire::Scoring::JacoUnspecified.into(),
+            Self::Nomad => wire::Scoring::Nomad.into(),
+        }
+    }
+
+    fn from_wire(number: i32) -> Result<Self, Problem> {
+        match wire::Scoring::try_from(number) {
+            Ok(wire::Scoring::JacoUnspecified) => Ok(Self::Jaco),
+            Ok(wire::Scoring::Nomad) => Ok(Self::Nomad),
+            Err(_) => Err(Problem::UnknownValue { what: "scoring", number: number.into() }),
+        }
+    }
+}
+
 impl Wire for BackPolicy {
     type Message = wire::BackPolicy;
 
@@ -360,6 +380,7 @@ impl Wire for SchedulingPolicy {
             max_per_node: self.max_per_node.map_or(0, NonZeroU32::get),
             place_with: self.place_with.iter().map(Wire::to_wire).collect(),
             beside: self.beside.iter().map(Wire::to_wire).collect(),
+            scoring: self.scoring.to_wire(),
         }
     }
 
@@ -380,6 +401,7 @@ impl Wire for SchedulingPolicy {
             max_per_node: NonZeroU32::new(message.max_per_node),
             place_with: names("services to be placed with", message.place_with)?,
             beside: names("services to be beside", message.beside)?,
+            scoring: Wire::from_wire(message.scoring)?,
         })
     }
 }

@@ -18,8 +18,8 @@ use jaco_state::{Change, ClusterMeta, ClusterState, Command, Deployment, Outcome
 use jaco_types::slot::Exhausted;
 use jaco_types::spec::{
     BackPolicy, Condition, Dependency, DeploymentSpec, FailureAction, Healthcheck, HostPort,
-    OnNodeLoss, Placement, Protocol, Pull, Required, SchedulingPolicy, ServiceSpec, Storage,
-    UpdateOrder, UpdatePolicy,
+    OnNodeLoss, Placement, Protocol, Pull, Required, SchedulingPolicy, Scoring, ServiceSpec,
+    Storage, UpdateOrder, UpdatePolicy,
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
@@ -122,6 +122,7 @@ pub(crate) fn commands_of_other_values() -> Vec<Command> {
             address: "10.0.0.7:7000".into(),
             facts: facts_of_machine(),
         },
+        Command::DeploymentApply { name: deployment_name(), spec: spec_scored_by_nomad() },
     ]
 }
 
@@ -629,6 +630,13 @@ fn spec_with_company() -> DeploymentSpec {
         beside: names(&["net"]),
         ..SchedulingPolicy::default()
     };
+    let services = [(web.name.clone(), Arc::new(ServiceSpec { scheduling, ..web }))];
+    DeploymentSpec { services: services.into(), ..spec() }
+}
+
+fn spec_scored_by_nomad() -> DeploymentSpec {
+    let web = spec().services[&ServiceName::new("web").unwrap()].as_ref().clone();
+    let scheduling = SchedulingPolicy { scoring: Scoring::Nomad, ..SchedulingPolicy::default() };
     let services = [(web.name.clone(), Arc::new(ServiceSpec { scheduling, ..web }))];
     DeploymentSpec { services: services.into(), ..spec() }
 }

@@ -20,7 +20,7 @@ use jaco_types::slot::Exhausted;
 use jaco_types::spec::{
     Affinity, BackPolicy, Condition, Constraint, Dependency, DeploymentSpec, FailureAction,
     Healthcheck, HostPort, OnNodeLoss, Operator, Placement, Protocol, Pull, Required,
-    SchedulingPolicy, ServiceSpec, SpreadCriterion, SpreadTarget, Storage, UpdateOrder,
+    SchedulingPolicy, Scoring, ServiceSpec, SpreadCriterion, SpreadTarget, Storage, UpdateOrder,
     UpdatePolicy,
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
@@ -686,8 +686,9 @@ fn scheduling_policy() -> impl Strategy<Value = SchedulingPolicy> {
     let lists = (vec(constraint(), 0..3), vec(affinity, 0..3), vec(criterion, 0..3));
     let with = (any::<u32>(), btree_set(service_name(), 0..3), btree_set(service_name(), 0..3));
     let sets = (btree_set(text(), 0..3), btree_set(text(), 0..3));
-    let policy = (sets, lists, resources(), with).prop_map(
-        |((selectors, own_keys), (constraints, affinities, spread), minimum, with)| {
+    let scoring = select(vec![Scoring::Jaco, Scoring::Nomad]);
+    let policy = (sets, lists, resources(), with, scoring).prop_map(
+        |((selectors, own_keys), (constraints, affinities, spread), minimum, with, scoring)| {
             SchedulingPolicy {
                 selectors,
                 constraints,
@@ -698,6 +699,7 @@ fn scheduling_policy() -> impl Strategy<Value = SchedulingPolicy> {
                 max_per_node: std::num::NonZeroU32::new(with.0),
                 place_with: with.1,
                 beside: with.2,
+                scoring,
             }
         },
     );

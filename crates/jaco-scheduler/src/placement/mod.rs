@@ -7,6 +7,8 @@
 //!    (`snug`), after the replicas of the service where it is spread;
 //! 4. what breaks ties: a stable hash for `spread`, else the order of the host names.
 //!
+//! With `scoring: nomad` one score by Nomad's formulas takes the place of all four (`nomad`).
+//!
 //! One file per placement; a new mode is a new file and a variant of [`Within`].
 
 mod apportion;
@@ -14,6 +16,7 @@ mod domain;
 pub(crate) mod global;
 pub(crate) mod hosts;
 mod limit;
+mod nomad;
 mod pack;
 mod snug;
 mod spread;
@@ -23,7 +26,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use jaco_types::Ordinal;
-use jaco_types::spec::{Placement, ServiceSpec, SpreadCriterion};
+use jaco_types::spec::{Placement, Scoring, ServiceSpec, SpreadCriterion};
 use jaco_types::unit::Resources;
 
 use crate::attribute::affinity;
@@ -76,11 +79,12 @@ struct Cell {
     tiers: Option<Vec<Within>>,
 }
 
-/// Chooses among nodes that are equal in domain and affinity.
+/// Chooses among nodes that are equal in domain and affinity; `Nomad` looks at both by itself.
 enum Within {
     Spread(spread::Spread),
     Pack(pack::Pack),
     Snug(snug::Snug),
+    Nomad(nomad::Nomad),
 }
 
 impl<'a> Chooser<'a> {
@@ -123,7 +127,7 @@ impl<'a> Choice<'a> {
         let paired = (stage == Stage::Paired).then_some(company);
         let max = nodes.demands.max_per_node(&goal.scheduling);
         let limit = Limit::new(nodes, max, paired.map(Rc::as_ref), on_nodes);
-        if goal.scheduling.spread.is_empty() {
+        if goal.scheduling.spread.is_empty() || goal.scheduling.scoring == Scoring::Nomad {
             let candidates = candidates(nodes, goal, company);
             let cells = vec![Cell { candidates, on_nodes: on_nodes.to_vec(), tiers: None }];
             return Self { domains: None, cells, limit };
@@ -244,6 +248,10 @@ impl Cell {
         goal: &ServiceSpec,
         seed: spread::Seed,
     ) -> Vec<Within> {
+        if goal.scheduling.scoring == Scoring::Nomad {
+            let nomad = nomad::Nomad::new(nodes, goal, &self.candidates, &self.on_nodes);
+            return vec![Within::Nomad(nomad)];
+        }
         let within = |candidates| Within::new(nodes, goal, seed, candidates, &self.on_nodes);
         let affinities = &goal.scheduling.affinities;
         if affinities.is_empty() {
@@ -287,6 +295,7 @@ impl Within {
             Self::Spread(spread) => spread.choose(room, ordinal),
             Self::Pack(pack) => pack.choose(room),
             Self::Snug(snug) => snug.choose(room),
+            Self::Nomad(nomad) => nomad.choose(room),
         }
     }
 }

@@ -17,6 +17,7 @@ mod rebalancing;
 mod remedying;
 mod rolling;
 mod routing;
+mod scoring;
 mod spreading;
 mod telling;
 mod world;

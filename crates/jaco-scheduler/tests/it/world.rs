@@ -7,7 +7,7 @@ use jaco_scheduler::Plan;
 use jaco_state::command::{Change, Command};
 use jaco_types::spec::{
     Affinity, Condition, Dependency, HostPort, Operator, Placement, Protocol, Required,
-    SchedulingPolicy, SpreadCriterion, SpreadTarget, Storage, UpdateOrder,
+    SchedulingPolicy, Scoring, SpreadCriterion, SpreadTarget, Storage, UpdateOrder,
 };
 use jaco_types::unit::Resources;
 use jaco_types::{
@@ -201,19 +201,23 @@ fn policy() -> impl Strategy<Value = SchedulingPolicy> {
     let minimum = prop_oneof![3 => Just(resources(0, 0)), 1 => Just(resources(300, 0))];
     let lists = (prop::collection::vec(spread, 0..3), needs, likes, -100..=100i8);
     let max = prop_oneof![3 => Just(0), 1 => 1..3u32].prop_map(NonZeroU32::new);
-    let policy = (lists, selectors, minimum, max).prop_map(
-        |((spread, needs, likes, weight), selectors, minimum, max_per_node)| SchedulingPolicy {
-            selectors,
-            constraints: needs.into_iter().collect(),
-            affinities: likes
-                .map(|constraint| Affinity { constraint, weight })
-                .into_iter()
-                .collect(),
-            spread,
-            minimum,
-            own_keys: BTreeSet::new(),
-            max_per_node,
-            ..SchedulingPolicy::default()
+    let scoring = prop_oneof![3 => Just(Scoring::Jaco), 1 => Just(Scoring::Nomad)];
+    let policy = (lists, selectors, minimum, max, scoring).prop_map(
+        |((spread, needs, likes, weight), selectors, minimum, max_per_node, scoring)| {
+            SchedulingPolicy {
+                scoring,
+                selectors,
+                constraints: needs.into_iter().collect(),
+                affinities: likes
+                    .map(|constraint| Affinity { constraint, weight })
+                    .into_iter()
+                    .collect(),
+                spread,
+                minimum,
+                own_keys: BTreeSet::new(),
+                max_per_node,
+                ..SchedulingPolicy::default()
+            }
         },
     );
     prop_oneof![2 => Just(SchedulingPolicy::default()), 1 => policy]

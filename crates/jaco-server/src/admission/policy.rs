@@ -10,7 +10,8 @@ use jaco_scheduler::contradiction::contradictions;
 use jaco_types::ServiceName;
 use jaco_types::demand::{Demand, InvalidDemand, canonical_key};
 use jaco_types::spec::{
-    Affinity, Constraint, Operator, Placement, SchedulingPolicy, SpreadCriterion, SpreadTarget,
+    Affinity, Constraint, Operator, Placement, SchedulingPolicy, Scoring, SpreadCriterion,
+    SpreadTarget,
 };
 
 /// What admission has to say about a policy.
@@ -33,6 +34,10 @@ pub(super) fn policy(
     let mut policy = SchedulingPolicy {
         selectors: selectors(service, &facts.selectors),
         spread: facts.spread.iter().map(criterion).collect(),
+        scoring: match facts.scoring {
+            facts::Scoring::Jaco => Scoring::Jaco,
+            facts::Scoring::Nomad => Scoring::Nomad,
+        },
         ..SchedulingPolicy::default()
     };
     let names = |names: &BTreeSet<String>| -> BTreeSet<ServiceName> {
