@@ -119,6 +119,11 @@ impl LeaderLoop {
         plan
     }
 
+    /// What a pass at this moment would look at.
+    pub(crate) fn input<'a>(&'a self, state: &'a ClusterState, now: Timestamp) -> PlanInput<'a> {
+        PlanInput { state, signals: &self.signals, now, config: &self.options.planner }
+    }
+
     /// What became of the batch.
     pub(crate) fn answer(&mut self, written: Written, now: Timestamp) {
         let Proposing::Yes { next_tick } = self.proposing else { return };

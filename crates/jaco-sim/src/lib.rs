@@ -10,6 +10,7 @@
 pub mod check;
 mod consensus;
 mod daemon;
+pub mod foretell;
 mod leader;
 mod machine;
 pub mod nemesis;

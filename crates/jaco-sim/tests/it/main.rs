@@ -2,6 +2,7 @@
 //! purpose.
 
 mod boundaries;
+mod foretelling;
 mod histories;
 mod node_loss;
 mod sabotage;
