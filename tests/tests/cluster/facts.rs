@@ -18,7 +18,8 @@ fn restart(cluster: &mut Cluster, machine: &tempfile::TempDir, settings: &str) {
     node.stop();
     let file = node.folder().join("jacod.yaml");
     let known = fs::read_to_string(&file).expect("it was written before");
-    let lines = known.lines().take_while(|line| !line.starts_with("rebalance:"));
+    let is_ours = |line: &&str| line.starts_with("rebalance:") || line.starts_with("reserve:");
+    let lines = known.lines().filter(|line| !is_ours(line));
     let lines: String = lines.map(|line| format!("{line}\n")).collect();
     let root = machine.path().display();
     let more = format!("rebalance: {{enabled: false, system_root: {root}}}\n{settings}");
