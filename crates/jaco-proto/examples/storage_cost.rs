@@ -16,7 +16,7 @@ use jaco_state::{Change, ClusterState, Command, Outcome};
 use jaco_types::{
     Availability, DeploymentName, Hostname, Identity, Instance, InstanceId, InstanceObserved, Node,
     NodeFacts, NodeId, NodeStatus, Ordinal, ReplicaId, ReplicaState, RequestId, RestartCount,
-    Revision, ServiceKey, ServiceName, Slot, SpecHash, StateIndex, Timestamp,
+    Revision, ServiceKey, ServiceName, Slot, SpecHash, Standing, StateIndex, Timestamp,
 };
 
 const NODES: u64 = 1_000;
@@ -38,6 +38,7 @@ fn payloads() {
             spec_hash: SpecHash([7; 32]),
             gpus: Vec::new(),
         },
+        standing: Standing::Active,
     };
     let batch = |changes| Command::Batch {
         based_on: StateIndex(1_000_000),
@@ -120,6 +121,7 @@ fn slot(index: u64) -> Slot {
         id: ReplicaId::new(&service(), &Ordinal::Index(index)),
         service: service(),
         ordinal: Ordinal::Index(index),
+        standing: Standing::Active,
         current: Instance {
             raft_index: StateIndex(index),
             node: NodeId(index % NODES + 1),

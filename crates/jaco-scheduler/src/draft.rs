@@ -1,6 +1,7 @@
 //! The draft that a pass edits. Each edit changes the draft, the room on the nodes and the list of
 //! changes at once, so that the three cannot disagree.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use jaco_types::slot::Exhausted;
 use jaco_types::spec::{Healthcheck, ServiceSpec};
 use jaco_types::{
     InstanceObserved, Leaving, NodeId, Ordinal, ReplicaId, ReplicaState, RestartCount, Revision,
-    RolloutState, Scheduling, ServiceKey, SpecHash, StateIndex, Timestamp,
+    RolloutState, Scheduling, ServiceKey, SpecHash, Standing, StateIndex, Timestamp,
 };
 
 use crate::company::{Company, InCompany};
@@ -74,6 +75,8 @@ pub(crate) struct ServiceDraft<'a> {
     pub(crate) waiting: Vec<Waiting<'a>>,
     /// The services that it goes with, where they were when they were looked for last.
     pub(crate) company: Rc<Company<'a>>,
+    /// The nodes on which people want its allocation to rest: no replica goes there to run.
+    pub(crate) resting: Rc<BTreeSet<NodeIx>>,
 }
 
 /// What every replica of a service should be in the end.
@@ -108,6 +111,9 @@ pub(crate) enum ServiceRole {
 pub(crate) struct SlotDraft<'a> {
     pub(crate) id: ReplicaId,
     pub(crate) ordinal: Ordinal,
+    /// One that is disabled has nothing that runs, takes nothing of its node, and retires nothing:
+    /// its current instance is what it would run.
+    pub(crate) standing: Standing,
     pub(crate) current: Live<'a>,
     pub(crate) retiring: Option<Live<'a>>,
     pub(crate) restarts: RestartCount,
@@ -225,7 +231,9 @@ impl<'a> SlotDraft<'a> {
 
     /// Puts a new instance in.
     pub(crate) fn succeed(&mut self, pass: &mut Pass<'a>, successor: Successor<'a>) {
-        let before = [Some(self.current), self.retiring];
+        let was_active = self.is_active();
+        // What a disabled slot names holds nothing that could be taken over.
+        let before = [Some(self.current).filter(|_| was_active), self.retiring];
         let previous = self.part_with_current(pass, successor.handover);
         let gpus = self.take_over(pass, before, previous, successor);
         let next = Live {
@@ -239,11 +247,14 @@ impl<'a> SlotDraft<'a> {
             gpus,
         };
         next.take(&mut pass.nodes);
-        move_count(&mut pass.nodes, self.current.at, next.at);
+        move_count(&mut pass.nodes, self.current.at.filter(|_| was_active), next.at);
         let old = std::mem::replace(&mut self.current, next);
+        self.standing = Standing::Active;
         match previous {
             Previous::Retire => self.retiring = Some(old),
-            Previous::Drop => self.is_leaving |= old.give_up(pass),
+            Previous::Drop if was_active => self.is_leaving |= old.give_up(pass),
+            // What a disabled slot names never ran.
+            Previous::Drop => {}
         }
         self.company = InCompany::Yes;
         let consecutive = successor.consecutive_failures;
@@ -312,17 +323,52 @@ impl<'a> SlotDraft<'a> {
         pass.changes.push(Change::SlotSetRestarts { id: self.id.clone(), consecutive, exhausted });
     }
 
+    /// Lets nothing of it run any more; it keeps what it would run, and where.
+    pub(crate) fn disable(&mut self, pass: &mut Pass<'a>) {
+        self.count_out(pass);
+        self.standing = Standing::Disabled;
+        self.retiring = None;
+        self.restarts = RestartCount::default();
+        self.current = Live { since: None, seen: None, gpus: Held::NONE, ..self.current };
+        let instance = self.current.as_new(&pass.nodes);
+        pass.changes.push(Change::SlotDisable { id: self.id.clone(), instance });
+    }
+
+    /// What it would run from now on; for one that is disabled.
+    pub(crate) fn redefine(&mut self, pass: &mut Pass<'a>, current: Live<'a>) {
+        self.current = Live { since: None, seen: None, gpus: Held::NONE, ..current };
+        let instance = self.current.as_new(&pass.nodes);
+        pass.changes.push(Change::SlotDisable { id: self.id.clone(), instance });
+    }
+
+    /// Whether it runs something, or is to.
+    pub(crate) fn is_active(&self) -> bool {
+        self.standing == Standing::Active
+    }
+
     /// Counts the slot out of its nodes, and proposes that it goes.
-    pub(crate) fn remove(&self, pass: &mut Pass<'a>) {
-        for live in self.live() {
-            live.give_up(pass);
-        }
-        move_count(&mut pass.nodes, self.current.at, None);
+    pub(crate) fn remove(&mut self, pass: &mut Pass<'a>) {
+        self.count_out(pass);
         pass.changes.push(Change::SlotRemove { id: self.id.clone() });
+    }
+
+    fn count_out(&mut self, pass: &mut Pass<'a>) {
+        if !self.is_active() {
+            return;
+        }
+        let mut leaves = false;
+        for live in self.live() {
+            leaves |= live.give_up(pass);
+        }
+        self.is_leaving |= leaves;
+        move_count(&mut pass.nodes, self.current.at, None);
     }
 
     /// Counts the slot in on its nodes.
     pub(crate) fn count_in(&self, nodes: &mut NodeTable<'a>) {
+        if !self.is_active() {
+            return;
+        }
         for live in self.live() {
             live.take(nodes);
         }
@@ -395,11 +441,12 @@ impl<'a> ServiceDraft<'a> {
         Limit::new(nodes, max, paired, &on_nodes)
     }
 
-    /// Adds a slot with its first instance on this node.
+    /// Adds a slot with its first instance on this node; one that rests where people want that.
     pub(crate) fn create(&mut self, pass: &mut Pass<'a>, ordinal: Ordinal, at: NodeIx) {
         let id = ReplicaId::new(&self.key, &ordinal);
+        let standing = self.standing_of_new(pass, at);
         let row = pass.nodes.row(at);
-        let granted = self.goal.spec.gpus.as_ref();
+        let granted = self.goal.spec.gpus.as_ref().filter(|_| standing == Standing::Active);
         let granted = granted.and_then(|demand| grant(row.node, &row.usage, demand, &[]).ok());
         let current = Live {
             node: pass.nodes.row(at).node.id,
@@ -411,18 +458,22 @@ impl<'a> ServiceDraft<'a> {
             seen: None,
             gpus: granted.map_or(Held::NONE, Held::Granted),
         };
-        current.take(&mut pass.nodes);
-        move_count(&mut pass.nodes, None, Some(at));
+        if standing == Standing::Active {
+            current.take(&mut pass.nodes);
+            move_count(&mut pass.nodes, None, Some(at));
+        }
         pass.changes.push(Change::SlotCreate {
             id: id.clone(),
             service: self.key.clone(),
             ordinal: ordinal.clone(),
             instance: current.as_new(&pass.nodes),
+            standing,
         });
         let restarts = RestartCount::default();
         self.slots.push(SlotDraft {
             id,
             ordinal,
+            standing,
             current,
             retiring: None,
             restarts,
@@ -465,7 +516,7 @@ impl<'a> Draft<'a> {
 
     /// Removes the slots of services that nobody wants any more.
     pub(crate) fn remove_unwanted(&mut self) {
-        for slot in std::mem::take(&mut self.unwanted) {
+        for mut slot in std::mem::take(&mut self.unwanted) {
             slot.remove(&mut self.pass);
         }
     }

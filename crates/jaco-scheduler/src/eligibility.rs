@@ -1,5 +1,6 @@
 //! Whether a node may take a replica, and if not, every rule that says so.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::num::NonZeroU32;
 
@@ -32,6 +33,8 @@ pub enum Ineligible {
     Cordoned,
     /// What it has is being moved away.
     Draining,
+    /// People disabled the service there, or all of the node.
+    Disabled,
     /// The service is pinned to other hosts.
     NotPinned,
     /// It does not carry a label that the service selects by.
@@ -106,6 +109,7 @@ impl Ineligible {
             Self::DiskFull { .. } => "disk_full",
             Self::Cordoned => "cordoned",
             Self::Draining => "draining",
+            Self::Disabled => "disabled",
             Self::NotPinned => "not_pinned",
             Self::MissingLabel { .. } => "missing_label",
             Self::ConstraintFails { .. } => "constraint_fails",
@@ -131,6 +135,7 @@ impl fmt::Display for Ineligible {
             Self::DiskFull { reason } => f.write_str(reason),
             Self::Cordoned => f.write_str("cordoned"),
             Self::Draining => f.write_str("draining"),
+            Self::Disabled => f.write_str("the service is disabled there"),
             Self::NotPinned => f.write_str("not among the pinned hosts"),
             Self::MissingLabel { label } => write!(f, "carries no label {label:?}"),
             Self::ConstraintFails { constraint } => write!(f, "does not satisfy {constraint}"),
@@ -242,6 +247,8 @@ pub(crate) struct Others<'c> {
     pub(crate) company: &'c Company<'c>,
     /// Its siblings, where a node may not have any number of them.
     pub(crate) limit: Option<&'c Limit>,
+    /// The nodes where the service rests.
+    pub(crate) resting: &'c BTreeSet<NodeIx>,
 }
 
 /// Every rule that keeps a new replica of `spec`, placed as `goal` says, off the node `at`.
@@ -265,6 +272,9 @@ pub(crate) fn verdict(
         Availability::Active => {}
         Availability::Cordoned => failed.push(Ineligible::Cordoned),
         Availability::Draining => failed.push(Ineligible::Draining),
+    }
+    if others.resting.contains(&at) {
+        failed.push(Ineligible::Disabled);
     }
     if !is_pinned(row, &goal.placement) {
         failed.push(Ineligible::NotPinned);

@@ -51,7 +51,8 @@ pub fn explain(input: &PlanInput<'_>, service: &ServiceKey) -> Option<Vec<NodeAn
     meet(&mut draft.services, at);
     let service = &draft.services[at];
     let limit = service.limit(&draft.pass.nodes);
-    let others = Others { company: &service.company, limit: limit.as_ref() };
+    let others =
+        Others { company: &service.company, limit: limit.as_ref(), resting: &service.resting };
     let goal = service.goal.spec;
     let answers = draft.pass.nodes.rows().map(|(at, row)| {
         let here = service.slots.iter().filter(|slot| slot.current.at == Some(at)).count();

@@ -12,7 +12,7 @@ use jaco_state::{Change, ClusterState, Command, Entry, Outcome, apply};
 use jaco_types::observed::Exit;
 use jaco_types::{
     DeploymentName, Identity, InstanceId, InstanceObserved, NodeId, NodeStatus, ReplicaId,
-    ReplicaState, RolloutState, ServiceKey, Slot, StateIndex, Timestamp,
+    ReplicaState, RolloutState, ServiceKey, Slot, Standing, StateIndex, Timestamp,
 };
 
 use crate::input::{ConsumerSignal, PlanInput, PlannerConfig, Signals};
@@ -80,6 +80,8 @@ pub enum Action {
     Replace,
     /// It gets another instance on another node.
     Move,
+    /// It is disabled: it runs nothing, and what it would run is renewed.
+    Stage,
     /// It goes.
     Stop,
 }
@@ -92,6 +94,7 @@ impl Action {
             Self::Create => "create",
             Self::Replace => "replace",
             Self::Move => "move",
+            Self::Stage => "stage",
             Self::Stop => "stop",
         }
     }
@@ -189,6 +192,9 @@ impl World<'_> {
             Change::SlotReplace { id, previous, cause, .. } => {
                 let note = Note { cause: cause.as_str(), previous: Some(*previous) };
                 self.notes.insert(id.clone(), note);
+            }
+            Change::SlotDisable { id, .. } => {
+                self.notes.insert(id.clone(), Note { cause: "disabled", previous: None });
             }
             Change::SlotRemove { id } => {
                 let wanted = self.state.slots.get(id).is_some_and(|slot| self.wants(&slot.service));
@@ -350,7 +356,11 @@ impl World<'_> {
                 }
                 Some(old) => {
                     let from = Some(old.current.node);
-                    let action = if from == to { Action::Replace } else { Action::Move };
+                    let action = match slot.standing {
+                        Standing::Disabled => Action::Stage,
+                        Standing::Active if from == to => Action::Replace,
+                        Standing::Active => Action::Move,
+                    };
                     moves.push(row(slot, action, from, to));
                 }
             }

@@ -24,6 +24,7 @@
 //! | PL-15 | The smallest change for what waits, done, places it; no part of it does. |
 //! | PL-16 | Constraints that are said to contradict each other hold of no node together. |
 //! | PL-17 | Who goes with others is where they are, and no node has more than it may. |
+//! | PL-18 | What rests runs nothing, takes nothing and keeps its place; nothing is started where its service rests. |
 
 #![deny(clippy::float_arithmetic)]
 
@@ -55,6 +56,7 @@ pub mod rebalance;
 mod record;
 pub mod remedy;
 pub mod report;
+mod resting;
 mod rollout;
 mod settled;
 mod usage;

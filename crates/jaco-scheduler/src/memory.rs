@@ -13,7 +13,7 @@ use jaco_state::{Change, ClusterState, Deployment};
 use jaco_types::spec::Placement;
 use jaco_types::{
     Availability, DeploymentName, Instance, NodeId, NodeStatus, ReplicaId, Scheduling, ServiceKey,
-    ServiceName, Slot,
+    ServiceName, Slot, Standing,
 };
 
 use crate::asked::ClusterDemands;
@@ -32,7 +32,7 @@ pub(crate) struct Memory {
     groups: BTreeMap<DeploymentName, Group>,
     unsettled: BTreeSet<DeploymentName>,
     /// How each node was judged.
-    standings: BTreeMap<NodeId, Standing>,
+    standings: BTreeMap<NodeId, Judged>,
     /// Nodes that are not what they were when they were judged last.
     moved: BTreeSet<NodeId>,
 }
@@ -66,7 +66,7 @@ enum Follows {
 
 /// What decides whether a node keeps what it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Standing {
+struct Judged {
     status: NodeStatus,
     availability: Availability,
 }
@@ -97,11 +97,26 @@ impl Memory {
                 self.unsettle(&slot.service.deployment);
             }
         }
+        self.follow_resting(&seen, state);
         if state.constraints != seen.constraints {
             self.unsettle_followers();
         }
         for leaving in state.leaving.values() {
             self.unsettle(&leaving.service.deployment);
+        }
+    }
+
+    /// What rests or does so no more: all of the services that are named, and what is on the nodes.
+    fn follow_resting(&mut self, seen: &ClusterState, state: &ClusterState) {
+        for change in state.disabled.scopes.changed_since(&seen.disabled.scopes) {
+            if let Some(service) = change.key.service() {
+                self.unsettle(&service.deployment);
+                continue;
+            }
+            let there = change.key.node().and_then(|node| self.accounts.get(&node));
+            self.unsettled
+                .extend(there.into_iter().flat_map(|there| there.deployments.keys()).cloned());
+            self.unsettle_followers();
         }
     }
 
@@ -233,7 +248,7 @@ impl Memory {
         let mut moved = std::mem::take(&mut self.moved);
         for (_, row) in nodes.rows() {
             let (id, availability) = (row.node.id, row.availability);
-            let standing = Standing { status: row.status, availability };
+            let standing = Judged { status: row.status, availability };
             if self.standings.get(&id) != Some(&standing) {
                 self.standings.insert(id, standing);
                 moved.insert(id);
@@ -301,7 +316,12 @@ fn parts<'s>(state: &'s ClusterState, slot: &'s Slot) -> impl Iterator<Item = Pa
         Part { node: instance.node, deployment, replicas, spec, gpus }
     };
     let retiring = slot.retiring.as_ref().map(|instance| part(instance, 0));
-    std::iter::once(part(&slot.current, 1)).chain(retiring)
+    let current = match slot.standing {
+        Standing::Active => part(&slot.current, 1),
+        // It takes nothing, and what becomes of its node concerns it all the same.
+        Standing::Disabled => Part { replicas: 0, spec: None, ..part(&slot.current, 0) },
+    };
+    std::iter::once(current).chain(retiring)
 }
 
 /// A rollout may go back to any revision that is kept, so all of them count.
@@ -321,6 +341,7 @@ fn touched<'a>(state: &'a ClusterState, change: &'a Change) -> Option<&'a Deploy
             Some(&service.deployment)
         }
         Change::SlotReplace { id, .. }
+        | Change::SlotDisable { id, .. }
         | Change::SlotSettle { id }
         | Change::SlotRevert { id }
         | Change::SlotSetRestarts { id, .. }

@@ -35,7 +35,7 @@ pub(crate) fn mend(draft: &mut Draft<'_>) {
 fn mend_service<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
     remove_surplus(service, pass);
     let (goal, role) = (service.goal, service.role);
-    for slot in &mut service.slots {
+    for slot in service.slots.iter_mut().filter(|slot| slot.is_active()) {
         settle(slot, role, pass);
         answer_failure(slot, &goal, role, pass);
         forget_failures(slot, pass);
@@ -178,11 +178,30 @@ fn remove_other_kind<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
         Placement::Spread | Placement::Pack | Placement::Hosts(_) => service.goal.spec.replicas > 0,
     };
     let is_taken_over =
-        own.iter().all(|slot| slot.current.is_up(service.role)) && !(own.is_empty() && wants_some);
+        own.iter().all(|slot| !slot.is_active() || slot.current.is_up(service.role))
+            && !(own.is_empty() && wants_some);
     let clashes = !service.goal.spec.host_ports.is_empty();
     if is_taken_over || clashes {
         remove_where(service, pass, |slot, goal| !is_own_kind(slot, &goal.spec.placement));
     }
+}
+
+/// Takes leave of the replicas of the other kind that nothing is left to wait for: those of the new
+/// kind rest, and so are as good as up the moment they are made, or none of them is wanted any more.
+pub(crate) fn remove_superseded(draft: &mut Draft<'_>) -> Freed {
+    let mut freed = Freed::Nothing;
+    for service in &mut draft.services {
+        let placement = &service.goal.spec.placement;
+        if service.slots.iter().all(|slot| is_own_kind(slot, placement)) {
+            continue;
+        }
+        let before = service.slots.len();
+        remove_other_kind(service, &mut draft.pass);
+        if service.slots.len() < before {
+            freed = Freed::Something;
+        }
+    }
+    freed
 }
 
 /// A global replica goes with its node, when the node is drained, and when the node does not carry
@@ -239,7 +258,7 @@ fn remove_where<'a>(
     mut goes: impl FnMut(&SlotDraft<'a>, &Goal<'a>) -> bool,
 ) {
     let goal = service.goal;
-    service.slots.retain(|slot| {
+    service.slots.retain_mut(|slot| {
         let goes = goes(slot, &goal);
         if goes {
             slot.remove(pass);

@@ -11,7 +11,7 @@ use crate::draft::{Draft, Pass};
 use crate::input::PlanInput;
 use crate::report::Report;
 use crate::rollout::Freed;
-use crate::{leaving, mend, population, record, rollout, waiting};
+use crate::{leaving, mend, population, record, resting, rollout, waiting};
 
 /// What one pass wants changed, and why.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -46,15 +46,19 @@ pub(crate) fn decide(draft: &mut Draft<'_>) {
     leaving::expire_consumers(draft);
     leaving::end(draft);
     draft.remove_unwanted();
+    resting::disable(draft);
     mend::mend(draft);
     for _ in 0..ROUNDS_MAX {
         let moved = population::relocate(draft);
+        let enabled = resting::enable(draft);
         let made = population::fill(draft);
+        let superseded = mend::remove_superseded(draft);
         let rolled = rollout::advance(draft);
-        if [moved, made, rolled] == [Freed::Nothing; 3] {
+        if [moved, enabled, made, superseded, rolled] == [Freed::Nothing; 5] {
             break;
         }
     }
+    resting::renew(draft);
     waiting::note(draft);
     record::write_records(draft);
 }

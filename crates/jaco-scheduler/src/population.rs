@@ -38,7 +38,8 @@ pub(crate) fn relocate(draft: &mut Draft<'_>) -> Freed {
 fn renew<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) -> Freed {
     let mut freed = Freed::Nothing;
     for slot in &mut service.slots {
-        let is_free = slot.retiring.is_none() && !slot.is_leaving && !is_given_up(slot);
+        let is_free =
+            slot.is_active() && slot.retiring.is_none() && !slot.is_leaving && !is_given_up(slot);
         let (InCompany::OfTheOld, true) = (slot.company, is_free) else { continue };
         let (Some(at), Some(spec)) = (slot.current.at, slot.current.spec) else { continue };
         let row = pass.nodes.row(at);
@@ -59,7 +60,8 @@ fn relocate_service<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) -> 
     let placement = &service.goal.spec.placement;
     let goal = service.goal;
     let verdict_on = |slot: &SlotDraft<'_>, pass: &Pass<'_>| where_it_is(slot, &goal, pass);
-    let all_stay = service.slots.iter().all(|slot| verdict_on(slot, pass) == Stay::Keeps);
+    let all_stay =
+        service.slots.iter().all(|slot| !slot.is_active() || verdict_on(slot, pass) == Stay::Keeps);
     if all_stay || service.goal.spec.storage == Storage::Stateful {
         return Freed::Nothing;
     }
@@ -68,7 +70,7 @@ fn relocate_service<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) -> 
     let mut chooser = ChooserOfSpec::default();
     for at in 0..service.slots.len() {
         let slot = &service.slots[at];
-        if !is_own_kind(slot, placement) {
+        if !slot.is_active() || !is_own_kind(slot, placement) {
             continue;
         }
         let verdict = verdict_on(slot, pass);
@@ -160,7 +162,8 @@ fn adopt_returned_hosts<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>)
     let Goal { revision, spec, .. } = service.goal;
     let (cause, handover) = (ReplaceCause::NodeLost, Handover::Abandon);
     let mut adopted = false;
-    for slot in service.slots.iter_mut().filter(|slot| slot.current.at.is_none()) {
+    let without_node = |slot: &&mut SlotDraft<'_>| slot.is_active() && slot.current.at.is_none();
+    for slot in service.slots.iter_mut().filter(without_node) {
         let Ordinal::Host(host) = &slot.ordinal else { continue };
         let Some(at) = pass.nodes.find_host(host) else { continue };
         let row = pass.nodes.row(at);

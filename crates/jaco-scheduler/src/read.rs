@@ -17,6 +17,7 @@ use crate::gpu::Held;
 use crate::input::PlanInput;
 use crate::node_status::judge_nodes;
 use crate::node_table::NodeTable;
+use crate::resting::Resting;
 use crate::usage::Usage;
 
 impl<'a> Draft<'a> {
@@ -28,7 +29,7 @@ impl<'a> Draft<'a> {
             NodeTable::new(nodes, ClusterDemands::read(&input.state.constraints)),
         );
         judge_nodes(&mut pass);
-        let services = read_services(input, input.state.deployments.values());
+        let services = read_services(&pass, input.state.deployments.values());
         let records = input.state.scheduling.iter().collect();
         let mut draft = Self { pass, services, unwanted: Vec::new(), records };
         let mut observed = input.state.observed.iter().peekable();
@@ -49,7 +50,7 @@ impl<'a> Draft<'a> {
         slots: impl Iterator<Item = &'a Slot>,
         records: Vec<(&'a ServiceKey, &'a Scheduling)>,
     ) -> Self {
-        let services = read_services(pass.input, deployments);
+        let services = read_services(&pass, deployments);
         let mut draft = Self { pass, services, unwanted: Vec::new(), records };
         let mut service = None;
         for slot in slots {
@@ -77,6 +78,7 @@ impl<'a> Draft<'a> {
         SlotDraft {
             id: slot.id.clone(),
             ordinal: slot.ordinal.clone(),
+            standing: slot.standing,
             current: live(&slot.current, seen.current),
             retiring: slot.retiring.as_ref().map(|instance| live(instance, seen.retiring)),
             restarts: slot.restarts,
@@ -143,9 +145,11 @@ fn look_up<'a>(input: PlanInput<'a>, slot: &Slot) -> Seen<'a> {
 }
 
 fn read_services<'a>(
-    input: PlanInput<'a>,
+    pass: &Pass<'a>,
     deployments: impl Iterator<Item = &'a Deployment>,
 ) -> Vec<ServiceDraft<'a>> {
+    let input = pass.input;
+    let resting = Resting::read(&input.state.disabled, &pass.nodes);
     let mut services = Vec::new();
     for deployment in deployments {
         let Some(wanted) = deployment.revisions.get(&deployment.revision) else { continue };
@@ -156,6 +160,7 @@ fn read_services<'a>(
             let known = input.state.scheduling.get(&key);
             let role = if jobs.contains(name) { ServiceRole::Job } else { ServiceRole::Server };
             services.push(ServiceDraft {
+                resting: resting.of(&key),
                 goal: Goal { revision: deployment.revision, spec, roll: Roll::Forward },
                 key,
                 deployment,

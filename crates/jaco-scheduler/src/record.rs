@@ -93,6 +93,9 @@ fn explain(service: &ServiceDraft<'_>, waiting: &Waiting<'_>, pass: &Pass<'_>) -
         Waiting::DataOnLeavingNode { replica, node } => {
             (1, "data_stays_on_node", place(replica, node), service.goal.spec)
         }
+        Waiting::NoRoomToStart { replica, node } => {
+            (1, "no_room_to_start", place(replica, node), service.goal.spec)
+        }
         Waiting::NowhereToGo { replica, node, spec } => {
             (1, "no_eligible_node", place(replica, node), *spec)
         }
@@ -121,9 +124,9 @@ fn verdicts(
     spec: &ServiceSpec,
 ) -> Vec<NodeVerdict> {
     let data_on = match waiting {
-        Waiting::DataOnLostNode { node, .. } | Waiting::DataOnLeavingNode { node, .. } => {
-            Some(node.as_str())
-        }
+        Waiting::DataOnLostNode { node, .. }
+        | Waiting::DataOnLeavingNode { node, .. }
+        | Waiting::NoRoomToStart { node, .. } => Some(node.as_str()),
         // No other node is asked.
         Waiting::Dependency { .. } | Waiting::ForLostNode { .. } | Waiting::ForCompany { .. } => {
             return Vec::new();
@@ -135,7 +138,8 @@ fn verdicts(
         | Waiting::NoRoomToRoll { .. } => None,
     };
     let (goal, limit) = (service.goal.spec, service.limit(nodes));
-    let others = Others { company: &service.company, limit: limit.as_ref() };
+    let others =
+        Others { company: &service.company, limit: limit.as_ref(), resting: &service.resting };
     let rows = nodes.rows().map(|(at, row)| {
         let mut failed = verdict(&nodes.demands, (at, row), goal, spec, others);
         if data_on.is_some_and(|host| host != row.node.hostname.as_str()) {

@@ -48,6 +48,7 @@ fn describe(node: &Hostname, step: &Ineligible) -> String {
         Ineligible::EngineDown => format!("repair the container engine of {node}"),
         Ineligible::DiskFull { .. } => format!("free disk space on {node}"),
         Ineligible::Cordoned | Ineligible::Draining => format!("uncordon {node}"),
+        Ineligible::Disabled => format!("enable the service on {node}"),
         Ineligible::NotPinned => format!("add {node} to the hosts of the service"),
         // To ask less is enough in any case; to give the label is not where a constraint forbids it.
         Ineligible::MissingLabel { label } => {

@@ -249,7 +249,12 @@ impl Progress {
             not_serving: 0,
         };
         let placement = &service.goal.spec.placement;
-        let own = service.slots.iter().enumerate().filter(|(_, slot)| is_own_kind(slot, placement));
+        // What rests has its definition renewed without a step.
+        let own = service
+            .slots
+            .iter()
+            .enumerate()
+            .filter(|(_, slot)| slot.is_active() && is_own_kind(slot, placement));
         for (at, slot) in own {
             let is_reachable =
                 slot.current.at.is_some_and(|node| pass.nodes.row(node).status.is_working());
@@ -343,7 +348,8 @@ fn is_quiet(service: &ServiceDraft<'_>) -> bool {
         .rollout
         .as_ref()
         .is_some_and(|rollout| rollout.state == RolloutState::InProgress);
-    !under_way && !service.slots.iter().any(|slot| slot.is_outdated(&service.goal))
+    let is_outdated = |slot: &SlotDraft<'_>| slot.is_active() && slot.is_outdated(&service.goal);
+    !under_way && !service.slots.iter().any(is_outdated)
 }
 
 /// Writes down where the rollout stands, before its next step.
@@ -554,11 +560,15 @@ pub(crate) fn held<'a>(service: &ServiceDraft<'a>, pass: &mut Pass<'a>) -> Vec<W
     let outdated = Progress::of(service, pass).outdated;
     let held = outdated.into_iter().map(|at| &service.slots[at]);
     let held = held.filter(|slot| slot.company == InCompany::Soon);
-    let beside: Vec<&str> =
-        service.goal.spec.scheduling.beside.iter().map(|name| name.as_str()).collect();
-    let beside = beside.join(", ");
+    let beside = companions(service);
     held.map(|slot| Waiting::ForCompany { replica: slot.id.clone(), beside: beside.clone() })
         .collect()
+}
+
+/// What replicas of a service cannot do without, for people.
+pub(crate) fn companions(service: &ServiceDraft<'_>) -> String {
+    let beside = service.goal.spec.scheduling.beside.iter();
+    beside.map(|name| name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 /// Replicas that could be replaced and have nowhere to be, where nothing else of the service is

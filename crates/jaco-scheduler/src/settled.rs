@@ -10,6 +10,7 @@ use crate::company::InCompany;
 use crate::draft::{Pass, ServiceDraft, SlotDraft};
 use crate::eligibility::{Stay, where_it_is};
 use crate::mend::is_own_kind;
+use crate::resting::rests;
 
 /// Whether nothing can come of looking at the service again, after a pass that changed nothing of
 /// it, as long as its deployment, its record, its slots, what was seen of them, and the nodes that
@@ -29,6 +30,12 @@ pub(crate) fn is_settled(service: &ServiceDraft<'_>, pass: &Pass<'_>) -> bool {
 /// Whether a slot is where and what it should be, and nothing about it runs out.
 fn is_at_rest(slot: &SlotDraft<'_>, service: &ServiceDraft<'_>, pass: &Pass<'_>) -> bool {
     let placement = &service.goal.spec.placement;
+    if !slot.is_active() {
+        return !slot.is_leaving
+            && !slot.is_outdated(&service.goal)
+            && is_own_kind(slot, placement)
+            && rests(slot, &service.key, pass);
+    }
     // A count of failures is forgotten after a steady run.
     let forgets = match slot.restarts {
         RestartCount { consecutive, exhausted: Exhausted::No } => consecutive > 0,
@@ -41,4 +48,5 @@ fn is_at_rest(slot: &SlotDraft<'_>, service: &ServiceDraft<'_>, pass: &Pass<'_>)
         && !slot.is_outdated(&service.goal)
         && is_own_kind(slot, placement)
         && where_it_is(slot, &service.goal, pass) == Stay::Keeps
+        && !rests(slot, &service.key, pass)
 }

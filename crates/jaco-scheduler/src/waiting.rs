@@ -5,15 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jaco_types::slot::Exhausted;
 use jaco_types::spec::{OnNodeLoss, Placement, ServiceSpec, Storage};
-use jaco_types::{Hostname, Ordinal, ReplicaId};
+use jaco_types::{Hostname, NodeStatus, Ordinal, ReplicaId};
 
-use crate::company::{in_order, meet};
+use crate::company::{InCompany, in_order, meet};
 use crate::dependency;
 use crate::draft::{Draft, Pass, ServiceDraft, SlotDraft};
 use crate::eligibility::{Stay, loss_policy, where_it_is};
 use crate::mend::is_own_kind;
 use crate::node_table::NodeIx;
 use crate::placement::{candidates, hosts};
+use crate::resting::is_to_start;
 use crate::rollout;
 
 /// Something that is wanted and cannot be done now.
@@ -39,6 +40,8 @@ pub(crate) enum Waiting<'a> {
     ForCompany { replica: ReplicaId, beside: String },
     /// No node has room for a successor.
     NoRoomToRoll { replica: ReplicaId },
+    /// It was disabled and is not any more, and the node that has its data has no room.
+    NoRoomToStart { replica: ReplicaId, node: String },
 }
 
 /// Notes what each service waits for.
@@ -81,8 +84,8 @@ fn note_missing<'a>(service: &mut ServiceDraft<'a>, pass: &Pass<'a>) {
         let present: BTreeSet<NodeIx> = global_nodes(service).collect();
         let allowed = candidates(&pass.nodes, service.goal.spec, &service.company);
         let missing = allowed.iter().filter(|node| !present.contains(node));
-        let hosts: BTreeSet<_> =
-            missing.map(|at| pass.nodes.row(*at).node.hostname.clone()).collect();
+        let missing = missing.map(|at| pass.nodes.row(*at).node.hostname.clone());
+        let hosts: BTreeSet<_> = missing.chain(hosts_to_start(service, pass)).collect();
         let waiting = (!hosts.is_empty()).then_some(Waiting::NoRoomOnNode { hosts });
         return service.waiting.extend(waiting);
     }
@@ -104,6 +107,18 @@ pub(crate) fn global_nodes(service: &ServiceDraft<'_>) -> impl Iterator<Item = N
     own.filter_map(|slot| slot.current.at)
 }
 
+/// The hosts of global replicas that were disabled, and could start but for room.
+fn hosts_to_start(service: &ServiceDraft<'_>, pass: &Pass<'_>) -> impl Iterator<Item = Hostname> {
+    let waits = |slot: &&SlotDraft<'_>| {
+        let node = slot.current.at.map(|at| pass.nodes.row(at).status);
+        is_to_start(slot, service, pass) && node.is_none_or(NodeStatus::is_working)
+    };
+    service.slots.iter().filter(waits).filter_map(|slot| match &slot.ordinal {
+        Ordinal::Host(host) => Some(host.clone()),
+        Ordinal::Index(_) => None,
+    })
+}
+
 /// Replicas that are where they cannot or should not be. Those of a global service go with their
 /// node and wait for nothing.
 fn note_stuck(service: &mut ServiceDraft<'_>, pass: &Pass<'_>) {
@@ -113,14 +128,21 @@ fn note_stuck(service: &mut ServiceDraft<'_>, pass: &Pass<'_>) {
     }
     let is_short = || hosts::shortage(service, pass).is_some();
     let mut stuck = Vec::new();
-    for slot in service.slots.iter().filter(|slot| is_own_kind(slot, &goal.spec.placement)) {
+    let own = service.slots.iter().filter(|slot| is_own_kind(slot, &goal.spec.placement));
+    for slot in own.filter(|slot| slot.is_active() || is_to_start(slot, service, pass)) {
         let verdict = where_it_is(slot, &goal, pass);
         let (replica, node) = match verdict {
-            Stay::Keeps => continue,
-            Stay::Lost | Stay::Waits | Stay::Leaves => (slot.id.clone(), node_name(slot, pass)),
+            Stay::Keeps if slot.is_active() => continue,
+            Stay::Keeps | Stay::Lost | Stay::Waits | Stay::Leaves => {
+                (slot.id.clone(), node_name(slot, pass))
+            }
         };
         let is_data = goal.spec.storage == Storage::Stateful;
         stuck.extend(match verdict {
+            Stay::Keeps if slot.company == InCompany::Soon => {
+                Some(Waiting::ForCompany { replica, beside: rollout::companions(service) })
+            }
+            Stay::Keeps if is_data => Some(Waiting::NoRoomToStart { replica, node }),
             Stay::Leaves if is_data => Some(Waiting::DataOnLeavingNode { replica, node }),
             Stay::Lost | Stay::Waits if is_data => Some(Waiting::DataOnLostNode { replica, node }),
             // An earlier instance of it still leaves the endpoints: it moves once that is over.

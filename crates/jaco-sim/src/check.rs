@@ -16,6 +16,7 @@
 //! | SIM-11 | once all faults are over: every wanted replica runs once, and nothing else is left |
 //! | SIM-12 | a cluster at rest writes nothing |
 //! | SIM-15 | an instance that stops by itself on a node that is cut off has stopped before its successor starts, while a daemon looks after it |
+//! | SIM-16 | what is disabled is never started, and only what people want to rest is disabled |
 //! | SIM-14 | time passes: nothing goes in circles within one moment |
 //! | SIM-13 | no agent ends the container of an instance that it knows to be wanted |
 

@@ -48,6 +48,9 @@ impl World {
         if let Some(code) = seen.code {
             line += &format!(" ({})", code.as_str());
         }
+        if let Some(scope) = seen.details.get("disabled") {
+            line += &format!(" with {scope}");
+        }
         if let Some(reason) = seen.details.get("reason") {
             line += &format!(" {reason:?}");
         }

@@ -146,6 +146,14 @@ audit_kinds! {
     ContentRemoved => 61, "content_removed";
     /// From here on, and of all that was kept by then, each event carries the hash of the one before.
     AuditChainBegun => 70, "audit_chain_begun";
+    /// People want allocations to rest.
+    AllocationsDisabled => 400, "allocations_disabled";
+    /// People want allocations that rested to run again.
+    AllocationsEnabled => 401, "allocations_enabled";
+    /// A replica runs nothing any more, because people want it to rest.
+    ReplicaDisabled => 402, "replica_disabled";
+    /// A replica that rested got an instance again.
+    ReplicaEnabled => 403, "replica_enabled";
     /// A rollout began.
     RolloutStarted => 50, "rollout_started";
     /// A rollout replaced its last replica.

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use jaco_types::slot::Exhausted;
 use jaco_types::spec::DeploymentSpec;
 use jaco_types::{
-    Availability, ConsumerName, ContentId, DeploymentName, Hostname, Identity, InstanceId,
-    InstanceObserved, Millis, NamedKey, Node, NodeFacts, NodeId, NodeStatus, Ordinal, Rejection,
-    ReplicaId, RequestId, Revision, Scheduling, ServiceKey, SpecHash, StateIndex, Timestamp,
-    TokenId,
+    AllocationScope, Availability, ConsumerName, ContentId, DeploymentName, Hostname, Identity,
+    InstanceId, InstanceObserved, Millis, NamedKey, Node, NodeFacts, NodeId, NodeStatus, Ordinal,
+    Rejection, ReplicaId, RequestId, Revision, Scheduling, ServiceKey, SpecHash, Standing,
+    StateIndex, Timestamp, TokenId,
 };
 
 use crate::audit::AuditKind;
@@ -92,6 +92,13 @@ pub enum Command {
     ConstraintsSet {
         /// By key; an empty value takes the key back. Keys that are not named stay as they are.
         pairs: BTreeMap<String, String>,
+    },
+    /// People want some allocations to rest, or to run again.
+    DisabledSet {
+        /// What is done with them.
+        change: Disabling,
+        /// Which ones.
+        scopes: BTreeSet<AllocationScope>,
     },
     /// People want this of a deployment from now on.
     DeploymentApply {
@@ -234,8 +241,10 @@ pub enum Change {
         service: ServiceKey,
         /// What tells it apart.
         ordinal: Ordinal,
-        /// Its first instance.
+        /// Its first instance; of one that is disabled, what it would run.
         instance: NewInstance,
+        /// Whether it runs that.
+        standing: Standing,
     },
     /// A new instance in an existing slot.
     SlotReplace {
@@ -268,6 +277,14 @@ pub enum Change {
         consecutive: u32,
         /// Whether the budget is spent.
         exhausted: Exhausted,
+    },
+    /// The slot runs nothing from now on: what it has stops as what is replaced does, and its
+    /// failures are forgotten. Or, where it is disabled already, what it would run is something else.
+    SlotDisable {
+        /// The slot.
+        id: ReplicaId,
+        /// What it would run, and where.
+        instance: NewInstance,
     },
     /// The slot is not wanted any more; its instances stop.
     SlotRemove {
@@ -307,6 +324,17 @@ pub enum Change {
         /// Some of what did not leave, for people.
         left: String,
     },
+}
+
+/// What people do with allocations (R-SEL-4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Disabling {
+    /// These rest as well.
+    Disable,
+    /// These, and all that lies in them, do not rest any more.
+    Enable,
+    /// Exactly these rest.
+    Replace,
 }
 
 /// A replica that leaves a hot node: its new instance starts first.
@@ -355,6 +383,8 @@ pub enum ReplaceCause {
     Moved,
     /// What it shares a namespace with was replaced.
     CompanyReplaced,
+    /// It was disabled, and is not any more.
+    Enabled,
 }
 
 impl ReplaceCause {
@@ -367,6 +397,7 @@ impl ReplaceCause {
             Self::NodeLost => "node_lost",
             Self::Moved => "moved",
             Self::CompanyReplaced => "company_replaced",
+            Self::Enabled => "enabled",
         }
     }
 }

@@ -4,9 +4,9 @@
 use jaco_types::{ReplicaId, StateIndex};
 
 use crate::audit::KEPT_EVENTS;
-use crate::contents;
 use crate::requests::KEPT_REQUESTS;
 use crate::state::ClusterState;
+use crate::{contents, disabled};
 
 /// A broken invariant: its id (see ARCHITECTURE.md) and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,6 +61,9 @@ pub fn violations(state: &ClusterState) -> Vec<Violation> {
     let (events, requests) = (state.audit.events.len(), state.requests.outcomes.len());
     if events > KEPT_EVENTS || requests > KEPT_REQUESTS {
         broken("ST-10", format!("{events} events and {requests} outcomes are kept"));
+    }
+    for (id, what) in disabled::violations(state) {
+        broken(id, what);
     }
     for what in contents::violations(state) {
         broken("ST-12", what);

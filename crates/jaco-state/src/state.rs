@@ -12,13 +12,14 @@ use jaco_types::{
 
 use crate::audit::AuditLog;
 use crate::contents::{Content, NamedContent};
+use crate::disabled::DisabledSet;
 use crate::requests::RequestLog;
 use crate::table::Table;
 use crate::token::{JoinToken, OperatorToken};
 
 /// All that survives a leader. A clone is a cheap snapshot.
 ///
-/// Who writes what (one writer each): people write `deployments`, `availability` and tokens; the
+/// Who writes what (one writer each): people write `deployments`, `disabled`, `availability` and tokens; the
 /// planner writes `slots`, `scheduling`, `leaving` and a node's status; a node writes its facts and its
 /// `observed`; [`crate::apply`] itself writes `audit` and `requests`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -32,6 +33,8 @@ pub struct ClusterState {
     pub constraints: BTreeMap<String, String>,
     /// The members.
     pub nodes: Table<NodeId, Node>,
+    /// What people want to rest.
+    pub disabled: DisabledSet,
     /// What people asked for.
     pub deployments: Table<DeploymentName, Deployment>,
     /// What the planner keeps about each service.
@@ -147,6 +150,7 @@ impl ClusterState {
             meta: self.meta.clone(),
             constraints: self.constraints.clone(),
             nodes: self.nodes.clone(),
+            disabled: self.disabled.clone(),
             deployments: self.deployments.clone(),
             scheduling: self.scheduling.clone(),
             slots: self.slots.clone(),

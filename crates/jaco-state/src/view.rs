@@ -8,9 +8,11 @@ use jaco_types::slot::Exhausted;
 use jaco_types::spec::{Condition, DeploymentSpec, ServiceSpec};
 use jaco_types::{
     DeploymentName, Instance, InstanceId, NodeId, NodeStatus, ReasonCode, ReplicaState,
-    RestartCount, RolloutState, Scheduling, ServiceKey, ServiceName, Slot, SpecHash, Timestamp,
+    RestartCount, RolloutState, Scheduling, ServiceKey, ServiceName, Slot, SpecHash, Standing,
+    Timestamp,
 };
 
+use crate::disabled;
 use crate::state::{ClusterState, Deployment};
 
 /// An instance that a node should run.
@@ -46,8 +48,8 @@ pub enum Role {
 pub fn desired_on(state: &ClusterState, node: NodeId) -> BTreeMap<InstanceId, DesiredInstance> {
     let mut desired = BTreeMap::new();
     for slot in state.slots.values() {
-        let roles =
-            [(Some(&slot.current), Role::Current), (slot.retiring.as_ref(), Role::Retiring)];
+        let current = Some(&slot.current).filter(|_| slot.standing == Standing::Active);
+        let roles = [(current, Role::Current), (slot.retiring.as_ref(), Role::Retiring)];
         for (instance, role) in roles {
             let Some(instance) = instance.filter(|instance| instance.node == node) else {
                 continue;
@@ -128,9 +130,13 @@ pub struct ReplicaView {
 }
 
 /// The state of a slot: its current instance's observation, or `pending` while there is none. A
-/// slot whose budget is spent is `failed/restart_exhausted`, whatever its container did last.
+/// slot whose budget is spent is `failed/restart_exhausted`, whatever its container did last; one
+/// that is disabled is `stopped/disabled`, with who wanted that, and when.
 #[must_use]
 pub fn replica(state: &ClusterState, slot: &Slot) -> ReplicaView {
+    if slot.standing == Standing::Disabled {
+        return disabled_replica(state, slot);
+    }
     let seen = state.observed.get(&slot.current_id());
     let mut view = match seen {
         Some(seen) => {
@@ -145,6 +151,16 @@ pub fn replica(state: &ClusterState, slot: &Slot) -> ReplicaView {
         view.details.insert("consecutive_failures".to_owned(), failures);
     }
     view
+}
+
+fn disabled_replica(state: &ClusterState, slot: &Slot) -> ReplicaView {
+    let mut details = BTreeMap::new();
+    if let Some((scope, rest)) = state.disabled.of_slot(slot) {
+        details.insert("disabled".to_owned(), disabled::describe(state, &scope));
+        details.insert("by".to_owned(), rest.by.to_string());
+        details.insert("at_ms".to_owned(), rest.at.0.to_string());
+    }
+    ReplicaView { state: ReplicaState::Stopped, code: Some(ReasonCode::Disabled), details }
 }
 
 /// When a replica is restarted that has failed not for the first time in a row and is left alone for
@@ -321,8 +337,12 @@ fn service_convergence(
     let is_job = is_job(deployment.spec(), &spec.name);
     let settled = slots.iter().all(|slot| {
         let id = slot.current_id();
+        if slot.standing == Standing::Disabled {
+            return slot.current.spec_hash == spec.hash && state.disabled.of_slot(slot).is_some();
+        }
         slot.current.spec_hash == spec.hash
             && slot.retiring.is_none()
+            && state.disabled.of_slot(slot).is_none()
             && (is_running(state, &id) || (is_job && is_done(state, &id)))
     });
     if settled { Convergence::Converged } else { Convergence::Progressing }

@@ -141,6 +141,8 @@ error_codes! {
     ContentInUse => "content_in_use", Rejected;
     /// Audit events are not as they were written.
     AuditChainBroken => "audit_chain_broken", Rejected;
+    /// What was to be enabled stays disabled as part of something wider.
+    StillDisabled => "still_disabled", Rejected;
     /// What the change was based on has moved.
     StalePlan => "stale_plan", StalePlan;
     /// Not every replica can be placed.

@@ -48,6 +48,8 @@ pub enum Aftermath {
     TakenBack,
     /// Its successor serves.
     Succeeded,
+    /// Nothing: people disabled it.
+    Disabled,
 }
 
 impl Aftermath {
@@ -59,6 +61,7 @@ impl Aftermath {
         Self::Moved,
         Self::TakenBack,
         Self::Succeeded,
+        Self::Disabled,
     ];
 
     /// The word as users see it.
@@ -71,6 +74,7 @@ impl Aftermath {
             Self::Moved => "moved",
             Self::TakenBack => "taken_back",
             Self::Succeeded => "succeeded",
+            Self::Disabled => "disabled",
         }
     }
 }

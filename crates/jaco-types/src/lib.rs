@@ -3,6 +3,7 @@
 //! Nothing here has behaviour beyond validity, and no type can be serialised: what goes to disk or
 //! to the wire is converted at the edge (`jaco-proto`).
 
+pub mod allocation;
 pub mod code;
 pub mod content;
 pub mod demand;
@@ -21,6 +22,7 @@ pub mod spec;
 pub mod time;
 pub mod unit;
 
+pub use allocation::{AllocationScope, Rest};
 pub use code::ErrorCode;
 pub use content::{ContentId, NamedKey, NamedKind};
 pub use ending::{Aftermath, Ending};
@@ -36,6 +38,6 @@ pub use observed::{Exit, InstanceObserved, ReasonCode, ReplicaState};
 pub use rejection::Rejection;
 pub use rollout::{ImageReadiness, Preparing, Rollout, RolloutState, Scheduling, Unplaced};
 pub use routing::{Consumer, Leaving};
-pub use slot::{Instance, Ordinal, RestartCount, Slot};
+pub use slot::{Instance, Ordinal, RestartCount, Slot, Standing};
 pub use spec::{DeploymentSpec, ServiceSpec};
 pub use time::{Millis, Timestamp};

@@ -99,6 +99,8 @@ pub enum ReasonCode {
     RestartExhausted,
     /// Its node was cut off from the cluster and stopped it, as the service asks for.
     NodeIsolated,
+    /// People disabled it.
+    Disabled,
 }
 
 impl ReasonCode {
@@ -113,6 +115,7 @@ impl ReasonCode {
         Self::EngineError,
         Self::RestartExhausted,
         Self::NodeIsolated,
+        Self::Disabled,
     ];
 
     /// The code as users see it.
@@ -128,6 +131,7 @@ impl ReasonCode {
             Self::EngineError => "engine_error",
             Self::RestartExhausted => "restart_exhausted",
             Self::NodeIsolated => "node_isolated",
+            Self::Disabled => "disabled",
         }
     }
 }

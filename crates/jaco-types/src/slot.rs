@@ -22,7 +22,9 @@ pub struct Slot {
     pub service: ServiceKey,
     /// What tells it apart from its siblings.
     pub ordinal: Ordinal,
-    /// The instance that should run.
+    /// Whether it runs anything.
+    pub standing: Standing,
+    /// The instance that should run; of a disabled slot, what it would run.
     pub current: Instance,
     /// The instance that serves until `current` does, during a handover.
     pub retiring: Option<Instance>,
@@ -49,13 +51,29 @@ impl Slot {
         Some(InstanceId { replica: self.id.clone(), raft_index: retiring.raft_index })
     }
 
-    /// Its live instances with their ids, the current one first.
+    /// Its live instances with their ids, the current one first. A disabled slot has none: what it
+    /// names is its definition.
     pub fn instances(&self) -> impl Iterator<Item = (InstanceId, &Instance)> {
-        std::iter::once(&self.current).chain(&self.retiring).map(|instance| {
+        let current = match self.standing {
+            Standing::Active => Some(&self.current),
+            Standing::Disabled => None,
+        };
+        current.into_iter().chain(&self.retiring).map(|instance| {
             let id = InstanceId { replica: self.id.clone(), raft_index: instance.raft_index };
             (id, instance)
         })
     }
+}
+
+/// Whether a slot runs anything (R-SEL-3).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Standing {
+    /// Its instance runs.
+    #[default]
+    Active,
+    /// It keeps its name, place and definition, and nothing of it is started: people want it to
+    /// rest.
+    Disabled,
 }
 
 /// What tells a slot apart from the others of its service.

@@ -49,6 +49,7 @@ pages! {
     "rollout_paused",
     "service_not_found",
     "stale_plan",
+    "still_disabled",
     "timed_out",
     "token_exists",
     "token_invalid",

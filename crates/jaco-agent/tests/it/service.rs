@@ -130,6 +130,7 @@ impl World {
             service: web(),
             ordinal: Ordinal::Index(index),
             instance: self.instance(spec),
+            standing: jaco_types::Standing::Active,
         });
         self.plan(changes.collect()).await
     }

@@ -12,7 +12,7 @@ wire_enum!(Previous, "fate of an instance", [Retire, Drop]);
 wire_enum!(
     ReplaceCause,
     "cause of a new instance",
-    [SpecChanged, Failed, NodeLost, Moved, CompanyReplaced]
+    [SpecChanged, Failed, NodeLost, Moved, CompanyReplaced, Enabled]
 );
 
 impl Wire for Change {
@@ -20,12 +20,13 @@ impl Wire for Change {
 
     fn to_wire(&self) -> wire::Change {
         let kind = match self {
-            Self::SlotCreate { id, service, ordinal, instance } => {
+            Self::SlotCreate { id, service, ordinal, instance, standing } => {
                 Kind::SlotCreate(wire::SlotCreate {
                     id: id.to_wire(),
                     service: Some(service.to_wire()),
                     ordinal: Some(ordinal.to_wire()),
                     instance: Some(instance.to_wire()),
+                    disabled: standing.to_wire(),
                 })
             }
             Self::SlotReplace { id, instance, previous, cause, consecutive_failures } => {
@@ -37,6 +38,10 @@ impl Wire for Change {
                     consecutive_failures: *consecutive_failures,
                 })
             }
+            Self::SlotDisable { id, instance } => Kind::SlotDisable(wire::SlotDisable {
+                id: id.to_wire(),
+                instance: Some(instance.to_wire()),
+            }),
             Self::SlotSettle { id } => Kind::SlotSettle(wire::SlotSettle { id: id.to_wire() }),
             Self::SlotRevert { id } => Kind::SlotRevert(wire::SlotRevert { id: id.to_wire() }),
             Self::SlotSetRestarts { id, consecutive, exhausted } => {
@@ -78,6 +83,7 @@ impl Wire for Change {
                 service: required("service", create.service)?,
                 ordinal: required("ordinal", create.ordinal)?,
                 instance: required("instance", create.instance)?,
+                standing: Wire::from_wire(create.disabled)?,
             },
             Kind::SlotReplace(replace) => Self::SlotReplace {
                 id: Wire::from_wire(replace.id)?,
@@ -85,6 +91,10 @@ impl Wire for Change {
                 previous: Wire::from_wire(replace.previous)?,
                 cause: Wire::from_wire(replace.cause)?,
                 consecutive_failures: replace.consecutive_failures,
+            },
+            Kind::SlotDisable(disable) => Self::SlotDisable {
+                id: Wire::from_wire(disable.id)?,
+                instance: required("instance", disable.instance)?,
             },
             Kind::SlotSettle(settle) => Self::SlotSettle { id: Wire::from_wire(settle.id)? },
             Kind::SlotRevert(revert) => Self::SlotRevert { id: Wire::from_wire(revert.id)? },

@@ -7,6 +7,7 @@ use jaco_state::state::Pin;
 use jaco_types::{Millis, NodeId, Revision, StateIndex};
 
 use super::convert::{Wire, list, required, to_list};
+use super::disabled;
 use super::error::Problem;
 use super::wire::{self, command::Kind};
 
@@ -45,6 +46,10 @@ impl Wire for Command {
             Self::ConstraintsSet { pairs } => {
                 Kind::ConstraintsSet(wire::ConstraintsSet { pairs: pairs.to_wire() })
             }
+            Self::DisabledSet { change, scopes } => Kind::DisabledSet(wire::DisabledSet {
+                change: change.to_wire(),
+                scopes: scopes.iter().map(Wire::to_wire).collect(),
+            }),
             Self::DeploymentApply { name, spec } => Kind::DeploymentApply(wire::DeploymentApply {
                 name: name.to_wire(),
                 spec: Some(spec.to_wire()),
@@ -154,6 +159,10 @@ impl Wire for Command {
             Kind::ConstraintsSet(set) => {
                 Self::ConstraintsSet { pairs: Wire::from_wire(set.pairs)? }
             }
+            Kind::DisabledSet(set) => Self::DisabledSet {
+                change: Wire::from_wire(set.change)?,
+                scopes: disabled::scopes(set.scopes)?,
+            },
             Kind::DeploymentApply(apply) => Self::DeploymentApply {
                 name: Wire::from_wire(apply.name)?,
                 spec: required("spec", apply.spec)?,

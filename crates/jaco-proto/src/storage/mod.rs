@@ -20,6 +20,7 @@ mod change;
 mod command;
 mod content;
 mod convert;
+mod disabled;
 mod envelope;
 mod error;
 mod identity;

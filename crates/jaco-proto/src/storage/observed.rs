@@ -24,6 +24,7 @@ wire_enum!(
         EngineError,
         RestartExhausted,
         NodeIsolated,
+        Disabled,
     ]
 );
 

@@ -17,7 +17,7 @@ use super::wire::{self, ordinal::Kind};
 wire_enum!(
     Aftermath,
     "aftermath of an instance",
-    [Restarted, Rolled, NodeLost, Moved, TakenBack, Succeeded]
+    [Restarted, Rolled, NodeLost, Moved, TakenBack, Succeeded, Disabled]
 );
 wire_enum!(Exhausted, "state of a restart budget", [No, Yes]);
 
@@ -34,6 +34,7 @@ impl Wire for Slot {
             consecutive_failures: self.restarts.consecutive,
             exhausted: self.restarts.exhausted.to_wire(),
             modified: self.modified.0,
+            disabled: self.standing.to_wire(),
             endings: self.endings.iter().map(Wire::to_wire).collect(),
         }
     }
@@ -50,6 +51,7 @@ impl Wire for Slot {
                 exhausted: Wire::from_wire(message.exhausted)?,
             },
             modified: StateIndex(message.modified),
+            standing: Wire::from_wire(message.disabled)?,
             endings: message.endings.into_iter().map(Wire::from_wire).collect::<Result<_, _>>()?,
         })
     }

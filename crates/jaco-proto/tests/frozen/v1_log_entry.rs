@@ -118,6 +118,12 @@ pub(crate) const LOG_ENTRIES: &[(&str, &str)] = &[
          1a0f0a08646f6d696e616e7412036370751a130a110a06726561736f6e12076473745f636170",
     ),
     ("node_drain", "080110fbd095ffbc311a03c202002203722d312a09823206080710e0a712"),
+    (
+        "disabled_set",
+        "080110fbd095ffbc311a03c202002203722d312a4b821948080a12025007120ea2010b0a0473686f\
+         7012037765621212f2010f0a0b0a0473686f7012037765621007121cc202190a0b0a0473686f7012\
+         03776562120a73686f702d7765622d33",
+    ),
 ];
 
 /// The values of enums that are not above.
@@ -341,5 +347,16 @@ pub(crate) const OTHER_VALUES: &[(&str, &str)] = &[
          e0d403208827286462167b22696d616765223a226e67696e783a312e3239227d6a20abababababab\
          abababababababababababababababababababababababababab72052a00c8010a7814120f7b2273\
          65727669636573223a7b7d7d1a0c73657276696365733a207b7d22055b7765625d",
+    ),
+    ("enable", "080110fbd095ffbc311a03c202002203722d312a058219020814"),
+    ("replace what is disabled", "080110fbd095ffbc311a03c202002203722d312a05821902081e"),
+    (
+        "disabling",
+        "080110fbd095ffbc311a03c202002203722d312ac9018205c501082812378219340a0a73686f702d\
+         7765622d331226080710021a20ababababababababababababababababababababababababababab\
+         ababababab124a52480a0a73686f702d7765622d33120b0a0473686f7012037765621a0250032226\
+         080710021a20ababababababababababababababababababababababababababababababababa001\
+         01123ca201390a0a73686f702d7765622d331226080710021a20abababababababababababababab\
+         abababababababababababababababababab1814209003",
     ),
 ];

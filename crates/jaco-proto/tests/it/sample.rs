@@ -9,12 +9,12 @@ use jaco_proto::storage::Payload;
 use jaco_state::audit::{AuditEvent, AuditKey, AuditKind};
 use jaco_state::audit_chain::Digest;
 use jaco_state::command::{
-    NewInstance, NewNode, Previous, RebalanceMove, ReplaceCause, SpecChange,
+    Disabling, NewInstance, NewNode, Previous, RebalanceMove, ReplaceCause, SpecChange,
 };
 use jaco_state::contents::{Content, Form, Hold, NamedContent, Piece, PieceBytes};
 use jaco_state::state::{Pin, RevisionRecord};
 use jaco_state::token::{JoinToken, OperatorToken};
-use jaco_state::{Change, ClusterMeta, ClusterState, Command, Deployment, Outcome};
+use jaco_state::{Change, ClusterMeta, ClusterState, Command, Deployment, DisabledSet, Outcome};
 use jaco_types::slot::Exhausted;
 use jaco_types::spec::{
     BackPolicy, Condition, Dependency, DeploymentSpec, FailureAction, Healthcheck, HostPort,
@@ -23,12 +23,13 @@ use jaco_types::spec::{
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
-    Aftermath, Availability, ClusterId, Consumer, ConsumerName, ContentId, ContentName,
-    DeploymentName, Drain, Ending, ErrorCode, Exit, Gpu, GpuChoice, GpuDemand, Hostname, Identity,
-    Instance, InstanceId, InstanceObserved, Leaving, Machine, Millis, NamedKey, NamedKind, Node,
-    NodeFacts, NodeId, NodeStatus, Ordinal, Preparing, ReasonCode, Rejection, ReplicaId,
-    ReplicaState, RequestId, RestartCount, Revision, Rollout, RolloutState, Scheduling, ServiceKey,
-    ServiceName, Slot, SpecHash, StateIndex, Timestamp, TokenId, Unplaced,
+    Aftermath, AllocationScope, Availability, ClusterId, Consumer, ConsumerName, ContentId,
+    ContentName, DeploymentName, Drain, Ending, ErrorCode, Exit, Gpu, GpuChoice, GpuDemand,
+    Hostname, Identity, Instance, InstanceId, InstanceObserved, Leaving, Machine, Millis, NamedKey,
+    NamedKind, Node, NodeFacts, NodeId, NodeStatus, Ordinal, Preparing, ReasonCode, Rejection,
+    ReplicaId, ReplicaState, RequestId, Rest, RestartCount, Revision, Rollout, RolloutState,
+    Scheduling, ServiceKey, ServiceName, Slot, SpecHash, Standing, StateIndex, Timestamp, TokenId,
+    Unplaced,
 };
 
 pub(crate) fn payload(command: Command) -> Payload {
@@ -86,6 +87,7 @@ pub(crate) fn commands() -> Vec<Command> {
             kept: vec![by_name("reason", "dst_cap")],
         },
         Command::NodeDrain { node, patience: Millis(300_000) },
+        Command::DisabledSet { change: Disabling::Disable, scopes: scopes() },
     ]
 }
 
@@ -123,7 +125,67 @@ pub(crate) fn commands_of_other_values() -> Vec<Command> {
             facts: facts_of_machine(),
         },
         Command::DeploymentApply { name: deployment_name(), spec: spec_scored_by_nomad() },
+        Command::DisabledSet { change: Disabling::Enable, scopes: BTreeSet::new() },
+        Command::DisabledSet { change: Disabling::Replace, scopes: BTreeSet::new() },
+        Command::Batch { based_on: StateIndex(40), changes: disabling_changes() },
     ]
+}
+
+fn scopes() -> BTreeSet<AllocationScope> {
+    let (service, node) = (service_key(), NodeId(7));
+    [
+        AllocationScope::Node(node),
+        AllocationScope::Service(service.clone()),
+        AllocationScope::Pair { service: service.clone(), node },
+        AllocationScope::Replica { service, id: replica_id() },
+    ]
+    .into()
+}
+
+fn disabling_changes() -> Vec<Change> {
+    let instance = || NewInstance { node: NodeId(7), revision: Revision(2), spec_hash: hash() };
+    vec![
+        Change::SlotDisable { id: replica_id(), instance: instance() },
+        Change::SlotCreate {
+            id: replica_id(),
+            service: service_key(),
+            ordinal: Ordinal::Index(3),
+            instance: instance(),
+            standing: Standing::Disabled,
+        },
+        Change::SlotReplace {
+            id: replica_id(),
+            instance: instance(),
+            previous: Previous::Drop,
+            cause: ReplaceCause::Enabled,
+            consecutive_failures: 0,
+        },
+    ]
+}
+
+/// The rows that came later: what people disabled, and a slot that is.
+pub(crate) fn state_of_disabled() -> ClusterState {
+    let rest = Rest { by: Identity::Local { uid: 7 }, at: Timestamp(1_700_000_000_000) };
+    let scopes = scopes().into_iter().map(|scope| (scope, rest.clone())).collect();
+    let ending = Ending {
+        raft_index: StateIndex(35),
+        node: NodeId(7),
+        revision: Revision(2),
+        at: Timestamp(1_700_000_000_456),
+        aftermath: Aftermath::Disabled,
+        state: ReplicaState::Stopped,
+        code: Some(ReasonCode::Disabled),
+        details: BTreeMap::new(),
+        exit: None,
+    };
+    let slot =
+        Slot { standing: Standing::Disabled, retiring: None, endings: vec![ending], ..slot() };
+    ClusterState {
+        index: StateIndex(42),
+        disabled: DisabledSet { scopes, modified: StateIndex(41) },
+        slots: [(slot.id.clone(), slot)].into_iter().collect(),
+        ..ClusterState::default()
+    }
 }
 
 fn disk_full() -> Change {
@@ -244,6 +306,7 @@ fn other_changes() -> Vec<Change> {
             service: service_key(),
             ordinal: Ordinal::Host(hostname()),
             instance: instance(),
+            standing: Standing::Active,
         },
     ]
 }
@@ -319,6 +382,7 @@ pub(crate) fn command_name(command: &Command) -> &'static str {
         Command::AuditBegin => "audit_begin",
         Command::Rebalance { .. } => "rebalance",
         Command::NodeDrain { .. } => "node_drain",
+        Command::DisabledSet { .. } => "disabled_set",
     }
 }
 
@@ -333,6 +397,7 @@ fn changes() -> Vec<Change> {
             service: service_key(),
             ordinal: Ordinal::Index(3),
             instance: instance.clone(),
+            standing: Standing::Active,
         },
         Change::SlotReplace {
             id: id.clone(),
@@ -461,7 +526,8 @@ pub(crate) fn state_of_endings() -> ClusterState {
         details: by_name("output", "no such table"),
         exit: Some(Exit { code: 137, out_of_memory: true }),
     };
-    let every = Aftermath::ALL.iter().zip(20..);
+    // One that came later has its own sample.
+    let every = Aftermath::ALL.iter().filter(|each| **each != Aftermath::Disabled).zip(20..);
     let endings = every.map(|(aftermath, index)| ending(index, *aftermath)).collect();
     let mut state = ClusterState { index: StateIndex(42), ..ClusterState::default() };
     state.slots.insert(replica_id(), Slot { endings, ..slot() });
@@ -710,6 +776,7 @@ fn slot() -> Slot {
         id: replica_id(),
         service: service_key(),
         ordinal: Ordinal::Index(3),
+        standing: Standing::Active,
         current: instance(35),
         retiring: Some(instance(31)),
         restarts: RestartCount { consecutive: 2, exhausted: Exhausted::No },

@@ -9,13 +9,15 @@ use jaco_proto::storage::Payload;
 use jaco_state::audit::{AuditEvent, AuditKey, AuditKind, AuditLog};
 use jaco_state::audit_chain::Digest;
 use jaco_state::command::{
-    NewInstance, NewNode, Previous, RebalanceMove, ReplaceCause, SpecChange,
+    Disabling, NewInstance, NewNode, Previous, RebalanceMove, ReplaceCause, SpecChange,
 };
 use jaco_state::contents::{Content, Form, Hold, NamedContent, Piece, PieceBytes};
 use jaco_state::requests::RequestLog;
 use jaco_state::state::{Pin, RevisionRecord};
 use jaco_state::token::{JoinToken, OperatorToken};
-use jaco_state::{Change, ClusterMeta, ClusterState, Command, Deployment, Outcome, Table};
+use jaco_state::{
+    Change, ClusterMeta, ClusterState, Command, Deployment, DisabledSet, Outcome, Table,
+};
 use jaco_types::slot::Exhausted;
 use jaco_types::spec::{
     Affinity, BackPolicy, Condition, Constraint, Dependency, DeploymentSpec, FailureAction,
@@ -25,12 +27,13 @@ use jaco_types::spec::{
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
-    Aftermath, Availability, ClusterId, Consumer, ConsumerName, ContentId, ContentName,
-    DeploymentName, Drain, Ending, ErrorCode, Exit, Gpu, GpuChoice, GpuDemand, Hostname, Identity,
-    Instance, InstanceId, InstanceObserved, Leaving, Machine, Millis, NamedKey, NamedKind, Node,
-    NodeFacts, NodeId, NodeStatus, Ordinal, Preparing, ReasonCode, Rejection, ReplicaId,
-    ReplicaState, RequestId, RestartCount, Revision, Rollout, RolloutState, Scheduling, ServiceKey,
-    ServiceName, Slot, SpecHash, StateIndex, Timestamp, TokenId, Unplaced,
+    Aftermath, AllocationScope, Availability, ClusterId, Consumer, ConsumerName, ContentId,
+    ContentName, DeploymentName, Drain, Ending, ErrorCode, Exit, Gpu, GpuChoice, GpuDemand,
+    Hostname, Identity, Instance, InstanceId, InstanceObserved, Leaving, Machine, Millis, NamedKey,
+    NamedKind, Node, NodeFacts, NodeId, NodeStatus, Ordinal, Preparing, ReasonCode, Rejection,
+    ReplicaId, ReplicaState, RequestId, Rest, RestartCount, Revision, Rollout, RolloutState,
+    Scheduling, ServiceKey, ServiceName, Slot, SpecHash, Standing, StateIndex, Timestamp, TokenId,
+    Unplaced,
 };
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
@@ -99,7 +102,36 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
         (consumer_name(), index())
             .prop_map(|(name, session)| Command::ConsumerDetach { name, session }),
         facts_by_name().prop_map(|pairs| Command::ConstraintsSet { pairs }),
+        (disabling(), btree_set(scope(), 0..4))
+            .prop_map(|(change, scopes)| Command::DisabledSet { change, scopes }),
     ]
+}
+
+fn disabling() -> impl Strategy<Value = Disabling> {
+    select(vec![Disabling::Disable, Disabling::Enable, Disabling::Replace])
+}
+
+fn scope() -> impl Strategy<Value = AllocationScope> {
+    prop_oneof![
+        node_id().prop_map(AllocationScope::Node),
+        service_key().prop_map(AllocationScope::Service),
+        (service_key(), node_id())
+            .prop_map(|(service, node)| AllocationScope::Pair { service, node }),
+        (service_key(), replica_id())
+            .prop_map(|(service, id)| AllocationScope::Replica { service, id }),
+    ]
+}
+
+fn disabled() -> impl Strategy<Value = DisabledSet> {
+    let rest = (identity(), moment()).prop_map(|(by, at)| Rest { by, at });
+    (btree_map(scope(), rest, 0..4), index()).prop_map(|(scopes, modified)| DisabledSet {
+        scopes: scopes.into_iter().collect(),
+        modified,
+    })
+}
+
+fn standing() -> impl Strategy<Value = Standing> {
+    select(vec![Standing::Active, Standing::Disabled])
 }
 
 fn rebalance_move() -> impl Strategy<Value = RebalanceMove> {
@@ -114,17 +146,21 @@ fn change() -> impl Strategy<Value = Change> {
         ReplaceCause::NodeLost,
         ReplaceCause::Moved,
         ReplaceCause::CompanyReplaced,
+        ReplaceCause::Enabled,
     ]);
     let previous = select(vec![Previous::Retire, Previous::Drop]);
     prop_oneof![
-        (replica_id(), service_key(), ordinal(), new_instance()).prop_map(
-            |(id, service, ordinal, instance)| Change::SlotCreate {
+        (replica_id(), service_key(), ordinal(), new_instance(), standing()).prop_map(
+            |(id, service, ordinal, instance, standing)| Change::SlotCreate {
                 id,
                 service,
                 ordinal,
-                instance
+                instance,
+                standing
             }
         ),
+        (replica_id(), new_instance())
+            .prop_map(|(id, instance)| Change::SlotDisable { id, instance }),
         (replica_id(), new_instance(), previous, cause, any::<u32>()).prop_map(
             |(id, instance, previous, cause, consecutive_failures)| Change::SlotReplace {
                 id,
@@ -176,9 +212,9 @@ pub(crate) fn state() -> impl Strategy<Value = ClusterState> {
     );
     let contents = btree_map(content_id(), content(), 0..4);
     let named = btree_map(named_key(), named_content(), 0..4);
-    let one = (option::of(meta()), facts_by_name());
+    let one = (option::of(meta()), facts_by_name(), disabled());
     (index(), one, tables, requests(), audit(), (contents, named)).prop_map(
-        |(index, (meta, constraints), tables, requests, audit, (contents, named))| {
+        |(index, (meta, constraints, disabled), tables, requests, audit, (contents, named))| {
             let (
                 nodes,
                 deployments,
@@ -194,6 +230,7 @@ pub(crate) fn state() -> impl Strategy<Value = ClusterState> {
                 index,
                 meta,
                 constraints,
+                disabled,
                 nodes,
                 deployments,
                 scheduling,
@@ -429,16 +466,10 @@ fn slot() -> impl Strategy<Value = Slot> {
         .prop_map(|(consecutive, exhausted)| RestartCount { consecutive, exhausted });
     let instances = (instance(), option::of(instance()));
     let restarts = (restarts, vec(ending(), 0..3));
-    (replica_id(), service_key(), ordinal(), instances, restarts, index()).prop_map(
-        |(id, service, ordinal, (current, retiring), (restarts, endings), modified)| Slot {
-            id,
-            service,
-            ordinal,
-            current,
-            retiring,
-            restarts,
-            endings,
-            modified,
+    let ordinal = (ordinal(), standing());
+    (replica_id(), service_key(), ordinal, instances, restarts, index()).prop_map(
+        |(id, service, (ordinal, standing), (current, retiring), (restarts, endings), modified)| {
+            Slot { id, service, ordinal, standing, current, retiring, restarts, endings, modified }
         },
     )
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use jaco_types::{Ordinal, ReplicaId};
+use jaco_types::{Ordinal, ReplicaId, Standing};
 
 use super::candidates;
 use crate::draft::{Pass, ServiceDraft};
@@ -18,7 +18,9 @@ pub(crate) fn fill<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
         let ordinal = Ordinal::Host(row.node.hostname.clone());
         // The host's replica of before it left is still there: it is adopted, or waits for room.
         let is_taken = pass.input.state.slots.contains(&ReplicaId::new(&service.key, &ordinal));
-        if is_taken || !row.fits(service.goal.spec) {
+        // What rests takes no room.
+        let rests = service.standing_of_new(pass, node) == Standing::Disabled;
+        if is_taken || !(rests || row.fits(service.goal.spec)) {
             continue;
         }
         let id = row.node.id;

@@ -37,7 +37,9 @@ pub(crate) fn shortage(service: &ServiceDraft<'_>, pass: &Pass<'_>) -> Option<Sh
         let row = pass.nodes.row(at);
         let has_one = || service.slots.iter().any(|slot| slot.current.at == Some(at));
         match (row.status, row.availability) {
-            (NodeStatus::Ready, Availability::Active) => has_one() || gate.admits(row.node),
+            (NodeStatus::Ready, Availability::Active) => {
+                has_one() || (gate.admits(row.node) && !service.resting.contains(&at))
+            }
             (NodeStatus::DiskFull, Availability::Active)
             | (NodeStatus::Ready | NodeStatus::DiskFull, Availability::Cordoned) => has_one(),
             (NodeStatus::Ready | NodeStatus::DiskFull, Availability::Draining)

@@ -1,6 +1,6 @@
 //! How many replicas of one service a node may have, beside what it has room for (R-CONS-6).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
 use jaco_types::ServiceName;
@@ -105,10 +105,14 @@ pub(crate) struct Room<'r, 'a> {
     pub(crate) nodes: &'r NodeTable<'a>,
     pub(crate) spec: &'r ServiceSpec,
     pub(crate) limit: Option<&'r Limit>,
+    /// Where the service rests.
+    pub(crate) resting: &'r BTreeSet<NodeIx>,
 }
 
 impl Room<'_, '_> {
     pub(crate) fn is_on(&self, node: NodeIx) -> bool {
-        self.limit.is_none_or(|limit| limit.allows(node)) && self.nodes.row(node).fits(self.spec)
+        self.limit.is_none_or(|limit| limit.allows(node))
+            && !self.resting.contains(&node)
+            && self.nodes.row(node).fits(self.spec)
     }
 }

@@ -22,7 +22,7 @@ mod snug;
 mod spread;
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use jaco_types::Ordinal;
@@ -53,6 +53,7 @@ struct Ground<'a> {
     goal: &'a ServiceSpec,
     seed: spread::Seed,
     company: Rc<Company<'a>>,
+    resting: Rc<BTreeSet<NodeIx>>,
 }
 
 /// A service that goes with another has one replica beside each of the other's first, and what is
@@ -92,7 +93,8 @@ impl<'a> Chooser<'a> {
     pub(crate) fn new(nodes: &NodeTable<'a>, service: &ServiceDraft<'a>) -> Self {
         let on_nodes: Vec<_> = service.slots.iter().filter_map(|slot| slot.current.at).collect();
         let (goal, company) = (service.goal.spec, Rc::clone(&service.company));
-        let ground = Ground { goal, seed: spread::Seed::of(&service.key), company };
+        let resting = Rc::clone(&service.resting);
+        let ground = Ground { goal, seed: spread::Seed::of(&service.key), company, resting };
         let stage = match ground.company.partner() {
             Some(_) => Stage::Paired,
             None => Stage::Any,
@@ -123,7 +125,7 @@ impl<'a> Chooser<'a> {
 
 impl<'a> Choice<'a> {
     fn new(nodes: &NodeTable<'a>, ground: &Ground<'a>, on_nodes: &[NodeIx], stage: Stage) -> Self {
-        let Ground { goal, seed, company } = ground;
+        let Ground { goal, seed, company, .. } = ground;
         let paired = (stage == Stage::Paired).then_some(company);
         let max = nodes.demands.max_per_node(&goal.scheduling);
         let limit = Limit::new(nodes, max, paired.map(Rc::as_ref), on_nodes);
@@ -150,7 +152,7 @@ impl<'a> Choice<'a> {
         ground: &Ground<'a>,
     ) -> Option<NodeIx> {
         let Self { domains, cells, limit } = self;
-        let room = Room { nodes, spec, limit: limit.as_ref() };
+        let room = Room { nodes, spec, limit: limit.as_ref(), resting: &ground.resting };
         let node = match domains {
             None => cells[0].choose(room, ordinal, ground)?,
             Some(domains) => loop {

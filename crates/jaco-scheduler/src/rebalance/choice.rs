@@ -16,6 +16,7 @@ use crate::attribute::value_of;
 use crate::company::Company;
 use crate::eligibility::{Others, verdict};
 use crate::node_table::{NodeIx, NodeRow, NodeTable};
+use crate::resting::Resting;
 use crate::usage::Usage;
 
 /// Why a replica stays on a hot node. The order is that of the checks: of several destinations, the
@@ -210,7 +211,8 @@ impl<'a> View<'a> {
         load: Load,
     ) -> Option<Reason> {
         let company = Company::default();
-        let others = Others { company: &company, limit: None };
+        let resting = Resting::read(&self.input.state.disabled, &self.nodes).of(&slot.service);
+        let others = Others { company: &company, limit: None, resting: &resting };
         let ineligible = verdict(&self.nodes.demands, (at, row), spec, spec, others);
         if let Some(reason) = ineligible.iter().map(reason_of).min() {
             return Some(reason);
@@ -327,6 +329,7 @@ fn reason_of(ineligible: &Ineligible) -> Reason {
         | Ineligible::DiskFull { .. }
         | Ineligible::Cordoned
         | Ineligible::Draining
+        | Ineligible::Disabled
         | Ineligible::MissingLabel { .. }
         | Ineligible::ConstraintFails { .. }
         | Ineligible::DataElsewhere

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use jaco_scheduler::input::EngineSignal;
 use jaco_scheduler::{ConsumerSignal, NodeSignal, Plan, PlanInput, PlannerConfig, Signals, plan};
 use jaco_state::audit::AuditKind;
-use jaco_state::command::{Change, Command, NewNode};
+use jaco_state::command::{Change, Command, Disabling, NewNode};
 use jaco_state::token::JoinToken;
 use jaco_state::view::desired_on;
 use jaco_state::{ClusterState, Entry, Outcome, apply};
@@ -19,9 +19,9 @@ use jaco_types::spec::{
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
-    Availability, DeploymentName, Exit, Gpu, GpuChoice, GpuDemand, Hostname, Identity, InstanceId,
-    InstanceObserved, Millis, Node, NodeFacts, NodeId, NodeStatus, ReplicaState, ServiceKey,
-    ServiceName, Slot, SpecHash, StateIndex, Timestamp,
+    AllocationScope, Availability, DeploymentName, Exit, Gpu, GpuChoice, GpuDemand, Hostname,
+    Identity, InstanceId, InstanceObserved, Millis, Node, NodeFacts, NodeId, NodeStatus,
+    ReplicaState, ServiceKey, ServiceName, Slot, SpecHash, StateIndex, Timestamp,
 };
 
 /// A service to be applied: `web("image").replicas(3)`.
@@ -284,6 +284,12 @@ impl Cluster {
         self.commit(Command::DeploymentApply { name, spec })
     }
 
+    /// People do this with these allocations.
+    pub(crate) fn rest(&mut self, change: Disabling, scopes: &[AllocationScope]) {
+        let scopes = scopes.iter().cloned().collect();
+        assert_eq!(self.commit(Command::DisabledSet { change, scopes }), Outcome::Done);
+    }
+
     /// Sets what the cluster asks of nodes.
     pub(crate) fn constrain(&mut self, key: &str, value: &str) {
         let pairs = [(key.to_owned(), value.to_owned())].into();
@@ -487,7 +493,11 @@ impl Cluster {
 
     /// The reasons that a service's record gives for what is not placed.
     pub(crate) fn reasons(&self, deployment: &str, service: &str) -> String {
-        let record = self.state.scheduling.get(&key(deployment, service)).expect("planned");
+        self.reasons_of(&key(deployment, service))
+    }
+
+    pub(crate) fn reasons_of(&self, service: &ServiceKey) -> String {
+        let record = self.state.scheduling.get(service).expect("planned");
         let show = |entry: &jaco_types::Unplaced| {
             let details: Vec<_> =
                 entry.details.iter().map(|(key, value)| format!("{key}={value}")).collect();
@@ -503,6 +513,7 @@ impl Cluster {
             .filter_map(|change| match change {
                 Change::SlotReplace { id, cause, .. } => Some(format!("{id}:{}", cause.as_str())),
                 Change::SlotCreate { .. }
+                | Change::SlotDisable { .. }
                 | Change::SlotSettle { .. }
                 | Change::SlotRevert { .. }
                 | Change::LeavingEnd { .. }

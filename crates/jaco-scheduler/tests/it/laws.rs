@@ -30,7 +30,7 @@ fn asked() -> impl Strategy<Value = Asked> {
 }
 
 proptest! {
-    /// PL-2, PL-5, PL-7, PL-8, PL-9, ST-2: whatever happens, each pass keeps the laws, is not
+    /// PL-2, PL-5, PL-7, PL-8, PL-9, PL-18, ST-2: whatever happens, each pass keeps the laws, is not
     /// refused, and leaves nothing to the next one. PL-3: when the faults end, all comes to rest
     /// within a bounded number of passes.
     #[test]
@@ -51,7 +51,15 @@ proptest! {
             let is_here = cluster.state.nodes.get(&slot.current.node);
             let is_here = is_here.is_some_and(|node| node.status == NodeStatus::Ready);
             let is_spent = slot.restarts.exhausted == jaco_types::slot::Exhausted::Yes;
-            prop_assert!(!is_here || is_spent || runs(slot), "PL-3: {}", slot.id);
+            let rests = cluster.state.disabled.of_slot(slot).is_some();
+            let waits = !rests && slot.standing == jaco_types::Standing::Disabled;
+            let explained = !cluster.reasons_of(&slot.service).is_empty();
+            prop_assert!(!waits || explained, "PL-7: {} waits for nothing", slot.id);
+            prop_assert!(
+                !is_here || is_spent || rests || waits || runs(slot),
+                "PL-3: {}",
+                slot.id
+            );
         }
     }
 

@@ -15,6 +15,7 @@ mod placing;
 mod preparing;
 mod rebalancing;
 mod remedying;
+mod resting;
 mod rolling;
 mod routing;
 mod scoring;

@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use jaco_scheduler::rebalance::{
     Cycle, CycleInput, Load, Pressure, RebalanceConfig, Rebalancer, Sample, Share, Weighed,
 };
+use jaco_state::command::Disabling;
 use jaco_types::spec::{Placement, UpdateOrder};
-use jaco_types::{Availability, Millis, Timestamp};
+use jaco_types::{AllocationScope, Availability, Millis, Timestamp};
 
-use crate::cluster::{Cluster, Service, service};
+use crate::cluster::{Cluster, Service, key, service};
 
 /// A cluster, its leader's memory, and the time.
 struct Scene {
@@ -209,6 +210,20 @@ fn a_destination_takes_replicas() {
         scene.cluster.set_availability(host, Availability::Draining);
     }
     assert_eq!(scene.sustained(&HOT), "no_eligible_dst shop-api-0 -");
+}
+
+/// R-REB-5: what is disabled never moves, and nothing moves to a node where its service is.
+#[test]
+fn what_is_disabled_stays_and_is_no_destination() {
+    let api = AllocationScope::Service(key("shop", "api"));
+    let mut scene = Scene::of(&[packed("api")]);
+    scene.cluster.rest(Disabling::Disable, &[api]);
+    scene.cluster.settle();
+    assert_eq!(scene.sustained(&HOT), "no_candidate - -");
+    let mut scene = Scene::of(&[packed("api")]);
+    let n2 = AllocationScope::Node(scene.cluster.node("n2"));
+    scene.cluster.rest(Disabling::Disable, &[n2]);
+    assert_eq!(scene.sustained(&HOT), "moved shop-api-0 n3");
 }
 
 /// What was moved stays for ten minutes, and a node that received waits for two.

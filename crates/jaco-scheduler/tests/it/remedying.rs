@@ -135,7 +135,8 @@ fn carry_out(cluster: &mut Cluster, web: &mut Service, answer: &NodeAnswer, step
             web.0.scheduling.beside.remove(service);
         }
         Ineligible::MaxPerNode { .. } => web.0.scheduling.max_per_node = None,
-        Ineligible::NotPinned
+        Ineligible::Disabled
+        | Ineligible::NotPinned
         | Ineligible::DataElsewhere
         | Ineligible::OnePerNode
         | Ineligible::PartnerToCome { .. } => {

@@ -4,19 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
 use jaco_scheduler::Plan;
-use jaco_state::command::{Change, Command};
+use jaco_state::command::{Change, Command, Disabling};
 use jaco_types::spec::{
     Affinity, Condition, Dependency, HostPort, Operator, Placement, Protocol, Required,
     SchedulingPolicy, Scoring, SpreadCriterion, SpreadTarget, Storage, UpdateOrder,
 };
 use jaco_types::unit::Resources;
 use jaco_types::{
-    Availability, DeploymentName, GpuChoice, Millis, NodeId, NodeStatus, Ordinal, ReplicaState,
-    RolloutState, ServiceName, ServiceSpec, Slot,
+    AllocationScope, Availability, DeploymentName, GpuChoice, Millis, NodeId, NodeStatus, Ordinal,
+    ReplicaState, RolloutState, ServiceName, ServiceSpec, Slot, Standing,
 };
 use proptest::prelude::*;
 
-use crate::cluster::{Cluster, Service, constraint, hostname, resources, service};
+use crate::cluster::{Cluster, Service, constraint, hostname, key, resources, service};
 
 /// The hosts that there may be.
 pub(crate) const HOSTS: [&str; 5] = ["n1", "n2", "n3", "n4", "n5"];
@@ -75,6 +75,57 @@ pub(crate) enum Event {
     Attach {
         lease: u64,
     },
+    /// People want something to rest, or to run again.
+    Rest {
+        change: Disabling,
+        what: Rests,
+    },
+}
+
+/// What may rest.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Rests {
+    Node(usize),
+    Service(usize, &'static str),
+    Pair(usize, &'static str, usize),
+    Replica(usize),
+}
+
+fn rests() -> impl Strategy<Value = Rests> {
+    let (host, deployment) = (0..HOSTS.len(), 0..DEPLOYMENTS.len());
+    let name = prop_oneof![Just("api"), Just("web")];
+    prop_oneof![
+        host.clone().prop_map(Rests::Node),
+        (deployment.clone(), name.clone()).prop_map(|(d, s)| Rests::Service(d, s)),
+        (deployment, name, host).prop_map(|(d, s, h)| Rests::Pair(d, s, h)),
+        (0..40usize).prop_map(Rests::Replica),
+    ]
+}
+
+fn disabling() -> impl Strategy<Value = Disabling> {
+    prop_oneof![
+        3 => Just(Disabling::Disable),
+        2 => Just(Disabling::Enable),
+        1 => Just(Disabling::Replace)
+    ]
+}
+
+/// What it means, where the cluster has it.
+fn scope(cluster: &Cluster, what: Rests) -> Option<AllocationScope> {
+    let node = |host: usize| Some(cluster.state.node_by_hostname(&hostname(HOSTS[host]))?.id);
+    let service = |deployment: usize, name| key(DEPLOYMENTS[deployment], name);
+    Some(match what {
+        Rests::Node(host) => AllocationScope::Node(node(host)?),
+        Rests::Service(deployment, name) => AllocationScope::Service(service(deployment, name)),
+        Rests::Pair(deployment, name, host) => {
+            AllocationScope::Pair { service: service(deployment, name), node: node(host)? }
+        }
+        Rests::Replica(slot) => {
+            let slots: Vec<_> = cluster.state.slots.values().collect();
+            let slot = slots.get(slot % slots.len().max(1))?;
+            AllocationScope::Replica { service: slot.service.clone(), id: slot.id.clone() }
+        }
+    })
 }
 
 pub(crate) fn events(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Event>> {
@@ -96,6 +147,7 @@ fn event() -> impl Strategy<Value = Event> {
         6 => (0..40usize, state()).prop_map(|(slot, state)| Event::See { slot, state }),
         4 => Just(Event::Obey),
         1 => (1..40u64).prop_map(|lease| Event::Attach { lease }),
+        3 => (disabling(), rests()).prop_map(|(change, what)| Event::Rest { change, what }),
         1 => (prop_oneof![Just("cpu"), Just("hostname")], prop_oneof![Just(""), Just("1")])
             .prop_map(|(key, value)| Event::Constrain { key, value }),
     ]
@@ -313,6 +365,11 @@ pub(crate) fn happen(cluster: &mut Cluster, event: &Event) {
         Event::Obey => cluster.obey(),
         Event::Constrain { key, value } => cluster.constrain(key, value),
         Event::Attach { lease } => cluster.attach("other", Millis::from_secs(*lease)),
+        Event::Rest { change, what } => {
+            if let Some(scope) = scope(cluster, *what) {
+                cluster.commit(Command::DisabledSet { change: *change, scopes: [scope].into() });
+            }
+        }
     }
 }
 
@@ -323,6 +380,33 @@ pub(crate) fn check(before: &Cluster, plan: &Plan, after: &Cluster) {
     check_bound(before, after);
     check_explained(after);
     check_indices(before, after);
+    check_resting(plan, after);
+}
+
+/// PL-18: what rests runs nothing, and nothing else is started where its service rests.
+fn check_resting(plan: &Plan, after: &Cluster) {
+    for slot in after.state.slots.values() {
+        let rests = after.state.disabled.of_slot(slot).is_some();
+        let is_active = slot.standing == Standing::Active;
+        assert!(!(rests && is_active), "PL-18: {} is not disabled", slot.id);
+        if !is_active {
+            assert_eq!(slot.instances().count(), 0, "PL-18: {}", slot.id);
+            assert!(!after.is_desired(&slot.current_id()), "PL-18: {}", slot.id);
+            let spec = &after.state.deployments.get(&slot.service.deployment);
+            let wanted = spec.map(|known| &known.spec().services[&slot.service.service]);
+            let is_stale = wanted_spec(after, slot).is_some_and(|_| {
+                wanted.is_some_and(|wanted| wanted.hash != slot.current.spec_hash)
+            });
+            assert!(!is_stale, "PL-18: {} has an old definition", slot.id);
+        }
+    }
+    for change in &plan.changes {
+        if let Change::SlotCreate { id, .. } | Change::SlotReplace { id, .. } = change {
+            let slot = after.slot(id.as_str());
+            let rests = after.state.disabled.of_slot(slot).is_some();
+            assert_eq!(rests, slot.standing == Standing::Disabled, "PL-18: {id}");
+        }
+    }
 }
 
 /// PL-9: nothing is given away twice: no more is reserved of a node than it declares, and each port
@@ -374,7 +458,8 @@ fn check_placed(plan: &Plan, cluster: &Cluster) {
         let (slot, is_new) = match change {
             Change::SlotCreate { id, .. } => (cluster.slot(id.as_str()), true),
             Change::SlotReplace { id, .. } => (cluster.slot(id.as_str()), false),
-            Change::SlotSettle { .. }
+            Change::SlotDisable { .. }
+            | Change::SlotSettle { .. }
             | Change::SlotRevert { .. }
             | Change::LeavingEnd { .. }
             | Change::ConsumerExpire { .. }
@@ -409,7 +494,10 @@ fn check_company(cluster: &Cluster, slot: &Slot, spec: &ServiceSpec) {
         let slots = cluster.state.slots.values().filter(|other| {
             other.service.deployment == slot.service.deployment
                 && other.service.service == *service
-                && other.current.node == slot.current.node
+                // One that is on its way elsewhere since was there when the choice was made.
+                && std::iter::once(&other.current)
+                    .chain(&other.retiring)
+                    .any(|instance| instance.node == slot.current.node)
         });
         slots.count()
     };

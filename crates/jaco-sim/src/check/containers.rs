@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jaco_agent::engine::{ContainerId, ContainerSeen, ContainerStatus, Health};
 use jaco_state::ClusterState;
-use jaco_types::{InstanceId, ReplicaId, ReplicaState, ServiceKey, Timestamp};
+use jaco_types::{InstanceId, ReplicaId, ReplicaState, ServiceKey, Slot, Standing, Timestamp};
 
 use super::{Checker, Started, Starter};
 use crate::network::MachineIx;
@@ -20,6 +20,11 @@ impl Checker {
         by: Starter,
         state: &ClusterState,
     ) {
+        let slot = state.slots.get(&instance.replica);
+        let is_disabled = |slot: &Slot| slot.standing == Standing::Disabled;
+        if slot.is_some_and(|slot| is_disabled(slot) && slot.current_id() == *instance) {
+            self.broken("SIM-16", format!("{instance} was started, and is disabled"));
+        }
         let start = Started { container: container.clone(), by };
         let Some(first) = self.started.insert(instance.clone(), start) else { return };
         if first.container == *container {

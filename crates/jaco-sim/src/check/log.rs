@@ -7,7 +7,7 @@ use jaco_state::command::{Previous, ReplaceCause};
 use jaco_state::view::is_running;
 use jaco_state::{Change, ClusterState, Entry, Outcome};
 use jaco_types::spec::{Placement, ServiceSpec, UpdateOrder};
-use jaco_types::{NodeId, NodeStatus, Ordinal, ReplicaId, Revision, ServiceKey, Slot};
+use jaco_types::{NodeId, NodeStatus, Ordinal, ReplicaId, Revision, ServiceKey, Slot, Standing};
 
 use super::stops_after;
 use super::{Acknowledged, Checker};
@@ -72,6 +72,7 @@ impl Checker {
                         slot.current = old;
                     }
                 }
+                Change::SlotDisable { id, .. } => self.check_disable(now, id),
                 Change::SlotSettle { id } => self.check_settle(now, id, changes),
                 Change::SlotReplace { previous: Previous::Retire, .. }
                 | Change::SlotCreate { .. }
@@ -83,6 +84,16 @@ impl Checker {
                 | Change::DrainGiveUp { .. } => {}
             }
         }
+    }
+
+    /// SIM-16. What people want to rest stops serving, and that is theirs to want.
+    fn check_disable(&mut self, before: &ClusterState, id: &ReplicaId) {
+        let Some(slot) = before.slots.get(id) else { return };
+        let rests = before.disabled.of_slot(slot).is_some();
+        if slot.standing == Standing::Active && !rests {
+            self.broken("SIM-16", format!("{id} was disabled, and nobody wants it to rest"));
+        }
+        self.excused.extend(slot.instances().map(|(instance, _)| instance));
     }
 
     fn check_drop(
@@ -100,6 +111,7 @@ impl Checker {
         let is_fine = match cause {
             ReplaceCause::Failed => !serves,
             ReplaceCause::NodeLost => is_lost,
+            ReplaceCause::Enabled => !serves && slot.standing == Standing::Disabled,
             ReplaceCause::SpecChanged | ReplaceCause::Moved | ReplaceCause::CompanyReplaced => {
                 !serves || must_stop_first(&self.reference, slot, next)
             }
@@ -115,9 +127,10 @@ impl Checker {
         }
         match cause {
             ReplaceCause::Failed | ReplaceCause::NodeLost => self.excused.insert(instance),
-            ReplaceCause::SpecChanged | ReplaceCause::Moved | ReplaceCause::CompanyReplaced => {
-                false
-            }
+            ReplaceCause::SpecChanged
+            | ReplaceCause::Moved
+            | ReplaceCause::CompanyReplaced
+            | ReplaceCause::Enabled => false,
         };
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jaco_state::view::{Convergence, convergence, is_running, replica};
 use jaco_types::spec::Storage;
-use jaco_types::{DeploymentName, InstanceId, ReplicaId, ServiceKey, Slot};
+use jaco_types::{DeploymentName, InstanceId, ReplicaId, ServiceKey, Slot, Standing};
 
 use super::Checker;
 
@@ -35,6 +35,9 @@ impl Checker {
             }
         }
         for slot in state.slots.values() {
+            if slot.standing == Standing::Disabled && state.disabled.of_slot(slot).is_some() {
+                continue;
+            }
             if !is_running(state, &slot.current_id()) {
                 let view = replica(state, slot);
                 let code = view.code.map(jaco_types::ReasonCode::as_str).unwrap_or_default();
@@ -68,8 +71,13 @@ impl Checker {
     }
 
     fn leftovers(&self) -> Vec<String> {
-        let wanted: BTreeMap<InstanceId, ()> =
-            self.reference.slots.values().map(|slot| (slot.current_id(), ())).collect();
+        let wanted: BTreeMap<InstanceId, ()> = self
+            .reference
+            .slots
+            .values()
+            .flat_map(Slot::instances)
+            .map(|(id, _)| (id, ()))
+            .collect();
         let mut wrong = Vec::new();
         let mut live: BTreeMap<&ReplicaId, usize> = BTreeMap::new();
         for seen in self.machines.values().flat_map(BTreeMap::values) {
@@ -80,9 +88,13 @@ impl Checker {
         for seen in self.live() {
             *live.entry(&seen.instance.replica).or_default() += 1;
         }
-        for Slot { id, .. } in self.reference.slots.values() {
+        for Slot { id, standing, .. } in self.reference.slots.values() {
             let count = live.get(id).copied().unwrap_or_default();
-            if count != 1 {
+            let wanted = match standing {
+                Standing::Active => 1,
+                Standing::Disabled => 0,
+            };
+            if count != wanted {
                 wrong.push(format!("{id} has {count} live containers"));
             }
         }

@@ -4,12 +4,14 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use jaco_agent::fake::{Behaviour, Reach};
-use jaco_state::command::SpecChange;
+use jaco_state::command::{Disabling, SpecChange};
 use jaco_state::view::{Convergence, convergence};
 use jaco_state::{Command, Outcome};
 use jaco_types::spec::DeploymentSpec;
 use jaco_types::unit::{Bytes, MilliCores, Resources};
-use jaco_types::{Availability, DeploymentName, Exit, Hostname, Millis, ReplicaId, StateIndex};
+use jaco_types::{
+    AllocationScope, Availability, DeploymentName, Exit, Hostname, Millis, ReplicaId, StateIndex,
+};
 
 use super::words::{Words, millis, name, number, service_key};
 use super::{CommandError, Session};
@@ -53,6 +55,8 @@ impl Session {
             ["cordon", host] => self.set_availability(host, Availability::Cordoned)?,
             ["uncordon", host] => self.set_availability(host, Availability::Active)?,
             ["drain", host] => self.set_availability(host, Availability::Draining)?,
+            ["disable", scope @ ..] => self.rest(Disabling::Disable, scope)?,
+            ["enable", scope @ ..] => self.rest(Disabling::Enable, scope)?,
             ["settle"] => self.settle(None)?,
             ["settle", "within", limit] => self.settle(Some(millis(limit)?))?,
             ["advance", length] => {
@@ -198,6 +202,29 @@ impl Session {
             }
         };
         self.ask(command, None, Answer::Awaited)
+    }
+
+    /// `disable shop/web`, `disable shop/web on n1`, `disable node n1`, `disable shop/web replica shop-web-0`.
+    fn rest(&mut self, change: Disabling, scope: &[&str]) -> Result<(), CommandError> {
+        let scope = match scope {
+            [service] => AllocationScope::Service(service_key(service)?),
+            [service, "on", host] => {
+                let (service, ix) = (service_key(service)?, self.machine(host)?);
+                AllocationScope::Pair { service, node: self.cluster()?.machine(ix).node }
+            }
+            ["node", host] => {
+                let ix = self.machine(host)?;
+                AllocationScope::Node(self.cluster()?.machine(ix).node)
+            }
+            [service, "replica", id] => {
+                let id = ReplicaId::parse(id);
+                let id = id.map_err(|error| CommandError::unclear(error.to_string()))?;
+                AllocationScope::Replica { service: service_key(service)?, id }
+            }
+            _ => return Err(CommandError::unclear("which allocations?")),
+        };
+        let scopes = [scope].into();
+        self.ask(Command::DisabledSet { change, scopes }, None, Answer::Awaited)
     }
 
     fn tell(&mut self, state: &RequestState) {

@@ -2,11 +2,11 @@
 
 use jaco_types::slot::Exhausted;
 use jaco_types::{
-    Aftermath, ErrorCode, Instance, NodeId, Rejection, ReplicaId, RestartCount, RolloutState,
-    Scheduling, ServiceKey, Slot, StateIndex,
+    Aftermath, AllocationScope, ErrorCode, Instance, NodeId, Rejection, ReplicaId, RestartCount,
+    RolloutState, Scheduling, ServiceKey, Slot, Standing, StateIndex,
 };
 
-use super::{Audit, drain, ending, revision, routing};
+use super::{Audit, disabled, drain, ending, revision, routing};
 use crate::audit::AuditKind;
 use crate::command::{Change, Entry, NewInstance, Outcome, Previous, ReplaceCause};
 use crate::state::ClusterState;
@@ -38,10 +38,15 @@ fn moved_since(state: &ClusterState, based_on: StateIndex, change: &Change) -> O
             }
             service_moved(state, based_on, service)
                 .or_else(|| node_moved(state, based_on, instance.node))
+                .or_else(|| rest_moved(state, based_on))
         }
         Change::SlotReplace { id, instance, .. } => slot_moved(state, based_on, id)
             .or_else(|| service_moved(state, based_on, &state.slots.get(id)?.service))
-            .or_else(|| node_moved(state, based_on, instance.node)),
+            .or_else(|| node_moved(state, based_on, instance.node))
+            .or_else(|| rest_moved(state, based_on)),
+        Change::SlotDisable { id, .. } => {
+            slot_moved(state, based_on, id).or_else(|| rest_moved(state, based_on))
+        }
         Change::SlotSettle { id }
         | Change::SlotRevert { id }
         | Change::SlotSetRestarts { id, .. } => slot_moved(state, based_on, id),
@@ -72,6 +77,12 @@ fn slot_moved(state: &ClusterState, based_on: StateIndex, id: &ReplicaId) -> Opt
 fn node_moved(state: &ClusterState, based_on: StateIndex, id: NodeId) -> Option<String> {
     let fresh = state.nodes.get(&id).is_some_and(|node| node.modified <= based_on);
     (!fresh).then(|| format!("node {id}"))
+}
+
+/// What people want to rest changed: nothing may be started any more, or stopped, on the strength of
+/// what they wanted before (R-SEL-3).
+fn rest_moved(state: &ClusterState, based_on: StateIndex) -> Option<String> {
+    (state.disabled.modified > based_on).then(|| "what is disabled".to_owned())
 }
 
 fn service_moved(state: &ClusterState, based_on: StateIndex, key: &ServiceKey) -> Option<String> {
@@ -125,12 +136,17 @@ fn leaver(change: &Change) -> Option<&ReplicaId> {
 fn carry_out(state: &mut ClusterState, entry: &Entry, change: &Change, audit: &mut Audit<'_>) {
     let index = entry.index;
     match change {
-        Change::SlotCreate { id, service, ordinal, instance } => {
-            slot_event(state, audit, AuditKind::ReplicaPlaced, id, instance, "created");
+        Change::SlotCreate { id, service, ordinal, instance, standing } => {
+            let cause = match standing {
+                Standing::Active => "created",
+                Standing::Disabled => "created disabled",
+            };
+            slot_event(state, audit, AuditKind::ReplicaPlaced, id, instance, cause);
             let slot = Slot {
                 id: id.clone(),
                 service: service.clone(),
                 ordinal: ordinal.clone(),
+                standing: *standing,
                 current: stamp(instance, index),
                 retiring: None,
                 restarts: RestartCount::default(),
@@ -143,12 +159,24 @@ fn carry_out(state: &mut ClusterState, entry: &Entry, change: &Change, audit: &m
             slot_event(state, audit, replaced_kind(*cause), id, instance, cause.as_str());
             with_slot(state, index, id, |slot| {
                 let before = std::mem::replace(&mut slot.current, stamp(instance, index));
-                match previous {
-                    Previous::Retire => slot.retiring = Some(before),
-                    Previous::Drop => {}
+                match (previous, std::mem::take(&mut slot.standing)) {
+                    (Previous::Retire, Standing::Active) => slot.retiring = Some(before),
+                    // What a disabled slot names never ran.
+                    (Previous::Drop, _) | (Previous::Retire, Standing::Disabled) => {}
                 }
                 slot.restarts =
                     RestartCount { consecutive: *consecutive_failures, exhausted: Exhausted::No };
+            });
+        }
+        Change::SlotDisable { id, instance } => {
+            if state.slots.get(id).is_some_and(|slot| slot.standing == Standing::Active) {
+                slot_event(state, audit, AuditKind::ReplicaDisabled, id, instance, "disabled");
+            }
+            with_slot(state, index, id, |slot| {
+                slot.standing = Standing::Disabled;
+                slot.current = stamp(instance, index);
+                slot.retiring = None;
+                slot.restarts = RestartCount::default();
             });
         }
         Change::SlotSettle { id } => with_slot(state, index, id, |slot| slot.retiring = None),
@@ -168,6 +196,13 @@ fn carry_out(state: &mut ClusterState, entry: &Entry, change: &Change, audit: &m
         Change::SlotRemove { id } => {
             audit.event(AuditKind::ReplicaRemoved, [("replica", id.to_string())]);
             state.slots.remove(id);
+            let is_of_it = |scope: &AllocationScope| match scope {
+                AllocationScope::Replica { id: rests, .. } => rests == id,
+                AllocationScope::Node(_)
+                | AllocationScope::Service(_)
+                | AllocationScope::Pair { .. } => false,
+            };
+            disabled::forget(state, index, is_of_it);
         }
         Change::SchedulingSet { service, record } => {
             rollout_event(state, audit, service, record);
@@ -222,6 +257,9 @@ fn part(state: &mut ClusterState, entry: &Entry, change: &Change) {
         Change::SlotRemove { id } => {
             (id, Fate::Goes(Aftermath::Succeeded), Fate::Goes(Aftermath::Succeeded))
         }
+        Change::SlotDisable { id, .. } => {
+            (id, Fate::Goes(Aftermath::Disabled), Fate::Goes(Aftermath::Succeeded))
+        }
         Change::SlotReplace { previous: Previous::Retire, .. }
         | Change::SlotCreate { .. }
         | Change::SlotSetRestarts { .. }
@@ -232,6 +270,10 @@ fn part(state: &mut ClusterState, entry: &Entry, change: &Change) {
         | Change::DrainGiveUp { .. } => return,
     };
     let Some(slot) = state.slots.get(id).cloned() else { return };
+    if slot.standing == Standing::Disabled {
+        // It has nothing that could end.
+        return;
+    }
     let instances = [(Some(&slot.current), current), (slot.retiring.as_ref(), retiring)];
     for (instance, fate) in instances {
         if let (Some(instance), Fate::Goes(aftermath)) = (instance, fate) {
@@ -268,6 +310,7 @@ fn replaced_kind(cause: ReplaceCause) -> AuditKind {
         ReplaceCause::SpecChanged | ReplaceCause::CompanyReplaced => AuditKind::ReplicaReplaced,
         ReplaceCause::Failed => AuditKind::ReplicaRestarted,
         ReplaceCause::NodeLost | ReplaceCause::Moved => AuditKind::ReplicaMoved,
+        ReplaceCause::Enabled => AuditKind::ReplicaEnabled,
     }
 }
 

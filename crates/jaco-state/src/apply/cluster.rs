@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jaco_types::node::LABELS_MAX;
 use jaco_types::{Availability, ErrorCode, InstanceId, NodeFacts, NodeId, Rejection, TokenId};
 
-use super::Audit;
+use super::{Audit, disabled};
 use crate::audit::AuditKind;
 use crate::command::{Entry, NewNode, Outcome};
 use crate::state::{ClusterMeta, ClusterState};
@@ -177,7 +177,12 @@ pub(super) fn set_labels(
 }
 
 /// The node and what it observed go; slots that name it are the planner's to mend.
-pub(super) fn remove(state: &mut ClusterState, id: NodeId, audit: &mut Audit<'_>) -> Outcome {
+pub(super) fn remove(
+    state: &mut ClusterState,
+    entry: &Entry,
+    id: NodeId,
+    audit: &mut Audit<'_>,
+) -> Outcome {
     let Some(node) = state.nodes.get(&id) else { return unknown_node(id) };
     audit.event(
         AuditKind::NodeRemove,
@@ -186,6 +191,7 @@ pub(super) fn remove(state: &mut ClusterState, id: NodeId, audit: &mut Audit<'_>
     state.nodes.remove(&id);
     state.observed.retain(|_: &InstanceId, observed| observed.node != id);
     state.leaving.retain(|_: &InstanceId, leaving| leaving.node != id);
+    disabled::forget(state, entry.index, |scope| scope.node() == Some(id));
     Outcome::Done
 }
 

@@ -10,7 +10,7 @@ use jaco_types::{
 };
 
 use super::difference::difference;
-use super::{Audit, content};
+use super::{Audit, content, disabled};
 use crate::audit::AuditKind;
 use crate::command::{Entry, Outcome, SpecChange};
 use crate::state::{ClusterState, Deployment, Pin, RevisionRecord};
@@ -89,6 +89,7 @@ pub(super) fn want(
     forget_old_revisions(state, name, &mut revisions);
     let deployment = Deployment { name: name.clone(), revision, revisions, modified: entry.index };
     state.deployments.insert(name.clone(), deployment);
+    disabled::forget_unwanted(state, entry.index, name);
     content::settle(state, entry.at);
     Outcome::Deployed { revision, change }
 }
@@ -215,6 +216,7 @@ pub(super) fn delete(
             record.modified = entry.index;
         }
     }
+    disabled::forget_unwanted(state, entry.index, name);
     content::settle(state, entry.at);
     Outcome::Done
 }

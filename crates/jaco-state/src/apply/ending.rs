@@ -52,7 +52,9 @@ fn is_worth_telling(seen: &InstanceObserved, aftermath: Aftermath) -> bool {
 pub(super) const fn aftermath(cause: ReplaceCause) -> Aftermath {
     match cause {
         ReplaceCause::SpecChanged => Aftermath::Rolled,
-        ReplaceCause::Failed | ReplaceCause::CompanyReplaced => Aftermath::Restarted,
+        ReplaceCause::Failed | ReplaceCause::CompanyReplaced | ReplaceCause::Enabled => {
+            Aftermath::Restarted
+        }
         ReplaceCause::NodeLost => Aftermath::NodeLost,
         ReplaceCause::Moved => Aftermath::Moved,
     }

@@ -8,6 +8,7 @@ mod constraints;
 mod content;
 pub mod deployment;
 mod difference;
+mod disabled;
 mod drain;
 mod ending;
 mod named;
@@ -58,8 +59,11 @@ fn execute(state: &mut ClusterState, entry: &Entry) -> Outcome {
         Command::NodeSetLabels { node, set, unset } => {
             cluster::set_labels(state, entry, *node, (set, unset), &mut audit)
         }
-        Command::NodeRemove { node } => cluster::remove(state, *node, &mut audit),
+        Command::NodeRemove { node } => cluster::remove(state, entry, *node, &mut audit),
         Command::ConstraintsSet { pairs } => constraints::set(state, pairs, &mut audit),
+        Command::DisabledSet { change, scopes } => {
+            disabled::set(state, entry, *change, scopes, &mut audit)
+        }
         Command::DeploymentApply { name, spec } => {
             deployment::apply_spec(state, entry, name, spec, &mut audit)
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jaco_state::audit::{AuditEvent, AuditKey, AuditKind};
 use jaco_state::audit_chain::{Broken, Digest};
+use jaco_state::command::Disabling;
 use jaco_state::contents::Piece;
 use jaco_state::state::Pin;
 use jaco_state::token::OperatorToken;
@@ -39,6 +40,7 @@ fn leaves(command: &Command) -> Leaves {
         }
         Command::NodeSetLabels { .. } => Events(&[AuditKind::NodeLabels]),
         Command::NodeRemove { .. } => Events(&[AuditKind::NodeRemove]),
+        Command::DisabledSet { .. } => Events(&[AuditKind::AllocationsDisabled]),
         Command::ConstraintsSet { .. } => Events(&[AuditKind::ConstraintsSet]),
         Command::DeploymentApply { .. } => Events(&[AuditKind::Apply]),
         Command::DeploymentRollback { .. } => Events(&[AuditKind::Rollback]),
@@ -69,7 +71,7 @@ fn every_command(now: Timestamp) -> Vec<Command> {
     let (node, name) = (NodeId::FIRST, || deployment("shop"));
     let placed = create(&key("shop", "web"), 1, node);
     let Change::SlotCreate { id, .. } = &placed else { unreachable!("it creates a slot") };
-    let instance = jaco_types::InstanceId { replica: id.clone(), raft_index: StateIndex(12) };
+    let instance = jaco_types::InstanceId { replica: id.clone(), raft_index: StateIndex(13) };
     let observed = vec![seen(instance, node, ReplicaState::Running)];
     vec![
         init(),
@@ -84,10 +86,14 @@ fn every_command(now: Timestamp) -> Vec<Command> {
             unset: [].into(),
         },
         Command::ConstraintsSet { pairs: [("ram".to_owned(), "3G".to_owned())].into() },
+        Command::DisabledSet {
+            change: Disabling::Disable,
+            scopes: [jaco_types::AllocationScope::Node(node)].into(),
+        },
         Command::ContentPut { pieces: Vec::<Piece>::new() },
         deploy("shop", &[service("web", "web:1")]),
         deploy("shop", &[service("web", "web:2")]),
-        Command::Batch { based_on: StateIndex(12), changes: vec![placed] },
+        Command::Batch { based_on: StateIndex(13), changes: vec![placed] },
         Command::Observe { node, observed, gone: vec![] },
         Command::RevisionPin { name: name(), revision: Revision(1), pin: Pin::Yes },
         Command::DeploymentRollback { name: name(), to: Some(Revision(1)) },
@@ -103,7 +109,7 @@ fn every_command(now: Timestamp) -> Vec<Command> {
         },
         Command::OperatorTokenRevoke { id: token },
         Command::ConsumerAttach { name: consumer.clone(), node, lease: Millis(5000) },
-        Command::ConsumerDetach { name: consumer, session: StateIndex(20) },
+        Command::ConsumerDetach { name: consumer, session: StateIndex(21) },
         Command::AuditNote { kind: AuditKind::AccessRefused, payload: BTreeMap::new() },
         Command::Rebalance { based_on: StateIndex(20), moves: vec![], kept: vec![BTreeMap::new()] },
         contents::named(&[1, 2]),

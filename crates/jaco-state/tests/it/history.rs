@@ -14,7 +14,7 @@ use jaco_types::unit::Resources;
 use jaco_types::{
     ClusterId, DeploymentName, ErrorCode, Hostname, Identity, InstanceId, InstanceObserved,
     NodeFacts, NodeId, Ordinal, ReplicaId, ReplicaState, RequestId, Revision, ServiceKey,
-    ServiceName, SpecHash, StateIndex, Timestamp, TokenId,
+    ServiceName, SpecHash, Standing, StateIndex, Timestamp, TokenId,
 };
 
 /// A state and the next index.
@@ -190,7 +190,8 @@ pub(crate) fn instance(node: NodeId, revision: u64) -> NewInstance {
 pub(crate) fn create(service: &ServiceKey, index: u64, node: NodeId) -> Change {
     let ordinal = Ordinal::Index(index);
     let id = ReplicaId::new(service, &ordinal);
-    Change::SlotCreate { id, service: service.clone(), ordinal, instance: instance(node, 1) }
+    let (service, instance) = (service.clone(), instance(node, 1));
+    Change::SlotCreate { id, service, ordinal, instance, standing: Standing::Active }
 }
 
 pub(crate) fn replace(

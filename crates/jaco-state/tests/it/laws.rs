@@ -1,14 +1,14 @@
 //! Laws over random histories.
 
-use jaco_state::command::Previous;
+use jaco_state::command::{Disabling, Previous};
 use jaco_state::invariants::violations;
 use jaco_state::{Change, ClusterState, Command, Entry, Outcome, apply};
 use jaco_types::slot::Exhausted;
-use jaco_types::{Availability, NodeId, NodeStatus, ReplicaState, StateIndex};
+use jaco_types::{AllocationScope, Availability, NodeId, NodeStatus, ReplicaState, StateIndex};
 use proptest::prelude::*;
 
 use crate::history::{
-    History, admit, create, deploy, deployment, join_token, key, replace, seen, service,
+    History, admit, create, deploy, deployment, instance, join_token, key, replace, seen, service,
 };
 
 const NAMES: [&str; 3] = ["shop", "shop-web", "blog"];
@@ -26,6 +26,40 @@ enum Step {
     Delete(usize),
     Batch(u64, Vec<Tick>),
     Observe(u64, usize, bool),
+    Rest(Disabling, Vec<Place>),
+}
+
+/// Allocations that may or may not be there.
+#[derive(Debug, Clone)]
+enum Place {
+    Node(u64),
+    Service(usize, usize),
+    Pair(usize, usize, u64),
+    Replica(usize),
+}
+
+fn place() -> impl Strategy<Value = Place> {
+    prop_oneof![
+        (1..9u64).prop_map(Place::Node),
+        (0..3usize, 0..3usize).prop_map(|(d, s)| Place::Service(d, s)),
+        (0..3usize, 0..3usize, 1..9u64).prop_map(|(d, s, n)| Place::Pair(d, s, n)),
+        (0..6usize).prop_map(Place::Replica),
+    ]
+}
+
+fn scope(state: &ClusterState, place: &Place) -> Option<AllocationScope> {
+    let service = |name: usize, service: usize| key(NAMES[name], SERVICES[service]);
+    Some(match place {
+        Place::Node(node) => AllocationScope::Node(NodeId(*node)),
+        Place::Service(d, s) => AllocationScope::Service(service(*d, *s)),
+        Place::Pair(d, s, node) => {
+            AllocationScope::Pair { service: service(*d, *s), node: NodeId(*node) }
+        }
+        Place::Replica(slot) => {
+            let slot = nth_slot(state, *slot)?;
+            AllocationScope::Replica { service: slot.service.clone(), id: slot.id.clone() }
+        }
+    })
 }
 
 /// One change of a batch.
@@ -37,6 +71,7 @@ enum Tick {
     Revert(usize),
     Exhaust(usize),
     Remove(usize),
+    Disable(usize, u64),
     Status(u64, bool),
 }
 
@@ -48,6 +83,7 @@ fn tick() -> impl Strategy<Value = Tick> {
         (0..6usize).prop_map(Tick::Revert),
         (0..6usize).prop_map(Tick::Exhaust),
         (0..6usize).prop_map(Tick::Remove),
+        (0..6usize, 1..9u64).prop_map(|(slot, n)| Tick::Disable(slot, n)),
         (1..9u64, any::<bool>()).prop_map(|(n, ready)| Tick::Status(n, ready)),
     ]
 }
@@ -64,7 +100,13 @@ fn step() -> impl Strategy<Value = Step> {
         (0..3u64, proptest::collection::vec(tick(), 0..4)).prop_map(|(lag, t)| Step::Batch(lag, t)),
         (1..9u64, 0..6usize, any::<bool>())
             .prop_map(|(n, slot, gone)| Step::Observe(n, slot, gone)),
+        (disabling(), proptest::collection::vec(place(), 0..4))
+            .prop_map(|(change, places)| Step::Rest(change, places)),
     ]
+}
+
+fn disabling() -> impl Strategy<Value = Disabling> {
+    prop_oneof![Just(Disabling::Disable), Just(Disabling::Enable), Just(Disabling::Replace)]
 }
 
 fn nth_slot(state: &ClusterState, n: usize) -> Option<&jaco_types::Slot> {
@@ -89,6 +131,10 @@ fn command(state: &ClusterState, now: jaco_types::Timestamp, step: &Step) -> Opt
         Step::Batch(lag, ticks) => {
             let changes = ticks.iter().filter_map(|tick| change(state, tick)).collect();
             Command::Batch { based_on: StateIndex(state.index.0.saturating_sub(*lag)), changes }
+        }
+        Step::Rest(change, places) => {
+            let scopes = places.iter().filter_map(|place| scope(state, place)).collect();
+            Command::DisabledSet { change: *change, scopes }
         }
         Step::Observe(node, slot, gone) => {
             let id = nth_slot(state, *slot)?.current_id();
@@ -118,6 +164,9 @@ fn change(state: &ClusterState, tick: &Tick) -> Option<Change> {
         Tick::Exhaust(slot) => {
             Change::SlotSetRestarts { id: id(*slot)?, consecutive: 3, exhausted: Exhausted::Yes }
         }
+        Tick::Disable(slot, node) => {
+            Change::SlotDisable { id: id(*slot)?, instance: instance(NodeId(*node), 2) }
+        }
         Tick::Remove(slot) => Change::SlotRemove { id: id(*slot)? },
         Tick::Status(node, ready) => {
             let status = if *ready { NodeStatus::Ready } else { NodeStatus::Down };
@@ -143,7 +192,7 @@ fn run(steps: &[Step]) -> (History, Vec<Entry>) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// ST-1, ST-5 to ST-10: `apply` takes any command in any state, and what must hold, holds.
+    /// ST-1, ST-5 to ST-10, ST-14, ST-15: `apply` takes any command in any state, and what must hold, holds.
     #[test]
     fn every_history_keeps_the_invariants(steps in proptest::collection::vec(step(), 0..40)) {
         let (history, _) = run(&steps);

@@ -10,6 +10,7 @@ mod audit;
 mod cluster;
 mod contents;
 mod deployment;
+mod disabled;
 mod history;
 mod laws;
 mod planner_batch;

@@ -10,6 +10,7 @@ use jaco_types::{Consumer, InstanceObserved, Leaving, Node, Slot, StateIndex};
 use super::{MAX_ROW_BYTES, row};
 use crate::storage::content;
 use crate::storage::convert::{Wire, whole};
+use crate::storage::disabled;
 use crate::storage::envelope::known_format;
 use crate::storage::wire::{self, snapshot_row::Kind};
 use crate::storage::{CodecError, FORMAT, Problem};
@@ -113,6 +114,16 @@ fn add(state: &mut ClusterState, kind: Kind) -> Result<(), Problem> {
         Kind::NamedContent(named) => {
             let (key, named) = content::to_named(named)?;
             append(&mut state.named, "named contents", key, named)
+        }
+        Kind::DisabledHead(head) => {
+            match std::mem::replace(&mut state.disabled.modified, StateIndex(head.modified)) {
+                StateIndex(0) if state.disabled.scopes.is_empty() => Ok(()),
+                StateIndex(_) => Err(Problem::Unordered("heads of what is disabled")),
+            }
+        }
+        Kind::DisabledScope(scope) => {
+            let (scope, rest) = disabled::to_rest(scope)?;
+            append(&mut state.disabled.scopes, "disabled allocations", scope, rest)
         }
         Kind::Trailer(_) => Err(Problem::Unordered("rows")),
     }

@@ -2,13 +2,14 @@
 
 use std::io::{self, Write};
 
-use jaco_state::ClusterState;
 use jaco_state::requests::RequestLog;
+use jaco_state::{ClusterState, DisabledSet};
 use prost::Message;
 
 use super::{MAX_ROW_BYTES, row};
 use crate::storage::content;
 use crate::storage::convert::Wire;
+use crate::storage::disabled;
 use crate::storage::wire::{self, snapshot_row::Kind};
 use crate::storage::{CodecError, FORMAT};
 
@@ -77,6 +78,13 @@ fn write_tables(state: &ClusterState, rows: &mut Rows<'_>) -> Result<(), CodecEr
     }
     for (key, named) in state.named.iter() {
         rows.push(Kind::NamedContent(content::from_named(key, named)))?;
+    }
+    if state.disabled != DisabledSet::default() {
+        let modified = state.disabled.modified.0;
+        rows.push(Kind::DisabledHead(wire::DisabledHead { modified }))?;
+    }
+    for (scope, rest) in state.disabled.scopes.iter() {
+        rows.push(Kind::DisabledScope(disabled::from_rest(scope, rest)))?;
     }
     Ok(())
 }
