@@ -139,6 +139,10 @@ impl Client {
         set_constraints: ClusterClient(SetConstraintsRequest) -> SetConstraintsResponse, SHORT;
         /// What is asked so.
         get_constraints: ClusterClient(GetConstraintsRequest) -> GetConstraintsResponse, SHORT;
+        /// Lets allocations rest, or run again.
+        set_disabled: ClusterClient(SetDisabledRequest) -> SetDisabledResponse, SHORT;
+        /// What services have on nodes.
+        allocations: QueryClient(AllocationsRequest) -> AllocationsResponse, SHORT;
         /// Takes a node out of the cluster.
         remove_node: ClusterClient(RemoveNodeRequest) -> RemoveNodeResponse, SHORT;
         /// Says what should run.

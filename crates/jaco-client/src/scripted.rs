@@ -95,6 +95,8 @@ script! {
     remove_node(RemoveNodeRequest) -> v1::RemoveNodeResponse;
     set_constraints(SetConstraintsRequest) -> v1::SetConstraintsResponse;
     get_constraints(GetConstraintsRequest) -> v1::GetConstraintsResponse;
+    set_disabled(SetDisabledRequest) -> v1::SetDisabledResponse;
+    allocations(AllocationsRequest) -> v1::AllocationsResponse;
     apply(ApplyRequest) -> v1::ApplyResponse;
     delete(DeleteRequest) -> v1::DeleteResponse;
     explain(ExplainRequest) -> v1::ExplainResponse;
@@ -302,6 +304,7 @@ service! {
     status = status(StatusRequest) -> StatusResponse;
     get_deployment = get_deployment(GetDeploymentRequest) -> GetDeploymentResponse;
     history = history(HistoryRequest) -> HistoryResponse;
+    allocations = allocations(AllocationsRequest) -> AllocationsResponse;
     verify_audit = verify_audit(VerifyAuditRequest) -> VerifyAuditResponse;
     node_facts = node_facts(NodeFactsRequest) -> NodeFactsResponse;
     ; stream watch(StatusRequest) -> StatusResponse as WatchStream
@@ -326,4 +329,5 @@ service! {
     remove_node = remove_node(RemoveNodeRequest) -> RemoveNodeResponse;
     set_constraints = set_constraints(SetConstraintsRequest) -> SetConstraintsResponse;
     get_constraints = get_constraints(GetConstraintsRequest) -> GetConstraintsResponse;
+    set_disabled = set_disabled(SetDisabledRequest) -> SetDisabledResponse;
 }

@@ -111,7 +111,9 @@ impl Environment {
     }
 }
 
-fn variable(service: &str, key: &str) -> String {
+/// The variable that a key of a service's table is read by.
+#[must_use]
+pub fn variable(service: &str, key: &str) -> String {
     let word = |text: &str| {
         let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
         text.chars().map(letter).collect::<String>()

@@ -5,6 +5,7 @@
 //! again by `apply`.
 
 pub mod admission;
+pub mod allocation;
 pub mod auth;
 pub mod connection;
 pub mod machine;

@@ -87,6 +87,8 @@ pub(crate) enum Command {
     History(commands::history::Args),
     Diff(commands::diff::Args),
     Delete(commands::delete::Args),
+    Disable(commands::disable::Args),
+    Enable(commands::disable::EnableArgs),
     Audit(commands::audit::Args),
     Node(commands::node::Args),
     Constraints(commands::constraints::Args),

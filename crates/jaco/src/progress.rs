@@ -5,6 +5,7 @@ use jaco_proto::v1::{
 };
 
 use crate::view::ending;
+use crate::when;
 
 /// The most of a container's last line that is shown among other things, in characters.
 const LAST_LINE_MAX: usize = 100;
@@ -237,6 +238,10 @@ pub fn reason(replica: &ReplicaInfo) -> String {
     facts.sort();
     parts.extend(facts.into_iter().map(|(key, fact)| match key.as_str() {
         "reason" => one_line(fact),
+        "at_ms" => {
+            format!("since {}", when::rfc3339(fact.parse().unwrap_or(0)).unwrap_or_default())
+        }
+        "disabled" => format!("with {fact}"),
         "output" => format!("said {:?}", last_line(fact)),
         _ => format!("{key}={}", one_line(fact)),
     }));

@@ -1,6 +1,7 @@
 //! Real daemons on loopback with a pretended engine: consensus, membership, access and recovery.
 
 mod access;
+mod allocations;
 mod audit;
 mod bad_input;
 mod company;

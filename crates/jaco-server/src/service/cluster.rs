@@ -163,6 +163,13 @@ impl Cluster for ClusterService {
         self.write(request).await
     }
 
+    async fn set_disabled(
+        &self,
+        request: Request<v1::SetDisabledRequest>,
+    ) -> Result<Response<v1::SetDisabledResponse>, Status> {
+        self.write(request).await
+    }
+
     async fn get_constraints(
         &self,
         request: Request<v1::GetConstraintsRequest>,

@@ -4,6 +4,7 @@ pub mod cluster;
 mod constraints;
 pub mod contents;
 pub mod deploy;
+mod disabled;
 mod events;
 mod facts;
 pub mod logs;

@@ -259,6 +259,9 @@ async fn forward(member: &Member, message: v1::ForwardRequest) -> Result<bytes::
         v1::SetConstraintsRequest::METHOD => {
             member.execute_forwarded::<v1::SetConstraintsRequest>(by, body).await
         }
+        v1::SetDisabledRequest::METHOD => {
+            member.execute_forwarded::<v1::SetDisabledRequest>(by, body).await
+        }
         v1::RemoveNodeRequest::METHOD => {
             member.execute_forwarded::<v1::RemoveNodeRequest>(by, body).await
         }

@@ -19,7 +19,7 @@ use tonic::{Request, Response, Status};
 use super::{Context, events, facts, logs, revision, shipped};
 use crate::member::Member;
 use crate::status::{from_propose_error, invalid, to_status};
-use crate::view;
+use crate::{allocation, view};
 
 /// Answers that may wait for a slow reader before it is dropped back to the newest state.
 const STREAM_BUFFER: usize = 16;
@@ -93,6 +93,17 @@ impl Query for QueryService {
         member.recovered().await;
         let found = member.store.read(|state| revision::history(state, request.get_ref()));
         found.map(Response::new).map_err(|rejection| to_status(&rejection))
+    }
+
+    async fn allocations(
+        &self,
+        request: Request<v1::AllocationsRequest>,
+    ) -> Result<Response<v1::AllocationsResponse>, Status> {
+        let (member, _) = self.context.identify(&request)?;
+        member.recovered().await;
+        let state = member.store.snapshot();
+        let allocations = allocation::list(&state, request.get_ref());
+        Ok(Response::new(v1::AllocationsResponse { allocations }))
     }
 
     async fn audit(

@@ -1,13 +1,17 @@
 //! `jaco get`
 
-use jaco_proto::v1::{GetDeploymentRequest, GetDeploymentResponse, ReplicaInfo, StatusRequest};
+use jaco_proto::v1::{
+    AllocationInfo, AllocationsRequest, DeploymentInfo, GetDeploymentRequest,
+    GetDeploymentResponse, ReplicaInfo, StatusRequest,
+};
 use jaco_types::ErrorCode;
 use serde_json::{Value, json};
 
 use super::{Context, Done};
 use crate::error::CliError;
-use crate::ui::{Frame, Show};
-use crate::view::{List, deployment, node, replica, without_null};
+use crate::key_values;
+use crate::ui::{Detail, Frame, Show};
+use crate::view::{List, allocation, deployment, key_value, node, replica, without_null};
 use crate::when;
 use crate::yaml::to_yaml;
 
@@ -43,10 +47,36 @@ enum What {
         #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
         service: String,
     },
+    /// What services have on nodes
+    #[command(after_long_help = "Examples:
+  jaco get allocations --service shop/web
+  jaco get allocations --node n2 -o wide
+  jaco get allocations -o json")]
+    Allocations {
+        /// Only those of this service, as DEPLOYMENT/SERVICE or by its name alone
+        #[arg(long, value_name = "SERVICE", default_value = "", hide_default_value = true)]
+        service: String,
+        /// Only those on this node
+        #[arg(long, value_name = "HOST", default_value = "", hide_default_value = true)]
+        node: String,
+    },
     /// One replica
     Replica {
         /// Its id
         id: String,
+    },
+    /// What follows from reservations and from jaco.services.toml, by service
+    ///
+    /// The bounds and the reservation of memory in MB and of cpu in MHz, and every other key of the
+    /// service's table; zero is no bound. Wide shows the variable that a key is read by in `${…}`.
+    #[command(after_long_help = "Examples:
+  jaco get kv
+  jaco get kv --service shop/api -o wide
+  jaco get kv -o json")]
+    Kv {
+        /// Only those of this service, as DEPLOYMENT/SERVICE or by its name alone
+        #[arg(long, value_name = "SERVICE", default_value = "", hide_default_value = true)]
+        service: String,
     },
     /// All nodes
     Nodes,
@@ -62,12 +92,9 @@ pub(crate) async fn run(context: &mut Context, args: Args) -> Done {
     match args.what {
         What::Deployments => {
             let status = client.overview(StatusRequest::default()).await?;
-            let list = List {
-                items: &status.deployments,
-                json: deployment::json,
-                text: deployment::table,
-            };
-            context.done(&list)
+            let found = client.allocations(AllocationsRequest::default()).await?;
+            let (deployments, allocations) = (&status.deployments, &found.allocations);
+            context.done(&Deployments { deployments, allocations })
         }
         What::Deployment { name, revision } => {
             let request = GetDeploymentRequest { name, revision };
@@ -81,11 +108,34 @@ pub(crate) async fn run(context: &mut Context, args: Args) -> Done {
             let items: Vec<_> = all.replicas.into_iter().filter(wanted).collect();
             context.done(&List { items: &items, json: replica::json, text: replica::table })
         }
+        What::Allocations { service, node } => {
+            let (deployment, service) = match service.split_once('/') {
+                Some((deployment, service)) => (deployment.to_owned(), service.to_owned()),
+                None => (String::new(), service),
+            };
+            let request = AllocationsRequest { deployment, service, node };
+            let found = client.allocations(request).await?;
+            let items = &found.allocations;
+            context.done(&List { items, json: allocation::json, text: allocation::table })
+        }
         What::Replica { id } => {
             let status = client.overview(StatusRequest::default()).await?;
             let found = status.replicas.iter().find(|replica| replica.id == id);
             let missing = || not_found(ErrorCode::ReplicaNotFound, "replica", &id);
             context.done(&One::new(found.ok_or_else(missing)?, replica::json))
+        }
+        What::Kv { service } => {
+            let status = client.overview(StatusRequest::default()).await?;
+            let mut rows = Vec::new();
+            for known in status.deployments {
+                let request = GetDeploymentRequest { name: known.name, revision: 0 };
+                rows.extend(key_values::of_deployment(&client.get_deployment(request).await?)?);
+            }
+            rows.retain(|row| {
+                let alone = row.service.split_once('/').map_or("", |(_, name)| name);
+                service.is_empty() || row.service == service || alone == service
+            });
+            context.done(&List { items: &rows, json: key_value::json, text: key_value::table })
         }
         What::Nodes => {
             let status = client.overview(StatusRequest::default()).await?;
@@ -97,6 +147,33 @@ pub(crate) async fn run(context: &mut Context, args: Args) -> Done {
             let missing = || not_found(ErrorCode::NodeNotFound, "node", &hostname);
             context.done(&One::new(found.ok_or_else(missing)?, node::json))
         }
+    }
+}
+
+/// Deployments, each with the version of what it has on each node (R-SEL-5).
+struct Deployments<'a> {
+    deployments: &'a [DeploymentInfo],
+    allocations: &'a [AllocationInfo],
+}
+
+impl Show for Deployments<'_> {
+    fn json(&self) -> Value {
+        let with_allocations = |known: &DeploymentInfo| {
+            let own = self.allocations.iter().filter(|one| one.deployment == known.name);
+            let mut json = deployment::json(known);
+            json["allocations"] = own.map(allocation::json).collect();
+            json
+        };
+        self.deployments.iter().map(with_allocations).collect()
+    }
+
+    fn text(&self, frame: &Frame) -> String {
+        let mut text = deployment::table(self.deployments, frame);
+        if frame.detail == Detail::Wide && !self.allocations.is_empty() {
+            text.push('\n');
+            text.push_str(&allocation::table(self.allocations, frame));
+        }
+        text
     }
 }
 

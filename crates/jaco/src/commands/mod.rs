@@ -13,6 +13,7 @@ pub(crate) mod context;
 pub(crate) mod delete;
 pub(crate) mod dev;
 pub(crate) mod diff;
+pub(crate) mod disable;
 pub(crate) mod explain;
 pub(crate) mod get;
 pub(crate) mod help;
@@ -102,6 +103,8 @@ pub(crate) async fn run(command: Command, context: &mut Context) -> Done {
         Command::Scale(args) => scale::run(context, args).await,
         Command::Rollback(args) => rollback::run(context, args).await,
         Command::Delete(args) => delete::run(context, args).await,
+        Command::Disable(args) => disable::disable(context, args).await,
+        Command::Enable(args) => disable::enable(context, args).await,
         Command::Node(args) => node::run(context, args).await,
         Command::Constraints(args) => constraints::run(context, args).await,
         Command::Dev(args) => dev::run(context, args).await,

@@ -1,11 +1,13 @@
 //! What the cluster says, as people and programs see it. Pure.
 
+pub mod allocation;
 pub mod audit;
 pub mod cluster;
 pub mod content;
 pub mod deployment;
 pub mod ending;
 pub mod explain;
+pub(crate) mod key_value;
 pub mod machine;
 pub mod node;
 pub mod plan;

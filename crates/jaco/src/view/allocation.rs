@@ -1,0 +1,107 @@
+//! Allocations: what services have on nodes, and what is disabled.
+
+use jaco_proto::v1::{AllocationInfo, DisabledInfo};
+use serde_json::{Value, json};
+
+use super::{non_empty, without_null};
+use crate::table::Table;
+use crate::ui::{Detail, Frame};
+use crate::when;
+
+/// For programs.
+#[must_use]
+pub fn json(allocation: &AllocationInfo) -> Value {
+    without_null(json!({
+        "alloc_id": allocation.alloc_id,
+        "deployment": allocation.deployment,
+        "service": allocation.service,
+        "node": allocation.node,
+        "zone": allocation.zone,
+        "disabled": allocation.disabled,
+        "removed": allocation.removed,
+        "replicas": allocation.replicas,
+        "spec_hash": allocation.spec_hash,
+        "revision": allocation.revision,
+        "version": allocation.version,
+        "disabled_with": non_empty(&allocation.disabled_with),
+        "disabled_by": non_empty(&allocation.disabled_by),
+        "disabled_at": when::rfc3339(allocation.disabled_at_ms),
+    }))
+}
+
+/// For people.
+#[must_use]
+pub fn table(allocations: &[AllocationInfo], frame: &Frame) -> String {
+    let mut head = vec!["ALLOC ID", "NODE", "SERVICE", "DISABLED", "REMOVED", "ZONE"];
+    if frame.detail == Detail::Wide {
+        head.extend(["VERSION", "REVISION", "SPEC", "REPLICAS", "DISABLED WITH", "BY", "SINCE"]);
+    }
+    let mut table = Table::new(&head);
+    for one in allocations {
+        let mut row = vec![
+            one.alloc_id.clone(),
+            one.node.clone(),
+            format!("{}/{}", one.deployment, one.service),
+            yes_or_no(one.disabled),
+            yes_or_no(one.removed),
+            one.zone.clone(),
+        ];
+        if frame.detail == Detail::Wide {
+            row.extend([
+                one.version.clone(),
+                one.revision.to_string(),
+                one.spec_hash.clone(),
+                one.replicas.join(","),
+                one.disabled_with.clone(),
+                one.disabled_by.clone(),
+                when::ago(one.disabled_at_ms, frame.now_ms),
+            ]);
+        }
+        table.row(row);
+    }
+    table.render()
+}
+
+fn yes_or_no(holds: bool) -> String {
+    if holds { "yes" } else { "no" }.to_owned()
+}
+
+/// For programs.
+#[must_use]
+pub fn disabled_json(disabled: &DisabledInfo) -> Value {
+    without_null(json!({
+        "deployment": non_empty(&disabled.deployment),
+        "service": non_empty(&disabled.service),
+        "node": non_empty(&disabled.node),
+        "replica": non_empty(&disabled.replica),
+        "by": disabled.by,
+        "at": when::rfc3339(disabled.at_ms),
+    }))
+}
+
+/// For people: all that is disabled.
+#[must_use]
+pub fn disabled_table(disabled: &[DisabledInfo], frame: &Frame) -> String {
+    if disabled.is_empty() {
+        return "nothing is disabled\n".to_owned();
+    }
+    let mut table = Table::new(&["DISABLED", "NODE", "REPLICA", "BY", "SINCE"]);
+    for one in disabled {
+        let service = match one.service.as_str() {
+            "" => "everything".to_owned(),
+            service => format!("{}/{service}", one.deployment),
+        };
+        let node = match (one.node.as_str(), one.replica.as_str()) {
+            ("", "") => "every node".to_owned(),
+            (node, _) => node.to_owned(),
+        };
+        table.row([
+            service,
+            node,
+            one.replica.clone(),
+            one.by.clone(),
+            when::ago(one.at_ms, frame.now_ms),
+        ]);
+    }
+    table.render()
+}

@@ -1,0 +1,95 @@
+//! Allocations that people let rest, on real daemons.
+
+use jaco_testkit::{Cluster, Engine, eventually, fresh_request_id, v1};
+
+async fn apply(cluster: &Cluster, replicas: u32) {
+    let request = v1::ApplyRequest {
+        compose_json: jaco_tests::compose_with("shop", "web", "web:1", replicas, ""),
+        request_id: fresh_request_id(),
+        ..v1::ApplyRequest::default()
+    };
+    cluster.client().apply(request).await.expect("the deployment is admitted");
+}
+
+fn said(cluster: &Cluster, node: usize, args: &[&str]) -> String {
+    let out = cluster.cli(node, args);
+    assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8_lossy(&out.stdout).into_owned()
+}
+
+async fn allocations(cluster: &Cluster, node: usize) -> Vec<v1::AllocationInfo> {
+    let request = v1::AllocationsRequest::default();
+    let found = cluster.nodes[node].client().allocations(request).await;
+    found.expect("the node answers").allocations
+}
+
+async fn running(cluster: &Cluster, node: usize) -> Result<Vec<String>, String> {
+    let status = cluster.overview(node).await?;
+    let is_up = |replica: &v1::ReplicaInfo| replica.state == "running";
+    let up = status.replicas.into_iter().filter(is_up);
+    Ok(up.map(|replica| replica.node).collect())
+}
+
+async fn until_running(cluster: &Cluster, node: usize, wanted: &[&str]) {
+    eventually("so many run, and there", || async {
+        let mut up = running(cluster, node).await?;
+        up.sort();
+        if up == wanted { Ok(()) } else { Err(format!("{up:?}")) }
+    })
+    .await;
+}
+
+/// R-SEL-2, R-SEL-3, R-SEL-4, R-SEL-5: asked of a follower, a disable stops what the service has on the
+/// node and is kept by the next leader; the deployment is as it should be, the list says who and with
+/// what, under an id that stays; enabled, it runs where it was. A file says all that rests.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_disabled_rests_until_it_is_enabled() {
+    let mut cluster = Cluster::start(3, Engine::Fake).await;
+    apply(&cluster, 3).await;
+    cluster.converged(0, "shop").await;
+    until_running(&cluster, 0, &["n1", "n2", "n3"]).await;
+    let before = allocations(&cluster, 0).await;
+    assert_eq!(before.len(), 3);
+    let leader = cluster.leader().await;
+    let follower = (leader + 1) % 3;
+    let rests = cluster.nodes[follower].name.clone();
+    let told = said(&cluster, follower, &["disable", "shop/web", "--node", &rests]);
+    assert!(told.contains("shop/web") && told.contains(&rests), "{told}");
+    let others: Vec<String> = (1..=3).map(|n| format!("n{n}")).filter(|n| *n != rests).collect();
+    let others: Vec<&str> = others.iter().map(String::as_str).collect();
+    until_running(&cluster, follower, &others).await;
+    cluster.converged(follower, "shop").await;
+    let table = said(&cluster, follower, &["get", "allocations", "--node", &rests, "-o", "wide"]);
+    assert!(table.contains("yes") && table.contains(&format!("shop/web on {rests}")), "{table}");
+    let listed = said(&cluster, follower, &["get", "replicas"]);
+    assert!(listed.contains("disabled"), "{listed}");
+    // The next leader knows.
+    cluster.nodes[leader].kill();
+    cluster.leader().await;
+    cluster.nodes[leader].start();
+    cluster.settled().await;
+    until_running(&cluster, follower, &others).await;
+    let after = allocations(&cluster, follower).await;
+    let ids = |all: &[v1::AllocationInfo]| {
+        all.iter().map(|one| (one.node.clone(), one.alloc_id.clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(&before), ids(&after), "ids stay");
+    let disabled: Vec<_> = after.iter().filter(|one| one.disabled).map(|one| &one.node).collect();
+    assert_eq!(disabled, [&rests]);
+    let refused = cluster.cli(follower, &["disable", "shop/wbe"]);
+    let why = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(why.contains("service_not_found") && why.contains("did you mean web?"), "{why}");
+    let told = said(&cluster, follower, &["enable", "shop/web", "--node", &rests]);
+    assert_eq!(told, "nothing is disabled\n");
+    until_running(&cluster, follower, &["n1", "n2", "n3"]).await;
+    // maand's file: the node by its name, the service where it is clear.
+    let file = cluster.nodes[follower].folder().join("disabled.json");
+    let text = format!(r#"{{"jobs": {{"web": {{"allocations": ["{rests}"]}}}}, "workers": []}}"#);
+    std::fs::write(&file, text).expect("the folder can be written");
+    let file = file.to_str().expect("a path of the test");
+    said(&cluster, follower, &["disable", "-f", file]);
+    until_running(&cluster, follower, &others).await;
+    std::fs::write(file, "{}").expect("the folder can be written");
+    assert_eq!(said(&cluster, follower, &["disable", "-f", file]), "nothing is disabled\n");
+    until_running(&cluster, follower, &["n1", "n2", "n3"]).await;
+}
