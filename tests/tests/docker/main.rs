@@ -2,6 +2,7 @@
 //! is its own.
 
 mod adoption;
+mod allocations;
 mod company;
 mod endings;
 mod engine_restart;

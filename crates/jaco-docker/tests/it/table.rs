@@ -219,6 +219,7 @@ fn declared_networks() {
     );
 }
 
+/// R-RES-7: limits, as of now and of old, are in what the engine is asked to create.
 #[test]
 fn limits() {
     check(

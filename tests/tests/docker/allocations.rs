@@ -1,0 +1,75 @@
+//! Allocations that people let rest, in real containers.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use jaco_testkit::docker::{containers, docker, running};
+use jaco_testkit::{Cluster, Engine, eventually, fresh_request_id, v1};
+
+use crate::scenario::{IMAGE, apply, replicas};
+
+fn seconds() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.expect("the clock is after 1970").as_secs()
+}
+
+/// R-SEL-3, R-SEL-4: disabled, a container is asked to stop by its own signal and ends by itself within
+/// its grace period, and nothing is started in its place; enabled, one runs again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disabled_container_stops_and_starts_again() {
+    let cluster = Cluster::start(1, Engine::Docker).await;
+    let stop = r#","stop_signal":"SIGINT","stop_grace_period":"20s""#;
+    apply(&cluster, "shop", IMAGE, 1, stop).await;
+    cluster.converged(0, "shop").await;
+    let first = replicas(&cluster, 0, "shop").await[0].container_id.clone();
+    let begun = seconds();
+    let out = cluster.cli(0, &["disable", "shop/web"]);
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    eventually("nothing is left", || async {
+        let left = containers(&cluster.id);
+        if left.is_empty() { Ok(()) } else { Err(left) }
+    })
+    .await;
+    let status = cluster.converged(0, "shop").await;
+    let (state, code) = (&status.replicas[0].state, &status.replicas[0].code);
+    assert_eq!((state.as_str(), code.as_str()), ("stopped", "disabled"));
+    let (since, until) = (begun.saturating_sub(1).to_string(), (seconds() + 1).to_string());
+    let filter = format!("container={first}");
+    let format = "{{.Action}} {{.Actor.Attributes.signal}} {{.Actor.Attributes.exitCode}}";
+    let told = docker(&[
+        "events", "--since", &since, "--until", &until, "--filter", &filter, "--format", format,
+    ]);
+    assert!(told.contains("kill 2 "), "asked by its own signal: {told}");
+    assert!(!told.contains("kill 9 "), "it had its time: {told}");
+    let out = cluster.cli(0, &["enable", "shop/web"]);
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    eventually("it runs again", || async {
+        let now = replicas(&cluster, 0, "shop").await;
+        let is_back = now[0].state == "running" && now[0].container_id != first;
+        if is_back { Ok(()) } else { Err(format!("{now:?}")) }
+    })
+    .await;
+    assert_eq!(running(&cluster.id).len(), 1);
+}
+
+/// R-RES-7: the limits of a replica, written either way, are what the engine enforces.
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_reach_the_engine() {
+    let cluster = Cluster::start(1, Engine::Docker).await;
+    let new = r#""deploy":{"resources":{"limits":{"cpus":0.5,"memory":"67108864","pids":50}}}"#;
+    let old = r#""cpus":0.25,"mem_limit":"50331648","pids_limit":40"#;
+    for (name, members, expected) in
+        [("new", new, "500000000 67108864 50"), ("old", old, "250000000 50331648 40")]
+    {
+        let service = format!(r#"{{"web":{{"image":"{IMAGE}",{members}}}}}"#);
+        let request = v1::ApplyRequest {
+            compose_json: format!(r#"{{"name":"{name}","services":{service}}}"#),
+            request_id: fresh_request_id(),
+            ..v1::ApplyRequest::default()
+        };
+        cluster.client().apply(request).await.expect("the deployment is admitted");
+        cluster.converged(0, name).await;
+        let id = replicas(&cluster, 0, name).await[0].container_id.clone();
+        let format = "{{.HostConfig.NanoCpus}} {{.HostConfig.Memory}} {{.HostConfig.PidsLimit}}";
+        assert_eq!(docker(&["inspect", "--format", format, &id]).trim(), expected, "{name}");
+    }
+}
