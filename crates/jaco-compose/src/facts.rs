@@ -229,7 +229,7 @@ pub struct UpdatePolicy {
     pub parallelism: u32,
     /// Waited between steps.
     pub delay_nanos: u64,
-    /// How long a new replica is watched; `None` is the cluster's default.
+    /// How long a new replica is watched; `None` where nothing is said.
     pub monitor_nanos: Option<u64>,
     /// How long a step may take; `None` is the cluster's default.
     pub step_timeout_nanos: Option<u64>,
@@ -263,7 +263,7 @@ pub enum FailureAction {
     Pause,
     /// The rollout goes on.
     Continue,
-    /// The old revision comes back.
+    /// The old revision comes back; of a rollback, that nothing was said.
     Rollback,
 }
 

@@ -73,7 +73,7 @@ pub(crate) fn facts(scene: &Scene<'_>, compose: &mut Report, manifest: &mut Repo
         restart: restart(service, compose),
         stop_grace_period_nanos,
         on_node_loss: on_node_loss(own, stop_grace_period_nanos),
-        rollback: update_policy(deploy, "rollback_config", rollback, compose),
+        rollback: rollback_policy(deploy, rollback, compose),
         update,
         spread,
         constraints,
@@ -382,6 +382,20 @@ fn restart(service: &Map, report: &mut Report) -> Restart {
             Restart::Always
         }
     }
+}
+
+/// What goes back has nothing to go back to.
+fn rollback_policy(
+    deploy: Option<&Node>,
+    own: Option<UpdateOverlay>,
+    report: &mut Report,
+) -> UpdatePolicy {
+    let action = below(deploy, &["rollback_config"]).and_then(|back| back.get("failure_action"));
+    if let Some(action) = action.filter(|action| action.as_str() == Some("rollback")) {
+        let message = "`failure_action` of a rollback cannot be `rollback`";
+        report.error(action.pos, Code::InvalidValue, message).expected("`pause` or `continue`");
+    }
+    update_policy(deploy, "rollback_config", own, report)
 }
 
 fn update_policy(

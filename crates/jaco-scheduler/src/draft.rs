@@ -8,10 +8,10 @@ use std::sync::Arc;
 use jaco_state::command::{Previous, ReplaceCause};
 use jaco_state::{Change, Deployment, NewInstance};
 use jaco_types::slot::Exhausted;
-use jaco_types::spec::{Healthcheck, ServiceSpec};
+use jaco_types::spec::{ServiceSpec, UpdatePolicy};
 use jaco_types::{
-    InstanceObserved, Leaving, NodeId, Ordinal, ReplicaId, ReplicaState, RestartCount, Revision,
-    RolloutState, Scheduling, ServiceKey, SpecHash, Standing, StateIndex, Timestamp,
+    InstanceObserved, Leaving, Millis, NodeId, Ordinal, ReplicaId, ReplicaState, RestartCount,
+    Revision, RolloutState, Scheduling, ServiceKey, SpecHash, Standing, StateIndex, Timestamp,
 };
 
 use crate::company::{Company, InCompany};
@@ -73,6 +73,8 @@ pub(crate) struct ServiceDraft<'a> {
     pub(crate) role: ServiceRole,
     /// What cannot be done now, and why.
     pub(crate) waiting: Vec<Waiting<'a>>,
+    /// How many of its slots this pass removed.
+    pub(crate) removed: u32,
     /// The services that it goes with, where they were when they were looked for last.
     pub(crate) company: Rc<Company<'a>>,
     /// The nodes on which people want its allocation to rest: no replica goes there to run.
@@ -433,6 +435,16 @@ impl<'a> ServiceDraft<'a> {
         }
     }
 
+    /// What shows that its instances are good.
+    pub(crate) fn proof(&self) -> Proof {
+        let wanted = self.spec_at(self.deployment.revision);
+        let monitor_back = match self.goal.roll {
+            Roll::Back => wanted.and_then(|spec| spec.update.back.monitor),
+            Roll::Forward | Roll::Frozen => None,
+        };
+        Proof { role: self.role, monitor_back }
+    }
+
     /// How many replicas each node has, where it may not have any number of them.
     pub(crate) fn limit(&self, nodes: &NodeTable<'_>) -> Option<Limit> {
         let on_nodes: Vec<_> = self.slots.iter().filter_map(|slot| slot.current.at).collect();
@@ -483,19 +495,43 @@ impl<'a> ServiceDraft<'a> {
     }
 }
 
-/// Whether an instance is up, and was for as long as its `monitor` asks where no healthcheck can
-/// tell.
-pub(crate) fn is_proven(live: &Live<'_>, role: ServiceRole, pass: &mut Pass<'_>) -> bool {
-    let (Some(spec), Some(seen)) = (live.spec, live.seen) else { return live.is_up(role) };
-    if !live.is_running() || spec.healthcheck == Healthcheck::Declared {
-        return live.is_up(role);
+/// What shows that an instance of a service is good.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Proof {
+    role: ServiceRole,
+    /// What the way back of a rollout asks instead of what the instance's own spec does.
+    monitor_back: Option<Millis>,
+}
+
+/// Whether the current instance of a slot is up, and has been for as long as its `monitor` asks. Where
+/// that says nothing, one that comes after a failure must stay up for a while nevertheless: each run of
+/// a container that ends soon would be a proof otherwise.
+pub(crate) fn is_proven(slot: &SlotDraft<'_>, proof: Proof, pass: &mut Pass<'_>) -> bool {
+    let live = &slot.current;
+    let (Some(spec), Some(seen)) = (live.spec, live.seen) else { return live.is_up(proof.role) };
+    if !live.is_running() {
+        return live.is_up(proof.role);
     }
-    let proven_at = seen.since.after(spec.update.monitor);
-    if spec.update.monitor.0 > 0 && pass.input.now < proven_at {
+    let steady = match proof.monitor_back.or(spec.update.monitor) {
+        Some(monitor) => monitor,
+        None if slot.restarts.consecutive > 0 => UpdatePolicy::WATCH,
+        None => Millis(0),
+    };
+    let proven_at = seen.since.after(steady);
+    if steady.0 > 0 && pass.input.now < proven_at {
         pass.wake(proven_at);
         return false;
     }
     true
+}
+
+/// Until when a failure of a slot that is proven is still a failure of its step; none where its
+/// `monitor` was waited for already, and where the clock of its node is far ahead.
+pub(crate) fn watched_until(slot: &SlotDraft<'_>, pass: &Pass<'_>) -> Option<Timestamp> {
+    let is_watched = slot.current.spec.is_some_and(|spec| spec.update.monitor.is_none());
+    let seen = slot.current.seen.filter(|_| is_watched && slot.current.is_running())?;
+    let latest = pass.input.now.after(UpdatePolicy::WATCH).after(UpdatePolicy::WATCH);
+    Some(seen.since.after(UpdatePolicy::WATCH)).filter(|until| *until <= latest)
 }
 
 impl<'a> Draft<'a> {

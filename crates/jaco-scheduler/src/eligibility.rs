@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::num::NonZeroU32;
 
-use jaco_types::spec::{HostPort, OnNodeLoss, Placement, Protocol, SchedulingPolicy, ServiceSpec};
+use jaco_types::spec::{
+    HostPort, OnNodeLoss, Placement, Protocol, SchedulingPolicy, ServiceSpec, Storage,
+};
 use jaco_types::unit::{Bytes, MilliCores, Resources};
-use jaco_types::{Availability, GpuDemand, NodeStatus, ServiceName, Timestamp};
+use jaco_types::{Availability, GpuDemand, NodeStatus, Ordinal, ServiceName, Timestamp};
 
 use crate::asked::ClusterDemands;
 use crate::attribute::{holds, missing_labels};
@@ -14,7 +16,7 @@ use crate::company::{Company, InCompany};
 use crate::contradiction::describe;
 use crate::draft::{Goal, Pass, SlotDraft};
 use crate::gpu::Shortage;
-use crate::node_table::{NodeIx, NodeRow};
+use crate::node_table::{NodeIx, NodeRow, NodeTable};
 use crate::placement::Limit;
 
 /// Why a node may not take a replica. The order is the order of the checks.
@@ -211,6 +213,18 @@ pub(crate) fn where_it_is(slot: &SlotDraft<'_>, goal: &Goal<'_>, pass: &Pass<'_>
         InCompany::No => Stay::Leaves,
         InCompany::Yes | InCompany::Soon | InCompany::OfTheOld => Stay::Keeps,
     }
+}
+
+/// Whether a replica is on a node that the placement does not name, and can go to one that it does.
+/// People asked for that, so it is a step of a rollout; a node that is drained is left at once.
+pub(crate) fn is_misplaced(slot: &SlotDraft<'_>, goal: &Goal<'_>, nodes: &NodeTable<'_>) -> bool {
+    let Placement::Hosts(_) = &goal.spec.placement else { return false };
+    let Ordinal::Index(_) = slot.ordinal else { return false };
+    let Some(row) = slot.current.at.map(|at| nodes.row(at)) else { return false };
+    goal.spec.storage == Storage::Stateless
+        && row.status.is_working()
+        && row.node.availability != Availability::Draining
+        && !is_pinned(row, &goal.spec.placement)
 }
 
 /// What becomes of a slot when its node falls silent: what its current instance was started under.

@@ -307,7 +307,9 @@ impl World<'_> {
     /// Whether something was begun that time alone can carry on.
     fn is_under_way(&self) -> bool {
         let rolling = |record: &jaco_types::Scheduling| {
-            record.rollout.as_ref().is_some_and(|roll| roll.state == RolloutState::InProgress)
+            record.rollout.as_ref().is_some_and(|roll| {
+                roll.state == RolloutState::InProgress || roll.going_back.is_some()
+            })
         };
         !self.state.leaving.is_empty()
             || self.state.slots.values().any(|slot| slot.retiring.is_some())

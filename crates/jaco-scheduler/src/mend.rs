@@ -9,7 +9,7 @@ use jaco_types::{Availability, NodeStatus, Ordinal, ReasonCode, ReplicaState, Re
 use crate::attribute::missing_label;
 use crate::company::{InCompany, in_order, meet};
 use crate::draft::{
-    Draft, Goal, Handover, Pass, ServiceDraft, ServiceRole, SlotDraft, Successor, is_proven,
+    Draft, Goal, Handover, Pass, Proof, ServiceDraft, ServiceRole, SlotDraft, Successor, is_proven,
 };
 use crate::eligibility::{Stay, where_it_is};
 use crate::placement::candidates;
@@ -34,18 +34,18 @@ pub(crate) fn mend(draft: &mut Draft<'_>) {
 /// Surplus goes first, so that nothing is restarted to be removed.
 fn mend_service<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
     remove_surplus(service, pass);
-    let (goal, role) = (service.goal, service.role);
+    let (goal, role, proof) = (service.goal, service.role, service.proof());
     for slot in service.slots.iter_mut().filter(|slot| slot.is_active()) {
-        settle(slot, role, pass);
+        settle(slot, proof, pass);
         answer_failure(slot, &goal, role, pass);
         forget_failures(slot, pass);
     }
 }
 
 /// A handover ends when the successor serves, or when the retiring instance's node left.
-fn settle<'a>(slot: &mut SlotDraft<'a>, role: ServiceRole, pass: &mut Pass<'a>) {
+fn settle<'a>(slot: &mut SlotDraft<'a>, proof: Proof, pass: &mut Pass<'a>) {
     let Some(retiring) = slot.retiring else { return };
-    if retiring.at.is_none() || is_proven(&slot.current, role, pass) {
+    if retiring.at.is_none() || is_proven(slot, proof, pass) {
         slot.settle(pass);
     }
 }
@@ -257,7 +257,7 @@ fn remove_where<'a>(
     pass: &mut Pass<'a>,
     mut goes: impl FnMut(&SlotDraft<'a>, &Goal<'a>) -> bool,
 ) {
-    let goal = service.goal;
+    let (goal, before) = (service.goal, service.slots.len());
     service.slots.retain_mut(|slot| {
         let goes = goes(slot, &goal);
         if goes {
@@ -265,4 +265,6 @@ fn remove_where<'a>(
         }
         !goes
     });
+    let removed = u32::try_from(before - service.slots.len()).unwrap_or(u32::MAX);
+    service.removed = service.removed.saturating_add(removed);
 }

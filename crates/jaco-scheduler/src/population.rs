@@ -8,7 +8,7 @@ use jaco_types::{NodeStatus, Ordinal, ReplicaId, SpecHash};
 use crate::company::{InCompany, in_order, is_followed, meet};
 use crate::dependency;
 use crate::draft::{Draft, Goal, Handover, Pass, ServiceDraft, SlotDraft, Successor};
-use crate::eligibility::{Stay, is_open, lost_at, where_it_is};
+use crate::eligibility::{Stay, is_misplaced, is_open, lost_at, where_it_is};
 use crate::mend::{is_own_kind, remove_deserted};
 use crate::placement::{Chooser, global, hosts};
 use crate::rollout::Freed;
@@ -80,7 +80,10 @@ fn relocate_service<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) -> 
                 wake_when_lost(slot, &goal, pass);
                 false
             }
-            Stay::Leaves => short.is_none() && !slot.is_leaving,
+            // What people pin elsewhere is moved by the steps of a rollout.
+            Stay::Leaves => {
+                short.is_none() && !slot.is_leaving && !is_misplaced(slot, &goal, &pass.nodes)
+            }
             Stay::Lost => short.is_none() && !is_given_up(slot),
         };
         if moves {

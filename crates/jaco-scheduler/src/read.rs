@@ -169,6 +169,7 @@ fn read_services<'a>(
                 known,
                 role,
                 waiting: Vec::new(),
+                removed: 0,
                 company: Rc::default(),
             });
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jaco_state::Change;
 use jaco_types::rollout::WAITING_FOR_DEPENDENCY;
 use jaco_types::spec::ServiceSpec;
-use jaco_types::{Scheduling, Unplaced};
+use jaco_types::{Revision, Scheduling, Unplaced};
 
 use crate::draft::{Draft, Pass, ServiceDraft};
 use crate::eligibility::{Ineligible, Others, verdict};
@@ -32,11 +32,14 @@ pub(crate) fn write_records(draft: &mut Draft<'_>) {
 /// The record of a service that nobody wants any more keeps its counter, and nothing else.
 fn forget_unwanted(draft: &mut Draft<'_>) {
     for (key, record) in &draft.records {
-        if record.rollout.is_none() && record.unplaced.is_empty() {
+        let is_forgotten = record.planned_revision == Revision::default();
+        if record.rollout.is_none() && record.unplaced.is_empty() && is_forgotten {
             continue;
         }
         if draft.services.binary_search_by(|service| service.key.cmp(key)).is_err() {
-            let record = Scheduling { rollout: None, unplaced: Vec::new(), ..(*record).clone() };
+            // Its replicas are made for the first time again, if it comes back.
+            let Scheduling { next_index, modified, .. } = **record;
+            let record = Scheduling { next_index, modified, ..Scheduling::default() };
             let service = (*key).clone();
             draft.pass.changes.push(Change::SchedulingSet { service, record });
         }

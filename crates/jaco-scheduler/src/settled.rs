@@ -21,7 +21,7 @@ pub(crate) fn is_settled(service: &ServiceDraft<'_>, pass: &Pass<'_>) -> bool {
         .record
         .rollout
         .as_ref()
-        .is_some_and(|rollout| rollout.state == RolloutState::InProgress);
+        .is_some_and(|one| one.state == RolloutState::InProgress || one.going_back.is_some());
     service.waiting.is_empty()
         && !is_rolling
         && service.slots.iter().all(|slot| is_at_rest(slot, service, pass))

@@ -10,7 +10,7 @@ use jaco_types::{Hostname, NodeStatus, Ordinal, ReplicaId};
 use crate::company::{InCompany, in_order, meet};
 use crate::dependency;
 use crate::draft::{Draft, Pass, ServiceDraft, SlotDraft};
-use crate::eligibility::{Stay, loss_policy, where_it_is};
+use crate::eligibility::{Stay, is_misplaced, loss_policy, where_it_is};
 use crate::mend::is_own_kind;
 use crate::node_table::NodeIx;
 use crate::placement::{candidates, hosts};
@@ -63,7 +63,7 @@ pub(crate) fn note(draft: &mut Draft<'_>) {
         service.waiting.extend(held);
         let unrollable = rollout::stuck(service, &mut draft.pass);
         for replica in unrollable {
-            note_unrollable(service, replica);
+            note_unrollable(service, replica, &draft.pass);
         }
     }
 }
@@ -145,6 +145,8 @@ fn note_stuck(service: &mut ServiceDraft<'_>, pass: &Pass<'_>) {
             Stay::Keeps if is_data => Some(Waiting::NoRoomToStart { replica, node }),
             Stay::Leaves if is_data => Some(Waiting::DataOnLeavingNode { replica, node }),
             Stay::Lost | Stay::Waits if is_data => Some(Waiting::DataOnLostNode { replica, node }),
+            // It is moved by the steps of a rollout, which say so if they have nowhere to move it to.
+            Stay::Leaves if is_misplaced(slot, &goal, &pass.nodes) => None,
             // An earlier instance of it still leaves the endpoints: it moves once that is over.
             Stay::Lost | Stay::Leaves if slot.is_leaving => None,
             // What is pinned waits for its host, which is said once for all of them.
@@ -163,7 +165,15 @@ fn note_stuck(service: &mut ServiceDraft<'_>, pass: &Pass<'_>) {
 }
 
 /// One that has nowhere to go has nowhere to be rolled to either, which is said once.
-fn note_unrollable(service: &mut ServiceDraft<'_>, id: ReplicaId) {
+fn note_unrollable(service: &mut ServiceDraft<'_>, id: ReplicaId, pass: &Pass<'_>) {
+    let misplaced = service
+        .slots
+        .iter()
+        .find(|slot| slot.id == id && is_misplaced(slot, &service.goal, &pass.nodes));
+    if let Some(slot) = misplaced {
+        let (node, spec) = (node_name(slot, pass), service.goal.spec);
+        return service.waiting.push(Waiting::NowhereToGo { replica: id, node, spec });
+    }
     let is_known = service
         .waiting
         .iter()

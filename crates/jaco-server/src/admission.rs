@@ -19,9 +19,9 @@ use jaco_proto::v1;
 use jaco_state::contents::NamedContent;
 use jaco_state::{Content, Table};
 use jaco_types::spec::{
-    BackPolicy, Condition, Dependency, DeploymentSpec, FailureAction, Healthcheck, HostPort,
-    Placement, Protocol, Pull, Required, SchedulingPolicy, ServiceSpec, Storage, UpdateOrder,
-    UpdatePolicy,
+    BackFailureAction, BackPolicy, Condition, Dependency, DeploymentSpec, FailureAction,
+    Healthcheck, HostPort, Placement, Protocol, Pull, Required, SchedulingPolicy, ServiceSpec,
+    Storage, UpdateOrder, UpdatePolicy,
 };
 use jaco_types::unit::Resources;
 use jaco_types::{
@@ -290,9 +290,17 @@ fn update_policy(policy: &facts::UpdatePolicy, back: &facts::UpdatePolicy) -> Up
             parallelism: back.parallelism.max(1),
             order: order(back.order),
             delay: millis(back.delay_nanos),
+            monitor: back.monitor_nanos.map(millis),
+            failure_action: match back.failure_action {
+                facts::FailureAction::Pause => BackFailureAction::Pause,
+                facts::FailureAction::Continue | facts::FailureAction::Rollback => {
+                    BackFailureAction::Continue
+                }
+            },
+            max_failure_permille: back.max_failure_permille,
         },
         step_timeout: policy.step_timeout_nanos.map_or(defaults.step_timeout, millis),
-        monitor: policy.monitor_nanos.map_or(defaults.monitor, millis),
+        monitor: policy.monitor_nanos.map(millis),
         delay: millis(policy.delay_nanos),
     }
 }
@@ -329,7 +337,8 @@ mod tests {
     fn rollouts_go_as_the_manifest_says() {
         let deploy = r#"{"update_config":{"parallelism":2,"delay":"3s","monitor":"4s",
             "failure_action":"pause","max_failure_ratio":0.25,"order":"stop-first"},
-            "rollback_config":{"parallelism":5,"delay":"6s","order":"stop-first"}}"#;
+            "rollback_config":{"parallelism":5,"delay":"6s","order":"stop-first","monitor":"0s",
+            "failure_action":"pause","max_failure_ratio":0.5}}"#;
         let model = format!(
             r#"{{"name":"shop","services":{{"web":{{"image":"web:1","deploy":{deploy}}}}}}}"#
         );
@@ -339,11 +348,18 @@ mod tests {
         let expected = UpdatePolicy {
             parallelism: 2,
             delay: Millis::from_secs(3),
-            monitor: Millis::from_secs(4),
+            monitor: Some(Millis::from_secs(4)),
             failure_action: FailureAction::Pause,
             max_failure_permille: 250,
             order,
-            back: BackPolicy { parallelism: 5, delay: Millis::from_secs(6), order },
+            back: BackPolicy {
+                parallelism: 5,
+                delay: Millis::from_secs(6),
+                order,
+                monitor: Some(Millis(0)),
+                failure_action: BackFailureAction::Pause,
+                max_failure_permille: 500,
+            },
             ..UpdatePolicy::default()
         };
         assert_eq!(update, expected);

@@ -9,8 +9,8 @@ use jaco_state::{ClusterState, Deployment, view};
 use jaco_types::rollout::Scheduling;
 use jaco_types::spec::{Placement, ServiceSpec};
 use jaco_types::{
-    Ending, Instance, InstanceId, InstanceObserved, Leaving, Node, NodeId, ReplicaId, Rollout,
-    ServiceKey, Slot, StateIndex, Timestamp, Unplaced,
+    Ending, GoingBack, Instance, InstanceId, InstanceObserved, Leaving, Node, NodeId, ReplicaId,
+    Rollout, ServiceKey, Slot, StateIndex, Timestamp, Unplaced,
 };
 
 /// The reason of an instance that runs on until those who follow the endpoints have let go of it.
@@ -176,6 +176,10 @@ fn rollout_info(state: &ClusterState, rollout: &Rollout) -> v1::RolloutInfo {
         failure_reason: rollout.failure_reason.clone(),
         started_at_ms: millis(rollout.started_at),
         preparing: preparing(state, rollout),
+        previous_revision: rollout.previous_revision.0,
+        going_back: rollout.going_back.map(|GoingBack { total_steps, current_step }| {
+            v1::GoingBackInfo { total_steps, current_step }
+        }),
     }
 }
 

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
 use jaco_types::spec::{
-    Condition, Dependency, Healthcheck, HostPort, OnNodeLoss, Placement, Protocol, Pull, Required,
-    SchedulingPolicy, ServiceSpec, Storage, UpdateOrder, UpdatePolicy,
+    BackFailureAction, BackPolicy, Condition, Dependency, Healthcheck, HostPort, OnNodeLoss,
+    Placement, Protocol, Pull, Required, SchedulingPolicy, ServiceSpec, Storage, UpdateOrder,
+    UpdatePolicy,
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{Hostname, InvalidName, Millis, ServiceName, SpecHash};
@@ -34,7 +35,7 @@ pub(crate) enum ServiceError {
 }
 
 /// All keys. Those marked are part of the container, so that a change of them is rolled out.
-const KEYS: [(&str, Part); 22] = [
+const KEYS: [(&str, Part); 23] = [
     ("image", Part::Container),
     ("replicas", Part::Service),
     ("placement", Part::Service),
@@ -52,6 +53,7 @@ const KEYS: [(&str, Part); 22] = [
     ("timeout", Part::Service),
     ("monitor", Part::Service),
     ("delay", Part::Service),
+    ("back", Part::Service),
     ("label", Part::Container),
     ("loss", Part::Service),
     ("max", Part::Service),
@@ -195,12 +197,22 @@ impl ServiceText {
             Some("stop-first") => UpdateOrder::StopFirst,
             Some(_) => return Err(self.wrong("order", "start-first or stop-first")),
         };
+        let failure_action = match self.keys.get("back").map(String::as_str) {
+            None | Some("continue") => BackFailureAction::Continue,
+            Some("pause") => BackFailureAction::Pause,
+            Some(_) => return Err(self.wrong("back", "continue or pause")),
+        };
+        let monitor = match self.keys.contains_key("monitor") {
+            true => Some(self.millis("monitor", Millis(0))?),
+            false => None,
+        };
         Ok(UpdatePolicy {
             parallelism: self.number("parallelism", usual.parallelism)?,
             order,
             step_timeout: self.millis("timeout", usual.step_timeout)?,
-            monitor: self.millis("monitor", usual.monitor)?,
+            monitor,
             delay: self.millis("delay", usual.delay)?,
+            back: BackPolicy { failure_action, ..usual.back },
             ..usual
         })
     }

@@ -78,8 +78,11 @@ impl World {
                     "" => String::new(),
                     reason => format!(": {reason}"),
                 };
+                let back = rollout.going_back.map_or(String::new(), |back| {
+                    format!(", {} of {} back", back.current_step, back.total_steps)
+                });
                 format!(
-                    "to revision {}: {}, {} of {} steps{reason}",
+                    "to revision {}: {}, {} of {} steps{back}{reason}",
                     rollout.target_revision,
                     rollout.state.as_str(),
                     rollout.current_step,

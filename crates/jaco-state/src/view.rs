@@ -268,7 +268,7 @@ pub enum Convergence {
     CannotPlace,
     /// A replica failed too often and is left alone.
     Exhausted,
-    /// The rollout has stopped half-way, and waits for an apply or a rollback.
+    /// The rollout, or its way back, has stopped half-way, and waits for an apply or a rollback.
     Paused,
     /// The rollout was given up; the previous revision serves.
     RolledBack,
@@ -318,9 +318,11 @@ fn service_convergence(
         return Convergence::Progressing;
     }
     let rollout = record.rollout.as_ref();
-    match rollout.filter(|one| one.target_revision == deployment.revision).map(|one| one.state) {
+    let rollout = rollout.filter(|one| one.target_revision == deployment.revision);
+    let rollout = rollout.map(|one| one.state);
+    match rollout {
         Some(RolloutState::Aborted) => return Convergence::RolledBack,
-        Some(RolloutState::Paused) => return Convergence::Paused,
+        Some(RolloutState::Paused | RolloutState::RollbackPaused) => return Convergence::Paused,
         Some(RolloutState::InProgress | RolloutState::Completed) | None => {}
     }
     if slots.iter().any(|slot| slot.restarts.exhausted == Exhausted::Yes) {
@@ -331,7 +333,8 @@ fn service_convergence(
     if stuck {
         return Convergence::CannotPlace;
     }
-    if !record.unplaced.is_empty() {
+    // What was rolled out is watched for a while: until then it may still be given up.
+    if !record.unplaced.is_empty() || rollout == Some(RolloutState::InProgress) {
         return Convergence::Progressing;
     }
     let is_job = is_job(deployment.spec(), &spec.name);

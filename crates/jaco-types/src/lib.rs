@@ -36,7 +36,9 @@ pub use machine::Machine;
 pub use node::{Availability, Drain, Node, NodeFacts, NodeStatus};
 pub use observed::{Exit, InstanceObserved, ReasonCode, ReplicaState};
 pub use rejection::Rejection;
-pub use rollout::{ImageReadiness, Preparing, Rollout, RolloutState, Scheduling, Unplaced};
+pub use rollout::{
+    GoingBack, ImageReadiness, Preparing, Rollout, RolloutState, Scheduling, Unplaced,
+};
 pub use routing::{Consumer, Leaving};
 pub use slot::{Instance, Ordinal, RestartCount, Slot, Standing};
 pub use spec::{DeploymentSpec, ServiceSpec};

@@ -36,7 +36,7 @@ pub struct Rollout {
     pub current_step: u32,
     /// Where it stands.
     pub state: RolloutState,
-    /// Why it was aborted or paused; empty otherwise.
+    /// Why it was aborted or paused, and why its way back was; empty otherwise.
     pub failure_reason: String,
     /// When it began.
     pub started_at: Timestamp,
@@ -44,6 +44,18 @@ pub struct Rollout {
     pub last_step_at: Timestamp,
     /// What its first step waits for; none once the nodes are ready.
     pub preparing: Option<Preparing>,
+    /// How far an aborted one is on its way back; none where nothing is left of that.
+    pub going_back: Option<GoingBack>,
+}
+
+/// Replacing what a rollout replaced before it was aborted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GoingBack {
+    /// How many replicas go back; those whose predecessor still served are back at once, and are
+    /// not among them.
+    pub total_steps: u32,
+    /// How many of them are done.
+    pub current_step: u32,
 }
 
 /// The nodes that fetch the image of a rollout before its first step (R-ROLL-5).
@@ -83,9 +95,21 @@ pub enum RolloutState {
     Aborted,
     /// Too much of it failed: nothing more is replaced until the next apply or rollback.
     Paused,
+    /// It was given up, and too much failed on the way back: nothing more is replaced until the next
+    /// apply or rollback.
+    RollbackPaused,
 }
 
 impl RolloutState {
+    /// Whether it ended without getting there: the same again is a new attempt.
+    #[must_use]
+    pub const fn is_given_up(self) -> bool {
+        match self {
+            Self::Aborted | Self::Paused | Self::RollbackPaused => true,
+            Self::InProgress | Self::Completed => false,
+        }
+    }
+
     /// The state as users see it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -94,6 +118,7 @@ impl RolloutState {
             Self::Completed => "completed",
             Self::Aborted => "aborted",
             Self::Paused => "paused",
+            Self::RollbackPaused => "rollback_paused",
         }
     }
 }

@@ -259,8 +259,10 @@ pub struct UpdatePolicy {
     pub order: UpdateOrder,
     /// How long one step may take.
     pub step_timeout: Millis,
-    /// How long a started container must stay up to count as good, where it has no healthcheck.
-    pub monitor: Millis,
+    /// How long a replica must have been up, and healthy where there is a healthcheck, before its
+    /// step is over and its predecessor stops. None where nothing is said: then the next step begins
+    /// at once, and a failure within [`UpdatePolicy::WATCH`] is still a failure of the rollout.
+    pub monitor: Option<Millis>,
     /// How long to wait between steps.
     pub delay: Millis,
     /// What follows when more steps fail than may.
@@ -292,13 +294,43 @@ pub struct BackPolicy {
     pub order: UpdateOrder,
     /// How long to wait between steps.
     pub delay: Millis,
+    /// How long a replica must have been up before its step is over; none is as the revision that
+    /// comes back says.
+    pub monitor: Option<Millis>,
+    /// What follows when more steps fail than may.
+    pub failure_action: BackFailureAction,
+    /// How many of the steps may fail, in thousandths of all.
+    pub max_failure_permille: u32,
+}
+
+/// What follows when more steps of the way back fail than may.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum BackFailureAction {
+    /// The replica is left alone, and the rest goes back.
+    #[default]
+    Continue,
+    /// Nothing more is replaced until the next apply or rollback.
+    Pause,
 }
 
 impl Default for BackPolicy {
-    /// One at a time, start-first, without a pause.
+    /// One at a time, start-first, without a pause, whatever fails.
     fn default() -> Self {
-        Self { parallelism: 1, order: UpdateOrder::StartFirst, delay: Millis(0) }
+        Self {
+            parallelism: 1,
+            order: UpdateOrder::StartFirst,
+            delay: Millis(0),
+            monitor: None,
+            failure_action: BackFailureAction::default(),
+            max_failure_permille: 0,
+        }
     }
+}
+
+impl UpdatePolicy {
+    /// How long a failure of a replica counts as one of its step where `monitor` says nothing: as
+    /// long as Swarm's `--update-monitor` without a value.
+    pub const WATCH: Millis = Millis::from_secs(5);
 }
 
 impl Default for UpdatePolicy {
@@ -308,7 +340,7 @@ impl Default for UpdatePolicy {
             parallelism: 1,
             order: UpdateOrder::StartFirst,
             step_timeout: Millis::from_secs(60),
-            monitor: Millis(0),
+            monitor: None,
             delay: Millis(0),
             failure_action: FailureAction::default(),
             max_failure_permille: 0,

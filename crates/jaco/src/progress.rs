@@ -58,12 +58,21 @@ pub fn verdict(status: &StatusResponse, deployment: &str, revision: u64) -> Verd
 /// Whether anything of a deployment is about to change by itself.
 fn is_moving(status: &StatusResponse, deployment: &DeploymentInfo) -> bool {
     let replicas = status.replicas.iter().filter(|replica| replica.deployment == deployment.name);
-    let rolling = deployment.services.iter().filter_map(|service| service.rollout.as_ref());
-    rolling.into_iter().any(|rollout| rollout.state == "in_progress")
+    let rolls = |service: &ServiceInfo| {
+        service.rollout.as_ref().is_some_and(|rollout| rollout.state == "in_progress")
+            && !service.unplaced.iter().any(|unplaced| is_out_of_room(&unplaced.reason))
+    };
+    deployment.services.iter().any(rolls)
         || replicas.into_iter().any(|replica| {
             replica.retiring.is_some()
                 || ["pending", "pulling", "starting"].contains(&replica.state.as_str())
         })
+}
+
+/// Whether a rollout that says so goes on only once a node has room, and not by itself.
+fn is_out_of_room(reason: &str) -> bool {
+    ["no_eligible_node", "no_room_to_roll", "no_room_on_node", "cannot_satisfy_host_placement"]
+        .contains(&reason)
 }
 
 /// The lines of one deployment: one per service, and under it its unsteady replicas.
@@ -151,12 +160,26 @@ fn rollout_text(rollout: &RolloutInfo, from: Option<u64>) -> Option<String> {
             if !rollout.preparing.is_empty() {
                 return Some(format!("rolling {way}, preparing: {}", preparing(rollout)));
             }
+            let total = rollout.total_steps;
+            if rollout.current_step >= total {
+                return Some(format!("rolling {way}, {total}/{total} done and watched"));
+            }
             // A person counts the step under way, not those that are done.
             let step = (rollout.current_step + 1).min(rollout.total_steps);
-            Some(format!("rolling {way} step {step}/{}", rollout.total_steps))
+            Some(format!("rolling {way} step {step}/{total}"))
         }
         "paused" => Some(format!("rollout to r{to} paused: {}", rollout.failure_reason)),
-        "aborted" => Some(format!("rollout to r{to} given up: {}", rollout.failure_reason)),
+        "rollback_paused" => {
+            let reason = &rollout.failure_reason;
+            Some(format!("rollout to r{to} given up, and its way back paused: {reason}"))
+        }
+        "aborted" => {
+            let back = rollout.going_back.as_ref().map_or(String::new(), |back| {
+                let step = (back.current_step + 1).min(back.total_steps);
+                format!(", going back step {step}/{}", back.total_steps)
+            });
+            Some(format!("rollout to r{to} given up{back}: {}", rollout.failure_reason))
+        }
         _ => None,
     }
 }

@@ -113,11 +113,18 @@ static RANGE: Object = closed(
     &[],
 );
 
-/// What a rollout asks for and going back does not: it always goes on, and watches as the revision
-/// that comes back says.
+/// All that a rollout asks for but the time of a step, which is the rollout's.
 static ROLLBACK: Object = closed(
     &[
         key("delay", Honoured, Shape::Duration, "Waited between steps."),
+        key(
+            "failure_action",
+            Honoured,
+            Shape::OneOf(&["pause", "continue"]),
+            "What a failed step of it leads to.",
+        ),
+        key("max_failure_ratio", Honoured, Shape::Number, "Which share of its steps may fail."),
+        key("monitor", Honoured, Shape::Duration, "How long what comes back is watched."),
         key("order", Honoured, Shape::OneOf(&["start-first", "stop-first"]), "What comes first."),
         key("parallelism", Honoured, Shape::Int, "How many replicas one step replaces."),
     ],

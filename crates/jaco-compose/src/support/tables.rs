@@ -384,7 +384,12 @@ static UPDATE: Object = object(&[
     key("delay", Honoured, Shape::Duration, "Waited between steps."),
     key("failure_action", Honoured, Shape::Str, "`pause`, `continue` or `rollback`."),
     key("max_failure_ratio", Honoured, Shape::Number, "Kept as a share in thousandths."),
-    key("monitor", Honoured, Shape::Duration, "How long a new replica is watched."),
+    key(
+        "monitor",
+        Honoured,
+        Shape::Duration,
+        "How long a new replica must last before the next one follows; without it steps wait for nothing, and what ends within 5 s fails its step.",
+    ),
     key(
         "order",
         Differently,
@@ -398,16 +403,16 @@ static ROLLBACK: Object = object(&[
     key("delay", Honoured, Shape::Duration, "Waited between steps."),
     key(
         "failure_action",
-        Warned,
+        Honoured,
         Shape::Str,
-        "Going back always goes on; what fails meanwhile is restarted like any replica.",
+        "`pause` or `continue`; without it what fails is left alone and the rest goes back.",
     ),
-    key("max_failure_ratio", Warned, Shape::Number, "Going back always goes on."),
+    key("max_failure_ratio", Honoured, Shape::Number, "Kept as a share in thousandths."),
     key(
         "monitor",
-        Warned,
+        Honoured,
         Shape::Duration,
-        "What comes back is watched as the revision that it belongs to says in `update_config`.",
+        "How long what comes back is watched before the next one follows.",
     ),
     key(
         "order",

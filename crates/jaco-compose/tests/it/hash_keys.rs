@@ -401,6 +401,12 @@ const SCHEDULE: &[(&str, &str)] = &[
     ("deploy.restart_policy.max_attempts", "deploy: {restart_policy: {max_attempts: 3}}"),
     ("deploy.restart_policy.window", "deploy: {restart_policy: {window: 3s}}"),
     ("deploy.rollback_config.delay", "deploy: {rollback_config: {delay: 3s}}"),
+    ("deploy.rollback_config.failure_action", "deploy: {rollback_config: {failure_action: pause}}"),
+    (
+        "deploy.rollback_config.max_failure_ratio",
+        "deploy: {rollback_config: {max_failure_ratio: 0.5}}",
+    ),
+    ("deploy.rollback_config.monitor", "deploy: {rollback_config: {monitor: 3s}}"),
     ("deploy.rollback_config.order", "deploy: {rollback_config: {order: stop-first}}"),
     ("deploy.rollback_config.parallelism", "deploy: {rollback_config: {parallelism: 3}}"),
     ("deploy.update_config.delay", "deploy: {update_config: {delay: 3s}}"),

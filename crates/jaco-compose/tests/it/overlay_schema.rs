@@ -27,7 +27,8 @@ const TAKEN: &[&str] = &[
         "resources":{"cpu":{"min":"500 MHz","max":"2 GHz"},"memory":{"min":64,"max":"1 GB"}},
         "update":{"parallelism":2,"delay":"1s","monitor":"2s","step_timeout":"3s",
             "failure_action":"pause","max_failure_ratio":0.5,"order":"stop-first"},
-        "rollback":{"parallelism":2,"delay":"1s","order":"start-first"}}]}"#,
+        "rollback":{"parallelism":2,"delay":"1s","order":"start-first","monitor":"2s",
+            "failure_action":"pause","max_failure_ratio":0.5}}]}"#,
     r#"{"deployment":"shop","services":[{"name":"web","placement":"hosts","hosts":["n1"],
         "selectors":["ssd"],"constraints":[{"attribute":"zone","operator":"=","value":"a"}],
         "spread":[{"attribute":"zone","weight":7,"targets":{"a":50,"b":50}}]}]}"#,
@@ -63,7 +64,7 @@ const REFUSED: &[&str] = &[
     r#"{"deployment":"shop","services":[{"name":"web","selectors":"some"}]}"#,
     r#"{"deployment":"shop","services":[{"name":"web","affinities":[{"attribute":"a","weight":101}]}]}"#,
     r#"{"deployment":"shop","services":[{"name":"web","update":{"failure_action":"stop"}}]}"#,
-    r#"{"deployment":"shop","services":[{"name":"web","rollback":{"monitor":"1s"}}]}"#,
+    r#"{"deployment":"shop","services":[{"name":"web","rollback":{"failure_action":"rollback"}}]}"#,
     r#"{"deployment":"shop","services":[{"name":"web","update":{"order":"both"}}]}"#,
     r#"{"deployment":"shop","services":[{"name":"web","resources":{"disk":{"min":1}}}]}"#,
 ];

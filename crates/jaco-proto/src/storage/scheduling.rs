@@ -1,14 +1,15 @@
 //! What the planner keeps about a service.
 
 use jaco_types::{
-    NodeId, Preparing, Revision, Rollout, RolloutState, Scheduling, StateIndex, Timestamp, Unplaced,
+    GoingBack, NodeId, Preparing, Revision, Rollout, RolloutState, Scheduling, StateIndex,
+    Timestamp, Unplaced,
 };
 
 use super::convert::{Wire, ascending, list, optional, to_list, wire_enum};
 use super::error::Problem;
 use super::wire;
 
-wire_enum!(RolloutState, "rollout state", [InProgress, Completed, Aborted, Paused]);
+wire_enum!(RolloutState, "rollout state", [InProgress, Completed, Aborted, Paused, RollbackPaused]);
 
 impl Wire for Scheduling {
     type Message = wire::Scheduling;
@@ -48,6 +49,7 @@ impl Wire for Rollout {
             started_at_ms: self.started_at.0,
             last_step_at_ms: self.last_step_at.0,
             preparing: self.preparing.as_ref().map(Wire::to_wire),
+            going_back: self.going_back.as_ref().map(Wire::to_wire),
         }
     }
 
@@ -62,7 +64,21 @@ impl Wire for Rollout {
             started_at: Timestamp(message.started_at_ms),
             last_step_at: Timestamp(message.last_step_at_ms),
             preparing: optional(message.preparing)?,
+            going_back: optional(message.going_back)?,
         })
+    }
+}
+
+impl Wire for GoingBack {
+    type Message = wire::GoingBack;
+
+    fn to_wire(&self) -> wire::GoingBack {
+        wire::GoingBack { total_steps: self.total_steps, current_step: self.current_step }
+    }
+
+    fn from_wire(message: wire::GoingBack) -> Result<Self, Problem> {
+        let wire::GoingBack { total_steps, current_step } = message;
+        Ok(Self { total_steps, current_step })
     }
 }
 

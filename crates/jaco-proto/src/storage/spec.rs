@@ -5,9 +5,9 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use jaco_types::spec::{
-    Affinity, BackPolicy, Condition, Constraint, Dependency, FailureAction, Healthcheck, HostPort,
-    OnNodeLoss, Operator, Placement, Protocol, Pull, Required, SchedulingPolicy, Scoring,
-    SpreadCriterion, SpreadTarget, Storage, UpdateOrder, UpdatePolicy,
+    Affinity, BackFailureAction, BackPolicy, Condition, Constraint, Dependency, FailureAction,
+    Healthcheck, HostPort, OnNodeLoss, Operator, Placement, Protocol, Pull, Required,
+    SchedulingPolicy, Scoring, SpreadCriterion, SpreadTarget, Storage, UpdateOrder, UpdatePolicy,
 };
 use jaco_types::{DeploymentSpec, GpuChoice, GpuDemand, Millis, ServiceName, ServiceSpec};
 
@@ -262,7 +262,8 @@ impl Wire for UpdatePolicy {
             parallelism: self.parallelism,
             order: self.order.to_wire(),
             step_timeout_ms: self.step_timeout.0,
-            monitor_ms: self.monitor.0,
+            monitor_ms: self.monitor.map_or(0, |monitor| monitor.0),
+            monitor_is_zero: self.monitor == Some(Millis(0)),
             delay_ms: self.delay.0,
             failure_action: self.failure_action.to_wire(),
             max_failure_permille: self.max_failure_permille,
@@ -275,13 +276,18 @@ impl Wire for UpdatePolicy {
             parallelism: message.parallelism,
             order: Wire::from_wire(message.order)?,
             step_timeout: Millis(message.step_timeout_ms),
-            monitor: Millis(message.monitor_ms),
+            monitor: monitor(message.monitor_ms, message.monitor_is_zero),
             delay: Millis(message.delay_ms),
             failure_action: Wire::from_wire(message.failure_action)?,
             max_failure_permille: message.max_failure_permille,
             back: optional(message.back)?.unwrap_or_default(),
         })
     }
+}
+
+/// Zero was what is written where nothing was said before the two were told apart.
+fn monitor(millis: u64, is_zero: bool) -> Option<Millis> {
+    (millis > 0 || is_zero).then_some(Millis(millis))
 }
 
 /// Not by `wire_enum`: the value that is not written is what was done before there was a choice.
@@ -326,6 +332,28 @@ impl Wire for Scoring {
     }
 }
 
+impl Wire for BackFailureAction {
+    type Message = i32;
+
+    fn to_wire(&self) -> i32 {
+        match self {
+            Self::Continue => wire::BackFailureAction::ContinueUnspecified.into(),
+            Self::Pause => wire::BackFailureAction::Pause.into(),
+        }
+    }
+
+    fn from_wire(number: i32) -> Result<Self, Problem> {
+        match wire::BackFailureAction::try_from(number) {
+            Ok(wire::BackFailureAction::ContinueUnspecified) => Ok(Self::Continue),
+            Ok(wire::BackFailureAction::Pause) => Ok(Self::Pause),
+            Err(_) => {
+                let what = "failure action of a rollback";
+                Err(Problem::UnknownValue { what, number: number.into() })
+            }
+        }
+    }
+}
+
 impl Wire for BackPolicy {
     type Message = wire::BackPolicy;
 
@@ -334,6 +362,10 @@ impl Wire for BackPolicy {
             parallelism: self.parallelism,
             order: self.order.to_wire(),
             delay_ms: self.delay.0,
+            monitor_ms: self.monitor.map_or(0, |monitor| monitor.0),
+            monitor_is_zero: self.monitor == Some(Millis(0)),
+            failure_action: self.failure_action.to_wire(),
+            max_failure_permille: self.max_failure_permille,
         }
     }
 
@@ -342,6 +374,9 @@ impl Wire for BackPolicy {
             parallelism: message.parallelism,
             order: Wire::from_wire(message.order)?,
             delay: Millis(message.delay_ms),
+            monitor: monitor(message.monitor_ms, message.monitor_is_zero),
+            failure_action: Wire::from_wire(message.failure_action)?,
+            max_failure_permille: message.max_failure_permille,
         })
     }
 }

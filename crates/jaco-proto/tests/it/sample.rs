@@ -17,19 +17,19 @@ use jaco_state::token::{JoinToken, OperatorToken};
 use jaco_state::{Change, ClusterMeta, ClusterState, Command, Deployment, DisabledSet, Outcome};
 use jaco_types::slot::Exhausted;
 use jaco_types::spec::{
-    BackPolicy, Condition, Dependency, DeploymentSpec, FailureAction, Healthcheck, HostPort,
-    OnNodeLoss, Placement, Protocol, Pull, Required, SchedulingPolicy, Scoring, ServiceSpec,
-    Storage, UpdateOrder, UpdatePolicy,
+    BackFailureAction, BackPolicy, Condition, Dependency, DeploymentSpec, FailureAction,
+    Healthcheck, HostPort, OnNodeLoss, Placement, Protocol, Pull, Required, SchedulingPolicy,
+    Scoring, ServiceSpec, Storage, UpdateOrder, UpdatePolicy,
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
     Aftermath, AllocationScope, Availability, ClusterId, Consumer, ConsumerName, ContentId,
-    ContentName, DeploymentName, Drain, Ending, ErrorCode, Exit, Gpu, GpuChoice, GpuDemand,
-    Hostname, Identity, Instance, InstanceId, InstanceObserved, Leaving, Machine, Millis, NamedKey,
-    NamedKind, Node, NodeFacts, NodeId, NodeStatus, Ordinal, Preparing, ReasonCode, Rejection,
-    ReplicaId, ReplicaState, RequestId, Rest, RestartCount, Revision, Rollout, RolloutState,
-    Scheduling, ServiceKey, ServiceName, Slot, SpecHash, Standing, StateIndex, Timestamp, TokenId,
-    Unplaced,
+    ContentName, DeploymentName, Drain, Ending, ErrorCode, Exit, GoingBack, Gpu, GpuChoice,
+    GpuDemand, Hostname, Identity, Instance, InstanceId, InstanceObserved, Leaving, Machine,
+    Millis, NamedKey, NamedKind, Node, NodeFacts, NodeId, NodeStatus, Ordinal, Preparing,
+    ReasonCode, Rejection, ReplicaId, ReplicaState, RequestId, Rest, RestartCount, Revision,
+    Rollout, RolloutState, Scheduling, ServiceKey, ServiceName, Slot, SpecHash, Standing,
+    StateIndex, Timestamp, TokenId, Unplaced,
 };
 
 pub(crate) fn payload(command: Command) -> Payload {
@@ -128,6 +128,8 @@ pub(crate) fn commands_of_other_values() -> Vec<Command> {
         Command::DisabledSet { change: Disabling::Enable, scopes: BTreeSet::new() },
         Command::DisabledSet { change: Disabling::Replace, scopes: BTreeSet::new() },
         Command::Batch { based_on: StateIndex(40), changes: disabling_changes() },
+        Command::Batch { based_on: StateIndex(40), changes: vec![going_back(), stuck_half_way()] },
+        Command::DeploymentApply { name: deployment_name(), spec: spec_that_watches() },
     ]
 }
 
@@ -143,7 +145,12 @@ fn scopes() -> BTreeSet<AllocationScope> {
 }
 
 fn disabling_changes() -> Vec<Change> {
-    let instance = || NewInstance { node: NodeId(7), revision: Revision(2), spec_hash: hash() };
+    let instance = || NewInstance {
+        node: NodeId(7),
+        revision: Revision(2),
+        spec_hash: hash(),
+        gpus: Vec::new(),
+    };
     vec![
         Change::SlotDisable { id: replica_id(), instance: instance() },
         Change::SlotCreate {
@@ -188,6 +195,45 @@ pub(crate) fn state_of_disabled() -> ClusterState {
     }
 }
 
+fn going_back() -> Change {
+    let going_back = Some(GoingBack { total_steps: 2, current_step: 1 });
+    let rollout = scheduling().rollout;
+    let rollout =
+        rollout.map(|rollout| Rollout { state: RolloutState::Aborted, going_back, ..rollout });
+    let record = Scheduling { rollout, ..scheduling() };
+    Change::SchedulingSet { service: service_key(), record }
+}
+
+fn stuck_half_way() -> Change {
+    let rollout = scheduling().rollout;
+    let rollout = rollout.map(|rollout| Rollout { state: RolloutState::RollbackPaused, ..rollout });
+    let record = Scheduling { rollout, ..scheduling() };
+    Change::SchedulingSet { service: service_key(), record }
+}
+
+fn spec_that_watches() -> DeploymentSpec {
+    let service = |name, monitor, back| {
+        let name = ServiceName::new(name).unwrap();
+        let mut web = spec().services[&ServiceName::new("web").unwrap()].as_ref().clone();
+        web.name = name.clone();
+        web.update = UpdatePolicy { monitor, back, ..web.update };
+        (name, Arc::new(web))
+    };
+    let pauses = BackPolicy {
+        monitor: Some(Millis(9_000)),
+        failure_action: BackFailureAction::Pause,
+        max_failure_permille: 250,
+        ..BackPolicy::default()
+    };
+    let blind = BackPolicy { monitor: Some(Millis(0)), ..BackPolicy::default() };
+    let services = [
+        service("blind", Some(Millis(0)), blind),
+        service("careful", Some(Millis(5_000)), pauses),
+        service("usual", None, BackPolicy::default()),
+    ];
+    DeploymentSpec { services: services.into(), ..spec() }
+}
+
 fn disk_full() -> Change {
     let reason = "the disk of /var/lib/docker is 96% full".to_owned();
     Change::NodeStatusSet { node: NodeId(7), status: NodeStatus::DiskFull, reason }
@@ -218,7 +264,8 @@ fn spec_with_loss_policies() -> DeploymentSpec {
 }
 
 fn spec_that_may_fail() -> DeploymentSpec {
-    let back = BackPolicy { parallelism: 3, order: UpdateOrder::StopFirst, delay: Millis(7) };
+    let (order, delay) = (UpdateOrder::StopFirst, Millis(7));
+    let back = BackPolicy { parallelism: 3, order, delay, ..BackPolicy::default() };
     let service = |name, failure_action| {
         let name = ServiceName::new(name).unwrap();
         let mut web = spec().services[&ServiceName::new("web").unwrap()].as_ref().clone();
@@ -815,6 +862,7 @@ fn scheduling() -> Scheduling {
             started_at: Timestamp(1_700_000_000_100),
             last_step_at: Timestamp(1_700_000_000_150),
             preparing: None,
+            going_back: None,
         }),
         unplaced: vec![Unplaced {
             count: 1,
@@ -848,7 +896,7 @@ fn spec() -> DeploymentSpec {
             parallelism: 2,
             order: UpdateOrder::StopFirst,
             step_timeout: Millis(60_000),
-            monitor: Millis(5_000),
+            monitor: Some(Millis(5_000)),
             delay: Millis(100),
             ..UpdatePolicy::default()
         },

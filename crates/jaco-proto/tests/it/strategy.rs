@@ -20,20 +20,20 @@ use jaco_state::{
 };
 use jaco_types::slot::Exhausted;
 use jaco_types::spec::{
-    Affinity, BackPolicy, Condition, Constraint, Dependency, DeploymentSpec, FailureAction,
-    Healthcheck, HostPort, OnNodeLoss, Operator, Placement, Protocol, Pull, Required,
-    SchedulingPolicy, Scoring, ServiceSpec, SpreadCriterion, SpreadTarget, Storage, UpdateOrder,
-    UpdatePolicy,
+    Affinity, BackFailureAction, BackPolicy, Condition, Constraint, Dependency, DeploymentSpec,
+    FailureAction, Healthcheck, HostPort, OnNodeLoss, Operator, Placement, Protocol, Pull,
+    Required, SchedulingPolicy, Scoring, ServiceSpec, SpreadCriterion, SpreadTarget, Storage,
+    UpdateOrder, UpdatePolicy,
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
     Aftermath, AllocationScope, Availability, ClusterId, Consumer, ConsumerName, ContentId,
-    ContentName, DeploymentName, Drain, Ending, ErrorCode, Exit, Gpu, GpuChoice, GpuDemand,
-    Hostname, Identity, Instance, InstanceId, InstanceObserved, Leaving, Machine, Millis, NamedKey,
-    NamedKind, Node, NodeFacts, NodeId, NodeStatus, Ordinal, Preparing, ReasonCode, Rejection,
-    ReplicaId, ReplicaState, RequestId, Rest, RestartCount, Revision, Rollout, RolloutState,
-    Scheduling, ServiceKey, ServiceName, Slot, SpecHash, Standing, StateIndex, Timestamp, TokenId,
-    Unplaced,
+    ContentName, DeploymentName, Drain, Ending, ErrorCode, Exit, GoingBack, Gpu, GpuChoice,
+    GpuDemand, Hostname, Identity, Instance, InstanceId, InstanceObserved, Leaving, Machine,
+    Millis, NamedKey, NamedKind, Node, NodeFacts, NodeId, NodeStatus, Ordinal, Preparing,
+    ReasonCode, Rejection, ReplicaId, ReplicaState, RequestId, Rest, RestartCount, Revision,
+    Rollout, RolloutState, Scheduling, ServiceKey, ServiceName, Slot, SpecHash, Standing,
+    StateIndex, Timestamp, TokenId, Unplaced,
 };
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
@@ -576,14 +576,18 @@ fn rollout() -> impl Strategy<Value = Rollout> {
         RolloutState::Completed,
         RolloutState::Aborted,
         RolloutState::Paused,
+        RolloutState::RollbackPaused,
     ]);
     let steps = (any::<u32>(), any::<u32>());
     let revisions = (revision(), revision());
     let nodes = btree_map(node_id(), text(), 0..3);
     let preparing = option::of((moment(), nodes).prop_map(|(due, nodes)| Preparing { due, nodes }));
-    let moments = (moment(), moment(), preparing);
+    let going_back = any::<(u32, u32)>()
+        .prop_map(|(total_steps, current_step)| GoingBack { total_steps, current_step });
+    let moments = (moment(), moment(), preparing, option::of(going_back));
     (revisions, steps, state, text(), moments).prop_map(
-        |(revisions, steps, state, failure_reason, (started_at, last_step_at, preparing))| {
+        |(revisions, steps, state, failure_reason, moments)| {
+            let (started_at, last_step_at, preparing, going_back) = moments;
             Rollout {
                 target_revision: revisions.0,
                 previous_revision: revisions.1,
@@ -594,6 +598,7 @@ fn rollout() -> impl Strategy<Value = Rollout> {
                 started_at,
                 last_step_at,
                 preparing,
+                going_back,
             }
         },
     )
@@ -760,12 +765,24 @@ fn dependency() -> impl Strategy<Value = Dependency> {
 fn update_policy() -> impl Strategy<Value = UpdatePolicy> {
     let millis = || any::<u64>().prop_map(Millis);
     let order = select(vec![UpdateOrder::StartFirst, UpdateOrder::StopFirst]);
-    let back = (any::<u32>(), order.clone(), millis())
-        .prop_map(|(parallelism, order, delay)| BackPolicy { parallelism, order, delay });
+    let back_action = select(vec![BackFailureAction::Continue, BackFailureAction::Pause]);
+    let back =
+        (any::<u32>(), order.clone(), millis(), option::of(millis()), back_action, any::<u32>());
+    let back = back.prop_map(
+        |(parallelism, order, delay, monitor, failure_action, max_failure_permille)| BackPolicy {
+            parallelism,
+            order,
+            delay,
+            monitor,
+            failure_action,
+            max_failure_permille,
+        },
+    );
     let failure_action =
         select(vec![FailureAction::Rollback, FailureAction::Pause, FailureAction::Continue]);
     let failing = (failure_action, any::<u32>(), back);
-    (any::<u32>(), order, millis(), millis(), millis(), failing).prop_map(
+    let monitor = option::of(millis());
+    (any::<u32>(), order, millis(), monitor, millis(), failing).prop_map(
         |(
             parallelism,
             order,

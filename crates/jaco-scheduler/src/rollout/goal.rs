@@ -1,5 +1,6 @@
 //! What a service's replicas should become, and what they go back to.
 
+use jaco_types::spec::ServiceSpec;
 use jaco_types::{Revision, RolloutState};
 
 use crate::draft::{Goal, Live, Roll, ServiceDraft};
@@ -12,6 +13,9 @@ pub(crate) fn set_goal(service: &mut ServiceDraft<'_>) {
     match rollout.filter(|one| one.target_revision == target).map(|one| one.state) {
         Some(RolloutState::Aborted) => service.goal = goal_after_abort(service),
         Some(RolloutState::Paused) => service.goal.roll = Roll::Frozen,
+        Some(RolloutState::RollbackPaused) => {
+            service.goal = Goal { roll: Roll::Frozen, ..goal_after_abort(service) };
+        }
         Some(RolloutState::InProgress | RolloutState::Completed) | None => {}
     }
 }
@@ -26,38 +30,76 @@ pub(super) fn goal_after_abort<'a>(service: &ServiceDraft<'a>) -> Goal<'a> {
 }
 
 /// The revision that the rollout led away from; where replicas had none in common, the newest before
-/// the wanted one that is kept. Either with another spec of this service.
+/// the wanted one that is kept. Either asks for something else of this service.
 fn previous_good(service: &ServiceDraft<'_>) -> Option<Revision> {
     let target = service.deployment.revision;
-    let unwanted = service.spec_at(target).map(|spec| spec.hash);
-    let is_other = |revision: &Revision| {
-        service.spec_at(*revision).is_some_and(|spec| Some(spec.hash) != unwanted)
+    let unwanted = service.spec_at(target);
+    let is_other = |revision: &Revision| match (service.spec_at(*revision), unwanted) {
+        (Some(spec), Some(unwanted)) => asks_differently(spec, unwanted),
+        (Some(_), None) => true,
+        (None, _) => false,
     };
     let noted = service.record.rollout.as_ref().map(|rollout| rollout.previous_revision);
     let kept = || service.deployment.revisions.range(..target).map(|(revision, _)| *revision);
     noted.filter(is_other).or_else(|| kept().rev().find(is_other))
 }
 
-/// What the replicas served before a rollout: the revision that the last one led to or went back
-/// to, else the newest that a running replica runs, else the newest that one was made from.
-pub(super) fn serving_revision(service: &ServiceDraft<'_>) -> Revision {
-    let target = service.deployment.revision;
-    let of_last = service.record.rollout.as_ref().map(|rollout| match rollout.state {
-        RolloutState::Completed => rollout.target_revision,
-        RolloutState::Aborted | RolloutState::InProgress | RolloutState::Paused => {
-            rollout.previous_revision
+/// Whether one spec asks for other containers than another, for another number of them, or for other
+/// places.
+pub(super) fn asks_differently(one: &ServiceSpec, other: &ServiceSpec) -> bool {
+    one.hash != other.hash
+        || one.replicas != other.replicas
+        || one.placement != other.placement
+        || one.scheduling != other.scheduling
+}
+
+/// Whether the wanted revision is new to the planner and asks for something else of the service than
+/// the one before, which it knew too: what follows from that is a rollout. A first deployment is none.
+pub(super) fn is_news(service: &ServiceDraft<'_>) -> bool {
+    let planned = service.record.planned_revision;
+    if planned == service.deployment.revision {
+        return false;
+    }
+    // What was given up was never reached: the same again is a new attempt.
+    let last = service.record.rollout.as_ref().filter(|last| last.target_revision == planned);
+    let reached = last.map_or(planned, |last| match last.state {
+        RolloutState::Completed | RolloutState::InProgress => planned,
+        RolloutState::Aborted | RolloutState::Paused | RolloutState::RollbackPaused => {
+            last.previous_revision
         }
     });
-    let runs = |wanted: Revision| {
-        let slots = service.slots.iter();
-        slots.flat_map(|slot| slot.live()).any(|live| live.revision == wanted)
+    let before = service.spec_at(reached).or_else(|| service.spec_at(planned));
+    before.is_some_and(|before| asks_differently(before, service.goal.spec))
+}
+
+/// What the replicas served before a rollout: the revision that the last one led to or went back
+/// to, or a later one that left nothing to do; else the newest that a running replica runs, else the
+/// newest that one was made from.
+pub(super) fn serving_revision(service: &ServiceDraft<'_>) -> Revision {
+    let target = service.deployment.revision;
+    let planned = service.record.planned_revision;
+    let of_last = service.record.rollout.as_ref().map(|last| match last.state {
+        RolloutState::Completed if last.target_revision < planned && planned < target => planned,
+        RolloutState::Completed => last.target_revision,
+        RolloutState::Aborted
+        | RolloutState::InProgress
+        | RolloutState::Paused
+        | RolloutState::RollbackPaused => last.previous_revision,
+    });
+    let of_last = of_last.or((planned < target).then_some(planned));
+    // Replicas that a revision left as they were run an older one with the same content.
+    let serves = |wanted: &Revision| {
+        let mut live = service.slots.iter().flat_map(|slot| slot.live());
+        service
+            .spec_at(*wanted)
+            .is_some_and(|spec| service.slots.is_empty() || live.any(|live| live.hash == spec.hash))
     };
     let newest = |is_eligible: fn(&&Live<'_>) -> bool| {
         let live = service.slots.iter().flat_map(|slot| slot.live()).filter(is_eligible);
         live.map(|live| live.revision).filter(|revision| *revision < target).max()
     };
     of_last
-        .filter(|revision| runs(*revision))
+        .filter(serves)
         .or_else(|| newest(|live| live.is_running()))
         .or_else(|| newest(|_| true))
         .unwrap_or_default()

@@ -1,12 +1,15 @@
 //! Answers the steps that failed (R-ROLL-3).
 
 use jaco_types::slot::Exhausted;
-use jaco_types::spec::FailureAction;
-use jaco_types::{ReplicaId, RestartCount, RolloutState};
+use jaco_types::spec::{BackFailureAction, FailureAction};
+use jaco_types::{GoingBack, Millis, ReplicaId, RestartCount, RolloutState, Timestamp};
 
 use super::goal::goal_after_abort;
-use super::progress::Progress;
-use crate::draft::{Pass, Roll, ServiceDraft, SlotDraft};
+use super::progress::{Progress, is_step};
+use super::renews_step;
+use super::step::{pace, way_of};
+use crate::company::InCompany;
+use crate::draft::{Handover, Live, Pass, Roll, ServiceDraft, SlotDraft};
 use crate::prepare::{self, Stand};
 
 /// Whether an aborted rollout was found.
@@ -18,67 +21,123 @@ pub(crate) enum Judgement {
     Unchanged,
 }
 
-/// Answers the steps that failed: those that may are passed over, and too many end the rollout the
-/// way that the service asks for.
+/// Answers the steps that failed: those that may are passed over, and too many end the rollout, or its
+/// way back, the way that the service asks for.
 pub(crate) fn judge<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) -> Judgement {
-    let Some(rollout) =
-        service.record.rollout.as_ref().filter(|_| service.goal.roll == Roll::Forward)
-    else {
-        return Judgement::Unchanged;
-    };
-    let is_ours = rollout.target_revision == service.deployment.revision;
-    if !is_ours || rollout.state != RolloutState::InProgress {
+    let Some(rollout) = &service.record.rollout else { return Judgement::Unchanged };
+    if rollout.target_revision != service.deployment.revision {
         return Judgement::Unchanged;
     }
-    if rollout.preparing.is_some() {
-        return judge_preparing(service, pass);
+    match (service.goal.roll, rollout.state) {
+        (Roll::Forward, RolloutState::InProgress) if rollout.preparing.is_some() => {
+            judge_preparing(service, pass)
+        }
+        (Roll::Forward, RolloutState::InProgress) => judge_steps(service, pass),
+        (Roll::Back, _) => {
+            judge_way_back(service, pass);
+            Judgement::Unchanged
+        }
+        (Roll::Forward | Roll::Frozen, _) => Judgement::Unchanged,
     }
-    let (current_step, last_step_at) = (rollout.current_step, rollout.last_step_at);
-    let total = rollout.total_steps.max(1);
-    let progress = Progress::of(service, pass);
+}
+
+fn judge_steps<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) -> Judgement {
     let policy = service.goal.spec.update;
-    let due = last_step_at.after(policy.step_timeout);
-    let is_open = progress.is_open(current_step);
-    let late = progress.unproven.filter(|_| is_open && pass.input.now >= due);
-    let is_spent = |slot: &&SlotDraft<'_>| {
-        slot.restarts.exhausted == Exhausted::Yes && !slot.is_outdated(&service.goal)
+    let total = service.record.rollout.as_ref().map_or(0, |rollout| rollout.total_steps);
+    let Some(failures) = Failures::of(service, policy.step_timeout, pass) else {
+        return Judgement::Unchanged;
     };
-    let spent: Vec<&ReplicaId> =
-        service.slots.iter().filter(is_spent).map(|slot| &slot.id).collect();
-    let reason = match (spent.first(), late) {
-        (Some(spent), _) => format!("restart_exhausted: {spent} failed too often in a row"),
-        (None, Some(late)) => {
-            let (late, limit) = (&service.slots[late].id, policy.step_timeout);
-            format!("step_timeout: {late} did not run within {limit}")
-        }
-        (None, None) => {
-            if is_open {
-                pass.wake(due);
-            }
-            return Judgement::Unchanged;
-        }
+    let action = match failures.are_too_many(policy.max_failure_permille, total) {
+        true => policy.failure_action,
+        false => FailureAction::Continue,
     };
-    let failed = u64::try_from(spent.len()).unwrap_or(u64::MAX) + u64::from(late.is_some());
-    let may_fail = u64::from(policy.max_failure_permille) * u64::from(total) / 1000;
-    let action = if failed <= may_fail { FailureAction::Continue } else { policy.failure_action };
     match action {
         FailureAction::Rollback => {
-            abort(service, pass, reason);
+            abort(service, pass, failures.reason);
             Judgement::Aborted
         }
         FailureAction::Pause => {
-            pause(service, reason);
+            pause(service, failures.reason);
             Judgement::Unchanged
         }
         FailureAction::Continue => {
-            match late {
-                Some(late) => leave_alone(&mut service.slots[late], pass),
-                None if is_open => pass.wake(due),
-                None => {}
-            }
+            leave_alone(service, &failures.late, pass);
             Judgement::Unchanged
         }
     }
+}
+
+fn judge_way_back<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
+    let Some(going) = service.record.rollout.as_ref().and_then(|rollout| rollout.going_back) else {
+        return;
+    };
+    let wanted = service.spec_at(service.deployment.revision);
+    let policy = wanted.map_or(service.goal.spec.update, |spec| spec.update);
+    let Some(failures) = Failures::of(service, policy.step_timeout, pass) else { return };
+    let are_too_many = failures.are_too_many(policy.back.max_failure_permille, going.total_steps);
+    match policy.back.failure_action {
+        BackFailureAction::Pause if are_too_many => pause(service, failures.reason),
+        BackFailureAction::Pause | BackFailureAction::Continue => {
+            leave_alone(service, &failures.late, pass);
+        }
+    }
+}
+
+/// Steps that failed.
+struct Failures {
+    /// Those that are not proven in time; places in the list of slots.
+    late: Vec<usize>,
+    /// How many there are, with those that failed too often.
+    count: usize,
+    /// What happened to the first of them.
+    reason: String,
+}
+
+impl Failures {
+    /// None where no step failed.
+    fn of<'a>(service: &ServiceDraft<'a>, limit: Millis, pass: &mut Pass<'a>) -> Option<Self> {
+        let begun = service.record.rollout.as_ref().map_or(Timestamp(0), |one| one.last_step_at);
+        let late = late(service, pass, begun.after(limit));
+        let is_spent = |slot: &&SlotDraft<'_>| {
+            slot.restarts.exhausted == Exhausted::Yes
+                && !slot.is_outdated(&service.goal)
+                && is_step(service, slot, pass)
+        };
+        let spent: Vec<&ReplicaId> =
+            service.slots.iter().filter(is_spent).map(|slot| &slot.id).collect();
+        let count = spent.len() + late.len();
+        let reason = match (spent.first(), late.first()) {
+            (Some(spent), _) => format!("restart_exhausted: {spent} failed too often in a row"),
+            (None, Some(late)) => {
+                format!("step_timeout: {} did not run within {limit}", service.slots[*late].id)
+            }
+            (None, None) => return None,
+        };
+        Some(Self { late, count, reason })
+    }
+
+    /// Whether more failed than this share of all steps.
+    fn are_too_many(&self, permille: u32, total: u32) -> bool {
+        let may_fail = u64::from(permille) * u64::from(total.max(1)) / 1000;
+        u64::try_from(self.count).unwrap_or(u64::MAX) > may_fail
+    }
+}
+
+/// The replicas of steps whose time is over. What waits for a neighbour, or was asked for by somebody
+/// else a moment ago, is not judged by the clock of a step before.
+fn late<'a>(service: &ServiceDraft<'a>, pass: &mut Pass<'a>, due: Timestamp) -> Vec<usize> {
+    let mut unproven = Progress::of(service, pass).unproven;
+    unproven.retain(|at| {
+        let slot = &service.slots[*at];
+        slot.company == InCompany::Yes && !renews_step(service, slot, pass)
+    });
+    if pass.input.now < due {
+        if !unproven.is_empty() {
+            pass.wake(due);
+        }
+        unproven.clear();
+    }
+    unproven
 }
 
 /// Answers a node that cannot get the image: nothing was replaced yet.
@@ -108,19 +167,56 @@ pub(super) fn judge_preparing<'a>(
     }
 }
 
+/// Ends a rollout whose next step would have to stop one more replica first, where those that were
+/// left alone are as many already as may be missing: nothing would ever change that.
+pub(super) fn judge_held<'a>(service: &mut ServiceDraft<'a>, pass: &Pass<'a>, progress: &Progress) {
+    let is_given_up = |slot: &&SlotDraft<'_>| {
+        slot.restarts.exhausted == Exhausted::Yes && !slot.serves(service.role)
+    };
+    let given_up: Vec<&ReplicaId> =
+        service.slots.iter().filter(is_given_up).map(|slot| &slot.id).collect();
+    let may_be_missing = usize::try_from(pace(service).parallelism.max(1)).unwrap_or(usize::MAX);
+    let stops_first = |at: &usize| {
+        let way = way_of(service, pass, *at);
+        service.slots[*at].serves(service.role)
+            && way.is_some_and(|(_, handover)| handover == Handover::StopFirst)
+    };
+    let is_on_its_way = service.record.rollout.as_ref().is_some_and(|rollout| {
+        rollout.state == RolloutState::InProgress || rollout.going_back.is_some()
+    });
+    let is_held =
+        is_on_its_way && progress.in_flight == 0 && progress.outdated.iter().any(stops_first);
+    if is_held && given_up.len() >= may_be_missing {
+        let given_up = given_up[0];
+        let reason = format!(
+            "too_few_would_serve: {given_up} is left alone, and the next replica has to stop before its successor starts"
+        );
+        pause(service, reason);
+    }
+}
+
 /// Replaces nothing more: what runs goes on, what failed stays as it is with its predecessor.
 fn pause(service: &mut ServiceDraft<'_>, reason: String) {
-    service.goal.roll = Roll::Frozen;
-    if let Some(rollout) = &mut service.record.rollout {
+    let was = std::mem::replace(&mut service.goal.roll, Roll::Frozen);
+    let Some(rollout) = &mut service.record.rollout else { return };
+    if was == Roll::Back {
+        rollout.state = RolloutState::RollbackPaused;
+        rollout.failure_reason.push_str("; on the way back: ");
+        rollout.failure_reason.push_str(&reason);
+        rollout.going_back = None;
+    } else {
         rollout.state = RolloutState::Paused;
         rollout.failure_reason = reason;
     }
 }
 
-/// Nothing more is tried with a replica until the next apply.
-fn leave_alone<'a>(slot: &mut SlotDraft<'a>, pass: &mut Pass<'a>) {
-    let consecutive = slot.restarts.consecutive.saturating_add(1);
-    slot.set_restarts(pass, RestartCount { consecutive, exhausted: Exhausted::Yes });
+/// Nothing more is tried with these replicas until the next apply.
+fn leave_alone<'a>(service: &mut ServiceDraft<'a>, late: &[usize], pass: &mut Pass<'a>) {
+    for late in late {
+        let slot = &mut service.slots[*late];
+        let consecutive = slot.restarts.consecutive.saturating_add(1);
+        slot.set_restarts(pass, RestartCount { consecutive, exhausted: Exhausted::Yes });
+    }
 }
 
 fn abort<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>, reason: String) {
@@ -133,11 +229,23 @@ fn abort<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>, reason: String
     if service.goal.roll == Roll::Frozen {
         return;
     }
+    let previous = service.record.rollout.as_ref().map(|rollout| rollout.previous_revision);
     let is_under_way = |slot: &&mut SlotDraft<'_>| {
-        slot.current.hash == target.spec.hash
-            && slot.retiring.is_some_and(|retiring| retiring.hash != target.spec.hash)
+        let is_new = slot.current.hash == target.spec.hash;
+        let follows = |retiring: Live<'_>| {
+            let is_moved =
+                Some(slot.current.revision) > previous && retiring.revision < slot.current.revision;
+            retiring.hash != target.spec.hash || is_moved
+        };
+        is_new && slot.retiring.is_some_and(follows)
     };
     for slot in service.slots.iter_mut().filter(is_under_way) {
         slot.revert(pass);
+    }
+    let total_steps = Progress::of(service, pass).steps();
+    if let Some(rollout) = &mut service.record.rollout {
+        rollout.last_step_at = pass.input.now;
+        rollout.going_back =
+            (total_steps > 0).then_some(GoingBack { total_steps, current_step: 0 });
     }
 }

@@ -2,7 +2,7 @@
 
 use jaco_state::command::ReplaceCause;
 use jaco_types::spec::{BackPolicy, Storage, UpdateOrder};
-use jaco_types::{Ordinal, ReplicaState, Timestamp};
+use jaco_types::{Millis, Ordinal, ReplicaState, Timestamp};
 
 use super::Freed;
 use super::progress::Progress;
@@ -19,7 +19,7 @@ pub(super) fn pace(service: &ServiceDraft<'_>) -> BackPolicy {
     match service.goal.roll {
         Roll::Forward | Roll::Frozen => {
             let (parallelism, order, delay) = (policy.parallelism, policy.order, policy.delay);
-            BackPolicy { parallelism, order, delay }
+            BackPolicy { parallelism, order, delay, ..policy.back }
         }
         Roll::Back => {
             let wanted = service.spec_at(service.deployment.revision);
@@ -35,7 +35,9 @@ pub(super) fn next_step_at(service: &ServiceDraft<'_>) -> Timestamp {
             rollout.last_step_at.after(service.goal.spec.update.delay)
         }
         Some(rollout) if service.goal.roll == Roll::Back => {
-            rollout.last_step_at.after(pace(service).delay)
+            let is_first = rollout.going_back.is_some_and(|back| back.current_step == 0);
+            let delay = if is_first { Millis(0) } else { pace(service).delay };
+            rollout.last_step_at.after(delay)
         }
         Some(_) | None => Timestamp(0),
     }
@@ -72,7 +74,10 @@ pub(super) fn take_steps<'a>(
         freed = Freed::Something;
         free -= 1;
         let (revision, spec) = (goal.revision, goal.spec);
-        let cause = ReplaceCause::SpecChanged;
+        let cause = match service.slots[*at].is_outdated(&goal) {
+            true => ReplaceCause::SpecChanged,
+            false => ReplaceCause::Moved,
+        };
         let successor =
             Successor { at: node, revision, spec, cause, handover, consecutive_failures: 0 };
         service.slots[*at].succeed(pass, successor);

@@ -21,7 +21,7 @@ use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
     AllocationScope, Availability, DeploymentName, Exit, Gpu, GpuChoice, GpuDemand, Hostname,
     Identity, InstanceId, InstanceObserved, Millis, Node, NodeFacts, NodeId, NodeStatus,
-    ReplicaState, ServiceKey, ServiceName, Slot, SpecHash, StateIndex, Timestamp,
+    ReplicaState, RolloutState, ServiceKey, ServiceName, Slot, SpecHash, StateIndex, Timestamp,
 };
 
 /// A service to be applied: `web("image").replicas(3)`.
@@ -432,10 +432,23 @@ impl Cluster {
             let before = self.state.observed.clone();
             self.obey();
             if plan.changes.is_empty() && before == self.state.observed {
-                return passes;
+                match plan.wake_at.filter(|_| self.is_watching()) {
+                    Some(at) => self.advance(at.since(self.now), &[]),
+                    None => return passes,
+                }
             }
         }
         panic!("PL-3: does not settle: {:#?}", self.plan().changes);
+    }
+
+    /// Whether some rollout only waits whether what it did lasts, or is on its way back.
+    fn is_watching(&self) -> bool {
+        let mut rollouts = self.state.scheduling.values().flat_map(|record| &record.rollout);
+        rollouts.any(|rollout| {
+            let is_through = rollout.current_step == rollout.total_steps;
+            rollout.going_back.is_some()
+                || (rollout.state == RolloutState::InProgress && is_through)
+        })
     }
 
     pub(crate) fn slot(&self, replica: &str) -> &Slot {

@@ -29,7 +29,7 @@ fn all_steps_are_foretold() {
     cluster.attach("proxy", Millis::from_secs(20));
     let slow = service("web", "w:2").replicas(3).with(|spec| {
         spec.update.delay = Millis::from_secs(40);
-        spec.update.monitor = Millis::from_secs(5);
+        spec.update.monitor = Some(Millis::from_secs(5));
     });
     cluster.apply("shop", &[slow, service("api", "a:1").replicas(1)]);
     let told = forecast(&cluster.input());

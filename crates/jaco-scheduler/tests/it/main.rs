@@ -4,6 +4,7 @@
 
 mod accompanying;
 mod attributes;
+mod changing;
 mod cluster;
 mod computing;
 mod constraining;

@@ -150,6 +150,11 @@ impl Checker {
         }
     }
 
+    /// Whether a container serves as far as its engine can tell.
+    pub(super) fn is_serving(&self, container: &ContainerId) -> bool {
+        self.machines.values().any(|there| there.get(container).is_some_and(serves))
+    }
+
     /// A daemon starts: its engine has what it has.
     pub(crate) fn restarted(&mut self, machine: MachineIx) {
         self.machines.entry(machine).or_default();

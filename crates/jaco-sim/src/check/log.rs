@@ -7,7 +7,9 @@ use jaco_state::command::{Previous, ReplaceCause};
 use jaco_state::view::is_running;
 use jaco_state::{Change, ClusterState, Entry, Outcome};
 use jaco_types::spec::{Placement, ServiceSpec, UpdateOrder};
-use jaco_types::{NodeId, NodeStatus, Ordinal, ReplicaId, Revision, ServiceKey, Slot, Standing};
+use jaco_types::{
+    NodeId, NodeStatus, Ordinal, ReplicaId, Revision, RolloutState, ServiceKey, Slot, Standing,
+};
 
 use super::stops_after;
 use super::{Acknowledged, Checker};
@@ -177,7 +179,9 @@ impl Checker {
         // After an aborted rollout the revision before says what is wanted.
         let aborted = self.reference.scheduling.get(&slot.service).is_some_and(|record| {
             let rollout = record.rollout.as_ref();
-            rollout.is_some_and(|rollout| rollout.state == jaco_types::RolloutState::Aborted)
+            rollout.is_some_and(|rollout| {
+                matches!(rollout.state, RolloutState::Aborted | RolloutState::RollbackPaused)
+            })
         });
         if aborted {
             return;

@@ -207,7 +207,7 @@ fn carry_out(state: &mut ClusterState, entry: &Entry, change: &Change, audit: &m
         Change::SchedulingSet { service, record } => {
             rollout_event(state, audit, service, record);
             if let Some(rollout) = &record.rollout
-                && matches!(rollout.state, RolloutState::Aborted | RolloutState::Paused)
+                && !rollout.failure_reason.is_empty()
             {
                 let (name, reason) = (&service.deployment, &rollout.failure_reason);
                 revision::note_failure(state, name, rollout.target_revision, reason);
@@ -358,7 +358,7 @@ fn rollout_event(
         RolloutState::InProgress => AuditKind::RolloutStarted,
         RolloutState::Completed => AuditKind::RolloutCompleted,
         RolloutState::Aborted => AuditKind::RolloutAborted,
-        RolloutState::Paused => AuditKind::RolloutPaused,
+        RolloutState::Paused | RolloutState::RollbackPaused => AuditKind::RolloutPaused,
     };
     audit.event(
         kind,

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use jaco_types::spec::{DeploymentSpec, Placement};
 use jaco_types::{
-    DeploymentName, ErrorCode, Rejection, Revision, RolloutState, ServiceKey, ServiceName,
-    StateIndex,
+    DeploymentName, ErrorCode, Rejection, Revision, ServiceKey, ServiceName, StateIndex,
 };
 
 use super::difference::difference;
@@ -101,8 +100,7 @@ fn was_given_up(state: &ClusterState, deployment: &Deployment) -> bool {
         let key = ServiceKey { deployment: deployment.name.clone(), service: service.clone() };
         let rollout = state.scheduling.get(&key).and_then(|record| record.rollout.as_ref());
         rollout.is_some_and(|rollout| {
-            matches!(rollout.state, RolloutState::Aborted | RolloutState::Paused)
-                && rollout.target_revision == deployment.revision
+            rollout.state.is_given_up() && rollout.target_revision == deployment.revision
         })
     })
 }

@@ -37,6 +37,7 @@ fn abort(history: &mut History, revision: u64) {
         started_at: Timestamp(0),
         last_step_at: Timestamp(0),
         preparing: None,
+        going_back: None,
     };
     let record = Scheduling { rollout: Some(rollout), ..Scheduling::default() };
     history.batch(vec![Change::SchedulingSet { service: key("shop", "web"), record }]);

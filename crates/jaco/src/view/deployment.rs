@@ -39,10 +39,15 @@ fn service_json(service: &ServiceInfo) -> Value {
 fn rollout_json(rollout: &RolloutInfo) -> Value {
     without_null(json!({
         "target_revision": rollout.target_revision,
+        "previous_revision": (rollout.previous_revision > 0).then_some(rollout.previous_revision),
         "total_steps": rollout.total_steps,
         "current_step": rollout.current_step,
         "state": rollout.state,
         "preparing": (!rollout.preparing.is_empty()).then(|| super::facts(&rollout.preparing)),
+        "going_back": rollout.going_back.as_ref().map(|back| json!({
+            "total_steps": back.total_steps,
+            "current_step": back.current_step,
+        })),
         "failure_reason": super::non_empty(&rollout.failure_reason),
         "started_at": when::rfc3339(rollout.started_at_ms),
     }))

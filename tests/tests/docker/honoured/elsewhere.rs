@@ -128,6 +128,19 @@ pub(super) const ELSEWHERE: &[(&str, &str, &[&str])] = &[
         &["services.*.deploy.rollback_config.delay"],
     ),
     (
+        "crates/jaco-scheduler/tests/it/changing.rs",
+        "fn what_fails_on_the_way_back_is_answered_as_people_ask()",
+        &[
+            "services.*.deploy.rollback_config.failure_action",
+            "services.*.deploy.rollback_config.max_failure_ratio",
+        ],
+    ),
+    (
+        "crates/jaco-scheduler/tests/it/changing.rs",
+        "fn what_comes_back_is_watched()",
+        &["services.*.deploy.rollback_config.monitor"],
+    ),
+    (
         "tests/tests/docker/files.rs",
         "fn files_and_secrets_are_where_they_belong()",
         &[
