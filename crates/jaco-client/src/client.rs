@@ -143,6 +143,8 @@ impl Client {
         set_disabled: ClusterClient(SetDisabledRequest) -> SetDisabledResponse, SHORT;
         /// What services have on nodes.
         allocations: QueryClient(AllocationsRequest) -> AllocationsResponse, SHORT;
+        /// Says how long audit events are kept, or asks.
+        set_audit_retention: ClusterClient(SetAuditRetentionRequest) -> SetAuditRetentionResponse, SHORT;
         /// Takes a node out of the cluster.
         remove_node: ClusterClient(RemoveNodeRequest) -> RemoveNodeResponse, SHORT;
         /// Says what should run.

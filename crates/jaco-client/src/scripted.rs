@@ -97,6 +97,7 @@ script! {
     get_constraints(GetConstraintsRequest) -> v1::GetConstraintsResponse;
     set_disabled(SetDisabledRequest) -> v1::SetDisabledResponse;
     allocations(AllocationsRequest) -> v1::AllocationsResponse;
+    set_audit_retention(SetAuditRetentionRequest) -> v1::SetAuditRetentionResponse;
     apply(ApplyRequest) -> v1::ApplyResponse;
     delete(DeleteRequest) -> v1::DeleteResponse;
     explain(ExplainRequest) -> v1::ExplainResponse;
@@ -330,4 +331,6 @@ service! {
     set_constraints = set_constraints(SetConstraintsRequest) -> SetConstraintsResponse;
     get_constraints = get_constraints(GetConstraintsRequest) -> GetConstraintsResponse;
     set_disabled = set_disabled(SetDisabledRequest) -> SetDisabledResponse;
+    set_audit_retention =
+        set_audit_retention(SetAuditRetentionRequest) -> SetAuditRetentionResponse;
 }

@@ -47,7 +47,8 @@ fn payloads() {
     let one = Command::Observe { node: NodeId(7), observed: vec![observed(7)], gone: vec![] };
     let shapes = [("observe of 1", one), ("batch of 16", batch(16)), ("batch of 256", batch(256))];
     for (name, command) in shapes {
-        let payload = Payload { at: NOW, by: Identity::Scheduler, request: None, command };
+        let payload =
+            Payload { at: NOW, by: Identity::Scheduler, origin: None, request: None, command };
         let bytes = encode_payload(&payload);
         let rounds = 200_000 / bytes.len().max(100);
         let encode = best(rounds, || drop(black_box(encode_payload(black_box(&payload)))));
@@ -159,6 +160,7 @@ fn event() -> AuditEvent {
         kind: AuditKind::ReplicaPlaced,
         at: NOW,
         by: Identity::Scheduler,
+        origin: None,
         request: None,
         payload: facts.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
         previous: None,

@@ -242,7 +242,7 @@ impl World {
     fn commit(&mut self, command: Command) -> Outcome {
         let index = StateIndex(self.state.index.0 + 1);
         let (at, by) = (self.now, Identity::Scheduler);
-        apply(&mut self.state, &Entry { index, at, by, request: None, command })
+        apply(&mut self.state, &Entry { index, at, by, origin: None, request: None, command })
     }
 }
 

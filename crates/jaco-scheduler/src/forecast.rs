@@ -219,7 +219,7 @@ impl World<'_> {
 
     fn commit(&mut self, by: Identity, command: Command) -> Outcome {
         let index = StateIndex(self.state.index.0.saturating_add(1));
-        let entry = Entry { index, at: self.now, by, request: None, command };
+        let entry = Entry { index, at: self.now, by, origin: None, request: None, command };
         apply(&mut self.state, &entry)
     }
 

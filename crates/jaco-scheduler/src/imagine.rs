@@ -103,7 +103,8 @@ fn scale(
         std::sync::Arc::make_mut(service).replicas = *replicas;
         let index = StateIndex(state.index.0.saturating_add(1));
         let command = Command::DeploymentApply { name: key.deployment.clone(), spec };
-        let entry = Entry { index, at: now, by: Identity::Scheduler, request: None, command };
+        let entry =
+            Entry { index, at: now, by: Identity::Scheduler, origin: None, request: None, command };
         if let Outcome::Rejected(rejection) = apply(state, &entry) {
             return Err(rejection);
         }

@@ -6,6 +6,7 @@
 
 pub mod admission;
 pub mod allocation;
+pub mod archive;
 pub mod auth;
 pub mod connection;
 pub mod machine;

@@ -2,20 +2,38 @@
 
 use std::error::Error;
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use jaco_proto::storage;
 use jaco_raft::{SnapshotSource, StateMachine};
-use jaco_state::{ClusterState, apply};
+use jaco_state::audit::LetGo;
+use jaco_state::{ClusterState, apply_letting_go};
 use jaco_types::StateIndex;
+
+use crate::archive::AuditArchive;
 
 /// The state of one node.
 #[derive(Debug, Default)]
 pub struct ClusterMachine {
     state: ClusterState,
+    archive: Option<AuditArchive>,
 }
 
 impl ClusterMachine {
+    /// A machine that puts the audit events that its state lets go of into this archive.
+    #[must_use]
+    pub fn archiving(archive: AuditArchive) -> Self {
+        Self { state: ClusterState::default(), archive: Some(archive) }
+    }
+
+    /// Before anybody sees the state after: what was let go of is in the archive by then.
+    fn keep(&mut self, gone: &LetGo) {
+        if let Some(archive) = self.archive.as_mut().filter(|_| !gone.is_empty()) {
+            archive.keep(gone);
+        }
+    }
+
     /// The state as it is now; a cheap copy.
     #[must_use]
     pub fn state(&self) -> &ClusterState {
@@ -26,7 +44,9 @@ impl ClusterMachine {
 impl StateMachine for ClusterMachine {
     fn apply(&mut self, index: u64, payload: &[u8]) -> Result<Bytes, Box<dyn Error + Send + Sync>> {
         let entry = storage::decode_payload(payload)?.into_entry(StateIndex(index));
-        let outcome = apply(&mut self.state, &entry);
+        let mut gone = LetGo::new();
+        let outcome = apply_letting_go(&mut self.state, &entry, &mut gone);
+        self.keep(&gone);
         Ok(storage::encode_outcome(&outcome))
     }
 
@@ -39,7 +59,13 @@ impl StateMachine for ClusterMachine {
     }
 
     fn restore(&mut self, state: &mut dyn Read) -> io::Result<()> {
-        self.state = storage::read_snapshot(state).map_err(io::Error::other)?;
+        let state = storage::read_snapshot(state).map_err(io::Error::other)?;
+        // A snapshot of another node takes this one past events that it still has.
+        let old = self.state.audit.events.iter();
+        let gone = old.filter(|(key, _)| !state.audit.events.contains(key));
+        let gone: LetGo = gone.map(|(key, event)| (*key, Arc::new(event.clone()))).collect();
+        self.keep(&gone);
+        self.state = state;
         Ok(())
     }
 }

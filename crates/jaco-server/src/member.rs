@@ -14,7 +14,7 @@ use jaco_proto::{storage, v1};
 use jaco_raft::Quorum;
 use jaco_state::{Command, Outcome};
 use jaco_store::{Applied, Clock, Proposal, ProposeError};
-use jaco_types::{ErrorCode, Hostname, Identity, NodeId, Rejection, RequestId};
+use jaco_types::{Author, ErrorCode, Hostname, Identity, NodeId, Rejection, RequestId};
 use prost::Message;
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio::sync::OnceCell;
@@ -98,7 +98,7 @@ pub trait Write: Message + Default + Clone + Send + Sync + 'static {
     type Answer: Message + Default;
 
     /// Does it, on the leader.
-    async fn execute(self, member: &Member, by: Identity) -> Result<Self::Answer, Rejection>;
+    async fn execute(self, member: &Member, by: Author) -> Result<Self::Answer, Rejection>;
 
     /// Gives the request a name if its sender gave none, so that it is executed once however often
     /// it is sent on.
@@ -124,7 +124,7 @@ impl Member {
     /// The refusal of a rule, or `no_leader` and its kin when nobody can decide.
     pub async fn write<W: Write>(
         &self,
-        by: Identity,
+        by: Author,
         mut request: W,
     ) -> Result<W::Answer, Rejection> {
         request.name(&fresh_request_id);
@@ -146,7 +146,7 @@ impl Member {
         }
     }
 
-    async fn write_once<W: Write>(&self, by: Identity, request: W) -> Result<W::Answer, Rejection> {
+    async fn write_once<W: Write>(&self, by: Author, request: W) -> Result<W::Answer, Rejection> {
         if self.store.leads() {
             return request.execute(self, by).await;
         }
@@ -154,7 +154,7 @@ impl Member {
         let message = v1::ForwardRequest {
             method: W::METHOD.to_owned(),
             body: request.encode_to_vec().into(),
-            identity: storage::encode_identity(&by),
+            identity: storage::encode_author(&by),
         };
         let answer = self.peers.forward((node, &address), message, FORWARD_DEADLINE).await;
         let body = match answer {
@@ -177,7 +177,7 @@ impl Member {
     /// As the request's own, and `no_leader` when this node does not lead.
     pub async fn execute_forwarded<W: Write>(
         &self,
-        by: Identity,
+        by: Author,
         body: &Bytes,
     ) -> Result<Bytes, Rejection> {
         if !self.store.leads() {
@@ -194,7 +194,7 @@ impl Member {
     /// The refusal of `apply`, or of consensus.
     pub async fn commit(
         &self,
-        by: Identity,
+        by: Author,
         request_id: &str,
         command: Command,
     ) -> Result<Applied, Rejection> {
@@ -202,7 +202,9 @@ impl Member {
             "" => None,
             text => Some(RequestId::new(text).map_err(invalid)?),
         };
-        let applied = self.store.propose_here(Proposal { by, request, command }).await;
+        let Author { by, origin } = by;
+        let proposal = Proposal { by, request, command };
+        let applied = self.store.propose_here(proposal, origin).await;
         let applied = applied.map_err(|error| self.explain(&error))?;
         match applied.outcome {
             Outcome::Rejected(rejection) => Err(rejection),

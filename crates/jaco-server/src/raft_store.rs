@@ -8,7 +8,7 @@ use jaco_proto::storage::{self, Payload};
 use jaco_raft::{Quorum, Raft};
 use jaco_state::ClusterState;
 use jaco_store::{Applied, Clock, Leadership, Proposal, ProposeError, RaftRole, Store};
-use jaco_types::{ErrorCode, NodeId, StateIndex};
+use jaco_types::{ErrorCode, Node, NodeId, Origin, StateIndex};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -103,12 +103,16 @@ impl RaftStore {
         self.leads() && self.raft.status().quorum == Quorum::Held
     }
 
-    /// Writes as the leader.
+    /// Writes as the leader, what somebody asks for from `origin`.
     ///
     /// # Errors
     /// `NoLeader` when this node does not lead.
-    pub async fn propose_here(&self, proposal: Proposal) -> Result<Applied, ProposeError> {
-        self.propose_bytes(self.encode(proposal)).await
+    pub async fn propose_here(
+        &self,
+        proposal: Proposal,
+        origin: Option<Origin>,
+    ) -> Result<Applied, ProposeError> {
+        self.propose_bytes(self.encode(proposal, origin)).await
     }
 
     /// Writes a proposal that a member sent, stamped with this leader's own time. It was read before:
@@ -126,9 +130,10 @@ impl RaftStore {
         decode_applied(applied.index, &applied.outcome)
     }
 
-    fn encode(&self, proposal: Proposal) -> bytes::Bytes {
+    fn encode(&self, proposal: Proposal, origin: Option<Origin>) -> bytes::Bytes {
         let Proposal { by, request, command } = proposal;
-        storage::encode_payload(&Payload { at: self.clock.now(), by, request, command })
+        let origin = origin.filter(|_| self.read(understands_origins));
+        storage::encode_payload(&Payload { at: self.clock.now(), by, origin, request, command })
     }
 
     async fn propose_elsewhere(
@@ -147,7 +152,7 @@ impl RaftStore {
 #[async_trait]
 impl Store for RaftStore {
     async fn propose(&self, proposal: Proposal) -> Result<Applied, ProposeError> {
-        let payload = self.encode(proposal);
+        let payload = self.encode(proposal, Some(Origin::Member { node: self.own }));
         match self.leader_elsewhere() {
             Some(leader) => self.propose_elsewhere(leader, payload).await,
             None => self.propose_bytes(payload).await,
@@ -169,6 +174,13 @@ impl Store for RaftStore {
     fn watch_leadership(&self) -> watch::Receiver<Leadership> {
         self.leadership.subscribe()
     }
+}
+
+/// Whether all members read an entry that says from where it comes: one of an older version would stop
+/// at it. The retention is written once all are of this version; before it is, they are asked.
+fn understands_origins(state: &ClusterState) -> bool {
+    let same = |node: &Node| node.facts.version == env!("CARGO_PKG_VERSION");
+    state.audit.retention.is_some() || state.nodes.values().all(same)
 }
 
 /// What the leader's answer says about a proposal. Whatever is not a plain "nothing was written" may

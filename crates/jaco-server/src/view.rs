@@ -312,6 +312,8 @@ pub fn audit_event(key: AuditKey, event: &AuditEvent) -> v1::AuditEvent {
         request_id: event.request.as_ref().map(ToString::to_string).unwrap_or_default(),
         payload: event.payload.clone().into_iter().collect(),
         previous: event.previous.map(|previous| previous.to_string()).unwrap_or_default(),
+        origin: event.origin.map(|origin| origin.to_string()).unwrap_or_default(),
+        gap: None,
     }
 }
 

@@ -159,7 +159,7 @@ impl Consensus {
         let Appended { proposal, at, .. } = appended;
         self.last = StateIndex(self.last.0 + 1);
         let Proposal { origin, by, request, command } = proposal;
-        let entry = Entry { index: self.last, at, by, request, command };
+        let entry = Entry { index: self.last, at, by, origin: None, request, command };
         self.entries.insert(self.last, entry);
         (origin, self.last)
     }

@@ -2,24 +2,59 @@
 //! change can be without its event.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use jaco_types::{Identity, RequestId, StateIndex, Timestamp};
+use jaco_types::{Identity, Millis, Origin, RequestId, StateIndex, Timestamp};
 
 use crate::audit_chain::Digest;
+use crate::audit_refusals::RefusalCount;
 use crate::table::Table;
 
 /// How many events the replicated state keeps. At about 300 bytes each this is 3 MB, and at one
 /// change a minute a week.
 pub const KEPT_EVENTS: usize = 10_000;
 
+/// How many go at once when there are too many: each node puts them into its archive, with one
+/// `fsync` for all of them.
+pub const CUT_EVENTS: usize = 500;
+
+/// How old events may get unless people say otherwise.
+pub const DEFAULT_AGE: Millis = Millis::from_secs(90 * 24 * 3600);
+
+/// The least and the most that people may say: an hour, so that a slip of the keyboard does not empty
+/// the log of the day, and ten years.
+pub const AGE_MIN: Millis = CUT_STEP;
+/// See [`AGE_MIN`].
+pub const AGE_MAX: Millis = Millis::from_secs(3650 * 24 * 3600);
+
+/// Age is counted in whole steps of this, so that events do not go one by one.
+const CUT_STEP: Millis = Millis::from_secs(3600);
+
 /// The most recent events, oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuditLog {
-    /// The events by their place; bounded by [`KEPT_EVENTS`].
+    /// The events by their place; bounded by [`KEPT_EVENTS`] and by [`Retention::age`].
     pub events: Table<AuditKey, AuditEvent>,
     /// The hash of the newest event; absent until the chain is begun ([`crate::audit_chain`]).
     pub head: Option<Digest>,
+    /// How long events are kept; absent until the leader has written it.
+    pub retention: Option<Retention>,
+    /// Who was refused of late, and how often; empty until `retention` is there.
+    pub refusals: Table<Identity, RefusalCount>,
 }
+
+/// How long events are kept, and what was let go of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// An event that is older goes with the next entry.
+    pub age: Millis,
+    /// No event up to here is kept, and all after it are. Absent where none was ever let go of.
+    pub cut: Option<AuditKey>,
+}
+
+/// Events that an entry let go of, oldest first: what an archive must have before anything is made of
+/// the state after that entry.
+pub type LetGo = Vec<(AuditKey, Arc<AuditEvent>)>;
 
 /// The place of an event: its entry, and its number among that entry's events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,6 +74,8 @@ pub struct AuditEvent {
     pub at: Timestamp,
     /// Who asked for it.
     pub by: Identity,
+    /// From where; absent in events of older versions.
+    pub origin: Option<Origin>,
     /// The request it belongs to, if its sender named it.
     pub request: Option<RequestId>,
     /// The facts, by name.
@@ -154,6 +191,8 @@ audit_kinds! {
     ReplicaDisabled => 402, "replica_disabled";
     /// A replica that rested got an instance again.
     ReplicaEnabled => 403, "replica_enabled";
+    /// How long events are kept was set.
+    AuditRetentionSet => 700, "audit_retention_set";
     /// A rollout began.
     RolloutStarted => 50, "rollout_started";
     /// A rollout replaced its last replica.
@@ -166,12 +205,57 @@ audit_kinds! {
 
 impl AuditLog {
     /// Adds an event, to the chain if there is one; the oldest go when there are too many.
-    pub(crate) fn push(&mut self, key: AuditKey, event: AuditEvent) {
+    pub(crate) fn push(&mut self, key: AuditKey, event: AuditEvent, gone: &mut LetGo) {
         let event = AuditEvent { previous: self.head, ..event };
         self.head = self.head.map(|_| Digest::of(key, &event));
         self.events.insert(key, event);
-        while self.events.len() > KEPT_EVENTS {
-            self.events.pop_first();
+        if self.events.len() > KEPT_EVENTS {
+            // One by one as long as other versions may be about, which do it that way.
+            let room = if self.retention.is_some() { CUT_EVENTS } else { 0 };
+            while self.events.len() > KEPT_EVENTS - room {
+                self.let_go_of_oldest(gone);
+            }
+        }
+    }
+
+    /// Lets go of what is too old at this moment, in whole steps.
+    pub(crate) fn expire(&mut self, now: Timestamp, gone: &mut LetGo) {
+        let Some(Retention { age, .. }) = self.retention else { return };
+        let oldest = now.0.saturating_sub(age.0) / CUT_STEP.0 * CUT_STEP.0;
+        while self.events.values().next().is_some_and(|event| event.at.0 < oldest) {
+            self.let_go_of_oldest(gone);
+        }
+    }
+
+    fn let_go_of_oldest(&mut self, gone: &mut LetGo) {
+        let Some((key, event)) = self.events.pop_first() else { return };
+        if let Some(retention) = &mut self.retention {
+            retention.cut = Some(key);
+        }
+        gone.push((key, event));
+    }
+
+    /// Sets how long events are kept; what was set before, if anything was.
+    ///
+    /// What is older than the oldest that is kept may have been let go of before this was counted.
+    pub(crate) fn set_age(&mut self, age: Millis) -> Option<Millis> {
+        let before = self.retention;
+        let cut = match before {
+            Some(retention) => retention.cut,
+            None if self.events.len() < KEPT_EVENTS => None,
+            None => self.events.keys().next().map(AuditKey::before),
+        };
+        self.retention = Some(Retention { age, cut });
+        before.map(|retention| retention.age)
+    }
+}
+
+impl AuditKey {
+    /// The last place before this one.
+    fn before(&self) -> Self {
+        match self.number.checked_sub(1) {
+            Some(number) => Self { index: self.index, number },
+            None => Self { index: StateIndex(self.index.0.saturating_sub(1)), number: u32::MAX },
         }
     }
 }

@@ -3,11 +3,13 @@
 //!
 //! It must never depend on how events are stored: what is hashed is defined here, byte by byte.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
+use jaco_types::{RequestId, Timestamp};
 use sha2::{Digest as _, Sha256};
 
-use crate::audit::{AuditEvent, AuditKey, AuditLog};
+use crate::audit::{AuditEvent, AuditKey, AuditKind, AuditLog};
 
 /// What every hash begins with. A different way to hash gets a different name.
 const VERSION: &[u8] = b"jaco audit chain 1";
@@ -23,35 +25,78 @@ impl Digest {
         Self(Sha256::digest(VERSION).into())
     }
 
-    /// The hash of an event at its place. Lengths come before what they measure, so that no two
-    /// events have the same bytes.
+    /// The hash of an event at its place.
     #[must_use]
     pub fn of(key: AuditKey, event: &AuditEvent) -> Self {
+        let origin = event.origin.map(|origin| origin.to_string());
+        let told = Told {
+            key,
+            kind: event.kind,
+            at: event.at,
+            by: &event.by.to_string(),
+            origin: origin.as_deref(),
+            request: event.request.as_ref().map(RequestId::as_str),
+            payload: &event.payload,
+            previous: event.previous,
+        };
+        told.digest()
+    }
+}
+
+/// An event as it is told to people: what is hashed of it. Whoever has the words can check the hash.
+#[derive(Debug, Clone, Copy)]
+pub struct Told<'a> {
+    /// Its place.
+    pub key: AuditKey,
+    /// What kind of thing.
+    pub kind: AuditKind,
+    /// When.
+    pub at: Timestamp,
+    /// Who asked for it.
+    pub by: &'a str,
+    /// From where.
+    pub origin: Option<&'a str>,
+    /// The request it belongs to.
+    pub request: Option<&'a str>,
+    /// The facts, by name.
+    pub payload: &'a BTreeMap<String, String>,
+    /// The hash of the event before.
+    pub previous: Option<Digest>,
+}
+
+impl Told<'_> {
+    /// The hash. Lengths come before what they measure, so that no two events have the same bytes.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
         let mut hash = Sha256::new();
         hash.update(VERSION);
-        match event.previous {
+        match self.previous {
             Some(previous) => hash.update(previous.0),
             None => hash.update([0; 32]),
         }
-        hash.update(key.index.0.to_be_bytes());
-        hash.update(key.number.to_be_bytes());
-        hash.update(event.kind.number().to_be_bytes());
-        hash.update(event.at.0.to_be_bytes());
-        add(&mut hash, &event.by.to_string());
+        hash.update(self.key.index.0.to_be_bytes());
+        hash.update(self.key.number.to_be_bytes());
+        hash.update(self.kind.number().to_be_bytes());
+        hash.update(self.at.0.to_be_bytes());
+        add(&mut hash, self.by);
         // An absent request is told from any that is there by its tag.
-        match &event.request {
+        match self.request {
             Some(request) => {
                 hash.update([1]);
-                add(&mut hash, request.as_str());
+                add(&mut hash, request);
             }
             None => hash.update([0]),
         }
-        hash.update(length(event.payload.len()));
-        for (name, fact) in &event.payload {
+        hash.update(length(self.payload.len()));
+        for (name, fact) in self.payload {
             add(&mut hash, name);
             add(&mut hash, fact);
         }
-        Self(hash.finalize().into())
+        // Last, and nothing at all where it is absent: events of older versions keep their hashes.
+        if let Some(origin) = self.origin {
+            add(&mut hash, origin);
+        }
+        Digest(hash.finalize().into())
     }
 }
 

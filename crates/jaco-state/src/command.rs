@@ -8,7 +8,7 @@ use jaco_types::spec::DeploymentSpec;
 use jaco_types::{
     AllocationScope, Availability, ConsumerName, ContentId, DeploymentName, Hostname, Identity,
     InstanceId, InstanceObserved, Millis, NamedKey, Node, NodeFacts, NodeId, NodeStatus, Ordinal,
-    Rejection, ReplicaId, RequestId, Revision, Scheduling, ServiceKey, SpecHash, Standing,
+    Origin, Rejection, ReplicaId, RequestId, Revision, Scheduling, ServiceKey, SpecHash, Standing,
     StateIndex, Timestamp, TokenId,
 };
 
@@ -26,6 +26,8 @@ pub struct Entry {
     pub at: Timestamp,
     /// Who asked for it.
     pub by: Identity,
+    /// From where; absent in entries of older versions.
+    pub origin: Option<Origin>,
     /// The sender's name for it; a second entry of the same name does nothing.
     pub request: Option<RequestId>,
     /// What to do.
@@ -208,6 +210,12 @@ pub enum Command {
     /// Begins the chain of audit events, over all that are kept. The leader writes it once, when all
     /// members understand it.
     AuditBegin,
+    /// How old events may get before they are let go of. The leader writes the default once, when all
+    /// members understand it; from then on refusals are counted as well.
+    AuditRetention {
+        /// The age.
+        age: Millis,
+    },
     /// Writes an event that comes with no change of state, for example a refusal.
     AuditNote {
         /// Its kind.

@@ -4,6 +4,7 @@
 use jaco_types::{ReplicaId, StateIndex};
 
 use crate::audit::KEPT_EVENTS;
+use crate::audit_refusals::IDENTITIES_MAX;
 use crate::requests::KEPT_REQUESTS;
 use crate::state::ClusterState;
 use crate::{contents, disabled};
@@ -59,8 +60,11 @@ pub fn violations(state: &ClusterState) -> Vec<Violation> {
         }
     }
     let (events, requests) = (state.audit.events.len(), state.requests.outcomes.len());
-    if events > KEPT_EVENTS || requests > KEPT_REQUESTS {
-        broken("ST-10", format!("{events} events and {requests} outcomes are kept"));
+    let counts = state.audit.refusals.len();
+    // One more than the most is counted until the next entry.
+    if events > KEPT_EVENTS || requests > KEPT_REQUESTS || counts > IDENTITIES_MAX + 1 {
+        let kept = format!("{events} events, {requests} outcomes and {counts} counts are kept");
+        broken("ST-10", kept);
     }
     for (id, what) in disabled::violations(state) {
         broken(id, what);

@@ -8,6 +8,7 @@
 pub mod apply;
 pub mod audit;
 pub mod audit_chain;
+pub mod audit_refusals;
 pub mod command;
 pub mod contents;
 pub mod disabled;
@@ -18,7 +19,7 @@ pub mod table;
 pub mod token;
 pub mod view;
 
-pub use apply::apply;
+pub use apply::{apply, apply_letting_go};
 pub use command::{Change, Command, Entry, NewInstance, Outcome};
 pub use contents::Content;
 pub use disabled::DisabledSet;

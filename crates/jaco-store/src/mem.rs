@@ -52,7 +52,7 @@ impl Store for MemStore {
         let mut state = self.state.lock().expect("no holder of the lock panics");
         let index = StateIndex(state.index.0 + 1);
         let Proposal { by, request, command } = proposal;
-        let outcome = apply(&mut state, &Entry { index, at, by, request, command });
+        let outcome = apply(&mut state, &Entry { index, at, by, origin: None, request, command });
         drop(state);
         self.index.send_replace(index);
         Ok(Applied { index, outcome })

@@ -14,6 +14,7 @@ pub mod identity;
 pub mod machine;
 pub mod node;
 pub mod observed;
+pub mod origin;
 pub mod rejection;
 pub mod rollout;
 pub mod routing;
@@ -35,6 +36,7 @@ pub use identity::Identity;
 pub use machine::Machine;
 pub use node::{Availability, Drain, Node, NodeFacts, NodeStatus};
 pub use observed::{Exit, InstanceObserved, ReasonCode, ReplicaState};
+pub use origin::{Author, Origin};
 pub use rejection::Rejection;
 pub use rollout::{
     GoingBack, ImageReadiness, Preparing, Rollout, RolloutState, Scheduling, Unplaced,

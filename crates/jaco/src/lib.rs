@@ -3,6 +3,7 @@
 //! Decides nothing about the cluster. Results go to stdout and everything else to stderr; only `ui`
 //! prints. One file per command in `commands`, where the doc comments are the help.
 
+mod archive;
 pub mod cli;
 mod commands;
 pub mod connect;

@@ -32,6 +32,21 @@ pub fn ago(at_ms: i64, now_ms: i64) -> String {
     }
 }
 
+/// A length of time in its largest units that say all of it: `90d`, `36h`, `1h30m`.
+#[must_use]
+pub fn length(millis: u64) -> String {
+    let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s"), (1, "ms")];
+    let mut rest = millis;
+    let mut text = String::new();
+    for (size, unit) in units {
+        if rest >= size {
+            text.push_str(&format!("{}{unit}", rest / size));
+            rest %= size;
+        }
+    }
+    if text.is_empty() { "0s".to_owned() } else { text }
+}
+
 /// Reads a length of time: `90s`, `5m`, `1h30m`, `2d`, `250ms`; a bare number is seconds.
 ///
 /// # Errors

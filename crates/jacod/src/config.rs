@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use jaco_controller::RebalanceOptions;
 use jaco_raft::SnapshotLimits;
+use jaco_server::archive::ArchiveLimits;
 use jaco_types::Hostname;
 use serde::Deserialize;
 
@@ -55,6 +56,27 @@ pub(crate) struct Config {
     pub(crate) disk: DiskSettings,
     /// When replicas leave hot nodes.
     pub(crate) rebalance: RebalanceSettings,
+    /// What this node keeps of audit events that the cluster let go of.
+    pub(crate) audit: AuditSettings,
+}
+
+/// What this node keeps of audit events that the cluster let go of.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct AuditSettings {
+    /// How much the files may take, in MiB; 0: there are none.
+    pub(crate) archive_mebibytes: u64,
+}
+
+impl AuditSettings {
+    /// Up to a TiB; with less than one file there is no room to write.
+    const ARCHIVE_MEBIBYTES: RangeInclusive<u64> = 0..=1 << 20;
+}
+
+impl Default for AuditSettings {
+    fn default() -> Self {
+        Self { archive_mebibytes: ArchiveLimits::DEFAULT_TOTAL_BYTES >> 20 }
+    }
 }
 
 /// From when on a disk counts as full: the node takes nothing new then.
@@ -150,6 +172,7 @@ impl Default for Config {
             reserve: Reserve::default(),
             disk: DiskSettings::default(),
             rebalance: RebalanceSettings::default(),
+            audit: AuditSettings::default(),
         }
     }
 }
@@ -295,6 +318,22 @@ impl Config {
         Ok(Disks { paths, full_percent })
     }
 
+    /// How much the audit archive may take; none where there is to be no archive.
+    ///
+    /// # Errors
+    /// When `audit.archive_mebibytes` is out of bounds.
+    pub(crate) fn archive(&self) -> Result<Option<ArchiveLimits>, ConfigError> {
+        let (size, bounds) = (self.audit.archive_mebibytes, AuditSettings::ARCHIVE_MEBIBYTES);
+        if !bounds.contains(&size) {
+            let (least, most) = (bounds.start(), bounds.end());
+            return Err(ConfigError::Value {
+                key: "audit.archive_mebibytes",
+                reason: format!("{size} is not between {least} and {most}"),
+            });
+        }
+        Ok((size > 0).then(|| ArchiveLimits::of(size << 20)))
+    }
+
     /// When replicas leave hot nodes.
     ///
     /// # Errors
@@ -369,6 +408,17 @@ mod tests {
         assert_eq!(disks(1).unwrap().full_percent, 1);
         assert!(disks(101).unwrap_err().contains("disk.full_percent"));
         assert!(disks(0).unwrap().paths.is_empty(), "no disk is looked at");
+    }
+
+    #[test]
+    fn an_archive_has_bounds() {
+        let archive = |mebibytes: u64| {
+            let text = format!("audit: {{archive_mebibytes: {mebibytes}}}\n");
+            Config::parse(&text).unwrap().archive().map_err(|error| error.to_string())
+        };
+        assert_eq!(archive(0), Ok(None));
+        assert_eq!(archive(1).unwrap().unwrap().total_bytes, 1 << 20);
+        assert!(archive((1 << 20) + 1).unwrap_err().contains("audit.archive_mebibytes"));
     }
 
     #[test]

@@ -18,6 +18,7 @@ use jaco_pki::{
     listener, sealed,
 };
 use jaco_raft::{Options as RaftOptions, Raft, Timing};
+use jaco_server::archive::AuditArchive;
 use jaco_server::refusals::Refusals;
 use jaco_server::transport::PeerTransport;
 use jaco_server::{ClusterMachine, Lifecycle, Member, Peers, RaftStore, refusals, serve};
@@ -154,8 +155,17 @@ async fn open_raft(
     options.snapshots = daemon.config.snapshots()?;
     options.proposals.deadline = PROPOSAL_DEADLINE;
     let transport = Arc::new(PeerTransport::new(peers.clone()));
-    let raft = Raft::open(options, ClusterMachine::default(), transport).await;
+    let raft = Raft::open(options, machine(daemon)?, transport).await;
     raft.context("raft's data cannot be used")
+}
+
+/// The state, with a place for the audit events that it lets go of.
+fn machine(daemon: &Daemon) -> anyhow::Result<ClusterMachine> {
+    let Some(limits) = daemon.config.archive()? else { return Ok(ClusterMachine::default()) };
+    let folder = daemon.config.data_dir.join("audit");
+    let archive = AuditArchive::open(&folder, limits);
+    let archive = archive.with_context(|| format!("{} cannot be used", folder.display()))?;
+    Ok(ClusterMachine::archiving(archive))
 }
 
 fn open_engine(daemon: &Daemon, owner: &Owner) -> anyhow::Result<Arc<dyn ContainerEngine>> {

@@ -119,6 +119,9 @@ impl Wire for Command {
                     .collect(),
             }),
             Self::AuditBegin => Kind::AuditBegin(wire::AuditBegin {}),
+            Self::AuditRetention { age } => {
+                Kind::AuditRetention(wire::AuditRetention { age_ms: age.0 })
+            }
             Self::AuditNote { kind, payload } => Kind::AuditNote(wire::AuditNote {
                 kind: kind.to_wire(),
                 payload: payload.to_wire(),
@@ -229,6 +232,7 @@ impl Wire for Command {
                     .collect::<Result<_, _>>()?,
             },
             Kind::AuditBegin(wire::AuditBegin {}) => Self::AuditBegin,
+            Kind::AuditRetention(set) => Self::AuditRetention { age: Millis(set.age_ms) },
             Kind::AuditNote(note) => Self::AuditNote {
                 kind: Wire::from_wire(note.kind)?,
                 payload: Wire::from_wire(note.payload)?,

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use jaco_state::{Command, Entry, Outcome};
-use jaco_types::{Identity, RequestId, StateIndex, Timestamp};
+use jaco_types::{Author, Identity, Origin, RequestId, StateIndex, Timestamp};
 use prost::Message;
 
 use super::convert::{Wire, optional, required, whole};
@@ -16,6 +16,8 @@ pub struct Payload {
     pub at: Timestamp,
     /// Who asked for it.
     pub by: Identity,
+    /// From where; absent as long as members of other versions may be about.
+    pub origin: Option<Origin>,
     /// The sender's name for it.
     pub request: Option<RequestId>,
     /// What to do.
@@ -26,8 +28,8 @@ impl Payload {
     /// The entry that this is at `index`.
     #[must_use]
     pub fn into_entry(self, index: StateIndex) -> Entry {
-        let Self { at, by, request, command } = self;
-        Entry { index, at, by, request, command }
+        let Self { at, by, origin, request, command } = self;
+        Entry { index, at, by, origin, request, command }
     }
 }
 
@@ -60,17 +62,17 @@ pub fn decode_outcome(bytes: &[u8]) -> Result<Outcome, CodecError> {
     decode("outcome", bytes, read)
 }
 
-/// The bytes of an identity.
+/// The bytes of who asks for something, and from where.
 #[must_use]
-pub fn encode_identity(identity: &Identity) -> Bytes {
-    encode(&wire::IdentityEnvelope { format: FORMAT, identity: Some(identity.to_wire()) })
+pub fn encode_author(author: &Author) -> Bytes {
+    encode(&wire::IdentityEnvelope { format: FORMAT, identity: Some(author.to_wire()) })
 }
 
-/// The identity that [`encode_identity`] wrote.
+/// The author that [`encode_author`] wrote.
 ///
 /// # Errors
 /// If any part of it is not understood.
-pub fn decode_identity(bytes: &[u8]) -> Result<Identity, CodecError> {
+pub fn decode_author(bytes: &[u8]) -> Result<Author, CodecError> {
     let read = |message: wire::IdentityEnvelope| required("identity", message.identity);
     decode("identity", bytes, read)
 }
@@ -82,16 +84,18 @@ impl Wire for Payload {
         wire::Payload {
             format: FORMAT,
             at_ms: self.at.0,
-            by: Some(self.by.to_wire()),
+            by: Some(Author { by: self.by.clone(), origin: self.origin }.to_wire()),
             request_id: self.request.as_ref().map(Wire::to_wire),
             command: Some(self.command.to_wire()),
         }
     }
 
     fn from_wire(message: wire::Payload) -> Result<Self, Problem> {
+        let Author { by, origin } = required("author", message.by)?;
         Ok(Self {
             at: Timestamp(message.at_ms),
-            by: required("author", message.by)?,
+            by,
+            origin,
             request: optional(message.request_id)?,
             command: required("command", message.command)?,
         })

@@ -16,6 +16,7 @@
 //! - A table of the state: a row in `snapshot.proto`, in `snapshot/write.rs` and `snapshot/read.rs`.
 //! - Then add a frozen instance. Only a change that old bytes cannot be read under raises [`FORMAT`].
 
+mod archive;
 mod change;
 mod command;
 mod content;
@@ -34,8 +35,12 @@ mod snapshot;
 mod spec;
 mod token;
 
+pub use archive::{
+    ArchiveBroken, ArchiveFile, ArchiveVerified, Kept, LineProblem, Link, Place, archive_line,
+    read_archive_line, verify_archive,
+};
 pub use envelope::{
-    Payload, decode_identity, decode_outcome, decode_payload, encode_identity, encode_outcome,
+    Payload, decode_author, decode_outcome, decode_payload, encode_author, encode_outcome,
     encode_payload,
 };
 pub use error::{CodecError, Problem};

@@ -124,6 +124,7 @@ pub(crate) const LOG_ENTRIES: &[(&str, &str)] = &[
          7012037765621212f2010f0a0b0a0473686f7012037765621007121cc202190a0b0a0473686f7012\
          03776562120a73686f702d7765622d33",
     ),
+    ("audit_retention", "080110fbd095ffbc311a03c202002203722d312a09e22b060880b0f1fb1c"),
 ];
 
 /// The values of enums that are not above.
@@ -384,4 +385,20 @@ pub(crate) const OTHER_VALUES: &[(&str, &str)] = &[
          312e3239227d6a20abababababababababababababababababababababababababababababababab7814120f\
          7b227365727669636573223a7b7d7d1a0c73657276696365733a207b7d22055b7765625d",
     ),
+];
+
+/// What says from where it comes.
+pub(crate) const ORIGINS: &[(&str, &str)] = &[
+    ("socket", "080110fbd095ffbc311a0dc202009a02070a0508e80710072203722d312a03a21000"),
+    (
+        "address",
+        "080110fbd095ffbc311a1bc202009a021512130a0f3139322e302e322e373a343132333410072203\
+         722d312a03a21000",
+    ),
+    (
+        "address_v6",
+        "080110fbd095ffbc311a1fc202009a021912170a135b323030313a6462383a3a315d3a3431323334\
+         10072203722d312a03a21000",
+    ),
+    ("member", "080110fbd095ffbc311a0ac202009a02041a0208072203722d312a03a21000"),
 ];

@@ -4,7 +4,7 @@ use jaco_proto::storage::read_snapshot;
 use jaco_state::audit::{AuditKey, AuditKind};
 use jaco_state::audit_chain::Broken;
 use jaco_state::{ClusterState, Command, Entry, apply};
-use jaco_types::{Identity, RequestId, StateIndex, Timestamp, TokenId};
+use jaco_types::{Identity, NodeId, Origin, RequestId, StateIndex, Timestamp, TokenId};
 
 use crate::round_trip::snapshot;
 
@@ -20,7 +20,9 @@ fn chained() -> ClusterState {
         let by = Identity::Operator { token: TokenId::new("ops-1").unwrap() };
         let request = Some(RequestId::new(&format!("r-{index}")).unwrap());
         let at = Timestamp(1_700_000_000_000 + index);
-        apply(&mut state, &Entry { index: StateIndex(index), at, by, request, command });
+        let origin = Some(Origin::Member { node: NodeId(7) }).filter(|_| index % 2 == 0);
+        let index = StateIndex(index);
+        apply(&mut state, &Entry { index, at, by, origin, request, command });
     }
     // The outcomes of requests are rows of their own, and no part of the chain.
     ClusterState { audit: state.audit, index: state.index, ..ClusterState::default() }

@@ -5,8 +5,8 @@ use std::error::Error;
 
 use expect_test::expect;
 use jaco_proto::storage::{
-    CodecError, MAX_ROW_BYTES, Problem, decode_identity, decode_outcome, decode_payload,
-    encode_identity, encode_outcome, encode_payload, read_snapshot, write_snapshot,
+    CodecError, MAX_ROW_BYTES, Problem, decode_author, decode_outcome, decode_payload,
+    encode_author, encode_outcome, encode_payload, read_snapshot, write_snapshot,
 };
 use jaco_state::ClusterState;
 use jaco_types::{RequestId, StateIndex};
@@ -54,7 +54,7 @@ proptest! {
     fn random_bytes_are_never_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         drop(decode_payload(&bytes));
         drop(decode_outcome(&bytes));
-        drop(decode_identity(&bytes));
+        drop(decode_author(&bytes));
         prop_assert!(read_snapshot(&mut bytes.as_slice()).is_err());
     }
 
@@ -86,7 +86,7 @@ proptest! {
 
     #[test]
     fn a_changed_outcome_or_identity_is_refused_or_whole(
-        outcome in strategy::outcome(), identity in strategy::identity(),
+        outcome in strategy::outcome(), author in strategy::author(),
         at in any::<Index>(), mask in 1..=255_u8,
     ) {
         let mut bytes = encode_outcome(&outcome).to_vec();
@@ -95,11 +95,11 @@ proptest! {
         if let Ok(other) = decode_outcome(&bytes) {
             prop_assert_eq!(decode_outcome(&encode_outcome(&other)).unwrap(), other);
         }
-        let mut bytes = encode_identity(&identity).to_vec();
+        let mut bytes = encode_author(&author).to_vec();
         let place = at.index(bytes.len());
         bytes[place] ^= mask;
-        if let Ok(other) = decode_identity(&bytes) {
-            prop_assert_eq!(decode_identity(&encode_identity(&other)).unwrap(), other);
+        if let Ok(other) = decode_author(&bytes) {
+            prop_assert_eq!(decode_author(&encode_author(&other)).unwrap(), other);
         }
     }
 
@@ -188,7 +188,7 @@ fn a_name_that_breaks_its_rule_is_refused() {
     expect![[
         r#"identity of format 1 is not understood: invalid token id "A": use 1 to 32 of a-z, 0-9 and '-'"#
     ]]
-    .assert_eq(&chain(&decode_identity(&bytes).unwrap_err()));
+    .assert_eq(&chain(&decode_author(&bytes).unwrap_err()));
 }
 
 /// A length is no reason to take memory.

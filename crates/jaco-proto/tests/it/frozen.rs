@@ -12,7 +12,7 @@ use std::fmt::Debug;
 
 use bytes::Bytes;
 use jaco_proto::storage::{
-    CodecError, decode_identity, decode_outcome, decode_payload, encode_identity, encode_outcome,
+    CodecError, decode_author, decode_outcome, decode_payload, encode_author, encode_outcome,
     encode_payload, read_snapshot,
 };
 use proptest::prelude::*;
@@ -47,12 +47,16 @@ fn log_entries_are_as_they_were() {
     let samples: Vec<_> =
         sample::commands_of_other_values().into_iter().map(sample::payload).collect();
     check(&samples, v1_log_entry::OTHER_VALUES, encode_payload, decode_payload);
+    let samples = sample::payloads_with_origin();
+    check(&samples, v1_log_entry::ORIGINS, encode_payload, decode_payload);
 }
 
 #[test]
 fn outcomes_and_identities_are_as_they_were() {
     check(&sample::outcomes(), v1_outcome::OUTCOMES, encode_outcome, decode_outcome);
-    check(&sample::identities(), v1_outcome::IDENTITIES, encode_identity, decode_identity);
+    check(&sample::authors(), v1_outcome::IDENTITIES, encode_author, decode_author);
+    let samples = sample::authors_with_origin();
+    check(&samples, v1_outcome::AUTHORS, encode_author, decode_author);
 }
 
 /// The frozen rows, one after another, are a snapshot.
@@ -66,6 +70,7 @@ fn snapshots_are_as_they_were() {
         (v1_snapshot::CONTENT_FRAMES, sample::state_of_contents()),
         (v1_snapshot::NAME_FRAMES, sample::state_of_names()),
         (v1_snapshot::CHAIN_FRAMES, sample::state_of_chain()),
+        (v1_snapshot::RETENTION_FRAMES, sample::state_of_retention()),
         (v1_snapshot::ENDING_FRAMES, sample::state_of_endings()),
         (v1_snapshot::PREPARING_FRAMES, sample::state_of_preparing()),
         (v1_snapshot::DRAIN_FRAMES, sample::state_of_drains()),

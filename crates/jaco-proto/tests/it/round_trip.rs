@@ -3,8 +3,8 @@
 use std::io::{self, Read};
 
 use jaco_proto::storage::{
-    decode_identity, decode_outcome, decode_payload, encode_identity, encode_outcome,
-    encode_payload, read_snapshot, write_snapshot,
+    decode_author, decode_outcome, decode_payload, encode_author, encode_outcome, encode_payload,
+    read_snapshot, write_snapshot,
 };
 use jaco_state::{ClusterState, Table};
 use jaco_types::StateIndex;
@@ -54,8 +54,8 @@ proptest! {
     }
 
     #[test]
-    fn identities_come_back(identity in strategy::identity()) {
-        prop_assert_eq!(decode_identity(&encode_identity(&identity)).unwrap(), identity);
+    fn authors_come_back(author in strategy::author()) {
+        prop_assert_eq!(decode_author(&encode_author(&author)).unwrap(), author);
     }
 
     /// Law ST-3: a snapshot is the state, and reading it gives that state again.

@@ -6,8 +6,9 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use jaco_proto::storage::Payload;
-use jaco_state::audit::{AuditEvent, AuditKey, AuditKind};
+use jaco_state::audit::{AuditEvent, AuditKey, AuditKind, Retention};
 use jaco_state::audit_chain::Digest;
+use jaco_state::audit_refusals::RefusalCount;
 use jaco_state::command::{
     Disabling, NewInstance, NewNode, Previous, RebalanceMove, ReplaceCause, SpecChange,
 };
@@ -23,10 +24,10 @@ use jaco_types::spec::{
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
-    Aftermath, AllocationScope, Availability, ClusterId, Consumer, ConsumerName, ContentId,
+    Aftermath, AllocationScope, Author, Availability, ClusterId, Consumer, ConsumerName, ContentId,
     ContentName, DeploymentName, Drain, Ending, ErrorCode, Exit, GoingBack, Gpu, GpuChoice,
     GpuDemand, Hostname, Identity, Instance, InstanceId, InstanceObserved, Leaving, Machine,
-    Millis, NamedKey, NamedKind, Node, NodeFacts, NodeId, NodeStatus, Ordinal, Preparing,
+    Millis, NamedKey, NamedKind, Node, NodeFacts, NodeId, NodeStatus, Ordinal, Origin, Preparing,
     ReasonCode, Rejection, ReplicaId, ReplicaState, RequestId, Rest, RestartCount, Revision,
     Rollout, RolloutState, Scheduling, ServiceKey, ServiceName, Slot, SpecHash, Standing,
     StateIndex, Timestamp, TokenId, Unplaced,
@@ -34,7 +35,25 @@ use jaco_types::{
 
 pub(crate) fn payload(command: Command) -> Payload {
     let request = Some(RequestId::new("r-1").unwrap());
-    Payload { at: Timestamp(1_700_000_000_123), by: Identity::Scheduler, request, command }
+    let (at, by) = (Timestamp(1_700_000_000_123), Identity::Scheduler);
+    Payload { at, by, origin: None, request, command }
+}
+
+/// Payloads that say from where they come; those of [`commands`] are of older versions.
+pub(crate) fn payloads_with_origin() -> Vec<Payload> {
+    let with = |origin| Payload { origin: Some(origin), ..payload(Command::AuditBegin) };
+    origins().into_iter().map(with).collect()
+}
+
+pub(crate) fn origins() -> Vec<Origin> {
+    let node = NodeId(7);
+    let address = |text: &str| Origin::Address { address: text.parse().unwrap(), node };
+    vec![
+        Origin::Socket { uid: 1000, node },
+        address("192.0.2.7:41234"),
+        address("[2001:db8::1]:41234"),
+        Origin::Member { node },
+    ]
 }
 
 pub(crate) fn commands() -> Vec<Command> {
@@ -88,6 +107,7 @@ pub(crate) fn commands() -> Vec<Command> {
         },
         Command::NodeDrain { node, patience: Millis(300_000) },
         Command::DisabledSet { change: Disabling::Disable, scopes: scopes() },
+        Command::AuditRetention { age: Millis(7_776_000_000) },
     ]
 }
 
@@ -427,6 +447,7 @@ pub(crate) fn command_name(command: &Command) -> &'static str {
         Command::NamedContentPut { .. } => "named_content_put",
         Command::NamedContentRemove { .. } => "named_content_remove",
         Command::AuditBegin => "audit_begin",
+        Command::AuditRetention { .. } => "audit_retention",
         Command::Rebalance { .. } => "rebalance",
         Command::NodeDrain { .. } => "node_drain",
         Command::DisabledSet { .. } => "disabled_set",
@@ -479,14 +500,20 @@ pub(crate) fn outcomes() -> Vec<Outcome> {
     ]
 }
 
-pub(crate) fn identities() -> Vec<Identity> {
-    vec![
+pub(crate) fn authors() -> Vec<Author> {
+    let identities = [
         Identity::Local { uid: 1000 },
         Identity::Operator { token: token_id("ops-1") },
         Identity::Node { id: NodeId(7) },
         Identity::Scheduler,
         Identity::Anonymous,
-    ]
+    ];
+    identities.into_iter().map(|by| Author { by, origin: None }).collect()
+}
+
+pub(crate) fn authors_with_origin() -> Vec<Author> {
+    let by = Identity::Local { uid: 1000 };
+    origins().into_iter().map(|origin| Author { by: by.clone(), origin: Some(origin) }).collect()
 }
 
 /// A state with one row of each kind, and a revision more than one.
@@ -511,6 +538,7 @@ pub(crate) fn state() -> ClusterState {
         kind: AuditKind::Apply,
         at: Timestamp(1_700_000_000_123),
         by: Identity::Local { uid: 1000 },
+        origin: None,
         request: Some(request),
         payload: by_name("deployment", "shop"),
         previous: None,
@@ -542,6 +570,19 @@ pub(crate) fn state_of_drains() -> ClusterState {
     let mut state = ClusterState { index: StateIndex(42), ..ClusterState::default() };
     state.nodes.insert(drained.id, drained);
     state.nodes.insert(given_up.id, given_up);
+    state
+}
+
+/// A state with an event that says from where, of which older ones are gone, and with somebody who is
+/// refused again and again.
+pub(crate) fn state_of_retention() -> ClusterState {
+    let mut state = state_of_chain();
+    let key = *state.audit.events.keys().next().unwrap();
+    state.audit.events.get_mut(&key).unwrap().origin = Some(origins()[1]);
+    let cut = Some(AuditKey { index: StateIndex(40), number: 2 });
+    state.audit.retention = Some(Retention { age: Millis(7_776_000_000), cut });
+    let count = RefusalCount { since: Timestamp(1_700_000_000_123), written: 20, unreported: 3 };
+    state.audit.refusals.insert(Identity::Local { uid: 1000 }, count);
     state
 }
 

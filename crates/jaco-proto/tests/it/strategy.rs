@@ -2,12 +2,14 @@
 //! field does not compile until it is generated here, and so is part of every round trip.
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use jaco_proto::storage::Payload;
-use jaco_state::audit::{AuditEvent, AuditKey, AuditKind, AuditLog};
+use jaco_state::audit::{AuditEvent, AuditKey, AuditKind, AuditLog, Retention};
 use jaco_state::audit_chain::Digest;
+use jaco_state::audit_refusals::RefusalCount;
 use jaco_state::command::{
     Disabling, NewInstance, NewNode, Previous, RebalanceMove, ReplaceCause, SpecChange,
 };
@@ -27,10 +29,10 @@ use jaco_types::spec::{
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
-    Aftermath, AllocationScope, Availability, ClusterId, Consumer, ConsumerName, ContentId,
+    Aftermath, AllocationScope, Author, Availability, ClusterId, Consumer, ConsumerName, ContentId,
     ContentName, DeploymentName, Drain, Ending, ErrorCode, Exit, GoingBack, Gpu, GpuChoice,
     GpuDemand, Hostname, Identity, Instance, InstanceId, InstanceObserved, Leaving, Machine,
-    Millis, NamedKey, NamedKind, Node, NodeFacts, NodeId, NodeStatus, Ordinal, Preparing,
+    Millis, NamedKey, NamedKind, Node, NodeFacts, NodeId, NodeStatus, Ordinal, Origin, Preparing,
     ReasonCode, Rejection, ReplicaId, ReplicaState, RequestId, Rest, RestartCount, Revision,
     Rollout, RolloutState, Scheduling, ServiceKey, ServiceName, Slot, SpecHash, Standing,
     StateIndex, Timestamp, TokenId, Unplaced,
@@ -41,8 +43,21 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 pub(crate) fn payload() -> impl Strategy<Value = Payload> {
-    (moment(), identity(), option::of(request()), command())
-        .prop_map(|(at, by, request, command)| Payload { at, by, request, command })
+    (moment(), identity(), option::of(origin()), option::of(request()), command())
+        .prop_map(|(at, by, origin, request, command)| Payload { at, by, origin, request, command })
+}
+
+pub(crate) fn author() -> impl Strategy<Value = Author> {
+    (identity(), option::of(origin())).prop_map(|(by, origin)| Author { by, origin })
+}
+
+fn origin() -> impl Strategy<Value = Origin> {
+    let address = (any::<IpAddr>(), any::<u16>()).prop_map(SocketAddr::from);
+    prop_oneof![
+        (any::<u32>(), node_id()).prop_map(|(uid, node)| Origin::Socket { uid, node }),
+        (address, node_id()).prop_map(|(address, node)| Origin::Address { address, node }),
+        node_id().prop_map(|node| Origin::Member { node }),
+    ]
 }
 
 pub(crate) fn identity() -> impl Strategy<Value = Identity> {
@@ -93,6 +108,7 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
         token_id().prop_map(|id| Command::OperatorTokenRevoke { id }),
         join_token().prop_map(|token| Command::JoinTokenIssue { token }),
         Just(Command::AuditBegin),
+        millis().prop_map(|age| Command::AuditRetention { age }),
         (index(), vec(rebalance_move(), 0..3), vec(facts_by_name(), 0..3))
             .prop_map(|(based_on, moves, kept)| Command::Rebalance { based_on, moves, kept }),
         (audit_kind(), facts_by_name())
@@ -325,14 +341,32 @@ fn requests() -> impl Strategy<Value = RequestLog> {
 }
 
 fn audit() -> impl Strategy<Value = AuditLog> {
-    let key = (index(), any::<u32>()).prop_map(|(index, number)| AuditKey { index, number });
+    let key = || (index(), any::<u32>()).prop_map(|(index, number)| AuditKey { index, number });
     let digest = || option::of(any::<[u8; 32]>().prop_map(Digest));
-    let said = (audit_kind(), moment(), identity(), option::of(request()), facts_by_name());
-    let event = (said, digest()).prop_map(|((kind, at, by, request, payload), previous)| {
-        AuditEvent { kind, at, by, request, payload, previous }
-    });
-    (btree_map(key, event, 0..4), digest())
-        .prop_map(|(events, head)| AuditLog { events: events.into_iter().collect(), head })
+    let who = (identity(), option::of(origin()), option::of(request()));
+    let said = (audit_kind(), moment(), who, facts_by_name());
+    let event =
+        (said, digest()).prop_map(|((kind, at, (by, origin, request), payload), previous)| {
+            AuditEvent { kind, at, by, origin, request, payload, previous }
+        });
+    let retention = (millis(), option::of(key())).prop_map(|(age, cut)| Retention { age, cut });
+    let refusals = btree_map(identity(), refusal_count(), 0..4);
+    (btree_map(key(), event, 0..4), digest(), option::of(retention), refusals).prop_map(
+        |(events, head, retention, refusals)| AuditLog {
+            events: events.into_iter().collect(),
+            head,
+            retention,
+            refusals: refusals.into_iter().collect(),
+        },
+    )
+}
+
+fn refusal_count() -> impl Strategy<Value = RefusalCount> {
+    (moment(), any::<u32>(), any::<u64>()).prop_map(|(since, written, unreported)| RefusalCount {
+        since,
+        written,
+        unreported,
+    })
 }
 
 fn meta() -> impl Strategy<Value = ClusterMeta> {

@@ -309,7 +309,14 @@ impl Cluster {
 
     pub(crate) fn commit(&mut self, command: Command) -> Outcome {
         let index = StateIndex(self.state.index.0 + 1);
-        let entry = Entry { index, at: self.now, by: Identity::Scheduler, request: None, command };
+        let entry = Entry {
+            index,
+            at: self.now,
+            by: Identity::Scheduler,
+            origin: None,
+            request: None,
+            command,
+        };
         apply(&mut self.state, &entry)
     }
 

@@ -15,12 +15,12 @@ use jaco_state::command::NewNode;
 use jaco_state::{ClusterMeta, ClusterState, Command, Outcome, token};
 use jaco_store::Store;
 use jaco_types::{
-    Availability, ErrorCode, Hostname, Identity, Millis, NodeFacts, NodeId, Rejection, Timestamp,
-    TokenId,
+    Author, Availability, ErrorCode, Hostname, Identity, Millis, NodeFacts, NodeId, Rejection,
+    Timestamp, TokenId,
 };
 use tonic::{Request, Response, Status};
 
-use super::{Context, caller, constraints, origin};
+use super::{Context, asked_from, caller, constraints, origin};
 use crate::connection::Caller;
 use crate::member::{Lifecycle, Member, Write, name_if_unnamed};
 use crate::status::{from_propose_error, invalid, to_status};
@@ -80,9 +80,12 @@ impl Cluster for ClusterService {
         request: Request<v1::AdmitNodeRequest>,
     ) -> Result<Response<v1::AdmitNodeResponse>, Status> {
         let member = self.context.member().map_err(|rejection| to_status(&rejection))?;
-        let from = origin(caller(&request)?);
+        let caller = caller(&request)?;
+        let from = origin(caller);
+        let nobody =
+            Author { by: Identity::Anonymous, origin: Some(asked_from(caller, member.id)) };
         // The token in the request is the credential; nothing else is asked for.
-        let admitted = member.write(Identity::Anonymous, request.into_inner()).await;
+        let admitted = member.write(nobody, request.into_inner()).await;
         admitted.map(Response::new).map_err(|rejection| {
             member.refusals.note(&from, &rejection);
             to_status(&rejection)
@@ -179,6 +182,13 @@ impl Cluster for ClusterService {
         let pairs = member.store.read(constraints::of_cluster);
         Ok(Response::new(v1::GetConstraintsResponse { pairs }))
     }
+
+    async fn set_audit_retention(
+        &self,
+        request: Request<v1::SetAuditRetentionRequest>,
+    ) -> Result<Response<v1::SetAuditRetentionResponse>, Status> {
+        self.write(request).await
+    }
 }
 
 /// Only a person on the machine may give the machine to a cluster.
@@ -246,7 +256,7 @@ impl Write for v1::AdmitNodeRequest {
     async fn execute(
         self,
         member: &Member,
-        _by: Identity,
+        nobody: Author,
     ) -> Result<v1::AdmitNodeResponse, Rejection> {
         let now = member.clock.now();
         let csr = NodeCsr::from_der(&self.csr_der)
@@ -273,7 +283,7 @@ impl Write for v1::AdmitNodeRequest {
             facts: NodeFacts { version: self.version.clone(), ..NodeFacts::default() },
         };
         let command = Command::NodeAdmit { node, token: token.id.clone() };
-        let applied = member.commit(Identity::Anonymous, "", command).await?;
+        let applied = member.commit(nobody, "", command).await?;
         let Outcome::NodeAdmitted { id } = applied.outcome else {
             return Err(Rejection::new(ErrorCode::Internal, "admission has no node id"));
         };
@@ -367,7 +377,7 @@ impl Write for v1::IssueJoinTokenRequest {
     async fn execute(
         self,
         member: &Member,
-        by: Identity,
+        by: Author,
     ) -> Result<v1::IssueJoinTokenResponse, Rejection> {
         let (minted, servers) = member.store.read(|state| -> Result<_, Rejection> {
             let meta = cluster_meta(state)?;
@@ -389,7 +399,7 @@ impl Write for v1::IssueJoinTokenRequest {
             id: minted.id.clone(),
             secret_hash: *minted.secret.hash().as_bytes(),
             issued_at: now,
-            issued_by: by.clone(),
+            issued_by: by.by.clone(),
             expires_at,
             uses_left: self.uses.clamp(1, JOIN_TOKEN_USES_MAX),
         };
@@ -416,7 +426,7 @@ impl Write for v1::IssueOperatorTokenRequest {
     async fn execute(
         self,
         member: &Member,
-        by: Identity,
+        by: Author,
     ) -> Result<v1::IssueOperatorTokenResponse, Rejection> {
         let mut minted = OperatorToken::mint();
         minted.id = TokenId::new(&self.name).map_err(invalid)?;
@@ -424,7 +434,7 @@ impl Write for v1::IssueOperatorTokenRequest {
             id: minted.id.clone(),
             secret_hash: *minted.secret.hash().as_bytes(),
             issued_at: member.clock.now(),
-            issued_by: by.clone(),
+            issued_by: by.by.clone(),
             revoked_at: None,
         };
         member.commit(by, &self.request_id, Command::OperatorTokenIssue { token }).await?;
@@ -444,7 +454,7 @@ impl Write for v1::RevokeOperatorTokenRequest {
     async fn execute(
         self,
         member: &Member,
-        by: Identity,
+        by: Author,
     ) -> Result<v1::RevokeOperatorTokenResponse, Rejection> {
         let id = TokenId::new(&self.name).map_err(invalid)?;
         member.commit(by, &self.request_id, Command::OperatorTokenRevoke { id }).await?;
@@ -464,7 +474,7 @@ impl Write for v1::SetAvailabilityRequest {
     async fn execute(
         self,
         member: &Member,
-        by: Identity,
+        by: Author,
     ) -> Result<v1::SetAvailabilityResponse, Rejection> {
         let wanted = [Availability::Active, Availability::Cordoned, Availability::Draining];
         let availability = wanted.into_iter().find(|each| each.as_str() == self.availability);
@@ -506,7 +516,7 @@ impl Write for v1::SetLabelsRequest {
     async fn execute(
         self,
         member: &Member,
-        by: Identity,
+        by: Author,
     ) -> Result<v1::SetLabelsResponse, Rejection> {
         let pairs = self.set.iter().map(|(key, value)| (key.as_str(), value.as_str()));
         let unset = self.unset.iter().map(|key| (key.as_str(), ""));
@@ -563,7 +573,7 @@ impl Write for v1::RemoveNodeRequest {
     async fn execute(
         self,
         member: &Member,
-        by: Identity,
+        by: Author,
     ) -> Result<v1::RemoveNodeResponse, Rejection> {
         let node = member.store.read(|state| {
             let node = find_node(state, &self.hostname)?;

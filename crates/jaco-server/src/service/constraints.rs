@@ -7,7 +7,7 @@ use jaco_compose::nearest;
 use jaco_proto::v1;
 use jaco_state::{ClusterState, Command};
 use jaco_types::demand::{self, Demand, InvalidDemand};
-use jaco_types::{Identity, Rejection};
+use jaco_types::{Author, Rejection};
 
 use crate::member::{Member, Write, name_if_unnamed};
 use crate::status::invalid;
@@ -24,7 +24,7 @@ impl Write for v1::SetConstraintsRequest {
     async fn execute(
         self,
         member: &Member,
-        by: Identity,
+        by: Author,
     ) -> Result<v1::SetConstraintsResponse, Rejection> {
         let Sorted { pairs, warnings } = sort(self.pairs)?;
         if !pairs.is_empty() {

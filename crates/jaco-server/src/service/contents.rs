@@ -9,7 +9,7 @@ use jaco_pki::sealed;
 use jaco_proto::v1;
 use jaco_state::Command;
 use jaco_state::contents::{Form, PIECE_BYTES_MAX, Piece, PieceBytes};
-use jaco_types::{ClusterId, ContentId, ErrorCode, Identity, Rejection};
+use jaco_types::{Author, ClusterId, ContentId, ErrorCode, Rejection};
 use ring::digest;
 
 use crate::admission::content_id;
@@ -53,7 +53,7 @@ impl Write for v1::PutContentsRequest {
     async fn execute(
         self,
         member: &Member,
-        by: Identity,
+        by: Author,
     ) -> Result<v1::PutContentsResponse, Rejection> {
         check(&self)?;
         let plain: Vec<Piece> = self.plain.iter().map(plain_piece).collect();

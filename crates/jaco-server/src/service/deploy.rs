@@ -8,7 +8,7 @@ use jaco_scheduler::{PlanInput, forecast};
 use jaco_state::audit::AuditKind;
 use jaco_state::command::SpecChange;
 use jaco_state::{ClusterState, Command, Entry, Outcome, apply};
-use jaco_types::{DeploymentName, ErrorCode, Identity, Rejection, RequestId, Revision, StateIndex};
+use jaco_types::{Author, DeploymentName, ErrorCode, Rejection, RequestId, Revision, StateIndex};
 use tonic::{Request, Response, Status};
 use tracing::warn;
 
@@ -118,7 +118,7 @@ impl Write for v1::ApplyRequest {
         name_if_unnamed(&mut self.request_id, fresh);
     }
 
-    async fn execute(self, member: &Member, by: Identity) -> Result<v1::ApplyResponse, Rejection> {
+    async fn execute(self, member: &Member, by: Author) -> Result<v1::ApplyResponse, Rejection> {
         let stored = member.store.read(|state| Stored {
             contents: state.contents.clone(),
             named: state.named.clone(),
@@ -168,7 +168,7 @@ impl Write for v1::ApplyRequest {
 /// A refused apply leaves no trace but its event (R-IN-3).
 async fn refused(
     member: &Member,
-    by: Identity,
+    by: Author,
     request: &v1::ApplyRequest,
     rejection: Rejection,
 ) -> Rejection {
@@ -192,15 +192,17 @@ async fn refused(
 /// because it may take a second.
 async fn foretell(
     member: &Member,
-    by: Identity,
+    by: Author,
     command: Command,
 ) -> Result<(Revision, SpecChange, v1::Preview), Rejection> {
     let before = member.store.read(ClusterState::for_decisions);
     let (signals, now) = (member.signals.snapshot(), member.clock.now());
+    let Author { by, origin } = by;
     let work = move || {
         let mut state = before.clone();
         let index = StateIndex(state.index.0 + 1);
-        let outcome = apply(&mut state, &Entry { index, at: now, by, request: None, command });
+        let outcome =
+            apply(&mut state, &Entry { index, at: now, by, origin, request: None, command });
         let (revision, change) = match outcome {
             Outcome::Deployed { revision, change } => (revision, change),
             Outcome::Rejected(rejection) => return Err(rejection),
@@ -266,7 +268,7 @@ impl Write for v1::DeleteRequest {
         name_if_unnamed(&mut self.request_id, fresh);
     }
 
-    async fn execute(self, member: &Member, by: Identity) -> Result<v1::DeleteResponse, Rejection> {
+    async fn execute(self, member: &Member, by: Author) -> Result<v1::DeleteResponse, Rejection> {
         let name = DeploymentName::new(&self.deployment).map_err(invalid)?;
         let command = Command::DeploymentDelete { name };
         let applied = member.commit(by, &self.request_id, command).await?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jaco_proto::v1;
 use jaco_state::ClusterState;
-use jaco_state::audit::{AuditEvent, AuditKey, AuditKind};
+use jaco_state::audit::{AuditEvent, AuditKey, AuditKind, AuditLog};
 use jaco_state::audit_chain::{Broken, Digest};
 use jaco_store::Store;
 use jaco_types::{ErrorCode, Rejection, StateIndex};
@@ -79,7 +79,24 @@ fn names_deployment(event: &AuditEvent, name: &str) -> bool {
         || service.is_some_and(|(deployment, _)| deployment == name)
 }
 
-/// Sends events in order, without gaps or repeats: each read starts after the last key sent.
+/// The word that events are missing: the reader has seen all up to `seen`, and of what came after some
+/// are gone. It stands where the newest of them stood, so that a reader goes on after it.
+fn gap(seen: Option<AuditKey>, audit: &AuditLog) -> Option<(AuditKey, v1::AuditEvent)> {
+    let cut = audit.retention.and_then(|retention| retention.cut)?;
+    seen.filter(|seen| *seen < cut)?;
+    let first = audit.events.keys().next().copied().unwrap_or_default();
+    let told = v1::AuditEvent {
+        index: cut.index.0,
+        number: cut.number,
+        kind: "gap".to_owned(),
+        gap: Some(v1::AuditGap { first_index: first.index.0, first_number: first.number }),
+        ..v1::AuditEvent::default()
+    };
+    Some((cut, told))
+}
+
+/// Sends events in order, without repeats, and without gaps that are not told: each read starts after
+/// the last event that was looked at.
 pub(super) async fn send(
     member: Arc<Member>,
     request: v1::AuditRequest,
@@ -95,11 +112,15 @@ pub(super) async fn send(
     };
     loop {
         index.borrow_and_update();
-        let events = member.store.read(|state| filter.after(state, last));
+        let (gap, events, newest) = member.store.read(|state| {
+            let newest = state.audit.events.keys().next_back().copied();
+            (gap(last, &state.audit), filter.after(state, last), newest)
+        });
         let skip = events.len().saturating_sub(keep);
         keep = usize::MAX;
-        for (key, event) in events.into_iter().skip(skip) {
-            last = Some(key);
+        // Of an empty log all that will come is new.
+        last = last.max(newest).or(Some(AuditKey::default()));
+        for (_, event) in gap.into_iter().chain(events.into_iter().skip(skip)) {
             if sender.send(Ok(event)).await.is_err() {
                 return;
             }
@@ -160,5 +181,27 @@ fn refusal(member: &Member, broken: Broken) -> Rejection {
                 .with("index", key.index.to_string())
                 .with("number", key.number.to_string())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jaco_state::audit::Retention;
+    use jaco_types::Millis;
+
+    use super::*;
+
+    /// R-CLI-5: a reader is told of what it missed, and only then.
+    #[test]
+    fn a_gap_is_told_where_events_are_gone_that_were_not_seen() {
+        let key = |index| AuditKey { index: StateIndex(index), number: 1 };
+        let mut audit = AuditLog::default();
+        assert_eq!(gap(Some(key(5)), &audit), None, "nothing was let go of");
+        audit.retention = Some(Retention { age: Millis(1), cut: Some(key(7)) });
+        assert_eq!(gap(None, &audit), None, "whoever asks for all gets all that there is");
+        assert_eq!(gap(Some(key(7)), &audit), None);
+        assert_eq!(gap(Some(key(8)), &audit), None);
+        let (place, told) = gap(Some(key(6)), &audit).unwrap();
+        assert_eq!((place, told.index, told.kind.as_str()), (key(7), 7, "gap"));
     }
 }

@@ -13,13 +13,15 @@ pub mod peer;
 pub mod planner;
 mod pressure;
 pub mod query;
+mod retention;
 pub mod revision;
 pub mod routing;
 mod shipped;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
-use jaco_types::{ErrorCode, Identity, Rejection};
+use jaco_types::{Author, ErrorCode, NodeId, Origin, Rejection};
 use tonic::{Request, Status};
 
 use crate::auth;
@@ -57,13 +59,16 @@ impl Context {
     ///
     /// # Errors
     /// When there is no cluster yet, or the sender proves nothing that lets it in.
-    pub fn identify<T>(&self, request: &Request<T>) -> Result<(Arc<Member>, Identity), Status> {
+    pub fn identify<T>(&self, request: &Request<T>) -> Result<(Arc<Member>, Author), Status> {
         let member = self.member().map_err(|rejection| to_status(&rejection))?;
         let caller = caller(request)?;
         let now = member.clock.now();
         let who = member.store.read(|state| auth::identify(state, caller, request.metadata(), now));
         match who {
-            Ok(identity) => Ok((member, identity)),
+            Ok(by) => {
+                let origin = Some(asked_from(caller, member.id));
+                Ok((member, Author { by, origin }))
+            }
             Err(rejection) => {
                 member.refusals.note(&origin(caller), &rejection);
                 Err(to_status(&rejection))
@@ -79,6 +84,17 @@ impl Context {
 pub fn caller<T>(request: &Request<T>) -> Result<&Caller, Status> {
     let missing = || Status::internal("the listener did not say where the request came from");
     request.extensions().get::<Caller>().ok_or_else(missing)
+}
+
+/// Where a request came from, for the audit log of the member that took it.
+pub(crate) fn asked_from(caller: &Caller, node: NodeId) -> Origin {
+    match caller {
+        Caller::Unix { uid } => Origin::Socket { uid: *uid, node },
+        // Without what only this machine understands, as the scope of an address.
+        Caller::Tls { source, .. } => {
+            Origin::Address { address: SocketAddr::new(source.ip(), source.port()), node }
+        }
+    }
 }
 
 /// Where a request came from, for people.

@@ -7,7 +7,7 @@ use jaco_compose::tree::FileTree;
 use jaco_proto::v1;
 use jaco_state::contents::{PIECE_BYTES_MAX, users};
 use jaco_state::{ClusterState, Command};
-use jaco_types::{ContentName, ErrorCode, Identity, NamedKey, NamedKind, Rejection};
+use jaco_types::{Author, ContentName, ErrorCode, NamedKey, NamedKind, Rejection};
 
 use super::contents::{cluster, plain_piece, sealed_piece};
 use crate::member::{Member, Write, name_if_unnamed};
@@ -28,7 +28,7 @@ impl Write for v1::StoreContentRequest {
     async fn execute(
         self,
         member: &Member,
-        by: Identity,
+        by: Author,
     ) -> Result<v1::StoreContentResponse, Rejection> {
         let key = key(&self.kind, &self.name)?;
         let size = self.content.len();
@@ -67,7 +67,7 @@ impl Write for v1::RemoveContentRequest {
     async fn execute(
         self,
         member: &Member,
-        by: Identity,
+        by: Author,
     ) -> Result<v1::RemoveContentResponse, Rejection> {
         let key = key(&self.kind, &self.name)?;
         member.commit(by, &self.request_id, Command::NamedContentRemove { key }).await?;

@@ -218,7 +218,7 @@ fn claim_refused(sender: NodeId, claimed: u64) -> Rejection {
 /// Executes a person's request that another member passed on. Which methods can be passed on is
 /// listed here and nowhere else.
 async fn forward(member: &Member, message: v1::ForwardRequest) -> Result<bytes::Bytes, Rejection> {
-    let by = storage::decode_identity(&message.identity).map_err(invalid)?;
+    let by = storage::decode_author(&message.identity).map_err(invalid)?;
     let body = &message.body;
     match message.method.as_str() {
         v1::ApplyRequest::METHOD => member.execute_forwarded::<v1::ApplyRequest>(by, body).await,
@@ -261,6 +261,9 @@ async fn forward(member: &Member, message: v1::ForwardRequest) -> Result<bytes::
         }
         v1::SetDisabledRequest::METHOD => {
             member.execute_forwarded::<v1::SetDisabledRequest>(by, body).await
+        }
+        v1::SetAuditRetentionRequest::METHOD => {
+            member.execute_forwarded::<v1::SetAuditRetentionRequest>(by, body).await
         }
         v1::RemoveNodeRequest::METHOD => {
             member.execute_forwarded::<v1::RemoveNodeRequest>(by, body).await

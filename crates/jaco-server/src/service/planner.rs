@@ -13,7 +13,7 @@ use jaco_state::ClusterState;
 use jaco_types::spec::Placement;
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
-    DeploymentName, ErrorCode, Hostname, Identity, NodeFacts, Rejection, ServiceKey, ServiceName,
+    Author, DeploymentName, ErrorCode, Hostname, NodeFacts, Rejection, ServiceKey, ServiceName,
     Slot, Timestamp,
 };
 use tonic::{Request, Response, Status};
@@ -120,7 +120,7 @@ impl Write for v1::ExplainRequest {
     /// It changes nothing, so it needs no name.
     fn name(&mut self, _: &dyn Fn() -> String) {}
 
-    async fn execute(self, member: &Member, _: Identity) -> Result<v1::ExplainResponse, Rejection> {
+    async fn execute(self, member: &Member, _: Author) -> Result<v1::ExplainResponse, Rejection> {
         work_out(member, move |present| explained(present, &self)).await
     }
 }
@@ -133,7 +133,7 @@ impl Write for v1::WhatifRequest {
     /// It changes nothing, so it needs no name.
     fn name(&mut self, _: &dyn Fn() -> String) {}
 
-    async fn execute(self, member: &Member, _: Identity) -> Result<v1::WhatifResponse, Rejection> {
+    async fn execute(self, member: &Member, _: Author) -> Result<v1::WhatifResponse, Rejection> {
         work_out(member, move |present| answered(present, &self)).await
     }
 }

@@ -9,7 +9,7 @@ use jaco_proto::v1;
 use jaco_scheduler::rebalance::{self, Load, Pressure, Share};
 use jaco_state::{ClusterState, Command};
 use jaco_types::unit::{Bytes, MilliCores, Resources};
-use jaco_types::{ErrorCode, Identity, Millis, Node, NodeId, Rejection, Slot, Timestamp};
+use jaco_types::{Author, ErrorCode, Millis, Node, NodeId, Rejection, Slot, Timestamp};
 
 use crate::member::{Member, Write, name_if_unnamed};
 use crate::view;
@@ -25,7 +25,7 @@ impl Write for v1::TopRequest {
     /// It changes nothing, so it needs no name.
     fn name(&mut self, _: &dyn Fn() -> String) {}
 
-    async fn execute(self, member: &Member, _: Identity) -> Result<v1::TopResponse, Rejection> {
+    async fn execute(self, member: &Member, _: Author) -> Result<v1::TopResponse, Rejection> {
         let state = member.store.read(ClusterState::for_decisions);
         let pressure = heard_lately(member, member.clock.now());
         let done = tokio::task::spawn_blocking(move || top(&state, &pressure)).await;
@@ -45,7 +45,7 @@ impl Write for v1::RebalanceRequest {
     async fn execute(
         self,
         member: &Member,
-        by: Identity,
+        by: Author,
     ) -> Result<v1::RebalanceResponse, Rejection> {
         let state = member.store.read(ClusterState::for_decisions);
         if self.apply && !member.rebalance.is_understood(&state) {

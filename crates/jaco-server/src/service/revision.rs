@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use jaco_proto::v1;
 use jaco_state::state::{Pin, RevisionRecord};
 use jaco_state::{ClusterState, Command, Outcome};
-use jaco_types::{DeploymentName, ErrorCode, Identity, Rejection, Revision};
+use jaco_types::{Author, DeploymentName, ErrorCode, Rejection, Revision};
 
 use super::deploy::change_name;
 use crate::member::{Member, Write, name_if_unnamed};
@@ -22,11 +22,7 @@ impl Write for v1::RollbackRequest {
         name_if_unnamed(&mut self.request_id, fresh);
     }
 
-    async fn execute(
-        self,
-        member: &Member,
-        by: Identity,
-    ) -> Result<v1::RollbackResponse, Rejection> {
+    async fn execute(self, member: &Member, by: Author) -> Result<v1::RollbackResponse, Rejection> {
         let name = DeploymentName::new(&self.deployment).map_err(invalid)?;
         let to = (self.to > 0).then_some(Revision(self.to));
         let command = Command::DeploymentRollback { name: name.clone(), to };
@@ -60,7 +56,7 @@ impl Write for v1::PinRevisionRequest {
     async fn execute(
         self,
         member: &Member,
-        by: Identity,
+        by: Author,
     ) -> Result<v1::PinRevisionResponse, Rejection> {
         let name = DeploymentName::new(&self.deployment).map_err(invalid)?;
         let pin = if self.pinned { Pin::Yes } else { Pin::No };

@@ -19,7 +19,7 @@ use jaco_server::{ClusterMachine, Member, Peers, RaftStore, refusals};
 use jaco_state::Command;
 use jaco_state::audit::AuditKind;
 use jaco_store::{Clock, Store, SystemClock};
-use jaco_types::{ClusterId, ContentId, Hostname, Identity, NodeId};
+use jaco_types::{Author, ClusterId, ContentId, Hostname, Identity, NodeId};
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
@@ -114,7 +114,8 @@ async fn a_restarted_node_answers_from_all_that_was_agreed_on() {
     for _ in 0..20 {
         let payload = BTreeMap::default();
         let note = Command::AuditNote { kind: AuditKind::AccessRefused, payload };
-        acknowledged = before.commit(Identity::Anonymous, "", note).await.unwrap().index.0;
+        let nobody = Author { by: Identity::Anonymous, origin: None };
+        acknowledged = before.commit(nobody, "", note).await.unwrap().index.0;
     }
     let copy = after_a_power_cut(folder.path());
     let member = open(copy.path()).await;

@@ -14,12 +14,14 @@ mod ending;
 mod named;
 mod observe;
 mod rebalance;
+mod retention;
 pub mod revision;
 mod routing;
 
 use std::collections::BTreeMap;
 
-use crate::audit::{AuditEvent, AuditKey, AuditKind};
+use crate::audit::{AuditEvent, AuditKey, AuditKind, AuditLog, LetGo};
+use crate::audit_refusals::{Refusal, Summary};
 use crate::command::{Command, Entry, Outcome};
 use crate::state::ClusterState;
 
@@ -28,19 +30,26 @@ use crate::state::ClusterState;
 /// An entry whose request id was seen before changes nothing and has the first one's outcome. A
 /// refused entry leaves no trace but its audit event.
 pub fn apply(state: &mut ClusterState, entry: &Entry) -> Outcome {
+    apply_letting_go(state, entry, &mut LetGo::new())
+}
+
+/// Executes one entry, and hands over the audit events that the state let go of with it: a node has
+/// them in its archive before anything is made of the new state.
+pub fn apply_letting_go(state: &mut ClusterState, entry: &Entry, gone: &mut LetGo) -> Outcome {
     state.index = entry.index;
     if let Some(known) = entry.request.as_ref().and_then(|request| state.requests.outcome(request))
     {
         return known.clone();
     }
-    let outcome = execute(state, entry);
+    let outcome = execute(state, entry, gone);
+    state.audit.expire(entry.at, gone);
     if let Some(request) = &entry.request {
         state.requests.record(entry.index, request.clone(), outcome.clone());
     }
     outcome
 }
 
-fn execute(state: &mut ClusterState, entry: &Entry) -> Outcome {
+fn execute(state: &mut ClusterState, entry: &Entry, gone: &mut LetGo) -> Outcome {
     let mut audit = Audit::new(entry);
     let outcome = match &entry.command {
         Command::ClusterInit { meta, node, token } => {
@@ -104,6 +113,7 @@ fn execute(state: &mut ClusterState, entry: &Entry) -> Outcome {
             }
             Outcome::Done
         }
+        Command::AuditRetention { age } => retention::set(state, *age, &mut audit),
         Command::AuditNote { kind, payload } => {
             audit.note(*kind, payload.clone());
             Outcome::Done
@@ -112,7 +122,7 @@ fn execute(state: &mut ClusterState, entry: &Entry) -> Outcome {
     if let Outcome::Rejected(rejection) = &outcome {
         audit.refuse(&entry.command, rejection);
     }
-    audit.write(state);
+    audit.write(state, gone);
     outcome
 }
 
@@ -153,18 +163,34 @@ impl<'a> Audit<'a> {
         self.note(AuditKind::RequestRefused, payload);
     }
 
-    fn write(self, state: &mut ClusterState) {
-        for (number, (kind, payload)) in (0..).zip(self.notes) {
-            let key = AuditKey { index: self.entry.index, number };
+    fn write(self, state: &mut ClusterState, gone: &mut LetGo) {
+        let entry = self.entry;
+        let mut numbers = 0..;
+        let mut push = |audit: &mut AuditLog, event| {
+            let number = numbers.next().expect("an entry has fewer events than there are numbers");
+            audit.push(AuditKey { index: entry.index, number }, event, gone);
+        };
+        // They tell of earlier entries: this one's origin and request are not theirs.
+        for Summary { by, kind, payload } in state.audit.ended_counts(entry.at) {
+            let (at, origin, request, previous) = (entry.at, None, None, None);
+            let event = AuditEvent { kind, at, by, origin, request, payload, previous };
+            push(&mut state.audit, event);
+        }
+        for (kind, payload) in self.notes {
+            let is_refusal = matches!(kind, AuditKind::RequestRefused | AuditKind::AccessRefused);
+            if is_refusal && state.audit.count_refusal(&entry.by, entry.at) == Refusal::Counted {
+                continue;
+            }
             let event = AuditEvent {
                 kind,
-                at: self.entry.at,
-                by: self.entry.by.clone(),
-                request: self.entry.request.clone(),
+                at: entry.at,
+                by: entry.by.clone(),
+                origin: entry.origin,
+                request: entry.request.clone(),
                 payload,
                 previous: None,
             };
-            state.audit.push(key, event);
+            push(&mut state.audit, event);
         }
     }
 }

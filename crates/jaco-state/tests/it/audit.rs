@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jaco_state::audit::{AuditEvent, AuditKey, AuditKind};
+use jaco_state::audit::{AuditEvent, AuditKey, AuditKind, DEFAULT_AGE};
 use jaco_state::audit_chain::{Broken, Digest};
 use jaco_state::command::Disabling;
 use jaco_state::contents::Piece;
@@ -10,14 +10,14 @@ use jaco_state::state::Pin;
 use jaco_state::token::OperatorToken;
 use jaco_state::{Change, Command, Outcome};
 use jaco_types::{
-    Availability, ConsumerName, Identity, Millis, NodeFacts, NodeId, ReplicaState, RequestId,
-    Revision, StateIndex, Timestamp, TokenId,
+    Availability, ConsumerName, Identity, Millis, NodeFacts, NodeId, Origin, ReplicaState,
+    RequestId, Revision, StateIndex, Timestamp, TokenId,
 };
 use proptest::prelude::*;
 
 use crate::contents;
 use crate::history::{
-    History, admit, create, deploy, deployment, init, join_token, key, seen, service,
+    History, ORIGIN, admit, create, deploy, deployment, init, join_token, key, seen, service,
 };
 
 /// What a command leaves in the audit log when it is done.
@@ -54,6 +54,7 @@ fn leaves(command: &Command) -> Leaves {
         Command::ConsumerAttach { .. } => Events(&[AuditKind::ConsumerAttached]),
         Command::ConsumerDetach { .. } => Events(&[AuditKind::ConsumerDetached]),
         Command::AuditBegin => Events(&[AuditKind::AuditChainBegun]),
+        Command::AuditRetention { .. } => Events(&[AuditKind::AuditRetentionSet]),
         Command::AuditNote { .. } => Events(&[AuditKind::AccessRefused]),
         Command::Rebalance { .. } => Events(&[AuditKind::RebalanceSkipped]),
         Command::NodeReport { .. } => Nothing("what a node says of itself is not a decision"),
@@ -96,6 +97,7 @@ fn every_command(now: Timestamp) -> Vec<Command> {
         Command::Batch { based_on: StateIndex(13), changes: vec![placed] },
         Command::Observe { node, observed, gone: vec![] },
         Command::RevisionPin { name: name(), revision: Revision(1), pin: Pin::Yes },
+        Command::AuditRetention { age: DEFAULT_AGE },
         Command::DeploymentRollback { name: name(), to: Some(Revision(1)) },
         Command::DeploymentDelete { name: name() },
         Command::OperatorTokenIssue {
@@ -138,6 +140,7 @@ fn every_command_leaves_its_events() {
         for event in events {
             assert_eq!(event.by, Identity::Local { uid: 0 });
             assert_eq!(event.at, history.now);
+            assert_eq!(event.origin, Some(ORIGIN));
             assert_eq!(event.request, Some(RequestId::new(request.as_str()).unwrap()));
         }
     }
@@ -152,6 +155,7 @@ fn what_changes_nothing_leaves_nothing() {
     let labels: BTreeMap<_, _> = [("zone".to_owned(), "a".to_owned())].into();
     let commands = [
         Command::AuditBegin,
+        Command::AuditRetention { age: DEFAULT_AGE },
         Command::NodeSetAvailability { node, availability: Availability::Cordoned },
         Command::NodeSetLabels { node, set: labels, unset: [].into() },
         Command::ConstraintsSet { pairs: [("ram".to_owned(), "3G".to_owned())].into() },
@@ -192,10 +196,12 @@ fn an_apply_says_what_it_changes() {
 /// A change of one part of an event.
 type Forgery = fn(&mut AuditEvent);
 
-const FORGERIES: [Forgery; 6] = [
+const FORGERIES: [Forgery; 8] = [
     |event| event.kind = AuditKind::RolloutPaused,
     |event| event.at = Timestamp(event.at.0 ^ 1),
     |event| event.by = Identity::Anonymous,
+    |event| event.origin = None,
+    |event| event.origin = Some(Origin::Member { node: NodeId(9) }),
     |event| event.request = Some(RequestId::new("forged").unwrap()),
     |event| {
         event.payload.insert("forged".to_owned(), String::new());
@@ -224,7 +230,7 @@ proptest! {
     /// ST-13, R-CLI-5: whatever is changed of whichever event, the chain says which.
     #[test]
     fn a_changed_event_is_named(
-        before in 0..5usize, after in 0..5usize, place: prop::sample::Index, forgery in 0..6usize,
+        before in 0..5usize, after in 0..5usize, place: prop::sample::Index, forgery in 0..8usize,
     ) {
         let mut audit = chained(before, after).state.audit;
         prop_assert_eq!(audit.verify().unwrap().events, before + after + 2);
@@ -268,6 +274,7 @@ fn the_hash_is_as_it_was() {
         kind: AuditKind::Apply,
         at: Timestamp(1_700_000_000_123),
         by: Identity::Local { uid: 1000 },
+        origin: None,
         request: Some(RequestId::new("r-1").unwrap()),
         payload: [("deployment".to_owned(), "shop".to_owned())].into(),
         previous: Some(Digest::start()),
@@ -280,5 +287,11 @@ fn the_hash_is_as_it_was() {
     assert_eq!(
         Digest::of(key, &event).to_string(),
         "9a067f09de551f811d0afd60e3e817e123f53a772acf9eaf245ac7db118eef7b"
+    );
+    let address = "192.0.2.7:41234".parse().unwrap();
+    let origin = Some(Origin::Address { address, node: NodeId(7) });
+    assert_eq!(
+        Digest::of(key, &AuditEvent { origin, ..event }).to_string(),
+        "79921869ce327d43982bf9717fe376bbc25fdf0070969bea4890404df7213d77"
     );
 }

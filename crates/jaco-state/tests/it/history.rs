@@ -13,9 +13,12 @@ use jaco_types::spec::{
 use jaco_types::unit::Resources;
 use jaco_types::{
     ClusterId, DeploymentName, ErrorCode, Hostname, Identity, InstanceId, InstanceObserved,
-    NodeFacts, NodeId, Ordinal, ReplicaId, ReplicaState, RequestId, Revision, ServiceKey,
+    NodeFacts, NodeId, Ordinal, Origin, ReplicaId, ReplicaState, RequestId, Revision, ServiceKey,
     ServiceName, SpecHash, Standing, StateIndex, Timestamp, TokenId,
 };
+
+/// From where all entries come.
+pub(crate) const ORIGIN: Origin = Origin::Socket { uid: 0, node: NodeId::FIRST };
 
 /// A state and the next index.
 #[derive(Debug, Clone, Default)]
@@ -39,6 +42,7 @@ impl History {
             index: StateIndex(self.state.index.0 + 1),
             at: self.now,
             by: Identity::Local { uid: 0 },
+            origin: Some(ORIGIN),
             request: request.map(|text| RequestId::new(text).unwrap()),
             command,
         }

@@ -14,4 +14,5 @@ mod disabled;
 mod history;
 mod laws;
 mod planner_batch;
+mod retention;
 mod revision;

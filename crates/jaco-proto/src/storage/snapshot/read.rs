@@ -125,6 +125,16 @@ fn add(state: &mut ClusterState, kind: Kind) -> Result<(), Problem> {
             let (scope, rest) = disabled::to_rest(scope)?;
             append(&mut state.disabled.scopes, "disabled allocations", scope, rest)
         }
+        Kind::AuditRetained(retained) => {
+            match state.audit.retention.replace(row::to_retention(retained)) {
+                None => Ok(()),
+                Some(_) => Err(Problem::Unordered("retentions of events")),
+            }
+        }
+        Kind::RefusalCount(count) => {
+            let (by, count) = row::to_refusals(count)?;
+            append(&mut state.audit.refusals, "counts of refusals", by, count)
+        }
         Kind::Trailer(_) => Err(Problem::Unordered("rows")),
     }
 }

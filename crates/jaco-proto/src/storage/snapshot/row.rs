@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use jaco_state::Outcome;
-use jaco_state::audit::{AuditEvent, AuditKey};
+use jaco_state::audit::{AuditEvent, AuditKey, Retention};
 use jaco_state::audit_chain::Digest;
+use jaco_state::audit_refusals::RefusalCount;
 use jaco_state::state::{Deployment, RevisionRecord};
 use jaco_types::{
-    DeploymentName, RequestId, Revision, Scheduling, ServiceKey, StateIndex, Timestamp,
+    Author, DeploymentName, Identity, Millis, RequestId, Revision, Scheduling, ServiceKey,
+    StateIndex, Timestamp,
 };
 
 use crate::storage::Problem;
@@ -102,7 +104,7 @@ pub(super) fn from_event(key: AuditKey, event: &AuditEvent) -> Kind {
         number: key.number,
         kind: event.kind.to_wire(),
         at_ms: event.at.0,
-        by: Some(event.by.to_wire()),
+        by: Some(Author { by: event.by.clone(), origin: event.origin }.to_wire()),
         request_id: event.request.as_ref().map(Wire::to_wire),
         payload: event.payload.to_wire(),
         previous: event.previous.map(|previous| previous.0.to_wire()),
@@ -111,10 +113,12 @@ pub(super) fn from_event(key: AuditKey, event: &AuditEvent) -> Kind {
 
 pub(super) fn to_event(message: wire::AuditEvent) -> Result<(AuditKey, AuditEvent), Problem> {
     let key = AuditKey { index: StateIndex(message.index), number: message.number };
+    let Author { by, origin } = required("author", message.by)?;
     let event = AuditEvent {
         kind: Wire::from_wire(message.kind)?,
         at: Timestamp(message.at_ms),
-        by: required("author", message.by)?,
+        by,
+        origin,
         request: optional(message.request_id)?,
         payload: Wire::from_wire(message.payload)?,
         previous: message.previous.map(to_digest).transpose()?,
@@ -128,6 +132,38 @@ pub(super) fn from_head(head: Digest) -> Kind {
 
 pub(super) fn to_head(message: wire::AuditChain) -> Result<Digest, Problem> {
     to_digest(message.head)
+}
+
+pub(super) fn from_retention(retention: Retention) -> Kind {
+    let place = |cut: AuditKey| wire::AuditPlace { index: cut.index.0, number: cut.number };
+    let (age_ms, cut) = (retention.age.0, retention.cut.map(place));
+    Kind::AuditRetained(wire::AuditRetained { age_ms, cut })
+}
+
+pub(super) fn to_retention(message: wire::AuditRetained) -> Retention {
+    let place =
+        |cut: wire::AuditPlace| AuditKey { index: StateIndex(cut.index), number: cut.number };
+    Retention { age: Millis(message.age_ms), cut: message.cut.map(place) }
+}
+
+pub(super) fn from_refusals(by: &Identity, count: &RefusalCount) -> Kind {
+    Kind::RefusalCount(wire::RefusalCount {
+        by: Some(by.to_wire()),
+        since_ms: count.since.0,
+        written: count.written,
+        unreported: count.unreported,
+    })
+}
+
+pub(super) fn to_refusals(
+    message: wire::RefusalCount,
+) -> Result<(Identity, RefusalCount), Problem> {
+    let count = RefusalCount {
+        since: Timestamp(message.since_ms),
+        written: message.written,
+        unreported: message.unreported,
+    };
+    Ok((required("identity", message.by)?, count))
 }
 
 fn to_digest(bytes: Bytes) -> Result<Digest, Problem> {

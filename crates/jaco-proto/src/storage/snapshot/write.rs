@@ -86,6 +86,12 @@ fn write_tables(state: &ClusterState, rows: &mut Rows<'_>) -> Result<(), CodecEr
     for (scope, rest) in state.disabled.scopes.iter() {
         rows.push(Kind::DisabledScope(disabled::from_rest(scope, rest)))?;
     }
+    if let Some(retention) = state.audit.retention {
+        rows.push(row::from_retention(retention))?;
+    }
+    for (by, count) in state.audit.refusals.iter() {
+        rows.push(row::from_refusals(by, count))?;
+    }
     Ok(())
 }
 

@@ -1,0 +1,22 @@
+//! How long audit events are kept.
+
+use jaco_types::{ErrorCode, Millis, Rejection};
+
+use super::Audit;
+use crate::audit::{AGE_MAX, AGE_MIN, AuditKind};
+use crate::command::Outcome;
+use crate::state::ClusterState;
+
+/// Sets the age; what is older goes with this entry.
+pub(super) fn set(state: &mut ClusterState, age: Millis, audit: &mut Audit<'_>) -> Outcome {
+    if !(AGE_MIN..=AGE_MAX).contains(&age) {
+        let message = format!("audit events are kept for {AGE_MIN} to {AGE_MAX}, not for {age}");
+        return Outcome::Rejected(Rejection::new(ErrorCode::InvalidRequest, message));
+    }
+    let before = state.audit.set_age(age);
+    if before != Some(age) {
+        let from = before.map_or_else(|| "-".to_owned(), |before| before.to_string());
+        audit.event(AuditKind::AuditRetentionSet, [("from", from), ("to", age.to_string())]);
+    }
+    Outcome::Done
+}
