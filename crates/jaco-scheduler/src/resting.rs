@@ -13,6 +13,7 @@ use jaco_types::{AllocationScope, NodeId, Ordinal, ServiceKey, Standing};
 use crate::company::{InCompany, in_order, is_followed, meet};
 use crate::draft::{Draft, Handover, Live, Pass, ServiceDraft, SlotDraft, Successor};
 use crate::eligibility::{Stay, is_open, where_it_is};
+use crate::gpu::Held;
 use crate::mend::is_own_kind;
 use crate::node_table::{NodeIx, NodeTable};
 use crate::placement::{Chooser, hosts};
@@ -195,7 +196,8 @@ pub(crate) fn renew(draft: &mut Draft<'_>) {
             let at = slot.current.at.or(came_back);
             let node = at.map_or(slot.current.node, |at| pass.nodes.row(at).node.id);
             let (revision, hash, spec) = (goal.revision, goal.spec.hash, Some(goal.spec));
-            let definition = Live { node, at, since: None, revision, hash, spec, seen: None };
+            let gpus = Held::NONE;
+            let definition = Live { node, at, since: None, revision, hash, spec, seen: None, gpus };
             slot.redefine(pass, definition);
         }
     }

@@ -113,7 +113,8 @@ fn execute(state: &mut ClusterState, entry: &Entry, change: &Change, audit: &mut
 /// Where the instances of a slot are.
 fn nodes_of(state: &ClusterState, id: &ReplicaId) -> [Option<NodeId>; 2] {
     let Some(slot) = state.slots.get(id) else { return [None; 2] };
-    [Some(slot.current.node), slot.retiring.as_ref().map(|retiring| retiring.node)]
+    let mut nodes = slot.instances().map(|(_, instance)| instance.node);
+    [nodes.next(), nodes.next()]
 }
 
 /// The slot that an instance of it may leave by this change.
@@ -122,6 +123,7 @@ fn leaver(change: &Change) -> Option<&ReplicaId> {
         Change::SlotReplace { id, .. }
         | Change::SlotSettle { id }
         | Change::SlotRevert { id }
+        | Change::SlotDisable { id, .. }
         | Change::SlotRemove { id } => Some(id),
         Change::SlotCreate { .. }
         | Change::SlotSetRestarts { .. }
