@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
+use jaco_state::collecting::Needed;
 use jaco_types::{
     ClusterId, DeploymentName, Exit, InstanceId, NodeId, ServiceKey, SpecHash, Timestamp,
 };
@@ -313,6 +314,37 @@ pub type EventStream = BoxStream<'static, Result<EngineEvent, EngineError>>;
 /// The output of a container, line by line.
 pub type LogLines = BoxStream<'static, Result<LogLine, EngineError>>;
 
+/// Which volumes are collected.
+#[derive(Debug, Clone)]
+pub struct Collection {
+    /// Only those of this deployment; of all where none is named.
+    pub deployment: Option<DeploymentName>,
+    /// What is needed; all else goes.
+    pub needed: Needed,
+    /// Whether anything is done.
+    pub extent: Extent,
+}
+
+/// Whether a collection does anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// It only looks.
+    Look,
+    /// It removes what it finds.
+    Remove,
+}
+
+/// A volume that nothing needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CollectedVolume {
+    /// The deployment that had it.
+    pub deployment: DeploymentName,
+    /// The engine's name for it.
+    pub name: String,
+    /// Why it stays all the same, in the engine's words; absent where it went, or would.
+    pub kept: Option<String>,
+}
+
 /// A container engine, as one node uses it.
 #[async_trait]
 pub trait ContainerEngine: Send + Sync + 'static {
@@ -376,6 +408,16 @@ pub trait ContainerEngine: Send + Sync + 'static {
     /// # Errors
     /// When the engine does not answer.
     async fn remove_networks(&self, keep: &BTreeSet<DeploymentName>) -> Result<(), EngineError>;
+
+    /// Looks for this owner's volumes that nothing needs, and removes them if it is to. One that a
+    /// container uses stays.
+    ///
+    /// # Errors
+    /// When the engine does not answer.
+    async fn collect_volumes(
+        &self,
+        collection: &Collection,
+    ) -> Result<Vec<CollectedVolume>, EngineError>;
 
     /// What the container wrote.
     ///

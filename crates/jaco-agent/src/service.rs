@@ -22,7 +22,8 @@ use tokio::time::MissedTickBehavior;
 use crate::contact::Contact;
 use crate::core::{AgentCore, Effect, Event};
 use crate::engine::{
-    ContainerEngine, ContainerId, EngineError, LogLines, LogQuery, Owner, PullProgress,
+    CollectedVolume, Collection, ContainerEngine, ContainerId, EngineError, LogLines, LogQuery,
+    Owner, PullProgress,
 };
 use crate::files::Places;
 use crate::reporter::Reporter;
@@ -134,6 +135,17 @@ impl AgentHandle {
     #[must_use]
     pub fn status(&self) -> watch::Receiver<AgentStatus> {
         self.status.clone()
+    }
+
+    /// Looks for volumes that nothing needs, and removes them if it is to.
+    ///
+    /// # Errors
+    /// When the engine does not answer.
+    pub async fn collect_volumes(
+        &self,
+        collection: &Collection,
+    ) -> Result<Vec<CollectedVolume>, EngineError> {
+        self.engine.collect_volumes(collection).await
     }
 
     /// What the container of `instance` wrote; `None` if it has none here.

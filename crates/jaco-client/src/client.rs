@@ -141,6 +141,8 @@ impl Client {
         get_constraints: ClusterClient(GetConstraintsRequest) -> GetConstraintsResponse, SHORT;
         /// Lets allocations rest, or run again.
         set_disabled: ClusterClient(SetDisabledRequest) -> SetDisabledResponse, SHORT;
+        /// Removes the volumes that removed allocations left.
+        collect_volumes: ClusterClient(CollectVolumesRequest) -> CollectVolumesResponse, LONG;
         /// What services have on nodes.
         allocations: QueryClient(AllocationsRequest) -> AllocationsResponse, SHORT;
         /// Says how long audit events are kept, or asks.

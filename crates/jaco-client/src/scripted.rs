@@ -96,6 +96,7 @@ script! {
     set_constraints(SetConstraintsRequest) -> v1::SetConstraintsResponse;
     get_constraints(GetConstraintsRequest) -> v1::GetConstraintsResponse;
     set_disabled(SetDisabledRequest) -> v1::SetDisabledResponse;
+    collect_volumes(CollectVolumesRequest) -> v1::CollectVolumesResponse;
     allocations(AllocationsRequest) -> v1::AllocationsResponse;
     set_audit_retention(SetAuditRetentionRequest) -> v1::SetAuditRetentionResponse;
     apply(ApplyRequest) -> v1::ApplyResponse;
@@ -333,4 +334,5 @@ service! {
     set_disabled = set_disabled(SetDisabledRequest) -> SetDisabledResponse;
     set_audit_retention =
         set_audit_retention(SetAuditRetentionRequest) -> SetAuditRetentionResponse;
+    collect_volumes = collect_volumes(CollectVolumesRequest) -> CollectVolumesResponse;
 }

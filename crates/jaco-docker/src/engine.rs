@@ -16,9 +16,9 @@ use bollard::query_parameters::{
 use bollard::{API_DEFAULT_VERSION, Docker};
 use futures::{StreamExt, TryStreamExt, stream};
 use jaco_agent::engine::{
-    ContainerEngine, ContainerId, ContainerRequest, ContainerSeen, ContainerStatus, EngineError,
-    EngineEvent, EngineVersion, EventStream, Health, LogLines, LogQuery, Owner, ProgressSink,
-    PullError, PullRequest, StartError,
+    CollectedVolume, Collection, ContainerEngine, ContainerId, ContainerRequest, ContainerSeen,
+    ContainerStatus, EngineError, EngineEvent, EngineVersion, EventStream, Health, LogLines,
+    LogQuery, Owner, ProgressSink, PullError, PullRequest, StartError,
 };
 use jaco_compose::model::ContainerSpec;
 use jaco_store::{Clock, SystemClock};
@@ -31,7 +31,7 @@ use crate::error::{
 };
 use crate::network::Networks;
 use crate::spec::{self, Check, Needs, SpecError};
-use crate::{convert, logs, names, pull};
+use crate::{convert, logs, names, pull, volume};
 
 /// How long an answer may take. A machine that starts dozens of containers is slow, not gone.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
@@ -492,6 +492,13 @@ impl ContainerEngine for DockerEngine {
 
     async fn remove_networks(&self, keep: &BTreeSet<DeploymentName>) -> Result<(), EngineError> {
         self.networks.remove_unused(self.docker().await?, &self.owner, keep).await
+    }
+
+    async fn collect_volumes(
+        &self,
+        collection: &Collection,
+    ) -> Result<Vec<CollectedVolume>, EngineError> {
+        volume::collect(self.docker().await?, &self.owner, collection).await
     }
 
     async fn logs(

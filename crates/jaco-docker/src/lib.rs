@@ -11,5 +11,6 @@ mod names;
 mod network;
 mod pull;
 pub mod spec;
+mod volume;
 
 pub use engine::{DockerEngine, DockerOptions};

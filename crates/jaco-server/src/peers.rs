@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper_util::rt::TokioIo;
 use jaco_pki::{CertificateStore, DialError, DialedConnection, Dialer};
+use jaco_proto::v1::cluster_client::ClusterClient;
 use jaco_proto::v1::peer_client::PeerClient;
 use jaco_proto::v1::query_client::QueryClient;
 use jaco_proto::v1::{
@@ -81,6 +82,12 @@ impl Peers {
     #[must_use]
     pub fn query(&self, node: NodeId, address: &str) -> QueryClient<Channel> {
         QueryClient::new(self.channel(node, address)).max_decoding_message_size(MESSAGE_BYTES_MAX)
+    }
+
+    /// What people ask of a node itself, asked on their behalf.
+    #[must_use]
+    pub fn cluster(&self, node: NodeId, address: &str) -> ClusterClient<Channel> {
+        ClusterClient::new(self.channel(node, address)).max_decoding_message_size(MESSAGE_BYTES_MAX)
     }
 
     /// Opens a line for frames of the consensus protocol; it is not kept.

@@ -193,6 +193,8 @@ audit_kinds! {
     ReplicaEnabled => 403, "replica_enabled";
     /// How long events are kept was set.
     AuditRetentionSet => 700, "audit_retention_set";
+    /// What removed allocations left on the nodes was removed for good.
+    VolumesCollected => 404, "volumes_collected";
     /// A rollout began.
     RolloutStarted => 50, "rollout_started";
     /// A rollout replaced its last replica.

@@ -9,6 +9,7 @@ pub mod apply;
 pub mod audit;
 pub mod audit_chain;
 pub mod audit_refusals;
+pub mod collecting;
 pub mod command;
 pub mod contents;
 pub mod disabled;

@@ -87,6 +87,7 @@ pub(crate) enum Command {
     History(commands::history::Args),
     Diff(commands::diff::Args),
     Delete(commands::delete::Args),
+    Gc(commands::gc::Args),
     Disable(commands::disable::Args),
     Enable(commands::disable::EnableArgs),
     Audit(commands::audit::Args),

@@ -73,3 +73,74 @@ async fn limits_reach_the_engine() {
         assert_eq!(docker(&["inspect", "--format", format, &id]).trim(), expected, "{name}");
     }
 }
+
+/// The volumes of a deployment on this cluster's engine.
+fn volumes(cluster: &Cluster, deployment: &str) -> usize {
+    let own = format!("label=jaco.cluster_id={}", cluster.id);
+    let of = format!("label=jaco.deployment={deployment}");
+    docker(&["volume", "ls", "--quiet", "--filter", &own, "--filter", &of]).lines().count()
+}
+
+/// R-SEL-3: the volume of a deployment that was deleted is kept until it is collected; of one that runs,
+/// is disabled, or came back under its name it is kept all the same. Collected again, nothing more goes,
+/// and the audit log has what went.
+#[tokio::test(flavor = "multi_thread")]
+async fn volumes_are_kept_until_they_are_collected() {
+    let cluster = Cluster::start(1, Engine::Docker).await;
+    let apply = async |name: &str| {
+        let service = format!(
+            r#"{{"web":{{"image":"{IMAGE}","volumes":[{{"type":"volume","source":"data","target":"/data"}}]}}}}"#
+        );
+        let model = format!(
+            r#"{{"name":"{name}","services":{service},"volumes":{{"data":{{"name":"{name}_data"}}}}}}"#
+        );
+        let request = v1::ApplyRequest {
+            compose_json: model,
+            request_id: fresh_request_id(),
+            ..v1::ApplyRequest::default()
+        };
+        cluster.client().apply(request).await.expect("the deployment is admitted");
+        cluster.converged(0, name).await;
+    };
+    let said = |args: &[&str]| {
+        let out = cluster.cli(0, args);
+        assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8_lossy(&out.stdout).into_owned()
+    };
+    apply("shop").await;
+    apply("blog").await;
+    said(&["disable", "blog/web"]);
+    said(&["delete", "shop", "--yes"]);
+    eventually("no container is left", || async {
+        let left = containers(&cluster.id);
+        if left.is_empty() { Ok(()) } else { Err(left) }
+    })
+    .await;
+    assert_eq!((volumes(&cluster, "shop"), volumes(&cluster, "blog")), (1, 1), "data is kept");
+    eventually("its node has told that it is gone", || async {
+        let told = said(&["gc", "--dry-run"]);
+        if told.contains("shop") { Ok(()) } else { Err(told) }
+    })
+    .await;
+    assert_eq!((volumes(&cluster, "shop"), volumes(&cluster, "blog")), (1, 1), "it was only asked");
+    // It came back.
+    apply("shop").await;
+    assert_eq!(said(&["gc", "shop"]), "nothing is left\n");
+    assert_eq!(volumes(&cluster, "shop"), 1);
+    said(&["delete", "shop", "--yes"]);
+    eventually("the volume goes", || async {
+        let told = said(&["gc"]);
+        if volumes(&cluster, "shop") == 0 { Ok(()) } else { Err(told) }
+    })
+    .await;
+    assert_eq!(volumes(&cluster, "blog"), 1, "it is disabled, and has its data");
+    assert_eq!(said(&["gc"]), "nothing is left\n");
+    let audit = said(&["audit"]);
+    assert!(audit.contains("volumes_collected"), "{audit}");
+    said(&["delete", "blog", "--yes"]);
+    eventually("nothing is left of the test", || async {
+        let told = said(&["gc"]);
+        if volumes(&cluster, "blog") == 0 { Ok(()) } else { Err(told) }
+    })
+    .await;
+}

@@ -16,9 +16,9 @@ use tokio::sync::watch;
 use super::host::{FakeHost, Shown};
 use super::record;
 use crate::engine::{
-    ContainerEngine, ContainerId, ContainerRequest, ContainerSeen, EngineError, EngineEvent,
-    EngineVersion, EventStream, Follow, LogLine, LogLines, LogQuery, Owner, ProgressSink,
-    PullError, PullProgress, PullRequest, StartError,
+    CollectedVolume, Collection, ContainerEngine, ContainerId, ContainerRequest, ContainerSeen,
+    EngineError, EngineEvent, EngineVersion, EventStream, Follow, LogLine, LogLines, LogQuery,
+    Owner, ProgressSink, PullError, PullProgress, PullRequest, StartError,
 };
 
 /// The longest an observer of the fake sleeps without looking: only a change made behind the
@@ -181,6 +181,11 @@ impl ContainerEngine for FakeEngine {
 
     async fn remove_networks(&self, keep: &BTreeSet<DeploymentName>) -> Result<(), EngineError> {
         self.edit(|host, _| host.remove_networks(keep))
+    }
+
+    /// Containers of the fake have no volumes, so there are never any left.
+    async fn collect_volumes(&self, _: &Collection) -> Result<Vec<CollectedVolume>, EngineError> {
+        self.edit(|_, _| Ok(Vec::new()))
     }
 
     async fn logs(

@@ -101,6 +101,15 @@ pub fn read(text: &str) -> Result<ContainerSpec, SpecError> {
     Ok(ContainerSpec::parse(text)?)
 }
 
+/// The named volumes that a container mounts, by the engine's names.
+pub(crate) fn volume_names(
+    owner: &Owner,
+    deployment: &DeploymentName,
+    container: &ContainerSpec,
+) -> BTreeSet<String> {
+    mount::volume_names(owner, deployment, container)
+}
+
 /// What must be there before `container` can be made.
 #[must_use]
 pub fn needs(owner: &Owner, request: &ContainerRequest, container: &ContainerSpec) -> Needs {

@@ -55,6 +55,18 @@ pub(super) fn mount(
     })
 }
 
+/// The named volumes that a container mounts, by the engine's names.
+pub(super) fn volume_names(
+    owner: &Owner,
+    deployment: &DeploymentName,
+    container: &ContainerSpec,
+) -> BTreeSet<String> {
+    let volumes = container.service.volumes.iter();
+    let keys =
+        volumes.filter(|it| it.kind == MountKind::Volume).filter_map(|it| it.source.as_deref());
+    keys.map(|key| volume_name(owner, deployment, key, container.volumes.get(key))).collect()
+}
+
 /// Volumes that have to be there: Docker would make an empty one in silence.
 pub(super) fn external_volumes(container: &ContainerSpec) -> BTreeSet<String> {
     let named = container.service.volumes.iter().filter(|mount| mount.kind == MountKind::Volume);

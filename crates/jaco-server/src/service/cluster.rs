@@ -20,7 +20,7 @@ use jaco_types::{
 };
 use tonic::{Request, Response, Status};
 
-use super::{Context, asked_from, caller, constraints, origin};
+use super::{Context, asked_from, caller, collect, constraints, origin};
 use crate::connection::Caller;
 use crate::member::{Lifecycle, Member, Write, name_if_unnamed};
 use crate::status::{from_propose_error, invalid, to_status};
@@ -171,6 +171,16 @@ impl Cluster for ClusterService {
         request: Request<v1::SetDisabledRequest>,
     ) -> Result<Response<v1::SetDisabledResponse>, Status> {
         self.write(request).await
+    }
+
+    async fn collect_volumes(
+        &self,
+        request: Request<v1::CollectVolumesRequest>,
+    ) -> Result<Response<v1::CollectVolumesResponse>, Status> {
+        let (member, by) = self.context.identify(&request)?;
+        member.recovered().await;
+        let collected = collect::collect(&member, by, request.into_inner()).await;
+        collected.map(Response::new).map_err(|rejection| to_status(&rejection))
     }
 
     async fn get_constraints(

@@ -1,6 +1,7 @@
 //! The gRPC services, one file each.
 
 pub mod cluster;
+mod collect;
 mod constraints;
 pub mod contents;
 pub mod deploy;

@@ -8,6 +8,7 @@
 
 mod audit;
 mod cluster;
+mod collecting;
 mod contents;
 mod deployment;
 mod disabled;

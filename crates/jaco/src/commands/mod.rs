@@ -15,6 +15,7 @@ pub(crate) mod dev;
 pub(crate) mod diff;
 pub(crate) mod disable;
 pub(crate) mod explain;
+pub(crate) mod gc;
 pub(crate) mod get;
 pub(crate) mod help;
 pub(crate) mod history;
@@ -103,6 +104,7 @@ pub(crate) async fn run(command: Command, context: &mut Context) -> Done {
         Command::Scale(args) => scale::run(context, args).await,
         Command::Rollback(args) => rollback::run(context, args).await,
         Command::Delete(args) => delete::run(context, args).await,
+        Command::Gc(args) => stoppable(gc::run(context, args)).await,
         Command::Disable(args) => disable::disable(context, args).await,
         Command::Enable(args) => disable::enable(context, args).await,
         Command::Node(args) => node::run(context, args).await,

@@ -1,0 +1,52 @@
+//! What must not be lost when leftovers are collected.
+
+use std::collections::BTreeSet;
+
+use jaco_state::Command;
+use jaco_state::collecting::needed_on;
+use jaco_types::{Availability, NodeId};
+
+use crate::history::{History, create, deploy, deployment, key, service};
+
+/// The images whose volumes are needed on a node, and the deployments that are needed whole.
+fn needed(history: &History, node: NodeId) -> (BTreeSet<String>, Vec<String>) {
+    let needed = needed_on(&history.state, node);
+    let images = needed.specs.iter().map(|(name, spec)| format!("{name}: {}", spec.image));
+    (images.collect(), needed.whole.iter().map(ToString::to_string).collect())
+}
+
+/// R-SEL-3: what a node has is needed there, of whatever standing, and nothing else is: not what a
+/// deployment had there that was deleted, nor what it has elsewhere. One that came back is needed again.
+#[test]
+fn what_a_node_has_is_needed_there() {
+    let mut history = History::founded();
+    let (n1, n2) = (NodeId::FIRST, history.join("n2"));
+    history.apply(deploy("shop", &[service("web", "web:1"), service("db", "db:1")]));
+    history.batch(vec![create(&key("shop", "web"), 0, n1), create(&key("shop", "db"), 0, n2)]);
+    assert_eq!(needed(&history, n1), (["shop: web:1".to_owned()].into(), vec![]));
+    assert_eq!(needed(&history, n2), (["shop: db:1".to_owned()].into(), vec![]));
+    // What a rollout will bring is needed as well.
+    history.apply(deploy("shop", &[service("web", "web:2"), service("db", "db:1")]));
+    let both = ["shop: web:1".to_owned(), "shop: web:2".to_owned()].into();
+    assert_eq!(needed(&history, n1), (both, vec![]));
+    history.apply(Command::DeploymentDelete { name: deployment("shop") });
+    assert_eq!(needed(&history, n1), ([].into(), vec!["shop".to_owned()]), "it still runs");
+    let id = |name: &str| jaco_types::ReplicaId::parse(name).unwrap();
+    let gone =
+        ["shop-web-0", "shop-db-0"].map(|name| jaco_state::Change::SlotRemove { id: id(name) });
+    history.batch(gone.into());
+    assert_eq!(needed(&history, n1), ([].into(), vec![]));
+    history.apply(deploy("shop", &[service("web", "web:3")]));
+    history.batch(vec![create(&key("shop", "web"), 1, n1)]);
+    assert_eq!(needed(&history, n1), (["shop: web:3".to_owned()].into(), vec![]));
+}
+
+/// R-SEL-3, R-NODE-2: a node that is drained loses nothing of what there is.
+#[test]
+fn a_drained_node_keeps_everything() {
+    let mut history = History::founded();
+    history.apply(deploy("shop", &[service("web", "web:1")]));
+    let availability = Availability::Draining;
+    history.apply(Command::NodeSetAvailability { node: NodeId::FIRST, availability });
+    assert_eq!(needed(&history, NodeId::FIRST), ([].into(), vec!["shop".to_owned()]));
+}
