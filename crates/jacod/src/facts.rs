@@ -2,7 +2,7 @@
 //! once, when the daemon starts.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use jaco_types::unit::{Bytes, MilliCores, Resources};
@@ -139,7 +139,7 @@ fn gpus(declared: &Capacity, root: &Path) -> Result<Vec<Gpu>, ConfigError> {
 
 /// A folder that stands for the root of a machine, in tests.
 #[cfg(test)]
-pub(crate) fn machine_of(files: &[(&str, &str)]) -> (tempfile::TempDir, PathBuf) {
+pub(crate) fn machine_of(files: &[(&str, &str)]) -> (tempfile::TempDir, std::path::PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     for (path, text) in files {
         let path = folder.path().join(path);

@@ -36,7 +36,7 @@ fn fit_is_by_what_is_free() {
     let other = service("db", "db:1").hosts(&["n2"]).reserves(1000, 2 << 30);
     let check = |placement| {
         let mut cluster = grid(&nodes);
-        cluster.apply("other", &[other.clone()]);
+        cluster.apply("other", std::slice::from_ref(&other));
         cluster.settle();
         let web = web(1).placement(placement).reserves(1000, 1 << 30);
         placed(&mut cluster, &[web])
