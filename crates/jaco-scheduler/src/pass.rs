@@ -9,6 +9,7 @@ use jaco_types::{StateIndex, Timestamp};
 
 use crate::draft::{Draft, Pass};
 use crate::input::PlanInput;
+use crate::population::Goes;
 use crate::report::Report;
 use crate::rollout::Freed;
 use crate::{leaving, mend, population, record, resting, rollout, waiting};
@@ -51,10 +52,12 @@ pub(crate) fn decide(draft: &mut Draft<'_>) {
     for _ in 0..ROUNDS_MAX {
         let moved = population::relocate(draft);
         let enabled = resting::enable(draft);
-        let made = population::fill(draft);
+        let made = population::fill(draft, Goes::Alone);
         let superseded = mend::remove_superseded(draft);
         let rolled = rollout::advance(draft);
-        if [moved, enabled, made, superseded, rolled] == [Freed::Nothing; 5] {
+        // A step may have led away from a node what others would have been placed with there.
+        let followed = population::fill(draft, Goes::WithOthers);
+        if [moved, enabled, made, superseded, rolled, followed] == [Freed::Nothing; 6] {
             break;
         }
     }

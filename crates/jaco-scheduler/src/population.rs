@@ -184,10 +184,31 @@ fn adopt_returned_hosts<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>)
     }
 }
 
-/// Makes the replicas that are missing (R-LOOP-3). What others go with gives those a place.
-pub(crate) fn fill(draft: &mut Draft<'_>) -> Freed {
+/// Whether a service goes with others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Goes {
+    Alone,
+    WithOthers,
+}
+
+impl Goes {
+    fn of(spec: &ServiceSpec) -> Self {
+        let policy = &spec.scheduling;
+        match policy.beside.is_empty() && policy.place_with.is_empty() {
+            true => Self::Alone,
+            false => Self::WithOthers,
+        }
+    }
+}
+
+/// Makes the replicas that are missing of services of this kind (R-LOOP-3). What others go with gives
+/// those a place.
+pub(crate) fn fill(draft: &mut Draft<'_>, goes: Goes) -> Freed {
     let mut freed = Freed::Nothing;
     for at in in_order(&draft.services) {
+        if Goes::of(draft.services[at].goal.spec) != goes {
+            continue;
+        }
         meet(&mut draft.services, at);
         if dependency::unmet(&draft.services, at).is_none() {
             let before = draft.services[at].slots.len();

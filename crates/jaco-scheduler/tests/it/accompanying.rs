@@ -302,3 +302,17 @@ fn nobody_is_renewed_for_nothing() {
     cluster.settle();
     check(&cluster, expect![[""]]);
 }
+
+/// PL-17, R-CONS-6: what goes with a service that is led away in the same pass goes where that is then,
+/// and not where it was. Found by 10,000 random histories.
+#[test]
+fn t90_4_nobody_goes_where_the_other_is_just_leaving() {
+    let mut cluster = Cluster::of(&["n1", "n2", "n3"]);
+    cluster.apply("shop", &[service("web", "w:1").hosts(&["n3"])]);
+    cluster.settle();
+    // Too few hosts for its size: only a rollout leads it there.
+    let web = service("web", "w:2").replicas(2).hosts(&["n1"]);
+    cluster.apply("shop", &[web, placed_with(1)]);
+    cluster.pass();
+    check(&cluster, expect!["shop-agent-0@n1 shop-web-0@n1<n3"]);
+}
