@@ -26,7 +26,9 @@ pub(crate) fn mend(draft: &mut Draft<'_>) {
         if rollout::judge(service, &mut draft.pass) == Judgement::Aborted {
             // The revision that it goes back to may want fewer, and what serves it may have failed.
             meet(&mut draft.services, at);
-            mend_service(&mut draft.services[at], &mut draft.pass);
+            let service = &mut draft.services[at];
+            mend_service(service, &mut draft.pass);
+            rollout::judge(service, &mut draft.pass);
         }
     }
 }

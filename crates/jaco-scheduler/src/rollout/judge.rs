@@ -102,6 +102,8 @@ impl Failures {
             slot.restarts.exhausted == Exhausted::Yes
                 && !slot.is_outdated(&service.goal)
                 && is_step(service, slot, pass)
+                // One that was spent before, and is what it should be again, did not fail on the way.
+                && (service.goal.roll == Roll::Forward || slot.retiring.is_some())
         };
         let spent: Vec<&ReplicaId> =
             service.slots.iter().filter(is_spent).map(|slot| &slot.id).collect();
