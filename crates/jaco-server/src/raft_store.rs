@@ -115,6 +115,22 @@ impl RaftStore {
         self.propose_bytes(self.encode(proposal, origin)).await
     }
 
+    /// Writes wherever the leader is, what somebody asks for from `origin`.
+    ///
+    /// # Errors
+    /// Those of [`Store::propose`].
+    pub async fn propose_from(
+        &self,
+        proposal: Proposal,
+        origin: Option<Origin>,
+    ) -> Result<Applied, ProposeError> {
+        let payload = self.encode(proposal, origin);
+        match self.leader_elsewhere() {
+            Some(leader) => self.propose_elsewhere(leader, payload).await,
+            None => self.propose_bytes(payload).await,
+        }
+    }
+
     /// Writes a proposal that a member sent, stamped with this leader's own time. It was read before:
     /// what this node does not understand must not get into everybody's log.
     ///
@@ -152,11 +168,7 @@ impl RaftStore {
 #[async_trait]
 impl Store for RaftStore {
     async fn propose(&self, proposal: Proposal) -> Result<Applied, ProposeError> {
-        let payload = self.encode(proposal, Some(Origin::Member { node: self.own }));
-        match self.leader_elsewhere() {
-            Some(leader) => self.propose_elsewhere(leader, payload).await,
-            None => self.propose_bytes(payload).await,
-        }
+        self.propose_from(proposal, Some(Origin::Member { node: self.own })).await
     }
 
     async fn catch_up(&self) -> Result<StateIndex, ProposeError> {

@@ -820,6 +820,7 @@ fn created_with_gpus() -> Change {
             revision: Revision(2),
             spec_hash: hash(),
             gpus: vec!["GPU-6f9c".into(), "1".into()],
+            standing: Standing::Active,
         },
     }
 }

@@ -10,7 +10,7 @@ use jaco_state::Command;
 use jaco_state::audit::AuditKind;
 use jaco_state::collecting::needed_on;
 use jaco_store::{Proposal, Store};
-use jaco_types::{DeploymentName, ErrorCode, Identity, NodeId, Rejection};
+use jaco_types::{Author, DeploymentName, ErrorCode, NodeId, Rejection};
 use tonic::Request;
 
 use crate::member::Member;
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Collects on this node, and on all others unless they ask for it.
 pub(super) async fn collect(
     member: &Member,
-    by: Identity,
+    by: Author,
     request: v1::CollectVolumesRequest,
 ) -> Result<v1::CollectVolumesResponse, Rejection> {
     let mut volumes = local(member, &request).await?;
@@ -80,7 +80,7 @@ async fn local(
 /// One event, where anything went.
 async fn note(
     member: &Member,
-    by: Identity,
+    by: Author,
     volumes: &[v1::CollectedVolume],
 ) -> Result<(), Rejection> {
     let mut by_node: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -93,7 +93,9 @@ async fn note(
     let payload = by_node.into_iter().map(|(node, names)| (node.to_owned(), names.join(", ")));
     let kind = AuditKind::VolumesCollected;
     let command = Command::AuditNote { kind, payload: payload.collect() };
+    let Author { by, origin } = by;
     let proposal = Proposal { by, request: None, command };
-    member.store.propose(proposal).await.map_err(|error| from_propose_error(&error))?;
+    let noted = member.store.propose_from(proposal, origin).await;
+    noted.map_err(|error| from_propose_error(&error))?;
     Ok(())
 }

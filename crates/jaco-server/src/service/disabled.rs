@@ -8,7 +8,7 @@ use jaco_proto::v1;
 use jaco_state::command::Disabling;
 use jaco_state::{ClusterState, Command};
 use jaco_types::{
-    AllocationScope, DeploymentName, ErrorCode, Identity, NodeId, Ordinal, Rejection, ServiceKey,
+    AllocationScope, Author, DeploymentName, ErrorCode, NodeId, Ordinal, Rejection, ServiceKey,
     ServiceName, Slot,
 };
 
@@ -28,7 +28,7 @@ impl Write for v1::SetDisabledRequest {
     async fn execute(
         self,
         member: &Member,
-        by: Identity,
+        by: Author,
     ) -> Result<v1::SetDisabledResponse, Rejection> {
         let change = match self.change.as_str() {
             "disable" => Disabling::Disable,

@@ -8,7 +8,7 @@ use jaco_client::fresh_request_id;
 use jaco_proto::v1::{
     NodeFactsInfo, NodeFactsRequest, RemoveNodeRequest, SetLabelsRequest, StatusRequest,
 };
-use jaco_types::Availability;
+use jaco_types::{Availability, ErrorCode};
 use serde_json::json;
 
 use super::{Context, Done};
