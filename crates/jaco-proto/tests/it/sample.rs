@@ -820,8 +820,8 @@ fn created_with_gpus() -> Change {
             revision: Revision(2),
             spec_hash: hash(),
             gpus: vec!["GPU-6f9c".into(), "1".into()],
-            standing: Standing::Active,
         },
+        standing: Standing::Active,
     }
 }
 
