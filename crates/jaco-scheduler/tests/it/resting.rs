@@ -102,7 +102,7 @@ fn what_rests_gives_its_room_away() {
     cluster.apply("shop", &[db()]);
     cluster.settle();
     let of_db = AllocationScope::Service(key("shop", "db"));
-    cluster.rest(Disabling::Disable, &[of_db.clone()]);
+    cluster.rest(Disabling::Disable, std::slice::from_ref(&of_db));
     cluster.apply("shop", &[db(), web(1)]);
     cluster.settle();
     assert_eq!(show(&cluster), "[shop-db-0@n1] shop-web-0@n1");
@@ -234,7 +234,7 @@ fn what_rests_is_never_restarted() {
         service: key("shop", "web"),
         id: ReplicaId::parse("shop-web-1").unwrap(),
     };
-    cluster.rest(Disabling::Disable, &[replica.clone()]);
+    cluster.rest(Disabling::Disable, std::slice::from_ref(&replica));
     cluster.settle();
     let slot = cluster.slot("shop-web-1");
     assert_eq!((slot.standing, slot.restarts.consecutive), (Standing::Disabled, 0));
