@@ -236,3 +236,26 @@ impl Block {
         boosts.chain([score::outside()]).min().unwrap_or_default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R-SPREAD-6: the example of Nomad's tests for two criteria, of weights 100 and 50: two of ten run,
+    /// both in the first data centre and one in each rack.
+    #[test]
+    fn two_criteria_are_weighed_as_in_nomads_tests() {
+        let block = |weight, percents: [u32; 2], used: [u32; 2]| Block {
+            weight,
+            kind: Kind::Targets(percents.to_vec()),
+            used: used.to_vec(),
+        };
+        let (centres, racks) = (block(100, [60, 40], [2, 0]), block(50, [40, 60], [1, 1]));
+        let score = |centre, rack| {
+            let centre = centres.score(Some(centre), 10, 150, None);
+            (centre + racks.score(Some(rack), 10, 150, None)).show(3)
+        };
+        let scores = [score(0, 0), score(1, 0), score(0, 1)];
+        assert_eq!(scores, ["0.500", "0.667", "0.556"]);
+    }
+}
