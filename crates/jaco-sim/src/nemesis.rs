@@ -236,9 +236,6 @@ impl Nemesis {
             ("pull=always", 8),
             ("timeout=20s", 6),
             ("loss=stop_self:15s", 5),
-            ("order=stop-first", 10),
-            ("delay=2s", 10),
-            ("back=pause", 8),
         ] {
             if self.rng.below(one_in) == 0 {
                 text += &format!(" {key}");

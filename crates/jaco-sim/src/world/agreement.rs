@@ -290,7 +290,9 @@ impl World {
         let machine = &mut self.machines[to.0];
         machine.contact_at = machine.contact_at.max(sent_at);
         let acts = machine.daemon.as_ref().is_some_and(|daemon| daemon.view == View::Current);
-        if acts && *engine == EngineSignal::Up {
+        // What it says of its engine may be some seconds old.
+        let answers = machine.driver.host.answer().is_ok();
+        if acts && answers && *engine == EngineSignal::Up {
             self.checker.attended(to);
         }
     }
