@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use jaco_scheduler::rebalance::{
-    CycleInput, Load, Pressure, RebalanceConfig, Rebalancer, Sample, Weighed,
+    CycleInput, Load, Overdue, Pressure, RebalanceConfig, Rebalancer, Sample, Weighed,
 };
 use jaco_state::{ClusterState, Outcome};
 use jaco_store::{Clock, Leadership, Proposal, RaftRole, Store};
@@ -138,6 +138,11 @@ impl RebalanceDesk {
         cycle
     }
 
+    /// The moves that are to be taken back, also those that people made.
+    fn overdue(&self, state: &ClusterState, now: Timestamp) -> Vec<Overdue> {
+        self.lock().rebalancer.overdue(state, now)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Papers> {
         self.papers.lock().expect("no holder of the lock panics")
     }
@@ -193,7 +198,11 @@ impl RebalanceLoop {
     /// came in between.
     async fn cycle(&self) {
         let state = self.store.snapshot();
-        if self.desk.options.mode == Mode::Off || !self.desk.is_understood(&state) {
+        if !self.desk.is_understood(&state) {
+            return;
+        }
+        self.take_back(&state).await;
+        if self.desk.options.mode == Mode::Off {
             return;
         }
         let cycle = self.desk.cycle(&state, self.clock.now());
@@ -213,6 +222,25 @@ impl RebalanceLoop {
                 (_, None) => debug!(raft_index = %applied.index, "a hot node keeps its replicas"),
             },
             Err(error) => warn!(%error, "what relieves a hot node could not be proposed"),
+        }
+    }
+}
+
+impl RebalanceLoop {
+    /// Ends the moves that did not come about. The cycle after it decides on the state before it: a
+    /// replica that was taken back is left alone there.
+    async fn take_back(&self, state: &ClusterState) {
+        let overdue = self.desk.overdue(state, self.clock.now());
+        let Some(command) = Overdue::command(&overdue, state) else { return };
+        let proposal = Proposal { by: Identity::Scheduler, request: None, command };
+        match self.store.propose(proposal).await {
+            Ok(applied) => {
+                for one in overdue {
+                    let replica = one.replica;
+                    warn!(raft_index = %applied.index, %replica, "move was taken back: its successor did not run");
+                }
+            }
+            Err(error) => warn!(%error, "a move could not be taken back; tried again"),
         }
     }
 }

@@ -145,6 +145,8 @@ audit_kinds! {
     RebalanceMoved => 21, "rebalance_moved";
     /// The planner left a replica where it is, for a new reason.
     RebalanceSkipped => 23, "rebalance_skipped";
+    /// A move off a hot node was taken back: its successor did not run in time.
+    RebalanceReverted => 710, "rebalance_reverted";
     /// The cluster was created.
     ClusterInit => 32, "cluster_init";
     /// Somebody was refused: a wrong certificate, a wrong token, a token used twice.

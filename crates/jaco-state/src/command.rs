@@ -167,6 +167,13 @@ pub enum Command {
         /// The facts of what stays, its reason among them.
         kept: Vec<BTreeMap<String, String>>,
     },
+    /// Moves off hot nodes whose successors did not run in time are taken back.
+    RebalanceRevert {
+        /// The state that it was decided on.
+        based_on: StateIndex,
+        /// What stays where it serves; all of it or none.
+        reverts: Vec<RebalanceRevert>,
+    },
     /// A node saw something new of its instances.
     Observe {
         /// The node.
@@ -352,6 +359,15 @@ pub struct RebalanceMove {
     pub id: ReplicaId,
     /// The new instance.
     pub instance: NewInstance,
+    /// Why, for the audit.
+    pub facts: BTreeMap<String, String>,
+}
+
+/// A replica that does not leave its node after all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RebalanceRevert {
+    /// The slot.
+    pub id: ReplicaId,
     /// Why, for the audit.
     pub facts: BTreeMap<String, String>,
 }

@@ -2,7 +2,7 @@
 
 use jaco_state::Command;
 use jaco_state::audit::AuditKind;
-use jaco_state::command::RebalanceMove;
+use jaco_state::command::{RebalanceMove, RebalanceRevert};
 use jaco_state::state::Pin;
 use jaco_types::{Millis, NodeId, Revision, StateIndex};
 
@@ -119,6 +119,14 @@ impl Wire for Command {
                     .collect(),
             }),
             Self::AuditBegin => Kind::AuditBegin(wire::AuditBegin {}),
+            Self::RebalanceRevert { based_on, reverts } => {
+                let back = |one: &RebalanceRevert| wire::RebalanceBack {
+                    id: one.id.to_wire(),
+                    facts: one.facts.to_wire(),
+                };
+                let reverts = reverts.iter().map(back).collect();
+                Kind::RebalanceRevert(wire::RebalanceRevert { based_on: based_on.0, reverts })
+            }
             Self::AuditRetention { age } => {
                 Kind::AuditRetention(wire::AuditRetention { age_ms: age.0 })
             }
@@ -232,6 +240,16 @@ impl Wire for Command {
                     .collect::<Result<_, _>>()?,
             },
             Kind::AuditBegin(wire::AuditBegin {}) => Self::AuditBegin,
+            Kind::RebalanceRevert(back) => {
+                let read = |one: wire::RebalanceBack| {
+                    let (id, facts) = (Wire::from_wire(one.id)?, Wire::from_wire(one.facts)?);
+                    Ok(RebalanceRevert { id, facts })
+                };
+                Self::RebalanceRevert {
+                    based_on: StateIndex(back.based_on),
+                    reverts: back.reverts.into_iter().map(read).collect::<Result<_, Problem>>()?,
+                }
+            }
             Kind::AuditRetention(set) => Self::AuditRetention { age: Millis(set.age_ms) },
             Kind::AuditNote(note) => Self::AuditNote {
                 kind: Wire::from_wire(note.kind)?,

@@ -125,6 +125,11 @@ pub(crate) const LOG_ENTRIES: &[(&str, &str)] = &[
          03776562120a73686f702d7765622d33",
     ),
     ("audit_retention", "080110fbd095ffbc311a03c202002203722d312a09e22b060880b0f1fb1c"),
+    (
+        "rebalance_revert",
+        "080110fbd095ffbc311a03c202002203722d312a2bb22c28082812240a0a73686f702d7765622d33\
+         12160a06726561736f6e120c737465705f74696d656f7574",
+    ),
 ];
 
 /// The values of enums that are not above.

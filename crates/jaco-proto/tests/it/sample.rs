@@ -10,7 +10,8 @@ use jaco_state::audit::{AuditEvent, AuditKey, AuditKind, Retention};
 use jaco_state::audit_chain::Digest;
 use jaco_state::audit_refusals::RefusalCount;
 use jaco_state::command::{
-    Disabling, NewInstance, NewNode, Previous, RebalanceMove, ReplaceCause, SpecChange,
+    Disabling, NewInstance, NewNode, Previous, RebalanceMove, RebalanceRevert, ReplaceCause,
+    SpecChange,
 };
 use jaco_state::contents::{Content, Form, Hold, NamedContent, Piece, PieceBytes};
 use jaco_state::state::{Pin, RevisionRecord};
@@ -108,6 +109,13 @@ pub(crate) fn commands() -> Vec<Command> {
         Command::NodeDrain { node, patience: Millis(300_000) },
         Command::DisabledSet { change: Disabling::Disable, scopes: scopes() },
         Command::AuditRetention { age: Millis(7_776_000_000) },
+        Command::RebalanceRevert {
+            based_on: StateIndex(40),
+            reverts: vec![RebalanceRevert {
+                id: replica_id(),
+                facts: by_name("reason", "step_timeout"),
+            }],
+        },
     ]
 }
 
@@ -448,6 +456,7 @@ pub(crate) fn command_name(command: &Command) -> &'static str {
         Command::NamedContentRemove { .. } => "named_content_remove",
         Command::AuditBegin => "audit_begin",
         Command::AuditRetention { .. } => "audit_retention",
+        Command::RebalanceRevert { .. } => "rebalance_revert",
         Command::Rebalance { .. } => "rebalance",
         Command::NodeDrain { .. } => "node_drain",
         Command::DisabledSet { .. } => "disabled_set",

@@ -11,7 +11,8 @@ use jaco_state::audit::{AuditEvent, AuditKey, AuditKind, AuditLog, Retention};
 use jaco_state::audit_chain::Digest;
 use jaco_state::audit_refusals::RefusalCount;
 use jaco_state::command::{
-    Disabling, NewInstance, NewNode, Previous, RebalanceMove, ReplaceCause, SpecChange,
+    Disabling, NewInstance, NewNode, Previous, RebalanceMove, RebalanceRevert, ReplaceCause,
+    SpecChange,
 };
 use jaco_state::contents::{Content, Form, Hold, NamedContent, Piece, PieceBytes};
 use jaco_state::requests::RequestLog;
@@ -109,6 +110,8 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
         join_token().prop_map(|token| Command::JoinTokenIssue { token }),
         Just(Command::AuditBegin),
         millis().prop_map(|age| Command::AuditRetention { age }),
+        (index(), vec(rebalance_revert(), 0..3))
+            .prop_map(|(based_on, reverts)| Command::RebalanceRevert { based_on, reverts }),
         (index(), vec(rebalance_move(), 0..3), vec(facts_by_name(), 0..3))
             .prop_map(|(based_on, moves, kept)| Command::Rebalance { based_on, moves, kept }),
         (audit_kind(), facts_by_name())
@@ -153,6 +156,10 @@ fn standing() -> impl Strategy<Value = Standing> {
 fn rebalance_move() -> impl Strategy<Value = RebalanceMove> {
     (replica_id(), new_instance(), facts_by_name())
         .prop_map(|(id, instance, facts)| RebalanceMove { id, instance, facts })
+}
+
+fn rebalance_revert() -> impl Strategy<Value = RebalanceRevert> {
+    (replica_id(), facts_by_name()).prop_map(|(id, facts)| RebalanceRevert { id, facts })
 }
 
 fn change() -> impl Strategy<Value = Change> {

@@ -4,6 +4,7 @@
 //! nothing but its own memory, which is the leader's alone and is rebuilt within two cycles.
 
 mod choice;
+mod handover;
 mod heat;
 mod payload;
 mod relieve;
@@ -16,6 +17,8 @@ use jaco_state::{ClusterState, Command, NewInstance};
 use jaco_types::{InstanceId, Millis, NodeId, ReplicaId, ServiceKey, Timestamp};
 
 pub use choice::Reason;
+use handover::Handovers;
+pub use handover::Overdue;
 pub use heat::Dominant;
 use heat::Heat;
 pub use share::Share;
@@ -185,6 +188,7 @@ pub struct Rebalancer {
     /// Moves that the last samples may not show yet, and when they were made.
     recent: Vec<(Timestamp, Weighed)>,
     told: BTreeMap<NodeId, BTreeSet<(Option<ReplicaId>, Reason)>>,
+    handovers: Handovers,
 }
 
 impl Rebalancer {
@@ -202,6 +206,21 @@ impl Rebalancer {
             told.insert((weighed.replica.as_ref().map(|(id, _)| id.clone()), *reason))
         };
         Cycle { moved, skipped: skipped.into_iter().filter(is_new).collect() }
+    }
+
+    /// The moves whose successors did not run in time, and that are to be taken back. The replica and
+    /// the node that it did not run on are left alone for as long as after a move.
+    pub fn overdue(&mut self, state: &ClusterState, now: Timestamp) -> Vec<Overdue> {
+        let overdue = self.handovers.overdue(state, now);
+        for one in &overdue {
+            self.moved.insert(one.replica.clone(), now);
+            self.received.insert(one.dst, now);
+            let is_it = |moved: &Weighed| {
+                moved.replica.as_ref().is_some_and(|(replica, _)| *replica == one.replica)
+            };
+            self.recent.retain(|(_, moved)| !is_it(moved));
+        }
+        overdue
     }
 
     /// Begins the cooldowns of moves that are being made.

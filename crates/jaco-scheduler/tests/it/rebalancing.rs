@@ -4,8 +4,10 @@
 use std::collections::BTreeMap;
 
 use jaco_scheduler::rebalance::{
-    Cycle, CycleInput, Load, Pressure, RebalanceConfig, Rebalancer, Sample, Share, Weighed,
+    Cycle, CycleInput, Load, Overdue, Pressure, RebalanceConfig, Rebalancer, Sample, Share, Weighed,
 };
+use jaco_state::Outcome;
+use jaco_state::audit::AuditKind;
 use jaco_state::command::Disabling;
 use jaco_types::spec::{Placement, UpdateOrder};
 use jaco_types::{AllocationScope, Availability, Millis, Timestamp};
@@ -92,13 +94,14 @@ impl Scene {
     }
 }
 
-/// Sustained heat moves one replica after two cycles, to the coolest node.
+/// R-REB-1, R-REB-3, R-REB-6: Sustained heat moves one replica after two cycles, to the coolest node.
 #[test]
 fn sustained_heat_moves_one() {
     let mut scene = Scene::of(&[packed("api"), packed("web")]);
     assert_eq!(scene.sustained(&HOT), "moved shop-api-0 n2");
 }
 
+/// R-REB-3: the average is what decides.
 #[test]
 fn a_single_spike_moves_nothing() {
     let mut scene = Scene::of(&[packed("api")]);
@@ -108,7 +111,7 @@ fn a_single_spike_moves_nothing() {
     }
 }
 
-/// One sample counts once, however many cycles look at it.
+/// R-REB-3: One sample counts once, however many cycles look at it.
 #[test]
 fn a_sample_counts_once() {
     let mut scene = Scene::of(&[packed("api")]);
@@ -117,7 +120,7 @@ fn a_sample_counts_once() {
     assert_eq!(scene.cycle(&HOT), "moved shop-api-0 n2");
 }
 
-/// The trigger, the gap and the number of nodes with data: below it nothing is even said.
+/// R-REB-4: The trigger, the gap and the number of nodes with data: below it nothing is even said.
 #[test]
 fn what_is_not_hot_is_left_alone() {
     let cases: [(&[(u64, u64)], &str); 10] = [
@@ -138,7 +141,7 @@ fn what_is_not_hot_is_left_alone() {
     }
 }
 
-/// Memory is relieved like cpu, by what was measured, else limited, else assumed.
+/// R-REB-6: Memory is relieved like cpu, by what was measured, else limited, else assumed.
 #[test]
 fn memory_is_relieved_too() {
     let hot = [(20, 90), (30, 20), (30, 20)];
@@ -149,7 +152,7 @@ fn memory_is_relieved_too() {
     assert_eq!(scene.sustained(&hot), "moved shop-web-0 n2; relief_floor shop-api-0 n2");
 }
 
-/// The gates of a move, at their thresholds.
+/// R-REB-4, R-REB-7: The gates of a move, at their thresholds.
 #[test]
 fn each_gate_has_its_threshold() {
     let cases: [(u64, u64, Measured, &str); 7] = [
@@ -169,7 +172,7 @@ fn each_gate_has_its_threshold() {
     }
 }
 
-/// Data, global replicas and what cannot run beside its successor stay, and this is said once.
+/// R-REB-5, R-REB-7: Data, global replicas and what cannot run beside its successor stay, and this is said once.
 #[test]
 fn what_must_stay_stays() {
     let stop_first = packed("api").with(|spec| spec.update.order = UpdateOrder::StopFirst);
@@ -183,7 +186,7 @@ fn what_must_stay_stays() {
     }
 }
 
-/// Pinned replicas stay among their hosts, and spread ones apart.
+/// R-REB-4, R-REB-5: Pinned replicas stay among their hosts, and spread ones apart.
 #[test]
 fn placement_is_kept() {
     let mut scene = Scene::of(&[packed("api").hosts(&["n1"])]);
@@ -226,7 +229,7 @@ fn what_is_disabled_stays_and_is_no_destination() {
     assert_eq!(scene.sustained(&HOT), "moved shop-api-0 n3");
 }
 
-/// What was moved stays for ten minutes, and a node that received waits for two.
+/// R-REB-4: What was moved stays for ten minutes, and a node that received waits for two.
 #[test]
 fn both_cooldowns_hold() {
     let mut scene = Scene::of(&[packed("api"), packed("web")]);
@@ -249,7 +252,7 @@ fn a_new_leader_knows_what_is_young() {
     }
 }
 
-/// A new leader begins to count anew, and is there within two cycles.
+/// R-REB-8: A new leader begins to count anew, and is there within two cycles.
 #[test]
 fn a_new_leader_needs_two_cycles() {
     let mut scene = Scene::of(&[packed("api")]);
@@ -402,4 +405,93 @@ fn a_burst_that_is_over_moves_nothing() {
         assert_eq!(scene.cycle(&[(100, 20), (30, 20), (30, 20)]), "");
         assert_eq!(scene.cycle(&[(last, 20), (30, 20), (30, 20)]), expected, "{last}");
     }
+}
+
+/// A scene whose only replica is on its way from n1 to n2, and has a minute for it.
+fn on_its_way() -> Scene {
+    let minute = |spec: &mut jaco_types::ServiceSpec| {
+        spec.update.step_timeout = Millis::from_secs(60);
+    };
+    let mut scene = Scene::of(&[packed("api").with(minute)]);
+    assert_eq!(scene.cycle(&HOT), "");
+    scene.now = scene.now.after(Millis::from_secs(30));
+    scene.measure(&HOT);
+    let cycle = scene.decision();
+    let command = cycle.command(&scene.cluster.state).unwrap();
+    assert_eq!(scene.cluster.commit(command), Outcome::Done);
+    scene
+}
+
+impl Scene {
+    /// Takes back what took too long, so many seconds later, and says what.
+    fn taken_back(&mut self, secs: u64) -> Vec<String> {
+        self.now = self.now.after(Millis::from_secs(secs));
+        let overdue = self.rebalancer.overdue(&self.cluster.state, self.now);
+        if let Some(command) = Overdue::command(&overdue, &self.cluster.state) {
+            assert_eq!(self.cluster.commit(command), Outcome::Done);
+        }
+        overdue.into_iter().map(|one| one.replica.to_string()).collect()
+    }
+}
+
+/// R-REB-1, R-REB-4: a successor that does not run within the time of a step is taken back: the replica
+/// stays where it serves, its failures there are forgotten, and for as long as after a move it is left
+/// alone, as is the node that it did not run on.
+#[test]
+fn a_move_that_does_not_come_about_is_taken_back() {
+    let mut scene = on_its_way();
+    let served = scene.cluster.slot("shop-api-0").retiring.clone().unwrap();
+    assert_eq!(scene.taken_back(0), Vec::<String>::new());
+    assert_eq!(scene.taken_back(59), Vec::<String>::new());
+    assert_eq!(scene.taken_back(1), ["shop-api-0"]);
+    let slot = scene.cluster.slot("shop-api-0");
+    assert_eq!((&slot.current, &slot.retiring), (&served, &None));
+    assert_eq!(slot.restarts.consecutive, 0);
+    assert_eq!(scene.cluster.audited(AuditKind::RebalanceReverted), 1);
+    let event = scene.cluster.state.audit.events.values().next_back().unwrap();
+    let facts: Vec<_> = event.payload.iter().map(|(name, fact)| format!("{name}={fact}")).collect();
+    let expected =
+        "dst=n2 reason=step_timeout replica_id=shop-api-0 src=n1 state=nothing waited=60s";
+    assert_eq!(facts.join(" "), expected);
+    assert_eq!(scene.taken_back(3600), Vec::<String>::new(), "there is nothing left to take back");
+    let mut scene = on_its_way();
+    scene.taken_back(0);
+    scene.taken_back(60);
+    assert_eq!(scene.cycle(&HOT), "cooldown_replica shop-api-0 -", "it is left alone");
+    for _ in 0..18 {
+        assert_eq!(scene.cycle(&HOT), "");
+    }
+    assert_eq!(scene.cycle(&HOT), "moved shop-api-0 n2", "ten minutes later it is tried again");
+}
+
+/// R-REB-8: a new leader waits as long again, and not for ever; a clock that goes back makes no wait
+/// longer than a step.
+#[test]
+fn a_new_leader_takes_back_as_well() {
+    let mut scene = on_its_way();
+    scene.taken_back(0);
+    scene.taken_back(50);
+    scene.rebalancer = Rebalancer::default();
+    assert_eq!(scene.taken_back(10), Vec::<String>::new());
+    scene.now = Timestamp(scene.now.0 - 3_600_000);
+    assert_eq!(scene.taken_back(0), Vec::<String>::new());
+    assert_eq!(scene.taken_back(60), ["shop-api-0"]);
+}
+
+/// R-NODE-2: what must leave its node goes on trying: a drain is not taken back, nor is a successor that
+/// serves, nor what no longer serves where it was.
+#[test]
+fn what_must_leave_is_not_taken_back() {
+    let mut scene = on_its_way();
+    scene.cluster.set_availability("n1", Availability::Draining);
+    scene.taken_back(0);
+    assert_eq!(scene.taken_back(3600), Vec::<String>::new());
+    scene.cluster.set_availability("n1", Availability::Active);
+    scene.taken_back(0);
+    assert_eq!(scene.taken_back(60), ["shop-api-0"], "the drain was called off");
+    let mut scene = on_its_way();
+    scene.taken_back(0);
+    scene.cluster.settle();
+    assert_eq!(scene.taken_back(3600), Vec::<String>::new(), "it serves on n2");
+    assert_eq!(scene.cluster.slot("shop-api-0").retiring, None);
 }

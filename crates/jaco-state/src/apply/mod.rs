@@ -95,6 +95,9 @@ fn execute(state: &mut ClusterState, entry: &Entry, gone: &mut LetGo) -> Outcome
         Command::Rebalance { based_on, moves, kept } => {
             rebalance::apply_moves(state, entry, *based_on, moves, kept, &mut audit)
         }
+        Command::RebalanceRevert { based_on, reverts } => {
+            rebalance::take_back(state, entry, *based_on, reverts, &mut audit)
+        }
         Command::Observe { node, observed, gone } => observe::record(state, *node, observed, gone),
         Command::OperatorTokenIssue { token } => cluster::issue_token(state, token, &mut audit),
         Command::OperatorTokenRevoke { id } => cluster::revoke_token(state, entry, id, &mut audit),
@@ -151,7 +154,7 @@ impl<'a> Audit<'a> {
     /// refused move the rebalancer's: they plan again, and people have nothing to learn from it.
     fn refuse(&mut self, command: &Command, rejection: &jaco_types::Rejection) {
         self.notes.clear();
-        if matches!(command, Command::Batch { .. })
+        if matches!(command, Command::Batch { .. } | Command::RebalanceRevert { .. })
             || (matches!(command, Command::Rebalance { .. })
                 && self.entry.by == jaco_types::Identity::Scheduler)
         {

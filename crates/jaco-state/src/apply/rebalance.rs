@@ -3,11 +3,14 @@
 
 use std::collections::BTreeMap;
 
+use jaco_types::slot::Exhausted;
 use jaco_types::{ErrorCode, Rejection, StateIndex};
 
 use super::{Audit, batch};
 use crate::audit::AuditKind;
-use crate::command::{Change, Entry, Outcome, Previous, RebalanceMove, ReplaceCause};
+use crate::command::{
+    Change, Entry, Outcome, Previous, RebalanceMove, RebalanceRevert, ReplaceCause,
+};
 use crate::state::ClusterState;
 
 /// Law ST-2 holds here as well: all is refused if a replica, its deployment or its destination
@@ -34,6 +37,40 @@ pub(super) fn apply_moves(
         }
         for facts in kept {
             audit.note(AuditKind::RebalanceSkipped, facts.clone());
+        }
+    }
+    outcome
+}
+
+/// Law ST-2 as above. A replica that settled meanwhile is refused: it changed.
+pub(super) fn take_back(
+    state: &mut ClusterState,
+    entry: &Entry,
+    based_on: StateIndex,
+    reverts: &[RebalanceRevert],
+    audit: &mut Audit<'_>,
+) -> Outcome {
+    let is_over = |one: &&RebalanceRevert| {
+        state.slots.get(&one.id).is_none_or(|slot| slot.retiring.is_none())
+    };
+    if let Some(one) = reverts.iter().find(is_over) {
+        let message = format!("replica {} is on no way to another node", one.id);
+        return Outcome::Rejected(Rejection::new(ErrorCode::StalePlan, message));
+    }
+    let (consecutive, exhausted) = (0, Exhausted::No);
+    // The failures were the successor's, there.
+    let changes = reverts.iter().flat_map(|one| {
+        let id = one.id.clone();
+        [
+            Change::SlotRevert { id: id.clone() },
+            Change::SlotSetRestarts { id, consecutive, exhausted },
+        ]
+    });
+    let changes: Vec<_> = changes.collect();
+    let outcome = batch::apply_batch(state, entry, based_on, &changes, audit);
+    if outcome == Outcome::Done {
+        for one in reverts {
+            audit.note(AuditKind::RebalanceReverted, one.facts.clone());
         }
     }
     outcome

@@ -1,7 +1,9 @@
 //! The planner's batches: all or none, and only if nothing they touch has moved (R-LOOP-3).
 
+use std::collections::BTreeMap;
+
 use jaco_state::audit::AuditKind;
-use jaco_state::command::{Previous, RebalanceMove};
+use jaco_state::command::{Previous, RebalanceMove, RebalanceRevert};
 use jaco_state::view::{Convergence, convergence};
 use jaco_state::{Change, Command, Outcome};
 use jaco_types::spec::{Condition, Dependency, Required};
@@ -196,4 +198,38 @@ fn a_move_off_a_hot_node_carries_its_reason() {
     assert_eq!(kinds, expected);
     assert_eq!(events[1].payload, facts("cpu"));
     assert_eq!(history.refused(command(history.state.index)), ErrorCode::StalePlan);
+}
+
+/// R-REB-1: a move that is taken back leaves the old instance, its reason, and no failures; what changed
+/// since, or is over, is not taken back.
+#[test]
+fn a_move_that_is_taken_back_carries_its_reason() {
+    let mut history = with_one_replica();
+    let old = history.state.slots.get(&replica("shop-web-0")).unwrap().current.clone();
+    let facts: BTreeMap<_, _> = [("reason".to_owned(), "step_timeout".to_owned())].into();
+    let back = |based_on| Command::RebalanceRevert {
+        based_on,
+        reverts: vec![RebalanceRevert { id: replica("shop-web-0"), facts: facts.clone() }],
+    };
+    assert_eq!(history.refused(back(history.state.index)), ErrorCode::StalePlan);
+    let before = history.state.index;
+    let moves = vec![RebalanceMove {
+        id: replica("shop-web-0"),
+        instance: instance(NodeId::FIRST, 1),
+        facts: facts.clone(),
+    }];
+    history.apply(Command::Rebalance { based_on: before, moves, kept: vec![] });
+    let audited = history.state.audit.events.len();
+    assert_eq!(history.refused(back(before)), ErrorCode::StalePlan);
+    assert_eq!(history.apply(back(history.state.index)), Outcome::Done);
+    let slot = history.state.slots.get(&replica("shop-web-0")).unwrap();
+    assert_eq!((slot.current.clone(), slot.retiring.clone()), (old, None));
+    let events: Vec<_> = history.state.audit.events.values().skip(audited).collect();
+    let kinds: Vec<_> = events.iter().map(|event| event.kind).collect();
+    assert_eq!(
+        kinds,
+        [AuditKind::RebalanceReverted],
+        "a refusal of the planner is nobody's business"
+    );
+    assert_eq!(events[0].payload, facts);
 }
