@@ -163,3 +163,94 @@ async fn events_are_filtered() {
     let refused = cluster.client().audit(wrong).next().await.expect_err("no such kind");
     assert_eq!(refused.code(), ErrorCode::InvalidRequest);
 }
+
+/// R-CLI-5: what the cluster lets go of is in the node's files by then and joins what is kept; a changed
+/// byte is named; a reader that had not seen what went is told.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_cluster_lets_go_of_is_in_files() {
+    let cluster = Cluster::start(1, Engine::Fake).await;
+    eventually("an age is set", || async {
+        let asked = v1::SetAuditRetentionRequest::default();
+        let known = cluster.client().set_audit_retention(asked).await;
+        match known.map_err(|error| error.to_string())? {
+            known if known.age_ms == 90 * 86_400_000 => Ok(()),
+            known => Err(format!("{known:?}")),
+        }
+    })
+    .await;
+    let mut writers = tokio::task::JoinSet::new();
+    for writer in 0..32 {
+        let client = cluster.client();
+        writers.spawn(async move {
+            for n in 0..335 {
+                let request = v1::SetLabelsRequest {
+                    hostname: "n1".to_owned(),
+                    set: [("round".to_owned(), format!("{writer}-{n}"))].into(),
+                    request_id: fresh_request_id(),
+                    ..Default::default()
+                };
+                client.set_labels(request).await.expect("the cluster agrees");
+            }
+        });
+    }
+    while let Some(done) = writers.join_next().await {
+        done.expect("no writer panics");
+    }
+    let folder = cluster.nodes[0].folder().join("data/audit");
+    let folder = folder.to_str().expect("a path is text");
+    let verify = || cluster.cli(0, &["audit", "verify", "--archive", folder]);
+    let out = verify();
+    let said = String::from_utf8_lossy(&out.stdout).into_owned();
+    assert!(out.status.success() && said.contains("are as they were written and join"), "{said}");
+    let request = v1::AuditRequest { after_index: 3, ..Default::default() };
+    let mut events = cluster.client().audit(request);
+    let first = events.next().await.expect("the node answers").expect("there are events");
+    let second = events.next().await.expect("the node answers").expect("there are events");
+    let gap = first.gap.expect("what is missing is told first");
+    assert_eq!((gap.first_index, gap.first_number), (second.index, second.number));
+    assert!(second.origin.starts_with("unix:"), "{second:?}");
+    let file = std::fs::read_dir(folder).expect("it is there").next().expect("it has a file");
+    let file = file.expect("it can be read").path();
+    let mut bytes = std::fs::read(&file).expect("it can be read");
+    bytes[1000] ^= 1;
+    std::fs::write(&file, bytes).expect("it can be written");
+    let out = verify();
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert_eq!(out.status.code(), Some(3), "{said}");
+    assert!(said.contains("audit_chain_broken") && said.contains("line "), "{said}");
+}
+
+/// R-CLI-5: an event says from where it was asked for, whoever leads.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_says_from_where() {
+    let cluster = Cluster::start(3, Engine::Fake).await;
+    let leader = cluster.leader().await;
+    let follower = (leader + 1) % 3;
+    let mut origins = Vec::new();
+    for (asked, value) in [(leader, "of the leader"), (follower, "of a follower")] {
+        let request = v1::SetLabelsRequest {
+            hostname: "n1".to_owned(),
+            set: [("asked".to_owned(), value.to_owned())].into(),
+            request_id: fresh_request_id(),
+            ..Default::default()
+        };
+        cluster.nodes[asked].client().set_labels(request).await.expect("the cluster agrees");
+        let events = all(cluster.nodes[leader].client()).await.expect("the leader answers");
+        let event = events.into_iter().rfind(|event| event.kind == "node_labels");
+        origins.push(event.expect("it is there").origin);
+    }
+    assert!(origins.iter().all(|origin| origin.starts_with("unix:")), "{origins:?}");
+    assert_ne!(origins[0], origins[1], "each names the node that was asked");
+    label(&cluster, "before").await;
+    let client = remote(&cluster).await;
+    let request =
+        v1::IssueOperatorTokenRequest { name: "afar".to_owned(), request_id: fresh_request_id() };
+    client.issue_operator_token(request).await.expect("the cluster agrees");
+    let events = all(cluster.nodes[leader].client()).await.expect("the leader answers");
+    let event = events.into_iter().rfind(|event| event.kind == "token_issue");
+    let event = event.expect("it is there");
+    assert!(event.origin.starts_with("127.0.0.1:"), "{event:?}");
+    let without = all(cluster.client()).await.expect("a node answers");
+    let without = without.iter().filter(|event| event.origin.is_empty()).count();
+    assert_eq!(without, 0, "every event says it");
+}

@@ -149,6 +149,19 @@ fn every_command_leaves_its_events() {
     assert_eq!(history.state.audit.verify().unwrap().follows, Digest::start());
 }
 
+/// R-CLI-5: each kind of event has a line in the docs that says when it is written and what it tells, and
+/// no other kind has one.
+#[test]
+fn every_kind_is_in_the_docs() {
+    let page = include_str!("../../../../docs/audit.md");
+    let row = |line: &str| line.strip_prefix("| `")?.split('`').next().map(str::to_owned);
+    let mut told: Vec<String> = page.lines().filter_map(row).collect();
+    let mut known: Vec<_> = AuditKind::ALL.iter().map(|kind| kind.as_str().to_owned()).collect();
+    told.sort();
+    known.sort();
+    assert_eq!(told, known);
+}
+
 /// A command that asks for what is there already leaves nothing: a loop cannot flood the log.
 #[test]
 fn what_changes_nothing_leaves_nothing() {
