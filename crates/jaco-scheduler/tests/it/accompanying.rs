@@ -316,3 +316,21 @@ fn t90_4_nobody_goes_where_the_other_is_just_leaving() {
     cluster.pass();
     check(&cluster, expect!["shop-agent-0@n1 shop-web-0@n1<n3"]);
 }
+
+/// PL-2: a global replica that goes in this pass takes nothing over from those of before. Found by 10,000
+/// random histories.
+#[test]
+fn t90_4_who_is_about_to_go_takes_nothing_over() {
+    let mut cluster = Cluster::of(&["n1", "n2"]);
+    let api = || service("api", "a:1");
+    cluster.apply("shop", &[api()]);
+    cluster.pass();
+    cluster.apply("shop", &[api().placement(Placement::Global)]);
+    cluster.pass();
+    let beside_nobody = api().placement(Placement::Global).with(|spec| {
+        spec.scheduling.beside.insert("web".parse().unwrap());
+    });
+    cluster.apply("shop", &[beside_nobody]);
+    cluster.pass();
+    check(&cluster, expect![""]);
+}
