@@ -22,7 +22,7 @@ enum Next {
     Done,
     /// Some member runs another version, or this node has not seen the cluster's beginning.
     NotYet,
-    Write(Command),
+    Write(Box<Command>),
 }
 
 /// Runs until all is written, by this node or another.
@@ -36,7 +36,7 @@ pub(crate) async fn run(member: Arc<Member>, shutdown: CancellationToken) {
             Next::Write(_) | Next::NotYet => None,
         };
         let written = match command {
-            Some(command) => write(&member, command).await,
+            Some(command) => write(&member, *command).await,
             None => false,
         };
         if !written {
@@ -70,7 +70,7 @@ fn next(state: &ClusterState) -> Next {
     let all = state.nodes.values().all(|node| same(&node.facts.version));
     match (state.meta.is_some() && all, state.audit.head) {
         (false, _) => Next::NotYet,
-        (true, None) => Next::Write(Command::AuditBegin),
-        (true, Some(_)) => Next::Write(Command::AuditRetention { age: DEFAULT_AGE }),
+        (true, None) => Next::Write(Box::new(Command::AuditBegin)),
+        (true, Some(_)) => Next::Write(Box::new(Command::AuditRetention { age: DEFAULT_AGE })),
     }
 }
