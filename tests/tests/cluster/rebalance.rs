@@ -178,3 +178,23 @@ async fn people_may_have_it_done() {
     assert_eq!(moved.len(), 1);
     assert_ne!(moved[0]["by"], "scheduler", "a person did it: {moved:?}");
 }
+
+/// R-REB-9: replicas that share a node are spread at a person's word, whatever is measured; a second run
+/// finds nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn people_may_have_replicas_spread() {
+    let (cluster, _machines) = cluster(", enabled: false").await;
+    on_first(&cluster, 3).await;
+    let planned = cli(&cluster, "rebalance --goal spread --plan");
+    assert!(planned.contains("9 -> 5") && planned.contains("2 moves planned"), "{planned}");
+    assert_eq!(homes(&cluster).await, ["n1", "n1", "n1"], "a plan changes nothing");
+    let packed = cli(&cluster, "rebalance --goal pack --plan");
+    assert!(packed.contains("nothing to move"), "spread ones are not packed: {packed}");
+    let done = cli(&cluster, "rebalance --goal spread --apply");
+    assert!(done.contains("2 moves under way"), "{done}");
+    cluster.converged(0, "shop").await;
+    assert_eq!(homes(&cluster).await, ["n1", "n2", "n3"]);
+    let again = cli(&cluster, "rebalance --goal spread --plan");
+    assert!(again.contains("nothing to move"), "{again}");
+    assert_eq!(events(&cluster, "rebalance_moved").len(), 2);
+}

@@ -307,7 +307,7 @@ impl<'a> View<'a> {
 }
 
 /// Whether the place of a replica has to do with that of another service.
-fn goes_with_others(state: &ClusterState, slot: &Slot) -> bool {
+pub(super) fn goes_with_others(state: &ClusterState, slot: &Slot) -> bool {
     let deployment = state.deployments.get(&slot.service.deployment);
     let kept = deployment.and_then(|known| known.revisions.get(&slot.current.revision));
     let services = kept.into_iter().flat_map(|record| record.spec.services.values());

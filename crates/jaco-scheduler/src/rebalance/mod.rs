@@ -3,6 +3,7 @@
 //! A cycle folds the samples, finds the hottest node, and asks the gates in turn. It changes
 //! nothing but its own memory, which is the leader's alone and is rebuilt within two cycles.
 
+mod arrange;
 mod choice;
 mod handover;
 mod heat;
@@ -16,6 +17,7 @@ use jaco_state::command::RebalanceMove;
 use jaco_state::{ClusterState, Command, NewInstance};
 use jaco_types::{InstanceId, Millis, NodeId, ReplicaId, ServiceKey, Timestamp};
 
+pub use arrange::{Arranged, Goal, arrange, arrangement};
 pub use choice::Reason;
 use handover::Handovers;
 pub use handover::Overdue;

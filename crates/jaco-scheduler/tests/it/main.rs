@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "the helpers of tests may panic like the tests")]
 
 mod accompanying;
+mod arranging;
 mod attributes;
 mod changing;
 mod cluster;

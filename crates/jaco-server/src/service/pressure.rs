@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use jaco_proto::v1;
-use jaco_scheduler::rebalance::{self, Load, Pressure, Share};
+use jaco_scheduler::rebalance::{self, Goal, Load, Pressure, Share};
 use jaco_state::{ClusterState, Command};
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{Author, ErrorCode, Millis, Node, NodeId, Rejection, Slot, Timestamp};
 
 use crate::member::{Member, Write, name_if_unnamed};
+use crate::status::invalid;
 use crate::view;
 
 /// More are not made at once: each begins a container and ends one.
@@ -59,11 +60,20 @@ impl Write for v1::RebalanceRequest {
             Ok(most @ 1..=MOVES_MAX) => most,
             Ok(_) | Err(_) => MOVES_MAX,
         };
+        let goal = Aim::named(&self.goal)?;
         let (desk, known) = (Arc::clone(&member.rebalance), state.clone());
-        let moved = tokio::task::spawn_blocking(move || desk.relieve(&known, now, most)).await;
-        let moved =
-            moved.map_err(|error| Rejection::new(ErrorCode::Internal, error.to_string()))?;
-        let moves = rebalance::moves(&state, &moved);
+        let asked = tokio::task::spawn_blocking(move || match goal {
+            Aim::Load => {
+                let moved = desk.relieve(&known, now, most);
+                (rebalance::moves(&known, &moved), moved)
+            }
+            Aim::Order(goal) => {
+                let moves = rebalance::arrange(&known, goal, most);
+                (rebalance::arrangement(&known, goal, &moves), Vec::new())
+            }
+        });
+        let (moves, moved) =
+            asked.await.map_err(|error| Rejection::new(ErrorCode::Internal, error.to_string()))?;
         let facts = |one: &jaco_state::command::RebalanceMove| v1::Move {
             facts: one.facts.clone().into_iter().collect(),
         };
@@ -78,6 +88,29 @@ impl Write for v1::RebalanceRequest {
             member.rebalance.note_moves(&moved, now);
         }
         Ok(answer)
+    }
+}
+
+/// What is made better.
+#[derive(Debug, Clone, Copy)]
+enum Aim {
+    /// Hot nodes, by what was measured.
+    Load,
+    /// Where replicas are.
+    Order(Goal),
+}
+
+impl Aim {
+    fn named(text: &str) -> Result<Self, Rejection> {
+        match text {
+            "" | "load" => Ok(Self::Load),
+            "spread" => Ok(Self::Order(Goal::Spread)),
+            "pack" => Ok(Self::Order(Goal::Pack)),
+            unknown => {
+                let message = format!("{unknown:?} is no goal; there are load, spread and pack");
+                Err(invalid(message))
+            }
+        }
     }
 }
 

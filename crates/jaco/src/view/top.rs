@@ -106,12 +106,39 @@ impl Show for Rebalanced<'_> {
                 change("dst"),
             ]);
         }
-        let mut text = table.render();
-        let what = if *index > 0 { "under way" } else { "planned; --apply makes them" };
-        let plural = if moves.len() == 1 { "move" } else { "moves" };
-        writeln!(text, "\n{} {plural} {what}", moves.len()).expect("text takes all");
-        text
+        with_sum(&table, moves.len(), *index)
     }
+}
+
+/// Moves that bring replicas in order, with what each buys.
+pub(crate) struct Ordered<'a>(pub(crate) &'a RebalanceResponse);
+
+impl Show for Ordered<'_> {
+    fn json(&self) -> Value {
+        Rebalanced(self.0).json()
+    }
+
+    fn text(&self, _: &Frame) -> String {
+        let RebalanceResponse { moves, index, .. } = self.0;
+        if moves.is_empty() {
+            return "nothing to move: no single move makes it better\n".to_owned();
+        }
+        let mut table = Table::new(&["REPLICA", "FROM", "TO", "POTENTIAL"]);
+        for one in moves {
+            let fact = |name: &str| one.facts.get(name).cloned().unwrap_or_default();
+            let falls = format!("{} -> {}", fact("potential_before"), fact("potential_after"));
+            table.row([fact("replica_id"), fact("src"), fact("dst"), falls]);
+        }
+        with_sum(&table, moves.len(), *index)
+    }
+}
+
+fn with_sum(table: &Table, moves: usize, index: u64) -> String {
+    let mut text = table.render();
+    let what = if index > 0 { "under way" } else { "planned; --apply makes them" };
+    let plural = if moves == 1 { "move" } else { "moves" };
+    writeln!(text, "\n{moves} {plural} {what}").expect("text takes all");
+    text
 }
 
 type Uses<'a> = (&'a Option<Amount>, &'a Option<Amount>, &'a Option<Amount>);
