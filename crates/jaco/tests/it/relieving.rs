@@ -58,6 +58,8 @@ impl Script for Hot {
             ("src_pressure_after", "0.7050"),
             ("dst_pressure_before", "0.1000"),
             ("dst_pressure_after", "0.3000"),
+            ("potential_before", "16"),
+            ("potential_after", "10"),
         ];
         let facts = facts.map(|(name, fact)| (name.to_owned(), fact.to_owned())).into();
         let moves = if request.most == 7 { vec![] } else { vec![v1::Move { facts }] };
@@ -128,10 +130,32 @@ fn moves_are_shown_and_made_on_demand() {
         nothing to move; 2 nodes measure themselves
     "#]],
     );
+    check(
+        &session,
+        "rebalance --goal spread --plan",
+        &expect![[r#"
+        REPLICA     FROM  TO  POTENTIAL
+        shop-web-0  n1    n2  16 -> 10
+
+        1 move planned; --apply makes them
+    "#]],
+    );
+    check(
+        &session,
+        "rebalance --goal pack --plan --most 7",
+        &expect![[r#"
+        nothing to move: no single move makes it better
+    "#]],
+    );
     let did = session.run("rebalance --apply -o json");
     let json: serde_json::Value = serde_json::from_str(&did.out).unwrap();
     assert_eq!((&json["index"], &json["moves"][0]["dst"]), (&42.into(), &"n2".into()));
-    for wrong in ["rebalance", "rebalance --plan --apply", "rebalance --apply --most 0"] {
+    for wrong in [
+        "rebalance",
+        "rebalance --plan --apply",
+        "rebalance --apply --most 0",
+        "rebalance --plan --goal hot",
+    ] {
         assert_eq!(session.run(wrong).code, Some(2), "{wrong}");
     }
 }
