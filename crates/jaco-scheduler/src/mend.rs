@@ -179,6 +179,8 @@ fn remove_other_kind<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
         }
         Placement::Spread | Placement::Pack | Placement::Hosts(_) => service.goal.spec.replicas > 0,
     };
+    // One that is without what it goes with is about to go itself, and takes nothing over.
+    let own: Vec<_> = own.into_iter().filter(|slot| slot.company != InCompany::No).collect();
     let is_taken_over =
         own.iter().all(|slot| !slot.is_active() || slot.current.is_up(service.role))
             && !(own.is_empty() && wants_some);

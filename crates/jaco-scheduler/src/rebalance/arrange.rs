@@ -10,7 +10,7 @@ use jaco_state::ClusterState;
 use jaco_state::NewInstance;
 use jaco_state::command::RebalanceMove;
 use jaco_types::spec::{Placement, ServiceSpec, Storage, UpdateOrder};
-use jaco_types::{Node, NodeId, ReplicaId, ReplicaState, ServiceKey, Slot};
+use jaco_types::{Node, NodeId, ReplicaId, ReplicaState, ServiceKey, Slot, Standing};
 
 use super::choice::goes_with_others;
 use crate::asked::ClusterDemands;
@@ -19,6 +19,7 @@ use crate::company::Company;
 use crate::eligibility::{Others, verdict};
 use crate::node_table::{NodeIx, NodeTable};
 use crate::placement::Limit;
+use crate::resting::Resting;
 use crate::usage::Usage;
 
 /// What is made better.
@@ -95,6 +96,7 @@ pub fn arrangement(state: &ClusterState, goal: Goal, moves: &[Arranged]) -> Vec<
                 node: arranged.dst,
                 revision: current.revision,
                 spec_hash: current.spec_hash,
+                gpus: Vec::new(),
             },
             facts: facts.map(|(name, fact)| (name.to_owned(), fact)).into(),
         })
@@ -111,6 +113,8 @@ struct Board<'a> {
     counts: BTreeMap<Option<&'a ServiceKey>, Vec<u64>>,
     /// Where each service has replicas.
     homes: BTreeMap<&'a ServiceKey, Vec<NodeIx>>,
+    /// Where people want services to rest.
+    resting: Resting<'a>,
 }
 
 /// A replica that may move.
@@ -136,7 +140,7 @@ impl<'a> Board<'a> {
             for (_, instance) in slot.instances() {
                 let spec = state.service_spec(&slot.service, instance.revision);
                 if let (Some(spec), Ok(at)) = (spec, ids.binary_search(&instance.node)) {
-                    usage[at].take(spec);
+                    usage[at].take(spec, &instance.gpus);
                 }
             }
         }
@@ -147,9 +151,11 @@ impl<'a> Board<'a> {
             pieces: Vec::new(),
             counts: BTreeMap::new(),
             homes: BTreeMap::new(),
+            resting: Resting::read(&state.disabled, &nodes),
             nodes,
         };
-        for slot in state.slots.values() {
+        let active = state.slots.values().filter(|slot| slot.standing == Standing::Active);
+        for slot in active {
             let Some(at) = board.nodes.find(slot.current.node) else { continue };
             let Some(spec) = state.service_spec(&slot.service, slot.current.revision) else {
                 continue;
@@ -227,7 +233,8 @@ impl<'a> Board<'a> {
         let max = self.nodes.demands.max_per_node(&piece.spec.scheduling);
         let on = self.homes.get(&piece.slot.service).map(Vec::as_slice).unwrap_or_default();
         let limit = Limit::new(&self.nodes, max, None, on);
-        let others = Others { company: &company, limit: limit.as_ref() };
+        let resting = self.resting.of(&piece.slot.service);
+        let others = Others { company: &company, limit: limit.as_ref(), resting: &resting };
         verdict(&self.nodes.demands, (to, row), piece.spec, piece.spec, others).is_empty()
     }
 
@@ -238,7 +245,8 @@ impl<'a> Board<'a> {
         let (src, slot) = (piece.at, piece.slot);
         (piece.at, piece.moved) = (next.to, true);
         let spec = piece.spec;
-        self.nodes.row_mut(next.to).usage.take(spec);
+        // What moves has no GPUs.
+        self.nodes.row_mut(next.to).usage.take(spec, []);
         self.homes.entry(&slot.service).or_default().push(next.to);
         let counts = self.counts.entry(counted(self.goal, slot)).or_default();
         counts[src.0] -= 1;
@@ -283,5 +291,6 @@ fn is_movable(state: &ClusterState, slot: &Slot, spec: &ServiceSpec) -> bool {
         && slot.retiring.is_none()
         && wanted == Some(slot.current.spec_hash)
         && serves.is_some_and(|seen| seen.state == ReplicaState::Running)
+        && spec.gpus.is_none()
         && !goes_with_others(state, slot)
 }
