@@ -208,7 +208,8 @@ fn renews_step(service: &ServiceDraft<'_>, slot: &SlotDraft<'_>, pass: &Pass<'_>
     let is_first_attempt =
         slot.retiring.is_some_and(|retiring| retiring.revision != slot.current.revision);
     let is_newer = slot.current.since.is_none_or(|since| since > service.record.modified);
-    is_newer && !is_first_attempt && is_step(service, slot, pass)
+    // What rests has its definition renewed without a step.
+    slot.is_active() && is_newer && !is_first_attempt && is_step(service, slot, pass)
 }
 
 /// Where the successors go, each with what runs there now.

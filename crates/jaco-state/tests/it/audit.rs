@@ -98,7 +98,6 @@ fn every_command(now: Timestamp) -> Vec<Command> {
         Command::Batch { based_on: StateIndex(13), changes: vec![placed] },
         Command::Observe { node, observed, gone: vec![] },
         Command::RevisionPin { name: name(), revision: Revision(1), pin: Pin::Yes },
-        Command::AuditRetention { age: DEFAULT_AGE },
         Command::DeploymentRollback { name: name(), to: Some(Revision(1)) },
         Command::DeploymentDelete { name: name() },
         Command::OperatorTokenIssue {
@@ -118,6 +117,7 @@ fn every_command(now: Timestamp) -> Vec<Command> {
         Command::RebalanceRevert { based_on: StateIndex(20), reverts: vec![] },
         contents::named(&[1, 2]),
         Command::NamedContentRemove { key: contents::db() },
+        Command::AuditRetention { age: DEFAULT_AGE },
         Command::NodeDrain { node, patience: Millis::from_secs(300) },
         Command::NodeRemove { node },
     ]
