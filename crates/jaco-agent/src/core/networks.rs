@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     fn names(names: &[&str]) -> BTreeSet<DeploymentName> {
-        names.iter().map(|name| DeploymentName::new(*name).unwrap()).collect()
+        names.iter().map(|name| DeploymentName::new(name).unwrap()).collect()
     }
 
     fn kept(networks: &mut Networks, keep: &[&str]) -> Vec<Effect> {

@@ -84,8 +84,8 @@ fn replicas_are_spread_and_packed() {
     cluster.settle();
     let counts = cluster.counts("shop", "a");
     assert!(counts.values().all(|count| *count == 1), "{counts:?}");
-    let event = cluster.state.audit.events.values();
-    let event = event.filter(|event| event.kind == AuditKind::RebalanceMoved).next_back().unwrap();
+    let mut events = cluster.state.audit.events.values();
+    let event = events.rfind(|event| event.kind == AuditKind::RebalanceMoved).unwrap();
     assert_eq!(event.payload["potential_after"], "4");
     assert_eq!(arrange(&cluster.state, Goal::Pack, 1000), vec![], "spread ones are not packed");
 }

@@ -95,9 +95,9 @@ struct Drained<'n> {
 }
 
 /// Names what cannot move, and begins.
-pub(super) async fn begin<'n>(
+pub(super) async fn begin(
     context: &mut Context,
-    names: &'n [String],
+    names: &[String],
     limits: &Limits,
 ) -> Result<(), CliError> {
     prepare(context, names, limits).await.map(drop)
