@@ -25,6 +25,7 @@
 //! | PL-16 | Constraints that are said to contradict each other hold of no node together. |
 //! | PL-17 | Who goes with others is where they are, and no node has more than it may. |
 //! | PL-18 | What rests runs nothing, takes nothing and keeps its place; nothing is started where its service rests. |
+//! | PL-19 | Every rollout ends, and so does its way back. |
 
 #![deny(clippy::float_arithmetic)]
 

@@ -18,7 +18,7 @@
 //! | SIM-15 | an instance that stops by itself on a node that is cut off has stopped before its successor starts, while a daemon looks after it |
 //! | SIM-16 | what is disabled is never started, and only what people want to rest is disabled |
 //! | SIM-14 | time passes: nothing goes in circles within one moment |
-//! | SIM-16 | what serves is ended only once it is out of the endpoints |
+//! | SIM-17 | what serves is ended only once it is out of the endpoints |
 //! | SIM-13 | no agent ends the container of an instance that it knows to be wanted |
 
 mod containers;
@@ -182,7 +182,7 @@ impl Checker {
             || self.reference.leaving.contains(instance);
         if !isolated && is_followed && self.is_serving(container) {
             let what = format!("{instance} was to be ended, and traffic is sent to it");
-            self.broken("SIM-16", what);
+            self.broken("SIM-17", what);
         }
         if is_wanted {
             self.broken("SIM-13", format!("{instance} was to be ended, and its node wants it"));
