@@ -1,7 +1,7 @@
 //! What a look of the sampler at a node costs, in processor time.
 //!
-//! `cargo run --release -p jaco-agent --example sample -- [ROOT CONTAINERS]`: without a root, over
-//! files of its own; with one, over the groups `docker/c0`, `docker/c1`, … below it.
+//! `cargo run --release -p jaco-agent --example sample -- [ROOT CONTAINERS]`: without a root, or with
+//! `own`, over files of its own; with one, over the groups `docker/c0`, `docker/c1`, … below it.
 
 #![allow(clippy::print_stdout, reason = "the figure is the result")]
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use jaco_agent::Owner;
 use jaco_agent::engine::{ContainerId, ContainerSeen, ContainerStatus, Health};
-use jaco_agent::measure::{Sampler, Scope};
+use jaco_agent::measure::{Sampler, Scope, Told};
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{ClusterId, InstanceId, NodeId, ReplicaId, ServiceKey, StateIndex, Timestamp};
 
@@ -18,7 +18,7 @@ const LOOKS: u32 = 1000;
 
 fn main() {
     let mut args = std::env::args().skip(1);
-    let root = args.next().map(PathBuf::from);
+    let root = args.next().filter(|root| root != "own").map(PathBuf::from);
     let containers = args.next().and_then(|text| text.parse().ok()).unwrap_or(100);
     let own = std::env::temp_dir().join(format!("jaco-sample-{}", std::process::id()));
     let is_own = root.is_none();
@@ -29,15 +29,18 @@ fn main() {
     let capacity = Resources { cpu: MilliCores(64_000), memory: Bytes(256 << 30) };
     let mut sampler = Sampler::new(root, Scope::Replicas, capacity);
     let seen: Vec<_> = (0..containers).map(container).collect();
-    sampler.sample(&seen, Duration::ZERO);
+    sampler.sample(&seen, Told::new(), Duration::ZERO);
     let before = processor_time();
     let mut measured = 0;
     for look in 1..=LOOKS {
-        let sample = sampler.sample(&seen, Duration::from_secs(look.into()));
+        let sample = sampler.sample(&seen, Told::new(), Duration::from_secs(look.into()));
         measured = sample.map_or(0, |sample| sample.instances.len());
     }
     let took = (processor_time() - before) / LOOKS;
-    println!("{containers} containers, {measured} measured: {took:?} of processor time a look");
+    let millis = took.as_secs_f64() * 1e3;
+    println!(
+        "{containers} containers, {measured} measured: {millis:.3} ms of processor time a look"
+    );
     if is_own {
         std::fs::remove_dir_all(own).ok();
     }

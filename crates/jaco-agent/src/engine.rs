@@ -13,7 +13,8 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 use jaco_state::collecting::Needed;
 use jaco_types::{
-    ClusterId, DeploymentName, Exit, InstanceId, NodeId, ServiceKey, SpecHash, Timestamp,
+    ClusterId, DeploymentName, Exit, ImageDigest, InstanceId, NodeId, ServiceKey, SpecHash,
+    Timestamp,
 };
 
 /// Whose containers these are. Several nodes may share one engine, and neither touches what
@@ -150,6 +151,13 @@ pub struct PullRequest {
     pub platform: Option<Arc<str>>,
 }
 
+/// An image of this node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageSeen {
+    /// What it is in the repository that its name says; absent where it did not come from there.
+    pub digest: Option<ImageDigest>,
+}
+
 /// How far a pull is, over all layers whose size is known so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PullProgress {
@@ -282,6 +290,15 @@ pub enum StartError {
         /// The network that was to be made.
         network: String,
     },
+    /// The engine has no runtime for the GPUs that it asks for.
+    #[error(
+        "the engine cannot hand out GPUs: {reason}; install the container toolkit of their vendor on \
+         the node (for nvidia: nvidia-container-toolkit), restart the engine, and apply again"
+    )]
+    GpuRuntimeMissing {
+        /// In the engine's words.
+        reason: String,
+    },
     /// The spec asks for what this engine cannot do.
     #[error("the spec cannot be carried out: {reason}")]
     Unsupported {
@@ -299,11 +316,22 @@ pub enum StartError {
     Cancelled,
 }
 
+impl StartError {
+    /// The refusal that the engine put into these words.
+    #[must_use]
+    pub fn refused(reason: String) -> Self {
+        match reason.contains("could not select device driver") {
+            true => Self::GpuRuntimeMissing { reason },
+            false => Self::Refused { reason },
+        }
+    }
+}
+
 impl From<EngineError> for StartError {
     fn from(error: EngineError) -> Self {
         match error {
             EngineError::Unreachable { reason } => Self::Unreachable { reason },
-            EngineError::Refused { reason } => Self::Refused { reason },
+            EngineError::Refused { reason } => Self::refused(reason),
         }
     }
 }
@@ -345,6 +373,15 @@ pub struct CollectedVolume {
     pub kept: Option<String>,
 }
 
+/// What a container has used so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Processor time since it was started, in microseconds.
+    pub cpu_micros: u64,
+    /// Memory at this moment that the kernel could not take back at once, in bytes.
+    pub memory_bytes: u64,
+}
+
 /// A container engine, as one node uses it.
 #[async_trait]
 pub trait ContainerEngine: Send + Sync + 'static {
@@ -374,11 +411,11 @@ pub trait ContainerEngine: Send + Sync + 'static {
     /// What the registry or the engine said.
     async fn pull(&self, pull: &PullRequest, progress: ProgressSink) -> Result<(), PullError>;
 
-    /// Whether an image is on this node.
+    /// Looks for an image on this node; none where it is not there.
     ///
     /// # Errors
     /// When the engine does not answer.
-    async fn has_image(&self, pull: &PullRequest) -> Result<bool, EngineError>;
+    async fn find_image(&self, pull: &PullRequest) -> Result<Option<ImageSeen>, EngineError>;
 
     /// Makes sure that the container of this instance exists and was started, with its networks
     /// and volumes. One that runs is left alone; one that ended is not started again.
@@ -418,6 +455,13 @@ pub trait ContainerEngine: Send + Sync + 'static {
         &self,
         collection: &Collection,
     ) -> Result<Vec<CollectedVolume>, EngineError>;
+
+    /// What the container has used so far, by the engine's own count; nothing where it does not count.
+    /// Costs the engine milliseconds: asked only where the kernel's files cannot be read.
+    ///
+    /// # Errors
+    /// When the container is gone, or the engine does not answer.
+    async fn used(&self, container: &ContainerId) -> Result<Option<Counters>, EngineError>;
 
     /// What the container wrote.
     ///

@@ -43,6 +43,8 @@ pub struct Places {
     pub files: PathBuf,
     /// For secrets, better in memory than on a disk; made if it is not there.
     pub secrets: PathBuf,
+    /// For what removed allocations leave; made if it is not there.
+    pub removed: PathBuf,
     /// Opens what is sealed.
     pub unseal: Arc<dyn Unseal>,
 }
@@ -50,7 +52,8 @@ pub struct Places {
 impl std::fmt::Debug for Places {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut out = f.debug_struct("Places");
-        out.field("files", &self.files).field("secrets", &self.secrets).finish_non_exhaustive()
+        out.field("files", &self.files).field("secrets", &self.secrets);
+        out.field("removed", &self.removed).finish_non_exhaustive()
     }
 }
 

@@ -13,8 +13,8 @@ use jaco_state::{ClusterState, Deployment, Table};
 use jaco_store::{Clock, Store};
 use jaco_types::spec::ServiceSpec;
 use jaco_types::{
-    DeploymentName, ImageReadiness, InstanceId, InstanceObserved, Millis, ReplicaId, Scheduling,
-    ServiceKey, Slot, SpecHash,
+    DeploymentName, ImageNeed, ImageReadiness, InstanceId, InstanceObserved, Millis, ReplicaId,
+    Scheduling, ServiceKey, Slot,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;
@@ -26,10 +26,11 @@ use crate::engine::{
     Owner, PullProgress,
 };
 use crate::files::Places;
+use crate::remains::Remains;
 use crate::reporter::Reporter;
 
 use leftovers::Leftovers;
-use work::{Work, listen};
+use work::{Farewell, Work, listen};
 
 /// What an agent is made from.
 #[derive(Clone)]
@@ -96,8 +97,8 @@ pub struct AgentStatus {
     pub containers: BTreeMap<InstanceId, ContainerId>,
     /// Pulls under way, by image.
     pub pulls: BTreeMap<Arc<str>, PullProgress>,
-    /// The images that rollouts need here, by the hash of the spec that does.
-    pub prepared: BTreeMap<SpecHash, ImageReadiness>,
+    /// The images that rollouts need here.
+    pub prepared: BTreeMap<ImageNeed, ImageReadiness>,
     /// Whether nothing is wanted here, and nothing is left of what once was.
     pub is_clear: bool,
 }
@@ -122,6 +123,7 @@ pub enum EngineStatus {
 pub struct AgentHandle {
     status: watch::Receiver<AgentStatus>,
     engine: Arc<dyn ContainerEngine>,
+    remains: Remains,
 }
 
 impl std::fmt::Debug for AgentHandle {
@@ -146,6 +148,12 @@ impl AgentHandle {
         collection: &Collection,
     ) -> Result<Vec<CollectedVolume>, EngineError> {
         self.engine.collect_volumes(collection).await
+    }
+
+    /// What removed allocations left here beside volumes.
+    #[must_use]
+    pub const fn remains(&self) -> &Remains {
+        &self.remains
     }
 
     /// What the container of `instance` wrote; `None` if it has none here.
@@ -177,7 +185,9 @@ impl AgentService {
     #[must_use]
     pub fn new(options: Options) -> (Self, AgentHandle) {
         let (status, seen) = watch::channel(AgentStatus::default());
-        let handle = AgentHandle { status: seen, engine: Arc::clone(&options.engine) };
+        let engine = Arc::clone(&options.engine);
+        let remains = Remains::new(options.places.removed.clone());
+        let handle = AgentHandle { status: seen, engine, remains };
         (Self { options, status }, handle)
     }
 
@@ -219,10 +229,10 @@ struct Running<'a> {
     work: Work,
     reporter: Reporter,
     told: Told,
-    asked_to_prepare: BTreeMap<SpecHash, Arc<ServiceSpec>>,
+    asked_to_prepare: BTreeMap<ImageNeed, Arc<ServiceSpec>>,
     looked_at: Option<Tables>,
-    /// What rollouts need here was last taken from this.
-    scheduling: Option<Table<ServiceKey, Scheduling>>,
+    /// What rollouts need here was last taken from these.
+    rollouts: Option<(Table<ServiceKey, Scheduling>, Table<DeploymentName, Deployment>)>,
     leftovers: Leftovers,
 }
 
@@ -269,7 +279,7 @@ impl<'a> Running<'a> {
             told: Told::default(),
             asked_to_prepare: BTreeMap::new(),
             looked_at: None,
-            scheduling: None,
+            rollouts: None,
             leftovers: Leftovers::new(options.places.clone()),
         }
     }
@@ -338,7 +348,10 @@ impl<'a> Running<'a> {
                 if let Effect::Start(request) = &effect {
                     self.leftovers.note(&request.instance);
                 }
-                self.work.begin(effect);
+                match self.end_of_allocation(&effect) {
+                    Some(farewell) => self.work.begin_farewell(farewell),
+                    None => self.work.begin(effect),
+                }
             }
         }
         let containers = self
@@ -358,6 +371,27 @@ impl<'a> Running<'a> {
         });
     }
 
+    /// Whether this removes a container of a service that nothing is wanted of here any more, disabled or
+    /// not.
+    fn end_of_allocation(&self, effect: &Effect) -> Option<Farewell> {
+        let Effect::Remove { instance, container } = effect else { return None };
+        let seen = self.core.containers().find(|seen| seen.instance == *instance)?;
+        let (service, node) = (&seen.service, self.options.owner.node);
+        let is_here = |slot: &Slot| {
+            let retiring = slot.retiring.as_ref();
+            slot.service == *service
+                && (slot.current.node == node || retiring.is_some_and(|old| old.node == node))
+        };
+        let stays = self.told.desired.values().any(|desired| desired.service == *service)
+            || self.options.store.snapshot().slots.values().any(is_here);
+        (!stays).then(|| Farewell {
+            service: service.clone(),
+            instance: instance.clone(),
+            container: container.clone(),
+            at: self.options.clock.now(),
+        })
+    }
+
     fn desired_if_changed(&mut self) -> Option<Event> {
         // Most entries are about something else, and there may be thousands a second.
         let state = self.options.store.snapshot();
@@ -373,10 +407,13 @@ impl<'a> Running<'a> {
     /// Tells the core which images rollouts need here.
     fn prepare_if_changed(&mut self) {
         let state = self.options.store.snapshot();
-        if self.scheduling.as_ref().is_some_and(|known| known.is_same(&state.scheduling)) {
+        let is_known = self.rollouts.as_ref().is_some_and(|(records, deployments)| {
+            records.is_same(&state.scheduling) && deployments.is_same(&state.deployments)
+        });
+        if is_known {
             return;
         }
-        self.scheduling = Some(state.scheduling.clone());
+        self.rollouts = Some((state.scheduling.clone(), state.deployments.clone()));
         let asked = prepared_on(&state, self.options.owner.node);
         if asked != self.asked_to_prepare {
             self.asked_to_prepare.clone_from(&asked);

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use jaco_types::ServiceSpec;
 use jaco_types::spec::Pull;
+use jaco_types::{ImageDigest, ServiceSpec};
 use serde::Deserialize;
 
 use crate::engine::PullRequest;
@@ -32,12 +32,15 @@ struct ImageKeys {
 impl ImageSpec {
     /// Reads them from the spec. A text that cannot be read counts as one without these keys: the
     /// engine will refuse it with the reason when it is started.
+    ///
+    /// Where it is settled what the image is, that is fetched and run, whatever its name leads to by
+    /// now.
     #[must_use]
-    pub fn of(spec: &ServiceSpec) -> Self {
+    pub fn of(spec: &ServiceSpec, digest: Option<&ImageDigest>) -> Self {
         let container: Container = serde_json::from_str(&spec.container).unwrap_or_default();
         let keys = container.service;
-        let pull =
-            PullRequest { image: Arc::clone(&spec.image), platform: keys.platform.map(Arc::from) };
+        let image = digest.map_or_else(|| Arc::clone(&spec.image), ImageDigest::reference);
+        let pull = PullRequest { image, platform: keys.platform.map(Arc::from) };
         Self { pull, policy: spec.pull }
     }
 }

@@ -245,15 +245,16 @@ pub async fn an_absent_image_is_named(fixture: &Fixture) {
     assert_eq!(fixture.listed(&request.instance).await, None);
 }
 
-/// R-PLACE-8: an engine that has no driver for a GPU says so, and that is the reason.
+/// R-PLACE-8: an engine that has no driver for a GPU says so, and that is the reason, with what to do.
 pub async fn a_driver_error_is_the_reason(fixture: &Fixture) {
     let keys = r#""command":["serve"],"gpus":[{"driver":"absent","count":1}],
         "labels":{"jaco.fake.refuse":"could not select device driver \"absent\""}"#;
     let gpus = vec![Arc::from("GPU-0")];
     let request = ContainerRequest { gpus, ..fixture.request(keys) };
     let started = fixture.engine.ensure_running(&request).await;
-    let Err(StartError::Refused { reason }) = &started else { panic!("{started:?}") };
-    assert!(reason.contains("driver \"absent\""), "{reason}");
+    let Err(error @ StartError::GpuRuntimeMissing { .. }) = &started else { panic!("{started:?}") };
+    let said = error.to_string();
+    assert!(said.contains("driver \"absent\"") && said.contains("toolkit"), "{said}");
     if let Some(made) = fixture.listed(&request.instance).await {
         fixture.clear(&made).await;
     }

@@ -15,31 +15,13 @@ use crate::Plan;
 use crate::docker::{command, get};
 use crate::figure::{Figure, say};
 use crate::load::millis;
+use crate::model::{self, Health, Network, REPLICAS};
 use crate::ours::{NODES, Ours};
 use crate::swarm::{self, LOOK, Swarm};
+use crate::swarm_trio::Trio;
 
 const DEPLOYMENT: &str = "change";
-const REPLICAS: usize = 10;
 const LIMIT: Duration = Duration::from_secs(120);
-
-/// How the image checks itself: it has no shell.
-const TEST: [&str; 4] = ["CMD", "/hello", "check", "http://127.0.0.1:8080/healthz"];
-
-/// Whether the replicas say how they are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Health {
-    Unchecked,
-    EverySecond,
-}
-
-impl Health {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Unchecked => "no healthcheck",
-            Self::EverySecond => "1 s healthcheck",
-        }
-    }
-}
 
 /// Measures all of it, both sides in turns.
 pub(crate) async fn measure(plan: Plan) -> Result<Vec<Figure>> {
@@ -72,9 +54,16 @@ pub(crate) async fn measure(plan: Plan) -> Result<Vec<Figure>> {
     }
     let name = "killed container to its replacement running";
     figures.push(Figure::beside(name, "s", took.0, swarm::WHO, took.1));
-    let lost = lose_a_node(&mut ours, &client).await?;
-    say(&format!("node lost: {lost:?}"));
-    figures.push(Figure::alone("node lost to all replicas running", "s", vec![millis(lost) / 1e3]));
+    let mut took = (Vec::new(), Vec::new());
+    for round in 1..=plan.rounds {
+        let own = lose_a_node(&mut ours, &client).await?;
+        let theirs = tokio::task::block_in_place(lose_a_node_of_swarm)?;
+        say(&format!("node lost, {round}: {own:?}; {} {theirs:?}", swarm::WHO));
+        took.0.push(millis(own) / 1e3);
+        took.1.push(millis(theirs) / 1e3);
+    }
+    let name = "node lost to all replicas running";
+    figures.push(Figure::beside(name, "s", took.0, swarm::WHO, took.1));
     Ok(figures)
 }
 
@@ -150,25 +139,7 @@ impl Containers {
 }
 
 fn model(image: &str, health: Health) -> Value {
-    // Swarm's service is on the engine's default bridge.
-    let mut service =
-        json!({"image": image, "network_mode": "bridge", "deploy": {"replicas": REPLICAS}});
-    if health == Health::EverySecond {
-        service["healthcheck"] =
-            json!({"test": TEST, "interval": "1s", "timeout": "2s", "retries": 3});
-    }
-    json!({"name": DEPLOYMENT, "services": {"web": service}})
-}
-
-/// The same in Swarm's words; durations are nanoseconds.
-fn swarm_model(image: &str, health: Health) -> Value {
-    let mut container = json!({"Image": image});
-    if health == Health::EverySecond {
-        container["Healthcheck"] = json!({
-            "Test": TEST, "Interval": 1_000_000_000_u64, "Timeout": 2_000_000_000_u64, "Retries": 3,
-        });
-    }
-    container
+    model::compose(DEPLOYMENT, image, health, Network::Bridge)
 }
 
 async fn deploy(ours: &Ours, client: &Client, health: Health) -> Result<Containers> {
@@ -204,12 +175,12 @@ async fn roll(ours: &Ours, client: &Client, health: Health) -> Result<(Duration,
 /// In and out of swarm mode each round, so that an idle swarm takes nothing from our rounds.
 fn roll_swarm(health: Health) -> Result<Duration> {
     let swarm = Swarm::start()?;
-    swarm.create(REPLICAS, &swarm_model("jaco-hello:v1", health))?;
+    swarm.create(REPLICAS, &model::swarm("jaco-hello:v1", health))?;
     let containers = Containers::of_swarm();
     containers.until_all_run(health)?;
     let old = containers.running(Health::Unchecked)?;
     let begun = Instant::now();
-    swarm.update(REPLICAS, &swarm_model("jaco-hello:v2", health))?;
+    swarm.update(REPLICAS, &model::swarm("jaco-hello:v2", health))?;
     containers.until_replaced(&old, health)?;
     let took = begun.elapsed();
     swarm.remove()?;
@@ -225,7 +196,7 @@ async fn die(ours: &Ours, client: &Client) -> Result<Duration> {
 
 fn die_in_swarm() -> Result<Duration> {
     let swarm = Swarm::start()?;
-    swarm.create(REPLICAS, &swarm_model("jaco-hello:v1", Health::Unchecked))?;
+    swarm.create(REPLICAS, &model::swarm("jaco-hello:v1", Health::Unchecked))?;
     let containers = Containers::of_swarm();
     containers.until_all_run(Health::Unchecked)?;
     let took = containers.until_one_is_back()?;
@@ -238,7 +209,7 @@ fn die_in_swarm() -> Result<Duration> {
 async fn lose_a_node(ours: &mut Ours, client: &Client) -> Result<Duration> {
     let containers = deploy(ours, client, Health::Unchecked).await?;
     let leader = ours.cluster.leader().await;
-    let lost = (0..NODES).find(|node| *node != leader).context("there are three")?;
+    let lost = (0..NODES).rev().find(|node| *node != leader).context("there are three")?;
     let name = ours.cluster.nodes[lost].name.clone();
     let status = ours.cluster.overview(leader).await.map_err(anyhow::Error::msg)?;
     let on_it = status.replicas.iter().filter(|replica| replica.node == name);
@@ -248,5 +219,17 @@ async fn lose_a_node(ours: &mut Ours, client: &Client) -> Result<Duration> {
     ours.cluster.nodes[lost].kill();
     command(&[&["rm", "--force"], on_it.as_slice()].concat())?;
     tokio::task::block_in_place(|| containers.until_all_run(Health::Unchecked))?;
-    Ok(begun.elapsed())
+    let took = begun.elapsed();
+    ours.cluster.nodes[lost].start();
+    ours.cluster.settled().await;
+    remove(client, &containers).await?;
+    Ok(took)
+}
+
+/// The same for an engine and all that it runs.
+fn lose_a_node_of_swarm() -> Result<Duration> {
+    let image = "jaco-hello:v1";
+    let mut trio = Trio::start(image)?;
+    trio.create(REPLICAS, image)?;
+    trio.lose_one(REPLICAS)
 }

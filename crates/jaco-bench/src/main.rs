@@ -11,11 +11,13 @@ mod failover;
 mod figure;
 mod idle;
 mod load;
+mod model;
 mod ours;
 mod proc;
 mod rollout;
 mod status;
 mod swarm;
+mod swarm_trio;
 mod writes;
 
 use std::process::ExitCode;

@@ -6,65 +6,53 @@ use anyhow::{Context, Result, ensure};
 use jaco_client::{Client, fresh_request_id};
 use jaco_proto::v1;
 use jaco_testkit::Engine;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::Plan;
 use crate::docker::command;
 use crate::figure::{Figure, say};
 use crate::load::millis;
+use crate::model::{self, Health, Network, REPLICAS};
 use crate::ours::Ours;
 use crate::swarm::{self, LOOK, Swarm};
 
 const DEPLOYMENT: &str = "rollout";
-const REPLICAS: usize = 10;
+const IMAGE: &str = "jaco-hello:v1";
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// How the image checks itself: it has no shell.
-const TEST: [&str; 4] = ["CMD", "/hello", "check", "http://127.0.0.1:8080/healthz"];
-
-/// What is deployed. Swarm's service is on the engine's default bridge, so ours is too, where that is
-/// compared; compose's own default is a network for the project, which the engine takes longer to set
-/// up for each container.
+/// What is deployed.
 #[derive(Debug, Clone, Copy)]
 enum Case {
-    NoHealthcheck,
-    HealthcheckEverySecond,
+    Plain(Health),
+    /// Beside Swarm's on the default bridge.
     ProjectNetwork,
 }
 
 impl Case {
     const ALL: [Self; 3] =
-        [Self::NoHealthcheck, Self::HealthcheckEverySecond, Self::ProjectNetwork];
+        [Self::Plain(Health::Unchecked), Self::Plain(Health::EverySecond), Self::ProjectNetwork];
 
     const fn name(self) -> &'static str {
         match self {
-            Self::NoHealthcheck => "no healthcheck",
-            Self::HealthcheckEverySecond => "1 s healthcheck",
+            Self::Plain(health) => health.name(),
             Self::ProjectNetwork => "in a network of their own",
         }
     }
 
-    fn model(self) -> Value {
-        let mut service = json!({"image": "jaco-hello:v1", "deploy": {"replicas": REPLICAS}});
-        if let Self::NoHealthcheck | Self::HealthcheckEverySecond = self {
-            service["network_mode"] = json!("bridge");
+    const fn parts(self) -> (Health, Network) {
+        match self {
+            Self::Plain(health) => (health, Network::Bridge),
+            Self::ProjectNetwork => (Health::Unchecked, Network::Project),
         }
-        if let Self::HealthcheckEverySecond = self {
-            service["healthcheck"] =
-                json!({"test": TEST, "interval": "1s", "timeout": "2s", "retries": 3});
-        }
-        json!({"name": DEPLOYMENT, "services": {"web": service}})
     }
 
-    /// The same in Swarm's words; durations are nanoseconds.
+    fn model(self) -> Value {
+        let (health, network) = self.parts();
+        model::compose(DEPLOYMENT, IMAGE, health, network)
+    }
+
     fn swarm(self) -> Value {
-        let mut container = json!({"Image": "jaco-hello:v1"});
-        if let Self::HealthcheckEverySecond = self {
-            container["Healthcheck"] = json!({
-                "Test": TEST, "Interval": 1_000_000_000_u64, "Timeout": 2_000_000_000_u64, "Retries": 3,
-            });
-        }
-        container
+        model::swarm(IMAGE, self.parts().0)
     }
 }
 

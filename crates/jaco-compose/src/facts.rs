@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jaco_types::spec::OnNodeLoss;
+use jaco_types::spec::{OnNodeLoss, Privilege};
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 
 /// Everything a decision about a service depends on.
@@ -69,7 +69,7 @@ pub struct Facts {
     pub gpus: Vec<GpuRequest>,
     /// Networks in the order of attachment.
     pub networks: Vec<String>,
-    /// What a caller needs a privileged token for.
+    /// What it reaches of its node.
     pub privileges: BTreeSet<Privilege>,
 }
 
@@ -349,23 +349,6 @@ pub struct GpuRequest {
     pub driver: Option<String>,
     /// What they must be able to do.
     pub capabilities: Vec<String>,
-}
-
-/// Something that lets a container reach its node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Privilege {
-    /// `privileged: true`.
-    Privileged,
-    /// `security_opt`.
-    SecurityOpt,
-    /// The engine's socket is mounted.
-    EngineSocket,
-    /// The node's network.
-    HostNetwork,
-    /// The node's processes.
-    HostPid,
-    /// The node's shared memory.
-    HostIpc,
 }
 
 /// TLS of a route.

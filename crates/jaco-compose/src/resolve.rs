@@ -389,7 +389,7 @@ impl<'p> Inherited<'p> {
 
 /// Both fences: the service says so, and the caller may (checked by the server).
 fn check_privileges(name: &str, service: &Map, facts: &Facts, report: &mut Report) {
-    use crate::facts::Privilege::{Privileged, SecurityOpt};
+    use jaco_types::spec::Privilege::{Privileged, SecurityOpt};
     let labelled = service.get("labels").and_then(|labels| labels.get_str(ALLOW_PRIVILEGED_LABEL));
     let asks = facts.privileges.contains(&Privileged) || facts.privileges.contains(&SecurityOpt);
     if !asks || labelled == Some("true") {

@@ -5,14 +5,14 @@
 use std::collections::BTreeSet;
 
 use jaco_types::Millis;
-use jaco_types::spec::OnNodeLoss;
+use jaco_types::spec::{OnNodeLoss, Privilege};
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 
 use crate::audit::is_engine_socket;
 use crate::container::Contents;
 use crate::facts::{
     Bounds, Condition, Constraints, Dependency, Facts, GpuRequest, Healthcheck, Limits, Placement,
-    Privilege, Protocol, PublishedPort, Pull, Required, Restart, Storage, UpdatePolicy,
+    Protocol, PublishedPort, Pull, Required, Restart, Storage, UpdatePolicy,
 };
 use crate::node::{Map, Node, Value};
 use crate::nodes;
@@ -83,7 +83,7 @@ pub(crate) fn facts(scene: &Scene<'_>, compose: &mut Report, manifest: &mut Repo
         scoring: resolve::scoring(scene.overlay, own),
         gpus: gpus(service),
         networks: networks(service),
-        privileges: privileges(service),
+        privileges: privileges(service, scene.contents),
         placement,
     }
 }
@@ -467,19 +467,28 @@ fn networks(service: &Map) -> Vec<String> {
     list.into_iter().map(|(_, name)| name).collect()
 }
 
-fn privileges(service: &Map) -> BTreeSet<Privilege> {
+fn privileges(service: &Map, contents: &Contents) -> BTreeSet<Privilege> {
     let on = |key: &str| service.get(key).and_then(Node::as_bool) == Some(true);
     let host = |key: &str| text(service, key) == Some("host");
-    let socket = items(service, "volumes")
-        .iter()
-        .any(|mount| mount.get_str("source").is_some_and(is_engine_socket));
+    let has = |key: &str| !items(service, key).is_empty();
+    let mounts = items(service, "volumes");
+    let is_socket = |mount: &Node| mount.get_str("source").is_some_and(is_engine_socket);
+    // What is shipped is no part of the node.
+    let is_path = |mount: &Node| {
+        let source = mount.get_str("source").filter(|path| !contents.binds.contains_key(*path));
+        mount.get_str("type") == Some("bind") && source.is_some() && !is_socket(mount)
+    };
     [
         (on("privileged"), Privilege::Privileged),
-        (!items(service, "security_opt").is_empty(), Privilege::SecurityOpt),
-        (socket, Privilege::EngineSocket),
+        (has("security_opt"), Privilege::SecurityOpt),
+        (mounts.iter().any(is_socket), Privilege::EngineSocket),
         (host("network_mode"), Privilege::HostNetwork),
         (host("pid"), Privilege::HostPid),
         (host("ipc"), Privilege::HostIpc),
+        (host("userns_mode"), Privilege::HostUsers),
+        (mounts.iter().any(is_path), Privilege::HostPath),
+        (has("devices") || has("device_cgroup_rules"), Privilege::Devices),
+        (has("cap_add"), Privilege::Capabilities),
     ]
     .into_iter()
     .filter_map(|(asked, privilege)| asked.then_some(privilege))

@@ -30,6 +30,15 @@ pub struct Options {
     pub planner: PlannerConfig,
 }
 
+impl Options {
+    /// The product's, for a daemon of this version.
+    #[must_use]
+    pub fn of_version(version: &str) -> Self {
+        let planner = PlannerConfig { version: version.to_owned(), ..PlannerConfig::default() };
+        Self { planner, ..Self::default() }
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self {

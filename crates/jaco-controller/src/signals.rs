@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use jaco_scheduler::input::{EngineSignal, NodeSignal};
 use jaco_scheduler::{ConsumerSignal, Signals};
-use jaco_types::{ConsumerName, ImageReadiness, NodeId, SpecHash, StateIndex, Timestamp};
+use jaco_types::{ConsumerName, ImageNeed, ImageReadiness, NodeId, StateIndex, Timestamp};
 use tokio::sync::Notify;
 
 /// The last word of each node, shared between the listener that hears it and the loop that plans.
@@ -36,7 +36,7 @@ impl SignalBook {
 
     /// Takes a node's word about the images that rollouts need there. Whatever is different from its
     /// last one wakes the loop.
-    pub fn record_images(&self, node: NodeId, images: BTreeMap<SpecHash, ImageReadiness>) {
+    pub fn record_images(&self, node: NodeId, images: BTreeMap<ImageNeed, ImageReadiness>) {
         let mut signals = self.lock();
         let is_news = signals.images.get(&node).is_some_and(|known| *known != images)
             || (!images.is_empty() && !signals.images.contains_key(&node));

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use bollard::models::{
-    ContainerInspectResponse, ContainerState, ContainerStateStatusEnum, ContainerSummary,
-    HealthStatusEnum, PortBinding, PortMap,
+    ContainerInspectResponse, ContainerState, ContainerStateStatusEnum, ContainerStatsResponse,
+    ContainerSummary, HealthStatusEnum, PortBinding, PortMap,
 };
-use jaco_agent::engine::{ContainerId, ContainerSeen, ContainerStatus, Health};
+use jaco_agent::engine::{ContainerId, ContainerSeen, ContainerStatus, Counters, Health};
 use jaco_types::{Exit, Timestamp};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -31,6 +31,19 @@ pub(crate) fn seen(inspected: ContainerInspectResponse) -> Option<ContainerSeen>
         status: container_status(&state),
         ports: published(&ports.unwrap_or_default()),
         spec_hash: identity.spec_hash,
+    })
+}
+
+/// What a container has used so far; nothing of one that does not run, whose numbers are all absent.
+pub(crate) fn counters(stats: &ContainerStatsResponse) -> Option<Counters> {
+    let cpu_nanos = stats.cpu_stats.as_ref()?.cpu_usage.as_ref()?.total_usage?;
+    let memory = stats.memory_stats.as_ref()?;
+    let cached = |name: &str| memory.stats.as_ref()?.get(name).copied();
+    // The former on kernels with groups of version 1, where the latter is of the group alone.
+    let cached = cached("total_inactive_file").or_else(|| cached("inactive_file"));
+    Some(Counters {
+        cpu_micros: cpu_nanos / 1000,
+        memory_bytes: memory.usage?.saturating_sub(cached.unwrap_or_default()),
     })
 }
 
@@ -126,6 +139,21 @@ mod tests {
         assert_eq!(moment("1970-01-01T00:00:01.5Z"), Some(Timestamp(1500)));
         assert_eq!(moment("0001-01-01T00:00:00Z"), None);
         assert_eq!(moment("soon"), None);
+    }
+
+    /// R-REB-2: what the kernel could take back is not in use; a container that does not run has no
+    /// numbers, which is not the same as using nothing.
+    #[test]
+    fn use_is_read_as_the_engine_writes_it() {
+        let read = |text: &str| counters(&serde_json::from_str(text).unwrap());
+        let v2 = r#"{"cpu_stats":{"cpu_usage":{"total_usage":5000000}},
+            "memory_stats":{"usage":300,"stats":{"inactive_file":100}}}"#;
+        assert_eq!(read(v2), Some(Counters { cpu_micros: 5000, memory_bytes: 200 }));
+        let v1 = r#"{"cpu_stats":{"cpu_usage":{"total_usage":1000}},
+            "memory_stats":{"usage":300,"stats":{"inactive_file":1,"total_inactive_file":400}}}"#;
+        assert_eq!(read(v1), Some(Counters { cpu_micros: 1, memory_bytes: 0 }));
+        let over = r#"{"cpu_stats":{"cpu_usage":{"total_usage":0}},"memory_stats":{}}"#;
+        assert_eq!(read(over), None);
     }
 
     #[test]

@@ -11,14 +11,14 @@ use async_trait::async_trait;
 use bollard::models::{ContainerCreateBody, ContainerSummary, EventMessage, NetworkConnectRequest};
 use bollard::query_parameters::{
     CreateContainerOptions, EventsOptions, InspectContainerOptions, ListContainersOptions,
-    RemoveContainerOptions, StartContainerOptions, StopContainerOptions,
+    RemoveContainerOptions, StartContainerOptions, StatsOptions, StopContainerOptions,
 };
 use bollard::{API_DEFAULT_VERSION, Docker};
 use futures::{StreamExt, TryStreamExt, stream};
 use jaco_agent::engine::{
     CollectedVolume, Collection, ContainerEngine, ContainerId, ContainerRequest, ContainerSeen,
-    ContainerStatus, EngineError, EngineEvent, EngineVersion, EventStream, Health, LogLines,
-    LogQuery, Owner, ProgressSink, PullError, PullRequest, StartError,
+    ContainerStatus, Counters, EngineError, EngineEvent, EngineVersion, EventStream, Health,
+    ImageSeen, LogLines, LogQuery, Owner, ProgressSink, PullError, PullRequest, StartError,
 };
 use jaco_compose::model::ContainerSpec;
 use jaco_store::{Clock, SystemClock};
@@ -31,7 +31,7 @@ use crate::error::{
 };
 use crate::network::Networks;
 use crate::spec::{self, Check, Needs, SpecError};
-use crate::{convert, logs, names, pull, volume};
+use crate::{convert, image, logs, names, pull, volume};
 
 /// How long an answer may take. A machine that starts dozens of containers is slow, not gone.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
@@ -438,10 +438,13 @@ impl ContainerEngine for DockerEngine {
         pull::pull(docker, pull, progress).await
     }
 
-    async fn has_image(&self, pull: &PullRequest) -> Result<bool, EngineError> {
+    async fn find_image(&self, pull: &PullRequest) -> Result<Option<ImageSeen>, EngineError> {
         match self.docker().await?.inspect_image(&pull.image).await {
-            Ok(_) => Ok(true),
-            Err(error) if status(&error) == Some(NOT_FOUND) => Ok(false),
+            Ok(image) => {
+                let digests = image.repo_digests.unwrap_or_default();
+                Ok(Some(ImageSeen { digest: image::digest_of(&pull.image, &digests) }))
+            }
+            Err(error) if status(&error) == Some(NOT_FOUND) => Ok(None),
             Err(error) => Err(engine_error(error)),
         }
     }
@@ -499,6 +502,15 @@ impl ContainerEngine for DockerEngine {
         collection: &Collection,
     ) -> Result<Vec<CollectedVolume>, EngineError> {
         volume::collect(self.docker().await?, &self.owner, collection).await
+    }
+
+    async fn used(&self, container: &ContainerId) -> Result<Option<Counters>, EngineError> {
+        let docker = self.docker().await?;
+        // Without `one_shot` it would wait for a second look, a second later.
+        let options = StatsOptions { stream: false, one_shot: true };
+        let mut stats = Box::pin(docker.stats(&container.0, Some(options)));
+        let stats = stats.try_next().await.map_err(engine_error)?;
+        Ok(stats.and_then(|stats| convert::counters(&stats)))
     }
 
     async fn logs(

@@ -6,6 +6,7 @@
 mod convert;
 mod engine;
 mod error;
+mod image;
 mod logs;
 mod names;
 mod network;

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
 use jaco_agent::engine::{
-    ContainerEngine, ContainerSeen, ContainerStatus, EngineEvent, EventStream, Follow, Health,
-    LogQuery, Owner,
+    ContainerEngine, ContainerRequest, ContainerSeen, ContainerStatus, EngineEvent, EventStream,
+    Follow, Health, ImageSeen, LogQuery, Owner, PullRequest, StartError,
 };
 use jaco_agent::suite::{self, Fixture};
 use jaco_docker::{DockerEngine, DockerOptions};
@@ -70,6 +70,47 @@ macro_rules! contract {
             with_fixture(stringify!($check), async |fixture| suite::$check(fixture).await).await;
         })*
     };
+}
+
+/// R-PLACE-8: the GPUs that the plan names reach the engine by their ids, with driver and capabilities; an
+/// engine without a runtime for them refuses the start and nothing else.
+#[tokio::test]
+async fn named_gpus_reach_the_engine() {
+    with_fixture("named_gpus_reach_the_engine", async |fixture| {
+        let cases = [
+            (r#""gpus":[{"driver":"absent","count":2}]"#, r#"[["gpu"]]"#),
+            (
+                r#""deploy":{"resources":{"reservations":{"devices":
+                    [{"driver":"absent","count":2,"capabilities":["gpu","utility"]}]}}}"#,
+                r#"[["gpu","utility"]]"#,
+            ),
+        ];
+        for (keys, capabilities) in cases {
+            let gpus = vec![Arc::from("GPU-3"), Arc::from("GPU-7")];
+            let keys = format!("{SERVES},{keys}");
+            let request = ContainerRequest { gpus, ..fixture.request(&keys) };
+            let started = fixture.engine.ensure_running(&request).await;
+            assert!(matches!(started, Err(StartError::GpuRuntimeMissing { .. })), "{started:?}");
+            let owned = fixture.engine.list_owned().await.unwrap();
+            let made = owned.iter().find(|seen| seen.instance == request.instance);
+            let made = made.expect("it was made");
+            assert_eq!(made.status, ContainerStatus::Created);
+            let format = "{{json .HostConfig.DeviceRequests}}";
+            let inspect = ["inspect", "--format", format, &made.container.0];
+            let shown = Command::new("docker").args(inspect).output().unwrap();
+            let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
+            let asked = &shown[0];
+            assert_eq!(asked["DeviceIDs"], serde_json::json!(["GPU-3", "GPU-7"]), "{shown}");
+            assert_eq!(
+                (&asked["Driver"], &asked["Count"]),
+                (&"absent".into(), &0.into()),
+                "{shown}"
+            );
+            assert_eq!(asked["Capabilities"].to_string(), capabilities, "{shown}");
+            fixture.engine.remove(&made.container).await.unwrap();
+        }
+    })
+    .await;
 }
 
 contract! {
@@ -306,6 +347,20 @@ fn build_checked(name: &str) {
     let mut build = build.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     build.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
     assert!(build.wait().unwrap().success());
+}
+
+/// R-ROLL-5: an image that was made here is here, and came from no registry; one that is absent is not.
+#[tokio::test]
+async fn an_image_of_this_machine_has_no_digest() {
+    with_fixture("digest", async |fixture| {
+        let find = async |image: &str| {
+            let pull = PullRequest { image: image.into(), platform: None };
+            fixture.engine.find_image(&pull).await.unwrap()
+        };
+        assert_eq!(find(IMAGE).await, Some(ImageSeen { digest: None }));
+        assert_eq!(find("jaco-absent:v0").await, None);
+    })
+    .await;
 }
 
 /// What the agent did not make it does not see, even where it carries some of the labels.

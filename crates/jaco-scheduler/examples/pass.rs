@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use jaco_scheduler::input::EngineSignal;
 use jaco_scheduler::rebalance::{
-    CycleInput, Load, Pressure, RebalanceConfig, Rebalancer, Sample, Share,
+    CycleInput, Goal, Load, Pressure, RebalanceConfig, Rebalancer, Sample, Share, arrange,
 };
 use jaco_scheduler::{NodeSignal, Plan, PlanInput, Planner, PlannerConfig, Signals};
 use jaco_state::{ClusterState, Command, Entry, Outcome, apply};
@@ -36,6 +36,9 @@ use jaco_types::{
 /// Replicas of each service, and services of each deployment.
 const REPLICAS: usize = 20;
 const SERVICES: usize = 5;
+
+/// The moves that people can ask for at once.
+const MOVES: usize = 1_000;
 
 /// How often each pass is timed; the shortest time counts.
 const RUNS: usize = 5;
@@ -68,6 +71,8 @@ fn main() {
     show("nothing to do", took.min(), replicas, &plan);
     let took = (0..RUNS).map(|_| world.relieve());
     show("relief of a hot node", took.min(), replicas, &plan);
+    let took = world.order(Goal::Spread);
+    show("1000 moves to spread", Some(took), replicas, &plan);
     let took = (0..RUNS).map(|run| {
         world.see_again(run);
         world.plan(&mut planner).1
@@ -191,6 +196,27 @@ impl World {
             let decided = done.moved.is_some() || !done.skipped.is_empty();
             assert_eq!(decided, cycle == 1, "the second cycle decides");
         }
+        took
+    }
+
+    /// The moves to better order, in a world where replicas share nodes with others of their service: as
+    /// many as people can ask for at once.
+    fn order(&self, goal: Goal) -> Duration {
+        let mut state = self.state.clone();
+        let ids: Vec<_> = state.slots.keys().take(3 * MOVES).cloned().collect();
+        for pair in ids.chunks(2) {
+            let [one, other] = pair else { continue };
+            let one = state.slots.get(one).expect("a replica");
+            let (service, node) = (one.service.clone(), one.current.node);
+            let other = state.slots.get_mut(other).expect("another");
+            if other.service == service {
+                other.current.node = node;
+            }
+        }
+        let start = Instant::now();
+        let moves = arrange(&state, goal, MOVES);
+        let took = start.elapsed();
+        assert!(!moves.is_empty(), "there was something to order");
         took
     }
 

@@ -10,15 +10,16 @@ use jaco_state::{Change, Deployment, NewInstance};
 use jaco_types::slot::Exhausted;
 use jaco_types::spec::{ServiceSpec, UpdatePolicy};
 use jaco_types::{
-    InstanceObserved, Leaving, Millis, NodeId, Ordinal, ReplicaId, ReplicaState, RestartCount,
-    Revision, RolloutState, Scheduling, ServiceKey, SpecHash, Standing, StateIndex, Timestamp,
+    ImageDigest, InstanceObserved, Leaving, Millis, NodeId, Ordinal, ReplicaId, ReplicaState,
+    RestartCount, Revision, RolloutState, Scheduling, ServiceKey, SpecHash, Standing, StateIndex,
+    Timestamp,
 };
 
 use crate::company::{Company, InCompany};
 use crate::gpu::{Held, grant};
 use crate::input::PlanInput;
 use crate::leaving::{Consumers, leaves_first};
-use crate::node_table::{NodeIx, NodeTable};
+use crate::node_table::{NodeIx, NodeRow, NodeTable};
 use crate::placement::Limit;
 use crate::report::Report;
 use crate::waiting::Waiting;
@@ -75,6 +76,8 @@ pub(crate) struct ServiceDraft<'a> {
     pub(crate) waiting: Vec<Waiting<'a>>,
     /// How many of its slots this pass removed.
     pub(crate) removed: u32,
+    /// What this pass settled its image to be, at the revision that people want.
+    pub(crate) settled: Option<ImageDigest>,
     /// The services that it goes with, where they were when they were looked for last.
     pub(crate) company: Rc<Company<'a>>,
     /// The nodes on which people want its allocation to rest: no replica goes there to run.
@@ -375,6 +378,19 @@ impl<'a> SlotDraft<'a> {
             live.take(nodes);
         }
         move_count(nodes, None, self.current.at);
+    }
+
+    /// Takes what it has of a node out of what is taken there.
+    pub(crate) fn leave(&self, at: NodeIx, row: &mut NodeRow<'_>) {
+        if !self.is_active() {
+            return;
+        }
+        for live in self.live().filter(|live| live.at == Some(at)) {
+            if let Some(spec) = live.spec {
+                row.usage.release(spec, live.gpus.ids(row.node));
+            }
+        }
+        row.usage.replicas -= u32::from(self.current.at == Some(at));
     }
 
     /// Its live instances, the current one first.

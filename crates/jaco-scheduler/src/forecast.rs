@@ -208,6 +208,7 @@ impl World<'_> {
             | Change::SlotSetRestarts { .. }
             | Change::SchedulingSet { .. }
             | Change::NodeStatusSet { .. }
+            | Change::ImageResolve { .. }
             | Change::DrainGiveUp { .. } => {}
         }
     }

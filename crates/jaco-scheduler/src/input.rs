@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jaco_state::ClusterState;
-use jaco_types::{ConsumerName, ImageReadiness, Millis, NodeId, SpecHash, StateIndex, Timestamp};
+use jaco_types::{ConsumerName, ImageNeed, ImageReadiness, Millis, NodeId, StateIndex, Timestamp};
 
 /// All that a pass may look at.
 #[derive(Debug, Clone, Copy)]
@@ -27,9 +27,8 @@ pub struct Signals {
     pub nodes: BTreeMap<NodeId, NodeSignal>,
     /// The last word of each consumer of endpoints.
     pub consumers: BTreeMap<ConsumerName, ConsumerSignal>,
-    /// What each node that can prepare rollouts says about the images that it was asked for, by the
-    /// hash of the spec that needs them.
-    pub images: BTreeMap<NodeId, BTreeMap<SpecHash, ImageReadiness>>,
+    /// What each node that can prepare rollouts says about the images that it was asked for.
+    pub images: BTreeMap<NodeId, BTreeMap<ImageNeed, ImageReadiness>>,
 }
 
 /// The last word of a consumer of endpoints.
@@ -84,6 +83,9 @@ pub struct PlannerConfig {
     /// How long an instance that is out of the endpoints runs on for consumers that do not say that
     /// they know (10 s).
     pub routing_patience: Millis,
+    /// The version of the leader's daemon. What older ones do not understand is not written while a
+    /// member runs another.
+    pub version: String,
 }
 
 impl Default for PlannerConfig {
@@ -93,6 +95,7 @@ impl Default for PlannerConfig {
             steady_after: Millis::from_secs(10),
             failure_budget: 3,
             routing_patience: Millis::from_secs(10),
+            version: String::new(),
         }
     }
 }

@@ -26,6 +26,7 @@
 //! | PL-17 | Who goes with others is where they are, and no node has more than it may. |
 //! | PL-18 | What rests runs nothing, takes nothing and keeps its place; nothing is started where its service rests. |
 //! | PL-19 | Every rollout ends, and so does its way back. |
+//! | PL-21 | Who gets a node gets the one that is preferred; who goes leaves the one that is least. |
 
 #![deny(clippy::float_arithmetic)]
 
@@ -51,6 +52,7 @@ mod pass;
 mod placement;
 mod planner;
 mod population;
+mod preference;
 mod prepare;
 mod read;
 pub mod rebalance;

@@ -337,9 +337,9 @@ fn follows(deployment: &Deployment) -> Follows {
 /// The deployment that a change is about.
 fn touched<'a>(state: &'a ClusterState, change: &'a Change) -> Option<&'a DeploymentName> {
     match change {
-        Change::SlotCreate { service, .. } | Change::SchedulingSet { service, .. } => {
-            Some(&service.deployment)
-        }
+        Change::SlotCreate { service, .. }
+        | Change::ImageResolve { service, .. }
+        | Change::SchedulingSet { service, .. } => Some(&service.deployment),
         Change::SlotReplace { id, .. }
         | Change::SlotDisable { id, .. }
         | Change::SlotSettle { id }

@@ -213,8 +213,12 @@ pub(crate) fn fill(draft: &mut Draft<'_>, goes: Goes) -> Freed {
         if dependency::unmet(&draft.services, at).is_none() {
             let before = draft.services[at].slots.len();
             fill_service(&mut draft.services[at], &mut draft.pass);
-            let made = draft.services[at].slots.len() > before;
-            if made && is_followed(&draft.services, at) {
+            let service = &draft.services[at];
+            let made = service.slots.len() > before;
+            // Those of another kind may have waited for these.
+            let placement = &service.goal.spec.placement;
+            let supersedes = service.slots.iter().any(|slot| !is_own_kind(slot, placement));
+            if made && (supersedes || is_followed(&draft.services, at)) {
                 freed = Freed::Something;
             }
         }

@@ -1,10 +1,12 @@
-//! What comes before the first step of a rollout: every node that will run the new revision has its
-//! image (R-ROLL-5). A registry that fails does so before anything is replaced.
+//! What comes before the first step of a rollout: it is settled what the image is, and every node that
+//! will run the new revision has it (R-ROLL-5). A registry that fails does so before anything is
+//! replaced.
 
 use std::collections::BTreeMap;
 
+use jaco_state::Change;
 use jaco_types::spec::{Pull, ServiceSpec};
-use jaco_types::{ImageReadiness, Millis, NodeId, Preparing};
+use jaco_types::{ImageDigest, ImageNeed, ImageReadiness, Millis, NodeId, Preparing};
 
 use crate::draft::{Live, Pass, ServiceDraft};
 
@@ -25,16 +27,14 @@ pub(crate) enum Stand {
 /// Begins, where some node may still have to fetch something. `places` are the nodes that the
 /// successors go to, each with the instance that is there now.
 pub(crate) fn begin<'a>(
-    service: &ServiceDraft<'a>,
+    service: &mut ServiceDraft<'a>,
     pass: &mut Pass<'a>,
     places: Vec<(NodeId, Option<Live<'a>>)>,
 ) -> Option<Preparing> {
-    let spec = service.goal.spec;
-    let nodes: BTreeMap<NodeId, String> = places
-        .into_iter()
-        .filter(|(_, there)| !has_it(spec, there.as_ref()))
-        .filter_map(|(node, _)| Some((node, what_keeps(node, spec, pass)?)))
-        .collect();
+    let image = Image::settled_by(service, pass, places.iter().map(|(node, _)| *node));
+    let asked =
+        places.into_iter().filter(|(_, there)| !image.is_run_by(service, there.as_ref(), pass));
+    let nodes = image.keeps(asked.map(|(node, _)| node), pass);
     let due = pass.input.now.after(PREPARE_TIMEOUT);
     (!nodes.is_empty()).then(|| {
         pass.wake(due);
@@ -42,61 +42,189 @@ pub(crate) fn begin<'a>(
     })
 }
 
-/// Whether a node that runs this instance has the image of that spec already.
-fn has_it(spec: &ServiceSpec, there: Option<&Live<'_>>) -> bool {
-    let same = there.and_then(|live| live.spec).is_some_and(|old| old.image == spec.image);
-    same && spec.pull != Pull::Always
+/// The image that a rollout leads to.
+struct Image<'a> {
+    spec: &'a ServiceSpec,
+    /// What it is, once that is settled.
+    digest: Option<ImageDigest>,
+    /// Whether that is settled in this rollout at all.
+    naming: Naming,
 }
 
-/// What keeps a node from being ready; nothing for one that is, and for one whose daemon is too old
-/// to know of this.
-fn what_keeps(node: NodeId, spec: &ServiceSpec, pass: &Pass<'_>) -> Option<String> {
-    let signals = pass.input.signals;
-    let Some(images) = signals.images.get(&node) else {
-        let is_old = signals.nodes.contains_key(&node);
-        return (!is_old).then(|| "not heard of yet".to_owned());
-    };
-    match images.get(&spec.hash) {
-        Some(ImageReadiness::Ready) => None,
-        Some(ImageReadiness::Waiting { reason } | ImageReadiness::Failed { reason }) => {
-            Some(reason.clone())
+/// Whether it is to be settled what an image is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Naming {
+    /// The first node that knows says it.
+    Wanted,
+    /// Each node has what its name leads to.
+    No,
+}
+
+/// How a node stands with an image.
+enum Answer<'a> {
+    /// It has it.
+    Has,
+    /// It has something by that name that came from no registry.
+    HasUnnamed,
+    /// It does not have it yet.
+    HasNot(&'a str),
+    /// It gave up.
+    Failed(&'a str),
+}
+
+impl<'a> Image<'a> {
+    /// What is known of the image now. Where it is not settled yet, the first of these nodes that
+    /// knows settles it.
+    fn settled_by(
+        service: &mut ServiceDraft<'a>,
+        pass: &mut Pass<'a>,
+        nodes: impl Iterator<Item = NodeId>,
+    ) -> Self {
+        let (spec, revision) = (service.goal.spec, service.goal.revision);
+        let digest = pass.input.state.image_digest(&service.key, revision).cloned();
+        let settled = digest.or_else(|| service.settled.clone());
+        let mut image = Self { spec, digest: settled, naming: naming(spec, pass) };
+        if image.digest.is_some() || image.naming == Naming::No {
+            return image;
         }
-        None => Some("not begun yet".to_owned()),
+        let need = image.need();
+        let digest = nodes.into_iter().find_map(|node| {
+            match pass.input.signals.images.get(&node)?.get(&need)? {
+                ImageReadiness::Ready { digest } => digest.clone(),
+                ImageReadiness::Waiting { .. } | ImageReadiness::Failed { .. } => None,
+            }
+        });
+        if let Some(digest) = digest.clone() {
+            service.settled = Some(digest.clone());
+            let service = service.key.clone();
+            pass.changes.push(Change::ImageResolve { service, revision, digest });
+        }
+        image.digest = digest;
+        image
+    }
+
+    fn need(&self) -> ImageNeed {
+        ImageNeed { spec: self.spec.hash, digest: self.digest.clone() }
+    }
+
+    /// Whether a node that runs this instance has the image already.
+    fn is_run_by(
+        &self,
+        service: &ServiceDraft<'_>,
+        there: Option<&Live<'_>>,
+        pass: &Pass<'_>,
+    ) -> bool {
+        let Some(live) = there else { return false };
+        let is_same = live.spec.is_some_and(|old| old.image == self.spec.image);
+        let theirs = pass.input.state.image_digest(&service.key, live.revision);
+        // Where nothing is settled yet, a node that runs it is asked what it has.
+        let is_settled = match &self.digest {
+            Some(digest) => theirs == Some(digest),
+            None => self.naming == Naming::No,
+        };
+        is_same && is_settled && self.spec.pull != Pull::Always
+    }
+
+    /// What this node says of it; nothing where its daemon is too old to know of this.
+    fn answer<'s>(&self, node: NodeId, pass: &'s Pass<'_>) -> Option<Answer<'s>> {
+        let signals = pass.input.signals;
+        let Some(images) = signals.images.get(&node) else {
+            let is_old = signals.nodes.contains_key(&node);
+            return (!is_old).then_some(Answer::HasNot("not heard of yet"));
+        };
+        // It may have told what its name led to before that was settled.
+        let by_name = images.get(&ImageNeed { spec: self.spec.hash, digest: None });
+        let told = match by_name {
+            Some(ImageReadiness::Ready { digest }) if *digest == self.digest => by_name,
+            _ => images.get(&self.need()),
+        };
+        Some(match told {
+            Some(ImageReadiness::Ready { digest: None }) if self.naming == Naming::Wanted => {
+                Answer::HasUnnamed
+            }
+            Some(ImageReadiness::Ready { .. }) => Answer::Has,
+            Some(ImageReadiness::Waiting { reason }) => Answer::HasNot(reason),
+            Some(ImageReadiness::Failed { reason }) => Answer::Failed(reason),
+            None => Answer::HasNot("not begun yet"),
+        })
+    }
+
+    /// What keeps each of these nodes that is not ready. One that has the image from no registry is
+    /// asked once more should another one settle what it is.
+    fn keeps(
+        &self,
+        nodes: impl Iterator<Item = NodeId>,
+        pass: &Pass<'_>,
+    ) -> BTreeMap<NodeId, String> {
+        let mut keeps = BTreeMap::new();
+        let mut unnamed = Vec::new();
+        for node in nodes {
+            match self.answer(node, pass) {
+                None | Some(Answer::Has) => {}
+                Some(Answer::HasUnnamed) => unnamed.push(node),
+                Some(Answer::HasNot(reason) | Answer::Failed(reason)) => {
+                    keeps.insert(node, reason.to_owned());
+                }
+            }
+        }
+        if !keeps.is_empty() {
+            let reason = "has an image of this name that came from no registry";
+            keeps.extend(unnamed.into_iter().map(|node| (node, reason.to_owned())));
+        }
+        keeps
+    }
+}
+
+/// Whether this rollout settles what its image is: not where people did, or want what each node has
+/// under that name; and not before every member understands it.
+fn naming(spec: &ServiceSpec, pass: &Pass<'_>) -> Naming {
+    let is_settled = spec.image.contains('@') || spec.pull == Pull::Never;
+    let version = &pass.input.config.version;
+    let mut nodes = pass.input.state.nodes.values();
+    match !is_settled && nodes.all(|node| node.facts.version == *version) {
+        true => Naming::Wanted,
+        false => Naming::No,
     }
 }
 
 /// Looks how far the nodes are, and writes it down.
 pub(crate) fn follow<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) -> Stand {
-    let spec = service.goal.spec;
     let rollout = service.record.rollout.as_mut();
     let Some(preparing) = rollout.and_then(|rollout| rollout.preparing.as_mut()) else {
         return Stand::Through;
     };
-    let nodes = std::mem::take(&mut preparing.nodes);
-    let row_of = |node: NodeId| pass.nodes.find(node).map(|at| pass.nodes.row(at));
-    // A node that is lost runs nothing: what is placed elsewhere instead fetches for itself.
-    let there =
-        nodes.into_keys().filter(|node| row_of(*node).is_some_and(|r| r.status.is_working()));
-    preparing.nodes =
-        there.filter_map(|node| Some((node, what_keeps(node, spec, pass)?))).collect();
-    let name =
-        |node: NodeId| row_of(node).map_or(String::new(), |row| row.node.hostname.to_string());
-    let has_failed = |node: &NodeId| {
-        let told = pass.input.signals.images.get(node).and_then(|images| images.get(&spec.hash));
-        matches!(told, Some(ImageReadiness::Failed { .. }))
-    };
-    if let Some((node, reason)) = preparing.nodes.iter().find(|(node, _)| has_failed(node)) {
-        return Stand::Failed(format!("image_pull_failed: {}: {reason}", name(*node)));
-    }
-    let Some((node, reason)) = preparing.nodes.first_key_value() else { return Stand::Through };
-    if pass.input.now >= preparing.due {
-        let name = name(*node);
-        return Stand::Failed(format!(
-            "prepare_timeout: {name} does not have {} after {PREPARE_TIMEOUT}: {reason}",
-            spec.image
-        ));
-    }
+    let nodes: Vec<NodeId> = std::mem::take(&mut preparing.nodes).into_keys().collect();
     let due = preparing.due;
-    pass.wake(due);
-    Stand::Waits
+    // A node that is lost runs nothing: what is placed elsewhere instead fetches for itself.
+    let is_there = |node: &NodeId| {
+        pass.nodes.find(*node).is_some_and(|at| pass.nodes.row(at).status.is_working())
+    };
+    let nodes: Vec<NodeId> = nodes.into_iter().filter(is_there).collect();
+    let image = Image::settled_by(service, pass, nodes.iter().copied());
+    let keeps = image.keeps(nodes.iter().copied(), pass);
+    let name = |node: NodeId| {
+        let at = pass.nodes.find(node);
+        at.map_or(String::new(), |at| pass.nodes.row(at).node.hostname.to_string())
+    };
+    let has_failed = |node: &NodeId| matches!(image.answer(*node, pass), Some(Answer::Failed(_)));
+    let stand = match (keeps.iter().find(|(node, _)| has_failed(node)), keeps.first_key_value()) {
+        (Some((node, reason)), _) => {
+            Stand::Failed(format!("image_pull_failed: {}: {reason}", name(*node)))
+        }
+        (None, None) => Stand::Through,
+        (None, Some((node, reason))) if pass.input.now >= due => Stand::Failed(format!(
+            "prepare_timeout: {} does not have {} after {PREPARE_TIMEOUT}: {reason}",
+            name(*node),
+            service.goal.spec.image
+        )),
+        (None, Some(_)) => Stand::Waits,
+    };
+    if matches!(stand, Stand::Waits) {
+        pass.wake(due);
+    }
+    let rollout = service.record.rollout.as_mut();
+    if let Some(preparing) = rollout.and_then(|rollout| rollout.preparing.as_mut()) {
+        preparing.nodes = keeps;
+    }
+    stand
 }

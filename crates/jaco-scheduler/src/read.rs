@@ -170,6 +170,7 @@ fn read_services<'a>(
                 role,
                 waiting: Vec::new(),
                 removed: 0,
+                settled: None,
                 company: Rc::default(),
             });
         }

@@ -11,6 +11,7 @@ use crate::draft::{Draft, Pass, ServiceDraft};
 use crate::eligibility::{Ineligible, Others, verdict};
 use crate::node_table::NodeTable;
 use crate::report::{NodeVerdict, NotPlaced};
+use crate::rollout;
 use crate::waiting::Waiting;
 
 /// Writes the records of all services, wanted or not.
@@ -20,6 +21,10 @@ pub(crate) fn write_records(draft: &mut Draft<'_>) {
             service.waiting.iter().map(|waiting| explain(service, waiting, &draft.pass)).collect();
         service.record.unplaced = unplaced(&not_placed);
         service.record.planned_revision = service.deployment.revision;
+        let under_way = rollout::under_way(service, &mut draft.pass);
+        if let Some(rollout) = &mut service.record.rollout {
+            rollout.under_way = under_way;
+        }
         draft.pass.report.unplaced.extend(not_placed);
         if service.known != Some(&service.record) {
             let (service, record) = (service.key.clone(), service.record.clone());

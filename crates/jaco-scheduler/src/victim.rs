@@ -1,41 +1,32 @@
-//! Which replicas go when there are too many (R-PLACE-7).
+//! Which replicas go when there are too many (R-PLACE-7): those of no use first, then whoever leaves the
+//! place that is preferred least. Placing read backwards: what it would fill last is emptied first.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use jaco_types::{NodeId, Ordinal};
+use jaco_types::Ordinal;
 
+use crate::attribute::affinity;
 use crate::company::InCompany;
 use crate::draft::{ServiceDraft, SlotDraft};
-use crate::node_table::NodeTable;
+use crate::node_table::{NodeIx, NodeRow, NodeTable};
 use crate::placement::{Domains, Seed, by_domain, criteria, presence};
+use crate::preference::{Preference, Taste};
 
 /// Who goes first: the greatest, fields compared top to bottom.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct VictimScore {
-    use_: Use,
-    /// Replicas of the service on its node: the fullest node gives first.
-    on_node: usize,
+    /// The place that it leaves, as it would be for a new replica once it has gone.
+    place: Preference,
     /// The youngest of them.
     ordinal: Ordinal,
 }
 
-/// Whether a replica is of use now; one that is not goes first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Use {
-    Serves,
-    Idle,
-}
+/// A replica that may go, and its node.
+type Placed<'s, 'a> = (NodeIx, &'s SlotDraft<'a>);
 
-fn use_of(service: &ServiceDraft<'_>, slot: &SlotDraft<'_>) -> Use {
-    match slot.serves(service.role) && slot.company != InCompany::No {
-        true => Use::Serves,
-        false => Use::Idle,
-    }
-}
-
-/// The ordinals of the `surplus` replicas among `slots` that go: those of no use first, then from
-/// each domain what it has more than its share.
+/// The ordinals of the `surplus` replicas among `slots` that go.
 pub(crate) fn choose<'a, 's>(
     nodes: &NodeTable<'a>,
     service: &ServiceDraft<'a>,
@@ -45,88 +36,123 @@ pub(crate) fn choose<'a, 's>(
 where
     'a: 's,
 {
-    let policy = &service.goal.spec.scheduling;
+    let placed = |slot: &'s SlotDraft<'a>| slot.current.at.map(|at| (at, slot)).ok_or(slot);
+    let (on_nodes, nowhere): (Vec<_>, Vec<_>) = slots.map(placed).partition(Result::is_ok);
+    let on_nodes = on_nodes.into_iter().flatten();
     let is_of_use =
-        |slot: &&SlotDraft<'_>| use_of(service, slot) == Use::Serves && slot.current.at.is_some();
-    let (serving, idle): (Vec<_>, Vec<_>) = slots.partition(is_of_use);
-    if policy.spread.is_empty() || surplus <= idle.len() {
-        return fullest_first(service, serving.into_iter().chain(idle), surplus);
-    }
-    let mut victims: BTreeSet<Ordinal> = idle.iter().map(|slot| slot.ordinal.clone()).collect();
-    let criteria = criteria(policy);
-    let grouping = nodes.grouping(&criteria);
-    let by_domain = by_domain(nodes, service.goal.spec, &service.company, &grouping, &criteria);
-    let present = by_domain.iter().map(|nodes| presence(nodes)).collect();
-    let seed = Seed::of(&service.key).0;
-    let on_nodes = serving.iter().filter_map(|slot| slot.current.at);
-    let mut domains = Domains::new(criteria, Rc::clone(&grouping), seed, present, on_nodes, 0);
-    for (domain, surplus) in domains.surplus(service.goal.spec.replicas).into_iter().enumerate() {
-        let is_here = |slot: &&&SlotDraft<'_>| {
-            slot.current.at.map(|at| grouping.domain_of(at)) == Some(domain)
-        };
-        let here = serving.iter().filter(is_here).copied();
-        let surplus = usize::try_from(surplus).unwrap_or(usize::MAX);
-        victims.extend(fullest_first(service, here, surplus));
+        |(_, slot): &Placed<'_, '_>| slot.serves(service.role) && slot.company != InCompany::No;
+    let (serving, idle): (Vec<_>, Vec<_>) = on_nodes.partition(is_of_use);
+    // What is on no node any more is of no use to anybody.
+    let nowhere: BTreeSet<_> = nowhere.into_iter().filter_map(Result::err).map(ordinal).collect();
+    let mut victims: BTreeSet<_> = nowhere.into_iter().rev().take(surplus).collect();
+    let surplus = surplus - victims.len();
+    let (staying, going, surplus) = match surplus.checked_sub(idle.len()) {
+        None => (serving, idle, surplus),
+        Some(more) => {
+            victims.extend(idle.iter().map(|(_, slot)| ordinal(slot)));
+            (Vec::new(), serving, more)
+        }
+    };
+    for (surplus, going) in by_shares(nodes, service, &staying, going, surplus) {
+        victims.extend(least_preferred(nodes, service, &staying, &going, surplus));
     }
     victims
 }
 
-/// The `surplus` replicas that go, without regard to domains.
+fn ordinal(slot: &SlotDraft<'_>) -> Ordinal {
+    slot.ordinal.clone()
+}
+
+/// Who may go of each domain, and how many of them do: what it has more than its share. Without spread
+/// criteria there is one domain.
+fn by_shares<'a, 's>(
+    nodes: &NodeTable<'a>,
+    service: &ServiceDraft<'a>,
+    staying: &[Placed<'s, 'a>],
+    going: Vec<Placed<'s, 'a>>,
+    surplus: usize,
+) -> Vec<(usize, Vec<Placed<'s, 'a>>)> {
+    let goal = service.goal.spec;
+    if goal.scheduling.spread.is_empty() || surplus == 0 {
+        return vec![(surplus, going)];
+    }
+    let criteria = criteria(&goal.scheduling);
+    let grouping = nodes.grouping(&criteria);
+    let by_domain = by_domain(nodes, goal, &service.company, &grouping, &criteria);
+    let present = by_domain.iter().map(|nodes| presence(nodes)).collect();
+    let (seed, stay) = (Seed::of(&service.key).0, staying.iter().map(|(at, _)| *at));
+    let mut domains = Domains::new(criteria, Rc::clone(&grouping), seed, present, stay, 0);
+    let surplus = domains.surplus(going.iter().map(|(at, _)| *at), goal.replicas);
+    let count = |surplus: u32| (usize::try_from(surplus).unwrap_or(usize::MAX), Vec::new());
+    let mut shares: Vec<_> = surplus.into_iter().map(count).collect();
+    for one in going {
+        shares[grouping.domain_of(one.0)].1.push(one);
+    }
+    shares
+}
+
+/// The `surplus` of those that are `going` which go, without regard to domains.
 ///
-/// Each choice makes a node emptier and so changes the next one. Only the first in line of each
-/// node and use can be next, so the choice is among those and costs a logarithm.
-fn fullest_first<'s, 'a: 's>(
-    service: &ServiceDraft<'_>,
-    slots: impl Iterator<Item = &'s SlotDraft<'a>>,
+/// Each choice makes a node emptier and so changes the next one. Only the first in line of each node
+/// can be next, so the choice is among those and costs a logarithm.
+fn least_preferred<'a, 's>(
+    nodes: &NodeTable<'a>,
+    service: &ServiceDraft<'a>,
+    staying: &[Placed<'s, 'a>],
+    going: &[Placed<'s, 'a>],
     surplus: usize,
 ) -> BTreeSet<Ordinal> {
-    let mut on_nodes: BTreeMap<NodeId, OnNode> = BTreeMap::new();
-    for slot in slots {
-        let use_ = use_of(service, slot);
-        let node = on_nodes.entry(slot.current.node).or_default();
-        node.count += 1;
-        node.of_use(use_).insert(slot.ordinal.clone());
-    }
-    let mut line: BTreeSet<(VictimScore, NodeId)> = BTreeSet::new();
-    for (id, node) in &on_nodes {
-        line.extend(node.first_in_line().map(|score| (score, *id)));
-    }
     let mut victims = BTreeSet::new();
+    if surplus == 0 {
+        return victims;
+    }
+    let goal = service.goal.spec;
+    let taste = Taste::new(nodes, goal);
+    let mut on_nodes: BTreeMap<NodeIx, OnNode<'_, '_>> = BTreeMap::new();
+    for (at, slot) in going {
+        let node = on_nodes.entry(*at).or_insert_with(|| {
+            let row = nodes.row(*at).clone();
+            let suits = affinity(row.node, &goal.scheduling.affinities);
+            OnNode { at: *at, row, suits, count: 0, line: BTreeMap::new() }
+        });
+        node.count += 1;
+        node.line.insert(ordinal(slot), slot);
+    }
+    for (at, _) in staying {
+        on_nodes.entry(*at).and_modify(|node| node.count += 1);
+    }
+    let mut heads: BTreeSet<(VictimScore, NodeIx)> = BTreeSet::new();
+    for (at, node) in &mut on_nodes {
+        heads.extend(node.next(taste).map(|score| (score, *at)));
+    }
     while victims.len() < surplus {
-        let Some((score, id)) = line.pop_last() else { break };
-        let node = on_nodes.entry(id).or_default();
-        for stale in node.first_in_line() {
-            line.remove(&(stale, id));
-        }
-        node.count -= 1;
-        node.of_use(score.use_).remove(&score.ordinal);
-        line.extend(node.first_in_line().map(|score| (score, id)));
+        let Some((score, at)) = heads.pop_last() else { break };
+        let next = on_nodes.get_mut(&at).and_then(|node| node.next(taste));
+        heads.extend(next.map(|score| (score, at)));
         victims.insert(score.ordinal);
     }
     victims
 }
 
 /// The replicas of the service on one node.
-#[derive(Debug, Default)]
-struct OnNode {
-    count: usize,
-    serving: BTreeSet<Ordinal>,
-    idle: BTreeSet<Ordinal>,
+struct OnNode<'s, 'a> {
+    at: NodeIx,
+    /// The node without those that have left the line.
+    row: NodeRow<'a>,
+    /// Its affinity.
+    suits: i64,
+    /// How many of the service it then has.
+    count: u32,
+    line: BTreeMap<Ordinal, &'s SlotDraft<'a>>,
 }
 
-impl OnNode {
-    fn of_use(&mut self, use_: Use) -> &mut BTreeSet<Ordinal> {
-        match use_ {
-            Use::Serves => &mut self.serving,
-            Use::Idle => &mut self.idle,
-        }
-    }
-
-    fn first_in_line(&self) -> impl Iterator<Item = VictimScore> + use<> {
-        let on_node = self.count;
-        let of = |use_, ordinals: &BTreeSet<Ordinal>| {
-            ordinals.last().cloned().map(|ordinal| VictimScore { use_, on_node, ordinal })
-        };
-        of(Use::Serves, &self.serving).into_iter().chain(of(Use::Idle, &self.idle))
+impl OnNode<'_, '_> {
+    /// Lets the next one leave the line.
+    fn next(&mut self, taste: Taste) -> Option<VictimScore> {
+        let (ordinal, slot) = self.line.pop_last()?;
+        slot.leave(self.at, &mut self.row);
+        self.count -= 1;
+        let place = Preference { affinity: Reverse(self.suits), ..taste.of(&self.row, self.count) };
+        Some(VictimScore { place, ordinal })
     }
 }

@@ -20,8 +20,8 @@ use jaco_state::contents::NamedContent;
 use jaco_state::{Content, Table};
 use jaco_types::spec::{
     BackFailureAction, BackPolicy, Condition, Dependency, DeploymentSpec, FailureAction,
-    Healthcheck, HostPort, Placement, Protocol, Pull, Required, SchedulingPolicy, ServiceSpec,
-    Storage, UpdateOrder, UpdatePolicy,
+    Healthcheck, HostPort, Placement, Privilege, Protocol, Pull, Required, SchedulingPolicy,
+    ServiceSpec, Storage, UpdateOrder, UpdatePolicy,
 };
 use jaco_types::unit::Resources;
 use jaco_types::{
@@ -165,7 +165,20 @@ fn deployment_spec(
         environment: request.environment_toml.as_str().into(),
         contents: BTreeSet::new(),
         named: BTreeSet::new(),
+        privileges: privileges(resolved)?,
     })
+}
+
+/// What the services reach of the nodes that they run on.
+fn privileges(
+    resolved: &Resolved,
+) -> Result<BTreeMap<ServiceName, BTreeSet<Privilege>>, Rejection> {
+    let reaching = resolved.services.iter().filter(|(_, one)| !one.facts.privileges.is_empty());
+    let named = reaching.map(|(name, one)| {
+        let name = ServiceName::new(name).map_err(invalid)?;
+        Ok((name, one.facts.privileges.clone()))
+    });
+    named.collect()
 }
 
 /// One on every node that has one of the other: what else says where and how many contradicts that.
@@ -330,6 +343,28 @@ mod tests {
         assert_eq!(admitted.name.as_str(), "shop");
         let web = admitted.spec.services.values().next().unwrap();
         assert_eq!((&*web.image, web.replicas, &web.placement), ("web:1", 1, &Placement::Spread));
+    }
+
+    /// R-CLI-5: what a service reaches of its nodes comes with what is wanted, for the audit to tell; a
+    /// service that reaches nothing is not in it.
+    #[test]
+    fn what_reaches_the_nodes_is_named() {
+        let model = r#"{"name":"shop","services":{"web":{"image":"web:1"},
+            "agent":{"image":"agent:1","network_mode":"host","pid":"host","cap_add":["NET_ADMIN"],
+                "volumes":[{"type":"bind","source":"/srv","target":"/srv"},
+                    {"type":"bind","source":"/var/run/docker.sock","target":"/docker.sock"}]},
+            "db":{"image":"db:1","volumes":[{"type":"volume","source":"data","target":"/data"}]}},
+            "volumes":{"data":{}}}"#;
+        let told = admit(&request(model, "")).unwrap().spec.privileges;
+        let agent = ServiceName::new("agent").unwrap();
+        let expected = [
+            Privilege::EngineSocket,
+            Privilege::HostNetwork,
+            Privilege::HostPid,
+            Privilege::HostPath,
+            Privilege::Capabilities,
+        ];
+        assert_eq!(told, [(agent, expected.into())].into());
     }
 
     /// R-ROLL-4: what `update_config` and `rollback_config` say is what the planner goes by.

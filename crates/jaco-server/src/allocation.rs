@@ -47,6 +47,43 @@ pub fn list(state: &ClusterState, request: &v1::AllocationsRequest) -> Vec<v1::A
     pairs.into_iter().map(|((key, host), slots)| info(state, key, &host, &slots)).collect()
 }
 
+/// Adds those that were removed and of which something is left on their nodes.
+pub fn add_removed(
+    allocations: &mut Vec<v1::AllocationInfo>,
+    state: &ClusterState,
+    request: &v1::AllocationsRequest,
+    left: &v1::CollectVolumesResponse,
+) {
+    let is_meant = |wanted: &str, name: &str| wanted.is_empty() || wanted == name;
+    for one in &left.removed {
+        let names = (one.deployment.parse(), one.service.parse());
+        let (Ok(deployment), Ok(service)) = names else { continue };
+        if !is_meant(&request.service, &one.service) || !is_meant(&request.node, &one.node) {
+            continue;
+        }
+        let node = state.nodes.values().find(|node| node.hostname.as_str() == one.node);
+        let volumes = left
+            .volumes
+            .iter()
+            .filter(|volume| (&volume.node, &volume.deployment) == (&one.node, &one.deployment));
+        allocations.push(v1::AllocationInfo {
+            alloc_id: allocation_id(&ServiceKey { deployment, service }, &one.node),
+            deployment: one.deployment.clone(),
+            service: one.service.clone(),
+            node: one.node.clone(),
+            zone: node.and_then(|node| node.label("zone")).unwrap_or_default().to_owned(),
+            removed: true,
+            removed_at_ms: one.removed_at_ms,
+            log_bytes: one.log_bytes,
+            volumes: volumes.map(|volume| volume.volume.clone()).collect(),
+            ..v1::AllocationInfo::default()
+        });
+    }
+    allocations.sort_by(|a, b| {
+        (&a.deployment, &a.service, &a.node).cmp(&(&b.deployment, &b.service, &b.node))
+    });
+}
+
 /// One that has several replicas is disabled once all of them are.
 fn info(state: &ClusterState, key: &ServiceKey, host: &str, slots: &[&Slot]) -> v1::AllocationInfo {
     let first = slots.first().expect("a pair has the slots that it was made for");
@@ -72,6 +109,7 @@ fn info(state: &ClusterState, key: &ServiceKey, host: &str, slots: &[&Slot]) -> 
         disabled_by: rest.as_ref().map(|(_, rest)| by(rest)).unwrap_or_default(),
         disabled_at_ms: rest.as_ref().map_or(0, |(_, rest)| view::millis(rest.at)),
         disabled_with: rest.map(|(scope, _)| disabled::describe(state, &scope)).unwrap_or_default(),
+        ..v1::AllocationInfo::default()
     }
 }
 

@@ -1,10 +1,11 @@
 //! The files in which a node keeps the audit events that the replicated state let go of. Must never
 //! change or shorten what it has written, except by whole files, the oldest first.
 //!
-//! `apply` cannot wait for a disk, so a node writes here right after an entry was applied and before
-//! anybody sees the state after it: a snapshot of that state can then lose nothing
-//! ([`crate::ClusterMachine`]). What a node applies again after a restart is recognised by its place.
+//! `apply` cannot wait for a disk, so a node writes here soon after ([`crate::archive_writer`]). What it
+//! wrote is durable before its log is cut, and that is noted: what comes after the note may have holes when
+//! the power fails, and is cut off at the next start, because the log makes the same events again.
 
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -18,6 +19,9 @@ use tracing::{error, info, warn};
 const PREFIX: &str = "audit-";
 /// See [`PREFIX`].
 const SUFFIX: &str = ".ndjson";
+
+/// The name of the file that says how far the archive is durable.
+const MARK: &str = "durable";
 
 /// How much an archive may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,12 +54,15 @@ pub struct AuditArchive {
     last: Option<Place>,
     /// Lines that could not be written yet, oldest first.
     owed: Vec<(Place, String)>,
+    /// Files that are full and not durable yet.
+    full: Vec<File>,
 }
 
 /// The file that is written to.
 #[derive(Debug)]
 struct Open {
     file: File,
+    name: String,
     bytes: u64,
 }
 
@@ -67,36 +74,16 @@ impl AuditArchive {
     /// If the folder or the newest file cannot be used.
     pub fn open(folder: &Path, limits: ArchiveLimits) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        let mut archive =
-            Self { folder: folder.to_owned(), limits, open: None, last: None, owed: Vec::new() };
-        for path in files(folder)?.iter().rev() {
-            let mut file = OpenOptions::new().read(true).write(true).open(path)?;
-            let mut bytes = Vec::new();
-            file.read_to_end(&mut bytes)?;
-            let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-            if whole == 0 {
-                fs::remove_file(path)?;
-                continue;
-            }
-            let size = u64::try_from(whole).unwrap_or(u64::MAX);
-            file.set_len(size)?;
-            file.seek(SeekFrom::End(0))?;
-            let line = bytes[..whole - 1].rsplit(|byte| *byte == b'\n').next();
-            match read_archive_line(line.unwrap_or_default()) {
-                Ok(link) => archive.last = Some(link.place),
-                Err(problem) => {
-                    warn!(file = %path.display(), %problem, "the last event of the archive is damaged");
-                    archive.last = place_in_name(path);
-                }
-            }
-            archive.open = Some(Open { file, bytes: size });
-            break;
-        }
+        cut_to_mark(folder)?;
+        let (open, last) = end_of(folder)?;
+        let folder = folder.to_owned();
+        let mut archive = Self { folder, limits, open, last, owed: Vec::new(), full: Vec::new() };
+        archive.make_durable()?;
         Ok(archive)
     }
 
-    /// Puts in what the state let go of, durably. What is in already, and what is no part of a chain, is
-    /// left out. What cannot be written is written with what comes next.
+    /// Puts in what the state let go of. What is in already, and what is no part of a chain, is left out.
+    /// What cannot be written is written with what comes next.
     pub fn keep(&mut self, gone: &LetGo) {
         for (key, event) in gone {
             let place = Place { index: key.index.0, number: key.number };
@@ -138,9 +125,39 @@ impl AuditArchive {
         self.owed.drain(..surplus);
     }
 
+    /// Makes all of it durable.
+    pub fn sync(&mut self) {
+        if !self.owed.is_empty() {
+            self.keep(&LetGo::new());
+        }
+        if let Err(error) = self.make_durable() {
+            warn!(%error, folder = %self.folder.display(),
+                "the newest audit events of the archive would not survive a power cut");
+        }
+    }
+
+    fn make_durable(&mut self) -> io::Result<()> {
+        for file in &self.full {
+            file.sync_data()?;
+        }
+        if let Some(open) = &self.open {
+            open.file.sync_data()?;
+        }
+        let sync_folder = || File::open(&self.folder)?.sync_all();
+        sync_folder()?;
+        self.full.clear();
+        let (name, bytes) = self.open.as_ref().map_or(("", 0), |open| (&open.name, open.bytes));
+        let fresh = self.folder.join(format!("{MARK}.new"));
+        let mut mark = File::create(&fresh)?;
+        writeln!(mark, "{bytes} {name}")?;
+        mark.sync_data()?;
+        fs::rename(fresh, self.folder.join(MARK))?;
+        sync_folder()
+    }
+
     fn reopen(&mut self) {
-        match Self::open(&self.folder, self.limits) {
-            Ok(opened) => (self.open, self.last) = (opened.open, opened.last),
+        match end_of(&self.folder) {
+            Ok((open, last)) => (self.open, self.last) = (open, last),
             Err(error) => warn!(%error, "the audit archive cannot be opened"),
         }
         let last = self.last;
@@ -153,11 +170,11 @@ impl AuditArchive {
         let size = u64::try_from(lines.len()).unwrap_or(u64::MAX);
         let is_full = |open: &Open| open.bytes >= self.limits.file_bytes;
         if self.open.as_ref().is_none_or(is_full) {
-            self.open = Some(create(&self.folder, first.unwrap_or(Place { index: 0, number: 0 }))?);
+            let fresh = create(&self.folder, first.unwrap_or(Place { index: 0, number: 0 }))?;
+            self.full.extend(self.open.replace(fresh).map(|full| full.file));
         }
         let open = self.open.as_mut().expect("it was opened above");
         open.file.write_all(lines.as_bytes())?;
-        open.file.sync_data()?;
         open.bytes = open.bytes.saturating_add(size);
         self.last = self.owed.pop().map(|(place, _)| place);
         self.owed.clear();
@@ -187,9 +204,61 @@ impl AuditArchive {
 fn create(folder: &Path, first: Place) -> io::Result<Open> {
     let name = format!("{PREFIX}{:020}-{:010}{SUFFIX}", first.index, first.number);
     let mut options = OpenOptions::new();
-    let file = options.create_new(true).append(true).mode(0o600).open(folder.join(name))?;
-    File::open(folder)?.sync_all()?;
-    Ok(Open { file, bytes: 0 })
+    let file = options.create_new(true).append(true).mode(0o600).open(folder.join(&name))?;
+    Ok(Open { file, name, bytes: 0 })
+}
+
+/// Takes back what may not have reached the disk before the last start ended. Without a mark all has:
+/// older versions synced each write.
+fn cut_to_mark(folder: &Path) -> io::Result<()> {
+    let mark = match fs::read_to_string(folder.join(MARK)) {
+        Ok(mark) => mark,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let parsed = mark.trim_end_matches('\n').split_once(' ');
+    let parsed = parsed.and_then(|(bytes, name)| Some((bytes.parse::<u64>().ok()?, name)));
+    let Some((bytes, name)) = parsed else {
+        warn!(folder = %folder.display(), "the audit archive does not say how far it is durable");
+        return Ok(());
+    };
+    for path in files(folder)? {
+        let found = path.file_name().unwrap_or_default();
+        if found > OsStr::new(name) {
+            fs::remove_file(&path)?;
+        } else if found == name && fs::metadata(&path)?.len() > bytes {
+            OpenOptions::new().write(true).open(&path)?.set_len(bytes)?;
+        }
+    }
+    Ok(())
+}
+
+/// The newest file, cut back to its last whole line, and the place of that.
+fn end_of(folder: &Path) -> io::Result<(Option<Open>, Option<Place>)> {
+    for path in files(folder)?.iter().rev() {
+        let mut file = OpenOptions::new().read(true).write(true).open(path)?;
+        let mut content = Vec::new();
+        file.read_to_end(&mut content)?;
+        let whole = content.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        if whole == 0 {
+            fs::remove_file(path)?;
+            continue;
+        }
+        let bytes = u64::try_from(whole).unwrap_or(u64::MAX);
+        file.set_len(bytes)?;
+        file.seek(SeekFrom::End(0))?;
+        let line = content[..whole - 1].rsplit(|byte| *byte == b'\n').next();
+        let last = match read_archive_line(line.unwrap_or_default()) {
+            Ok(link) => Some(link.place),
+            Err(problem) => {
+                warn!(file = %path.display(), %problem, "the last event of the archive is damaged");
+                place_in_name(path)
+            }
+        };
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        return Ok((Some(Open { file, name, bytes }), last));
+    }
+    Ok((None, None))
 }
 
 /// The files of an archive, oldest first.

@@ -7,6 +7,7 @@
 pub mod admission;
 pub mod allocation;
 pub mod archive;
+mod archive_writer;
 pub mod auth;
 pub mod connection;
 pub mod machine;
@@ -22,6 +23,7 @@ pub mod status;
 pub mod transport;
 pub mod view;
 
+pub use archive_writer::Archived;
 pub use machine::ClusterMachine;
 pub use member::{Lifecycle, Member, Stage};
 pub use peers::Peers;

@@ -12,26 +12,38 @@ use jaco_state::{ClusterState, apply_letting_go};
 use jaco_types::StateIndex;
 
 use crate::archive::AuditArchive;
+use crate::archive_writer::{ArchiveWriter, Archived, Work};
 
 /// The state of one node.
 #[derive(Debug, Default)]
 pub struct ClusterMachine {
     state: ClusterState,
-    archive: Option<AuditArchive>,
+    archive: Option<ArchiveWriter>,
 }
 
 impl ClusterMachine {
     /// A machine that puts the audit events that its state lets go of into this archive.
-    #[must_use]
-    pub fn archiving(archive: AuditArchive) -> Self {
-        Self { state: ClusterState::default(), archive: Some(archive) }
+    ///
+    /// # Errors
+    /// If the system gives no thread to write with.
+    pub fn archiving(mut archive: AuditArchive) -> io::Result<Self> {
+        let writer = ArchiveWriter::start(move |work| match work {
+            Work::Write(gone) => archive.keep(gone),
+            Work::Sync => archive.sync(),
+        })?;
+        Ok(Self { state: ClusterState::default(), archive: Some(writer) })
     }
 
-    /// Before anybody sees the state after: what was let go of is in the archive by then.
-    fn keep(&mut self, gone: &LetGo) {
-        if let Some(archive) = self.archive.as_mut().filter(|_| !gone.is_empty()) {
+    fn keep(&self, gone: LetGo) {
+        if let Some(archive) = self.archive.as_ref().filter(|_| !gone.is_empty()) {
             archive.keep(gone);
         }
+    }
+
+    /// Waits for the files of this node's archive, if it has one.
+    #[must_use]
+    pub fn archived(&self) -> Option<Archived> {
+        self.archive.as_ref().map(ArchiveWriter::archived)
     }
 
     /// The state as it is now; a cheap copy.
@@ -46,7 +58,7 @@ impl StateMachine for ClusterMachine {
         let entry = storage::decode_payload(payload)?.into_entry(StateIndex(index));
         let mut gone = LetGo::new();
         let outcome = apply_letting_go(&mut self.state, &entry, &mut gone);
-        self.keep(&gone);
+        self.keep(gone);
         Ok(storage::encode_outcome(&outcome))
     }
 
@@ -55,7 +67,7 @@ impl StateMachine for ClusterMachine {
     }
 
     fn snapshot(&self) -> Box<dyn SnapshotSource> {
-        Box::new(Snapshot(self.state.clone()))
+        Box::new(Snapshot { state: self.state.clone(), archived: self.archived() })
     }
 
     fn restore(&mut self, state: &mut dyn Read) -> io::Result<()> {
@@ -64,16 +76,27 @@ impl StateMachine for ClusterMachine {
         let old = self.state.audit.events.iter();
         let gone = old.filter(|(key, _)| !state.audit.events.contains(key));
         let gone: LetGo = gone.map(|(key, event)| (*key, Arc::new(event.clone()))).collect();
-        self.keep(&gone);
+        self.keep(gone);
+        // No log makes them again once the snapshot stands.
+        if let Some(archived) = self.archived() {
+            archived.wait();
+        }
         self.state = state;
         Ok(())
     }
 }
 
-struct Snapshot(ClusterState);
+struct Snapshot {
+    state: ClusterState,
+    archived: Option<Archived>,
+}
 
 impl SnapshotSource for Snapshot {
+    /// The log is cut after this: what it made the state let go of has to be in the files first.
     fn write(self: Box<Self>, out: &mut dyn Write) -> io::Result<()> {
-        storage::write_snapshot(&self.0, out).map_err(io::Error::other)
+        if let Some(archived) = &self.archived {
+            archived.wait();
+        }
+        storage::write_snapshot(&self.state, out).map_err(io::Error::other)
     }
 }

@@ -83,6 +83,15 @@ impl RaftStore {
         self.raft.with_state(|machine| look(machine.state()))
     }
 
+    /// Waits until the audit events that this node has let go of are in its files, if it keeps any.
+    pub async fn archived(&self) {
+        let archived = self.raft.with_state(ClusterMachine::archived);
+        if let Some(archived) = archived {
+            let waited = tokio::task::spawn_blocking(move || archived.wait()).await;
+            waited.expect("waiting does not panic");
+        }
+    }
+
     /// The leader and where it is reached, unless it is this node.
     #[must_use]
     pub fn leader_elsewhere(&self) -> Option<(NodeId, String)> {

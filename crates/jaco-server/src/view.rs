@@ -9,8 +9,8 @@ use jaco_state::{ClusterState, Deployment, view};
 use jaco_types::rollout::Scheduling;
 use jaco_types::spec::{Placement, ServiceSpec};
 use jaco_types::{
-    Ending, GoingBack, Instance, InstanceId, InstanceObserved, Leaving, Node, NodeId, ReplicaId,
-    Rollout, ServiceKey, Slot, StateIndex, Timestamp, Unplaced,
+    Ending, GoingBack, ImageDigest, Instance, InstanceId, InstanceObserved, Leaving, Node, NodeId,
+    ReplicaId, Rollout, ServiceKey, Slot, StateIndex, Timestamp, Unplaced,
 };
 
 /// The reason of an instance that runs on until those who follow the endpoints have let go of it.
@@ -118,7 +118,8 @@ fn deployment_info(
     let services = deployment.spec().services.values().map(|spec| {
         let key = ServiceKey { deployment: deployment.name.clone(), service: spec.name.clone() };
         let slots = slots.get(&key).map_or(&[][..], Vec::as_slice);
-        service_info(state, spec, state.scheduling.get(&key), slots)
+        let digest = record.and_then(|record| record.digests.get(&spec.name));
+        service_info(state, spec, digest, state.scheduling.get(&key), slots)
     });
     v1::DeploymentInfo {
         name: deployment.name.to_string(),
@@ -133,6 +134,7 @@ fn deployment_info(
 fn service_info(
     state: &ClusterState,
     spec: &ServiceSpec,
+    digest: Option<&ImageDigest>,
     scheduling: Option<&Scheduling>,
     slots: &[&Slot],
 ) -> v1::ServiceInfo {
@@ -158,6 +160,7 @@ fn service_info(
             .and_then(|record| record.rollout.as_ref())
             .map(|rollout| rollout_info(state, rollout)),
         unplaced: unplaced.iter().map(unplaced_info).collect(),
+        image_digest: digest.map(ToString::to_string).unwrap_or_default(),
     }
 }
 
@@ -196,6 +199,7 @@ fn replica_info(state: &ClusterState, slot: &Slot) -> v1::ReplicaInfo {
     let view = view::replica(state, slot);
     let seen = state.observed.get(&id);
     let spec = state.service_spec(&slot.service, slot.current.revision);
+    let digest = state.image_digest(&slot.service, slot.current.revision);
     v1::ReplicaInfo {
         id: slot.id.to_string(),
         deployment: slot.service.deployment.to_string(),
@@ -221,6 +225,7 @@ fn replica_info(state: &ClusterState, slot: &Slot) -> v1::ReplicaInfo {
         endings: slot.endings.iter().rev().map(|ending| ending_info(state, ending)).collect(),
         restart_at_ms: view::restart_at(state, slot).map_or(0, millis),
         gpus: slot.current.gpus.iter().map(ToString::to_string).collect(),
+        image_digest: digest.map(ToString::to_string).unwrap_or_default(),
     }
 }
 

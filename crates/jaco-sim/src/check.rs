@@ -19,6 +19,7 @@
 //! | SIM-16 | what is disabled is never started, and only what people want to rest is disabled |
 //! | SIM-14 | time passes: nothing goes in circles within one moment |
 //! | SIM-17 | what serves is ended only once it is out of the endpoints |
+//! | SIM-18 | what is started of a revision whose image is settled was made from exactly that |
 //! | SIM-13 | no agent ends the container of an instance that it knows to be wanted |
 
 mod containers;
@@ -28,13 +29,14 @@ mod rest;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jaco_agent::Effect;
-use jaco_agent::engine::{ContainerId, ContainerSeen};
+use jaco_agent::engine::{ContainerId, ContainerRequest, ContainerSeen};
 use jaco_state::{ClusterState, Command, Entry, Outcome, apply};
 use jaco_types::{
     DeploymentName, Hostname, Instance, InstanceId, Millis, NodeId, ReplicaId, RequestId, Revision,
     ServiceKey, Slot, StateIndex, Timestamp,
 };
 
+use crate::daemon::before_all_entries;
 use crate::network::MachineIx;
 
 /// Something that must never be.
@@ -104,6 +106,11 @@ enum Acknowledged {
 }
 
 impl Checker {
+    /// One that has seen nothing.
+    pub(crate) fn new() -> Self {
+        Self { reference: before_all_entries(), ..Self::default() }
+    }
+
     pub(crate) fn violations(&self) -> &[Violation] {
         &self.violations
     }
@@ -158,6 +165,9 @@ impl Checker {
         now: Timestamp,
     ) {
         self.now = now;
+        if let Effect::Start(request) = effect {
+            self.check_image(request, state);
+        }
         let (Effect::Stop { instance, container } | Effect::Remove { instance, container }) =
             effect
         else {
@@ -188,6 +198,18 @@ impl Checker {
             self.broken("SIM-13", format!("{instance} was to be ended, and its node wants it"));
         }
         self.asked_to_end.insert(container.clone());
+    }
+
+    /// SIM-18.
+    fn check_image(&mut self, request: &ContainerRequest, state: &ClusterState) {
+        let Some(slot) = state.slots.get(&request.instance.replica) else { return };
+        let mut live = slot.instances().filter(|(id, _)| *id == request.instance);
+        let Some((_, live)) = live.next() else { return };
+        let settled = state.image_digest(&slot.service, live.revision);
+        if let Some(digest) = settled.filter(|digest| digest.as_str() != &*request.image) {
+            let (instance, image) = (&request.instance, &request.image);
+            self.broken("SIM-18", format!("{instance} runs {image} instead of {digest}"));
+        }
     }
 
     /// A daemon on this machine is in contact with a leader.

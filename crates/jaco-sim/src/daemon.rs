@@ -7,10 +7,13 @@ use std::sync::Arc;
 use jaco_agent::engine::EngineError;
 use jaco_agent::{AgentCore, Event, Owner};
 use jaco_scheduler::input::EngineSignal;
+use jaco_state::audit::{DEFAULT_AGE, Retention};
 use jaco_state::view::{DesiredInstance, desired_on, prepared_on};
 use jaco_state::{ClusterState, Entry, Outcome, apply};
 use jaco_types::spec::ServiceSpec;
-use jaco_types::{ImageReadiness, InstanceId, InstanceObserved, NodeId, SpecHash, StateIndex};
+use jaco_types::{
+    ImageNeed, ImageReadiness, InstanceId, InstanceObserved, Millis, NodeId, StateIndex,
+};
 
 use crate::leader::LeaderLoop;
 use crate::outbox::Outbox;
@@ -31,11 +34,13 @@ pub(crate) struct Daemon {
     pub(crate) leading: Option<LeaderLoop>,
     /// Whether its engine answered last; absent before it was asked.
     pub(crate) engine: Option<EngineSignal>,
+    /// For how long there was no contact with a leader, as its agent was told last.
+    pub(crate) silence: Millis,
     /// What its agent said last about the images that rollouts need there.
-    pub(crate) images: BTreeMap<SpecHash, ImageReadiness>,
+    pub(crate) images: BTreeMap<ImageNeed, ImageReadiness>,
     node: NodeId,
     told: Told,
-    asked_to_prepare: BTreeMap<SpecHash, Arc<ServiceSpec>>,
+    asked_to_prepare: BTreeMap<ImageNeed, Arc<ServiceSpec>>,
 }
 
 /// How far a daemon's state can be trusted.
@@ -45,6 +50,14 @@ pub(crate) enum View {
     Old,
     /// A leader has brought it up to date since the start.
     Current,
+}
+
+/// What a node begins with. All daemons here are of one version, so the audit log tells all that they
+/// know from the beginning; real ones find that out first, and write it down.
+pub(crate) fn before_all_entries() -> ClusterState {
+    let mut state = ClusterState::default();
+    state.audit.retention = Some(Retention { age: DEFAULT_AGE, cut: None });
+    state
 }
 
 /// What the agent was last told of the state.
@@ -58,7 +71,7 @@ impl Daemon {
     pub(crate) fn new(owner: Owner, life: u64) -> Self {
         Self {
             life,
-            state: ClusterState::default(),
+            state: before_all_entries(),
             applied: StateIndex(0),
             view: View::Old,
             node: owner.node,
@@ -67,6 +80,7 @@ impl Daemon {
             leading: None,
             engine: None,
             told: Told::default(),
+            silence: Millis(0),
             images: BTreeMap::new(),
             asked_to_prepare: BTreeMap::new(),
         }

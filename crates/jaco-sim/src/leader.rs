@@ -7,7 +7,7 @@ use jaco_controller::{ClockStep, ClockWatch, Debounce, Options};
 use jaco_scheduler::input::EngineSignal;
 use jaco_scheduler::{NodeSignal, Plan, PlanInput, Planner, Signals};
 use jaco_state::ClusterState;
-use jaco_types::{ImageReadiness, Millis, NodeId, SpecHash, Timestamp};
+use jaco_types::{ImageNeed, ImageReadiness, Millis, NodeId, Timestamp};
 
 /// What a leader keeps while it leads. All moments are by its own clock.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ impl LeaderLoop {
     pub(crate) fn hear_of_images(
         &mut self,
         node: NodeId,
-        images: BTreeMap<SpecHash, ImageReadiness>,
+        images: BTreeMap<ImageNeed, ImageReadiness>,
         now: Timestamp,
     ) {
         let is_news = self.signals.images.get(&node).is_some_and(|known| *known != images);

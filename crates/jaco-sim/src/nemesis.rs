@@ -51,6 +51,7 @@ pub fn run(seed: u64, steps: usize, sabotage: Option<Sabotage>) -> Run {
         session: Session::new(seed, sabotage),
         script: Vec::new(),
         images: vec!["db:1".to_owned(), "web:1".to_owned()],
+        disabled: Vec::new(),
     };
     let failure = nemesis.play(seed, steps).err();
     let world = nemesis.session.world();
@@ -68,10 +69,12 @@ struct Nemesis {
     session: Session,
     script: Vec<String>,
     images: Vec<String>,
+    /// What was ever disabled, in the words of the scripts.
+    disabled: Vec<String>,
 }
 
 /// What can befall a cluster. The numbers say how often, against each other.
-const CHOICES: [(Choice, u64); 17] = [
+const CHOICES: [(Choice, u64); 19] = [
     (Choice::Apply, 22),
     (Choice::Delete, 3),
     (Choice::Kill, 7),
@@ -89,6 +92,8 @@ const CHOICES: [(Choice, u64); 17] = [
     (Choice::Join, 2),
     (Choice::Availability, 5),
     (Choice::Repeat, 2),
+    (Choice::Tag, 8),
+    (Choice::Rest, 8),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,6 +115,8 @@ enum Choice {
     Join,
     Availability,
     Repeat,
+    Tag,
+    Rest,
 }
 
 impl Nemesis {
@@ -139,7 +146,7 @@ impl Nemesis {
         self.session.world().expect("the nodes come first")
     }
 
-    /// All faults end, and every replica gets a new budget.
+    /// All faults end, nothing rests any more, and every replica gets a new budget.
     fn make_peace(&mut self) -> Result<(), CommandError> {
         self.line("heal".to_owned())?;
         self.line("start all".to_owned())?;
@@ -152,6 +159,9 @@ impl Nemesis {
             self.line(format!("image {image} works"))?;
         }
         self.line("settle".to_owned())?;
+        for scope in self.disabled.clone() {
+            self.line(format!("enable {scope}"))?;
+        }
         for deployment in self.deployments() {
             self.line(format!("again {deployment}"))?;
         }
@@ -191,6 +201,8 @@ impl Nemesis {
             Choice::Join => self.join(),
             Choice::Availability => self.availability(),
             Choice::Repeat => Some("repeat".to_owned()),
+            Choice::Tag => self.tag(),
+            Choice::Rest => self.rest(),
         }
     }
 
@@ -267,6 +279,37 @@ impl Nemesis {
             _ => "works".to_owned(),
         };
         Some(format!("pull {image} {how}"))
+    }
+
+    /// Somebody pushes another image under the same name.
+    fn tag(&mut self) -> Option<String> {
+        let image = self.pick_of(&self.images.clone())?;
+        Some(format!("pull {image} is {}", self.rng.pick(&["a", "b", "c"])))
+    }
+
+    /// People want something to rest, or not any more.
+    fn rest(&mut self) -> Option<String> {
+        if self.rng.below(5) < 2 {
+            return self.pick_of(&self.disabled.clone()).map(|scope| format!("enable {scope}"));
+        }
+        let slots = self.world().checker.reference().slots.values();
+        let slots: Vec<(String, String)> =
+            slots.map(|slot| (slot.service.to_string(), slot.id.to_string())).collect();
+        let host = self.pick_of(&self.hosts())?;
+        let scope = match self.rng.below(4) {
+            0 => format!("node {host}"),
+            _ if slots.is_empty() => return None,
+            choice => {
+                let (service, id) = self.rng.pick(&slots).clone();
+                match choice {
+                    1 => service,
+                    2 => format!("{service} on {host}"),
+                    _ => format!("{service} replica {id}"),
+                }
+            }
+        };
+        self.disabled.push(scope.clone());
+        Some(format!("disable {scope}"))
     }
 
     fn behaviour(&mut self) -> Option<String> {

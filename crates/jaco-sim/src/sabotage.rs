@@ -18,16 +18,22 @@ pub enum Sabotage {
     IgnoreOwner,
     /// An agent that does not notice that its node is cut off.
     NeverIsolated,
+    /// An agent that ends what serves as soon as its successor is asked for.
+    EndPredecessors,
+    /// An agent that runs whatever it has under an image's name, though it is settled what that is.
+    FollowNames,
 }
 
 impl Sabotage {
     /// Every defect.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::RecreateOnStart,
         Self::DropInsteadOfRetire,
         Self::NeverQuiet,
         Self::IgnoreOwner,
         Self::NeverIsolated,
+        Self::EndPredecessors,
+        Self::FollowNames,
     ];
 
     /// Spoils a plan.

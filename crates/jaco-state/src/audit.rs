@@ -139,6 +139,8 @@ audit_kinds! {
     CertificateIssued => 8, "certificate_issued";
     /// A node's certificate was renewed.
     CertificateRenewed => 9, "certificate_renewed";
+    /// A service that reaches its nodes was let in, with a new revision of its deployment.
+    PrivilegedWorkloadAdmitted => 20, "privileged_workload_admitted";
     /// Somebody pinned a revision, or let go of one.
     RevisionPinned => 12, "revision_pinned";
     /// The planner moved a replica off a hot node.
@@ -205,9 +207,24 @@ audit_kinds! {
     RolloutAborted => 52, "rollout_aborted";
     /// Too much of a rollout failed, and nothing more of it is done.
     RolloutPaused => 53, "rollout_paused";
+    /// A step of a rollout, or of its way back, began.
+    RolloutStepStarted => 54, "rollout_step_started";
+    /// It is over.
+    RolloutStepFinished => 55, "rollout_step_finished";
+    /// A rollout, or its way back, waits for something, for a reason not given before.
+    RolloutHeld => 56, "rollout_held";
+    /// What an image is was settled for a revision.
+    ImageResolved => 57, "image_resolved";
 }
 
 impl AuditLog {
+    /// Whether the steps of rollouts are told: not as long as members of an older version may be about,
+    /// who know neither the events nor what they are made from.
+    #[must_use]
+    pub fn tells_steps(&self) -> bool {
+        self.retention.is_some()
+    }
+
     /// Adds an event, to the chain if there is one; the oldest go when there are too many.
     pub(crate) fn push(&mut self, key: AuditKey, event: AuditEvent, gone: &mut LetGo) {
         let event = AuditEvent { previous: self.head, ..event };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jaco_types::spec::ServiceSpec;
 use jaco_types::{Availability, DeploymentName, NodeId, ServiceKey, Slot};
 
-use crate::state::ClusterState;
+use crate::state::{ClusterState, Deployment};
 
 /// What is needed on one node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,7 +18,8 @@ pub struct Needed {
 }
 
 /// What is needed on `node`. A node that is drained keeps all of every deployment there is: what had to
-/// leave it comes back.
+/// leave it comes back. So does every node as long as not all that a deployment wants has a place: a
+/// replica without one may come to any of them, also to where an earlier one of its name left its data.
 #[must_use]
 pub fn needed_on(state: &ClusterState, node: NodeId) -> Needed {
     let mut needed = Needed::default();
@@ -28,6 +29,9 @@ pub fn needed_on(state: &ClusterState, node: NodeId) -> Needed {
     if is_drained(&node) {
         needed.whole.extend(state.deployments.keys().cloned());
     }
+    let is_open = |deployment: &&Deployment| !is_placed(state, deployment);
+    let open = state.deployments.values().filter(is_open);
+    needed.whole.extend(open.map(|deployment| deployment.name.clone()));
     let mut need = |service: &ServiceKey, spec: Option<&Arc<ServiceSpec>>| match spec {
         Some(spec) => needed.specs.push((service.deployment.clone(), Arc::clone(spec))),
         None => drop(needed.whole.insert(service.deployment.clone())),
@@ -54,4 +58,14 @@ pub fn needed_on(state: &ClusterState, node: NodeId) -> Needed {
         }
     }
     needed
+}
+
+/// Whether the planner has seen what people want of a deployment, and has found a place for all of it.
+fn is_placed(state: &ClusterState, deployment: &Deployment) -> bool {
+    deployment.spec().services.keys().all(|service| {
+        let key = ServiceKey { deployment: deployment.name.clone(), service: service.clone() };
+        state.scheduling.get(&key).is_some_and(|record| {
+            record.planned_revision == deployment.revision && record.unplaced.is_empty()
+        })
+    })
 }

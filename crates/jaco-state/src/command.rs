@@ -7,9 +7,9 @@ use jaco_types::slot::Exhausted;
 use jaco_types::spec::DeploymentSpec;
 use jaco_types::{
     AllocationScope, Availability, ConsumerName, ContentId, DeploymentName, Hostname, Identity,
-    InstanceId, InstanceObserved, Millis, NamedKey, Node, NodeFacts, NodeId, NodeStatus, Ordinal,
-    Origin, Rejection, ReplicaId, RequestId, Revision, Scheduling, ServiceKey, SpecHash, Standing,
-    StateIndex, Timestamp, TokenId,
+    ImageDigest, InstanceId, InstanceObserved, Millis, NamedKey, Node, NodeFacts, NodeId,
+    NodeStatus, Ordinal, Origin, Rejection, ReplicaId, RequestId, Revision, Scheduling, ServiceKey,
+    SpecHash, Standing, StateIndex, Timestamp, TokenId,
 };
 
 use crate::audit::AuditKind;
@@ -331,6 +331,15 @@ pub enum Change {
         status: NodeStatus,
         /// Why, for people.
         reason: String,
+    },
+    /// What the image of a service is at a revision, from now on and for good.
+    ImageResolve {
+        /// The service.
+        service: ServiceKey,
+        /// The revision.
+        revision: Revision,
+        /// What the first node that has it found.
+        digest: ImageDigest,
     },
     /// A drain has taken too long: the node is again what it was.
     DrainGiveUp {

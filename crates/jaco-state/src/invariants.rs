@@ -1,7 +1,7 @@
 //! What must hold of every state that `apply` can produce. Checked by the property tests and by
 //! the simulation after every entry.
 
-use jaco_types::{ReplicaId, StateIndex};
+use jaco_types::{ReplicaId, ServiceName, StateIndex};
 
 use crate::audit::KEPT_EVENTS;
 use crate::audit_refusals::IDENTITIES_MAX;
@@ -26,6 +26,13 @@ pub fn violations(state: &ClusterState) -> Vec<Violation> {
     for deployment in state.deployments.values() {
         if !deployment.revisions.contains_key(&deployment.revision) {
             broken("ST-5", format!("{} has lost its wanted revision", deployment.name));
+        }
+        for (revision, record) in &deployment.revisions {
+            let is_strange = |service: &&ServiceName| !record.spec.services.contains_key(*service);
+            if let Some(service) = record.digests.keys().find(is_strange) {
+                let name = &deployment.name;
+                broken("ST-16", format!("{name} has an image of {service} at {revision}"));
+            }
         }
     }
     for slot in state.slots.values() {

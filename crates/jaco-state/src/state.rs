@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use jaco_types::spec::{DeploymentSpec, ServiceSpec};
 use jaco_types::{
-    ClusterId, Consumer, ConsumerName, ContentId, DeploymentName, Hostname, Identity, InstanceId,
-    InstanceObserved, Leaving, NamedKey, Node, NodeId, ReplicaId, Revision, Scheduling, ServiceKey,
-    Slot, StateIndex, Timestamp, TokenId,
+    ClusterId, Consumer, ConsumerName, ContentId, DeploymentName, Hostname, Identity, ImageDigest,
+    InstanceId, InstanceObserved, Leaving, NamedKey, Node, NodeId, ReplicaId, Revision, Scheduling,
+    ServiceKey, ServiceName, Slot, StateIndex, Timestamp, TokenId,
 };
 
 use crate::audit::AuditLog;
@@ -105,6 +105,10 @@ pub struct RevisionRecord {
     pub pin: Pin,
     /// Why its rollout was given up; empty where it was not.
     pub failure: String,
+    /// What the image of a service was when it was first looked for under this revision, or under an
+    /// earlier one that this one goes on from: every replica of the revision runs exactly that
+    /// (R-ROLL-5). A service that is not here runs what its image's name leads each node to.
+    pub digests: BTreeMap<ServiceName, ImageDigest>,
 }
 
 /// Whether a revision is kept however many follow.
@@ -160,7 +164,7 @@ impl ClusterState {
             operator_tokens: self.operator_tokens.clone(),
             join_tokens: self.join_tokens.clone(),
             requests: RequestLog::default(),
-            audit: AuditLog::default(),
+            audit: AuditLog { retention: self.audit.retention, ..AuditLog::default() },
             contents: self.contents.clone(),
             named: self.named.clone(),
         }
@@ -181,5 +185,12 @@ impl ClusterState {
     ) -> Option<&Arc<ServiceSpec>> {
         let record = self.deployments.get(&service.deployment)?.revisions.get(&revision)?;
         record.spec.services.get(&service.service)
+    }
+
+    /// What the image of `service` is at `revision`, where that is known.
+    #[must_use]
+    pub fn image_digest(&self, service: &ServiceKey, revision: Revision) -> Option<&ImageDigest> {
+        let record = self.deployments.get(&service.deployment)?.revisions.get(&revision)?;
+        record.digests.get(&service.service)
     }
 }

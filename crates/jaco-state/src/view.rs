@@ -7,8 +7,8 @@ use jaco_types::rollout::WAITING_FOR_DEPENDENCY;
 use jaco_types::slot::Exhausted;
 use jaco_types::spec::{Condition, DeploymentSpec, ServiceSpec};
 use jaco_types::{
-    DeploymentName, Instance, InstanceId, NodeId, NodeStatus, ReasonCode, ReplicaState,
-    RestartCount, RolloutState, Scheduling, ServiceKey, ServiceName, Slot, SpecHash, Standing,
+    DeploymentName, ImageDigest, ImageNeed, Instance, InstanceId, NodeId, NodeStatus, ReasonCode,
+    ReplicaState, RestartCount, RolloutState, Scheduling, ServiceKey, ServiceName, Slot, Standing,
     Timestamp,
 };
 
@@ -25,6 +25,8 @@ pub struct DesiredInstance {
     /// What to run; absent only where the revision is no longer kept, when a running container
     /// stays and a missing one cannot be started.
     pub spec: Option<Arc<ServiceSpec>>,
+    /// What its image is, where that is settled.
+    pub digest: Option<ImageDigest>,
     /// The ids of the GPUs that it has for itself.
     pub gpus: Vec<Arc<str>>,
     /// Whether it is to be started, or only kept.
@@ -63,6 +65,7 @@ pub fn desired_on(state: &ClusterState, node: NodeId) -> BTreeMap<InstanceId, De
             id: leaving.id.clone(),
             service: leaving.service.clone(),
             spec: state.service_spec(&leaving.service, leaving.revision).map(Arc::clone),
+            digest: state.image_digest(&leaving.service, leaving.revision).cloned(),
             gpus: leaving.gpus.clone(),
             role: Role::Leaving,
         };
@@ -87,18 +90,20 @@ pub fn ending(state: &ClusterState) -> impl Iterator<Item = (&InstanceId, NodeId
     leaving.chain(observed).filter(move |(_, node)| answers(*node))
 }
 
-/// What `node` should have the images of, by the hash of the spec that needs them: the rollouts that
-/// wait for it before their first step.
+/// Which images `node` should have, each with a spec that needs it: the rollouts that wait for the
+/// node before their first step.
 #[must_use]
-pub fn prepared_on(state: &ClusterState, node: NodeId) -> BTreeMap<SpecHash, Arc<ServiceSpec>> {
+pub fn prepared_on(state: &ClusterState, node: NodeId) -> BTreeMap<ImageNeed, Arc<ServiceSpec>> {
     let waits = |record: &Scheduling| {
         let rollout = record.rollout.as_ref()?;
         let is_asked = rollout.preparing.as_ref()?.nodes.contains_key(&node);
         is_asked.then_some(rollout.target_revision)
     };
     let asked = state.scheduling.iter().filter_map(|(service, record)| {
-        let spec = state.service_spec(service, waits(record)?)?;
-        Some((spec.hash, Arc::clone(spec)))
+        let revision = waits(record)?;
+        let spec = state.service_spec(service, revision)?;
+        let digest = state.image_digest(service, revision).cloned();
+        Some((ImageNeed { spec: spec.hash, digest }, Arc::clone(spec)))
     });
     asked.collect()
 }
@@ -113,6 +118,7 @@ fn desired_instance(
         id: InstanceId { replica: slot.id.clone(), raft_index: instance.raft_index },
         service: slot.service.clone(),
         spec: state.service_spec(&slot.service, instance.revision).map(Arc::clone),
+        digest: state.image_digest(&slot.service, instance.revision).cloned(),
         gpus: instance.gpus.clone(),
         role,
     }

@@ -11,6 +11,7 @@ pub mod ending;
 pub mod gpu;
 pub mod id;
 pub mod identity;
+pub mod image;
 pub mod machine;
 pub mod node;
 pub mod observed;
@@ -33,6 +34,7 @@ pub use id::{
     NodeId, ReplicaId, RequestId, Revision, ServiceKey, ServiceName, SpecHash, StateIndex, TokenId,
 };
 pub use identity::Identity;
+pub use image::{ImageDigest, ImageNeed};
 pub use machine::Machine;
 pub use node::{Availability, Drain, Node, NodeFacts, NodeStatus};
 pub use observed::{Exit, InstanceObserved, ReasonCode, ReplicaState};

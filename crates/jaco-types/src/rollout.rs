@@ -1,8 +1,9 @@
 //! What the planner keeps about a service: its rollout, and why some of it is not placed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::id::{NodeId, Revision, StateIndex};
+use crate::id::{NodeId, ReplicaId, Revision, StateIndex};
+use crate::image::ImageDigest;
 use crate::time::Timestamp;
 
 /// The planner's record of one service; only the planner writes it. It outlives the service, so
@@ -46,6 +47,9 @@ pub struct Rollout {
     pub preparing: Option<Preparing>,
     /// How far an aborted one is on its way back; none where nothing is left of that.
     pub going_back: Option<GoingBack>,
+    /// The replicas whose steps have begun and are not over, for the audit to tell; always empty as
+    /// long as members of an older version may be about.
+    pub under_way: BTreeSet<ReplicaId>,
 }
 
 /// Replacing what a rollout replaced before it was aborted.
@@ -71,7 +75,11 @@ pub struct Preparing {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ImageReadiness {
     /// It has.
-    Ready,
+    Ready {
+        /// What it is; absent where the node has it from no registry, and where its daemon is of an
+        /// older release.
+        digest: Option<ImageDigest>,
+    },
     /// Not yet.
     Waiting {
         /// What it does about it, or what went wrong last.

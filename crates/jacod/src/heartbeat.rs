@@ -12,7 +12,7 @@ use jaco_scheduler::input::EngineSignal;
 use jaco_server::Member;
 use jaco_state::Command;
 use jaco_store::{Proposal, Store};
-use jaco_types::{Identity, ImageReadiness, NodeFacts, SpecHash};
+use jaco_types::{Identity, ImageDigest, ImageNeed, ImageReadiness, NodeFacts};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
@@ -34,7 +34,7 @@ const ENGINE_PATIENCE: Duration = Duration::from_secs(10);
 const DEADLINE: Duration = Duration::from_secs(1);
 
 /// What this node says about the images that rollouts need here.
-type Images = BTreeMap<SpecHash, ImageReadiness>;
+type Images = BTreeMap<ImageNeed, ImageReadiness>;
 
 /// What this node says about itself, apart from the engine's version.
 #[derive(Debug, Clone)]
@@ -195,7 +195,7 @@ async fn beat(member: &Member, said: Said<'_>, contact: &Contact) -> Taken {
         EngineSignal::DiskFull(full) => (true, String::new(), full),
         EngineSignal::Down(reason) => (false, reason, String::new()),
     };
-    let images = images.iter().map(|(hash, readiness)| prepared_image(*hash, readiness)).collect();
+    let images = images.iter().map(|(need, readiness)| prepared_image(need, readiness)).collect();
     let message = HeartbeatRequest {
         node: node_id,
         engine_up,
@@ -222,13 +222,22 @@ async fn beat(member: &Member, said: Said<'_>, contact: &Contact) -> Taken {
     }
 }
 
-fn prepared_image(hash: SpecHash, readiness: &ImageReadiness) -> PreparedImage {
-    let (ready, failed, reason) = match readiness {
-        ImageReadiness::Ready => (true, false, String::new()),
-        ImageReadiness::Waiting { reason } => (false, false, reason.clone()),
-        ImageReadiness::Failed { reason } => (false, true, reason.clone()),
+fn prepared_image(need: &ImageNeed, readiness: &ImageReadiness) -> PreparedImage {
+    let text = |digest: &Option<ImageDigest>| digest.as_ref().map(ToString::to_string);
+    let asked = PreparedImage {
+        spec_hash: need.spec.0.to_vec().into(),
+        wanted_digest: text(&need.digest).unwrap_or_default(),
+        ..PreparedImage::default()
     };
-    PreparedImage { spec_hash: hash.0.to_vec().into(), ready, failed, reason }
+    match readiness {
+        ImageReadiness::Ready { digest } => {
+            PreparedImage { ready: true, digest: text(digest).unwrap_or_default(), ..asked }
+        }
+        ImageReadiness::Waiting { reason } => PreparedImage { reason: reason.clone(), ..asked },
+        ImageReadiness::Failed { reason } => {
+            PreparedImage { failed: true, reason: reason.clone(), ..asked }
+        }
+    }
 }
 
 /// Writes what this node is, if the cluster has it otherwise.

@@ -88,6 +88,7 @@ pub(crate) async fn start(daemon: &Arc<Daemon>, parts: MemberParts) -> anyhow::R
         files: daemon.config.data_dir.join("contents"),
         // Several nodes may share a machine.
         secrets: daemon.config.secrets_dir.join(format!("{cluster}-{id}")),
+        removed: daemon.config.data_dir.join("removed"),
         unseal: Arc::new(KeyRing { key: parts.kek.clone(), cluster: cluster.clone() }),
     };
     let mut agent = service::Options::new(
@@ -165,7 +166,7 @@ fn machine(daemon: &Daemon) -> anyhow::Result<ClusterMachine> {
     let folder = daemon.config.data_dir.join("audit");
     let archive = AuditArchive::open(&folder, limits);
     let archive = archive.with_context(|| format!("{} cannot be used", folder.display()))?;
-    Ok(ClusterMachine::archiving(archive))
+    ClusterMachine::archiving(archive).context("the audit archive cannot be written")
 }
 
 fn open_engine(daemon: &Daemon, owner: &Owner) -> anyhow::Result<Arc<dyn ContainerEngine>> {
@@ -256,7 +257,7 @@ fn spawn_loops(
         Arc::clone(&member.store) as Arc<dyn Store>,
         Arc::clone(&member.signals),
         Arc::clone(&daemon.clock),
-        ControllerOptions::default(),
+        ControllerOptions::of_version(env!("CARGO_PKG_VERSION")),
     );
     let description =
         SelfDescription { address: daemon.advertised.clone(), facts: daemon.facts.clone() };

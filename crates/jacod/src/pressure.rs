@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jaco_agent::measure::{NodeUse, Sampler, Used};
+use jaco_agent::measure::{self, NodeUse, Sampler, Used};
 use jaco_proto::v1::{InstanceLoad, NodeLoad};
 use jaco_scheduler::rebalance::{Load, Share};
 use jaco_server::Member;
@@ -34,7 +34,8 @@ pub(crate) async fn run(
         }
         // An engine that does not answer says nothing of its containers; the machine is measured.
         let containers = member.engine.list_owned().await.unwrap_or_default();
-        match sampler.sample(&containers, started.elapsed()) {
+        let told = measure::ask(&*member.engine, sampler.unread(&containers)).await;
+        match sampler.sample(&containers, told, started.elapsed()) {
             Some(sample) => {
                 measured.send_replace(Some(Arc::new(sample)));
             }

@@ -1,4 +1,4 @@
-//! `cargo xtask sim`: one simulated run, by its number.
+//! `cargo xtask sim`: one simulated run, by its number; or days of relief of hot nodes.
 
 use anyhow::Result;
 
@@ -9,8 +9,11 @@ use crate::workspace::Workspace;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// What all random choices of the run follow from
-    #[arg(long)]
-    seed: u64,
+    #[arg(long, required_unless_present = "days")]
+    seed: Option<u64>,
+    /// Live so many days of as many random clusters with and without relief of hot nodes, instead
+    #[arg(long, conflicts_with_all = ["seed", "rest"])]
+    days: Option<u32>,
     /// Further arguments for the simulator
     #[arg(last = true)]
     rest: Vec<String>,
@@ -21,7 +24,18 @@ pub(crate) struct Args {
 /// # Errors
 /// If it does not build or the run fails.
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
+    if let Some(days) = args.days {
+        return live(workspace, days);
+    }
     let mut command = workspace.cargo();
     command.args(["run", "--quiet", "--release", "--package", "jaco-sim", "--", "--seed"]);
-    process::run(command.arg(args.seed.to_string()).args(&args.rest))
+    process::run(command.arg(args.seed.unwrap_or_default().to_string()).args(&args.rest))
+}
+
+/// Lives the days of the rebalancer's own test, which prints what they came to.
+fn live(workspace: &Workspace, days: u32) -> Result<()> {
+    let mut command = workspace.cargo();
+    command.args(["test", "--quiet", "--release", "--package", "jaco-scheduler", "--test", "it"]);
+    command.args(["days_of_relief", "--", "--nocapture"]);
+    process::run(command.env("JACO_DAYS", days.to_string()))
 }

@@ -93,3 +93,69 @@ async fn what_is_disabled_rests_until_it_is_enabled() {
     assert_eq!(said(&cluster, follower, &["disable", "-f", file]), "nothing is disabled\n");
     until_running(&cluster, follower, &["n1", "n2", "n3"]).await;
 }
+
+/// R-SEL-3, R-SEL-5: what a deleted deployment had is listed as removed, with what is left of it, on every
+/// node that had it, and asked of any; what another has is not touched. Collected, nothing is left on any
+/// node.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_removed_is_listed_until_it_is_collected() {
+    let cluster = Cluster::start(3, Engine::Fake).await;
+    let apply = async |name: &str| {
+        let mounts = r#","volumes":[{"type":"volume","source":"data","target":"/data"}]"#;
+        let model = jaco_tests::compose_with(name, "web", "web:1", 3, mounts);
+        let volumes = format!(r#","volumes":{{"data":{{"name":"{name}_data"}}}}}}"#);
+        let model = format!("{}{volumes}", model.strip_suffix('}').expect("an object"));
+        let request = v1::ApplyRequest {
+            compose_json: model,
+            request_id: fresh_request_id(),
+            ..v1::ApplyRequest::default()
+        };
+        cluster.client().apply(request).await.expect("the deployment is admitted");
+    };
+    let removed = async |node: usize| {
+        let request = v1::AllocationsRequest { with_removed: true, ..Default::default() };
+        let found = cluster.nodes[node].client().allocations(request).await;
+        let found = found.expect("the node answers");
+        assert!(found.unreachable.is_empty(), "{:?}", found.unreachable);
+        let removed = found.allocations.into_iter().filter(|one| one.removed);
+        removed.collect::<Vec<_>>()
+    };
+    apply("shop").await;
+    apply("blog").await;
+    cluster.converged(0, "shop").await;
+    cluster.converged(0, "blog").await;
+    let before = allocations(&cluster, 0).await;
+    assert_eq!(removed(0).await, vec![]);
+    said(&cluster, 1, &["delete", "shop", "--yes"]);
+    let node_names = |all: &[v1::AllocationInfo]| -> Vec<String> {
+        all.iter().map(|one| one.node.clone()).collect()
+    };
+    eventually("all three are removed", || async {
+        let found = removed(2).await;
+        let is_done = node_names(&found) == ["n1", "n2", "n3"]
+            && found.iter().all(|one| one.volumes == ["shop_data"]);
+        if is_done { Ok(()) } else { Err(found) }
+    })
+    .await;
+    for one in removed(1).await {
+        let was = before.iter().find(|it| it.alloc_id == one.alloc_id).expect("its id stays");
+        assert_eq!((&was.service, &was.node), (&one.service, &one.node));
+        assert!(one.log_bytes > 0 && one.removed_at_ms > 0, "{one:?}");
+    }
+    let table = said(&cluster, 0, &["get", "allocations", "-o", "wide", "--service", "shop/web"]);
+    assert!(table.contains("logs,shop_data"), "{table}");
+    let told = said(&cluster, 2, &["gc"]);
+    for node in ["n1", "n2", "n3"] {
+        let of_node: Vec<_> = told.lines().filter(|line| line.starts_with(node)).collect();
+        let is_all = of_node.len() == 2
+            && of_node.iter().any(|line| line.contains("volume shop_data"))
+            && of_node.iter().any(|line| line.contains("logs of web"));
+        assert!(is_all, "{told}");
+    }
+    assert_eq!(removed(0).await, vec![]);
+    let left = allocations(&cluster, 0).await;
+    assert!(left.iter().all(|one| one.deployment == "blog") && left.len() == 3, "{left:?}");
+    assert_eq!(said(&cluster, 2, &["gc", "--dry-run"]), "nothing is left\n");
+    let audit = said(&cluster, 0, &["audit"]);
+    assert!(audit.contains("volumes_collected"), "{audit}");
+}

@@ -1,11 +1,11 @@
 //! The audit log as people follow it: every event once, whoever leads, and none changed.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jaco_testkit::{
     Client, Cluster, Engine, Target, eventually, eventually_within, fresh_request_id, v1,
 };
-use jaco_types::ErrorCode;
+use jaco_types::{ErrorCode, Timestamp};
 use tokio::sync::mpsc;
 
 use crate::scenario::deploy;
@@ -36,12 +36,16 @@ async fn label(cluster: &Cluster, value: &str) {
     cluster.client().set_labels(request).await.expect("the cluster agrees");
 }
 
-/// A client that knows all nodes by their addresses.
-async fn remote(cluster: &Cluster) -> Client {
-    let client = cluster.client();
+/// Whom the cluster's members are vouched for by.
+fn trust(cluster: &Cluster) -> jaco_pki::TrustBundle {
     let authority = cluster.nodes[0].folder().join("data/node/ca.crt");
     let authority = std::fs::read_to_string(authority).expect("a member has its authority's");
-    let trust = jaco_pki::TrustBundle::from_pem(&authority).expect("a certificate");
+    jaco_pki::TrustBundle::from_pem(&authority).expect("a certificate")
+}
+
+/// A client that knows all nodes by their addresses.
+async fn remote(cluster: &Cluster) -> Client {
+    let (client, trust) = (cluster.client(), trust(cluster));
     let request = v1::IssueOperatorTokenRequest {
         name: "follower".to_owned(),
         request_id: fresh_request_id(),
@@ -133,6 +137,40 @@ async fn every_node_vouches_for_the_same_events() {
     let out = cluster.cli(0, &["audit", "verify"]);
     let said = String::from_utf8_lossy(&out.stdout).into_owned();
     assert!(out.status.success() && said.contains("are as they were written"), "{said}");
+}
+
+/// R-CLI-5: what never becomes a command of its own is told as well: a caller who proves nothing, and a
+/// certificate that a member renews.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_edges_see_is_told() {
+    let cluster = Cluster::start(2, Engine::Fake).await;
+    let trust = trust(&cluster);
+    let servers = vec![cluster.nodes[0].address.clone()];
+    let stranger = Target::servers(&servers, trust, jaco_pki::OperatorToken::mint());
+    let stranger = Client::new(stranger.expect("the addresses are addresses"));
+    stranger.overview(v1::StatusRequest::default()).await.expect_err("nobody knows the token");
+
+    let leader = &cluster.nodes[cluster.leader().await];
+    let folder = leader.folder().join("data/node");
+    let identity = jaco_pki::IdentityDir::open(folder).expect("a member has an identity");
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock of this century");
+    let now = Timestamp(u64::try_from(now.as_millis()).expect("likewise"));
+    let credentials = identity.load(now).expect("it can be read").expect("it is a member's");
+    let own = credentials.certificate().node();
+    let store = jaco_pki::CertificateStore::new(credentials).expect("they are in force");
+    let key = identity.key_in_use().expect("it has a key");
+    let request = v1::RenewCertificateRequest { csr_der: key.request().into() };
+    let mut peer = jaco_server::Peers::new(store).peer(own, &leader.address);
+    peer.renew_certificate(request).await.expect("a member may renew its certificate");
+
+    for kind in ["access_refused", "certificate_renewed"] {
+        eventually(kind, || async {
+            let told = all(cluster.client()).await?;
+            let is_told = told.iter().any(|event| event.kind == kind);
+            if is_told { Ok(()) } else { Err(format!("{told:?}")) }
+        })
+        .await;
+    }
 }
 
 /// Events are asked for by time, kind, deployment and node.

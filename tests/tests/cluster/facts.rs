@@ -120,6 +120,11 @@ async fn gpus_are_given_once() {
     for said in ["0 of 2 free, 1 of nvidia needed", "it has none, 1 of nvidia needed"] {
         assert!(explained.contains(said), "{said}: {explained}");
     }
+    // R-PLACE-8: with one more GPU of the driver the third has a place, with one of another it has none.
+    let imagined = run(&cluster, &["whatif", "--add", "n9 gpus=1"]);
+    assert!(imagined.contains("n9"), "{imagined}");
+    let imagined = run(&cluster, &["whatif", "--add", "n9 gpus=amdgpu:1"]);
+    assert!(!imagined.contains("n9 "), "{imagined}");
     let gone = v1::DeleteRequest { deployment: "shop".to_owned(), ..Default::default() };
     cluster.client().delete(gone).await.expect("it is deleted");
     let refuses = r#""jaco.fake.refuse":"could not select device driver \"nvidia\"""#;
@@ -128,7 +133,11 @@ async fn gpus_are_given_once() {
     eventually("the driver is the reason", || async {
         let status = cluster.overview(0).await?;
         let told = status.replicas.iter().any(|replica| {
-            replica.details.values().any(|text| text.contains("could not select device driver"))
+            let mut said = replica.details.values();
+            said.any(|text| {
+                text.contains("could not select device driver")
+                    && text.contains("container-toolkit")
+            })
         });
         if told { Ok(()) } else { Err(format!("{:?}", status.replicas)) }
     })

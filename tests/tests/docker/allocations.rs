@@ -123,6 +123,10 @@ async fn volumes_are_kept_until_they_are_collected() {
     })
     .await;
     assert_eq!((volumes(&cluster, "shop"), volumes(&cluster, "blog")), (1, 1), "it was only asked");
+    let listed = said(&["get", "allocations", "-o", "wide"]);
+    let row = listed.lines().find(|line| line.contains("shop/web")).unwrap_or_default();
+    assert!(row.contains(" yes ") && row.contains("logs,jaco-"), "and what is left: {listed}");
+    assert!(row.ends_with("shop_data"), "{listed}");
     // It came back.
     apply("shop").await;
     assert_eq!(said(&["gc", "shop"]), "nothing is left\n");

@@ -97,6 +97,23 @@ impl Dockerd {
         let _gone = process.wait().is_err();
     }
 
+    /// An engine that crashes takes its containerd with it, a moment later. One that is started in
+    /// between takes the other for alive, and gives up on it.
+    async fn is_over(&self) {
+        let file = self.at("exec/containerd/containerd.pid");
+        let Ok(pid) = std::fs::read_to_string(&file) else { return };
+        let stat = PathBuf::from("/proc").join(pid.trim()).join("stat");
+        eventually_within(PATIENCE, "the engine's containerd is gone", || async {
+            let stat = std::fs::read_to_string(&stat).unwrap_or_default();
+            let state = stat.rsplit(')').next().unwrap_or_default().trim().chars().next();
+            // A process that nobody has waited for yet is gone as well.
+            if state.is_none_or(|state| "ZX".contains(state)) { Ok(()) } else { Err(stat) }
+        })
+        .await;
+        // The next engine would take such a one for alive.
+        std::fs::remove_file(file).expect("it is ours");
+    }
+
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new("docker");
         command.arg("--host").arg(self.host()).args(args);
@@ -146,9 +163,13 @@ impl Drop for Dockerd {
 /// replica gets one new instance, and no more.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_engine_that_restarts_is_reconciled() {
-    for (live_restore, signal) in
-        [(LiveRestore::On, Signal::TERM), (LiveRestore::Off, Signal::TERM)]
-    {
+    for (live_restore, signal) in [
+        (LiveRestore::On, Signal::TERM),
+        (LiveRestore::Off, Signal::TERM),
+        // A crash: what ran is found by the next engine, which ends it where nothing lives on.
+        (LiveRestore::On, Signal::KILL),
+        (LiveRestore::Off, Signal::KILL),
+    ] {
         let mut dockerd = Dockerd::start(live_restore).await;
         let settings = format!("docker_host: {}\n", dockerd.host());
         let cluster = Cluster::start_with(2, Engine::Docker, &settings).await;
@@ -159,6 +180,7 @@ async fn an_engine_that_restarts_is_reconciled() {
         let instances = instances(&cluster).await;
 
         dockerd.end(signal);
+        dockerd.is_over().await;
         dockerd.boot().await;
         eventually_within(PATIENCE, "all run, and the nodes are ready", || async {
             let status = cluster.overview(1).await?;
@@ -175,13 +197,14 @@ async fn an_engine_that_restarts_is_reconciled() {
         // Whatever is wrong shows at the next look of the agents, every two seconds.
         tokio::time::sleep(Duration::from_secs(5)).await;
         let after = dockerd.running();
-        assert_eq!(after.len(), 4);
+        assert_eq!(after.len(), 4, "{live_restore:?} {signal:?}");
         if live_restore == LiveRestore::On {
             assert_eq!(after, before, "{signal:?}: adopted, not started again");
         } else {
             let audit = cluster.cli(0, &["audit", "--type", "replica_restarted"]);
             let said = String::from_utf8_lossy(&audit.stdout).into_owned();
-            assert_eq!(said.matches("shop-web-").count(), 4, "each of them once: {said}");
+            let count = said.matches("shop-web-").count();
+            assert_eq!(count, 4, "{signal:?}: each of them once: {said}");
         }
         drop(cluster);
     }

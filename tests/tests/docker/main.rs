@@ -18,3 +18,4 @@ mod rebalance;
 mod registry;
 mod routing;
 mod scenario;
+mod stopping;

@@ -122,3 +122,54 @@ async fn a_registry_that_dies_leaves_the_old_replicas_serving() {
     drop(cluster);
     docker(&["rmi", "--force", &image]);
 }
+
+/// R-ROLL-5: what an image is is settled by the rollout. Whatever its name leads to later, here and in the
+/// registry, replicas that are started again and further ones run exactly that; people can see what.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tag_that_moves_moves_nothing() {
+    let images = images_with_hello().await;
+    let port = free_port();
+    let _registry = Registry::start(port, &images);
+    let image = format!("127.0.0.1:{port}/hello:1");
+    let cluster = Cluster::start(2, Engine::Docker).await;
+    apply(&cluster, "shop", IMAGE, 1, "").await;
+    cluster.converged(0, "shop").await;
+    apply(&cluster, "shop", &image, 1, "").await;
+    let status = cluster.converged(1, "shop").await;
+    let settled = status.deployments[0].services[0].image_digest.clone();
+    let repository = format!("127.0.0.1:{port}/hello@sha256:");
+    assert!(settled.starts_with(&repository), "{settled}");
+
+    push_another(&image);
+    let moved = docker(&["image", "inspect", "--format", "{{json .RepoDigests}}", &image]);
+    assert!(!moved.contains(&settled), "the name leads elsewhere: {moved}");
+    let first = replicas(&cluster, 0, "shop").await[0].container_id.clone();
+    docker(&["kill", &first]);
+    eventually("it is started again", || async {
+        let now = replicas(&cluster, 0, "shop").await;
+        let is_back = now[0].state == "running" && now[0].container_id != first;
+        if is_back { Ok(()) } else { Err(now) }
+    })
+    .await;
+    apply(&cluster, "shop", &image, 3, "").await;
+    let status = cluster.converged(1, "shop").await;
+    assert_eq!(status.replicas.len(), 3);
+    for replica in &status.replicas {
+        assert_eq!(replica.image_digest, settled);
+        let runs = docker(&["inspect", "--format", "{{.Config.Image}}", &replica.container_id]);
+        assert_eq!(runs.trim(), settled, "{}", replica.id);
+    }
+    let history = cluster.cli(0, &["history", "shop", "-o", "json"]);
+    let history: serde_json::Value = serde_json::from_slice(&history.stdout).expect("JSON");
+    assert_eq!(history["revisions"][2]["digests"]["web"], settled.as_str(), "{history}");
+    drop(cluster);
+    docker(&["rmi", "--force", &image, &settled]);
+}
+
+/// Sends something else to the registry under the same name.
+fn push_another(image: &str) {
+    let id = docker(&["create", IMAGE]);
+    docker(&["commit", "--change", "LABEL moved=yes", id.trim(), image]);
+    docker(&["rm", id.trim()]);
+    docker(&["push", "--quiet", image]);
+}

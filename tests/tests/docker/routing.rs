@@ -111,6 +111,11 @@ pub(crate) struct Load {
 
 impl Load {
     pub(crate) fn start(address: SocketAddr) -> Self {
+        Self::paced(address, Duration::ZERO)
+    }
+
+    /// Each client waits for so long after an answer.
+    pub(crate) fn paced(address: SocketAddr, pause: Duration) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let client = |_| {
             let stop = Arc::clone(&stop);
@@ -122,6 +127,7 @@ impl Load {
                         Ok(answer) => failed.push(answer),
                         Err(error) => failed.push(error.to_string()),
                     }
+                    tokio::time::sleep(pause).await;
                 }
                 (served, failed)
             })

@@ -93,7 +93,19 @@ impl Tracked {
         if self.wanted.is_some() != wanted.is_some() {
             self.forget_failures();
         }
+        let before = self.pull();
         self.wanted = wanted;
+        if self.pull() != before {
+            self.forget_image();
+        }
+    }
+
+    /// It was settled meanwhile what its image is: what was fetched by its name counts no more.
+    fn forget_image(&mut self) {
+        self.image = Image::Unknown;
+        if self.work == Work::AwaitingPull {
+            self.work = Work::Idle;
+        }
     }
 
     /// Takes over what the replicated state knows, where this agent knows nothing yet: it was
@@ -205,8 +217,13 @@ impl Tracked {
 
     /// The pull that would fetch its image.
     pub(super) fn pull(&self) -> Option<PullRequest> {
-        let spec = self.wanted.as_ref()?.spec.as_ref()?;
-        Some(ImageSpec::of(spec).pull)
+        Some(self.image()?.pull)
+    }
+
+    /// The image that it should run, and when that is fetched.
+    pub(super) fn image(&self) -> Option<ImageSpec> {
+        let wanted = self.wanted.as_ref()?;
+        Some(ImageSpec::of(wanted.spec.as_ref()?, wanted.digest.as_ref()))
     }
 
     pub(super) fn image_is_fresh(&self) -> bool {

@@ -12,16 +12,15 @@ use std::sync::Arc;
 use jaco_state::view::{DesiredInstance, Role};
 use jaco_types::spec::{Pull, ServiceSpec};
 use jaco_types::{
-    DeploymentName, ImageReadiness, InstanceId, InstanceObserved, Millis, SpecHash, StateIndex,
+    DeploymentName, ImageNeed, ImageReadiness, InstanceId, InstanceObserved, Millis, StateIndex,
     Timestamp,
 };
 
 use crate::engine::{
-    ContainerId, ContainerRequest, ContainerSeen, EngineError, EngineEvent, Owner, PullError,
-    PullRequest, ShippedFiles, StartError,
+    ContainerId, ContainerRequest, ContainerSeen, EngineError, EngineEvent, ImageSeen, Owner,
+    PullError, PullRequest, ShippedFiles, StartError,
 };
 use crate::plan::{Action, History, Phase, Wanted, plan};
-use crate::spec::ImageSpec;
 
 use instance::{Ending, Tracked, Trouble, Work};
 use networks::Networks;
@@ -39,14 +38,14 @@ pub enum Event {
         /// What this node reported, as far as it arrived.
         observed: BTreeMap<InstanceId, InstanceObserved>,
     },
-    /// The images that rollouts need here, by the hash of the spec that does.
-    Prepare(BTreeMap<SpecHash, Arc<ServiceSpec>>),
+    /// The images that rollouts need here, each with a spec that does.
+    Prepare(BTreeMap<ImageNeed, Arc<ServiceSpec>>),
     /// The answer to [`Effect::Find`].
     Found {
         /// What was asked for.
         pull: PullRequest,
-        /// Whether it is here.
-        result: Result<bool, EngineError>,
+        /// What is here of it.
+        result: Result<Option<ImageSeen>, EngineError>,
     },
     /// The answer to [`Effect::List`].
     Listed(Result<Vec<ContainerSeen>, EngineError>),
@@ -224,7 +223,7 @@ impl AgentCore {
 
     /// What this node says about the images that rollouts need here.
     #[must_use]
-    pub fn prepared(&self) -> BTreeMap<SpecHash, ImageReadiness> {
+    pub fn prepared(&self) -> BTreeMap<ImageNeed, ImageReadiness> {
         self.prepared.told()
     }
 
@@ -344,7 +343,7 @@ impl AgentCore {
         let Some(spec) = tracked.wanted.as_ref().and_then(|wanted| wanted.spec.clone()) else {
             return;
         };
-        let image = ImageSpec::of(&spec);
+        let Some(image) = tracked.image() else { return };
         if image.policy == Pull::Always && !tracked.image_is_fresh() {
             self.await_pull(id, image.pull, effects);
             return;
@@ -353,7 +352,7 @@ impl AgentCore {
         let request = ContainerRequest {
             instance: id.clone(),
             service: wanted.service.clone(),
-            image: Arc::clone(&spec.image),
+            image: image.pull.image,
             container: Arc::clone(&spec.container),
             spec_hash: spec.hash,
             // Put there when it is carried out: where they lie is nothing to decide on.

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jaco_types::spec::{Pull, ServiceSpec};
-use jaco_types::{ImageReadiness, SpecHash, Timestamp};
+use jaco_types::{ImageDigest, ImageNeed, ImageReadiness, Timestamp};
 
 use super::{Effect, back_off};
-use crate::engine::{EngineError, PullError, PullRequest};
+use crate::engine::{EngineError, ImageSeen, PullError, PullRequest};
 use crate::spec::ImageSpec;
 
 /// How many refusals in a row are believed: a registry that stumbles once stops no rollout.
@@ -16,7 +16,7 @@ const REFUSALS_MAX: u32 = 3;
 
 /// What is asked of this node.
 #[derive(Debug, Default)]
-pub(super) struct Prepared(BTreeMap<SpecHash, Image>);
+pub(super) struct Prepared(BTreeMap<ImageNeed, Image>);
 
 #[derive(Debug)]
 struct Image {
@@ -32,7 +32,11 @@ enum Stage {
     Looking,
     /// It is being fetched.
     Pulling,
-    Ready,
+    /// It was fetched, and the engine is asked what it is.
+    Naming,
+    Ready {
+        digest: Option<ImageDigest>,
+    },
     /// It failed, and is tried again while few failures came in a row.
     Failing {
         reason: String,
@@ -43,15 +47,15 @@ impl Prepared {
     /// What is asked from now on. What is not asked any more is forgotten.
     pub(super) fn want(
         &mut self,
-        wanted: &BTreeMap<SpecHash, Arc<ServiceSpec>>,
+        wanted: &BTreeMap<ImageNeed, Arc<ServiceSpec>>,
         effects: &mut Vec<Effect>,
     ) {
-        self.0.retain(|hash, _| wanted.contains_key(hash));
-        for (hash, spec) in wanted {
-            if !self.0.contains_key(hash) {
-                let spec = ImageSpec::of(spec);
+        self.0.retain(|need, _| wanted.contains_key(need));
+        for (need, spec) in wanted {
+            if !self.0.contains_key(need) {
+                let spec = ImageSpec::of(spec, need.digest.as_ref());
                 let image = Image { spec, stage: Stage::Looking, failures: 0, retry_at: None };
-                self.0.entry(*hash).or_insert(image).begin(effects);
+                self.0.entry(need.clone()).or_insert(image).begin(effects);
             }
         }
     }
@@ -60,38 +64,54 @@ impl Prepared {
     pub(super) fn found(
         &mut self,
         pull: &PullRequest,
-        result: &Result<bool, EngineError>,
+        result: Result<Option<ImageSeen>, EngineError>,
         now: Timestamp,
     ) {
-        for image in self.0.values_mut() {
-            if image.spec.pull != *pull || image.stage != Stage::Looking {
+        let result = result.map(|seen| seen.map(|seen| seen.digest));
+        for (need, image) in &mut self.0 {
+            if image.spec.pull != *pull {
                 continue;
             }
-            match result {
-                Ok(true) => image.stage = Stage::Ready,
-                Ok(false) if image.spec.policy == Pull::Never => {
+            match (&image.stage, &result) {
+                (Stage::Looking | Stage::Naming, Ok(Some(digest))) => {
+                    let digest = need.digest.clone().or_else(|| digest.clone());
+                    image.stage = Stage::Ready { digest };
+                }
+                (Stage::Looking, Ok(None)) if image.spec.policy == Pull::Never => {
                     let reason = "it is not on this node and must not be pulled";
                     image.give_up(format!("{}: {reason}", pull.image));
                 }
-                Ok(false) => image.stage = Stage::Pulling,
-                Err(error) => image.fail(&error.to_string(), Counts::No, now),
+                (Stage::Looking, Ok(None)) => image.stage = Stage::Pulling,
+                (Stage::Naming, Ok(None)) => {
+                    let reason = "it was pulled, and the engine does not have it";
+                    image.fail(reason, Counts::Yes, now);
+                }
+                (Stage::Looking | Stage::Naming, Err(error)) => {
+                    image.fail(&error.to_string(), Counts::No, now);
+                }
+                (Stage::Pulling | Stage::Ready { .. } | Stage::Failing { .. }, _) => {}
             }
         }
     }
 
-    /// The answer to [`Effect::Pull`].
+    /// The answer to [`Effect::Pull`]. What was fetched by its name is looked at once more: only the
+    /// engine knows what it is.
     pub(super) fn pulled(
         &mut self,
         pull: &PullRequest,
         result: &Result<(), PullError>,
         now: Timestamp,
+        effects: &mut Vec<Effect>,
     ) {
         for image in self.0.values_mut() {
             if image.spec.pull != *pull || image.stage != Stage::Pulling {
                 continue;
             }
             match result {
-                Ok(()) => image.stage = Stage::Ready,
+                Ok(()) => {
+                    image.stage = Stage::Naming;
+                    effects.push(Effect::Find(pull.clone()));
+                }
                 Err(error @ PullError::Unreachable { .. }) => {
                     image.fail(&error.to_string(), Counts::No, now);
                 }
@@ -120,8 +140,8 @@ impl Prepared {
     }
 
     /// What is to be told.
-    pub(super) fn told(&self) -> BTreeMap<SpecHash, ImageReadiness> {
-        self.0.iter().map(|(hash, image)| (*hash, image.told())).collect()
+    pub(super) fn told(&self) -> BTreeMap<ImageNeed, ImageReadiness> {
+        self.0.iter().map(|(need, image)| (need.clone(), image.told())).collect()
     }
 }
 
@@ -160,9 +180,11 @@ impl Image {
 
     fn told(&self) -> ImageReadiness {
         match &self.stage {
-            Stage::Ready => ImageReadiness::Ready,
+            Stage::Ready { digest } => ImageReadiness::Ready { digest: digest.clone() },
             Stage::Looking => ImageReadiness::Waiting { reason: "looking for it".to_owned() },
-            Stage::Pulling => ImageReadiness::Waiting { reason: "pulling".to_owned() },
+            Stage::Pulling | Stage::Naming => {
+                ImageReadiness::Waiting { reason: "pulling".to_owned() }
+            }
             Stage::Failing { reason } if self.failures >= REFUSALS_MAX => {
                 ImageReadiness::Failed { reason: reason.clone() }
             }

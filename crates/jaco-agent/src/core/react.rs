@@ -12,7 +12,6 @@ use crate::engine::{
     ContainerSeen, ContainerStatus, EngineError, EngineEvent, PullError, PullRequest, StartError,
 };
 use crate::plan::own;
-use crate::spec::ImageSpec;
 
 impl AgentCore {
     pub(super) fn note(&mut self, event: Event, now: Timestamp, effects: &mut Vec<Effect>) {
@@ -21,7 +20,7 @@ impl AgentCore {
                 self.note_desired(index, desired, observed, effects);
             }
             Event::Prepare(wanted) => self.prepared.want(&wanted, effects),
-            Event::Found { pull, result } => self.prepared.found(&pull, &result, now),
+            Event::Found { pull, result } => self.prepared.found(&pull, result, now),
             Event::Listed(result) => self.note_listed(result, effects),
             Event::Engine(EngineEvent::Changed(seen)) => self.note_changed(seen),
             Event::Engine(EngineEvent::Gone { instance, container }) => {
@@ -36,7 +35,7 @@ impl AgentCore {
                 self.ask_for_list(effects);
             }
             Event::Pulled { pull, result } => {
-                self.prepared.pulled(&pull, &result, now);
+                self.prepared.pulled(&pull, &result, now, effects);
                 self.note_pulled(&pull, result, now);
             }
             Event::Started { instance, result } => {
@@ -175,6 +174,7 @@ impl AgentCore {
             Err(StartError::Cancelled) => self.ask_for_list(effects),
             Err(
                 error @ (StartError::AddressPoolExhausted { .. }
+                | StartError::GpuRuntimeMissing { .. }
                 | StartError::Unsupported { .. }
                 | StartError::Refused { .. }),
             ) => {
@@ -188,10 +188,7 @@ impl AgentCore {
 
     fn fetch_absent(&mut self, id: &InstanceId, now: Timestamp, effects: &mut Vec<Effect>) {
         let Some(tracked) = self.instances.get_mut(id) else { return };
-        let Some(spec) = tracked.wanted.as_ref().and_then(|wanted| wanted.spec.clone()) else {
-            return;
-        };
-        let image = ImageSpec::of(&spec);
+        let Some(image) = tracked.image() else { return };
         let hopeless = match image.policy {
             Pull::Never => Some("it is not on this node and must not be pulled"),
             Pull::Missing | Pull::Always if tracked.image_is_fresh() => {

@@ -113,7 +113,7 @@ impl FakeDriver {
                 }
                 Job::Find(pull) => {
                     let answer = self.host.answer();
-                    let result = answer.map(|()| self.host.has_image(&pull));
+                    let result = answer.map(|()| self.host.find_image(&pull));
                     Event::Found { pull, result }
                 }
                 Job::Pull(pull) => {

@@ -17,8 +17,8 @@ use super::host::{FakeHost, Shown};
 use super::record;
 use crate::engine::{
     CollectedVolume, Collection, ContainerEngine, ContainerId, ContainerRequest, ContainerSeen,
-    EngineError, EngineEvent, EngineVersion, EventStream, Follow, LogLine, LogLines, LogQuery,
-    Owner, ProgressSink, PullError, PullProgress, PullRequest, StartError,
+    Counters, EngineError, EngineEvent, EngineVersion, EventStream, Follow, ImageSeen, LogLine,
+    LogLines, LogQuery, Owner, ProgressSink, PullError, PullProgress, PullRequest, StartError,
 };
 
 /// The longest an observer of the fake sleeps without looking: only a change made behind the
@@ -156,8 +156,8 @@ impl ContainerEngine for FakeEngine {
         self.edit(|host, _| host.finish_pull(pull))
     }
 
-    async fn has_image(&self, pull: &PullRequest) -> Result<bool, EngineError> {
-        self.look(|host, _| host.answer().map(|()| host.has_image(pull)))
+    async fn find_image(&self, pull: &PullRequest) -> Result<Option<ImageSeen>, EngineError> {
+        self.look(|host, _| host.answer().map(|()| host.find_image(pull)))
     }
 
     async fn ensure_running(
@@ -183,9 +183,16 @@ impl ContainerEngine for FakeEngine {
         self.edit(|host, _| host.remove_networks(keep))
     }
 
-    /// Containers of the fake have no volumes, so there are never any left.
-    async fn collect_volumes(&self, _: &Collection) -> Result<Vec<CollectedVolume>, EngineError> {
-        self.edit(|_, _| Ok(Vec::new()))
+    async fn collect_volumes(
+        &self,
+        collection: &Collection,
+    ) -> Result<Vec<CollectedVolume>, EngineError> {
+        self.edit(|host, _| host.collect_volumes(collection))
+    }
+
+    /// Its containers use nothing that could be counted.
+    async fn used(&self, _: &ContainerId) -> Result<Option<Counters>, EngineError> {
+        Ok(None)
     }
 
     async fn logs(

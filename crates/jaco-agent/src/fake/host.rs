@@ -4,12 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use jaco_types::{DeploymentName, Exit, InstanceId, Millis, Timestamp};
+use jaco_compose::model::{ContainerSpec, MountKind};
+use jaco_types::{DeploymentName, Exit, ImageDigest, InstanceId, Millis, Timestamp};
 
 use super::script::{Behaviour, ImageScript, SpecKeys};
 use crate::engine::{
-    ContainerId, ContainerRequest, ContainerSeen, ContainerStatus, EngineError, EngineEvent,
-    Health, LogLine, LogStream, Owner, PullError, PullRequest, StartError,
+    CollectedVolume, Collection, ContainerId, ContainerRequest, ContainerSeen, ContainerStatus,
+    EngineError, EngineEvent, Extent, Health, ImageSeen, LogLine, LogStream, Owner, PullError,
+    PullRequest, StartError,
 };
 
 /// Whether the engine answers.
@@ -27,9 +29,17 @@ pub struct FakeHost {
     pub(super) owner: Owner,
     reach: Reach,
     pub(super) images: BTreeMap<String, ImageScript>,
+    /// What its registry says that a name stands for.
+    registry: BTreeMap<String, ImageDigest>,
+    /// What a name stood for when it was fetched last.
+    fetched: BTreeMap<String, ImageDigest>,
+    /// The name of each content that the registry ever had.
+    names: BTreeMap<ImageDigest, String>,
     scripts: BTreeMap<String, Behaviour>,
     pub(super) containers: BTreeMap<ContainerId, FakeContainer>,
     networks: BTreeSet<DeploymentName>,
+    /// Named volumes, with the deployments that had them made.
+    pub(super) volumes: BTreeMap<String, DeploymentName>,
     pub(super) made: u64,
     /// Containers that were removed, in order: a listener may have slept all their life.
     removed: Vec<(InstanceId, ContainerId)>,
@@ -54,9 +64,13 @@ impl FakeHost {
             owner,
             reach: Reach::Up,
             images: BTreeMap::new(),
+            registry: BTreeMap::new(),
+            fetched: BTreeMap::new(),
+            names: BTreeMap::new(),
             scripts: BTreeMap::new(),
             containers: BTreeMap::new(),
             networks: BTreeSet::new(),
+            volumes: BTreeMap::new(),
             made: 0,
             removed: Vec::new(),
         }
@@ -70,6 +84,26 @@ impl FakeHost {
     /// Sets whether an image can be had.
     pub fn set_image(&mut self, image: &str, script: ImageScript) {
         self.images.insert(image.to_owned(), script);
+    }
+
+    /// From now on the registry gives this to whoever asks for an image by this name. Whoever asks
+    /// for it by its digest gets the same for ever.
+    pub fn move_tag(&mut self, image: &str, digest: &ImageDigest) {
+        self.registry.insert(image.to_owned(), digest.clone());
+        self.names.insert(digest.clone(), image.to_owned());
+    }
+
+    /// What a container was made from, as it was asked for.
+    #[must_use]
+    pub fn image_of(&self, container: &ContainerId) -> Option<&str> {
+        self.containers.get(container).map(|container| &*container.request.image)
+    }
+
+    /// The name that scripts know an image by.
+    #[must_use]
+    pub fn name_of<'a>(&'a self, image: &'a str) -> &'a str {
+        let name = ImageDigest::parse(image).and_then(|digest| self.names.get(&digest));
+        name.map_or(image, String::as_str)
     }
 
     /// Sets what containers of an image do that are started from now on; labels go before it.
@@ -148,17 +182,26 @@ impl FakeHost {
 
     /// How long a pull takes, and what comes of it.
     pub fn pull_outcome(&self, pull: &PullRequest) -> (Millis, Result<(), PullError>) {
-        match self.images.get(&*pull.image).cloned().unwrap_or_default() {
+        let known = self.images.get(&*pull.image);
+        match known.or_else(|| self.source_of(&pull.image)).cloned().unwrap_or_default() {
             ImageScript::Present => (Millis(0), Ok(())),
             ImageScript::Pullable { takes } => (takes, Ok(())),
             ImageScript::Failing { takes, reason } => (takes, Err(PullError::Refused { reason })),
         }
     }
 
-    /// See [`crate::ContainerEngine::has_image`].
+    /// How an image is had that is asked for by its digest: as by its name, where that is not here.
+    fn source_of(&self, image: &str) -> Option<&ImageScript> {
+        self.images.get(self.name_of(image)).filter(|script| **script != ImageScript::Present)
+    }
+
+    /// See [`crate::ContainerEngine::find_image`].
     #[must_use]
-    pub fn has_image(&self, pull: &PullRequest) -> bool {
-        self.images.get(&*pull.image) == Some(&ImageScript::Present)
+    pub fn find_image(&self, pull: &PullRequest) -> Option<ImageSeen> {
+        let is_here = self.images.get(&*pull.image) == Some(&ImageScript::Present);
+        let fetched = || self.fetched.get(&*pull.image).cloned();
+        let digest = || ImageDigest::parse(&pull.image).or_else(fetched);
+        is_here.then(|| ImageSeen { digest: digest() })
     }
 
     /// A pull is done.
@@ -169,6 +212,10 @@ impl FakeHost {
         let (_, outcome) = self.pull_outcome(pull);
         outcome?;
         self.images.insert(pull.image.to_string(), ImageScript::Present);
+        if let Some(digest) = self.registry.get(&*pull.image) {
+            self.images.insert(digest.to_string(), ImageScript::Present);
+            self.fetched.insert(pull.image.to_string(), digest.clone());
+        }
         Ok(())
     }
 
@@ -195,11 +242,15 @@ impl FakeHost {
         self.require_image(request)?;
         let behaviour = self.behaviour(request);
         if let Some(reason) = behaviour.refuse {
-            return Err(StartError::Refused { reason });
+            return Err(StartError::refused(reason));
         }
         self.made += 1;
         let id = ContainerId(format!("fake-{}-{}", self.owner.node, self.made).into());
-        self.networks.insert(request.service.deployment.clone());
+        let deployment = &request.service.deployment;
+        self.networks.insert(deployment.clone());
+        for name in volume_names(deployment, &request.container) {
+            self.volumes.entry(name).or_insert_with(|| deployment.clone());
+        }
         let container = FakeContainer {
             request: request.clone(),
             started_at: now,
@@ -227,7 +278,7 @@ impl FakeHost {
     }
 
     fn behaviour(&self, request: &ContainerRequest) -> Behaviour {
-        let base = self.scripts.get(&*request.image).cloned().unwrap_or_default();
+        let base = self.scripts.get(self.name_of(&request.image)).cloned().unwrap_or_default();
         SpecKeys::read(&request.container).behaviour(&base)
     }
 
@@ -268,6 +319,49 @@ impl FakeHost {
             self.containers.values().map(|c| c.request.service.deployment.clone()).collect();
         self.networks.retain(|name| keep.contains(name) || used.contains(name));
         Ok(())
+    }
+
+    /// See [`crate::ContainerEngine::collect_volumes`].
+    ///
+    /// # Errors
+    /// When the engine does not answer.
+    pub fn collect_volumes(
+        &mut self,
+        collection: &Collection,
+    ) -> Result<Vec<CollectedVolume>, EngineError> {
+        self.answer()?;
+        let specs = collection.needed.specs.iter();
+        let needed: BTreeSet<String> = specs
+            .flat_map(|(deployment, spec)| volume_names(deployment, &spec.container))
+            .collect();
+        let used = self.containers.values().flat_map(|container| {
+            let request = &container.request;
+            volume_names(&request.service.deployment, &request.container)
+        });
+        let used: BTreeSet<String> = used.collect();
+        let is_meant = |deployment: &DeploymentName| {
+            collection.deployment.as_ref().is_none_or(|wanted| wanted == deployment)
+                && !collection.needed.whole.contains(deployment)
+        };
+        let left = self.volumes.iter().filter(|(name, of)| is_meant(of) && !needed.contains(*name));
+        let is_removed = collection.extent == Extent::Remove;
+        let kept = |name: &String| {
+            let in_use = is_removed && used.contains(name);
+            in_use.then(|| format!("volume {name} is in use"))
+        };
+        let left: Vec<_> = left
+            .map(|(name, deployment)| CollectedVolume {
+                deployment: deployment.clone(),
+                name: name.clone(),
+                kept: kept(name),
+            })
+            .collect();
+        if is_removed {
+            for volume in left.iter().filter(|volume| volume.kept.is_none()) {
+                self.volumes.remove(&volume.name);
+            }
+        }
+        Ok(left)
     }
 
     /// What a container wrote until `now`: that it started, and how it ended.
@@ -356,6 +450,22 @@ impl FakeContainer {
         ];
         health.into_iter().flatten().chain(self.end().map(|(at, _)| at))
     }
+}
+
+/// The named volumes of a container, by name; none where it cannot be read.
+fn volume_names(deployment: &DeploymentName, container: &str) -> BTreeSet<String> {
+    let Ok(container) = serde_json::from_str::<ContainerSpec>(container) else {
+        return BTreeSet::new();
+    };
+    let mounts = container.service.volumes.iter().filter(|mount| mount.kind == MountKind::Volume);
+    let own = mounts.filter_map(|mount| {
+        let key = mount.source.as_deref()?;
+        let declared = container.volumes.get(key);
+        let is_external = declared.is_some_and(|volume| volume.external);
+        let name = declared.map(|volume| volume.name.clone()).filter(|name| !name.is_empty());
+        (!is_external).then(|| name.unwrap_or_else(|| format!("{deployment}_{key}")))
+    });
+    own.collect()
 }
 
 /// What one listener has been told of a host.

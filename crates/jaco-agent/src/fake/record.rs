@@ -19,6 +19,9 @@ use crate::engine::{ContainerRequest, Health, ShippedFiles};
 struct HostRecord {
     made: u64,
     images: Vec<String>,
+    /// Volumes by name, with their deployments.
+    #[serde(default)]
+    volumes: BTreeMap<String, String>,
     containers: BTreeMap<String, ContainerRecord>,
 }
 
@@ -56,7 +59,9 @@ pub(super) fn save(host: &FakeHost, path: &Path) -> io::Result<()> {
     let present = host.images.iter().filter(|(_, script)| **script == ImageScript::Present);
     let containers =
         host.containers.iter().map(|(id, container)| (id.to_string(), write(container)));
+    let volumes = host.volumes.iter().map(|(name, of)| (name.clone(), of.to_string()));
     let record = HostRecord {
+        volumes: volumes.collect(),
         made: host.made,
         images: present.map(|(image, _)| image.clone()).collect(),
         containers: containers.collect(),
@@ -77,6 +82,10 @@ pub(super) fn load(host: &mut FakeHost, path: &Path) -> io::Result<()> {
     host.made = record.made;
     for image in record.images {
         host.images.insert(image, ImageScript::Present);
+    }
+    for (name, deployment) in record.volumes {
+        let deployment = DeploymentName::new(&deployment).map_err(io::Error::other)?;
+        host.volumes.insert(name, deployment);
     }
     for (id, container) in record.containers {
         let container = read(container).map_err(io::Error::other)?;

@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use super::parse;
+use crate::engine::Counters;
 
 /// The largest of these files is `memory.stat`, with some 50 lines.
 const PAGE: usize = 4096;
@@ -68,6 +69,11 @@ impl Group {
         self.cpu.is_some() || self.memory.is_some()
     }
 
+    /// Whether it tells of both processor time and memory.
+    pub(super) fn is_whole(&self) -> bool {
+        self.cpu.is_some() && self.memory.is_some()
+    }
+
     fn open(root: &Path, kernel: Kernel, name: &str) -> Self {
         let groups = root.join("sys/fs/cgroup");
         match kernel {
@@ -96,6 +102,12 @@ impl Group {
             }
             Kernel::Proc => Self::default(),
         }
+    }
+
+    /// Both of them, where both can be read.
+    pub(super) fn counters(&self) -> Option<Counters> {
+        let (cpu_micros, memory_bytes) = (self.cpu_micros()?, self.memory_bytes()?);
+        Some(Counters { cpu_micros, memory_bytes })
     }
 
     /// Processor time so far, in microseconds.

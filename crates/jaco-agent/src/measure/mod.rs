@@ -3,6 +3,7 @@
 
 mod group;
 pub mod parse;
+mod told;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,7 +13,9 @@ use jaco_types::InstanceId;
 use jaco_types::unit::Resources;
 
 use self::group::{Group, Kernel, read_path};
-use crate::engine::{ContainerSeen, ContainerStatus};
+use crate::engine::{ContainerId, ContainerSeen, ContainerStatus, Counters};
+
+pub use self::told::{Told, ask};
 
 /// In millionths of what the node has; no more than all of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -58,7 +61,7 @@ pub struct Sampler {
 struct Reading {
     at: Duration,
     machine_micros: Option<u64>,
-    instance_micros: BTreeMap<InstanceId, u64>,
+    instances: BTreeMap<InstanceId, Counters>,
 }
 
 const WHOLE: u64 = 1_000_000;
@@ -73,15 +76,20 @@ impl Sampler {
         Self { root, scope, capacity, kernel, machine, groups, before: None }
     }
 
-    /// Looks at the counters. Nothing where there is none to compare with, or where the kernel does
-    /// not tell what the node uses: silence is better than a guess.
-    pub fn sample(&mut self, containers: &[ContainerSeen], at: Duration) -> Option<NodeUse> {
+    /// Looks at the counters, and takes those of `told` for what the kernel says nothing of. Nothing
+    /// where there is none to compare with, or where the kernel does not tell what the node uses:
+    /// silence is better than a guess.
+    pub fn sample(
+        &mut self,
+        containers: &[ContainerSeen],
+        told: Told,
+        at: Duration,
+    ) -> Option<NodeUse> {
         self.follow(containers);
-        let instance_micros = self.groups.iter();
-        let instance_micros = instance_micros
-            .filter_map(|(id, group)| Some((id.clone(), group.cpu_micros()?)))
-            .collect();
-        let now = Reading { at, machine_micros: self.machine_micros(), instance_micros };
+        let mut instances = told;
+        let read = self.groups.iter();
+        instances.extend(read.filter_map(|(id, group)| Some((id.clone(), group.counters()?))));
+        let now = Reading { at, machine_micros: self.machine_micros(), instances };
         let (before, now) = (self.before.replace(now)?, self.before.as_ref()?);
         let elapsed = now.at.saturating_sub(before.at).as_micros();
         let share_of_time = |micros: u64| {
@@ -90,11 +98,10 @@ impl Sampler {
         };
         let mut sum = Used::default();
         let mut instances = BTreeMap::new();
-        for (id, group) in &self.groups {
-            let counters = (before.instance_micros.get(id), now.instance_micros.get(id));
-            let (Some(was), Some(is)) = counters else { continue };
-            let cpu = is.checked_sub(*was).and_then(share_of_time);
-            let memory = group.memory_bytes().and_then(|bytes| self.share_of_memory(bytes));
+        for (id, is) in &now.instances {
+            let Some(was) = before.instances.get(id) else { continue };
+            let cpu = is.cpu_micros.checked_sub(was.cpu_micros).and_then(share_of_time);
+            let memory = self.share_of_memory(is.memory_bytes);
             let (Some(cpu), Some(memory)) = (cpu, memory) else { continue };
             sum.cpu = sum.cpu.saturating_add(cpu).min(WHOLE);
             sum.memory = sum.memory.saturating_add(memory).min(WHOLE);
@@ -110,11 +117,20 @@ impl Sampler {
         Some(NodeUse { node, instances })
     }
 
+    /// The containers that run and that the kernel's files say nothing of: the engine may.
+    pub fn unread(&mut self, containers: &[ContainerSeen]) -> Vec<(InstanceId, ContainerId)> {
+        self.follow(containers);
+        let is_unread = |seen: &&ContainerSeen| {
+            is_up(seen) && !self.groups.get(&seen.instance).is_some_and(Group::is_whole)
+        };
+        let unread = containers.iter().filter(is_unread);
+        unread.map(|seen| (seen.instance.clone(), seen.container.clone())).collect()
+    }
+
     /// Opens the groups of containers that came, and closes those of what went.
     fn follow(&mut self, containers: &[ContainerSeen]) {
-        let is_up = |seen: &&ContainerSeen| matches!(seen.status, ContainerStatus::Up { .. });
-        let up: BTreeMap<_, _> =
-            containers.iter().filter(is_up).map(|seen| (&seen.instance, &seen.container)).collect();
+        let up = containers.iter().filter(|seen| is_up(seen));
+        let up: BTreeMap<_, _> = up.map(|seen| (&seen.instance, &seen.container)).collect();
         self.groups.retain(|id, _| up.contains_key(id));
         for (id, container) in up {
             if !self.groups.contains_key(id)
@@ -140,6 +156,10 @@ impl Sampler {
     fn share_of_memory(&self, bytes: u64) -> Option<u64> {
         share(u128::from(bytes), u128::from(self.capacity.memory.0))
     }
+}
+
+fn is_up(seen: &ContainerSeen) -> bool {
+    matches!(seen.status, ContainerStatus::Up { .. })
 }
 
 /// A part of a whole in millionths; nothing where there is no whole.

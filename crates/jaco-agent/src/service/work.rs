@@ -4,22 +4,36 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt};
 use jaco_store::Store;
-use jaco_types::InstanceId;
+use jaco_types::{InstanceId, ServiceKey, Timestamp};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::{AgentStatus, Options};
 use crate::core::{Effect, Event};
 use crate::engine::{
-    ContainerEngine, ContainerRequest, ProgressSink, PullRequest, ShippedFiles, StartError,
+    ContainerEngine, ContainerId, ContainerRequest, EngineError, Follow, LogLine, LogQuery,
+    ProgressSink, PullRequest, ShippedFiles, StartError,
 };
 use crate::files::{self, Places};
+use crate::remains::{LINES_MAX, Remains};
 
 /// The pause before the engine's events are asked for again, doubled up to [`RECONNECT_MAX`].
 const RECONNECT_MIN: Duration = Duration::from_millis(100);
 const RECONNECT_MAX: Duration = Duration::from_secs(2);
+
+/// How long the log of a container is read before it is removed without.
+const FAREWELL_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The last container of an allocation, which is to be removed.
+pub(super) struct Farewell {
+    pub(super) service: ServiceKey,
+    pub(super) instance: InstanceId,
+    pub(super) container: ContainerId,
+    /// When that was noticed.
+    pub(super) at: Timestamp,
+}
 
 /// The work under way.
 pub(super) struct Work {
@@ -56,7 +70,7 @@ impl Work {
                 self.spawn(async move { Event::Listed(engine.list_owned().await) });
             }
             Effect::Find(pull) => self.spawn(async move {
-                let result = engine.has_image(&pull).await;
+                let result = engine.find_image(&pull).await;
                 Event::Found { pull, result }
             }),
             Effect::Pull(pull) => self.begin_pull(pull),
@@ -94,6 +108,39 @@ impl Work {
             // For the cluster, and not the engine's business.
             Effect::Report { .. } => {}
         }
+    }
+
+    /// Removes the last container of an allocation, once what it wrote last is kept. It goes also where
+    /// that could not be read or written.
+    pub(super) fn begin_farewell(&mut self, farewell: Farewell) {
+        let engine = Arc::clone(&self.engine);
+        let remains = Remains::new(self.places.removed.clone());
+        self.spawn(async move {
+            let Farewell { service, instance, container, at } = farewell;
+            let lines = tokio::time::timeout(FAREWELL_PATIENCE, last_lines(&*engine, &container));
+            let lines = match lines.await {
+                Ok(Ok(lines)) => lines,
+                Ok(Err(error)) => {
+                    tracing::warn!(%instance, %error, "last lines of a container not read");
+                    Vec::new()
+                }
+                Err(_) => {
+                    tracing::warn!(%instance, "last lines of a container not read in time");
+                    Vec::new()
+                }
+            };
+            let of = instance.clone();
+            let keep = move || remains.keep(&service, &of, at, &lines);
+            let kept = tokio::task::spawn_blocking(keep).await;
+            if let Err(error) = kept.unwrap_or_else(|error| Err(std::io::Error::other(error))) {
+                tracing::warn!(%instance, %error, "last lines of a container not kept");
+            }
+            let result = engine.remove(&container).await;
+            if let Err(error) = &result {
+                tracing::warn!(%instance, %error, "container not removed");
+            }
+            Event::Removed { instance, result }
+        });
     }
 
     /// The next answer. Waits forever while nothing is under way.
@@ -174,6 +221,14 @@ impl Work {
         // The answer comes through the set; there is nothing to hold on to.
         let _task: AbortHandle = self.tasks.spawn(task);
     }
+}
+
+async fn last_lines(
+    engine: &dyn ContainerEngine,
+    container: &ContainerId,
+) -> Result<Vec<LogLine>, EngineError> {
+    let query = LogQuery { follow: Follow::No, tail: Some(LINES_MAX), since: None };
+    engine.logs(container, query).await?.try_collect().await
 }
 
 /// Puts the files that a container needs where it can mount them.

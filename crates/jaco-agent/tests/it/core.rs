@@ -8,11 +8,11 @@ use jaco_agent::engine::{
 };
 use jaco_agent::fake::{Behaviour, FakeDriver, FakeHost, ImageCheck, ImageScript, Reach};
 use jaco_agent::{AgentCore, Effect, Event};
-use jaco_state::view::Role;
+use jaco_state::view::{DesiredInstance, Role};
 use jaco_types::spec::{OnNodeLoss, Pull, ServiceSpec};
 use jaco_types::{
-    Exit, InstanceId, InstanceObserved, Millis, ReasonCode, ReplicaState, SpecHash, StateIndex,
-    Timestamp,
+    Exit, ImageDigest, ImageNeed, ImageReadiness, InstanceId, InstanceObserved, Millis, ReasonCode,
+    ReplicaState, SpecHash, StateIndex, Timestamp,
 };
 use proptest::prelude::*;
 
@@ -483,6 +483,74 @@ fn pull_policies_are_followed() {
     assert_eq!(pulls(Pull::Always, "app:1"), (1, ReplicaState::Running));
     assert_eq!(pulls(Pull::Never, "app:1"), (0, ReplicaState::Running));
     assert_eq!(pulls(Pull::Never, "other:1"), (0, ReplicaState::Pending));
+}
+
+fn digest(digit: char) -> ImageDigest {
+    ImageDigest::parse(&format!("web@sha256:{}", digit.to_string().repeat(64))).unwrap()
+}
+
+/// R-ROLL-5: once it is settled what an image is, that is fetched and run, also by who waits for a pull by
+/// its name.
+#[test]
+fn a_settled_image_is_fetched_and_run_by_its_digest() {
+    let mut node = Node::new();
+    node.host().move_tag("web:1", &digest('b'));
+    node.host().set_image("web:1", ImageScript::Pullable { takes: Millis(5000) });
+    let (id, spec) = (instance(0, 5), spec("web:1", ""));
+    let (_, by_name) = wanted(&id, Role::Current, &spec);
+    node.want([(id.clone(), by_name.clone())]);
+    node.run_for(1000);
+    let settled = DesiredInstance { digest: Some(digest('a')), ..by_name };
+    node.want([(id.clone(), settled)]);
+    node.run_for(10_000);
+    assert_eq!(node.state(&id), RUNNING);
+    let images: Vec<String> = node
+        .effects
+        .iter()
+        .filter_map(|effect| match effect {
+            Effect::Pull(pull) => Some(format!("pull {}", pull.image)),
+            Effect::CancelPull(pull) => Some(format!("cancel {}", pull.image)),
+            Effect::Start(request) => Some(format!("start {}", request.image)),
+            Effect::List
+            | Effect::Find(_)
+            | Effect::CancelStart(_)
+            | Effect::Stop { .. }
+            | Effect::Remove { .. }
+            | Effect::RemoveNetworks { .. }
+            | Effect::Report { .. } => None,
+        })
+        .collect();
+    let (name, settled) = ("web:1", digest('a'));
+    let expected = [
+        format!("start {name}"),
+        format!("pull {name}"),
+        format!("start {settled}"),
+        format!("cancel {name}"),
+        format!("pull {settled}"),
+        format!("start {settled}"),
+    ];
+    assert_eq!(images, expected);
+}
+
+/// R-ROLL-5: a node that prepares says what it found; asked for one content, it has that or nothing.
+#[test]
+fn what_is_prepared_says_what_it_is() {
+    let mut node = Node::new();
+    node.host().move_tag("web:2", &digest('a'));
+    let need = |number: u8, digest| ImageNeed { spec: SpecHash([number; 32]), digest };
+    let [by_name, by_digest, local] = [need(1, None), need(1, Some(digest('c'))), need(2, None)];
+    let (web, app) = (spec("web:2", ""), spec("app:1", ""));
+    let asked = [(&by_name, &web), (&by_digest, &web), (&local, &app)];
+    let asked = asked.map(|(need, spec)| (need.clone(), Arc::clone(spec)));
+    node.handle(Event::Prepare(asked.into()));
+    node.run_for(1000);
+    let ready = |digest| ImageReadiness::Ready { digest };
+    let expected = [
+        (by_name, ready(Some(digest('a')))),
+        (by_digest, ready(Some(digest('c')))),
+        (local, ready(None)),
+    ];
+    assert_eq!(node.core.prepared(), expected.into());
 }
 
 /// While the engine does not answer nothing is said about replicas; afterwards all goes on.

@@ -32,7 +32,7 @@ impl Unseal for Mirror {
 
 pub(crate) fn places(folder: &Path) -> Places {
     let (files, secrets) = (folder.join("contents"), folder.join("secrets"));
-    Places { files, secrets, unseal: Arc::new(Mirror) }
+    Places { files, secrets, removed: folder.join("removed"), unseal: Arc::new(Mirror) }
 }
 
 fn id(number: u8) -> ContentId {

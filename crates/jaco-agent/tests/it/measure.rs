@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use jaco_agent::Owner;
-use jaco_agent::engine::{ContainerId, ContainerSeen, ContainerStatus, Health};
-use jaco_agent::measure::{NodeUse, Sampler, Scope, Used};
+use jaco_agent::engine::{ContainerId, ContainerSeen, ContainerStatus, Counters, Health};
+use jaco_agent::measure::{NodeUse, Sampler, Scope, Told, Used};
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{ClusterId, InstanceId, NodeId, ReplicaId, ServiceKey, StateIndex, Timestamp};
 
@@ -102,21 +102,45 @@ fn each_kernel_is_measured() {
         };
         cpu(1_000_000, 0);
         let (mut sampler, containers) = (machine.sampler(Scope::Machine), [up(1, "abc")]);
-        assert_eq!(sampler.sample(&containers, at(0)), None, "{name}: a baseline");
+        assert_eq!(sampler.sample(&containers, Told::new(), at(0)), None, "{name}: a baseline");
         cpu(11_000_000, 5_000_000);
         let expected = NodeUse {
             node: Used { cpu: 500_000, memory: 0 },
             instances: [(instance(1), Used { cpu: 250_000, memory: 200_000 })].into(),
         };
-        assert_eq!(sampler.sample(&containers, at(10)), Some(expected), "{name}");
+        assert_eq!(sampler.sample(&containers, Told::new(), at(10)), Some(expected), "{name}");
         cpu(111_000_000, 5_000_000);
-        let sample = sampler.sample(&[], at(20)).unwrap();
+        let sample = sampler.sample(&[], Told::new(), at(20)).unwrap();
         assert_eq!(
             (sample.node.cpu, sample.instances.len()),
             (1_000_000, 0),
             "{name}: at most all"
         );
     }
+}
+
+/// R-REB-2: where the kernel's files say nothing of a replica, what the engine says of it counts, and
+/// nobody is asked of the others.
+#[test]
+fn the_engine_says_what_files_do_not() {
+    let machine = Machine::new(&[
+        ("sys/fs/cgroup/cgroup.controllers", "cpu memory"),
+        ("sys/fs/cgroup/docker/abc/cpu.stat", "usage_usec 0\n"),
+        ("sys/fs/cgroup/docker/abc/memory.current", "100"),
+        ("sys/fs/cgroup/docker/half/cpu.stat", "usage_usec 0\n"),
+    ]);
+    let mut sampler = machine.sampler(Scope::Replicas);
+    let containers = [up(1, "abc"), up(2, "elsewhere"), up(3, "half")];
+    let unread: Vec<_> = sampler.unread(&containers).into_iter().map(|(id, _)| id).collect();
+    assert_eq!(unread, [instance(2), instance(3)]);
+    let told = |cpu_micros| Told::from([(instance(2), Counters { cpu_micros, memory_bytes: 300 })]);
+    assert_eq!(sampler.sample(&containers, told(1_000_000), at(0)), None);
+    let sample = sampler.sample(&containers, told(6_000_000), at(10)).unwrap();
+    let asked = Used { cpu: 250_000, memory: 300_000 };
+    let read = Used { cpu: 0, memory: 100_000 };
+    assert_eq!(sample.instances, [(instance(1), read), (instance(2), asked)].into());
+    assert_eq!(sample.node, Used { cpu: 250_000, memory: 400_000 });
+    assert_eq!(sampler.unread(&[]), []);
 }
 
 /// R-REB-2: without groups the machine is measured by `/proc`; replicas are not.
@@ -127,11 +151,11 @@ fn proc_is_the_last_resort() {
         ("proc/meminfo", "MemTotal: 1 kB\nMemAvailable: 0 kB\n"),
     ]);
     let mut sampler = machine.sampler(Scope::Machine);
-    assert_eq!(sampler.sample(&[up(1, "abc")], at(0)), None);
+    assert_eq!(sampler.sample(&[up(1, "abc")], Told::new(), at(0)), None);
     machine.say(&[("proc/stat", "cpu  600 0 0 0 0 0 0 0\n")]);
     let node = Used { cpu: 250_000, memory: 1_000_000 };
     let expected = NodeUse { node, instances: [].into() };
-    assert_eq!(sampler.sample(&[up(1, "abc")], at(10)), Some(expected));
+    assert_eq!(sampler.sample(&[up(1, "abc")], Told::new(), at(10)), Some(expected));
 }
 
 /// Where the daemon lives in a container with a limit, that is what is used of.
@@ -145,8 +169,11 @@ fn a_limited_group_is_the_node() {
         ("proc/meminfo", MEMINFO),
     ]);
     let mut sampler = machine.sampler(Scope::Machine);
-    sampler.sample(&[], at(0));
-    assert_eq!(sampler.sample(&[], at(1)).unwrap().node, Used { cpu: 0, memory: 700_000 });
+    sampler.sample(&[], Told::new(), at(0));
+    assert_eq!(
+        sampler.sample(&[], Told::new(), at(1)).unwrap().node,
+        Used { cpu: 0, memory: 700_000 }
+    );
 }
 
 /// Several nodes on one machine: each is what its own replicas use, whatever else runs there. A
@@ -165,10 +192,10 @@ fn replicas_may_be_all_that_counts() {
         say(name, 1_000_000);
     }
     let mut sampler = machine.sampler(Scope::Replicas);
-    assert_eq!(sampler.sample(&[up(1, "a"), up(2, "b")], at(0)), None);
+    assert_eq!(sampler.sample(&[up(1, "a"), up(2, "b")], Told::new(), at(0)), None);
     say("a", 2_000_000);
     say("b", 0);
-    let sample = sampler.sample(&[up(1, "a"), up(2, "b"), up(3, "c")], at(1)).unwrap();
+    let sample = sampler.sample(&[up(1, "a"), up(2, "b"), up(3, "c")], Told::new(), at(1)).unwrap();
     assert_eq!(sample.node, Used { cpu: 500_000, memory: 100_000 });
     assert_eq!(sample.instances.keys().collect::<Vec<_>>(), [&instance(1)]);
 }
@@ -178,7 +205,10 @@ fn replicas_may_be_all_that_counts() {
 fn what_cannot_be_read_is_no_figure() {
     let machine = Machine::new(&[]);
     let mut sampler = machine.sampler(Scope::Machine);
-    assert_eq!((sampler.sample(&[], at(0)), sampler.sample(&[], at(1))), (None, None));
+    assert_eq!(
+        (sampler.sample(&[], Told::new(), at(0)), sampler.sample(&[], Told::new(), at(1))),
+        (None, None)
+    );
 }
 
 /// This machine, whichever kernel it has.
@@ -186,6 +216,6 @@ fn what_cannot_be_read_is_no_figure() {
 fn this_machine_can_be_measured() {
     let capacity = Resources { cpu: MilliCores(1000), memory: Bytes(1 << 50) };
     let mut sampler = Sampler::new("/".into(), Scope::Machine, capacity);
-    assert_eq!(sampler.sample(&[], at(0)), None);
-    assert!(sampler.sample(&[], at(1)).is_some());
+    assert_eq!(sampler.sample(&[], Told::new(), at(0)), None);
+    assert!(sampler.sample(&[], Told::new(), at(1)).is_some());
 }

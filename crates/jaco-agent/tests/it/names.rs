@@ -70,6 +70,7 @@ pub(crate) fn wanted(
         id: id.clone(),
         service: web(),
         spec: Some(Arc::clone(spec)),
+        digest: None,
         gpus: Vec::new(),
         role,
     };

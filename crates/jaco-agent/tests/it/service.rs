@@ -321,6 +321,54 @@ async fn logs_are_read_through_the_handle() {
     assert!(handle.logs(&nobody, query).await.unwrap().is_none());
 }
 
+/// R-SEL-3: the last container of a service that goes leaves what it wrote; one that another follows, or
+/// that rests, leaves nothing.
+#[tokio::test]
+async fn a_removed_allocation_leaves_its_logs() {
+    let world = World::new().await;
+    let app = spec("app:1", "");
+    let first = world.place(&app, 2).await;
+    for id in &first {
+        world.wait_for_state(id, ReplicaState::Running).await;
+    }
+    let handle = world.agent.as_ref().unwrap().handle.clone();
+    let left = || handle.remains().list().unwrap();
+    let replace = Change::SlotReplace {
+        id: first[0].replica.clone(),
+        instance: world.instance(&app),
+        previous: Previous::Drop,
+        cause: ReplaceCause::Moved,
+        consecutive_failures: 0,
+    };
+    let remove = |id: &InstanceId| Change::SlotRemove { id: id.replica.clone() };
+    let now = world.plan(vec![replace, remove(&first[1])]).await;
+    world.wait_for_state(&now[0], ReplicaState::Running).await;
+    let is_gone = |state: &ClusterState| first.iter().all(|id| !state.observed.contains(id));
+    world.wait_for("forgotten", is_gone).await;
+    assert_eq!(left(), [], "another one of the service is here");
+    let rest = Change::SlotDisable { id: now[0].replica.clone(), instance: world.instance(&app) };
+    world.plan(vec![rest]).await;
+    world.wait_for("forgotten", |state| !state.observed.contains(&now[0])).await;
+    assert_eq!(left(), [], "it rests");
+    let again = Change::SlotReplace {
+        id: now[0].replica.clone(),
+        instance: world.instance(&app),
+        previous: Previous::Drop,
+        cause: ReplaceCause::Enabled,
+        consecutive_failures: 0,
+    };
+    let again = world.plan(vec![again]).await;
+    world.wait_for_state(&again[0], ReplicaState::Running).await;
+    world.plan(vec![remove(&again[0])]).await;
+    world.wait_for("forgotten", |state| state.observed.is_empty()).await;
+    let found = left();
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].service, web());
+    let log = world.folder.path().join("removed/shop/web").join(format!("{}.log", again[0]));
+    let log = std::fs::read_to_string(log).unwrap();
+    assert!(log.contains("out app:1 started") && log.contains("exited with 0"), "{log}");
+}
+
 /// R-IN-4, R-IN-5: files are there while their instance is, and go with it; what an earlier agent
 /// left behind goes, too.
 #[tokio::test]

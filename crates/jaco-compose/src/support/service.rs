@@ -255,10 +255,16 @@ pub(super) static SERVICE: Object = object(&[
         "pull_policy",
         Differently,
         Shape::Str,
-        "`never` uses what the node has, `always` asks the registry; the others pull what is \
-         missing.",
+        "`never` uses what the node has; the others pull what is missing, and `always` asks the \
+         registry at each start. A rollout settles the digest, and only `always` looks for a newer \
+         one, when the containers change.",
     ),
-    key("pull_refresh_after", Warned, Shape::Str, "Images are pinned by digest at apply."),
+    key(
+        "pull_refresh_after",
+        Warned,
+        Shape::Str,
+        "A rollout settles the digest; time alone moves nothing.",
+    ),
     key("read_only", Honoured, Shape::Bool, "Passed to the engine."),
     key(
         "restart",

@@ -1,8 +1,8 @@
 //! What each path answers, and the health that can be bent from outside.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,6 +11,8 @@ use crate::say;
 
 /// Longest time that `/burn` and `/slow` take, whatever is asked for.
 const WORK_MAX_MS: u64 = 60_000;
+/// Most of a processor that `/cpu` uses, in thousandths: there is one thread for it.
+const WORK_MAX_PERMILLE: u64 = 900;
 /// Most memory that `/memory` holds, in MiB.
 const MEMORY_MAX_MIB: u64 = 1024;
 
@@ -26,6 +28,8 @@ pub(super) struct Workload {
     /// What `/control/…` said last; it overrides the clock.
     ordered: Mutex<Option<Health>>,
     held: Mutex<Vec<u8>>,
+    /// The share of a processor that is used for nothing, in thousandths.
+    working: Arc<AtomicU64>,
     answered: AtomicU64,
 }
 
@@ -51,6 +55,7 @@ impl Workload {
             unhealthy_after: millis("HELLO_UNHEALTHY_AFTER_MS"),
             ordered: Mutex::new(None),
             held: Mutex::new(Vec::new()),
+            working: Arc::default(),
             answered: AtomicU64::new(0),
             env,
         }
@@ -78,6 +83,7 @@ impl Workload {
             "/stats" => Response::ok(self.stats()),
             "/burn" => burn(request.number("ms").unwrap_or(100)),
             "/slow" => slow(request.number("ms").unwrap_or(100)),
+            "/cpu" => self.work(request.number("millis").unwrap_or(0)),
             "/memory" => self.hold(request.number("mib").unwrap_or(0)),
             "/control/healthy" => self.order(Health::Healthy),
             "/control/unhealthy" => self.order(Health::Unhealthy),
@@ -114,6 +120,16 @@ impl Workload {
         format!("uptime_ms {}\nanswered {answered}\n", self.started.elapsed().as_millis())
     }
 
+    /// Uses so many thousandths of a processor from now on; `millis=0` ends it.
+    fn work(&self, millis: u64) -> Response {
+        let millis = millis.min(WORK_MAX_PERMILLE);
+        if self.working.swap(millis, Ordering::Relaxed) == 0 && millis > 0 {
+            let share = Arc::clone(&self.working);
+            thread::spawn(move || work_on(&share));
+        }
+        Response::ok(format!("using {millis} thousandths of a processor\n"))
+    }
+
     /// Holds that much memory, written once so that it is resident; `mib=0` gives it back.
     fn hold(&self, mib: u64) -> Response {
         let mib = mib.min(MEMORY_MAX_MIB);
@@ -121,6 +137,43 @@ impl Workload {
         *self.held.lock().expect("nothing panics while it holds the lock") = vec![1; bytes];
         Response::ok(format!("holding {mib} MiB\n"))
     }
+}
+
+/// How long the worker sleeps between two looks at what it has used.
+const WORK_PAUSE: Duration = Duration::from_millis(10);
+/// What it is behind by more than this is let go: a machine that is busy with other things is not
+/// made up for in one burst.
+const WORK_BEHIND_MAX: Duration = Duration::from_millis(100);
+
+/// Uses that share of a processor by the kernel's count of this thread's time, until it is zero: who
+/// else wants the processors changes when it runs, and not how much.
+fn work_on(share: &AtomicU64) {
+    let (mut begun, mut before) = (Instant::now(), time_used());
+    loop {
+        let permille = share.load(Ordering::Relaxed);
+        if permille == 0 {
+            return;
+        }
+        let due = begun.elapsed().mul_f64(permille as f64 / 1000.0);
+        let until = Instant::now() + WORK_BEHIND_MAX;
+        while time_used().saturating_sub(before) < due {
+            if Instant::now() > until {
+                (begun, before) = (Instant::now(), time_used());
+                break;
+            }
+            for _ in 0..20_000 {
+                std::hint::spin_loop();
+            }
+        }
+        thread::sleep(WORK_PAUSE);
+    }
+}
+
+/// The processor time of this thread; nothing on a kernel that does not count it.
+fn time_used() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanos = text.split_whitespace().next().and_then(|word| word.parse().ok());
+    Duration::from_nanos(nanos.unwrap_or_default())
 }
 
 fn burn(ms: u64) -> Response {
@@ -161,6 +214,26 @@ mod tests {
         assert_eq!(at(100), Health::Healthy);
         assert_eq!(at(499), Health::Healthy);
         assert_eq!(at(500), Health::Unhealthy);
+    }
+
+    /// It uses what it is asked for, by the kernel's own count, and nothing once it is told to end.
+    #[test]
+    fn a_share_of_a_processor_is_used() {
+        let share = Arc::new(AtomicU64::new(200));
+        let worker = Arc::clone(&share);
+        let worker = thread::spawn(move || {
+            let begun = (Instant::now(), time_used());
+            work_on(&worker);
+            (begun.0.elapsed(), time_used().saturating_sub(begun.1))
+        });
+        thread::sleep(Duration::from_secs(1));
+        share.store(0, Ordering::Relaxed);
+        let (elapsed, used) = worker.join().expect("it ends");
+        // What a busy machine kept from it is let go, so only the upper bound is strict.
+        assert!(
+            used <= elapsed.mul_f64(0.3) && used >= elapsed.mul_f64(0.05),
+            "{used:?}/{elapsed:?}"
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use jaco_state::Change;
 use jaco_state::command::{Previous, ReplaceCause};
-use jaco_types::NodeId;
+use jaco_types::{NodeId, Revision};
 
 use super::convert::{Wire, required, wire_enum};
 use super::error::Problem;
@@ -69,6 +69,13 @@ impl Wire for Change {
                     reason: reason.clone(),
                 })
             }
+            Self::ImageResolve { service, revision, digest } => {
+                Kind::ImageResolve(wire::ImageResolve {
+                    service: Some(service.to_wire()),
+                    revision: revision.0,
+                    digest: digest.to_wire(),
+                })
+            }
             Self::DrainGiveUp { node, left } => {
                 Kind::DrainGiveUp(wire::DrainGiveUp { node: node.0, left: left.clone() })
             }
@@ -116,6 +123,11 @@ impl Wire for Change {
                 node: NodeId(set.node),
                 status: Wire::from_wire(set.status)?,
                 reason: set.reason,
+            },
+            Kind::ImageResolve(resolve) => Self::ImageResolve {
+                service: required("service", resolve.service)?,
+                revision: Revision(resolve.revision),
+                digest: Wire::from_wire(resolve.digest)?,
             },
             Kind::DrainGiveUp(drain) => {
                 Self::DrainGiveUp { node: NodeId(drain.node), left: drain.left }

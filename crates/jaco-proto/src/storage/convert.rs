@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use jaco_types::{
-    ClusterId, ConsumerName, ContentId, ContentName, DeploymentName, Hostname, InstanceId,
-    ReplicaId, RequestId, ServiceKey, ServiceName, SpecHash, StateIndex, TokenId,
+    ClusterId, ConsumerName, ContentId, ContentName, DeploymentName, Hostname, ImageDigest,
+    InstanceId, ReplicaId, RequestId, ServiceKey, ServiceName, SpecHash, StateIndex, TokenId,
 };
 use prost::Message;
 
@@ -162,6 +162,36 @@ impl Wire for ContentId {
 
     fn from_wire(bytes: Bytes) -> Result<Self, Problem> {
         Wire::from_wire(bytes).map(Self)
+    }
+}
+
+impl Wire for ImageDigest {
+    type Message = String;
+
+    fn to_wire(&self) -> String {
+        self.as_str().to_owned()
+    }
+
+    fn from_wire(text: String) -> Result<Self, Problem> {
+        Self::parse(&text).ok_or(Problem::ImageDigest(text))
+    }
+}
+
+impl Wire for BTreeMap<ServiceName, ImageDigest> {
+    type Message = Vec<wire::Pair>;
+
+    fn to_wire(&self) -> Vec<wire::Pair> {
+        let pair = |(name, digest): (&ServiceName, &ImageDigest)| wire::Pair {
+            name: name.to_wire(),
+            value: digest.to_wire(),
+        };
+        self.iter().map(pair).collect()
+    }
+
+    fn from_wire(pairs: Vec<wire::Pair>) -> Result<Self, Problem> {
+        let read =
+            |pair: wire::Pair| Ok((Wire::from_wire(pair.name)?, Wire::from_wire(pair.value)?));
+        ascending("services", pairs.into_iter().map(read))
     }
 }
 

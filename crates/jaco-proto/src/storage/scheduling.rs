@@ -50,10 +50,13 @@ impl Wire for Rollout {
             last_step_at_ms: self.last_step_at.0,
             preparing: self.preparing.as_ref().map(Wire::to_wire),
             going_back: self.going_back.as_ref().map(Wire::to_wire),
+            under_way: self.under_way.iter().map(Wire::to_wire).collect(),
         }
     }
 
     fn from_wire(message: wire::Rollout) -> Result<Self, Problem> {
+        let replica = |id| Ok((Wire::from_wire(id)?, ()));
+        let under_way = ascending("steps under way", message.under_way.into_iter().map(replica))?;
         Ok(Self {
             target_revision: Revision(message.target_revision),
             previous_revision: Revision(message.previous_revision),
@@ -65,6 +68,7 @@ impl Wire for Rollout {
             last_step_at: Timestamp(message.last_step_at_ms),
             preparing: optional(message.preparing)?,
             going_back: optional(message.going_back)?,
+            under_way: under_way.into_keys().collect(),
         })
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jaco_types::spec::{
     Affinity, BackFailureAction, BackPolicy, Condition, Constraint, Dependency, FailureAction,
-    Healthcheck, HostPort, OnNodeLoss, Operator, Placement, Protocol, Pull, Required,
+    Healthcheck, HostPort, OnNodeLoss, Operator, Placement, Privilege, Protocol, Pull, Required,
     SchedulingPolicy, Scoring, SpreadCriterion, SpreadTarget, Storage, UpdateOrder, UpdatePolicy,
 };
 use jaco_types::{DeploymentSpec, GpuChoice, GpuDemand, Millis, ServiceName, ServiceSpec};
@@ -25,6 +25,22 @@ wire_enum!(Required, "answer to whether a dependency is required", [Yes, No]);
 wire_enum!(Storage, "kind of storage", [Stateless, Stateful]);
 wire_enum!(Healthcheck, "kind of healthcheck", [None, Declared]);
 wire_enum!(Pull, "pull policy", [Missing, Always, Never]);
+wire_enum!(
+    Privilege,
+    "privilege",
+    [
+        Privileged,
+        SecurityOpt,
+        EngineSocket,
+        HostNetwork,
+        HostPid,
+        HostIpc,
+        HostUsers,
+        HostPath,
+        Devices,
+        Capabilities,
+    ]
+);
 wire_enum!(UpdateOrder, "update order", [StartFirst, StopFirst]);
 
 impl Wire for DeploymentSpec {
@@ -38,6 +54,7 @@ impl Wire for DeploymentSpec {
             environment: self.environment.to_string(),
             contents: self.contents.iter().map(Wire::to_wire).collect(),
             named: self.named.iter().map(Wire::to_wire).collect(),
+            privileges: self.privileges.iter().map(privileges_to_wire).collect(),
         }
     }
 
@@ -57,8 +74,31 @@ impl Wire for DeploymentSpec {
             environment: message.environment.into(),
             contents: contents.into_keys().collect(),
             named: named.into_keys().collect(),
+            privileges: ascending(
+                "privileges of services",
+                message.privileges.into_iter().map(privileges_from_wire),
+            )?,
         })
     }
+}
+
+fn privileges_to_wire(
+    (service, privileges): (&ServiceName, &BTreeSet<Privilege>),
+) -> wire::ServicePrivileges {
+    let privileges = privileges.iter().map(Wire::to_wire).collect();
+    wire::ServicePrivileges { service: service.to_wire(), privileges }
+}
+
+/// A service without any is not written, and so is refused where it is.
+fn privileges_from_wire(
+    message: wire::ServicePrivileges,
+) -> Result<(ServiceName, BTreeSet<Privilege>), Problem> {
+    if message.privileges.is_empty() {
+        return Err(Problem::Missing("privilege of a service that has some"));
+    }
+    let privilege = |number| Ok((Privilege::from_wire(number)?, ()));
+    let privileges = ascending("privileges", message.privileges.into_iter().map(privilege))?;
+    Ok((Wire::from_wire(message.service)?, privileges.into_keys().collect()))
 }
 
 impl Wire for ServiceSpec {

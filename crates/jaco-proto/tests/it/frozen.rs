@@ -76,6 +76,7 @@ fn snapshots_are_as_they_were() {
         (v1_snapshot::DRAIN_FRAMES, sample::state_of_drains()),
         (v1_snapshot::GPU_FRAMES, sample::state_of_gpus()),
         (v1_snapshot::DISABLED_FRAMES, sample::state_of_disabled()),
+        (v1_snapshot::DIGEST_FRAMES, sample::state_of_digests()),
     ] {
         let frozen: String = frames.iter().map(|(_, hex)| *hex).collect();
         assert_eq!(hex::encode(snapshot(&sample)), frozen, "what is written has changed");

@@ -20,17 +20,17 @@ use jaco_state::{Change, ClusterMeta, ClusterState, Command, Deployment, Disable
 use jaco_types::slot::Exhausted;
 use jaco_types::spec::{
     BackFailureAction, BackPolicy, Condition, Dependency, DeploymentSpec, FailureAction,
-    Healthcheck, HostPort, OnNodeLoss, Placement, Protocol, Pull, Required, SchedulingPolicy,
-    Scoring, ServiceSpec, Storage, UpdateOrder, UpdatePolicy,
+    Healthcheck, HostPort, OnNodeLoss, Placement, Privilege, Protocol, Pull, Required,
+    SchedulingPolicy, Scoring, ServiceSpec, Storage, UpdateOrder, UpdatePolicy,
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
     Aftermath, AllocationScope, Author, Availability, ClusterId, Consumer, ConsumerName, ContentId,
     ContentName, DeploymentName, Drain, Ending, ErrorCode, Exit, GoingBack, Gpu, GpuChoice,
-    GpuDemand, Hostname, Identity, Instance, InstanceId, InstanceObserved, Leaving, Machine,
-    Millis, NamedKey, NamedKind, Node, NodeFacts, NodeId, NodeStatus, Ordinal, Origin, Preparing,
-    ReasonCode, Rejection, ReplicaId, ReplicaState, RequestId, Rest, RestartCount, Revision,
-    Rollout, RolloutState, Scheduling, ServiceKey, ServiceName, Slot, SpecHash, Standing,
+    GpuDemand, Hostname, Identity, ImageDigest, Instance, InstanceId, InstanceObserved, Leaving,
+    Machine, Millis, NamedKey, NamedKind, Node, NodeFacts, NodeId, NodeStatus, Ordinal, Origin,
+    Preparing, ReasonCode, Rejection, ReplicaId, ReplicaState, RequestId, Rest, RestartCount,
+    Revision, Rollout, RolloutState, Scheduling, ServiceKey, ServiceName, Slot, SpecHash, Standing,
     StateIndex, Timestamp, TokenId, Unplaced,
 };
 
@@ -158,6 +158,12 @@ pub(crate) fn commands_of_other_values() -> Vec<Command> {
         Command::Batch { based_on: StateIndex(40), changes: disabling_changes() },
         Command::Batch { based_on: StateIndex(40), changes: vec![going_back(), stuck_half_way()] },
         Command::DeploymentApply { name: deployment_name(), spec: spec_that_watches() },
+        Command::DeploymentApply {
+            name: deployment_name(),
+            spec: DeploymentSpec { privileges: privileges(), ..spec() },
+        },
+        Command::Batch { based_on: StateIndex(40), changes: vec![two_under_way()] },
+        Command::Batch { based_on: StateIndex(40), changes: vec![image_resolved()] },
     ]
 }
 
@@ -232,6 +238,14 @@ fn going_back() -> Change {
     Change::SchedulingSet { service: service_key(), record }
 }
 
+fn two_under_way() -> Change {
+    let under_way = [Ordinal::Index(3), Ordinal::Host(hostname())];
+    let under_way = under_way.map(|ordinal| ReplicaId::new(&service_key(), &ordinal)).into();
+    let rollout = scheduling().rollout.map(|rollout| Rollout { under_way, ..rollout });
+    let record = Scheduling { rollout, ..scheduling() };
+    Change::SchedulingSet { service: service_key(), record }
+}
+
 fn stuck_half_way() -> Change {
     let rollout = scheduling().rollout;
     let rollout = rollout.map(|rollout| Rollout { state: RolloutState::RollbackPaused, ..rollout });
@@ -269,6 +283,15 @@ fn disk_full() -> Change {
 
 fn drain_given_up() -> Change {
     Change::DrainGiveUp { node: NodeId(7), left: "shop-db-0".into() }
+}
+
+fn image_resolved() -> Change {
+    Change::ImageResolve { service: service_key(), revision: Revision(2), digest: image_digest() }
+}
+
+fn image_digest() -> ImageDigest {
+    let digest = format!("registry.example:5000/web@sha256:{}", "0a".repeat(32));
+    ImageDigest::parse(&digest).unwrap()
 }
 
 fn isolated() -> InstanceObserved {
@@ -566,6 +589,20 @@ pub(crate) fn state_of_chain() -> ClusterState {
     ClusterState { index: StateIndex(42), audit, ..ClusterState::default() }
 }
 
+/// A state that says what an image is, and nothing else.
+pub(crate) fn state_of_digests() -> ClusterState {
+    let mut deployment = deployment();
+    for record in deployment.revisions.values_mut() {
+        let web = ServiceName::new("web").unwrap();
+        Arc::make_mut(record).digests.insert(web, image_digest());
+    }
+    ClusterState {
+        index: StateIndex(42),
+        deployments: [(deployment.name.clone(), deployment)].into_iter().collect(),
+        ..ClusterState::default()
+    }
+}
+
 /// A state with a node that is drained and one whose drain was given up, and nothing else.
 pub(crate) fn state_of_drains() -> ClusterState {
     let drain = Drain {
@@ -684,6 +721,7 @@ fn deployment() -> Deployment {
             restores: None,
             pin: Pin::No,
             failure: String::new(),
+            digests: BTreeMap::new(),
         })
     };
     Deployment {
@@ -795,6 +833,12 @@ fn spec_with_company() -> DeploymentSpec {
     };
     let services = [(web.name.clone(), Arc::new(ServiceSpec { scheduling, ..web }))];
     DeploymentSpec { services: services.into(), ..spec() }
+}
+
+fn privileges() -> BTreeMap<ServiceName, BTreeSet<Privilege>> {
+    let db = BTreeSet::from([Privilege::HostPath]);
+    let all = Privilege::ALL.iter().copied().collect();
+    [(ServiceName::new("db").unwrap(), db), (ServiceName::new("web").unwrap(), all)].into()
 }
 
 fn spec_scored_by_nomad() -> DeploymentSpec {
@@ -914,6 +958,7 @@ fn scheduling() -> Scheduling {
             last_step_at: Timestamp(1_700_000_000_150),
             preparing: None,
             going_back: None,
+            under_way: BTreeSet::new(),
         }),
         unplaced: vec![Unplaced {
             count: 1,
@@ -975,6 +1020,7 @@ fn spec() -> DeploymentSpec {
         environment: "[web]".into(),
         contents: BTreeSet::new(),
         named: BTreeSet::new(),
+        privileges: BTreeMap::new(),
     }
 }
 

@@ -24,18 +24,18 @@ use jaco_state::{
 use jaco_types::slot::Exhausted;
 use jaco_types::spec::{
     Affinity, BackFailureAction, BackPolicy, Condition, Constraint, Dependency, DeploymentSpec,
-    FailureAction, Healthcheck, HostPort, OnNodeLoss, Operator, Placement, Protocol, Pull,
-    Required, SchedulingPolicy, Scoring, ServiceSpec, SpreadCriterion, SpreadTarget, Storage,
+    FailureAction, Healthcheck, HostPort, OnNodeLoss, Operator, Placement, Privilege, Protocol,
+    Pull, Required, SchedulingPolicy, Scoring, ServiceSpec, SpreadCriterion, SpreadTarget, Storage,
     UpdateOrder, UpdatePolicy,
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
     Aftermath, AllocationScope, Author, Availability, ClusterId, Consumer, ConsumerName, ContentId,
     ContentName, DeploymentName, Drain, Ending, ErrorCode, Exit, GoingBack, Gpu, GpuChoice,
-    GpuDemand, Hostname, Identity, Instance, InstanceId, InstanceObserved, Leaving, Machine,
-    Millis, NamedKey, NamedKind, Node, NodeFacts, NodeId, NodeStatus, Ordinal, Origin, Preparing,
-    ReasonCode, Rejection, ReplicaId, ReplicaState, RequestId, Rest, RestartCount, Revision,
-    Rollout, RolloutState, Scheduling, ServiceKey, ServiceName, Slot, SpecHash, Standing,
+    GpuDemand, Hostname, Identity, ImageDigest, Instance, InstanceId, InstanceObserved, Leaving,
+    Machine, Millis, NamedKey, NamedKind, Node, NodeFacts, NodeId, NodeStatus, Ordinal, Origin,
+    Preparing, ReasonCode, Rejection, ReplicaId, ReplicaState, RequestId, Rest, RestartCount,
+    Revision, Rollout, RolloutState, Scheduling, ServiceKey, ServiceName, Slot, SpecHash, Standing,
     StateIndex, Timestamp, TokenId, Unplaced,
 };
 use proptest::collection::{btree_map, btree_set, vec};
@@ -206,6 +206,9 @@ fn change() -> impl Strategy<Value = Change> {
         (node_id(), node_status(), text())
             .prop_map(|(node, status, reason)| Change::NodeStatusSet { node, status, reason }),
         (node_id(), text()).prop_map(|(node, left)| Change::DrainGiveUp { node, left }),
+        (service_key(), revision(), image_digest()).prop_map(|(service, revision, digest)| {
+            Change::ImageResolve { service, revision, digest }
+        }),
     ]
 }
 
@@ -319,11 +322,12 @@ fn millis() -> impl Strategy<Value = Millis> {
 }
 
 fn deployment() -> impl Strategy<Value = Deployment> {
-    let record = (spec(), moment(), identity(), option::of(revision()), pin(), text()).prop_map(
-        |(spec, applied_at, applied_by, restores, pin, failure)| {
-            Arc::new(RevisionRecord { spec, applied_at, applied_by, restores, pin, failure })
-        },
-    );
+    let digests = btree_map(service_name(), image_digest(), 0..3);
+    let record = (spec(), moment(), identity(), option::of(revision()), pin(), text(), digests);
+    let record = record.prop_map(|fields| {
+        let (spec, applied_at, applied_by, restores, pin, failure, digests) = fields;
+        Arc::new(RevisionRecord { spec, applied_at, applied_by, restores, pin, failure, digests })
+    });
     let revisions = btree_map(revision(), record, 1..4);
     (deployment_name(), revisions, any::<prop::sample::Index>(), index()).prop_map(
         |(name, revisions, wanted, modified)| {
@@ -626,8 +630,9 @@ fn rollout() -> impl Strategy<Value = Rollout> {
     let going_back = any::<(u32, u32)>()
         .prop_map(|(total_steps, current_step)| GoingBack { total_steps, current_step });
     let moments = (moment(), moment(), preparing, option::of(going_back));
-    (revisions, steps, state, text(), moments).prop_map(
-        |(revisions, steps, state, failure_reason, moments)| {
+    let under_way = btree_set(replica_id(), 0..3);
+    (revisions, steps, state, text(), moments, under_way).prop_map(
+        |(revisions, steps, state, failure_reason, moments, under_way)| {
             let (started_at, last_step_at, preparing, going_back) = moments;
             Rollout {
                 target_revision: revisions.0,
@@ -640,6 +645,7 @@ fn rollout() -> impl Strategy<Value = Rollout> {
                 last_step_at,
                 preparing,
                 going_back,
+                under_way,
             }
         },
     )
@@ -647,8 +653,10 @@ fn rollout() -> impl Strategy<Value = Rollout> {
 
 fn spec() -> impl Strategy<Value = DeploymentSpec> {
     let contents = (btree_set(content_id(), 0..3), btree_set(named_key(), 0..3));
-    let fields = (vec(service_spec(), 0..3), text(), text(), text(), contents);
-    fields.prop_map(|(services, compose, overlay, environment, (contents, named))| {
+    let privileges = btree_set(select(Privilege::ALL), 1..4);
+    let privileges = btree_map(service_name(), privileges, 0..3);
+    let fields = (vec(service_spec(), 0..3), text(), text(), text(), contents, privileges);
+    fields.prop_map(|(services, compose, overlay, environment, (contents, named), privileges)| {
         let by_name = |service: ServiceSpec| (service.name.clone(), Arc::new(service));
         DeploymentSpec {
             services: services.into_iter().map(by_name).collect(),
@@ -657,6 +665,7 @@ fn spec() -> impl Strategy<Value = DeploymentSpec> {
             environment: environment.into(),
             contents,
             named,
+            privileges,
         }
     })
 }
@@ -873,6 +882,11 @@ fn audit_kind() -> impl Strategy<Value = AuditKind> {
 
 fn ordinal() -> impl Strategy<Value = Ordinal> {
     prop_oneof![any::<u64>().prop_map(Ordinal::Index), hostname().prop_map(Ordinal::Host)]
+}
+
+fn image_digest() -> impl Strategy<Value = ImageDigest> {
+    "[a-z]{1,5}(:[0-9]{1,4}/[a-z]{1,5})?@sha256:[0-9a-f]{64}"
+        .prop_map(|text| ImageDigest::parse(&text).unwrap())
 }
 
 fn service_key() -> impl Strategy<Value = ServiceKey> {

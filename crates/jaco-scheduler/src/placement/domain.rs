@@ -143,7 +143,7 @@ impl<'a> Domains<'a> {
         domains
     }
 
-    /// The domain that is furthest below its target, or `None` when all are full.
+    /// The domain that is furthest below its share, or `None` when all are full.
     pub(crate) fn next(&mut self) -> Option<usize> {
         let total: u32 = self.placed.iter().sum();
         if total >= self.count {
@@ -151,12 +151,21 @@ impl<'a> Domains<'a> {
             self.set_targets();
         }
         let open = (0..self.targets.len()).filter(|at| self.placed[*at] < self.targets[*at]);
-        open.max_by_key(|at| (self.targets[*at] - self.placed[*at], Reverse(*at)))
+        open.min_by_key(|at| (Reverse(self.below_share(*at)), *at))
     }
 
-    /// Notes that a replica was placed in a domain.
-    pub(crate) fn place(&mut self, at: usize) {
-        self.placed[at] += 1;
+    /// By how many replicas a domain is below its share.
+    pub(crate) fn below_share(&self, at: usize) -> i64 {
+        i64::from(self.targets[at]) - i64::from(self.placed[at])
+    }
+
+    pub(crate) fn domain_of(&self, node: NodeIx) -> usize {
+        self.grouping.domain_of(node)
+    }
+
+    /// Notes that a replica was placed on a node.
+    pub(crate) fn place(&mut self, node: NodeIx) {
+        self.placed[self.grouping.domain_of(node)] += 1;
     }
 
     /// Notes that nothing more fits into a domain; the others share what it should have taken.
@@ -165,19 +174,21 @@ impl<'a> Domains<'a> {
         self.set_targets();
     }
 
-    /// How many replicas of each domain go when only `count` stay: by the same shares, and none
-    /// gets any.
-    pub(crate) fn surplus(&mut self, count: u32) -> Vec<u32> {
+    /// How many replicas of each domain go when only `count` stay, by the same shares: of those that
+    /// are `going`, beside what is placed. No domain gets any.
+    pub(crate) fn surplus(&mut self, going: impl Iterator<Item = NodeIx>, count: u32) -> Vec<u32> {
         self.count = count;
         self.most.clone_from(&self.placed);
-        for (present, has) in self.present.iter_mut().zip(&self.placed) {
+        for node in going {
+            self.most[self.grouping.domain_of(node)] += 1;
+        }
+        for (present, has) in self.present.iter_mut().zip(&self.most) {
             if *has > 0 {
                 *present = Presence::Present;
             }
         }
-        let placed = std::mem::replace(&mut self.placed, vec![0; self.targets.len()]);
         self.set_targets();
-        placed.iter().zip(&self.targets).map(|(has, keeps)| has.saturating_sub(*keeps)).collect()
+        self.most.iter().zip(&self.targets).map(|(has, keeps)| has.saturating_sub(*keeps)).collect()
     }
 
     fn set_targets(&mut self) {

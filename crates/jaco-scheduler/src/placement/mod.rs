@@ -1,13 +1,10 @@
-//! Choosing a node for one replica after another. What is compared, top to bottom:
+//! Choosing a node for one replica after another: the one that is preferred (`preference`), of those
+//! that have room.
 //!
-//! 1. the domain of the spread criteria that is furthest below its share (`domain`, `apportion`);
-//! 2. the affinities: the nodes that suit best, before all others;
-//! 3. the service's placement: `spread` and `hosts` by the replicas of the service on the node,
-//!    `pack` by the node that is being filled; with a minimum, the node that has the least to waste
-//!    (`snug`), after the replicas of the service where it is spread;
-//! 4. what breaks ties: a stable hash for `spread`, else the order of the host names.
-//!
-//! With `scoring: nomad` one score by Nomad's formulas takes the place of all four (`nomad`).
+//! Nobody compares all nodes for each replica. `domain` knows the domain that is furthest below its
+//! share, a cell sorts its nodes out by affinity, and `spread`, `pack` and `snug` find the best among
+//! those that are equal so far; with `scoring: nomad` one score by Nomad's formulas takes the place of
+//! all that (`nomad`).
 //!
 //! One file per placement; a new mode is a new file and a variant of [`Within`].
 
@@ -33,9 +30,11 @@ use crate::attribute::affinity;
 use crate::company::Company;
 use crate::draft::ServiceDraft;
 use crate::node_table::{NodeIx, NodeTable};
+use crate::preference::{Preference, Taste};
 pub(crate) use domain::{Domains, Grouping, Presence, criteria};
 pub(crate) use limit::Limit;
 use limit::Room;
+pub(crate) use nomad::Fixed;
 pub(crate) use spread::Seed;
 
 /// Chooses nodes for the replicas of one service. It counts what it chose, so its caller has to
@@ -110,16 +109,70 @@ impl<'a> Chooser<'a> {
         spec: &ServiceSpec,
         ordinal: &Ordinal,
     ) -> Option<NodeIx> {
-        let mut chosen = self.choice.choose(nodes, spec, ordinal, &self.ground);
+        let mut chosen = self.choice.find(nodes, spec, ordinal, &self.ground);
         let may_share = self.stage == Stage::Paired
             && !self.choice.limit.as_ref().is_some_and(Limit::has_pairs_to_come);
         if chosen.is_none() && may_share {
             self.stage = Stage::Any;
             self.choice = Choice::new(nodes, &self.ground, &self.on_nodes, self.stage);
-            chosen = self.choice.choose(nodes, spec, ordinal, &self.ground);
+            chosen = self.choice.find(nodes, spec, ordinal, &self.ground);
         }
-        self.on_nodes.extend(chosen);
-        chosen
+        let chosen = chosen?;
+        debug_assert!(self.is_preferred(nodes, spec, ordinal, chosen), "PL-21");
+        self.choice.note(chosen);
+        self.on_nodes.push(chosen);
+        Some(chosen)
+    }
+
+    /// PL-21: whether no node that has room is preferred to this one, each asked by itself. In small
+    /// clusters only: it looks at all pairs of nodes.
+    fn is_preferred(
+        &self,
+        nodes: &NodeTable<'a>,
+        spec: &ServiceSpec,
+        ordinal: &Ordinal,
+        chosen: NodeIx,
+    ) -> bool {
+        const NODES_MAX: usize = 32;
+        let Ground { goal, company, resting, .. } = &self.ground;
+        if nodes.rows().len() > NODES_MAX || goal.scheduling.scoring == Scoring::Nomad {
+            return true;
+        }
+        let room = Room { nodes, spec, limit: self.choice.limit.as_ref(), resting };
+        let taste = Taste::new(nodes, goal);
+        let has_room = |at: &NodeIx| nodes.row(*at).has_left(taste.minimum) && room.is_on(*at);
+        let others = candidates(nodes, goal, company);
+        let best = others.iter().copied().filter(has_room);
+        let best = best.min_by_key(|at| self.preference(nodes, ordinal, *at, taste));
+        best == Some(chosen)
+    }
+
+    /// How much a node is preferred for the next replica, by nothing but what is there.
+    fn preference(
+        &self,
+        nodes: &NodeTable<'a>,
+        ordinal: &Ordinal,
+        at: NodeIx,
+        taste: Taste,
+    ) -> Preference {
+        let Ground { goal, company, seed, .. } = &self.ground;
+        let suits = |at: NodeIx| affinity(nodes.row(at).node, &goal.scheduling.affinities);
+        let domain_of = |at| self.choice.domains.as_ref().map_or(0, |all| all.domain_of(at));
+        let (own_affinity, domain) = (suits(at), domain_of(at));
+        let is_peer = |it: &NodeIx| domain_of(*it) == domain && suits(*it) == own_affinity;
+        let peers = candidates(nodes, goal, company);
+        let peers: Vec<NodeIx> = peers.iter().copied().filter(is_peer).collect();
+        let is_hashed = goal.placement != Placement::Pack && taste.minimum == Resources::default();
+        let place = peers.binary_search(&at).ok().filter(|_| is_hashed);
+        let here = self.on_nodes.iter().filter(|on| **on == at).count();
+        let of_domain = self.choice.domains.as_ref().map(|all| all.below_share(domain));
+        Preference {
+            below_share: Reverse(of_domain.unwrap_or_default()),
+            domain,
+            affinity: Reverse(own_affinity),
+            turn: place.map_or(at.0, |place| seed.turn(ordinal, place, peers.len())),
+            ..taste.of(nodes.row(at), u32::try_from(here).unwrap_or(u32::MAX))
+        }
     }
 }
 
@@ -144,7 +197,8 @@ impl<'a> Choice<'a> {
         Self { domains: Some(domains), cells, limit }
     }
 
-    fn choose(
+    /// The node that is preferred of those that have room.
+    fn find(
         &mut self,
         nodes: &NodeTable<'a>,
         spec: &ServiceSpec,
@@ -153,21 +207,24 @@ impl<'a> Choice<'a> {
     ) -> Option<NodeIx> {
         let Self { domains, cells, limit } = self;
         let room = Room { nodes, spec, limit: limit.as_ref(), resting: &ground.resting };
-        let node = match domains {
-            None => cells[0].choose(room, ordinal, ground)?,
-            Some(domains) => loop {
-                let at = domains.next()?;
-                if let Some(node) = cells[at].choose(room, ordinal, ground) {
-                    domains.place(at);
-                    break node;
-                }
-                domains.fill(at);
-            },
-        };
-        if let Some(limit) = limit {
+        let Some(domains) = domains else { return cells[0].choose(room, ordinal, ground) };
+        loop {
+            let at = domains.next()?;
+            if let Some(node) = cells[at].choose(room, ordinal, ground) {
+                return Some(node);
+            }
+            domains.fill(at);
+        }
+    }
+
+    /// Notes that a replica was placed.
+    fn note(&mut self, node: NodeIx) {
+        if let Some(domains) = &mut self.domains {
+            domains.place(node);
+        }
+        if let Some(limit) = &mut self.limit {
             limit.count(node);
         }
-        Some(node)
     }
 }
 
@@ -277,17 +334,12 @@ impl Within {
         on_nodes: &[NodeIx],
     ) -> Self {
         let on_nodes = on_nodes.iter().copied();
-        let minimum = nodes.demands.minimum(&goal.scheduling);
-        match (&goal.placement, minimum == Resources::default()) {
-            (Placement::Pack, true) => Self::Pack(pack::Pack::new(nodes, &candidates, on_nodes)),
-            (Placement::Pack, false) => {
-                Self::Snug(snug::Snug::new(minimum, &candidates, std::iter::empty()))
-            }
+        let taste = Taste::new(nodes, goal);
+        match (&goal.placement, taste.minimum == Resources::default()) {
+            (_, false) => Self::Snug(snug::Snug::new(taste, &candidates, on_nodes)),
+            (Placement::Pack, true) => Self::Pack(pack::Pack::new(taste, &candidates, on_nodes)),
             (Placement::Spread | Placement::Hosts(_) | Placement::Global, true) => {
                 Self::Spread(spread::Spread::new(seed, candidates, on_nodes))
-            }
-            (Placement::Spread | Placement::Hosts(_) | Placement::Global, false) => {
-                Self::Snug(snug::Snug::new(minimum, &candidates, on_nodes))
             }
         }
     }

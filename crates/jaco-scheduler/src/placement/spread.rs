@@ -99,6 +99,11 @@ impl Seed {
         Self(fnv1a(hash, &[0]))
     }
 
+    /// How many of `size` nodes have their turn before the one at `place`.
+    pub(super) fn turn(self, ordinal: &Ordinal, place: usize, size: usize) -> usize {
+        (place + size - self.start(ordinal, size)) % size.max(1)
+    }
+
     fn start(self, ordinal: &Ordinal, size: usize) -> usize {
         let hash = match ordinal {
             Ordinal::Index(index) => fnv1a(self.0, &index.to_be_bytes()),

@@ -4,21 +4,23 @@
 //! single move lowers it, so that a second run finds nothing. Where a replica may go is asked as for
 //! any new one; nothing is moved that the rebalancer would not move.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use jaco_state::ClusterState;
 use jaco_state::NewInstance;
 use jaco_state::command::RebalanceMove;
 use jaco_types::spec::{Placement, ServiceSpec, Storage, UpdateOrder};
-use jaco_types::{Node, NodeId, ReplicaId, ReplicaState, ServiceKey, Slot, Standing};
+use jaco_types::{Node, NodeId, ReplicaId, ReplicaState, ServiceKey, Slot, SpecHash, Standing};
 
-use super::choice::goes_with_others;
+use super::choice::{count_current, goes_with_others};
 use crate::asked::ClusterDemands;
-use crate::attribute::value_of;
+use crate::attribute::{affinity, value_of};
 use crate::company::Company;
 use crate::eligibility::{Others, verdict};
 use crate::node_table::{NodeIx, NodeTable};
 use crate::placement::Limit;
+use crate::preference::{Preference, Taste};
 use crate::resting::Resting;
 use crate::usage::Usage;
 
@@ -65,8 +67,8 @@ pub fn arrange(state: &ClusterState, goal: Goal, most: usize) -> Vec<Arranged> {
     let mut board = Board::read(state, goal);
     let mut moves = Vec::new();
     while moves.len() < most {
-        let Some(next) = board.best() else { break };
-        moves.push(board.make(next));
+        let Some(group) = board.best() else { break };
+        moves.push(board.make(group));
     }
     moves
 }
@@ -108,28 +110,41 @@ pub fn arrangement(state: &ClusterState, goal: Goal, moves: &[Arranged]) -> Vec<
 struct Board<'a> {
     goal: Goal,
     nodes: NodeTable<'a>,
-    pieces: Vec<Piece<'a>>,
-    /// How many replicas that the goal counts each node has: of one service, or of all together.
-    counts: BTreeMap<Option<&'a ServiceKey>, Vec<u64>>,
+    /// In the order of their first replicas.
+    groups: Vec<Group<'a>>,
+    /// How many replicas that the goal counts are where: of one service each, or of all together.
+    tallies: Vec<Tally>,
     /// Where each service has replicas.
     homes: BTreeMap<&'a ServiceKey, Vec<NodeIx>>,
     /// Where people want services to rest.
     resting: Resting<'a>,
+    potential: u64,
 }
 
-/// A replica that may move.
-struct Piece<'a> {
-    slot: &'a Slot,
+/// Replicas of a service on one node that may move and have not: they are all the same here.
+struct Group<'a> {
     spec: &'a ServiceSpec,
     at: NodeIx,
-    /// It has moved: it does not move twice.
-    moved: bool,
+    /// Which tally they are counted in.
+    tally: usize,
+    /// By their ids, the last first.
+    slots: Vec<&'a Slot>,
+    /// Their best move, as things stand.
+    best: Option<Candidate>,
 }
 
-/// A move that lowers the potential: which piece, and where to.
-struct Next {
-    piece: usize,
+/// A move that lowers the potential. Its purpose is what it takes off, and the more the better.
+#[derive(Clone, Copy)]
+struct Candidate {
     to: NodeIx,
+    preference: Preference,
+}
+
+/// How many replicas are where.
+struct Tally {
+    on: BTreeMap<NodeIx, u64>,
+    /// What the best destination has that the goal could wish for: the fewest, or the most.
+    extreme: u64,
 }
 
 impl<'a> Board<'a> {
@@ -143,57 +158,109 @@ impl<'a> Board<'a> {
                     usage[at].take(spec, &instance.gpus);
                 }
             }
+            count_current(slot, &ids, &mut usage);
         }
         let rows = state.nodes.values().zip(usage);
         let nodes = NodeTable::new(rows, ClusterDemands::read(&state.constraints));
         let mut board = Self {
             goal,
-            pieces: Vec::new(),
-            counts: BTreeMap::new(),
+            groups: Vec::new(),
+            tallies: Vec::new(),
             homes: BTreeMap::new(),
             resting: Resting::read(&state.disabled, &nodes),
             nodes,
+            potential: 0,
         };
-        let active = state.slots.values().filter(|slot| slot.standing == Standing::Active);
-        for slot in active {
-            let Some(at) = board.nodes.find(slot.current.node) else { continue };
-            let Some(spec) = state.service_spec(&slot.service, slot.current.revision) else {
-                continue;
-            };
-            board.homes.entry(&slot.service).or_default().push(at);
-            let none = || vec![0; ids.len()];
-            board.counts.entry(counted(goal, slot)).or_insert_with(none)[at.0] += 1;
-            if is_movable(state, slot, spec) && is_meant(goal, spec) {
-                board.pieces.push(Piece { slot, spec, at, moved: false });
-            }
+        board.put_up(state);
+        board.potential = board.first_potential();
+        for tally in 0..board.tallies.len() {
+            board.tallies[tally].extreme = board.extreme(tally);
+        }
+        for group in 0..board.groups.len() {
+            board.groups[group].best = board.best_of(group);
         }
         board
     }
 
-    /// The move that lowers the potential most; of equal ones the first replica's, to the first node.
-    fn best(&self) -> Option<Next> {
-        let mut best: Option<(u64, Next)> = None;
-        // Replicas of a service on one node are all the same here.
-        let mut asked = BTreeSet::new();
-        for (piece, it) in self.pieces.iter().enumerate().filter(|(_, it)| !it.moved) {
-            let counts = &self.counts[&counted(self.goal, it.slot)];
-            let from = counts[it.at.0];
-            let at_least = best.as_ref().map_or(0, |(gain, _)| *gain);
-            if !asked.insert((&it.slot.service, it.at)) {
+    /// Counts the replicas, and gathers those that may move.
+    fn put_up(&mut self, state: &'a ClusterState) {
+        let mut tallies: BTreeMap<Option<&ServiceKey>, usize> = BTreeMap::new();
+        let mut groups: BTreeMap<(&ServiceKey, NodeIx, SpecHash), usize> = BTreeMap::new();
+        let active = state.slots.values().filter(|slot| slot.standing == Standing::Active);
+        for slot in active {
+            let Some(at) = self.nodes.find(slot.current.node) else { continue };
+            let Some(spec) = state.service_spec(&slot.service, slot.current.revision) else {
                 continue;
+            };
+            self.homes.entry(&slot.service).or_default().push(at);
+            let next = self.tallies.len();
+            let tally = *tallies.entry(counted(self.goal, slot)).or_insert(next);
+            if tally == next {
+                self.tallies.push(Tally { on: BTreeMap::new(), extreme: 0 });
             }
-            if counts.iter().all(|to| self.gain(from, *to) <= at_least) {
-                continue;
-            }
-            for (to, _) in self.nodes.rows() {
-                let gain = self.gain(from, counts[to.0]);
-                let is_better = gain > best.as_ref().map_or(0, |(gain, _)| *gain);
-                if to != it.at && is_better && self.takes(it, to) {
-                    best = Some((gain, Next { piece, to }));
+            *self.tallies[tally].on.entry(at).or_default() += 1;
+            if is_movable(state, slot, spec) && is_meant(self.goal, spec) {
+                let next = self.groups.len();
+                let key = (&slot.service, at, slot.current.spec_hash);
+                let group = *groups.entry(key).or_insert(next);
+                if group == next {
+                    self.groups.push(Group { spec, at, tally, slots: Vec::new(), best: None });
                 }
+                self.groups[group].slots.push(slot);
             }
         }
-        best.map(|(_, next)| next)
+        for group in &mut self.groups {
+            group.slots.reverse();
+        }
+    }
+
+    /// The group whose move lowers the potential most; of equal ones the one with the first replica.
+    fn best(&self) -> Option<usize> {
+        let moves = self.groups.iter().enumerate();
+        let moves = moves.filter_map(|(at, group)| {
+            Some((group.best?.preference.purpose, &group.slots.last()?.id, at))
+        });
+        moves.min().map(|(_, _, at)| at)
+    }
+
+    /// The best move of a group: the one that takes most off the potential, to the node that is
+    /// preferred.
+    fn best_of(&self, group: usize) -> Option<Candidate> {
+        let it = &self.groups[group];
+        let tally = &self.tallies[it.tally];
+        if it.slots.is_empty() || self.gain(tally.of(it.at), tally.extreme) == 0 {
+            return None;
+        }
+        let mut best: Option<Candidate> = None;
+        for (to, _) in self.nodes.rows() {
+            let Some(candidate) = self.candidate(it, to) else { continue };
+            let is_better = best.is_none_or(|best| candidate.preference < best.preference);
+            if is_better && self.takes(it, to) {
+                best = Some(candidate);
+            }
+        }
+        best
+    }
+
+    /// The move of a group to a node, if it lowers the potential; whether the node takes it is asked
+    /// by others.
+    fn candidate(&self, group: &Group<'a>, to: NodeIx) -> Option<Candidate> {
+        let tally = &self.tallies[group.tally];
+        let gain = self.gain(tally.of(group.at), tally.of(to));
+        if to == group.at || gain == 0 {
+            return None;
+        }
+        let row = self.nodes.row(to);
+        let service = &group.slots.last()?.service;
+        let homes = self.homes.get(service).map(Vec::as_slice).unwrap_or_default();
+        let here = homes.iter().filter(|home| **home == to).count();
+        let preference = Preference {
+            purpose: u64::MAX - gain,
+            affinity: Reverse(affinity(row.node, &group.spec.scheduling.affinities)),
+            turn: to.0,
+            ..Taste::new(&self.nodes, group.spec).of(row, u32::try_from(here).unwrap_or(u32::MAX))
+        };
+        Some(Candidate { to, preference })
     }
 
     /// How much the potential falls when one goes from a node with `from` of them to one with `to`.
@@ -206,58 +273,124 @@ impl<'a> Board<'a> {
         }
     }
 
-    fn potential(&self) -> u64 {
+    fn first_potential(&self) -> u64 {
+        let counts = self.tallies.iter().flat_map(|tally| tally.on.values());
+        let squares: u64 = counts.clone().map(|count| count * count).sum();
         match self.goal {
-            Goal::Spread => self.counts.values().flatten().map(|count| count * count).sum(),
+            Goal::Spread => squares,
             Goal::Pack => {
-                let counts = self.counts.get(&None).map(Vec::as_slice).unwrap_or_default();
-                let all: u64 = counts.iter().sum();
-                let together: u64 = counts.iter().map(|count| count * count).sum();
-                (all * all - together) / 2
+                let all: u64 = counts.sum();
+                (all * all - squares) / 2
             }
         }
     }
 
-    /// Whether a node takes this replica, as a new one of its service and without undoing what its
-    /// service asks to be spread over.
-    fn takes(&self, piece: &Piece<'_>, to: NodeIx) -> bool {
+    fn extreme(&self, tally: usize) -> u64 {
+        let counts = &self.tallies[tally].on;
+        match self.goal {
+            Goal::Spread if counts.len() < self.nodes.rows().count() => 0,
+            Goal::Spread => counts.values().copied().min().unwrap_or_default(),
+            Goal::Pack => counts.values().copied().max().unwrap_or_default(),
+        }
+    }
+
+    /// Whether a node takes a replica of this group, as a new one of its service and without undoing
+    /// what is preferred to order: what its service is spread over, and its affinities.
+    fn takes(&self, group: &Group<'a>, to: NodeIx) -> bool {
         let row = self.nodes.row(to);
-        let here = self.nodes.row(piece.at).node;
+        let here = self.nodes.row(group.at).node;
+        let policy = &group.spec.scheduling;
         let leaves =
             |node: &Node, attribute: &_| value_of(here, attribute) != value_of(node, attribute);
-        let criteria = &piece.spec.scheduling.spread;
-        if criteria.iter().any(|criterion| leaves(row.node, &criterion.attribute)) {
+        if policy.spread.iter().any(|criterion| leaves(row.node, &criterion.attribute)) {
+            return false;
+        }
+        let suits = |node: &Node| affinity(node, &policy.affinities);
+        let Some(slot) = group.slots.last() else { return false };
+        if suits(row.node) < suits(here) {
             return false;
         }
         let company = Company::default();
-        let max = self.nodes.demands.max_per_node(&piece.spec.scheduling);
-        let on = self.homes.get(&piece.slot.service).map(Vec::as_slice).unwrap_or_default();
+        let max = self.nodes.demands.max_per_node(policy);
+        let on = self.homes.get(&slot.service).map(Vec::as_slice).unwrap_or_default();
         let limit = Limit::new(&self.nodes, max, None, on);
-        let resting = self.resting.of(&piece.slot.service);
+        let resting = self.resting.of(&slot.service);
         let others = Others { company: &company, limit: limit.as_ref(), resting: &resting };
-        verdict(&self.nodes.demands, (to, row), piece.spec, piece.spec, others).is_empty()
+        verdict(&self.nodes.demands, (to, row), group.spec, group.spec, others).is_empty()
     }
 
-    /// Makes it, on the board: its old place stays taken until the new one serves.
-    fn make(&mut self, next: Next) -> Arranged {
-        let before = self.potential();
-        let piece = &mut self.pieces[next.piece];
-        let (src, slot) = (piece.at, piece.slot);
-        (piece.at, piece.moved) = (next.to, true);
-        let spec = piece.spec;
+    /// Makes a group's best move, on the board: its old place stays taken until the new one serves, and
+    /// it does not move twice.
+    fn make(&mut self, group: usize) -> Arranged {
+        let before = self.potential;
+        let it = &mut self.groups[group];
+        let (spec, src, tally) = (it.spec, it.at, it.tally);
+        let dst = it.best.expect("it was chosen for its move").to;
+        let slot = it.slots.pop().expect("it was chosen for its first replica");
+        let gain = self.gain(self.tallies[tally].of(src), self.tallies[tally].of(dst));
+        self.potential -= gain;
         // What moves has no GPUs.
-        self.nodes.row_mut(next.to).usage.take(spec, []);
-        self.homes.entry(&slot.service).or_default().push(next.to);
-        let counts = self.counts.entry(counted(self.goal, slot)).or_default();
-        counts[src.0] -= 1;
-        counts[next.to.0] += 1;
+        self.nodes.row_mut(dst).usage.take(spec, []);
+        self.nodes.row_mut(dst).usage.replicas += 1;
+        self.nodes.row_mut(src).usage.replicas -= 1;
+        self.homes.entry(&slot.service).or_default().push(dst);
+        self.tallies[tally].shift(src, dst);
+        self.tallies[tally].extreme = self.extreme(tally);
+        for other in 0..self.groups.len() {
+            self.groups[other].best = self.best_after(other, tally, [src, dst]);
+        }
         Arranged {
             replica: slot.id.clone(),
             service: slot.service.clone(),
             src: self.nodes.row(src).node.id,
-            dst: self.nodes.row(next.to).node.id,
-            potential: (before, self.potential()),
+            dst: self.nodes.row(dst).node.id,
+            potential: (before, self.potential),
         }
+    }
+
+    /// The best move of a group, now that a replica of `tally` went from one of two nodes to the other:
+    /// only what these two are worth has changed, so all others are looked at only where the one that
+    /// was best is worth less.
+    fn best_after(&self, group: usize, tally: usize, changed: [NodeIx; 2]) -> Option<Candidate> {
+        let it = &self.groups[group];
+        let is_counted = it.tally == tally;
+        if is_counted && changed.contains(&it.at) {
+            return self.best_of(group);
+        }
+        if !is_counted && it.best.is_none() {
+            // Room was taken, and none given back.
+            return None;
+        }
+        let counts = &self.tallies[it.tally];
+        if it.slots.is_empty() || self.gain(counts.of(it.at), counts.extreme) == 0 {
+            return None;
+        }
+        let mut best = it.best.filter(|known| !changed.contains(&known.to));
+        for to in changed {
+            let candidate = self.candidate(it, to);
+            let candidate = candidate.filter(|_| self.takes(it, to));
+            best = match (candidate, best) {
+                (Some(new), Some(known)) if known.preference <= new.preference => Some(known),
+                (new, known) => new.or(known),
+            };
+        }
+        let is_worse =
+            it.best.is_some_and(|known| best.is_none_or(|best| known.preference < best.preference));
+        if is_worse { self.best_of(group) } else { best }
+    }
+}
+
+impl Tally {
+    fn of(&self, node: NodeIx) -> u64 {
+        self.on.get(&node).copied().unwrap_or_default()
+    }
+
+    fn shift(&mut self, src: NodeIx, dst: NodeIx) {
+        if let Some(count) = self.on.get_mut(&src) {
+            *count -= 1;
+        }
+        self.on.retain(|_, count| *count > 0);
+        *self.on.entry(dst).or_default() += 1;
     }
 }
 

@@ -2,20 +2,21 @@
 //! would do is counted from the last samples.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use jaco_state::ClusterState;
 use jaco_types::spec::{Placement, ServiceSpec, Storage, UpdateOrder};
-use jaco_types::{Node, NodeId, ReplicaState, Revision, ServiceKey, Slot};
+use jaco_types::{Node, NodeId, ReplicaState, Revision, ServiceKey, Slot, Standing};
 
 use super::heat::{Hot, fresh};
 use super::{CycleInput, Load, Rebalancer, Share, Weighed};
 use crate::Ineligible;
 use crate::asked::ClusterDemands;
-use crate::attribute::value_of;
+use crate::attribute::{affinity, value_of};
 use crate::company::Company;
 use crate::eligibility::{Others, verdict};
 use crate::node_table::{NodeIx, NodeRow, NodeTable};
+use crate::preference::{Preference, Taste};
 use crate::resting::Resting;
 use crate::usage::Usage;
 
@@ -92,10 +93,10 @@ struct View<'a> {
     src: &'a Node,
     src_load: Load,
     nodes: NodeTable<'a>,
-    /// The other nodes with a recent sample, the coolest first.
-    coolest: Vec<(Share, NodeIx, Load)>,
-    /// Where the services of the hot node have instances.
-    homes: BTreeMap<&'a ServiceKey, BTreeSet<NodeId>>,
+    /// The other nodes with a recent sample, and how hot they are.
+    others: Vec<(Share, NodeIx, Load)>,
+    /// Where the services of the hot node have instances, and how many.
+    homes: BTreeMap<&'a ServiceKey, BTreeMap<NodeId, u32>>,
 }
 
 impl<'a> View<'a> {
@@ -104,11 +105,11 @@ impl<'a> View<'a> {
         let src = state.nodes.get(&hot.node)?;
         let src_load = fresh(input, hot.node)?.load;
         let here = |slot: &&Slot| slot.current.node == hot.node;
-        let mut homes: BTreeMap<_, BTreeSet<NodeId>> = state
+        let mut homes: BTreeMap<_, BTreeMap<NodeId, u32>> = state
             .slots
             .values()
             .filter(here)
-            .map(|slot| (&slot.service, BTreeSet::new()))
+            .map(|slot| (&slot.service, BTreeMap::new()))
             .collect();
         let ids: Vec<NodeId> = state.nodes.keys().copied().collect();
         let mut usage = vec![Usage::default(); ids.len()];
@@ -123,7 +124,7 @@ impl<'a> View<'a> {
             }
             for (_, instance) in slot.instances() {
                 if is_here && let Some(nodes) = homes.get_mut(&slot.service) {
-                    nodes.insert(instance.node);
+                    *nodes.entry(instance.node).or_default() += 1;
                 }
                 let of_revision = match spec {
                     Some((revision, known)) if revision == instance.revision => known,
@@ -138,19 +139,18 @@ impl<'a> View<'a> {
                     usage[at].take(spec, &instance.gpus);
                 }
             }
+            count_current(slot, &ids, &mut usage);
         }
         let rows = state.nodes.values().zip(usage);
         let nodes = NodeTable::new(rows, ClusterDemands::read(&state.constraints));
         let others = nodes.rows().filter(|(_, row)| row.node.id != hot.node);
-        let mut coolest: Vec<_> = others
+        let others = others
             .filter_map(|(at, row)| {
                 let load = fresh(input, row.node.id)?.load;
                 Some((load.cpu.max(load.memory), at, load))
             })
             .collect();
-        // Stable: of equally cool ones the first stays the first.
-        coolest.sort_by_key(|(pressure, _, _)| *pressure);
-        Some(Self { input, memory, hot, src, src_load, nodes, coolest, homes })
+        Some(Self { input, memory, hot, src, src_load, nodes, others, homes })
     }
 
     /// The replicas of the hot node that may move at all, by id. Data and global replicas stay; so
@@ -170,7 +170,8 @@ impl<'a> View<'a> {
         })
     }
 
-    /// The move to the coolest node that passes every gate; else the one that came furthest.
+    /// The move to the node that is preferred of those that pass every gate, which is the coolest; else
+    /// the one that came furthest.
     fn destination(
         &self,
         slot: &Slot,
@@ -182,13 +183,13 @@ impl<'a> View<'a> {
             return Err(Box::new((weighed, Reason::CooldownReplica)));
         }
         let mut furthest = (Reverse(Reason::NoEligibleDst), Share::WHOLE, None);
-        for (pressure, at, load) in &self.coolest {
-            let row = self.nodes.row(*at);
-            let weighed = || self.weigh(Some(slot), footprint, Some((row.node, *load)));
-            match self.refuses(slot, spec, footprint, (*at, row), *load) {
+        for (Preference { purpose, .. }, at, load) in self.by_preference(slot, spec) {
+            let row = self.nodes.row(at);
+            let weighed = || self.weigh(Some(slot), footprint, Some((row.node, load)));
+            match self.refuses(slot, spec, footprint, (at, row), load) {
                 None => return Ok(weighed()),
                 Some(reason) if reason > Reason::NoEligibleDst => {
-                    let rank = (Reverse(reason), *pressure);
+                    let rank = (Reverse(reason), Share(purpose));
                     if rank < (furthest.0, furthest.1) || furthest.2.is_none() {
                         furthest = (rank.0, rank.1, Some(weighed()));
                     }
@@ -199,6 +200,26 @@ impl<'a> View<'a> {
         let (Reverse(reason), _, weighed) = furthest;
         let weighed = weighed.unwrap_or_else(|| self.weigh(Some(slot), footprint, None));
         Err(Box::new((weighed, reason)))
+    }
+
+    /// The other nodes, the one that is preferred for this replica first.
+    fn by_preference(&self, slot: &Slot, spec: &ServiceSpec) -> Vec<(Preference, NodeIx, Load)> {
+        let taste = Taste::new(&self.nodes, spec);
+        let homes = self.homes.get(&slot.service);
+        let preference = |(pressure, at, load): &(Share, NodeIx, Load)| {
+            let row = self.nodes.row(*at);
+            let here = homes.and_then(|homes| homes.get(&row.node.id)).copied();
+            let preference = Preference {
+                purpose: pressure.0,
+                affinity: Reverse(affinity(row.node, &spec.scheduling.affinities)),
+                turn: at.0,
+                ..taste.of(row, here.unwrap_or_default())
+            };
+            (preference, *at, *load)
+        };
+        let mut others: Vec<_> = self.others.iter().map(preference).collect();
+        others.sort_unstable_by_key(|(preference, _, _)| *preference);
+        others
     }
 
     /// The first gate that keeps the replica off this node.
@@ -241,7 +262,7 @@ impl<'a> View<'a> {
         let leaves_domain = spec.scheduling.spread.iter().any(|criterion| {
             value_of(self.src, &criterion.attribute) != value_of(dst, &criterion.attribute)
         });
-        leaves_domain || (is_spread && homes.is_some_and(|homes| homes.contains(&dst.id)))
+        leaves_domain || (is_spread && homes.is_some_and(|homes| homes.contains_key(&dst.id)))
     }
 
     /// A new leader does not know what the last one moved, but sees since when it runs.
@@ -303,6 +324,13 @@ impl<'a> View<'a> {
             src_pressure: (before, before.minus(dominant.of(footprint))),
             dst_pressure: dst_pressure.unwrap_or_default(),
         }
+    }
+}
+
+/// Counts a replica in on the node of its current instance.
+pub(super) fn count_current(slot: &Slot, ids: &[NodeId], usage: &mut [Usage]) {
+    if let (Standing::Active, Ok(at)) = (slot.standing, ids.binary_search(&slot.current.node)) {
+        usage[at].replicas += 1;
     }
 }
 

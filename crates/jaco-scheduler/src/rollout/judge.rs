@@ -169,14 +169,14 @@ pub(super) fn judge_preparing<'a>(
     }
 }
 
-/// Ends a rollout whose next step would have to stop one more replica first, where those that were
-/// left alone are as many already as may be missing: nothing would ever change that.
-pub(super) fn judge_held<'a>(service: &mut ServiceDraft<'a>, pass: &Pass<'a>, progress: &Progress) {
-    let is_given_up = |slot: &&SlotDraft<'_>| {
-        slot.restarts.exhausted == Exhausted::Yes && !slot.serves(service.role)
-    };
-    let given_up: Vec<&ReplicaId> =
-        service.slots.iter().filter(is_given_up).map(|slot| &slot.id).collect();
+/// Ends a rollout whose next step would have to stop one more replica first, where as many as may be
+/// missing already were left alone, or have not served for as long as a step may take, without being
+/// one: nothing would ever change that.
+pub(super) fn judge_held<'a>(
+    service: &mut ServiceDraft<'a>,
+    pass: &mut Pass<'a>,
+    progress: &Progress,
+) {
     let may_be_missing = usize::try_from(pace(service).parallelism.max(1)).unwrap_or(usize::MAX);
     let stops_first = |at: &usize| {
         let way = way_of(service, pass, *at);
@@ -188,13 +188,44 @@ pub(super) fn judge_held<'a>(service: &mut ServiceDraft<'a>, pass: &Pass<'a>, pr
     });
     let is_held =
         is_on_its_way && progress.in_flight == 0 && progress.outdated.iter().any(stops_first);
-    if is_held && given_up.len() >= may_be_missing {
-        let given_up = given_up[0];
+    if !is_held {
+        return;
+    }
+    let missing: Vec<String> =
+        service.slots.iter().filter_map(|slot| missing_for_good(service, slot, pass)).collect();
+    if missing.len() >= may_be_missing {
         let reason = format!(
-            "too_few_would_serve: {given_up} is left alone, and the next replica has to stop before its successor starts"
+            "too_few_would_serve: {}, and the next replica has to stop before its successor starts",
+            missing[0]
         );
         pause(service, reason);
     }
+}
+
+/// What is to be said of a replica that serves nobody and is not waited for any more. One of a node that
+/// does not answer has a place in the report of its own.
+fn missing_for_good<'a>(
+    service: &ServiceDraft<'a>,
+    slot: &SlotDraft<'a>,
+    pass: &mut Pass<'a>,
+) -> Option<String> {
+    if slot.serves(service.role) {
+        return None;
+    }
+    if slot.restarts.exhausted == Exhausted::Yes {
+        return Some(format!("{} is left alone", slot.id));
+    }
+    let is_reachable = slot.current.at.is_some_and(|node| pass.nodes.row(node).status.is_working());
+    let seen = slot.current.seen.filter(|_| is_reachable && slot.is_active())?;
+    let wanted = service.spec_at(service.deployment.revision).unwrap_or(service.goal.spec);
+    let begun = service.record.rollout.as_ref().map_or(Timestamp(0), |one| one.last_step_at);
+    let limit = wanted.update.step_timeout;
+    let due = seen.since.max(begun).after(limit);
+    if pass.input.now < due {
+        pass.wake(due);
+        return None;
+    }
+    Some(format!("{} has not run for {limit}", slot.id))
 }
 
 /// Replaces nothing more: what runs goes on, what failed stays as it is with its predecessor.

@@ -11,6 +11,8 @@ mod judge;
 mod progress;
 mod step;
 
+use std::collections::BTreeSet;
+
 use jaco_types::{NodeId, ReplicaId, Rollout, RolloutState};
 
 use self::goal::{is_news, serving_revision};
@@ -181,6 +183,7 @@ fn begin<'a>(
         last_step_at: now,
         preparing: None,
         going_back: None,
+        under_way: BTreeSet::new(),
     });
     let mut steps = Progress::of(service, pass).steps();
     if is_news {
@@ -194,11 +197,25 @@ fn begin<'a>(
         rollout.total_steps = steps;
     }
     *progress = Progress::of(service, pass);
-    let preparing = prepare::begin(service, pass, places(service, pass, progress));
+    let places = places(service, pass, progress);
+    let preparing = prepare::begin(service, pass, places);
     if let Some(rollout) = &mut service.record.rollout {
         rollout.preparing = preparing;
     }
     Begun::Yes
+}
+
+/// The replicas whose steps have begun and are not over, as the pass leaves them.
+pub(crate) fn under_way<'a>(
+    service: &ServiceDraft<'a>,
+    pass: &mut Pass<'a>,
+) -> BTreeSet<ReplicaId> {
+    let is_moving = is_under_way(service) || is_going_back(service);
+    if !is_moving || is_preparing(service) || !pass.input.state.audit.tells_steps() {
+        return BTreeSet::new();
+    }
+    let unproven = Progress::of(service, pass).unproven;
+    unproven.into_iter().map(|at| service.slots[at].id.clone()).collect()
 }
 
 /// Whether a replica was made, started anew or moved since the record was written: it gets the whole

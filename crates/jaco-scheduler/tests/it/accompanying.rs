@@ -3,9 +3,9 @@
 use std::num::NonZeroU32;
 
 use expect_test::{Expect, expect};
-use jaco_state::command::{Change, Command};
+use jaco_state::command::{Change, Command, Disabling};
 use jaco_types::spec::Placement;
-use jaco_types::{Availability, ReplicaState};
+use jaco_types::{AllocationScope, Availability, Millis, ReplicaState};
 use proptest::prelude::*;
 
 use crate::cluster::{Cluster, Service, key, resources, service};
@@ -333,4 +333,41 @@ fn t90_4_who_is_about_to_go_takes_nothing_over() {
     cluster.apply("shop", &[beside_nobody]);
     cluster.pass();
     check(&cluster, expect![""]);
+}
+
+/// PL-7, PL-19: a way back to what cannot be anywhere, because what it goes with is gone, waits and says
+/// so. Found by 10,000 random histories.
+#[test]
+fn t90_4_a_way_back_without_a_place_is_reported() {
+    let mut cluster = Cluster::of(&["n1"]);
+    cluster.apply("shop", &[beside(1)]);
+    cluster.pass();
+    cluster.apply("shop", &[service("agent", "a:2")]);
+    cluster.pass();
+    cluster.advance(Millis::from_secs(60), &[]);
+    cluster.settle();
+    let record = cluster.state.scheduling.get(&key("shop", "agent")).unwrap();
+    assert!(record.rollout.as_ref().unwrap().going_back.is_some());
+    expect!["1 no_eligible_node node=n1 not_beside=1 replica=shop-agent-0"]
+        .assert_eq(&cluster.reasons("shop", "agent"));
+}
+
+/// PL-2, PL-18: what rests of another kind goes in the pass that makes those of the new kind, also where
+/// these go with another service and so are made last. Found by random histories.
+#[test]
+fn t90_4_what_follows_supersedes_in_the_same_pass() {
+    let mut cluster = Cluster::of(&["n1", "n2", "n3"]);
+    let api = || service("api", "a:1");
+    let web = |replicas| service("web", "w:1").replicas(replicas);
+    cluster.apply("shop", &[api()]);
+    let whole = AllocationScope::Service(key("shop", "api"));
+    cluster.rest(Disabling::Disable, &[whole]);
+    cluster.apply("shop", &[api(), web(2)]);
+    cluster.settle();
+    let with_web = api().placement(Placement::Global).with(|spec| {
+        spec.scheduling.place_with.insert("web".parse().unwrap());
+    });
+    cluster.apply("shop", &[with_web, web(1)]);
+    cluster.pass();
+    check(&cluster, expect!["shop-api-n2@n2 shop-web-0@n2"]);
 }

@@ -595,6 +595,23 @@ fn t90_a_spent_replica_pauses_the_way_back_one_pass_late() {
     check_that_it_ends(&twists, false);
 }
 
+/// PL-19: a replica that is no step of the rollout and hangs holds up those that have to stop first only
+/// as long as a step may take. Found by 10,000 random histories.
+#[test]
+fn t90_4_a_stranger_that_hangs_holds_the_rollout_up_for_ever() {
+    let web = |version, replicas| web(version, replicas).hosts(&["n1", "n2", "n3", "n4"]);
+    let change = |service: Service| Twist::Change(Box::new(service));
+    let faster = web(1, 3).with(|spec| spec.update.parallelism = 2);
+    let stop_first = web(0, 2).with(|spec| spec.update.order = UpdateOrder::StopFirst);
+    let twists = [
+        change(web(0, 2)),
+        change(faster),
+        change(stop_first),
+        Twist::See(1, ReplicaState::Degraded),
+    ];
+    check_that_it_ends(&twists, false);
+}
+
 proptest! {
     /// PL-19, R-ROLL-1, R-ROLL-3, R-ROLL-4: every rollout ends, whatever was changed and however it is
     /// to be rolled out: with containers that run it is completed, or was given up before; with

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use jaco_scheduler::input::EngineSignal;
 use jaco_scheduler::{ConsumerSignal, NodeSignal, Plan, PlanInput, PlannerConfig, Signals, plan};
-use jaco_state::audit::AuditKind;
+use jaco_state::audit::{AuditKind, DEFAULT_AGE, Retention};
 use jaco_state::command::{Change, Command, Disabling, NewNode};
 use jaco_state::token::JoinToken;
 use jaco_state::view::desired_on;
@@ -152,6 +152,9 @@ pub(crate) struct Cluster {
     pub(crate) config: PlannerConfig,
 }
 
+/// Longer than any time that a rollout waits for.
+const PATIENCE: Millis = Millis(200_000);
+
 impl Cluster {
     /// A cluster of these nodes, all ready, without capacity limits.
     pub(crate) fn of(hosts: &[&str]) -> Self {
@@ -169,6 +172,8 @@ impl Cluster {
         let mut cluster = Self { state: ClusterState::default(), signals, now, config };
         cluster.signals.listening_since = now;
         cluster.now = now;
+        let retention = Retention { age: DEFAULT_AGE, cut: None };
+        cluster.state.audit.retention = Some(retention);
         cluster
     }
 
@@ -434,15 +439,22 @@ impl Cluster {
     /// Passes and obedience in turn until nothing changes; the number of passes that changed
     /// something.
     pub(crate) fn settle(&mut self) -> usize {
-        for passes in 0..200 {
+        // A way back to what can have no place waits for ever, and says so.
+        let (mut passes, mut rest) = (0, Millis(0));
+        for _ in 0..200 {
             let plan = self.pass();
             let before = self.state.observed.clone();
             self.obey();
             if plan.changes.is_empty() && before == self.state.observed {
-                match plan.wake_at.filter(|_| self.is_watching()) {
-                    Some(at) => self.advance(at.since(self.now), &[]),
+                match plan.wake_at.filter(|_| self.is_watching() && rest < PATIENCE) {
+                    Some(at) => {
+                        rest = Millis(rest.0 + at.since(self.now).0);
+                        self.advance(at.since(self.now), &[]);
+                    }
                     None => return passes,
                 }
+            } else {
+                (passes, rest) = (passes + 1, Millis(0));
             }
         }
         panic!("PL-3: does not settle: {:#?}", self.plan().changes);
@@ -542,6 +554,7 @@ impl Cluster {
                 | Change::SlotRemove { .. }
                 | Change::SchedulingSet { .. }
                 | Change::NodeStatusSet { .. }
+                | Change::ImageResolve { .. }
                 | Change::DrainGiveUp { .. } => None,
             })
             .collect()

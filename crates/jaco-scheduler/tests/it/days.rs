@@ -1,5 +1,6 @@
 //! Whole days of clusters under changing load: real state, real planner, an obedient runtime, and the
-//! same load once with relief of hot nodes and once without. `JACO_DAYS=1000` lives so many of them.
+//! same load once with relief of hot nodes and once without. Leaders change, rather often while a node is
+//! hot, and no two have the same time; some have their clocks set. `JACO_DAYS=1000` lives so many days.
 
 #![allow(
     clippy::disallowed_macros,
@@ -14,7 +15,7 @@ use jaco_scheduler::rebalance::{
     CycleInput, Load, Pressure, RebalanceConfig, Rebalancer, Sample, Share,
 };
 use jaco_types::spec::Placement;
-use jaco_types::{Millis, NodeId, ReplicaId};
+use jaco_types::{Millis, NodeId, ReplicaId, Timestamp};
 
 use crate::cluster::{Cluster, service};
 
@@ -85,6 +86,42 @@ struct Day {
     variance: u64,
     /// Looks at which a node was hot.
     hot: u64,
+    /// New leaders, who remember nothing.
+    leaders: usize,
+    /// Steps of a leader's clock.
+    steps: usize,
+}
+
+/// How far the clock of a leader is from those of the nodes at most, either way.
+const SKEW_MAX: Millis = Millis::from_secs(60);
+
+/// The leader of the moment: what it remembers, and its clock.
+struct Leader {
+    rebalancer: Rebalancer,
+    /// Its time when the nodes' is [`SKEW_MAX`].
+    clock: u64,
+}
+
+impl Leader {
+    fn elect(rng: &mut Rng) -> Self {
+        Self { rebalancer: Rebalancer::default(), clock: rng.below(2 * SKEW_MAX.0) }
+    }
+
+    fn now(&self, nodes: Timestamp) -> Timestamp {
+        Timestamp(nodes.0 + self.clock - SKEW_MAX.0)
+    }
+
+    /// What befalls leaders: some 12 changes and 6 steps of a clock in a day, and one change in 20 looks
+    /// at a hot node.
+    fn suffer(&mut self, rng: &mut Rng, day: &mut Day, is_hot: bool) {
+        if rng.below(CYCLES / 12) == 0 || (is_hot && rng.below(20) == 0) {
+            *self = Self::elect(rng);
+            day.leaders += 1;
+        } else if rng.below(CYCLES / 6) == 0 {
+            self.clock = rng.below(2 * SKEW_MAX.0);
+            day.steps += 1;
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,20 +152,24 @@ fn live(seed: u64, relief: Relief) -> Day {
     let ids: Vec<ReplicaId> = cluster.state.slots.keys().cloned().collect();
     let habits: BTreeMap<_, _> = ids.into_iter().map(|id| (id, Habit::random(&mut rng))).collect();
     let config = RebalanceConfig::default();
-    let mut rebalancer = Rebalancer::default();
+    let mut fate = Rng(!seed);
+    let mut leader = Leader::elect(&mut fate);
     let mut day = Day { replicas: habits.len(), ..Day::default() };
     let mut last: BTreeMap<ReplicaId, Past> = BTreeMap::new();
     cluster.advance(Millis::from_secs(3600), &[]);
     for cycle in 0..CYCLES {
         cluster.advance(CYCLE, &[]);
-        let pressure = measure(&cluster, &habits, cycle);
-        note(&mut day, &pressure, &config);
+        let hot = day.hot;
+        note(&mut day, &measure(&cluster, &habits, cycle, cluster.now), &config);
         if relief == Relief::Off {
             continue;
         }
-        let (state, now) = (&cluster.state, cluster.now);
+        let is_hot = day.hot > hot;
+        leader.suffer(&mut fate, &mut day, is_hot);
+        let (state, now) = (&cluster.state, leader.now(cluster.now));
+        let pressure = measure(&cluster, &habits, cycle, now);
         let input = CycleInput { state, pressure: &pressure, config: &config, now };
-        let decided = rebalancer.cycle(input);
+        let decided = leader.rebalancer.cycle(input);
         let Some(command) = decided.command(state) else { continue };
         cluster.commit(command);
         let Some(moved) = decided.moved else { continue };
@@ -137,10 +178,12 @@ fn live(seed: u64, relief: Relief) -> Day {
         let (id, _) = moved.replica.expect("a replica moves");
         let dst = moved.dst.expect("it moves somewhere");
         assert_eq!(cluster.state.slots.get(&id).unwrap().current.node, dst, "seed {seed}");
-        let after = pressure_of(&measure(&cluster, &habits, cycle), dst);
+        let after = pressure_of(&measure(&cluster, &habits, cycle, now), dst);
         let here = Past { cycle, src: moved.src, dst, after };
         if let Some(past) = last.insert(id.clone(), here) {
             let waited = (cycle - past.cycle) * CYCLE.0;
+            // The clock of one may be as far behind as that of the other is ahead.
+            let waited = waited + 2 * SKEW_MAX.0;
             assert!(waited >= config.replica_cooldown.0, "seed {seed}: {id} moved twice");
             let rose = pressure_of(&pressure, past.dst).saturating_sub(past.after);
             let goes_back = (past.dst, past.src) == (moved.src, dst);
@@ -162,7 +205,12 @@ struct Past {
     after: u64,
 }
 
-fn measure(cluster: &Cluster, habits: &BTreeMap<ReplicaId, Habit>, cycle: u64) -> Pressure {
+fn measure(
+    cluster: &Cluster,
+    habits: &BTreeMap<ReplicaId, Habit>,
+    cycle: u64,
+    at: Timestamp,
+) -> Pressure {
     // The system's own share.
     let idle = Load { cpu: Share(30_000), memory: Share(100_000) };
     let mut loads: BTreeMap<NodeId, Load> =
@@ -175,7 +223,6 @@ fn measure(cluster: &Cluster, habits: &BTreeMap<ReplicaId, Habit>, cycle: u64) -
         node.cpu = Share((node.cpu.0 + load.cpu.0).min(WHOLE));
         node.memory = Share((node.memory.0 + load.memory.0).min(WHOLE));
     }
-    let at = cluster.now;
     pressure.nodes = loads.into_iter().map(|(node, load)| (node, Sample { at, load })).collect();
     pressure
 }
@@ -194,9 +241,10 @@ fn note(day: &mut Day, pressure: &Pressure, config: &RebalanceConfig) {
     day.hot += all.iter().filter(|one| **one >= config.trigger.0).map(|_| 1).sum::<u64>();
 }
 
-/// R-REB-4, R-REB-6: random clusters through a day of diurnal and bursty load. No replica moves twice
+/// R-REB-4, R-REB-6, R-REB-8: random clusters through a day of diurnal and bursty load. No replica moves twice
 /// within its cooldown, none goes back unless the load has changed, and moves are few; nodes are hot
-/// for less time, and less apart, than if nothing moved.
+/// for less time, and less apart, than if nothing moved. All that with leaders that remember nothing and
+/// clocks that differ.
 #[test]
 fn days_of_relief() {
     let seeds = std::env::var("JACO_DAYS").ok().map_or(12, |text| text.parse().unwrap());
@@ -211,6 +259,8 @@ fn days_of_relief() {
             sum.moves += day.moves;
             sum.variance += day.variance;
             sum.hot += day.hot;
+            sum.leaders += day.leaders;
+            sum.steps += day.steps;
         }
     }
     println!("{seeds} days, at most {most} moves in one: {with:?} instead of {without:?}");

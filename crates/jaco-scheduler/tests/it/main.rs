@@ -5,6 +5,7 @@
 mod accompanying;
 mod arranging;
 mod attributes;
+mod audited;
 mod changing;
 mod cluster;
 mod computing;
@@ -14,6 +15,7 @@ mod draining;
 mod foretelling;
 mod laws;
 mod placing;
+mod preferring;
 mod preparing;
 mod rebalancing;
 mod remedying;

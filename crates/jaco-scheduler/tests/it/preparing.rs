@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use jaco_state::Command;
 use jaco_types::spec::{FailureAction, Pull};
-use jaco_types::{ImageReadiness, Millis, NodeId, Rollout, RolloutState};
+use jaco_types::{
+    ImageDigest, ImageNeed, ImageReadiness, Millis, NodeFacts, NodeId, Rollout, RolloutState,
+};
 
 use crate::cluster::{Cluster, Service, key, service};
 
@@ -34,8 +37,30 @@ fn waits_for(cluster: &Cluster) -> Vec<NodeId> {
 fn tell(cluster: &mut Cluster, host: &str, readiness: ImageReadiness) {
     let revision = rollout(cluster).target_revision;
     let spec = cluster.state.service_spec(&key("shop", "web"), revision).expect("it is kept");
-    let (hash, node) = (spec.hash, cluster.node(host));
-    cluster.signals.images.entry(node).or_default().insert(hash, readiness);
+    let digest = cluster.state.image_digest(&key("shop", "web"), revision).cloned();
+    let (need, node) = (ImageNeed { spec: spec.hash, digest }, cluster.node(host));
+    cluster.signals.images.entry(node).or_default().insert(need, readiness);
+}
+
+fn digest(digit: char) -> ImageDigest {
+    ImageDigest::parse(&format!("web@sha256:{}", digit.to_string().repeat(64))).expect("hex")
+}
+
+/// A node that has what the registry calls so.
+fn has(digit: char) -> ImageReadiness {
+    ImageReadiness::Ready { digest: Some(digest(digit)) }
+}
+
+/// A node that has the image from no registry.
+const UNNAMED: ImageReadiness = ImageReadiness::Ready { digest: None };
+
+fn settled(cluster: &Cluster) -> Option<ImageDigest> {
+    let revision = rollout(cluster).target_revision;
+    cluster.state.image_digest(&key("shop", "web"), revision).cloned()
+}
+
+fn reason(cluster: &Cluster, host: &str) -> Option<String> {
+    rollout(cluster).preparing?.nodes.get(&cluster.node(host)).cloned()
 }
 
 /// R-ROLL-5: no replica is touched before every node that will run the new revision has its image;
@@ -45,18 +70,16 @@ fn the_first_step_waits_for_every_node() {
     let mut cluster = rolled_to(service("web", "web:2"));
     let before = cluster.show();
     assert_eq!(waits_for(&cluster).len(), 3);
-    tell(&mut cluster, "n1", ImageReadiness::Ready);
+    tell(&mut cluster, "n1", has('a'));
+    cluster.pass();
     tell(&mut cluster, "n2", ImageReadiness::Waiting { reason: "pulling".to_owned() });
     cluster.pass();
     assert_eq!(cluster.plan().changes, vec![]);
-    let nodes = rollout(&cluster).preparing.expect("it waits").nodes;
-    let (n2, n3) = (cluster.node("n2"), cluster.node("n3"));
-    assert_eq!(
-        (nodes.len(), nodes[&n2].as_str(), nodes[&n3].as_str()),
-        (2, "pulling", "not begun yet")
-    );
-    tell(&mut cluster, "n2", ImageReadiness::Ready);
-    tell(&mut cluster, "n3", ImageReadiness::Ready);
+    assert_eq!(waits_for(&cluster).len(), 2);
+    assert_eq!(reason(&cluster, "n2").as_deref(), Some("pulling"));
+    assert_eq!(reason(&cluster, "n3").as_deref(), Some("not begun yet"));
+    tell(&mut cluster, "n2", has('a'));
+    tell(&mut cluster, "n3", has('a'));
     assert_eq!(cluster.show(), before);
     let plan = cluster.pass();
     assert_eq!(waits_for(&cluster), vec![]);
@@ -121,8 +144,8 @@ fn the_wait_has_an_end() {
 #[test]
 fn only_nodes_that_can_and_must_are_waited_for() {
     let mut cluster = rolled_to(service("web", "web:2"));
-    tell(&mut cluster, "n1", ImageReadiness::Ready);
-    tell(&mut cluster, "n2", ImageReadiness::Ready);
+    tell(&mut cluster, "n1", has('a'));
+    tell(&mut cluster, "n2", has('a'));
     cluster.advance(Millis::from_secs(20), &["n3"]);
     cluster.pass();
     cluster.pass();
@@ -140,6 +163,117 @@ fn only_nodes_that_can_and_must_are_waited_for() {
             spec.hash = jaco_types::SpecHash([77; 32]);
         })
     };
-    assert_eq!(waits_for(&rolled_to(other(Pull::Missing))), vec![]);
+    assert_eq!(waits_for(&rolled_to(other(Pull::Never))), vec![]);
     assert_eq!(waits_for(&rolled_to(other(Pull::Always))).len(), 3);
+}
+
+/// R-ROLL-5, PL-20: the first node that has the image settles what it is. One that found something else
+/// under the same name is asked for that, and nothing is replaced before it has it.
+#[test]
+fn the_first_node_settles_what_the_image_is() {
+    let mut cluster = rolled_to(service("web", "web:2"));
+    let before = cluster.show();
+    tell(&mut cluster, "n2", has('b'));
+    tell(&mut cluster, "n1", has('a'));
+    cluster.pass();
+    assert_eq!(settled(&cluster), Some(digest('a')), "of two at once, the older node's");
+    assert_eq!(cluster.plan().changes, vec![]);
+    assert_eq!(reason(&cluster, "n2").as_deref(), Some("not begun yet"));
+    tell(&mut cluster, "n2", ImageReadiness::Waiting { reason: "pulling".to_owned() });
+    tell(&mut cluster, "n3", has('a'));
+    cluster.pass();
+    assert_eq!(waits_for(&cluster), vec![cluster.node("n2")]);
+    assert_eq!(cluster.show(), before);
+    tell(&mut cluster, "n2", has('a'));
+    assert_eq!(Cluster::causes(&cluster.pass()).len(), 1);
+    cluster.settle();
+    assert_eq!(settled(&cluster), Some(digest('a')));
+}
+
+/// R-ROLL-5: a node that cannot get what was settled ends the rollout, whatever it has by that name.
+#[test]
+fn a_settled_image_that_cannot_be_had_replaces_nothing() {
+    let mut cluster = rolled_to(service("web", "web:2"));
+    let before = cluster.show();
+    tell(&mut cluster, "n1", has('a'));
+    tell(&mut cluster, "n2", has('b'));
+    cluster.pass();
+    let reason = "web@sha256:aa: gone".to_owned();
+    tell(&mut cluster, "n2", ImageReadiness::Failed { reason });
+    cluster.pass();
+    assert_eq!(rollout(&cluster).state, RolloutState::Aborted);
+    assert_eq!(cluster.show(), before);
+}
+
+/// R-ROLL-5: images that came from no registry have nothing to settle, unless one node has its from one:
+/// then the others are asked for that.
+#[test]
+fn images_from_no_registry_are_taken_as_they_are() {
+    let mut cluster = rolled_to(service("web", "web:2"));
+    for host in ["n1", "n2"] {
+        tell(&mut cluster, host, UNNAMED);
+    }
+    cluster.pass();
+    assert_eq!(waits_for(&cluster).len(), 3, "n3 may still settle it");
+    tell(&mut cluster, "n3", UNNAMED);
+    assert_eq!(Cluster::causes(&cluster.pass()).len(), 1);
+    assert_eq!(settled(&cluster), None);
+
+    let mut cluster = rolled_to(service("web", "web:2"));
+    tell(&mut cluster, "n1", UNNAMED);
+    tell(&mut cluster, "n2", UNNAMED);
+    tell(&mut cluster, "n3", has('c'));
+    cluster.pass();
+    assert_eq!(settled(&cluster), Some(digest('c')));
+    assert_eq!(waits_for(&cluster).len(), 2);
+}
+
+/// R-ROLL-5: a change of something else settles what the image is too, where nobody did before: what a
+/// first apply started may be different things under one name.
+#[test]
+fn a_rollout_of_the_same_image_settles_it() {
+    let second = service("web", "web:1").with(|spec| {
+        spec.hash = jaco_types::SpecHash([77; 32]);
+    });
+    let mut cluster = rolled_to(second);
+    assert_eq!(waits_for(&cluster).len(), 3);
+    tell(&mut cluster, "n1", has('a'));
+    tell(&mut cluster, "n2", has('b'));
+    tell(&mut cluster, "n3", has('a'));
+    cluster.pass();
+    assert_eq!(waits_for(&cluster), vec![cluster.node("n2")]);
+    tell(&mut cluster, "n2", has('a'));
+    cluster.settle();
+    // From now on it is known, and another change asks nobody.
+    let third = service("web", "web:1").replicas(3).with(|spec| {
+        spec.hash = jaco_types::SpecHash([78; 32]);
+    });
+    cluster.apply("shop", &[third]);
+    assert_eq!(Cluster::causes(&cluster.pass()).len(), 1);
+    assert_eq!(settled(&cluster), Some(digest('a')));
+}
+
+/// R-ROLL-5: nothing is settled where people did, or want what each node has; nor while a member runs
+/// another version, which could not read it.
+#[test]
+fn not_every_image_is_settled() {
+    let never = service("web", "web:2").with(|spec| spec.pull = Pull::Never);
+    let by_digest = service("web", digest('d').as_str());
+    for second in [never, by_digest] {
+        let mut cluster = rolled_to(second);
+        for (host, digit) in [("n1", 'a'), ("n2", 'b'), ("n3", 'b')] {
+            tell(&mut cluster, host, has(digit));
+        }
+        assert_eq!(Cluster::causes(&cluster.pass()).len(), 1);
+        assert_eq!(settled(&cluster), None);
+    }
+    let mut cluster = rolled_to(service("web", "web:2"));
+    let node = cluster.state.nodes.get(&cluster.node("n3")).expect("a member").clone();
+    let facts = NodeFacts { version: "0.0.1".to_owned(), ..node.facts };
+    cluster.commit(Command::NodeReport { node: node.id, address: node.address, facts });
+    for host in ["n1", "n2", "n3"] {
+        tell(&mut cluster, host, has('a'));
+    }
+    assert_eq!(Cluster::causes(&cluster.pass()).len(), 1);
+    assert_eq!(settled(&cluster), None);
 }

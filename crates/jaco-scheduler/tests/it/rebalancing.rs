@@ -9,10 +9,10 @@ use jaco_scheduler::rebalance::{
 use jaco_state::Outcome;
 use jaco_state::audit::AuditKind;
 use jaco_state::command::Disabling;
-use jaco_types::spec::{Placement, UpdateOrder};
+use jaco_types::spec::{Affinity, Operator, Placement, UpdateOrder};
 use jaco_types::{AllocationScope, Availability, Millis, Timestamp};
 
-use crate::cluster::{Cluster, Service, key, service};
+use crate::cluster::{Cluster, Service, constraint, key, service};
 
 /// A cluster, its leader's memory, and the time.
 struct Scene {
@@ -99,6 +99,18 @@ impl Scene {
 fn sustained_heat_moves_one() {
     let mut scene = Scene::of(&[packed("api"), packed("web")]);
     assert_eq!(scene.sustained(&HOT), "moved shop-api-0 n2");
+}
+
+/// R-REB-6, R-CONS-7, PL-21: of two nodes that are equally cool, the one that the service likes.
+#[test]
+fn of_equally_cool_nodes_the_preferred_one_is_taken() {
+    let constraint = constraint("node.hostname", Operator::Equal, "n3");
+    let likes = Affinity { constraint, weight: 50 };
+    let api = packed("api").with(|spec| spec.scheduling.affinities.push(likes));
+    let cool = [(90, 20), (30, 20), (30, 20)];
+    assert_eq!(Scene::of(std::slice::from_ref(&api)).sustained(&cool), "moved shop-api-0 n3");
+    assert_eq!(Scene::of(&[packed("api")]).sustained(&cool), "moved shop-api-0 n2");
+    assert_eq!(Scene::of(&[api]).sustained(&HOT), "moved shop-api-0 n2", "the coolest comes first");
 }
 
 /// R-REB-3: the average is what decides.

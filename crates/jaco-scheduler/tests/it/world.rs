@@ -402,7 +402,7 @@ fn check_resting(plan: &Plan, after: &Cluster) {
     }
     for change in &plan.changes {
         if let Change::SlotCreate { id, .. } | Change::SlotReplace { id, .. } = change {
-            let slot = after.slot(id.as_str());
+            let Some(slot) = after.state.slots.get(id) else { continue };
             let rests = after.state.disabled.of_slot(slot).is_some();
             assert_eq!(rests, slot.standing == Standing::Disabled, "PL-18: {id}");
         }
@@ -455,9 +455,9 @@ fn check_room(cluster: &Cluster) {
 /// on a cordoned one.
 fn check_placed(plan: &Plan, cluster: &Cluster) {
     for change in &plan.changes {
-        let (slot, is_new) = match change {
-            Change::SlotCreate { id, .. } => (cluster.slot(id.as_str()), true),
-            Change::SlotReplace { id, .. } => (cluster.slot(id.as_str()), false),
+        let (id, is_new) = match change {
+            Change::SlotCreate { id, .. } => (id, true),
+            Change::SlotReplace { id, .. } => (id, false),
             Change::SlotDisable { .. }
             | Change::SlotSettle { .. }
             | Change::SlotRevert { .. }
@@ -467,8 +467,11 @@ fn check_placed(plan: &Plan, cluster: &Cluster) {
             | Change::SlotRemove { .. }
             | Change::SchedulingSet { .. }
             | Change::NodeStatusSet { .. }
+            | Change::ImageResolve { .. }
             | Change::DrainGiveUp { .. } => continue,
         };
+        // A failed one may be replaced and removed in one pass, when its rollout is given up in it.
+        let Some(slot) = cluster.state.slots.get(id) else { continue };
         let node = cluster.state.nodes.get(&slot.current.node).expect("a member");
         assert_eq!(node.status, NodeStatus::Ready, "PL-5: {}", slot.id);
         if is_new {

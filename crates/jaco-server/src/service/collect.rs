@@ -1,23 +1,28 @@
 //! Removing for good what removed allocations left (R-SEL-3): each node looks at its own engine, and
 //! keeps what the newest state needs there.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
+use jaco_agent::RemovedAllocation;
 use jaco_agent::engine::{Collection, Extent};
 use jaco_proto::v1;
 use jaco_state::Command;
 use jaco_state::audit::AuditKind;
 use jaco_state::collecting::needed_on;
 use jaco_store::{Proposal, Store};
-use jaco_types::{Author, DeploymentName, ErrorCode, NodeId, Rejection};
+use jaco_types::{Author, DeploymentName, ErrorCode, Identity, NodeId, Rejection, ServiceKey};
 use tonic::Request;
 
 use crate::member::Member;
 use crate::status::{from_propose_error, from_status, invalid};
+use crate::view;
 
-/// How long one node may take: an engine removes a volume in less than a second.
+/// How long one node may take to collect: an engine removes a volume in less than a second.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long one node may take to look.
+const LOOK_PATIENCE: Duration = Duration::from_secs(3);
 
 /// Collects on this node, and on all others unless they ask for it.
 pub(super) async fn collect(
@@ -25,47 +30,92 @@ pub(super) async fn collect(
     by: Author,
     request: v1::CollectVolumesRequest,
 ) -> Result<v1::CollectVolumesResponse, Rejection> {
-    let mut volumes = local(member, &request).await?;
+    let own = local(member, &request).await?;
     if request.local_only {
-        return Ok(v1::CollectVolumesResponse { volumes, unreachable: HashMap::new() });
+        return Ok(own);
     }
+    let found = with_others(member, own, &request, PATIENCE).await;
+    if !request.dry_run {
+        note(member, by, &found).await?;
+    }
+    Ok(found)
+}
+
+/// What is left of a deployment, or of all, on every node that answers soon.
+pub(super) async fn look(member: &Member, deployment: &str) -> v1::CollectVolumesResponse {
+    let deployment = deployment.to_owned();
+    let request = v1::CollectVolumesRequest { deployment, dry_run: true, local_only: false };
+    let own = tokio::time::timeout(LOOK_PATIENCE, local(member, &request)).await;
+    let own = match own {
+        Ok(Ok(own)) => own,
+        Ok(Err(rejection)) => unheard(member, rejection.message),
+        Err(_) => unheard(member, LATE.to_owned()),
+    };
+    with_others(member, own, &request, LOOK_PATIENCE).await
+}
+
+/// What is said of a node that did not answer in time.
+const LATE: &str = "no answer in time";
+
+fn unheard(member: &Member, why: String) -> v1::CollectVolumesResponse {
+    let unreachable = HashMap::from([(member.hostname.to_string(), why)]);
+    v1::CollectVolumesResponse { unreachable, ..v1::CollectVolumesResponse::default() }
+}
+
+/// Asks all other nodes the same, at once.
+async fn with_others(
+    member: &Member,
+    mut found: v1::CollectVolumesResponse,
+    request: &v1::CollectVolumesRequest,
+    patience: Duration,
+) -> v1::CollectVolumesResponse {
     let others: Vec<(NodeId, String, String)> = member.store.read(|state| {
         let others = state.nodes.values().filter(|node| node.id != member.id);
         others.map(|node| (node.id, node.hostname.to_string(), node.address.clone())).collect()
     });
-    let mut unreachable = HashMap::new();
-    for (node, hostname, address) in others {
+    let ask = async |(node, hostname, address): (NodeId, String, String)| {
         let asked = v1::CollectVolumesRequest { local_only: true, ..request.clone() };
         let mut asked = Request::new(asked);
-        asked.set_timeout(PATIENCE);
+        asked.set_timeout(patience);
         let mut peer = member.peers.cluster(node, &address);
-        match tokio::time::timeout(PATIENCE, peer.collect_volumes(asked)).await {
-            Ok(Ok(answer)) => volumes.extend(answer.into_inner().volumes),
-            Ok(Err(status)) => drop(unreachable.insert(hostname, from_status(&status).message)),
-            Err(_) => drop(unreachable.insert(hostname, "no answer in time".to_owned())),
+        let answer = match tokio::time::timeout(patience, peer.collect_volumes(asked)).await {
+            Ok(Ok(answer)) => Ok(answer.into_inner()),
+            Ok(Err(status)) => Err(from_status(&status).message),
+            Err(_) => Err(LATE.to_owned()),
+        };
+        (hostname, answer)
+    };
+    for (hostname, answer) in futures::future::join_all(others.into_iter().map(ask)).await {
+        match answer {
+            Ok(answer) => {
+                found.volumes.extend(answer.volumes);
+                found.removed.extend(answer.removed);
+            }
+            Err(why) => drop(found.unreachable.insert(hostname, why)),
         }
     }
-    volumes.sort_by(|a, b| {
+    found.volumes.sort_by(|a, b| {
         (&a.node, &a.deployment, &a.volume).cmp(&(&b.node, &b.deployment, &b.volume))
     });
-    if !request.dry_run {
-        note(member, by, &volumes).await?;
-    }
-    Ok(v1::CollectVolumesResponse { volumes, unreachable })
+    found.removed.sort_by(|a, b| {
+        (&a.node, &a.deployment, &a.service).cmp(&(&b.node, &b.deployment, &b.service))
+    });
+    found
 }
 
-/// Looks at this node's engine, knowing all that was agreed on by now.
+/// Looks at this node's engine and folders, knowing all that was agreed on by now.
 async fn local(
     member: &Member,
     request: &v1::CollectVolumesRequest,
-) -> Result<Vec<v1::CollectedVolume>, Rejection> {
+) -> Result<v1::CollectVolumesResponse, Rejection> {
     let deployment = match request.deployment.as_str() {
         "" => None,
         name => Some(DeploymentName::new(name).map_err(invalid)?),
     };
     member.store.catch_up().await.map_err(|error| from_propose_error(&error))?;
-    let needed = member.store.read(|state| needed_on(state, member.id));
     let extent = if request.dry_run { Extent::Look } else { Extent::Remove };
+    let removed = removed(member, deployment.as_ref(), extent).await?;
+    let needed = member.store.read(|state| needed_on(state, member.id));
     let found = member.agent.collect_volumes(&Collection { deployment, needed, extent }).await;
     let found = found.map_err(|error| Rejection::new(ErrorCode::EngineError, error.to_string()))?;
     let info = |volume: jaco_agent::engine::CollectedVolume| v1::CollectedVolume {
@@ -74,26 +124,73 @@ async fn local(
         volume: volume.name,
         kept: volume.kept.unwrap_or_default(),
     };
-    Ok(found.into_iter().map(info).collect())
+    let volumes = found.into_iter().map(info).collect();
+    Ok(v1::CollectVolumesResponse { volumes, removed, unreachable: HashMap::new() })
 }
 
-/// One event, where anything went.
+/// The allocations that were removed from this node, and are not back.
+async fn removed(
+    member: &Member,
+    deployment: Option<&DeploymentName>,
+    extent: Extent,
+) -> Result<Vec<v1::RemovedAllocation>, Rejection> {
+    let here: BTreeSet<ServiceKey> = member.store.read(|state| {
+        let slots = state.slots.values().filter(|slot| slot.current.node == member.id);
+        slots.map(|slot| slot.service.clone()).collect()
+    });
+    let remains = member.agent.remains().clone();
+    let wanted = deployment.cloned();
+    let read = move || -> std::io::Result<Vec<RemovedAllocation>> {
+        let mut all = remains.list()?;
+        all.retain(|one| wanted.as_ref().is_none_or(|wanted| *wanted == one.service.deployment));
+        if extent == Extent::Remove {
+            // What is back needs nothing of what it was before.
+            all.iter().try_for_each(|one| remains.forget(&one.service))?;
+        }
+        Ok(all)
+    };
+    let read = tokio::task::spawn_blocking(read).await;
+    let found = read.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+    let found = found.map_err(|error| {
+        let message = format!("what removed allocations left cannot be read or removed: {error}");
+        Rejection::new(ErrorCode::Internal, message)
+    })?;
+    let info = |one: RemovedAllocation| v1::RemovedAllocation {
+        node: member.hostname.to_string(),
+        deployment: one.service.deployment.to_string(),
+        service: one.service.service.to_string(),
+        removed_at_ms: view::millis(one.at),
+        log_bytes: one.log_bytes,
+    };
+    Ok(found.into_iter().filter(|one| !here.contains(&one.service)).map(info).collect())
+}
+
+/// One event, where anything went. A member passes on only what it says itself, so one that does not lead
+/// names who asked in the event.
 async fn note(
     member: &Member,
     by: Author,
-    volumes: &[v1::CollectedVolume],
+    found: &v1::CollectVolumesResponse,
 ) -> Result<(), Rejection> {
-    let mut by_node: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for volume in volumes.iter().filter(|volume| volume.kept.is_empty()) {
-        by_node.entry(&volume.node).or_default().push(&volume.volume);
+    let mut by_node: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for volume in found.volumes.iter().filter(|volume| volume.kept.is_empty()) {
+        by_node.entry(&volume.node).or_default().push(volume.volume.clone());
+    }
+    for one in &found.removed {
+        let logs = format!("logs of {}/{}", one.deployment, one.service);
+        by_node.entry(&one.node).or_default().push(logs);
     }
     if by_node.is_empty() {
         return Ok(());
     }
     let payload = by_node.into_iter().map(|(node, names)| (node.to_owned(), names.join(", ")));
-    let kind = AuditKind::VolumesCollected;
-    let command = Command::AuditNote { kind, payload: payload.collect() };
-    let Author { by, origin } = by;
+    let mut payload: BTreeMap<String, String> = payload.collect();
+    let Author { mut by, origin } = by;
+    if !member.store.leads() {
+        payload.insert("asked_by".to_owned(), by.to_string());
+        by = Identity::Node { id: member.id };
+    }
+    let command = Command::AuditNote { kind: AuditKind::VolumesCollected, payload };
     let proposal = Proposal { by, request: None, command };
     let noted = member.store.propose_from(proposal, origin).await;
     noted.map_err(|error| from_propose_error(&error))?;

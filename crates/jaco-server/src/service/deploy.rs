@@ -1,5 +1,7 @@
 //! What people want to run.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use jaco_controller::leader_loop::Options;
 use jaco_proto::v1::deploy_server::Deploy;
@@ -8,6 +10,7 @@ use jaco_scheduler::{PlanInput, forecast};
 use jaco_state::audit::AuditKind;
 use jaco_state::command::SpecChange;
 use jaco_state::{ClusterState, Command, Entry, Outcome, apply};
+use jaco_types::spec::DeploymentSpec;
 use jaco_types::{Author, DeploymentName, ErrorCode, Rejection, RequestId, Revision, StateIndex};
 use tonic::{Request, Response, Status};
 use tracing::warn;
@@ -128,6 +131,7 @@ impl Write for v1::ApplyRequest {
             Ok(admitted) => admitted,
             Err(rejection) => return Err(refused(member, by, &self, rejection).await),
         };
+        let spec = member.store.read(|state| for_all_members(state, spec));
         let command = Command::DeploymentApply { name: name.clone(), spec };
         if self.dry_run {
             required(&self.require_survive)?;
@@ -162,6 +166,15 @@ impl Write for v1::ApplyRequest {
             preview: None,
             raft_index: applied.index.0,
         })
+    }
+}
+
+/// A member of an older version stops at an entry that names privileges; the retention is written once
+/// all are of this version.
+fn for_all_members(state: &ClusterState, spec: DeploymentSpec) -> DeploymentSpec {
+    match state.audit.retention {
+        Some(_) => spec,
+        None => DeploymentSpec { privileges: BTreeMap::new(), ..spec },
     }
 }
 

@@ -15,8 +15,8 @@ use jaco_state::Command;
 use jaco_state::audit::AuditKind;
 use jaco_store::Store;
 use jaco_types::{
-    ConsumerName, ErrorCode, Identity, ImageReadiness, InstanceId, NodeId, Rejection, ReplicaId,
-    SpecHash, StateIndex,
+    ConsumerName, ErrorCode, Identity, ImageDigest, ImageNeed, ImageReadiness, InstanceId, NodeId,
+    Rejection, ReplicaId, SpecHash, StateIndex,
 };
 use tonic::{Request, Response, Status};
 
@@ -196,16 +196,20 @@ fn check_author(sender: NodeId, by: &Identity) -> Result<(), Rejection> {
 }
 
 /// What a node says about images; what cannot be read of it is as if it were not said.
-fn readiness(images: Vec<v1::PreparedImage>) -> BTreeMap<SpecHash, ImageReadiness> {
+fn readiness(images: Vec<v1::PreparedImage>) -> BTreeMap<ImageNeed, ImageReadiness> {
     let read = |image: v1::PreparedImage| {
-        let hash = SpecHash(<[u8; 32]>::try_from(&*image.spec_hash).ok()?);
+        let spec = SpecHash(<[u8; 32]>::try_from(&*image.spec_hash).ok()?);
+        let digest = match image.wanted_digest.as_str() {
+            "" => None,
+            wanted => Some(ImageDigest::parse(wanted)?),
+        };
         let reason = image.reason;
         let readiness = match (image.ready, image.failed) {
-            (true, _) => ImageReadiness::Ready,
+            (true, _) => ImageReadiness::Ready { digest: ImageDigest::parse(&image.digest) },
             (false, true) => ImageReadiness::Failed { reason },
             (false, false) => ImageReadiness::Waiting { reason },
         };
-        Some((hash, readiness))
+        Some((ImageNeed { spec, digest }, readiness))
     };
     images.into_iter().filter_map(read).collect()
 }

@@ -13,8 +13,8 @@ use jaco_state::ClusterState;
 use jaco_types::spec::Placement;
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
-    Author, DeploymentName, ErrorCode, Hostname, NodeFacts, Rejection, ServiceKey, ServiceName,
-    Slot, Timestamp,
+    Author, DeploymentName, ErrorCode, Gpu, Hostname, NodeFacts, Rejection, ServiceKey,
+    ServiceName, Slot, Timestamp,
 };
 use tonic::{Request, Response, Status};
 
@@ -261,6 +261,11 @@ fn imagined(state: &ClusterState, request: &v1::WhatifRequest) -> Result<Imagine
     let members: BTreeSet<&Hostname> = state.nodes.values().map(|node| &node.hostname).collect();
     for node in &request.add {
         let hostname = Hostname::new(&node.hostname).map_err(invalid)?;
+        if usize::try_from(node.gpus).is_ok_and(|count| count > Gpu::PER_NODE_MAX) {
+            let most = Gpu::PER_NODE_MAX;
+            let message = format!("{}: a node has {most} GPUs at most", node.hostname);
+            return Err(invalid(message));
+        }
         let known = members.contains(&hostname);
         if known || imagined.added.insert(hostname, facts(node)).is_some() {
             let message =
@@ -280,12 +285,22 @@ fn imagined(state: &ClusterState, request: &v1::WhatifRequest) -> Result<Imagine
     Ok(imagined)
 }
 
+fn gpu(node: &v1::ImaginedNode, number: u32) -> Gpu {
+    let driver = match node.gpu_driver.as_str() {
+        "" => "nvidia".to_owned(),
+        driver => driver.to_owned(),
+    };
+    let id = format!("imagined-{number}").into();
+    Gpu { id, driver, model: String::new(), memory: Bytes(0) }
+}
+
 fn facts(node: &v1::ImaginedNode) -> NodeFacts {
     NodeFacts {
         os: node.os.clone(),
         arch: node.arch.clone(),
         capacity: Resources { cpu: MilliCores(node.cpu_millis), memory: Bytes(node.memory_bytes) },
         labels: node.labels.clone().into_iter().collect(),
+        gpus: (0..node.gpus).map(|number| gpu(node, number)).collect(),
         ..NodeFacts::default()
     }
 }

@@ -1,6 +1,6 @@
 //! What is wanted, what is there, and what happened. Answered by any node from its own state.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
-use super::{Context, events, facts, logs, revision, shipped};
+use super::{Context, collect, events, facts, logs, revision, shipped};
 use crate::member::Member;
 use crate::status::{from_propose_error, invalid, to_status};
 use crate::{allocation, view};
@@ -102,8 +102,15 @@ impl Query for QueryService {
         let (member, _) = self.context.identify(&request)?;
         member.recovered().await;
         let state = member.store.snapshot();
-        let allocations = allocation::list(&state, request.get_ref());
-        Ok(Response::new(v1::AllocationsResponse { allocations }))
+        let request = request.get_ref();
+        let mut allocations = allocation::list(&state, request);
+        let mut unreachable = HashMap::new();
+        if request.with_removed {
+            let left = collect::look(&member, &request.deployment).await;
+            allocation::add_removed(&mut allocations, &state, request, &left);
+            unreachable = left.unreachable;
+        }
+        Ok(Response::new(v1::AllocationsResponse { allocations, unreachable }))
     }
 
     async fn audit(
@@ -126,6 +133,8 @@ impl Query for QueryService {
         let (member, _) = self.context.identify(&request)?;
         member.recovered().await;
         let verified = events::verify(&member).map_err(|rejection| to_status(&rejection))?;
+        // Whoever asked may look at the files next.
+        member.store.archived().await;
         Ok(Response::new(verified))
     }
 

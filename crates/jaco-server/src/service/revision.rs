@@ -91,6 +91,7 @@ pub(super) fn history(
             failure: record.failure.clone(),
             replicas: replicas.get(revision).copied().unwrap_or_default(),
             images: services.map(|s| (s.name.to_string(), s.image.to_string())).collect(),
+            digests: record.digests.iter().map(|(s, d)| (s.to_string(), d.to_string())).collect(),
         }
     };
     Ok(v1::HistoryResponse {

@@ -20,7 +20,7 @@ const SMALL: ArchiveLimits = ArchiveLimits { file_bytes: 50_000, total_bytes: u6
 
 /// A machine that archives into `folder`, at the beginning of its log.
 fn machine(folder: &Path, limits: ArchiveLimits) -> ClusterMachine {
-    ClusterMachine::archiving(AuditArchive::open(folder, limits).unwrap())
+    ClusterMachine::archiving(AuditArchive::open(folder, limits).unwrap()).unwrap()
 }
 
 fn entry(n: u64) -> Vec<u8> {
@@ -43,13 +43,20 @@ fn apply(machine: &mut ClusterMachine, entries: std::ops::RangeInclusive<u64>) {
 }
 
 fn paths(folder: &Path) -> Vec<PathBuf> {
-    let mut paths: Vec<_> =
-        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let found = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let is_of_events = |path: &PathBuf| path.extension().is_some_and(|it| it == "ndjson");
+    let mut paths: Vec<_> = found.filter(is_of_events).collect();
     paths.sort();
     paths
 }
 
 fn verify(folder: &Path, machine: &ClusterMachine) -> Result<ArchiveVerified, ArchiveBroken> {
+    machine.archived().unwrap().wait();
+    verify_now(folder, machine)
+}
+
+/// As the files are at this moment.
+fn verify_now(folder: &Path, machine: &ClusterMachine) -> Result<ArchiveVerified, ArchiveBroken> {
     let verified = machine.state().audit.verify().unwrap();
     let first = verified.span.map(|(key, _)| Place { index: key.index.0, number: key.number });
     let kept = Kept { first, follows: verified.follows.to_string() };
@@ -112,6 +119,54 @@ fn a_restart_repeats_nothing_and_loses_nothing() {
     }
 }
 
+/// R-CLI-5: a power cut may lose any of what was written since it was last durable, also from the middle:
+/// all of that is written anew, and what was durable before stays.
+#[test]
+fn what_was_not_durable_is_written_anew() {
+    let folder = TempDir::new().unwrap();
+    let mut node = machine(folder.path(), SMALL);
+    apply(&mut node, 1..=FULL + BLOCK);
+    verify(folder.path(), &node).unwrap();
+    let [mark, durable] = ["durable", "elsewhere"].map(|name| folder.path().join(name));
+    fs::copy(&mark, &durable).unwrap();
+    let last = FULL + 6 * BLOCK;
+    for block in 1..6 {
+        apply(&mut node, FULL + block * BLOCK + 1..=FULL + (block + 1) * BLOCK);
+        node.archived().unwrap().wait();
+    }
+    let whole = verify(folder.path(), &node).unwrap();
+    drop(node);
+    // As if nobody had asked for it since: the middle of it and the end of a file are lost.
+    fs::rename(&durable, &mark).unwrap();
+    let mut written = paths(folder.path()).into_iter().skip(2);
+    let (hole, end) = (written.next().unwrap(), written.next().unwrap());
+    let mut bytes = fs::read(&hole).unwrap();
+    bytes[4_096..8_192].fill(0);
+    fs::write(&hole, &bytes).unwrap();
+    fs::write(&end, &fs::read(&end).unwrap()[..9_000]).unwrap();
+    let mut node = machine(folder.path(), SMALL);
+    apply(&mut node, 1..=last);
+    assert_eq!(verify(folder.path(), &node), Ok(whole));
+}
+
+/// R-CLI-5: the log is cut once a snapshot stands, so the files are whole before it does.
+#[test]
+fn a_snapshot_waits_for_the_files() {
+    let folder = TempDir::new().unwrap();
+    let mut node = machine(folder.path(), SMALL);
+    apply(&mut node, 1..=FULL + 1);
+    assert!(node.state().audit.events.len() < CUT_EVENTS * 20, "some have gone");
+    node.snapshot().write(&mut Vec::new()).unwrap();
+    assert!(verify_now(folder.path(), &node).unwrap().complete);
+    let mut snapshot = Vec::new();
+    write_snapshot(node.state(), &mut snapshot).unwrap();
+    let other = TempDir::new().unwrap();
+    let mut behind = machine(other.path(), SMALL);
+    apply(&mut behind, 1..=FULL);
+    behind.restore(&mut snapshot.as_slice()).unwrap();
+    assert!(verify_now(other.path(), &behind).unwrap().complete);
+}
+
 /// R-CLI-5: a snapshot of another node takes this one past events that it still has: they go to its files
 /// first, and those it never had are a gap that is named.
 #[test]
@@ -158,7 +213,7 @@ fn a_disk_that_fails_for_a_while_loses_nothing() {
     let mut node = machine(&inner, SMALL);
     apply(&mut node, 1..=FULL);
     // A file in the place of the folder: nothing can be made in it, whoever asks.
-    fs::remove_dir(&inner).unwrap();
+    fs::remove_dir_all(&inner).unwrap();
     fs::write(&inner, "in the way").unwrap();
     apply(&mut node, FULL + 1..=FULL + 2 * BLOCK + 5);
     fs::remove_file(&inner).unwrap();

@@ -52,7 +52,8 @@ async fn open(folder: &Path) -> Member {
     let engine: Arc<dyn ContainerEngine> = Arc::new(FakeEngine::new(FakeHost::new(owner.clone())));
     let as_store = Arc::clone(&store) as Arc<dyn Store>;
     let (files, secrets) = (folder.join("contents"), folder.join("secrets"));
-    let places = Places { files, secrets, unseal: Arc::new(NothingSealed) };
+    let (removed, unseal) = (folder.join("removed"), Arc::new(NothingSealed));
+    let places = Places { files, secrets, removed, unseal };
     let (for_agent, time) = (Arc::clone(&engine), Arc::clone(&clock));
     let agent = service::Options::new(owner, as_store, for_agent, time, places);
     let (_agent, agent) = AgentService::new(agent);

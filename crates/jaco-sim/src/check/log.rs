@@ -83,6 +83,7 @@ impl Checker {
                 | Change::LeavingEnd { .. }
                 | Change::ConsumerExpire { .. }
                 | Change::NodeStatusSet { .. }
+                | Change::ImageResolve { .. }
                 | Change::DrainGiveUp { .. } => {}
             }
         }

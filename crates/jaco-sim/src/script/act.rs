@@ -13,7 +13,7 @@ use jaco_types::{
     AllocationScope, Availability, DeploymentName, Exit, Hostname, Millis, ReplicaId, StateIndex,
 };
 
-use super::words::{Words, millis, name, number, service_key};
+use super::words::{Words, digest, millis, name, number, service_key};
 use super::{CommandError, Session};
 use crate::network::MachineIx;
 use crate::service::ServiceText;
@@ -365,11 +365,20 @@ impl Session {
             how => (how, None),
         };
         let registry = match how {
+            ["is", mark] if only.is_none() => {
+                let digest = digest(image, mark)?;
+                self.cluster()?.move_tag(image, &digest);
+                return Ok(());
+            }
             ["works"] => Registry::Works,
             ["hangs"] => Registry::Hangs,
             ["takes", length] => Registry::Takes(millis(length)?),
             ["fails", reason] => Registry::Fails((*reason).to_owned()),
-            _ => return Err(CommandError::unclear("works, hangs, takes <time> or fails <reason>")),
+            _ => {
+                return Err(CommandError::unclear(
+                    "works, hangs, takes <time>, fails <reason> or is <hex digit>",
+                ));
+            }
         };
         self.cluster()?.set_registry(image, registry, only);
         Ok(())

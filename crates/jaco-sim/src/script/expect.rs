@@ -6,6 +6,7 @@
 //! | `expect slots shop/web 3` | so many slots there are |
 //! | `expect skew shop/web 1` | the fullest node has at most so many more than the emptiest |
 //! | `expect image shop/web web:1` | all live containers of it run this image |
+//! | `expect content shop/web web:1 a` | all live containers of it were made from what `pull web:1 is a` names |
 //! | `expect containers same`, `changed` | compared with the `mark`: which run, not how |
 //! | `expect commits same`, `expect commits 6` | since the `mark`: none, at most so many |
 //! | `expect idle 10m` | so long nothing is written |
@@ -16,9 +17,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jaco_agent::engine::ContainerId;
-use jaco_types::ServiceKey;
+use jaco_types::{ImageDigest, ServiceKey};
 
-use super::words::{millis, number, service_key};
+use super::words::{digest, millis, number, service_key};
 use super::{CommandError, Session};
 use crate::world::World;
 
@@ -54,6 +55,9 @@ impl Session {
                 at_most("skew", most - least, number(limit)?)
             }
             ["image", service, image] => all_run(world, &service_key(service)?, image),
+            ["content", service, image, mark] => {
+                all_made_from(world, &service_key(service)?, &digest(image, mark)?)
+            }
             ["containers", "same"] => {
                 claim(containers(world) == mark.containers, || "other containers run".to_owned())
             }
@@ -116,6 +120,20 @@ fn per_node(world: &World, service: &ServiceKey) -> (BTreeMap<u64, usize>, usize
         slots += 1;
     }
     (counts, slots)
+}
+
+fn all_made_from(
+    world: &World,
+    service: &ServiceKey,
+    digest: &ImageDigest,
+) -> Result<(), CommandError> {
+    for seen in world.checker.live().filter(|seen| seen.service == *service) {
+        let mut hosts = world.machines.iter().map(|machine| &machine.driver.host);
+        let image = hosts.find_map(|host| host.image_of(&seen.container)).unwrap_or_default();
+        let (replica, is_it) = (&seen.instance.replica, image == digest.as_str());
+        claim(is_it, || format!("{replica} was made from {image}"))?;
+    }
+    Ok(())
 }
 
 /// Containers know their image by the hash of their spec only, so the specs of all revisions that

@@ -24,6 +24,7 @@
 //! | `kill n1`, `start n1`, `power-off n1` | the daemon, or the machine; also `leader`, `all` |
 //! | `partition n1 \| n2 n3`, `cut n1 -> n2`, `heal` | |
 //! | `pull web:2 works\|hangs\|takes 5s\|fails "…" [on n1]` | the registry |
+//! | `pull web:2 is a` | who fetches it from now on gets this content, called by a hex digit |
 //! | `image web:2 works\|exits 1 after 5s\|healthy after 5s\|unhealthy after 5s\|refused "…"` | containers |
 //! | `kill-container shop-web-0 [code]`, `remove-container …`, `sicken …`, `cure …` | |
 //! | `engine n1 down\|up`, `clock n1 +60s` | |

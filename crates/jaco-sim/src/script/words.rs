@@ -1,6 +1,6 @@
 //! A line as words, and words as what they name.
 
-use jaco_types::{Millis, ServiceKey};
+use jaco_types::{ImageDigest, Millis, ServiceKey};
 
 use super::{CommandError, Session};
 use crate::network::MachineIx;
@@ -47,6 +47,13 @@ where
     T::Err: std::fmt::Display,
 {
     text.parse().map_err(|error: T::Err| CommandError::unclear(error.to_string()))
+}
+
+/// The content of an image that a script calls by one hex digit.
+pub(super) fn digest(image: &str, mark: &str) -> Result<ImageDigest, CommandError> {
+    let repository = image.split(':').next().unwrap_or(image);
+    let digest = ImageDigest::parse(&format!("{repository}@sha256:{}", mark.repeat(64)));
+    digest.ok_or_else(|| CommandError::unclear(format!("{mark:?} is no hex digit")))
 }
 
 /// `shop/web`.

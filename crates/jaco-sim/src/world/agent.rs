@@ -2,6 +2,7 @@
 
 use jaco_agent::engine::{ContainerSeen, EngineEvent};
 use jaco_agent::{Effect, Event};
+use jaco_state::view::Role;
 use jaco_types::{Hostname, Identity, Millis, NodeId};
 
 use super::{AGENT_TICK, HEARTBEAT, Happening, World};
@@ -86,7 +87,7 @@ impl World {
 
     /// Tells the agent something, and carries out what it wants.
     pub(super) fn tell_agent(&mut self, ix: MachineIx, event: Event) {
-        let event = self.mix_in_foreign(ix, event);
+        let event = self.forget_retiring(self.mix_in_foreign(ix, event));
         let machine = &mut self.machines[ix.0];
         let clock = machine.clock(self.now);
         let Some(daemon) = machine.daemon.as_mut().filter(|daemon| daemon.view == View::Current)
@@ -112,9 +113,11 @@ impl World {
     }
 
     fn carry_out(&mut self, ix: MachineIx, effect: Effect) {
+        let effect = self.follow_names(ix, effect);
         let machine = &mut self.machines[ix.0];
         if let Some(daemon) = &machine.daemon {
-            let silence = machine.silence(self.now);
+            // An agent that has contact again acts on what it knows until it is told.
+            let silence = daemon.silence;
             self.checker.effect(&effect, &daemon.state, machine.node, silence, self.now);
         }
         if let Effect::Report { observed, gone } = effect {
@@ -126,6 +129,26 @@ impl World {
         } else {
             machine.driver.execute(effect, self.now);
         }
+    }
+
+    /// [`Sabotage::EndPredecessors`].
+    fn forget_retiring(&self, mut event: Event) -> Event {
+        if self.sabotage == Some(Sabotage::EndPredecessors)
+            && let Event::Desired { desired, .. } = &mut event
+        {
+            desired.retain(|_, wanted| wanted.role != Role::Retiring);
+        }
+        event
+    }
+
+    /// [`Sabotage::FollowNames`].
+    fn follow_names(&self, ix: MachineIx, mut effect: Effect) -> Effect {
+        if self.sabotage == Some(Sabotage::FollowNames)
+            && let Effect::Start(request) = &mut effect
+        {
+            request.image = self.machine(ix).driver.host.name_of(&request.image).into();
+        }
+        effect
     }
 
     /// An engine that others use too lists everything; the agent has to tell its own apart.
@@ -193,6 +216,9 @@ impl World {
         let silence = machine.silence(self.now);
         let minds = machine.daemon.as_ref().is_some_and(|daemon| daemon.core.minds_contact());
         if minds && self.sabotage != Some(Sabotage::NeverIsolated) {
+            if let Some(daemon) = &mut self.machines[ix.0].daemon {
+                daemon.silence = silence;
+            }
             self.tell_agent(ix, Event::Contact { silence });
         }
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jaco_scheduler::input::EngineSignal;
 use jaco_state::{Command, Outcome};
 use jaco_store::ProposeError;
-use jaco_types::{Identity, ImageReadiness, Millis, NodeId, SpecHash, StateIndex, Timestamp};
+use jaco_types::{Identity, ImageNeed, ImageReadiness, Millis, NodeId, StateIndex, Timestamp};
 
 use super::{Election, Happening, World};
 use crate::consensus::{Origin, Proposal};
@@ -263,7 +263,7 @@ impl World {
         &mut self,
         to: MachineIx,
         node: NodeId,
-        (engine, images): (EngineSignal, BTreeMap<SpecHash, ImageReadiness>),
+        (engine, images): (EngineSignal, BTreeMap<ImageNeed, ImageReadiness>),
         sent_at: Timestamp,
     ) {
         self.acknowledge(to, node, &engine, sent_at);

@@ -2,7 +2,7 @@
 
 use jaco_agent::engine::{Health, PullRequest};
 use jaco_agent::fake::{Behaviour, ImageScript, Reach};
-use jaco_types::{Exit, InstanceId, Millis, ReplicaId};
+use jaco_types::{Exit, ImageDigest, InstanceId, Millis, ReplicaId};
 
 use super::World;
 use crate::network::MachineIx;
@@ -105,6 +105,15 @@ impl World {
         }
     }
 
+    /// Somebody pushes another image under this name: who fetches it from now on gets that.
+    pub(crate) fn move_tag(&mut self, image: &str, digest: &ImageDigest) {
+        self.know_image(image);
+        self.tags.insert(image.to_owned(), digest.clone());
+        for machine in &mut self.machines {
+            machine.driver.host.move_tag(image, digest);
+        }
+    }
+
     /// What containers of an image do that are started from now on.
     pub(crate) fn set_behaviour(&mut self, image: &str, behaviour: Behaviour) {
         self.behaviours.insert(image.to_owned(), behaviour.clone());
@@ -132,6 +141,9 @@ impl World {
         let host = &mut self.machines[ix.0].driver.host;
         for (image, script) in &self.images {
             host.set_image(image, script.clone());
+        }
+        for (image, digest) in &self.tags {
+            host.move_tag(image, digest);
         }
         for (image, behaviour) in &self.behaviours {
             host.set_behaviour(image, behaviour.clone());

@@ -12,7 +12,9 @@ use jaco_agent::fake::{Behaviour, ImageScript};
 use jaco_scheduler::input::EngineSignal;
 use jaco_state::Outcome;
 use jaco_store::ProposeError;
-use jaco_types::{Hostname, ImageReadiness, Millis, NodeId, SpecHash, StateIndex, Timestamp};
+use jaco_types::{
+    Hostname, ImageDigest, ImageNeed, ImageReadiness, Millis, NodeId, StateIndex, Timestamp,
+};
 
 use crate::check::{Checker, Violation};
 use crate::consensus::{Consensus, Origin, Proposal};
@@ -45,6 +47,8 @@ pub struct World {
     queue: BTreeMap<(Timestamp, u64), Happening>,
     sequence: u64,
     images: BTreeMap<String, ImageScript>,
+    /// What the registry says that a name stands for.
+    tags: BTreeMap<String, ImageDigest>,
     behaviours: BTreeMap<String, Behaviour>,
     election: Election,
     sabotage: Option<Sabotage>,
@@ -80,7 +84,7 @@ enum Happening {
         to: MachineIx,
         node: NodeId,
         engine: EngineSignal,
-        images: BTreeMap<SpecHash, ImageReadiness>,
+        images: BTreeMap<ImageNeed, ImageReadiness>,
         sent_at: Timestamp,
     },
     /// It is time to say how this node is.
@@ -110,11 +114,12 @@ impl World {
             machines: Vec::new(),
             network: Network::new(Rng::new(seed, Stream::Network)),
             consensus: Consensus::default(),
-            checker: Checker::default(),
+            checker: Checker::new(),
             requests: Vec::new(),
             queue: BTreeMap::new(),
             sequence: 0,
             images: BTreeMap::new(),
+            tags: BTreeMap::new(),
             behaviours: BTreeMap::new(),
             election: Election::None,
             sabotage: None,

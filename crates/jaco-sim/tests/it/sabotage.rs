@@ -42,6 +42,18 @@ fn running_on_alone_is_found() {
     assert!(found(Sabotage::NeverIsolated, 40).contains("SIM-15"));
 }
 
+/// R-HEAL-1: an agent that ends what traffic is still sent to.
+#[test]
+fn ending_what_serves_is_found() {
+    assert!(found(Sabotage::EndPredecessors, 10).contains("SIM-17"));
+}
+
+/// R-ROLL-5: an agent that runs what an image's name leads to, though it is settled what it is.
+#[test]
+fn following_names_is_found() {
+    assert!(found(Sabotage::FollowNames, 20).contains("SIM-18"));
+}
+
 /// An agent that takes others' containers for its own.
 #[test]
 fn touching_what_is_not_ours_is_found() {

@@ -3,10 +3,10 @@
 use jaco_types::slot::Exhausted;
 use jaco_types::{
     Aftermath, AllocationScope, ErrorCode, Instance, NodeId, Rejection, ReplicaId, RestartCount,
-    RolloutState, Scheduling, ServiceKey, Slot, Standing, StateIndex,
+    Scheduling, ServiceKey, Slot, Standing, StateIndex,
 };
 
-use super::{Audit, disabled, drain, ending, revision, routing};
+use super::{Audit, disabled, drain, ending, revision, rollout, routing};
 use crate::audit::AuditKind;
 use crate::command::{Change, Entry, NewInstance, Outcome, Previous, ReplaceCause};
 use crate::state::ClusterState;
@@ -62,6 +62,11 @@ fn moved_since(state: &ClusterState, based_on: StateIndex, change: &Change) -> O
         Change::ConsumerExpire { name } => {
             let fresh = state.consumers.get(name).is_some_and(|known| known.session <= based_on);
             (!fresh).then(|| format!("consumer {name}"))
+        }
+        Change::ImageResolve { service, revision, .. } => {
+            let is_open = state.service_spec(service, *revision).is_some()
+                && state.image_digest(service, *revision).is_none();
+            (!is_open).then(|| format!("the image of {service} at revision {revision}"))
         }
         Change::NodeStatusSet { node, .. } | Change::DrainGiveUp { node, .. } => {
             node_moved(state, based_on, *node)
@@ -130,6 +135,7 @@ fn leaver(change: &Change) -> Option<&ReplicaId> {
         | Change::SchedulingSet { .. }
         | Change::LeavingEnd { .. }
         | Change::ConsumerExpire { .. }
+        | Change::ImageResolve { .. }
         | Change::NodeStatusSet { .. }
         | Change::DrainGiveUp { .. } => None,
     }
@@ -207,7 +213,7 @@ fn carry_out(state: &mut ClusterState, entry: &Entry, change: &Change, audit: &m
             disabled::forget(state, index, is_of_it);
         }
         Change::SchedulingSet { service, record } => {
-            rollout_event(state, audit, service, record);
+            rollout::tell(state, audit, service, record);
             if let Some(rollout) = &record.rollout
                 && !rollout.failure_reason.is_empty()
             {
@@ -221,6 +227,15 @@ fn carry_out(state: &mut ClusterState, entry: &Entry, change: &Change, audit: &m
             state.leaving.remove(id);
         }
         Change::ConsumerExpire { name } => routing::end_consumer(state, name, "silent", audit),
+        Change::ImageResolve { service, revision, digest } => {
+            let facts = [
+                ("service", service.to_string()),
+                ("revision", revision.to_string()),
+                ("digest", digest.to_string()),
+            ];
+            audit.event(AuditKind::ImageResolved, facts);
+            revision::note_digest(state, service, *revision, digest);
+        }
         Change::NodeStatusSet { node, status, reason } => {
             let Some(node) = state.nodes.get_mut(node) else { return };
             audit.event(
@@ -268,6 +283,7 @@ fn part(state: &mut ClusterState, entry: &Entry, change: &Change) {
         | Change::SchedulingSet { .. }
         | Change::LeavingEnd { .. }
         | Change::ConsumerExpire { .. }
+        | Change::ImageResolve { .. }
         | Change::NodeStatusSet { .. }
         | Change::DrainGiveUp { .. } => return,
     };
@@ -337,38 +353,6 @@ fn slot_event(
             ("from", from),
             ("revision", instance.revision.to_string()),
             ("cause", cause.to_owned()),
-        ],
-    );
-}
-
-/// A rollout that begins or ends is an event; its steps are seen in the replicas'.
-fn rollout_event(
-    state: &ClusterState,
-    audit: &mut Audit<'_>,
-    service: &ServiceKey,
-    record: &Scheduling,
-) {
-    let before = state.scheduling.get(service).and_then(|record| record.rollout.as_ref());
-    let Some(rollout) = &record.rollout else { return };
-    let was = before
-        .filter(|before| before.target_revision == rollout.target_revision)
-        .map(|before| before.state);
-    if was == Some(rollout.state) {
-        return;
-    }
-    let kind = match rollout.state {
-        RolloutState::InProgress => AuditKind::RolloutStarted,
-        RolloutState::Completed => AuditKind::RolloutCompleted,
-        RolloutState::Aborted => AuditKind::RolloutAborted,
-        RolloutState::Paused | RolloutState::RollbackPaused => AuditKind::RolloutPaused,
-    };
-    audit.event(
-        kind,
-        [
-            ("service", service.to_string()),
-            ("revision", rollout.target_revision.to_string()),
-            ("steps", rollout.total_steps.to_string()),
-            ("reason", rollout.failure_reason.clone()),
         ],
     );
 }

@@ -9,7 +9,7 @@ use jaco_types::{
 };
 
 use super::difference::difference;
-use super::{Audit, content, disabled};
+use super::{Audit, content, digests, disabled};
 use crate::audit::AuditKind;
 use crate::command::{Entry, Outcome, SpecChange};
 use crate::state::{ClusterState, Deployment, Pin, RevisionRecord};
@@ -46,11 +46,31 @@ pub(super) fn apply_spec(
                 audit.event(AuditKind::Apply, [name, revision, services, changes]);
             }
         }
+        note_privileges(name, *revision, spec, audit);
     }
     outcome
 }
 
+/// What services of a new revision reach of their nodes: an event for each that reaches something.
+pub(super) fn note_privileges(
+    name: &DeploymentName,
+    revision: Revision,
+    spec: &DeploymentSpec,
+    audit: &mut Audit<'_>,
+) {
+    for (service, privileges) in &spec.privileges {
+        let facts = [
+            ("deployment", name.to_string()),
+            ("revision", revision.to_string()),
+            ("service", service.to_string()),
+            ("privileges", join(privileges.iter().map(|privilege| privilege.as_str()))),
+        ];
+        audit.event(AuditKind::PrivilegedWorkloadAdmitted, facts);
+    }
+}
+
 /// What is wanted of a deployment from now on.
+#[derive(Clone, Copy)]
 pub(super) struct Wanted<'a> {
     pub(super) spec: &'a DeploymentSpec,
     /// The revision that it is taken from, if it goes back to one.
@@ -83,6 +103,7 @@ pub(super) fn want(
         restores: wanted.restores,
         pin: Pin::No,
         failure: String::new(),
+        digests: digests::carried(state, name, &wanted),
     };
     revisions.insert(revision, Arc::new(record));
     forget_old_revisions(state, name, &mut revisions);

@@ -8,6 +8,7 @@ mod constraints;
 mod content;
 pub mod deployment;
 mod difference;
+mod digests;
 mod disabled;
 mod drain;
 mod ending;
@@ -16,6 +17,7 @@ mod observe;
 mod rebalance;
 mod retention;
 pub mod revision;
+mod rollout;
 mod routing;
 
 use std::collections::BTreeMap;

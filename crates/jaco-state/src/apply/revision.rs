@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jaco_types::{DeploymentName, ErrorCode, Rejection, Revision};
+use jaco_types::{DeploymentName, ErrorCode, ImageDigest, Rejection, Revision, ServiceKey};
 
 use super::Audit;
-use super::deployment::{Wanted, check, want};
+use super::deployment::{Wanted, check, note_privileges, want};
 use super::difference::difference;
 use crate::audit::AuditKind;
-use crate::command::{Entry, Outcome};
+use crate::command::{Entry, Outcome, SpecChange};
 use crate::state::{ClusterState, Deployment, Pin, RevisionRecord};
 
 /// How many revisions of a deployment can be pinned: as many as are kept without.
@@ -38,7 +38,7 @@ pub(super) fn rollback(
     }
     let changes = difference(deployment.spec(), &spec);
     let outcome = want(state, entry, name, Wanted { spec: &spec, restores: Some(to) });
-    if let Outcome::Deployed { revision, .. } = &outcome {
+    if let Outcome::Deployed { revision, change } = &outcome {
         audit.event(
             AuditKind::Rollback,
             [
@@ -48,6 +48,9 @@ pub(super) fn rollback(
                 ("changes", changes),
             ],
         );
+        if *change != SpecChange::Unchanged {
+            note_privileges(name, *revision, &spec, audit);
+        }
     }
     outcome
 }
@@ -101,6 +104,18 @@ pub(super) fn note_failure(
     reason: &str,
 ) {
     edit(state, name, revision, |record| reason.clone_into(&mut record.failure));
+}
+
+/// Notes what the image of a service is at a revision. What is known stays (ST-16).
+pub(super) fn note_digest(
+    state: &mut ClusterState,
+    service: &ServiceKey,
+    revision: Revision,
+    digest: &ImageDigest,
+) {
+    edit(state, &service.deployment, revision, |record| {
+        record.digests.entry(service.service.clone()).or_insert_with(|| digest.clone());
+    });
 }
 
 fn edit(

@@ -9,15 +9,16 @@ use jaco_state::contents::Piece;
 use jaco_state::state::Pin;
 use jaco_state::token::OperatorToken;
 use jaco_state::{Change, Command, Outcome};
+use jaco_types::spec::Privilege;
 use jaco_types::{
     Availability, ConsumerName, Identity, Millis, NodeFacts, NodeId, Origin, ReplicaState,
-    RequestId, Revision, StateIndex, Timestamp, TokenId,
+    RequestId, Revision, ServiceName, StateIndex, Timestamp, TokenId,
 };
 use proptest::prelude::*;
 
 use crate::contents;
 use crate::history::{
-    History, ORIGIN, admit, create, deploy, deployment, init, join_token, key, seen, service,
+    History, ORIGIN, admit, create, deploy, deployment, init, join_token, key, seen, service, spec,
 };
 
 /// What a command leaves in the audit log when it is done.
@@ -206,6 +207,31 @@ fn an_apply_says_what_it_changes() {
     let expected = "changes=-cache; +db; web: image web:2 -> web:1, replicas 2 -> 1, container";
     assert!(history.last_event().contains(expected), "{}", history.last_event());
     assert!(!format!("{:?}", history.state.audit).contains("hunter"), "a secret is in the log");
+}
+
+/// R-CLI-5: who lets a service reach the nodes leaves an event for each such service and revision, be it
+/// by an apply or by a rollback, and none where nothing changes.
+#[test]
+fn privileges_are_told() {
+    let mut history = History::founded();
+    let mut reaching = spec(&[service("web", "web:1"), service("db", "db:1")]);
+    let privileges = [Privilege::HostPid, Privilege::HostPath].into();
+    reaching.privileges = [(ServiceName::new("db").unwrap(), privileges)].into();
+    let apply = |spec| Command::DeploymentApply { name: deployment("shop"), spec };
+    for _ in 0..3 {
+        history.apply(apply(reaching.clone()));
+    }
+    history.apply(apply(spec(&[service("web", "web:2")])));
+    history.apply(Command::DeploymentRollback { name: deployment("shop"), to: Some(Revision(1)) });
+    let events = history.state.audit.events.values();
+    let told: Vec<_> = events
+        .filter(|event| event.kind == AuditKind::PrivilegedWorkloadAdmitted)
+        .map(|event| {
+            ["deployment", "revision", "service", "privileges"].map(|key| &*event.payload[key])
+        })
+        .collect();
+    let both = "host_pid, host_path";
+    assert_eq!(told, [["shop", "1", "db", both], ["shop", "3", "db", both]]);
 }
 
 /// A change of one part of an event.

@@ -12,9 +12,9 @@ use jaco_types::spec::{
 };
 use jaco_types::unit::Resources;
 use jaco_types::{
-    ClusterId, DeploymentName, ErrorCode, Hostname, Identity, InstanceId, InstanceObserved,
-    NodeFacts, NodeId, Ordinal, Origin, ReplicaId, ReplicaState, RequestId, Revision, ServiceKey,
-    ServiceName, SpecHash, Standing, StateIndex, Timestamp, TokenId,
+    ClusterId, DeploymentName, ErrorCode, Hostname, Identity, ImageDigest, InstanceId,
+    InstanceObserved, NodeFacts, NodeId, Ordinal, Origin, ReplicaId, ReplicaState, RequestId,
+    Revision, ServiceKey, ServiceName, SpecHash, Standing, StateIndex, Timestamp, TokenId,
 };
 
 /// From where all entries come.
@@ -170,6 +170,11 @@ pub(crate) fn service(name: &str, image: &str) -> ServiceSpec {
         container: "{}".into(),
         hash: SpecHash(hash),
     }
+}
+
+/// A digest of nothing but this digit.
+pub(crate) fn digest(digit: u8) -> ImageDigest {
+    ImageDigest::parse(&format!("web@sha256:{}", digit.to_string().repeat(64))).unwrap()
 }
 
 pub(crate) fn spec(services: &[ServiceSpec]) -> DeploymentSpec {

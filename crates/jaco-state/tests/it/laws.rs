@@ -4,11 +4,14 @@ use jaco_state::command::{Disabling, Previous};
 use jaco_state::invariants::violations;
 use jaco_state::{Change, ClusterState, Command, Entry, Outcome, apply};
 use jaco_types::slot::Exhausted;
-use jaco_types::{AllocationScope, Availability, NodeId, NodeStatus, ReplicaState, StateIndex};
+use jaco_types::{
+    AllocationScope, Availability, NodeId, NodeStatus, ReplicaState, Revision, StateIndex,
+};
 use proptest::prelude::*;
 
 use crate::history::{
-    History, admit, create, deploy, deployment, instance, join_token, key, replace, seen, service,
+    History, admit, create, deploy, deployment, digest, instance, join_token, key, replace, seen,
+    service,
 };
 
 const NAMES: [&str; 3] = ["shop", "shop-web", "blog"];
@@ -73,6 +76,7 @@ enum Tick {
     Remove(usize),
     Disable(usize, u64),
     Status(u64, bool),
+    Resolve(usize, usize, u64, u8),
 }
 
 fn tick() -> impl Strategy<Value = Tick> {
@@ -85,6 +89,8 @@ fn tick() -> impl Strategy<Value = Tick> {
         (0..6usize).prop_map(Tick::Remove),
         (0..6usize, 1..9u64).prop_map(|(slot, n)| Tick::Disable(slot, n)),
         (1..9u64, any::<bool>()).prop_map(|(n, ready)| Tick::Status(n, ready)),
+        (0..3usize, 0..3usize, 1..4u64, 0..3u8)
+            .prop_map(|(d, s, revision, digest)| Tick::Resolve(d, s, revision, digest)),
     ]
 }
 
@@ -168,6 +174,11 @@ fn change(state: &ClusterState, tick: &Tick) -> Option<Change> {
             Change::SlotDisable { id: id(*slot)?, instance: instance(NodeId(*node), 2) }
         }
         Tick::Remove(slot) => Change::SlotRemove { id: id(*slot)? },
+        Tick::Resolve(name, service, revision, digit) => Change::ImageResolve {
+            service: key(NAMES[*name], SERVICES[*service]),
+            revision: Revision(*revision),
+            digest: digest(*digit),
+        },
         Tick::Status(node, ready) => {
             let status = if *ready { NodeStatus::Ready } else { NodeStatus::Down };
             Change::NodeStatusSet { node: NodeId(*node), status, reason: String::new() }
@@ -192,7 +203,7 @@ fn run(steps: &[Step]) -> (History, Vec<Entry>) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// ST-1, ST-5 to ST-10, ST-14, ST-15: `apply` takes any command in any state, and what must hold, holds.
+    /// ST-1, ST-5 to ST-10, ST-14 to ST-16: `apply` takes any command in any state, and what must hold, holds.
     #[test]
     fn every_history_keeps_the_invariants(steps in proptest::collection::vec(step(), 0..40)) {
         let (history, _) = run(&steps);
@@ -213,6 +224,25 @@ proptest! {
         // And a copy that somebody kept stays as it was.
         for (copy, entry) in copies.iter().zip(&entries) {
             prop_assert_eq!(copy.index, entry.index);
+        }
+    }
+
+    /// ST-16: what an image is at a revision is said once, and stays for as long as the revision.
+    #[test]
+    fn a_settled_image_stays(steps in proptest::collection::vec(step(), 0..40)) {
+        let (_, entries) = run(&steps);
+        let mut history = History::founded();
+        for entry in &entries {
+            let before = history.state.clone();
+            apply(&mut history.state, entry);
+            for deployment in before.deployments.values() {
+                let Some(after) = history.state.deployments.get(&deployment.name) else { continue };
+                for (revision, record) in &deployment.revisions {
+                    let Some(kept) = after.revisions.get(revision) else { continue };
+                    let stays = |(service, digest)| kept.digests.get(service) == Some(digest);
+                    prop_assert!(record.digests.iter().all(stays), "{revision}");
+                }
+            }
         }
     }
 

@@ -11,6 +11,7 @@ mod cluster;
 mod collecting;
 mod contents;
 mod deployment;
+mod digests;
 mod disabled;
 mod history;
 mod laws;

@@ -38,6 +38,7 @@ fn abort(history: &mut History, revision: u64) {
         last_step_at: Timestamp(0),
         preparing: None,
         going_back: None,
+        under_way: [].into(),
     };
     let record = Scheduling { rollout: Some(rollout), ..Scheduling::default() };
     history.batch(vec![Change::SchedulingSet { service: key("shop", "web"), record }]);

@@ -1,6 +1,8 @@
 //! `jaco gc`
 
-use jaco_proto::v1::{CollectVolumesRequest, CollectVolumesResponse, CollectedVolume};
+use jaco_proto::v1::{
+    CollectVolumesRequest, CollectVolumesResponse, CollectedVolume, RemovedAllocation,
+};
 use jaco_types::ErrorCode;
 use serde_json::{Value, json};
 
@@ -9,11 +11,12 @@ use crate::error::CliError;
 use crate::table::Table;
 use crate::ui::{Frame, Show};
 use crate::view::{facts, non_empty, without_null};
+use crate::when;
 
-/// Remove the volumes that removed allocations left
+/// Remove the volumes and logs that removed allocations left
 ///
 /// A delete, a smaller number of replicas and a replica that leaves a node stop and remove containers; the
-/// named volumes stay until this. What is needed on a node is kept: of replicas that are there, disabled
+/// named volumes and the last lines of the logs stay until this. `jaco get allocations` lists what was removed. What is needed on a node is kept: of replicas that are there, disabled
 /// ones included, and of all deployments while the node is drained. Only volumes that the cluster made
 /// are looked at. To run it again removes nothing more.
 #[derive(Debug, clap::Args)]
@@ -58,8 +61,9 @@ struct Collected {
 }
 
 impl Collected {
-    fn outcome(&self, volume: &CollectedVolume) -> &'static str {
-        match (self.dry_run, volume.kept.is_empty()) {
+    /// What became of something that is kept for this reason, if there is one.
+    fn outcome(&self, kept: &str) -> &'static str {
+        match (self.dry_run, kept.is_empty()) {
             (true, _) => "would go",
             (false, true) => "removed",
             (false, false) => "kept",
@@ -74,28 +78,48 @@ impl Show for Collected {
                 "node": volume.node,
                 "deployment": volume.deployment,
                 "volume": volume.volume,
-                "outcome": self.outcome(volume),
+                "outcome": self.outcome(&volume.kept),
                 "reason": non_empty(&volume.kept),
             }))
         };
+        let logs = |one: &RemovedAllocation| {
+            json!({
+                "node": one.node,
+                "deployment": one.deployment,
+                "service": one.service,
+                "removed_at": when::rfc3339(one.removed_at_ms),
+                "bytes": one.log_bytes,
+                "outcome": self.outcome(""),
+            })
+        };
         json!({
             "volumes": self.found.volumes.iter().map(volume).collect::<Value>(),
+            "logs": self.found.removed.iter().map(logs).collect::<Value>(),
             "unreachable": facts(&self.found.unreachable),
         })
     }
 
     fn text(&self, _: &Frame) -> String {
-        if self.found.volumes.is_empty() {
+        if self.found.volumes.is_empty() && self.found.removed.is_empty() {
             return "nothing is left\n".to_owned();
         }
-        let mut table = Table::new(&["NODE", "DEPLOYMENT", "VOLUME", "OUTCOME", "REASON"]);
+        let mut table = Table::new(&["NODE", "DEPLOYMENT", "LEFT", "OUTCOME", "REASON"]);
         for volume in &self.found.volumes {
             table.row([
                 volume.node.clone(),
                 volume.deployment.clone(),
-                volume.volume.clone(),
-                self.outcome(volume).to_owned(),
+                format!("volume {}", volume.volume),
+                self.outcome(&volume.kept).to_owned(),
                 volume.kept.clone(),
+            ]);
+        }
+        for one in &self.found.removed {
+            table.row([
+                one.node.clone(),
+                one.deployment.clone(),
+                format!("logs of {}", one.service),
+                self.outcome("").to_owned(),
+                String::new(),
             ]);
         }
         table.render()

@@ -1,5 +1,7 @@
 //! `jaco get`
 
+use std::collections::BTreeMap;
+
 use jaco_proto::v1::{
     AllocationInfo, AllocationsRequest, DeploymentInfo, GetDeploymentRequest,
     GetDeploymentResponse, ReplicaInfo, StatusRequest,
@@ -113,8 +115,14 @@ pub(crate) async fn run(context: &mut Context, args: Args) -> Done {
                 Some((deployment, service)) => (deployment.to_owned(), service.to_owned()),
                 None => (String::new(), service),
             };
-            let request = AllocationsRequest { deployment, service, node };
+            let request = AllocationsRequest { deployment, service, node, with_removed: true };
             let found = client.allocations(request).await?;
+            let unreachable: BTreeMap<_, _> = found.unreachable.iter().collect();
+            for (node, why) in unreachable {
+                context
+                    .ui
+                    .note(&format!("warning: what was removed from {node} is not listed: {why}"));
+            }
             let items = &found.allocations;
             context.done(&List { items, json: allocation::json, text: allocation::table })
         }

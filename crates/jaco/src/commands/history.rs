@@ -8,7 +8,7 @@ use super::{Context, Done};
 use crate::error::CliError;
 use crate::table::Table;
 use crate::ui::{Frame, Show};
-use crate::view::{facts, non_empty, without_null};
+use crate::view::{facts, named, non_empty, without_null};
 use crate::when;
 
 /// Show the revisions of a deployment
@@ -64,6 +64,7 @@ impl Show for History<'_> {
                 "failure": non_empty(&info.failure),
                 "replicas": info.replicas,
                 "images": facts(&info.images),
+                "digests": (!info.digests.is_empty()).then(|| facts(&info.digests)),
             }))
         };
         json!({
@@ -76,8 +77,11 @@ impl Show for History<'_> {
         let mut table =
             Table::new(&["REVISION", "APPLIED", "BY", "REPLICAS", "PINNED", "IMAGES", "NOTE"]);
         for info in &self.0.revisions {
-            let mut images: Vec<_> =
-                info.images.iter().map(|(service, image)| format!("{service}={image}")).collect();
+            let image = |(service, image): (&String, &String)| {
+                let digest = info.digests.get(service).map_or("", String::as_str);
+                format!("{service}={}", named(image, digest))
+            };
+            let mut images: Vec<_> = info.images.iter().map(image).collect();
             images.sort();
             table.row([
                 info.revision.to_string(),

@@ -20,6 +20,7 @@ use crate::view::plan;
   jaco whatif --lose n3 --lose n4 -o json
   jaco whatif --drain n2
   jaco whatif --add 'n9 zone=c cpu=8 ram=32G' --scale web=12
+  jaco whatif --add 'n9 cpu=32 ram=128G gpus=4' --scale train=4
   jaco whatif --scale shop/web=0")]
 #[group(required = true, multiple = true)]
 pub(crate) struct Args {
@@ -30,7 +31,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NODE")]
     drain: Vec<String>,
     /// A node that would join: its name, then what it has; cpu in cores, ram with M, G or T, os, arch,
-    /// and labels. Without cpu or ram it declares no limit
+    /// gpus as a number or DRIVER:NUMBER (nvidia where none is named), and labels. Without cpu or ram it
+    /// declares no limit
     #[arg(long, value_name = "'NODE KEY=VALUE…'", value_parser = added)]
     add: Vec<ImaginedNode>,
     /// How many replicas a service would have; the deployment may be left out where only one has it
@@ -83,6 +85,11 @@ fn added(text: &str) -> Result<ImaginedNode, String> {
             "cpu" => node.cpu_millis = amount(value, 1000).ok_or("cpu is a number of cores")?,
             "ram" | "mem" => {
                 node.memory_bytes = memory(value).ok_or("ram is as 512M, 32G or 1T")?;
+            }
+            "gpus" => {
+                let (driver, count) = value.split_once(':').unwrap_or(("nvidia", value));
+                node.gpus = count.parse().map_err(|_| "gpus is a number, or as amdgpu:2")?;
+                driver.clone_into(&mut node.gpu_driver);
             }
             "os" => value.clone_into(&mut node.os),
             "arch" => value.clone_into(&mut node.arch),
@@ -137,6 +144,10 @@ mod tests {
         let facts = (node.hostname.as_str(), node.cpu_millis, node.memory_bytes, &*node.arch);
         assert_eq!(facts, ("n9", 500, 32 << 30, "arm64"));
         assert_eq!(node.labels, [("zone".to_owned(), "c".to_owned())].into());
+        let gpus = |text| added(text).map(|node| (node.gpu_driver, node.gpus)).ok();
+        assert_eq!(gpus("n9 gpus=4"), Some(("nvidia".to_owned(), 4)));
+        assert_eq!(gpus("n9 gpus=amdgpu:2"), Some(("amdgpu".to_owned(), 2)));
+        assert_eq!((gpus("n9 gpus=some"), gpus("n9 gpus=nvidia:-1")), (None, None));
         for wrong in ["", "zone=c", "n9 cpu=x", "n9 ram=99999999999T", "n9 word", "n9 cpu=-1"] {
             assert!(added(wrong).is_err(), "{wrong}");
         }

@@ -26,6 +26,9 @@ pub fn json(allocation: &AllocationInfo) -> Value {
         "disabled_with": non_empty(&allocation.disabled_with),
         "disabled_by": non_empty(&allocation.disabled_by),
         "disabled_at": when::rfc3339(allocation.disabled_at_ms),
+        "removed_at": when::rfc3339(allocation.removed_at_ms),
+        "log_bytes": allocation.removed.then_some(allocation.log_bytes),
+        "volumes": allocation.removed.then_some(&allocation.volumes),
     }))
 }
 
@@ -35,6 +38,7 @@ pub fn table(allocations: &[AllocationInfo], frame: &Frame) -> String {
     let mut head = vec!["ALLOC ID", "NODE", "SERVICE", "DISABLED", "REMOVED", "ZONE"];
     if frame.detail == Detail::Wide {
         head.extend(["VERSION", "REVISION", "SPEC", "REPLICAS", "DISABLED WITH", "BY", "SINCE"]);
+        head.push("LEFT");
     }
     let mut table = Table::new(&head);
     for one in allocations {
@@ -49,17 +53,24 @@ pub fn table(allocations: &[AllocationInfo], frame: &Frame) -> String {
         if frame.detail == Detail::Wide {
             row.extend([
                 one.version.clone(),
-                one.revision.to_string(),
+                if one.removed { String::new() } else { one.revision.to_string() },
                 one.spec_hash.clone(),
                 one.replicas.join(","),
                 one.disabled_with.clone(),
                 one.disabled_by.clone(),
-                when::ago(one.disabled_at_ms, frame.now_ms),
+                when::ago(one.disabled_at_ms.max(one.removed_at_ms), frame.now_ms),
+                left(one),
             ]);
         }
         table.row(row);
     }
     table.render()
+}
+
+/// What a removed allocation left on its node.
+fn left(one: &AllocationInfo) -> String {
+    let logs = (one.log_bytes > 0).then_some("logs");
+    logs.into_iter().chain(one.volumes.iter().map(String::as_str)).collect::<Vec<_>>().join(",")
 }
 
 fn yes_or_no(holds: bool) -> String {

@@ -3,7 +3,7 @@
 use jaco_proto::v1::{DeploymentInfo, RolloutInfo, ServiceInfo, StatusResponse, UnplacedInfo};
 use serde_json::{Value, json};
 
-use super::{facts, without_null};
+use super::{facts, named, non_empty, without_null};
 use crate::progress;
 use crate::table::Table;
 use crate::ui::{Detail, Frame};
@@ -26,6 +26,7 @@ fn service_json(service: &ServiceInfo) -> Value {
     without_null(json!({
         "name": service.name,
         "image": service.image,
+        "image_digest": non_empty(&service.image_digest),
         "placement": service.placement,
         "desired": service.desired,
         "running": service.running,
@@ -43,12 +44,12 @@ fn rollout_json(rollout: &RolloutInfo) -> Value {
         "total_steps": rollout.total_steps,
         "current_step": rollout.current_step,
         "state": rollout.state,
-        "preparing": (!rollout.preparing.is_empty()).then(|| super::facts(&rollout.preparing)),
+        "preparing": (!rollout.preparing.is_empty()).then(|| facts(&rollout.preparing)),
         "going_back": rollout.going_back.as_ref().map(|back| json!({
             "total_steps": back.total_steps,
             "current_step": back.current_step,
         })),
-        "failure_reason": super::non_empty(&rollout.failure_reason),
+        "failure_reason": non_empty(&rollout.failure_reason),
         "started_at": when::rfc3339(rollout.started_at_ms),
     }))
 }
@@ -99,7 +100,10 @@ pub fn services_table(status: &StatusResponse, frame: &Frame) -> String {
         for service in &deployment.services {
             let mut row = vec![
                 format!("{}/{}", deployment.name, service.name),
-                service.image.clone(),
+                match frame.detail {
+                    Detail::Wide => named(&service.image, &service.image_digest),
+                    Detail::Short => service.image.clone(),
+                },
                 service.placement.clone(),
                 format!("{}/{}", service.running, service.desired),
                 notes(status, deployment, service),

@@ -76,6 +76,18 @@ pub fn without_null(mut value: Value) -> Value {
     value
 }
 
+/// An image with the beginning of its digest, where it is settled what it is.
+#[must_use]
+pub fn named(image: &str, digest: &str) -> String {
+    match digest.split_once("@sha256:") {
+        Some((_, digest)) => {
+            let short: String = digest.chars().take(12).collect();
+            format!("{image}@sha256:{short}")
+        }
+        None => image.to_owned(),
+    }
+}
+
 /// An empty text is an absent one.
 #[must_use]
 pub fn non_empty(text: &str) -> Option<&str> {

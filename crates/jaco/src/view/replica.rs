@@ -3,7 +3,7 @@
 use jaco_proto::v1::{LeavingInfo, ReplicaInfo, RetiringInfo};
 use serde_json::{Value, json};
 
-use super::{ending, facts, non_empty, without_null};
+use super::{ending, facts, named, non_empty, without_null};
 use crate::progress;
 use crate::table::Table;
 use crate::ui::{Detail, Frame};
@@ -21,6 +21,7 @@ pub fn json(replica: &ReplicaInfo) -> Value {
         "code": non_empty(&replica.code),
         "details": facts(&replica.details),
         "image": replica.image,
+        "image_digest": non_empty(&replica.image_digest),
         "revision": replica.revision,
         "spec_hash": replica.spec_hash,
         "raft_index": replica.raft_index,
@@ -112,7 +113,7 @@ pub fn table(replicas: &[ReplicaInfo], frame: &Frame) -> String {
             row.extend([
                 replica.container_id.chars().take(12).collect(),
                 ports.collect::<Vec<_>>().join(" "),
-                replica.image.clone(),
+                named(&replica.image, &replica.image_digest),
                 replica.spec_hash.clone(),
                 replica.consecutive_failures.to_string(),
                 last_stop(replica, frame),

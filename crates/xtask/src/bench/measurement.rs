@@ -7,7 +7,7 @@ use anyhow::Result;
 use super::program::{Needs, Program};
 use super::table::Better::{Less, More};
 use super::table::{Promise, Row};
-use super::{loader, planner};
+use super::{loader, planner, sampler};
 
 /// One thing that can be measured.
 pub(super) struct Measurement {
@@ -25,6 +25,8 @@ enum How {
     Planner,
     /// The compose loader's stopwatch.
     Loader,
+    /// The sampler's stopwatch.
+    Sampler,
 }
 
 /// All measurements, in the order in which they run.
@@ -63,6 +65,7 @@ pub(super) const MEASUREMENTS: &[Measurement] = &[
             ("raft commits per rolled replica, no healthcheck", Promise::Value(Less, 6.0)),
             ("raft commits per rolled replica, 1 s healthcheck", Promise::Value(Less, 6.0)),
             ("killed container to its replacement running", Promise::Ratio(Less, 0.5)),
+            ("node lost to all replicas running", Promise::Ratio(Less, 1.0)),
         ],
     },
     Measurement {
@@ -81,11 +84,18 @@ pub(super) const MEASUREMENTS: &[Measurement] = &[
             ("planner 5000 × 150000, from scratch", Promise::Value(Less, 1000.0)),
             ("planner 5000 × 150000, memory", Promise::Value(Less, 1024.0)),
             ("planner 5000 × 150000, nothing to do", Promise::Value(Less, 10.0)),
+            ("planner 5000 × 150000, relief of a hot node", Promise::Value(Less, 50.0)),
+            ("planner 5000 × 150000, 1000 moves to spread", Promise::Value(Less, 10_000.0)),
             ("planner 5000 × 150000, one replica seen", Promise::Value(Less, 10.0)),
             ("planner 5000 × 150000, one deployment changed", Promise::Value(Less, 10.0)),
             ("planner 5000 × 150000, one node lost", Promise::Value(Less, 100.0)),
             (planner::GROWTH, Promise::Value(Less, planner::GROWTH_MAX)),
         ],
+    },
+    Measurement {
+        name: "sampler",
+        how: How::Sampler,
+        promises: &[(sampler::LOOK, Promise::Value(Less, 1.0))],
     },
     Measurement {
         name: "idle",
@@ -132,6 +142,7 @@ impl Measurement {
             }
             How::Planner => planner::measure(program.workspace)?,
             How::Loader => loader::measure(program.workspace)?,
+            How::Sampler => sampler::measure(program.workspace)?,
         };
         Ok(promised(rows, self.promises))
     }

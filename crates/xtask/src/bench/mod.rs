@@ -6,6 +6,7 @@ mod measurement;
 mod page;
 mod planner;
 mod program;
+mod sampler;
 mod table;
 
 use anyhow::{Result, bail};

@@ -40,6 +40,10 @@ const NOTES: &str = "\
   Both are on the engine's default bridge, which is where Swarm puts a service without networks. The last
   row is the same with what compose gives a project by default, a network of its own: the engine sets up a
   resolver for each container there.
+- **Rolled, killed, lost**: ten replicas that run, seen at the engine: a new version of each, started
+  before the old one stops, one at a time; the container of one killed; a node killed with all that it
+  runs. Each side with its defaults. For the loss of a node Swarm has three engines, joined by a bridge
+  in network namespaces, and one is killed; of ours a daemon and its containers on the shared engine.
 - **Planner**: the best of five passes, in each of three runs, with capacity, a constraint and two
   spread criteria for every service; memory is what one replica costs at the peak, the planner's own
   notes and its answer included. The larger size is Kubernetes' published limit of a cluster. 150,000

@@ -84,6 +84,9 @@ impl<'a> Program<'a> {
             Needs::Etcd => install_etcd()?,
             Needs::Docker if self.engine.is_some() => {}
             Needs::Docker => {
+                if engine::find("ip").is_none() {
+                    engine::install(&["iproute2"]).context("ip, to join engines by a bridge")?;
+                }
                 let engine = engine::ensure(self.workspace)?;
                 image::build(self.workspace)?;
                 self.engine = Some(engine);

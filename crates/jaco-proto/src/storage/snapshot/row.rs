@@ -50,6 +50,7 @@ pub(super) fn from_revision(
         restores: record.restores.map(|revision| revision.0),
         pinned: record.pin.to_wire(),
         failure: record.failure.clone(),
+        digests: record.digests.to_wire(),
     })
 }
 
@@ -63,6 +64,7 @@ pub(super) fn to_revision(
         restores: message.restores.map(Revision),
         pin: Wire::from_wire(message.pinned)?,
         failure: message.failure,
+        digests: Wire::from_wire(message.digests)?,
     };
     Ok((Wire::from_wire(message.deployment)?, Revision(message.revision), Arc::new(record)))
 }

@@ -4,7 +4,7 @@ use std::ops::{Add, Neg, Sub};
 
 /// A number with 56 binary places: products of two that are below sixteen fit into 128 bits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Fixed(i128);
+pub(crate) struct Fixed(i128);
 
 const PLACES: u32 = 56;
 /// The natural logarithm of ten.
@@ -13,7 +13,8 @@ const LN_10: i128 = 165_918_741_868_749_488;
 const ROUNDING: i128 = 1 << (PLACES - 40);
 
 impl Fixed {
-    pub(super) const ONE: Self = Self(1 << PLACES);
+    pub(crate) const ZERO: Self = Self(0);
+    pub(crate) const ONE: Self = Self(1 << PLACES);
 
     /// `part` of `whole`, rounded towards zero; zero where there is no whole. Both are below 2^70.
     pub(super) fn ratio(part: i128, whole: i128) -> Self {

@@ -17,7 +17,8 @@ use jaco_types::unit::Resources;
 use super::limit::Room;
 use crate::attribute::{affinity, value_of};
 use crate::node_table::{NodeIx, NodeRow, NodeTable};
-use fixed::Fixed;
+use crate::preference::Preference;
+pub(crate) use fixed::Fixed;
 use score::Fit;
 
 /// Nodes that may take replicas, and what their scores are made of.
@@ -40,15 +41,6 @@ struct Candidate {
     places: Vec<Option<usize>>,
     /// How well it fits, until something is put there.
     fit: Option<Fixed>,
-}
-
-/// Which node is taken; greater is better, fields are compared top to bottom.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct NomadScore {
-    /// The mean of all terms that have something to say.
-    mean: Fixed,
-    /// The order of the host names breaks ties.
-    node: Reverse<NodeIx>,
 }
 
 /// One spread criterion.
@@ -107,7 +99,7 @@ impl Nomad {
     pub(crate) fn choose(&mut self, room: Room<'_, '_>) -> Option<NodeIx> {
         let extremes: Vec<_> =
             self.blocks.iter().map(|block| score::extremes(&block.used)).collect();
-        let mut best: Option<(NomadScore, usize)> = None;
+        let mut best: Option<(Preference, usize)> = None;
         for at in 0..self.candidates.len() {
             let node = self.candidates[at].node;
             let row = room.nodes.row(node);
@@ -118,9 +110,10 @@ impl Nomad {
             let fit = fit.unwrap_or_else(|| fit_of(self.fit, row, room.spec));
             self.candidates[at].fit = Some(fit);
             let mean = self.mean(&self.candidates[at], fit, &extremes);
-            let score = NomadScore { mean, node: Reverse(node) };
-            if best.is_none_or(|(known, _)| score > known) {
-                best = Some((score, at));
+            let score = Reverse(mean);
+            let preference = Preference { score, turn: node.0, ..Preference::SILENT };
+            if best.is_none_or(|(known, _)| preference < known) {
+                best = Some((preference, at));
             }
         }
         let (_, at) = best?;

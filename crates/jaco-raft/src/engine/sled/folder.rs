@@ -1,0 +1,92 @@
+//! sled's folder: how it is opened, and what a crash left in it. Must never remove what a record is in.
+
+use std::fs::{self, File};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::from_sled;
+use crate::codec;
+use crate::disk::sync_dir;
+
+/// How long sled's own threads may take to let go of a log that was just closed.
+const RELEASE: Duration = Duration::from_secs(5);
+/// sled's default is 1 GiB.
+const CACHE_BYTES: u64 = 64 << 20;
+
+/// Opens sled; a panic inside it is an error like any other.
+pub(super) fn open_in(dir: &Path) -> io::Result<sled::Db> {
+    let config = sled::Config::new()
+        .path(dir)
+        .cache_capacity(CACHE_BYTES)
+        // Every commit flushes; sled's own timer would only keep an idle disk busy.
+        .flush_every_ms(None);
+    let patience = Instant::now() + RELEASE;
+    loop {
+        let Ok(opened) = catch_unwind(AssertUnwindSafe(|| config.open())) else {
+            return Err(codec::invalid("sled panicked while opening the log".to_owned()));
+        };
+        match opened {
+            // We hold the directory's own lock, so this is this very process: sled's background
+            // threads release its lock a moment after the last handle is dropped.
+            Err(sled::Error::Io(error))
+                if error.to_string().contains("could not acquire lock")
+                    && Instant::now() < patience =>
+            {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            opened => return opened.map_err(from_sled),
+        }
+    }
+}
+
+/// A crash while sled was writing its index leaves a file that makes the next open fail.
+pub(super) fn remove_half_written_snapshots(dir: &Path) -> io::Result<()> {
+    for path in snapshots_of(dir)? {
+        let unfinished = path.extension().is_some_and(|ext| ext == "generating");
+        if unfinished || fs::metadata(&path)?.len() == 0 {
+            fs::remove_file(&path)?;
+        }
+    }
+    sync_dir(dir)
+}
+
+pub(super) fn move_snapshots_aside(dir: &Path) -> io::Result<()> {
+    for path in snapshots_of(dir)? {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        fs::rename(&path, dir.join(format!("aside.{name}")))?;
+    }
+    sync_dir(dir)
+}
+
+pub(super) fn snapshots_of(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with("snap.") {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+pub(super) fn refuse_blobs(dir: &Path) -> io::Result<()> {
+    let blobs = dir.join("blobs");
+    if blobs.is_dir() && fs::read_dir(&blobs)?.next().is_some() {
+        return Err(codec::invalid("log holds blob files, which are never synced".to_owned()));
+    }
+    Ok(())
+}
+
+/// What sled repaired while opening is not durable until this returns.
+pub(super) fn sync_everything(dir: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            File::open(entry.path())?.sync_all()?;
+        }
+    }
+    sync_dir(dir)
+}
