@@ -216,7 +216,7 @@ fn presence(slots: &[SlotDraft<'_>]) -> BTreeMap<NodeIx, Presence> {
                 here.newest = here.newest.max(slot.current.since);
             }
         }
-        if let Some(node) = slot.retiring.and_then(|retiring| retiring.at) {
+        if let Some(node) = slot.retiring.as_ref().and_then(|retiring| retiring.at) {
             on.entry(node).or_default().retiring += 1;
         }
     }

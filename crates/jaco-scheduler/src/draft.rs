@@ -120,7 +120,8 @@ pub(crate) struct SlotDraft<'a> {
     /// its current instance is what it would run.
     pub(crate) standing: Standing,
     pub(crate) current: Live<'a>,
-    pub(crate) retiring: Option<Live<'a>>,
+    /// Boxed, because most slots have none.
+    pub(crate) retiring: Option<Box<Live<'a>>>,
     pub(crate) restarts: RestartCount,
     /// Whether an earlier instance of it is still leaving the endpoints: one thing at a time.
     pub(crate) is_leaving: bool,
@@ -228,7 +229,7 @@ impl<'a> SlotDraft<'a> {
         if let Some(retiring) = self.retiring.take() {
             self.is_leaving |= self.current.give_up(pass);
             move_count(&mut pass.nodes, self.current.at, retiring.at);
-            self.current = retiring;
+            self.current = *retiring;
             pass.changes.push(Change::SlotRevert { id: self.id.clone() });
             self.set_restarts(pass, RestartCount::default());
         }
@@ -238,11 +239,11 @@ impl<'a> SlotDraft<'a> {
     pub(crate) fn succeed(&mut self, pass: &mut Pass<'a>, successor: Successor<'a>) {
         let was_active = self.is_active();
         // What a disabled slot names holds nothing that could be taken over.
-        let before = [Some(self.current).filter(|_| was_active), self.retiring];
+        let before = [Some(self.current).filter(|_| was_active), self.retiring.as_deref().copied()];
         let previous = self.part_with_current(pass, successor.handover);
         let gpus = self.take_over(pass, before, previous, successor);
         let next = Live {
-            node: pass.nodes.row(successor.at).node.id,
+            node: pass.nodes.row(successor.at).id,
             at: Some(successor.at),
             since: None,
             revision: successor.revision,
@@ -256,7 +257,7 @@ impl<'a> SlotDraft<'a> {
         let old = std::mem::replace(&mut self.current, next);
         self.standing = Standing::Active;
         match previous {
-            Previous::Retire => self.retiring = Some(old),
+            Previous::Retire => self.retiring = Some(Box::new(old)),
             Previous::Drop if was_active => self.is_leaving |= old.give_up(pass),
             // What a disabled slot names never ran.
             Previous::Drop => {}
@@ -287,7 +288,7 @@ impl<'a> SlotDraft<'a> {
         let row = pass.nodes.row(successor.at);
         let stays = |live: &Live<'a>| match previous {
             Previous::Retire => live.since == self.current.since,
-            Previous::Drop => self.retiring.is_some_and(|kept| kept.since == live.since),
+            Previous::Drop => self.retiring.as_ref().is_some_and(|kept| kept.since == live.since),
         };
         let ended = before.into_iter().flatten();
         let ended = ended.filter(|live| live.at == Some(successor.at) && !stays(live));
@@ -395,7 +396,7 @@ impl<'a> SlotDraft<'a> {
 
     /// Its live instances, the current one first.
     pub(crate) fn live(&self) -> impl Iterator<Item = &Live<'a>> {
-        std::iter::once(&self.current).chain(&self.retiring)
+        std::iter::once(&self.current).chain(self.retiring.as_deref())
     }
 
     pub(crate) fn is_outdated(&self, goal: &Goal<'_>) -> bool {
@@ -404,7 +405,8 @@ impl<'a> SlotDraft<'a> {
 
     /// Whether some instance of it is up.
     pub(crate) fn serves(&self, role: ServiceRole) -> bool {
-        self.current.is_up(role) || self.retiring.is_some_and(|retiring| retiring.is_running())
+        self.current.is_up(role)
+            || self.retiring.as_ref().is_some_and(|retiring| retiring.is_running())
     }
 }
 
@@ -477,7 +479,7 @@ impl<'a> ServiceDraft<'a> {
         let granted = self.goal.spec.gpus.as_ref().filter(|_| standing == Standing::Active);
         let granted = granted.and_then(|demand| grant(row.node, &row.usage, demand, &[]).ok());
         let current = Live {
-            node: pass.nodes.row(at).node.id,
+            node: row.id,
             at: Some(at),
             since: None,
             revision: self.goal.revision,

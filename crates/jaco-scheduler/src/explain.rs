@@ -58,7 +58,7 @@ pub fn explain(input: &PlanInput<'_>, service: &ServiceKey) -> Option<Vec<NodeAn
         let here = service.slots.iter().filter(|slot| slot.current.at == Some(at)).count();
         let left = row.left();
         NodeAnswer {
-            node: row.node.id,
+            node: row.id,
             hostname: row.node.hostname.clone(),
             failed: verdict(&draft.pass.nodes.demands, (at, row), goal, goal, others),
             facts: NodeChoice {

@@ -58,7 +58,9 @@ impl<'a> Held<'a> {
             Held::Known(ids) => (ids, GpuSet::default()),
             Held::Granted(set) => (&[][..], set),
         };
-        let inventory = node.facts.gpus.iter().enumerate();
+        // Most have none, and the member is far away in memory.
+        let inventory = if granted == GpuSet::default() { &[][..] } else { &node.facts.gpus };
+        let inventory = inventory.iter().enumerate();
         let granted = inventory.filter(move |(at, _)| granted.has(*at)).map(|(_, gpu)| &gpu.id);
         known.iter().chain(granted)
     }

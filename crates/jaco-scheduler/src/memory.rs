@@ -247,7 +247,7 @@ impl Memory {
     fn follow_standings(&mut self, nodes: &NodeTable<'_>) {
         let mut moved = std::mem::take(&mut self.moved);
         for (_, row) in nodes.rows() {
-            let (id, availability) = (row.node.id, row.availability);
+            let (id, availability) = (row.id, row.availability);
             let standing = Judged { status: row.status, availability };
             if self.standings.get(&id) != Some(&standing) {
                 self.standings.insert(id, standing);

@@ -46,7 +46,7 @@ fn mend_service<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
 
 /// A handover ends when the successor serves, or when the retiring instance's node left.
 fn settle<'a>(slot: &mut SlotDraft<'a>, proof: Proof, pass: &mut Pass<'a>) {
-    let Some(retiring) = slot.retiring else { return };
+    let Some(retiring) = &slot.retiring else { return };
     if retiring.at.is_none() || is_proven(slot, proof, pass) {
         slot.settle(pass);
     }

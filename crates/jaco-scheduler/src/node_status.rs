@@ -20,7 +20,7 @@ pub(crate) fn judge_nodes(pass: &mut Pass<'_>) {
             drain::Verdict::GoesOn { until } => until,
             drain::Verdict::GivenUp { before, left } => {
                 row.availability = before;
-                changes.push(Change::DrainGiveUp { node: row.node.id, left });
+                changes.push(Change::DrainGiveUp { node: row.id, left });
                 None
             }
         };
@@ -29,7 +29,7 @@ pub(crate) fn judge_nodes(pass: &mut Pass<'_>) {
         if verdict.status != row.status {
             row.status = verdict.status;
             row.reason = Some(verdict.reason.clone());
-            let (node, status, reason) = (row.node.id, verdict.status, verdict.reason);
+            let (node, status, reason) = (row.id, verdict.status, verdict.reason);
             changes.push(Change::NodeStatusSet { node, status, reason });
         }
     }

@@ -48,6 +48,8 @@ type ByDomain = Rc<[Rc<[NodeIx]>]>;
 /// One member and what is taken of it.
 #[derive(Clone)]
 pub(crate) struct NodeRow<'a> {
+    /// Its id, which is asked for with each replica; the member itself is far away in memory.
+    pub(crate) id: NodeId,
     /// The member.
     pub(crate) node: &'a Node,
     /// Its status as this pass judges it.
@@ -58,6 +60,9 @@ pub(crate) struct NodeRow<'a> {
     pub(crate) reason: Option<String>,
     /// Since when nothing was heard of it.
     pub(crate) silent_since: Timestamp,
+    /// What it has to give; zero of what is not enforced. Beside what is taken, because both are looked
+    /// at for each replica.
+    capacity: Resources,
     /// What is taken of it.
     pub(crate) usage: Usage,
 }
@@ -75,17 +80,19 @@ impl<'a> NodeTable<'a> {
         demands: ClusterDemands,
     ) -> Self {
         let row = |(node, usage): (&'a Node, Usage)| NodeRow {
+            id: node.id,
             node,
             status: node.status,
             availability: node.availability,
             reason: None,
             silent_since: Timestamp(0),
+            capacity: node.facts.capacity,
             usage,
         };
         let mut rows: Vec<_> = nodes.map(row).collect();
-        rows.sort_unstable_by_key(|row| (&row.node.hostname, row.node.id));
+        rows.sort_unstable_by_key(|row| (&row.node.hostname, row.id));
         let mut by_id: Vec<_> =
-            rows.iter().enumerate().map(|(ix, row)| (row.node.id, NodeIx(ix))).collect();
+            rows.iter().enumerate().map(|(ix, row)| (row.id, NodeIx(ix))).collect();
         by_id.sort_unstable();
         let (open, memory) = (Rc::default(), RefCell::default());
         Self { rows, by_id, open, memory, demands }
@@ -171,10 +178,9 @@ impl NodeRow<'_> {
     }
 
     pub(crate) fn left(&self) -> Left {
-        let capacity = self.node.facts.capacity;
         Left {
-            cpu: left_of(capacity.cpu.0, self.usage.cpu).map(MilliCores),
-            memory: left_of(capacity.memory.0, self.usage.memory).map(Bytes),
+            cpu: left_of(self.capacity.cpu.0, self.usage.cpu).map(MilliCores),
+            memory: left_of(self.capacity.memory.0, self.usage.memory).map(Bytes),
         }
     }
 

@@ -141,7 +141,7 @@ fn relocate_slot<'a>(
         service.begin_step(pass);
     }
     let replica = service.slots[at].id.clone();
-    pass.report.place(replica, pass.nodes.row(node).node.id, cause.as_str());
+    pass.report.place(replica, pass.nodes.row(node).id, cause.as_str());
     Moved::Yes
 }
 
@@ -201,10 +201,16 @@ impl Goes {
     }
 }
 
+/// For how many replicas room is made at once, of one service and of all: who asks for more than the
+/// cluster has room for must not get the planner's memory for them.
+const RESERVED_MAX: usize = 1_024;
+const RESERVED_ALL_MAX: usize = 262_144;
+
 /// Makes the replicas that are missing of services of this kind (R-LOOP-3). What others go with gives
 /// those a place.
 pub(crate) fn fill(draft: &mut Draft<'_>, goes: Goes) -> Freed {
     let mut freed = Freed::Nothing;
+    make_room(draft);
     for at in in_order(&draft.services) {
         if Goes::of(draft.services[at].goal.spec) != goes {
             continue;
@@ -226,19 +232,34 @@ pub(crate) fn fill(draft: &mut Draft<'_>, goes: Goes) -> Freed {
     freed
 }
 
+/// How many replicas the service has too few of.
+fn missing(service: &ServiceDraft<'_>) -> usize {
+    let placement = &service.goal.spec.placement;
+    let present = service.slots.iter().filter(|slot| is_own_kind(slot, placement)).count();
+    let wanted = usize::try_from(service.goal.spec.replicas).unwrap_or(usize::MAX);
+    wanted.saturating_sub(present)
+}
+
+/// Makes room in the plan for all that is missing and for a record of each service, so that a large one
+/// does not move again and again while it grows.
+fn make_room(draft: &mut Draft<'_>) {
+    let counts = draft.services.iter().map(missing);
+    let all = counts.fold(0, usize::saturating_add).min(RESERVED_ALL_MAX);
+    draft.pass.changes.reserve(all + draft.services.len());
+    draft.pass.report.placed.reserve(all);
+}
+
 fn fill_service<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
     if service.goal.spec.placement == Placement::Global {
         return global::fill(service, pass);
     }
-    let placement = &service.goal.spec.placement;
-    let present = service.slots.iter().filter(|slot| is_own_kind(slot, placement)).count();
-    let present = u32::try_from(present).unwrap_or(u32::MAX);
-    let missing = service.goal.spec.replicas.saturating_sub(present);
+    let missing = missing(service);
     if missing == 0 || hosts::shortage(service, pass).is_some() {
         return;
     }
     let spec = service.goal.spec;
     let mut chooser = Chooser::new(&pass.nodes, service);
+    service.slots.reserve_exact(missing.min(RESERVED_MAX));
     for _ in 0..missing {
         let (index, ordinal) = next_ordinal(service, pass);
         let Some(node) = chooser.choose(&pass.nodes, spec, &ordinal) else {

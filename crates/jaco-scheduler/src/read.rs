@@ -80,7 +80,10 @@ impl<'a> Draft<'a> {
             ordinal: slot.ordinal.clone(),
             standing: slot.standing,
             current: live(&slot.current, seen.current),
-            retiring: slot.retiring.as_ref().map(|instance| live(instance, seen.retiring)),
+            retiring: slot
+                .retiring
+                .as_ref()
+                .map(|instance| Box::new(live(instance, seen.retiring))),
             restarts: slot.restarts,
             is_leaving: false,
             company: InCompany::Yes,

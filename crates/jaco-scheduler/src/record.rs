@@ -27,7 +27,7 @@ pub(crate) fn write_records(draft: &mut Draft<'_>) {
         }
         draft.pass.report.unplaced.extend(not_placed);
         if service.known != Some(&service.record) {
-            let (service, record) = (service.key.clone(), service.record.clone());
+            let (service, record) = (service.key.clone(), Box::new(service.record.clone()));
             draft.pass.changes.push(Change::SchedulingSet { service, record });
         }
     }
@@ -44,7 +44,7 @@ fn forget_unwanted(draft: &mut Draft<'_>) {
         if draft.services.binary_search_by(|service| service.key.cmp(key)).is_err() {
             // Its replicas are made for the first time again, if it comes back.
             let Scheduling { next_index, modified, .. } = **record;
-            let record = Scheduling { next_index, modified, ..Scheduling::default() };
+            let record = Box::new(Scheduling { next_index, modified, ..Scheduling::default() });
             let service = (*key).clone();
             draft.pass.changes.push(Change::SchedulingSet { service, record });
         }
@@ -154,7 +154,7 @@ fn verdicts(
             failed.push(Ineligible::DataElsewhere);
             failed.sort_unstable();
         }
-        NodeVerdict { node: row.node.id, hostname: row.node.hostname.clone(), failed }
+        NodeVerdict { node: row.id, hostname: row.node.hostname.clone(), failed }
     });
     rows.collect()
 }

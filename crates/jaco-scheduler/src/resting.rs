@@ -64,7 +64,7 @@ fn rests_on(slot: &SlotDraft<'_>, service: &ServiceKey, node: NodeId, pass: &Pas
 impl ServiceDraft<'_> {
     /// Whether a replica that is new on a node runs there.
     pub(crate) fn standing_of_new(&self, pass: &Pass<'_>, at: NodeIx) -> Standing {
-        let node = pass.nodes.row(at).node.id;
+        let node = pass.nodes.row(at).id;
         match pass.input.state.disabled.of(&self.key, None, node) {
             Some(_) => Standing::Disabled,
             None => Standing::Active,
@@ -87,6 +87,7 @@ pub(crate) fn disable(draft: &mut Draft<'_>) {
             }
             let serves_elsewhere = slot
                 .retiring
+                .as_ref()
                 .is_some_and(|old| old.is_running() && !rests_on(slot, key, old.node, pass));
             if serves_elsewhere {
                 slot.revert(pass);
@@ -194,7 +195,7 @@ pub(crate) fn renew(draft: &mut Draft<'_>) {
                 continue;
             }
             let at = slot.current.at.or(came_back);
-            let node = at.map_or(slot.current.node, |at| pass.nodes.row(at).node.id);
+            let node = at.map_or(slot.current.node, |at| pass.nodes.row(at).id);
             let (revision, hash, spec) = (goal.revision, goal.spec.hash, Some(goal.spec));
             let gpus = Held::NONE;
             let definition = Live { node, at, since: None, revision, hash, spec, seen: None, gpus };

@@ -13,6 +13,14 @@ pub(crate) struct Usage {
     /// themselves, so that no sum of them overflows.
     pub(crate) cpu: u128,
     pub(crate) memory: u128,
+    /// What only one may have, where anything of it is held. Apart, so that what is asked for with each
+    /// replica stands close together.
+    held: Option<Box<Held>>,
+}
+
+/// What only one replica of a node may have.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Held {
     /// How many instances hold each port of the host.
     ports: Vec<(HostPort, u32)>,
     /// How many instances have each GPU: one, or two while the first ends.
@@ -26,19 +34,13 @@ impl Usage {
         spec: &ServiceSpec,
         gpus: impl IntoIterator<Item = &'g Arc<str>>,
     ) {
-        for id in gpus {
-            match self.gpus.iter_mut().find(|(known, _)| known == id) {
-                Some((_, holders)) => *holders += 1,
-                None => self.gpus.push((Arc::clone(id), 1)),
-            }
-        }
         self.cpu += u128::from(spec.reservation.cpu.0);
         self.memory += u128::from(spec.reservation.memory.0);
+        for id in gpus {
+            hold(&mut self.held.get_or_insert_default().gpus, id);
+        }
         for port in &spec.host_ports {
-            match self.ports.iter_mut().find(|(known, _)| known == port) {
-                Some((_, holders)) => *holders += 1,
-                None => self.ports.push((*port, 1)),
-            }
+            hold(&mut self.held.get_or_insert_default().ports, port);
         }
     }
 
@@ -48,33 +50,43 @@ impl Usage {
         spec: &ServiceSpec,
         gpus: impl IntoIterator<Item = &'g Arc<str>>,
     ) {
-        for id in gpus {
-            if let Some(at) = self.gpus.iter().position(|(known, _)| known == id) {
-                self.gpus[at].1 -= 1;
-                if self.gpus[at].1 == 0 {
-                    self.gpus.swap_remove(at);
-                }
-            }
-        }
         self.cpu -= u128::from(spec.reservation.cpu.0);
         self.memory -= u128::from(spec.reservation.memory.0);
+        let Some(held) = &mut self.held else { return };
+        for id in gpus {
+            let_go(&mut held.gpus, id);
+        }
         for port in &spec.host_ports {
-            if let Some(at) = self.ports.iter().position(|(known, _)| known == port) {
-                self.ports[at].1 -= 1;
-                if self.ports[at].1 == 0 {
-                    self.ports.swap_remove(at);
-                }
-            }
+            let_go(&mut held.ports, port);
+        }
+        if **held == Held::default() {
+            self.held = None;
         }
     }
 
     /// Whether an instance holds this port of the host.
     pub(crate) fn has_port(&self, port: HostPort) -> bool {
-        self.ports.iter().any(|(known, _)| *known == port)
+        self.held.as_ref().is_some_and(|held| held.ports.iter().any(|(known, _)| *known == port))
     }
 
     /// Whether an instance has this GPU for itself.
     pub(crate) fn has_gpu(&self, id: &str) -> bool {
-        self.gpus.iter().any(|(known, _)| **known == *id)
+        self.held.as_ref().is_some_and(|held| held.gpus.iter().any(|(known, _)| **known == *id))
+    }
+}
+
+fn hold<T: Clone + PartialEq>(holders: &mut Vec<(T, u32)>, what: &T) {
+    match holders.iter_mut().find(|(known, _)| known == what) {
+        Some((_, count)) => *count += 1,
+        None => holders.push((what.clone(), 1)),
+    }
+}
+
+fn let_go<T: PartialEq>(holders: &mut Vec<(T, u32)>, what: &T) {
+    if let Some(at) = holders.iter().position(|(known, _)| known == what) {
+        holders[at].1 -= 1;
+        if holders[at].1 == 0 {
+            holders.swap_remove(at);
+        }
     }
 }

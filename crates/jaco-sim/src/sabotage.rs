@@ -50,7 +50,7 @@ impl Sabotage {
             && let Some((service, record)) = state.scheduling.iter().next()
         {
             let (service, record) = (service.clone(), record.clone());
-            plan.changes.push(Change::SchedulingSet { service, record });
+            plan.changes.push(Change::SchedulingSet { service, record: Box::new(record) });
         }
         plan
     }

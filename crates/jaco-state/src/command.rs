@@ -310,8 +310,8 @@ pub enum Change {
     SchedulingSet {
         /// The service.
         service: ServiceKey,
-        /// The record, whole.
-        record: Scheduling,
+        /// The record, whole. Boxed: it is far larger than what most changes say.
+        record: Box<Scheduling>,
     },
     /// All consumers know that this instance is out of the endpoints, or had their time: it stops.
     LeavingEnd {

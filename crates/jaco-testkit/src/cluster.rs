@@ -193,10 +193,13 @@ impl Cluster {
         overview.map_err(|error| error.to_string())
     }
 
-    /// Waits until a deployment is `active`, as a node sees it, and shows it.
+    /// Waits until a deployment is `active`, as a node sees it, and shows it. The node first learns what
+    /// was agreed on before: one that lags would show the convergence of the revision before.
     pub async fn converged(&self, node: usize, deployment: &str) -> v1::StatusResponse {
         eventually(&format!("{deployment} converges"), || async {
-            let status = self.overview(node).await?;
+            let request = v1::StatusRequest { linearizable: true, ..v1::StatusRequest::default() };
+            let status = self.nodes[node].client().overview(request).await;
+            let status = status.map_err(|error| error.to_string())?;
             let found = status.deployments.iter().find(|found| found.name == deployment);
             match found.map(|found| found.status.as_str()) {
                 Some("active") => Ok(status),

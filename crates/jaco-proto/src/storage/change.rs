@@ -113,7 +113,7 @@ impl Wire for Change {
             Kind::SlotRemove(remove) => Self::SlotRemove { id: Wire::from_wire(remove.id)? },
             Kind::SchedulingSet(set) => Self::SchedulingSet {
                 service: required("service", set.service)?,
-                record: required("record", set.record)?,
+                record: Box::new(required("record", set.record)?),
             },
             Kind::LeavingEnd(end) => Self::LeavingEnd { id: required("instance id", end.id)? },
             Kind::ConsumerExpire(expire) => {

@@ -235,7 +235,7 @@ fn going_back() -> Change {
     let rollout =
         rollout.map(|rollout| Rollout { state: RolloutState::Aborted, going_back, ..rollout });
     let record = Scheduling { rollout, ..scheduling() };
-    Change::SchedulingSet { service: service_key(), record }
+    Change::SchedulingSet { service: service_key(), record: Box::new(record) }
 }
 
 fn two_under_way() -> Change {
@@ -243,14 +243,14 @@ fn two_under_way() -> Change {
     let under_way = under_way.map(|ordinal| ReplicaId::new(&service_key(), &ordinal)).into();
     let rollout = scheduling().rollout.map(|rollout| Rollout { under_way, ..rollout });
     let record = Scheduling { rollout, ..scheduling() };
-    Change::SchedulingSet { service: service_key(), record }
+    Change::SchedulingSet { service: service_key(), record: Box::new(record) }
 }
 
 fn stuck_half_way() -> Change {
     let rollout = scheduling().rollout;
     let rollout = rollout.map(|rollout| Rollout { state: RolloutState::RollbackPaused, ..rollout });
     let record = Scheduling { rollout, ..scheduling() };
-    Change::SchedulingSet { service: service_key(), record }
+    Change::SchedulingSet { service: service_key(), record: Box::new(record) }
 }
 
 fn spec_that_watches() -> DeploymentSpec {
@@ -333,7 +333,7 @@ fn paused() -> Change {
     let rollout = scheduling().rollout;
     let rollout = rollout.map(|rollout| Rollout { state: RolloutState::Paused, ..rollout });
     let record = Scheduling { rollout, ..scheduling() };
-    Change::SchedulingSet { service: service_key(), record }
+    Change::SchedulingSet { service: service_key(), record: Box::new(record) }
 }
 
 fn routing_changes() -> Vec<Change> {
@@ -386,7 +386,7 @@ fn other_changes() -> Vec<Change> {
         let rollout = scheduling().rollout.map(|rollout| Rollout { state, ..rollout });
         Change::SchedulingSet {
             service: service_key(),
-            record: Scheduling { rollout, ..scheduling() },
+            record: Box::new(Scheduling { rollout, ..scheduling() }),
         }
     };
     vec![
@@ -510,7 +510,7 @@ fn changes() -> Vec<Change> {
         Change::SlotRevert { id: id.clone() },
         Change::SlotSetRestarts { id: id.clone(), consecutive: 5, exhausted: Exhausted::Yes },
         Change::SlotRemove { id },
-        Change::SchedulingSet { service: service_key(), record: scheduling() },
+        Change::SchedulingSet { service: service_key(), record: Box::new(scheduling()) },
         Change::NodeStatusSet {
             node: NodeId(7),
             status: NodeStatus::Down,

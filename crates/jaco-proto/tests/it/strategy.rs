@@ -199,8 +199,10 @@ fn change() -> impl Strategy<Value = Change> {
             Change::SlotSetRestarts { id, consecutive, exhausted }
         }),
         replica_id().prop_map(|id| Change::SlotRemove { id }),
-        (service_key(), scheduling())
-            .prop_map(|(service, record)| Change::SchedulingSet { service, record }),
+        (service_key(), scheduling()).prop_map(|(service, record)| Change::SchedulingSet {
+            service,
+            record: Box::new(record)
+        }),
         instance_id().prop_map(|id| Change::LeavingEnd { id }),
         consumer_name().prop_map(|name| Change::ConsumerExpire { name }),
         (node_id(), node_status(), text())

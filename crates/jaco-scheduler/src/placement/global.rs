@@ -23,7 +23,7 @@ pub(crate) fn fill<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
         if is_taken || !(rests || row.fits(service.goal.spec)) {
             continue;
         }
-        let id = row.node.id;
+        let id = row.id;
         service.create(pass, ordinal, node);
         let slot = service.slots.last().expect("a slot was just created");
         pass.report.place(slot.id.clone(), id, "global");

@@ -337,7 +337,7 @@ impl Within {
         let taste = Taste::new(nodes, goal);
         match (&goal.placement, taste.minimum == Resources::default()) {
             (_, false) => Self::Snug(snug::Snug::new(taste, &candidates, on_nodes)),
-            (Placement::Pack, true) => Self::Pack(pack::Pack::new(taste, &candidates, on_nodes)),
+            (Placement::Pack, true) => Self::Pack(pack::Pack::new(&candidates, on_nodes)),
             (Placement::Spread | Placement::Hosts(_) | Placement::Global, true) => {
                 Self::Spread(spread::Spread::new(seed, candidates, on_nodes))
             }

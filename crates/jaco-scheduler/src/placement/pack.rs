@@ -1,12 +1,12 @@
 //! `pack`: one node after another, each filled before the next is opened (R-PLACE-2).
 
+use std::cmp::Reverse;
+
 use super::limit::Room;
 use crate::node_table::NodeIx;
-use crate::preference::{Preference, Taste};
 
 /// Nodes that may take replicas, and the one that is being filled.
 pub(crate) struct Pack {
-    taste: Taste,
     candidates: Vec<Candidate>,
     /// No other is preferred to it as long as it has room: each replica makes it more so.
     filling: Option<usize>,
@@ -28,11 +28,7 @@ enum Left {
 
 impl Pack {
     /// `candidates` in order; `on_nodes` names the node of each replica there is.
-    pub(crate) fn new(
-        taste: Taste,
-        candidates: &[NodeIx],
-        on_nodes: impl Iterator<Item = NodeIx>,
-    ) -> Self {
+    pub(crate) fn new(candidates: &[NodeIx], on_nodes: impl Iterator<Item = NodeIx>) -> Self {
         let candidate = |node: &NodeIx| Candidate { node: *node, here: 0, left: Left::Unknown };
         let mut candidates: Vec<_> = candidates.iter().map(candidate).collect();
         for node in on_nodes {
@@ -40,7 +36,7 @@ impl Pack {
                 candidates[at].here += 1;
             }
         }
-        Self { taste, candidates, filling: None }
+        Self { candidates, filling: None }
     }
 
     pub(crate) fn choose(&mut self, room: Room<'_, '_>) -> Option<NodeIx> {
@@ -57,12 +53,19 @@ impl Pack {
         }
     }
 
+    /// Of those that may have room the preferred one. By what tells packed nodes apart alone, because
+    /// all nodes of a domain are looked at: `crowd`, `replicas` and `turn` of a preference.
     fn best(&self, room: Room<'_, '_>) -> Option<usize> {
-        let preference = |it: &Candidate| Preference {
-            turn: it.node.0,
-            ..self.taste.of(room.nodes.row(it.node), it.here)
-        };
-        let with_room = self.candidates.iter().enumerate().filter(|(_, c)| c.left == Left::Unknown);
-        with_room.min_by_key(|(_, candidate)| preference(candidate)).map(|(at, _)| at)
+        let mut best: Option<(usize, _)> = None;
+        for (at, it) in self.candidates.iter().enumerate() {
+            if it.left == Left::None {
+                continue;
+            }
+            let key = (Reverse(it.here), room.nodes.row(it.node).usage.replicas, it.node);
+            if best.is_none_or(|(_, known)| key < known) {
+                best = Some((at, key));
+            }
+        }
+        best.map(|(at, _)| at)
     }
 }

@@ -12,13 +12,24 @@ use super::limit::Room;
 use crate::node_table::NodeIx;
 
 /// Nodes by how many replicas of the service they have, lowest first.
-///
-/// The nodes that have the fewest form a level. `next` leads from any place to the first node at or
-/// after it that is still in the level; leaving it is a union in a union-find, so filling a level
-/// costs next to nothing per replica, however many nodes there are.
 pub(crate) struct Spread {
     seed: Seed,
     candidates: Rc<[NodeIx]>,
+    counts: Counts,
+}
+
+/// How many replicas each place has.
+enum Counts {
+    /// Of a few places; all others have none. Where a service has more domains than replicas, most
+    /// lists of nodes are asked once or twice, and nothing has to be made for each of their nodes.
+    Few(Vec<(usize, u32)>),
+    All(Levels),
+}
+
+/// The places that have the fewest form a level. `next` leads from any place to the first one at or
+/// after it that is still in the level; leaving it is a union in a union-find, so filling a level
+/// costs next to nothing per replica, however many nodes there are.
+struct Levels {
     counts: Vec<u32>,
     level: u32,
     next: Vec<usize>,
@@ -27,6 +38,9 @@ pub(crate) struct Spread {
 /// A count that no level reaches: the node is full.
 const FULL: u32 = u32::MAX;
 
+/// From how many on places are counted all.
+const MANY: usize = 8;
+
 impl Spread {
     /// `candidates` in order; `on_nodes` names the node of each replica there is.
     pub(crate) fn new(
@@ -34,15 +48,13 @@ impl Spread {
         candidates: Rc<[NodeIx]>,
         on_nodes: impl Iterator<Item = NodeIx>,
     ) -> Self {
-        let mut counts = vec![0; candidates.len()];
-        for node in on_nodes {
-            if let Ok(at) = candidates.binary_search(&node) {
-                counts[at] += 1;
-            }
-        }
-        let mut spread = Self { seed, candidates, counts, level: 0, next: Vec::new() };
-        spread.open_level();
-        spread
+        let places = on_nodes.filter_map(|node| candidates.binary_search(&node).ok());
+        let mut places = places.peekable();
+        let counts = match places.peek() {
+            None => Counts::Few(Vec::new()),
+            Some(_) => Counts::All(Levels::new(candidates.len(), places.map(|at| (at, 1)))),
+        };
+        Self { seed, candidates, counts }
     }
 
     pub(crate) fn choose(&mut self, room: Room<'_, '_>, ordinal: &Ordinal) -> Option<NodeIx> {
@@ -51,39 +63,89 @@ impl Spread {
             return None;
         }
         let start = self.seed.start(ordinal, size);
-        while self.level != FULL {
-            let Some(at) = self.first_from(start).or_else(|| self.first_from(0)) else {
-                self.open_level();
-                continue;
-            };
-            self.next[at] = at + 1;
-            if room.is_on(self.candidates[at]) {
-                self.counts[at] += 1;
-                return Some(self.candidates[at]);
+        while let Some(at) = self.counts.first_from(start, size) {
+            let node = self.candidates[at];
+            if room.is_on(node) {
+                self.counts.add(at, 1);
+                return Some(node);
             }
-            self.counts[at] = FULL;
+            self.counts.add(at, FULL);
         }
         None
     }
+}
 
-    /// Gathers the nodes that have the fewest now.
-    fn open_level(&mut self) {
+impl Counts {
+    /// Of the places that have the fewest, the first at or after `start`, or else the first of all. Who
+    /// gets it has to add to it.
+    fn first_from(&mut self, start: usize, size: usize) -> Option<usize> {
+        if let Self::Few(few) = self {
+            let is_free = |at: &usize| few.iter().all(|(known, _)| known != at);
+            let free = (start..size).chain(0..start).find(is_free);
+            if let Some(at) = free.filter(|_| few.len() < MANY) {
+                return Some(at);
+            }
+            *self = Self::All(Levels::new(size, few.drain(..)));
+        }
+        match self {
+            Self::Few(_) => None,
+            Self::All(levels) => levels.first_from(start),
+        }
+    }
+
+    fn add(&mut self, at: usize, more: u32) {
+        match self {
+            Self::Few(few) => few.push((at, more)),
+            Self::All(levels) => levels.add(at, more),
+        }
+    }
+}
+
+impl Levels {
+    fn new(size: usize, counted: impl Iterator<Item = (usize, u32)>) -> Self {
+        let mut counts = vec![0_u32; size];
+        for (at, more) in counted {
+            counts[at] = counts[at].saturating_add(more);
+        }
+        let mut levels = Self { counts, level: 0, next: Vec::new() };
+        levels.open();
+        levels
+    }
+
+    /// Gathers the places that have the fewest now.
+    fn open(&mut self) {
         self.level = self.counts.iter().copied().min().unwrap_or(FULL);
         let level = self.level;
         self.next.clear();
         let places = self.counts.iter().enumerate();
         self.next.extend(places.map(|(at, count)| if *count == level { at } else { at + 1 }));
-        self.next.push(self.candidates.len());
+        self.next.push(self.counts.len());
     }
 
-    /// The first node of the level at or after `start`, halving the path on the way.
     fn first_from(&mut self, start: usize) -> Option<usize> {
+        while self.level != FULL {
+            if let Some(at) = self.in_level(start).or_else(|| self.in_level(0)) {
+                return Some(at);
+            }
+            self.open();
+        }
+        None
+    }
+
+    /// The first place of the level at or after `start`, halving the path on the way.
+    fn in_level(&mut self, start: usize) -> Option<usize> {
         let mut at = start;
         while self.next[at] != at {
             self.next[at] = self.next[self.next[at]];
             at = self.next[at];
         }
-        (at < self.candidates.len()).then_some(at)
+        (at < self.counts.len()).then_some(at)
+    }
+
+    /// Takes a place out of the level.
+    fn add(&mut self, at: usize, more: u32) {
+        self.next[at] = at + 1;
+        self.counts[at] = self.counts[at].saturating_add(more);
     }
 }
 

@@ -5,7 +5,8 @@
 //! any new one; nothing is moved that the rebalancer would not move.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use jaco_state::ClusterState;
 use jaco_state::NewInstance;
@@ -15,11 +16,11 @@ use jaco_types::{Node, NodeId, ReplicaId, ReplicaState, ServiceKey, Slot, SpecHa
 
 use super::choice::{count_current, goes_with_others};
 use crate::asked::ClusterDemands;
-use crate::attribute::{affinity, value_of};
+use crate::attribute::affinity;
 use crate::company::Company;
 use crate::eligibility::{Others, verdict};
 use crate::node_table::{NodeIx, NodeTable};
-use crate::placement::Limit;
+use crate::placement::{Grouping, Limit, criteria};
 use crate::preference::{Preference, Taste};
 use crate::resting::Resting;
 use crate::usage::Usage;
@@ -67,8 +68,8 @@ pub fn arrange(state: &ClusterState, goal: Goal, most: usize) -> Vec<Arranged> {
     let mut board = Board::read(state, goal);
     let mut moves = Vec::new();
     while moves.len() < most {
-        let Some(group) = board.best() else { break };
-        moves.push(board.make(group));
+        let Some((group, to)) = board.best() else { break };
+        moves.push(board.make(group, to));
     }
     moves
 }
@@ -112,6 +113,9 @@ struct Board<'a> {
     nodes: NodeTable<'a>,
     /// In the order of their first replicas.
     groups: Vec<Group<'a>>,
+    /// The groups whose move may lower the potential: who promises most comes first, of equal ones the
+    /// one with the first replica.
+    queue: BTreeSet<(Reverse<u64>, &'a ReplicaId, usize)>,
     /// How many replicas that the goal counts are where: of one service each, or of all together.
     tallies: Vec<Tally>,
     /// Where each service has replicas.
@@ -127,24 +131,19 @@ struct Group<'a> {
     at: NodeIx,
     /// Which tally they are counted in.
     tally: usize,
+    /// The domains that the service is spread over. None leaves its own.
+    domains: Rc<Grouping>,
     /// By their ids, the last first.
     slots: Vec<&'a Slot>,
-    /// Their best move, as things stand.
-    best: Option<Candidate>,
-}
-
-/// A move that lowers the potential. Its purpose is what it takes off, and the more the better.
-#[derive(Clone, Copy)]
-struct Candidate {
-    to: NodeIx,
-    preference: Preference,
+    /// What a move of one takes off the potential at most. Room is only ever taken here, so that this
+    /// holds for as long as the counts that it was worked out from do.
+    promise: u64,
 }
 
 /// How many replicas are where.
+#[derive(Default)]
 struct Tally {
     on: BTreeMap<NodeIx, u64>,
-    /// What the best destination has that the goal could wish for: the fewest, or the most.
-    extreme: u64,
 }
 
 impl<'a> Board<'a> {
@@ -165,6 +164,7 @@ impl<'a> Board<'a> {
         let mut board = Self {
             goal,
             groups: Vec::new(),
+            queue: BTreeSet::new(),
             tallies: Vec::new(),
             homes: BTreeMap::new(),
             resting: Resting::read(&state.disabled, &nodes),
@@ -173,11 +173,8 @@ impl<'a> Board<'a> {
         };
         board.put_up(state);
         board.potential = board.first_potential();
-        for tally in 0..board.tallies.len() {
-            board.tallies[tally].extreme = board.extreme(tally);
-        }
         for group in 0..board.groups.len() {
-            board.groups[group].best = board.best_of(group);
+            board.promise(group, board.most(group));
         }
         board
     }
@@ -196,7 +193,7 @@ impl<'a> Board<'a> {
             let next = self.tallies.len();
             let tally = *tallies.entry(counted(self.goal, slot)).or_insert(next);
             if tally == next {
-                self.tallies.push(Tally { on: BTreeMap::new(), extreme: 0 });
+                self.tallies.push(Tally::default());
             }
             *self.tallies[tally].on.entry(at).or_default() += 1;
             if is_movable(state, slot, spec) && is_meant(self.goal, spec) {
@@ -204,7 +201,9 @@ impl<'a> Board<'a> {
                 let key = (&slot.service, at, slot.current.spec_hash);
                 let group = *groups.entry(key).or_insert(next);
                 if group == next {
-                    self.groups.push(Group { spec, at, tally, slots: Vec::new(), best: None });
+                    let domains = self.nodes.grouping(&criteria(&spec.scheduling));
+                    let slots = Vec::new();
+                    self.groups.push(Group { spec, at, tally, domains, slots, promise: 0 });
                 }
                 self.groups[group].slots.push(slot);
             }
@@ -214,53 +213,70 @@ impl<'a> Board<'a> {
         }
     }
 
-    /// The group whose move lowers the potential most; of equal ones the one with the first replica.
-    fn best(&self) -> Option<usize> {
-        let moves = self.groups.iter().enumerate();
-        let moves = moves.filter_map(|(at, group)| {
-            Some((group.best?.preference.purpose, &group.slots.last()?.id, at))
-        });
-        moves.min().map(|(_, _, at)| at)
-    }
-
-    /// The best move of a group: the one that takes most off the potential, to the node that is
-    /// preferred.
-    fn best_of(&self, group: usize) -> Option<Candidate> {
-        let it = &self.groups[group];
-        let tally = &self.tallies[it.tally];
-        if it.slots.is_empty() || self.gain(tally.of(it.at), tally.extreme) == 0 {
-            return None;
-        }
-        let mut best: Option<Candidate> = None;
-        for (to, _) in self.nodes.rows() {
-            let Some(candidate) = self.candidate(it, to) else { continue };
-            let is_better = best.is_none_or(|best| candidate.preference < best.preference);
-            if is_better && self.takes(it, to) {
-                best = Some(candidate);
+    /// The move that lowers the potential most: the first replica of the first group that keeps what it
+    /// promises. A promise that turns out too high is put right, and costs the group its place.
+    fn best(&mut self) -> Option<(usize, NodeIx)> {
+        while let Some(&(Reverse(promise), _, group)) = self.queue.first() {
+            let best = self.best_of(group);
+            let (gain, to) = best.map_or((0, None), |(gain, to)| (gain, Some(to)));
+            match to {
+                Some(to) if gain == promise => return Some((group, to)),
+                Some(_) | None => self.promise(group, gain),
             }
         }
-        best
+        None
     }
 
-    /// The move of a group to a node, if it lowers the potential; whether the node takes it is asked
-    /// by others.
-    fn candidate(&self, group: &Group<'a>, to: NodeIx) -> Option<Candidate> {
-        let tally = &self.tallies[group.tally];
-        let gain = self.gain(tally.of(group.at), tally.of(to));
-        if to == group.at || gain == 0 {
-            return None;
+    /// Notes the most that a group's move takes off the potential, and gives it its place.
+    fn promise(&mut self, group: usize, promise: u64) {
+        let it = &mut self.groups[group];
+        let Some(first) = it.slots.last() else { return };
+        self.queue.remove(&(Reverse(it.promise), &first.id, group));
+        it.promise = promise;
+        if promise > 0 {
+            self.queue.insert((Reverse(promise), &first.id, group));
         }
+    }
+
+    /// What a group's move would take off if the best of all nodes took it.
+    fn most(&self, group: usize) -> u64 {
+        let it = &self.groups[group];
+        let tally = &self.tallies[it.tally];
+        self.gain(tally.of(it.at), self.extreme(tally))
+    }
+
+    /// What the best move of a group takes off the potential, and where it leads: of those that take off
+    /// as much, to the node that is preferred.
+    fn best_of(&self, group: usize) -> Option<(u64, NodeIx)> {
+        let it = &self.groups[group];
+        let tally = &self.tallies[it.tally];
+        let from = tally.of(it.at);
+        let mut best: Option<(u64, Preference, NodeIx)> = None;
+        for (to, count) in tally.of_all(self.nodes.rows().len()) {
+            let gain = self.gain(from, count);
+            if gain == 0 || best.is_some_and(|(most, ..)| gain < most) || !it.may_go(to) {
+                continue;
+            }
+            let preference = self.preference(it, to, gain);
+            let is_better = best.is_none_or(|(_, known, _)| preference < known);
+            if is_better && self.takes(it, to) {
+                best = Some((gain, preference, to));
+            }
+        }
+        best.map(|(gain, _, to)| (gain, to))
+    }
+
+    /// How well a node suits a replica of the group that takes `gain` off the potential by going there.
+    fn preference(&self, group: &Group<'a>, to: NodeIx, gain: u64) -> Preference {
         let row = self.nodes.row(to);
-        let service = &group.slots.last()?.service;
-        let homes = self.homes.get(service).map(Vec::as_slice).unwrap_or_default();
-        let here = homes.iter().filter(|home| **home == to).count();
-        let preference = Preference {
+        let homes = group.slots.last().and_then(|slot| self.homes.get(&slot.service));
+        let here = homes.into_iter().flatten().filter(|home| **home == to).count();
+        Preference {
             purpose: u64::MAX - gain,
             affinity: Reverse(affinity(row.node, &group.spec.scheduling.affinities)),
             turn: to.0,
             ..Taste::new(&self.nodes, group.spec).of(row, u32::try_from(here).unwrap_or(u32::MAX))
-        };
-        Some(Candidate { to, preference })
+        }
     }
 
     /// How much the potential falls when one goes from a node with `from` of them to one with `to`.
@@ -285,29 +301,25 @@ impl<'a> Board<'a> {
         }
     }
 
-    fn extreme(&self, tally: usize) -> u64 {
-        let counts = &self.tallies[tally].on;
+    /// What the best destination has that the goal could wish for: the fewest, or the most.
+    fn extreme(&self, tally: &Tally) -> u64 {
+        let counts = &tally.on;
         match self.goal {
-            Goal::Spread if counts.len() < self.nodes.rows().count() => 0,
+            Goal::Spread if counts.len() < self.nodes.rows().len() => 0,
             Goal::Spread => counts.values().copied().min().unwrap_or_default(),
             Goal::Pack => counts.values().copied().max().unwrap_or_default(),
         }
     }
 
     /// Whether a node takes a replica of this group, as a new one of its service and without undoing
-    /// what is preferred to order: what its service is spread over, and its affinities.
+    /// its affinities. That it stays in its domain is asked before.
     fn takes(&self, group: &Group<'a>, to: NodeIx) -> bool {
         let row = self.nodes.row(to);
         let here = self.nodes.row(group.at).node;
         let policy = &group.spec.scheduling;
-        let leaves =
-            |node: &Node, attribute: &_| value_of(here, attribute) != value_of(node, attribute);
-        if policy.spread.iter().any(|criterion| leaves(row.node, &criterion.attribute)) {
-            return false;
-        }
         let suits = |node: &Node| affinity(node, &policy.affinities);
         let Some(slot) = group.slots.last() else { return false };
-        if suits(row.node) < suits(here) {
+        if !row.fits(group.spec) || suits(row.node) < suits(here) {
             return false;
         }
         let company = Company::default();
@@ -319,14 +331,14 @@ impl<'a> Board<'a> {
         verdict(&self.nodes.demands, (to, row), group.spec, group.spec, others).is_empty()
     }
 
-    /// Makes a group's best move, on the board: its old place stays taken until the new one serves, and
-    /// it does not move twice.
-    fn make(&mut self, group: usize) -> Arranged {
+    /// Moves the first replica of a group, on the board: its old place stays taken until the new one
+    /// serves, and it does not move twice.
+    fn make(&mut self, group: usize, dst: NodeIx) -> Arranged {
         let before = self.potential;
         let it = &mut self.groups[group];
         let (spec, src, tally) = (it.spec, it.at, it.tally);
-        let dst = it.best.expect("it was chosen for its move").to;
         let slot = it.slots.pop().expect("it was chosen for its first replica");
+        self.queue.remove(&(Reverse(it.promise), &slot.id, group));
         let gain = self.gain(self.tallies[tally].of(src), self.tallies[tally].of(dst));
         self.potential -= gain;
         // What moves has no GPUs.
@@ -335,54 +347,56 @@ impl<'a> Board<'a> {
         self.nodes.row_mut(src).usage.replicas -= 1;
         self.homes.entry(&slot.service).or_default().push(dst);
         self.tallies[tally].shift(src, dst);
-        self.tallies[tally].extreme = self.extreme(tally);
         for other in 0..self.groups.len() {
-            self.groups[other].best = self.best_after(other, tally, [src, dst]);
+            if self.groups[other].tally == tally {
+                self.promise(other, self.most_after(other, [src, dst]));
+            }
         }
         Arranged {
             replica: slot.id.clone(),
             service: slot.service.clone(),
-            src: self.nodes.row(src).node.id,
-            dst: self.nodes.row(dst).node.id,
+            src: self.nodes.row(src).id,
+            dst: self.nodes.row(dst).id,
             potential: (before, self.potential),
         }
     }
 
-    /// The best move of a group, now that a replica of `tally` went from one of two nodes to the other:
-    /// only what these two are worth has changed, so all others are looked at only where the one that
-    /// was best is worth less.
-    fn best_after(&self, group: usize, tally: usize, changed: [NodeIx; 2]) -> Option<Candidate> {
+    /// What a group's move takes off at most, now that the counts of two nodes have changed: where they
+    /// are its own, all destinations are worth something else; else only these two are.
+    fn most_after(&self, group: usize, changed: [NodeIx; 2]) -> u64 {
         let it = &self.groups[group];
-        let is_counted = it.tally == tally;
-        if is_counted && changed.contains(&it.at) {
-            return self.best_of(group);
+        if changed.contains(&it.at) {
+            return self.most(group);
         }
-        if !is_counted && it.best.is_none() {
-            // Room was taken, and none given back.
-            return None;
-        }
-        let counts = &self.tallies[it.tally];
-        if it.slots.is_empty() || self.gain(counts.of(it.at), counts.extreme) == 0 {
-            return None;
-        }
-        let mut best = it.best.filter(|known| !changed.contains(&known.to));
-        for to in changed {
-            let candidate = self.candidate(it, to);
-            let candidate = candidate.filter(|_| self.takes(it, to));
-            best = match (candidate, best) {
-                (Some(new), Some(known)) if known.preference <= new.preference => Some(known),
-                (new, known) => new.or(known),
-            };
-        }
-        let is_worse =
-            it.best.is_some_and(|known| best.is_none_or(|best| known.preference < best.preference));
-        if is_worse { self.best_of(group) } else { best }
+        let tally = &self.tallies[it.tally];
+        let from = tally.of(it.at);
+        let more = changed.into_iter().filter_map(|to| {
+            let gain = self.gain(from, tally.of(to));
+            (gain > it.promise && it.may_go(to) && self.takes(it, to)).then_some(gain)
+        });
+        more.max().unwrap_or(it.promise)
+    }
+}
+
+impl Group<'_> {
+    /// Whether a node is another one of the same domain.
+    fn may_go(&self, to: NodeIx) -> bool {
+        to != self.at && self.domains.domain_of(to) == self.domains.domain_of(self.at)
     }
 }
 
 impl Tally {
     fn of(&self, node: NodeIx) -> u64 {
         self.on.get(&node).copied().unwrap_or_default()
+    }
+
+    /// The counts of all of so many nodes, in order.
+    fn of_all(&self, nodes: usize) -> impl Iterator<Item = (NodeIx, u64)> {
+        let mut counts = self.on.iter().peekable();
+        (0..nodes).map(NodeIx).map(move |node| {
+            let count = counts.next_if(|(at, _)| **at == node);
+            (node, count.map_or(0, |(_, count)| *count))
+        })
     }
 
     fn shift(&mut self, src: NodeIx, dst: NodeIx) {

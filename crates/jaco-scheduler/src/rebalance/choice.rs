@@ -143,10 +143,10 @@ impl<'a> View<'a> {
         }
         let rows = state.nodes.values().zip(usage);
         let nodes = NodeTable::new(rows, ClusterDemands::read(&state.constraints));
-        let others = nodes.rows().filter(|(_, row)| row.node.id != hot.node);
+        let others = nodes.rows().filter(|(_, row)| row.id != hot.node);
         let others = others
             .filter_map(|(at, row)| {
-                let load = fresh(input, row.node.id)?.load;
+                let load = fresh(input, row.id)?.load;
                 Some((load.cpu.max(load.memory), at, load))
             })
             .collect();
@@ -208,7 +208,7 @@ impl<'a> View<'a> {
         let homes = self.homes.get(&slot.service);
         let preference = |(pressure, at, load): &(Share, NodeIx, Load)| {
             let row = self.nodes.row(*at);
-            let here = homes.and_then(|homes| homes.get(&row.node.id)).copied();
+            let here = homes.and_then(|homes| homes.get(&row.id)).copied();
             let preference = Preference {
                 purpose: pressure.0,
                 affinity: Reverse(affinity(row.node, &spec.scheduling.affinities)),
@@ -238,7 +238,7 @@ impl<'a> View<'a> {
         if let Some(reason) = ineligible.iter().map(reason_of).min() {
             return Some(reason);
         }
-        if self.memory.received.contains_key(&row.node.id) {
+        if self.memory.received.contains_key(&row.id) {
             return Some(Reason::CooldownNode);
         }
         let after = self.after(footprint, row.node, load);

@@ -265,12 +265,12 @@ fn abort<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>, reason: String
     let previous = service.record.rollout.as_ref().map(|rollout| rollout.previous_revision);
     let is_under_way = |slot: &&mut SlotDraft<'_>| {
         let is_new = slot.current.hash == target.spec.hash;
-        let follows = |retiring: Live<'_>| {
+        let follows = |retiring: &Live<'_>| {
             let is_moved =
                 Some(slot.current.revision) > previous && retiring.revision < slot.current.revision;
             retiring.hash != target.spec.hash || is_moved
         };
-        is_new && slot.retiring.is_some_and(follows)
+        is_new && slot.retiring.as_deref().is_some_and(follows)
     };
     for slot in service.slots.iter_mut().filter(is_under_way) {
         slot.revert(pass);

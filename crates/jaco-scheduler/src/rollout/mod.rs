@@ -223,7 +223,7 @@ pub(crate) fn under_way<'a>(
 /// proven, and its time runs on.
 fn renews_step(service: &ServiceDraft<'_>, slot: &SlotDraft<'_>, pass: &Pass<'_>) -> bool {
     let is_first_attempt =
-        slot.retiring.is_some_and(|retiring| retiring.revision != slot.current.revision);
+        slot.retiring.as_ref().is_some_and(|retiring| retiring.revision != slot.current.revision);
     let is_newer = slot.current.since.is_none_or(|since| since > service.record.modified);
     // What rests has its definition renewed without a step.
     slot.is_active() && is_newer && !is_first_attempt && is_step(service, slot, pass)
@@ -239,7 +239,7 @@ fn places<'a>(
         let slot = &service.slots[*at];
         let (node, _) = way_of(service, pass, *at)?;
         let there = (slot.current.at == Some(node)).then_some(slot.current);
-        Some((pass.nodes.row(node).node.id, there))
+        Some((pass.nodes.row(node).id, there))
     };
     progress.outdated.iter().filter_map(place).collect()
 }

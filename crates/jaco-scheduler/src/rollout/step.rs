@@ -150,9 +150,9 @@ enum Keep {
 /// Whether the goal fits on the slot's node once what is not kept of the slot is gone.
 fn fits_without(row: &NodeRow<'_>, slot: &SlotDraft<'_>, goal: Goal<'_>, keep: Keep) -> bool {
     let mut row = row.clone();
-    let retiring = slot.retiring.as_ref().filter(|_| keep == Keep::Nothing);
+    let retiring = slot.retiring.as_deref().filter(|_| keep == Keep::Nothing);
     for live in std::iter::once(&slot.current).chain(retiring) {
-        if let Some(spec) = live.spec.filter(|_| live.node == row.node.id) {
+        if let Some(spec) = live.spec.filter(|_| live.node == row.id) {
             row.usage.release(spec, live.gpus.ids(row.node));
         }
     }

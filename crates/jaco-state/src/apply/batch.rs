@@ -220,7 +220,7 @@ fn carry_out(state: &mut ClusterState, entry: &Entry, change: &Change, audit: &m
                 let (name, reason) = (&service.deployment, &rollout.failure_reason);
                 revision::note_failure(state, name, rollout.target_revision, reason);
             }
-            let record = Scheduling { modified: index, ..record.clone() };
+            let record = Scheduling { modified: index, ..(**record).clone() };
             state.scheduling.insert(service.clone(), record);
         }
         Change::LeavingEnd { id } => {

@@ -20,7 +20,7 @@ fn plan(history: &mut History, services: &[&str]) {
     let revision = history.state.deployments.get(&deployment("shop")).unwrap().revision;
     let changes = services.iter().map(|service| Change::SchedulingSet {
         service: key("shop", service),
-        record: Scheduling { planned_revision: revision, ..Scheduling::default() },
+        record: Box::new(Scheduling { planned_revision: revision, ..Scheduling::default() }),
     });
     history.batch(changes.collect());
 }
@@ -69,7 +69,10 @@ fn what_came_back_needs_its_data_until_it_is_placed() {
         unplaced: vec![waits],
         ..Scheduling::default()
     };
-    history.batch(vec![Change::SchedulingSet { service: key("shop", "web"), record }]);
+    history.batch(vec![Change::SchedulingSet {
+        service: key("shop", "web"),
+        record: Box::new(record),
+    }]);
     assert_eq!(needed(&history, n2), everything(), "it waits for a place");
     history.batch(vec![create(&key("shop", "web"), 0, n1)]);
     plan(&mut history, &["web"]);

@@ -92,7 +92,10 @@ fn a_counter_outlives_its_deployment() {
     history.apply(deploy("shop", &[service("web", "web:1")]));
     let record = jaco_types::Scheduling { next_index: 3, ..Default::default() };
     let service_key = key("shop", "web");
-    let change = jaco_state::Change::SchedulingSet { service: service_key.clone(), record };
+    let change = jaco_state::Change::SchedulingSet {
+        service: service_key.clone(),
+        record: Box::new(record),
+    };
     history.batch(vec![change]);
     history.apply(Command::DeploymentDelete { name: deployment("shop") });
     assert_eq!(history.state.scheduling.get(&service_key).unwrap().next_index, 3);

@@ -77,7 +77,7 @@ fn a_job_that_is_done_has_converged() {
         let key = key("shop", "migrate");
         let records = [&key, &self::key("shop", "web")].map(|key| Change::SchedulingSet {
             service: key.clone(),
-            record: Scheduling { planned_revision: Revision(1), ..Scheduling::default() },
+            record: Box::new(Scheduling { planned_revision: Revision(1), ..Scheduling::default() }),
         });
         history.batch(vec![create(&key, 0, NodeId::FIRST)]);
         history.batch(records.into());
@@ -103,7 +103,7 @@ fn a_deployment_that_comes_back_is_not_planned_yet() {
     let mut history = with_one_replica();
     let web = key("shop", "web");
     let record = Scheduling { planned_revision: Revision(1), ..Scheduling::default() };
-    history.batch(vec![Change::SchedulingSet { service: web, record }]);
+    history.batch(vec![Change::SchedulingSet { service: web, record: Box::new(record) }]);
     let shop: DeploymentName = "shop".parse().unwrap();
     history.apply(Command::DeploymentDelete { name: shop.clone() });
     history.batch(vec![Change::SlotRemove { id: replica("shop-web-0") }]);

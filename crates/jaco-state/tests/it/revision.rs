@@ -41,7 +41,10 @@ fn abort(history: &mut History, revision: u64) {
         under_way: [].into(),
     };
     let record = Scheduling { rollout: Some(rollout), ..Scheduling::default() };
-    history.batch(vec![Change::SchedulingSet { service: key("shop", "web"), record }]);
+    history.batch(vec![Change::SchedulingSet {
+        service: key("shop", "web"),
+        record: Box::new(record),
+    }]);
 }
 
 /// R-ROLL-6: the spec of a rollback is the original, hash for hash, under a new revision.
