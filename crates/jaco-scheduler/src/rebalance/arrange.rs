@@ -135,8 +135,9 @@ struct Group<'a> {
     domains: Rc<Grouping>,
     /// By their ids, the last first.
     slots: Vec<&'a Slot>,
-    /// What a move of one takes off the potential at most. Room is only ever taken here, so that this
-    /// holds for as long as the counts that it was worked out from do.
+    /// What a move of one takes off the potential at most; zero of a group that is not in the queue.
+    /// Room is only ever taken here, so that this holds as long as the counts do that it was worked out
+    /// from.
     promise: u64,
 }
 
@@ -230,7 +231,7 @@ impl<'a> Board<'a> {
     /// Notes the most that a group's move takes off the potential, and gives it its place.
     fn promise(&mut self, group: usize, promise: u64) {
         let it = &mut self.groups[group];
-        let Some(first) = it.slots.last() else { return };
+        let Some(first) = it.slots.last().filter(|_| promise != it.promise) else { return };
         self.queue.remove(&(Reverse(it.promise), &first.id, group));
         it.promise = promise;
         if promise > 0 {
@@ -339,6 +340,7 @@ impl<'a> Board<'a> {
         let (spec, src, tally) = (it.spec, it.at, it.tally);
         let slot = it.slots.pop().expect("it was chosen for its first replica");
         self.queue.remove(&(Reverse(it.promise), &slot.id, group));
+        it.promise = 0;
         let gain = self.gain(self.tallies[tally].of(src), self.tallies[tally].of(dst));
         self.potential -= gain;
         // What moves has no GPUs.
