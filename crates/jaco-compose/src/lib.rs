@@ -33,6 +33,7 @@ mod problem;
 mod project;
 mod relaxed;
 mod resolve;
+pub mod restart;
 mod scalar;
 mod service_facts;
 mod shape;

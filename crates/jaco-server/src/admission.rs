@@ -13,11 +13,11 @@ use std::sync::Arc;
 use jaco_compose::facts::{self, Facts};
 use jaco_compose::{
     Environment, Images, JacoYaml, Options, Problems, Project, Resolved, ResolvedService,
-    environment, from_model, resolve,
+    environment, from_model, resolve, restart,
 };
 use jaco_proto::v1;
 use jaco_state::contents::NamedContent;
-use jaco_state::{Content, Table};
+use jaco_state::{Content, Deployment, Table};
 use jaco_types::spec::{
     BackFailureAction, BackPolicy, Condition, Dependency, DeploymentSpec, FailureAction,
     Healthcheck, HostPort, Placement, Privilege, Protocol, Pull, Required, SchedulingPolicy,
@@ -28,6 +28,7 @@ use jaco_types::{
     ContentId, DeploymentName, ErrorCode, Hostname, InvalidName, Millis, NamedKey, Node, NodeId,
     Rejection, ServiceName,
 };
+use serde_json::Value;
 
 use crate::status::invalid;
 
@@ -57,6 +58,8 @@ pub struct Stored {
     pub named: Table<NamedKey, NamedContent>,
     /// The members.
     pub nodes: Table<NodeId, Node>,
+    /// What is wanted already.
+    pub deployments: Table<DeploymentName, Deployment>,
 }
 
 /// Checks an apply.
@@ -71,11 +74,17 @@ pub fn admit(request: &v1::ApplyRequest, stored: &Stored) -> Result<Admitted, Re
         let message = format!("the manifest has {size} bytes, more than {MODEL_BYTES_MAX}");
         return Err(Rejection::new(ErrorCode::TooLarge, message));
     }
-    let project = from_model(request.compose_json.as_bytes()).map_err(|all| refuse(&all))?;
+    let mut project = from_model(request.compose_json.as_bytes()).map_err(|all| refuse(&all))?;
     let overlay = match request.overlay_yaml.as_str() {
         "" => None,
         text => Some(JacoYaml::parse("jaco.yaml", text.as_bytes()).map_err(|all| refuse(&all))?),
     };
+    let name = deployment_name(request, overlay.as_ref(), &project)?;
+    let counted = with_restarts(request, stored.deployments.get(&name));
+    let request = counted.as_ref().unwrap_or(request);
+    if counted.is_some() {
+        project = from_model(request.compose_json.as_bytes()).map_err(|all| refuse(&all))?;
+    }
     let environment =
         Environment::parse(&environment::file_name(None), request.environment_toml.as_bytes());
     let environment = environment.map_err(|all| refuse(&all))?;
@@ -87,7 +96,6 @@ pub fn admit(request: &v1::ApplyRequest, stored: &Stored) -> Result<Admitted, Re
     let options =
         Options { images: Images::AllowLocal, overrides: environment.overrides(), contents };
     let resolved = resolve(&project, overlay.as_ref(), &options).map_err(|all| refuse(&all))?;
-    let name = deployment_name(request, overlay.as_ref(), &project)?;
     let warnings = resolved.warnings.list.iter().map(|problem| problem.message.clone());
     let mut warnings: Vec<String> = warnings.collect();
     let mut spec = deployment_spec(request, &resolved, &stored.nodes, &mut warnings)?;
@@ -97,6 +105,17 @@ pub fn admit(request: &v1::ApplyRequest, stored: &Stored) -> Result<Admitted, Re
         spec.contents = files::pieces(request, &stored.contents)?;
     }
     Ok(Admitted { name, spec, warnings })
+}
+
+/// The request with the restarts that people asked for before, if there were any.
+fn with_restarts(
+    request: &v1::ApplyRequest,
+    wanted: Option<&Deployment>,
+) -> Option<v1::ApplyRequest> {
+    let wanted: Value = serde_json::from_str(&wanted?.spec().compose).ok()?;
+    let mut model: Value = serde_json::from_str(&request.compose_json).ok()?;
+    let kept = restart::keep(&mut model, &wanted);
+    kept.then(|| v1::ApplyRequest { compose_json: model.to_string(), ..request.clone() })
 }
 
 /// Every problem in one refusal: the first as its sentence, all of them in its details.
@@ -320,6 +339,9 @@ fn update_policy(policy: &facts::UpdatePolicy, back: &facts::UpdatePolicy) -> Up
 
 #[cfg(test)]
 mod tests {
+    use jaco_state::{ClusterState, Command, Entry, Outcome, apply};
+    use jaco_types::{Identity, StateIndex, Timestamp};
+
     use super::*;
 
     fn request(compose_json: &str, overlay_yaml: &str) -> v1::ApplyRequest {
@@ -334,6 +356,40 @@ mod tests {
 
     fn admit(request: &v1::ApplyRequest) -> Result<Admitted, Rejection> {
         super::admit(request, &Stored::default())
+    }
+
+    /// What the cluster keeps once this was applied.
+    fn running(admitted: &Admitted) -> Stored {
+        let mut state = ClusterState::default();
+        let Admitted { name, spec, .. } = admitted.clone();
+        let command = Command::DeploymentApply { name, spec };
+        let (index, at, by) = (StateIndex(1), Timestamp(0), Identity::Scheduler);
+        let entry = Entry { index, at, by, origin: None, request: None, command };
+        assert!(matches!(apply(&mut state, &entry), Outcome::Deployed { .. }));
+        Stored { deployments: state.deployments, ..Stored::default() }
+    }
+
+    /// R-CLI-6, R-ROLL-1: a restart changes what containers are made from, and files that do not speak of
+    /// it change nothing afterwards; a service that they bring anew was never restarted.
+    #[test]
+    fn a_restart_outlives_the_next_apply() {
+        let mut model: Value = serde_json::from_str(SHOP).unwrap();
+        assert!(restart::count(&mut model, Some("web")));
+        let first = admit(&request(SHOP, "")).unwrap();
+        let restarted = admit(&request(&model.to_string(), "")).unwrap();
+        let hash = |admitted: &Admitted, name: &str| {
+            let found = admitted.spec.services.iter().find(|(known, _)| known.as_str() == name);
+            found.map(|(_, spec)| spec.hash)
+        };
+        assert_ne!(hash(&first, "web"), hash(&restarted, "web"));
+        let stored = running(&restarted);
+        let again = super::admit(&request(SHOP, ""), &stored).unwrap();
+        assert_eq!(again.spec, restarted.spec);
+        let wider = r#"{"name":"shop","services":{"db":{"image":"d"},"web":{"image":"web:1"}}}"#;
+        let wider_again = super::admit(&request(wider, ""), &stored).unwrap();
+        assert_eq!(hash(&wider_again, "web"), hash(&restarted, "web"));
+        let apart = admit(&request(wider, "")).unwrap();
+        assert_eq!(hash(&wider_again, "db"), hash(&apart, "db"));
     }
 
     /// R-IN-1: a compose model alone is enough.

@@ -83,6 +83,7 @@ pub(crate) enum Command {
     Get(commands::get::Args),
     Logs(commands::logs::Args),
     Scale(commands::scale::Args),
+    Restart(commands::restart::Args),
     Rollback(commands::rollback::Args),
     History(commands::history::Args),
     Diff(commands::diff::Args),

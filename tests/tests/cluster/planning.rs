@@ -106,7 +106,7 @@ async fn what_if_comes_true() {
     let scaled = cluster.cli(asked, &["scale", "shop/web", "5"]);
     assert_eq!(scaled.status.code(), Some(0), "{}", String::from_utf8_lossy(&scaled.stderr));
     let known: Vec<_> = before.replicas.iter().map(|replica| replica.id.clone()).collect();
-    let after = cluster.overview(0).await.unwrap();
+    let after = cluster.converged(0, "shop").await;
     let new = after.replicas.iter().filter(|replica| !known.contains(&replica.id));
     let mut happened: Vec<_> = new.map(|r| (r.id.clone(), r.node.clone())).collect();
     happened.sort();

@@ -3,7 +3,7 @@
 use jaco_testkit::{Cluster, Engine};
 use serde_json::Value;
 
-use crate::scenario::{apply_request, deploy};
+use crate::scenario::{apply_request, containers, deploy};
 
 fn json(cluster: &Cluster, node: usize, args: &[&str]) -> Value {
     let out = cluster.cli(node, args);
@@ -52,4 +52,38 @@ async fn a_rollback_restores_what_ran() {
     let refused = cluster.cli(0, &["rollback", "shop", "--to", "9"]);
     assert_eq!(refused.status.code(), Some(3));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("revision_not_found"));
+}
+
+/// R-CLI-6: a restart replaces every replica of what it names by one of the same spec, as a rollout; the
+/// files are no different from it, and an apply of them changes nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restart_replaces_and_the_files_stay_as_they_are() {
+    let cluster = Cluster::start(3, Engine::Fake).await;
+    let file = cluster.nodes[0].folder().join("compose.yaml");
+    std::fs::write(&file, jaco_tests::compose("shop", "web", "web:1", 3)).expect("it is written");
+    let file = file.to_str().expect("text");
+    let first = json(&cluster, 0, &["apply", "-f", file, "-o", "json"]);
+    assert_eq!(first["revision"].as_u64(), Some(1), "{first}");
+    let before = cluster.converged(0, "shop").await;
+    let done = json(&cluster, 1, &["restart", "shop/web", "-o", "json"]);
+    assert_eq!((done["revision"].as_u64(), &done["outcome"]), (Some(2), &"converged".into()));
+    let after = cluster.converged(1, "shop").await;
+    let (old, new) = (containers(&before), containers(&after));
+    assert_eq!(old.keys().collect::<Vec<_>>(), new.keys().collect::<Vec<_>>());
+    assert!(old.iter().all(|(id, container)| new[id] != *container), "{old:?} {new:?}");
+    assert!(after.replicas.iter().all(|one| one.image == "web:1"), "{after:?}");
+
+    let diff = json(&cluster, 2, &["diff", "-f", file, "-o", "json"]);
+    assert_eq!(diff["changes"], serde_json::json!([]), "{diff}");
+    let again = json(&cluster, 2, &["apply", "-f", file, "-o", "json"]);
+    assert_eq!((again["revision"].as_u64(), &again["change"]), (Some(2), &"unchanged".into()));
+    assert_eq!(containers(&cluster.converged(2, "shop").await), new);
+
+    let twice = json(&cluster, 0, &["restart", "shop", "-o", "json"]);
+    assert_eq!(twice["revision"].as_u64(), Some(3), "{twice}");
+    let last = containers(&cluster.converged(0, "shop").await);
+    assert!(new.iter().all(|(id, container)| last[id] != *container), "{new:?} {last:?}");
+    let refused = cluster.cli(0, &["restart", "shop/wbe"]);
+    assert_eq!(refused.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("service_not_found"));
 }

@@ -126,6 +126,7 @@ impl Write for v1::ApplyRequest {
             contents: state.contents.clone(),
             named: state.named.clone(),
             nodes: state.nodes.clone(),
+            deployments: state.deployments.clone(),
         });
         let Admitted { name, spec, warnings } = match admission::admit(&self, &stored) {
             Ok(admitted) => admitted,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jaco_compose::restart;
 use jaco_proto::v1::{GetDeploymentRequest, GetDeploymentResponse, HistoryRequest};
 use serde_json::{Value, json};
 
@@ -78,6 +79,9 @@ async fn with_files(context: &mut Context, args: &ManifestArgs) -> Result<Differ
     let manifest = Manifest::checked(args)?;
     let name = manifest.project.name().to_owned();
     let wanted = get(context, &name, 0).await?;
+    // How often people restarted its services is the cluster's to know, and no difference.
+    let mut running = model(&wanted)?;
+    restart::forget(&mut running);
     let files = GetDeploymentResponse {
         compose_json: manifest.project.model().to_string(),
         overlay_yaml: manifest.overlay_text,
@@ -86,7 +90,7 @@ async fn with_files(context: &mut Context, args: &ManifestArgs) -> Result<Differ
     Ok(Difference {
         from: format!("revision {}", wanted.revision),
         to: "files".to_owned(),
-        changes: changes(&model(&wanted)?, &model(&files)?),
+        changes: changes(&running, &model(&files)?),
         deployment: name,
     })
 }

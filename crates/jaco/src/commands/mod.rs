@@ -23,6 +23,7 @@ pub(crate) mod logs;
 pub(crate) mod node;
 pub(crate) mod plan;
 pub(crate) mod rebalance;
+pub(crate) mod restart;
 pub(crate) mod rollback;
 pub(crate) mod scale;
 pub(crate) mod schema;
@@ -102,6 +103,7 @@ pub(crate) async fn run(command: Command, context: &mut Context) -> Done {
         // These change something, and say what becomes of it when they are interrupted.
         Command::Apply(args) => apply::run(context, args).await,
         Command::Scale(args) => scale::run(context, args).await,
+        Command::Restart(args) => restart::run(context, args).await,
         Command::Rollback(args) => rollback::run(context, args).await,
         Command::Delete(args) => delete::run(context, args).await,
         Command::Gc(args) => stoppable(gc::run(context, args)).await,

@@ -1,0 +1,133 @@
+//! Restarts that people asked for. How often is written into a service's labels, and so into what its
+//! containers are made from: who runs the old number is replaced, by an ordinary rollout.
+//!
+//! The number is the cluster's, not the files'. An apply of files that do not speak of it keeps it, or
+//! the files would differ from what runs without anybody having changed them.
+
+use serde_json::{Value, json};
+
+/// The label of the container that says how often its service was restarted.
+pub const LABEL: &str = "jaco.restart";
+
+/// Counts a restart of one service of a model, or of all. False where there is no such service.
+pub fn count(model: &mut Value, service: Option<&str>) -> bool {
+    let services = model.get_mut("services").and_then(Value::as_object_mut);
+    let mut found = false;
+    for (name, service_model) in services.into_iter().flatten() {
+        if service.is_none_or(|wanted| wanted == name) {
+            let before = number(service_model).and_then(|number| number.parse::<u64>().ok());
+            set(service_model, &before.unwrap_or_default().saturating_add(1).to_string());
+            found = true;
+        }
+    }
+    found
+}
+
+/// Writes into a model the numbers that `wanted` has, where it has none of its own. Says whether there
+/// were any.
+pub fn keep(model: &mut Value, wanted: &Value) -> bool {
+    let services = model.get_mut("services").and_then(Value::as_object_mut);
+    let mut kept = false;
+    for (name, service) in services.into_iter().flatten() {
+        let known = wanted.get("services").and_then(|services| services.get(name));
+        if let Some(number) = known.and_then(number).filter(|_| number(service).is_none()) {
+            set(service, &number);
+            kept = true;
+        }
+    }
+    kept
+}
+
+/// Takes the numbers out of a model, for who compares it with files.
+pub fn forget(model: &mut Value) {
+    let services = model.get_mut("services").and_then(Value::as_object_mut);
+    for (_, service) in services.into_iter().flatten() {
+        let Some(labels) = service.get_mut("labels") else { continue };
+        let is_empty = match labels {
+            Value::Object(labels) => labels.remove(LABEL).is_some() && labels.is_empty(),
+            Value::Array(labels) => {
+                let before = labels.len();
+                labels.retain(|label| of_pair(label).is_none());
+                labels.is_empty() && before > 0
+            }
+            _ => false,
+        };
+        if is_empty && let Some(service) = service.as_object_mut() {
+            service.remove("labels");
+        }
+    }
+}
+
+/// Labels are written as a map or as a list of `NAME=VALUE`.
+fn number(service: &Value) -> Option<String> {
+    match service.get("labels")? {
+        Value::Object(labels) => match labels.get(LABEL)? {
+            Value::String(number) => Some(number.clone()),
+            other => Some(other.to_string()),
+        },
+        Value::Array(labels) => labels.iter().find_map(of_pair).map(str::to_owned),
+        _ => None,
+    }
+}
+
+fn of_pair(label: &Value) -> Option<&str> {
+    label.as_str()?.strip_prefix(LABEL)?.strip_prefix('=')
+}
+
+fn set(service: &mut Value, number: &str) {
+    let Some(service) = service.as_object_mut() else { return };
+    match service.entry("labels").or_insert_with(|| json!({})) {
+        Value::Object(labels) => {
+            labels.insert(LABEL.to_owned(), number.into());
+        }
+        Value::Array(labels) => {
+            labels.retain(|label| of_pair(label).is_none());
+            labels.push(format!("{LABEL}={number}").into());
+        }
+        // Nothing else is a valid model; whoever reads it says so.
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shop() -> Value {
+        json!({ "services": {
+            "db": { "image": "d" },
+            "list": { "image": "l", "labels": ["a=b"] },
+            "web": { "image": "w", "labels": { "a": "b" } },
+        }})
+    }
+
+    #[test]
+    fn restarts_are_counted() {
+        let mut model = shop();
+        assert!(count(&mut model, Some("web")) && count(&mut model, Some("web")));
+        assert_eq!(model["services"]["web"]["labels"], json!({ "a": "b", LABEL: "2" }));
+        assert!(model["services"]["db"].get("labels").is_none());
+        assert!(count(&mut model, None));
+        assert_eq!(model["services"]["web"]["labels"][LABEL], "3");
+        assert_eq!(model["services"]["db"]["labels"], json!({ LABEL: "1" }));
+        assert_eq!(model["services"]["list"]["labels"], json!(["a=b", "jaco.restart=1"]));
+        assert!(!count(&mut model, Some("wbe")) && !count(&mut json!({}), None));
+    }
+
+    /// What was counted is kept by who does not speak of it, and taken out again without a trace.
+    #[test]
+    fn restarts_are_kept_and_forgotten() {
+        let mut wanted = shop();
+        count(&mut wanted, None);
+        let mut model = shop();
+        assert!(keep(&mut model, &wanted));
+        assert_eq!(model, wanted);
+        assert!(!keep(&mut model, &shop()), "nothing was counted there");
+        assert_eq!(model, wanted);
+        forget(&mut model);
+        assert_eq!(model, shop());
+        let mut own = json!({ "services": { "web": { "labels": { LABEL: "9" } }, "new": {} } });
+        assert!(!keep(&mut own, &wanted), "it has its own number, or is not known");
+        assert_eq!(own["services"]["web"]["labels"][LABEL], "9");
+    }
+}
