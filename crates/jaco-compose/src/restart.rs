@@ -43,15 +43,14 @@ pub fn forget(model: &mut Value) {
     let services = model.get_mut("services").and_then(Value::as_object_mut);
     for (_, service) in services.into_iter().flatten() {
         let Some(labels) = service.get_mut("labels") else { continue };
-        let is_empty = match labels {
-            Value::Object(labels) => labels.remove(LABEL).is_some() && labels.is_empty(),
-            Value::Array(labels) => {
-                let before = labels.len();
-                labels.retain(|label| of_pair(label).is_none());
-                labels.is_empty() && before > 0
-            }
-            _ => false,
-        };
+        let mut is_empty = false;
+        if let Some(labels) = labels.as_object_mut() {
+            is_empty = labels.remove(LABEL).is_some() && labels.is_empty();
+        } else if let Some(labels) = labels.as_array_mut() {
+            let before = labels.len();
+            labels.retain(|label| of_pair(label).is_none());
+            is_empty = labels.is_empty() && before > 0;
+        }
         if is_empty && let Some(service) = service.as_object_mut() {
             service.remove("labels");
         }
@@ -60,14 +59,12 @@ pub fn forget(model: &mut Value) {
 
 /// Labels are written as a map or as a list of `NAME=VALUE`.
 fn number(service: &Value) -> Option<String> {
-    match service.get("labels")? {
-        Value::Object(labels) => match labels.get(LABEL)? {
-            Value::String(number) => Some(number.clone()),
-            other => Some(other.to_string()),
-        },
-        Value::Array(labels) => labels.iter().find_map(of_pair).map(str::to_owned),
-        _ => None,
+    let labels = service.get("labels")?;
+    if let Some(labels) = labels.as_array() {
+        return labels.iter().find_map(of_pair).map(str::to_owned);
     }
+    let number = labels.get(LABEL)?;
+    Some(number.as_str().map_or_else(|| number.to_string(), str::to_owned))
 }
 
 fn of_pair(label: &Value) -> Option<&str> {
@@ -76,16 +73,13 @@ fn of_pair(label: &Value) -> Option<&str> {
 
 fn set(service: &mut Value, number: &str) {
     let Some(service) = service.as_object_mut() else { return };
-    match service.entry("labels").or_insert_with(|| json!({})) {
-        Value::Object(labels) => {
-            labels.insert(LABEL.to_owned(), number.into());
-        }
-        Value::Array(labels) => {
-            labels.retain(|label| of_pair(label).is_none());
-            labels.push(format!("{LABEL}={number}").into());
-        }
-        // Nothing else is a valid model; whoever reads it says so.
-        _ => {}
+    let labels = service.entry("labels").or_insert_with(|| json!({}));
+    // Nothing else is a valid model; whoever reads it says so.
+    if let Some(labels) = labels.as_object_mut() {
+        labels.insert(LABEL.to_owned(), number.into());
+    } else if let Some(labels) = labels.as_array_mut() {
+        labels.retain(|label| of_pair(label).is_none());
+        labels.push(format!("{LABEL}={number}").into());
     }
 }
 
