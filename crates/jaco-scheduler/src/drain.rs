@@ -1,6 +1,8 @@
 //! Drains that do not come to their end (R-NODE-2).
 
-use jaco_types::{Availability, Node, NodeId, Timestamp};
+use std::collections::BTreeMap;
+
+use jaco_types::{Availability, Node, NodeId, ReplicaId, Timestamp};
 
 use crate::input::PlanInput;
 
@@ -23,28 +25,48 @@ pub(crate) enum Verdict {
     },
 }
 
-/// Judges a node's drain.
-pub(crate) fn judge(input: &PlanInput<'_>, node: &Node) -> Verdict {
+/// What is left on the nodes whose drain is due.
+pub(crate) type LeftBehind<'a> = BTreeMap<NodeId, Vec<&'a ReplicaId>>;
+
+/// Looks for what is left, in one walk for all nodes whose drain is due; in none where none is.
+pub(crate) fn left_behind<'a>(input: &PlanInput<'a>) -> LeftBehind<'a> {
+    let nodes = input.state.nodes.values();
+    let due = nodes.filter(|node| node.drain.is_some_and(|drain| input.now >= drain.due()));
+    let mut left: LeftBehind<'a> = due.map(|node| (node.id, Vec::new())).collect();
+    if left.is_empty() {
+        return left;
+    }
+    for slot in input.state.slots.values() {
+        let mut counted = None;
+        for (_, instance) in slot.instances() {
+            let here = left.get_mut(&instance.node).filter(|_| counted != Some(instance.node));
+            if let Some(here) = here {
+                here.push(&slot.id);
+            }
+            counted = Some(instance.node);
+        }
+    }
+    left
+}
+
+/// Judges a node's drain, by what all that are due left behind.
+pub(crate) fn judge(input: &PlanInput<'_>, node: &Node, left: &LeftBehind<'_>) -> Verdict {
     let Some(drain) = node.drain else { return Verdict::GoesOn { until: None } };
     if input.now < drain.due() {
         return Verdict::GoesOn { until: Some(drain.due()) };
     }
-    let left = left_on(input, node.id);
-    if left.is_empty() {
+    match left.get(&node.id) {
+        Some(here) if !here.is_empty() => {
+            Verdict::GivenUp { before: drain.before, left: in_words(here) }
+        }
         // Empty, it may stay so for ever.
-        return Verdict::GoesOn { until: None };
+        Some(_) | None => Verdict::GoesOn { until: None },
     }
-    Verdict::GivenUp { before: drain.before, left: in_words(&left) }
 }
 
-fn left_on(input: &PlanInput<'_>, node: NodeId) -> Vec<String> {
-    let slots = input.state.slots.values();
-    let here = slots.filter(|slot| slot.instances().any(|(_, instance)| instance.node == node));
-    here.map(|slot| slot.id.to_string()).collect()
-}
-
-fn in_words(left: &[String]) -> String {
-    let named = left[..left.len().min(NAMED_MAX)].join(", ");
+fn in_words(left: &[&ReplicaId]) -> String {
+    let named: Vec<_> = left.iter().take(NAMED_MAX).map(|id| id.as_str()).collect();
+    let named = named.join(", ");
     match left.len().saturating_sub(NAMED_MAX) {
         0 => named,
         more => format!("{named} and {more} more"),

@@ -12,11 +12,12 @@ use crate::node_table::NodeTable;
 pub(crate) fn judge_nodes(pass: &mut Pass<'_>) {
     let Pass { input, nodes, changes, .. } = pass;
     let mut wake_at = None;
+    let left = drain::left_behind(input);
     for at in all(nodes) {
         let row = nodes.row_mut(at);
         let verdict = judge(input, row.node);
         row.silent_since = verdict.silent_since;
-        let until = match drain::judge(input, row.node) {
+        let until = match drain::judge(input, row.node, &left) {
             drain::Verdict::GoesOn { until } => until,
             drain::Verdict::GivenUp { before, left } => {
                 row.availability = before;
