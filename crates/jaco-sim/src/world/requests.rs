@@ -156,6 +156,13 @@ impl World {
         self.win(ix);
         let request = self.request(Command::ClusterInit { meta, node, token }, None);
         self.await_request(request);
+        // What a daemon that leads writes once all members are of its version.
+        for command in
+            [Command::AuditBegin, Command::AuditRetention { age: Millis::from_secs(7_776_000) }]
+        {
+            let request = self.request(command, None);
+            self.await_request(request);
+        }
     }
 
     /// A machine joins with a fresh token. Its daemon starts as soon as it is a member.
