@@ -35,7 +35,8 @@ impl Checker {
             }
         }
         for slot in state.slots.values() {
-            if slot.standing == Standing::Disabled && state.disabled.of_slot(slot).is_some() {
+            let rests = state.disabled.of_slot(slot).is_some() || self.is_kept_by_data(slot);
+            if slot.standing == Standing::Disabled && rests {
                 continue;
             }
             if !is_running(state, &slot.current_id()) {
@@ -67,6 +68,16 @@ impl Checker {
             "data_stays_on_node" => true,
             "no_room_to_roll" => is_stateful(key),
             _ => false,
+        })
+    }
+
+    /// Whether people want a replica to run, and not where its data is.
+    fn is_kept_by_data(&self, slot: &Slot) -> bool {
+        let record = self.reference.scheduling.get(&slot.service);
+        let mut unplaced = record.into_iter().flat_map(|record| &record.unplaced);
+        unplaced.any(|one| {
+            let names_it = one.details.get("replica").is_some_and(|id| id == slot.id.as_str());
+            one.reason == "data_stays_on_node" && names_it
         })
     }
 
