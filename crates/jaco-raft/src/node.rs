@@ -16,7 +16,7 @@ use openraft::errors::{
     ClientWriteError, ForwardReason, ForwardToLeader, LinearizableReadError, RaftError,
 };
 use openraft::{ChangeMembers, ReadPolicy};
-use tokio::sync::{Mutex, Semaphore, watch};
+use tokio::sync::{Mutex, MutexGuard, Semaphore, watch};
 use tokio::task::JoinSet;
 
 use crate::disk::{Directory, Disk};
@@ -479,11 +479,14 @@ impl<M: StateMachine> Raft<M> {
     }
 
     /// Hands leadership to the voter that has most of the log, for a planned stop. Returns once
-    /// another node leads; at once if this one does not.
+    /// another node leads; at once if this one does not. A membership change that is under way is let
+    /// come to its end first: who leads has to make both of its steps.
     ///
     /// # Errors
-    /// `Refused` if there is no other voter, `Unknown` if nobody took over in time.
+    /// `Refused` if there is no other voter, `Busy` if the members go on changing, `Unknown` if nobody
+    /// took over in time.
     pub async fn transfer_leader(&self) -> Result<(), MembershipError> {
+        let _unchanged = self.unchanged().await?;
         let status = self.status();
         if !status.is_leader() {
             return Ok(());
@@ -495,7 +498,7 @@ impl<M: StateMachine> Raft<M> {
             .filter_map(|id| status.lag.get(id).copied().flatten().map(|lag| (lag, *id)))
             .min();
         match best {
-            Some((_, id)) => self.transfer_leader_to(id).await,
+            Some((_, id)) => self.transfer_unchanged(id).await,
             None => Err(MembershipError::Refused { reason: "no other voter answers".to_owned() }),
         }
     }
@@ -503,8 +506,21 @@ impl<M: StateMachine> Raft<M> {
     /// Hands leadership to this voter. Returns once another node leads.
     ///
     /// # Errors
-    /// `Unknown` if nobody took over within two election timeouts.
+    /// `Busy` if the members go on changing, `Unknown` if nobody took over; each within two election
+    /// timeouts.
     pub async fn transfer_leader_to(&self, id: u64) -> Result<(), MembershipError> {
+        let _unchanged = self.unchanged().await?;
+        self.transfer_unchanged(id).await
+    }
+
+    /// Waits until no membership change is under way. None begins as long as the answer is kept.
+    async fn unchanged(&self) -> Result<MutexGuard<'_, ()>, MembershipError> {
+        let patience = 2 * self.inner.timing.election_max;
+        let unchanged = tokio::time::timeout(patience, self.inner.changing.lock()).await;
+        unchanged.map_err(|_| MembershipError::Busy)
+    }
+
+    async fn transfer_unchanged(&self, id: u64) -> Result<(), MembershipError> {
         let stopped = |reason: String| MembershipError::Stopped { reason };
         let trigger = self.inner.raft.trigger();
         trigger.transfer_leader(id).await.map_err(|fatal| stopped(fatal.to_string()))?;

@@ -161,6 +161,24 @@ async fn leadership_is_handed_over_before_a_planned_stop() {
     cluster.write("two").await;
 }
 
+/// A daemon that was stopped while its members changed left the change half made, and nobody to lead.
+#[tokio::test(flavor = "multi_thread")]
+async fn leadership_is_handed_over_once_the_voters_have_changed() {
+    let cluster = Cluster::of_three().await;
+    cluster.write("one").await;
+    let first = cluster.leader().await;
+    let other = (1..=3).find(|id| *id != first.id()).unwrap();
+    let voters = BTreeSet::from([first.id(), other]);
+    // In this order: the change is under way when the other begins.
+    let (changed, handed_over) =
+        tokio::join!(first.set_voters(voters.clone()), first.transfer_leader());
+    assert_eq!((changed, handed_over), (Ok(()), Ok(())));
+    let second = cluster.leader().await;
+    assert_eq!(second.id(), other);
+    let status = second.status();
+    assert!(status.voters == voters && !status.joint, "{status:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_follower_names_the_leader_and_reads_its_writes() {
     let cluster = Cluster::of_three().await;
