@@ -2,7 +2,7 @@
 //! would do is counted from the last samples.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use jaco_state::ClusterState;
 use jaco_types::spec::{Placement, ServiceSpec, Storage, UpdateOrder};
@@ -93,6 +93,8 @@ struct View<'a> {
     src: &'a Node,
     src_load: Load,
     nodes: NodeTable<'a>,
+    /// What the hot node has, by id.
+    here: Vec<&'a Slot>,
     /// The other nodes with a recent sample, and how hot they are.
     others: Vec<(Share, NodeIx, Load)>,
     /// Where the services of the hot node have instances, and how many.
@@ -104,13 +106,10 @@ impl<'a> View<'a> {
         let state = input.state;
         let src = state.nodes.get(&hot.node)?;
         let src_load = fresh(input, hot.node)?.load;
-        let here = |slot: &&Slot| slot.current.node == hot.node;
-        let mut homes: BTreeMap<_, BTreeMap<NodeId, u32>> = state
-            .slots
-            .values()
-            .filter(here)
-            .map(|slot| (&slot.service, BTreeMap::new()))
-            .collect();
+        let slots = state.slots.values();
+        let here: Vec<&Slot> = slots.filter(|slot| slot.current.node == hot.node).collect();
+        let mut homes: BTreeMap<_, BTreeMap<NodeId, u32>> =
+            here.iter().map(|slot| (&slot.service, BTreeMap::new())).collect();
         let ids: Vec<NodeId> = state.nodes.keys().copied().collect();
         let mut usage = vec![Usage::default(); ids.len()];
         // Slots come by their names, so that those of one service mostly follow each other.
@@ -150,15 +149,15 @@ impl<'a> View<'a> {
                 Some((load.cpu.max(load.memory), at, load))
             })
             .collect();
-        Some(Self { input, memory, hot, src, src_load, nodes, others, homes })
+        Some(Self { input, memory, hot, src, src_load, nodes, here, others, homes })
     }
 
     /// The replicas of the hot node that may move at all, by id. Data and global replicas stay; so
     /// does what cannot run beside its successor, for a move must not cost a request, what goes with
     /// others or has others that go with it, and what has a GPU for itself: nobody measures those.
     fn candidates(&self) -> impl Iterator<Item = (&'a Slot, &'a ServiceSpec)> {
-        let (state, hot) = (self.input.state, self.hot.node);
-        state.slots.values().filter(move |slot| slot.current.node == hot).filter_map(move |slot| {
+        let state = self.input.state;
+        self.here.iter().copied().filter_map(move |slot| {
             let spec = &**state.service_spec(&slot.service, slot.current.revision)?;
             let may_move = spec.storage == Storage::Stateless
                 && spec.placement != Placement::Global
@@ -202,11 +201,16 @@ impl<'a> View<'a> {
         Err(Box::new((weighed, reason)))
     }
 
-    /// The other nodes, the one that is preferred for this replica first.
-    fn by_preference(&self, slot: &Slot, spec: &ServiceSpec) -> Vec<(Preference, NodeIx, Load)> {
+    /// The other nodes, the one that is preferred for this replica first. Most replicas find their place
+    /// among the first, so the rest is not put in order.
+    fn by_preference(
+        &self,
+        slot: &Slot,
+        spec: &ServiceSpec,
+    ) -> impl Iterator<Item = (Preference, NodeIx, Load)> {
         let taste = Taste::new(&self.nodes, spec);
         let homes = self.homes.get(&slot.service);
-        let preference = |(pressure, at, load): &(Share, NodeIx, Load)| {
+        let preference = |(place, (pressure, at, _)): (usize, &(Share, NodeIx, Load))| {
             let row = self.nodes.row(*at);
             let here = homes.and_then(|homes| homes.get(&row.id)).copied();
             let preference = Preference {
@@ -215,11 +219,14 @@ impl<'a> View<'a> {
                 turn: at.0,
                 ..taste.of(row, here.unwrap_or_default())
             };
-            (preference, *at, *load)
+            Reverse((preference, place))
         };
-        let mut others: Vec<_> = self.others.iter().map(preference).collect();
-        others.sort_unstable_by_key(|(preference, _, _)| *preference);
-        others
+        let mut heap: BinaryHeap<_> = self.others.iter().enumerate().map(preference).collect();
+        std::iter::from_fn(move || {
+            let Reverse((preference, place)) = heap.pop()?;
+            let (_, at, load) = self.others[place];
+            Some((preference, at, load))
+        })
     }
 
     /// The first gate that keeps the replica off this node.
