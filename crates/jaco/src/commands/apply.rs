@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use jaco_client::{ClientError, fresh_request_id};
-use jaco_proto::v1::{ApplyRequest, ApplyResponse, StatusRequest, StatusResponse};
+use jaco_proto::v1::{
+    ApplyRequest, ApplyResponse, GetDeploymentResponse, StatusRequest, StatusResponse,
+};
 use jaco_types::ErrorCode;
 use serde_json::{Value, json};
 
@@ -103,6 +105,29 @@ pub(super) struct Change<'a> {
     pub(super) freight: &'a Freight,
     /// Warnings that were shown already.
     pub(super) known: &'a [&'a str],
+}
+
+/// Applies what is stored of a deployment again, with another compose model.
+pub(super) async fn submit_stored(
+    context: &mut Context,
+    stored: GetDeploymentResponse,
+    compose_json: String,
+    then: Then,
+) -> Done {
+    let request = ApplyRequest {
+        compose_json,
+        overlay_yaml: stored.overlay_yaml,
+        environment_toml: stored.environment_toml,
+        deployment: stored.name,
+        request_id: fresh_request_id(),
+        binds: stored.binds,
+        configs: stored.configs,
+        secrets: stored.secrets,
+        // They were let in once.
+        max_file_bytes: u64::MAX,
+        ..ApplyRequest::default()
+    };
+    submit(context, Change { request, freight: &Freight::default(), known: &[] }, then).await
 }
 
 /// What the user's files ask for.

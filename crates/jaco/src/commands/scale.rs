@@ -2,16 +2,14 @@
 
 use std::time::Duration;
 
-use jaco_client::fresh_request_id;
 use jaco_compose::JacoYaml;
-use jaco_proto::v1::{ApplyRequest, GetDeploymentRequest, GetDeploymentResponse};
+use jaco_proto::v1::{GetDeploymentRequest, GetDeploymentResponse};
 use jaco_types::ErrorCode;
 use serde_json::{Value, json};
 
-use super::apply::{Change, Then, submit};
+use super::apply::{Then, submit_stored};
 use super::{Context, Done};
 use crate::error::CliError;
-use crate::ship::Freight;
 use crate::when;
 
 /// Change how many replicas a service has
@@ -44,22 +42,9 @@ pub(crate) async fn run(context: &mut Context, args: Args) -> Done {
     let request = GetDeploymentRequest { name: name.to_owned(), revision: 0 };
     let stored = context.client()?.get_deployment(request).await?;
     check_overlay(&stored, service)?;
-    let request = ApplyRequest {
-        compose_json: scaled(&stored, service, args.replicas)?,
-        overlay_yaml: stored.overlay_yaml,
-        environment_toml: stored.environment_toml,
-        deployment: stored.name,
-        request_id: fresh_request_id(),
-        binds: stored.binds,
-        configs: stored.configs,
-        secrets: stored.secrets,
-        // They were let in once.
-        max_file_bytes: u64::MAX,
-        ..ApplyRequest::default()
-    };
+    let model = scaled(&stored, service, args.replicas)?;
     let then = if args.detach { Then::Return } else { Then::Wait(args.timeout) };
-    let change = Change { request, freight: &Freight::default(), known: &[] };
-    submit(context, change, then).await
+    submit_stored(context, stored, model, then).await
 }
 
 /// What jaco.yaml says about the number wins over compose, and it is a text that people wrote: it is
