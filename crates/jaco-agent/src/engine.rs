@@ -17,6 +17,8 @@ use jaco_types::{
     Timestamp,
 };
 
+use crate::exec::{ExecInputs, ExecOutputs, ExecRequest};
+
 /// Whose containers these are. Several nodes may share one engine, and neither touches what
 /// belongs to another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -469,4 +471,16 @@ pub trait ContainerEngine: Send + Sync + 'static {
     /// When the container is gone, or its log cannot be read.
     async fn logs(&self, container: &ContainerId, query: LogQuery)
     -> Result<LogLines, EngineError>;
+
+    /// Runs a command in the container, beside its own process. A program that is not there is no error
+    /// of the engine: the command ends with 126 or 127, and says why.
+    ///
+    /// # Errors
+    /// When the container does not run, or the engine does not answer.
+    async fn exec(
+        &self,
+        container: &ContainerId,
+        request: &ExecRequest,
+        inputs: ExecInputs,
+    ) -> Result<ExecOutputs, EngineError>;
 }

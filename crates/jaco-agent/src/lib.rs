@@ -7,6 +7,7 @@
 pub mod contact;
 pub mod core;
 pub mod engine;
+pub mod exec;
 pub mod fake;
 pub mod files;
 pub mod measure;

@@ -25,6 +25,7 @@ use crate::engine::{
     CollectedVolume, Collection, ContainerEngine, ContainerId, EngineError, LogLines, LogQuery,
     Owner, PullProgress,
 };
+use crate::exec::{ExecInputs, ExecOutputs, ExecRequest};
 use crate::files::Places;
 use crate::remains::Remains;
 use crate::reporter::Reporter;
@@ -168,6 +169,23 @@ impl AgentHandle {
         let container = self.status.borrow().containers.get(instance).cloned();
         match container {
             Some(container) => self.engine.logs(&container, query).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Runs a command in the container of `instance`; `None` if it has none here.
+    ///
+    /// # Errors
+    /// When it does not run, or the engine does not answer.
+    pub async fn exec(
+        &self,
+        instance: &InstanceId,
+        request: &ExecRequest,
+        inputs: ExecInputs,
+    ) -> Result<Option<ExecOutputs>, EngineError> {
+        let container = self.status.borrow().containers.get(instance).cloned();
+        match container {
+            Some(container) => self.engine.exec(&container, request, inputs).await.map(Some),
             None => Ok(None),
         }
     }

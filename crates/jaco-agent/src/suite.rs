@@ -14,10 +14,15 @@ use jaco_types::{
     DeploymentName, Exit, InstanceId, Ordinal, ReplicaId, ServiceKey, ServiceName, SpecHash,
     StateIndex,
 };
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
 
 use crate::engine::{
-    ContainerEngine, ContainerRequest, ContainerSeen, ContainerStatus, EngineEvent, EventStream,
-    Follow, Health, LogQuery, PullError, PullRequest, ShippedFiles, StartError,
+    ContainerEngine, ContainerRequest, ContainerSeen, ContainerStatus, EngineError, EngineEvent,
+    EventStream, Follow, Health, LogQuery, PullError, PullRequest, ShippedFiles, StartError,
+};
+use crate::exec::{
+    ExecInput, ExecInputs, ExecOutput, ExecOutputs, ExecRequest, Stdin, TerminalSize,
 };
 
 /// Nothing in here takes longer, unless it is broken.
@@ -277,6 +282,115 @@ pub async fn logs_can_be_read(fixture: &Fixture) {
     let lines = fixture.engine.logs(&seen.container, query).await.expect("logs");
     let last: Vec<_> = lines.collect().await;
     assert_eq!(last, all[all.len() - 1..]);
+    fixture.clear(&seen).await;
+}
+
+fn hello(words: &[&str], stdin: Stdin, terminal: Option<TerminalSize>) -> ExecRequest {
+    let command = ["/hello"].iter().chain(words).map(|word| (*word).to_owned()).collect();
+    let (environment, user, working_dir) = (Vec::new(), None, None);
+    ExecRequest { command, environment, user, working_dir, stdin, terminal }
+}
+
+/// All that comes from a command: its two outputs and its code.
+async fn ran(mut outputs: ExecOutputs) -> (Vec<u8>, Vec<u8>, i64) {
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    loop {
+        let output = tokio::time::timeout(DEADLINE, outputs.next()).await.expect("it ends");
+        match output.expect("its end is told").expect("no error") {
+            ExecOutput::Stdout(bytes) => out.extend(bytes),
+            ExecOutput::Stderr(bytes) => err.extend(bytes),
+            ExecOutput::Ended(code) => return (out, err, code),
+        }
+    }
+}
+
+/// Waits until a command has written this.
+async fn written(outputs: &mut ExecOutputs, wanted: &str) {
+    let mut seen = String::new();
+    while !seen.contains(wanted) {
+        let output = tokio::time::timeout(DEADLINE, outputs.next()).await;
+        let output = output.unwrap_or_else(|_| panic!("no {wanted:?} in {seen:?}"));
+        match output {
+            Some(Ok(ExecOutput::Stdout(bytes))) => seen += &String::from_utf8_lossy(&bytes),
+            other => panic!("{other:?} after {seen:?}"),
+        }
+    }
+}
+
+/// R-CLI-6: a command gets all its input, in order and as it comes; what it writes and how it ended comes
+/// back.
+pub async fn a_command_is_carried(fixture: &Fixture) {
+    let seen = fixture.start(&fixture.request(SERVES)).await;
+    let run = async |request: ExecRequest, inputs: ExecInputs| {
+        fixture.engine.exec(&seen.container, &request, inputs).await.expect("it is started")
+    };
+    let (sender, receiver) = mpsc::channel(1);
+    let inputs = ReceiverStream::new(receiver).boxed();
+    let mut outputs = run(hello(&["cat"], Stdin::Sent, None), inputs).await;
+    sender.send(ExecInput::Stdin(b"are you there?".to_vec())).await.expect("it listens");
+    written(&mut outputs, "are you there?").await;
+    // More than any buffer on the way holds, and every byte there is.
+    let many: Vec<u8> = (0..1 << 20).map(|n: u32| n.to_le_bytes()[(n % 3) as usize]).collect();
+    let pieces: Vec<Vec<u8>> = many.chunks(32 << 10).map(<[u8]>::to_vec).collect();
+    let sending = async {
+        for piece in pieces {
+            sender.send(ExecInput::Stdin(piece)).await.expect("it listens");
+        }
+        sender.send(ExecInput::StdinEnd).await.expect("it listens");
+    };
+    let ((), (out, err, code)) = tokio::join!(sending, ran(outputs));
+    assert!(out == many, "{} bytes of {}", out.len(), many.len());
+    assert_eq!((err, code), (Vec::new(), 0));
+
+    let nothing = || futures::stream::pending().boxed();
+    let check = async |words: &[&str], code: i64| {
+        let told = ran(run(hello(words, Stdin::None, None), nothing()).await).await;
+        assert_eq!(told.2, code, "{words:?}");
+        (String::from_utf8(told.0).expect("text"), String::from_utf8(told.1).expect("text"))
+    };
+    assert_eq!(check(&["echo", "a", "b"], 0).await, ("a b\n".to_owned(), String::new()));
+    check(&["exit", "7"], 7).await;
+    let (out, err) = check(&["dance"], 2).await;
+    assert!(out.is_empty() && err.contains("unknown command"), "{out:?} {err:?}");
+    let absent =
+        ExecRequest { command: vec!["/absent".to_owned()], ..hello(&[], Stdin::None, None) };
+    let (out, err, code) = ran(run(absent, nothing()).await).await;
+    let said = String::from_utf8_lossy(&[out, err].concat()).into_owned();
+    assert!(
+        (code == 126 || code == 127) && said.contains("not found") || said.contains("no such file"),
+        "{code} {said}"
+    );
+    fixture.clear(&seen).await;
+}
+
+/// R-CLI-6: a command has a terminal of the asked size, and learns of another one.
+pub async fn a_command_has_a_terminal(fixture: &Fixture) {
+    let seen = fixture.start(&fixture.request(SERVES)).await;
+    let (sender, receiver) = mpsc::channel(1);
+    let inputs = ReceiverStream::new(receiver).boxed();
+    let first = TerminalSize { columns: 101, rows: 37 };
+    let request = hello(&["size"], Stdin::Sent, Some(first));
+    let outputs = fixture.engine.exec(&seen.container, &request, inputs).await;
+    let mut outputs = outputs.expect("it is started");
+    written(&mut outputs, "101x37").await;
+    let second = TerminalSize { columns: 55, rows: 20 };
+    sender.send(ExecInput::Resize(second)).await.expect("it listens");
+    written(&mut outputs, "55x20").await;
+    // Ctrl-D.
+    sender.send(ExecInput::Stdin(vec![4])).await.expect("it listens");
+    assert_eq!(ran(outputs).await.2, 0);
+    fixture.clear(&seen).await;
+}
+
+/// R-CLI-6: in a container that has ended nothing is run, and it is said.
+pub async fn a_command_needs_a_container_that_runs(fixture: &Fixture) {
+    let seen = fixture.start(&fixture.request(SERVES)).await;
+    fixture.engine.stop(&seen.container).await.expect("it stops");
+    let nothing = futures::stream::pending().boxed();
+    let request = hello(&["echo"], Stdin::None, None);
+    let refused = fixture.engine.exec(&seen.container, &request, nothing).await.err();
+    let Some(EngineError::Refused { reason }) = refused else { panic!("{refused:?}") };
+    assert!(reason.contains("not running"), "{reason}");
     fixture.clear(&seen).await;
 }
 

@@ -20,6 +20,7 @@ use jaco_agent::engine::{
     ContainerStatus, Counters, EngineError, EngineEvent, EngineVersion, EventStream, Health,
     ImageSeen, LogLines, LogQuery, Owner, ProgressSink, PullError, PullRequest, StartError,
 };
+use jaco_agent::exec::{ExecInputs, ExecOutputs, ExecRequest};
 use jaco_compose::model::ContainerSpec;
 use jaco_store::{Clock, SystemClock};
 use jaco_types::DeploymentName;
@@ -31,7 +32,7 @@ use crate::error::{
 };
 use crate::network::Networks;
 use crate::spec::{self, Check, Needs, SpecError};
-use crate::{convert, image, logs, names, pull, volume};
+use crate::{convert, exec, image, logs, names, pull, volume};
 
 /// How long an answer may take. A machine that starts dozens of containers is slow, not gone.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
@@ -520,6 +521,15 @@ impl ContainerEngine for DockerEngine {
     ) -> Result<LogLines, EngineError> {
         let docker = self.docker().await?.clone().with_timeout(PATIENT_TIMEOUT);
         Ok(logs::read(docker, container, query))
+    }
+
+    async fn exec(
+        &self,
+        container: &ContainerId,
+        request: &ExecRequest,
+        inputs: ExecInputs,
+    ) -> Result<ExecOutputs, EngineError> {
+        exec::run(self.docker().await?.clone(), container, request, inputs).await
     }
 }
 

@@ -6,6 +6,7 @@
 mod convert;
 mod engine;
 mod error;
+mod exec;
 mod image;
 mod logs;
 mod names;

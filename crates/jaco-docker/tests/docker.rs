@@ -15,6 +15,7 @@ use jaco_agent::engine::{
     ContainerEngine, ContainerRequest, ContainerSeen, ContainerStatus, EngineEvent, EventStream,
     Follow, Health, ImageSeen, LogQuery, Owner, PullRequest, StartError,
 };
+use jaco_agent::exec::{ExecInput, ExecOutput, ExecRequest, Stdin};
 use jaco_agent::suite::{self, Fixture};
 use jaco_docker::{DockerEngine, DockerOptions};
 use jaco_types::{ClusterId, InstanceId, NodeId};
@@ -123,6 +124,9 @@ contract! {
     an_absent_image_is_named
     a_driver_error_is_the_reason
     logs_can_be_read
+    a_command_is_carried
+    a_command_has_a_terminal
+    a_command_needs_a_container_that_runs
     owners_are_kept_apart
     starts_may_happen_together
 }
@@ -381,4 +385,40 @@ fn docker(arguments: &[&str]) -> String {
     let output = Command::new("docker").args(arguments).output().unwrap();
     assert!(output.status.success(), "docker {arguments:?}: {output:?}");
     String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+}
+
+/// R-CLI-6: nobody is left who listens to a command: it loses its input, so what waits for that ends.
+#[tokio::test]
+async fn an_abandoned_command_loses_its_input() {
+    with_fixture("an_abandoned_command_loses_its_input", async |fixture| {
+        let seen = fixture.engine.ensure_running(&fixture.request(SERVES)).await.unwrap();
+        let request = ExecRequest {
+            command: vec!["/hello".to_owned(), "cat".to_owned()],
+            environment: Vec::new(),
+            user: None,
+            working_dir: None,
+            stdin: Stdin::Sent,
+            terminal: None,
+        };
+        let input = futures::stream::iter([ExecInput::Stdin(b"here".to_vec())]);
+        let inputs = input.chain(futures::stream::pending()).boxed();
+        let mut outputs = fixture.engine.exec(&seen.container, &request, inputs).await.unwrap();
+        let first = outputs.next().await;
+        assert_eq!(first, Some(Ok(ExecOutput::Stdout(b"here".to_vec()))));
+        let runs = || {
+            let top =
+                Command::new("docker").args(["top", &seen.container.0, "-o", "pid,args"]).output();
+            String::from_utf8(top.unwrap().stdout).unwrap().contains("/hello cat")
+        };
+        assert!(runs());
+        drop(outputs);
+        let gone = async {
+            while runs() {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), gone).await.expect("it ends");
+        fixture.engine.stop(&seen.container).await.unwrap();
+    })
+    .await;
 }

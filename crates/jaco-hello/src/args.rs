@@ -12,6 +12,10 @@ usage: hello <command>
   crash-loop [--after MS]           exit with 1 every time it is started
   grace SECONDS                     on a stop signal, say so and take SECONDS to leave
   log [--every MS] [--count N]      write numbered lines to stdout and stderr
+  echo WORD...                      write the words to stdout
+  cat                               write to stdout what comes to stdin, as it comes
+  size                              write the size of the terminal, at first and when it changes,
+                                    until stdin ends
 serve understands GET / /healthz /env /burn?ms=N /slow?ms=N /memory?mib=N /stats and
 POST /control/healthy /control/unhealthy /control/exit?code=N; its environment is
 HELLO_VERSION, HELLO_HEALTHY_AFTER_MS, HELLO_UNHEALTHY_AFTER_MS, HELLO_DRAIN_MS.";
@@ -26,6 +30,9 @@ pub(crate) enum Command {
     CrashLoop { after: Duration },
     Grace { linger: Duration },
     Log { every: Duration, count: Option<u64> },
+    Echo { words: Vec<String> },
+    Cat,
+    Size,
     Help,
 }
 
@@ -73,6 +80,9 @@ pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Command, Usage
         "log" => {
             Command::Log { every: args.millis("--every", 100)?, count: args.option("--count")? }
         }
+        "echo" => Command::Echo { words: args.take_all() },
+        "cat" => Command::Cat,
+        "size" => Command::Size,
         "help" | "--help" | "-h" => Command::Help,
         _ => return Err(UsageError::UnknownCommand(name)),
     };
@@ -91,6 +101,10 @@ impl Arguments {
     fn take_word(&mut self) -> Option<String> {
         let at = self.0.iter().position(|arg| !arg.starts_with("--"))?;
         Some(self.0.remove(at))
+    }
+
+    fn take_all(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.0)
     }
 
     fn number<T: std::str::FromStr>(
@@ -146,6 +160,8 @@ mod tests {
         check("exit --after 250 3", Ok(Command::Exit { code: 3, after: ms(250) }));
         check("crash-loop", Ok(Command::CrashLoop { after: ms(100) }));
         check("grace 7", Ok(Command::Grace { linger: ms(7000) }));
+        let words = vec!["--a".to_owned(), "b".to_owned()];
+        check("echo --a b", Ok(Command::Echo { words }));
         check("log --every 5 --count 2", Ok(Command::Log { every: ms(5), count: Some(2) }));
     }
 

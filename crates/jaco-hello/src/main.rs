@@ -5,6 +5,7 @@
 
 mod args;
 mod check;
+mod guest;
 mod http;
 mod say;
 mod serve;
@@ -34,6 +35,9 @@ fn run(command: Command) -> ExitCode {
         Command::CrashLoop { after } => work::exit_after(1, after),
         Command::Grace { linger } => work::grace(linger),
         Command::Log { every, count } => work::log(every, count),
+        Command::Echo { words } => guest::echo(&words),
+        Command::Cat => guest::cat(),
+        Command::Size => guest::size(),
         Command::Help => {
             say::line(args::USAGE);
             ExitCode::SUCCESS

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use hyper_util::rt::TokioIo;
 use jaco_pki::{CertificateStore, DialError, DialedConnection, Dialer};
 use jaco_proto::v1::cluster_client::ClusterClient;
+use jaco_proto::v1::exec_client::ExecClient;
 use jaco_proto::v1::peer_client::PeerClient;
 use jaco_proto::v1::query_client::QueryClient;
 use jaco_proto::v1::{
@@ -88,6 +89,12 @@ impl Peers {
     #[must_use]
     pub fn cluster(&self, node: NodeId, address: &str) -> ClusterClient<Channel> {
         ClusterClient::new(self.channel(node, address)).max_decoding_message_size(MESSAGE_BYTES_MAX)
+    }
+
+    /// Commands in containers, run on somebody's behalf.
+    #[must_use]
+    pub fn exec(&self, node: NodeId, address: &str) -> ExecClient<Channel> {
+        ExecClient::new(self.channel(node, address))
     }
 
     /// Opens a line for frames of the consensus protocol; it is not kept.

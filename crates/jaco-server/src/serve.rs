@@ -7,6 +7,7 @@ use futures::Stream;
 use jaco_pki::{Protocol, TlsListener};
 use jaco_proto::v1::cluster_server::ClusterServer;
 use jaco_proto::v1::deploy_server::DeployServer;
+use jaco_proto::v1::exec_server::ExecServer;
 use jaco_proto::v1::peer_server::PeerServer;
 use jaco_proto::v1::planner_server::PlannerServer;
 use jaco_proto::v1::query_server::QueryServer;
@@ -24,6 +25,7 @@ use crate::raft_line;
 use crate::service::Context;
 use crate::service::cluster::ClusterService;
 use crate::service::deploy::DeployService;
+use crate::service::exec::{ExecService, INPUT_BYTES_MAX};
 use crate::service::peer::PeerService;
 use crate::service::planner::PlannerService;
 use crate::service::query::QueryService;
@@ -43,6 +45,7 @@ fn router(stage: &Stage, lifecycle: Arc<dyn Lifecycle>) -> Router {
     let planner = PlannerServer::new(PlannerService::new(context.clone()));
     let query = QueryServer::new(QueryService::new(context.clone()));
     let routing = RoutingServer::new(RoutingService::new(context.clone()));
+    let exec = ExecServer::new(ExecService::new(context.clone()));
     let peer = PeerServer::new(PeerService::new(context));
     Server::builder()
         .max_concurrent_streams(STREAMS_PER_CONNECTION)
@@ -54,6 +57,7 @@ fn router(stage: &Stage, lifecycle: Arc<dyn Lifecycle>) -> Router {
                 .max_decoding_message_size(MESSAGE_BYTES_MAX)
                 .max_encoding_message_size(MESSAGE_BYTES_MAX),
         )
+        .add_service(exec.max_decoding_message_size(INPUT_BYTES_MAX))
         .add_service(routing.max_encoding_message_size(MESSAGE_BYTES_MAX))
         .add_service(planner.max_encoding_message_size(MESSAGE_BYTES_MAX))
         .add_service(query.max_encoding_message_size(MESSAGE_BYTES_MAX))

@@ -109,6 +109,7 @@ fn grpc_code(code: ErrorCode) -> Code {
         | ErrorCode::PortConflict
         | ErrorCode::ReplicaIdConflict
         | ErrorCode::ContentInUse
+        | ErrorCode::ReplicaNotRunning
         | ErrorCode::StillDisabled
         | ErrorCode::NodeNotRemovable
         | ErrorCode::RolledBack

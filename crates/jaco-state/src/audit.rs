@@ -199,6 +199,8 @@ audit_kinds! {
     AuditRetentionSet => 700, "audit_retention_set";
     /// What removed allocations left on the nodes was removed for good.
     VolumesCollected => 404, "volumes_collected";
+    /// Somebody runs a command in a replica's container.
+    ExecStarted => 405, "exec_started";
     /// A rollout began.
     RolloutStarted => 50, "rollout_started";
     /// A rollout replaced its last replica.

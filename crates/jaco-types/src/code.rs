@@ -125,6 +125,8 @@ error_codes! {
     ServiceNotFound => "service_not_found", Rejected;
     /// There is no replica of this name.
     ReplicaNotFound => "replica_not_found", Rejected;
+    /// The replica has no container that runs.
+    ReplicaNotRunning => "replica_not_running", Rejected;
     /// There is no node of this name.
     NodeNotFound => "node_not_found", Rejected;
     /// A node of this name is a member already.

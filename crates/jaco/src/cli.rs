@@ -82,6 +82,7 @@ pub(crate) enum Command {
     Status(commands::status::Args),
     Get(commands::get::Args),
     Logs(commands::logs::Args),
+    Exec(commands::exec::Args),
     Scale(commands::scale::Args),
     Restart(commands::restart::Args),
     Rollback(commands::rollback::Args),

@@ -19,6 +19,7 @@ mod plan_file;
 pub mod progress;
 mod ship;
 pub mod table;
+mod terminal;
 pub mod ui;
 pub mod view;
 mod wait;
@@ -45,7 +46,7 @@ pub fn main() -> ExitCode {
     ui = context.into_ui();
     let code = match done {
         Ok(code) => code,
-        Err(error) => ui.error(&error.report()),
+        Err(error) => ui.error(&error.report()) as u8,
     };
-    ExitCode::from(code as u8)
+    ExitCode::from(code)
 }

@@ -42,6 +42,7 @@ pages! {
     "quorum_lost",
     "replica_id_conflict",
     "replica_not_found",
+    "replica_not_running",
     "replicas_exceed_pinned_hosts",
     "restart_exhausted",
     "revision_not_found",

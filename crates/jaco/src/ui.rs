@@ -158,6 +158,19 @@ impl Ui {
         self.out.flush()
     }
 
+    /// Prints what somebody else's command wrote, as it is.
+    ///
+    /// # Errors
+    /// If the stream takes no more.
+    pub fn bytes(&mut self, stream: Stream, bytes: &[u8]) -> io::Result<()> {
+        let stream = match stream {
+            Stream::Out => &mut self.out,
+            Stream::Err => &mut self.err,
+        };
+        stream.write_all(bytes)?;
+        stream.flush()
+    }
+
     /// Whether notes are said: what is only fetched to be noted need not be fetched otherwise.
     #[must_use]
     pub fn is_talkative(&self) -> bool {

@@ -8,6 +8,7 @@ mod company;
 mod crash;
 mod disk;
 mod durability;
+mod exec;
 mod facts;
 mod failover;
 mod membership;

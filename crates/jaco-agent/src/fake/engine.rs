@@ -14,12 +14,14 @@ use jaco_types::{DeploymentName, Timestamp};
 use tokio::sync::watch;
 
 use super::host::{FakeHost, Shown};
-use super::record;
+use super::{exec, record};
 use crate::engine::{
     CollectedVolume, Collection, ContainerEngine, ContainerId, ContainerRequest, ContainerSeen,
     Counters, EngineError, EngineEvent, EngineVersion, EventStream, Follow, ImageSeen, LogLine,
     LogLines, LogQuery, Owner, ProgressSink, PullError, PullProgress, PullRequest, StartError,
 };
+
+use crate::exec::{ExecInputs, ExecOutputs, ExecRequest};
 
 /// The longest an observer of the fake sleeps without looking: only a change made behind the
 /// engine's back, as by a test, waits this long.
@@ -212,6 +214,23 @@ impl ContainerEngine for FakeEngine {
             Follow::No => Ok(now.boxed()),
             Follow::Yes => Ok(now.chain(self.follow(container.clone(), told)).boxed()),
         }
+    }
+
+    async fn exec(
+        &self,
+        container: &ContainerId,
+        request: &ExecRequest,
+        inputs: ExecInputs,
+    ) -> Result<ExecOutputs, EngineError> {
+        let runs = self.look(|host, now| {
+            host.answer()?;
+            Ok(host.containers.get(container).is_some_and(|seen| seen.ended(now).is_none()))
+        })?;
+        if !runs {
+            let reason = format!("container {container} is not running");
+            return Err(EngineError::Refused { reason });
+        }
+        Ok(exec::run(request, inputs))
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod driver;
 mod engine;
+mod exec;
 mod host;
 mod record;
 mod script;

@@ -35,6 +35,9 @@ contract! {
     an_absent_image_is_named
     a_driver_error_is_the_reason
     logs_can_be_read
+    a_command_is_carried
+    a_command_has_a_terminal
+    a_command_needs_a_container_that_runs
     owners_are_kept_apart
     starts_may_happen_together
 }

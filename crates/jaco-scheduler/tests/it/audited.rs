@@ -156,6 +156,7 @@ enum Path {
 }
 
 const AUDIT: &str = include_str!("../../../../tests/tests/cluster/audit.rs");
+const EXEC: &str = include_str!("../../../../tests/tests/cluster/exec.rs");
 const ALLOCATIONS: &str = include_str!("../../../../tests/tests/docker/allocations.rs");
 
 /// For each kind there is. A new one does not compile before it says how it comes about.
@@ -227,6 +228,7 @@ fn path(kind: AuditKind) -> Path {
         }),
         AuditKind::AccessRefused => AtAnEdge(AUDIT, "what_the_edges_see_is_told"),
         AuditKind::CertificateRenewed => AtAnEdge(AUDIT, "what_the_edges_see_is_told"),
+        AuditKind::ExecStarted => AtAnEdge(EXEC, "a_command_runs_wherever_the_replica_is"),
         AuditKind::VolumesCollected => {
             AtAnEdge(ALLOCATIONS, "volumes_are_kept_until_they_are_collected")
         }

@@ -14,6 +14,7 @@ pub(crate) mod delete;
 pub(crate) mod dev;
 pub(crate) mod diff;
 pub(crate) mod disable;
+pub(crate) mod exec;
 pub(crate) mod explain;
 pub(crate) mod gc;
 pub(crate) mod get;
@@ -97,9 +98,11 @@ pub(crate) fn load_contexts() -> Result<Contexts, CliError> {
     Contexts::load(&path).map_err(|error| CliError::local("the contexts cannot be read", error))
 }
 
-/// Runs a command.
-pub(crate) async fn run(command: Command, context: &mut Context) -> Done {
-    match command {
+/// Runs a command. Returns what to exit with: a code of [`ExitCode`], unless somebody else's command was
+/// run, whose code it is then.
+pub(crate) async fn run(command: Command, context: &mut Context) -> Result<u8, CliError> {
+    let done = match command {
+        Command::Exec(args) => return exec::run(context, args).await,
         // These change something, and say what becomes of it when they are interrupted.
         Command::Apply(args) => apply::run(context, args).await,
         Command::Scale(args) => scale::run(context, args).await,
@@ -135,7 +138,8 @@ pub(crate) async fn run(command: Command, context: &mut Context) -> Done {
         Command::Context(args) => context::run(context, args),
         Command::Completion(args) => completion::run(context, &args),
         Command::Help(args) => help::run(context, &args),
-    }
+    };
+    done.map(|code| code as u8)
 }
 
 /// Ends quietly on Ctrl-C: nothing was changed that would have to be told.

@@ -1,0 +1,80 @@
+//! What the fake's containers can run: the program `/hello`, as far as it shows that input, output and ends
+//! arrive. `cat` gives back what it gets, `echo` what it is told, `size` tells the size of its terminal as it
+//! changes, `exit` ends with the code it is told; another word is a mistake.
+
+use futures::stream::BoxStream;
+use futures::{StreamExt, stream};
+
+use crate::engine::EngineError;
+use crate::exec::{ExecInput, ExecInputs, ExecOutput, ExecRequest, Stdin, TerminalSize};
+
+/// What a program that is not there ends with, as in every shell.
+const NOT_FOUND: i64 = 127;
+
+/// What the program ends with that does not understand its command line.
+const USAGE: i64 = 2;
+
+/// What ends the input of a program on a terminal: Ctrl-D.
+const END_OF_TYPING: u8 = 4;
+
+type Outputs = BoxStream<'static, Result<ExecOutput, EngineError>>;
+
+/// Runs it.
+pub(super) fn run(request: &ExecRequest, inputs: ExecInputs) -> Outputs {
+    let Some(("/hello", words)) =
+        request.command.split_first().map(|(first, rest)| (first.as_str(), rest))
+    else {
+        return all(vec![ExecOutput::Stderr("executable file not found\n".into())], NOT_FOUND);
+    };
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["cat"] if request.stdin == Stdin::Sent => cat(inputs),
+        ["cat"] => all(Vec::new(), 0),
+        ["size"] => size(request.terminal, inputs),
+        ["exit", code] => all(Vec::new(), code.parse().unwrap_or(USAGE)),
+        ["echo", words @ ..] => {
+            all(vec![ExecOutput::Stdout(format!("{}\n", words.join(" ")).into())], 0)
+        }
+        [] | [_, ..] => all(vec![ExecOutput::Stderr("unknown command\n".into())], USAGE),
+    }
+}
+
+fn all(outputs: Vec<ExecOutput>, code: i64) -> Outputs {
+    let outputs = outputs.into_iter().chain([ExecOutput::Ended(code)]);
+    stream::iter(outputs.map(Ok).collect::<Vec<_>>()).boxed()
+}
+
+fn cat(inputs: ExecInputs) -> Outputs {
+    let until_end = inputs.take_while(|input| {
+        let goes_on = *input != ExecInput::StdinEnd;
+        async move { goes_on }
+    });
+    let echoed = until_end.filter_map(|input| async {
+        match input {
+            ExecInput::Stdin(bytes) => Some(Ok(ExecOutput::Stdout(bytes))),
+            ExecInput::StdinEnd | ExecInput::Resize(_) => None,
+        }
+    });
+    echoed.chain(all(Vec::new(), 0)).boxed()
+}
+
+fn size(first: Option<TerminalSize>, inputs: ExecInputs) -> Outputs {
+    let told = |size: TerminalSize| {
+        Ok(ExecOutput::Stdout(format!("{}x{}\n", size.columns, size.rows).into()))
+    };
+    let until_end = inputs.take_while(|input| {
+        let goes_on = match input {
+            ExecInput::Stdin(typed) => !typed.contains(&END_OF_TYPING),
+            ExecInput::StdinEnd => false,
+            ExecInput::Resize(_) => true,
+        };
+        async move { goes_on }
+    });
+    let later = until_end.filter_map(move |input| async move {
+        match input {
+            ExecInput::Resize(size) => Some(told(size)),
+            ExecInput::Stdin(_) | ExecInput::StdinEnd => None,
+        }
+    });
+    stream::iter(first.map(told)).chain(later).chain(all(Vec::new(), 0)).boxed()
+}

@@ -1,0 +1,298 @@
+//! Commands in the containers of replicas: whoever is asked finds the node that has the container, has it
+//! written down who runs what, and carries input and output in between.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::{Stream, StreamExt, stream};
+use jaco_agent::exec::{ExecInput, ExecInputs, ExecOutput, ExecRequest, Stdin, TerminalSize};
+use jaco_proto::v1;
+use jaco_proto::v1::exec_input::Input;
+use jaco_proto::v1::exec_output::Output;
+use jaco_proto::v1::exec_server::Exec;
+use jaco_state::audit::AuditKind;
+use jaco_state::{ClusterState, Command};
+use jaco_types::{
+    Author, ErrorCode, Identity, InstanceId, NodeId, Rejection, ReplicaState, Standing,
+};
+use tonic::{Request, Response, Status, Streaming};
+
+use super::Context;
+use crate::member::{Member, Write, name_if_unnamed};
+use crate::status::{from_status, invalid, to_status};
+use crate::view::hostname;
+
+/// How long the first message may take: it comes with the call.
+const FIRST_MESSAGE: Duration = Duration::from_secs(10);
+
+/// The most bytes of a command with its arguments and variables: what a kernel takes is a little more.
+const COMMAND_BYTES_MAX: usize = 128 << 10;
+
+/// The largest message that goes in: 1 MiB of input, or the command.
+pub const INPUT_BYTES_MAX: usize = (1 << 20) + (1 << 10);
+
+type Outputs = Pin<Box<dyn Stream<Item = Result<v1::ExecOutput, Status>> + Send>>;
+
+/// The service.
+#[derive(Debug)]
+pub struct ExecService {
+    context: Context,
+}
+
+impl ExecService {
+    /// The service over this context.
+    #[must_use]
+    pub fn new(context: Context) -> Self {
+        Self { context }
+    }
+}
+
+#[async_trait]
+impl Exec for ExecService {
+    type RunStream = Outputs;
+
+    async fn run(
+        &self,
+        request: Request<Streaming<v1::ExecInput>>,
+    ) -> Result<Response<Self::RunStream>, Status> {
+        let (member, by) = self.context.identify(&request)?;
+        let mut inputs = request.into_inner();
+        let first = tokio::time::timeout(FIRST_MESSAGE, inputs.message()).await;
+        let first = first.map_err(|_| Status::deadline_exceeded("nothing was asked"))??;
+        let Some(v1::ExecInput { input: Some(Input::Start(start)) }) = first else {
+            return Err(to_status(&invalid("the first message must say what to run")));
+        };
+        let session = Session::begin(&member, by, start).await;
+        let session = session.map_err(|rejection| to_status(&rejection))?;
+        session.carry(&member, inputs).await.map(Response::new)
+    }
+}
+
+/// A command that is about to run.
+struct Session {
+    start: v1::ExecStart,
+    request: ExecRequest,
+    instance: InstanceId,
+    node: NodeId,
+}
+
+impl Session {
+    /// Checks what is asked, finds where it is, and has it written down who asked.
+    async fn begin(member: &Member, by: Author, start: v1::ExecStart) -> Result<Self, Rejection> {
+        let request = request(&start)?;
+        member.recovered().await;
+        let (instance, node) = member.store.read(|state| find(state, &start.replica))?;
+        match by.by {
+            // The member that was asked had it written down.
+            Identity::Node { .. } if node == member.id => {}
+            Identity::Node { .. } => return Err(moved_on(&start.replica)),
+            Identity::Local { .. }
+            | Identity::Operator { .. }
+            | Identity::Scheduler
+            | Identity::Anonymous => {
+                let note = v1::NoteExecRequest {
+                    replica: start.replica.clone(),
+                    node: member.store.read(|state| hostname(state, node)),
+                    program: request.command.first().cloned().unwrap_or_default(),
+                    user: start.user.clone(),
+                    request_id: String::new(),
+                };
+                member.write(by, note).await?;
+            }
+        }
+        Ok(Self { start, request, instance, node })
+    }
+
+    async fn carry(
+        self,
+        member: &Arc<Member>,
+        inputs: Streaming<v1::ExecInput>,
+    ) -> Result<Outputs, Status> {
+        if self.node == member.id {
+            self.here(member, inputs).await
+        } else {
+            self.there(member, inputs).await
+        }
+    }
+
+    /// Runs it on this node.
+    async fn here(
+        self,
+        member: &Member,
+        inputs: Streaming<v1::ExecInput>,
+    ) -> Result<Outputs, Status> {
+        let outputs = member.agent.exec(&self.instance, &self.request, understood(inputs)).await;
+        let refused = |message: String| to_status(&Rejection::new(ErrorCode::EngineError, message));
+        let outputs = outputs.map_err(|error| {
+            refused(format!("nothing can be run in replica {}: {error}", self.start.replica))
+        })?;
+        let outputs = outputs.ok_or_else(|| to_status(&moved_on(&self.start.replica)))?;
+        let started =
+            v1::ExecStarted { replica: self.start.replica, node: member.hostname.to_string() };
+        let told = outputs.map(move |output| match output {
+            Ok(output) => Ok(message(output)),
+            Err(error) => Err(refused(format!("the command was lost: {error}"))),
+        });
+        let first = v1::ExecOutput { output: Some(Output::Started(started)) };
+        Ok(Box::pin(stream::iter([Ok(first)]).chain(told)))
+    }
+
+    /// Has it run on the node that has the container.
+    async fn there(
+        self,
+        member: &Member,
+        inputs: Streaming<v1::ExecInput>,
+    ) -> Result<Outputs, Status> {
+        let node = self.node;
+        let known = member.store.read(|state| {
+            state.nodes.get(&node).map(|node| (node.hostname.to_string(), node.address.clone()))
+        });
+        let (name, address) = known.ok_or_else(|| to_status(&moved_on(&self.start.replica)))?;
+        let first = v1::ExecInput { input: Some(Input::Start(self.start)) };
+        // Whoever asked is gone: its command loses its input, as it would here.
+        let rest = inputs.take_while(|input| std::future::ready(input.is_ok()));
+        let rest = rest.filter_map(|input| std::future::ready(input.ok()));
+        let sent = Request::new(stream::iter([first]).chain(rest));
+        let answer = member.peers.exec(node, &address).run(sent).await.map_err(|status| {
+            let mut refusal = from_status(&status);
+            if refusal.code == ErrorCode::Unavailable {
+                let why = refusal.message;
+                refusal.message =
+                    format!("node {name}, which has the replica, cannot be asked: {why}");
+            }
+            to_status(&refusal)
+        })?;
+        Ok(Box::pin(answer.into_inner()))
+    }
+}
+
+/// What is asked, checked.
+fn request(start: &v1::ExecStart) -> Result<ExecRequest, Rejection> {
+    if start.command.first().is_none_or(String::is_empty) {
+        return Err(invalid("no command was named"));
+    }
+    let texts = || start.command.iter().chain(&start.environment);
+    let bytes: usize = texts().map(String::len).sum();
+    if bytes > COMMAND_BYTES_MAX {
+        let message =
+            format!("the command has {bytes} bytes, and {COMMAND_BYTES_MAX} are the most");
+        return Err(Rejection::new(ErrorCode::TooLarge, message));
+    }
+    if texts().any(|text| text.contains('\0')) {
+        return Err(invalid("a command cannot hold a NUL character"));
+    }
+    let wrong = start
+        .environment
+        .iter()
+        .find(|pair| pair.split_once('=').is_none_or(|(key, _)| key.is_empty()));
+    if wrong.is_some() {
+        // Not shown: it may be a secret whose name was forgotten.
+        return Err(invalid("a variable of the environment is written KEY=value"));
+    }
+    let named = |text: &String| (!text.is_empty()).then(|| text.clone());
+    Ok(ExecRequest {
+        command: start.command.clone(),
+        environment: start.environment.clone(),
+        user: named(&start.user),
+        working_dir: named(&start.working_dir),
+        stdin: if start.stdin { Stdin::Sent } else { Stdin::None },
+        terminal: start.terminal.map(size).transpose()?,
+    })
+}
+
+fn size(size: v1::TerminalSize) -> Result<TerminalSize, Rejection> {
+    match (u16::try_from(size.columns), u16::try_from(size.rows)) {
+        (Ok(columns), Ok(rows)) => Ok(TerminalSize { columns, rows }),
+        _ => Err(invalid("a terminal has at most 65535 columns and rows")),
+    }
+}
+
+/// The instance of a replica that runs, and where. In a rollout there may be two: the one that is to stay.
+fn find(state: &ClusterState, replica: &str) -> Result<(InstanceId, NodeId), Rejection> {
+    let slot = state.slots.values().find(|slot| slot.id.as_str() == replica);
+    let slot = slot.ok_or_else(|| {
+        let message = format!("there is no replica {replica:?}");
+        Rejection::new(ErrorCode::ReplicaNotFound, message)
+    })?;
+    let mut instances: Vec<_> = slot.instances().collect();
+    instances.sort_by_key(|(id, _)| std::cmp::Reverse(id.raft_index));
+    let running = instances.iter().find(|(id, _)| is_up(state, id));
+    let running = running.map(|(id, instance)| (id.clone(), instance.node));
+    running.ok_or_else(|| {
+        let newest = instances.first().and_then(|(id, _)| state.observed.get(id));
+        let seen = newest.map_or(ReplicaState::Pending, |seen| seen.state);
+        let is = match slot.standing {
+            Standing::Disabled => "disabled",
+            Standing::Active => seen.as_str(),
+        };
+        let message = format!("replica {replica} is {is}: it has no container that runs");
+        Rejection::new(ErrorCode::ReplicaNotRunning, message)
+    })
+}
+
+/// Whether an instance has a container whose process runs.
+fn is_up(state: &ClusterState, id: &InstanceId) -> bool {
+    state.observed.get(id).is_some_and(|seen| match seen.state {
+        ReplicaState::Starting | ReplicaState::Running | ReplicaState::Degraded => true,
+        ReplicaState::Pending
+        | ReplicaState::Pulling
+        | ReplicaState::Failed
+        | ReplicaState::Stopped => false,
+    })
+}
+
+fn moved_on(replica: &str) -> Rejection {
+    let message = format!("replica {replica} has just ended or gone to another node");
+    Rejection::new(ErrorCode::ReplicaNotRunning, message)
+}
+
+/// What goes in, until nothing more comes or it makes no sense.
+fn understood(inputs: Streaming<v1::ExecInput>) -> ExecInputs {
+    let read = inputs.take_while(|input| std::future::ready(input.is_ok())).filter_map(|input| {
+        let input = input.ok().and_then(|input| input.input);
+        std::future::ready(input.and_then(|input| match input {
+            Input::Stdin(bytes) => Some(ExecInput::Stdin(bytes.to_vec())),
+            Input::StdinEnd(v1::ExecStdinEnd {}) => Some(ExecInput::StdinEnd),
+            Input::Resize(told) => size(told).ok().map(ExecInput::Resize),
+            // It was started with the first one.
+            Input::Start(_) => None,
+        }))
+    });
+    read.boxed()
+}
+
+fn message(output: ExecOutput) -> v1::ExecOutput {
+    let output = match output {
+        ExecOutput::Stdout(bytes) => Output::Stdout(bytes.into()),
+        ExecOutput::Stderr(bytes) => Output::Stderr(bytes.into()),
+        ExecOutput::Ended(exit_code) => Output::Ended(v1::ExecEnded { exit_code }),
+    };
+    v1::ExecOutput { output: Some(output) }
+}
+
+/// Written before anything runs: what is not written down does not happen.
+#[async_trait]
+impl Write for v1::NoteExecRequest {
+    const METHOD: &'static str = "/jaco.v1.Exec/Note";
+    type Answer = v1::NoteExecResponse;
+
+    fn name(&mut self, fresh: &dyn Fn() -> String) {
+        name_if_unnamed(&mut self.request_id, fresh);
+    }
+
+    async fn execute(self, member: &Member, by: Author) -> Result<v1::NoteExecResponse, Rejection> {
+        let facts = [
+            ("node", self.node),
+            ("program", self.program),
+            ("replica", self.replica),
+            ("user", self.user),
+        ];
+        let told = facts.into_iter().filter(|(_, fact)| !fact.is_empty());
+        let payload = told.map(|(name, fact)| (name.to_owned(), fact)).collect();
+        let command = Command::AuditNote { kind: AuditKind::ExecStarted, payload };
+        member.commit(by, &self.request_id, command).await?;
+        Ok(v1::NoteExecResponse {})
+    }
+}
