@@ -181,6 +181,8 @@ impl Client {
         get_deployment: QueryClient(GetDeploymentRequest) -> GetDeploymentResponse, SHORT;
         /// Whether the audit events of the asked node are as they were written.
         verify_audit: QueryClient(VerifyAuditRequest) -> VerifyAuditResponse, SHORT;
+        /// How the members are and how they reach each other.
+        examine: QueryClient(ExamineRequest) -> ExamineResponse, SHORT;
         /// What the nodes say about their machines.
         node_facts: QueryClient(NodeFactsRequest) -> NodeFactsResponse, SHORT;
     }

@@ -115,6 +115,7 @@ script! {
     history(HistoryRequest) -> v1::HistoryResponse;
     verify_audit(VerifyAuditRequest) -> v1::VerifyAuditResponse;
     node_facts(NodeFactsRequest) -> v1::NodeFactsResponse;
+    examine(ExamineRequest) -> v1::ExamineResponse;
     status(StatusRequest) -> v1::StatusResponse;
     get_deployment(GetDeploymentRequest) -> v1::GetDeploymentResponse;
     watch(StatusRequest) -> Feed<v1::StatusResponse>;
@@ -309,6 +310,7 @@ service! {
     allocations = allocations(AllocationsRequest) -> AllocationsResponse;
     verify_audit = verify_audit(VerifyAuditRequest) -> VerifyAuditResponse;
     node_facts = node_facts(NodeFactsRequest) -> NodeFactsResponse;
+    examine = examine(ExamineRequest) -> ExamineResponse;
     ; stream watch(StatusRequest) -> StatusResponse as WatchStream
     ; stream audit(AuditRequest) -> AuditEvent as AuditStream
     ; stream logs(LogsRequest) -> LogLine as LogsStream

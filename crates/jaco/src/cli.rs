@@ -96,6 +96,7 @@ pub(crate) enum Command {
     Node(commands::node::Args),
     Constraints(commands::constraints::Args),
     Cluster(commands::cluster::Args),
+    Doctor(commands::doctor::Args),
     Token(commands::token::Args),
     Secret(commands::secret::Args),
     Configs(commands::configs::Args),

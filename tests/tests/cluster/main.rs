@@ -7,6 +7,7 @@ mod bad_input;
 mod company;
 mod crash;
 mod disk;
+mod doctor;
 mod durability;
 mod exec;
 mod facts;

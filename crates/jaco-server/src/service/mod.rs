@@ -7,6 +7,7 @@ pub mod contents;
 pub mod deploy;
 mod disabled;
 mod events;
+mod examine;
 pub mod exec;
 mod facts;
 pub mod logs;

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
-use super::{Context, collect, events, facts, logs, revision, shipped};
+use super::{Context, collect, events, examine, facts, logs, revision, shipped};
 use crate::member::Member;
 use crate::status::{from_propose_error, invalid, to_status};
 use crate::{allocation, view};
@@ -146,6 +146,15 @@ impl Query for QueryService {
         member.recovered().await;
         let found = member.store.read(|state| facts::answer(state, &request.get_ref().hostname));
         found.map(Response::new).map_err(|rejection| to_status(&rejection))
+    }
+
+    async fn examine(
+        &self,
+        request: Request<v1::ExamineRequest>,
+    ) -> Result<Response<v1::ExamineResponse>, Status> {
+        let (member, _) = self.context.identify(&request)?;
+        let examined = examine::examine(&member, request.get_ref()).await;
+        examined.map(Response::new).map_err(|rejection| to_status(&rejection))
     }
 
     async fn logs(

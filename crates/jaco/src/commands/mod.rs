@@ -14,6 +14,7 @@ pub(crate) mod delete;
 pub(crate) mod dev;
 pub(crate) mod diff;
 pub(crate) mod disable;
+pub(crate) mod doctor;
 pub(crate) mod exec;
 pub(crate) mod explain;
 pub(crate) mod gc;
@@ -129,6 +130,7 @@ pub(crate) async fn run(command: Command, context: &mut Context) -> Result<u8, C
         Command::Logs(args) => stoppable(logs::run(context, args)).await,
         Command::Audit(args) => stoppable(audit::run(context, args)).await,
         Command::Cluster(args) => stoppable(cluster::run(context, args)).await,
+        Command::Doctor(args) => stoppable(doctor::run(context, args)).await,
         Command::Token(args) => stoppable(token::run(context, args)).await,
         Command::Version(args) => stoppable(version::run(context, args)).await,
         Command::Validate(args) => validate::run(context, &args),

@@ -7,6 +7,7 @@ pub mod content;
 pub mod deployment;
 pub mod ending;
 pub mod explain;
+pub mod finding;
 pub(crate) mod key_value;
 pub mod machine;
 pub mod node;

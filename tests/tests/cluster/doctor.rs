@@ -1,0 +1,77 @@
+//! What is wrong with a cluster, as `jaco doctor` finds it.
+
+use jaco_testkit::{Cluster, Engine, eventually};
+use serde_json::Value;
+
+use crate::scenario::{apply_request, deploy};
+
+/// What a node's doctor says: its exit code and its report.
+fn report(cluster: &Cluster, node: usize) -> (Option<i32>, Value) {
+    let out = cluster.cli(node, &["doctor", "-o", "json"]);
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    let report = serde_json::from_slice(&out.stdout);
+    (out.status.code(), report.unwrap_or_else(|error| panic!("{error}: {said}")))
+}
+
+/// The findings as `check of`.
+fn found(report: &Value) -> Vec<String> {
+    let findings = report["findings"].as_array().expect("a list");
+    let text = |value: &Value| value.as_str().expect("text").to_owned();
+    findings.iter().map(|one| format!("{} {}", text(&one["check"]), text(&one["of"]))).collect()
+}
+
+/// R-CLI-6: nothing is found in a cluster that is well, whichever node is asked; a node that is gone is found by
+/// the others; and without a quorum there is still an answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_is_found() {
+    let mut cluster = Cluster::start(3, Engine::Fake).await;
+    deploy(&cluster, "shop", "web:1", 3).await;
+    for node in 0..3 {
+        let (code, report) = report(&cluster, node);
+        assert_eq!((code, found(&report)), (Some(0), vec![]), "{report:#}");
+        assert_eq!((&report["voters"], &report["voters_that_can_be_lost"]), (&3.into(), &1.into()));
+        let nodes = report["nodes"].as_array().expect("a list");
+        assert_eq!(nodes.len(), 3);
+        for one in nodes {
+            let reaches = one["reaches"].as_array().expect("a list");
+            assert_eq!(reaches.len(), 2, "{one}");
+            assert!(reaches.iter().all(|reach| reach.get("unreachable").is_none()), "{one}");
+            // One machine has one clock.
+            assert!(one["clock_ahead_ms"].as_i64().expect("a number").abs() < 1000, "{one}");
+        }
+    }
+    let text = cluster.cli(0, &["doctor"]);
+    let text = String::from_utf8(text.stdout).expect("text");
+    assert!(text.ends_with("leads, 1 of 3 voters can be lost: nothing is wrong\n"), "{text}");
+
+    let request = apply_request("stuck", "web:1", 1);
+    let failing = r#""labels":{"jaco.fake.refuse":"no"},"image""#;
+    let compose_json = request.compose_json.replacen(r#""image""#, failing, 1);
+    let request = jaco_testkit::v1::ApplyRequest { compose_json, ..request };
+    cluster.client().apply(request).await.expect("it is admitted");
+    eventually("what does not start is found", || async {
+        let (code, report) = report(&cluster, 1);
+        match (code, found(&report).as_slice()) {
+            (Some(1), [one]) if one == "replica stuck-web-0" => Ok(()),
+            (_, other) => Err(other.to_vec()),
+        }
+    })
+    .await;
+    let gone = cluster.cli(0, &["delete", "stuck"]);
+    assert!(gone.status.success());
+
+    let leader = cluster.leader().await;
+    let others: Vec<usize> = (0..3).filter(|node| *node != leader).collect();
+    cluster.nodes[others[1]].kill();
+    let (code, seen) = report(&cluster, leader);
+    let lost = format!("reach n{}", others[1] + 1);
+    assert!(code == Some(1) && found(&seen).contains(&lost), "{seen:#}");
+    cluster.nodes[others[0]].kill();
+    eventually("the lost quorum is found", || async {
+        let (code, report) = report(&cluster, leader);
+        let found = found(&report);
+        let is_found = found.iter().any(|one| one == "quorum cluster");
+        if code == Some(1) && is_found { Ok(()) } else { Err(found) }
+    })
+    .await;
+}
