@@ -110,6 +110,8 @@ fn grpc_code(code: ErrorCode) -> Code {
         | ErrorCode::ReplicaIdConflict
         | ErrorCode::ContentInUse
         | ErrorCode::StillDisabled
+        | ErrorCode::BackupInvalid
+        | ErrorCode::RestoreIncomplete
         | ErrorCode::NodeNotRemovable
         | ErrorCode::RolledBack
         | ErrorCode::RolloutPaused

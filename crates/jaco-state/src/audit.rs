@@ -199,6 +199,8 @@ audit_kinds! {
     AuditRetentionSet => 700, "audit_retention_set";
     /// What removed allocations left on the nodes was removed for good.
     VolumesCollected => 404, "volumes_collected";
+    /// Somebody took a backup, with all secrets in it.
+    BackupTaken => 900, "backup_taken";
     /// A rollout began.
     RolloutStarted => 50, "rollout_started";
     /// A rollout replaced its last replica.

@@ -230,6 +230,7 @@ fn path(kind: AuditKind) -> Path {
         AuditKind::VolumesCollected => {
             AtAnEdge(ALLOCATIONS, "volumes_are_kept_until_they_are_collected")
         }
+        AuditKind::BackupTaken => AtAnEdge(BACKUP, "what_is_lost_is_restored_elsewhere"),
         AuditKind::RequestRefused => Here(|it| {
             it.apply("shop", &[web(1).hosts(&["nowhere"])]);
         }),

@@ -1,5 +1,6 @@
 //! The gRPC services, one file each.
 
+mod backup;
 pub mod cluster;
 mod collect;
 mod constraints;
@@ -10,6 +11,7 @@ mod events;
 mod facts;
 pub mod logs;
 mod named;
+mod noted;
 pub mod peer;
 pub mod planner;
 mod pressure;
