@@ -156,6 +156,7 @@ enum Path {
 }
 
 const AUDIT: &str = include_str!("../../../../tests/tests/cluster/audit.rs");
+const BACKUP: &str = include_str!("../../../../tests/tests/cluster/backup.rs");
 const ALLOCATIONS: &str = include_str!("../../../../tests/tests/docker/allocations.rs");
 
 /// For each kind there is. A new one does not compile before it says how it comes about.

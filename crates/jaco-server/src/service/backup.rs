@@ -221,9 +221,7 @@ fn wanted(deployment: &Deployment) -> v1::BackupDeployment {
     }
 }
 
-fn pairs<'s>(
-    of: impl IntoIterator<Item = (&'s String, &'s String)>,
-) -> Vec<v1::BackupPair> {
+fn pairs<'s>(of: impl IntoIterator<Item = (&'s String, &'s String)>) -> Vec<v1::BackupPair> {
     let pair = |(key, value): (&String, &String)| v1::BackupPair {
         key: key.clone(),
         value: value.clone(),

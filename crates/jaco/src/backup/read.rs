@@ -129,6 +129,14 @@ impl Backup {
         }
     }
 
+    /// Whether a piece of files that are no secrets is there.
+    ///
+    /// # Errors
+    /// If it is not.
+    pub(crate) fn holds(&self, id: ContentId) -> Result<(), Damage> {
+        found(&self.pieces, id).map(|_| ())
+    }
+
     /// A piece of files that are no secrets.
     ///
     /// # Errors

@@ -112,7 +112,10 @@ fn the_first_format_is_frozen() {
     assert_eq!(written(parts()), FROZEN);
     let backup = open(FROZEN).unwrap();
     assert_eq!((backup.header.raft_index, backup.header.cluster_name.as_str()), (42, "sun"));
-    assert_eq!((backup.retention_ms, backup.constraints[0].key.as_str()), (Some(86_400_000), "ram"));
+    assert_eq!(
+        (backup.retention_ms, backup.constraints[0].key.as_str()),
+        (Some(86_400_000), "ram")
+    );
     assert_eq!((backup.nodes[0].hostname.as_str(), backup.nodes[0].cordoned), ("n1", true));
     let named = &backup.named[0];
     assert_eq!((named.kind, named.name.as_str()), (NamedKind::Secret, "db"));
@@ -161,10 +164,8 @@ fn a_flipped_bit_is_found() {
 /// R-CLI-6: what a newer version wrote is named as that, and nothing of it is left out in silence.
 #[test]
 fn what_is_newer_is_named() {
-    let encoded: Vec<Vec<u8>> = parts()
-        .into_iter()
-        .map(|kind| BackupPart { kind: Some(kind) }.encode_to_vec())
-        .collect();
+    let encoded: Vec<Vec<u8>> =
+        parts().into_iter().map(|kind| BackupPart { kind: Some(kind) }.encode_to_vec()).collect();
     assert_eq!(framed(&encoded), FROZEN);
     // Field 16 of a part, a message: a kind that there is not yet. Then field 9 of a node.
     let unknown_kind = vec![0x82, 0x01, 0x00];

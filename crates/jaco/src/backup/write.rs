@@ -36,8 +36,7 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// If it takes no more.
     pub(crate) fn new(out: W) -> io::Result<Self> {
-        let mut writer =
-            Self { out, hash: Sha256::new(), bytes: 0, header: None, end: None };
+        let mut writer = Self { out, hash: Sha256::new(), bytes: 0, header: None, end: None };
         writer.put(MAGIC)?;
         writer.put(&FORMAT.to_be_bytes())?;
         Ok(writer)
@@ -152,7 +151,9 @@ impl Drop for Partial {
     fn drop(&mut self) {
         // After it was kept there is nothing of this name any more, or somebody else's.
         let is_own = |there: fs::Metadata| {
-            self.file.metadata().is_ok_and(|own| (own.dev(), own.ino()) == (there.dev(), there.ino()))
+            self.file
+                .metadata()
+                .is_ok_and(|own| (own.dev(), own.ino()) == (there.dev(), there.ino()))
         };
         if fs::symlink_metadata(&self.path).is_ok_and(is_own) {
             fs::remove_file(&self.path).ok();

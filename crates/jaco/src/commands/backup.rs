@@ -95,10 +95,9 @@ enum Failed {
 impl Failed {
     fn told(self, path: &str) -> CliError {
         match self {
-            Self::Client(source) => CliError::ClientDuring {
-                source,
-                help: "nothing was kept: run it again".to_owned(),
-            },
+            Self::Client(source) => {
+                CliError::ClientDuring { source, help: "nothing was kept: run it again".to_owned() }
+            }
             Self::Write(error) => CliError::local(format!("cannot write {path}"), error),
         }
     }

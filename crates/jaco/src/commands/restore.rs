@@ -135,7 +135,8 @@ fn refused(restored: &Restored) -> Done {
         message: format!("{} refused", count(because.len(), "item")),
         because,
         help: vec![
-            "take away what the reasons name, then run it again: the rest stays as it is".to_owned(),
+            "take away what the reasons name, then run it again: the rest stays as it is"
+                .to_owned(),
             "more: jaco help error restore_incomplete".to_owned(),
         ],
     })

@@ -54,6 +54,9 @@ impl Restore<'_> {
             freight.plain.insert(tree);
             freight.plain.extend(self.list(tree)?.pieces());
         }
+        for piece in &freight.plain {
+            self.backup.holds(*piece)?;
+        }
         for files in &mut wanted.secrets {
             files.tree = self.renamed(id(&files.tree)?, &mut freight).await?.0.to_vec().into();
         }
@@ -62,8 +65,10 @@ impl Restore<'_> {
                 return Ok(Done::Unchanged);
             }
             if self.differing == Differing::Keep {
-                let reason =
-                    format!("revision {} here differs: jaco diff --of {}", there.revision, there.name);
+                let reason = format!(
+                    "revision {} here differs: jaco diff --of {}",
+                    there.revision, there.name
+                );
                 return Ok(Done::Skipped { reason });
             }
         }
@@ -95,9 +100,9 @@ impl Restore<'_> {
         let request = GetDeploymentRequest { name: name.to_owned(), revision: 0 };
         match self.client.get_deployment(request).await {
             Ok(known) => Ok(Some(known)),
-            Err(ClientError::Refused(Rejection { code: ErrorCode::DeploymentNotFound, .. })) => {
-                Ok(None)
-            }
+            Err(ClientError::Refused(Rejection {
+                code: ErrorCode::DeploymentNotFound, ..
+            })) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
