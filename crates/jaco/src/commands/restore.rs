@@ -51,7 +51,7 @@ pub(crate) async fn run(context: &mut Context, args: Args) -> Done {
     let backup = backup.map_err(damaged)?;
     let extent = extent(&backup, args.only)?;
     let taken = when::rfc3339(backup.header.taken_at_ms).unwrap_or_default();
-    context.ui.note(&format!("{path} is of {}, taken at {taken}", backup.header.cluster_name));
+    context.ui.note(&format!("a backup of {}, taken at {taken}", backup.header.cluster_name));
     let differing = if args.replace { Differing::Replace } else { Differing::Keep };
     let sending = if args.dry_run { Sending::Nothing } else { Sending::Store };
     let client = context.client()?;

@@ -170,6 +170,9 @@ impl Restore<'_> {
 
     /// Sends what the cluster does not have, piece by piece: no more than a request of it is in memory.
     async fn send(&self, freight: &Freight) -> Result<(), Failed> {
+        if freight.plain.is_empty() && freight.lists.is_empty() {
+            return Ok(());
+        }
         let plain = freight.plain.iter().chain(freight.lists.keys()).copied();
         let secret = freight.secret.iter().filter_map(|piece| self.secrets.get(piece)).copied();
         let missing = self.missing(plain.chain(secret)).await?;
