@@ -233,3 +233,93 @@ fn pairs<'s>(of: impl IntoIterator<Item = (&'s String, &'s String)>) -> Vec<v1::
 fn unreadable(what: &str, error: impl std::fmt::Display) -> Rejection {
     Rejection::new(ErrorCode::Internal, format!("content {what} cannot be read: {error}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use jaco_state::contents::{Piece, PieceBytes};
+    use jaco_state::{Command, Entry, apply};
+    use jaco_types::spec::DeploymentSpec;
+    use jaco_types::{
+        DeploymentName, Hostname, Identity, NodeFacts, NodeId, NodeStatus, StateIndex,
+    };
+
+    use super::*;
+
+    fn commit(state: &mut ClusterState, command: Command) {
+        let index = StateIndex(state.index.0 + 1);
+        let (at, by) = (Timestamp(index.0), Identity::Scheduler);
+        let entry = Entry { index, at, by, origin: None, request: None, command };
+        let outcome = apply(state, &entry);
+        assert!(!matches!(outcome, jaco_state::Outcome::Rejected(_)), "{outcome:?}");
+    }
+
+    fn id(number: u8) -> ContentId {
+        ContentId([number; 32])
+    }
+
+    fn node(version: &str) -> Node {
+        Node {
+            id: NodeId::FIRST,
+            hostname: Hostname::new("n1").expect("a host name"),
+            address: "n1:7000".to_owned(),
+            key_fingerprint: [1; 32],
+            status: NodeStatus::Ready,
+            status_reason: String::new(),
+            availability: Availability::Active,
+            availability_reason: String::new(),
+            drain: None,
+            facts: NodeFacts { version: version.to_owned(), ..NodeFacts::default() },
+            labels: BTreeMap::new(),
+            joined_at: Timestamp(1),
+            modified: StateIndex(1),
+        }
+    }
+
+    /// R-CLI-6: a content comes once, before whoever needs it first; one that nobody needs any more, and a
+    /// node that nobody spoke of, are left out.
+    #[test]
+    fn contents_come_before_their_deployments() {
+        let mut state = ClusterState::default();
+        let piece = |number| Piece {
+            id: id(number),
+            form: Form::Plain,
+            bytes: PieceBytes([number].as_slice().into()),
+        };
+        commit(&mut state, Command::ContentPut { pieces: (1..=4).map(piece).collect() });
+        for (name, contents) in [("b", [2, 3]), ("a", [1, 2])] {
+            let contents = contents.map(id).into();
+            let spec = DeploymentSpec { contents, ..DeploymentSpec::default() };
+            let name = DeploymentName::new(name).expect("a name");
+            commit(&mut state, Command::DeploymentApply { name, spec });
+        }
+        state.nodes = [(NodeId::FIRST, node("1"))].into_iter().collect();
+        let show = |item: &Item<'_>| match item {
+            Item::Content(id) => id.0[0].to_string(),
+            Item::Deployment(deployment) => deployment.name.to_string(),
+            Item::End(end) => format!("{} of {}", end.contents, end.deployments),
+            Item::Header
+            | Item::Retention(_)
+            | Item::Constraints
+            | Item::Node(_)
+            | Item::Named(..)
+            | Item::Disabled(_) => format!("{item:?}"),
+        };
+        let shown: Vec<String> = order(&state).iter().map(show).collect();
+        assert_eq!(shown, ["Header", "1", "2", "a", "3", "b", "3 of 2"]);
+    }
+
+    /// R-CLI-6: a member of another version would stop at the event of a backup, so there is none.
+    #[test]
+    fn members_of_other_versions_are_not_stopped() {
+        let of = |version: &str| ClusterState {
+            nodes: [(NodeId::FIRST, node(version))].into_iter().collect(),
+            ..ClusterState::default()
+        };
+        assert_eq!(same_version(&of(env!("CARGO_PKG_VERSION"))), Ok(()));
+        let refused = same_version(&of("0.0.1")).expect_err("it does not know the event");
+        assert_eq!(refused.code, ErrorCode::Unavailable);
+        assert!(refused.message.contains("n1 runs version 0.0.1"), "{}", refused.message);
+    }
+}

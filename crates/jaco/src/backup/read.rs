@@ -112,10 +112,8 @@ impl Backup {
     /// If the file cannot be read any more.
     pub(crate) fn deployment(&self, name: &str) -> Result<Option<BackupDeployment>, Damage> {
         let Some(at) = self.deployments.get(name) else { return Ok(None) };
-        match self.part(*at)? {
-            Kind::Deployment(deployment) => Ok(Some(deployment)),
-            _ => Err(Damage::Altered),
-        }
+        let Kind::Deployment(deployment) = self.part(*at)? else { return Err(Damage::Altered) };
+        Ok(Some(deployment))
     }
 
     /// The content of a config or secret with a name.
@@ -123,10 +121,8 @@ impl Backup {
     /// # Errors
     /// If the file cannot be read any more.
     pub(crate) fn named(&self, named: &NamedAt) -> Result<Bytes, Damage> {
-        match self.part(named.at)? {
-            Kind::Named(named) => Ok(named.content),
-            _ => Err(Damage::Altered),
-        }
+        let Kind::Named(named) = self.part(named.at)? else { return Err(Damage::Altered) };
+        Ok(named.content)
     }
 
     /// Whether a piece of files that are no secrets is there.
@@ -142,10 +138,9 @@ impl Backup {
     /// # Errors
     /// If it is not in the file, or that cannot be read any more.
     pub(crate) fn piece(&self, id: ContentId) -> Result<Bytes, Damage> {
-        match self.part(found(&self.pieces, id)?)? {
-            Kind::Piece(piece) => Ok(piece.content),
-            _ => Err(Damage::Altered),
-        }
+        let part = self.part(found(&self.pieces, id)?)?;
+        let Kind::Piece(piece) = part else { return Err(Damage::Altered) };
+        Ok(piece.content)
     }
 
     /// A piece of a secret, by what it is called in the file.
@@ -153,10 +148,9 @@ impl Backup {
     /// # Errors
     /// If it is not in the file, or that cannot be read any more.
     pub(crate) fn secret(&self, id: ContentId) -> Result<Bytes, Damage> {
-        match self.part(found(&self.secrets, id)?)? {
-            Kind::Secret(secret) => Ok(secret.content),
-            _ => Err(Damage::Altered),
-        }
+        let part = self.part(found(&self.secrets, id)?)?;
+        let Kind::Secret(secret) = part else { return Err(Damage::Altered) };
+        Ok(secret.content)
     }
 
     fn part(&self, at: At) -> Result<Kind, Damage> {

@@ -50,8 +50,10 @@ pub(crate) async fn run(context: &mut Context, args: Args) -> Done {
         return Err(CliError::usage(format!("{path} is there already"), help));
     }
     let unwritten = |error| CliError::local(format!("cannot write {path}"), error);
-    let mut answers = context.client()?.backup(BackupRequest {}).await?;
+    let client = context.client()?;
+    // First a place to put it: the cluster notes each backup that it gives.
     let partial = store(&args.file).map_err(unwritten)?;
+    let mut answers = client.backup(BackupRequest {}).await?;
     let draws = context.ui.is_terminal(Stream::Err);
     let mut drawn = 0;
     let mut draw = |bytes: u64| {

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use jaco_client::fresh_request_id;
 use jaco_proto::v1::{
-    BackupNode, ClusterStatusRequest, GetConstraintsRequest, NodeInfo, SetAuditRetentionRequest,
-    SetAvailabilityRequest, SetConstraintsRequest, SetLabelsRequest,
+    BackupNode, BackupPair, ClusterStatusRequest, GetConstraintsRequest, NodeInfo,
+    SetAuditRetentionRequest, SetAvailabilityRequest, SetConstraintsRequest, SetLabelsRequest,
 };
 use jaco_types::ErrorCode;
 
@@ -48,19 +48,23 @@ impl Restore<'_> {
         let there = self.client.get_constraints(GetConstraintsRequest {}).await?.pairs;
         for pair in &self.backup.constraints {
             let done = match self.compared(there.get(&pair.key), &pair.value) {
-                Done::Restored if self.stores() => {
-                    let request = SetConstraintsRequest {
-                        pairs: [(pair.key.clone(), pair.value.clone())].into(),
-                        request_id: fresh_request_id(),
-                    };
-                    let set = self.client.set_constraints(request).await;
-                    set.map(|_| Done::Restored).map_err(Failed::from)
-                }
-                done => Ok(done),
+                Done::Restored => self.constrain(pair).await,
+                done @ (Done::Unchanged | Done::Skipped { .. } | Done::Refused { .. }) => Ok(done),
             };
             self.note(Kind::Constraint, &pair.key, done)?;
         }
         Ok(())
+    }
+
+    async fn constrain(&self, pair: &BackupPair) -> Result<Done, Failed> {
+        if self.stores() {
+            let request = SetConstraintsRequest {
+                pairs: [(pair.key.clone(), pair.value.clone())].into(),
+                request_id: fresh_request_id(),
+            };
+            self.client.set_constraints(request).await?;
+        }
+        Ok(Done::Restored)
     }
 
     /// What has to become of a value.

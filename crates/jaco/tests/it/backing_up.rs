@@ -198,7 +198,8 @@ fn a_restore_tells_of_each_thing() {
           because: disabled pinned/web: its deployment was refused [unknown_host]
           help: take away what the reasons name, then run it again: the rest stays as it is
           help: more: jaco help error restore_incomplete
-    "#]].assert_eq(&did.err);
+    "#]]
+    .assert_eq(&did.err);
     let only = piped(&session, "restore - --only shop -o json", &backup);
     let told: serde_json::Value = serde_json::from_str(&only.out).unwrap();
     assert_eq!((only.code, &told["counts"]["restored"]), (Some(0), &1.into()), "{told}");
