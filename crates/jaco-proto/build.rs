@@ -5,6 +5,14 @@ use std::path::{Path, PathBuf};
 
 const ROOT: &str = "../../proto";
 
+/// They hold secrets, or whatever a manifest holds: `src/backup.rs` says what is shown of them.
+const NEVER_PRINTED: [&str; 4] = [
+    ".jaco.v1.BackupNamed",
+    ".jaco.v1.BackupPiece",
+    ".jaco.v1.BackupSecret",
+    ".jaco.v1.BackupDeployment",
+];
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed={ROOT}");
     let mut files = Vec::new();
@@ -13,7 +21,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     files.sort();
     let descriptors = protox::compile(&files, [ROOT])?;
-    tonic_prost_build::configure().bytes(".").compile_fds(descriptors)?;
+    let builder = tonic_prost_build::configure().bytes(".").skip_debug(NEVER_PRINTED);
+    builder.compile_fds(descriptors)?;
     Ok(())
 }
 

@@ -141,6 +141,8 @@ impl Client {
         get_constraints: ClusterClient(GetConstraintsRequest) -> GetConstraintsResponse, SHORT;
         /// Lets allocations rest, or run again.
         set_disabled: ClusterClient(SetDisabledRequest) -> SetDisabledResponse, SHORT;
+        /// What rests so.
+        get_disabled: ClusterClient(GetDisabledRequest) -> GetDisabledResponse, SHORT;
         /// Removes the volumes that removed allocations left.
         collect_volumes: ClusterClient(CollectVolumesRequest) -> CollectVolumesResponse, LONG;
         /// What services have on nodes.
@@ -192,6 +194,8 @@ impl Client {
         watch: QueryClient(StatusRequest) -> StatusResponse;
         /// What the replicas of a service print.
         logs: QueryClient(LogsRequest) -> LogLine;
+        /// What people said, at one state, secrets opened. The cluster audits who asks.
+        backup: QueryClient(BackupRequest) -> BackupPart;
     }
 
     /// What happened, oldest first. Nothing is asked before the first event is.

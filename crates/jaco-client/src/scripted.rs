@@ -96,6 +96,7 @@ script! {
     set_constraints(SetConstraintsRequest) -> v1::SetConstraintsResponse;
     get_constraints(GetConstraintsRequest) -> v1::GetConstraintsResponse;
     set_disabled(SetDisabledRequest) -> v1::SetDisabledResponse;
+    get_disabled(GetDisabledRequest) -> v1::GetDisabledResponse;
     collect_volumes(CollectVolumesRequest) -> v1::CollectVolumesResponse;
     allocations(AllocationsRequest) -> v1::AllocationsResponse;
     set_audit_retention(SetAuditRetentionRequest) -> v1::SetAuditRetentionResponse;
@@ -121,6 +122,7 @@ script! {
     watch(StatusRequest) -> Feed<v1::StatusResponse>;
     audit(AuditRequest) -> Feed<v1::AuditEvent>;
     logs(LogsRequest) -> Feed<v1::LogLine>;
+    backup(BackupRequest) -> Feed<v1::BackupPart>;
 }
 
 /// A daemon that runs until it is dropped; its connections end with it. It has threads of its own,
@@ -314,6 +316,7 @@ service! {
     ; stream watch(StatusRequest) -> StatusResponse as WatchStream
     ; stream audit(AuditRequest) -> AuditEvent as AuditStream
     ; stream logs(LogsRequest) -> LogLine as LogsStream
+    ; stream backup(BackupRequest) -> BackupPart as BackupStream
 }
 
 service! {
@@ -334,6 +337,7 @@ service! {
     set_constraints = set_constraints(SetConstraintsRequest) -> SetConstraintsResponse;
     get_constraints = get_constraints(GetConstraintsRequest) -> GetConstraintsResponse;
     set_disabled = set_disabled(SetDisabledRequest) -> SetDisabledResponse;
+    get_disabled = get_disabled(GetDisabledRequest) -> GetDisabledResponse;
     set_audit_retention =
         set_audit_retention(SetAuditRetentionRequest) -> SetAuditRetentionResponse;
     collect_volumes = collect_volumes(CollectVolumesRequest) -> CollectVolumesResponse;

@@ -111,6 +111,8 @@ fn grpc_code(code: ErrorCode) -> Code {
         | ErrorCode::ContentInUse
         | ErrorCode::ReplicaNotRunning
         | ErrorCode::StillDisabled
+        | ErrorCode::BackupInvalid
+        | ErrorCode::RestoreIncomplete
         | ErrorCode::NodeNotRemovable
         | ErrorCode::RolledBack
         | ErrorCode::RolloutPaused

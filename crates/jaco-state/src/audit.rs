@@ -201,6 +201,8 @@ audit_kinds! {
     VolumesCollected => 404, "volumes_collected";
     /// Somebody runs a command in a replica's container.
     ExecStarted => 405, "exec_started";
+    /// Somebody took a backup, with all secrets in it.
+    BackupTaken => 900, "backup_taken";
     /// A rollout began.
     RolloutStarted => 50, "rollout_started";
     /// A rollout replaced its last replica.

@@ -143,6 +143,10 @@ error_codes! {
     ContentInUse => "content_in_use", Rejected;
     /// Audit events are not as they were written.
     AuditChainBroken => "audit_chain_broken", Rejected;
+    /// The file is no backup, or is not as it was written.
+    BackupInvalid => "backup_invalid", Rejected;
+    /// Some of a backup was refused.
+    RestoreIncomplete => "restore_incomplete", Rejected;
     /// What was to be enabled stays disabled as part of something wider.
     StillDisabled => "still_disabled", Rejected;
     /// What the change was based on has moved.

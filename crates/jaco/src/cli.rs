@@ -93,6 +93,8 @@ pub(crate) enum Command {
     Disable(commands::disable::Args),
     Enable(commands::disable::EnableArgs),
     Audit(commands::audit::Args),
+    Backup(commands::backup::Args),
+    Restore(commands::restore::Args),
     Node(commands::node::Args),
     Constraints(commands::constraints::Args),
     Cluster(commands::cluster::Args),

@@ -9,7 +9,7 @@ use jaco_compose::{FileError, Files};
 /// The loader takes 16 MiB in all; one byte more is enough for it to say so.
 const FILE_BYTES_MAX: u64 = (16 << 20) + 1;
 
-/// The name that stands for stdin.
+/// The name that stands for stdin, or for stdout where something is written.
 pub(crate) const STDIN: &str = "-";
 
 /// Files of this machine.

@@ -4,6 +4,7 @@
 //! prints. One file per command in `commands`, where the doc comments are the help.
 
 mod archive;
+mod backup;
 pub mod cli;
 mod commands;
 pub mod connect;
@@ -17,6 +18,7 @@ mod manifest;
 pub mod pages;
 mod plan_file;
 pub mod progress;
+mod restore;
 mod ship;
 pub mod table;
 mod terminal;

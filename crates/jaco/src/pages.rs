@@ -14,6 +14,7 @@ macro_rules! pages {
 
 pages! {
     "audit_chain_broken",
+    "backup_invalid",
     "called_off",
     "cannot_place",
     "certificate_invalid",
@@ -45,6 +46,7 @@ pages! {
     "replica_not_running",
     "replicas_exceed_pinned_hosts",
     "restart_exhausted",
+    "restore_incomplete",
     "revision_not_found",
     "rolled_back",
     "rollout_paused",

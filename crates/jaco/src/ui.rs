@@ -171,6 +171,11 @@ impl Ui {
         stream.flush()
     }
 
+    /// Stdout as it is, for a result that is no text.
+    pub fn results(&mut self) -> &mut (dyn Write + Send) {
+        &mut *self.out
+    }
+
     /// Whether notes are said: what is only fetched to be noted need not be fetched otherwise.
     #[must_use]
     pub fn is_talkative(&self) -> bool {

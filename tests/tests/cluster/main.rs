@@ -3,6 +3,7 @@
 mod access;
 mod allocations;
 mod audit;
+mod backup;
 mod bad_input;
 mod company;
 mod crash;

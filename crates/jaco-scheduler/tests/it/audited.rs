@@ -157,6 +157,7 @@ enum Path {
 
 const AUDIT: &str = include_str!("../../../../tests/tests/cluster/audit.rs");
 const EXEC: &str = include_str!("../../../../tests/tests/cluster/exec.rs");
+const BACKUP: &str = include_str!("../../../../tests/tests/cluster/backup.rs");
 const ALLOCATIONS: &str = include_str!("../../../../tests/tests/docker/allocations.rs");
 
 /// For each kind there is. A new one does not compile before it says how it comes about.
@@ -232,6 +233,7 @@ fn path(kind: AuditKind) -> Path {
         AuditKind::VolumesCollected => {
             AtAnEdge(ALLOCATIONS, "volumes_are_kept_until_they_are_collected")
         }
+        AuditKind::BackupTaken => AtAnEdge(BACKUP, "what_is_lost_is_restored_elsewhere"),
         AuditKind::RequestRefused => Here(|it| {
             it.apply("shop", &[web(1).hosts(&["nowhere"])]);
         }),

@@ -20,7 +20,7 @@ use jaco_types::{
 };
 use tonic::{Request, Response, Status};
 
-use super::{Context, asked_from, caller, collect, constraints, origin};
+use super::{Context, asked_from, caller, collect, constraints, disabled, origin};
 use crate::connection::Caller;
 use crate::member::{Lifecycle, Member, Write, name_if_unnamed};
 use crate::status::{from_propose_error, invalid, to_status};
@@ -171,6 +171,16 @@ impl Cluster for ClusterService {
         request: Request<v1::SetDisabledRequest>,
     ) -> Result<Response<v1::SetDisabledResponse>, Status> {
         self.write(request).await
+    }
+
+    async fn get_disabled(
+        &self,
+        request: Request<v1::GetDisabledRequest>,
+    ) -> Result<Response<v1::GetDisabledResponse>, Status> {
+        let (member, _) = self.context.identify(&request)?;
+        member.recovered().await;
+        let disabled = member.store.read(disabled::of_cluster);
+        Ok(Response::new(v1::GetDisabledResponse { disabled }))
     }
 
     async fn collect_volumes(

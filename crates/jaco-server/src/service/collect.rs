@@ -7,13 +7,13 @@ use std::time::Duration;
 use jaco_agent::RemovedAllocation;
 use jaco_agent::engine::{Collection, Extent};
 use jaco_proto::v1;
-use jaco_state::Command;
 use jaco_state::audit::AuditKind;
 use jaco_state::collecting::needed_on;
-use jaco_store::{Proposal, Store};
-use jaco_types::{Author, DeploymentName, ErrorCode, Identity, NodeId, Rejection, ServiceKey};
+use jaco_store::Store;
+use jaco_types::{Author, DeploymentName, ErrorCode, NodeId, Rejection, ServiceKey};
 use tonic::Request;
 
+use super::noted::note;
 use crate::member::Member;
 use crate::status::{from_propose_error, from_status, invalid};
 use crate::view;
@@ -36,7 +36,7 @@ pub(super) async fn collect(
     }
     let found = with_others(member, own, &request, PATIENCE).await;
     if !request.dry_run {
-        note(member, by, &found).await?;
+        tell(member, by, &found).await?;
     }
     Ok(found)
 }
@@ -165,9 +165,8 @@ async fn removed(
     Ok(found.into_iter().filter(|one| !here.contains(&one.service)).map(info).collect())
 }
 
-/// One event, where anything went. A member passes on only what it says itself, so one that does not lead
-/// names who asked in the event.
-async fn note(
+/// One event, where anything went.
+async fn tell(
     member: &Member,
     by: Author,
     found: &v1::CollectVolumesResponse,
@@ -184,15 +183,5 @@ async fn note(
         return Ok(());
     }
     let payload = by_node.into_iter().map(|(node, names)| (node.to_owned(), names.join(", ")));
-    let mut payload: BTreeMap<String, String> = payload.collect();
-    let Author { mut by, origin } = by;
-    if !member.store.leads() {
-        payload.insert("asked_by".to_owned(), by.to_string());
-        by = Identity::Node { id: member.id };
-    }
-    let command = Command::AuditNote { kind: AuditKind::VolumesCollected, payload };
-    let proposal = Proposal { by, request: None, command };
-    let noted = member.store.propose_from(proposal, origin).await;
-    noted.map_err(|error| from_propose_error(&error))?;
-    Ok(())
+    note(member, by, AuditKind::VolumesCollected, payload.collect()).await
 }

@@ -46,8 +46,17 @@ impl Write for v1::SetDisabledRequest {
     }
 }
 
+/// All that rests, by the names that a request would have for it.
+pub(super) fn references(state: &ClusterState) -> Vec<v1::AllocationRef> {
+    let reference = |info: v1::DisabledInfo| {
+        let v1::DisabledInfo { deployment, service, node, replica, by: _, at_ms: _ } = info;
+        v1::AllocationRef { deployment, service, node, replica }
+    };
+    of_cluster(state).into_iter().map(reference).collect()
+}
+
 /// All that rests.
-fn of_cluster(state: &ClusterState) -> Vec<v1::DisabledInfo> {
+pub(super) fn of_cluster(state: &ClusterState) -> Vec<v1::DisabledInfo> {
     let info = |(scope, rest): (&AllocationScope, &jaco_types::Rest)| {
         let service = scope.service();
         let replica = match scope {

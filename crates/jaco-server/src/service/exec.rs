@@ -12,15 +12,16 @@ use jaco_proto::v1;
 use jaco_proto::v1::exec_input::Input;
 use jaco_proto::v1::exec_output::Output;
 use jaco_proto::v1::exec_server::Exec;
+use jaco_state::ClusterState;
 use jaco_state::audit::AuditKind;
-use jaco_state::{ClusterState, Command};
 use jaco_types::{
     Author, ErrorCode, Identity, InstanceId, NodeId, Rejection, ReplicaState, Standing,
 };
 use tonic::{Request, Response, Status, Streaming};
 
 use super::Context;
-use crate::member::{Member, Write, name_if_unnamed};
+use super::noted::note;
+use crate::member::Member;
 use crate::status::{from_status, invalid, to_status};
 use crate::view::hostname;
 
@@ -92,14 +93,17 @@ impl Session {
             | Identity::Operator { .. }
             | Identity::Scheduler
             | Identity::Anonymous => {
-                let note = v1::NoteExecRequest {
-                    replica: start.replica.clone(),
-                    node: member.store.read(|state| hostname(state, node)),
-                    program: request.command.first().cloned().unwrap_or_default(),
-                    user: start.user.clone(),
-                    request_id: String::new(),
-                };
-                member.write(by, note).await?;
+                let on = member.store.read(|state| hostname(state, node));
+                let facts = [
+                    ("node", on.as_str()),
+                    // Without its arguments, which may be secret.
+                    ("program", &request.command[0]),
+                    ("replica", &start.replica),
+                    ("user", &start.user),
+                ];
+                let told = facts.into_iter().filter(|(_, fact)| !fact.is_empty());
+                let payload = told.map(|(name, fact)| (name.to_owned(), fact.to_owned()));
+                note(member, by, AuditKind::ExecStarted, payload.collect()).await?;
             }
         }
         Ok(Self { start, request, instance, node })
@@ -270,29 +274,4 @@ fn message(output: ExecOutput) -> v1::ExecOutput {
         ExecOutput::Ended(exit_code) => Output::Ended(v1::ExecEnded { exit_code }),
     };
     v1::ExecOutput { output: Some(output) }
-}
-
-/// Written before anything runs: what is not written down does not happen.
-#[async_trait]
-impl Write for v1::NoteExecRequest {
-    const METHOD: &'static str = "/jaco.v1.Exec/Note";
-    type Answer = v1::NoteExecResponse;
-
-    fn name(&mut self, fresh: &dyn Fn() -> String) {
-        name_if_unnamed(&mut self.request_id, fresh);
-    }
-
-    async fn execute(self, member: &Member, by: Author) -> Result<v1::NoteExecResponse, Rejection> {
-        let facts = [
-            ("node", self.node),
-            ("program", self.program),
-            ("replica", self.replica),
-            ("user", self.user),
-        ];
-        let told = facts.into_iter().filter(|(_, fact)| !fact.is_empty());
-        let payload = told.map(|(name, fact)| (name.to_owned(), fact)).collect();
-        let command = Command::AuditNote { kind: AuditKind::ExecStarted, payload };
-        member.commit(by, &self.request_id, command).await?;
-        Ok(v1::NoteExecResponse {})
-    }
 }

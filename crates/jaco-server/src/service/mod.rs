@@ -1,5 +1,6 @@
 //! The gRPC services, one file each.
 
+mod backup;
 pub mod cluster;
 mod collect;
 mod constraints;
@@ -12,6 +13,7 @@ pub mod exec;
 mod facts;
 pub mod logs;
 mod named;
+mod noted;
 pub mod peer;
 pub mod planner;
 mod pressure;

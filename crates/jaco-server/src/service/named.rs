@@ -91,6 +91,7 @@ pub(super) fn list(
         bytes: named.size,
         stored_at_ms: i64::try_from(named.stored_at.0).unwrap_or(i64::MAX),
         used_by: users(state, key).map(ToString::to_string).collect(),
+        tree: named.tree.0.to_vec().into(),
     });
     Ok(v1::ListContentsResponse { contents: contents.collect() })
 }

@@ -279,9 +279,7 @@ async fn forward(member: &Member, message: v1::ForwardRequest) -> Result<bytes::
         v1::RebalanceRequest::METHOD => {
             member.execute_forwarded::<v1::RebalanceRequest>(by, body).await
         }
-        v1::NoteExecRequest::METHOD => {
-            member.execute_forwarded::<v1::NoteExecRequest>(by, body).await
-        }
+        v1::NoteRequest::METHOD => member.execute_forwarded::<v1::NoteRequest>(by, body).await,
         v1::WhatifRequest::METHOD => member.execute_forwarded::<v1::WhatifRequest>(by, body).await,
         unknown => Err(invalid(format!("method {unknown:?} cannot be passed on"))),
     }

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
-use super::{Context, collect, events, examine, facts, logs, revision, shipped};
+use super::{Context, backup, collect, events, examine, facts, logs, revision, shipped};
 use crate::member::Member;
 use crate::status::{from_propose_error, invalid, to_status};
 use crate::{allocation, view};
@@ -48,6 +48,7 @@ impl Query for QueryService {
     type WatchStream = Answers<v1::StatusResponse>;
     type AuditStream = Answers<v1::AuditEvent>;
     type LogsStream = Answers<v1::LogLine>;
+    type BackupStream = Answers<v1::BackupPart>;
 
     async fn status(
         &self,
@@ -165,6 +166,15 @@ impl Query for QueryService {
         let lines = logs::collect(member, request.into_inner());
         let lines = lines.map_err(|rejection| to_status(&rejection))?;
         Ok(Response::new(Box::pin(ReceiverStream::new(lines))))
+    }
+
+    async fn backup(
+        &self,
+        request: Request<v1::BackupRequest>,
+    ) -> Result<Response<Self::BackupStream>, Status> {
+        let (member, by) = self.context.identify(&request)?;
+        let parts = backup::take(member, by).await.map_err(|rejection| to_status(&rejection))?;
+        Ok(Response::new(Box::pin(ReceiverStream::new(parts))))
     }
 }
 

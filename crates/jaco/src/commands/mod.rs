@@ -2,6 +2,7 @@
 
 pub(crate) mod apply;
 pub(crate) mod audit;
+pub(crate) mod backup;
 pub(crate) mod cluster;
 pub(crate) mod completion;
 pub(crate) mod compose;
@@ -26,6 +27,7 @@ pub(crate) mod node;
 pub(crate) mod plan;
 pub(crate) mod rebalance;
 pub(crate) mod restart;
+pub(crate) mod restore;
 pub(crate) mod rollback;
 pub(crate) mod scale;
 pub(crate) mod schema;
@@ -113,6 +115,8 @@ pub(crate) async fn run(command: Command, context: &mut Context) -> Result<u8, C
         Command::Gc(args) => stoppable(gc::run(context, args)).await,
         Command::Disable(args) => disable::disable(context, args).await,
         Command::Enable(args) => disable::enable(context, args).await,
+        Command::Restore(args) => restore::run(context, args).await,
+        Command::Backup(args) => stoppable(backup::run(context, args)).await,
         Command::Node(args) => node::run(context, args).await,
         Command::Constraints(args) => constraints::run(context, args).await,
         Command::Dev(args) => dev::run(context, args).await,

@@ -45,6 +45,7 @@ impl Script for Cluster {
             bytes: content.content.len() as u64,
             stored_at_ms: 0,
             used_by: vec!["shop".to_owned(), "blog".to_owned()],
+            ..Default::default()
         });
         Ok(v1::ListContentsResponse { contents: contents.collect() })
     }

@@ -4,6 +4,7 @@
 
 mod applying;
 mod asking;
+mod backing_up;
 mod configuring;
 mod developing;
 mod draining;

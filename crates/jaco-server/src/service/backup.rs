@@ -1,0 +1,325 @@
+//! What people said, part by part: a backup (ADR 0066). All parts are of one state, and no more than a
+//! few of them are in memory besides it. Secrets leave the cluster here, opened: each backup has its
+//! event before its first part.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jaco_compose::tree::FileTree;
+use jaco_pki::sealed;
+use jaco_proto::v1;
+use jaco_proto::v1::backup_part::Kind;
+use jaco_state::audit::AuditKind;
+use jaco_state::contents::{Form, NamedContent};
+use jaco_state::{ClusterMeta, ClusterState, Deployment};
+use jaco_store::Store;
+use jaco_types::{
+    Author, Availability, ContentId, ErrorCode, NamedKey, Node, Rejection, Timestamp,
+};
+use tokio::sync::mpsc;
+use tonic::Status;
+
+use super::noted::note;
+use super::{disabled, shipped};
+use crate::member::Member;
+use crate::status::{from_propose_error, to_status};
+use crate::view;
+
+/// The format of the parts.
+const FORMAT: u32 = 1;
+
+/// Parts that wait for a slow reader: of a mebibyte at most each.
+const WAITING_PARTS: usize = 4;
+
+/// How many allocations one part names: about 300 bytes each.
+const DISABLED_A_PART: usize = 1000;
+
+type Parts = mpsc::Receiver<Result<v1::BackupPart, Status>>;
+
+/// Begins a backup of what is agreed on by now, once the cluster has noted who takes it.
+///
+/// # Errors
+/// Why the newest state is not known here, or the event could not be written; `unavailable` while
+/// members of another version are about, who do not know that event.
+pub(super) async fn take(member: Arc<Member>, by: Author) -> Result<Parts, Rejection> {
+    member.store.catch_up().await.map_err(|error| from_propose_error(&error))?;
+    let state = member.store.snapshot();
+    let unknown = || Rejection::new(ErrorCode::ClusterUninitialized, "there is no cluster");
+    let meta = state.meta.clone().ok_or_else(unknown)?;
+    same_version(&state)?;
+    let payload = [("raft_index".to_owned(), state.index.to_string())].into();
+    note(&member, by, AuditKind::BackupTaken, payload).await?;
+    let (sender, receiver) = mpsc::channel(WAITING_PARTS);
+    tokio::spawn(async move {
+        let source = Source { member: &member, state: &state, meta: &meta };
+        for item in order(&state) {
+            let part = source.part(item).map(|kind| v1::BackupPart { kind: Some(kind) });
+            let failed = part.is_err();
+            let sent = sender.send(part.map_err(|rejection| to_status(&rejection))).await;
+            if failed || sent.is_err() {
+                return;
+            }
+        }
+    });
+    Ok(receiver)
+}
+
+/// A member of another version would stop at the event, which it does not know.
+fn same_version(state: &ClusterState) -> Result<(), Rejection> {
+    let own = env!("CARGO_PKG_VERSION");
+    let Some(other) = state.nodes.values().find(|node| node.facts.version != own) else {
+        return Ok(());
+    };
+    let message = format!(
+        "{} runs version {} and this node {own}; a backup can be taken once all nodes run the same",
+        other.hostname, other.facts.version
+    );
+    Err(Rejection::new(ErrorCode::Unavailable, message))
+}
+
+/// What a part is made from; only names, so that all of them together are small.
+#[derive(Debug)]
+enum Item<'s> {
+    Header,
+    Retention(u64),
+    Constraints,
+    Node(&'s Node),
+    Named(&'s NamedKey, &'s NamedContent),
+    Content(ContentId),
+    Deployment(&'s Deployment),
+    Disabled(Vec<v1::AllocationRef>),
+    End(v1::BackupEnd),
+}
+
+/// All parts, in order: each content before the first deployment that needs it, and once.
+fn order(state: &ClusterState) -> Vec<Item<'_>> {
+    let mut items = vec![Item::Header];
+    items.extend(state.audit.retention.map(|retention| Item::Retention(retention.age.0)));
+    if !state.constraints.is_empty() {
+        items.push(Item::Constraints);
+    }
+    items.extend(state.nodes.values().filter(|node| is_spoken_of(node)).map(Item::Node));
+    items.extend(state.named.iter().map(|(key, named)| Item::Named(key, named)));
+    let mut contents = BTreeSet::new();
+    for deployment in state.deployments.values() {
+        let needed = deployment.spec().contents.iter().copied();
+        items.extend(needed.filter(|id| contents.insert(*id)).map(Item::Content));
+        items.push(Item::Deployment(deployment));
+    }
+    let rests = disabled::references(state);
+    items.extend(rests.chunks(DISABLED_A_PART).map(|some| Item::Disabled(some.to_vec())));
+    items.push(Item::End(v1::BackupEnd {
+        deployments: count(state.deployments.len()),
+        named: count(state.named.len()),
+        contents: count(contents.len()),
+    }));
+    items
+}
+
+fn count(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
+}
+
+/// Whether people said anything of a node.
+fn is_spoken_of(node: &Node) -> bool {
+    !node.labels.is_empty() || node.availability != Availability::Active
+}
+
+/// What parts are read from.
+struct Source<'s> {
+    member: &'s Member,
+    state: &'s ClusterState,
+    meta: &'s ClusterMeta,
+}
+
+impl Source<'_> {
+    fn part(&self, item: Item<'_>) -> Result<Kind, Rejection> {
+        Ok(match item {
+            Item::Header => Kind::Header(self.header(self.member.clock.now())),
+            Item::Retention(age_ms) => Kind::Retention(v1::BackupRetention { age_ms }),
+            Item::Constraints => {
+                Kind::Constraints(v1::BackupConstraints { pairs: pairs(&self.state.constraints) })
+            }
+            Item::Node(node) => Kind::Node(v1::BackupNode {
+                hostname: node.hostname.to_string(),
+                labels: pairs(&node.labels),
+                cordoned: node.availability != Availability::Active,
+            }),
+            Item::Named(key, named) => Kind::Named(self.named(key, named)?),
+            Item::Content(id) => self.content(id)?,
+            Item::Deployment(deployment) => Kind::Deployment(wanted(deployment)),
+            Item::Disabled(allocations) => Kind::Disabled(v1::BackupDisabled { allocations }),
+            Item::End(end) => Kind::End(end),
+        })
+    }
+
+    fn header(&self, now: Timestamp) -> v1::BackupHeader {
+        v1::BackupHeader {
+            format: FORMAT,
+            cluster_id: self.meta.id.to_string(),
+            cluster_name: self.meta.name.clone(),
+            raft_index: self.state.index.0,
+            taken_at_ms: view::millis(now),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+
+    fn named(&self, key: &NamedKey, named: &NamedContent) -> Result<v1::BackupNamed, Rejection> {
+        let (_, list) = self.plain(named.tree)?;
+        let tree = FileTree::parse(&list).map_err(|error| unreadable(&key.to_string(), error))?;
+        let mut content = Vec::new();
+        for id in tree.pieces() {
+            content.extend_from_slice(&self.plain(id)?.1);
+        }
+        Ok(v1::BackupNamed {
+            kind: key.kind.as_str().to_owned(),
+            name: key.name.to_string(),
+            content: content.into(),
+        })
+    }
+
+    fn content(&self, id: ContentId) -> Result<Kind, Rejection> {
+        let (form, content) = self.plain(id)?;
+        Ok(match form {
+            Form::Plain => Kind::Piece(v1::BackupPiece { content }),
+            Form::Sealed => Kind::Secret(v1::BackupSecret { id: id.0.to_vec().into(), content }),
+        })
+    }
+
+    /// The bytes of a content, opened if they are sealed, and whether they were.
+    fn plain(&self, id: ContentId) -> Result<(Form, Bytes), Rejection> {
+        let stored = self.state.contents.get(&id);
+        let stored = stored.ok_or_else(|| unreadable(&id.to_string(), "it is not stored"))?;
+        let bytes = &stored.bytes.0;
+        let plain = match stored.form {
+            Form::Plain => Bytes::copy_from_slice(bytes),
+            Form::Sealed => {
+                let key = &self.member.key_encryption_key;
+                let opened = sealed::open_named(key, &self.meta.id, &id.0, bytes);
+                let opened = opened.map_err(|error| unreadable(&id.to_string(), error))?;
+                Bytes::copy_from_slice(&opened)
+            }
+        };
+        Ok((stored.form, plain))
+    }
+}
+
+/// The revision that is wanted, as it was sent.
+fn wanted(deployment: &Deployment) -> v1::BackupDeployment {
+    let spec = deployment.spec();
+    let files = shipped::files(spec);
+    v1::BackupDeployment {
+        name: deployment.name.to_string(),
+        revision: deployment.revision.0,
+        compose_json: spec.compose.to_string(),
+        overlay_yaml: spec.overlay.to_string(),
+        environment_toml: spec.environment.to_string(),
+        binds: files.binds,
+        configs: files.configs,
+        secrets: files.secrets,
+    }
+}
+
+fn pairs<'s>(of: impl IntoIterator<Item = (&'s String, &'s String)>) -> Vec<v1::BackupPair> {
+    let pair = |(key, value): (&String, &String)| v1::BackupPair {
+        key: key.clone(),
+        value: value.clone(),
+    };
+    of.into_iter().map(pair).collect()
+}
+
+/// ST-12 says that this does not happen; a backup with a hole must not look like a whole one.
+fn unreadable(what: &str, error: impl std::fmt::Display) -> Rejection {
+    Rejection::new(ErrorCode::Internal, format!("content {what} cannot be read: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use jaco_state::contents::{Piece, PieceBytes};
+    use jaco_state::{Command, Entry, apply};
+    use jaco_types::spec::DeploymentSpec;
+    use jaco_types::{
+        DeploymentName, Hostname, Identity, NodeFacts, NodeId, NodeStatus, StateIndex,
+    };
+
+    use super::*;
+
+    fn commit(state: &mut ClusterState, command: Command) {
+        let index = StateIndex(state.index.0 + 1);
+        let (at, by) = (Timestamp(index.0), Identity::Scheduler);
+        let entry = Entry { index, at, by, origin: None, request: None, command };
+        let outcome = apply(state, &entry);
+        assert!(!matches!(outcome, jaco_state::Outcome::Rejected(_)), "{outcome:?}");
+    }
+
+    fn id(number: u8) -> ContentId {
+        ContentId([number; 32])
+    }
+
+    fn node(version: &str) -> Node {
+        Node {
+            id: NodeId::FIRST,
+            hostname: Hostname::new("n1").expect("a host name"),
+            address: "n1:7000".to_owned(),
+            key_fingerprint: [1; 32],
+            status: NodeStatus::Ready,
+            status_reason: String::new(),
+            availability: Availability::Active,
+            availability_reason: String::new(),
+            drain: None,
+            facts: NodeFacts { version: version.to_owned(), ..NodeFacts::default() },
+            labels: BTreeMap::new(),
+            joined_at: Timestamp(1),
+            modified: StateIndex(1),
+        }
+    }
+
+    /// R-CLI-6: a content comes once, before whoever needs it first; one that nobody needs any more, and a
+    /// node that nobody spoke of, are left out.
+    #[test]
+    fn contents_come_before_their_deployments() {
+        let mut state = ClusterState::default();
+        let piece = |number| Piece {
+            id: id(number),
+            form: Form::Plain,
+            bytes: PieceBytes([number].as_slice().into()),
+        };
+        commit(&mut state, Command::ContentPut { pieces: (1..=4).map(piece).collect() });
+        for (name, contents) in [("b", [2, 3]), ("a", [1, 2])] {
+            let contents = contents.map(id).into();
+            let spec = DeploymentSpec { contents, ..DeploymentSpec::default() };
+            let name = DeploymentName::new(name).expect("a name");
+            commit(&mut state, Command::DeploymentApply { name, spec });
+        }
+        state.nodes = [(NodeId::FIRST, node("1"))].into_iter().collect();
+        let show = |item: &Item<'_>| match item {
+            Item::Content(id) => id.0[0].to_string(),
+            Item::Deployment(deployment) => deployment.name.to_string(),
+            Item::End(end) => format!("{} of {}", end.contents, end.deployments),
+            Item::Header
+            | Item::Retention(_)
+            | Item::Constraints
+            | Item::Node(_)
+            | Item::Named(..)
+            | Item::Disabled(_) => format!("{item:?}"),
+        };
+        let shown: Vec<String> = order(&state).iter().map(show).collect();
+        assert_eq!(shown, ["Header", "1", "2", "a", "3", "b", "3 of 2"]);
+    }
+
+    /// R-CLI-6: a member of another version would stop at the event of a backup, so there is none.
+    #[test]
+    fn members_of_other_versions_are_not_stopped() {
+        let of = |version: &str| ClusterState {
+            nodes: [(NodeId::FIRST, node(version))].into_iter().collect(),
+            ..ClusterState::default()
+        };
+        assert_eq!(same_version(&of(env!("CARGO_PKG_VERSION"))), Ok(()));
+        let refused = same_version(&of("0.0.1")).expect_err("it does not know the event");
+        assert_eq!(refused.code, ErrorCode::Unavailable);
+        assert!(refused.message.contains("n1 runs version 0.0.1"), "{}", refused.message);
+    }
+}

@@ -1,0 +1,237 @@
+//! Laws of the file: what was written is read; anything less, other or newer is named.
+
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+
+use jaco_proto::v1::backup_part::Kind;
+use jaco_proto::v1::{
+    AllocationRef, BackupConstraints, BackupDeployment, BackupDisabled, BackupEnd, BackupHeader,
+    BackupNamed, BackupNode, BackupPair, BackupPart, BackupPiece, BackupRetention, BackupSecret,
+    ShippedFiles,
+};
+use jaco_types::{ContentId, NamedKind};
+use prost::Message;
+use prost::bytes::Bytes;
+use sha2::{Digest, Sha256};
+
+use super::{Backup, Damage, FORMAT, MAGIC, Writer, store};
+
+/// Written once by the first version that wrote any; read for ever.
+const FROZEN: &[u8] = include_bytes!("frozen/v1.jacobak");
+
+fn parts() -> Vec<Kind> {
+    let pair = |key: &str, value: &str| BackupPair { key: key.to_owned(), value: value.to_owned() };
+    let files = |name: &str, tree: &[u8; 32]| {
+        vec![ShippedFiles { name: name.to_owned(), tree: tree.to_vec().into() }]
+    };
+    vec![
+        Kind::Header(BackupHeader {
+            format: 1,
+            cluster_id: "c1".repeat(16),
+            cluster_name: "sun".to_owned(),
+            raft_index: 42,
+            taken_at_ms: 1_700_000_000_000,
+            version: "0.1.0".to_owned(),
+        }),
+        Kind::Retention(BackupRetention { age_ms: 86_400_000 }),
+        Kind::Constraints(BackupConstraints { pairs: vec![pair("ram", "1G")] }),
+        Kind::Node(BackupNode {
+            hostname: "n1".to_owned(),
+            labels: vec![pair("zone", "a")],
+            cordoned: true,
+        }),
+        Kind::Named(BackupNamed {
+            kind: "secret".to_owned(),
+            name: "db".to_owned(),
+            content: Bytes::from_static(b"hunter2"),
+        }),
+        Kind::Piece(BackupPiece { content: Bytes::from_static(b"listen 80") }),
+        Kind::Secret(BackupSecret {
+            id: vec![7; 32].into(),
+            content: Bytes::from_static(b"hunter3"),
+        }),
+        Kind::Deployment(BackupDeployment {
+            name: "shop".to_owned(),
+            revision: 3,
+            compose_json: r#"{"name":"shop"}"#.to_owned(),
+            overlay_yaml: "deployment: shop\n".to_owned(),
+            environment_toml: "[web]\n".to_owned(),
+            binds: files("conf", &[1; 32]),
+            configs: files("rates", &[2; 32]),
+            secrets: files("key", &[3; 32]),
+        }),
+        Kind::Disabled(BackupDisabled {
+            allocations: vec![AllocationRef {
+                deployment: "shop".to_owned(),
+                service: "web".to_owned(),
+                ..AllocationRef::default()
+            }],
+        }),
+        Kind::End(BackupEnd { deployments: 1, named: 1, contents: 2 }),
+    ]
+}
+
+fn written(parts: Vec<Kind>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut writer = Writer::new(&mut bytes).unwrap();
+    for kind in parts {
+        writer.part(&BackupPart { kind: Some(kind) }).unwrap();
+    }
+    let said = writer.finish().unwrap().bytes;
+    assert_eq!(said, bytes.len() as u64);
+    bytes
+}
+
+fn open(bytes: &[u8]) -> Result<Backup, Damage> {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(bytes).unwrap();
+    Backup::open(file)
+}
+
+/// Bytes as a file whose checksum is right, whatever they say.
+fn vouched(mut bytes: Vec<u8>) -> Vec<u8> {
+    let sum = Sha256::digest(&bytes);
+    bytes.extend_from_slice(&sum);
+    bytes
+}
+
+/// Parts as they are, between what every file begins and ends with.
+fn framed(parts: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = [MAGIC.as_slice(), &FORMAT.to_be_bytes()].concat();
+    for part in parts {
+        bytes.extend_from_slice(&u32::try_from(part.len()).unwrap().to_be_bytes());
+        bytes.extend_from_slice(part);
+    }
+    bytes.extend_from_slice(&[0; 4]);
+    vouched(bytes)
+}
+
+/// R-CLI-6: a file of the first format is read for ever, and nobody writes that format otherwise.
+#[test]
+fn the_first_format_is_frozen() {
+    assert_eq!(written(parts()), FROZEN);
+    let backup = open(FROZEN).unwrap();
+    assert_eq!((backup.header.raft_index, backup.header.cluster_name.as_str()), (42, "sun"));
+    assert_eq!(
+        (backup.retention_ms, backup.constraints[0].key.as_str()),
+        (Some(86_400_000), "ram")
+    );
+    assert_eq!((backup.nodes[0].hostname.as_str(), backup.nodes[0].cordoned), ("n1", true));
+    let named = &backup.named[0];
+    assert_eq!((named.kind, named.name.as_str()), (NamedKind::Secret, "db"));
+    assert_eq!(backup.named(named).unwrap(), &b"hunter2"[..]);
+    let piece = ContentId(Sha256::digest(b"listen 80").into());
+    assert_eq!(backup.piece(piece).unwrap(), &b"listen 80"[..]);
+    assert_eq!(backup.secret(ContentId([7; 32])).unwrap(), &b"hunter3"[..]);
+    assert_eq!(backup.disabled[0].service, "web");
+    let names: Vec<&str> = backup.deployments().collect();
+    let shop = backup.deployment("shop").unwrap().unwrap();
+    assert_eq!((names, shop.revision, shop.secrets[0].tree[0]), (vec!["shop"], 3, 3));
+    assert!(backup.deployment("blog").unwrap().is_none());
+    assert!(matches!(backup.piece(ContentId([9; 32])), Err(Damage::Contradiction(_))));
+}
+
+/// R-CLI-6: wherever a file is cut off, that is what is said.
+#[test]
+fn a_file_that_was_cut_off_is_named() {
+    for end in 0..FROZEN.len() {
+        match open(&FROZEN[..end]) {
+            Err(Damage::Truncated(at)) => assert_eq!(at, end as u64),
+            other => panic!("cut off after {end}: {other:?}"),
+        }
+    }
+}
+
+/// R-CLI-6: one bit that is another one is enough.
+#[test]
+fn a_flipped_bit_is_found() {
+    for at in 0..FROZEN.len() * 8 {
+        let mut bytes = FROZEN.to_vec();
+        bytes[at / 8] ^= 1 << (at % 8);
+        let damage = open(&bytes).expect_err("a bit was flipped");
+        let right = match damage {
+            Damage::Foreign => at / 8 < MAGIC.len(),
+            Damage::Newer(_) => (MAGIC.len()..MAGIC.len() + 4).contains(&(at / 8)),
+            Damage::Altered | Damage::Truncated(_) => at / 8 >= MAGIC.len() + 4,
+            Damage::NewerPart | Damage::Contradiction(_) | Damage::Io(_) => false,
+        };
+        assert!(right, "bit {at}: {damage}");
+    }
+    let longer = [FROZEN, b"x"].concat();
+    assert!(matches!(open(&longer), Err(Damage::Altered)));
+}
+
+/// R-CLI-6: what a newer version wrote is named as that, and nothing of it is left out in silence.
+#[test]
+fn what_is_newer_is_named() {
+    let encoded: Vec<Vec<u8>> =
+        parts().into_iter().map(|kind| BackupPart { kind: Some(kind) }.encode_to_vec()).collect();
+    assert_eq!(framed(&encoded), FROZEN);
+    // Field 16 of a part, a message: a kind that there is not yet. Then field 9 of a node.
+    let unknown_kind = vec![0x82, 0x01, 0x00];
+    let unknown_field = vec![0x22, 0x02, 0x48, 0x01];
+    for newer in [unknown_kind, unknown_field, Vec::from(b"\xff\xff\xff")] {
+        let mut parts = encoded.clone();
+        parts.insert(4, newer);
+        assert!(matches!(open(&framed(&parts)), Err(Damage::NewerPart)));
+    }
+    let mut of_format_2 = parts();
+    if let Kind::Header(header) = &mut of_format_2[0] {
+        header.format = 2;
+    }
+    assert!(matches!(open(&written(of_format_2)), Err(Damage::Newer(2))));
+    assert!(matches!(open(b"services: {}\n"), Err(Damage::Foreign)));
+}
+
+/// R-CLI-6: a file whose checksum is right is still not believed what cannot be.
+#[test]
+fn what_cannot_be_is_refused() {
+    let check = |change: fn(&mut Vec<Kind>)| {
+        let mut parts = parts();
+        change(&mut parts);
+        let encoded = |kind| BackupPart { kind: Some(kind) }.encode_to_vec();
+        let encoded: Vec<Vec<u8>> = parts.into_iter().map(encoded).collect();
+        let refused = open(&framed(&encoded));
+        assert!(matches!(refused, Err(Damage::Contradiction(_))), "{refused:?}");
+    };
+    check(|parts| drop(parts.remove(0)));
+    check(|parts| drop(parts.pop()));
+    check(|parts| drop(parts.remove(5)));
+    check(|parts| parts.push(parts[7].clone()));
+    check(|parts| parts.insert(8, parts[7].clone()));
+    check(|parts| {
+        let short = BackupSecret { id: vec![1].into(), ..BackupSecret::default() };
+        parts.insert(6, Kind::Secret(short));
+    });
+    // A part that would have to be taken into memory before it can be judged.
+    let mut large = [MAGIC.as_slice(), &FORMAT.to_be_bytes()].concat();
+    large.extend_from_slice(&u32::MAX.to_be_bytes());
+    assert!(matches!(open(&large), Err(Damage::Altered)));
+}
+
+/// R-CLI-6: a backup has its name only once it is whole, is its owner's alone, and what was begun and not
+/// ended leaves nothing.
+#[test]
+fn a_backup_has_its_name_once_it_is_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.jacobak");
+    let listed = || -> Vec<_> {
+        let entries = std::fs::read_dir(folder.path()).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    };
+    std::fs::write(folder.path().join("a.jacobak.partial"), "left by a power cut").unwrap();
+    let partial = store(&path).unwrap();
+    let mut writer = Writer::new(partial.out()).unwrap();
+    writer.part(&BackupPart { kind: parts().into_iter().next() }).unwrap();
+    assert_eq!(writer.finish().unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    assert!(matches!(partial.keep(), Err(Damage::Truncated(_))));
+    assert_eq!(listed(), Vec::<String>::new());
+
+    let partial = store(&path).unwrap();
+    partial.out().write_all(FROZEN).unwrap();
+    assert_eq!(listed(), ["a.jacobak.partial"]);
+    partial.keep().unwrap();
+    assert_eq!(listed(), ["a.jacobak"]);
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(open(&std::fs::read(&path).unwrap()).is_ok());
+}

@@ -1,0 +1,330 @@
+//! A backup of one cluster, restored in another: what people said is there again, and nothing else.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Output;
+
+use jaco_testkit::v1::backup_part::Kind;
+use jaco_testkit::{Cluster, Engine, eventually, fresh_request_id, v1};
+use serde_json::Value;
+
+const COMPOSE: &str = "
+name: shop
+services:
+  web:
+    image: web:1
+    volumes: ['./conf:/etc/web:ro']
+    configs: [rates, motd]
+  api:
+    image: api:1
+    secrets: [key, db]
+configs:
+  rates: {external: true}
+  motd: {file: ./motd.txt}
+secrets:
+  key: {file: ./key.txt}
+  db: {external: true}
+";
+
+const OVERLAY: &str = "deployment: shop\nservices:\n  - name: web\n    replicas: 2\n";
+
+/// Only n3 may run it.
+const PINNED: &str =
+    "deployment: blog\nservices:\n  - name: web\n    placement: hosts\n    hosts: [n3]\n";
+
+const SECRETS: [&str; 2] = ["correct-horse-battery", "staple-of-the-database"];
+
+fn said(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    format!("{}{}", text(&output.stdout), text(&output.stderr))
+}
+
+fn run(cluster: &Cluster, node: usize, args: &[&str]) -> Output {
+    let output = cluster.cli(node, args);
+    assert!(output.status.success(), "jaco {}: {}", args.join(" "), said(&output));
+    output
+}
+
+/// A project folder with these files.
+fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("temporary files can be made");
+    for (name, text) in files {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().expect("it is in the folder")).expect("likewise");
+        fs::write(path, text).expect("temporary files can be written");
+    }
+    folder
+}
+
+fn path(folder: &Path, name: &str) -> String {
+    folder.join(name).to_str().expect("a text").to_owned()
+}
+
+fn apply(cluster: &Cluster, folder: &Path) {
+    run(cluster, 0, &["apply", "--detach", folder.to_str().expect("a text")]);
+}
+
+/// Everything that people can say.
+async fn speak(cluster: &Cluster) {
+    let folder = project(&[
+        ("compose.yaml", COMPOSE),
+        ("jaco.yaml", OVERLAY),
+        ("conf/a.conf", "listen 80"),
+        ("conf/sub/b.conf", "listen 81"),
+        ("motd.txt", "welcome"),
+        ("rates.txt", "7 %"),
+        ("key.txt", SECRETS[0]),
+        ("db.txt", SECRETS[1]),
+    ]);
+    let shop = folder.path();
+    run(cluster, 0, &["secret", "create", "db", &path(shop, "db.txt")]);
+    run(cluster, 0, &["configs", "create", "rates", &path(shop, "rates.txt")]);
+    apply(cluster, shop);
+    let compose = jaco_tests::compose("blog", "web", "web:1", 1);
+    let blog = project(&[("compose.yaml", compose.as_str()), ("jaco.yaml", PINNED)]);
+    apply(cluster, blog.path());
+    run(cluster, 0, &["disable", "shop/api"]);
+    eventually("the replica has its name", || async {
+        let out = cluster.cli(0, &["disable", "shop/web", "--replica", "1"]);
+        if out.status.success() { Ok(()) } else { Err(said(&out)) }
+    })
+    .await;
+    eventually("a retention can be set", || async {
+        let out = cluster.cli(0, &["audit", "retention", "30d"]);
+        if out.status.success() { Ok(()) } else { Err(said(&out)) }
+    })
+    .await;
+    run(cluster, 0, &["node", "cordon", "n2"]);
+    let client = cluster.client();
+    let labels = v1::SetLabelsRequest {
+        hostname: "n1".to_owned(),
+        set: [("zone".to_owned(), "a".to_owned())].into(),
+        request_id: fresh_request_id(),
+        ..Default::default()
+    };
+    client.set_labels(labels).await.expect("the cluster agrees");
+    let constraints = v1::SetConstraintsRequest {
+        pairs: [("max".to_owned(), "5".to_owned())].into(),
+        request_id: fresh_request_id(),
+    };
+    client.set_constraints(constraints).await.expect("the cluster agrees");
+}
+
+/// What a cluster says that people said, without what is its own: its name, and what it calls secrets.
+async fn spoken(cluster: &Cluster) -> BTreeSet<String> {
+    let mut parts = cluster.client().backup(v1::BackupRequest {}).await.expect("a backup begins");
+    let (mut pieces, mut secrets) = (BTreeMap::new(), BTreeMap::new());
+    let (mut said, mut deployments) = (BTreeSet::new(), Vec::new());
+    while let Some(part) = parts.next().await.expect("it goes on") {
+        match part.kind.expect("every part is of a kind") {
+            Kind::Header(_) => {}
+            Kind::Piece(piece) => {
+                let text = String::from_utf8(piece.content.to_vec()).expect("all files are texts");
+                pieces.insert(text, ());
+            }
+            Kind::Secret(secret) => {
+                let id: String = secret.id.iter().map(|byte| format!("{byte:02x}")).collect();
+                let text = String::from_utf8(secret.content.to_vec()).expect("likewise");
+                secrets.insert(id, text);
+            }
+            Kind::Named(named) => {
+                said.insert(format!("{} {} {:?}", named.kind, named.name, named.content));
+            }
+            Kind::Deployment(deployment) => deployments.push(deployment),
+            other @ (Kind::Retention(_)
+            | Kind::Constraints(_)
+            | Kind::Node(_)
+            | Kind::Disabled(_)
+            | Kind::End(_)) => {
+                said.insert(format!("{other:?}"));
+            }
+        }
+    }
+    for text in pieces.into_keys() {
+        let named = secrets.iter().fold(text, |text, (id, secret)| text.replace(id, secret));
+        said.insert(named);
+    }
+    for one in deployments {
+        let secrets: Vec<&str> = one.secrets.iter().map(|files| files.name.as_str()).collect();
+        let texts = (&one.compose_json, &one.overlay_yaml, &one.environment_toml);
+        said.insert(format!("{} {texts:?} {:?} {:?}", one.name, one.binds, one.configs));
+        said.insert(format!("{} {secrets:?}", one.name));
+    }
+    said
+}
+
+/// `jaco restore FILE …`: its exit code, and what became of each thing.
+fn restore(
+    cluster: &Cluster,
+    file: &str,
+    more: &[&str],
+) -> (Option<i32>, BTreeMap<String, String>) {
+    let output = cluster.cli(0, &[&["restore", file, "-o", "json"], more].concat());
+    // An error is printed behind the result.
+    let mut json = serde_json::Deserializer::from_slice(&output.stdout).into_iter::<Value>();
+    let told = json.next().unwrap_or_else(|| panic!("{}", said(&output))).expect("json");
+    let text = |item: &Value, key: &str| item[key].as_str().unwrap_or_default().to_owned();
+    let items = told["items"].as_array().unwrap_or_else(|| panic!("{}", said(&output))).iter();
+    let outcome = |item: &Value| match text(item, "code").as_str() {
+        "" => text(item, "outcome"),
+        code => format!("{} {code}", text(item, "outcome")),
+    };
+    let name = |item: &Value| format!("{} {}", text(item, "kind"), text(item, "name"));
+    (output.status.code(), items.map(|item| (name(item), outcome(item))).collect())
+}
+
+/// Those that came to something else than `outcome`.
+fn except(items: &BTreeMap<String, String>, outcome: &str) -> Vec<String> {
+    let others = items.iter().filter(|(_, became)| became.as_str() != outcome);
+    others.map(|(name, became)| format!("{name} {became}")).collect()
+}
+
+fn hash(status: &v1::StatusResponse, service: &str) -> String {
+    let services = status.deployments.iter().flat_map(|one| &one.services);
+    let found = services.into_iter().find(|one| one.name == service && one.image == "web:1");
+    found.expect("the service is wanted").spec_hash.clone()
+}
+
+/// R-CLI-6, R-IN-5, R-CLI-5: after a total loss a fresh cluster is told all that people had said, from
+/// what any node had given; what it refuses is named and restored later; and no secret is seen on the way.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_lost_is_restored_elsewhere() {
+    let lost = Cluster::start(3, Engine::Fake).await;
+    speak(&lost).await;
+    let folder = tempfile::tempdir().expect("temporary files can be made");
+    let file = path(folder.path(), "sun.jacobak");
+    let follower = (lost.leader().await + 1) % 3;
+    let taken = run(&lost, follower, &["backup", &file, "-o", "json"]);
+    let told: Value = serde_json::from_slice(&taken.stdout).expect("json");
+    assert_eq!((&told["deployments"], &told["named"]), (&2.into(), &2.into()), "{told}");
+    let mode = fs::metadata(&file).expect("it is there").permissions().mode();
+    assert_eq!(
+        (mode & 0o777, told["bytes"].as_u64()),
+        (0o600, fs::metadata(&file).ok().map(|f| f.len()))
+    );
+    let again = lost.cli(0, &["backup", &file]);
+    assert_eq!(again.status.code(), Some(2), "{}", said(&again));
+    run(&lost, 0, &["backup", &file, "--force"]);
+
+    let audit = run(&lost, 0, &["audit", "--type", "backup_taken", "-o", "json"]);
+    let events: Vec<Value> = serde_json::from_slice(&audit.stdout).expect("a list");
+    assert_eq!(events.len(), 2, "each backup is told once: {events:?}");
+    let by_people = |event: &Value| {
+        // Also where a follower was asked.
+        event["by"].as_str().is_some_and(|by| by.starts_with("local:"))
+            && event["payload"]["raft_index"].is_string()
+    };
+    assert!(events.iter().all(by_people), "{events:?}");
+    let had = spoken(&lost).await;
+    let hashes = hash(&lost.overview(0).await.expect("it answers"), "web");
+    for node in &lost.nodes {
+        let log = fs::read_to_string(node.log_path()).expect("it has a log");
+        assert!(SECRETS.iter().all(|secret| !log.contains(secret)), "{}", node.name);
+    }
+    assert!(SECRETS.iter().all(|secret| !said(&taken).contains(secret)));
+    drop(lost);
+
+    let mut fresh = Cluster::start(2, Engine::Fake).await;
+    let nothing = spoken(&fresh).await;
+    let (code, items) = restore(&fresh, &file, &["--dry-run"]);
+    assert_eq!(code, Some(3), "{items:?}");
+    assert_eq!(except(&items, "restored"), ["deployment blog refused unknown_host"]);
+    assert_eq!(spoken(&fresh).await, nothing, "a dry run changes nothing");
+    let (code, items) = restore(&fresh, &file, &[]);
+    assert_eq!(code, Some(3), "{items:?}");
+    assert_eq!(except(&items, "restored"), ["deployment blog refused unknown_host"]);
+    fresh.add_unborn();
+    fresh.join(2).await;
+    fresh.settled().await;
+    let (code, items) = restore(&fresh, &file, &[]);
+    assert_eq!(
+        (code, except(&items, "unchanged")),
+        (Some(0), vec!["deployment blog restored".to_owned()])
+    );
+    let (code, items) = restore(&fresh, &file, &[]);
+    assert_eq!((code, except(&items, "unchanged")), (Some(0), Vec::new()));
+    assert_eq!(spoken(&fresh).await, had);
+    assert_eq!(hash(&fresh.overview(0).await.expect("it answers"), "web"), hashes);
+
+    // What was said here since then is left alone, and named.
+    let compose = jaco_tests::compose("blog", "web", "web:2", 1);
+    let blog = project(&[("compose.yaml", compose.as_str()), ("jaco.yaml", PINNED)]);
+    apply(&fresh, blog.path());
+    let other = project(&[("rates.txt", "8 %")]);
+    run(&fresh, 0, &["configs", "create", "rates", &path(other.path(), "rates.txt")]);
+    let (code, items) = restore(&fresh, &file, &[]);
+    let differ = ["config rates skipped", "deployment blog skipped"];
+    assert_eq!((code, except(&items, "unchanged")), (Some(0), differ.map(str::to_owned).to_vec()));
+    let (code, items) = restore(&fresh, &file, &["--only", "blog", "--replace"]);
+    let only = [("deployment blog".to_owned(), "restored".to_owned())];
+    assert_eq!((code, items), (Some(0), only.into()));
+    let (code, _) = restore(&fresh, &file, &["--replace"]);
+    assert_eq!((code, spoken(&fresh).await), (Some(0), had));
+    for node in &fresh.nodes {
+        let log = fs::read_to_string(node.log_path()).expect("it has a log");
+        assert!(SECRETS.iter().all(|secret| !log.contains(secret)), "{}", node.name);
+    }
+}
+
+/// R-CLI-6: a backup is of one moment: however fast deployments change meanwhile, each has its files in it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_is_of_one_moment() {
+    let cluster = Cluster::start(1, Engine::Fake).await;
+    let folder = tempfile::tempdir().expect("temporary files can be made");
+    let file = path(folder.path(), "a.jacobak");
+    let compose = "name: shop\nservices: {web: {image: web:1, volumes: ['./conf:/c:ro']}}\n";
+    let shop = project(&[("compose.yaml", compose), ("conf/a", "0"), ("conf/b", "0")]);
+    apply(&cluster, shop.path());
+    let revision = |status: &v1::StatusResponse| status.deployments[0].revision;
+    let before = revision(&cluster.overview(0).await.expect("it answers"));
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for round in 1..=15 {
+                for name in ["conf/a", "conf/b"] {
+                    fs::write(shop.path().join(name), format!("{name} {round}")).expect("written");
+                }
+                apply(&cluster, shop.path());
+            }
+        });
+        let mut taken = 0;
+        while !writer.is_finished() || taken == 0 {
+            run(&cluster, 0, &["backup", &file, "--force"]);
+            // Every list and every piece that the deployment names is looked for.
+            run(&cluster, 0, &["restore", &file, "--dry-run", "--replace"]);
+            taken += 1;
+        }
+        writer.join().expect("all were applied");
+    });
+    let after = revision(&cluster.overview(0).await.expect("it answers"));
+    assert_eq!(after, before + 15, "all were different");
+}
+
+/// R-CLI-6, R-IN-3: a damaged file is named before anything of it is sent, and so is one that is none.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_backup_restores_nothing() {
+    let cluster = Cluster::start(1, Engine::Fake).await;
+    let blog = project(&[("compose.yaml", &jaco_tests::compose("blog", "web", "web:1", 1))]);
+    apply(&cluster, blog.path());
+    let folder = tempfile::tempdir().expect("temporary files can be made");
+    let file = path(folder.path(), "a.jacobak");
+    run(&cluster, 0, &["backup", &file]);
+    run(&cluster, 0, &["delete", "blog", "--yes"]);
+    let whole = fs::read(&file).expect("it is there");
+    let mut altered = whole.clone();
+    altered[whole.len() / 2] ^= 1;
+    let damaged: [(&[u8], &str); 3] = [
+        (&whole[..whole.len() - 1], "cut off"),
+        (&altered, "altered"),
+        (b"services: {}\n", "no backup"),
+    ];
+    for (bytes, why) in damaged {
+        fs::write(&file, bytes).expect("it can be written");
+        let refused = cluster.cli(0, &["restore", &file]);
+        let told = said(&refused);
+        assert_eq!(refused.status.code(), Some(3), "{told}");
+        assert!(told.contains("backup_invalid") && told.contains(why), "{told}");
+    }
+    assert!(cluster.overview(0).await.expect("it answers").deployments.is_empty());
+}
