@@ -138,7 +138,7 @@ fn is_service_name(text: &str) -> bool {
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || b".-_".contains(&b))
 }
 
-fn is_hostname(text: &str) -> bool {
+pub(crate) fn is_hostname(text: &str) -> bool {
     let is_label = |label: &str| {
         (1..=63).contains(&label.len())
             && !label.starts_with('-')

@@ -16,6 +16,7 @@ pub mod machine;
 pub mod node;
 pub mod observed;
 pub mod origin;
+pub mod registry;
 pub mod rejection;
 pub mod rollout;
 pub mod routing;
@@ -39,6 +40,7 @@ pub use machine::Machine;
 pub use node::{Availability, Drain, Node, NodeFacts, NodeStatus};
 pub use observed::{Exit, InstanceObserved, ReasonCode, ReplicaState};
 pub use origin::{Author, Origin};
+pub use registry::RegistryName;
 pub use rejection::Rejection;
 pub use rollout::{
     GoingBack, ImageReadiness, Preparing, Rollout, RolloutState, Scheduling, Unplaced,
