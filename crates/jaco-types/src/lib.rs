@@ -32,7 +32,8 @@ pub use ending::{Aftermath, Ending};
 pub use gpu::{Gpu, GpuChoice, GpuDemand};
 pub use id::{
     ClusterId, ConsumerName, ContentName, DeploymentName, Hostname, InstanceId, InvalidName,
-    NodeId, ReplicaId, RequestId, Revision, ServiceKey, ServiceName, SpecHash, StateIndex, TokenId,
+    NodeId, RegistryUsername, ReplicaId, RequestId, Revision, ServiceKey, ServiceName, SpecHash,
+    StateIndex, TokenId,
 };
 pub use identity::Identity;
 pub use image::{ImageDigest, ImageNeed};
