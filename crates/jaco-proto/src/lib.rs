@@ -20,4 +20,5 @@ pub mod v1 {
     tonic::include_proto!("jaco.v1");
 }
 
+mod redacted;
 pub mod storage;
