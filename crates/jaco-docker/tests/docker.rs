@@ -121,6 +121,7 @@ contract! {
     health_is_told
     a_removal_is_told
     an_absent_image_is_named
+    a_refusal_does_not_tell_the_password
     a_driver_error_is_the_reason
     logs_can_be_read
     owners_are_kept_apart
