@@ -15,6 +15,7 @@ pub mod error;
 mod key_values;
 mod manifest;
 pub mod pages;
+mod password;
 mod plan_file;
 pub mod progress;
 mod ship;

@@ -13,6 +13,7 @@ mod keeping;
 mod planning;
 mod progress;
 mod reference;
+mod registries;
 mod relieving;
 mod session;
 mod shipping;
