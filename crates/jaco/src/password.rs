@@ -1,7 +1,7 @@
 //! Reads a password: from a terminal without showing it, or from stdin. Never from the command line,
 //! which other users of the machine can see.
 
-use std::io::{self, IsTerminal, Read, Stdin};
+use std::io::{self, BufRead, IsTerminal, Read, Stdin};
 
 use rustix::termios::{
     LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
@@ -86,7 +86,7 @@ fn prompt(ui: &mut Ui, whom: &str, stdin: &Stdin) -> Result<Vec<u8>, CliError> {
     Ok(line)
 }
 
-fn until_end_of_line(input: &mut impl Read, line: &mut Vec<u8>) -> io::Result<()> {
+fn until_end_of_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<()> {
     for byte in input.bytes().take(PASSWORD_BYTES_MAX + 3) {
         line.push(byte?);
         if matches!(line.last(), Some(&(b'\n' | CTRL_C))) {
