@@ -5,8 +5,11 @@ use std::path::{Path, PathBuf};
 
 const ROOT: &str = "../../proto";
 
-/// They hold secrets, or whatever a manifest holds: `src/backup.rs` says what is shown of them.
-const NEVER_PRINTED: [&str; 4] = [
+/// They hold secrets, or whatever people wrote: `src/redacted.rs` says what is shown of them.
+const NEVER_PRINTED: [&str; 7] = [
+    ".jaco.v1.BackupRegistry",
+    ".jaco.v1.ExecStart",
+    ".jaco.v1.StoreRegistryRequest",
     ".jaco.v1.BackupNamed",
     ".jaco.v1.BackupPiece",
     ".jaco.v1.BackupSecret",

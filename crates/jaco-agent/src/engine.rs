@@ -13,11 +13,12 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 use jaco_state::collecting::Needed;
 use jaco_types::{
-    ClusterId, DeploymentName, Exit, ImageDigest, InstanceId, NodeId, ServiceKey, SpecHash,
-    Timestamp,
+    ClusterId, DeploymentName, Exit, ImageDigest, InstanceId, NodeId, RegistryName, ServiceKey,
+    SpecHash, Timestamp,
 };
 
 use crate::exec::{ExecInputs, ExecOutputs, ExecRequest};
+use crate::registry::RegistryCredentials;
 
 /// Whose containers these are. Several nodes may share one engine, and neither touches what
 /// belongs to another.
@@ -151,6 +152,14 @@ pub struct PullRequest {
     pub image: Arc<str>,
     /// For which platform, where the manifest names one.
     pub platform: Option<Arc<str>>,
+}
+
+impl PullRequest {
+    /// Whether the image comes from one of these registries.
+    #[must_use]
+    pub fn is_from(&self, registries: &BTreeSet<RegistryName>) -> bool {
+        RegistryName::of_image(&self.image).is_some_and(|registry| registries.contains(&registry))
+    }
 }
 
 /// An image of this node.
@@ -407,11 +416,17 @@ pub trait ContainerEngine: Send + Sync + 'static {
     /// When the engine does not answer.
     async fn events(&self) -> Result<EventStream, EngineError>;
 
-    /// Fetches an image. Called off by dropping the future.
+    /// Fetches an image, as whom its registry knows by `credentials`, or as nobody. Called off by
+    /// dropping the future. The engine keeps no credentials and puts them into no error.
     ///
     /// # Errors
     /// What the registry or the engine said.
-    async fn pull(&self, pull: &PullRequest, progress: ProgressSink) -> Result<(), PullError>;
+    async fn pull(
+        &self,
+        pull: &PullRequest,
+        credentials: Option<&RegistryCredentials>,
+        progress: ProgressSink,
+    ) -> Result<(), PullError>;
 
     /// Looks for an image on this node; none where it is not there.
     ///

@@ -15,8 +15,9 @@ use std::sync::Arc;
 use jaco_compose::model::{ContainerSpec, Content as Declared, FileMount, MountKind};
 use jaco_compose::tree::{FileTree, TreeEntry};
 use jaco_state::contents::Form;
+use jaco_state::registries::RegistryLogin;
 use jaco_state::{Content, Table};
-use jaco_types::{ContentId, InstanceId};
+use jaco_types::{ContentId, InstanceId, RegistryName};
 
 use crate::engine::{FileAt, ShippedFiles};
 
@@ -27,13 +28,23 @@ const DEFAULT_MODE: u32 = 0o444;
 /// anybody root on this machine.
 const MODE_KEPT: u32 = 0o1777;
 
-/// Opens sealed contents.
+/// Opens what is sealed in the state.
 pub trait Unseal: Send + Sync {
     /// The content of this name.
     ///
     /// # Errors
     /// Why it does not open, without anything of it.
     fn unseal(&self, id: &ContentId, sealed: &[u8]) -> Result<Vec<u8>, String>;
+
+    /// The password of a login at a registry.
+    ///
+    /// # Errors
+    /// Why it does not open, without anything of it.
+    fn unseal_password(
+        &self,
+        registry: &RegistryName,
+        login: &RegistryLogin,
+    ) -> Result<String, String>;
 }
 
 /// Where files are put.

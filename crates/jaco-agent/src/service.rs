@@ -8,13 +8,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use jaco_state::registries::RegistryLogin;
 use jaco_state::view::{DesiredInstance, desired_on, prepared_on};
 use jaco_state::{ClusterState, Deployment, Table};
 use jaco_store::{Clock, Store};
 use jaco_types::spec::ServiceSpec;
 use jaco_types::{
-    DeploymentName, ImageNeed, ImageReadiness, InstanceId, InstanceObserved, Millis, ReplicaId,
-    Scheduling, ServiceKey, Slot,
+    DeploymentName, ImageNeed, ImageReadiness, InstanceId, InstanceObserved, Millis, RegistryName,
+    ReplicaId, Scheduling, ServiceKey, Slot,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;
@@ -27,6 +28,7 @@ use crate::engine::{
 };
 use crate::exec::{ExecInputs, ExecOutputs, ExecRequest};
 use crate::files::Places;
+use crate::registry;
 use crate::remains::Remains;
 use crate::reporter::Reporter;
 
@@ -251,6 +253,8 @@ struct Running<'a> {
     looked_at: Option<Tables>,
     /// What rollouts need here was last taken from these.
     rollouts: Option<(Table<ServiceKey, Scheduling>, Table<DeploymentName, Deployment>)>,
+    /// Who this node was at registries when it was last looked.
+    registries: Table<RegistryName, RegistryLogin>,
     leftovers: Leftovers,
 }
 
@@ -298,6 +302,7 @@ impl<'a> Running<'a> {
             asked_to_prepare: BTreeMap::new(),
             looked_at: None,
             rollouts: None,
+            registries: options.store.snapshot().registries,
             leftovers: Leftovers::new(options.places.clone()),
         }
     }
@@ -331,6 +336,7 @@ impl<'a> Running<'a> {
                         // The store is gone: the daemon is shutting down.
                         return;
                     }
+                    self.pull_again_if_changed();
                     let desired = self.desired_if_changed();
                     self.prepare_if_changed();
                     match desired {
@@ -420,6 +426,19 @@ impl<'a> Running<'a> {
         let before = std::mem::take(&mut self.told);
         let event = desired_event(&state, self.options, &mut self.told);
         (self.told != before).then_some(event)
+    }
+
+    /// What could not be fetched as whom this node was at a registry is tried again as whom it is now.
+    fn pull_again_if_changed(&mut self) {
+        let now = self.options.store.snapshot().registries;
+        if self.registries.is_same(&now) {
+            return;
+        }
+        let changed = registry::changed(&self.registries, &now);
+        self.registries = now;
+        if !changed.is_empty() {
+            self.handle(Event::RegistriesChanged(changed));
+        }
     }
 
     /// Tells the core which images rollouts need here.

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use jaco_types::{
-    DeploymentName, Exit, InstanceId, Ordinal, ReplicaId, ServiceKey, ServiceName, SpecHash,
-    StateIndex,
+    DeploymentName, Exit, InstanceId, Ordinal, RegistryName, RegistryUsername, ReplicaId,
+    ServiceKey, ServiceName, SpecHash, StateIndex,
 };
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -24,6 +24,7 @@ use crate::engine::{
 use crate::exec::{
     ExecInput, ExecInputs, ExecOutput, ExecOutputs, ExecRequest, Stdin, TerminalSize,
 };
+use crate::registry::RegistryCredentials;
 
 /// Nothing in here takes longer, unless it is broken.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -245,9 +246,20 @@ pub async fn an_absent_image_is_named(fixture: &Fixture) {
     let image = fixture.absent.to_string();
     assert_eq!(started, Err(StartError::ImageAbsent { image }));
     let pull = PullRequest { image: Arc::clone(&fixture.absent), platform: None };
-    let pulled = fixture.engine.pull(&pull, Arc::new(|_| {})).await;
+    let pulled = fixture.engine.pull(&pull, None, Arc::new(|_| {})).await;
     assert!(matches!(pulled, Err(PullError::Refused { .. })), "{pulled:?}");
     assert_eq!(fixture.listed(&request.instance).await, None);
+}
+
+/// R-CLI-6: a pull with credentials that is refused says why, and nothing of the password.
+pub async fn a_refusal_does_not_tell_the_password(fixture: &Fixture) {
+    let registry = RegistryName::of_image(&fixture.absent).expect("it names one");
+    let username = RegistryUsername::new("robot").expect("a valid name");
+    let credentials = RegistryCredentials::new(registry, username, "hunter2".to_owned());
+    let pull = PullRequest { image: Arc::clone(&fixture.absent), platform: None };
+    let pulled = fixture.engine.pull(&pull, Some(&credentials), Arc::new(|_| {})).await;
+    let Err(PullError::Refused { reason }) = pulled else { panic!("{pulled:?}") };
+    assert!(!reason.contains("hunter2"), "{reason}");
 }
 
 /// R-PLACE-8: an engine that has no driver for a GPU says so, and that is the reason, with what to do.

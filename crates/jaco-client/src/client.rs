@@ -145,6 +145,12 @@ impl Client {
         get_disabled: ClusterClient(GetDisabledRequest) -> GetDisabledResponse, SHORT;
         /// Removes the volumes that removed allocations left.
         collect_volumes: ClusterClient(CollectVolumesRequest) -> CollectVolumesResponse, LONG;
+        /// Says who the cluster is at an image registry.
+        store_registry: ClusterClient(StoreRegistryRequest) -> StoreRegistryResponse, SHORT;
+        /// Makes it nobody there.
+        remove_registry: ClusterClient(RemoveRegistryRequest) -> RemoveRegistryResponse, SHORT;
+        /// Who it is where, without passwords.
+        list_registries: ClusterClient(ListRegistriesRequest) -> ListRegistriesResponse, SHORT;
         /// What services have on nodes.
         allocations: QueryClient(AllocationsRequest) -> AllocationsResponse, SHORT;
         /// Says how long audit events are kept, or asks.

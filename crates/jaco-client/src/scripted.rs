@@ -98,6 +98,9 @@ script! {
     set_disabled(SetDisabledRequest) -> v1::SetDisabledResponse;
     get_disabled(GetDisabledRequest) -> v1::GetDisabledResponse;
     collect_volumes(CollectVolumesRequest) -> v1::CollectVolumesResponse;
+    store_registry(StoreRegistryRequest) -> v1::StoreRegistryResponse;
+    remove_registry(RemoveRegistryRequest) -> v1::RemoveRegistryResponse;
+    list_registries(ListRegistriesRequest) -> v1::ListRegistriesResponse;
     allocations(AllocationsRequest) -> v1::AllocationsResponse;
     set_audit_retention(SetAuditRetentionRequest) -> v1::SetAuditRetentionResponse;
     apply(ApplyRequest) -> v1::ApplyResponse;
@@ -341,4 +344,7 @@ service! {
     set_audit_retention =
         set_audit_retention(SetAuditRetentionRequest) -> SetAuditRetentionResponse;
     collect_volumes = collect_volumes(CollectVolumesRequest) -> CollectVolumesResponse;
+    store_registry = store_registry(StoreRegistryRequest) -> StoreRegistryResponse;
+    remove_registry = remove_registry(RemoveRegistryRequest) -> RemoveRegistryResponse;
+    list_registries = list_registries(ListRegistriesRequest) -> ListRegistriesResponse;
 }

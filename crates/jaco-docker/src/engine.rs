@@ -21,6 +21,7 @@ use jaco_agent::engine::{
     ImageSeen, LogLines, LogQuery, Owner, ProgressSink, PullError, PullRequest, StartError,
 };
 use jaco_agent::exec::{ExecInputs, ExecOutputs, ExecRequest};
+use jaco_agent::registry::RegistryCredentials;
 use jaco_compose::model::ContainerSpec;
 use jaco_store::{Clock, SystemClock};
 use jaco_types::DeploymentName;
@@ -32,7 +33,7 @@ use crate::error::{
 };
 use crate::network::Networks;
 use crate::spec::{self, Check, Needs, SpecError};
-use crate::{convert, exec, image, logs, names, pull, volume};
+use crate::{auth, convert, exec, image, logs, names, pull, volume};
 
 /// How long an answer may take. A machine that starts dozens of containers is slow, not gone.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
@@ -86,7 +87,7 @@ impl DockerEngine {
                 .map_err(engine_error)?;
         Ok(Self {
             owner: options.owner,
-            docker,
+            docker: docker.with_request_modifier(auth::in_the_alphabet_of_urls),
             settled: OnceCell::new(),
             networks: Arc::default(),
             details: Mutex::default(),
@@ -434,9 +435,14 @@ impl ContainerEngine for DockerEngine {
         Ok(events.try_filter_map(async |event| Ok(event)).boxed())
     }
 
-    async fn pull(&self, pull: &PullRequest, progress: ProgressSink) -> Result<(), PullError> {
+    async fn pull(
+        &self,
+        pull: &PullRequest,
+        credentials: Option<&RegistryCredentials>,
+        progress: ProgressSink,
+    ) -> Result<(), PullError> {
         let docker = self.docker().await.map_err(pull_error)?;
-        pull::pull(docker, pull, progress).await
+        pull::pull(docker, pull, credentials, progress).await
     }
 
     async fn find_image(&self, pull: &PullRequest) -> Result<Option<ImageSeen>, EngineError> {

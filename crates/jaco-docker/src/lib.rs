@@ -3,6 +3,7 @@
 //! [`spec::body`] translates, and is pure; [`DockerEngine`] talks. Everything it makes carries the
 //! labels of its owner, and it touches nothing that does not.
 
+mod auth;
 mod convert;
 mod engine;
 mod error;

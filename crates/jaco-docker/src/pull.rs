@@ -7,7 +7,9 @@ use bollard::models::CreateImageInfo;
 use bollard::query_parameters::CreateImageOptions;
 use futures::StreamExt;
 use jaco_agent::engine::{ProgressSink, PullError, PullProgress, PullRequest};
+use jaco_agent::registry::RegistryCredentials;
 
+use crate::auth;
 use crate::error::{engine_error, pull_error};
 
 /// Fetches an image. Docker goes on for as long as somebody reads its answer, so dropping the
@@ -15,6 +17,7 @@ use crate::error::{engine_error, pull_error};
 pub(crate) async fn pull(
     docker: &Docker,
     pull: &PullRequest,
+    credentials: Option<&RegistryCredentials>,
     progress: ProgressSink,
 ) -> Result<(), PullError> {
     let options = CreateImageOptions {
@@ -23,7 +26,8 @@ pub(crate) async fn pull(
         ..CreateImageOptions::default()
     };
     let mut layers = Layers::default();
-    let mut answers = std::pin::pin!(docker.create_image(Some(options), None, None));
+    let credentials = credentials.map(auth::for_docker);
+    let mut answers = std::pin::pin!(docker.create_image(Some(options), None, credentials));
     while let Some(answer) = answers.next().await {
         if let Some(now) = layers.note(&answer.map_err(|error| pull_error(engine_error(error)))?) {
             progress(now);

@@ -122,6 +122,7 @@ contract! {
     health_is_told
     a_removal_is_told
     an_absent_image_is_named
+    a_refusal_does_not_tell_the_password
     a_driver_error_is_the_reason
     logs_can_be_read
     a_command_is_carried

@@ -39,6 +39,8 @@ pub enum Purpose<'a> {
     CaKey,
     /// One version of a user's secret.
     Secret { name: &'a str, version: u64 },
+    /// The password of a user at an image registry.
+    Registry { name: &'a str, username: &'a str },
 }
 
 /// Why an envelope does not open.
@@ -171,6 +173,19 @@ pub fn open(
     Ok(bytes)
 }
 
+/// Whether an envelope holds `plaintext`. How long that takes says nothing of what it holds instead.
+#[must_use]
+pub fn holds(
+    key: &KeyEncryptionKey,
+    cluster: &ClusterId,
+    purpose: Purpose<'_>,
+    envelope: &[u8],
+    plaintext: &[u8],
+) -> bool {
+    let opened = open(key, cluster, purpose, envelope);
+    opened.is_ok_and(|held| key.name_of(cluster, &held) == key.name_of(cluster, plaintext))
+}
+
 /// Seals the content of a secret under the name by which equal contents are known to be equal.
 ///
 /// The name is a keyed hash: whoever holds it but not the key cannot find the content by trying
@@ -212,6 +227,11 @@ fn associated_data(header: &[u8], cluster: &ClusterId, purpose: Purpose<'_>) -> 
             field(b"secret");
             field(name.as_bytes());
             field(&version.to_be_bytes());
+        }
+        Purpose::Registry { name, username } => {
+            field(b"registry");
+            field(name.as_bytes());
+            field(username.as_bytes());
         }
     }
     out

@@ -20,5 +20,5 @@ pub mod v1 {
     tonic::include_proto!("jaco.v1");
 }
 
-mod backup;
+mod redacted;
 pub mod storage;

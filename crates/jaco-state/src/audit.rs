@@ -219,6 +219,10 @@ audit_kinds! {
     RolloutHeld => 56, "rollout_held";
     /// What an image is was settled for a revision.
     ImageResolved => 57, "image_resolved";
+    /// The cluster got credentials of an image registry, or others than before.
+    RegistryStored => 58, "registry_stored";
+    /// The cluster has no credentials of an image registry any more.
+    RegistryRemoved => 59, "registry_removed";
 }
 
 impl AuditLog {

@@ -8,12 +8,13 @@ use jaco_types::spec::DeploymentSpec;
 use jaco_types::{
     AllocationScope, Availability, ConsumerName, ContentId, DeploymentName, Hostname, Identity,
     ImageDigest, InstanceId, InstanceObserved, Millis, NamedKey, Node, NodeFacts, NodeId,
-    NodeStatus, Ordinal, Origin, Rejection, ReplicaId, RequestId, Revision, Scheduling, ServiceKey,
-    SpecHash, Standing, StateIndex, Timestamp, TokenId,
+    NodeStatus, Ordinal, Origin, RegistryName, RegistryUsername, Rejection, ReplicaId, RequestId,
+    Revision, Scheduling, ServiceKey, SpecHash, Standing, StateIndex, Timestamp, TokenId,
 };
 
 use crate::audit::AuditKind;
 use crate::contents::Piece;
+use crate::registries::SealedPassword;
 use crate::state::{ClusterMeta, Pin};
 use crate::token::{JoinToken, OperatorToken};
 
@@ -150,6 +151,20 @@ pub enum Command {
     NamedContentRemove {
         /// Which one.
         key: NamedKey,
+    },
+    /// People say who the cluster is at an image registry, for the first time or anew.
+    RegistryStore {
+        /// Which one.
+        registry: RegistryName,
+        /// The name that it knows.
+        username: RegistryUsername,
+        /// The password, sealed for the two.
+        password: SealedPassword,
+    },
+    /// People want the cluster to be nobody there.
+    RegistryRemove {
+        /// Which one.
+        registry: RegistryName,
     },
     /// The planner's changes, all or none.
     Batch {

@@ -7,7 +7,7 @@ use crate::audit::KEPT_EVENTS;
 use crate::audit_refusals::IDENTITIES_MAX;
 use crate::requests::KEPT_REQUESTS;
 use crate::state::ClusterState;
-use crate::{contents, disabled};
+use crate::{contents, disabled, registries};
 
 /// A broken invariant: its id (see ARCHITECTURE.md) and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,6 +78,9 @@ pub fn violations(state: &ClusterState) -> Vec<Violation> {
     }
     for what in contents::violations(state) {
         broken("ST-12", what);
+    }
+    for what in registries::violations(state) {
+        broken("ST-17", what);
     }
     found
 }

@@ -14,6 +14,7 @@ pub mod command;
 pub mod contents;
 pub mod disabled;
 pub mod invariants;
+pub mod registries;
 pub mod requests;
 pub mod state;
 pub mod table;

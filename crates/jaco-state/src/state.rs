@@ -6,13 +6,14 @@ use std::sync::Arc;
 use jaco_types::spec::{DeploymentSpec, ServiceSpec};
 use jaco_types::{
     ClusterId, Consumer, ConsumerName, ContentId, DeploymentName, Hostname, Identity, ImageDigest,
-    InstanceId, InstanceObserved, Leaving, NamedKey, Node, NodeId, ReplicaId, Revision, Scheduling,
-    ServiceKey, ServiceName, Slot, StateIndex, Timestamp, TokenId,
+    InstanceId, InstanceObserved, Leaving, NamedKey, Node, NodeId, RegistryName, ReplicaId,
+    Revision, Scheduling, ServiceKey, ServiceName, Slot, StateIndex, Timestamp, TokenId,
 };
 
 use crate::audit::AuditLog;
 use crate::contents::{Content, NamedContent};
 use crate::disabled::DisabledSet;
+use crate::registries::RegistryLogin;
 use crate::requests::RequestLog;
 use crate::table::Table;
 use crate::token::{JoinToken, OperatorToken};
@@ -59,6 +60,8 @@ pub struct ClusterState {
     pub contents: Table<ContentId, Content>,
     /// The configs and secrets that people gave a name.
     pub named: Table<NamedKey, NamedContent>,
+    /// Who the cluster is at image registries.
+    pub registries: Table<RegistryName, RegistryLogin>,
 }
 
 /// What a cluster is.
@@ -167,6 +170,7 @@ impl ClusterState {
             audit: AuditLog { retention: self.audit.retention, ..AuditLog::default() },
             contents: self.contents.clone(),
             named: self.named.clone(),
+            registries: self.registries.clone(),
         }
     }
 

@@ -118,6 +118,13 @@ name_type!(
     is_service_name
 );
 name_type!(
+    /// Who somebody is at an image registry.
+    RegistryUsername,
+    "username of a registry",
+    "use 1 to 255 bytes, without ':' and control characters",
+    is_registry_username
+);
+name_type!(
     /// Chosen by a client for one write, so that a retry is answered with the first outcome.
     RequestId,
     "request id",
@@ -138,7 +145,7 @@ fn is_service_name(text: &str) -> bool {
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || b".-_".contains(&b))
 }
 
-fn is_hostname(text: &str) -> bool {
+pub(crate) fn is_hostname(text: &str) -> bool {
     let is_label = |label: &str| {
         (1..=63).contains(&label.len())
             && !label.starts_with('-')
@@ -161,6 +168,11 @@ fn is_consumer_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
         && text.len() <= 63
         && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b".-_".contains(&b))
+}
+
+fn is_registry_username(text: &str) -> bool {
+    // What follows a colon would be a part of the password to a registry.
+    (1..=255).contains(&text.len()) && !text.contains(|c: char| c == ':' || c.is_control())
 }
 
 fn is_request_id(text: &str) -> bool {

@@ -16,6 +16,7 @@ pub mod machine;
 pub mod node;
 pub mod observed;
 pub mod origin;
+pub mod registry;
 pub mod rejection;
 pub mod rollout;
 pub mod routing;
@@ -31,7 +32,8 @@ pub use ending::{Aftermath, Ending};
 pub use gpu::{Gpu, GpuChoice, GpuDemand};
 pub use id::{
     ClusterId, ConsumerName, ContentName, DeploymentName, Hostname, InstanceId, InvalidName,
-    NodeId, ReplicaId, RequestId, Revision, ServiceKey, ServiceName, SpecHash, StateIndex, TokenId,
+    NodeId, RegistryUsername, ReplicaId, RequestId, Revision, ServiceKey, ServiceName, SpecHash,
+    StateIndex, TokenId,
 };
 pub use identity::Identity;
 pub use image::{ImageDigest, ImageNeed};
@@ -39,6 +41,7 @@ pub use machine::Machine;
 pub use node::{Availability, Drain, Node, NodeFacts, NodeStatus};
 pub use observed::{Exit, InstanceObserved, ReasonCode, ReplicaState};
 pub use origin::{Author, Origin};
+pub use registry::RegistryName;
 pub use rejection::Rejection;
 pub use rollout::{
     GoingBack, ImageReadiness, Preparing, Rollout, RolloutState, Scheduling, Unplaced,

@@ -102,6 +102,7 @@ pub(crate) enum Command {
     Token(commands::token::Args),
     Secret(commands::secret::Args),
     Configs(commands::configs::Args),
+    Registry(commands::registry::Args),
     Validate(commands::validate::Args),
     Config(commands::config::Args),
     Schema(commands::schema::Args),

@@ -16,6 +16,7 @@ pub mod error;
 mod key_values;
 mod manifest;
 pub mod pages;
+mod password;
 mod plan_file;
 pub mod progress;
 mod restore;

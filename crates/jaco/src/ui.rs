@@ -226,6 +226,16 @@ impl Ui {
         self.drawn = 0;
     }
 
+    /// Prints what a person at the terminal is asked, also when told to be quiet: the answer is waited
+    /// for.
+    ///
+    /// # Errors
+    /// If stderr takes no more.
+    pub fn ask(&mut self, question: &str) -> io::Result<()> {
+        self.err.write_all(question.as_bytes())?;
+        self.err.flush()
+    }
+
     /// Asks; only a clear yes is one. Where nobody can be asked, the answer is yes: scripts say
     /// what they mean.
     ///

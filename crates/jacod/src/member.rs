@@ -13,6 +13,7 @@ use jaco_controller::{
     Controller, Options as ControllerOptions, RebalanceDesk, RebalanceLoop, SignalBook,
 };
 use jaco_docker::{DockerEngine, DockerOptions};
+use jaco_pki::sealed::Purpose;
 use jaco_pki::{
     CertificateStore, Connections, Credentials, HandshakeFailure, KeyEncryptionKey, TlsListener,
     listener, sealed,
@@ -23,8 +24,11 @@ use jaco_server::refusals::Refusals;
 use jaco_server::transport::PeerTransport;
 use jaco_server::{ClusterMachine, Lifecycle, Member, Peers, RaftStore, refusals, serve};
 use jaco_state::Command;
+use jaco_state::registries::RegistryLogin;
 use jaco_store::Store;
-use jaco_types::{ClusterId, ContentId, ErrorCode, Identity, Millis, NodeId, Rejection};
+use jaco_types::{
+    ClusterId, ContentId, ErrorCode, Identity, Millis, NodeId, RegistryName, Rejection,
+};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::net::TcpListener;
 use tokio::sync::{OnceCell, mpsc, watch};
@@ -128,7 +132,7 @@ pub(crate) async fn start(daemon: &Arc<Daemon>, parts: MemberParts) -> anyhow::R
     Ok(())
 }
 
-/// Opens secrets for the agent, which knows nothing of keys.
+/// Opens secrets and passwords for the agent, which knows nothing of keys.
 struct KeyRing {
     key: KeyEncryptionKey,
     cluster: ClusterId,
@@ -138,6 +142,18 @@ impl Unseal for KeyRing {
     fn unseal(&self, id: &ContentId, sealed: &[u8]) -> Result<Vec<u8>, String> {
         let opened = sealed::open_named(&self.key, &self.cluster, &id.0, sealed);
         opened.map(|content| content.to_vec()).map_err(|error| error.to_string())
+    }
+
+    fn unseal_password(
+        &self,
+        registry: &RegistryName,
+        login: &RegistryLogin,
+    ) -> Result<String, String> {
+        let (name, username) = (registry.as_str(), login.username.as_str());
+        let purpose = Purpose::Registry { name, username };
+        let opened = sealed::open(&self.key, &self.cluster, purpose, &login.password.0)
+            .map_err(|error| error.to_string())?;
+        String::from_utf8(opened.to_vec()).map_err(|_| "the password is no text".to_owned())
     }
 }
 

@@ -34,7 +34,8 @@ const OVERLAY: &str = "deployment: shop\nservices:\n  - name: web\n    replicas:
 const PINNED: &str =
     "deployment: blog\nservices:\n  - name: web\n    placement: hosts\n    hosts: [n3]\n";
 
-const SECRETS: [&str; 2] = ["correct-horse-battery", "staple-of-the-database"];
+const SECRETS: [&str; 3] =
+    ["correct-horse-battery", "staple-of-the-database", "token-of-the-registry"];
 
 fn said(output: &Output) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -110,6 +111,14 @@ async fn speak(cluster: &Cluster) {
         request_id: fresh_request_id(),
     };
     client.set_constraints(constraints).await.expect("the cluster agrees");
+    let registry = v1::StoreRegistryRequest {
+        registry: "ghcr.io".to_owned(),
+        username: "robot".to_owned(),
+        password: SECRETS[2].to_owned(),
+        request_id: fresh_request_id(),
+        dry_run: false,
+    };
+    client.store_registry(registry).await.expect("the cluster agrees");
 }
 
 /// What a cluster says that people said, without what is its own: its name, and what it calls secrets.
@@ -131,6 +140,9 @@ async fn spoken(cluster: &Cluster) -> BTreeSet<String> {
             }
             Kind::Named(named) => {
                 said.insert(format!("{} {} {:?}", named.kind, named.name, named.content));
+            }
+            Kind::Registry(one) => {
+                said.insert(format!("registry {} {} {}", one.registry, one.username, one.password));
             }
             Kind::Deployment(deployment) => deployments.push(deployment),
             other @ (Kind::Retention(_)

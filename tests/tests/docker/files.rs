@@ -103,7 +103,8 @@ fn containing(folder: &Path, text: &str, found: &mut Vec<String>) {
     }
 }
 
-fn on_disk(cluster: &Cluster, text: &str) -> Vec<String> {
+/// The files of a cluster's daemons that hold this text, their logs included.
+pub(crate) fn on_disk(cluster: &Cluster, text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for node in &cluster.nodes {
         containing(&node.folder().join("data"), text, &mut found);

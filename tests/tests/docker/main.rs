@@ -4,6 +4,7 @@
 mod adoption;
 mod allocations;
 mod company;
+mod credentials;
 mod endings;
 mod engine_restart;
 mod files;

@@ -3,30 +3,11 @@
 
 use std::time::Duration;
 
-use tempfile::TempDir;
-
 use jaco_testkit::docker::{docker, running};
 use jaco_testkit::{Cluster, Engine, eventually, eventually_within};
 
-use crate::registry::{Registry, Silence, free_port};
+use crate::registry::{Registry, Silence, free_port, images_with_hello};
 use crate::scenario::{IMAGE, apply, replicas};
-
-/// A registry's folder that holds `hello:1`.
-async fn images_with_hello() -> TempDir {
-    let folder = tempfile::tempdir().expect("temporary files can be made");
-    let port = free_port();
-    let _registry = Registry::start(port, &folder);
-    let image = format!("127.0.0.1:{port}/hello:1");
-    docker(&["tag", IMAGE, &image]);
-    eventually("the registry takes the image", || async {
-        let pushed = std::process::Command::new("docker").args(["push", &image]).output();
-        let pushed = pushed.expect("docker runs");
-        if pushed.status.success() { Ok(()) } else { Err(pushed) }
-    })
-    .await;
-    docker(&["rmi", &image]);
-    folder
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hanging_pull_holds_up_nothing_and_recovers() {

@@ -4,7 +4,19 @@ use std::fs;
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 
+use jaco_testkit::docker::docker;
+use jaco_testkit::eventually;
 use tempfile::TempDir;
+
+use crate::scenario::IMAGE;
+
+/// To whom a registry gives images.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Access<'a> {
+    Everybody,
+    /// The users of this password file: `user:bcrypt` in each line.
+    Users(&'a str),
+}
 
 /// A registry that runs. Dropping it ends it.
 #[derive(Debug)]
@@ -15,10 +27,21 @@ pub(crate) struct Registry {
 impl Registry {
     /// Starts a registry with the images in this folder on this port of 127.0.0.1.
     pub(crate) fn start(port: u16, folder: &TempDir) -> Self {
-        let config = format!(
+        Self::start_for(Access::Everybody, port, folder)
+    }
+
+    /// As [`Registry::start`], for these people.
+    pub(crate) fn start_for(access: Access<'_>, port: u16, folder: &TempDir) -> Self {
+        let mut config = format!(
             "version: 0.1\nstorage:\n  filesystem:\n    rootdirectory: {}\nhttp:\n  addr: 127.0.0.1:{port}\n",
             folder.path().join("data").display()
         );
+        if let Access::Users(users) = access {
+            let file = folder.path().join("htpasswd");
+            fs::write(&file, users).expect("temporary files can be written");
+            let path = file.display();
+            config.push_str(&format!("auth:\n  htpasswd:\n    realm: test\n    path: {path}\n"));
+        }
         let file = folder.path().join("config.yml");
         fs::write(&file, config).expect("temporary files can be written");
         let process = Command::new("docker-registry")
@@ -62,4 +85,21 @@ impl Silence {
     pub(crate) fn port(&self) -> u16 {
         self.listener.local_addr().expect("it is bound").port()
     }
+}
+
+/// A registry's folder that holds `hello:1`.
+pub(crate) async fn images_with_hello() -> TempDir {
+    let folder = tempfile::tempdir().expect("temporary files can be made");
+    let port = free_port();
+    let _registry = Registry::start(port, &folder);
+    let image = format!("127.0.0.1:{port}/hello:1");
+    docker(&["tag", IMAGE, &image]);
+    eventually("the registry takes the image", || async {
+        let pushed = std::process::Command::new("docker").args(["push", &image]).output();
+        let pushed = pushed.expect("docker runs");
+        if pushed.status.success() { Ok(()) } else { Err(pushed) }
+    })
+    .await;
+    docker(&["rmi", &image]);
+    folder
 }

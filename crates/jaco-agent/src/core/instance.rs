@@ -1,11 +1,11 @@
 //! What the agent knows of one instance, and what it would say about it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jaco_state::view::DesiredInstance;
 use jaco_types::{
-    Exit, InstanceId, InstanceObserved, Millis, NodeId, ReasonCode, ReplicaState, ServiceKey,
-    Timestamp,
+    Exit, InstanceId, InstanceObserved, Millis, NodeId, ReasonCode, RegistryName, ReplicaState,
+    ServiceKey, Timestamp,
 };
 
 use super::{History, back_off};
@@ -224,6 +224,13 @@ impl Tracked {
     pub(super) fn image(&self) -> Option<ImageSpec> {
         let wanted = self.wanted.as_ref()?;
         Some(ImageSpec::of(wanted.spec.as_ref()?, wanted.digest.as_ref()))
+    }
+
+    /// Who this node is at these registries has changed: what they refused is asked for at once.
+    pub(super) fn pull_anew(&mut self, registries: &BTreeSet<RegistryName>) {
+        if self.trouble.is_some() && self.pull().is_some_and(|pull| pull.is_from(registries)) {
+            self.forget_failures();
+        }
     }
 
     pub(super) fn image_is_fresh(&self) -> bool {

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use jaco_state::view::{DesiredInstance, Role};
 use jaco_types::spec::{Pull, ServiceSpec};
 use jaco_types::{
-    DeploymentName, ImageNeed, ImageReadiness, InstanceId, InstanceObserved, Millis, StateIndex,
-    Timestamp,
+    DeploymentName, ImageNeed, ImageReadiness, InstanceId, InstanceObserved, Millis, RegistryName,
+    StateIndex, Timestamp,
 };
 
 use crate::engine::{
@@ -47,6 +47,8 @@ pub enum Event {
         /// What is here of it.
         result: Result<Option<ImageSeen>, EngineError>,
     },
+    /// Who this node is at these registries is not what it was.
+    RegistriesChanged(BTreeSet<RegistryName>),
     /// The answer to [`Effect::List`].
     Listed(Result<Vec<ContainerSeen>, EngineError>),
     /// Something happened to a container.

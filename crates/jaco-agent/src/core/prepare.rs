@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jaco_types::spec::{Pull, ServiceSpec};
-use jaco_types::{ImageDigest, ImageNeed, ImageReadiness, Timestamp};
+use jaco_types::{ImageDigest, ImageNeed, ImageReadiness, RegistryName, Timestamp};
 
 use super::{Effect, back_off};
 use crate::engine::{EngineError, ImageSeen, PullError, PullRequest};
@@ -116,6 +116,22 @@ impl Prepared {
                     image.fail(&error.to_string(), Counts::No, now);
                 }
                 Err(PullError::Refused { reason }) => image.fail(reason, Counts::Yes, now),
+            }
+        }
+    }
+
+    /// Who this node is at these registries has changed: what they refused is asked for once more, also
+    /// where that was believed already.
+    pub(super) fn begin_anew(
+        &mut self,
+        registries: &BTreeSet<RegistryName>,
+        effects: &mut Vec<Effect>,
+    ) {
+        for image in self.0.values_mut().filter(|image| image.spec.pull.is_from(registries)) {
+            image.failures = 0;
+            if matches!(image.stage, Stage::Failing { .. }) {
+                image.retry_at = None;
+                image.begin(effects);
             }
         }
     }

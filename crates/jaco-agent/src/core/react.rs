@@ -21,6 +21,12 @@ impl AgentCore {
             }
             Event::Prepare(wanted) => self.prepared.want(&wanted, effects),
             Event::Found { pull, result } => self.prepared.found(&pull, result, now),
+            Event::RegistriesChanged(changed) => {
+                self.prepared.begin_anew(&changed, effects);
+                for tracked in self.instances.values_mut() {
+                    tracked.pull_anew(&changed);
+                }
+            }
             Event::Listed(result) => self.note_listed(result, effects),
             Event::Engine(EngineEvent::Changed(seen)) => self.note_changed(seen),
             Event::Engine(EngineEvent::Gone { instance, container }) => {

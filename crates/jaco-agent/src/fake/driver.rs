@@ -45,7 +45,7 @@ impl FakeDriver {
             Effect::List => self.at(now, Job::List),
             Effect::Find(pull) => self.at(now, Job::Find(pull)),
             Effect::Pull(pull) => {
-                let (takes, _) = self.host.pull_outcome(&pull);
+                let (takes, _) = self.host.pull_outcome(&pull, None);
                 self.at(now.after(takes), Job::Pull(pull));
             }
             Effect::CancelPull(pull) => self.jobs.retain(|_, job| *job != Job::Pull(pull.clone())),
@@ -138,7 +138,7 @@ impl FakeDriver {
     fn finish_pull(&mut self, pull: &PullRequest) -> Result<(), PullError> {
         let answer = self.host.answer();
         answer.map_err(|error| PullError::Unreachable { reason: error.to_string() })?;
-        self.host.finish_pull(pull)
+        self.host.finish_pull(pull, None)
     }
 
     fn changes(&mut self, at: Timestamp) -> Vec<Event> {

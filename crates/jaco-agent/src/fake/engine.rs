@@ -20,6 +20,7 @@ use crate::engine::{
     Counters, EngineError, EngineEvent, EngineVersion, EventStream, Follow, ImageSeen, LogLine,
     LogLines, LogQuery, Owner, ProgressSink, PullError, PullProgress, PullRequest, StartError,
 };
+use crate::registry::RegistryCredentials;
 
 use crate::exec::{ExecInputs, ExecOutputs, ExecRequest};
 
@@ -146,16 +147,21 @@ impl ContainerEngine for FakeEngine {
         Ok(batches.flat_map(stream::iter).boxed())
     }
 
-    async fn pull(&self, pull: &PullRequest, progress: ProgressSink) -> Result<(), PullError> {
+    async fn pull(
+        &self,
+        pull: &PullRequest,
+        credentials: Option<&RegistryCredentials>,
+        progress: ProgressSink,
+    ) -> Result<(), PullError> {
         let takes = self.look(|host, _| {
             let answer = host.answer();
             answer.map_err(|error| PullError::Unreachable { reason: error.to_string() })?;
-            Ok(host.pull_outcome(pull).0)
+            Ok(host.pull_outcome(pull, credentials).0)
         })?;
         progress(PullProgress { done: 0, total: takes.0 });
         tokio::time::sleep(Duration::from_millis(takes.0)).await;
         progress(PullProgress { done: takes.0, total: takes.0 });
-        self.edit(|host, _| host.finish_pull(pull))
+        self.edit(|host, _| host.finish_pull(pull, credentials))
     }
 
     async fn find_image(&self, pull: &PullRequest) -> Result<Option<ImageSeen>, EngineError> {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jaco_compose::model::{ContainerSpec, MountKind};
-use jaco_types::{DeploymentName, Exit, ImageDigest, InstanceId, Millis, Timestamp};
+use jaco_types::{DeploymentName, Exit, ImageDigest, InstanceId, Millis, RegistryName, Timestamp};
 
 use super::script::{Behaviour, ImageScript, SpecKeys};
 use crate::engine::{
@@ -13,6 +13,7 @@ use crate::engine::{
     EngineError, EngineEvent, Extent, Health, ImageSeen, LogLine, LogStream, Owner, PullError,
     PullRequest, StartError,
 };
+use crate::registry::RegistryCredentials;
 
 /// Whether the engine answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,6 +36,8 @@ pub struct FakeHost {
     fetched: BTreeMap<String, ImageDigest>,
     /// The name of each content that the registry ever had.
     names: BTreeMap<ImageDigest, String>,
+    /// Who may fetch images, by registry; everybody where none is named.
+    demanded: BTreeMap<RegistryName, RegistryCredentials>,
     scripts: BTreeMap<String, Behaviour>,
     pub(super) containers: BTreeMap<ContainerId, FakeContainer>,
     networks: BTreeSet<DeploymentName>,
@@ -67,6 +70,7 @@ impl FakeHost {
             registry: BTreeMap::new(),
             fetched: BTreeMap::new(),
             names: BTreeMap::new(),
+            demanded: BTreeMap::new(),
             scripts: BTreeMap::new(),
             containers: BTreeMap::new(),
             networks: BTreeSet::new(),
@@ -180,8 +184,26 @@ impl FakeHost {
         changes.filter(|at| *at > now).min()
     }
 
+    /// From now on this registry gives images to the bearer of these credentials only.
+    pub fn demand(&mut self, credentials: RegistryCredentials) {
+        self.demanded.insert(credentials.registry.clone(), credentials);
+    }
+
     /// How long a pull takes, and what comes of it.
-    pub fn pull_outcome(&self, pull: &PullRequest) -> (Millis, Result<(), PullError>) {
+    pub fn pull_outcome(
+        &self,
+        pull: &PullRequest,
+        credentials: Option<&RegistryCredentials>,
+    ) -> (Millis, Result<(), PullError>) {
+        let registry = RegistryName::of_image(&pull.image);
+        let demanded = registry.and_then(|registry| self.demanded.get(&registry));
+        if demanded.is_some_and(|demanded| credentials != Some(demanded)) {
+            let reason = match credentials {
+                Some(_) => "unauthorized: incorrect username or password",
+                None => "no basic auth credentials",
+            };
+            return (Millis(0), Err(PullError::Refused { reason: reason.to_owned() }));
+        }
         let known = self.images.get(&*pull.image);
         match known.or_else(|| self.source_of(&pull.image)).cloned().unwrap_or_default() {
             ImageScript::Present => (Millis(0), Ok(())),
@@ -208,8 +230,12 @@ impl FakeHost {
     ///
     /// # Errors
     /// What the registry said.
-    pub fn finish_pull(&mut self, pull: &PullRequest) -> Result<(), PullError> {
-        let (_, outcome) = self.pull_outcome(pull);
+    pub fn finish_pull(
+        &mut self,
+        pull: &PullRequest,
+        credentials: Option<&RegistryCredentials>,
+    ) -> Result<(), PullError> {
+        let (_, outcome) = self.pull_outcome(pull, credentials);
         outcome?;
         self.images.insert(pull.image.to_string(), ImageScript::Present);
         if let Some(digest) = self.registry.get(&*pull.image) {

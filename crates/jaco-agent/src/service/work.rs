@@ -17,6 +17,7 @@ use crate::engine::{
     ProgressSink, PullRequest, ShippedFiles, StartError,
 };
 use crate::files::{self, Places};
+use crate::registry;
 use crate::remains::{LINES_MAX, Remains};
 
 /// The pause before the engine's events are asked for again, doubled up to [`RECONNECT_MAX`].
@@ -183,9 +184,14 @@ impl Work {
     fn begin_pull(&mut self, pull: PullRequest) {
         let engine = Arc::clone(&self.engine);
         let progress = progress_sink(self.status.clone(), &pull);
+        let registries = self.store.snapshot().registries;
+        let credentials = registry::for_image(&pull.image, &registries, &*self.places.unseal);
         let asked = pull.clone();
         let task = self.tasks.spawn(async move {
-            let result = engine.pull(&asked, progress).await;
+            let result = match credentials {
+                Ok(credentials) => engine.pull(&asked, credentials.as_ref(), progress).await,
+                Err(error) => Err(error),
+            };
             if let Err(error) = &result {
                 tracing::warn!(image = %asked.image, %error, "image pull failed");
             }

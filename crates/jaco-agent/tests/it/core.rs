@@ -12,7 +12,7 @@ use jaco_state::view::{DesiredInstance, Role};
 use jaco_types::spec::{OnNodeLoss, Pull, ServiceSpec};
 use jaco_types::{
     Exit, ImageDigest, ImageNeed, ImageReadiness, InstanceId, InstanceObserved, Millis, ReasonCode,
-    ReplicaState, SpecHash, StateIndex, Timestamp,
+    RegistryName, ReplicaState, SpecHash, StateIndex, Timestamp,
 };
 use proptest::prelude::*;
 
@@ -313,6 +313,45 @@ fn a_failing_pull_is_retried_with_a_growing_pause() {
     node.host().set_image("app:2", ImageScript::Pullable { takes: Millis(0) });
     node.run_for(30_000);
     assert_eq!(node.state(&id), RUNNING);
+}
+
+/// R-CLI-6: credentials that change wake the pulls that their registry refused, those of rollouts as well,
+/// and no others.
+#[test]
+fn other_credentials_are_tried_at_once() {
+    let mut node = Node::new();
+    let failing =
+        |reason: &str| ImageScript::Failing { takes: Millis(0), reason: reason.to_owned() };
+    for image in ["ghcr.io/app:2", "quay.io/app:2", "ghcr.io/app:3"] {
+        node.host().set_image(image, failing("no basic auth credentials"));
+    }
+    let (ours, other) = (instance(0, 5), instance(1, 5));
+    node.want([
+        wanted(&ours, Role::Current, &spec("ghcr.io/app:2", "")),
+        wanted(&other, Role::Current, &spec("quay.io/app:2", "")),
+    ]);
+    let need = ImageNeed { spec: SpecHash([1; 32]), digest: None };
+    node.handle(Event::Prepare([(need.clone(), spec("ghcr.io/app:3", ""))].into()));
+    node.run_for(60_000);
+    let is_given_up =
+        |node: &Node| matches!(node.core.prepared()[&need], ImageReadiness::Failed { .. });
+    assert!(is_given_up(&node), "{:?}", node.core.prepared());
+
+    for image in ["ghcr.io/app:2", "quay.io/app:2", "ghcr.io/app:3"] {
+        node.host().set_image(image, ImageScript::Pullable { takes: Millis(0) });
+    }
+    let changed =
+        |registry| Event::RegistriesChanged([RegistryName::new(registry).unwrap()].into());
+    node.handle(changed("docker.io"));
+    node.run_for(0);
+    assert!(is_given_up(&node) && node.state(&ours) != RUNNING, "this is another registry");
+    node.handle(changed("ghcr.io"));
+    node.run_for(0);
+    assert_eq!(node.state(&ours), RUNNING);
+    assert_eq!(node.core.prepared()[&need], ImageReadiness::Ready { digest: None });
+    assert_ne!(node.state(&other), RUNNING, "its turn comes when its pause is over");
+    node.run_for(30_000);
+    assert_eq!(node.state(&other), RUNNING);
 }
 
 /// R-RUN-1: a slow pull freezes nothing else, and instances of one image share it.

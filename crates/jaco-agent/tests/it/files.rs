@@ -11,8 +11,9 @@ use jaco_agent::files::{self, FilesError};
 use jaco_agent::{Places, Unseal};
 use jaco_compose::tree::{FileTree, TreeEntry};
 use jaco_state::contents::{Form, Hold, Piece, PieceBytes};
+use jaco_state::registries::RegistryLogin;
 use jaco_state::{Command, Content, Table};
-use jaco_types::{ContentId, InstanceId};
+use jaco_types::{ContentId, InstanceId, RegistryName};
 
 use crate::names::instance;
 
@@ -27,6 +28,11 @@ impl Unseal for Mirror {
             b"damaged" => Err("sealed value was altered".to_owned()),
             _ => Ok(sealed.iter().rev().copied().collect()),
         }
+    }
+
+    fn unseal_password(&self, _: &RegistryName, login: &RegistryLogin) -> Result<String, String> {
+        let turned = login.password.0.iter().rev().copied().collect();
+        String::from_utf8(turned).map_err(|_| "sealed value was altered".to_owned())
     }
 }
 

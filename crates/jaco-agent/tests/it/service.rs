@@ -7,16 +7,18 @@ use std::time::Duration;
 use jaco_agent::engine::{ContainerEngine, Follow, LogQuery};
 use jaco_agent::fake::{FakeEngine, FakeHost, Reach};
 use jaco_agent::service::EngineStatus;
-use jaco_agent::{AgentHandle, AgentService, Options, Places};
+use jaco_agent::{AgentHandle, AgentService, Options, Places, RegistryCredentials};
 use jaco_state::command::{NewInstance, NewNode, Previous, ReplaceCause};
+use jaco_state::registries::SealedPassword;
 use jaco_state::token::OperatorToken;
 use jaco_state::{Change, ClusterMeta, ClusterState, Command, Outcome};
 use jaco_store::SystemClock;
 use jaco_store::{Leadership, MemStore, Proposal, RaftRole, Store};
 use jaco_types::spec::DeploymentSpec;
 use jaco_types::{
-    ContentId, Hostname, Identity, InstanceId, NodeFacts, NodeId, Ordinal, ReasonCode, ReplicaId,
-    ReplicaState, ServiceSpec, StateIndex, Timestamp, TokenId,
+    ContentId, Hostname, Identity, InstanceId, NodeFacts, NodeId, Ordinal, ReasonCode,
+    RegistryName, RegistryUsername, ReplicaId, ReplicaState, ServiceSpec, StateIndex, Timestamp,
+    TokenId,
 };
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -393,4 +395,41 @@ async fn files_come_and_go_with_their_instance() {
     };
     tokio::time::timeout(DEADLINE, gone).await.unwrap();
     assert!(!leftover.exists());
+}
+
+fn registry() -> RegistryName {
+    RegistryName::new("ghcr.io").unwrap()
+}
+
+/// Says by which password, turned round, the cluster is known at the registry.
+async fn log_in(world: &World, sealed: &[u8]) {
+    let username = RegistryUsername::new("robot").unwrap();
+    let password = SealedPassword(sealed.into());
+    world.propose(Command::RegistryStore { registry: registry(), username, password }).await;
+}
+
+/// R-CLI-6: a registry that wants credentials gets those that the cluster keeps for it, the newest, as
+/// soon as they are there; without any, or with wrong ones, the reason is the registry's.
+#[tokio::test]
+async fn pulls_bring_the_credentials_of_the_cluster() {
+    let world = World::new().await;
+    let username = RegistryUsername::new("robot").unwrap();
+    let wanted = RegistryCredentials::new(registry(), username, "hunter2".to_owned());
+    world.engine.edit(|host, _| host.demand(wanted));
+    let ids = world.place(&spec("ghcr.io/team/app:1", ""), 1).await;
+    let refused = |state: &ClusterState, reason: &str| {
+        let seen = state.observed.get(&ids[0]);
+        seen.and_then(|seen| seen.details.get("reason")).is_some_and(|told| told.contains(reason))
+    };
+    world.wait_for("refused", |state| refused(state, "no basic auth")).await;
+    log_in(&world, b"3retnuh").await;
+    world.wait_for("refused again", |state| refused(state, "incorrect username")).await;
+    log_in(&world, b"\xff").await;
+    world.wait_for("not opened", |state| refused(state, "robot at ghcr.io cannot be")).await;
+    // After three refusals the pause is 4 s: the change of the credentials ends it.
+    let before = std::time::Instant::now();
+    log_in(&world, b"2retnuh").await;
+    world.wait_for_state(&ids[0], ReplicaState::Running).await;
+    assert!(before.elapsed() < Duration::from_secs(2), "{:?}", before.elapsed());
+    assert!(!format!("{:?}", world.state()).contains("hunter2"));
 }

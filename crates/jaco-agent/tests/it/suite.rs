@@ -5,12 +5,16 @@ use std::sync::Arc;
 use jaco_agent::fake::{FakeEngine, FakeHost, ImageScript};
 use jaco_agent::suite::{self, Fixture};
 
+use jaco_types::Millis;
+
 use crate::names::owner;
 
 fn fixture() -> Fixture {
     let engine = |node| {
         let mut host = FakeHost::new(owner(node));
         host.set_image("hello:v1", ImageScript::Present);
+        let reason = "manifest unknown".to_owned();
+        host.set_image("absent:v0", ImageScript::Failing { takes: Millis(0), reason });
         Arc::new(FakeEngine::new(host))
     };
     Fixture::new(engine(1), engine(2), "hello:v1", "absent:v0")
@@ -33,6 +37,7 @@ contract! {
     health_is_told
     a_removal_is_told
     an_absent_image_is_named
+    a_refusal_does_not_tell_the_password
     a_driver_error_is_the_reason
     logs_can_be_read
     a_command_is_carried

@@ -2,7 +2,9 @@
 
 use data_encoding::HEXLOWER;
 use jaco_pki::KeyEncryptionKey;
-use jaco_pki::sealed::{OVERHEAD_BYTES, OpenError, Purpose, open, open_named, seal, seal_named};
+use jaco_pki::sealed::{
+    OVERHEAD_BYTES, OpenError, Purpose, holds, open, open_named, seal, seal_named,
+};
 use proptest::prelude::*;
 
 use crate::support::{OTHER, OURS, cluster};
@@ -13,12 +15,15 @@ fn key() -> KeyEncryptionKey {
 
 const PASSWORD: Purpose<'static> = Purpose::Secret { name: "db-password", version: 3 };
 
+const LOGIN: Purpose<'static> = Purpose::Registry { name: "ghcr.io", username: "robot" };
+
 /// Version 1, as first shipped: if this fails, clusters can no longer read their own secrets.
 #[test]
 fn version_1_envelopes_open() {
     let cases = [
         (PASSWORD, b"hunter2".as_slice(), include_str!("frozen/sealed_v1_secret.hex")),
         (Purpose::CaKey, b"not really a key", include_str!("frozen/sealed_v1_ca_key.hex")),
+        (LOGIN, b"hunter2", include_str!("frozen/sealed_v1_registry.hex")),
     ];
     for (purpose, plaintext, frozen) in cases {
         let envelope = HEXLOWER.decode(frozen.trim().as_bytes()).unwrap();
@@ -67,6 +72,26 @@ fn a_name_says_nothing_without_the_key() {
     assert_eq!(opened.as_slice(), b"hunter2");
     let other = open_named(&key(), &cluster(OURS), &[0; 32], &envelope);
     assert_eq!(other.unwrap_err(), OpenError::Refused, "no envelope passes for another");
+}
+
+/// R-CLI-6: a registry's password opens for its own user of its own registry, and is known to be the
+/// same without being shown.
+#[test]
+fn a_registry_password_is_for_one_user_of_one_registry() {
+    let sealed = seal(&key(), &cluster(OURS), LOGIN, b"hunter2");
+    let registry = Purpose::Registry { name: "ghcr.io.example.com", username: "robot" };
+    let username = Purpose::Registry { name: "ghcr.io", username: "admin" };
+    let moved = Purpose::Registry { name: "ghcr.ior", username: "obot" };
+    let secret = Purpose::Secret { name: "ghcr.io", version: 0 };
+    for other in [registry, username, moved, secret] {
+        let refused = open(&key(), &cluster(OURS), other, &sealed).unwrap_err();
+        assert_eq!(refused, OpenError::Refused, "{other:?}");
+        assert!(!holds(&key(), &cluster(OURS), other, &sealed, b"hunter2"));
+    }
+    assert!(holds(&key(), &cluster(OURS), LOGIN, &sealed, b"hunter2"));
+    for other in [&b""[..], b"hunter3", b"hunter22"] {
+        assert!(!holds(&key(), &cluster(OURS), LOGIN, &sealed, other));
+    }
 }
 
 #[test]

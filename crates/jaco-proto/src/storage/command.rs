@@ -82,6 +82,16 @@ impl Wire for Command {
             Self::NamedContentRemove { key } => {
                 Kind::NamedContentRemove(wire::NamedContentRemove { key: Some(key.to_wire()) })
             }
+            Self::RegistryStore { registry, username, password } => {
+                Kind::RegistryStore(wire::RegistryStore {
+                    registry: registry.to_wire(),
+                    username: username.to_wire(),
+                    password: password.to_wire(),
+                })
+            }
+            Self::RegistryRemove { registry } => {
+                Kind::RegistryRemove(wire::RegistryRemove { registry: registry.to_wire() })
+            }
             Self::Batch { based_on, changes } => {
                 Kind::Batch(wire::Batch { based_on: based_on.0, changes: to_list(changes) })
             }
@@ -199,6 +209,14 @@ impl Wire for Command {
             },
             Kind::NamedContentRemove(remove) => {
                 Self::NamedContentRemove { key: required("key", remove.key)? }
+            }
+            Kind::RegistryStore(store) => Self::RegistryStore {
+                registry: Wire::from_wire(store.registry)?,
+                username: Wire::from_wire(store.username)?,
+                password: Wire::from_wire(store.password)?,
+            },
+            Kind::RegistryRemove(remove) => {
+                Self::RegistryRemove { registry: Wire::from_wire(remove.registry)? }
             }
             Kind::Batch(batch) => {
                 Self::Batch { based_on: StateIndex(batch.based_on), changes: list(batch.changes)? }

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use jaco_types::{
     ClusterId, ConsumerName, ContentId, ContentName, DeploymentName, Hostname, ImageDigest,
-    InstanceId, ReplicaId, RequestId, ServiceKey, ServiceName, SpecHash, StateIndex, TokenId,
+    InstanceId, RegistryName, RegistryUsername, ReplicaId, RequestId, ServiceKey, ServiceName,
+    SpecHash, StateIndex, TokenId,
 };
 use prost::Message;
 
@@ -123,6 +124,8 @@ wire_names! {
     ContentName by new,
     DeploymentName by new,
     Hostname by new,
+    RegistryName by new,
+    RegistryUsername by new,
     ReplicaId by parse,
     RequestId by new,
     ServiceName by new,

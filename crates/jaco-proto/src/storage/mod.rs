@@ -28,6 +28,7 @@ mod identity;
 mod node;
 mod observed;
 mod outcome;
+mod registry;
 mod routing;
 mod scheduling;
 mod slot;

@@ -69,6 +69,7 @@ fn snapshots_are_as_they_were() {
     for (frames, sample) in [
         (v1_snapshot::CONTENT_FRAMES, sample::state_of_contents()),
         (v1_snapshot::NAME_FRAMES, sample::state_of_names()),
+        (v1_snapshot::REGISTRY_FRAMES, sample::state_of_registries()),
         (v1_snapshot::CHAIN_FRAMES, sample::state_of_chain()),
         (v1_snapshot::RETENTION_FRAMES, sample::state_of_retention()),
         (v1_snapshot::ENDING_FRAMES, sample::state_of_endings()),

@@ -14,6 +14,7 @@ use jaco_state::command::{
     SpecChange,
 };
 use jaco_state::contents::{Content, Form, Hold, NamedContent, Piece, PieceBytes};
+use jaco_state::registries::{RegistryLogin, SealedPassword};
 use jaco_state::state::{Pin, RevisionRecord};
 use jaco_state::token::{JoinToken, OperatorToken};
 use jaco_state::{Change, ClusterMeta, ClusterState, Command, Deployment, DisabledSet, Outcome};
@@ -29,9 +30,9 @@ use jaco_types::{
     ContentName, DeploymentName, Drain, Ending, ErrorCode, Exit, GoingBack, Gpu, GpuChoice,
     GpuDemand, Hostname, Identity, ImageDigest, Instance, InstanceId, InstanceObserved, Leaving,
     Machine, Millis, NamedKey, NamedKind, Node, NodeFacts, NodeId, NodeStatus, Ordinal, Origin,
-    Preparing, ReasonCode, Rejection, ReplicaId, ReplicaState, RequestId, Rest, RestartCount,
-    Revision, Rollout, RolloutState, Scheduling, ServiceKey, ServiceName, Slot, SpecHash, Standing,
-    StateIndex, Timestamp, TokenId, Unplaced,
+    Preparing, ReasonCode, RegistryName, RegistryUsername, Rejection, ReplicaId, ReplicaState,
+    RequestId, Rest, RestartCount, Revision, Rollout, RolloutState, Scheduling, ServiceKey,
+    ServiceName, Slot, SpecHash, Standing, StateIndex, Timestamp, TokenId, Unplaced,
 };
 
 pub(crate) fn payload(command: Command) -> Payload {
@@ -116,6 +117,12 @@ pub(crate) fn commands() -> Vec<Command> {
                 facts: by_name("reason", "step_timeout"),
             }],
         },
+        Command::RegistryStore {
+            registry: RegistryName::new("registry.example.com:5000").unwrap(),
+            username: registry_username(),
+            password: SealedPassword([7; 40].into()),
+        },
+        Command::RegistryRemove { registry: RegistryName::new("docker.io").unwrap() },
     ]
 }
 
@@ -477,6 +484,8 @@ pub(crate) fn command_name(command: &Command) -> &'static str {
         Command::RevisionPin { .. } => "revision_pin",
         Command::NamedContentPut { .. } => "named_content_put",
         Command::NamedContentRemove { .. } => "named_content_remove",
+        Command::RegistryStore { .. } => "registry_store",
+        Command::RegistryRemove { .. } => "registry_remove",
         Command::AuditBegin => "audit_begin",
         Command::AuditRetention { .. } => "audit_retention",
         Command::RebalanceRevert { .. } => "rebalance_revert",
@@ -677,6 +686,28 @@ pub(crate) fn state_of_contents() -> ClusterState {
         state.contents.insert(piece.id, content);
     }
     state
+}
+
+/// A state with credentials of registries, and nothing else.
+pub(crate) fn state_of_registries() -> ClusterState {
+    let mut state = ClusterState { index: StateIndex(42), ..ClusterState::default() };
+    for (name, by) in [
+        ("docker.io", Identity::Local { uid: 1000 }),
+        ("localhost:5000", Identity::Operator { token: token_id("ops-1") }),
+    ] {
+        let login = RegistryLogin {
+            username: registry_username(),
+            password: SealedPassword([7; 40].into()),
+            stored_at: Timestamp(1_700_000_000_456),
+            by,
+        };
+        state.registries.insert(RegistryName::new(name).unwrap(), login);
+    }
+    state
+}
+
+fn registry_username() -> RegistryUsername {
+    RegistryUsername::new("robot$ci").unwrap()
 }
 
 /// A state with a config and a secret that have names, and nothing else.

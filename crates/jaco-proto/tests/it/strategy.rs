@@ -15,6 +15,7 @@ use jaco_state::command::{
     SpecChange,
 };
 use jaco_state::contents::{Content, Form, Hold, NamedContent, Piece, PieceBytes};
+use jaco_state::registries::{RegistryLogin, SealedPassword};
 use jaco_state::requests::RequestLog;
 use jaco_state::state::{Pin, RevisionRecord};
 use jaco_state::token::{JoinToken, OperatorToken};
@@ -34,9 +35,9 @@ use jaco_types::{
     ContentName, DeploymentName, Drain, Ending, ErrorCode, Exit, GoingBack, Gpu, GpuChoice,
     GpuDemand, Hostname, Identity, ImageDigest, Instance, InstanceId, InstanceObserved, Leaving,
     Machine, Millis, NamedKey, NamedKind, Node, NodeFacts, NodeId, NodeStatus, Ordinal, Origin,
-    Preparing, ReasonCode, Rejection, ReplicaId, ReplicaState, RequestId, Rest, RestartCount,
-    Revision, Rollout, RolloutState, Scheduling, ServiceKey, ServiceName, Slot, SpecHash, Standing,
-    StateIndex, Timestamp, TokenId, Unplaced,
+    Preparing, ReasonCode, RegistryName, RegistryUsername, Rejection, ReplicaId, ReplicaState,
+    RequestId, Rest, RestartCount, Revision, Rollout, RolloutState, Scheduling, ServiceKey,
+    ServiceName, Slot, SpecHash, Standing, StateIndex, Timestamp, TokenId, Unplaced,
 };
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
@@ -94,6 +95,14 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
             |(key, tree, pieces, size)| Command::NamedContentPut { key, tree, pieces, size }
         ),
         named_key().prop_map(|key| Command::NamedContentRemove { key }),
+        (registry_name(), registry_username(), sealed_password()).prop_map(
+            |(registry, username, password)| Command::RegistryStore {
+                registry,
+                username,
+                password
+            }
+        ),
+        registry_name().prop_map(|registry| Command::RegistryRemove { registry }),
         (deployment_name(), spec())
             .prop_map(|(name, spec)| Command::DeploymentApply { name, spec }),
         deployment_name().prop_map(|name| Command::DeploymentDelete { name }),
@@ -240,9 +249,11 @@ pub(crate) fn state() -> impl Strategy<Value = ClusterState> {
     );
     let contents = btree_map(content_id(), content(), 0..4);
     let named = btree_map(named_key(), named_content(), 0..4);
+    let registries = btree_map(registry_name(), registry_login(), 0..4);
     let one = (option::of(meta()), facts_by_name(), disabled());
-    (index(), one, tables, requests(), audit(), (contents, named)).prop_map(
-        |(index, (meta, constraints, disabled), tables, requests, audit, (contents, named))| {
+    (index(), one, tables, requests(), audit(), (contents, named, registries)).prop_map(
+        |(index, (meta, constraints, disabled), tables, requests, audit, files)| {
+            let (contents, named, registries) = files;
             let (
                 nodes,
                 deployments,
@@ -272,6 +283,7 @@ pub(crate) fn state() -> impl Strategy<Value = ClusterState> {
                 audit,
                 contents: contents.into_iter().collect(),
                 named: named.into_iter().collect(),
+                registries: registries.into_iter().collect(),
             }
         },
     )
@@ -703,6 +715,29 @@ fn named_content() -> impl Strategy<Value = NamedContent> {
             size,
             stored_at: Timestamp(at),
         })
+}
+
+fn registry_name() -> impl Strategy<Value = RegistryName> {
+    let host = prop_oneof![
+        "[a-z0-9]{1,8}(\\.[a-z0-9]{1,8}){1,3}(:[1-9][0-9]{0,3})?",
+        "(localhost|registry):[1-9][0-9]{0,3}",
+        Just("docker.io".to_owned()),
+    ];
+    host.prop_map(|name| RegistryName::new(&name).unwrap())
+}
+
+fn registry_username() -> impl Strategy<Value = RegistryUsername> {
+    "[a-zA-Z0-9 $@._-]{1,20}".prop_map(|name| RegistryUsername::new(&name).unwrap())
+}
+
+fn sealed_password() -> impl Strategy<Value = SealedPassword> {
+    vec(any::<u8>(), 0..5).prop_map(|bytes| SealedPassword(bytes.into()))
+}
+
+fn registry_login() -> impl Strategy<Value = RegistryLogin> {
+    (registry_username(), sealed_password(), moment(), identity()).prop_map(
+        |(username, password, stored_at, by)| RegistryLogin { username, password, stored_at, by },
+    )
 }
 
 fn content() -> impl Strategy<Value = Content> {

@@ -8,13 +8,14 @@ use jaco_scheduler::rebalance::{
 use jaco_state::audit::{AuditEvent, AuditKind, DEFAULT_AGE};
 use jaco_state::command::{Command, Disabling, NewNode};
 use jaco_state::contents::{Form, Piece, PieceBytes};
+use jaco_state::registries::SealedPassword;
 use jaco_state::state::{ClusterMeta, Pin};
 use jaco_state::token::OperatorToken;
 use jaco_types::spec::{DeploymentSpec, FailureAction, Placement, Privilege, UpdatePolicy};
 use jaco_types::{
     AllocationScope, Availability, ClusterId, ContentId, ContentName, DeploymentName, Identity,
-    ImageDigest, ImageNeed, ImageReadiness, Millis, NamedKey, NamedKind, NodeFacts, ReplicaState,
-    Revision, ServiceName, TokenId,
+    ImageDigest, ImageNeed, ImageReadiness, Millis, NamedKey, NamedKind, NodeFacts, RegistryName,
+    RegistryUsername, ReplicaState, Revision, ServiceName, TokenId,
 };
 
 use crate::cluster::{Cluster, Service, hostname, key, resources, service};
@@ -291,6 +292,11 @@ fn path(kind: AuditKind) -> Path {
             store(it);
             it.commit(Command::NamedContentRemove { key: secret() });
         }),
+        AuditKind::RegistryStored => Here(log_in),
+        AuditKind::RegistryRemoved => Here(|it| {
+            log_in(it);
+            it.commit(Command::RegistryRemove { registry: registry() });
+        }),
         AuditKind::AuditChainBegun => Here(|it| {
             it.commit(Command::AuditBegin);
         }),
@@ -367,6 +373,16 @@ fn store(cluster: &mut Cluster) {
     let pieces =
         vec![Piece { id: tree, bytes: PieceBytes([1].as_slice().into()), form: Form::Plain }];
     cluster.commit(Command::NamedContentPut { key: secret(), tree, pieces, size: 1 });
+}
+
+fn registry() -> RegistryName {
+    RegistryName::new("ghcr.io").unwrap()
+}
+
+fn log_in(cluster: &mut Cluster) {
+    let username = RegistryUsername::new("robot").unwrap();
+    let password = SealedPassword([1].into());
+    cluster.commit(Command::RegistryStore { registry: registry(), username, password });
 }
 
 fn apply(cluster: &mut Cluster) {

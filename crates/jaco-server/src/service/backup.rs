@@ -7,15 +7,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use jaco_compose::tree::FileTree;
-use jaco_pki::sealed;
+use jaco_pki::sealed::{self, Purpose};
 use jaco_proto::v1;
 use jaco_proto::v1::backup_part::Kind;
 use jaco_state::audit::AuditKind;
 use jaco_state::contents::{Form, NamedContent};
+use jaco_state::registries::RegistryLogin;
 use jaco_state::{ClusterMeta, ClusterState, Deployment};
 use jaco_store::Store;
 use jaco_types::{
-    Author, Availability, ContentId, ErrorCode, NamedKey, Node, Rejection, Timestamp,
+    Author, Availability, ContentId, ErrorCode, NamedKey, Node, RegistryName, Rejection, Timestamp,
 };
 use tokio::sync::mpsc;
 use tonic::Status;
@@ -86,6 +87,7 @@ enum Item<'s> {
     Constraints,
     Node(&'s Node),
     Named(&'s NamedKey, &'s NamedContent),
+    Registry(&'s RegistryName, &'s RegistryLogin),
     Content(ContentId),
     Deployment(&'s Deployment),
     Disabled(Vec<v1::AllocationRef>),
@@ -101,6 +103,8 @@ fn order(state: &ClusterState) -> Vec<Item<'_>> {
     }
     items.extend(state.nodes.values().filter(|node| is_spoken_of(node)).map(Item::Node));
     items.extend(state.named.iter().map(|(key, named)| Item::Named(key, named)));
+    let registries = state.registries.iter();
+    items.extend(registries.map(|(name, login)| Item::Registry(name, login)));
     let mut contents = BTreeSet::new();
     for deployment in state.deployments.values() {
         let needed = deployment.spec().contents.iter().copied();
@@ -113,6 +117,7 @@ fn order(state: &ClusterState) -> Vec<Item<'_>> {
         deployments: count(state.deployments.len()),
         named: count(state.named.len()),
         contents: count(contents.len()),
+        registries: count(state.registries.len()),
     }));
     items
 }
@@ -147,6 +152,7 @@ impl Source<'_> {
                 cordoned: node.availability != Availability::Active,
             }),
             Item::Named(key, named) => Kind::Named(self.named(key, named)?),
+            Item::Registry(name, login) => Kind::Registry(self.registry(name, login)?),
             Item::Content(id) => self.content(id)?,
             Item::Deployment(deployment) => Kind::Deployment(wanted(deployment)),
             Item::Disabled(allocations) => Kind::Disabled(v1::BackupDisabled { allocations }),
@@ -179,6 +185,22 @@ impl Source<'_> {
         })
     }
 
+    fn registry(
+        &self,
+        name: &RegistryName,
+        login: &RegistryLogin,
+    ) -> Result<v1::BackupRegistry, Rejection> {
+        let (registry, username) = (name.to_string(), login.username.to_string());
+        let purpose = Purpose::Registry { name: &registry, username: &username };
+        let key = &self.member.key_encryption_key;
+        let opened = sealed::open(key, &self.meta.id, purpose, &login.password.0);
+        let what = || format!("the password of {username} at {registry}");
+        let opened = opened.map_err(|error| unreadable(&what(), error))?;
+        let password = std::str::from_utf8(&opened).map_err(|error| unreadable(&what(), error))?;
+        let password = password.to_owned();
+        Ok(v1::BackupRegistry { registry, username, password })
+    }
+
     fn content(&self, id: ContentId) -> Result<Kind, Rejection> {
         let (form, content) = self.plain(id)?;
         Ok(match form {
@@ -190,14 +212,15 @@ impl Source<'_> {
     /// The bytes of a content, opened if they are sealed, and whether they were.
     fn plain(&self, id: ContentId) -> Result<(Form, Bytes), Rejection> {
         let stored = self.state.contents.get(&id);
-        let stored = stored.ok_or_else(|| unreadable(&id.to_string(), "it is not stored"))?;
+        let stored =
+            stored.ok_or_else(|| unreadable(&format!("content {id}"), "it is not stored"))?;
         let bytes = &stored.bytes.0;
         let plain = match stored.form {
             Form::Plain => Bytes::copy_from_slice(bytes),
             Form::Sealed => {
                 let key = &self.member.key_encryption_key;
                 let opened = sealed::open_named(key, &self.meta.id, &id.0, bytes);
-                let opened = opened.map_err(|error| unreadable(&id.to_string(), error))?;
+                let opened = opened.map_err(|error| unreadable(&format!("content {id}"), error))?;
                 Bytes::copy_from_slice(&opened)
             }
         };
@@ -231,7 +254,7 @@ fn pairs<'s>(of: impl IntoIterator<Item = (&'s String, &'s String)>) -> Vec<v1::
 
 /// ST-12 says that this does not happen; a backup with a hole must not look like a whole one.
 fn unreadable(what: &str, error: impl std::fmt::Display) -> Rejection {
-    Rejection::new(ErrorCode::Internal, format!("content {what} cannot be read: {error}"))
+    Rejection::new(ErrorCode::Internal, format!("{what} cannot be read: {error}"))
 }
 
 #[cfg(test)]
@@ -304,6 +327,7 @@ mod tests {
             | Item::Constraints
             | Item::Node(_)
             | Item::Named(..)
+            | Item::Registry(..)
             | Item::Disabled(_) => format!("{item:?}"),
         };
         let shown: Vec<String> = order(&state).iter().map(show).collect();

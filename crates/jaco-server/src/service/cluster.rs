@@ -20,7 +20,7 @@ use jaco_types::{
 };
 use tonic::{Request, Response, Status};
 
-use super::{Context, asked_from, caller, collect, constraints, disabled, origin};
+use super::{Context, asked_from, caller, collect, constraints, disabled, origin, registries};
 use crate::connection::Caller;
 use crate::member::{Lifecycle, Member, Write, name_if_unnamed};
 use crate::status::{from_propose_error, invalid, to_status};
@@ -201,6 +201,30 @@ impl Cluster for ClusterService {
         member.recovered().await;
         let pairs = member.store.read(constraints::of_cluster);
         Ok(Response::new(v1::GetConstraintsResponse { pairs }))
+    }
+
+    async fn store_registry(
+        &self,
+        request: Request<v1::StoreRegistryRequest>,
+    ) -> Result<Response<v1::StoreRegistryResponse>, Status> {
+        self.write(request).await
+    }
+
+    async fn remove_registry(
+        &self,
+        request: Request<v1::RemoveRegistryRequest>,
+    ) -> Result<Response<v1::RemoveRegistryResponse>, Status> {
+        self.write(request).await
+    }
+
+    async fn list_registries(
+        &self,
+        request: Request<v1::ListRegistriesRequest>,
+    ) -> Result<Response<v1::ListRegistriesResponse>, Status> {
+        let (member, _) = self.context.identify(&request)?;
+        member.recovered().await;
+        let registries = member.store.read(registries::list);
+        Ok(Response::new(v1::ListRegistriesResponse { registries }))
     }
 
     async fn set_audit_retention(

@@ -18,6 +18,7 @@ pub mod peer;
 pub mod planner;
 mod pressure;
 pub mod query;
+mod registries;
 mod retention;
 pub mod revision;
 pub mod routing;

@@ -269,6 +269,12 @@ async fn forward(member: &Member, message: v1::ForwardRequest) -> Result<bytes::
         v1::SetAuditRetentionRequest::METHOD => {
             member.execute_forwarded::<v1::SetAuditRetentionRequest>(by, body).await
         }
+        v1::StoreRegistryRequest::METHOD => {
+            member.execute_forwarded::<v1::StoreRegistryRequest>(by, body).await
+        }
+        v1::RemoveRegistryRequest::METHOD => {
+            member.execute_forwarded::<v1::RemoveRegistryRequest>(by, body).await
+        }
         v1::RemoveNodeRequest::METHOD => {
             member.execute_forwarded::<v1::RemoveNodeRequest>(by, body).await
         }

@@ -18,8 +18,9 @@ use jaco_server::transport::PeerTransport;
 use jaco_server::{ClusterMachine, Member, Peers, RaftStore, refusals};
 use jaco_state::Command;
 use jaco_state::audit::AuditKind;
+use jaco_state::registries::RegistryLogin;
 use jaco_store::{Clock, Store, SystemClock};
-use jaco_types::{Author, ClusterId, ContentId, Hostname, Identity, NodeId};
+use jaco_types::{Author, ClusterId, ContentId, Hostname, Identity, NodeId, RegistryName};
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
@@ -36,6 +37,10 @@ struct NothingSealed;
 impl Unseal for NothingSealed {
     fn unseal(&self, id: &ContentId, _sealed: &[u8]) -> Result<Vec<u8>, String> {
         Err(format!("{id:?} is not sealed"))
+    }
+
+    fn unseal_password(&self, of: &RegistryName, _: &RegistryLogin) -> Result<String, String> {
+        Err(format!("{of:?} has no password"))
     }
 }
 

@@ -99,7 +99,7 @@ impl World {
         for ix in self.all().filter(|ix| only.is_none_or(|only| only == *ix)) {
             let host = &mut self.machines[ix.0].driver.host;
             let pull = PullRequest { image: image.into(), platform: None };
-            if host.pull_outcome(&pull) != (Millis(0), Ok(())) {
+            if host.pull_outcome(&pull, None) != (Millis(0), Ok(())) {
                 host.set_image(image, script.clone());
             }
         }

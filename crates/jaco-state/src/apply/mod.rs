@@ -15,6 +15,7 @@ mod ending;
 mod named;
 mod observe;
 mod rebalance;
+mod registries;
 mod retention;
 pub mod revision;
 mod rollout;
@@ -85,6 +86,10 @@ fn execute(state: &mut ClusterState, entry: &Entry, gone: &mut LetGo) -> Outcome
             named::put(state, entry.at, key, &content, &mut audit)
         }
         Command::NamedContentRemove { key } => named::remove(state, entry.at, key, &mut audit),
+        Command::RegistryStore { registry, username, password } => {
+            registries::store(state, entry, registry, (username, password), &mut audit)
+        }
+        Command::RegistryRemove { registry } => registries::remove(state, registry, &mut audit),
         Command::DeploymentRollback { name, to } => {
             revision::rollback(state, entry, name, *to, &mut audit)
         }

@@ -16,10 +16,10 @@ use jaco_types::{
 };
 use proptest::prelude::*;
 
-use crate::contents;
 use crate::history::{
     History, ORIGIN, admit, create, deploy, deployment, init, join_token, key, seen, service, spec,
 };
+use crate::{contents, registries};
 
 /// What a command leaves in the audit log when it is done.
 #[derive(Debug, PartialEq, Eq)]
@@ -63,6 +63,8 @@ fn leaves(command: &Command) -> Leaves {
         Command::Observe { .. } => Nothing("what is seen is not done; what follows from it is"),
         Command::NamedContentPut { .. } => Events(&[AuditKind::ContentStored]),
         Command::NamedContentRemove { .. } => Events(&[AuditKind::ContentRemoved]),
+        Command::RegistryStore { .. } => Events(&[AuditKind::RegistryStored]),
+        Command::RegistryRemove { .. } => Events(&[AuditKind::RegistryRemoved]),
         Command::ContentPut { .. } => Nothing("the apply that refers to it has the event"),
     }
 }
@@ -118,6 +120,8 @@ fn every_command(now: Timestamp) -> Vec<Command> {
         Command::RebalanceRevert { based_on: StateIndex(20), reverts: vec![] },
         contents::named(&[1, 2]),
         Command::NamedContentRemove { key: contents::db() },
+        registries::store("ghcr.io", b"sealed"),
+        registries::remove("ghcr.io"),
         Command::AuditRetention { age: DEFAULT_AGE },
         Command::NodeDrain { node, patience: Millis::from_secs(300) },
         Command::NodeRemove { node },
@@ -176,6 +180,8 @@ fn what_changes_nothing_leaves_nothing() {
         Command::NodeSetLabels { node, set: labels, unset: [].into() },
         Command::ConstraintsSet { pairs: [("ram".to_owned(), "3G".to_owned())].into() },
         deploy("shop", &[service("web", "web:1")]),
+        registries::store("ghcr.io", b"sealed"),
+        registries::remove("quay.io"),
         Command::RevisionPin { name: deployment("shop"), revision: Revision(1), pin: Pin::Yes },
     ];
     for command in commands {

@@ -13,9 +13,11 @@ use crate::history::{
     History, admit, create, deploy, deployment, digest, instance, join_token, key, replace, seen,
     service,
 };
+use crate::registries;
 
 const NAMES: [&str; 3] = ["shop", "shop-web", "blog"];
 const SERVICES: [&str; 3] = ["web", "db", "web-api"];
+const REGISTRIES: [&str; 3] = ["docker.io", "ghcr.io", "localhost:5000"];
 const HOSTS: [&str; 4] = ["n1", "n2", "n3", "n4"];
 
 /// One step of a history, with small numbers in place of names.
@@ -30,6 +32,8 @@ enum Step {
     Batch(u64, Vec<Tick>),
     Observe(u64, usize, bool),
     Rest(Disabling, Vec<Place>),
+    Login(usize, u8),
+    Logout(usize),
 }
 
 /// Allocations that may or may not be there.
@@ -108,6 +112,8 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(n, slot, gone)| Step::Observe(n, slot, gone)),
         (disabling(), proptest::collection::vec(place(), 0..4))
             .prop_map(|(change, places)| Step::Rest(change, places)),
+        (0..3usize, 0..3u8).prop_map(|(registry, sealed)| Step::Login(registry, sealed)),
+        (0..3usize).prop_map(Step::Logout),
     ]
 }
 
@@ -142,6 +148,10 @@ fn command(state: &ClusterState, now: jaco_types::Timestamp, step: &Step) -> Opt
             let scopes = places.iter().filter_map(|place| scope(state, place)).collect();
             Command::DisabledSet { change: *change, scopes }
         }
+        Step::Login(registry, sealed) => {
+            registries::store(REGISTRIES[*registry], &vec![1; usize::from(*sealed)])
+        }
+        Step::Logout(registry) => registries::remove(REGISTRIES[*registry]),
         Step::Observe(node, slot, gone) => {
             let id = nth_slot(state, *slot)?.current_id();
             let node = NodeId(*node);

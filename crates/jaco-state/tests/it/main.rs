@@ -16,5 +16,6 @@ mod disabled;
 mod history;
 mod laws;
 mod planner_batch;
+mod registries;
 mod retention;
 mod revision;

@@ -9,6 +9,7 @@ use std::os::unix::fs::FileExt;
 use jaco_proto::v1::backup_part::Kind;
 use jaco_proto::v1::{
     AllocationRef, BackupDeployment, BackupEnd, BackupHeader, BackupNode, BackupPair, BackupPart,
+    BackupRegistry,
 };
 use jaco_types::{ContentId, NamedKind};
 use prost::Message;
@@ -74,6 +75,7 @@ pub(crate) struct Backup {
     pub(crate) nodes: Vec<BackupNode>,
     pub(crate) named: Vec<NamedAt>,
     pub(crate) disabled: Vec<AllocationRef>,
+    registries: Vec<At>,
     deployments: BTreeMap<String, At>,
     pieces: BTreeMap<ContentId, At>,
     secrets: BTreeMap<ContentId, At>,
@@ -123,6 +125,14 @@ impl Backup {
     pub(crate) fn named(&self, named: &NamedAt) -> Result<Bytes, Damage> {
         let Kind::Named(named) = self.part(named.at)? else { return Err(Damage::Altered) };
         Ok(named.content)
+    }
+
+    /// Who the cluster was at each registry, one after the other.
+    pub(crate) fn registries(&self) -> impl Iterator<Item = Result<BackupRegistry, Damage>> {
+        self.registries.iter().map(|at| {
+            let Kind::Registry(registry) = self.part(*at)? else { return Err(Damage::Altered) };
+            Ok(registry)
+        })
     }
 
     /// Whether a piece of files that are no secrets is there.
@@ -260,6 +270,7 @@ struct Index {
     nodes: Vec<BackupNode>,
     named: Vec<NamedAt>,
     disabled: Vec<AllocationRef>,
+    registries: Vec<At>,
     deployments: BTreeMap<String, At>,
     pieces: BTreeMap<ContentId, At>,
     secrets: BTreeMap<ContentId, At>,
@@ -297,6 +308,7 @@ impl Index {
                 let kind = NamedKind::parse(&named.kind).ok_or(Damage::NewerPart)?;
                 self.named.push(NamedAt { kind, name: named.name, at });
             }
+            Kind::Registry(_) => self.registries.push(at),
             Kind::Piece(piece) => {
                 let id = ContentId(Sha256::digest(&piece.content).into());
                 self.pieces.insert(id, at);
@@ -329,8 +341,9 @@ impl Index {
             return Err(contradiction("it has no beginning or no end"));
         };
         let contents = self.pieces.len() + self.secrets.len();
-        let counted = [self.deployments.len(), self.named.len(), contents].map(|n| n as u64);
-        if counted != [end.deployments, end.named, end.contents] {
+        let counted = [self.deployments.len(), self.named.len(), contents, self.registries.len()];
+        let said = [end.deployments, end.named, end.contents, end.registries];
+        if counted.map(|count| count as u64) != said {
             return Err(contradiction("it does not hold as much as it says"));
         }
         Ok(Backup {
@@ -341,6 +354,7 @@ impl Index {
             nodes: self.nodes,
             named: self.named,
             disabled: self.disabled,
+            registries: self.registries,
             deployments: self.deployments,
             pieces: self.pieces,
             secrets: self.secrets,

@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use jaco_proto::v1::backup_part::Kind;
 use jaco_proto::v1::{
     AllocationRef, BackupConstraints, BackupDeployment, BackupDisabled, BackupEnd, BackupHeader,
-    BackupNamed, BackupNode, BackupPair, BackupPart, BackupPiece, BackupRetention, BackupSecret,
-    ShippedFiles,
+    BackupNamed, BackupNode, BackupPair, BackupPart, BackupPiece, BackupRegistry, BackupRetention,
+    BackupSecret, ShippedFiles,
 };
 use jaco_types::{ContentId, NamedKind};
 use prost::Message;
@@ -45,6 +45,11 @@ fn parts() -> Vec<Kind> {
             name: "db".to_owned(),
             content: Bytes::from_static(b"hunter2"),
         }),
+        Kind::Registry(BackupRegistry {
+            registry: "ghcr.io".to_owned(),
+            username: "robot".to_owned(),
+            password: "hunter4".to_owned(),
+        }),
         Kind::Piece(BackupPiece { content: Bytes::from_static(b"listen 80") }),
         Kind::Secret(BackupSecret {
             id: vec![7; 32].into(),
@@ -67,7 +72,7 @@ fn parts() -> Vec<Kind> {
                 ..AllocationRef::default()
             }],
         }),
-        Kind::End(BackupEnd { deployments: 1, named: 1, contents: 2 }),
+        Kind::End(BackupEnd { deployments: 1, named: 1, contents: 2, registries: 1 }),
     ]
 }
 
@@ -124,6 +129,9 @@ fn the_first_format_is_frozen() {
     assert_eq!(backup.piece(piece).unwrap(), &b"listen 80"[..]);
     assert_eq!(backup.secret(ContentId([7; 32])).unwrap(), &b"hunter3"[..]);
     assert_eq!(backup.disabled[0].service, "web");
+    let registries: Vec<BackupRegistry> = backup.registries().map(Result::unwrap).collect();
+    assert_eq!((registries[0].registry.as_str(), registries.len()), ("ghcr.io", 1));
+    assert_eq!(registries[0].password, "hunter4");
     let names: Vec<&str> = backup.deployments().collect();
     let shop = backup.deployment("shop").unwrap().unwrap();
     assert_eq!((names, shop.revision, shop.secrets[0].tree[0]), (vec!["shop"], 3, 3));
@@ -197,8 +205,9 @@ fn what_cannot_be_is_refused() {
     check(|parts| drop(parts.remove(0)));
     check(|parts| drop(parts.pop()));
     check(|parts| drop(parts.remove(5)));
-    check(|parts| parts.push(parts[7].clone()));
-    check(|parts| parts.insert(8, parts[7].clone()));
+    check(|parts| drop(parts.remove(6)));
+    check(|parts| parts.push(parts[8].clone()));
+    check(|parts| parts.insert(9, parts[8].clone()));
     check(|parts| {
         let short = BackupSecret { id: vec![1].into(), ..BackupSecret::default() };
         parts.insert(6, Kind::Secret(short));

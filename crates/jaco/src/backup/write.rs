@@ -55,6 +55,7 @@ impl<W: Write> Writer<W> {
                 | Kind::Constraints(_)
                 | Kind::Node(_)
                 | Kind::Named(_)
+                | Kind::Registry(_)
                 | Kind::Piece(_)
                 | Kind::Secret(_)
                 | Kind::Deployment(_)

@@ -21,9 +21,10 @@ const DRAWN_EVERY_BYTES: u64 = 1 << 20;
 /// Keep in a file what people said, to restore it in another cluster
 ///
 /// The wanted revision of every deployment with its files and secrets, configs and secrets that the cluster
-/// keeps, its constraints, labels and cordons of nodes, what is disabled, and how long audit events are
-/// kept: all of one moment, from whichever node answers. Not in it: data of volumes, images, where replicas
-/// run, earlier revisions, tokens, certificates and keys, audit events.
+/// keeps, credentials of registries, the cluster's constraints, labels and cordons of nodes, what is
+/// disabled, and how long audit events are kept: all of one moment, from whichever node answers. Not in it:
+/// data of volumes, images, where replicas run, earlier revisions, tokens, certificates and keys, audit
+/// events.
 ///
 /// The file holds all secrets in clear. It is its owner's alone (0600); encrypt it before it goes elsewhere.
 #[derive(Debug, clap::Args)]

@@ -26,6 +26,7 @@ pub(crate) mod logs;
 pub(crate) mod node;
 pub(crate) mod plan;
 pub(crate) mod rebalance;
+pub(crate) mod registry;
 pub(crate) mod restart;
 pub(crate) mod restore;
 pub(crate) mod rollback;
@@ -122,6 +123,7 @@ pub(crate) async fn run(command: Command, context: &mut Context) -> Result<u8, C
         Command::Dev(args) => dev::run(context, args).await,
         Command::Secret(args) => stoppable(secret::run(context, args)).await,
         Command::Configs(args) => stoppable(configs::run(context, args)).await,
+        Command::Registry(args) => stoppable(registry::run(context, args)).await,
         Command::Plan(args) => stoppable(plan::run(context, args)).await,
         Command::Explain(args) => stoppable(explain::run(context, args)).await,
         Command::Whatif(args) => stoppable(whatif::run(context, args)).await,

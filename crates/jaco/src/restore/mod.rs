@@ -4,6 +4,7 @@
 mod deployment;
 mod named;
 mod outcome;
+mod registries;
 mod resting;
 mod settings;
 
@@ -111,6 +112,7 @@ pub(crate) async fn restore(
         restore.retention().await?;
         restore.constraints().await?;
         restore.nodes().await?;
+        restore.registries().await?;
     }
     restore.named().await?;
     restore.deployments().await?;

@@ -16,6 +16,7 @@ pub(super) enum Kind {
     Node,
     Config,
     Secret,
+    Registry,
     Deployment,
     Disabled,
 }
@@ -28,6 +29,7 @@ impl Kind {
             Self::Node => "node",
             Self::Config => "config",
             Self::Secret => "secret",
+            Self::Registry => "registry",
             Self::Deployment => "deployment",
             Self::Disabled => "disabled",
         }

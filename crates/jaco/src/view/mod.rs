@@ -12,6 +12,7 @@ pub(crate) mod key_value;
 pub mod machine;
 pub mod node;
 pub mod plan;
+pub mod registry;
 pub mod replica;
 pub mod status;
 pub mod token;

@@ -109,7 +109,7 @@ fn parts() -> Vec<v1::BackupPart> {
         deployment("pinned"),
         deployment("shop"),
         Kind::Disabled(v1::BackupDisabled { allocations: vec![rests("blog"), rests("pinned")] }),
-        Kind::End(v1::BackupEnd { deployments: 3, named: 0, contents: 0 }),
+        Kind::End(v1::BackupEnd { deployments: 3, ..v1::BackupEnd::default() }),
     ];
     kinds.into_iter().map(|kind| v1::BackupPart { kind: Some(kind) }).collect()
 }

@@ -14,6 +14,7 @@ mod keeping;
 mod planning;
 mod progress;
 mod reference;
+mod registries;
 mod relieving;
 mod session;
 mod shipping;

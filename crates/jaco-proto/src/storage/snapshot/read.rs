@@ -12,6 +12,7 @@ use crate::storage::content;
 use crate::storage::convert::{Wire, whole};
 use crate::storage::disabled;
 use crate::storage::envelope::known_format;
+use crate::storage::registry;
 use crate::storage::wire::{self, snapshot_row::Kind};
 use crate::storage::{CodecError, FORMAT, Problem};
 
@@ -114,6 +115,10 @@ fn add(state: &mut ClusterState, kind: Kind) -> Result<(), Problem> {
         Kind::NamedContent(named) => {
             let (key, named) = content::to_named(named)?;
             append(&mut state.named, "named contents", key, named)
+        }
+        Kind::RegistryLogin(login) => {
+            let (name, login) = registry::to_login(login)?;
+            append(&mut state.registries, "registries", name, login)
         }
         Kind::DisabledHead(head) => {
             match std::mem::replace(&mut state.disabled.modified, StateIndex(head.modified)) {

@@ -10,6 +10,7 @@ use super::{MAX_ROW_BYTES, row};
 use crate::storage::content;
 use crate::storage::convert::Wire;
 use crate::storage::disabled;
+use crate::storage::registry;
 use crate::storage::wire::{self, snapshot_row::Kind};
 use crate::storage::{CodecError, FORMAT};
 
@@ -78,6 +79,9 @@ fn write_tables(state: &ClusterState, rows: &mut Rows<'_>) -> Result<(), CodecEr
     }
     for (key, named) in state.named.iter() {
         rows.push(Kind::NamedContent(content::from_named(key, named)))?;
+    }
+    for (name, login) in state.registries.iter() {
+        rows.push(Kind::RegistryLogin(registry::from_login(name, login)))?;
     }
     if state.disabled != DisabledSet::default() {
         let modified = state.disabled.modified.0;

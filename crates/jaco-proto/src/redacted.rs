@@ -1,0 +1,97 @@
+//! What is shown of messages that hold secrets, or whatever people wrote: never that itself.
+
+use std::fmt;
+
+use crate::v1::{
+    BackupDeployment, BackupNamed, BackupPiece, BackupRegistry, BackupSecret, ExecStart,
+    StoreRegistryRequest,
+};
+
+impl fmt::Debug for StoreRegistryRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("StoreRegistryRequest");
+        out.field("registry", &self.registry).field("username", &self.username);
+        out.field("request_id", &self.request_id).finish_non_exhaustive()
+    }
+}
+
+/// Arguments and variables may be secret.
+impl fmt::Debug for ExecStart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("ExecStart");
+        out.field("replica", &self.replica).field("program", &self.command.first());
+        out.finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for BackupRegistry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BackupRegistry({} at {})", self.username, self.registry)
+    }
+}
+
+impl fmt::Debug for BackupNamed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BackupNamed({} {:?}, {} bytes)", self.kind, self.name, self.content.len())
+    }
+}
+
+impl fmt::Debug for BackupPiece {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BackupPiece({} bytes)", self.content.len())
+    }
+}
+
+impl fmt::Debug for BackupSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BackupSecret({} bytes)", self.content.len())
+    }
+}
+
+impl fmt::Debug for BackupDeployment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = self.compose_json.len() + self.overlay_yaml.len() + self.environment_toml.len();
+        write!(f, "BackupDeployment({:?} revision {}, {bytes} bytes)", self.name, self.revision)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use crate::v1::backup_part::Kind;
+    use crate::v1::{BackupPart, ExecInput, exec_input};
+
+    use super::*;
+
+    /// R-IN-5, R-CLI-6: a message that ends in a log or a panic says nothing of what it holds.
+    #[test]
+    fn secrets_are_never_printed() {
+        let bytes = || Bytes::from_static(b"hunter2");
+        let text = || "hunter2".to_owned();
+        let parts = [
+            Kind::Secret(BackupSecret { id: bytes(), content: bytes() }),
+            Kind::Piece(BackupPiece { content: bytes() }),
+            Kind::Named(BackupNamed { content: bytes(), ..BackupNamed::default() }),
+            Kind::Registry(BackupRegistry { password: text(), ..BackupRegistry::default() }),
+            Kind::Deployment(BackupDeployment {
+                compose_json: text(),
+                ..BackupDeployment::default()
+            }),
+        ];
+        let mut shown = parts.map(|kind| format!("{:?}", BackupPart { kind: Some(kind) })).to_vec();
+        let request = StoreRegistryRequest { password: text(), ..StoreRegistryRequest::default() };
+        shown.push(format!("{request:?} {request:#?}"));
+        let start = ExecStart {
+            command: vec!["login".to_owned(), text()],
+            environment: vec![text()],
+            ..ExecStart::default()
+        };
+        let input = ExecInput { input: Some(exec_input::Input::Start(start)) };
+        shown.push(format!("{input:?} {input:#?}"));
+        for shown in shown {
+            let spelt = format!("{:?}", bytes());
+            assert!(!shown.contains("hunter2") && !shown.contains(&spelt), "{shown}");
+        }
+    }
+}
