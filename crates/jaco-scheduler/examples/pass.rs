@@ -158,7 +158,7 @@ impl World {
         let services = (0..SERVICES).map(|number| service(number, version));
         let services = services.map(|spec| (spec.name.clone(), Arc::new(spec))).collect();
         let spec = DeploymentSpec { services, ..DeploymentSpec::default() };
-        self.commit(Command::DeploymentApply { name, spec });
+        self.commit(Command::DeploymentApply { name, spec, based_on: None });
     }
 
     fn plan(&self, planner: &mut Planner) -> (Plan, Duration) {

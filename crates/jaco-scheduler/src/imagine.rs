@@ -102,7 +102,8 @@ fn scale(
         let Some(service) = spec.services.get_mut(&key.service) else { continue };
         std::sync::Arc::make_mut(service).replicas = *replicas;
         let index = StateIndex(state.index.0.saturating_add(1));
-        let command = Command::DeploymentApply { name: key.deployment.clone(), spec };
+        let command =
+            Command::DeploymentApply { name: key.deployment.clone(), spec, based_on: None };
         let entry =
             Entry { index, at: now, by: Identity::Scheduler, origin: None, request: None, command };
         if let Outcome::Rejected(rejection) = apply(state, &entry) {

@@ -362,7 +362,7 @@ mod tests {
     fn running(admitted: &Admitted) -> Stored {
         let mut state = ClusterState::default();
         let Admitted { name, spec, .. } = admitted.clone();
-        let command = Command::DeploymentApply { name, spec };
+        let command = Command::DeploymentApply { name, spec, based_on: None };
         let (index, at, by) = (StateIndex(1), Timestamp(0), Identity::Scheduler);
         let entry = Entry { index, at, by, origin: None, request: None, command };
         assert!(matches!(apply(&mut state, &entry), Outcome::Deployed { .. }));

@@ -109,6 +109,8 @@ pub enum Command {
         name: DeploymentName,
         /// What is wanted.
         spec: DeploymentSpec,
+        /// The wanted revision that it was made from: refused as stale if there is another by now.
+        based_on: Option<Revision>,
     },
     /// People want what an earlier revision of a deployment said.
     DeploymentRollback {

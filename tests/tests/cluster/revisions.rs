@@ -1,6 +1,6 @@
 //! Going back to what an earlier revision said, through the command line and real daemons.
 
-use jaco_testkit::{Cluster, Engine};
+use jaco_testkit::{Cluster, Engine, v1};
 use serde_json::Value;
 
 use crate::scenario::{apply_request, containers, deploy};
@@ -86,4 +86,38 @@ async fn a_restart_replaces_and_the_files_stay_as_they_are() {
     let refused = cluster.cli(0, &["restart", "shop/wbe"]);
     assert_eq!(refused.status.code(), Some(3));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("service_not_found"));
+}
+
+/// R-CLI-6: people who scale different services at the same time, over different nodes, do not undo each
+/// other's numbers.
+#[tokio::test(flavor = "multi_thread")]
+async fn t90_changes_at_the_same_time_are_all_kept() {
+    let cluster = Cluster::start(3, Engine::Fake).await;
+    let names = ["a", "b", "c"];
+    let service = |name: &str| format!(r#""{name}":{{"image":"{name}:1"}}"#);
+    let services = names.map(service).join(",");
+    let request = v1::ApplyRequest {
+        compose_json: format!(r#"{{"name":"shop","services":{{{services}}}}}"#),
+        request_id: jaco_testkit::fresh_request_id(),
+        ..v1::ApplyRequest::default()
+    };
+    cluster.client().apply(request).await.expect("admitted");
+    for replicas in 2..=5_u32 {
+        std::thread::scope(|scope| {
+            for (node, name) in names.into_iter().enumerate() {
+                let cluster = &cluster;
+                scope.spawn(move || {
+                    let (of, number) = (format!("shop/{name}"), replicas.to_string());
+                    let out = cluster.cli(node, &["scale", &of, &number, "--detach"]);
+                    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+                    assert!(out.status.success(), "{of}: {said}");
+                });
+            }
+        });
+        let request = v1::StatusRequest { linearizable: true, ..v1::StatusRequest::default() };
+        let status = cluster.nodes[0].client().overview(request).await.expect("it answers");
+        let wanted: Vec<u32> =
+            status.deployments[0].services.iter().map(|service| service.desired).collect();
+        assert_eq!(wanted, [replicas; 3]);
+    }
 }

@@ -126,7 +126,7 @@ impl World {
         let name = web().deployment;
         let services = [(spec.name.clone(), Arc::clone(spec))].into_iter().collect();
         let deployment = DeploymentSpec { services, contents, ..DeploymentSpec::default() };
-        self.propose(Command::DeploymentApply { name, spec: deployment }).await;
+        self.propose(Command::DeploymentApply { name, spec: deployment, based_on: None }).await;
         let changes = (0..replicas).map(|index| Change::SlotCreate {
             id: ReplicaId::new(&web(), &Ordinal::Index(index)),
             service: web(),

@@ -304,5 +304,5 @@ pub(crate) fn deploy(replicas: u32, version: u8) -> Command {
     };
     let services = [(name, Arc::new(spec))].into_iter().collect();
     let spec = DeploymentSpec { services, ..DeploymentSpec::default() };
-    Command::DeploymentApply { name: DeploymentName::new("shop").unwrap(), spec }
+    Command::DeploymentApply { name: DeploymentName::new("shop").unwrap(), spec, based_on: None }
 }

@@ -50,10 +50,13 @@ impl Wire for Command {
                 change: change.to_wire(),
                 scopes: scopes.iter().map(Wire::to_wire).collect(),
             }),
-            Self::DeploymentApply { name, spec } => Kind::DeploymentApply(wire::DeploymentApply {
-                name: name.to_wire(),
-                spec: Some(spec.to_wire()),
-            }),
+            Self::DeploymentApply { name, spec, based_on } => {
+                Kind::DeploymentApply(wire::DeploymentApply {
+                    name: name.to_wire(),
+                    spec: Some(spec.to_wire()),
+                    based_on: based_on.map(|revision| revision.0),
+                })
+            }
             Self::DeploymentRollback { name, to } => {
                 Kind::DeploymentRollback(wire::DeploymentRollback {
                     name: name.to_wire(),
@@ -187,6 +190,7 @@ impl Wire for Command {
             Kind::DeploymentApply(apply) => Self::DeploymentApply {
                 name: Wire::from_wire(apply.name)?,
                 spec: required("spec", apply.spec)?,
+                based_on: apply.based_on.map(Revision),
             },
             Kind::DeploymentRollback(rollback) => Self::DeploymentRollback {
                 name: Wire::from_wire(rollback.name)?,

@@ -103,8 +103,8 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
             }
         ),
         registry_name().prop_map(|registry| Command::RegistryRemove { registry }),
-        (deployment_name(), spec())
-            .prop_map(|(name, spec)| Command::DeploymentApply { name, spec }),
+        (deployment_name(), spec(), option::of(revision()))
+            .prop_map(|(name, spec, based_on)| Command::DeploymentApply { name, spec, based_on }),
         deployment_name().prop_map(|name| Command::DeploymentDelete { name }),
         (deployment_name(), option::of(revision()))
             .prop_map(|(name, to)| Command::DeploymentRollback { name, to }),

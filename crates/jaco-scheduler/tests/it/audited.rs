@@ -194,7 +194,7 @@ fn path(kind: AuditKind) -> Path {
                 privileges: privileges.into(),
                 ..DeploymentSpec::default()
             };
-            it.commit(Command::DeploymentApply { name: name(), spec });
+            it.commit(Command::DeploymentApply { name: name(), spec, based_on: None });
         }),
         AuditKind::RevisionPinned => Here(|it| {
             apply(it);

@@ -286,7 +286,7 @@ impl Cluster {
         let services = services.iter().map(|s| (s.0.name.clone(), Arc::new(s.0.clone())));
         let spec = DeploymentSpec { services: services.collect(), ..DeploymentSpec::default() };
         let name = DeploymentName::new(deployment).unwrap();
-        self.commit(Command::DeploymentApply { name, spec })
+        self.commit(Command::DeploymentApply { name, spec, based_on: None })
     }
 
     /// People do this with these allocations.

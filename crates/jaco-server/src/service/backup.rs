@@ -315,7 +315,7 @@ mod tests {
             let contents = contents.map(id).into();
             let spec = DeploymentSpec { contents, ..DeploymentSpec::default() };
             let name = DeploymentName::new(name).expect("a name");
-            commit(&mut state, Command::DeploymentApply { name, spec });
+            commit(&mut state, Command::DeploymentApply { name, spec, based_on: None });
         }
         state.nodes = [(NodeId::FIRST, node("1"))].into_iter().collect();
         let show = |item: &Item<'_>| match item {

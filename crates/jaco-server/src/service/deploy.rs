@@ -133,7 +133,8 @@ impl Write for v1::ApplyRequest {
             Err(rejection) => return Err(refused(member, by, &self, rejection).await),
         };
         let spec = member.store.read(|state| for_all_members(state, spec));
-        let command = Command::DeploymentApply { name: name.clone(), spec };
+        let based_on = (self.based_on > 0).then_some(Revision(self.based_on));
+        let command = Command::DeploymentApply { name: name.clone(), spec, based_on };
         if self.dry_run {
             required(&self.require_survive)?;
             let (revision, change, preview) = foretell(member, by, command).await?;

@@ -147,7 +147,7 @@ impl Session {
             self.cluster()?.know_image(&service.image());
         }
         self.applied.insert(name.clone(), services);
-        self.ask(Command::DeploymentApply { name, spec }, via, answer)
+        self.ask(Command::DeploymentApply { name, spec, based_on: None }, via, answer)
     }
 
     fn split_via<'a, 'b>(

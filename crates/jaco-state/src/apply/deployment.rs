@@ -21,10 +21,11 @@ pub(super) fn apply_spec(
     state: &mut ClusterState,
     entry: &Entry,
     name: &DeploymentName,
-    spec: &DeploymentSpec,
+    (spec, based_on): (&DeploymentSpec, Option<Revision>),
     audit: &mut Audit<'_>,
 ) -> Outcome {
-    if let Err(rejection) = check(state, name, spec) {
+    let checked = check_base(state, name, based_on).and_then(|()| check(state, name, spec));
+    if let Err(rejection) = checked {
         return Outcome::Rejected(rejection);
     }
     let before = state.deployments.get(name).map(|deployment| deployment.spec().clone());
@@ -67,6 +68,23 @@ pub(super) fn note_privileges(
         ];
         audit.event(AuditKind::PrivilegedWorkloadAdmitted, facts);
     }
+}
+
+/// What was made from a revision must not undo what was wanted since.
+fn check_base(
+    state: &ClusterState,
+    name: &DeploymentName,
+    based_on: Option<Revision>,
+) -> Result<(), Rejection> {
+    let Some(based_on) = based_on else { return Ok(()) };
+    let wanted = state.deployments.get(name).map(|deployment| deployment.revision);
+    if wanted == Some(based_on) {
+        return Ok(());
+    }
+    let now = wanted.map_or("gone".to_owned(), |wanted| format!("at revision {wanted}"));
+    let message =
+        format!("the change was made from revision {based_on} of {name}, which is {now} by now");
+    Err(Rejection::new(ErrorCode::StalePlan, message))
 }
 
 /// What is wanted of a deployment from now on.

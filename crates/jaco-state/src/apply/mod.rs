@@ -76,8 +76,8 @@ fn execute(state: &mut ClusterState, entry: &Entry, gone: &mut LetGo) -> Outcome
         Command::DisabledSet { change, scopes } => {
             disabled::set(state, entry, *change, scopes, &mut audit)
         }
-        Command::DeploymentApply { name, spec } => {
-            deployment::apply_spec(state, entry, name, spec, &mut audit)
+        Command::DeploymentApply { name, spec, based_on } => {
+            deployment::apply_spec(state, entry, name, (spec, *based_on), &mut audit)
         }
         Command::DeploymentDelete { name } => deployment::delete(state, entry, name, &mut audit),
         Command::ContentPut { pieces } => content::put(state, entry.at, pieces),

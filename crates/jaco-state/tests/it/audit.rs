@@ -223,7 +223,7 @@ fn privileges_are_told() {
     let mut reaching = spec(&[service("web", "web:1"), service("db", "db:1")]);
     let privileges = [Privilege::HostPid, Privilege::HostPath].into();
     reaching.privileges = [(ServiceName::new("db").unwrap(), privileges)].into();
-    let apply = |spec| Command::DeploymentApply { name: deployment("shop"), spec };
+    let apply = |spec| Command::DeploymentApply { name: deployment("shop"), spec, based_on: None };
     for _ in 0..3 {
         history.apply(apply(reaching.clone()));
     }

@@ -32,7 +32,7 @@ fn put(numbers: &[u32]) -> Command {
 fn deploy(name: &str, image: &str, numbers: &[u32]) -> Command {
     let contents = numbers.iter().copied().map(id).collect();
     let spec = DeploymentSpec { contents, ..spec(&[service("web", image)]) };
-    Command::DeploymentApply { name: deployment(name), spec }
+    Command::DeploymentApply { name: deployment(name), spec, based_on: None }
 }
 
 fn held(history: &History) -> BTreeSet<(u32, bool)> {
@@ -199,7 +199,7 @@ fn user(name: &str, numbers: &[u32]) -> Command {
     let contents = numbers.iter().copied().map(id).collect();
     let image = format!("web:{numbers:?}");
     let spec = DeploymentSpec { contents, named: [db()].into(), ..spec(&[service("web", &image)]) };
-    Command::DeploymentApply { name: deployment(name), spec }
+    Command::DeploymentApply { name: deployment(name), spec, based_on: None }
 }
 
 /// ST-12, R-IN-5: what has a name stays without a deployment; what it was before stays as long as a

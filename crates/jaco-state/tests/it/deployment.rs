@@ -68,6 +68,28 @@ fn t90_services_whose_replicas_would_be_named_alike_are_refused() {
     assert_eq!(history.state.deployments.len(), 2);
 }
 
+/// R-CLI-6: what was made from a revision is refused once another one is wanted, or none; and changes nothing
+/// then.
+#[test]
+fn t90_what_is_made_from_an_older_revision_is_refused() {
+    let mut history = History::founded();
+    let made_from = |revision: u64, image: &str| match deploy("shop", &[service("web", image)]) {
+        Command::DeploymentApply { name, spec, .. } => {
+            Command::DeploymentApply { name, spec, based_on: Some(Revision(revision)) }
+        }
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(history.refused(made_from(1, "web:1")), ErrorCode::StalePlan);
+    history.apply(deploy("shop", &[service("web", "web:1")]));
+    history.apply(made_from(1, "web:2"));
+    assert_eq!(history.refused(made_from(1, "web:3")), ErrorCode::StalePlan);
+    assert_eq!(history.refused(made_from(3, "web:3")), ErrorCode::StalePlan);
+    let shop = history.state.deployments.get(&deployment("shop")).unwrap();
+    assert_eq!((shop.revision, shop.revisions.len()), (Revision(2), 2));
+    history.apply(made_from(2, "web:3"));
+    assert_eq!(history.state.deployments.get(&deployment("shop")).unwrap().revision, Revision(3));
+}
+
 /// R-ROLL-6: revisions are bounded, but one that a replica still runs is kept.
 #[test]
 fn a_revision_that_still_runs_is_kept() {

@@ -184,7 +184,7 @@ pub(crate) fn spec(services: &[ServiceSpec]) -> DeploymentSpec {
 }
 
 pub(crate) fn deploy(name: &str, services: &[ServiceSpec]) -> Command {
-    Command::DeploymentApply { name: deployment(name), spec: spec(services) }
+    Command::DeploymentApply { name: deployment(name), spec: spec(services), based_on: None }
 }
 
 pub(crate) fn instance(node: NodeId, revision: u64) -> NewInstance {

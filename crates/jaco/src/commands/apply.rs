@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use jaco_client::{ClientError, fresh_request_id};
 use jaco_proto::v1::{
-    ApplyRequest, ApplyResponse, GetDeploymentResponse, StatusRequest, StatusResponse,
+    ApplyRequest, ApplyResponse, GetDeploymentRequest, GetDeploymentResponse, StatusRequest,
+    StatusResponse,
 };
 use jaco_types::ErrorCode;
 use serde_json::{Value, json};
@@ -24,6 +25,12 @@ use crate::when;
 /// How long "cannot place" must stand still before it is taken for an answer: a plan in the making
 /// passes through it.
 const STUCK_FOR: Duration = Duration::from_secs(2);
+
+/// How often a change of what is stored is made from what others want by now, before that is an error.
+const REAPPLIES_MAX: u32 = 10;
+
+/// The pause before that.
+const REAPPLY_PAUSE: Duration = Duration::from_millis(100);
 
 /// Make the cluster run what a compose file says
 ///
@@ -107,8 +114,34 @@ pub(super) struct Change<'a> {
     pub(super) known: &'a [&'a str],
 }
 
-/// Applies what is stored of a deployment again, with another compose model.
-pub(super) async fn submit_stored(
+/// Applies what is stored of a deployment again, with the compose model that `change` makes of it. Where
+/// somebody else applies in between, it is made anew from what they want.
+pub(super) async fn reapply(
+    context: &mut Context,
+    name: &str,
+    change: impl Fn(&GetDeploymentResponse) -> Result<String, CliError>,
+    then: Then,
+) -> Done {
+    let mut attempts = 1;
+    loop {
+        let request = GetDeploymentRequest { name: name.to_owned(), revision: 0 };
+        let stored = context.client()?.get_deployment(request).await?;
+        let compose_json = change(&stored)?;
+        match submit_stored(context, stored, compose_json, then).await {
+            Err(CliError::Client(ClientError::Refused(refusal)))
+                if refusal.code == ErrorCode::StalePlan && attempts < REAPPLIES_MAX =>
+            {
+                context.ui.note(&format!("{}; once more", refusal.message));
+                attempts += 1;
+                // A node that follows may still be learning of it.
+                tokio::time::sleep(REAPPLY_PAUSE).await;
+            }
+            done => return done,
+        }
+    }
+}
+
+async fn submit_stored(
     context: &mut Context,
     stored: GetDeploymentResponse,
     compose_json: String,
@@ -125,6 +158,7 @@ pub(super) async fn submit_stored(
         secrets: stored.secrets,
         // They were let in once.
         max_file_bytes: u64::MAX,
+        based_on: stored.revision,
         ..ApplyRequest::default()
     };
     submit(context, Change { request, freight: &Freight::default(), known: &[] }, then).await

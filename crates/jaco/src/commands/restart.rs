@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use jaco_compose::restart;
-use jaco_proto::v1::{GetDeploymentRequest, GetDeploymentResponse};
+use jaco_proto::v1::GetDeploymentResponse;
 use jaco_types::ErrorCode;
 use serde_json::Value;
 
-use super::apply::{Then, submit_stored};
+use super::apply::{Then, reapply};
 use super::{Context, Done};
 use crate::error::CliError;
 use crate::when;
@@ -39,11 +39,8 @@ pub(crate) async fn run(context: &mut Context, args: Args) -> Done {
         Some((name, service)) => (name, Some(service)),
         None => (args.of.as_str(), None),
     };
-    let request = GetDeploymentRequest { name: name.to_owned(), revision: 0 };
-    let stored = context.client()?.get_deployment(request).await?;
-    let model = restarted(&stored, service)?;
     let then = if args.detach { Then::Return } else { Then::Wait(args.timeout) };
-    submit_stored(context, stored, model, then).await
+    reapply(context, name, |stored| restarted(stored, service), then).await
 }
 
 /// The stored model with one restart more.

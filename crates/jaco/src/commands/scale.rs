@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use jaco_compose::JacoYaml;
-use jaco_proto::v1::{GetDeploymentRequest, GetDeploymentResponse};
+use jaco_proto::v1::GetDeploymentResponse;
 use jaco_types::ErrorCode;
 use serde_json::{Value, json};
 
-use super::apply::{Then, submit_stored};
+use super::apply::{Then, reapply};
 use super::{Context, Done};
 use crate::error::CliError;
 use crate::when;
@@ -39,12 +39,12 @@ pub(crate) async fn run(context: &mut Context, args: Args) -> Done {
         let message = format!("{:?} names no service", args.of);
         return Err(CliError::usage(message, "write DEPLOYMENT/SERVICE"));
     };
-    let request = GetDeploymentRequest { name: name.to_owned(), revision: 0 };
-    let stored = context.client()?.get_deployment(request).await?;
-    check_overlay(&stored, service)?;
-    let model = scaled(&stored, service, args.replicas)?;
     let then = if args.detach { Then::Return } else { Then::Wait(args.timeout) };
-    submit_stored(context, stored, model, then).await
+    let change = |stored: &GetDeploymentResponse| {
+        check_overlay(stored, service)?;
+        scaled(stored, service, args.replicas)
+    };
+    reapply(context, name, change, then).await
 }
 
 /// What jaco.yaml says about the number wins over compose, and it is a text that people wrote: it is
