@@ -42,7 +42,7 @@ async fn what_is_wrong_is_found() {
     }
     let text = cluster.cli(0, &["doctor"]);
     let text = String::from_utf8(text.stdout).expect("text");
-    assert!(text.ends_with("leads, 1 of 3 voters can be lost: nothing is wrong\n"), "{text}");
+    assert!(text.ends_with("leads, 1 of 3 voters can still be lost: nothing is wrong\n"), "{text}");
 
     let request = apply_request("stuck", "web:1", 1);
     let failing = r#""labels":{"jaco.fake.refuse":"no"},"image""#;
@@ -66,6 +66,7 @@ async fn what_is_wrong_is_found() {
     let (code, seen) = report(&cluster, leader);
     let lost = format!("reach n{}", others[1] + 1);
     assert!(code == Some(1) && found(&seen).contains(&lost), "{seen:#}");
+    assert_eq!(seen["voters_that_can_be_lost"], 0, "{seen:#}");
     cluster.nodes[others[0]].kill();
     eventually("the lost quorum is found", || async {
         let (code, report) = report(&cluster, leader);

@@ -164,8 +164,7 @@ async fn question(
     scope: &str,
     patience: Duration,
 ) -> Result<v1::ExaminedNode, String> {
-    let mut request = Request::new(v1::ExamineRequest { scope: scope.to_owned() });
-    request.set_timeout(patience);
+    let request = Request::new(v1::ExamineRequest { scope: scope.to_owned() });
     let mut peer = member.peers.query(other.id, &other.address);
     match tokio::time::timeout(patience, peer.examine(request)).await {
         Ok(Ok(answer)) => {

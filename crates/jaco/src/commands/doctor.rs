@@ -22,7 +22,7 @@ use crate::when;
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   jaco doctor
-  jaco doctor -o json > report.json    all that was asked, to be sent to somebody; holds no secrets
+  jaco doctor -o json > report.json    all that was asked
   jaco doctor --server n3:7000         as the third node sees it")]
 pub(crate) struct Args {}
 
@@ -52,7 +52,7 @@ struct Diagnosis<'a> {
 
 impl Show for Diagnosis<'_> {
     fn json(&self) -> Value {
-        let (voters, can_lose) = voters(self.cluster);
+        let (voters, can_lose) = voters(self.cluster, self.members);
         json!({
             "cluster": self.cluster.name,
             "leader": non_empty(&self.cluster.leader),
@@ -69,11 +69,12 @@ impl Show for Diagnosis<'_> {
         for Finding { severity, check, of, what, help } in self.found {
             text += &format!("{}[{check}] {of}: {what}\n  help: {help}\n", severity.as_str());
         }
-        let (voters, can_lose) = voters(self.cluster);
+        let (voters, can_lose) = voters(self.cluster, self.members);
         let leader = non_empty(&self.cluster.leader).unwrap_or("nobody");
         let nodes = count(self.members.nodes.len(), "node");
         let spare = of_voters(can_lose, voters);
-        text += &format!("{nodes}, {leader} leads, {spare} can be lost: {}\n", self.verdict());
+        text +=
+            &format!("{nodes}, {leader} leads, {spare} can still be lost: {}\n", self.verdict());
         text
     }
 }

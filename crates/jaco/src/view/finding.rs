@@ -103,11 +103,18 @@ pub fn findings(examined: &Examined<'_>) -> Vec<Finding> {
     found.into_iter().collect()
 }
 
-/// How many voters there are, and how many of them can be lost.
+/// How many voters there are, and how many of those that answer can be lost.
 #[must_use]
-pub fn voters(cluster: &ClusterStatusResponse) -> (usize, usize) {
-    let voters = cluster.nodes.iter().filter(|node| node.suffrage == "voter").count();
-    (voters, voters.saturating_sub(1) / 2)
+pub fn voters(cluster: &ClusterStatusResponse, members: &ExamineResponse) -> (usize, usize) {
+    let is_voter = |node: &&NodeInfo| node.suffrage == "voter";
+    let answers = |node: &&NodeInfo| {
+        let asked = members.nodes.iter().find(|member| member.node == node.hostname);
+        asked.is_some_and(|member| member.unreachable.is_empty())
+    };
+    let voters = cluster.nodes.iter().filter(is_voter).count();
+    let live = cluster.nodes.iter().filter(is_voter).filter(answers).count();
+    let majority = voters / 2 + 1;
+    (voters, live.saturating_sub(majority))
 }
 
 type Found = BTreeSet<Finding>;
@@ -125,14 +132,17 @@ fn add(
 
 fn agreement(examined: &Examined<'_>, found: &mut Found) {
     let cluster = examined.cluster;
-    let (voters, can_lose) = voters(cluster);
+    let (voters, can_lose) = voters(cluster, examined.members);
     if cluster.quorum_lost || cluster.leader.is_empty() {
         let what = "too few voters answer: nothing can be changed, what runs goes on running";
         let help = "bring voters back; jaco help error quorum_lost says how";
         add(found, (Severity::Failing, "quorum"), "cluster", what, help);
     } else if can_lose == 0 && cluster.nodes.len() > 1 {
         let what = format!("{} can be lost without losing the quorum", of_voters(0, voters));
-        let help = "three nodes are the least that survive the loss of one: jaco token join";
+        let help = match voters {
+            0..=2 => "three nodes are the least that survive the loss of one: jaco token join",
+            3.. => "bring back those that do not answer, or jaco node remove --force them",
+        };
         add(found, (Severity::Warning, "voters"), "cluster", what, help);
     }
     let terms = examined.members.nodes.iter().filter(|node| node.unreachable.is_empty());
@@ -372,7 +382,10 @@ mod tests {
         known.nodes[2].status = "down".to_owned();
         assert_eq!(
             told(&known, &seen, &none),
-            ["failing reach n3: n1 does not reach it: connection refused"]
+            [
+                "failing reach n3: n1 does not reach it: connection refused",
+                "warning voters cluster: 0 of 3 voters can be lost without losing the quorum",
+            ]
         );
         // It answers; that the leader thinks otherwise is worth a word.
         assert_eq!(told(&known, &members(&THREE), &none), ["failing node n3: it is down"]);
