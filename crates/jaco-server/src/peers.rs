@@ -1,4 +1,5 @@
-//! Connections to the other members: one each, kept, over mutual TLS.
+//! Connections to the other members, over mutual TLS: one each, kept, for calls; and one for each stream
+//! that may stall.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -91,10 +92,17 @@ impl Peers {
         ClusterClient::new(self.channel(node, address)).max_decoding_message_size(MESSAGE_BYTES_MAX)
     }
 
-    /// Commands in containers, run on somebody's behalf.
+    /// Commands in containers, run on somebody's behalf. Over a connection of its own: a reader who stops
+    /// taking what comes would else hold up the calls that share it.
     #[must_use]
     pub fn exec(&self, node: NodeId, address: &str) -> ExecClient<Channel> {
-        ExecClient::new(self.channel(node, address))
+        ExecClient::new(self.open(node, address))
+    }
+
+    /// Lines of containers, followed on somebody's behalf. Over a connection of its own, as commands are.
+    #[must_use]
+    pub fn logs(&self, node: NodeId, address: &str) -> QueryClient<Channel> {
+        QueryClient::new(self.open(node, address)).max_decoding_message_size(MESSAGE_BYTES_MAX)
     }
 
     /// Opens a line for frames of the consensus protocol; it is not kept.

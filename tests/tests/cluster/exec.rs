@@ -184,3 +184,34 @@ async fn a_terminal_is_lent() {
     let modes = tcgetattr(&programs).expect("a terminal").local_modes;
     assert!(modes.contains(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG));
 }
+
+/// R-CLI-6: readers who stop taking what comes hold up neither the nodes in between nor anybody's calls.
+#[tokio::test(flavor = "multi_thread")]
+async fn t90_stalled_readers_hold_up_nobody() {
+    let cluster = Cluster::start(3, Engine::Fake).await;
+    deploy(&cluster, "shop", "web:1", 3).await;
+    let leader = cluster.leader().await;
+    let follower = (leader + 1) % 3;
+    let status = cluster.converged(leader, "shop").await;
+    let at_leader = |one: &&v1::ReplicaInfo| one.node == cluster.nodes[leader].name;
+    let replica = status.replicas.iter().find(at_leader).expect("they are spread").id.clone();
+    let stalled = cluster.nodes[follower].client();
+    let mut readers = Vec::new();
+    // Each takes 2 MiB before it stalls, and a connection has 5 MiB for all of its streams.
+    for _ in 0..8 {
+        let start = v1::ExecStart {
+            replica: replica.clone(),
+            command: vec!["/hello".to_owned(), "flood".to_owned()],
+            ..v1::ExecStart::default()
+        };
+        readers.push(stalled.exec(start).await.expect("it is started"));
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    for number in 0..5 {
+        let request = apply_request(&format!("next-{number}"), "web:1", 1);
+        let asked = cluster.nodes[follower].client();
+        let applied = tokio::time::timeout(Duration::from_secs(5), asked.apply(request)).await;
+        applied.expect("the leader is reached").expect("it is admitted");
+    }
+    drop(readers);
+}

@@ -1,6 +1,6 @@
 //! What the fake's containers can run: the program `/hello`, as far as it shows that input, output and ends
 //! arrive. `cat` gives back what it gets, `echo` what it is told, `size` tells the size of its terminal as it
-//! changes, `exit` ends with the code it is told; another word is a mistake.
+//! changes, `exit` ends with the code it is told, `flood` never stops writing; another word is a mistake.
 
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
@@ -13,6 +13,9 @@ const NOT_FOUND: i64 = 127;
 
 /// What the program ends with that does not understand its command line.
 const USAGE: i64 = 2;
+
+/// How much a flood writes at a time.
+const FLOOD_BYTES: usize = 32 << 10;
 
 /// What ends the input of a program on a terminal: Ctrl-D.
 const END_OF_TYPING: u8 = 4;
@@ -32,6 +35,7 @@ pub(super) fn run(request: &ExecRequest, inputs: ExecInputs) -> Outputs {
         ["cat"] => all(Vec::new(), 0),
         ["size"] => size(request.terminal, inputs),
         ["exit", code] => all(Vec::new(), code.parse().unwrap_or(USAGE)),
+        ["flood"] => stream::repeat(Ok(ExecOutput::Stdout(vec![b'.'; FLOOD_BYTES]))).boxed(),
         ["echo", words @ ..] => {
             all(vec![ExecOutput::Stdout(format!("{}\n", words.join(" ")).into())], 0)
         }

@@ -146,7 +146,7 @@ async fn remote(member: Arc<Member>, node: NodeId, request: v1::LogsRequest, sen
     });
     let Some((hostname, address)) = known else { return };
     let request = Request::new(v1::LogsRequest { local_only: true, ..request });
-    let mut lines = match member.peers.query(node, &address).logs(request).await {
+    let mut lines = match member.peers.logs(node, &address).logs(request).await {
         Ok(answer) => answer.into_inner(),
         Err(status) => {
             // A node that cannot be asked is said, not passed over: its lines are missing.
