@@ -14,8 +14,8 @@ use jaco_state::{ClusterState, Deployment, Table};
 use jaco_store::{Clock, Store};
 use jaco_types::spec::ServiceSpec;
 use jaco_types::{
-    DeploymentName, ImageNeed, ImageReadiness, InstanceId, InstanceObserved, Millis, RegistryName,
-    ReplicaId, Scheduling, ServiceKey, Slot,
+    DeploymentName, ImageNeed, ImageReadiness, InstanceId, InstanceObserved, Leaving, Millis,
+    RegistryName, ReplicaId, Scheduling, ServiceKey, Slot,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;
@@ -264,6 +264,7 @@ struct Tables {
     slots: Table<ReplicaId, Slot>,
     deployments: Table<DeploymentName, Deployment>,
     observed: Table<InstanceId, InstanceObserved>,
+    leaving: Table<InstanceId, Leaving>,
 }
 
 impl Tables {
@@ -272,6 +273,7 @@ impl Tables {
             slots: state.slots.clone(),
             deployments: state.deployments.clone(),
             observed: state.observed.clone(),
+            leaving: state.leaving.clone(),
         }
     }
 
@@ -279,6 +281,7 @@ impl Tables {
         self.slots.is_same(&state.slots)
             && self.deployments.is_same(&state.deployments)
             && self.observed.is_same(&state.observed)
+            && self.leaving.is_same(&state.leaving)
     }
 }
 

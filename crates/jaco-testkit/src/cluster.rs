@@ -124,11 +124,16 @@ impl Cluster {
         answer.expect("a token can be issued").token
     }
 
-    /// Waits until every running node is ready, there is a leader, and as many nodes vote as the
-    /// policy wants: before that, the cluster does not survive what a test may do next.
+    /// Waits until every running node answers and is ready, there is a leader, and as many nodes vote as the
+    /// policy wants: before that, the cluster does not survive what a test may do next. One that was just
+    /// started again is still ready for the others, and takes no request yet.
     pub async fn settled(&self) {
         let wanted = self.nodes.iter().filter(|node| node.is_running()).count();
         eventually("all nodes are ready", || async {
+            for node in self.nodes.iter().filter(|node| node.is_running()) {
+                let answer = node.client().status(v1::ClusterStatusRequest {}).await;
+                answer.map_err(|error| format!("{}: {error}", node.name))?;
+            }
             let status = self.status().await?;
             let ready = status.nodes.iter().filter(|node| node.status == "ready").count();
             let known = status.nodes.iter().all(|node| node.suffrage != "none");

@@ -16,9 +16,9 @@ use jaco_store::SystemClock;
 use jaco_store::{Leadership, MemStore, Proposal, RaftRole, Store};
 use jaco_types::spec::DeploymentSpec;
 use jaco_types::{
-    ContentId, Hostname, Identity, InstanceId, NodeFacts, NodeId, Ordinal, ReasonCode,
-    RegistryName, RegistryUsername, ReplicaId, ReplicaState, ServiceSpec, StateIndex, Timestamp,
-    TokenId,
+    ConsumerName, ContentId, Hostname, Identity, InstanceId, Millis, NodeFacts, NodeId, NodeStatus,
+    Ordinal, ReasonCode, RegistryName, RegistryUsername, ReplicaId, ReplicaState, ServiceSpec,
+    StateIndex, Timestamp, TokenId,
 };
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -194,6 +194,28 @@ async fn replicas_run_and_are_replaced() {
     assert_ne!(now[0], ids[0]);
     world.wait_for_state(&now[0], ReplicaState::Running).await;
     world.wait_for("forgotten", |state| !state.observed.contains(&ids[0])).await;
+}
+
+/// R-ROLL-3: what has left the endpoints is stopped as soon as it may, also where nothing else changes in the
+/// state at that moment or later.
+#[tokio::test]
+async fn t90_what_leaves_is_stopped_at_the_word_alone() {
+    let world = World::new().await;
+    let ready =
+        Change::NodeStatusSet { node: NODE, status: NodeStatus::Ready, reason: String::new() };
+    world.plan(vec![ready]).await;
+    let ids = world.place(&spec("app:1", ""), 1).await;
+    world.wait_for_state(&ids[0], ReplicaState::Running).await;
+    let name = ConsumerName::new("proxy").unwrap();
+    let attach = Command::ConsumerAttach { name, node: NODE, lease: Millis(5000) };
+    world.propose(attach).await;
+    world.plan(vec![Change::SlotRemove { id: ids[0].replica.clone() }]).await;
+    assert!(world.state().leaving.contains(&ids[0]), "it waits for the consumer");
+    // Long enough for the agent to have looked at that, and for nothing of it to be left to see.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(world.state().observed.contains(&ids[0]), "it runs on meanwhile");
+    world.plan(vec![Change::LeavingEnd { id: ids[0].clone() }]).await;
+    world.wait_for("stopped", |state| !state.observed.contains(&ids[0])).await;
 }
 
 /// R-LOOP-4: ten starts are few entries, and an idle node writes none.
