@@ -328,9 +328,10 @@ impl<'a> Running<'a> {
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut contact = tokio::time::interval(CONTACT_INTERVAL);
         contact.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let first = desired_event(&self.options.store.snapshot(), self.options, &mut self.told);
+        let state = self.options.store.snapshot();
+        let first = desired_event(&state, self.options, &mut self.told);
         self.handle(first);
-        self.prepare_if_changed();
+        self.prepare_if_changed(&state);
         loop {
             let wake = self.sleep_until_wake();
             let event = tokio::select! {
@@ -339,9 +340,10 @@ impl<'a> Running<'a> {
                         // The store is gone: the daemon is shutting down.
                         return;
                     }
-                    self.pull_again_if_changed();
-                    let desired = self.desired_if_changed();
-                    self.prepare_if_changed();
+                    let state = self.options.store.snapshot();
+                    self.pull_again_if_changed(&state);
+                    let desired = self.desired_if_changed(&state);
+                    self.prepare_if_changed(&state);
                     match desired {
                         Some(event) => event,
                         None => continue,
@@ -419,34 +421,31 @@ impl<'a> Running<'a> {
         })
     }
 
-    fn desired_if_changed(&mut self) -> Option<Event> {
+    fn desired_if_changed(&mut self, state: &ClusterState) -> Option<Event> {
         // Most entries are about something else, and there may be thousands a second.
-        let state = self.options.store.snapshot();
-        if self.looked_at.as_ref().is_some_and(|tables| tables.are_those_of(&state)) {
+        if self.looked_at.as_ref().is_some_and(|tables| tables.are_those_of(state)) {
             return None;
         }
-        self.looked_at = Some(Tables::of(&state));
+        self.looked_at = Some(Tables::of(state));
         let before = std::mem::take(&mut self.told);
-        let event = desired_event(&state, self.options, &mut self.told);
+        let event = desired_event(state, self.options, &mut self.told);
         (self.told != before).then_some(event)
     }
 
     /// What could not be fetched as whom this node was at a registry is tried again as whom it is now.
-    fn pull_again_if_changed(&mut self) {
-        let now = self.options.store.snapshot().registries;
-        if self.registries.is_same(&now) {
+    fn pull_again_if_changed(&mut self, state: &ClusterState) {
+        if self.registries.is_same(&state.registries) {
             return;
         }
-        let changed = registry::changed(&self.registries, &now);
-        self.registries = now;
+        let changed = registry::changed(&self.registries, &state.registries);
+        self.registries = state.registries.clone();
         if !changed.is_empty() {
             self.handle(Event::RegistriesChanged(changed));
         }
     }
 
     /// Tells the core which images rollouts need here.
-    fn prepare_if_changed(&mut self) {
-        let state = self.options.store.snapshot();
+    fn prepare_if_changed(&mut self, state: &ClusterState) {
         let is_known = self.rollouts.as_ref().is_some_and(|(records, deployments)| {
             records.is_same(&state.scheduling) && deployments.is_same(&state.deployments)
         });
@@ -454,7 +453,7 @@ impl<'a> Running<'a> {
             return;
         }
         self.rollouts = Some((state.scheduling.clone(), state.deployments.clone()));
-        let asked = prepared_on(&state, self.options.owner.node);
+        let asked = prepared_on(state, self.options.owner.node);
         if asked != self.asked_to_prepare {
             self.asked_to_prepare.clone_from(&asked);
             self.handle(Event::Prepare(asked));

@@ -3,11 +3,8 @@
 
 use std::io::{self, BufRead, IsTerminal, Read, Stdin};
 
-use rustix::termios::{
-    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
-};
-
 use crate::error::CliError;
+use crate::terminal::Changed;
 use crate::ui::Ui;
 
 /// The most bytes that the cluster keeps of one.
@@ -72,7 +69,7 @@ fn whole(stdin: &Stdin) -> Result<Vec<u8>, CliError> {
 
 fn prompt(ui: &mut Ui, whom: &str, stdin: &Stdin) -> Result<Vec<u8>, CliError> {
     let failed = |error| CliError::local("cannot read the password".to_owned(), error);
-    let silence = Silence::begin(stdin).map_err(failed)?;
+    let silence = Changed::silent(stdin, CTRL_C).map_err(failed)?;
     ui.ask(&format!("Password of {whom}: ")).map_err(failed)?;
     let mut line = Vec::new();
     let read = until_end_of_line(&mut stdin.lock(), &mut line);
@@ -94,32 +91,6 @@ fn until_end_of_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result
         }
     }
     Ok(())
-}
-
-/// A terminal that shows nothing of what is typed, until this is dropped.
-///
-/// Ctrl-C ends the line instead of the process, which would leave the terminal like this.
-struct Silence<'a> {
-    terminal: &'a Stdin,
-    before: Termios,
-}
-
-impl<'a> Silence<'a> {
-    fn begin(terminal: &'a Stdin) -> io::Result<Self> {
-        let before = tcgetattr(terminal)?;
-        let mut silent = before.clone();
-        silent.local_modes.remove(LocalModes::ECHO | LocalModes::ECHONL | LocalModes::ISIG);
-        silent.special_codes[SpecialCodeIndex::VEOL] = CTRL_C;
-        tcsetattr(terminal, OptionalActions::Flush, &silent)?;
-        Ok(Self { terminal, before })
-    }
-}
-
-impl Drop for Silence<'_> {
-    fn drop(&mut self) {
-        // If the terminal is gone there is nothing to put right.
-        tcsetattr(self.terminal, OptionalActions::Now, &self.before).ok();
-    }
 }
 
 #[cfg(test)]

@@ -1,32 +1,55 @@
-//! The user's terminal, lent to a command that runs elsewhere: what is typed goes there as it is typed.
+//! The user's terminal, changed for a while: lent to a command that runs elsewhere, or silent while a
+//! password is typed.
 
 use std::io;
 use std::os::fd::AsFd;
 
 use jaco_proto::v1::TerminalSize;
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use rustix::termios::{
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr,
+};
 
-/// A terminal that hands on every key. Dropping it gives the terminal back as it was.
-pub(crate) struct RawTerminal<F: AsFd> {
+/// A terminal in another mode. Dropping it gives the terminal back as it was.
+pub(crate) struct Changed<F: AsFd> {
     terminal: F,
     before: Termios,
 }
 
-impl<F: AsFd> RawTerminal<F> {
-    /// Takes the terminal.
+impl<F: AsFd> Changed<F> {
+    /// Hands on every key from now on.
     ///
     /// # Errors
-    /// When it is none.
-    pub(crate) fn take(terminal: F) -> io::Result<Self> {
+    /// When it is no terminal.
+    pub(crate) fn raw(terminal: F) -> io::Result<Self> {
+        Self::begin(terminal, OptionalActions::Now, Termios::make_raw)
+    }
+
+    /// Shows nothing of what is typed from now on, nor takes what was typed before. `end` ends a line
+    /// instead of the process, which would leave the terminal like this.
+    ///
+    /// # Errors
+    /// When it is no terminal.
+    pub(crate) fn silent(terminal: F, end: u8) -> io::Result<Self> {
+        Self::begin(terminal, OptionalActions::Flush, |modes| {
+            modes.local_modes.remove(LocalModes::ECHO | LocalModes::ECHONL | LocalModes::ISIG);
+            modes.special_codes[SpecialCodeIndex::VEOL] = end;
+        })
+    }
+
+    fn begin(
+        terminal: F,
+        when: OptionalActions,
+        change: impl FnOnce(&mut Termios),
+    ) -> io::Result<Self> {
         let before = tcgetattr(&terminal)?;
-        let mut raw = before.clone();
-        raw.make_raw();
-        tcsetattr(&terminal, OptionalActions::Now, &raw)?;
+        let mut changed = before.clone();
+        change(&mut changed);
+        tcsetattr(&terminal, when, &changed)?;
         Ok(Self { terminal, before })
     }
 }
 
-impl<F: AsFd> Drop for RawTerminal<F> {
+impl<F: AsFd> Drop for Changed<F> {
     fn drop(&mut self) {
         // A terminal that is gone needs nothing back.
         tcsetattr(&self.terminal, OptionalActions::Now, &self.before).ok();

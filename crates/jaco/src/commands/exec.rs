@@ -12,7 +12,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::Context;
 use crate::error::CliError;
-use crate::terminal::{self, RawTerminal};
+use crate::terminal::{self, Changed};
 use crate::ui::{Format, Frame, Show, Stream};
 use crate::wait::interrupted;
 
@@ -87,7 +87,7 @@ pub(crate) async fn run(context: &mut Context, args: Args) -> Result<u8, CliErro
     let exec = client.exec(start).await?;
     let failed = |error| CliError::local("the terminal cannot be used", error);
     let lent = match on_terminal {
-        true => Some(RawTerminal::take(io::stdin()).map_err(failed)?),
+        true => Some(Changed::raw(io::stdin()).map_err(failed)?),
         false => None,
     };
     let resized = match on_terminal {

@@ -16,11 +16,7 @@ use sha2::{Digest, Sha256};
 use super::outcome::{Done, Kind};
 use super::{Differing, Failed, Restore};
 use crate::backup::Damage;
-use crate::ship::Sending;
-
-/// The most bytes and pieces of one request, a little below what the cluster takes.
-const REQUEST_BYTES_MAX: usize = 1 << 20;
-const REQUEST_PIECES_MAX: usize = 1024;
+use crate::ship::{REQUEST_BYTES_MAX, REQUEST_PIECES_MAX, Sending};
 
 /// What a deployment's files are made of, in this cluster's names.
 #[derive(Default)]

@@ -9,4 +9,4 @@ mod send;
 mod walk;
 
 pub(crate) use load::{FILE_BYTES_MAX, Freight};
-pub(crate) use send::{Sending, send};
+pub(crate) use send::{REQUEST_BYTES_MAX, REQUEST_PIECES_MAX, Sending, send};

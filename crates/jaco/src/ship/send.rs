@@ -15,10 +15,10 @@ use crate::error::{CliError, count};
 use crate::ui::Stream;
 
 /// The most bytes of one request, a little below what the cluster takes.
-const REQUEST_BYTES_MAX: usize = 1 << 20;
+pub(crate) const REQUEST_BYTES_MAX: usize = 1 << 20;
 
 /// The most pieces of one request.
-const REQUEST_PIECES_MAX: usize = 1024;
+pub(crate) const REQUEST_PIECES_MAX: usize = 1024;
 
 /// Whether anything is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
