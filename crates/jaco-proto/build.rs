@@ -1,12 +1,15 @@
-//! Generates the messages and services from `proto/`, with a compiler written in Rust: no `protoc`
-//! is needed on the machine.
+//! Generates the messages and services from `proto/`, and the table of rpcs from the options that each
+//! declares. The compiler is written in Rust: no `protoc` is needed on the machine.
+
+#[path = "build/rpc.rs"]
+mod rpc;
 
 use std::path::{Path, PathBuf};
 
 const ROOT: &str = "../../proto";
 
-/// They hold secrets, or whatever people wrote: `src/redacted.rs` says what is shown of them.
-const NEVER_PRINTED: [&str; 7] = [
+/// Messages with secrets or user content: `src/redacted.rs` implements their `Debug`.
+const REDACTED: [&str; 7] = [
     ".jaco.v1.BackupRegistry",
     ".jaco.v1.ExecStart",
     ".jaco.v1.StoreRegistryRequest",
@@ -23,8 +26,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         proto_files(&Path::new(ROOT).join(folder), &mut files)?;
     }
     files.sort();
-    let descriptors = protox::compile(&files, [ROOT])?;
-    let builder = tonic_prost_build::configure().bytes(".").skip_debug(NEVER_PRINTED);
+    let mut compiler = protox::Compiler::new([ROOT])?;
+    compiler.include_imports(true).include_source_info(true).open_files(&files)?;
+
+    let rpcs = rpc::declared(&compiler.descriptor_pool(), "jaco.v1")?;
+    let out = PathBuf::from(std::env::var("OUT_DIR")?);
+    std::fs::write(out.join("rpc.rs"), rpc::generated(&rpcs))?;
+
+    let mut descriptors = compiler.file_descriptor_set();
+    descriptors.file.retain(|file| file.package() != "google.protobuf");
+    for file in &mut descriptors.file {
+        file.service.retain(|service| !rpc::is_forwarded_only(&rpcs, service.name()));
+    }
+    let builder = tonic_prost_build::configure().bytes(".").skip_debug(REDACTED);
     builder.compile_fds(descriptors)?;
     Ok(())
 }

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jaco_agent::Owner;
-use jaco_agent::engine::{ContainerId, ContainerSeen, ContainerStatus, Health};
-use jaco_agent::measure::{Sampler, Scope, Told};
+use jaco_agent::engine::{ContainerId, ContainerStatus, Health, ObservedContainer};
+use jaco_agent::measure::{EngineStats, Sampler, Scope};
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{ClusterId, InstanceId, NodeId, ReplicaId, ServiceKey, StateIndex, Timestamp};
 
@@ -29,11 +29,11 @@ fn main() {
     let capacity = Resources { cpu: MilliCores(64_000), memory: Bytes(256 << 30) };
     let mut sampler = Sampler::new(root, Scope::Replicas, capacity);
     let seen: Vec<_> = (0..containers).map(container).collect();
-    sampler.sample(&seen, Told::new(), Duration::ZERO);
+    sampler.sample(&seen, EngineStats::new(), Duration::ZERO);
     let before = processor_time();
     let mut measured = 0;
     for look in 1..=LOOKS {
-        let sample = sampler.sample(&seen, Told::new(), Duration::from_secs(look.into()));
+        let sample = sampler.sample(&seen, EngineStats::new(), Duration::from_secs(look.into()));
         measured = sample.map_or(0, |sample| sample.instances.len());
     }
     let took = (processor_time() - before) / LOOKS;
@@ -65,9 +65,9 @@ fn container_files(root: &Path, number: u64) {
     write(folder.join("memory.stat"), &stat);
 }
 
-fn container(number: u64) -> ContainerSeen {
+fn container(number: u64) -> ObservedContainer {
     let replica = ReplicaId::parse(&format!("shop-web-{number}")).expect("a name");
-    ContainerSeen {
+    ObservedContainer {
         instance: InstanceId { replica, raft_index: StateIndex(1) },
         service: ServiceKey {
             deployment: "shop".parse().expect("a name"),

@@ -1,9 +1,8 @@
-//! Puts the files that a container needs where it can mount them, and takes them away again
-//! (R-IN-4, R-IN-5).
+//! Writes the files that a container mounts to this node, and removes them again (R-IN-4, R-IN-5).
 //!
-//! Each instance gets copies of its own: what a process writes into one is seen by nobody else and
-//! goes with the instance. Secrets lie apart, in a folder that should be memory. Never writes where a
-//! container can: a folder is made whole under another name before it has its own.
+//! Each instance gets its own copies: no other instance sees changes a process makes, and they are
+//! removed with the instance. Secrets are kept apart, on tmpfs. A directory is completed under a
+//! temporary name first, so containers never see a partial one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -19,27 +18,26 @@ use jaco_state::registries::RegistryLogin;
 use jaco_state::{Content, Table};
 use jaco_types::{ContentId, InstanceId, RegistryName};
 
-use crate::engine::{FileAt, ShippedFiles};
+use crate::engine::{FileBind, MountedFiles};
 
-/// Permission bits of a config or secret that asks for none, as the specification has it.
+/// Default mode of configs and secrets, by the compose specification.
 const DEFAULT_MODE: u32 = 0o444;
 
-/// The permission bits that are kept. Without set-user-id: a file that was copied here must not make
-/// anybody root on this machine.
+/// Mode bits that are kept. No set-user-id: an uploaded file must not grant root on this machine.
 const MODE_KEPT: u32 = 0o1777;
 
-/// Opens what is sealed in the state.
+/// Opens sealed values of the state.
 pub trait Unseal: Send + Sync {
-    /// The content of this name.
+    /// Opens the content with this id.
     ///
     /// # Errors
-    /// Why it does not open, without anything of it.
+    /// Why it cannot be opened, without any of its content.
     fn unseal(&self, id: &ContentId, sealed: &[u8]) -> Result<Vec<u8>, String>;
 
-    /// The password of a login at a registry.
+    /// Opens the password of a registry login.
     ///
     /// # Errors
-    /// Why it does not open, without anything of it.
+    /// Why it cannot be opened, without any of its content.
     fn unseal_password(
         &self,
         registry: &RegistryName,
@@ -47,146 +45,149 @@ pub trait Unseal: Send + Sync {
     ) -> Result<String, String>;
 }
 
-/// Where files are put.
+/// Directories for files, and access to sealed content.
 #[derive(Clone)]
-pub struct Places {
-    /// For files that anybody may read who can read the cluster's state; made if it is not there.
+pub struct FileDirs {
+    /// For uploaded files and configs; created if missing.
     pub files: PathBuf,
-    /// For secrets, better in memory than on a disk; made if it is not there.
+    /// For secrets, preferably on tmpfs; created if missing.
     pub secrets: PathBuf,
-    /// For what removed allocations leave; made if it is not there.
+    /// For logs of removed allocations; created if missing.
     pub removed: PathBuf,
-    /// Opens what is sealed.
+    /// Opens sealed content.
     pub unseal: Arc<dyn Unseal>,
 }
 
-impl std::fmt::Debug for Places {
+impl std::fmt::Debug for FileDirs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut out = f.debug_struct("Places");
+        let mut out = f.debug_struct("FileDirs");
         out.field("files", &self.files).field("secrets", &self.secrets);
         out.field("removed", &self.removed).finish_non_exhaustive()
     }
 }
 
-/// Why the files of a container are not where it can mount them.
+/// Why the files of a container could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError {
     /// The container's description cannot be read.
     #[error("the container's description cannot be read")]
     Spec,
-    /// A piece is not in the state.
+    /// Content is missing in the state.
     #[error("{what}: its content {id} is not in the cluster")]
     Missing {
-        /// Whose.
+        /// The file or mount.
         what: String,
-        /// Which.
+        /// Id of the content.
         id: String,
     },
-    /// What is in the state makes no sense.
+    /// The content or the mount is invalid.
     #[error("{what}: {reason}")]
     Broken {
-        /// Whose.
+        /// The file or mount.
         what: String,
-        /// Why.
+        /// Reason.
         reason: String,
     },
-    /// The disk refused.
+    /// I/O error.
     #[error("{what}: {} cannot be written: {source}", path.display())]
     Disk {
-        /// Whose.
+        /// The file or mount.
         what: String,
-        /// Where.
+        /// Path on the node.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         #[source]
         source: io::Error,
     },
 }
 
-/// Who owns what is put there; absent is whoever the daemon runs as.
+/// Owner of a file; `None` is the daemon's user.
 type Owner = Option<(u32, u32)>;
 
-/// One file or folder to be put.
+/// A file or directory to write.
 struct Delivery {
-    /// For messages: whose it is.
+    /// Description for messages.
     what: String,
-    /// Its name in the folder of the instance.
+    /// Name in the directory of the instance.
     name: String,
     source: Source,
     owner: Owner,
-    /// Instead of the file's own.
+    /// Overrides the file's own mode.
     mode: Option<u32>,
 }
 
 enum Source {
-    /// The tree of this id.
+    /// An uploaded tree.
     Tree(ContentId),
-    /// A text of the manifest itself.
+    /// Inline content of the manifest.
     Text(String),
 }
 
-/// What a container needs, by the place where it goes.
+/// Files of a container, by destination.
 #[derive(Default)]
 struct Deliveries {
     files: Vec<Delivery>,
     secrets: Vec<Delivery>,
-    shipped: ShippedFiles,
+    shipped: MountedFiles,
 }
 
-/// Whether a container may need files at all. Most do not, and their start should not wait for that.
+/// Whether a container may mount files. Most do not, and their start should not wait.
 #[must_use]
 pub fn are_needed(container: &str) -> bool {
     ["\"configs\"", "\"files\"", "\"secrets\""].iter().any(|key| container.contains(key))
 }
 
-/// Puts everything that `container` needs, and says where.
+/// Writes all files of `container`; returns where they are.
 ///
 /// # Errors
-/// When something is not in the state, or the disk refuses.
+/// If content is missing or on an I/O error.
 pub fn put(
-    places: &Places,
+    file_dirs: &FileDirs,
     instance: &InstanceId,
     container: &str,
     contents: &Table<ContentId, Content>,
-) -> Result<ShippedFiles, FilesError> {
+) -> Result<MountedFiles, FilesError> {
     let spec = ContainerSpec::parse(container).map_err(|_| FilesError::Spec)?;
-    let wanted = deliveries(places, instance, &spec)?;
-    for (place, deliveries) in [(&places.files, wanted.files), (&places.secrets, wanted.secrets)] {
+    let wanted = deliveries(file_dirs, instance, &spec)?;
+    for (place, deliveries) in
+        [(&file_dirs.files, wanted.files), (&file_dirs.secrets, wanted.secrets)]
+    {
         if !deliveries.is_empty() {
-            fill(&folder(place, instance), &deliveries, contents, &*places.unseal)?;
+            fill(&folder(place, instance), &deliveries, contents, &*file_dirs.unseal)?;
         }
     }
     Ok(wanted.shipped)
 }
 
-/// The instances for which something was put, by the names of their folders.
+/// Directories of instances for which files were written.
 #[must_use]
-pub fn found(places: &Places) -> BTreeSet<String> {
-    let names =
-        [&places.files, &places.secrets].into_iter().filter_map(|place| fs::read_dir(place).ok());
+pub fn found(file_dirs: &FileDirs) -> BTreeSet<String> {
+    let names = [&file_dirs.files, &file_dirs.secrets]
+        .into_iter()
+        .filter_map(|place| fs::read_dir(place).ok());
     let names = names.flatten().flatten().map(|entry| entry.file_name());
     names.filter_map(|name| name.into_string().ok()).collect()
 }
 
-/// The name of the folder of an instance.
+/// Name of an instance's directory.
 #[must_use]
 pub fn folder_name(instance: &InstanceId) -> String {
     instance.to_string()
 }
 
-/// Takes away what was put under this name. What is gone is fine.
+/// Removes the files of this directory name. A missing directory is no error.
 ///
 /// # Errors
-/// When the disk refuses.
-pub fn remove(places: &Places, name: &str) -> io::Result<()> {
-    for place in [&places.secrets, &places.files] {
+/// On an I/O error.
+pub fn remove(file_dirs: &FileDirs, name: &str) -> io::Result<()> {
+    for place in [&file_dirs.secrets, &file_dirs.files] {
         absent(&place.join(name))?;
         absent(&unfinished(&place.join(name)))?;
     }
     Ok(())
 }
 
-/// What a folder is called until it is whole.
+/// Temporary name of a directory until it is complete.
 fn unfinished(folder: &Path) -> PathBuf {
     let mut name = folder.as_os_str().to_owned();
     name.push(".unfinished");
@@ -205,7 +206,7 @@ fn folder(place: &Path, instance: &InstanceId) -> PathBuf {
 }
 
 fn deliveries(
-    places: &Places,
+    file_dirs: &FileDirs,
     instance: &InstanceId,
     spec: &ContainerSpec,
 ) -> Result<Deliveries, FilesError> {
@@ -215,10 +216,10 @@ fn deliveries(
     let paths: BTreeSet<&str> = mounts.filter_map(|mount| mount.source.as_deref()).collect();
     for (number, path) in paths.into_iter().enumerate() {
         let Some(version) = spec.files.get(path) else { continue };
-        let what = format!("the shipped path {path:?}");
+        let what = format!("the uploaded path {path:?}");
         let source = tree(&what, version)?;
         let name = format!("bind-{number}");
-        let at = folder(&places.files, instance).join(&name);
+        let at = folder(&file_dirs.files, instance).join(&name);
         all.shipped.binds.insert(path.to_owned(), at);
         all.files.push(Delivery { what, name, source, owner: user, mode: None });
     }
@@ -226,7 +227,7 @@ fn deliveries(
         let what = format!("config {:?}", mount.source);
         let declared = spec.configs.get(&mount.source);
         let delivery = file(what, format!("config-{number}"), mount, declared)?;
-        let place = folder(&places.files, instance);
+        let place = folder(&file_dirs.files, instance);
         all.shipped.mounts.push(mounted(&place, &delivery, mount, "/"));
         all.files.push(delivery);
     }
@@ -234,20 +235,20 @@ fn deliveries(
         let what = format!("secret {:?}", mount.source);
         let declared = spec.secrets.get(&mount.source);
         let delivery = file(what, format!("secret-{number}"), mount, declared)?;
-        let place = folder(&places.secrets, instance);
+        let place = folder(&file_dirs.secrets, instance);
         all.shipped.mounts.push(mounted(&place, &delivery, mount, "/run/secrets/"));
         all.secrets.push(delivery);
     }
     Ok(all)
 }
 
-/// Where a container sees it: a target that is only a name is below `default`.
-fn mounted(place: &Path, delivery: &Delivery, mount: &FileMount, default: &str) -> FileAt {
+/// Path in the container: a target that is only a name is below `default`.
+fn mounted(place: &Path, delivery: &Delivery, mount: &FileMount, default: &str) -> FileBind {
     let target = match mount.target.starts_with('/') {
         true => mount.target.clone(),
         false => format!("{default}{}", mount.target),
     };
-    FileAt { host: place.join(&delivery.name), target }
+    FileBind { host: place.join(&delivery.name), target }
 }
 
 fn file(
@@ -269,7 +270,7 @@ fn file(
         Some(Ok(id)) => Ok(Some(id)),
         Some(Err(_)) => Err(FilesError::Broken {
             what: what.clone(),
-            reason: format!("its {key} is no number"),
+            reason: format!("its {key} is not a number"),
         }),
     };
     let owner = match (id("uid", &mount.uid)?, id("gid", &mount.gid)?) {
@@ -283,18 +284,17 @@ fn file(
 fn tree(what: &str, version: &str) -> Result<Source, FilesError> {
     ContentId::from_hex(version).map(Source::Tree).ok_or_else(|| FilesError::Broken {
         what: what.to_owned(),
-        reason: format!("{version:?} is no version"),
+        reason: format!("{version:?} is not a version"),
     })
 }
 
-/// A user that is numbers; names are the image's to know.
+/// A numeric user; names are known only to the image.
 fn numeric_user(text: &str) -> Option<(u32, u32)> {
     let (user, group) = text.split_once(':').unwrap_or((text, "0"));
     Some((user.parse().ok()?, group.parse().ok()?))
 }
 
-/// Makes a folder with all of `deliveries` in it. One that is there is whole: it was made under
-/// another name first.
+/// Creates a directory with `deliveries`. An existing one is complete.
 fn fill(
     folder: &Path,
     deliveries: &[Delivery],
@@ -311,7 +311,7 @@ fn fill(
         source,
     };
     absent(&unfinished).map_err(disk)?;
-    // Nobody else on this machine gets through it, whatever the modes of the files in it.
+    // No other user of this machine gets past it, whatever the modes of the files.
     fs::DirBuilder::new().recursive(true).mode(0o700).create(&unfinished).map_err(disk)?;
     for delivery in deliveries {
         Writer { delivery, contents, unseal }.write(&unfinished.join(&delivery.name))?;
@@ -355,7 +355,7 @@ impl Writer<'_> {
                 }
             }
         }
-        // Innermost first: a folder that may not be written to is closed once it is full.
+        // Innermost first: a directory that is not writable is set so once it is complete.
         for (at, mode) in folders.into_iter().rev() {
             self.settle(&at, mode)?;
         }
@@ -376,7 +376,7 @@ impl Writer<'_> {
         self.settle(at, self.delivery.mode.unwrap_or(mode))
     }
 
-    /// Gives it its mode and its owner, in this order: only an owner may change a mode.
+    /// Sets mode, then owner: only the owner may change the mode.
     fn settle(&self, at: &Path, mode: u32) -> Result<(), FilesError> {
         fs::set_permissions(at, Permissions::from_mode(mode & MODE_KEPT))
             .and_then(|()| match self.delivery.owner {

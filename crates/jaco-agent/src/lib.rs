@@ -1,19 +1,18 @@
-//! The node's loop: makes what runs on the node equal to what should, and says what it sees.
+//! The agent: makes the containers on its node equal to the desired instances, and reports what it
+//! observes.
 //!
-//! [`plan`](plan::plan) compares, [`AgentCore`] decides when, [`AgentService`] carries out. The
-//! agent chooses nothing: which instance runs where is the planner's decision, and an instance
-//! that ended is never started again.
+//! [`plan`](plan::plan) compares, [`AgentCore`] decides when, [`AgentService`] executes. The
+//! planner alone decides which instance runs where; an instance that exited is never started again.
 
-pub mod contact;
 pub mod core;
 pub mod engine;
-pub mod exec;
 pub mod fake;
 pub mod files;
+pub mod leader_contact;
 pub mod measure;
 pub mod plan;
 pub mod registry;
-pub mod remains;
+pub mod removed;
 mod reporter;
 pub mod service;
 pub mod spec;
@@ -21,10 +20,9 @@ pub mod spec;
 pub mod suite;
 
 pub use self::core::{AgentCore, Effect, Event};
-pub use contact::Contact;
-pub use engine::{ContainerEngine, Owner};
+pub use engine::{ContainerEngine, Owner, RegistryCredentials, exec};
 pub use fake::{FakeEngine, FakeHost};
-pub use files::{Places, Unseal};
-pub use registry::RegistryCredentials;
-pub use remains::{Remains, RemovedAllocation};
+pub use files::{FileDirs, Unseal};
+pub use leader_contact::LeaderContact;
+pub use removed::{RemovedAllocation, RemovedAllocations};
 pub use service::{AgentHandle, AgentService, AgentStatus, Options};

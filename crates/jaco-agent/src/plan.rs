@@ -1,17 +1,17 @@
-//! Compares what should run on the node with what is there. Touches nothing and chooses nothing:
-//! whether an instance should run was decided by the planner.
+//! Compares the desired instances of a node with its containers. Pure; whether an instance should
+//! run was decided by the planner.
 
 use std::collections::BTreeMap;
 
 use jaco_state::view::Role;
 use jaco_types::InstanceId;
 
-use crate::engine::{ContainerSeen, ContainerStatus, Owner};
+use crate::engine::{ContainerStatus, ObservedContainer, Owner};
 
-/// What should become of an instance on this node.
+/// Desired instance on this node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Wanted {
-    /// Whether it is to be started, or only kept.
+pub struct Desired {
+    /// Whether to start it or only keep it.
     pub role: Role,
     /// Whether it ever ran.
     pub history: History,
@@ -20,22 +20,22 @@ pub struct Wanted {
 /// Whether an instance ever ran. It is started at most once: a restart is a new instance.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum History {
-    /// Nothing is known of a container of it.
+    /// No container of it is known.
     #[default]
     NeverRan,
-    /// There was one, or the engine refused to start one.
+    /// It had a container, or the engine refused to start one.
     Ran,
 }
 
-/// What the container of an instance does.
+/// Status of an instance's container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// It was made and never started.
+    /// Created and never started.
     Created,
-    /// Its process runs.
+    /// Running.
     Up,
-    /// Its process ended.
-    Ended,
+    /// Exited.
+    Exited,
 }
 
 impl From<&ContainerStatus> for Phase {
@@ -43,12 +43,12 @@ impl From<&ContainerStatus> for Phase {
         match status {
             ContainerStatus::Created => Self::Created,
             ContainerStatus::Up { .. } => Self::Up,
-            ContainerStatus::Ended { .. } => Self::Ended,
+            ContainerStatus::Exited { .. } => Self::Exited,
         }
     }
 }
 
-/// One step towards what should be.
+/// One action.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Action {
     /// Start the instance.
@@ -57,66 +57,70 @@ pub enum Action {
     Stop(InstanceId),
     /// Remove its container.
     Remove(InstanceId),
-    /// Its container is gone though it should be there: say so, and leave it to the planner.
-    Mourn(InstanceId),
+    /// Its container does not exist although it should: report it; the planner decides what
+    /// follows.
+    ReportMissing(InstanceId),
 }
 
-/// The steps that lead from `actual` to `wanted`, one per instance at most.
+/// The actions that lead from `actual` to `desired`, at most one per instance.
 ///
-/// - An instance starts only if it never ran, and only while the node holds nothing newer of its
-///   slot and nothing older that still runs unwanted: where the planner dropped a predecessor
-///   instead of retiring it, the two cannot run side by side.
-/// - One that leaves the endpoints counts as dropped, and is kept until it is wanted no more.
-/// - A container that ended stays while its instance is wanted, so that its log can be read.
+/// - An instance starts only if it never ran, and only while the node has no newer instance of its
+///   slot and no older one that still runs without being desired: where the planner removed a
+///   predecessor instead of retiring it, the two cannot run side by side.
+/// - One that leaves the endpoints counts as dropped, and is kept until it is desired no more.
+/// - An exited container stays while its instance is desired, so that its log can be read.
 #[must_use]
 pub fn plan(
-    wanted: &BTreeMap<InstanceId, Wanted>,
+    desired: &BTreeMap<InstanceId, Desired>,
     actual: &BTreeMap<InstanceId, Phase>,
 ) -> Vec<Action> {
     let stray =
-        actual.iter().filter(|(id, _)| !wanted.contains_key(id)).map(|(id, phase)| match phase {
+        actual.iter().filter(|(id, _)| !desired.contains_key(id)).map(|(id, phase)| match phase {
             Phase::Up => Action::Stop(id.clone()),
-            Phase::Created | Phase::Ended => Action::Remove(id.clone()),
+            Phase::Created | Phase::Exited => Action::Remove(id.clone()),
         });
-    let due = wanted.iter().filter_map(|(id, want)| step(id, *want, wanted, actual));
+    let due = desired.iter().filter_map(|(id, target)| step(id, *target, desired, actual));
     stray.chain(due).collect()
 }
 
 fn step(
     id: &InstanceId,
-    want: Wanted,
-    wanted: &BTreeMap<InstanceId, Wanted>,
+    target: Desired,
+    desired: &BTreeMap<InstanceId, Desired>,
     actual: &BTreeMap<InstanceId, Phase>,
 ) -> Option<Action> {
-    match (actual.get(id), want.history, want.role) {
-        (Some(Phase::Up | Phase::Ended), _, _) => None,
-        (None, History::Ran, _) => Some(Action::Mourn(id.clone())),
-        // Refused by the engine when it was started: kept like one that ended.
+    match (actual.get(id), target.history, target.role) {
+        (Some(Phase::Up | Phase::Exited), _, _) => None,
+        (None, History::Ran, _) => Some(Action::ReportMissing(id.clone())),
+        // The engine refused to start it: kept like an exited one.
         (Some(Phase::Created), History::Ran, _) => None,
-        (_, History::NeverRan, Role::Retiring | Role::Leaving) => None,
+        (_, History::NeverRan, Role::Retiring | Role::Terminating) => None,
         (_, History::NeverRan, Role::Current) => {
-            may_start(id, wanted, actual).then(|| Action::Start(id.clone()))
+            may_start(id, desired, actual).then(|| Action::Start(id.clone()))
         }
     }
 }
 
 fn may_start(
     id: &InstanceId,
-    wanted: &BTreeMap<InstanceId, Wanted>,
+    desired: &BTreeMap<InstanceId, Desired>,
     actual: &BTreeMap<InstanceId, Phase>,
 ) -> bool {
     let mut siblings = actual.iter().filter(|(other, _)| other.replica == id.replica);
     siblings.all(|(other, phase)| {
         let newer = other.raft_index > id.raft_index;
-        let role = wanted.get(other).map(|wanted| wanted.role);
-        let dropped = *phase == Phase::Up && matches!(role, None | Some(Role::Leaving));
+        let role = desired.get(other).map(|desired| desired.role);
+        let dropped = *phase == Phase::Up && matches!(role, None | Some(Role::Terminating));
         !newer && !dropped
     })
 }
 
-/// Of what an engine listed, the containers of `owner`. Nothing else is looked at any further.
+/// The containers of `owner` among those listed.
 #[must_use]
-pub fn own(owner: &Owner, listed: Vec<ContainerSeen>) -> BTreeMap<InstanceId, ContainerSeen> {
+pub fn own(
+    owner: &Owner,
+    listed: Vec<ObservedContainer>,
+) -> BTreeMap<InstanceId, ObservedContainer> {
     let own = listed.into_iter().filter(|seen| seen.owner == *owner);
     own.map(|seen| (seen.instance.clone(), seen)).collect()
 }

@@ -1,53 +1,20 @@
-//! Who this node is at the registry of an image. Looked up for each pull, so that what people said last
-//! counts; a password is open here for as long as the pull takes, and never shown.
+//! Registry credentials for pulls. Looked up for each pull, so that the latest login counts; a
+//! password is open only during the pull and never printed.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use jaco_state::Table;
 use jaco_state::registries::RegistryLogin;
-use jaco_types::{RegistryName, RegistryUsername};
-use zeroize::Zeroizing;
+use jaco_types::RegistryName;
 
-use crate::engine::PullError;
+use crate::engine::{PullError, RegistryCredentials};
 use crate::files::Unseal;
 
-/// A user of a registry, and the password.
-#[derive(Clone, PartialEq, Eq)]
-pub struct RegistryCredentials {
-    /// The registry that they are for, and no other.
-    pub registry: RegistryName,
-    /// Who.
-    pub username: RegistryUsername,
-    password: Zeroizing<String>,
-}
-
-impl RegistryCredentials {
-    /// The credentials of `username`. The password is wiped when they are dropped.
-    #[must_use]
-    pub fn new(registry: RegistryName, username: RegistryUsername, password: String) -> Self {
-        Self { registry, username, password: Zeroizing::new(password) }
-    }
-
-    /// The password, for the engine and nobody else.
-    #[must_use]
-    pub fn password(&self) -> &str {
-        &self.password
-    }
-}
-
-impl fmt::Debug for RegistryCredentials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut out = f.debug_struct("RegistryCredentials");
-        out.field("registry", &self.registry).field("username", &self.username);
-        out.finish_non_exhaustive()
-    }
-}
-
-/// The credentials for an image; none where the cluster has none for its registry.
+/// The credentials for an image; `None` if the cluster has no login for its registry.
 ///
 /// # Errors
-/// When they are there and do not open: an anonymous pull would be refused for a reason that misleads.
+/// If a login exists but cannot be opened: an anonymous pull would be refused for a misleading
+/// reason.
 pub(crate) fn for_image(
     image: &str,
     registries: &Table<RegistryName, RegistryLogin>,
@@ -68,7 +35,7 @@ pub(crate) fn for_image(
     }
 }
 
-/// The registries at which this node is somebody else than before.
+/// Registries whose login changed.
 pub(crate) fn changed(
     before: &Table<RegistryName, RegistryLogin>,
     now: &Table<RegistryName, RegistryLogin>,
@@ -80,11 +47,11 @@ pub(crate) fn changed(
 #[cfg(test)]
 mod tests {
     use jaco_state::registries::SealedPassword;
-    use jaco_types::{ContentId, Identity, Timestamp};
+    use jaco_types::{ContentId, Identity, RegistryUsername, Timestamp};
 
     use super::*;
 
-    /// Opens a password that was turned round.
+    /// Opens a password stored in reverse.
     struct Mirror;
 
     impl Unseal for Mirror {
@@ -115,10 +82,10 @@ mod tests {
         }
     }
 
-    /// R-CLI-6: an image gets the credentials of its own registry, and is refused by name where they do
-    /// not open; nothing prints them.
+    /// R-CLI-6: a pull uses the credentials of the image's registry, and fails with the registry's
+    /// name if they cannot be opened; no output contains the password.
     #[test]
-    fn an_image_gets_the_credentials_of_its_registry() {
+    fn pull_uses_the_credentials_of_the_registry() {
         let rows = [(name("ghcr.io"), login(b"2retnuh")), (name("quay.io"), login(&[0xff]))];
         let registries: Table<_, _> = rows.into_iter().collect();
         let of = |image: &str| for_image(image, &registries, &Mirror);
@@ -136,9 +103,9 @@ mod tests {
         assert!(reason.ends_with("store them anew with jaco registry login"), "{reason}");
     }
 
-    /// R-CLI-6: what is stored anew, for the first time or no more is a change; the rest is not.
+    /// R-CLI-6: new, replaced and removed logins are changes.
     #[test]
-    fn a_change_is_told_by_registry() {
+    fn changed_registries_are_listed() {
         let table = |rows: &[(&str, &[u8])]| -> Table<_, _> {
             rows.iter().map(|(registry, sealed)| (name(registry), login(sealed))).collect()
         };

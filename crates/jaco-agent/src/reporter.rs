@@ -1,26 +1,27 @@
-//! Brings observations into the replicated state: batched, in order, until they are written. It
-//! never decides what is worth reporting.
+//! Writes observations to the replicated state: batched, in order, retried until committed. It does
+//! not decide what to report.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use jaco_state::{Command, Outcome};
+use jaco_state::Outcome;
+use jaco_state::command::Observe;
 use jaco_store::{Proposal, ProposeError, Store};
 use jaco_types::{Identity, InstanceId, InstanceObserved, NodeId};
 use tokio::sync::Notify;
 
-/// How long the first observation waits for others to travel with it. Ten containers that start
-/// together become one or two entries, and nobody sees five milliseconds.
+/// How long the first observation waits for others. Ten containers that start together become one
+/// or two entries; five milliseconds are not noticeable.
 const GATHER: Duration = Duration::from_millis(5);
-/// The pause after a first failed attempt; doubled up to [`RETRY_MAX`].
+/// Pause after the first failed attempt; doubled up to [`RETRY_MAX`].
 const RETRY_MIN: Duration = Duration::from_millis(50);
 const RETRY_MAX: Duration = Duration::from_secs(1);
-/// The most instances in one entry, so that no entry grows with the node: an observation has well
-/// under a kilobyte, and an entry may have a few hundred.
+/// Maximum instances per entry, so that no entry grows with the node: an observation takes less
+/// than a kilobyte.
 const BATCH_MAX: usize = 200;
 
-/// Takes reports without waiting.
+/// Accepts reports without blocking.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Reporter {
     shared: Arc<Shared>,
@@ -32,7 +33,7 @@ struct Shared {
     arrived: Notify,
 }
 
-/// What is still to be written. Of several observations of an instance only the latest counts.
+/// Reports not yet written; only the latest observation of an instance counts.
 #[derive(Debug, Default, Clone)]
 struct Waiting {
     observed: BTreeMap<InstanceId, InstanceObserved>,
@@ -40,7 +41,7 @@ struct Waiting {
 }
 
 impl Reporter {
-    /// Hands a report over.
+    /// Queues a report.
     pub(crate) fn report(&self, observed: Vec<InstanceObserved>, gone: Vec<InstanceId>) {
         let mut waiting = self.shared.waiting.lock().expect("no holder of the lock panics");
         for seen in observed {
@@ -55,7 +56,7 @@ impl Reporter {
         self.shared.arrived.notify_one();
     }
 
-    /// Writes what is handed over, for as long as it is polled.
+    /// Writes queued reports, as long as it is polled.
     pub(crate) async fn run(self, store: Arc<dyn Store>, node: NodeId) {
         loop {
             self.shared.arrived.notified().await;
@@ -65,7 +66,7 @@ impl Reporter {
                 match propose(&*store, node, &batch).await {
                     Ok(()) => pause = RETRY_MIN,
                     Err(error) => {
-                        tracing::debug!(%error, "observation not written yet");
+                        tracing::debug!(%error, "observations not written, will retry");
                         self.put_back(batch);
                         tokio::time::sleep(pause).await;
                         pause = (pause * 2).min(RETRY_MAX);
@@ -90,7 +91,7 @@ impl Reporter {
         (batch.len() > 0).then_some(batch)
     }
 
-    /// What was not written waits again, unless something newer has come in the meantime.
+    /// Queues a failed batch again, except where newer reports arrived.
     fn put_back(&self, batch: Waiting) {
         let mut waiting = self.shared.waiting.lock().expect("no holder of the lock panics");
         for (id, seen) in batch.observed {
@@ -113,17 +114,16 @@ impl Waiting {
 }
 
 async fn propose(store: &dyn Store, node: NodeId, batch: &Waiting) -> Result<(), ProposeError> {
-    let command = Command::Observe {
-        node,
-        observed: batch.observed.values().cloned().collect(),
-        gone: batch.gone.iter().cloned().collect(),
-    };
-    // No request id: observing the same thing twice changes nothing.
+    let command = Observe::new(node)
+        .observed(batch.observed.values().cloned().collect())
+        .gone(batch.gone.iter().cloned().collect())
+        .into();
+    // No request id: repeated observations change nothing.
     let proposal = Proposal { by: Identity::Node { id: node }, request: None, command };
     let applied = store.propose(proposal).await?;
     if let Outcome::Rejected(rejection) = applied.outcome {
-        // The node was removed from the cluster: there is nobody to tell any more.
-        tracing::warn!(%rejection, "observation refused");
+        // The node was removed from the cluster: nothing to report to.
+        tracing::warn!(%rejection, "observations rejected");
     }
     Ok(())
 }

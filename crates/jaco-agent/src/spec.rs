@@ -1,20 +1,20 @@
-//! The few keys of a container's spec that concern the agent itself. All others are the engine's.
+//! Keys of a container's spec that the agent itself evaluates; all others are the engine's.
 
 use std::sync::Arc;
 
-use jaco_types::spec::Pull;
+use jaco_types::spec::PullPolicy;
 use jaco_types::{ImageDigest, ServiceSpec};
 use serde::Deserialize;
 
 use crate::engine::PullRequest;
 
-/// Which image an instance needs, and when it is fetched.
+/// Image of an instance, and its pull policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageSpec {
     /// The image.
     pub pull: PullRequest,
-    /// When it is fetched.
-    pub policy: Pull,
+    /// Pull policy.
+    pub policy: PullPolicy,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -30,11 +30,10 @@ struct ImageKeys {
 }
 
 impl ImageSpec {
-    /// Reads them from the spec. A text that cannot be read counts as one without these keys: the
-    /// engine will refuse it with the reason when it is started.
+    /// Reads them from the spec. A spec that cannot be parsed counts as one without these keys: the
+    /// engine rejects it with the reason at the start.
     ///
-    /// Where it is settled what the image is, that is fetched and run, whatever its name leads to by
-    /// now.
+    /// A resolved digest is pulled and run, whatever the tag points to by now.
     #[must_use]
     pub fn of(spec: &ServiceSpec, digest: Option<&ImageDigest>) -> Self {
         let container: Container = serde_json::from_str(&spec.container).unwrap_or_default();

@@ -1,8 +1,8 @@
-//! The contract of a container engine, as checks to be run on one. Each panics with what was
-//! broken. An engine that passes them all can stand behind the agent.
+//! Contract tests of a container engine. Each panics with the violated rule. An engine that passes
+//! all of them can be used by the agent.
 //!
-//! The image must be the `hello` program: it serves, checks itself, exits and lingers as asked.
-//! The fake does the same by the labels that go with each command.
+//! The image must contain the `hello` program, which serves, checks itself, exits and delays as
+//! told. The fake is scripted by the labels next to each command.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,29 +17,29 @@ use jaco_types::{
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
-use crate::engine::{
-    ContainerEngine, ContainerRequest, ContainerSeen, ContainerStatus, EngineError, EngineEvent,
-    EventStream, Follow, Health, LogQuery, PullError, PullRequest, ShippedFiles, StartError,
-};
-use crate::exec::{
+use crate::engine::RegistryCredentials;
+use crate::engine::exec::{
     ExecInput, ExecInputs, ExecOutput, ExecOutputs, ExecRequest, Stdin, TerminalSize,
 };
-use crate::registry::RegistryCredentials;
+use crate::engine::{
+    ContainerEngine, ContainerRequest, ContainerStatus, EngineError, EngineEvent, EventStream,
+    Follow, Health, LogQuery, MountedFiles, ObservedContainer, PullError, PullRequest, StartError,
+};
 
-/// Nothing in here takes longer, unless it is broken.
+/// Time limit of every wait.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 const SERVES: &str = r#""command":["serve"]"#;
 
-/// Two owners on the same machine, and what they may run.
+/// Two owners on the same machine, and the images they may run.
 pub struct Fixture {
     /// The engine as one node uses it.
     pub engine: Arc<dyn ContainerEngine>,
-    /// The same machine's engine as another node uses it.
-    pub neighbour: Arc<dyn ContainerEngine>,
-    /// The `hello` image, present.
+    /// The same engine as another node uses it.
+    pub other_node: Arc<dyn ContainerEngine>,
+    /// The `hello` image, present on the machine.
     pub image: Arc<str>,
-    /// An image that is nowhere to be had.
+    /// An image that does not exist.
     pub absent: Arc<str>,
     made: AtomicU64,
 }
@@ -51,16 +51,16 @@ impl std::fmt::Debug for Fixture {
 }
 
 impl Fixture {
-    /// What to run the checks on.
+    /// A fixture for the checks.
     #[must_use]
     pub fn new(
         engine: Arc<dyn ContainerEngine>,
-        neighbour: Arc<dyn ContainerEngine>,
+        other_node: Arc<dyn ContainerEngine>,
         image: &str,
         absent: &str,
     ) -> Self {
         let made = AtomicU64::new(1);
-        Self { engine, neighbour, image: image.into(), absent: absent.into(), made }
+        Self { engine, other_node, image: image.into(), absent: absent.into(), made }
     }
 
     /// A request for a new instance whose container has these keys.
@@ -78,27 +78,27 @@ impl Fixture {
             image: Arc::clone(&self.image),
             container: format!(r#"{{"service":{{"image":"{}",{keys}}}}}"#, self.image).into(),
             spec_hash: SpecHash([9; 32]),
-            files: ShippedFiles::default(),
+            files: MountedFiles::default(),
             gpus: Vec::new(),
         }
     }
 
-    async fn start(&self, request: &ContainerRequest) -> ContainerSeen {
+    async fn start(&self, request: &ContainerRequest) -> ObservedContainer {
         self.engine.ensure_running(request).await.expect("it starts")
     }
 
-    async fn listed(&self, instance: &InstanceId) -> Option<ContainerSeen> {
+    async fn listed(&self, instance: &InstanceId) -> Option<ObservedContainer> {
         let listed = self.engine.list_owned().await.expect("the engine answers");
         listed.into_iter().find(|seen| seen.instance == *instance)
     }
 
-    async fn clear(&self, seen: &ContainerSeen) {
+    async fn clear(&self, seen: &ObservedContainer) {
         self.engine.stop(&seen.container).await.expect("it stops");
         self.engine.remove(&seen.container).await.expect("it can be removed");
     }
 }
 
-/// Waits for the event that `wanted` picks.
+/// Waits for an event that `wanted` accepts.
 async fn await_event<T>(
     events: &mut EventStream,
     what: &str,
@@ -122,15 +122,14 @@ fn status_of(event: EngineEvent, instance: &InstanceId) -> Option<ContainerStatu
     }
 }
 
-/// A container that was started is listed, with the same face, and starting it again changes
-/// nothing.
-pub async fn starting_is_idempotent(fixture: &Fixture) {
+/// A started container is listed with the same attributes, and starting it again changes nothing.
+pub async fn start_is_idempotent(fixture: &Fixture) {
     let request = fixture.request(SERVES);
     let first = fixture.start(&request).await;
     assert!(matches!(first.status, ContainerStatus::Up { health: Health::None, .. }), "{first:?}");
     let again = fixture.start(&request).await;
     let listed = fixture.listed(&request.instance).await.expect("it is listed");
-    let face = |seen: &ContainerSeen| {
+    let face = |seen: &ObservedContainer| {
         (seen.container.clone(), seen.service.clone(), seen.ports.clone(), seen.spec_hash)
     };
     assert_eq!(face(&again), face(&first));
@@ -140,8 +139,8 @@ pub async fn starting_is_idempotent(fixture: &Fixture) {
     assert_eq!(fixture.listed(&request.instance).await, None);
 }
 
-/// Stopping and removing what has ended, or is gone, is fine.
-pub async fn stopping_and_removing_are_idempotent(fixture: &Fixture) {
+/// Stopping and removing an exited or missing container is no error.
+pub async fn stop_and_remove_are_idempotent(fixture: &Fixture) {
     let seen = fixture.start(&fixture.request(SERVES)).await;
     for _ in 0..2 {
         fixture.engine.stop(&seen.container).await.expect("it stops");
@@ -152,8 +151,8 @@ pub async fn stopping_and_removing_are_idempotent(fixture: &Fixture) {
     fixture.engine.stop(&seen.container).await.expect("gone is fine");
 }
 
-/// An exit is told at once with its code, stays listed, and is not undone by another start.
-pub async fn an_exit_is_told_and_final(fixture: &Fixture) {
+/// An exit is reported immediately with its code, stays listed, and is not undone by another start.
+pub async fn exit_is_reported_and_final(fixture: &Fixture) {
     let mut events = fixture.engine.events().await.expect("events");
     let request = fixture.request(
         r#""command":["exit","3"],"labels":{"jaco.fake.exit_code":"3","jaco.fake.exit_after_ms":"20"}"#,
@@ -162,21 +161,21 @@ pub async fn an_exit_is_told_and_final(fixture: &Fixture) {
     let told = await_event(&mut events, "the exit", |event| {
         let status = status_of(event, &request.instance)?;
         match status {
-            ContainerStatus::Ended { exit, .. } => Some(exit),
+            ContainerStatus::Exited { exit, .. } => Some(exit),
             ContainerStatus::Created | ContainerStatus::Up { .. } => None,
         }
     });
     assert_eq!(told.await, Exit { code: 3, out_of_memory: false });
     let again = fixture.start(&request).await;
     assert_eq!(again.container, seen.container);
-    assert!(matches!(again.status, ContainerStatus::Ended { .. }), "{again:?}");
+    assert!(matches!(again.status, ContainerStatus::Exited { .. }), "{again:?}");
     let listed = fixture.listed(&request.instance).await.expect("it is listed");
-    assert!(matches!(listed.status, ContainerStatus::Ended { .. }), "{listed:?}");
+    assert!(matches!(listed.status, ContainerStatus::Exited { .. }), "{listed:?}");
     fixture.clear(&seen).await;
 }
 
-/// R-HEAL-3: a stop gives the grace period of the manifest, and no more.
-pub async fn a_stop_honours_the_grace_period(fixture: &Fixture) {
+/// R-HEAL-3: a stop honours the grace period of the manifest.
+pub async fn stop_honours_the_grace_period(fixture: &Fixture) {
     let request = fixture.request(
         r#""command":["grace","60"],"stop_grace_period":"2s","labels":{"jaco.fake.stop_ms":"60000"}"#,
     );
@@ -187,14 +186,14 @@ pub async fn a_stop_honours_the_grace_period(fixture: &Fixture) {
     assert!(took >= Duration::from_secs(2) && took < Duration::from_secs(6), "{took:?}");
     let listed = fixture.listed(&request.instance).await.expect("it is listed");
     match listed.status {
-        ContainerStatus::Ended { exit, .. } => assert_eq!(exit.code, 137),
+        ContainerStatus::Exited { exit, .. } => assert_eq!(exit.code, 137),
         status @ (ContainerStatus::Created | ContainerStatus::Up { .. }) => panic!("{status:?}"),
     }
     fixture.clear(&seen).await;
 }
 
-/// Health is told as it changes: first pending, then good, then bad with what the check wrote.
-pub async fn health_is_told(fixture: &Fixture) {
+/// Health changes are reported: starting, healthy, then unhealthy with the output of the check.
+pub async fn health_is_reported(fixture: &Fixture) {
     let mut events = fixture.engine.events().await.expect("events");
     let request = fixture.request(
         r#""command":["serve"],"environment":{"HELLO_UNHEALTHY_AFTER_MS":"3000"},
@@ -207,7 +206,7 @@ pub async fn health_is_told(fixture: &Fixture) {
     assert_eq!(seen.status, starting);
     let health = |event| match status_of(event, &request.instance)? {
         ContainerStatus::Up { health, .. } => Some(health),
-        ContainerStatus::Created | ContainerStatus::Ended { .. } => None,
+        ContainerStatus::Created | ContainerStatus::Exited { .. } => None,
     };
     let is_good = |event| health(event).filter(|health| *health == Health::Healthy);
     await_event(&mut events, "healthy", is_good).await;
@@ -220,15 +219,15 @@ pub async fn health_is_told(fixture: &Fixture) {
     fixture.clear(&seen).await;
 }
 
-fn at(seen: &ContainerSeen) -> jaco_types::Timestamp {
+fn at(seen: &ObservedContainer) -> jaco_types::Timestamp {
     match seen.status {
         ContainerStatus::Up { started_at, .. } => started_at,
-        ContainerStatus::Created | ContainerStatus::Ended { .. } => panic!("not up: {seen:?}"),
+        ContainerStatus::Created | ContainerStatus::Exited { .. } => panic!("not up: {seen:?}"),
     }
 }
 
-/// A container that is removed is told to be gone.
-pub async fn a_removal_is_told(fixture: &Fixture) {
+/// A removal is reported.
+pub async fn removal_is_reported(fixture: &Fixture) {
     let mut events = fixture.engine.events().await.expect("events");
     let request = fixture.request(SERVES);
     let seen = fixture.start(&request).await;
@@ -237,8 +236,8 @@ pub async fn a_removal_is_told(fixture: &Fixture) {
     await_event(&mut events, "gone", |event| (event == gone).then_some(())).await;
 }
 
-/// An image that is not there is named as the reason, and a pull that cannot work says so.
-pub async fn an_absent_image_is_named(fixture: &Fixture) {
+/// A start without its image and a failed pull name the image as the reason.
+pub async fn absent_image_is_named(fixture: &Fixture) {
     let labels = r#""labels":{"jaco.fake.pull_error":"no such image"}"#;
     let request =
         ContainerRequest { image: Arc::clone(&fixture.absent), ..fixture.request(labels) };
@@ -251,8 +250,8 @@ pub async fn an_absent_image_is_named(fixture: &Fixture) {
     assert_eq!(fixture.listed(&request.instance).await, None);
 }
 
-/// R-CLI-6: a pull with credentials that is refused says why, and nothing of the password.
-pub async fn a_refusal_does_not_tell_the_password(fixture: &Fixture) {
+/// R-CLI-6: the error of a refused pull with credentials does not contain the password.
+pub async fn refusal_does_not_contain_the_password(fixture: &Fixture) {
     let registry = RegistryName::of_image(&fixture.absent).expect("it names one");
     let username = RegistryUsername::new("robot").expect("a valid name");
     let credentials = RegistryCredentials::new(registry, username, "hunter2".to_owned());
@@ -262,8 +261,8 @@ pub async fn a_refusal_does_not_tell_the_password(fixture: &Fixture) {
     assert!(!reason.contains("hunter2"), "{reason}");
 }
 
-/// R-PLACE-8: an engine that has no driver for a GPU says so, and that is the reason, with what to do.
-pub async fn a_driver_error_is_the_reason(fixture: &Fixture) {
+/// R-PLACE-8: a missing GPU driver is reported as the reason, with advice.
+pub async fn missing_gpu_driver_is_the_reason(fixture: &Fixture) {
     let keys = r#""command":["serve"],"gpus":[{"driver":"absent","count":1}],
         "labels":{"jaco.fake.refuse":"could not select device driver \"absent\""}"#;
     let gpus = vec![Arc::from("GPU-0")];
@@ -277,7 +276,7 @@ pub async fn a_driver_error_is_the_reason(fixture: &Fixture) {
     }
 }
 
-/// What a container wrote can be read while it runs and after it ended.
+/// The log can be read while the container runs and after its exit.
 pub async fn logs_can_be_read(fixture: &Fixture) {
     let request = fixture.request(
         r#""command":["exit","0","--after","50"],"labels":{"jaco.fake.exit_code":"0","jaco.fake.exit_after_ms":"50"}"#,
@@ -303,7 +302,7 @@ fn hello(words: &[&str], stdin: Stdin, terminal: Option<TerminalSize>) -> ExecRe
     ExecRequest { command, environment, user, working_dir, stdin, terminal }
 }
 
-/// All that comes from a command: its two outputs and its code.
+/// All output of a command and its exit code.
 async fn ran(mut outputs: ExecOutputs) -> (Vec<u8>, Vec<u8>, i64) {
     let (mut out, mut err) = (Vec::new(), Vec::new());
     loop {
@@ -311,7 +310,7 @@ async fn ran(mut outputs: ExecOutputs) -> (Vec<u8>, Vec<u8>, i64) {
         match output.expect("its end is told").expect("no error") {
             ExecOutput::Stdout(bytes) => out.extend(bytes),
             ExecOutput::Stderr(bytes) => err.extend(bytes),
-            ExecOutput::Ended(code) => return (out, err, code),
+            ExecOutput::Exited(code) => return (out, err, code),
         }
     }
 }
@@ -329,9 +328,9 @@ async fn written(outputs: &mut ExecOutputs, wanted: &str) {
     }
 }
 
-/// R-CLI-6: a command gets all its input, in order and as it comes; what it writes and how it ended comes
+/// R-CLI-6: a command receives all its input in order as it arrives; its output and exit code come
 /// back.
-pub async fn a_command_is_carried(fixture: &Fixture) {
+pub async fn command_input_and_output_arrive(fixture: &Fixture) {
     let seen = fixture.start(&fixture.request(SERVES)).await;
     let run = async |request: ExecRequest, inputs: ExecInputs| {
         fixture.engine.exec(&seen.container, &request, inputs).await.expect("it is started")
@@ -341,7 +340,7 @@ pub async fn a_command_is_carried(fixture: &Fixture) {
     let mut outputs = run(hello(&["cat"], Stdin::Sent, None), inputs).await;
     sender.send(ExecInput::Stdin(b"are you there?".to_vec())).await.expect("it listens");
     written(&mut outputs, "are you there?").await;
-    // More than any buffer on the way holds, and every byte there is.
+    // More than any buffer holds, with every byte value.
     let many: Vec<u8> = (0..1 << 20).map(|n: u32| n.to_le_bytes()[(n % 3) as usize]).collect();
     let pieces: Vec<Vec<u8>> = many.chunks(32 << 10).map(<[u8]>::to_vec).collect();
     let sending = async {
@@ -375,8 +374,8 @@ pub async fn a_command_is_carried(fixture: &Fixture) {
     fixture.clear(&seen).await;
 }
 
-/// R-CLI-6: a command has a terminal of the asked size, and learns of another one.
-pub async fn a_command_has_a_terminal(fixture: &Fixture) {
+/// R-CLI-6: a command gets a terminal of the requested size, and resizes arrive.
+pub async fn command_has_a_terminal(fixture: &Fixture) {
     let seen = fixture.start(&fixture.request(SERVES)).await;
     let (sender, receiver) = mpsc::channel(1);
     let inputs = ReceiverStream::new(receiver).boxed();
@@ -394,8 +393,8 @@ pub async fn a_command_has_a_terminal(fixture: &Fixture) {
     fixture.clear(&seen).await;
 }
 
-/// R-CLI-6: in a container that has ended nothing is run, and it is said.
-pub async fn a_command_needs_a_container_that_runs(fixture: &Fixture) {
+/// R-CLI-6: a command in an exited container is refused with a reason.
+pub async fn command_requires_a_running_container(fixture: &Fixture) {
     let seen = fixture.start(&fixture.request(SERVES)).await;
     fixture.engine.stop(&seen.container).await.expect("it stops");
     let nothing = futures::stream::pending().boxed();
@@ -406,33 +405,33 @@ pub async fn a_command_needs_a_container_that_runs(fixture: &Fixture) {
     fixture.clear(&seen).await;
 }
 
-/// Two nodes on one machine see and touch only their own.
-pub async fn owners_are_kept_apart(fixture: &Fixture) {
+/// Two nodes on one machine see and touch only their own containers.
+pub async fn owners_are_isolated(fixture: &Fixture) {
     let request = fixture.request(SERVES);
     let mine = fixture.start(&request).await;
-    let theirs = fixture.neighbour.ensure_running(&request).await.expect("it starts");
+    let theirs = fixture.other_node.ensure_running(&request).await.expect("it starts");
     assert_ne!(mine.container, theirs.container);
     assert_ne!(mine.owner, theirs.owner);
-    let ids = |list: Vec<ContainerSeen>| -> BTreeMap<_, _> {
+    let ids = |list: Vec<ObservedContainer>| -> BTreeMap<_, _> {
         list.into_iter().map(|seen| (seen.container, seen.owner)).collect()
     };
     let listed = ids(fixture.engine.list_owned().await.expect("a list"));
     assert!(listed.contains_key(&mine.container) && !listed.contains_key(&theirs.container));
     fixture.engine.remove_networks(&BTreeSet::new()).await.expect("networks in use stay");
     fixture.clear(&mine).await;
-    let listed = ids(fixture.neighbour.list_owned().await.expect("a list"));
+    let listed = ids(fixture.other_node.list_owned().await.expect("a list"));
     assert!(listed.contains_key(&theirs.container));
-    fixture.neighbour.stop(&theirs.container).await.expect("it stops");
-    fixture.neighbour.remove(&theirs.container).await.expect("it can be removed");
-    for engine in [&fixture.engine, &fixture.neighbour] {
+    fixture.other_node.stop(&theirs.container).await.expect("it stops");
+    fixture.other_node.remove(&theirs.container).await.expect("it can be removed");
+    for engine in [&fixture.engine, &fixture.other_node] {
         for _ in 0..2 {
             engine.remove_networks(&BTreeSet::new()).await.expect("gone is fine");
         }
     }
 }
 
-/// Starts that happen together do not get into each other's way.
-pub async fn starts_may_happen_together(fixture: &Fixture) {
+/// Concurrent starts do not interfere.
+pub async fn concurrent_starts_do_not_interfere(fixture: &Fixture) {
     let requests: Vec<_> = (0..4).map(|_| fixture.request(SERVES)).collect();
     let starts = requests.iter().map(|request| fixture.engine.ensure_running(request));
     let seen = futures::future::join_all(starts).await;

@@ -12,7 +12,7 @@ pub(crate) struct Figure {
     pub(crate) theirs: Option<Theirs>,
 }
 
-/// The same of somebody else, from the same rounds.
+/// The same figure of another product, from the same rounds.
 #[derive(Debug, Serialize)]
 pub(crate) struct Theirs {
     pub(crate) who: &'static str,
@@ -25,7 +25,7 @@ impl Figure {
         Self { name: name.into(), unit, ours, theirs: None }
     }
 
-    /// Of ours beside somebody else's.
+    /// Our figure next to another product's.
     pub(crate) fn beside(
         name: impl Into<String>,
         unit: &'static str,

@@ -27,9 +27,9 @@ pub(crate) struct Ours {
 impl Ours {
     /// Three daemons that are one settled cluster.
     pub(crate) async fn start(engine: Engine) -> Result<Self> {
-        let mut cluster = Cluster::unborn(engine);
+        let mut cluster = Cluster::without_nodes(engine);
         for _ in 0..NODES {
-            cluster.add_unborn();
+            cluster.add_daemon();
         }
         let first = cluster.nodes[0].client();
         eventually("the first daemon answers", || async {

@@ -1,4 +1,4 @@
-//! How long a person waits for `jaco status` on a cluster with 1,000 replicas.
+//! Latency of `jaco status` on a cluster with 1,000 replicas.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

@@ -25,7 +25,7 @@ impl Swarm {
     /// Turns swarm mode on.
     pub(crate) fn start() -> Result<Self> {
         let state = get("/info")?["Swarm"]["LocalNodeState"].clone();
-        // Somebody else's swarm is not ours to leave.
+        // A swarm that existed before is not left.
         ensure!(state == "inactive", "the engine is part of a swarm already ({state})");
         command(&["swarm", "init", "--advertise-addr", "127.0.0.1", "--listen-addr", "127.0.0.1"])?;
         Ok(Self(()))

@@ -204,7 +204,7 @@ impl Drop for Groups {
         let hierarchies = hierarchies.map(|entry| entry.path()).chain([root.to_owned()]);
         for group in hierarchies.map(|path| path.join(GROUP)).filter(|path| path.is_dir()) {
             let begun = Instant::now();
-            // The kernel lets go of a process a moment after it was killed.
+            // The kernel releases a process shortly after it was killed.
             while let Err(error) = remove_group(&group) {
                 if begun.elapsed() > LIMIT {
                     return say(&format!("{} is left behind: {error}", group.display()));

@@ -1,4 +1,4 @@
-//! One connection per node, made before it is used, so that the reason why there is none is known.
+//! Opens connections. A connection is opened before it is used, so that the cause of a failure is known.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -11,14 +11,14 @@ use tonic::transport::Channel;
 use crate::error::{ConnectError, TransportError};
 use crate::target::Endpoint;
 
-/// A quiet connection is asked for a sign of life this often: a watch may be silent for hours, and
-/// a node that lost its power says no good-bye.
+/// Interval of HTTP/2 pings on an idle connection: a watch may be idle for hours, and a node that lost its
+/// power does not close its connections.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
-/// How long that sign may take.
+/// Deadline of the answer to a ping.
 const KEEP_ALIVE_LIMIT: Duration = Duration::from_secs(5);
 
-/// Connecting to a socket of this machine takes no time, unless its daemon hangs.
+/// Deadline of connecting to a unix socket: only a hung daemon exceeds it.
 const SOCKET_LIMIT: Duration = Duration::from_secs(5);
 
 /// Opens a connection.
@@ -27,27 +27,27 @@ pub(crate) async fn connect(endpoint: &Endpoint) -> Result<Channel, ConnectError
         Endpoint::Socket(path) => {
             let opened = tokio::time::timeout(SOCKET_LIMIT, UnixStream::connect(path)).await;
             let opened = opened.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));
-            speak(opened.map_err(ConnectError::Socket)?).await
+            handshake(opened.map_err(ConnectError::Socket)?).await
         }
         Endpoint::Tls { address, dialer } => {
-            speak(dialer.connect(address.as_str()).await.map_err(ConnectError::Tls)?).await
+            handshake(dialer.connect(address.as_str()).await.map_err(ConnectError::Tls)?).await
         }
     }
 }
 
-/// Greets the other side over a connection that is open already. It is used once: a channel that
-/// reconnected by itself would hide why it cannot.
-async fn speak<S>(stream: S) -> Result<Channel, ConnectError>
+/// The HTTP/2 handshake over an open connection. The channel never reconnects by itself, because it
+/// would hide the cause of a failure.
+async fn handshake<S>(stream: S) -> Result<Channel, ConnectError>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let once = Mutex::new(Some(TokioIo::new(stream)));
     let connector = tower::service_fn(move |_| {
         let stream = once.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let gone = || std::io::Error::from(std::io::ErrorKind::NotConnected);
-        std::future::ready(stream.ok_or_else(gone))
+        let closed = || std::io::Error::from(std::io::ErrorKind::NotConnected);
+        std::future::ready(stream.ok_or_else(closed))
     });
-    // The URI is only a label: whom to ask was decided before.
+    // The URI is a label only: the connection is already open.
     tonic::transport::Endpoint::from_static("http://daemon.internal")
         .http2_keep_alive_interval(KEEP_ALIVE)
         .keep_alive_timeout(KEEP_ALIVE_LIMIT)

@@ -1,5 +1,4 @@
-//! Why a call gave no answer. One of the closed set of codes always applies, also where the daemon
-//! never heard of the call.
+//! Why a call failed. Every failure has a code of the closed set, also when no daemon was reached.
 
 use std::io;
 
@@ -10,42 +9,41 @@ use jaco_types::{ErrorCode, Rejection};
 use prost::Message;
 use tonic::{Code, Status};
 
-/// Why a call gave no answer.
+/// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The cluster refused it, with its reason.
+    /// The cluster refused it.
     #[error("{}", .0.message)]
     Refused(Rejection),
-    /// Nobody could be asked.
+    /// No node could be connected to.
     #[error("no connection to {endpoint}")]
     NoConnection {
         /// The socket or server, the last one tried.
         endpoint: String,
-        /// What went wrong there.
+        /// The cause.
         #[source]
         source: ConnectError,
     },
-    /// The connection was lost, or somebody else than a daemon answered. A write that was under way
-    /// may have taken effect.
+    /// The connection was lost, or the other side is no daemon. A write may have taken effect.
     #[error("connection to {endpoint} was lost")]
     Lost {
         /// The socket or server.
         endpoint: String,
-        /// What the transport says.
+        /// The cause.
         #[source]
         source: TransportError,
     },
-    /// No answer in time. A write that was under way may have taken effect.
+    /// No response before the deadline. A write may have taken effect.
     #[error("no answer from {endpoint} within {} s", .limit.as_secs())]
     TimedOut {
         /// The socket or server.
         endpoint: String,
-        /// How long it was waited for.
+        /// The deadline.
         limit: std::time::Duration,
     },
 }
 
-/// Why a connection did not come about.
+/// Why a connection could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The unix socket.
@@ -54,12 +52,12 @@ pub enum ConnectError {
     /// TCP or TLS.
     #[error(transparent)]
     Tls(DialError),
-    /// Nobody answered the greeting of the protocol.
+    /// The HTTP/2 handshake failed.
     #[error(transparent)]
     Protocol(TransportError),
 }
 
-/// What the transport says: a text, because nothing in it is for programs.
+/// An error of the transport: a text, because programs need no more than the code.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct TransportError(pub(crate) String);
@@ -76,8 +74,8 @@ impl ClientError {
         }
     }
 
-    /// What a command that fails with it exits with (R-CLI-7). A call that ran into its deadline
-    /// found nobody to answer: that is not the user's own `--timeout`.
+    /// The exit code of a command that fails with it (R-CLI-7). The deadline of a call means that the
+    /// cluster is unreachable; it is not the user's own `--timeout`.
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
@@ -88,7 +86,7 @@ impl ClientError {
         }
     }
 
-    /// The refusal, if the cluster gave one.
+    /// The refusal of the cluster, if it is one.
     #[must_use]
     pub fn rejection(&self) -> Option<&Rejection> {
         match self {
@@ -97,7 +95,7 @@ impl ClientError {
         }
     }
 
-    /// Reads a status: a refusal where its details carry one, else what the transport says.
+    /// Reads a status: a refusal if its details contain one, else an error of the transport.
     pub(crate) fn from_status(endpoint: &str, status: &Status) -> Self {
         if let Some(rejection) = rejection(status) {
             return Self::Refused(rejection);
@@ -170,7 +168,7 @@ fn chain(status: &Status) -> String {
         text = error.to_string();
         source = error.source();
     }
-    if text.is_empty() { "the other side hung up".to_owned() } else { text }
+    if text.is_empty() { "the connection was closed by the other side".to_owned() } else { text }
 }
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
-//! Audit events in their order, across lost connections and changes of leader.
+//! A stream of audit events that survives lost connections and changes of leader.
 
 use jaco_proto::v1;
 
 use crate::client::Client;
 use crate::error::ClientError;
-use crate::retry::{Backoff, Met, is_passing};
+use crate::retry::{Backoff, Connected, is_transient};
 use crate::stream::Answers;
 
-/// Audit events as they happen. Every node has the same ones at the same places, so a reader that loses
-/// its node goes on at any other, after the last event it has: nothing is missed, nothing comes twice.
+/// Audit events in order. Every node has the same events under the same indices, so a reader whose node
+/// fails resumes at another one after the last event it has: none is missed, none is repeated.
 #[derive(Debug)]
 pub struct Events {
     client: Client,
@@ -17,22 +17,26 @@ pub struct Events {
     backoff: Backoff,
 }
 
-impl Events {
-    pub(crate) fn new(client: Client, request: v1::AuditRequest) -> Self {
-        Self { client, request, answers: None, backoff: Backoff::new() }
+impl Client {
+    /// Audit events, oldest first, across lost connections. Sends nothing before the first
+    /// [`Events::next`].
+    #[must_use]
+    pub fn events(&self, request: v1::AuditRequest) -> Events {
+        Events { client: self.clone(), request, answers: None, backoff: Backoff::new() }
     }
+}
 
-    /// The next event; `None` after the last one, unless new ones are waited for. Dropping the future
-    /// loses nothing.
+impl Events {
+    /// The next event; `None` after the last one, or never with `follow`. Cancel safe.
     ///
     /// # Errors
-    /// The cluster's refusal, or why no node answered for longer than a call may take. Nothing comes
-    /// after it.
+    /// The refusal of the cluster, or why no node answered within the deadline of a call. The stream has
+    /// ended then.
     pub async fn next(&mut self) -> Result<Option<v1::AuditEvent>, ClientError> {
         loop {
             let answers = match &mut self.answers {
                 Some(answers) => answers,
-                none => none.insert(self.client.audit_once(self.request.clone()).await?),
+                none => none.insert(self.client.audit(self.request.clone()).await?),
             };
             match answers.next().await {
                 Ok(Some(event)) => {
@@ -40,9 +44,9 @@ impl Events {
                     return Ok(Some(event));
                 }
                 Ok(None) if !self.request.follow => return Ok(None),
-                // A daemon that stops ends its answers.
+                // The daemon shut down: continue at another node.
                 Ok(None) => {}
-                Err(error) if self.request.follow && is_passing(&error, Met::Before) => {}
+                Err(error) if self.request.follow && is_transient(&error, Connected::Before) => {}
                 Err(error) => return Err(error),
             }
             self.answers = None;

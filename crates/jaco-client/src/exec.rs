@@ -1,4 +1,4 @@
-//! A command in a replica's container, from the beginning to its end.
+//! Runs a command in a replica's container.
 
 use std::time::Duration;
 
@@ -12,16 +12,16 @@ use tonic::Streaming;
 use crate::client::Client;
 use crate::error::ClientError;
 
-/// Pieces of input that may wait to be sent: whoever has more waits.
-const WAITING: usize = 4;
+/// Capacity of the queue of input; a full queue blocks the sender.
+const QUEUE: usize = 4;
 
-/// How long the first answer may take: it is written to the log first, and an engine starts it.
+/// Deadline of the first response: the command is audited in the log, then started by the engine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The largest piece of output that is taken.
-const ANSWER_BYTES_MAX: usize = 8 << 20;
+/// The largest message of output that is read.
+const RESPONSE_BYTES_MAX: usize = 8 << 20;
 
-/// A command that runs.
+/// A running command.
 #[derive(Debug)]
 pub struct Exec {
     endpoint: String,
@@ -29,23 +29,24 @@ pub struct Exec {
     inputs: ExecInputs,
 }
 
-/// Where its input goes. Cheap to clone.
+/// The input of a running command. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct ExecInputs(mpsc::Sender<v1::ExecInput>);
 
 impl Client {
-    /// Runs a command over the node that answers first. It is asked once only: it may have been started
-    /// where the answer was lost.
+    /// Runs a command by the first node that answers. Not retried: the command may have been started
+    /// although the response was lost.
     ///
     /// # Errors
-    /// The cluster's refusal, or why nobody answered.
+    /// The refusal of the cluster, or why no node answered.
     pub async fn exec(&self, start: v1::ExecStart) -> Result<Exec, ClientError> {
-        let (endpoint, channel) = self.any_channel().await?;
-        let (inputs, sent) = mpsc::channel(WAITING);
+        let (index, channel) = self.any_channel().await?;
+        let endpoint = self.node(index).endpoint.to_string();
+        let (inputs, sent) = mpsc::channel(QUEUE);
         let first = v1::ExecInput { input: Some(Input::Start(start)) };
         inputs.try_send(first).expect("a fresh channel has room");
         let request = self.authorized(ReceiverStream::new(sent));
-        let mut client = ExecClient::new(channel).max_decoding_message_size(ANSWER_BYTES_MAX);
+        let mut client = ExecClient::new(channel).max_decoding_message_size(RESPONSE_BYTES_MAX);
         let asked = tokio::time::timeout(PATIENCE, client.run(request)).await;
         let answer = asked
             .map_err(|_| ClientError::TimedOut { endpoint: endpoint.clone(), limit: PATIENCE })?
@@ -55,45 +56,45 @@ impl Client {
 }
 
 impl Exec {
-    /// What comes next, or `None` when the daemon ends the stream. Dropping the future loses nothing.
+    /// The next output, or `None` when the daemon ends the stream. Cancel safe.
     ///
     /// # Errors
-    /// The daemon's refusal, or the loss of the connection. Nothing comes after it.
+    /// The refusal of the daemon, or the loss of the connection. The stream has ended then.
     pub async fn next(&mut self) -> Result<Option<v1::ExecOutput>, ClientError> {
         let output = self.outputs.message().await;
         output.map_err(|status| ClientError::from_status(&self.endpoint, &status))
     }
 
-    /// Where its input goes.
+    /// The input of the command.
     #[must_use]
     pub fn inputs(&self) -> ExecInputs {
         self.inputs.clone()
     }
 }
 
-/// Whether the command may still take input.
+/// Whether the command can still receive input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
-    /// It was sent.
+    /// The input was sent.
     Yes,
-    /// The command has ended, or the connection is lost: the output says which.
+    /// The command has ended, or the connection is lost; [`Exec::next`] reports which.
     No,
 }
 
 impl ExecInputs {
-    /// Sends to its standard input, 1 MiB at most. Waits on the calling thread until there is room.
+    /// Sends at most 1 MiB to its standard input. Blocks the thread while the queue is full.
     #[must_use]
     pub fn send_blocking(&self, bytes: Vec<u8>) -> Taken {
         self.put_blocking(Input::Stdin(bytes.into()))
     }
 
-    /// Ends its standard input.
+    /// Closes its standard input.
     #[must_use]
     pub fn end_blocking(&self) -> Taken {
         self.put_blocking(Input::StdinEnd(v1::ExecStdinEnd {}))
     }
 
-    /// Tells the size of its terminal.
+    /// Resizes its terminal.
     pub async fn resize(&self, size: v1::TerminalSize) -> Taken {
         let sent = self.0.send(v1::ExecInput { input: Some(Input::Resize(size)) }).await;
         if sent.is_ok() { Taken::Yes } else { Taken::No }

@@ -1,13 +1,15 @@
-//! Asks a JACO daemon: over its unix socket, or over TLS with the cluster's CA pinned.
+//! The client of a JACO cluster: over the unix socket of a daemon, or over TLS with the cluster's CA pinned.
 //!
-//! A [`Client`] knows one or several nodes of a cluster and asks whichever answers. Every call has a
-//! deadline; refusals arrive typed; a change of leader is waited out. Callers never see gRPC.
+//! A [`Client`] has the endpoints of one or several nodes and uses the first that answers. Every call has
+//! a deadline; refusals are typed; calls are retried across a change of leader. Callers never see gRPC.
 
+mod call;
 mod client;
 mod connect;
 pub mod error;
 mod events;
 mod exec;
+mod methods;
 mod request_id;
 mod retry;
 mod routing;
@@ -16,7 +18,7 @@ pub mod scripted;
 mod stream;
 mod target;
 
-pub use client::Client;
+pub use client::{Client, Staleness};
 pub use error::{ClientError, ConnectError};
 pub use events::Events;
 pub use exec::{Exec, ExecInputs, Taken};

@@ -1,9 +1,9 @@
-//! Names for writes, so that a retry is answered with the first outcome (R-CLI-9).
+//! Request ids: a repeated write with the same id is answered with the first outcome (R-CLI-9).
 
 use data_encoding::HEXLOWER;
 use ring::rand::{SecureRandom, SystemRandom};
 
-/// A new request id: 128 random bits in hex. Two are never the same.
+/// A new request id: 128 random bits in hex.
 #[must_use]
 pub fn fresh_request_id() -> String {
     let mut bytes = [0; 16];

@@ -1,4 +1,4 @@
-//! Follows where replicas can be reached, and says which version is followed.
+//! Watches the endpoints of services and acknowledges their versions.
 
 use std::time::Duration;
 
@@ -12,13 +12,14 @@ use tonic::{Request, Streaming};
 use crate::client::Client;
 use crate::error::ClientError;
 
-/// Acknowledgements that may wait to be sent.
-const WAITING: usize = 16;
+/// Capacity of the queue of acknowledgements.
+const QUEUE: usize = 16;
 
-/// How long the first answer may take: the consumer is written to the log before.
+/// Deadline of the first response: attaching a consumer takes a log entry.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Endpoints as they change. While it is held, replicas that leave them wait for its word.
+/// A watch of endpoints. While it is open, an instance that was removed from the endpoints keeps running
+/// until this consumer has acknowledged, or until a deadline.
 #[derive(Debug)]
 pub struct Routes {
     endpoint: String,
@@ -27,14 +28,15 @@ pub struct Routes {
 }
 
 impl Client {
-    /// Follows the endpoints over the node that answers first. A connection that is lost is not made
-    /// again: whoever follows has to say what becomes of its traffic meanwhile.
+    /// Watches the endpoints from the first node that answers. It does not reconnect: the caller decides
+    /// what happens to its traffic meanwhile.
     ///
     /// # Errors
-    /// The cluster's refusal, or why nobody answered.
+    /// The refusal of the cluster, or why no node answered.
     pub async fn routes(&self, attach: v1::RoutingAttach) -> Result<Routes, ClientError> {
-        let (endpoint, channel) = self.any_channel().await?;
-        let (acknowledgements, requests) = mpsc::channel(WAITING);
+        let (index, channel) = self.any_channel().await?;
+        let endpoint = self.node(index).endpoint.to_string();
+        let (acknowledgements, requests) = mpsc::channel(QUEUE);
         let first = v1::RoutingRequest { kind: Some(Kind::Attach(attach)) };
         acknowledgements.try_send(first).expect("a fresh channel has room");
         let request: Request<ReceiverStream<v1::RoutingRequest>> =
@@ -52,16 +54,16 @@ impl Routes {
     /// The next version, or `None` when the daemon ends the stream.
     ///
     /// # Errors
-    /// The daemon's refusal, or the loss of the connection. Nothing comes after it.
+    /// The refusal of the daemon, or the loss of the connection. The stream has ended then.
     pub async fn next(&mut self) -> Result<Option<v1::RoutingResponse>, ClientError> {
         let version = self.versions.message().await;
         version.map_err(|status| ClientError::from_status(&self.endpoint, &status))
     }
 
-    /// Ends it: nothing waits for this consumer any more.
+    /// Detaches the consumer: nothing waits for it any more.
     ///
     /// # Errors
-    /// When the connection is lost before the daemon has taken note; the lease runs out then.
+    /// When the connection is lost before the consumer is detached; its lease expires instead.
     pub async fn leave(mut self) -> Result<(), ClientError> {
         drop(self.acknowledgements);
         loop {
@@ -74,10 +76,10 @@ impl Routes {
         }
     }
 
-    /// Says that nothing is sent any more to an endpoint that is not in this version.
+    /// Acknowledges a version: the consumer sends no more traffic to endpoints that are not in it.
     pub async fn acknowledge(&self, version: u64) {
         let kind = Some(Kind::Acknowledge(v1::RoutingAcknowledge { version }));
-        // Nobody listens any more: the next version says so, too.
+        // If the stream has ended, `next` reports it.
         self.acknowledgements.send(v1::RoutingRequest { kind }).await.ok();
     }
 }

@@ -1,10 +1,10 @@
-//! Answers that keep coming.
+//! A stream of responses.
 
 use tonic::Streaming;
 
 use crate::error::ClientError;
 
-/// Answers to one question, until the daemon has no more or the connection is lost.
+/// A stream of responses to one request.
 #[derive(Debug)]
 pub struct Answers<T> {
     pub(crate) endpoint: String,
@@ -12,10 +12,10 @@ pub struct Answers<T> {
 }
 
 impl<T> Answers<T> {
-    /// The next answer, or `None` after the last one. Dropping the future loses nothing.
+    /// The next response, or `None` after the last one. Cancel safe.
     ///
     /// # Errors
-    /// The daemon's refusal, or the loss of the connection. Nothing comes after it.
+    /// The refusal of the daemon, or the loss of the connection. The stream has ended then.
     pub async fn next(&mut self) -> Result<Option<T>, ClientError> {
         let answer = self.inner.message().await;
         answer.map_err(|status| ClientError::from_status(&self.endpoint, &status))

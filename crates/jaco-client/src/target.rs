@@ -1,33 +1,33 @@
-//! Whom to ask, and with which credentials. Says nothing about how: see `connect`.
+//! The endpoints of a cluster and the credential for them.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use jaco_pki::{Dialer, OperatorToken, TrustBundle};
 
-/// Where the daemon of this machine listens for people.
+/// The unix socket of this machine's daemon.
 pub const DEFAULT_SOCKET: &str = "/run/jaco/jaco.sock";
 
-/// A cluster, as a client reaches it. Never shows its token.
+/// How to reach a cluster. Its `Debug` never prints the token.
 #[derive(Clone)]
 pub struct Target {
     pub(crate) endpoints: Vec<Endpoint>,
     pub(crate) token: Option<OperatorToken>,
 }
 
-/// One way into the cluster.
+/// One node of the cluster.
 #[derive(Debug, Clone)]
 pub(crate) enum Endpoint {
-    /// The daemon on this machine. Who may open the socket is trusted.
+    /// The daemon on this machine. The permissions of the socket decide who may use it.
     Socket(PathBuf),
-    /// A node on the network, proven by the cluster's CA before anything is sent.
+    /// A node on the network, verified against the cluster's CA before anything is sent.
     Tls { address: String, dialer: Dialer },
 }
 
-/// Why a target cannot be used.
+/// Why a target is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
-    #[error("no server is named")]
+    #[error("no server is given")]
     NoServer,
     #[error("server {0:?} is not host:port")]
     Address(String),
@@ -36,16 +36,16 @@ pub enum TargetError {
 }
 
 impl Target {
-    /// The daemon that listens on this socket.
+    /// The daemon on this unix socket.
     #[must_use]
     pub fn socket(path: impl Into<PathBuf>) -> Self {
         Self { endpoints: vec![Endpoint::Socket(path.into())], token: None }
     }
 
-    /// These nodes of one cluster, `host:port` each, asked in this order until one answers.
+    /// These nodes of one cluster, each `host:port`, tried in this order until one answers.
     ///
     /// # Errors
-    /// When no server is named, or one of them is not `host:port`.
+    /// When there is no server, or one of them is not `host:port`.
     pub fn servers(
         servers: &[String],
         trust: TrustBundle,
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn servers_need_a_port() {
+    fn a_server_needs_host_and_port() {
         let check = |text: &str, expected| assert_eq!(has_port(text), expected, "{text}");
         check("n1:7000", true);
         check("[::1]:7000", true);

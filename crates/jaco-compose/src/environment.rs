@@ -16,10 +16,12 @@ use std::sync::Arc;
 
 use toml::{Spanned, Value};
 
-use crate::problem::{Code, Problems, Report};
+use crate::diagnostics::code::Code;
+use crate::diagnostics::problem::Problems;
+use crate::diagnostics::report::Report;
+use crate::diagnostics::source::{FileId, Pos, Sources};
 use crate::project::Project;
-use crate::resolve::Override;
-use crate::source::{FileId, Pos, Sources};
+use crate::resolve::options::Override;
 
 /// Largest file that is read: some bytes for each of a thousand services.
 const MAX_BYTES: usize = 256 << 10;
@@ -27,7 +29,7 @@ const MAX_BYTES: usize = 256 << 10;
 /// What starts the name of every variable that comes from the file.
 const VARIABLE_PREFIX: &str = "JACO";
 
-/// What one environment says of its services.
+/// The values of one environment, by service.
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
     services: BTreeMap<String, Table>,
@@ -51,7 +53,7 @@ pub fn file_name(environment: Option<&str>) -> String {
 }
 
 impl Environment {
-    /// Reads the text of `file`, the name people see in messages.
+    /// Reads the text of `file`, the name that messages show.
     ///
     /// # Errors
     ///
@@ -91,8 +93,7 @@ impl Environment {
         self.values().flat_map(of_service).collect()
     }
 
-    /// Tables of services that the project does not have: each a mistake, for nobody would miss what
-    /// it says.
+    /// Reports tables of services that the project does not have.
     ///
     /// # Errors
     ///
@@ -171,8 +172,8 @@ impl Reading {
         let mut values = BTreeMap::new();
         let Value::Table(entries) = body.into_inner() else {
             self.report
-                .error(pos, Code::WrongType, format!("`{name}` stands outside of every table"))
-                .expected("`[service]` above it");
+                .error(pos, Code::WrongType, format!("`{name}` is outside of any table"))
+                .expected("a `[SERVICE]` table header above it");
             return (name, Table { pos, values });
         };
         for (key, value) in entries {
@@ -181,10 +182,10 @@ impl Reading {
                     values.insert(key, text);
                 }
                 None => {
-                    let message = format!("`{key}` of `{name}` is a {}", value.type_str());
+                    let message = format!("`{key}` of `{name}` has the type {}", value.type_str());
                     self.report
                         .error(pos, Code::WrongType, message)
-                        .expected("a text, a number, or true or false");
+                        .expected("a string, a number or a boolean");
                 }
             }
         }

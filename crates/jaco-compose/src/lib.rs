@@ -1,66 +1,44 @@
-//! Compose files and jaco.yaml, read as people write them: texts and variables in, a checked model
-//! out, with every problem of all files at its place.
+//! Compose files and jaco.yaml as users write them: texts and variables in, a checked model out,
+//! with every problem of all files at its position.
 //!
 //! Pure: files come through [`Files`], variables as a map. No disk, clock, network or environment.
-//! The phases of [`load()`] are the modules, in order: `parse`, `interpolate`, `shape` (check and
-//! normalise by the table in [`support`]), `extends`, `merge`, `project`, `consistency`.
+//! The phases of [`load()`], in order: `yaml` (parse), `load::interpolate`, `normalise` (check and
+//! rewrite by the tables of [`support`]), `load::extends`, `load::merge`, `load::complete` (defaults,
+//! profiles, consistency). [`resolve()`] lays jaco.yaml over the loaded [`Project`] and gives what the
+//! scheduler and the engine need: [`facts`] and canonical containers, which [`model`] reads.
 
-mod audit;
-pub mod canonical;
-mod complete;
-mod consistency;
-mod container;
-pub mod dotenv;
+mod diagnostics;
 pub mod environment;
-mod extends;
 pub mod facts;
-mod from_json;
-mod interpolate;
-pub mod key;
-mod links;
 mod load;
-mod merge;
 pub mod model;
-mod nearest;
-pub mod node;
-mod nodes;
+mod normalise;
+mod notation;
 pub mod overlay;
-mod parse;
-pub mod paths;
-mod place;
-mod ports;
-mod problem;
 mod project;
-mod relaxed;
 mod resolve;
 pub mod restart;
-mod scalar;
-mod service_facts;
-mod shape;
-mod shell;
-mod shipping;
-mod short;
-mod source;
 pub mod support;
-mod tidy;
-pub mod tree;
-mod unique;
-pub mod units;
-mod usage;
-mod volumes;
+mod upload;
+mod yaml;
 
-pub use audit::Images;
-pub use container::{Container, Contents};
+pub use diagnostics::code::Code;
+pub use diagnostics::nearest::nearest;
+pub use diagnostics::problem::{MAX_LISTED, Problem, Problems, Severity};
+pub use diagnostics::source::{FileId, Pos, Sources};
 pub use environment::Environment;
-pub use load::{EnvFiles, FileError, Files, Input, load};
-pub use nearest::nearest;
+pub use load::{EnvFiles, FileError, Files, Input, dotenv, from_model, load};
+pub use notation::name::normalise_name;
+pub use notation::{paths, units};
 pub use overlay::JacoYaml;
-pub use parse::{MAX_DEPTH, MAX_FILE_BYTES, MAX_NODES};
-pub use problem::{Code, MAX_LISTED, Problem, Problems, Severity};
-pub use project::{Loaded, Project, Reference, ReferenceKind, from_model, normalise_name};
+pub use project::{CONSTRAINTS_EXTENSION, Loaded, Project, Reference, ReferenceKind, SecretText};
 pub use resolve::{
-    ALLOW_PRIVILEGED_LABEL, CONSTRAINTS_EXTENSION, Options, Override, Resolved, ResolvedService,
-    Route, resolve,
+    ALLOW_PRIVILEGED_LABEL, Container, Contents, Images, Options, Override, Resolved,
+    ResolvedService, Route, resolve,
 };
-pub use shipping::{Access, Fault, FaultKind, SecretText, Shipment, ShipmentKind, ShipmentSource};
-pub use source::{FileId, Pos, Sources};
+pub use upload::{
+    Access, UploadItem, UploadKind, UploadProblem, UploadProblemKind, UploadSource, tree,
+};
+pub use yaml::builder::{MAX_DEPTH, MAX_NODES};
+pub use yaml::parse::MAX_FILE_BYTES;
+pub use yaml::{key, node, write as canonical};

@@ -1,12 +1,12 @@
-//! Restarts that people asked for. How often is written into a service's labels, and so into what its
+//! Restarts on request: a counter in the labels of a service, which is part of what its
 //! containers are made from: who runs the old number is replaced, by an ordinary rollout.
 //!
-//! The number is the cluster's, not the files'. An apply of files that do not speak of it keeps it, or
-//! the files would differ from what runs without anybody having changed them.
+//! The counter belongs to the cluster, not to the files: an apply of files without it keeps it.
+//! Otherwise unchanged files would differ from what runs.
 
 use serde_json::{Value, json};
 
-/// The label of the container that says how often its service was restarted.
+/// The label with the number of restarts of a service.
 pub const LABEL: &str = "jaco.restart";
 
 /// Counts a restart of one service of a model, or of all. False where there is no such service.
@@ -23,7 +23,7 @@ pub fn count(model: &mut Value, service: Option<&str>) -> bool {
     found
 }
 
-/// Writes into a model the numbers that `wanted` has, where it has none of its own. Says whether there
+/// Copies the counters of `wanted` into services of `model` that have none. Returns whether there
 /// were any.
 pub fn keep(model: &mut Value, wanted: &Value) -> bool {
     let services = model.get_mut("services").and_then(Value::as_object_mut);
@@ -38,7 +38,7 @@ pub fn keep(model: &mut Value, wanted: &Value) -> bool {
     kept
 }
 
-/// Takes the numbers out of a model, for who compares it with files.
+/// Removes the counters from a model, for a comparison with files.
 pub fn forget(model: &mut Value) {
     let services = model.get_mut("services").and_then(Value::as_object_mut);
     for (_, service) in services.into_iter().flatten() {
@@ -108,7 +108,7 @@ mod tests {
         assert!(!count(&mut model, Some("wbe")) && !count(&mut json!({}), None));
     }
 
-    /// What was counted is kept by who does not speak of it, and taken out again without a trace.
+    /// A model without counters keeps those of the cluster, and `forget` restores it exactly.
     #[test]
     fn restarts_are_kept_and_forgotten() {
         let mut wanted = shop();

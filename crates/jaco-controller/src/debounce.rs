@@ -50,10 +50,17 @@ impl Debounce {
         Some(last.after(self.quiet).min(first.after(self.at_most)))
     }
 
-    /// A pass ran: what happened so far is covered by it.
+    /// A pass begins: what happened so far is covered by it.
     pub fn pass(&mut self, now: Timestamp) {
         self.waiting = None;
         self.passed = Some(now);
+    }
+
+    /// The pass ended. What happened while it ran counts as if it happened now, so that the next one
+    /// follows after a pause.
+    pub fn end(&mut self, now: Timestamp) {
+        self.passed = Some(now);
+        self.waiting = self.waiting.map(|_| Waiting { first: now, last: now });
     }
 }
 

@@ -1,10 +1,11 @@
 //! The loop around the planner.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jaco_scheduler::{Plan, PlanInput, Planner, PlannerConfig};
-use jaco_state::{Change, Command, Outcome};
+use jaco_state::command::Batch;
+use jaco_state::{Change, Outcome};
 use jaco_store::{Clock, Leadership, Proposal, ProposeError, RaftRole, Store};
 use jaco_types::{ErrorCode, Identity, Millis, StateIndex, Timestamp};
 use tokio::sync::watch;
@@ -12,20 +13,16 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use crate::clock_watch::{ClockStep, ClockWatch};
-use crate::debounce::Debounce;
+use crate::clock_watch::{ClockStep, ClockWatch, LOOK_EVERY};
 use crate::parts::{Indivisible, Parts};
+use crate::schedule::{Pace, PassResult, PassSchedule};
 use crate::signals::SignalBook;
 
-/// How the loop paces itself. Defaults are the product's (R-LOOP-2); tests shorten them.
-#[derive(Debug, Clone)]
+/// Settings of the loop. Defaults are the product's.
+#[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// How long things must be quiet before a pass, or must have been (50 ms).
-    pub quiet: Millis,
-    /// How long a steady stream of events can put a pass off (250 ms).
-    pub at_most: Millis,
-    /// A pass runs at least this often (30 s).
-    pub safety_tick: Millis,
+    /// How often it plans.
+    pub pace: Pace,
     /// The planner's settings.
     pub planner: PlannerConfig,
 }
@@ -36,17 +33,6 @@ impl Options {
     pub fn of_version(version: &str) -> Self {
         let planner = PlannerConfig { version: version.to_owned(), ..PlannerConfig::default() };
         Self { planner, ..Self::default() }
-    }
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            quiet: Millis(50),
-            at_most: Millis(250),
-            safety_tick: Millis::from_secs(30),
-            planner: PlannerConfig::default(),
-        }
     }
 }
 
@@ -89,6 +75,15 @@ pub struct Controller {
     clock: Arc<dyn Clock>,
     options: Options,
     status: watch::Sender<PassStatus>,
+    /// The zero of the steady clock.
+    started: Instant,
+}
+
+/// What the loop keeps while this node leads.
+struct Leading {
+    term: u64,
+    schedule: PassSchedule,
+    planner: Planner,
 }
 
 /// What can make the loop act.
@@ -97,7 +92,7 @@ enum Wake {
     State,
     /// A node said something that matters.
     Signals,
-    /// Somebody else leads, or this node does now.
+    /// Leadership changed, to or from this node.
     Leadership,
     /// The moment has come that was waited for.
     Due,
@@ -114,7 +109,8 @@ impl Controller {
         clock: Arc<dyn Clock>,
         options: Options,
     ) -> Self {
-        Self { store, signals, clock, options, status: watch::Sender::default() }
+        let (status, started) = (watch::Sender::default(), Instant::now());
+        Self { store, signals, clock, options, status, started }
     }
 
     /// What the loop is at.
@@ -125,36 +121,54 @@ impl Controller {
 
     /// Runs until `shutdown`.
     pub async fn run(self, shutdown: CancellationToken) {
+        let clocks = Mutex::default();
+        tokio::select! {
+            () = self.lead(&clocks, &shutdown) => {}
+            () = self.watch_clocks(&clocks) => {}
+        }
+    }
+
+    /// Plans whenever it is time to, as long as this node leads.
+    async fn lead(&self, clocks: &Mutex<ClockWatch>, shutdown: &CancellationToken) {
         let mut index = self.store.watch_index();
         let mut leadership = self.store.watch_leadership();
-        let mut debounce = Debounce::new(self.options.quiet, self.options.at_most);
-        let mut leading_term = None;
-        let mut planner = Planner::default();
-        let mut next_tick = self.clock.now();
-        let (started, mut watch) = (Instant::now(), ClockWatch::default());
+        let mut leading: Option<Leading> = None;
         loop {
             let term = term_if_leading(*leadership.borrow_and_update());
-            if term != leading_term {
-                leading_term = term;
+            if term != leading.as_ref().map(|leading| leading.term) {
                 self.change_of_role(term);
                 // What was remembered is of no use to a follower, and a new leader needs none of it.
-                planner = Planner::default();
-                debounce = Debounce::new(self.options.quiet, self.options.at_most);
-                next_tick = self.clock.now();
+                leading = term.map(|term| Leading {
+                    term,
+                    schedule: PassSchedule::new(self.options.pace, self.clock.now()),
+                    planner: Planner::default(),
+                });
             }
-            let due =
-                leading_term.map(|_| debounce.due_at().map_or(next_tick, |at| at.min(next_tick)));
-            match self.wait(&mut index, &mut leadership, due, &shutdown).await {
-                Wake::State | Wake::Signals => debounce.event(self.clock.now()),
-                Wake::Leadership => {}
-                Wake::Shutdown => return,
-                Wake::Due => {
-                    self.mind_the_clock(&mut watch, started.elapsed());
-                    index.mark_unchanged();
-                    next_tick = self.pass(&mut planner).await;
-                    debounce.pass(self.clock.now());
+            let due = leading.as_ref().map(|leading| leading.schedule.due_at());
+            let wake = self.wait(&mut index, &mut leadership, due, shutdown).await;
+            match (wake, &mut leading) {
+                (Wake::Shutdown, _) => return,
+                (Wake::State | Wake::Signals, Some(Leading { schedule, .. })) => {
+                    schedule.event(self.clock.now());
                 }
+                (Wake::Due, Some(Leading { schedule, planner, .. })) => {
+                    index.mark_unchanged();
+                    let now = self.look(clocks);
+                    schedule.begin(now);
+                    let result = self.pass(planner, now).await;
+                    schedule.end(self.clock.now(), result);
+                }
+                (Wake::Leadership, _) | (Wake::State | Wake::Signals | Wake::Due, None) => {}
             }
+        }
+    }
+
+    /// Looks at the clocks all the time, also while a pass waits for its proposal: what then is not looked at
+    /// for long, did not run.
+    async fn watch_clocks(&self, clocks: &Mutex<ClockWatch>) {
+        loop {
+            self.look(clocks);
+            tokio::time::sleep(Duration::from_millis(LOOK_EVERY.0)).await;
         }
     }
 
@@ -196,35 +210,37 @@ impl Controller {
         }
     }
 
-    /// When the clock was set, nobody's silence can be judged by what was heard before.
-    fn mind_the_clock(&self, watch: &mut ClockWatch, steady: Duration) {
-        let now = self.clock.now();
+    /// Looks at the clocks, and gives the time that it is now. After the clock was set, or this process did
+    /// not run, nobody's silence can be judged by what was heard before.
+    fn look(&self, clocks: &Mutex<ClockWatch>) -> Timestamp {
+        let (now, steady) = (self.clock.now(), self.started.elapsed());
         let steady = Millis(u64::try_from(steady.as_millis()).unwrap_or(u64::MAX));
-        if watch.look(now, steady) == ClockStep::Set {
-            warn!("the machine's clock was set; who was silent is judged anew");
-            self.signals.start_listening(now);
+        let step = clocks.lock().expect("no holder of the lock panics").look(now, steady);
+        match step {
+            ClockStep::None => return now,
+            ClockStep::Set => warn!("the machine's clock was set; silence of nodes counts anew"),
+            ClockStep::Stalled => warn!("this process did not run; silence of nodes counts anew"),
         }
+        self.signals.start_listening(now);
+        now
     }
 
-    /// One pass; says when the next is due if nothing happens before.
-    async fn pass(&self, planner: &mut Planner) -> Timestamp {
-        let now = self.clock.now();
+    /// One pass at this moment.
+    async fn pass(&self, planner: &mut Planner, now: Timestamp) -> PassResult {
         let state = self.store.snapshot();
         let signals = self.signals.snapshot();
         let config = &self.options.planner;
         let plan = planner.plan(&PlanInput { state: &state, signals: &signals, now, config });
         drop(state);
-        let tick = now.after(self.options.safety_tick);
-        let wake_at =
-            plan.wake_at.map_or(tick, |at| at.min(tick)).max(now.after(self.options.quiet));
+        let wake_at = plan.wake_at;
         let status = self.propose(plan).await;
         self.status.send_replace(status);
         match status {
-            PassStatus::Refused { .. } => now.after(self.options.quiet),
+            PassStatus::Refused { .. } => PassResult::Refused,
             PassStatus::NotLeading
             | PassStatus::Idle { .. }
             | PassStatus::Changed { .. }
-            | PassStatus::TooLarge { .. } => wake_at,
+            | PassStatus::TooLarge { .. } => PassResult::Done { wake_at },
         }
     }
 
@@ -254,7 +270,7 @@ impl Controller {
     /// Proposes one part of a plan.
     async fn agree(&self, based_on: StateIndex, part: Vec<Change>) -> Agreement {
         let changes = part.len();
-        let command = Command::Batch { based_on, changes: part };
+        let command = Batch::new(based_on, part).into();
         let proposal = Proposal { by: Identity::Scheduler, request: None, command };
         match self.store.propose(proposal).await {
             Ok(applied) => match applied.outcome {

@@ -6,11 +6,13 @@ pub mod debounce;
 pub mod leader_loop;
 mod parts;
 pub mod rebalance;
+pub mod schedule;
 pub mod signals;
 
-pub use clock_watch::{ClockStep, ClockWatch};
+pub use clock_watch::{ClockStep, ClockWatch, LOOK_EVERY};
 pub use debounce::Debounce;
 pub use leader_loop::{Controller, Options, PassStatus};
 pub use parts::CHANGES_PER_ENTRY;
-pub use rebalance::{RebalanceDesk, RebalanceLoop, RebalanceOptions};
+pub use rebalance::{RebalanceLoop, RebalanceOptions, RebalanceState};
+pub use schedule::{Pace, PassResult, PassSchedule};
 pub use signals::SignalBook;

@@ -53,24 +53,24 @@ impl RebalanceOptions {
 /// What the nodes measured and what was made of it, shared between the listener that hears the
 /// samples, the loop, and people's questions.
 #[derive(Debug)]
-pub struct RebalanceDesk {
+pub struct RebalanceState {
     options: RebalanceOptions,
-    papers: Mutex<Papers>,
+    inner: Mutex<Inner>,
 }
 
 #[derive(Debug, Default)]
-struct Papers {
+struct Inner {
     pressure: Pressure,
     /// Whose instances those in `pressure` are.
     instances: BTreeMap<NodeId, Vec<InstanceId>>,
     rebalancer: Rebalancer,
 }
 
-impl RebalanceDesk {
+impl RebalanceState {
     /// One that has heard nothing.
     #[must_use]
     pub fn new(options: RebalanceOptions) -> Self {
-        Self { options, papers: Mutex::default() }
+        Self { options, inner: Mutex::default() }
     }
 
     /// How it is set.
@@ -87,16 +87,16 @@ impl RebalanceDesk {
         instances: BTreeMap<InstanceId, Load>,
         now: Timestamp,
     ) {
-        let mut papers = self.lock();
-        papers.forget(node);
-        papers.instances.insert(node, instances.keys().cloned().collect());
-        papers.pressure.instances.extend(instances);
-        papers.pressure.nodes.insert(node, Sample { at: now, load });
+        let mut inner = self.lock();
+        inner.forget(node);
+        inner.instances.insert(node, instances.keys().cloned().collect());
+        inner.pressure.instances.extend(instances);
+        inner.pressure.nodes.insert(node, Sample { at: now, load });
     }
 
     /// Forgets all: what was heard under another leadership is old, and a streak begins anew.
     pub fn start_over(&self) {
-        *self.lock() = Papers::default();
+        *self.lock() = Inner::default();
     }
 
     /// What was heard so far.
@@ -107,11 +107,16 @@ impl RebalanceDesk {
 
     /// The moves that people may have made now, `most` at most.
     #[must_use]
-    pub fn relieve(&self, state: &ClusterState, now: Timestamp, most: usize) -> Vec<Weighed> {
-        let papers = self.lock();
+    pub fn moves_off_hot_nodes(
+        &self,
+        state: &ClusterState,
+        now: Timestamp,
+        most: usize,
+    ) -> Vec<Weighed> {
+        let inner = self.lock();
         let config = &self.options.thresholds;
-        let input = CycleInput { state, pressure: &papers.pressure, config, now };
-        papers.rebalancer.relieve(input, most)
+        let input = CycleInput { state, pressure: &inner.pressure, config, now };
+        inner.rebalancer.moves_off_hot_nodes(input, most)
     }
 
     /// Begins the cooldowns of moves that people made.
@@ -126,14 +131,14 @@ impl RebalanceDesk {
     }
 
     fn cycle(&self, state: &ClusterState, now: Timestamp) -> jaco_scheduler::rebalance::Cycle {
-        let mut papers = self.lock();
-        let Papers { pressure, rebalancer, .. } = &mut *papers;
+        let mut inner = self.lock();
+        let Inner { pressure, rebalancer, .. } = &mut *inner;
         let config = &self.options.thresholds;
         let cycle = rebalancer.cycle(CycleInput { state, pressure, config, now });
-        let known = papers.instances.keys();
+        let known = inner.instances.keys();
         let gone: Vec<_> = known.filter(|node| !state.nodes.contains(node)).copied().collect();
         for node in gone {
-            papers.forget(node);
+            inner.forget(node);
         }
         cycle
     }
@@ -143,12 +148,12 @@ impl RebalanceDesk {
         self.lock().rebalancer.overdue(state, now)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Papers> {
-        self.papers.lock().expect("no holder of the lock panics")
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().expect("no holder of the lock panics")
     }
 }
 
-impl Papers {
+impl Inner {
     fn forget(&mut self, node: NodeId) {
         self.pressure.nodes.remove(&node);
         for instance in self.instances.remove(&node).into_iter().flatten() {
@@ -161,21 +166,25 @@ impl Papers {
 #[allow(missing_debug_implementations, reason = "holds trait objects that have nothing to show")]
 pub struct RebalanceLoop {
     store: Arc<dyn Store>,
-    desk: Arc<RebalanceDesk>,
+    rebalance: Arc<RebalanceState>,
     clock: Arc<dyn Clock>,
 }
 
 impl RebalanceLoop {
     /// A loop over this store.
     #[must_use]
-    pub fn new(store: Arc<dyn Store>, desk: Arc<RebalanceDesk>, clock: Arc<dyn Clock>) -> Self {
-        Self { store, desk, clock }
+    pub fn new(
+        store: Arc<dyn Store>,
+        rebalance: Arc<RebalanceState>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self { store, rebalance, clock }
     }
 
     /// Runs until `shutdown`.
     pub async fn run(self, shutdown: CancellationToken) {
         let mut leadership = self.store.watch_leadership();
-        let interval = Duration::from_millis(self.desk.options.interval.0);
+        let interval = Duration::from_millis(self.rebalance.options.interval.0);
         let mut ticks = tokio::time::interval(interval);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut leading_term = None;
@@ -183,7 +192,7 @@ impl RebalanceLoop {
             let term = term_if_leading(&mut leadership);
             if term != leading_term {
                 leading_term = term;
-                self.desk.start_over();
+                self.rebalance.start_over();
             }
             tokio::select! {
                 biased;
@@ -198,14 +207,14 @@ impl RebalanceLoop {
     /// came in between.
     async fn cycle(&self) {
         let state = self.store.snapshot();
-        if !self.desk.is_understood(&state) {
+        if !self.rebalance.is_understood(&state) {
             return;
         }
         self.take_back(&state).await;
-        if self.desk.options.mode == Mode::Off {
+        if self.rebalance.options.mode == Mode::Off {
             return;
         }
-        let cycle = self.desk.cycle(&state, self.clock.now());
+        let cycle = self.rebalance.cycle(&state, self.clock.now());
         let Some(command) = cycle.command(&state) else { return };
         drop(state);
         let proposal = Proposal { by: Identity::Scheduler, request: None, command };
@@ -221,23 +230,23 @@ impl RebalanceLoop {
                 }
                 (_, None) => debug!(raft_index = %applied.index, "a hot node keeps its replicas"),
             },
-            Err(error) => warn!(%error, "what relieves a hot node could not be proposed"),
+            Err(error) => warn!(%error, "moves off a hot node not proposed"),
         }
     }
 }
 
 impl RebalanceLoop {
-    /// Ends the moves that did not come about. The cycle after it decides on the state before it: a
-    /// replica that was taken back is left alone there.
+    /// Reverts the moves that did not complete. The cycle after it decides on the state before it: a
+    /// replica whose move was reverted is not moved again there.
     async fn take_back(&self, state: &ClusterState) {
-        let overdue = self.desk.overdue(state, self.clock.now());
+        let overdue = self.rebalance.overdue(state, self.clock.now());
         let Some(command) = Overdue::command(&overdue, state) else { return };
         let proposal = Proposal { by: Identity::Scheduler, request: None, command };
         match self.store.propose(proposal).await {
             Ok(applied) => {
                 for one in overdue {
                     let replica = one.replica;
-                    warn!(raft_index = %applied.index, %replica, "move was taken back: its successor did not run");
+                    warn!(raft_index = %applied.index, %replica, "move reverted: its successor did not run");
                 }
             }
             Err(error) => warn!(%error, "a move could not be taken back; tried again"),

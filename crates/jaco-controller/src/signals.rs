@@ -8,7 +8,7 @@ use jaco_scheduler::{ConsumerSignal, Signals};
 use jaco_types::{ConsumerName, ImageNeed, ImageReadiness, NodeId, StateIndex, Timestamp};
 use tokio::sync::Notify;
 
-/// The last word of each node, shared between the listener that hears it and the loop that plans.
+/// The last heartbeat of each node, shared between the listener that receives it and the loop that plans.
 #[derive(Debug, Default)]
 pub struct SignalBook {
     signals: Mutex<Signals>,
@@ -47,7 +47,7 @@ impl SignalBook {
         }
     }
 
-    /// Takes a consumer's word. Only one that has acknowledged more than before wakes the loop.
+    /// Records a consumer's acknowledgement. Only one that has acknowledged more than before wakes the loop.
     pub fn record_consumer(
         &self,
         name: ConsumerName,

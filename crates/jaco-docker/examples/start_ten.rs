@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::future::try_join_all;
-use jaco_agent::engine::{ContainerEngine, ContainerRequest, Owner, ShippedFiles};
+use jaco_agent::engine::{ContainerEngine, ContainerRequest, MountedFiles, Owner};
 use jaco_docker::{DockerEngine, DockerOptions};
 use jaco_types::{
     ClusterId, DeploymentName, InstanceId, NodeId, Ordinal, ReplicaId, ServiceKey, ServiceName,
@@ -71,7 +71,7 @@ fn request(number: u64) -> Result<ContainerRequest> {
         image: IMAGE.into(),
         container: r#"{"service":{"command":["serve"]}}"#.into(),
         spec_hash: SpecHash([0; 32]),
-        files: ShippedFiles::default(),
+        files: MountedFiles::default(),
         gpus: Vec::new(),
     })
 }

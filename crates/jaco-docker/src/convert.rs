@@ -1,4 +1,4 @@
-//! What Docker shows of a container, in the agent's words.
+//! Converts Docker's view of a container to the agent's types.
 
 use std::collections::BTreeMap;
 
@@ -6,16 +6,16 @@ use bollard::models::{
     ContainerInspectResponse, ContainerState, ContainerStateStatusEnum, ContainerStatsResponse,
     ContainerSummary, HealthStatusEnum, PortBinding, PortMap,
 };
-use jaco_agent::engine::{ContainerId, ContainerSeen, ContainerStatus, Counters, Health};
+use jaco_agent::engine::{ContainerId, ContainerStatus, Counters, Health, ObservedContainer};
 use jaco_types::{Exit, Timestamp};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use crate::names;
 
-/// `None` for a container that is not JACO's, and for one that is being removed: whoever does that,
-/// it is as good as gone, and how its process ended says nothing about it.
-pub(crate) fn seen(inspected: ContainerInspectResponse) -> Option<ContainerSeen> {
+/// `None` for a container that is not JACO's, and for one that is being removed: it counts as gone,
+/// and its exit code means nothing.
+pub(crate) fn seen(inspected: ContainerInspectResponse) -> Option<ObservedContainer> {
     let labels = inspected.config.and_then(|config| config.labels)?;
     let identity = names::identity(&labels)?;
     let state = inspected.state?;
@@ -23,7 +23,7 @@ pub(crate) fn seen(inspected: ContainerInspectResponse) -> Option<ContainerSeen>
         return None;
     }
     let ports = inspected.network_settings.and_then(|settings| settings.ports);
-    Some(ContainerSeen {
+    Some(ObservedContainer {
         instance: identity.instance,
         service: identity.service,
         owner: identity.owner,
@@ -34,12 +34,12 @@ pub(crate) fn seen(inspected: ContainerInspectResponse) -> Option<ContainerSeen>
     })
 }
 
-/// What a container has used so far; nothing of one that does not run, whose numbers are all absent.
+/// Resource usage; `None` for a container that is not running, whose figures are all absent.
 pub(crate) fn counters(stats: &ContainerStatsResponse) -> Option<Counters> {
     let cpu_nanos = stats.cpu_stats.as_ref()?.cpu_usage.as_ref()?.total_usage?;
     let memory = stats.memory_stats.as_ref()?;
     let cached = |name: &str| memory.stats.as_ref()?.get(name).copied();
-    // The former on kernels with groups of version 1, where the latter is of the group alone.
+    // `total_inactive_file` on cgroup v1, where `inactive_file` excludes child groups.
     let cached = cached("total_inactive_file").or_else(|| cached("inactive_file"));
     Some(Counters {
         cpu_micros: cpu_nanos / 1000,
@@ -48,7 +48,7 @@ pub(crate) fn counters(stats: &ContainerStatsResponse) -> Option<Counters> {
 }
 
 fn container_status(state: &ContainerState) -> ContainerStatus {
-    let started_at = state.started_at.as_deref().and_then(moment);
+    let started_at = state.started_at.as_deref().and_then(parse_time);
     match state.status {
         Some(ContainerStateStatusEnum::CREATED) => ContainerStatus::Created,
         Some(
@@ -66,7 +66,7 @@ fn container_status(state: &ContainerState) -> ContainerStatus {
             | ContainerStateStatusEnum::DEAD
             | ContainerStateStatusEnum::EMPTY,
         )
-        | None => ContainerStatus::Ended {
+        | None => ContainerStatus::Exited {
             exit: Exit {
                 code: state.exit_code.unwrap_or_default(),
                 out_of_memory: state.oom_killed.unwrap_or_default(),
@@ -74,7 +74,7 @@ fn container_status(state: &ContainerState) -> ContainerStatus {
             error: state.error.clone().unwrap_or_default().into(),
             output: Box::default(),
             started_at,
-            finished_at: state.finished_at.as_deref().and_then(moment).unwrap_or_default(),
+            finished_at: state.finished_at.as_deref().and_then(parse_time).unwrap_or_default(),
         },
     }
 }
@@ -93,8 +93,7 @@ fn health(state: &ContainerState) -> Health {
     }
 }
 
-/// The first binding of each port, IPv4 before IPv6. Only TCP ports have a place in the
-/// observation.
+/// The first binding of each port, IPv4 before IPv6. Observations contain TCP ports only.
 fn published(ports: &PortMap) -> BTreeMap<u16, String> {
     let ports: BTreeMap<&String, &Option<Vec<PortBinding>>> = ports.iter().collect();
     let bound = ports.into_iter().filter_map(|(port, bindings)| {
@@ -113,9 +112,9 @@ fn is_v6(binding: &PortBinding) -> bool {
     binding.host_ip.as_deref().is_some_and(|ip| ip.contains(':'))
 }
 
-/// What changes when a container does, as far as a list shows it: its state, and the health that
-/// is written into the words about it.
-pub(crate) fn face(summary: &ContainerSummary) -> String {
+/// The part of a list entry that changes with the container: its state, and the health that is part
+/// of the status text.
+pub(crate) fn fingerprint(summary: &ContainerSummary) -> String {
     let state = summary.state.map(|state| state.to_string()).unwrap_or_default();
     let words = summary.status.as_deref().unwrap_or_default();
     let health = words.rsplit_once('(').map(|(_, health)| health).unwrap_or_default();
@@ -123,8 +122,8 @@ pub(crate) fn face(summary: &ContainerSummary) -> String {
     if healths.contains(&health) { format!("{state} {health}") } else { state }
 }
 
-/// A moment as Docker writes it; the year 1 is its word for never.
-pub(crate) fn moment(text: &str) -> Option<Timestamp> {
+/// A time as Docker writes it; year 1 means never.
+pub(crate) fn parse_time(text: &str) -> Option<Timestamp> {
     let at = OffsetDateTime::parse(text, &Rfc3339).ok()?;
     let millis = at.unix_timestamp_nanos() / 1_000_000;
     u64::try_from(millis).ok().filter(|millis| *millis > 0).map(Timestamp)
@@ -135,16 +134,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_read() {
-        assert_eq!(moment("1970-01-01T00:00:01.5Z"), Some(Timestamp(1500)));
-        assert_eq!(moment("0001-01-01T00:00:00Z"), None);
-        assert_eq!(moment("soon"), None);
+    fn times_are_parsed() {
+        assert_eq!(parse_time("1970-01-01T00:00:01.5Z"), Some(Timestamp(1500)));
+        assert_eq!(parse_time("0001-01-01T00:00:00Z"), None);
+        assert_eq!(parse_time("soon"), None);
     }
 
-    /// R-REB-2: what the kernel could take back is not in use; a container that does not run has no
-    /// numbers, which is not the same as using nothing.
+    /// R-REB-2: reclaimable memory is not in use; a stopped container has no figures, which differs
+    /// from zero usage.
     #[test]
-    fn use_is_read_as_the_engine_writes_it() {
+    fn usage_is_parsed() {
         let read = |text: &str| counters(&serde_json::from_str(text).unwrap());
         let v2 = r#"{"cpu_stats":{"cpu_usage":{"total_usage":5000000}},
             "memory_stats":{"usage":300,"stats":{"inactive_file":100}}}"#;
@@ -157,10 +156,10 @@ mod tests {
     }
 
     #[test]
-    fn a_list_shows_state_and_health() {
+    fn list_fingerprint_has_state_and_health() {
         let shows = |status: &str| {
             let status = Some(status.to_owned());
-            face(&ContainerSummary { status, ..ContainerSummary::default() })
+            fingerprint(&ContainerSummary { status, ..ContainerSummary::default() })
         };
         assert_eq!(shows("Up 3 minutes (unhealthy)"), " unhealthy)");
         assert_eq!(shows("Up 3 minutes (health: starting)"), " health: starting)");

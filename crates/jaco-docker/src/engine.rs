@@ -1,5 +1,5 @@
-//! The engine's trait, by Docker's API. As few calls as can be: a start is a create and a start, a
-//! look is one list.
+//! Implements the engine trait with Docker's API, with as few calls as possible: a start is a
+//! create and a start, a check is one list.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::error::Error as _;
@@ -15,13 +15,14 @@ use bollard::query_parameters::{
 };
 use bollard::{API_DEFAULT_VERSION, Docker};
 use futures::{StreamExt, TryStreamExt, stream};
+use jaco_agent::RegistryCredentials;
 use jaco_agent::engine::{
-    CollectedVolume, Collection, ContainerEngine, ContainerId, ContainerRequest, ContainerSeen,
-    ContainerStatus, Counters, EngineError, EngineEvent, EngineVersion, EventStream, Health,
-    ImageSeen, LogLines, LogQuery, Owner, ProgressSink, PullError, PullRequest, StartError,
+    CollectedVolume, ContainerEngine, ContainerId, ContainerRequest, ContainerStatus, Counters,
+    EngineError, EngineEvent, EngineVersion, EventStream, Health, LogLines, LogQuery,
+    ObservedContainer, ObservedImage, Owner, ProgressSink, PullError, PullRequest, StartError,
+    VolumeGc,
 };
 use jaco_agent::exec::{ExecInputs, ExecOutputs, ExecRequest};
-use jaco_agent::registry::RegistryCredentials;
 use jaco_compose::model::ContainerSpec;
 use jaco_store::{Clock, SystemClock};
 use jaco_types::DeploymentName;
@@ -35,79 +36,79 @@ use crate::network::Networks;
 use crate::spec::{self, Check, Needs, SpecError};
 use crate::{auth, convert, exec, image, logs, names, pull, volume};
 
-/// How long an answer may take. A machine that starts dozens of containers is slow, not gone.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
-/// How long a call may take that waits for something by its nature: a stop with a long grace
-/// period, the first line of a quiet container.
-const PATIENT_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
-/// How many containers are looked at in detail at the same time.
+/// Time limit of a request. A machine that starts dozens of containers is slow, not down.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
+/// Time limit of requests that wait by nature: a stop with a long grace period, the first log line
+/// of a quiet container.
+const LONG_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
+/// Concurrent inspects.
 const INSPECTS_MAX: usize = 8;
 
-/// Where Docker is, and for whom it works.
+/// Options of the engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DockerOptions {
-    /// Whose containers these are.
+    /// Owner of the containers.
     pub owner: Owner,
-    /// The socket it listens on.
+    /// Docker's socket.
     pub socket: PathBuf,
 }
 
 impl DockerOptions {
-    /// Docker at its usual place.
+    /// Docker at its default socket.
     #[must_use]
     pub fn new(owner: Owner) -> Self {
         Self { owner, socket: PathBuf::from("/var/run/docker.sock") }
     }
 }
 
-/// Docker, as one node uses it.
+/// Docker as one node uses it.
 #[derive(Debug)]
 pub struct DockerEngine {
     owner: Owner,
     docker: Docker,
-    /// Set once the version of the API is settled, which takes an answer from Docker.
-    settled: OnceCell<()>,
+    /// Set once the API version is negotiated, which takes a request.
+    negotiated: OnceCell<()>,
     networks: Arc<Networks>,
-    /// The details of each container, for as long as its face in the list stays the same.
-    details: Mutex<HashMap<String, (String, ContainerSeen)>>,
-    /// Held from the choice of a container to share with until it is made, so that siblings which
-    /// start together do not choose the same one.
+    /// Details of each container, valid while its fingerprint in the list is unchanged.
+    details: Mutex<HashMap<String, (String, ObservedContainer)>>,
+    /// Held from the choice of a container to share a namespace with until the new container is
+    /// created, so that siblings that start together choose different ones.
     joining: tokio::sync::Mutex<()>,
 }
 
 impl DockerEngine {
-    /// Docker at a socket. It need not answer yet.
+    /// Docker at a socket. It need not be reachable yet.
     ///
     /// # Errors
-    /// When there can be no connection, for example because there is no such file.
+    /// If no connection is possible, for example because the socket does not exist.
     pub fn new(options: DockerOptions) -> Result<Self, EngineError> {
         let socket = options.socket.to_string_lossy();
         let docker =
-            Docker::connect_with_unix(&socket, ANSWER_TIMEOUT.as_secs(), API_DEFAULT_VERSION)
+            Docker::connect_with_unix(&socket, REQUEST_TIMEOUT.as_secs(), API_DEFAULT_VERSION)
                 .map_err(engine_error)?;
         Ok(Self {
             owner: options.owner,
-            docker: docker.with_request_modifier(auth::in_the_alphabet_of_urls),
-            settled: OnceCell::new(),
+            docker: docker.with_request_modifier(auth::url_safe_auth_header),
+            negotiated: OnceCell::new(),
             networks: Arc::default(),
             details: Mutex::default(),
             joining: tokio::sync::Mutex::default(),
         })
     }
 
-    /// Docker, speaking a version of its API that it understands.
+    /// The client, with the API version negotiated.
     async fn docker(&self) -> Result<&Docker, EngineError> {
         let settle = async || self.docker.clone().negotiate_version().await.map(drop);
-        self.settled.get_or_try_init(settle).await.map_err(engine_error)?;
+        self.negotiated.get_or_try_init(settle).await.map_err(engine_error)?;
         Ok(&self.docker)
     }
 
-    async fn inspect(docker: &Docker, id: &str) -> Result<Option<ContainerSeen>, EngineError> {
+    async fn inspect(docker: &Docker, id: &str) -> Result<Option<ObservedContainer>, EngineError> {
         match docker.inspect_container(id, None::<InspectContainerOptions>).await {
             Ok(inspected) => {
                 let mut seen = convert::seen(inspected);
                 if let Some(seen) = &mut seen {
-                    Self::read_last_words(docker, seen).await;
+                    Self::read_last_output(docker, seen).await;
                 }
                 Ok(seen)
             }
@@ -116,30 +117,30 @@ impl DockerEngine {
         }
     }
 
-    /// What a container wrote last that ended with an error. It is not worth an error of its own.
-    async fn read_last_words(docker: &Docker, seen: &mut ContainerSeen) {
-        let ContainerStatus::Ended { exit, output, .. } = &mut seen.status else { return };
+    /// Reads the last output of a failed container. Errors are ignored.
+    async fn read_last_output(docker: &Docker, seen: &mut ObservedContainer) {
+        let ContainerStatus::Exited { exit, output, .. } = &mut seen.status else { return };
         if exit.code != 0 {
-            *output = logs::last_words(docker.clone(), &seen.container).await.into();
+            *output = logs::last_output(docker.clone(), &seen.container).await.into();
         }
     }
 
-    /// The containers of the services that share a namespace with this one; of several, the one whose
-    /// network the fewest siblings have joined, and of those the newest.
-    async fn neighbours(
+    /// The containers of the services that share a namespace with this one; of several, the one
+    /// whose network namespace the fewest siblings joined, then the newest.
+    async fn namespace_peers(
         &self,
         docker: &Docker,
         request: &ContainerRequest,
         needs: &Needs,
     ) -> Result<BTreeMap<String, String>, EngineError> {
         let mut found = BTreeMap::new();
-        if needs.neighbours.is_empty() {
+        if needs.namespace_peers.is_empty() {
             return Ok(found);
         }
         let own = request.service.service.as_str();
         let siblings = self.list(docker, request, own, &["created", "running"]).await?;
-        // Docker lists the newest first. Of each sibling its newest container counts, because the
-        // others go; of this replica none, for the same reason.
+        // Docker lists the newest first. Of each sibling only the newest container counts, because
+        // older ones will be removed; of this replica none, for the same reason.
         let mut seen = BTreeSet::from([request.instance.replica.to_string()]);
         let newest = siblings.into_iter().filter(|sibling| {
             let labels = sibling.labels.as_ref();
@@ -150,9 +151,9 @@ impl DockerEngine {
             .filter_map(|sibling| sibling.host_config?.network_mode)
             .filter_map(|mode| mode.strip_prefix("container:").map(str::to_owned))
             .collect();
-        for service in &needs.neighbours {
+        for service in &needs.namespace_peers {
             let listed = self.list(docker, request, service, &["running"]).await?;
-            // The first of equals is taken, which is the newest.
+            // `min_by_key` takes the first of equals, the newest.
             let ids = listed.into_iter().filter_map(|summary| summary.id);
             let calmest = ids.min_by_key(|id| joined.iter().filter(|other| *other == id).count());
             if let Some(id) = calmest {
@@ -162,7 +163,7 @@ impl DockerEngine {
         Ok(found)
     }
 
-    /// The containers here of a service of the request's deployment, in one of these states.
+    /// Containers on this node of a service of the request's deployment, in one of these states.
     async fn list(
         &self,
         docker: &Docker,
@@ -195,7 +196,7 @@ impl DockerEngine {
         Ok(())
     }
 
-    /// Docker would make an empty volume in silence, so this comes before the container is made.
+    /// Docker would silently create an empty volume, so check before the container is created.
     async fn find_external_volumes(
         &self,
         docker: &Docker,
@@ -214,10 +215,10 @@ impl DockerEngine {
         Ok(())
     }
 
-    /// Makes the container and its networks side by side: Docker looks for a network when the
-    /// container starts, and a network takes as long to make as a container. A Docker that looks
-    /// earlier is asked again once they are there.
-    async fn ensure_made(
+    /// Creates the container and its networks concurrently: Docker needs the network only at the
+    /// start, and creating a network takes as long as creating a container. Docker versions that
+    /// check earlier are asked again once the networks exist.
+    async fn ensure_container_and_networks(
         &self,
         docker: &Docker,
         request: &ContainerRequest,
@@ -240,7 +241,7 @@ impl DockerEngine {
         }
     }
 
-    /// Makes the container, or finds the one that an earlier attempt left.
+    /// Creates the container, or finds the one that an earlier attempt created.
     async fn ensure_created(
         &self,
         docker: &Docker,
@@ -269,15 +270,15 @@ impl DockerEngine {
         }
     }
 
-    /// Docker takes one network when it makes a container; the others are connected before it
-    /// starts, so that it never sees itself without them.
+    /// Docker attaches one network at creation; the others are connected before the start, so that
+    /// the process never runs without them.
     async fn connect(&self, docker: &Docker, id: &str, needs: &Needs) -> Result<(), StartError> {
         for network in needs.networks.iter().skip(1) {
             let endpoint_config = Some(network.endpoint.clone());
             let connect = NetworkConnectRequest { container: id.to_owned(), endpoint_config };
             match docker.connect_network(&network.name, connect).await {
                 Ok(()) => {}
-                // An attempt that was interrupted got this far.
+                // An interrupted attempt got this far.
                 Err(error) if is_connected(&error) => {}
                 Err(error) => {
                     self.networks.forget(&network.name);
@@ -298,7 +299,7 @@ impl DockerEngine {
         let start = async || docker.start_container(id, None::<StartContainerOptions>).await;
         match start().await {
             Err(error) if is_network_absent(&error) => {
-                // Removed behind our back, or since we last looked: made anew, once.
+                // Removed by another client, or since the last check: created again, once.
                 for network in &needs.networks {
                     self.networks.forget(&network.name);
                 }
@@ -309,15 +310,15 @@ impl DockerEngine {
         }
     }
 
-    /// What a container looks like that was started just now, without asking, where that is known:
-    /// not where Docker chose a port, and not where the image may come with a healthcheck.
+    /// Status of a container that was just started, without an inspect where it is known: not if
+    /// Docker chose a port, or if the image may have a healthcheck.
     async fn started(
         &self,
         docker: &Docker,
         id: String,
         request: &ContainerRequest,
         container: &ContainerSpec,
-    ) -> Result<ContainerSeen, StartError> {
+    ) -> Result<ObservedContainer, StartError> {
         let service = &container.service;
         let check = spec::check_of(service);
         let is_known = service.ports.is_empty() && check != Check::OfImage;
@@ -328,7 +329,7 @@ impl DockerEngine {
             Check::Declared | Check::OfImage => Health::Starting,
             Check::Off => Health::None,
         };
-        Ok(ContainerSeen {
+        Ok(ObservedContainer {
             instance: request.instance.clone(),
             service: request.service.clone(),
             owner: self.owner.clone(),
@@ -339,32 +340,32 @@ impl DockerEngine {
         })
     }
 
-    /// The details of a listed container: from memory, unless its face has changed.
+    /// Details of a listed container: cached unless its fingerprint changed.
     async fn detail(
         &self,
         docker: &Docker,
         summary: ContainerSummary,
-    ) -> Result<Option<(String, String, ContainerSeen)>, EngineError> {
-        let face = convert::face(&summary);
+    ) -> Result<Option<(String, String, ObservedContainer)>, EngineError> {
+        let fingerprint = convert::fingerprint(&summary);
         let Some(id) = summary.id else { return Ok(None) };
         let known = self.details.lock().expect("no holder of the lock panics").get(&id).cloned();
         let seen = match known {
-            Some((known_face, seen)) if known_face == face => Some(seen),
+            Some((known_face, seen)) if known_face == fingerprint => Some(seen),
             Some(_) | None => Self::inspect(docker, &id).await?,
         };
-        Ok(seen.map(|seen| (id, face, seen)))
+        Ok(seen.map(|seen| (id, fingerprint, seen)))
     }
 }
 
-/// A container, and whether it was there before.
+/// A container, and whether it existed before.
 enum Created {
     Now(String),
-    Before(Box<ContainerSeen>),
+    Before(Box<ObservedContainer>),
 }
 
-/// Why a container was not made.
+/// Why a container was not created.
 enum CreateError {
-    /// A network of it is not there, or not yet.
+    /// One of its networks does not exist (yet).
     NetworkAbsent(StartError),
     Other(StartError),
 }
@@ -391,7 +392,7 @@ impl ContainerEngine for DockerEngine {
         Ok(EngineVersion { name: "docker".to_owned(), version })
     }
 
-    async fn list_owned(&self) -> Result<Vec<ContainerSeen>, EngineError> {
+    async fn list_owned(&self) -> Result<Vec<ObservedContainer>, EngineError> {
         let docker = self.docker().await?;
         let options = ListContainersOptions {
             all: true,
@@ -406,8 +407,8 @@ impl ContainerEngine for DockerEngine {
             .await?;
         let mut known = HashMap::new();
         let mut all = Vec::new();
-        for (id, face, seen) in details.into_iter().flatten() {
-            known.insert(id, (face, seen.clone()));
+        for (id, fingerprint, seen) in details.into_iter().flatten() {
+            known.insert(id, (fingerprint, seen.clone()));
             all.push(seen);
         }
         *self.details.lock().expect("no holder of the lock panics") = known;
@@ -417,13 +418,13 @@ impl ContainerEngine for DockerEngine {
     }
 
     async fn events(&self) -> Result<EventStream, EngineError> {
-        let docker = self.docker().await?.clone().with_timeout(PATIENT_TIMEOUT);
+        let docker = self.docker().await?.clone().with_timeout(LONG_TIMEOUT);
         let mut filters = names::owner_filter(&self.owner);
         filters.insert("type".to_owned(), vec!["container".to_owned()]);
         let kinds = ["die", "health_status", "destroy"];
         filters.insert("event".to_owned(), kinds.map(str::to_owned).to_vec());
-        // The connection is made when the stream is first read. Docker remembers what happened in
-        // the meantime, if it is told since when.
+        // The request is sent when the stream is first polled. With a start time Docker replays
+        // events since then.
         let now = SystemClock.now().0;
         let since = Some(format!("{}.{:03}", now / 1000, now % 1000));
         let options = EventsOptions { since, until: None, filters: Some(filters) };
@@ -445,11 +446,11 @@ impl ContainerEngine for DockerEngine {
         pull::pull(docker, pull, credentials, progress).await
     }
 
-    async fn find_image(&self, pull: &PullRequest) -> Result<Option<ImageSeen>, EngineError> {
+    async fn find_image(&self, pull: &PullRequest) -> Result<Option<ObservedImage>, EngineError> {
         match self.docker().await?.inspect_image(&pull.image).await {
             Ok(image) => {
                 let digests = image.repo_digests.unwrap_or_default();
-                Ok(Some(ImageSeen { digest: image::digest_of(&pull.image, &digests) }))
+                Ok(Some(ObservedImage { digest: image::digest_of(&pull.image, &digests) }))
             }
             Err(error) if status(&error) == Some(NOT_FOUND) => Ok(None),
             Err(error) => Err(engine_error(error)),
@@ -459,23 +460,26 @@ impl ContainerEngine for DockerEngine {
     async fn ensure_running(
         &self,
         request: &ContainerRequest,
-    ) -> Result<ContainerSeen, StartError> {
+    ) -> Result<ObservedContainer, StartError> {
         let docker = self.docker().await?;
         let container = spec::read(&request.container).map_err(unsupported)?;
         let needs = spec::needs(&self.owner, request, &container);
-        let joining = match needs.neighbours.is_empty() {
+        let joining = match needs.namespace_peers.is_empty() {
             true => None,
             false => Some(self.joining.lock().await),
         };
-        let neighbours = self.neighbours(docker, request, &needs).await?;
-        let body = spec::body(&self.owner, request, &container, &needs, &neighbours)
+        let namespace_peers = self.namespace_peers(docker, request, &needs).await?;
+        let body = spec::body(&self.owner, request, &container, &needs, &namespace_peers)
             .map_err(unsupported)?;
         let deployment = &request.service.deployment;
         self.find_external_volumes(docker, &needs).await?;
-        let id = match self.ensure_made(docker, request, &container, &needs, body).await? {
+        let id = match self
+            .ensure_container_and_networks(docker, request, &container, &needs, body)
+            .await?
+        {
             Created::Now(id) => id,
             Created::Before(seen) => match seen.status {
-                ContainerStatus::Up { .. } | ContainerStatus::Ended { .. } => return Ok(*seen),
+                ContainerStatus::Up { .. } | ContainerStatus::Exited { .. } => return Ok(*seen),
                 ContainerStatus::Created => seen.container.to_string(),
             },
         };
@@ -486,8 +490,8 @@ impl ContainerEngine for DockerEngine {
     }
 
     async fn stop(&self, container: &ContainerId) -> Result<(), EngineError> {
-        // No time is given: Docker takes the one that the container was made with.
-        let docker = self.docker().await?.clone().with_timeout(PATIENT_TIMEOUT);
+        // Without a timeout Docker uses the one of the container.
+        let docker = self.docker().await?.clone().with_timeout(LONG_TIMEOUT);
         let stopped = docker.stop_container(&container.0, None::<StopContainerOptions>).await;
         allow(stopped, &[NOT_MODIFIED, NOT_FOUND])
     }
@@ -496,7 +500,7 @@ impl ContainerEngine for DockerEngine {
         let options = RemoveContainerOptions { v: true, force: true, link: false };
         let docker = self.docker().await?;
         let removed = docker.remove_container(&container.0, Some(options)).await;
-        // A conflict means that it is being removed.
+        // A conflict means that removal is in progress.
         allow(removed, &[NOT_FOUND, CONFLICT])
     }
 
@@ -506,14 +510,14 @@ impl ContainerEngine for DockerEngine {
 
     async fn collect_volumes(
         &self,
-        collection: &Collection,
+        collection: &VolumeGc,
     ) -> Result<Vec<CollectedVolume>, EngineError> {
         volume::collect(self.docker().await?, &self.owner, collection).await
     }
 
     async fn used(&self, container: &ContainerId) -> Result<Option<Counters>, EngineError> {
         let docker = self.docker().await?;
-        // Without `one_shot` it would wait for a second look, a second later.
+        // Without `one_shot` Docker waits a second for another sample.
         let options = StatsOptions { stream: false, one_shot: true };
         let mut stats = Box::pin(docker.stats(&container.0, Some(options)));
         let stats = stats.try_next().await.map_err(engine_error)?;
@@ -525,7 +529,7 @@ impl ContainerEngine for DockerEngine {
         container: &ContainerId,
         query: LogQuery,
     ) -> Result<LogLines, EngineError> {
-        let docker = self.docker().await?.clone().with_timeout(PATIENT_TIMEOUT);
+        let docker = self.docker().await?.clone().with_timeout(LONG_TIMEOUT);
         Ok(logs::read(docker, container, query))
     }
 
@@ -539,7 +543,7 @@ impl ContainerEngine for DockerEngine {
     }
 }
 
-/// What an event of Docker means; `None` for one that says nothing new.
+/// Converts an event; `None` for an irrelevant one.
 async fn translate(
     docker: &Docker,
     message: EventMessage,
@@ -572,8 +576,8 @@ fn is_image_absent(error: &bollard::errors::Error) -> bool {
     says(error, NOT_FOUND, "No such image")
 }
 
-/// An engine that is part of a swarm asks the swarm for a network that it does not have, and tells
-/// of that with another status and in other words.
+/// An engine in swarm mode asks the swarm for an unknown network and reports that with another
+/// status and message.
 fn is_network_absent(error: &bollard::errors::Error) -> bool {
     let here = says(error, NOT_FOUND, "network") && !says(error, NOT_FOUND, "container");
     here || says(error, SERVER_ERROR, "could not attach to network")
@@ -583,7 +587,7 @@ fn is_connected(error: &bollard::errors::Error) -> bool {
     says(error, 403, "already exists in network")
 }
 
-/// Docker has one status for many causes; its words tell them apart.
+/// Docker uses one status for several causes; the message tells them apart.
 fn says(error: &bollard::errors::Error, code: u16, words: &str) -> bool {
     refusal(error).is_some_and(|(status, message)| {
         status == code && message.to_ascii_lowercase().contains(&words.to_ascii_lowercase())
@@ -594,18 +598,18 @@ fn says(error: &bollard::errors::Error, code: u16, words: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// A text that cannot be read is refused with the place that is wrong in it.
+    /// An invalid spec is refused with the offending value.
     #[test]
-    fn a_refused_spec_says_what_is_wrong_in_it() {
+    fn refused_spec_names_the_invalid_value() {
         let error = spec::read(r#"{"service":{"stop_grace_period":"soon"}}"#).unwrap_err();
         let refused = unsupported(error).to_string();
-        assert!(refused.contains("cannot be read: \"soon\" is not a length of time"), "{refused}");
+        assert!(refused.contains("cannot be read: \"soon\" is not a duration"), "{refused}");
     }
 
-    /// The words of Docker 20.10, alone and as part of a swarm; a container that is absent is not a
-    /// network that is.
+    /// Messages of Docker 20.10, standalone and in swarm mode; an absent container is not an absent
+    /// network.
     #[test]
-    fn an_absent_network_is_recognised() {
+    fn absent_network_is_recognised() {
         let absent = |status_code, message: &str| {
             let message = message.to_owned();
             is_network_absent(&bollard::errors::Error::DockerResponseServerError {

@@ -1,20 +1,20 @@
-//! Docker's errors in the agent's words. What Docker says is kept as it says it.
+//! Converts Docker's errors. Docker's messages are kept verbatim.
 
 use std::error::Error as _;
 
 use bollard::errors::Error;
 use jaco_agent::engine::{EngineError, PullError};
 
-/// Docker's status for what is not there.
+/// Not found.
 pub(crate) const NOT_FOUND: u16 = 404;
-/// Docker's status for a name that is taken, or a state that does not allow it.
+/// A name is taken, or the state does not allow the operation.
 pub(crate) const CONFLICT: u16 = 409;
-/// Docker's status for what it could not do, whatever the cause.
+/// Internal error, for any cause.
 pub(crate) const SERVER_ERROR: u16 = 500;
-/// Docker's status for what is as it should be already.
+/// Nothing to do.
 pub(crate) const NOT_MODIFIED: u16 = 304;
 
-/// The status and the words of a refusal; `None` where there was no answer.
+/// Status and message of a refusal; `None` if there was no response.
 pub(crate) fn refusal(error: &Error) -> Option<(u16, &str)> {
     if let Error::DockerResponseServerError { status_code, message } = error {
         Some((*status_code, message))
@@ -23,12 +23,12 @@ pub(crate) fn refusal(error: &Error) -> Option<(u16, &str)> {
     }
 }
 
-/// The status of a refusal; `None` where there was no answer.
+/// Status of a refusal; `None` if there was no response.
 pub(crate) fn status(error: &Error) -> Option<u16> {
     refusal(error).map(|(status, _)| status)
 }
 
-/// A refusal keeps Docker's own words; anything else means that it did not answer.
+/// A refusal keeps Docker's message; anything else means that Docker is unreachable.
 pub(crate) fn engine_error(error: Error) -> EngineError {
     if let Error::DockerStreamError { error: reason } = error {
         return EngineError::Refused { reason };
@@ -46,7 +46,7 @@ pub(crate) fn pull_error(error: EngineError) -> PullError {
     }
 }
 
-/// The outcome of something that is fine if it is done already.
+/// Treats these statuses as success: the operation was done before.
 pub(crate) fn allow(result: Result<(), Error>, fine: &[u16]) -> Result<(), EngineError> {
     match result {
         Ok(()) => Ok(()),

@@ -1,5 +1,5 @@
-//! A command beside a container's own process: made, started over a connection that carries its input and
-//! output, and asked how it ended.
+//! Runs a command in a container: creates an exec, starts it over a hijacked connection for input
+//! and output, and polls its exit code.
 
 use std::future::pending;
 use std::pin::Pin;
@@ -19,22 +19,22 @@ use tokio::sync::mpsc;
 
 use crate::error::engine_error;
 
-/// Pieces of output that may wait for a slow reader; after that the command waits too.
-const OUTPUTS_WAITING: usize = 16;
-/// The first pause between two questions whether the command has ended, and the longest.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(200));
-/// How often a terminal's first size is given, [`PAUSES`] apart: Docker takes none before the command runs,
-/// and does not say when that is.
+/// Output chunks that may wait for a slow reader; after that the command blocks.
+const OUTPUT_BUFFER: usize = 16;
+/// First and longest pause between two polls of the exit code.
+const POLL_PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(200));
+/// Attempts to set a terminal's initial size, [`POLL_PAUSES`] apart: Docker accepts none before the
+/// command runs, and does not signal when it does.
 const SIZE_ATTEMPTS: u32 = 10;
 
 type Output = Pin<Box<dyn Stream<Item = Result<LogOutput, Error>> + Send>>;
 type Input = Pin<Box<dyn AsyncWrite + Send>>;
 type Outputs = mpsc::Sender<Result<ExecOutput, EngineError>>;
 
-/// Runs it. See [`jaco_agent::ContainerEngine::exec`].
+/// Runs the command. See [`jaco_agent::ContainerEngine::exec`].
 ///
 /// # Errors
-/// When the container does not run, or Docker does not answer.
+/// If the container is not running or Docker is unreachable.
 pub(crate) async fn run(
     docker: Docker,
     container: &ContainerId,
@@ -45,12 +45,12 @@ pub(crate) async fn run(
     let start = StartExecOptions { tty: request.terminal.is_some(), ..StartExecOptions::default() };
     let started = docker.start_exec(&created.id, Some(start)).await.map_err(engine_error)?;
     let StartExecResults::Attached { output, input } = started else {
-        let reason = "the command was started without a connection to it".to_owned();
+        let reason = "docker did not attach to the command".to_owned();
         return Err(EngineError::Refused { reason });
     };
-    let (sender, receiver) = mpsc::channel(OUTPUTS_WAITING);
+    let (sender, receiver) = mpsc::channel(OUTPUT_BUFFER);
     let exec = Exec { docker, id: created.id, stdin: request.stdin, terminal: request.terminal };
-    tokio::spawn(exec.carry(output, input, inputs, sender));
+    tokio::spawn(exec.transfer(output, input, inputs, sender));
     let outputs = stream::unfold(receiver, |mut receiver| async move {
         receiver.recv().await.map(|output| (output, receiver))
     });
@@ -63,7 +63,7 @@ fn options(request: &ExecRequest) -> CreateExecOptions<String> {
         attach_stdout: Some(true),
         attach_stderr: Some(true),
         tty: Some(request.terminal.is_some()),
-        // What people type goes to the command, all of it: the usual sequence would hold back Ctrl-P.
+        // All keys go to the command: the default detach sequence would hold back Ctrl-P.
         detach_keys: request.terminal.map(|_| "ctrl-@,ctrl-@,ctrl-@,ctrl-@".to_owned()),
         env: Some(request.environment.clone()),
         cmd: Some(request.command.clone()),
@@ -73,7 +73,7 @@ fn options(request: &ExecRequest) -> CreateExecOptions<String> {
     }
 }
 
-/// A command that runs.
+/// A running command.
 struct Exec {
     docker: Docker,
     id: String,
@@ -82,36 +82,36 @@ struct Exec {
 }
 
 impl Exec {
-    /// Carries input and output until the command ends, or nobody listens any more.
-    async fn carry(self, mut output: Output, input: Input, inputs: ExecInputs, sender: Outputs) {
+    /// Transfers input and output until the command exits, or the reader is gone.
+    async fn transfer(self, mut output: Output, input: Input, inputs: ExecInputs, sender: Outputs) {
         let telling = async {
             while let Some(piece) = output.next().await {
-                let piece = piece.map(piece_of).map_err(engine_error);
+                let piece = piece.map(to_output).map_err(engine_error);
                 let failed = piece.is_err();
                 if sender.send(piece).await.is_err() || failed {
                     return;
                 }
             }
-            let ended = self.wait().await.map(ExecOutput::Ended);
-            // Nobody may listen any more.
+            let ended = self.wait().await.map(ExecOutput::Exited);
+            // The reader may be gone.
             sender.send(ended).await.ok();
         };
         tokio::select! {
             () = telling => {}
-            () = self.feed(input, inputs) => {}
+            () = self.forward_input(input, inputs) => {}
             () = sender.closed() => {}
         }
     }
 
-    /// Takes what goes in. Never ends by itself: what comes out goes on after it.
-    async fn feed(&self, mut input: Input, mut inputs: ExecInputs) {
+    /// Forwards input. Never returns: output may follow after the input ended.
+    async fn forward_input(&self, mut input: Input, mut inputs: ExecInputs) {
         if let Some(size) = self.terminal {
             self.resize_first(size).await;
         }
         let mut open = self.stdin;
         while let Some(next) = inputs.next().await {
             match next {
-                // A command that does not read any more tells nobody; its end will.
+                // A command that closed its input is not an error; its exit follows.
                 ExecInput::Stdin(bytes) if open == Stdin::Sent => {
                     if input.write_all(&bytes).await.is_err() || input.flush().await.is_err() {
                         open = Stdin::None;
@@ -124,7 +124,7 @@ impl Exec {
                 ExecInput::Stdin(_) | ExecInput::StdinEnd => {}
                 ExecInput::Resize(size) => {
                     if let Err(error) = self.resize(size).await {
-                        tracing::debug!(%error, "a terminal keeps its size");
+                        tracing::debug!(%error, "tty resize failed");
                     }
                 }
             }
@@ -135,15 +135,15 @@ impl Exec {
         pending::<()>().await;
     }
 
-    /// The size that the terminal has from the beginning.
+    /// Sets the initial size of the terminal.
     async fn resize_first(&self, size: TerminalSize) {
         for _ in 0..SIZE_ATTEMPTS {
             if self.resize(size).await.is_ok() {
                 return;
             }
-            tokio::time::sleep(PAUSES.0).await;
+            tokio::time::sleep(POLL_PAUSES.0).await;
         }
-        tracing::debug!("a terminal has no size: its command has ended already");
+        tracing::debug!("tty size not set, command has exited");
     }
 
     async fn resize(&self, size: TerminalSize) -> Result<(), Error> {
@@ -151,22 +151,22 @@ impl Exec {
         self.docker.resize_exec(&self.id, options).await
     }
 
-    /// How it ended. Its output may be over before: Docker learns of both on its own, and a command can
-    /// close what it writes to.
+    /// Waits for the exit code. The output may end before: Docker observes both independently, and
+    /// a command can close its output.
     async fn wait(&self) -> Result<i64, EngineError> {
-        let mut pause = PAUSES.0;
+        let mut pause = POLL_PAUSES.0;
         loop {
             let seen = self.docker.inspect_exec(&self.id).await.map_err(engine_error)?;
             if let (Some(code), Some(false)) = (seen.exit_code, seen.running) {
                 return Ok(code);
             }
             tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(PAUSES.1);
+            pause = (pause * 2).min(POLL_PAUSES.1);
         }
     }
 }
 
-fn piece_of(output: LogOutput) -> ExecOutput {
+fn to_output(output: LogOutput) -> ExecOutput {
     match output {
         LogOutput::StdErr { message } => ExecOutput::Stderr(message.into()),
         LogOutput::StdOut { message }

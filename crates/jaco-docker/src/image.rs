@@ -1,17 +1,17 @@
-//! What an image of the engine is in the repository that its name says.
+//! Digest of an image in the repository of its name.
 
 use jaco_types::ImageDigest;
 
-/// The digest of the image called `name`, from those that the engine knows of it. An image has one in
-/// each repository that it was fetched from or sent to; only that of its own repository stands for
-/// what other nodes get by the same name. Of several the smallest is taken: their content is the same.
+/// The digest of the image `name` among those known to the engine. An image has one digest per
+/// repository it was pulled from or pushed to; only that of its own repository identifies what
+/// other nodes pull by the same name. Of several the smallest is taken: their content is equal.
 pub(crate) fn digest_of(name: &str, digests: &[String]) -> Option<ImageDigest> {
     let own = repository(name);
     let digests = digests.iter().filter(|digest| repository(digest) == own);
     digests.filter_map(|digest| ImageDigest::parse(digest)).min()
 }
 
-/// The repository of an image, as Docker writes it short: without what stands for its own registry.
+/// Repository of an image in Docker's short form, without the default registry.
 fn repository(image: &str) -> &str {
     let name = image.split_once('@').map_or(image, |(name, _)| name);
     let path = name.rfind('/').map_or(0, |slash| slash + 1);
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_repository_has_one_short_name() {
+    fn repository_names_are_normalised() {
         for (image, short) in [
             ("nginx", "nginx"),
             ("nginx:1.27", "nginx"),
@@ -41,9 +41,9 @@ mod tests {
         }
     }
 
-    /// R-ROLL-5: what an image is called elsewhere says nothing about what others get by its name.
+    /// R-ROLL-5: digests in other repositories do not count.
     #[test]
-    fn only_the_digest_of_its_own_repository_counts() {
+    fn only_the_digest_of_its_repository_counts() {
         let digest =
             |repository: &str, digit: &str| format!("{repository}@sha256:{}", digit.repeat(64));
         let known = [digest("localhost:5000/web", "a"), digest("nginx", "c"), digest("nginx", "b")];

@@ -1,7 +1,7 @@
-//! Docker as the node's container engine, by its API over the local socket.
+//! Docker as container engine, through its API on the local socket.
 //!
-//! [`spec::body`] translates, and is pure; [`DockerEngine`] talks. Everything it makes carries the
-//! labels of its owner, and it touches nothing that does not.
+//! [`spec::body`] converts specs and is pure; [`DockerEngine`] sends requests. Every object it
+//! creates has the owner's labels, and it touches nothing else.
 
 mod auth;
 mod convert;

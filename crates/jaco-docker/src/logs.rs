@@ -1,4 +1,4 @@
-//! A container's output, line by line.
+//! Container logs, line by line.
 
 use std::time::Duration;
 
@@ -12,16 +12,15 @@ use jaco_agent::engine::{
 };
 use jaco_types::Timestamp;
 
-use crate::convert::moment;
+use crate::convert::parse_time;
 use crate::error::engine_error;
 
-/// How many of its last lines tell why a container ended.
+/// Number of last lines kept of a failed container.
 const LAST_LINES: u64 = 5;
-/// How long they are waited for: that it ended is the greater news.
-const LAST_WORDS_TIMEOUT: Duration = Duration::from_secs(2);
+/// Time limit to read them: reporting the exit matters more.
+const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Reads the output. Docker is asked for whole seconds; what is older than asked for is left out
-/// here.
+/// Reads the log. Docker filters by whole seconds; older lines are dropped here.
 pub(crate) fn read(docker: Docker, container: &ContainerId, query: LogQuery) -> LogLines {
     let since_secs = query.since.map_or(0, |since| since.0 / 1000);
     let options = LogsOptions {
@@ -44,11 +43,11 @@ pub(crate) fn read(docker: Docker, container: &ContainerId, query: LogQuery) -> 
     lines.boxed()
 }
 
-/// The last lines of the output; nothing where it cannot be read at once.
-pub(crate) async fn last_words(docker: Docker, container: &ContainerId) -> String {
+/// The last lines of the log; empty if they cannot be read in time.
+pub(crate) async fn last_output(docker: Docker, container: &ContainerId) -> String {
     let query = LogQuery { follow: Follow::No, tail: Some(LAST_LINES), since: None };
     let lines = read(docker, container, query).collect::<Vec<_>>();
-    let lines = tokio::time::timeout(LAST_WORDS_TIMEOUT, lines).await.unwrap_or_default();
+    let lines = tokio::time::timeout(LAST_OUTPUT_TIMEOUT, lines).await.unwrap_or_default();
     let texts = lines.into_iter().filter_map(|line| line.ok().map(|line| line.text));
     texts.collect::<Vec<_>>().join("\n")
 }
@@ -64,10 +63,10 @@ fn split(output: LogOutput, since: Option<Timestamp>) -> Vec<LogLine> {
     let text = String::from_utf8_lossy(&bytes);
     let lines = text.trim_end_matches(['\n', '\r']).split('\n').map(|line| {
         let line = line.trim_end_matches('\r');
-        match line.split_once(' ').map(|(at, text)| (moment(at), text)) {
+        match line.split_once(' ').map(|(at, text)| (parse_time(at), text)) {
             Some((at @ Some(_), text)) => LogLine { stream, at, text: text.to_owned() },
-            // A line that was empty has nothing after its time.
-            _ => match moment(line) {
+            // An empty line has nothing after its timestamp.
+            _ => match parse_time(line) {
                 at @ Some(_) => LogLine { stream, at, text: String::new() },
                 None => LogLine { stream, at: None, text: line.to_owned() },
             },
@@ -81,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_carry_their_time() {
+    fn lines_have_timestamps() {
         let message = "1970-01-01T00:00:02Z hello world\n".into();
         let lines = split(LogOutput::StdErr { message }, None);
         let at = Some(Timestamp(2000));

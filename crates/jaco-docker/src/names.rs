@@ -1,4 +1,4 @@
-//! What things are called on an engine that others use too, and the labels that say whose they are.
+//! Names and labels of objects on an engine that others share.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -17,30 +17,30 @@ const REPLICA_INDEX: &str = "jaco.replica_index";
 const RAFT_INDEX: &str = "jaco.raft_index";
 const SPEC_HASH: &str = "jaco.spec_hash";
 
-/// `jaco-<cluster>-<node>`: what every name of this owner begins with. The cluster is in it because
-/// two clusters on one machine count their nodes alike.
+/// `jaco-<cluster>-<node>`: prefix of every name of this owner. It contains the cluster because two
+/// clusters on one machine number their nodes alike.
 pub(crate) fn scope(owner: &Owner) -> String {
     let cluster = owner.cluster.as_str();
     format!("jaco-{}-{}", cluster.get(..8).unwrap_or(cluster), owner.node)
 }
 
-/// The name of an instance's container.
+/// Name of an instance's container.
 pub(crate) fn container(owner: &Owner, instance: &InstanceId) -> String {
     format!("{}-{}-{}", scope(owner), instance.replica, instance.raft_index)
 }
 
-/// The name of what a manifest calls `name`: networks, and volumes without a name of their own.
+/// Name of a manifest's network, or of its volume without an explicit name.
 pub(crate) fn scoped(owner: &Owner, name: &str) -> String {
     format!("{}-{name}", scope(owner))
 }
 
-/// The labels that say whose something is.
+/// Labels of the owner.
 pub(crate) fn owner_labels(owner: &Owner) -> BTreeMap<String, String> {
     let pairs = [(CLUSTER, owner.cluster.to_string()), (NODE, owner.node.to_string())];
     pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
-/// The labels of what belongs to one deployment of this owner.
+/// Labels of objects of one deployment.
 pub(crate) fn deployment_labels(
     owner: &Owner,
     deployment: &DeploymentName,
@@ -71,7 +71,7 @@ pub(crate) fn container_labels(
     labels
 }
 
-/// What a container's labels say.
+/// Labels of a container, parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) owner: Owner,
@@ -80,7 +80,7 @@ pub(crate) struct Identity {
     pub(crate) spec_hash: Option<SpecHash>,
 }
 
-/// Reads the labels back; `None` for a container that is not JACO's.
+/// Parses the labels; `None` for a container that is not JACO's.
 pub(crate) fn identity(labels: &HashMap<String, String>) -> Option<Identity> {
     let get = |key: &str| labels.get(key).map(String::as_str);
     let owner = Owner {
@@ -100,7 +100,7 @@ pub(crate) fn identity(labels: &HashMap<String, String>) -> Option<Identity> {
     Some(Identity { owner, instance, service, spec_hash: readable.then_some(SpecHash(hash)) })
 }
 
-/// The filter that leaves only what is this owner's.
+/// Filter for objects of this owner.
 pub(crate) fn owner_filter(owner: &Owner) -> HashMap<String, Vec<String>> {
     let labels = owner_labels(owner).into_iter().map(|(key, value)| format!("{key}={value}"));
     HashMap::from([("label".to_owned(), labels.collect())])

@@ -1,4 +1,4 @@
-//! The networks of this node's deployments: made when first needed, kept while in use.
+//! Networks of this node's deployments: created when first needed, kept while in use.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -12,19 +12,19 @@ use tokio::sync::OnceCell;
 
 use crate::error::{NOT_FOUND, engine_error, status};
 use crate::names;
-use crate::spec::{NeededNetwork, NetworkMaker, NetworkReach};
+use crate::spec::{NeededNetwork, NetworkOrigin, NetworkReach};
 
-/// Which networks are known to be there.
+/// Networks known to exist.
 ///
-/// Docker's names of networks are not unique: two requests at once make two networks. So whoever
-/// needs one first looks and makes it, and the others wait for that.
+/// Network names are not unique in Docker: two concurrent requests create two networks. So the
+/// first caller looks and creates, and the others wait.
 #[derive(Debug, Default)]
 pub(crate) struct Networks {
     known: Mutex<BTreeMap<String, Arc<OnceCell<()>>>>,
 }
 
 impl Networks {
-    /// Makes sure that the network is there.
+    /// Ensures that the network exists.
     pub(crate) async fn ensure(
         &self,
         docker: &Docker,
@@ -36,16 +36,16 @@ impl Networks {
             let mut known = self.known.lock().expect("no holder of the lock panics");
             Arc::clone(known.entry(network.name.clone()).or_default())
         };
-        cell.get_or_try_init(|| find_or_make(docker, owner, deployment, network)).await?;
+        cell.get_or_try_init(|| find_or_create(docker, owner, deployment, network)).await?;
         Ok(())
     }
 
-    /// What was known of this network does not hold any more.
+    /// Drops the cached knowledge of this network.
     pub(crate) fn forget(&self, name: &str) {
         self.known.lock().expect("no holder of the lock panics").remove(name);
     }
 
-    /// Removes what belongs to none of the deployments to `keep`.
+    /// Removes networks of other deployments than those in `keep`.
     pub(crate) async fn remove_unused(
         &self,
         docker: &Docker,
@@ -61,9 +61,9 @@ impl Networks {
             self.forget(&name);
             match docker.remove_network(&name).await {
                 Ok(()) => tracing::info!(network = %name, "network removed"),
-                // Still in use, or gone already.
+                // Still in use, or already gone.
                 Err(error) if status(&error).is_some() => {
-                    tracing::debug!(network = %name, %error, "network stays");
+                    tracing::debug!(network = %name, %error, "network kept");
                 }
                 Err(error) => return Err(engine_error(error)),
             }
@@ -72,7 +72,7 @@ impl Networks {
     }
 }
 
-async fn find_or_make(
+async fn find_or_create(
     docker: &Docker,
     owner: &Owner,
     deployment: &DeploymentName,
@@ -84,7 +84,7 @@ async fn find_or_make(
         Err(error) if status(&error) == Some(NOT_FOUND) => {}
         Err(error) => return Err(engine_error(error).into()),
     }
-    if network.maker == NetworkMaker::Somebody {
+    if network.origin == NetworkOrigin::External {
         let reason = format!("the external network {name:?} is not on this node");
         return Err(StartError::Refused { reason });
     }
@@ -97,20 +97,20 @@ async fn find_or_make(
     };
     match docker.create_network(request).await {
         Ok(_) => {
-            tracing::info!(network = %name, "network made");
+            tracing::info!(network = %name, "network created");
             Ok(())
         }
         Err(error) => Err(refusal(name, engine_error(error))),
     }
 }
 
-/// Docker has some thirty address ranges to give unless it is configured otherwise. It says so in
-/// different words in different versions.
+/// Docker has about thirty address ranges unless configured otherwise. The message differs between
+/// versions.
 fn refusal(name: &str, error: EngineError) -> StartError {
-    const USED_UP: [&str; 3] =
+    const EXHAUSTED: [&str; 3] =
         ["non-overlapping IPv4 address pool", "fully subnetted", "no available network"];
     if let EngineError::Refused { reason } = &error
-        && USED_UP.iter().any(|words| reason.contains(words))
+        && EXHAUSTED.iter().any(|words| reason.contains(words))
     {
         return StartError::AddressPoolExhausted { network: name.to_owned() };
     }
@@ -121,18 +121,18 @@ fn refusal(name: &str, error: EngineError) -> StartError {
 mod tests {
     use super::*;
 
-    /// The words of Docker 20.10 and of Docker 28.
+    /// Messages of Docker 20.10 and Docker 28.
     #[test]
-    fn used_up_address_pools_are_recognised() {
+    fn exhausted_address_pools_are_recognised() {
         let says = |reason: &str| refusal("n", EngineError::Refused { reason: reason.to_owned() });
-        let used_up = StartError::AddressPoolExhausted { network: "n".to_owned() };
+        let exhausted = StartError::AddressPoolExhausted { network: "n".to_owned() };
         assert_eq!(
             says(
                 "could not find an available, non-overlapping IPv4 address pool among the defaults to assign to the network"
             ),
-            used_up
+            exhausted
         );
-        assert_eq!(says("all predefined address pools have been fully subnetted"), used_up);
-        assert_ne!(says("network with name n already exists"), used_up);
+        assert_eq!(says("all predefined address pools have been fully subnetted"), exhausted);
+        assert_ne!(says("network with name n already exists"), exhausted);
     }
 }

@@ -1,4 +1,4 @@
-//! Fetching images, with their progress.
+//! Image pulls with progress.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use bollard::Docker;
 use bollard::models::CreateImageInfo;
 use bollard::query_parameters::CreateImageOptions;
 use futures::StreamExt;
+use jaco_agent::RegistryCredentials;
 use jaco_agent::engine::{ProgressSink, PullError, PullProgress, PullRequest};
-use jaco_agent::registry::RegistryCredentials;
 
 use crate::auth;
 use crate::error::{engine_error, pull_error};
 
-/// Fetches an image. Docker goes on for as long as somebody reads its answer, so dropping the
-/// future calls the pull off.
+/// Pulls an image. Docker stops when nobody reads the response, so dropping the future cancels the
+/// pull.
 pub(crate) async fn pull(
     docker: &Docker,
     pull: &PullRequest,
@@ -36,18 +36,18 @@ pub(crate) async fn pull(
     Ok(())
 }
 
-/// Without a tag Docker would fetch every tag there is.
+/// Without a tag Docker would pull all tags.
 fn with_tag(image: &str) -> String {
     let name = image.rsplit_once('/').map_or(image, |(_, name)| name);
     if name.contains([':', '@']) { image.to_owned() } else { format!("{image}:latest") }
 }
 
-/// What is known of each layer.
+/// Progress of each layer.
 #[derive(Debug, Default)]
 struct Layers(BTreeMap<String, PullProgress>);
 
 impl Layers {
-    /// Takes note of an answer; tells the sum where it changes.
+    /// Processes a message; returns the total if it changed.
     fn note(&mut self, info: &CreateImageInfo) -> Option<PullProgress> {
         let id = info.id.clone()?;
         if info.status.as_deref() == Some("Download complete") {
@@ -56,7 +56,7 @@ impl Layers {
             return Some(self.sum());
         }
         let detail = info.progress_detail.as_ref()?;
-        // Unpacking counts the same bytes once more.
+        // Extraction counts the same bytes again.
         if info.status.as_deref() != Some("Downloading") {
             return None;
         }
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_image_without_a_tag_is_the_latest() {
+    fn image_without_a_tag_is_latest() {
         let check = |image, tagged| assert_eq!(with_tag(image), tagged);
         check("nginx", "nginx:latest");
         check("nginx:1.27", "nginx:1.27");

@@ -1,11 +1,11 @@
-//! The volumes that removed allocations left: found by their owner's labels, and removed once nothing
-//! needs them. What carries no such labels is never looked at.
+//! Garbage collection of volumes that removed allocations left: found by their owner's labels,
+//! removed if unused. Volumes without these labels are never touched.
 
 use std::collections::BTreeSet;
 
 use bollard::Docker;
 use bollard::query_parameters::{ListVolumesOptions, RemoveVolumeOptions};
-use jaco_agent::engine::{CollectedVolume, Collection, EngineError, Extent, Owner};
+use jaco_agent::engine::{CollectedVolume, EngineError, GcMode, Owner, VolumeGc};
 use jaco_types::DeploymentName;
 
 use crate::error::{NOT_FOUND, engine_error, status};
@@ -15,7 +15,7 @@ use crate::{names, spec};
 pub(crate) async fn collect(
     docker: &Docker,
     owner: &Owner,
-    collection: &Collection,
+    collection: &VolumeGc,
 ) -> Result<Vec<CollectedVolume>, EngineError> {
     let needed = Needed::of(owner, collection);
     let filters = Some(names::owner_filter(owner));
@@ -33,7 +33,7 @@ pub(crate) async fn collect(
         }
     }
     left.sort_by(|a, b| (&a.deployment, &a.name).cmp(&(&b.deployment, &b.name)));
-    if collection.extent == Extent::Remove {
+    if collection.extent == GcMode::Remove {
         for volume in &mut left {
             volume.kept = remove(docker, &volume.name).await?;
         }
@@ -41,7 +41,7 @@ pub(crate) async fn collect(
     Ok(left)
 }
 
-/// Why the volume stays, if it does. One that is gone is fine.
+/// Removes a volume; returns why it was kept, if it was. A missing volume is no error.
 async fn remove(docker: &Docker, name: &str) -> Result<Option<String>, EngineError> {
     match docker.remove_volume(name, None::<RemoveVolumeOptions>).await {
         Ok(()) => {
@@ -49,27 +49,27 @@ async fn remove(docker: &Docker, name: &str) -> Result<Option<String>, EngineErr
             Ok(None)
         }
         Err(error) if status(&error) == Some(NOT_FOUND) => Ok(None),
-        // A container uses it.
+        // In use by a container.
         Err(error) if status(&error).is_some() => Ok(Some(error.to_string())),
         Err(error) => Err(engine_error(error)),
     }
 }
 
-/// What is needed, by the engine's names.
+/// Volumes in use, by the engine's names.
 struct Needed {
     names: BTreeSet<String>,
     whole: BTreeSet<DeploymentName>,
 }
 
 impl Needed {
-    fn of(owner: &Owner, collection: &Collection) -> Self {
+    fn of(owner: &Owner, collection: &VolumeGc) -> Self {
         let mut needed = Self { names: BTreeSet::new(), whole: collection.needed.whole.clone() };
         for (deployment, spec) in &collection.needed.specs {
             match spec::read(&spec.container) {
                 Ok(container) => {
                     needed.names.extend(spec::volume_names(owner, deployment, &container));
                 }
-                // What cannot be read may mount anything.
+                // A spec that cannot be parsed may mount any volume.
                 Err(_) => drop(needed.whole.insert(deployment.clone())),
             }
         }

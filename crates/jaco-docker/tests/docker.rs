@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
 use jaco_agent::engine::{
-    ContainerEngine, ContainerRequest, ContainerSeen, ContainerStatus, EngineEvent, EventStream,
-    Follow, Health, ImageSeen, LogQuery, Owner, PullRequest, StartError,
+    ContainerEngine, ContainerRequest, ContainerStatus, EngineEvent, EventStream, Follow, Health,
+    LogQuery, ObservedContainer, ObservedImage, Owner, PullRequest, StartError,
 };
 use jaco_agent::exec::{ExecInput, ExecOutput, ExecRequest, Stdin};
 use jaco_agent::suite::{self, Fixture};
@@ -115,26 +115,26 @@ async fn named_gpus_reach_the_engine() {
 }
 
 contract! {
-    starting_is_idempotent
-    stopping_and_removing_are_idempotent
-    an_exit_is_told_and_final
-    a_stop_honours_the_grace_period
-    health_is_told
-    a_removal_is_told
-    an_absent_image_is_named
-    a_refusal_does_not_tell_the_password
-    a_driver_error_is_the_reason
+    start_is_idempotent
+    stop_and_remove_are_idempotent
+    exit_is_reported_and_final
+    stop_honours_the_grace_period
+    health_is_reported
+    removal_is_reported
+    absent_image_is_named
+    refusal_does_not_contain_the_password
+    missing_gpu_driver_is_the_reason
     logs_can_be_read
-    a_command_is_carried
-    a_command_has_a_terminal
-    a_command_needs_a_container_that_runs
-    owners_are_kept_apart
-    starts_may_happen_together
+    command_input_and_output_arrive
+    command_has_a_terminal
+    command_requires_a_running_container
+    owners_are_isolated
+    concurrent_starts_do_not_interfere
 }
 
 /// R-HEAL-3, and what else must be on the container itself, read back by Docker's own client.
 #[tokio::test]
-async fn what_the_manifest_says_is_on_the_container() {
+async fn manifest_keys_reach_the_container() {
     with_fixture("manifest", async |fixture| {
         let request = fixture.request(
             r#""command":["serve"],"stop_signal":"SIGINT","stop_grace_period":"45s","pids_limit":50,
@@ -192,7 +192,7 @@ async fn published_ports_are_read_back() {
 
 /// Anonymous volumes leave with their container; named ones carry their owner's name and stay.
 #[tokio::test]
-async fn anonymous_volumes_leave_and_named_ones_stay() {
+async fn anonymous_volumes_are_removed_and_named_ones_kept() {
     with_fixture("volumes", async |fixture| {
         let request = fixture.request(
             r#""command":["serve"],"volumes":[{"type":"volume","target":"/anonymous"},
@@ -236,7 +236,7 @@ async fn several_networks_are_connected() {
 
 /// A network that was removed behind the engine's back is made again.
 #[tokio::test]
-async fn a_network_that_vanished_is_made_again() {
+async fn vanished_network_is_created_again() {
     with_fixture("vanished", async |fixture| {
         let (one, two) = (fixture.request(SERVES), fixture.request(SERVES));
         let first = fixture.engine.ensure_running(&one).await.unwrap();
@@ -249,9 +249,9 @@ async fn a_network_that_vanished_is_made_again() {
     .await;
 }
 
-/// What somebody does by hand is told at once.
+/// Manual changes are reported immediately.
 #[tokio::test]
-async fn a_container_removed_by_hand_is_told_at_once() {
+async fn manual_removal_is_reported_immediately() {
     with_fixture("by-hand", async |fixture| {
         let request = fixture.request(SERVES);
         let seen = fixture.engine.ensure_running(&request).await.unwrap();
@@ -267,7 +267,7 @@ async fn a_container_removed_by_hand_is_told_at_once() {
 /// R-HEAL-1: the healthcheck of an image counts from the first answer on where the manifest has
 /// none, or says only how often to look; the manifest can turn it off, in both ways.
 #[tokio::test]
-async fn the_images_healthcheck_counts_from_the_start() {
+async fn image_healthcheck_counts_from_the_start() {
     with_fixture("imagecheck", async |fixture| {
         let image = format!("jaco-checked:{}", std::process::id());
         build_checked(&image);
@@ -301,7 +301,7 @@ async fn the_images_healthcheck_counts_from_the_start() {
 
 /// R-HEAL-4: what a container wrote last comes with its end, where that was an error.
 #[tokio::test]
-async fn the_last_words_come_with_an_end_in_error() {
+async fn failed_container_reports_its_last_output() {
     with_fixture("words", async |fixture| {
         let mut events = fixture.engine.events().await.unwrap();
         let request = fixture.request(r#""command":["exit","soon"]"#);
@@ -310,7 +310,7 @@ async fn the_last_words_come_with_an_end_in_error() {
             loop {
                 if let EngineEvent::Changed(seen) = events.next().await.unwrap().unwrap()
                     && seen.instance == request.instance
-                    && let ContainerStatus::Ended { exit, output, .. } = seen.status
+                    && let ContainerStatus::Exited { exit, output, .. } = seen.status
                 {
                     return (exit.code, output);
                 }
@@ -324,7 +324,7 @@ async fn the_last_words_come_with_an_end_in_error() {
 }
 
 /// The next that is told of an instance.
-async fn next_change(events: &mut EventStream, instance: &InstanceId) -> ContainerSeen {
+async fn next_change(events: &mut EventStream, instance: &InstanceId) -> ObservedContainer {
     loop {
         let event = tokio::time::timeout(Duration::from_secs(30), events.next()).await;
         match event.unwrap().unwrap().unwrap() {
@@ -334,10 +334,10 @@ async fn next_change(events: &mut EventStream, instance: &InstanceId) -> Contain
     }
 }
 
-fn health(seen: &ContainerSeen) -> Option<&Health> {
+fn health(seen: &ObservedContainer) -> Option<&Health> {
     match &seen.status {
         ContainerStatus::Up { health, .. } => Some(health),
-        ContainerStatus::Created | ContainerStatus::Ended { .. } => None,
+        ContainerStatus::Created | ContainerStatus::Exited { .. } => None,
     }
 }
 
@@ -356,13 +356,13 @@ fn build_checked(name: &str) {
 
 /// R-ROLL-5: an image that was made here is here, and came from no registry; one that is absent is not.
 #[tokio::test]
-async fn an_image_of_this_machine_has_no_digest() {
+async fn local_image_has_no_digest() {
     with_fixture("digest", async |fixture| {
         let find = async |image: &str| {
             let pull = PullRequest { image: image.into(), platform: None };
             fixture.engine.find_image(&pull).await.unwrap()
         };
-        assert_eq!(find(IMAGE).await, Some(ImageSeen { digest: None }));
+        assert_eq!(find(IMAGE).await, Some(ObservedImage { digest: None }));
         assert_eq!(find("jaco-absent:v0").await, None);
     })
     .await;
@@ -370,7 +370,7 @@ async fn an_image_of_this_machine_has_no_digest() {
 
 /// What the agent did not make it does not see, even where it carries some of the labels.
 #[tokio::test]
-async fn containers_of_others_are_not_seen() {
+async fn containers_of_others_are_not_listed() {
     with_fixture("others", async |fixture| {
         let label = format!("jaco.cluster_id={}", cluster("others"));
         let id = docker(&["run", "--detach", "--label", &label, IMAGE]);

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn usage_errors_name_the_argument() {
         check("", Err(UsageError::NoCommand));
         check("dance", Err(UsageError::UnknownCommand("dance".to_owned())));
         check("exit", Err(UsageError::Missing("CODE")));

@@ -59,7 +59,7 @@ struct Server {
     connections: AtomicUsize,
     /// Requests that were read and not yet answered.
     in_flight: AtomicUsize,
-    leaving: AtomicBool,
+    terminating: AtomicBool,
 }
 
 impl Server {
@@ -68,13 +68,13 @@ impl Server {
             workload,
             connections: AtomicUsize::new(0),
             in_flight: AtomicUsize::new(0),
-            leaving: AtomicBool::new(false),
+            terminating: AtomicBool::new(false),
         }
     }
 
     /// Waits until no request is unanswered, or for the drain time.
     fn drain(&self) {
-        self.leaving.store(true, Ordering::SeqCst);
+        self.terminating.store(true, Ordering::SeqCst);
         let deadline = Instant::now() + self.workload.drain.unwrap_or(DRAIN_DEFAULT);
         while self.in_flight.load(Ordering::SeqCst) > 0 && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(2));
@@ -97,7 +97,7 @@ impl Server {
             };
             let _in_flight = Counted::up(&self.in_flight);
             let response = self.workload.answer(&request);
-            let after = match self.leaving.load(Ordering::SeqCst) {
+            let after = match self.terminating.load(Ordering::SeqCst) {
                 true => After::Close,
                 false => request.after,
             };
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_lets_the_request_in_flight_finish() {
+    fn stop_finishes_requests_in_flight() {
         let (address, server) = start(&[]);
         let client = thread::spawn(move || get(address, "/slow?ms=300"));
         let deadline = Instant::now() + Duration::from_secs(5);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_does_not_wait_longer_than_told() {
+    fn stop_waits_at_most_the_grace_period() {
         let (address, server) = start(&[("HELLO_DRAIN_MS", "50")]);
         thread::spawn(move || get(address, "/slow?ms=5000"));
         let deadline = Instant::now() + Duration::from_secs(5);

@@ -73,7 +73,8 @@ fn store(
 
 async fn serve_echo(store: Arc<CertificateStore>) -> Result<std::net::SocketAddr, Box<dyn Error>> {
     let (failures, _) = mpsc::channel(1);
-    let wiring = Wiring { store, connections: Connections::new(), failures };
+    let connections = Connections::new(&store);
+    let wiring = Wiring { store, connections, failures };
     let tcp = TcpListener::bind("127.0.0.1:0").await?;
     let mut listener = TlsListener::start(tcp, wiring, Options::default())?;
     let address = listener.local_addr();

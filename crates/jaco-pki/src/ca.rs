@@ -1,7 +1,7 @@
-//! The cluster's certificate authority: making it, sealing its key, signing nodes, trusting it.
+//! The cluster's certificate authority: creation, sealing of its key, signing of nodes, trust.
 //!
-//! The CA stamps names, it never copies them: a request contributes a public key and nothing else.
-//! Path length 0 means that no node certificate can ever sign another one.
+//! The CA never copies names: a request contributes only a public key. Path length 0 means that no
+//! node certificate can sign another one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,29 +21,27 @@ use zeroize::Zeroizing;
 use jaco_types::{ClusterId, NodeId, Timestamp};
 
 use crate::fingerprint::Fingerprint;
-use crate::identity::Validity;
 use crate::key::NodeCsr;
-use crate::moment;
 use crate::name::NodeName;
 use crate::random;
 use crate::sealed::{self, KeyEncryptionKey, OpenError, Purpose};
+use crate::validity::Validity;
+use crate::x509_time;
 
-/// How long a node certificate lives unless told otherwise. Short, because there is no revocation
-/// list: what is lost is worthless after a week at most. Long enough to survive a long weekend
-/// without a quorum.
+/// Default lifetime of a node certificate. Short, because there is no revocation list; long enough
+/// to survive a long weekend without a quorum.
 pub const NODE_LIFE: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// How long the CA lives. It is rotated by hand, with both generations trusted for a while.
+/// Lifetime of the CA. It is rotated manually, with both generations trusted for a while.
 pub const CA_LIFE: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
-/// How far certificates are dated back, so that a node whose clock is slow accepts a fresh one.
+/// How far certificates are backdated, so that a node with a slow clock accepts a fresh one.
 pub const BACKDATING: Duration = Duration::from_secs(5 * 60);
 
 /// The largest certificate that is parsed. Ours have about 600 bytes.
 pub const CERTIFICATE_BYTES_MAX: usize = 16 * 1024;
 
-/// CAs trusted at once: the old and the new one of a rotation, with room for a rotation that was
-/// given up half-way.
+/// Maximum of trusted CAs: the old and the new one of a rotation, with room for an abandoned one.
 pub const BUNDLE_MAX: usize = 4;
 
 const COMMON_NAME_PREFIX: &str = "jaco-ca ";
@@ -104,7 +102,7 @@ pub enum CaError {
 }
 
 impl CertificateAuthority {
-    /// Makes the CA of a new cluster, valid from `now` for [`CA_LIFE`].
+    /// Creates the CA of a new cluster, valid from `now` for [`CA_LIFE`].
     pub fn create(cluster: &ClusterId, now: Timestamp) -> Result<Self, CaError> {
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(CaError::Generate)?;
         let mut params = CertificateParams::default();
@@ -138,8 +136,8 @@ impl CertificateAuthority {
         sealed::seal(kek, &self.certificate.cluster, Purpose::CaKey, &pkcs8)
     }
 
-    /// Certifies the key of `csr` as node `node`, from five minutes before `now` until `life` after
-    /// it, or until the CA itself ends.
+    /// Signs the key of `csr` for `node`, from five minutes before `now` until `life` after it, or
+    /// until the CA expires.
     pub fn sign(
         &self,
         csr: &NodeCsr,
@@ -178,8 +176,8 @@ impl CertificateAuthority {
 }
 
 impl CaCertificate {
-    /// Checks that a certificate has the form of a cluster CA. Says nothing about whether it is the
-    /// right one: compare the [`CaCertificate::fingerprint`] for that.
+    /// Checks the form of a cluster CA, not its identity: compare the
+    /// [`CaCertificate::fingerprint`].
     pub fn from_der(der: CertificateDer<'static>) -> Result<Self, TrustError> {
         if der.len() > CERTIFICATE_BYTES_MAX {
             return Err(TrustError::Malformed);
@@ -357,16 +355,16 @@ fn random_serial() -> SerialNumber {
 }
 
 fn window(now: Timestamp, life: Duration) -> Validity {
-    let seconds = moment::secs(now);
+    let seconds = x509_time::secs(now);
     Validity {
-        not_before: moment::from_secs(seconds.saturating_sub(BACKDATING.as_secs())),
-        not_after: moment::from_secs(seconds.saturating_add(life.as_secs())),
+        not_before: x509_time::from_secs(seconds.saturating_sub(BACKDATING.as_secs())),
+        not_after: x509_time::from_secs(seconds.saturating_add(life.as_secs())),
     }
 }
 
 fn set_validity(params: &mut CertificateParams, validity: Validity) -> Result<(), CaError> {
     let date = |moment: Timestamp| {
-        let seconds = i64::try_from(moment::secs(moment)).map_err(|_| CaError::Time)?;
+        let seconds = i64::try_from(x509_time::secs(moment)).map_err(|_| CaError::Time)?;
         OffsetDateTime::from_unix_timestamp(seconds).map_err(|_| CaError::Time)
     };
     params.not_before = date(validity.not_before)?;

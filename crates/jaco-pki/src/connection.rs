@@ -1,7 +1,7 @@
-//! Accepted connections, who is at their other end, and closing them when that changes.
+//! Accepted connections, their peers, and closing them when membership changes.
 //!
-//! A certificate is checked once, when a connection opens. What happens to it later, a removal or a
-//! rotation, reaches open connections only through [`Connections`].
+//! A certificate is checked once, when a connection opens. A later removal or rotation reaches open
+//! connections only through [`Connections`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -18,48 +18,39 @@ use tokio::time::Sleep;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use jaco_types::{ClusterId, NodeId, StateIndex};
+use jaco_types::{ClusterId, NodeId};
 
 use crate::fingerprint::Fingerprint;
 use crate::identity::NodeCertificate;
 use crate::limiter::Source;
-use crate::tls::Protocol;
+use crate::members::{CurrentMembers, Members};
+use crate::tls::{CertificateStore, Protocol};
 
-/// Who is at the other end of a connection, as proved in the handshake.
+/// Peer of a connection, as proved in the handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PeerIdentity {
     /// A node of our cluster. Whether it is a *member* is for the replicated state to say.
     Node { cluster: ClusterId, id: NodeId, key_fingerprint: Fingerprint },
-    /// No certificate: an operator or a joiner, who has to bring a token.
+    /// No certificate: an operator or a joining node, who must bring a token.
     None,
 }
 
-/// The members of the cluster, as a state tells them.
-///
-/// A node's id is the index of the entry that admitted it and is never given again, so an id that is
-/// not above the state's index and not among the members is a removed node's; one above it is of a
-/// node that this state has not heard of yet.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Members {
-    /// Their ids.
-    pub nodes: BTreeSet<NodeId>,
-    /// The index of the state.
-    pub as_of: StateIndex,
-}
-
-/// All open connections of this process, and who may not open any. Cheap to clone; one is
-/// shared by all listeners.
-#[derive(Clone, Default)]
+/// All open connections of this process, and which nodes may open none. Cheap to clone; shared by
+/// all listeners.
+#[derive(Clone)]
 pub struct Connections {
     table: Arc<Mutex<Table>>,
+    /// Set while the table is locked.
+    members: CurrentMembers,
 }
 
-/// One accepted connection. Reads end, as if the peer had hung up, once it is too old or was closed.
+/// One accepted connection. Reads end, as if the peer had closed it, once it is too old or was
+/// closed by [`Connections`].
 pub struct TlsConnection {
     stream: TlsStream<TcpStream>,
     peer: PeerIdentity,
     source: SocketAddr,
-    /// The registry's word. Once given, nothing more is written either.
+    /// Cancelled by [`Connections`]; then nothing more is written either.
     closed: Pin<Box<WaitForCancellationFutureOwned>>,
     /// The end of the connection's life. Writes still go through, so that the last answer and the
     /// closing message arrive.
@@ -67,7 +58,7 @@ pub struct TlsConnection {
     registration: Registration,
 }
 
-/// Why an authenticated connection is not let in.
+/// Why an authenticated connection is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AdmissionRefusal {
     #[error("node {0} was removed from the cluster")]
@@ -76,12 +67,12 @@ pub enum AdmissionRefusal {
     TooManyAnonymous,
 }
 
-/// How many connections without a certificate may be open.
+/// Limits of connections without a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AnonymousLimits {
-    /// Nodes are never refused for their number: they are bounded by the membership.
+    /// In total. Nodes are bounded by the membership instead.
     pub total: usize,
-    /// So that one source cannot lock all other operators out.
+    /// Per source, so that one source cannot lock out other operators.
     pub per_source: usize,
 }
 
@@ -98,7 +89,6 @@ struct Table {
     open: BTreeMap<u64, Entry>,
     /// Open connections without a certificate, by source; no zeros.
     anonymous: BTreeMap<Source, usize>,
-    members: Members,
 }
 
 struct Entry {
@@ -108,9 +98,11 @@ struct Entry {
 }
 
 impl Connections {
+    /// No connections yet. Handshakes with the store's certificate refuse the nodes that are removed
+    /// here.
     #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+    pub fn new(store: &CertificateStore) -> Self {
+        Self { table: Arc::default(), members: store.members().clone() }
     }
 
     /// Closes every connection; returns how many. For the end of a CA rotation, since connections
@@ -119,14 +111,13 @@ impl Connections {
         close(&self.lock().open, |_| true).count()
     }
 
-    /// States who the members are: connections of removed nodes are closed, and new ones refused from
-    /// now on. Returns the nodes whose connections were closed.
+    /// Sets the members: connections of removed nodes are closed, and new ones refused. Returns the
+    /// nodes whose connections were closed.
     pub fn set_members(&self, members: Members) -> BTreeSet<NodeId> {
-        let mut table = self.lock();
-        table.members = members;
-        let Table { open, members, .. } = &*table;
-        let is_out = |entry: &Entry| entry.node.is_some_and(|node| members.have_removed(node));
-        close(open, is_out).filter_map(|entry| entry.node).collect()
+        let table = self.lock();
+        self.members.set(members);
+        let is_out = |entry: &Entry| entry.node.is_some_and(|node| self.members.have_removed(node));
+        close(&table.open, is_out).filter_map(|entry| entry.node).collect()
     }
 
     /// Open connections, closed ones that are still winding down included.
@@ -153,7 +144,7 @@ impl Connections {
     ) -> Result<Registration, AdmissionRefusal> {
         let mut table = self.lock();
         let node = match peer {
-            PeerIdentity::Node { id, .. } if table.members.have_removed(*id) => {
+            PeerIdentity::Node { id, .. } if self.members.have_removed(*id) => {
                 return Err(AdmissionRefusal::Removed(*id));
             }
             PeerIdentity::Node { id, .. } => Some(*id),
@@ -171,12 +162,6 @@ impl Connections {
 
     fn lock(&self) -> MutexGuard<'_, Table> {
         lock(&self.table)
-    }
-}
-
-impl Members {
-    fn have_removed(&self, node: NodeId) -> bool {
-        node.0 <= self.as_of.0 && !self.nodes.contains(&node)
     }
 }
 

@@ -9,12 +9,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
+use rustls::{AlertDescription, ClientConfig};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, ToSocketAddrs};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use tokio_util::sync::CancellationToken;
 
 use jaco_types::NodeId;
 
@@ -39,6 +40,8 @@ pub struct Dialer {
 pub struct DialedConnection {
     stream: TlsStream<TcpStream>,
     server: NodeCertificate,
+    /// Where a peer is dialled: cancelled if it says that this node was removed.
+    removal: Option<CancellationToken>,
 }
 
 /// Why no connection came about.
@@ -48,7 +51,7 @@ pub enum DialError {
     Timeout(Duration),
     #[error("connection could not be opened")]
     Connect(#[source] io::Error),
-    /// Somebody answered who is not, or not provably, who we wanted.
+    /// The server is not, or not provably, the wanted node.
     #[error("server's certificate was refused")]
     Server(#[source] IdentityError),
     #[error("server is not {wanted}")]
@@ -136,7 +139,7 @@ impl Dialer {
         let leaf = session.peer_certificates().and_then(<[_]>::first);
         let leaf = leaf.ok_or(DialError::Server(IdentityError::Missing))?;
         let server = NodeCertificate::read(leaf).map_err(DialError::Server)?;
-        Ok(DialedConnection { stream, server })
+        Ok(DialedConnection { stream, server, removal: self.target.removal() })
     }
 }
 
@@ -151,6 +154,13 @@ impl Target {
                 let name = ServerName::try_from("any.internal").expect("a constant name");
                 (Arc::clone(config), name)
             }
+        }
+    }
+
+    fn removal(&self) -> Option<CancellationToken> {
+        match self {
+            Self::Node { store, .. } => Some(store.removal().clone()),
+            Self::AnyNode { .. } => None,
         }
     }
 
@@ -188,7 +198,15 @@ impl AsyncRead for DialedConnection {
         ctx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(ctx, buffer)
+        let read = Pin::new(&mut self.stream).poll_read(ctx, buffer);
+        // In TLS 1.3 a client hears only after its handshake that its certificate was refused.
+        if let Poll::Ready(Err(error)) = &read
+            && is_removal(error)
+            && let Some(removal) = &self.removal
+        {
+            removal.cancel();
+        }
+        read
     }
 }
 
@@ -220,6 +238,12 @@ impl AsyncWrite for DialedConnection {
     fn poll_shutdown(mut self: Pin<&mut Self>, ctx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(ctx)
     }
+}
+
+/// Whether the peer refused this node's certificate because the node was removed.
+fn is_removal(error: &io::Error) -> bool {
+    let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    matches!(tls, Some(rustls::Error::AlertReceived(AlertDescription::CertificateRevoked)))
 }
 
 impl fmt::Debug for Dialer {

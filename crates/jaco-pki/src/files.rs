@@ -27,6 +27,7 @@ const NEXT_KEY: &str = "node.key.next";
 const NODE_CERTIFICATE: &str = "node.crt";
 const CA_CERTIFICATES: &str = "ca.crt";
 const KEK: &str = "kek";
+const RAFT_LOG_ID: &str = "raft-log.id";
 
 /// No file here is ever larger.
 const FILE_BYTES_MAX: u64 = 256 * 1024;
@@ -136,8 +137,8 @@ impl IdentityDir {
         self.settle_key(&parsed).map(drop)
     }
 
-    /// The stored identity, or `None` if the node has never joined. Fails if it is not valid at
-    /// `now`.
+    /// The stored identity, or `None` if the node has never joined. One whose certificate has expired
+    /// at `now` loads: its peers let it in to renew it.
     pub fn load(&self, now: Timestamp) -> Result<Option<Credentials>, FilesError> {
         let Some(pem) = self.read(NODE_CERTIFICATE, Access::Everyone)? else {
             return Ok(None);
@@ -172,6 +173,32 @@ impl IdentityDir {
     /// Stores the key-encryption key.
     pub fn store_kek(&self, kek: &KeyEncryptionKey) -> Result<(), FilesError> {
         self.write(KEK, kek.to_hex().as_bytes(), Access::OwnerOnly)
+    }
+
+    /// The id of the raft log that this node writes, or `None` before it has opened one. Kept apart
+    /// from the log, so that a log that is lost or replaced is noticed.
+    pub fn raft_log_id(&self) -> Result<Option<String>, FilesError> {
+        let id = self.read_text(RAFT_LOG_ID, Access::OwnerOnly)?;
+        Ok(id.map(|id| id.to_string()))
+    }
+
+    /// Stores the id of the raft log.
+    pub fn store_raft_log_id(&self, id: &str) -> Result<(), FilesError> {
+        self.write(RAFT_LOG_ID, id.as_bytes(), Access::OwnerOnly)
+    }
+
+    /// Forgets the raft log of a membership that never came about.
+    pub fn forget_raft_log_id(&self) -> Result<(), FilesError> {
+        self.remove(RAFT_LOG_ID)
+    }
+
+    /// Deletes the identity of a node that was removed from its cluster. The certificate goes first:
+    /// without it the node is a member of no cluster, even if a crash leaves the rest behind.
+    pub fn delete(&self) -> Result<(), FilesError> {
+        for name in [NODE_CERTIFICATE, NODE_KEY, NEXT_KEY, CA_CERTIFICATES, KEK, RAFT_LOG_ID] {
+            self.remove(name)?;
+        }
+        Ok(())
     }
 
     /// The key of `certificate`, moved to its final name if a crash kept it from getting there.
@@ -252,6 +279,18 @@ impl IdentityDir {
         file.write_all(bytes).map_err(io)?;
         file.sync_all().map_err(io)?;
         self.rename(&temporary, name)
+    }
+
+    /// Removes a file durably. An absent one is no error.
+    fn remove(&self, name: &str) -> Result<(), FilesError> {
+        let path = self.file(name);
+        let removed = fs::remove_file(&path).and_then(|()| File::open(&self.path)?.sync_all());
+        match removed {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                Err(FilesError::Io { path, source })
+            }
+            Ok(()) | Err(_) => Ok(()),
+        }
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<(), FilesError> {

@@ -1,4 +1,4 @@
-//! What a node certificate says, and until when. Pure: the time is an argument.
+//! Node certificates: verification and content. Pure: the time is an argument.
 
 use std::fmt;
 
@@ -13,9 +13,10 @@ use jaco_types::{ClusterId, NodeId, Timestamp};
 
 use crate::ca::{CERTIFICATE_BYTES_MAX, TrustBundle};
 use crate::fingerprint::Fingerprint;
-use crate::moment;
 use crate::name::{NameError, NodeName};
-use crate::tls::provider;
+use crate::provider::provider;
+use crate::validity::Validity;
+use crate::x509_time;
 
 /// A node certificate that was verified against the cluster's CA.
 #[derive(Clone, PartialEq, Eq)]
@@ -24,26 +25,6 @@ pub struct NodeCertificate {
     name: NodeName,
     key: Fingerprint,
     validity: Validity,
-}
-
-/// When a certificate is valid; both ends belong to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Validity {
-    pub not_before: Timestamp,
-    pub not_after: Timestamp,
-}
-
-/// How a certificate stands at some moment, and so what its holder has to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Standing {
-    /// This machine's clock is behind by more than the backdating.
-    NotYetValid,
-    Fresh,
-    /// Half of the life has passed: renew.
-    RenewalDue,
-    /// A quarter of the life is left, so renewals have failed for days: tell a person.
-    Alarming,
-    Expired,
 }
 
 /// Why a certificate is not one of a node of this cluster.
@@ -63,6 +44,8 @@ pub enum IdentityError {
     NotYetValid,
     #[error("certificate has expired")]
     Expired,
+    #[error("certificate is of a node that was removed from the cluster")]
+    Removed,
     #[error("certificate is not signed by this cluster's ca")]
     ForeignAuthority,
     #[error("certificate cannot be verified")]
@@ -82,7 +65,7 @@ impl NodeCertificate {
         }
         let parsed = ParsedCertificate::try_from(leaf).map_err(IdentityError::from_rustls)?;
         let algorithms = provider().signature_verification_algorithms.all;
-        let (roots, at) = (trust.roots(), moment::to_unix(now));
+        let (roots, at) = (trust.roots(), x509_time::to_unix(now));
         verify_server_cert_signed_by_trust_anchor(&parsed, roots, intermediates, at, algorithms)
             .map_err(IdentityError::from_rustls)?;
         let certificate = Self::read(leaf)?;
@@ -92,7 +75,7 @@ impl NodeCertificate {
         Ok(certificate)
     }
 
-    /// Reads a certificate whose chain somebody else has verified.
+    /// Parses a certificate whose chain was verified before.
     pub(crate) fn read(leaf: &CertificateDer<'_>) -> Result<Self, IdentityError> {
         if leaf.len() > CERTIFICATE_BYTES_MAX {
             return Err(IdentityError::Malformed);
@@ -108,7 +91,7 @@ impl NodeCertificate {
             names.value.general_names.iter().filter_map(|name| {
                 if let GeneralName::URI(uri) = name { Some(*uri) } else { None }
             });
-        // Two names would let a reader pick the one it likes; only one is ever stamped.
+        // With two names a reader could choose; only one is ever issued.
         let (Some(uri), None) = (uris.next(), uris.next()) else {
             return Err(IdentityError::Names);
         };
@@ -144,60 +127,6 @@ impl NodeCertificate {
     }
 }
 
-impl Validity {
-    #[must_use]
-    pub fn contains(&self, now: Timestamp) -> bool {
-        // X.509 counts in seconds: the whole last second belongs to the life.
-        moment::secs(self.not_before) <= moment::secs(now)
-            && moment::secs(now) <= moment::secs(self.not_after)
-    }
-
-    /// How a certificate with this validity stands at `now`.
-    #[must_use]
-    pub fn standing(&self, now: Timestamp) -> Standing {
-        let (start, end) = (moment::secs(self.not_before), moment::secs(self.not_after));
-        let at = moment::secs(now);
-        if at < start {
-            return Standing::NotYetValid;
-        }
-        if at > end {
-            return Standing::Expired;
-        }
-        let left = end - at;
-        let life = end - start;
-        if left <= life / 4 {
-            Standing::Alarming
-        } else if left <= life / 2 {
-            Standing::RenewalDue
-        } else {
-            Standing::Fresh
-        }
-    }
-
-    /// When `node` should renew: after half of the life and up to a tenth of it more. The node's
-    /// number decides how much, so that nodes that joined together do not renew together.
-    #[must_use]
-    pub fn renew_at(&self, node: NodeId) -> Timestamp {
-        let (start, end) = (moment::secs(self.not_before), moment::secs(self.not_after));
-        let life = end.saturating_sub(start);
-        // Multiplying by the golden ratio of 2^64 sends neighbouring numbers far apart.
-        let permille = (node.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % 100;
-        let offset = life / 2 + life / 1000 * permille;
-        moment::from_secs(start.saturating_add(offset))
-    }
-
-    pub(crate) fn of(certificate: &X509Certificate<'_>) -> Option<Self> {
-        let at = |seconds: i64| {
-            let seconds = u64::try_from(seconds).ok()?;
-            Some(moment::from_secs(seconds))
-        };
-        let validity = certificate.validity();
-        let not_before = at(validity.not_before.timestamp())?;
-        let not_after = at(validity.not_after.timestamp())?;
-        (not_before <= not_after).then_some(Self { not_before, not_after })
-    }
-}
-
 impl IdentityError {
     #[expect(
         clippy::wildcard_enum_match_arm,
@@ -217,6 +146,7 @@ impl IdentityError {
                 Self::ForeignAuthority
             }
             CertificateError::BadEncoding => Self::Malformed,
+            CertificateError::Revoked => Self::Removed,
             CertificateError::Other(other) => match other.0.downcast_ref::<Self>() {
                 Some(ours) => ours.clone(),
                 None => Self::Unverifiable(error),

@@ -13,28 +13,32 @@ pub mod identity;
 mod key;
 mod limiter;
 pub mod listener;
-mod moment;
+mod members;
 mod name;
+mod provider;
 mod random;
 pub mod sealed;
 pub mod tls;
 pub mod token;
 mod token_record;
+mod validity;
 mod verifier;
+mod x509_time;
 
 pub use rustls::pki_types::CertificateDer;
 
 pub use crate::ca::{CaCertificate, CertificateAuthority, TrustBundle};
 pub use crate::connection::{
-    AdmissionRefusal, AnonymousLimits, Connections, Members, PeerIdentity, TlsConnection,
+    AdmissionRefusal, AnonymousLimits, Connections, PeerIdentity, TlsConnection,
 };
 pub use crate::dial::{DialError, DialedConnection, Dialer};
 pub use crate::files::IdentityDir;
 pub use crate::fingerprint::Fingerprint;
-pub use crate::identity::{IdentityError, NodeCertificate, Standing, Validity};
+pub use crate::identity::{IdentityError, NodeCertificate};
 pub use crate::key::{CSR_BYTES_MAX, CsrError, KeyError, NodeCsr, NodeKey};
 pub use crate::limiter::{FailureLimits, Loopback};
 pub use crate::listener::{HandshakeFailure, HandshakeReason, TlsListener};
+pub use crate::members::Members;
 pub use crate::name::{NameError, NodeName};
 pub use crate::sealed::KeyEncryptionKey;
 pub use crate::tls::{CertificateStore, Credentials, CredentialsError, Protocol};
@@ -43,3 +47,4 @@ pub use crate::token_record::{
     JoinTokenRecord, OperatorTokenRecord, Revocation, TokenKind, TokenRefusal, admit_join,
     admit_operator,
 };
+pub use crate::validity::{CertificateStatus, Validity};

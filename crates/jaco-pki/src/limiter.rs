@@ -1,19 +1,18 @@
-//! How many failed handshakes a source is forgiven. Pure: the time is an argument.
+//! Rate limit of failed handshakes by source. Pure: the time is an argument.
 //!
-//! Memory is bounded whatever arrives: each source costs one number, and of too many sources the one
-//! nearest to forgiveness is forgotten.
+//! Memory is bounded: each source costs one number, and of too many sources the one that is cleared
+//! first is dropped.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
-/// What a source may do wrong before it is not listened to for a while.
+/// Limits of a source before it is blocked for a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FailureLimits {
-    /// Failures in a row that are borne. Generous, since a whole site may share one address.
+    /// Allowed failures in a row. Generous, since a whole site may share one address.
     pub burst: u32,
-    /// One failure is forgotten each time this passes; so a blocked source gets one more attempt
-    /// per such time.
+    /// One failure expires per this time; so a blocked source gets one more attempt per such time.
     pub forgiven_every: Duration,
     /// Sources remembered.
     pub sources_max: usize,
@@ -158,7 +157,7 @@ mod tests {
 
     /// Decision 12: several nodes may share one machine.
     #[test]
-    fn the_own_machine_is_not_blocked_unless_asked_for() {
+    fn loopback_is_not_blocked_by_default() {
         let blocked_by_ten = |limits, who| {
             let mut limiter = FailureLimiter::new(limits);
             for _ in 0..10 {

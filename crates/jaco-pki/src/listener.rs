@@ -1,8 +1,9 @@
 //! The accept loop: sockets in, authenticated connections out.
 //!
-//! Everything before the end of a handshake is done by strangers, so everything is bounded: its time,
-//! how many run at once, in total and per source, and how often a source may fail. A failure is a
-//! value on a channel, never only a log line. Only finished handshakes reach the server behind.
+//! Everything before the end of a handshake is done by unauthenticated peers, so everything is
+//! bounded: its time, the concurrent handshakes in total and per source, and the failures of a
+//! source. A failure is a value on a channel, not only a log line. Only finished handshakes reach
+//! the server.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -36,6 +37,9 @@ const BACKLOG: usize = 32;
 /// once would only spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// How long the connection of a peer with an expired certificate lives: enough to renew it.
+const RENEWAL_TIME: Duration = Duration::from_secs(600);
+
 /// Bounds of one listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
@@ -47,7 +51,7 @@ pub struct Options {
     pub handshakes_per_source_max: usize,
     pub anonymous: AnonymousLimits,
     /// After this age reads end and the connection winds down. A connection never outlives its
-    /// peer's certificate in any case. This is the hard end: let the HTTP/2 server ask for a new
+    /// peer's certificate by more than the time to renew an expired one. This is the hard end: let the HTTP/2 server ask for a new
     /// connection a little earlier, so that no request is cut off.
     pub connection_age_max: Option<Duration>,
     pub failures: FailureLimits,
@@ -71,7 +75,7 @@ pub struct TlsListener {
     _stop: DropGuard,
 }
 
-/// A handshake that came to nothing, for the audit.
+/// A failed handshake, for the audit log.
 #[derive(Debug, Clone)]
 pub struct HandshakeFailure {
     pub source: SocketAddr,
@@ -80,7 +84,7 @@ pub struct HandshakeFailure {
     pub unreported: u64,
 }
 
-/// Why a handshake came to nothing.
+/// Why a handshake failed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum HandshakeReason {
     /// A health check or a port scan; not held against the source.
@@ -154,6 +158,7 @@ impl HandshakeReason {
             Self::Disconnected => "disconnected",
             Self::NotTls => "not_tls",
             Self::Incompatible => "incompatible",
+            Self::Certificate(IdentityError::Removed) => "node_removed",
             Self::Certificate(_) => "certificate",
             Self::RefusedByPeer(_) => "refused_by_peer",
             Self::Protocol(_) => "protocol",
@@ -219,7 +224,7 @@ async fn accept_all(
             Ok(accepted) => accepted,
             Err(error) if is_peers_fault(&error) => continue,
             Err(error) => {
-                warn!(%error, "socket could not be accepted");
+                warn!(%error, "accept failed");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             }
@@ -299,11 +304,15 @@ impl Shared {
         Ok(TlsConnection::new(stream, peer, source, life, registration))
     }
 
-    /// The shorter of the greatest age and what the peer's certificate has left.
+    /// The shorter of the greatest age and what the peer's certificate has left; with an expired one, the
+    /// time to renew it.
     fn life(&self, certificate: Option<&NodeCertificate>) -> Option<Duration> {
         let left = certificate.map(|certificate| {
-            let end = certificate.validity().not_after;
-            Duration::from_millis(end.since(self.wiring.store.now()).0)
+            let (validity, now) = (certificate.validity(), self.wiring.store.now());
+            match validity.contains(now) {
+                true => Duration::from_millis(validity.not_after.since(now).0),
+                false => RENEWAL_TIME,
+            }
         });
         [self.options.connection_age_max, left].into_iter().flatten().min()
     }

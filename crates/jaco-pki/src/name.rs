@@ -13,7 +13,7 @@ const SCHEME: &str = "cluster://";
 const DOMAIN: &str = "internal";
 
 /// Which node of which cluster. This is all that a node certificate says. Node ids are never reused,
-/// so a removed node's certificate can never come to name somebody else.
+/// so a removed node's certificate can never name another node.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeName {
     pub cluster: ClusterId,

@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use rustls::client::Resumption;
-use rustls::crypto::CryptoProvider;
 use rustls::pki_types::CertificateDer;
 use rustls::server::NoServerSessionStorage;
 use rustls::time_provider::{DefaultTimeProvider, TimeProvider};
 use rustls::version::TLS13;
 use rustls::{ClientConfig, ServerConfig};
+use tokio_util::sync::CancellationToken;
 
 use jaco_types::{ClusterId, Timestamp};
 
@@ -22,9 +22,11 @@ use crate::ca::{CaCertificate, TrustBundle};
 use crate::fingerprint::Fingerprint;
 use crate::identity::{IdentityError, NodeCertificate};
 use crate::key::NodeKey;
-use crate::moment;
+use crate::members::CurrentMembers;
 use crate::name::NodeName;
+use crate::provider::provider;
 use crate::verifier::{AnyNodeVerifier, NodeClientVerifier, OneNodeVerifier};
+use crate::x509_time;
 
 /// What is spoken inside a connection; agreed on in the handshake (ALPN).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +66,8 @@ pub struct Credentials {
 pub struct CertificateStore {
     current: ArcSwap<Current>,
     clock: Arc<dyn TimeProvider>,
+    members: CurrentMembers,
+    removal: CancellationToken,
 }
 
 /// Why credentials are refused.
@@ -89,14 +93,16 @@ pub(crate) struct Current {
 }
 
 impl Credentials {
-    /// Checks that key and certificate belong together and that `trust` vouches for them at `now`.
+    /// Checks that key and certificate belong together and that `trust` vouches for them, at the
+    /// moment of the certificate's validity that is nearest to `now`.
     pub fn new(
         key: NodeKey,
         certificate: CertificateDer<'static>,
         trust: TrustBundle,
         now: Timestamp,
     ) -> Result<Self, CredentialsError> {
-        let certificate = NodeCertificate::verify(&[certificate], &trust, now)?;
+        let at = NodeCertificate::read(&certificate)?.validity().nearest(now);
+        let certificate = NodeCertificate::verify(&[certificate], &trust, at)?;
         if certificate.key_fingerprint() != key.fingerprint() {
             return Err(CredentialsError::KeyMismatch);
         }
@@ -132,8 +138,9 @@ impl CertificateStore {
         credentials: Credentials,
         clock: Arc<dyn TimeProvider>,
     ) -> Result<Arc<Self>, CredentialsError> {
-        let current = ArcSwap::from_pointee(Current::build(credentials, &clock)?);
-        Ok(Arc::new(Self { current, clock }))
+        let members = CurrentMembers::default();
+        let current = ArcSwap::from_pointee(Current::build(credentials, &clock, &members)?);
+        Ok(Arc::new(Self { current, clock, members, removal: CancellationToken::new() }))
     }
 
     /// Replaces the credentials. They have to be the same node's: its name is how others know it.
@@ -143,8 +150,20 @@ impl CertificateStore {
         if own != offered {
             return Err(CredentialsError::AnotherNode { own, offered });
         }
-        self.current.store(Arc::new(Current::build(credentials, &self.clock)?));
+        self.current.store(Arc::new(Current::build(credentials, &self.clock, &self.members)?));
         Ok(())
+    }
+
+    /// Cancelled once a member has refused this node's certificate because the node was removed from
+    /// the cluster. Only a member can say so: the refusal is encrypted with the keys of a handshake in
+    /// which it proved who it is.
+    #[must_use]
+    pub fn removal(&self) -> &CancellationToken {
+        &self.removal
+    }
+
+    pub(crate) fn members(&self) -> &CurrentMembers {
+        &self.members
     }
 
     /// The certificate in use.
@@ -168,7 +187,7 @@ impl CertificateStore {
     /// The time that handshakes go by.
     pub(crate) fn now(&self) -> Timestamp {
         // A clock that fails has failed every handshake before anybody asks.
-        self.clock.current_time().map(moment::from_unix).unwrap_or_default()
+        self.clock.current_time().map(x509_time::from_unix).unwrap_or_default()
     }
 
     pub(crate) fn current(&self) -> Arc<Current> {
@@ -187,8 +206,9 @@ impl Current {
     fn build(
         credentials: Credentials,
         clock: &Arc<dyn TimeProvider>,
+        members: &CurrentMembers,
     ) -> Result<Self, CredentialsError> {
-        let server = server_config(&credentials, Arc::clone(clock))?;
+        let server = server_config(&credentials, Arc::clone(clock), members)?;
         let peer_client = peer_client_config(&credentials, Arc::clone(clock))?;
         let Credentials { certificate, trust, .. } = credentials;
         Ok(Self {
@@ -216,13 +236,6 @@ impl fmt::Debug for CertificateStore {
     }
 }
 
-/// The crypto provider, passed explicitly everywhere: a process-wide default could be another one.
-pub(crate) fn provider() -> Arc<CryptoProvider> {
-    static PROVIDER: std::sync::LazyLock<Arc<CryptoProvider>> =
-        std::sync::LazyLock::new(|| Arc::new(rustls::crypto::ring::default_provider()));
-    Arc::clone(&PROVIDER)
-}
-
 /// A client that accepts any node of the trusted cluster, and shows no certificate.
 pub(crate) fn operator_client_config(trust: TrustBundle) -> Result<ClientConfig, rustls::Error> {
     anonymous_client_config(AnyNodeVerifier::trusting(trust))
@@ -239,10 +252,12 @@ pub(crate) fn joiner_client_config(
 fn server_config(
     credentials: &Credentials,
     clock: Arc<dyn TimeProvider>,
+    members: &CurrentMembers,
 ) -> Result<ServerConfig, rustls::Error> {
+    let verifier = NodeClientVerifier::new(&credentials.trust, members.clone());
     let mut config = ServerConfig::builder_with_details(provider(), clock)
         .with_protocol_versions(&[&TLS13])?
-        .with_client_cert_verifier(Arc::new(NodeClientVerifier::new(&credentials.trust)))
+        .with_client_cert_verifier(Arc::new(verifier))
         .with_single_cert(credentials.chain(), credentials.key.private_der())?;
     config.alpn_protocols = Protocol::ALL.map(|known| known.alpn().to_vec()).to_vec();
     config.session_storage = Arc::new(NoServerSessionStorage {});

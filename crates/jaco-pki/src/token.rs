@@ -1,4 +1,4 @@
-//! The two tokens a person handles: one that lets a node join, one that lets an operator in.
+//! Join tokens for nodes and operator tokens for operators.
 //!
 //! Their texts start with a fixed prefix, so that a scanner finds a leaked one, and end with a
 //! checksum, so that a damaged one is told from a refused one before anything is sent. The secret is
@@ -31,8 +31,8 @@ static BASE32: LazyLock<Encoding> = LazyLock::new(|| {
     specification.encoding().expect("32 distinct symbols make an encoding")
 });
 
-/// Lets one node join: names the cluster, pins its CA, and proves that somebody invited.
-/// Text: `jt1.<cluster>.<sha256 of the CA>.<id>.<secret>.<crc>`.
+/// Lets one node join: names the cluster, pins its CA, and proves an invitation. Text:
+/// `jt1.<cluster>.<sha256 of the CA>.<id>.<secret>.<crc>`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct JoinToken {
     pub cluster: ClusterId,

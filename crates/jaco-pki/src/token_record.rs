@@ -1,13 +1,13 @@
-//! Whether a presented token is good. Pure: the stored record and the time are arguments.
+//! Verification of a presented token. Pure: the stored record and the time are arguments.
 //!
-//! The secret is compared first, in constant time: who holds only an id learns nothing about the
-//! token's state, not even whether it exists.
+//! The secret is compared first, in constant time: an id alone reveals nothing about the token's
+//! state, not even its existence.
 
 use jaco_types::{ClusterId, ErrorCode, Timestamp, TokenId};
 
 use crate::token::{JoinToken, OperatorToken, SecretHash, TokenParseError};
 
-/// What the cluster remembers of a join token.
+/// Stored form of a join token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JoinTokenRecord {
     pub id: TokenId,
@@ -18,7 +18,7 @@ pub struct JoinTokenRecord {
     pub revocation: Revocation,
 }
 
-/// What the cluster remembers of an operator token.
+/// Stored form of an operator token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OperatorTokenRecord {
     pub id: TokenId,
@@ -28,7 +28,7 @@ pub struct OperatorTokenRecord {
     pub revocation: Revocation,
 }
 
-/// Whether somebody took a token back.
+/// Whether a token was revoked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Revocation {
     Live,

@@ -1,7 +1,7 @@
-//! What each side of a handshake demands of the other's certificate, beyond rustls' own checks.
+//! Certificate verification in handshakes, beyond rustls' own checks.
 //!
-//! Signatures of the handshake itself are always left to rustls. These verifiers only decide
-//! whether the certificate is one to talk to.
+//! Signatures of the handshake are always verified by rustls. These verifiers only decide whether
+//! the peer's certificate is acceptable.
 
 use std::sync::Arc;
 
@@ -11,24 +11,54 @@ use rustls::crypto::{verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
+use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
 use jaco_types::ClusterId;
 
 use crate::ca::{CaCertificate, TrustBundle};
 use crate::fingerprint::Fingerprint;
 use crate::identity::{IdentityError, NodeCertificate};
-use crate::moment;
-use crate::tls::provider;
+use crate::members::CurrentMembers;
+use crate::provider::provider;
+use crate::x509_time;
 
-/// For servers: a client may present nothing, but what it presents must be a node of our cluster.
+/// The handshake's signatures, checked by the rustls verifier in `chain`.
+macro_rules! signatures_by_rustls {
+    () => {
+        fn verify_tls12_signature(
+            &self,
+            message: &[u8],
+            cert: &CertificateDer<'_>,
+            dss: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            self.chain.verify_tls12_signature(message, cert, dss)
+        }
+
+        fn verify_tls13_signature(
+            &self,
+            message: &[u8],
+            cert: &CertificateDer<'_>,
+            dss: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            self.chain.verify_tls13_signature(message, cert, dss)
+        }
+
+        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+            self.chain.supported_verify_schemes()
+        }
+    };
+}
+
+/// For servers: a client may present no certificate, but what it presents must be a node of our
+/// cluster.
 #[derive(Debug)]
 pub(crate) struct NodeClientVerifier {
     chain: Arc<dyn ClientCertVerifier>,
     cluster: ClusterId,
+    members: CurrentMembers,
 }
 
-/// For clients that know the CA, or its fingerprint, but not which node will answer.
+/// For clients that know the CA, or its fingerprint, but not which node answers.
 #[derive(Debug)]
 pub(crate) struct AnyNodeVerifier {
     anchor: Anchor,
@@ -44,7 +74,7 @@ pub(crate) struct OneNodeVerifier {
 #[derive(Debug)]
 enum Anchor {
     Trusted(TrustBundle),
-    /// The server has to send the CA along; it is trusted because its hash is the pinned one.
+    /// The server has to send the CA certificate; it is trusted because its hash is pinned.
     Pinned {
         cluster: ClusterId,
         authority: Fingerprint,
@@ -52,13 +82,13 @@ enum Anchor {
 }
 
 impl NodeClientVerifier {
-    pub(crate) fn new(trust: &TrustBundle) -> Self {
+    pub(crate) fn new(trust: &TrustBundle, members: CurrentMembers) -> Self {
         let roots = Arc::clone(trust.roots());
         let chain = WebPkiClientVerifier::builder_with_provider(roots, provider())
             .allow_unauthenticated()
             .build()
             .expect("a trust bundle is never empty");
-        Self { chain, cluster: trust.cluster().clone() }
+        Self { chain, cluster: trust.cluster().clone(), members }
     }
 }
 
@@ -105,39 +135,19 @@ impl ServerCertVerifier for OneNodeVerifier {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
+        let name = NodeCertificate::read(end_entity).map_err(IdentityError::into_rustls)?;
         let verified = self.chain.verify_server_cert(
             end_entity,
             intermediates,
             server_name,
             ocsp_response,
-            now,
+            nearest_moment(&name, now),
         )?;
-        let name = NodeCertificate::read(end_entity).map_err(IdentityError::into_rustls)?;
         same_cluster(&name, &self.cluster).map_err(IdentityError::into_rustls)?;
         Ok(verified)
     }
 
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.chain.verify_tls12_signature(message, cert, dss)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.chain.verify_tls13_signature(message, cert, dss)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.chain.supported_verify_schemes()
-    }
+    signatures_by_rustls!();
 }
 
 impl ServerCertVerifier for AnyNodeVerifier {
@@ -152,7 +162,7 @@ impl ServerCertVerifier for AnyNodeVerifier {
         let verify = || {
             let trust = self.trust(intermediates)?;
             let chain: Vec<_> = std::iter::once(end_entity).chain(intermediates).cloned().collect();
-            NodeCertificate::verify(&chain, &trust, moment::from_unix(now))
+            NodeCertificate::verify(&chain, &trust, x509_time::from_unix(now))
         };
         verify().map_err(IdentityError::into_rustls)?;
         Ok(ServerCertVerified::assertion())
@@ -198,33 +208,23 @@ impl ClientCertVerifier for NodeClientVerifier {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        let verified = self.chain.verify_client_cert(end_entity, intermediates, now)?;
         let name = NodeCertificate::read(end_entity).map_err(IdentityError::into_rustls)?;
+        let now = nearest_moment(&name, now);
+        let verified = self.chain.verify_client_cert(end_entity, intermediates, now)?;
         same_cluster(&name, &self.cluster).map_err(IdentityError::into_rustls)?;
+        if self.members.have_removed(name.node()) {
+            // Sent as the alert `certificate_revoked`, from which the node learns that it was removed.
+            return Err(Error::InvalidCertificate(CertificateError::Revoked));
+        }
         Ok(verified)
     }
 
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.chain.verify_tls12_signature(message, cert, dss)
-    }
+    signatures_by_rustls!();
+}
 
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.chain.verify_tls13_signature(message, cert, dss)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.chain.supported_verify_schemes()
-    }
+/// When members verify each other's certificates at; see [`crate::Validity::nearest`].
+fn nearest_moment(certificate: &NodeCertificate, now: UnixTime) -> UnixTime {
+    x509_time::to_unix(certificate.validity().nearest(x509_time::from_unix(now)))
 }
 
 fn same_cluster(certificate: &NodeCertificate, cluster: &ClusterId) -> Result<(), IdentityError> {

@@ -10,13 +10,15 @@ use std::time::{Duration, Instant};
 
 use jaco_proto::storage::{Payload, decode_payload, encode_payload, read_snapshot, write_snapshot};
 use jaco_state::audit::{AuditEvent, AuditKey, AuditKind, KEPT_EVENTS};
-use jaco_state::command::NewInstance;
+use jaco_state::command::{Batch, NewInstance, Observe};
 use jaco_state::requests::KEPT_REQUESTS;
-use jaco_state::{Change, ClusterState, Command, Outcome};
+use jaco_state::{Change, ClusterState, Outcome};
+use jaco_types::slot::SlotData;
 use jaco_types::{
-    Availability, DeploymentName, Hostname, Identity, Instance, InstanceId, InstanceObserved, Node,
-    NodeFacts, NodeId, NodeStatus, Ordinal, ReplicaId, ReplicaState, RequestId, RestartCount,
-    Revision, ServiceKey, ServiceName, Slot, SpecHash, Standing, StateIndex, Timestamp,
+    Availability, DeploymentName, DesiredState, Hostname, Identity, Instance, InstanceId,
+    InstanceObserved, Node, NodeFacts, NodeId, NodeStatus, Ordinal, ReplicaId, ReplicaState,
+    RequestId, RestartCount, Revision, ServiceKey, ServiceName, Slot, SpecHash, StateIndex,
+    Timestamp,
 };
 
 const NODES: u64 = 1_000;
@@ -38,13 +40,11 @@ fn payloads() {
             spec_hash: SpecHash([7; 32]),
             gpus: Vec::new(),
         },
-        standing: Standing::Active,
+        desired_state: DesiredState::Active,
     };
-    let batch = |changes| Command::Batch {
-        based_on: StateIndex(1_000_000),
-        changes: (0..changes).map(create).collect(),
-    };
-    let one = Command::Observe { node: NodeId(7), observed: vec![observed(7)], gone: vec![] };
+    let batch =
+        |changes| Batch::new(StateIndex(1_000_000), (0..changes).map(create).collect()).into();
+    let one = Observe::new(NodeId(7)).observed(vec![observed(7)]).into();
     let shapes = [("observe of 1", one), ("batch of 16", batch(16)), ("batch of 256", batch(256))];
     for (name, command) in shapes {
         let payload =
@@ -122,7 +122,7 @@ fn slot(index: u64) -> Slot {
         id: ReplicaId::new(&service(), &Ordinal::Index(index)),
         service: service(),
         ordinal: Ordinal::Index(index),
-        standing: Standing::Active,
+        desired_state: DesiredState::Active,
         current: Instance {
             raft_index: StateIndex(index),
             node: NodeId(index % NODES + 1),
@@ -131,8 +131,9 @@ fn slot(index: u64) -> Slot {
             gpus: Vec::new(),
         },
         retiring: None,
+        data: SlotData::default(),
         restarts: RestartCount::default(),
-        endings: Vec::new(),
+        terminations: Vec::new(),
         modified: StateIndex(index),
     }
 }

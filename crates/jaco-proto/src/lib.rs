@@ -1,7 +1,7 @@
-//! What goes over the wire and to disk.
+//! The messages on the wire and on disk.
 //!
-//! [`v1`] is the public and the peer interface; [`storage`] is the format of log entries, outcomes
-//! and snapshots. Domain types are converted here and nowhere else: they cannot be serialised.
+//! [`v1`] is the public and the peer interface, [`rpc`] lists its rpcs; [`storage`] is the format of log
+//! entries, outcomes and snapshots. Domain types are converted here and nowhere else: they cannot be serialised.
 
 /// The generated interface, `jaco.v1`.
 #[allow(
@@ -21,4 +21,5 @@ pub mod v1 {
 }
 
 mod redacted;
+pub mod rpc;
 pub mod storage;

@@ -1,6 +1,6 @@
-//! Bytes on disk: one prost message per kind of record, versioned, frozen by test.
+//! On-disk format: one versioned prost message per kind of record, frozen by tests.
 //!
-//! Must never change the meaning of a field number. New facts get new numbers; removed numbers are
+//! The meaning of a field number never changes. New facts get new numbers; removed numbers are
 //! reserved. openraft's own types are converted here and nowhere else.
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ pub(crate) const FORMAT: u32 = 1;
 
 /// The running hash of an empty log.
 pub(crate) const GENESIS: u64 = 1;
-/// A running hash that is not known, nor is any that follows from it. Never compared.
+/// An unknown running hash, also of every entry that follows. Never compared.
 pub(crate) const UNKNOWN: u64 = 0;
 
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
@@ -47,7 +47,7 @@ pub(crate) struct VoteRecord {
     pub(crate) committed: bool,
 }
 
-/// A log id that is remembered on its own: the purged one and the committed one.
+/// A log id stored on its own: the purged one and the committed one.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub(crate) struct MarkRecord {
     #[prost(uint32, tag = "1")]
@@ -101,7 +101,7 @@ pub(crate) struct EntryRecord {
 
 #[derive(Clone, PartialEq, Eq, prost::Oneof)]
 pub(crate) enum EntryBody {
-    /// The value is always 0; a message of its own would say no more.
+    /// The value is always 0.
     #[prost(uint32, tag = "6")]
     Blank(u32),
     #[prost(bytes = "bytes", tag = "7")]
@@ -110,7 +110,7 @@ pub(crate) enum EntryBody {
     Membership(MembershipRecord),
 }
 
-/// The membership a snapshot was taken under, and the entry that made it so.
+/// Membership of a snapshot, and the entry that set it.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub(crate) struct StoredMembershipRecord {
     #[prost(message, optional, tag = "1")]
@@ -130,7 +130,7 @@ pub(crate) struct SnapshotHeader {
     pub(crate) last: Option<LogIdRecord>,
     #[prost(message, optional, tag = "4")]
     pub(crate) membership: Option<StoredMembershipRecord>,
-    /// The running hash of the log up to `last`, so that the chain goes on after an install.
+    /// The running hash of the log up to `last`, so that the chain continues after an install.
     #[prost(fixed64, tag = "5")]
     pub(crate) chain: u64,
 }
@@ -242,7 +242,7 @@ pub(crate) fn payload_of(body: Option<EntryBody>) -> io::Result<EntryPayload> {
         Some(EntryBody::Blank(_)) => Ok(EntryPayload::Blank),
         Some(EntryBody::Normal(bytes)) => Ok(EntryPayload::Normal(Payload(bytes))),
         Some(EntryBody::Membership(record)) => Ok(EntryPayload::Membership(record.try_into()?)),
-        // An unknown body is a newer program's entry. Skipping it would fork the state.
+        // An unknown body was written by a newer version. Skipping it would fork the state.
         None => Err(invalid("entry of a kind this program does not know".to_owned())),
     }
 }
@@ -260,7 +260,7 @@ pub(crate) fn encode_entry(entry: &Entry, chain: u64) -> Bytes {
     record.encode_to_vec().into()
 }
 
-/// Decodes what [`encode_entry`] wrote.
+/// The inverse of [`encode_entry`].
 pub(crate) fn decode_entry(bytes: Bytes) -> io::Result<(Entry, u64)> {
     let record: EntryRecord = decode(bytes, "log entry")?;
     check_format(record.format, "log entry")?;

@@ -1,15 +1,15 @@
-//! Errors of the public seam. Each says one thing; causes stay in the chain.
+//! Errors of the public API. Each states one fact; causes stay in the chain.
 
 use std::io;
 
-/// A member of the cluster and where it is reached.
+/// A member of the cluster and its address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
     pub id: u64,
     pub address: String,
 }
 
-/// Why a node could not be opened. None of these is cured by trying again.
+/// Why a node could not be opened. Retrying does not help.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error("data directory {dir:?} is in use by another process")]
@@ -22,6 +22,10 @@ pub enum OpenError {
         "data directory holds a log but no identity file: it is incomplete; join again under a new node id"
     )]
     IdentityMissing,
+    #[error(
+        "the raft log of this node is gone from {dir:?} or was replaced by another ({found}); it may have held acknowledged writes, so this node must not vote without it: restore the log, or remove the node from the cluster and join it again with an empty data directory"
+    )]
+    LogLost { dir: std::path::PathBuf, found: String },
     #[error("data directory has format version {found}, this program reads up to {supported}")]
     FormatVersion { found: u32, supported: u32 },
     #[error(
@@ -36,19 +40,19 @@ pub enum OpenError {
     Start { what: String },
 }
 
-/// What became of a proposal that was not confirmed.
+/// Result of a proposal that was not confirmed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProposeError {
-    /// Nothing was written here; ask the leader, if one is known.
+    /// Nothing was written; ask the leader, if known.
     #[error("this node is not the leader")]
     NotLeader { leader: Option<Member> },
-    /// Nothing was written: this leader has not heard from a quorum for a lease.
+    /// Nothing was written: no quorum acknowledged the leader for a lease.
     #[error("the leader has lost its quorum")]
     QuorumLost,
     /// Nothing was written: too many proposals are in flight.
     #[error("too many proposals in flight")]
     Overloaded,
-    /// Nothing was written, and never will be.
+    /// Nothing was written or ever will be.
     #[error("a proposal of {size} bytes is over the limit of {limit}")]
     TooLarge { size: usize, limit: usize },
     /// The write may happen or may have happened. Only an idempotent retry is safe.
@@ -91,12 +95,12 @@ pub enum MembershipError {
 /// Why a message to a peer got no answer.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum TransportError {
-    /// No connection: raft waits a moment before it tries again.
+    /// No connection; raft backs off before a retry.
     #[error("peer is unreachable: {0}")]
     Unreachable(String),
     #[error("peer did not answer in time")]
     Timeout,
-    /// The peer answered with a refusal or with something unreadable.
+    /// The peer refused, or its answer cannot be decoded.
     #[error("peer refused: {0}")]
     Refused(String),
 }
@@ -106,7 +110,7 @@ pub enum TransportError {
 pub enum HandleError {
     #[error("message is malformed: {0}")]
     Malformed(String),
-    /// The sender's history differs from ours under the same log ids. Wakes somebody up.
+    /// The sender's log has other content under the same log ids. Needs an operator.
     #[error("log divergence at index {index}: same id, different content")]
     Divergence { index: u64 },
     #[error("this node cannot answer: {0}")]

@@ -1,4 +1,4 @@
-//! Bytes that other versions of this program have written: never edit, only add.
+//! Bytes written by other versions of this program: never edit, only add.
 
 use bytes::Bytes;
 use expect_test::{Expect, expect};
@@ -126,9 +126,9 @@ fn messages() {
     assert_eq!(wire::decode_reply(reply).unwrap(), ReplyBody::SnapshotReceived(77));
 }
 
-/// A newer program's entry must stop this one, not be skipped.
+/// An entry of a newer version must stop this node, not be skipped.
 #[test]
-fn what_is_not_understood_is_refused() {
+fn unknown_records_are_refused() {
     let unknown_body = codec::EntryRecord { format: FORMAT, ..Default::default() };
     assert!(codec::decode_entry(unknown_body.encode_to_vec().into()).is_err());
     let newer = codec::EntryRecord { format: FORMAT + 1, ..Default::default() };

@@ -1,9 +1,10 @@
-//! Whose data directory this is, and that only one process uses it.
+//! Identity and lock of a data directory.
 //!
-//! Must never adopt a directory that belongs to another node or cluster, nor one that has lost its
-//! identity: a node that comes back without what it had promised can break those promises.
+//! Must never adopt a directory of another node or cluster, nor one that lost its identity: a node
+//! that restarts without its vote and log can break the promises it made.
 
 use std::fs::{self, File};
+use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -17,17 +18,19 @@ use crate::error::OpenError;
 const LOCK: &str = "lock";
 const IDENTITY: &str = "identity";
 const MAGIC: &[u8; 8] = b"JACOIDN1";
+/// Permanent id of a log. In the log's directory, so that it is lost together with the log.
+const LOG_ID: &str = "log.id";
 
 /// A data directory held by this process until dropped.
 #[derive(Debug)]
 pub(crate) struct DataDir {
     path: PathBuf,
-    /// The lock is the kernel's and goes with the process, however it ends.
+    /// A kernel lock, which ends with the process.
     _lock: File,
 }
 
 impl DataDir {
-    /// Locks `path`, creating it if need be, and checks or writes whose it is.
+    /// Locks `path`, creating it if needed, and checks or writes the identity.
     pub(crate) fn open(path: &Path, node_id: u64, cluster: &str) -> Result<Self, OpenError> {
         fs::create_dir_all(path)?;
         let lock =
@@ -37,7 +40,7 @@ impl DataDir {
         let dir = Self { path: path.to_owned(), _lock: lock };
         match dir.read_identity()? {
             Some(found) => check(&found, node_id, cluster)?,
-            // A log without an identity is what a half-copied directory looks like.
+            // A log without an identity is an incomplete copy.
             None if dir.log().exists() => return Err(OpenError::IdentityMissing),
             None => dir.write_identity(node_id, cluster)?,
         }
@@ -46,6 +49,44 @@ impl DataDir {
 
     pub(crate) fn log(&self) -> PathBuf {
         self.path.join("log")
+    }
+
+    /// Refuses a log that is not the one this node has written before, or none at all.
+    ///
+    /// A voter that lost its log would vote acknowledged writes away. `expected` is kept by the
+    /// caller, outside of this directory; `None` if no log was opened before.
+    pub(crate) fn check_log(&self, expected: Option<&str>) -> Result<(), OpenError> {
+        let Some(expected) = expected else { return Ok(()) };
+        let found = self.read_log_id()?;
+        if found.as_deref() == Some(expected) {
+            return Ok(());
+        }
+        let found = found.map_or("nothing is there".to_owned(), |id| format!("log {id} is there"));
+        Err(OpenError::LogLost { dir: self.log(), found })
+    }
+
+    /// The id of the log, drawn when it is opened for the first time.
+    pub(crate) fn log_id(&self) -> io::Result<String> {
+        if let Some(id) = self.read_log_id()? {
+            return Ok(id);
+        }
+        let drawn = [RandomState::new().hash_one(LOG_ID), RandomState::new().hash_one(LOG_ID)];
+        let id = format!("{:016x}{:016x}", drawn[0], drawn[1]);
+        let unnamed = self.path.join("log.id.tmp");
+        let mut file = File::create(&unnamed)?;
+        file.write_all(id.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&unnamed, self.log().join(LOG_ID))?;
+        sync_dir(&self.log())?;
+        Ok(id)
+    }
+
+    fn read_log_id(&self) -> io::Result<Option<String>> {
+        match fs::read_to_string(self.log().join(LOG_ID)) {
+            Ok(id) => Ok(Some(id)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     pub(crate) fn snapshots(&self) -> PathBuf {
@@ -115,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_serves_one_node_of_one_cluster_in_one_process() {
+    fn directory_belongs_to_one_node_and_one_process() {
         let dir = tempfile::tempdir().unwrap();
         let held = DataDir::open(dir.path(), 3, "blue").unwrap();
         let twice = DataDir::open(dir.path(), 3, "blue").unwrap_err();
@@ -130,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_without_identity_is_not_adopted() {
+    fn log_without_identity_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let held = DataDir::open(dir.path(), 3, "blue").unwrap();
         fs::create_dir_all(held.log()).unwrap();
@@ -138,6 +179,29 @@ mod tests {
         fs::remove_file(dir.path().join(IDENTITY)).unwrap();
         let refused = DataDir::open(dir.path(), 3, "blue").unwrap_err();
         assert!(matches!(refused, OpenError::IdentityMissing), "{refused}");
+    }
+
+    /// R-FAULT-1: a node that has opened a log does not open without it, nor with another.
+    #[test]
+    fn a_log_that_is_gone_or_replaced_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || DataDir::open(dir.path(), 3, "blue").unwrap();
+        let held = open();
+        held.check_log(None).unwrap();
+        fs::create_dir_all(held.log()).unwrap();
+        let id = held.log_id().unwrap();
+        assert_eq!(held.log_id().unwrap(), id, "drawn once");
+        held.check_log(Some(&id)).unwrap();
+        drop(held);
+
+        let refused = open().check_log(Some("another")).unwrap_err();
+        assert!(matches!(refused, OpenError::LogLost { .. }), "{refused}");
+        fs::remove_dir_all(dir.path().join("log")).unwrap();
+        let refused = open().check_log(Some(&id)).unwrap_err();
+        assert!(refused.to_string().contains("nothing is there"), "{refused}");
+        fs::remove_dir_all(dir.path()).unwrap();
+        let refused = open().check_log(Some(&id)).unwrap_err();
+        assert!(matches!(refused, OpenError::LogLost { .. }), "{refused}");
     }
 
     #[test]

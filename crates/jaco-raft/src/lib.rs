@@ -19,9 +19,9 @@ mod machine;
 mod membership;
 mod network;
 mod node;
-mod pace;
 mod pipe;
 mod reconciler;
+mod reconnect;
 mod server;
 mod snapshot;
 mod status;
@@ -29,6 +29,7 @@ mod status;
 mod suite;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod ticker;
 mod timing;
 mod types;
 mod wire;
@@ -38,14 +39,14 @@ pub use error::{
 };
 pub use machine::StateMachine;
 pub use membership::{
-    JOINT_PATIENCE, MembershipDecision, MembershipStep, MembershipView, MembershipWait,
-    next_membership_step, voter_target,
+    JOINT_TIMEOUT, MembershipDecision, MembershipStep, MembershipView, MembershipWait,
+    next_membership_step,
 };
 pub use network::Transport;
 pub use node::{Applied, Options, Raft};
 pub use pipe::{FRAME_BYTES_MAX, Pipe, framed};
 pub use reconciler::Reconciler;
 pub use snapshot::SnapshotSource;
-pub use status::{Quorum, Role, Status};
+pub use status::{Contact, Quorum, Role, Status};
 pub use timing::{ProposalLimits, SnapshotLimits, Timing};
 pub use wire::{RpcKind, claimed_sender};

@@ -1,4 +1,4 @@
-//! openraft's log storage over a `LogEngine`: an index of what is stored, a cache of recent entries,
+//! openraft's log storage over a `LogEngine`: an index of stored entries, a cache of recent ones,
 //! and a running hash over all of them.
 //!
 //! An entry can be read as soon as it is appended, and is acknowledged only when it is durable. Must
@@ -21,10 +21,10 @@ use crate::engine::queue::{Driver, LogQueue};
 use crate::engine::{LogEngine, LogReader, Op, Recovered};
 use crate::types::{Entry, EntryPayload, LogId, TypeConfig, Vote};
 
-/// Bytes of entries kept in memory. Followers that are a little behind are served from here.
+/// Bytes of cached entries, from which followers that are slightly behind are served.
 const CACHE_BYTES: usize = 16 << 20;
-/// Bytes of one read: an append message made of it fits any sane limit on message size, unless it
-/// is one large entry.
+/// Bytes per read: an append message of this size fits any reasonable message limit, unless it is
+/// one large entry.
 const READ_BYTES: usize = 1 << 20;
 /// Bytes an entry costs besides its payload.
 const ENTRY_OVERHEAD: usize = 64;
@@ -39,7 +39,7 @@ struct Slot {
     entry: Option<Entry>,
 }
 
-/// What the store knows without asking the engine.
+/// In-memory index.
 #[derive(Default)]
 struct Index {
     vote: Option<Vote>,
@@ -51,11 +51,11 @@ struct Index {
     /// Slots before this position have been evicted.
     evicted: usize,
     cached_bytes: usize,
-    /// Of all slots, in memory or not.
+    /// Of all entries, cached or not.
     bytes: usize,
-    /// Highest index known to be durable; entries above it must stay in memory.
+    /// Highest index known to be durable; entries above it must stay cached.
     durable: Option<u64>,
-    /// The newest snapshot's last entry and the running hash up to it.
+    /// Last entry of the newest snapshot and the running hash up to it.
     announced: Option<(LogId, u64)>,
 }
 
@@ -141,7 +141,7 @@ struct Shared {
     driver: Driver,
 }
 
-/// The store, and a reader of it: both are handles on the same thing.
+/// The store; clones are also its readers.
 #[derive(Clone)]
 pub(crate) struct LogStore {
     shared: Arc<Shared>,
@@ -201,21 +201,21 @@ impl LogStore {
         self.shared.queue.stop().await
     }
 
-    /// Remembers the running hash that a snapshot carries, for the purge that follows its install:
-    /// openraft purges by log id and does not know the hash.
+    /// Records the running hash of a snapshot, for the purge that follows its install: openraft
+    /// purges by log id and does not know the hash.
     pub(crate) fn announce(&self, upto: LogId, chain: u64) {
         self.index().announced = Some((upto, chain));
     }
 
-    /// Drops what conflicts with a snapshot that was installed just before a crash: the entries at
-    /// its index and above belong to a leader that lost.
+    /// Truncates entries that conflict with a snapshot installed just before a crash: those at its
+    /// index and above belong to a deposed leader.
     pub(crate) async fn reconcile_with(&self, snapshot: LogId, chain: u64) -> io::Result<()> {
         self.announce(snapshot, chain);
         let conflict = self.id_at(snapshot.index).is_some_and(|stored| stored != snapshot);
         if !conflict {
             return Ok(());
         }
-        tracing::warn!(index = snapshot.index, "log conflicts with the newest snapshot; cut back");
+        tracing::warn!(index = snapshot.index, "log conflicts with the newest snapshot, truncated");
         self.index().truncate_from(snapshot.index);
         self.shared.queue.commit(Op::TruncateFrom(snapshot.index)).await
     }
@@ -226,7 +226,7 @@ impl LogStore {
     }
 
     fn index(&self) -> MutexGuard<'_, Index> {
-        // A panic under this lock would have stopped raft; the data itself is updated last.
+        // A panic under this lock would have stopped raft; the data is updated last.
         self.shared.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -245,7 +245,8 @@ impl LogStore {
                 continue;
             }
             let mut entries = records.into_iter().map(|(entry, _)| entry).collect::<Vec<_>>();
-            // The rest is in memory, but belongs here only if the engine gave all it was asked for.
+            // The rest is cached, but continues the result only if the engine returned everything
+            // requested.
             if entries.last().is_some_and(|entry| entry.log_id.index == *missing.end()) {
                 entries.extend(cached);
             }
@@ -253,7 +254,7 @@ impl LogStore {
         }
     }
 
-    /// Splits a read into the evicted front, to be read from the engine, and the cached rest.
+    /// Splits a read into the evicted part, read from the engine, and the cached rest.
     fn read_cached(
         &self,
         range: RangeInclusive<u64>,
@@ -279,7 +280,7 @@ impl LogStore {
         (cached, missing)
     }
 
-    /// Compares what the engine returned with what was appended.
+    /// Compares the engine's records with the index.
     fn verify(&self, asked: &RangeInclusive<u64>, records: &[(Entry, u64)]) -> io::Result<Fresh> {
         let index = self.index();
         if index.first() > *asked.start() {
@@ -294,7 +295,7 @@ impl LogStore {
                 Some(slot) if slot.entry.is_none() => {
                     return Err(codec::invalid(format!("record {} is not ours", slot.log_id)));
                 }
-                // Truncated, and perhaps written anew, while the disk was read.
+                // Truncated, and possibly rewritten, during the read.
                 Some(_) | None => return Ok(Fresh::No),
             }
         }
@@ -310,14 +311,14 @@ impl LogStore {
     }
 }
 
-/// Whether the log still was what it had been when a read of the disk began.
+/// Whether the log is unchanged since a disk read began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fresh {
     Yes,
     No,
 }
 
-/// Runs disk work where it does not hold up the runtime.
+/// Runs disk I/O without blocking the runtime.
 pub(crate) async fn run_blocking<T, F>(driver: Driver, work: F) -> io::Result<T>
 where
     T: Send + 'static,
@@ -337,7 +338,7 @@ fn decode_all(records: Vec<(u64, Bytes)>) -> io::Result<Vec<(Entry, u64)>> {
     records.into_iter().map(|(_, record)| codec::decode_entry(record)).collect()
 }
 
-/// Walks the whole log once: every checksum, every index, every link of the running hash.
+/// Reads the whole log once: every checksum, index and link of the running hash.
 fn recover(recovered: &Recovered, reader: &dyn LogReader) -> io::Result<Index> {
     let purged = recovered.purged.clone().map(codec::decode_mark).transpose()?;
     let committed = recovered.committed.clone().map(codec::decode_mark).transpose()?;
@@ -388,7 +389,7 @@ impl RaftLogReader<TypeConfig> for LogStore {
         let Some(range) = inclusive(&range) else { return Ok(Vec::new()) };
         let mut entries = Vec::new();
         let mut next = *range.start();
-        // Reads are bounded; a caller who wants everything gets it piece by piece.
+        // Reads are bounded; larger ranges are read in parts.
         while next <= *range.end() {
             let more = self.read(next..=*range.end(), usize::MAX).await?;
             let Some(last) = more.last() else { break };
@@ -405,7 +406,7 @@ impl RaftLogReader<TypeConfig> for LogStore {
     where
         RB: RangeBounds<u64> + Clone + Debug + OptionalSend,
     {
-        // Replay after a restart may cover the whole log: hold one read of it at a time.
+        // Replay after a restart may cover the whole log: hold one read at a time.
         let state = inclusive(&range).map(|range| (self.clone(), range));
         let chunks = stream::unfold(state, |state| async move {
             let (store, range) = state?;

@@ -1,4 +1,4 @@
-//! The replicated state as consensus sees it, and the adapter that openraft drives.
+//! The state machine interface, and the adapter that openraft drives.
 //!
 //! Must never let an entry be skipped: what cannot be applied stops the node.
 
@@ -18,39 +18,40 @@ use crate::log_store::{LogStore, run_blocking};
 use crate::snapshot::{SnapshotFile, SnapshotSource, SnapshotStore};
 use crate::types::{EntryPayload, LogId, SnapshotMeta, StoredMembership, TypeConfig};
 
-/// The replicated state. A pure function of (index, payload) pairs, in order: no clock, no random
-/// number, no hash-map order. Two machines that were given the same prefix write equal snapshots.
+/// The replicated state machine. A pure function of (index, payload) pairs in order: no clock, no
+/// randomness, no hash-map order. Two machines with the same prefix write equal snapshots.
 pub trait StateMachine: Send + Sync + 'static {
-    /// Carries out the command at `index`; the bytes returned go to whoever proposed it.
+    /// Applies the command at `index`; the result goes to the proposer.
     ///
     /// # Errors
-    /// Only if the command is not understood, because a newer program wrote it or because it is
-    /// damaged. The node then stops: skipping would fork the state. A command that is understood
-    /// and refused is an outcome, not an error.
+    /// Only if the command cannot be decoded, because a newer version wrote it or it is damaged.
+    /// The node then stops: skipping would fork the state. A rejected command is an outcome, not an
+    /// error.
     fn apply(&mut self, index: u64, payload: &[u8]) -> Result<Bytes, Box<dyn Error + Send + Sync>>;
 
     /// Notes that everything up to `index` is applied; called for entries that hold no command.
     fn advance(&mut self, index: u64);
 
-    /// Returns the state as it is now, to be serialised later. Called under the lock, so it must
-    /// be cheap.
+    /// Returns the current state, to be serialised later. Called under the lock, so it must be
+    /// cheap.
     fn snapshot(&self) -> Box<dyn SnapshotSource>;
 
-    /// Replaces the state by one that `SnapshotSource::write` wrote.
+    /// Replaces the state by one written by `SnapshotSource::write`.
     ///
     /// # Errors
-    /// If the bytes are not a state. The node then stops, so a half-replaced state is never seen.
+    /// If the bytes are not a valid state. The node then stops, so a partially replaced state is
+    /// never read.
     fn restore(&mut self, state: &mut dyn Read) -> io::Result<()>;
 }
 
-/// The machine and how far it is.
+/// The machine and its last applied entry.
 struct Applied<M> {
     machine: M,
     last: Option<LogId>,
     membership: StoredMembership,
 }
 
-/// Readers' side of the machine. Cheap to clone.
+/// Read access to the machine. Cheap to clone.
 pub(crate) struct Shared<M> {
     applied: Arc<RwLock<Applied<M>>>,
     index: watch::Sender<u64>,
@@ -68,7 +69,7 @@ impl<M: StateMachine> Shared<M> {
         Self { applied: Arc::new(RwLock::new(applied)), index: watch::Sender::new(0) }
     }
 
-    /// Runs `read` on the state, under a lock that holds up `apply`: be short.
+    /// Runs `read` on the state, under a lock that blocks `apply`: keep it short.
     pub(crate) fn read<T>(&self, read: impl FnOnce(&M) -> T) -> T {
         read(&self.lock_read().machine)
     }
@@ -78,7 +79,7 @@ impl<M: StateMachine> Shared<M> {
     }
 
     fn lock_read(&self) -> RwLockReadGuard<'_, Applied<M>> {
-        // A machine that panicked while applying has already taken the node down with it.
+        // A machine that panicked while applying has already stopped the node.
         self.applied.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -93,7 +94,7 @@ impl<M: StateMachine> Shared<M> {
     }
 }
 
-/// openraft's state machine over ours.
+/// openraft's state machine, backed by ours.
 pub(crate) struct MachineStore<M> {
     shared: Shared<M>,
     snapshots: SnapshotStore,
@@ -103,7 +104,7 @@ pub(crate) struct MachineStore<M> {
 }
 
 impl<M: StateMachine> MachineStore<M> {
-    /// Restores the newest good snapshot, if there is one.
+    /// Restores the newest valid snapshot, if there is one.
     pub(crate) fn open(
         shared: Shared<M>,
         snapshots: SnapshotStore,
@@ -171,8 +172,8 @@ impl<M: StateMachine> RaftStateMachine<TypeConfig> for MachineStore<M> {
             };
             last = Some(entry.log_id);
             if let Some(responder) = responder {
-                // A proposer that has its answer may read at once and must see its own write, so
-                // the index is published first.
+                // A proposer may read its own write as soon as it has its answer, so the index is
+                // published first.
                 self.shared.publish(last.as_ref());
                 responder.send(outcome);
             }
@@ -204,7 +205,7 @@ impl<M: StateMachine> RaftStateMachine<TypeConfig> for MachineStore<M> {
         run_blocking(self.driver, move || restore(&shared, &snapshots, &file)).await?;
         let last = snapshot.last().map(|last| last.index);
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(snapshot);
-        tracing::info!(raft_index = last, "snapshot of another node was installed");
+        tracing::info!(raft_index = last, "snapshot installed");
         Ok(())
     }
 
@@ -222,13 +223,13 @@ pub(crate) fn snapshot_of(
     Ok(Snapshot { meta: file.meta()?, snapshot: file })
 }
 
-/// A state that was taken under the lock and is written outside it.
+/// A state captured under the lock and written outside it.
 pub(crate) struct Builder {
     last: Option<LogId>,
     membership: StoredMembership,
     chain: u64,
-    /// `None` once built: openraft asks a builder once. The mutex is never contended; it makes the
-    /// builder shareable without asking the same of every source.
+    /// `None` once built. The mutex is never contended; it makes the builder `Sync` without
+    /// requiring that of every source.
     source: std::sync::Mutex<Option<Box<dyn SnapshotSource>>>,
     snapshots: SnapshotStore,
     current: Arc<std::sync::Mutex<Option<SnapshotFile>>>,
@@ -247,7 +248,7 @@ impl RaftSnapshotBuilder<TypeConfig> for Builder {
         let (snapshots, membership) = (self.snapshots.clone(), self.membership.clone());
         let build = move || snapshots.build(last, &membership, chain, source);
         let file = run_blocking(self.driver, build).await?;
-        tracing::info!(raft_index = last.map(|last| last.index), "snapshot was taken");
+        tracing::info!(raft_index = last.map(|last| last.index), "snapshot created");
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         // An install may have overtaken the build.
         if current.as_ref().is_none_or(|known| known.last() < last) {

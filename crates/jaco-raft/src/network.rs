@@ -1,7 +1,7 @@
-//! The client side of raft's messages, over a transport that only moves bytes.
+//! Client side of raft's RPCs, over a transport that only moves bytes.
 //!
-//! Must implement every call: the library's defaults for pre-vote, transfer and snapshots look
-//! harmless and do the wrong thing. Must never let a call outlive its deadline.
+//! Must implement every call: the library's defaults for pre-vote, transfer and snapshots are wrong
+//! for us. No call may outlive its deadline.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -27,24 +27,25 @@ use tokio::sync::Semaphore;
 use crate::engine::queue::Driver;
 use crate::error::TransportError;
 use crate::log_store::{LogStore, run_blocking};
-use crate::pipe::{Line, Pipe, Sent};
+use crate::pipe::{AppendStream, Pipe, Sent};
+use crate::reconnect::Reconnects;
 use crate::snapshot::{SnapshotFile, SnapshotStore};
 use crate::types::{Peer, TypeConfig, Vote};
 use crate::wire::{self, ReplyBody, RequestBody, RpcKind, SnapshotChunk};
 
 /// Bytes of a snapshot in one message: well under the 1 MiB every transport must carry.
 const CHUNK_BYTES: usize = 512 << 10;
-/// How long one chunk may take.
+/// Time limit of one chunk.
 const CHUNK_DEADLINE: Duration = Duration::from_secs(10);
-/// How long a follower may take to verify and load a snapshot.
+/// Time limit for a follower to verify and load a snapshot.
 const INSTALL_DEADLINE: Duration = Duration::from_secs(120);
-/// Snapshots sent at once; more would only make each slower.
-const SNAPSHOTS_AT_ONCE: usize = 2;
+/// Concurrent snapshot transfers; more would only slow each other down.
+const CONCURRENT_SNAPSHOTS: usize = 2;
 
 /// Carries messages to peers: over mutual TLS in the daemon, over a simulated network in tests.
 ///
-/// An implementation must make sure that the node at `address` is `target` before it sends, must
-/// give up at the deadline, and must not keep a dead connection after an error.
+/// An implementation must verify that the node at `address` is `target` before it sends, give up at
+/// the deadline, and drop a connection after an error.
 #[async_trait]
 pub trait Transport: Send + Sync + 'static {
     /// Sends `body` and returns the answer of the peer's `Raft::handle`.
@@ -60,15 +61,15 @@ pub trait Transport: Send + Sync + 'static {
         deadline: Duration,
     ) -> Result<Bytes, TransportError>;
 
-    /// Opens a line whose other end is the peer's `Raft::serve`. Who opened it may drop it at any time.
+    /// Opens a raft stream to the peer's `Raft::serve`. It may be dropped at any time.
     ///
     /// # Errors
     /// See [`TransportError`].
     async fn pipe(&self, target: u64, address: &str) -> Result<Box<dyn Pipe>, TransportError>;
 }
 
-/// Where members are reached now. openraft tells a client once, when it is made, and keeps it while
-/// its peer's address changes.
+/// Current addresses of members. openraft sets the address once when it creates a client, and keeps
+/// it when it changes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AddressBook {
     addresses: Arc<RwLock<BTreeMap<u64, String>>>,
@@ -84,7 +85,7 @@ impl AddressBook {
     }
 }
 
-/// Makes clients for openraft.
+/// Creates clients for openraft.
 #[derive(Clone)]
 pub(crate) struct Network {
     pub(crate) own_id: u64,
@@ -92,9 +93,10 @@ pub(crate) struct Network {
     pub(crate) log: LogStore,
     pub(crate) snapshots: SnapshotStore,
     pub(crate) driver: Driver,
-    /// Pause after a peer was unreachable.
+    /// Back-off after a peer was unreachable.
     pub(crate) retry: Duration,
     pub(crate) addresses: AddressBook,
+    pub(crate) reconnects: Reconnects,
     sending: Arc<Semaphore>,
 }
 
@@ -107,9 +109,9 @@ impl Network {
         driver: Driver,
         retry: Duration,
     ) -> Self {
-        let sending = Arc::new(Semaphore::new(SNAPSHOTS_AT_ONCE));
-        let addresses = AddressBook::default();
-        Self { own_id, transport, log, snapshots, driver, retry, addresses, sending }
+        let sending = Arc::new(Semaphore::new(CONCURRENT_SNAPSHOTS));
+        let (addresses, reconnects) = (AddressBook::default(), Reconnects::default());
+        Self { own_id, transport, log, snapshots, driver, retry, addresses, reconnects, sending }
     }
 }
 
@@ -117,22 +119,22 @@ impl RaftNetworkFactory<TypeConfig> for Network {
     type Network = Client;
 
     async fn new_client(&mut self, target: u64, node: &Peer) -> Client {
-        Client { network: self.clone(), target, address: node.address.clone(), line: None }
+        Client { network: self.clone(), target, address: node.address.clone(), stream: None }
     }
 }
 
-/// Talks to one peer.
+/// Client of one peer.
 pub(crate) struct Client {
     network: Network,
     target: u64,
-    /// Where it was when the client was made; the address book may know better.
+    /// Address when the client was created; the address book may have a newer one.
     address: String,
-    /// For appends; kept between streams of them.
-    line: Option<Line>,
+    /// The raft stream for appends, kept across append calls.
+    stream: Option<AppendStream>,
 }
 
 impl Client {
-    /// Where the peer is reached now.
+    /// The current address of the peer.
     fn address(&self) -> String {
         self.network.addresses.get(self.target).unwrap_or_else(|| self.address.clone())
     }
@@ -151,50 +153,73 @@ impl Client {
         wire::decode_reply(bytes).map_err(TransportError::Refused)
     }
 
-    /// The line for appends, opened if there is none.
-    async fn line(&mut self, within: Duration) -> Result<&mut Line, TransportError> {
-        if self.line.is_none() {
-            let address = self.address();
-            let opening = self.network.transport.pipe(self.target, &address);
-            let opened = tokio::time::timeout(within, opening).await;
-            let pipe = opened.unwrap_or(Err(TransportError::Timeout))?;
-            self.line = Some(Line::new(pipe, address));
+    /// Opens the stream for appends.
+    async fn open_stream(&mut self, within: Duration) -> Result<(), TransportError> {
+        let address = self.address();
+        let reconnects = &self.network.reconnects;
+        if let Some(remaining) = reconnects.remaining(self.target, &address) {
+            let pause = format!("not dialled again for another {} ms", remaining.as_millis());
+            return Err(TransportError::Unreachable(pause));
         }
-        Ok(self.line.as_mut().expect("it was there or opened just now"))
+        let opening = self.network.transport.pipe(self.target, &address);
+        let opened = tokio::time::timeout(within, opening).await;
+        let pipe = opened
+            .unwrap_or(Err(TransportError::Timeout))
+            .inspect_err(|_| reconnects.failed(self.target, &address))?;
+        reconnects.reached(self.target);
+        self.stream = Some(AppendStream::new(pipe, address));
+        Ok(())
     }
 
-    /// Sends what `input` has and returns the next answer; `None` once all is sent and answered.
+    /// Sends one append over the open stream.
+    async fn send(
+        &mut self,
+        request: AppendEntriesRequest<TypeConfig>,
+        timeout: Duration,
+    ) -> Result<(), TransportError> {
+        let sent = Sent::of(&request, timeout);
+        let body = RequestBody::Append(wire::append_of(request, &self.network.log));
+        let frame = wire::encode_request(self.network.own_id, self.target, body);
+        let stream = self.stream.as_mut().expect("a stream is opened before anything is sent");
+        stream.send(frame, sent).await
+    }
+
+    /// Sends the items of `input` and returns the next answer; `None` once all are sent and
+    /// answered.
     async fn next_answer<S>(
         &mut self,
         input: &mut Fuse<S>,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Option<StreamAppendResult<TypeConfig>>, TransportError>
     where
         S: Stream<Item = AppendEntriesRequest<TypeConfig>> + Unpin,
     {
-        let (from, to) = (self.network.own_id, self.target);
-        let log = self.network.log.clone();
-        let line = self.line(patience).await?;
+        if self.stream.is_none() {
+            // openraft pauses after a failure before it hands out the next request. Connecting
+            // before there is one would skip that pause.
+            let Some(request) = input.next().await else { return Ok(None) };
+            self.open_stream(timeout).await?;
+            self.send(request, timeout).await?;
+        }
         loop {
-            if input.is_done() && line.is_quiet() {
+            let stream = self.stream.as_mut().expect("opened above, and dropped only on an error");
+            if input.is_done() && stream.is_idle() {
                 return Ok(None);
             }
-            let may_send = line.has_room() && !input.is_done();
+            let may_send = stream.has_room() && !input.is_done();
             let answered = tokio::select! {
                 biased;
-                answered = line.answer() => Some(answered?),
+                answered = stream.answer() => Some(answered?),
                 request = input.next(), if may_send => {
                     if let Some(request) = request {
-                        let sent = Sent::of(&request, patience);
-                        let body = RequestBody::Append(wire::append_of(request, &log));
-                        line.send(wire::encode_request(from, to, body), sent).await?;
+                        self.send(request, timeout).await?;
                     }
                     None
                 }
             };
             if let Some((frame, sent)) = answered {
                 let reply = wire::decode_reply(frame).map_err(TransportError::Refused)?;
-                let unexpected = || TransportError::Refused("reply to another question".to_owned());
+                let unexpected = || TransportError::Refused("reply of another kind".to_owned());
                 let response = wire::appended_from(reply).ok_or_else(unexpected)?;
                 return Ok(Some(response.into_stream_result(sent.prev, sent.last)));
             }
@@ -219,7 +244,7 @@ impl Client {
         }
     }
 
-    async fn ask_vote(
+    async fn request_vote(
         &self,
         kind: RpcKind,
         body: RequestBody,
@@ -230,7 +255,7 @@ impl Client {
         wire::voted_from(reply).ok_or_else(unexpected)
     }
 
-    /// Sends what the follower lacks of `file`, then has it installed.
+    /// Sends the missing part of `file` to the follower, then requests the install.
     async fn send_snapshot(
         &self,
         vote: Vote,
@@ -246,7 +271,7 @@ impl Client {
                 install,
             })
         };
-        // Nothing but a question: where to go on after an interrupted transfer.
+        // Asks where to continue after an interrupted transfer.
         let mut body = chunk(0, Bytes::new(), false);
         loop {
             let reply = self.call(RpcKind::Snapshot, body, CHUNK_DEADLINE).await?;
@@ -259,7 +284,7 @@ impl Client {
                 | ReplyBody::Vote(_)
                 | ReplyBody::TransferLeader(_)
                 | ReplyBody::ReadIndex(_) => {
-                    return Err(TransportError::Refused("not about the snapshot".to_owned()));
+                    return Err(TransportError::Refused("not a snapshot reply".to_owned()));
                 }
             };
             if offset >= file.len {
@@ -271,7 +296,7 @@ impl Client {
                 .await
                 .map_err(|error| TransportError::Refused(format!("own snapshot: {error}")))?;
             if data.is_empty() {
-                return Err(TransportError::Refused("own snapshot is cut short".to_owned()));
+                return Err(TransportError::Refused("own snapshot is truncated".to_owned()));
             }
             body = chunk(offset, data.into(), false);
         }
@@ -292,14 +317,14 @@ impl Client {
 type Answers<'s> = BoxStream<'s, Result<StreamAppendResult<TypeConfig>, RPCError<TypeConfig>>>;
 
 fn unexpected() -> RPCError<TypeConfig> {
-    let error = TransportError::Refused("reply to another question".to_owned());
+    let error = TransportError::Refused("reply of another kind".to_owned());
     RPCError::Network(NetworkError::new(&error))
 }
 
 impl RaftNetworkV2<TypeConfig> for Client {
     type SnapshotData = SnapshotFile;
 
-    /// openraft's own loops only call `stream_append`.
+    /// openraft itself only calls `stream_append`.
     async fn append_entries(
         &mut self,
         rpc: AppendEntriesRequest<TypeConfig>,
@@ -310,7 +335,7 @@ impl RaftNetworkV2<TypeConfig> for Client {
         Ok(AppendEntriesResponse::from(answer))
     }
 
-    /// Ends after the first answer that is not a success: what was sent behind it is void.
+    /// Ends after the first unsuccessful answer: later requests are void.
     fn stream_append<'s, S>(
         &'s mut self,
         input: S,
@@ -319,22 +344,22 @@ impl RaftNetworkV2<TypeConfig> for Client {
     where
         S: Stream<Item = AppendEntriesRequest<TypeConfig>> + OptionalSend + Unpin + 'static,
     {
-        // A line that is given up for one slow answer costs more than the wait for it.
-        let patience = option.hard_ttl().max(self.network.retry);
+        // Reopening the stream for one slow answer costs more than waiting for it.
+        let timeout = option.hard_ttl().max(self.network.retry);
         let address = self.address();
-        // An answer that the stream before this one left behind would be taken for one of this one's;
-        // and a member that has moved is not to be called where it was.
-        self.line.take_if(|line| !line.is_quiet() || line.address() != address);
+        // A pending answer of the previous call would be taken for one of this call, and a member
+        // that moved must not be called at its old address.
+        self.stream.take_if(|stream| !stream.is_idle() || stream.address() != address);
         let answers =
             futures::stream::unfold(Some((self, input.fuse())), move |state| async move {
                 let (client, mut input) = state?;
-                match client.next_answer(&mut input, patience).await {
+                match client.next_answer(&mut input, timeout).await {
                     Ok(None) => None,
                     Ok(Some(Ok(matching))) => Some((Ok(Ok(matching)), Some((client, input)))),
                     Ok(Some(Err(refusal))) => Some((Ok(Err(refusal)), None)),
                     Err(error) => {
-                        client.line = None;
-                        let error = client.failed(RPCTypes::AppendEntries, patience, &error);
+                        client.stream = None;
+                        let error = client.failed(RPCTypes::AppendEntries, timeout, &error);
                         Some((Err(error), None))
                     }
                 }
@@ -348,7 +373,7 @@ impl RaftNetworkV2<TypeConfig> for Client {
         option: RPCOption,
     ) -> Result<VoteResponse<TypeConfig>, RPCError<TypeConfig>> {
         let body = RequestBody::Vote(wire::vote_ask_of(&rpc));
-        self.ask_vote(RpcKind::Vote, body, option.hard_ttl()).await
+        self.request_vote(RpcKind::Vote, body, option.hard_ttl()).await
     }
 
     async fn pre_vote(
@@ -357,7 +382,7 @@ impl RaftNetworkV2<TypeConfig> for Client {
         option: RPCOption,
     ) -> Result<VoteResponse<TypeConfig>, RPCError<TypeConfig>> {
         let body = RequestBody::PreVote(wire::vote_ask_of(&rpc));
-        self.ask_vote(RpcKind::PreVote, body, option.hard_ttl()).await
+        self.request_vote(RpcKind::PreVote, body, option.hard_ttl()).await
     }
 
     async fn full_snapshot(
@@ -376,7 +401,7 @@ impl RaftNetworkV2<TypeConfig> for Client {
             closed = cancel => return Err(StreamingError::Closed(closed)),
         };
         sent.map_err(|error| {
-            tracing::warn!(target_node = self.target, %error, "snapshot was not delivered");
+            tracing::warn!(target_node = self.target, %error, "snapshot transfer failed");
             self.failed(RPCTypes::InstallSnapshot, CHUNK_DEADLINE, &error).into()
         })
     }
@@ -407,6 +432,10 @@ impl RaftNetworkV2<TypeConfig> for Client {
     }
 
     fn backoff(&self) -> Option<Backoff> {
-        Some(Backoff::new(std::iter::repeat(self.network.retry)))
+        let (network, target, address) = (self.network.clone(), self.target, self.address());
+        Some(Backoff::new(std::iter::repeat_with(move || {
+            let remaining = network.reconnects.remaining(target, &address);
+            remaining.unwrap_or_default().max(network.retry)
+        })))
     }
 }

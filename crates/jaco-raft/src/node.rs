@@ -1,6 +1,6 @@
-//! The handle on one node: open it, write, read, change the membership, stop it.
+//! Handle to a node: open, write, read, change the membership, stop.
 //!
-//! Must never show a type of openraft or sled, and must never report a write as failed that may
+//! Must never expose a type of openraft or sled, and must never report a write as failed that may
 //! have happened.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,31 +28,34 @@ use crate::identity::DataDir;
 use crate::log_store::{LogStore, run_blocking};
 use crate::machine::{MachineStore, Shared, StateMachine};
 use crate::network::{AddressBook, Network, Transport};
-use crate::pace::{self, Heard};
 use crate::pipe::Pipe;
 use crate::server::Server;
 use crate::snapshot::{SnapshotFile, SnapshotStore};
-use crate::status::{self, Status};
+use crate::status::{self, Contact, Status};
+use crate::ticker::{self, LeaderActivity};
 use crate::timing::{self, LeaderRestore, ProposalLimits, SnapshotLimits, Timing};
 use crate::types::{Payload, Peer, Runtime, TypeConfig};
 use crate::wire::{self, History, ReplyBody, RequestBody, RpcKind};
 
-/// How long the consensus core may take to say for the first time where it is.
+/// How long the consensus core may take to report its state after the start.
 const START_DEADLINE: Duration = Duration::from_secs(10);
 
-/// How a node is opened.
+/// Options of a node.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Never reused within a cluster: the log index of the command that admitted the node.
     pub node_id: u64,
-    /// Names the cluster for good; a data directory of another cluster is refused.
+    /// Id of the cluster; a data directory of another cluster is refused.
     pub cluster: String,
-    /// Where log and snapshots lie. Local disk only.
+    /// Data directory for log and snapshots. Local disk only.
     pub dir: PathBuf,
     pub timing: Timing,
     pub snapshots: SnapshotLimits,
     pub proposals: ProposalLimits,
-    /// Seeds the election jitter. `None` draws a seed from the system.
+    /// Id of the log that this node opened before ([`Raft::log_id`]); stored outside of `dir`.
+    /// Without that log the node is not opened. `None` for a new node.
+    pub expected_log: Option<String>,
+    /// Seed of the election jitter; `None` draws one from the system.
     pub seed: Option<u64>,
 }
 
@@ -66,28 +69,31 @@ impl Options {
             timing: Timing::default(),
             snapshots: SnapshotLimits::default(),
             proposals: ProposalLimits::default(),
+            expected_log: None,
             seed: None,
         }
     }
 }
 
-/// A write that is committed and applied here.
+/// A committed write that is applied on this node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Applied {
     /// Index of the log entry that carries the write.
     pub index: u64,
-    /// What the state machine returned for it.
+    /// Result of the state machine.
     pub outcome: Bytes,
 }
 
-/// Where a node keeps its data.
+/// Storage of a node.
 pub(crate) struct Storage {
     pub(crate) engine: Box<dyn LogEngine>,
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) driver: Driver,
     pub(crate) restore: LeaderRestore,
     pub(crate) history: History,
-    /// Held until the node is gone.
+    /// See [`Raft::log_id`].
+    pub(crate) log_id: String,
+    /// Lock of the data directory, held until the node is dropped.
     pub(crate) dir: Option<DataDir>,
 }
 
@@ -102,6 +108,7 @@ struct Inner<M: StateMachine> {
     server: Server<M>,
     machine: Shared<M>,
     log: LogStore,
+    log_id: String,
     /// See [`SnapshotLimits::bytes`].
     log_bytes: usize,
     transport: Arc<dyn Transport>,
@@ -109,10 +116,11 @@ struct Inner<M: StateMachine> {
     limits: ProposalLimits,
     in_flight: Semaphore,
     /// One membership change at a time.
-    changing: Mutex<()>,
+    membership_lock: Mutex<()>,
     timing: Timing,
+    leader_activity: LeaderActivity,
     /// Ends with the last handle, so that it keeps no node alive.
-    _pacing: JoinSet<()>,
+    _ticker: JoinSet<()>,
     /// Released by `shutdown`, so that the directory can be opened again.
     dir: std::sync::Mutex<Option<DataDir>>,
 }
@@ -130,30 +138,34 @@ impl<M: StateMachine> fmt::Debug for Raft<M> {
 }
 
 impl<M: StateMachine> Raft<M> {
-    /// Opens the data directory, verifies all of it, and starts taking part.
+    /// Opens and verifies the data directory and starts the node.
     ///
     /// `machine` is the empty state; the newest snapshot and the log bring it up to date. A new
-    /// node knows no cluster yet: call [`Raft::initialize`] on the first, and have the leader call
-    /// [`Raft::add_learner`] for every other.
+    /// node belongs to no cluster yet: call [`Raft::initialize`] on the first one, and
+    /// [`Raft::add_learner`] on the leader for every other.
     ///
     /// # Errors
-    /// See [`OpenError`]. A damaged or foreign directory is refused, never repaired by cutting.
+    /// See [`OpenError`]. A damaged or foreign directory is refused, never repaired by truncation.
     pub async fn open(
         options: Options,
         machine: M,
         transport: Arc<dyn Transport>,
     ) -> Result<Self, OpenError> {
         let (path, id, cluster) = (options.dir.clone(), options.node_id, options.cluster.clone());
+        let expected_log = options.expected_log.clone();
         let opening = tokio::task::spawn_blocking(move || {
             let dir = DataDir::open(&path, id, &cluster)?;
+            dir.check_log(expected_log.as_deref())?;
             let disk = Directory::open(&dir.snapshots())?;
             let engine = SledEngine::open(&dir.log()).map_err(refuse_damage)?;
+            let log_id = dir.log_id()?;
             Ok::<_, OpenError>(Storage {
                 engine: Box::new(engine),
                 disk: Arc::new(disk),
                 driver: Driver::Thread,
                 restore: LeaderRestore::Never,
                 history: History::Compared,
+                log_id,
                 dir: Some(dir),
             })
         });
@@ -167,7 +179,7 @@ impl<M: StateMachine> Raft<M> {
         transport: Arc<dyn Transport>,
         storage: Storage,
     ) -> Result<Self, OpenError> {
-        let Storage { engine, disk, driver, restore, history, dir } = storage;
+        let Storage { engine, disk, driver, restore, history, log_id, dir } = storage;
         let id = options.node_id;
         let config = timing::config(&options.cluster, options.timing, options.snapshots, restore)?;
         let snapshots = SnapshotStore::new(disk, &options.cluster);
@@ -199,23 +211,23 @@ impl<M: StateMachine> Raft<M> {
             driver,
             options.timing.election_min,
         );
-        let addresses = network.addresses.clone();
+        let (addresses, reconnects) = (network.addresses.clone(), network.reconnects.clone());
         let seed = options.seed.unwrap_or_else(system_seed);
         let starting =
             openraft::Raft::new(id, Arc::new(config), network, log.clone(), machine_store);
         let raft = Box::pin(Runtime::scope(seed, starting))
             .await
             .map_err(|fatal| OpenError::Start { what: fatal.to_string() })?;
-        // Until the core has reported once, its metrics are those of an empty node.
+        // Until the core has reported once its metrics are those of an empty node.
         let recovered = log.last().map(|id| id.index);
         raft.wait(Some(START_DEADLINE))
             .metrics(|metrics| metrics.last_log_index >= recovered, "first report")
             .await
             .map_err(|error| OpenError::Start { what: error.to_string() })?;
         let status = follow_status(&raft, addresses, options.timing.election_max);
-        let heard = Heard::new();
-        let mut pacing = JoinSet::new();
-        pacing.spawn(pace::run(raft.clone(), heard.clone(), options.timing));
+        let leader_activity = LeaderActivity::new();
+        let mut ticker_task = JoinSet::new();
+        ticker_task.spawn(ticker::run(raft.clone(), leader_activity.clone(), options.timing));
         let server = Server {
             own_id: id,
             raft: raft.clone(),
@@ -224,7 +236,8 @@ impl<M: StateMachine> Raft<M> {
             driver,
             history,
             receiving: Arc::default(),
-            heard,
+            leader_activity: leader_activity.clone(),
+            reconnects,
         };
         Ok(Self {
             inner: Arc::new(Inner {
@@ -234,19 +247,27 @@ impl<M: StateMachine> Raft<M> {
                 machine: shared,
                 log,
                 log_bytes: options.snapshots.bytes,
+                log_id,
                 transport,
                 status,
                 limits: options.proposals,
                 in_flight: Semaphore::new(options.proposals.in_flight),
-                changing: Mutex::new(()),
+                membership_lock: Mutex::new(()),
                 timing: options.timing,
-                _pacing: pacing,
+                leader_activity,
+                _ticker: ticker_task,
                 dir: std::sync::Mutex::new(dir),
             }),
         })
     }
 
-    /// Founds a cluster whose only voter is this node, reached at `address`. Returns once it leads.
+    /// Permanent id of this node's log. Store it outside of the data directory and pass it as
+    /// [`Options::expected_log`] from then on.
+    pub fn log_id(&self) -> &str {
+        &self.inner.log_id
+    }
+
+    /// Creates a cluster whose only voter is this node, with this address. Returns once it leads.
     ///
     /// # Errors
     /// `Refused` if the node already belongs to a cluster.
@@ -258,7 +279,7 @@ impl<M: StateMachine> Raft<M> {
                 MembershipError::Refused { reason: refusal.to_string() }
             }
         })?;
-        // Until the first entry of its term is committed a leader refuses membership changes.
+        // A leader refuses membership changes until the first entry of its term is committed.
         let leads = |status: &Status| status.is_leader() && status.applied == status.last_log;
         self.wait_for(leads, Duration::from_secs(10))
             .await
@@ -266,10 +287,10 @@ impl<M: StateMachine> Raft<M> {
         Ok(())
     }
 
-    /// Writes a command through consensus; returns once it is committed and applied here.
+    /// Proposes a command; returns once it is committed and applied on this node.
     ///
     /// # Errors
-    /// See [`ProposeError`]: only `Unknown` leaves open whether the write happens.
+    /// See [`ProposeError`]: after `Unknown` alone the write may or may not happen.
     pub async fn propose(&self, payload: Bytes) -> Result<Applied, ProposeError> {
         let limits = self.inner.limits;
         if payload.len() > limits.bytes {
@@ -291,11 +312,11 @@ impl<M: StateMachine> Raft<M> {
         }
     }
 
-    /// Waits, after a start, until the local state has caught up with what the cluster has committed.
-    /// Nothing should be served, and no loop that decides should run, before.
+    /// Waits after a start until the local state has caught up with the commit index of the
+    /// cluster. Before that, serve no requests and run no controller.
     ///
     /// # Errors
-    /// `Timeout` if that did not happen in time, for want of a quorum perhaps.
+    /// `Timeout` if it did not in time, for example without a quorum.
     pub async fn wait_recovered(&self, within: Duration) -> Result<(), ReadError> {
         let recovered = self.inner.raft.wait_for_recovery(Some(within)).await;
         recovered.map(|_| ()).map_err(|_| match self.failure() {
@@ -304,8 +325,14 @@ impl<M: StateMachine> Raft<M> {
         })
     }
 
-    /// Waits until a read of the local state is linearizable: it will see every write that was
-    /// acknowledged anywhere before this call. Leader only.
+    /// Whether the local state has caught up by now, as [`Raft::wait_recovered`] would find. Once true, it
+    /// stays so in effect: later it is false only while entries are in flight.
+    pub fn has_recovered(&self) -> bool {
+        status::has_recovered(&self.inner.raft.metrics().borrow_watched())
+    }
+
+    /// Waits until a read of the local state is linearizable: it sees every write acknowledged
+    /// before this call. Leader only.
     ///
     /// # Errors
     /// See [`ReadError`].
@@ -331,7 +358,7 @@ impl<M: StateMachine> Raft<M> {
         }
     }
 
-    /// As [`Raft::linearizable`], but on any node: asks the leader how far to wait.
+    /// As [`Raft::linearizable`], but on any node: asks the leader for the read index.
     ///
     /// # Errors
     /// See [`ReadError`].
@@ -359,32 +386,32 @@ impl<M: StateMachine> Raft<M> {
         }
     }
 
-    /// Runs `read` on the local state as it is. Holds up `apply`: be short, clone what you need.
+    /// Runs `read` on the local state. Blocks `apply`: keep it short, clone what you need.
     pub fn with_state<T>(&self, read: impl FnOnce(&M) -> T) -> T {
         self.inner.machine.read(read)
     }
 
-    /// The index up to which the local state is applied, as it grows.
+    /// The last applied index, as it grows.
     pub fn watch_applied(&self) -> watch::Receiver<u64> {
         self.inner.machine.watch_applied()
     }
 
-    /// Answers a message from a peer.
+    /// Handles a message from a peer.
     ///
-    /// The caller has checked that [`wire::claimed_sender`] is who is connected, and a member.
+    /// The caller has verified that [`wire::claimed_sender`] is the connected node, and a member.
     ///
     /// # Errors
-    /// See [`HandleError`]; `Divergence` is for the person on call.
+    /// See [`HandleError`]; `Divergence` needs an operator.
     pub async fn handle(&self, body: Bytes) -> Result<Bytes, HandleError> {
         self.inner.server.handle(body).await
     }
 
-    /// Answers what a peer sends over a line that its [`Transport::pipe`] opened, until either side
-    /// hangs up. `admit` is asked with each frame's claimed sender: whether that is who is connected,
-    /// and still a member.
+    /// Serves a raft stream that a peer's [`Transport::pipe`] opened, until either side closes it.
+    /// `admit` checks each frame's claimed sender: whether it is the connected node and still a
+    /// member.
     ///
     /// # Errors
-    /// See [`HandleError`]; the line is closed then.
+    /// See [`HandleError`]; the stream is closed then.
     pub async fn serve(
         &self,
         pipe: Box<dyn Pipe>,
@@ -393,8 +420,7 @@ impl<M: StateMachine> Raft<M> {
         self.inner.server.serve(pipe, admit).await
     }
 
-    /// Adds a member without a vote; adding it again changes nothing. Its id must never have been
-    /// used before by another node.
+    /// Adds a learner; idempotent. Its id must never have been used by another node.
     ///
     /// # Errors
     /// See [`MembershipError`].
@@ -408,7 +434,7 @@ impl<M: StateMachine> Raft<M> {
         self.change(ChangeMembers::AddNodes(nodes)).await
     }
 
-    /// Makes exactly these members voters; the others keep receiving the log.
+    /// Makes exactly these members voters; the others become learners.
     ///
     /// # Errors
     /// See [`MembershipError`]. An interrupted change is completed by [`Raft::finish_joint`].
@@ -420,10 +446,10 @@ impl<M: StateMachine> Raft<M> {
         self.change(ChangeMembers::ReplaceAllVoters(voters)).await
     }
 
-    /// Removes a member that has no vote.
+    /// Removes a learner.
     ///
     /// # Errors
-    /// `Refused` if it still has one: take it away first.
+    /// `Refused` if it is a voter.
     pub async fn remove(&self, id: u64) -> Result<(), MembershipError> {
         if self.status().voters.contains(&id) {
             let reason = format!("node {id} still has a vote");
@@ -432,7 +458,7 @@ impl<M: StateMachine> Raft<M> {
         self.change(ChangeMembers::RemoveNodes(BTreeSet::from([id]))).await
     }
 
-    /// Records that a member is reached elsewhere. The transport must verify who answers there.
+    /// Changes a member's address. The transport must verify who answers there.
     ///
     /// # Errors
     /// See [`MembershipError`].
@@ -445,19 +471,19 @@ impl<M: StateMachine> Raft<M> {
         self.change(ChangeMembers::SetNodes(nodes)).await
     }
 
-    /// Completes a membership change that was left between its two steps.
+    /// Completes a joint membership change that was abandoned.
     ///
     /// # Errors
     /// See [`MembershipError`].
     pub async fn finish_joint(&self) -> Result<(), MembershipError> {
-        // Adding nobody flattens a joint membership to its newer half.
+        // Adding no learner turns a joint membership into its newer half.
         self.change(ChangeMembers::AddVoterIds(BTreeSet::new())).await
     }
 
     async fn change(&self, change: ChangeMembers<u64, Peer>) -> Result<(), MembershipError> {
-        let _one = self.inner.changing.try_lock().map_err(|_| MembershipError::Busy)?;
-        let changing = Box::pin(self.inner.raft.change_membership(change, true));
-        match tokio::time::timeout(self.inner.limits.deadline, changing).await {
+        let _one = self.inner.membership_lock.try_lock().map_err(|_| MembershipError::Busy)?;
+        let membership_lock = Box::pin(self.inner.raft.change_membership(change, true));
+        match tokio::time::timeout(self.inner.limits.deadline, membership_lock).await {
             Err(_) => Err(MembershipError::Unknown),
             Ok(Ok(_)) => Ok(()),
             Ok(Err(RaftError::Fatal(fatal))) => {
@@ -478,15 +504,15 @@ impl<M: StateMachine> Raft<M> {
         }
     }
 
-    /// Hands leadership to the voter that has most of the log, for a planned stop. Returns once
-    /// another node leads; at once if this one does not. A membership change that is under way is let
-    /// come to its end first: who leads has to make both of its steps.
+    /// Transfers leadership to the most up-to-date voter, for a planned stop. Returns once another
+    /// node leads; immediately if this one does not. Waits for a membership change in progress: the
+    /// leader has to make both of its steps.
     ///
     /// # Errors
-    /// `Refused` if there is no other voter, `Busy` if the members go on changing, `Unknown` if nobody
-    /// took over in time.
+    /// `Refused` if there is no other voter, `Busy` if membership changes continue, `Unknown` if no
+    /// other node became leader in time.
     pub async fn transfer_leader(&self) -> Result<(), MembershipError> {
-        let _unchanged = self.unchanged().await?;
+        let _unchanged = self.lock_membership().await?;
         let status = self.status();
         if !status.is_leader() {
             return Ok(());
@@ -498,29 +524,32 @@ impl<M: StateMachine> Raft<M> {
             .filter_map(|id| status.lag.get(id).copied().flatten().map(|lag| (lag, *id)))
             .min();
         match best {
-            Some((_, id)) => self.transfer_unchanged(id).await,
-            None => Err(MembershipError::Refused { reason: "no other voter answers".to_owned() }),
+            Some((_, id)) => self.transfer_locked(id).await,
+            None => {
+                Err(MembershipError::Refused { reason: "no other voter is reachable".to_owned() })
+            }
         }
     }
 
-    /// Hands leadership to this voter. Returns once another node leads.
+    /// Transfers leadership to this voter. Returns once another node leads.
     ///
     /// # Errors
-    /// `Busy` if the members go on changing, `Unknown` if nobody took over; each within two election
-    /// timeouts.
+    /// `Busy` if membership changes continue, `Unknown` if no other node became leader; each within
+    /// two election timeouts.
     pub async fn transfer_leader_to(&self, id: u64) -> Result<(), MembershipError> {
-        let _unchanged = self.unchanged().await?;
-        self.transfer_unchanged(id).await
+        let _unchanged = self.lock_membership().await?;
+        self.transfer_locked(id).await
     }
 
-    /// Waits until no membership change is under way. None begins as long as the answer is kept.
-    async fn unchanged(&self) -> Result<MutexGuard<'_, ()>, MembershipError> {
+    /// Waits until no membership change is in progress. None begins while the guard is held.
+    async fn lock_membership(&self) -> Result<MutexGuard<'_, ()>, MembershipError> {
         let patience = 2 * self.inner.timing.election_max;
-        let unchanged = tokio::time::timeout(patience, self.inner.changing.lock()).await;
-        unchanged.map_err(|_| MembershipError::Busy)
+        let lock_membership =
+            tokio::time::timeout(patience, self.inner.membership_lock.lock()).await;
+        lock_membership.map_err(|_| MembershipError::Busy)
     }
 
-    async fn transfer_unchanged(&self, id: u64) -> Result<(), MembershipError> {
+    async fn transfer_locked(&self, id: u64) -> Result<(), MembershipError> {
         let stopped = |reason: String| MembershipError::Stopped { reason };
         let trigger = self.inner.raft.trigger();
         trigger.transfer_leader(id).await.map_err(|fatal| stopped(fatal.to_string()))?;
@@ -533,8 +562,7 @@ impl<M: StateMachine> Raft<M> {
         Ok(())
     }
 
-    /// Takes a snapshot now, whatever the policy says. Returns before it is finished; see
-    /// [`Status::snapshot`].
+    /// Creates a snapshot now. Returns before it is finished; see [`Status::snapshot`].
     ///
     /// # Errors
     /// `Stopped`.
@@ -543,12 +571,13 @@ impl<M: StateMachine> Raft<M> {
         triggered.map_err(|fatal| MembershipError::Stopped { reason: fatal.to_string() })
     }
 
-    /// Keeps the log within its bytes: takes a snapshot of a log that is over them, and drops what is kept
-    /// behind one that exists. Call it about once a second; openraft itself counts entries only.
+    /// Log compaction by size: creates a snapshot if the log is over its byte limit, and purges the
+    /// entries kept behind an existing one. Call it about once a second; openraft itself counts
+    /// entries only.
     ///
     /// # Errors
     /// `Stopped`.
-    pub async fn bound_log(&self) -> Result<(), MembershipError> {
+    pub async fn compact_log(&self) -> Result<(), MembershipError> {
         if self.inner.log.bytes() <= self.inner.log_bytes {
             return Ok(());
         }
@@ -564,16 +593,24 @@ impl<M: StateMachine> Raft<M> {
         Ok(())
     }
 
-    /// What this node knows now.
+    /// The current status.
     pub fn status(&self) -> Status {
-        // The watch may be a moment behind; leadership decisions need the present.
+        // The watch channel may lag; leadership decisions need the present.
         status::status_of(
             &self.inner.raft.metrics().borrow_watched(),
             self.inner.timing.election_max,
         )
     }
 
-    /// What this node knows, as it changes.
+    /// Contact with a quorum. It is lost after two leases without a sign of one: an election takes about as
+    /// long.
+    pub fn contact(&self) -> Contact {
+        let silence = self.inner.leader_activity.age();
+        let limit = 2 * self.inner.timing.election_max;
+        status::contact_of(&self.inner.raft.metrics().borrow_watched(), silence, limit)
+    }
+
+    /// The status, as it changes.
     pub fn watch_status(&self) -> watch::Receiver<Status> {
         self.inner.status.clone()
     }
@@ -581,7 +618,7 @@ impl<M: StateMachine> Raft<M> {
     /// Waits until the status satisfies `wanted`.
     ///
     /// # Errors
-    /// The last status seen, if that did not happen in time.
+    /// The last status, if it did not in time.
     pub async fn wait_for(
         &self,
         mut wanted: impl FnMut(&Status) -> bool,
@@ -599,10 +636,10 @@ impl<M: StateMachine> Raft<M> {
         self.inner.id
     }
 
-    /// Stops taking part, makes everything durable, and releases the data directory.
+    /// Stops the node, makes everything durable, and releases the data directory.
     ///
     /// # Errors
-    /// The disk error that keeps the log from being closed; acknowledged writes are safe anyway.
+    /// The I/O error on closing the log; acknowledged writes are safe.
     pub async fn shutdown(&self) -> std::io::Result<()> {
         let stopped = self.inner.raft.shutdown().await;
         let closed = self.inner.log.close().await;
@@ -611,7 +648,7 @@ impl<M: StateMachine> Raft<M> {
         closed
     }
 
-    /// Why this node has stopped by itself, if it has.
+    /// Why this node stopped because of an error, if it did.
     pub fn failure(&self) -> Option<String> {
         self.inner.log.failure().or_else(|| self.status().failure)
     }
@@ -636,7 +673,7 @@ fn refused_write(error: ClientWriteError<TypeConfig>) -> ProposeError {
                 ProposeError::NotLeader { leader: member_of(forward) }
             }
         },
-        // The entry was written by a leader that lost; it may survive under the next one.
+        // The entry was written by a deposed leader; it may survive under the next one.
         ClientWriteError::LogEntryDiscarded(_)
         | ClientWriteError::ChangeMembershipError(_)
         | ClientWriteError::PreconditionFailed(_) => ProposeError::Unknown,
@@ -655,7 +692,7 @@ fn refuse_damage(error: std::io::Error) -> OpenError {
     OpenError::Io(error)
 }
 
-/// The standard library's hash seeds are the system's randomness without a crate for it.
+/// The standard library seeds hash maps with system randomness; no crate is needed for it.
 fn system_seed() -> u64 {
     RandomState::new().build_hasher().finish()
 }

@@ -1,9 +1,9 @@
-//! An ordered line of frames between two nodes, and its leader's end: appends sent without waiting for
-//! the answers of those before them.
+//! Raft streams: ordered frames between two nodes, and the leader's end of one, which pipelines
+//! appends.
 //!
-//! One connection per peer, without a call around each message: at one write at a time, most of the
-//! cost of an append was the call. Must never match an answer with another question: a line on which
-//! an answer is still due and nobody waits for it is not used again.
+//! One connection per peer, without a call around each message: with one write at a time, the call
+//! was most of the cost of an append. An answer must never be matched with another request: a
+//! stream with an abandoned pending answer is not used again.
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,18 +19,19 @@ use tokio_util::codec::{Framed, LengthDelimitedCodec};
 use crate::error::TransportError;
 use crate::types::{LogId, TypeConfig};
 
-/// Largest frame: an entry of 4 MiB and what is around it. A longer one is an attack or a bug.
+/// Largest frame: an entry of 4 MiB and its envelope. A longer one is an attack or a bug.
 pub const FRAME_BYTES_MAX: usize = 8 << 20;
 
-/// Appends that a leader leaves unanswered. While one is on the follower's disk the next is on its way;
-/// with more, what could share a write to the disk comes in pieces: with 32, 64 clients wrote a quarter
-/// less than with 4.
+/// Maximum of unanswered appends. While one is on the follower's disk the next is in transit; with
+/// more, entries that could share a disk write arrive in separate appends: with 32, 64 clients
+/// wrote a quarter less than with 4.
 pub(crate) const UNANSWERED_MAX: usize = 4;
 
-/// Appends of one line that are worked on; further ones wait in the connection. More than a leader sends.
-pub(crate) const UNDERTAKEN_MAX: usize = 32;
+/// Appends of one stream that are processed concurrently; further ones wait in the connection. More
+/// than a leader sends.
+pub(crate) const CONCURRENT_APPENDS_MAX: usize = 32;
 
-/// A two-way line of frames. Frames arrive whole, in order, once, or not at all.
+/// A bidirectional stream of frames. Frames arrive whole, in order and once, or not at all.
 pub trait Pipe:
     Stream<Item = io::Result<BytesMut>> + Sink<Bytes, Error = io::Error> + Send + Sync + Unpin
 {
@@ -41,7 +42,7 @@ impl<T> Pipe for T where
 {
 }
 
-/// A line over a connection: each frame behind its length, four bytes, big-endian.
+/// A raft stream over a connection: each frame is preceded by its length, four bytes, big-endian.
 pub fn framed<S>(connection: S) -> Box<dyn Pipe>
 where
     S: AsyncRead + AsyncWrite + Send + Sync + Unpin + 'static,
@@ -50,53 +51,54 @@ where
     Box::new(Framed::new(connection, codec))
 }
 
-/// What a sent append was about; its answer does not say.
+/// An append that was sent; its answer does not repeat this.
 #[derive(Debug, Clone)]
 pub(crate) struct Sent {
     /// The entry before the first that was sent.
     pub(crate) prev: Option<LogId>,
     /// The last entry that was sent, or `prev`.
     pub(crate) last: Option<LogId>,
-    /// When an answer is overdue.
+    /// When the answer is overdue.
     due: Instant,
 }
 
 impl Sent {
-    pub(crate) fn of(request: &AppendEntriesRequest<TypeConfig>, patience: Duration) -> Self {
+    pub(crate) fn of(request: &AppendEntriesRequest<TypeConfig>, timeout: Duration) -> Self {
         let prev = request.prev_log_id;
         let last = request.entries.last().map(|entry| entry.log_id).or(prev);
-        Self { prev, last, due: Instant::now() + patience }
+        Self { prev, last, due: Instant::now() + timeout }
     }
 }
 
-/// A line to a follower, and what it has not answered yet.
-pub(crate) struct Line {
+/// The raft stream to a follower, and the appends it has not answered.
+pub(crate) struct AppendStream {
     pipe: Box<dyn Pipe>,
     address: String,
     unanswered: VecDeque<Sent>,
 }
 
-impl Line {
+impl AppendStream {
     pub(crate) fn new(pipe: Box<dyn Pipe>, address: String) -> Self {
         Self { pipe, address, unanswered: VecDeque::new() }
     }
 
-    /// Where its other end is.
+    /// Address of the peer.
     pub(crate) fn address(&self) -> &str {
         &self.address
     }
 
-    /// Whether nothing is due on it: otherwise the next answer would be taken for another's.
-    pub(crate) fn is_quiet(&self) -> bool {
+    /// Whether no answer is pending: otherwise the next one would be matched with the wrong
+    /// request.
+    pub(crate) fn is_idle(&self) -> bool {
         self.unanswered.is_empty()
     }
 
-    /// Whether one more may be sent.
+    /// Whether another append may be sent.
     pub(crate) fn has_room(&self) -> bool {
         self.unanswered.len() < UNANSWERED_MAX
     }
 
-    /// Sends an append; the frame is on its way when this returns.
+    /// Sends an append; the frame is in transit when this returns.
     pub(crate) async fn send(&mut self, frame: Bytes, sent: Sent) -> Result<(), TransportError> {
         let due = sent.due;
         self.unanswered.push_back(sent);
@@ -107,8 +109,8 @@ impl Line {
         }
     }
 
-    /// The next answer, and what it is about. Nothing is lost if this is dropped before it is ready.
-    /// Never ready while nothing is due, unless the line breaks.
+    /// The next answer and its append. Cancel-safe. Pends while no answer is due, unless the stream
+    /// breaks.
     pub(crate) async fn answer(&mut self) -> Result<(Bytes, Sent), TransportError> {
         let next = self.pipe.next();
         let frame = match self.unanswered.front() {
@@ -120,13 +122,13 @@ impl Line {
         let frame = match frame {
             Some(Ok(frame)) => frame.freeze(),
             Some(Err(error)) => return Err(broken(&error)),
-            None => return Err(TransportError::Refused("the peer hung up".to_owned())),
+            None => return Err(TransportError::Refused("the peer closed the stream".to_owned())),
         };
-        let unasked = || TransportError::Refused("an answer to no question".to_owned());
+        let unasked = || TransportError::Refused("an answer without a request".to_owned());
         Ok((frame, self.unanswered.pop_front().ok_or_else(unasked)?))
     }
 }
 
 fn broken(error: &io::Error) -> TransportError {
-    TransportError::Refused(format!("the line broke: {error}"))
+    TransportError::Refused(format!("raft stream failed: {error}"))
 }

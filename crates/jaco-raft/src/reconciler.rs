@@ -1,6 +1,6 @@
-//! Carries out the voter policy, one step per tick, while this node is the leader.
+//! Applies the voter policy, one step per tick, while this node is the leader.
 //!
-//! Must never decide: it gathers what `next_membership_step` needs and does what that returns.
+//! Takes no decisions: it collects the input of `next_membership_step` and performs the result.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,35 +13,35 @@ use crate::membership::{MembershipDecision, MembershipStep, MembershipView, next
 use crate::node::Raft;
 use crate::status::Status;
 
-/// Entries a peer may lack and still count as following.
+/// Entries a peer may lack and still count as caught up.
 const CAUGHT_UP_LAG: u64 = 1000;
 
-/// Keeps what must be observed over time; call [`Reconciler::tick`] about once a second.
+/// State observed over time; call [`Reconciler::tick`] about once a second.
 #[derive(Debug)]
 pub struct Reconciler<M: StateMachine> {
     raft: Raft<M>,
-    /// How long a peer must have followed closely before it counts as caught up.
-    steady: Duration,
+    /// How long a peer must stay close before it counts as caught up.
+    stable_for: Duration,
     following_since: BTreeMap<u64, Instant>,
     joint_since: Option<(u64, Instant)>,
 }
 
 impl<M: StateMachine> Reconciler<M> {
-    /// `steady`: how long a learner must follow closely before it may vote. Ten election timeouts
-    /// (5 s on a LAN) keep a node that flaps from becoming a voter that flaps.
-    pub fn new(raft: Raft<M>, steady: Duration) -> Self {
-        Self { raft, steady, following_since: BTreeMap::new(), joint_since: None }
+    /// `stable_for`: how long a learner must be caught up before it may vote. Ten election timeouts
+    /// (5 s on a LAN) keep a flapping node from becoming a voter.
+    pub fn new(raft: Raft<M>, stable_for: Duration) -> Self {
+        Self { raft, stable_for, following_since: BTreeMap::new(), joint_since: None }
     }
 
-    /// Does at most one membership change towards the policy, with `leaving` to be removed.
+    /// Makes at most one membership change towards the policy, with `removing` to be removed.
     ///
     /// Returns `None` on a node that is not the leader.
     ///
     /// # Errors
-    /// As for the change itself; the next tick decides anew.
+    /// As for the change; the next tick decides again.
     pub async fn tick(
         &mut self,
-        leaving: &BTreeSet<u64>,
+        removing: &BTreeSet<u64>,
     ) -> Result<Option<MembershipDecision>, MembershipError> {
         let status = self.raft.status();
         if !status.is_leader() {
@@ -49,16 +49,16 @@ impl<M: StateMachine> Reconciler<M> {
             self.joint_since = None;
             return Ok(None);
         }
-        let view = self.observe(&status, leaving);
+        let view = self.observe(&status, removing);
         let decision = next_membership_step(&view);
         if let MembershipDecision::Step(step) = &decision {
-            tracing::info!(?step, "membership changes");
+            tracing::info!(?step, "membership change");
             self.act(step).await?;
         }
         Ok(Some(decision))
     }
 
-    fn observe(&mut self, status: &Status, leaving: &BTreeSet<u64>) -> MembershipView {
+    fn observe(&mut self, status: &Status, removing: &BTreeSet<u64>) -> MembershipView {
         let now = Instant::now();
         let close: BTreeSet<u64> = status
             .lag
@@ -83,10 +83,10 @@ impl<M: StateMachine> Reconciler<M> {
             caught_up: self
                 .following_since
                 .iter()
-                .filter(|(_, since)| now - **since >= self.steady)
+                .filter(|(_, since)| now - **since >= self.stable_for)
                 .map(|(id, _)| *id)
                 .collect(),
-            leaving: leaving.clone(),
+            removing: removing.clone(),
         }
     }
 
@@ -96,7 +96,7 @@ impl<M: StateMachine> Reconciler<M> {
             MembershipStep::SetVoters(voters) => self.raft.set_voters(voters.clone()).await,
             MembershipStep::Remove(id) => self.raft.remove(*id).await,
             MembershipStep::TransferLeader(id) => {
-                // Whether it came about is seen at the next tick, on whichever node is leader then.
+                // The next tick sees the result, on whichever node leads then.
                 self.raft.transfer_leader_to(*id).await
             }
         }

@@ -1,7 +1,7 @@
-//! The receiving side of raft's messages.
+//! Server side of raft's RPCs.
 //!
-//! Must never act on a message addressed to another node, nor on one whose authority is not its
-//! sender's; that the sender is who it says is the transport's duty.
+//! Must never act on a message addressed to another node, nor on one with an authority other than
+//! its sender's; verifying the sender is the transport's duty.
 
 use std::sync::Arc;
 
@@ -17,16 +17,17 @@ use crate::engine::queue::Driver;
 use crate::error::HandleError;
 use crate::log_store::{LogStore, run_blocking};
 use crate::machine::{MachineStore, StateMachine, snapshot_of};
-use crate::pace::Heard;
-use crate::pipe::{Pipe, UNDERTAKEN_MAX};
+use crate::pipe::{CONCURRENT_APPENDS_MAX, Pipe};
+use crate::reconnect::Reconnects;
 use crate::snapshot::SnapshotStore;
+use crate::ticker::LeaderActivity;
 use crate::types::{TypeConfig, Vote};
 use crate::wire::{self, Append, History, ReplyBody, Request, RequestBody, SnapshotChunk, VoteAsk};
 
-/// Longest snapshot that is accepted; a larger claim is an attack or a bug.
+/// Maximum size of an accepted snapshot; a larger claim is an attack or a bug.
 const SNAPSHOT_BYTES: u64 = 16 << 30;
 
-/// What answering needs.
+/// Context of the handlers.
 pub(crate) struct Server<M: StateMachine> {
     pub(crate) own_id: u64,
     pub(crate) raft: openraft::Raft<TypeConfig, MachineStore<M>>,
@@ -36,7 +37,8 @@ pub(crate) struct Server<M: StateMachine> {
     pub(crate) history: History,
     /// One snapshot is received at a time.
     pub(crate) receiving: Arc<Mutex<()>>,
-    pub(crate) heard: Heard,
+    pub(crate) leader_activity: LeaderActivity,
+    pub(crate) reconnects: Reconnects,
 }
 
 impl<M: StateMachine> Server<M> {
@@ -48,8 +50,12 @@ impl<M: StateMachine> Server<M> {
         if wire::authority(&body).is_some_and(|authority| authority != from) {
             return Err(HandleError::Malformed(format!("node {from} speaks for another")));
         }
+        if self.reconnects.reached(from) {
+            // It is back: replication does not sit its pause out. Only a stopped core refuses this.
+            drop(self.raft.trigger().reset_backoff([from]).await);
+        }
         let reply = match body {
-            RequestBody::Append(append) => self.append(append).await.inspect_err(alarm)?,
+            RequestBody::Append(append) => self.append(append).await.inspect_err(log_divergence)?,
             RequestBody::Vote(ask) => self.vote(ask).await?,
             RequestBody::PreVote(ask) => self.pre_vote(ask).await?,
             RequestBody::TransferLeader(message) => {
@@ -57,14 +63,16 @@ impl<M: StateMachine> Server<M> {
                 let answer = self.raft.handle_transfer_leader(request).await;
                 ReplyBody::TransferLeader(answer.map_err(|fatal| stopped(&fatal))?.is_ok())
             }
-            RequestBody::Snapshot(chunk) => self.snapshot(chunk).await.inspect_err(alarm)?,
+            RequestBody::Snapshot(chunk) => {
+                self.snapshot(chunk).await.inspect_err(log_divergence)?
+            }
             RequestBody::ReadIndex(_) => self.read_index().await?,
         };
         Ok(wire::encode_reply(reply))
     }
 
-    /// Answers the appends of a peer's line, in order, until either side hangs up. Who sent each frame
-    /// is for `admit` to say.
+    /// Answers the appends of a peer's raft stream, in order, until either side closes it. `admit`
+    /// verifies the sender of each frame.
     pub(crate) async fn serve(
         &self,
         mut pipe: Box<dyn Pipe>,
@@ -81,20 +89,20 @@ impl<M: StateMachine> Server<M> {
                         return Ok(());
                     }
                 }
-                frame = pipe.next(), if answers.len() < UNDERTAKEN_MAX => {
-                    // A peer that hangs up has its reasons, and tells them to its own log.
+                frame = pipe.next(), if answers.len() < CONCURRENT_APPENDS_MAX => {
+                    // A closed stream is logged by the peer.
                     let Some(Ok(frame)) = frame else { return Ok(()) };
                     let append = self.append_in(frame.freeze(), &admit)?;
                     let request = wire::append_from(append, &self.log, self.history);
-                    let request = request.inspect_err(alarm)?;
-                    // Handed over in this order as soon as `answers` is asked, which is next.
+                    let request = request.inspect_err(log_divergence)?;
+                    // Processed in this order as soon as `answers` is polled, which is next.
                     answers.push_back(self.raft.append_entries(request));
                 }
             }
         }
     }
 
-    /// The append in a frame, if its sender may send it.
+    /// The append in a frame, if its sender is admitted.
     fn append_in(
         &self,
         frame: Bytes,
@@ -108,7 +116,7 @@ impl<M: StateMachine> Server<M> {
         }
     }
 
-    /// The message, if it is for this node.
+    /// Decodes the message; refuses one for another node.
     fn addressed(&self, body: Bytes) -> Result<Request, HandleError> {
         let request = wire::decode_request(body)?;
         if request.to != self.own_id {
@@ -123,10 +131,10 @@ impl<M: StateMachine> Server<M> {
         Ok(self.appended(response.map_err(|error| stopped(&error))?))
     }
 
-    /// What is answered to an append, which tells of a leader unless it was refused for its term.
+    /// The answer to an append. Unless it was refused for its term, it came from the leader.
     fn appended(&self, response: AppendEntriesResponse<TypeConfig>) -> ReplyBody {
         if !matches!(response, AppendEntriesResponse::HigherVote(_)) {
-            self.heard.note();
+            self.leader_activity.record();
         }
         wire::appended_of(response)
     }
@@ -150,7 +158,7 @@ impl<M: StateMachine> Server<M> {
         Ok(ReplyBody::ReadIndex(read.index()))
     }
 
-    /// Takes in a chunk, or the request to install what has arrived.
+    /// Handles a chunk, or the request to install a received snapshot.
     async fn snapshot(&self, chunk: SnapshotChunk) -> Result<ReplyBody, HandleError> {
         let sum: [u8; 32] = chunk
             .sum
@@ -170,7 +178,8 @@ impl<M: StateMachine> Server<M> {
             move || {
                 store.forget_incoming(&name)?;
                 let have = store.received(&name)?;
-                // Only the next bytes are taken; anything else is answered with where we are.
+                // Only the next bytes are accepted; anything else is answered with the current
+                // offset.
                 if chunk.offset == have && have + chunk.data.len() as u64 <= chunk.file_len {
                     store.receive(&name, &chunk.data)?;
                 }
@@ -195,10 +204,10 @@ impl<M: StateMachine> Server<M> {
     }
 }
 
-/// Somebody should wake up: two nodes hold different histories, and only a person can say why.
-fn alarm(error: &HandleError) {
+/// Needs an operator: two nodes hold different histories.
+fn log_divergence(error: &HandleError) {
     if let HandleError::Divergence { index } = error {
-        tracing::error!(index, "this node's log differs from its leader's; refused");
+        tracing::error!(index, "log diverges from the leader's, append refused");
     }
 }
 

@@ -1,8 +1,8 @@
-//! Snapshot files: header, state, SHA-256 of both; whole or not there at all.
+//! Snapshot files: header, state, SHA-256 of both. A file is complete or absent.
 //!
-//! A file appears under its final name only after its bytes are durable and have been read back.
-//! The newest two are kept. Must never delete a good file before a newer one is proven good, and
-//! must never hand out a file whose checksum has not been verified.
+//! A file gets its final name only after its bytes are durable and were read back. The newest two
+//! are kept. Must never delete a valid file before a newer one is verified, nor return a file whose
+//! checksum was not verified.
 
 use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -19,20 +19,19 @@ use crate::types::{LogId, SnapshotMeta, StoredMembership};
 
 const MAGIC: &[u8; 8] = b"JACOSNP1";
 const SUM_BYTES: u64 = 32;
-/// A header holds a membership; a longer one is damage, not a header.
+/// A header holds a membership; a longer one is damaged.
 const HEADER_BYTES: u32 = 1 << 20;
-/// Good snapshots that are kept.
+/// Number of snapshots kept.
 const KEPT: usize = 2;
 const BUFFER_BYTES: usize = 64 << 10;
 const SUFFIX: &str = ".snap";
-/// Being written here, or being received from a leader.
+/// Temporary names: being written, and being received from a leader.
 const BUILDING: &str = "building.tmp";
 const INCOMING: &str = "incoming-";
 
-/// What a state machine gives up to be written later, outside its lock.
+/// A captured state, to be serialised outside the lock.
 pub trait SnapshotSource: Send {
-    /// Serialises the state as it was when the source was made. The same state must give the same
-    /// bytes on every node.
+    /// Serialises the state as of its capture. Equal states must give equal bytes on every node.
     ///
     /// # Errors
     /// Only those of `writer`.
@@ -55,7 +54,7 @@ impl fmt::Debug for SnapshotFile {
 }
 
 impl SnapshotFile {
-    /// The last entry the snapshot covers; `None` if it was taken before there was any.
+    /// The last entry the snapshot covers; `None` if there was none.
     pub(crate) fn last(&self) -> Option<LogId> {
         self.header.last.map(LogId::from)
     }
@@ -66,7 +65,7 @@ impl SnapshotFile {
     }
 }
 
-/// The snapshots of one node. Cheap to clone; one writer at a time is the caller's duty.
+/// The snapshots of one node. Cheap to clone; the caller ensures a single writer.
 #[derive(Debug, Clone)]
 pub(crate) struct SnapshotStore {
     disk: Arc<dyn Disk>,
@@ -78,9 +77,9 @@ impl SnapshotStore {
         Self { disk, cluster: cluster.into() }
     }
 
-    /// Clears what a crash left half done and returns the newest file that verifies.
+    /// Removes incomplete files after a crash and returns the newest valid snapshot.
     ///
-    /// A file that does not verify is kept aside for a person to look at: it was good once.
+    /// An invalid file is renamed for inspection: it was valid once.
     pub(crate) fn recover(&self) -> io::Result<Option<SnapshotFile>> {
         let mut newest = None;
         for name in self.disk.list()?.into_iter().rev() {
@@ -90,7 +89,7 @@ impl SnapshotStore {
                 match self.verify(&name) {
                     Ok(file) => newest = Some(file),
                     Err(error) => {
-                        tracing::error!(%name, %error, "snapshot is damaged and is set aside");
+                        tracing::error!(%name, %error, "snapshot damaged, renamed");
                         self.disk.rename(&name, &format!("{name}.damaged"))?;
                     }
                 }
@@ -143,7 +142,7 @@ impl SnapshotStore {
         Ok(0)
     }
 
-    /// Forgets every partly received snapshot but `keep`.
+    /// Deletes every partially received snapshot but `keep`.
     pub(crate) fn forget_incoming(&self, keep: &str) -> io::Result<()> {
         for name in self.disk.list()? {
             if name.starts_with(INCOMING) && name != keep {
@@ -153,12 +152,12 @@ impl SnapshotStore {
         Ok(())
     }
 
-    /// Adds a received chunk.
+    /// Appends a received chunk.
     pub(crate) fn receive(&self, name: &str, data: &[u8]) -> io::Result<()> {
         self.disk.append(name)?.write_all(data)
     }
 
-    /// Makes a completely received file a snapshot; refuses one that does not verify.
+    /// Turns a completely received file into a snapshot, if it is valid.
     pub(crate) fn accept(&self, name: &str) -> io::Result<SnapshotFile> {
         if let Err(error) = self.verify(name) {
             self.disk.remove(name)?;
@@ -177,7 +176,7 @@ impl SnapshotStore {
         Ok(chunk)
     }
 
-    /// Calls `restore` with the state inside `file`, after verifying it once more.
+    /// Calls `restore` with the state in `file`, after verifying it again.
     pub(crate) fn restore_from<T>(
         &self,
         file: &SnapshotFile,
@@ -191,7 +190,7 @@ impl SnapshotStore {
         restore(&mut state)
     }
 
-    /// Verifies a synced file, gives it its final name, and then drops what it supersedes.
+    /// Verifies a synced file, gives it its final name, and deletes superseded ones.
     fn publish(&self, from: &str) -> io::Result<SnapshotFile> {
         let mut file = self.verify(from)?;
         let LogIdRecord { term, node_id, index } = file.header.last.unwrap_or_default();
@@ -221,7 +220,7 @@ impl SnapshotStore {
         let len = self.disk.len(name)?;
         let mut file = self.disk.open(name)?;
         let Some(hashed) = len.checked_sub(SUM_BYTES) else {
-            return Err(invalid("snapshot is cut short".to_owned()));
+            return Err(invalid("snapshot is truncated".to_owned()));
         };
         let mut hash = Sha256::new();
         let mut buffer = vec![0; BUFFER_BYTES];
@@ -272,7 +271,7 @@ fn head_len(file: &mut Box<dyn ReadSeek>) -> io::Result<usize> {
     usize::try_from(len).map_err(|_| codec::invalid("snapshot header is too long".to_owned()))
 }
 
-/// Buffers, hashes, and ends the file with the hash.
+/// Buffers, hashes, and appends the hash.
 struct HashingWriter {
     file: Box<dyn SyncWrite>,
     hash: Sha256,

@@ -1,6 +1,6 @@
-//! What a node knows about its cluster, as a plain value on a watch channel.
+//! Status of a node, as a plain value on a watch channel.
 //!
-//! Must never show a type of the consensus library.
+//! Must never expose a type of the consensus library.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,29 +14,39 @@ use crate::error::Member;
 use crate::network::AddressBook;
 use crate::types::TypeConfig;
 
-/// What a node currently does.
+/// Role of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     Leader,
     Candidate,
     Follower,
-    /// Receives the log and has no vote.
+    /// Receives the log without a vote.
     Learner,
-    /// Stopped, by request or after a failure; see [`Status::failure`].
+    /// Stopped, by request or after an error; see [`Status::failure`].
     Stopped,
 }
 
-/// Whether a leader still reaches a majority.
+/// Whether the leader has a quorum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quorum {
-    /// Only a leader can tell.
+    /// Only the leader knows.
     Unknown,
     Held,
-    /// No majority has answered for a lease: writes are refused.
+    /// No majority answered for a lease: writes are refused.
     Lost,
 }
 
-/// One consistent view.
+/// Contact of a node with a quorum: its own acknowledgements as leader, else the leader's messages. A leader
+/// without a quorum stops sending them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Contact {
+    /// What is committed arrives here.
+    Recent,
+    /// Whatever was committed since then is unknown here.
+    Lost { since: Duration },
+}
+
+/// A consistent view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
     pub id: u64,
@@ -49,19 +59,20 @@ pub struct Status {
     /// Last entry covered by the newest snapshot.
     pub snapshot: Option<u64>,
     pub purged: Option<u64>,
-    /// All nodes that may vote; during a joint change, of both sets.
+    /// All voters; during a joint change, of both sets.
     pub voters: BTreeSet<u64>,
     pub learners: BTreeSet<u64>,
     /// Addresses of voters and learners.
     pub members: BTreeMap<u64, String>,
     /// Entry that set the membership.
     pub membership_index: Option<u64>,
-    /// Whether a membership change is between its two steps.
+    /// Whether a joint membership change is in progress.
     pub joint: bool,
-    /// On a leader: how many entries each peer still lacks; `None` if it has never answered.
+    /// On the leader: number of entries each peer lacks; `None` if it never answered.
     pub lag: BTreeMap<u64, Option<u64>>,
     pub quorum: Quorum,
-    /// Why the node stopped by itself. It must be restarted; nothing it has acknowledged is lost.
+    /// Why the node stopped because of an error. It must be restarted; acknowledged writes are
+    /// safe.
     pub failure: Option<String>,
 }
 
@@ -76,7 +87,7 @@ impl Status {
     }
 }
 
-/// Keeps `sender` up to date until the node stops or nobody is left to look.
+/// Updates `sender` until the node stops or all receivers are gone.
 pub(crate) async fn follow(
     mut metrics: WatchReceiverOf<TypeConfig, RaftMetrics<TypeConfig>>,
     sender: watch::Sender<Status>,
@@ -101,7 +112,7 @@ pub(crate) async fn follow(
         if stopped {
             return;
         }
-        // Losing a quorum is an absence of news, so it is looked for by the clock as well.
+        // The loss of a quorum causes no event, so it is also checked by time.
         match tokio::time::timeout(lease, metrics.changed()).await {
             Ok(Ok(())) | Err(_) => {}
             Ok(Err(_)) => return,
@@ -144,6 +155,30 @@ pub(crate) fn status_of(metrics: &RaftMetrics<TypeConfig>, lease: Duration) -> S
     }
 }
 
+/// Contact with a quorum; `silence` is the time since the last message from another leader.
+pub(crate) fn contact_of(
+    metrics: &RaftMetrics<TypeConfig>,
+    silence: Duration,
+    limit: Duration,
+) -> Contact {
+    let leads = metrics.state == ServerState::Leader && metrics.running_state.is_ok();
+    if leads && metrics.membership_config.voter_ids().count() == 1 {
+        return Contact::Recent;
+    }
+    let acknowledged = metrics.last_quorum_acked.as_ref().filter(|_| leads);
+    // A new leader has no acknowledgement yet.
+    let since = acknowledged.map_or(silence, |at| Instant::elapsed(&**at));
+    let led = leads || metrics.current_leader.is_some_and(|leader| leader != metrics.id);
+    if led && since < limit { Contact::Recent } else { Contact::Lost { since } }
+}
+
+/// Whether everything in the log of a node is known to be committed, and applied.
+pub(crate) fn has_recovered(metrics: &RaftMetrics<TypeConfig>) -> bool {
+    let committed = metrics.cluster_committed.as_ref().map(|id| id.index);
+    let applied = metrics.last_applied.as_ref().map(|id| id.index);
+    committed.is_some() && committed >= metrics.last_log_index && applied >= committed
+}
+
 fn role_of(metrics: &RaftMetrics<TypeConfig>) -> Role {
     if metrics.running_state.is_err() {
         return Role::Stopped;
@@ -166,7 +201,7 @@ fn quorum_of(
     if !is_leader {
         return Quorum::Unknown;
     }
-    // A single voter is its own quorum and is never asked.
+    // A single voter is its own quorum and sends no heartbeats.
     let age = metrics.last_quorum_acked.as_ref().map(|at| Instant::elapsed(&**at));
     if voters == 1 || age.is_some_and(|age| age < lease) { Quorum::Held } else { Quorum::Lost }
 }

@@ -1,4 +1,4 @@
-//! openraft's own suite for storage implementers, on the engine that ships.
+//! openraft's test suite for storage, run on the production engine.
 
 use openraft::StorageError;
 use openraft::testing::log::{StoreBuilder, Suite};
@@ -17,7 +17,7 @@ use crate::testing::Journal;
 use crate::types::{Runtime, TypeConfig};
 
 /// Every store of the suite has its own log. They share the snapshot directory, because the suite
-/// hands a snapshot from one store to another as a transport that has already delivered it.
+/// passes snapshots between stores as if they were already transferred.
 struct OnSled {
     snapshots: TempDir,
 }
@@ -39,7 +39,7 @@ impl StoreBuilder<TypeConfig, LogStore, MachineStore<Journal>, TempDir> for OnSl
 }
 
 #[test]
-fn the_store_passes_openrafts_suite() {
+fn store_passes_the_openraft_suite() {
     let mut runtime = Runtime::new(2);
     runtime.block_on(async {
         let builder = OnSled { snapshots: tempfile::tempdir().unwrap() };

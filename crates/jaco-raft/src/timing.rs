@@ -1,7 +1,7 @@
-//! Time constants and limits, and the one place where openraft's `Config` is filled in.
+//! Time constants and limits, and the only place that fills in openraft's `Config`.
 //!
-//! Must never leave `enable_leader_restore` to its default: a restarted node that resumes its old
-//! term without an election can give a log id away twice, and an acknowledged write is lost.
+//! `enable_leader_restore` must be off: a restarted node that resumes its old term without an
+//! election can assign a log id twice, and an acknowledged write is lost.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use openraft::{Config, SnapshotPolicy};
 
 use crate::error::OpenError;
 
-/// How fast a cluster notices that a leader is gone. Pick one profile for all nodes.
+/// How fast a cluster detects the loss of its leader. Use one profile for all nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
-    /// How often a leader speaks when it has nothing to say.
+    /// Heartbeat interval of an idle leader.
     pub heartbeat: Duration,
     /// Lower bound of the random election timeout.
     pub election_min: Duration,
@@ -21,9 +21,9 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// One data centre: a killed leader is followed within about a second. A follower asks for votes
-    /// once a lease and an election timeout have passed, in which at least four heartbeats were due; more
-    /// of them would only be more work for an idle cluster.
+    /// One data centre: a killed leader is replaced within about a second. A follower campaigns
+    /// after a lease and an election timeout, in which at least four heartbeats are due; more would
+    /// only cost an idle cluster.
     pub const fn lan() -> Self {
         Self {
             heartbeat: Duration::from_millis(200),
@@ -32,8 +32,8 @@ impl Timing {
         }
     }
 
-    /// Sites apart: more than three times `lan`, because the election timeout must stay above ten times the
-    /// 99th percentile of one append.
+    /// Several sites: more than three times `lan`, because the election timeout must stay above ten
+    /// times the 99th percentile of an append.
     pub const fn wan() -> Self {
         Self {
             heartbeat: Duration::from_millis(200),
@@ -49,34 +49,34 @@ impl Default for Timing {
     }
 }
 
-/// When a snapshot is taken and how much log is kept behind it.
+/// When a snapshot is created and how much log is kept behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SnapshotLimits {
-    /// Entries since the last snapshot that cause the next.
+    /// Entries between two snapshots.
     pub entries_between: u64,
-    /// Entries kept behind a snapshot, so that a follower that blinked needs no snapshot.
+    /// Entries kept behind a snapshot, so that a follower with a short outage needs no snapshot.
     pub entries_kept: u64,
-    /// Bytes of entries that cause a snapshot however few they are, and beyond which none are kept behind
-    /// one. Looked at now and then, by [`crate::Raft::bound_log`].
+    /// Log size that triggers a snapshot regardless of the number of entries, and above which no
+    /// entries are kept behind one. Checked by [`crate::Raft::compact_log`].
     pub bytes: usize,
 }
 
-/// A snapshot every 10,000 entries doubled the 99th percentile of 64 clients' writes; 100,000 are what etcd
-/// 3.4 takes (`--snapshot-count`).
+/// A snapshot every 10,000 entries doubled the 99th percentile of 64 clients' writes; etcd 3.4 uses
+/// 100,000 (`--snapshot-count`).
 impl Default for SnapshotLimits {
     fn default() -> Self {
         Self { entries_between: 100_000, entries_kept: 10_000, bytes: 256 << 20 }
     }
 }
 
-/// Bounds on what callers may ask of a node at once.
+/// Limits of requests to a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProposalLimits {
-    /// Proposals accepted and not yet answered. More get `Overloaded`.
+    /// Proposals in flight. Further ones get `Overloaded`.
     pub in_flight: usize,
-    /// Bytes of one proposal. More get `TooLarge`.
+    /// Bytes of one proposal. Larger ones get `TooLarge`.
     pub bytes: usize,
-    /// How long a proposal is waited for before its outcome is `Unknown`.
+    /// How long to wait for a proposal before its outcome is `Unknown`.
     pub deadline: Duration,
 }
 
@@ -86,8 +86,8 @@ impl Default for ProposalLimits {
     }
 }
 
-/// Whether a restarted node may resume its old term. Only the simulation may say yes, to show that
-/// it finds the loss this causes.
+/// Whether a restarted node may resume its old term. Only the simulation enables it, to show that
+/// it finds the resulting loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum LeaderRestore {
     #[default]
@@ -116,9 +116,9 @@ pub(crate) fn config(
         election_timeout_max: millis(timing.election_max),
         enable_leader_restore: Some(restore),
         enable_pre_vote: Some(true),
-        // A leader that lost its quorum falls silent after this long, so that its heartbeats to the
-        // few it still reaches cannot keep a connected majority from electing. At least one lease
-        // (election_max) plus one election timeout.
+        // A leader that lost its quorum stops sending heartbeats after this long, so that those to
+        // the few followers it still reaches cannot prevent an election by a connected majority. At
+        // least one lease (election_max) plus one election timeout.
         quorum_loss_probe_interval: Some(2 * millis(timing.election_max)),
         allow_log_reversion: Some(false),
         max_payload_entries: 1024,
@@ -128,10 +128,10 @@ pub(crate) fn config(
         snapshot_policy: SnapshotPolicy::LogsSinceLast(snapshots.entries_between),
         max_in_snapshot_log_to_keep: snapshots.entries_kept,
         purge_batch_size: 1024.min(snapshots.entries_between),
-        // Must exceed what a healthy log can hold, or a follower in reach of the log would be sent
-        // a snapshot instead.
+        // Must exceed the size of a healthy log, or a follower within the log would be sent a
+        // snapshot.
         replication_lag_threshold: (snapshots.entries_between + snapshots.entries_kept) * 5 / 4,
-        // The default of 200 ms is too short for a real snapshot.
+        // The default of 200 ms is too short for a large snapshot.
         install_snapshot_timeout: 30_000,
         ..Config::default()
     };
@@ -142,7 +142,7 @@ pub(crate) fn config(
 mod tests {
     use super::*;
 
-    /// The most important line of the crate: with leader restore on, 4 of 800 simulated crash runs
+    /// The most important test of the crate: with leader restore on, 4 of 800 simulated crash runs
     /// lost an acknowledged write.
     #[test]
     fn leader_restore_is_off_in_every_profile() {
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_cannot_work_are_refused() {
+    fn invalid_timing_is_refused() {
         let timing = Timing { election_min: Duration::from_millis(10), ..Timing::lan() };
         let refused =
             config("c", timing, SnapshotLimits::default(), LeaderRestore::default()).unwrap_err();

@@ -1,15 +1,15 @@
-//! The one file that fixes openraft's type parameters.
+//! openraft's type parameters.
 //!
-//! Everything else in the crate says `LogId`, `Entry`, `Vote` and means these. None of them may
-//! appear in the public API, and none of them may be written to a disk or a wire except through
-//! `codec` and `wire`: their layout belongs to an alpha release, ours does not.
+//! The rest of the crate uses these aliases. None of them may appear in the public API, and none
+//! may be written to disk or sent except through `codec` and `wire`: their layout belongs to an
+//! alpha release.
 
 use std::fmt;
 
 use bytes::Bytes;
 use openraft::vote::RaftLeaderId as _;
 
-/// The bytes of one command; consensus never looks inside.
+/// The bytes of one command, opaque to consensus.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Payload(pub(crate) Bytes);
 
@@ -25,13 +25,13 @@ impl fmt::Display for Payload {
     }
 }
 
-/// What a member's record holds besides its id: where to reach it.
+/// A member's address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Peer {
     pub(crate) address: String,
 }
 
-/// tokio, with the election jitter drawn from the seed that `open` was given.
+/// tokio, with the election jitter drawn from the seed passed to `open`.
 pub(crate) type Runtime =
     openraft_rt::deterministic_rng::DeterministicRng<openraft_rt_tokio::TokioRuntime>;
 

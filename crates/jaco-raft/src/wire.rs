@@ -1,7 +1,7 @@
-//! Bytes between nodes: one envelope, versioned, frozen by test.
+//! Wire format: one versioned envelope, frozen by tests.
 //!
-//! Must never reuse a field number, and must never trust the envelope's `from`: whoever carries the
-//! bytes compares it with the identity of the connection.
+//! Field numbers are never reused. The envelope's `from` is never trusted: the transport compares
+//! it with the identity of the connection.
 
 use bytes::Bytes;
 use openraft::raft::{
@@ -14,10 +14,10 @@ use crate::error::HandleError;
 use crate::log_store::LogStore;
 use crate::types::{Entry, LogId, TypeConfig, Vote, log_id};
 
-/// What a message is for. A transport may give each kind its own deadline or connection.
+/// Kind of a message. A transport may use a deadline or connection per kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RpcKind {
-    /// A leader without news. Small and urgent.
+    /// An append without entries. Small and urgent.
     Heartbeat,
     /// Log entries; up to about 1 MiB, or one larger entry.
     Append,
@@ -26,7 +26,7 @@ pub enum RpcKind {
     TransferLeader,
     /// A chunk of a snapshot; up to about 512 KiB. Many, and not urgent.
     Snapshot,
-    /// A follower asks how far it must apply before it may answer a read.
+    /// A follower asks for the leader's read index.
     ReadIndex,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Append {
     pub(crate) vote: VoteRecord,
     #[prost(message, optional, tag = "2")]
     pub(crate) prev: Option<LogIdRecord>,
-    /// The leader's running hash up to `prev`; absent if it no longer knows it.
+    /// The leader's running hash up to `prev`; absent if it was purged.
     #[prost(fixed64, optional, tag = "3")]
     pub(crate) prev_chain: Option<u64>,
     #[prost(message, optional, tag = "4")]
@@ -94,12 +94,12 @@ pub(crate) struct TransferLeader {
     pub(crate) last: Option<LogIdRecord>,
 }
 
-/// A piece of a snapshot file. Without data it only asks how much has arrived.
+/// A chunk of a snapshot file. Without data it only asks how much was received.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub(crate) struct SnapshotChunk {
     #[prost(message, required, tag = "1")]
     pub(crate) vote: VoteRecord,
-    /// SHA-256 of the file without its trailer: which snapshot this is.
+    /// SHA-256 of the file without its trailer: identifies the snapshot.
     #[prost(bytes = "bytes", tag = "2")]
     pub(crate) sum: Bytes,
     #[prost(uint64, tag = "3")]
@@ -108,7 +108,7 @@ pub(crate) struct SnapshotChunk {
     pub(crate) offset: u64,
     #[prost(bytes = "bytes", tag = "5")]
     pub(crate) data: Bytes,
-    /// Everything was sent: verify and install.
+    /// All chunks were sent: verify and install.
     #[prost(bool, tag = "6")]
     pub(crate) install: bool,
 }
@@ -130,10 +130,10 @@ pub(crate) enum ReplyBody {
     /// Whether the transfer was accepted.
     #[prost(bool, tag = "4")]
     TransferLeader(bool),
-    /// Bytes of the snapshot that have arrived.
+    /// Bytes of the snapshot received so far.
     #[prost(uint64, tag = "5")]
     SnapshotReceived(u64),
-    /// The snapshot was taken in, or the sender is no longer the leader: the receiver's vote.
+    /// The snapshot was installed, or the sender is no longer the leader: the receiver's vote.
     #[prost(message, tag = "6")]
     SnapshotInstalled(VoteRecord),
     #[prost(uint64, tag = "7")]
@@ -175,11 +175,11 @@ pub(crate) struct Voted {
     pub(crate) last: Option<LogIdRecord>,
 }
 
-/// The node id a message claims to come from. A transport must refuse the message unless the
-/// connection's certificate says the same, and the node is a member.
+/// The node id that a message claims as its sender. A transport must refuse the message unless the
+/// connection's certificate has the same id and the node is a member.
 ///
 /// # Errors
-/// If the message is not one of ours.
+/// If the message cannot be decoded.
 pub fn claimed_sender(body: &Bytes) -> Result<u64, HandleError> {
     decode_request(body.clone()).map(|request| request.from)
 }
@@ -205,10 +205,10 @@ pub(crate) fn decode_reply(bytes: Bytes) -> Result<ReplyBody, String> {
     if reply.format != FORMAT {
         return Err(format!("reply format {}", reply.format));
     }
-    reply.body.ok_or_else(|| "reply of a kind this program does not know".to_owned())
+    reply.body.ok_or_else(|| "reply of unknown kind".to_owned())
 }
 
-/// Adds the leader's running hashes, so that the follower can notice a fork.
+/// Adds the leader's running hashes, so that the follower can detect a fork.
 pub(crate) fn append_of(request: AppendEntriesRequest<TypeConfig>, log: &LogStore) -> Append {
     let prev_chain = request.prev_log_id.as_ref().and_then(|prev| log.chain_at(prev));
     Append {
@@ -226,7 +226,7 @@ fn entry_record(entry: &Entry, log: &LogStore) -> EntryRecord {
         term: entry.log_id.leader_id.term,
         node_id: entry.log_id.leader_id.node_id,
         index: entry.log_id.index,
-        // An entry may be purged between being read and being sent.
+        // An entry may be purged between read and send.
         chain: log.chain_at(&entry.log_id).unwrap_or(UNKNOWN),
         body: Some(body_of(&entry.payload)),
     }
@@ -237,12 +237,12 @@ fn entry_record(entry: &Entry, log: &LogStore) -> EntryRecord {
 pub(crate) enum History {
     #[default]
     Compared,
-    /// Only the simulation, to show what happens without.
+    /// Simulation only, to show what happens without.
     #[cfg(feature = "testing")]
     Trusted,
 }
 
-/// Refuses history that has our log ids and other content; otherwise the inverse of [`append_of`].
+/// Refuses entries with our log ids but other content; otherwise the inverse of [`append_of`].
 pub(crate) fn append_from(
     append: Append,
     log: &LogStore,
@@ -358,7 +358,7 @@ pub(crate) fn transfer_from(message: TransferLeader) -> TransferLeaderRequest<Ty
     TransferLeaderRequest::new(message.from_leader.into(), message.target, last)
 }
 
-/// The node whose authority a message carries; it must be the sender itself.
+/// The node in whose name a message acts; it must be the sender.
 pub(crate) fn authority(body: &RequestBody) -> Option<u64> {
     match body {
         RequestBody::Append(append) => Some(append.vote.node_id),

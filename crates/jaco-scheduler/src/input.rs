@@ -10,7 +10,7 @@ use jaco_types::{ConsumerName, ImageNeed, ImageReadiness, Millis, NodeId, StateI
 pub struct PlanInput<'a> {
     /// The replicated state.
     pub state: &'a ClusterState,
-    /// What the nodes told the leader lately; lost with it, and never replicated.
+    /// What nodes and endpoint consumers reported to the leader lately; lost with it, and never replicated.
     pub signals: &'a Signals,
     /// The moment of the pass, by the leader's clock.
     pub now: Timestamp,
@@ -18,23 +18,23 @@ pub struct PlanInput<'a> {
     pub config: &'a PlannerConfig,
 }
 
-/// What the nodes told the leader lately.
+/// What nodes and endpoint consumers reported to the leader lately.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Signals {
-    /// Since when this leader has been listening. Silence from before then means nothing.
+    /// Since when this leader has been receiving heartbeats. Silence from before then means nothing.
     pub listening_since: Timestamp,
-    /// The last word of each node.
+    /// The last heartbeat of each node.
     pub nodes: BTreeMap<NodeId, NodeSignal>,
-    /// The last word of each consumer of endpoints.
+    /// The last acknowledgement of each endpoint consumer.
     pub consumers: BTreeMap<ConsumerName, ConsumerSignal>,
-    /// What each node that can prepare rollouts says about the images that it was asked for.
+    /// What each node that can pre-pull reports of the images that it was asked for.
     pub images: BTreeMap<NodeId, BTreeMap<ImageNeed, ImageReadiness>>,
 }
 
-/// The last word of a consumer of endpoints.
+/// The last acknowledgement of an endpoint consumer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConsumerSignal {
-    /// The attachment that it speaks for.
+    /// The attachment that it belongs to.
     pub session: StateIndex,
     /// When it came, by the leader's clock.
     pub heard_at: Timestamp,
@@ -42,12 +42,12 @@ pub struct ConsumerSignal {
     pub acknowledged: StateIndex,
 }
 
-/// The last word of a node.
+/// The last heartbeat of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeSignal {
     /// When it came, by the leader's clock.
     pub heard_at: Timestamp,
-    /// Whether its container engine answers; if not, what it said.
+    /// Whether its container engine answers; if not, the error.
     pub engine: EngineSignal,
 }
 
@@ -63,7 +63,7 @@ pub enum EngineSignal {
 }
 
 impl EngineSignal {
-    /// Whether the two say the same about the node, in whatever words.
+    /// Whether the two mean the same status of the node, whatever their reasons are.
     #[must_use]
     pub fn is_alike(&self, other: &Self) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
@@ -78,10 +78,10 @@ pub struct PlannerConfig {
     /// How long an instance must run for its slot's failures to be forgotten (10 s): a container
     /// that starts and dies at once must not get a new budget each time.
     pub steady_after: Millis,
-    /// Failures in a row after which a replica is left alone (3, R-HEAL-2).
+    /// Failures in a row after which the restart budget of a replica is exhausted (3, R-HEAL-2).
     pub failure_budget: u32,
-    /// How long an instance that is out of the endpoints runs on for consumers that do not say that
-    /// they know (10 s).
+    /// How long a terminating instance keeps running for consumers that do not acknowledge that it
+    /// left the endpoints (10 s).
     pub routing_patience: Millis,
     /// The version of the leader's daemon. What older ones do not understand is not written while a
     /// member runs another.

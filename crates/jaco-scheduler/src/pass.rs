@@ -1,18 +1,22 @@
 //! One pass of the planner, as a table of contents.
 //!
-//! The pass edits a draft of the slots; every edit is also the change that will be proposed. What
-//! frees room comes before what takes it, for all services, so that the same pass planned again
-//! finds nothing left to do (law PL-2).
+//! A pass judges every slot (`verdict/judge.rs`), carries the verdicts out phase by phase, creates what
+//! is missing, takes the next steps of rollouts, and reports what has to wait. It edits a draft of the
+//! slots; every edit is also a change that will be proposed.
 
 use jaco_state::Change;
 use jaco_types::{StateIndex, Timestamp};
 
-use crate::draft::{Draft, Pass};
+use crate::attribute::ClusterDemands;
+use crate::draft::{Draft, Pass, Phase};
 use crate::input::PlanInput;
-use crate::population::Goes;
+use crate::nodes::{NodeTable, Usage};
+use crate::phases::{
+    Services, carry_out, carry_out_in, create, expire_consumers, judge_nodes, release, report,
+    reserve, write_records,
+};
 use crate::report::Report;
-use crate::rollout::Freed;
-use crate::{leaving, mend, population, record, resting, rollout, waiting};
+use crate::rollout::{self, Answered};
 
 /// What one pass wants changed, and why.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,8 +31,8 @@ pub struct Plan {
     pub wake_at: Option<Timestamp>,
 }
 
-/// How often room that a rollout freed is offered to what waits for room. One round is enough
-/// unless services queue behind each other's ports; the bound only guards against a defect.
+/// How many rounds a pass has at most. Two are enough unless services queue for each other's ports; the
+/// bound only guards against a defect.
 const ROUNDS_MAX: usize = 8;
 
 /// Decides what should run where. Pure and total: the same input gives the same plan.
@@ -37,39 +41,70 @@ const ROUNDS_MAX: usize = 8;
 /// answer for less.
 #[must_use]
 pub fn plan(input: &PlanInput<'_>) -> Plan {
-    let mut draft = Draft::read(*input);
+    let mut draft = read(*input);
     decide(&mut draft);
-    draft.into_plan()
+    into_plan(draft)
 }
 
-/// All phases of a pass.
+/// A draft of the whole state.
+pub(crate) fn read(input: PlanInput<'_>) -> Draft<'_> {
+    let nodes = input.state.nodes.values().map(|node| (node, Usage::default()));
+    let demands = ClusterDemands::read(&input.state.constraints);
+    let mut pass = Pass::begin(input, NodeTable::new(nodes, demands));
+    judge_nodes(&mut pass);
+    Draft::read(pass)
+}
+
+/// All phases of a pass. What frees room comes before what takes it, for all services; and rounds go on
+/// until one edits nothing, so that the same pass planned again finds nothing to do (law PL-2).
 pub(crate) fn decide(draft: &mut Draft<'_>) {
-    leaving::expire_consumers(draft);
-    leaving::end(draft);
+    expire_consumers(draft);
+    release(draft);
     draft.remove_unwanted();
-    resting::disable(draft);
-    mend::mend(draft);
+    draft.set_goals(rollout::set_goal);
+    carry_out(draft, Phase::Disable);
+    // Before anything is placed, because definitions with data keep their ports.
+    carry_out(draft, Phase::Define);
+    repair(draft);
+    reserve(draft);
     for _ in 0..ROUNDS_MAX {
-        let moved = population::relocate(draft);
-        let enabled = resting::enable(draft);
-        let made = population::fill(draft, Goes::Alone);
-        let superseded = mend::remove_superseded(draft);
-        let rolled = rollout::advance(draft);
-        // A step may have led away from a node what others would have been placed with there.
-        let followed = population::fill(draft, Goes::WithOthers);
-        if [moved, enabled, made, superseded, rolled, followed] == [Freed::Nothing; 6] {
+        let before = draft.version();
+        carry_out(draft, Phase::Repair);
+        carry_out(draft, Phase::Move);
+        carry_out(draft, Phase::Start);
+        create(draft, Services::Independent);
+        carry_out(draft, Phase::Remove);
+        rollout::advance(draft);
+        create(draft, Services::Colocated);
+        if draft.version() == before {
             break;
         }
+        draft.search_again();
     }
-    resting::renew(draft);
-    waiting::note(draft);
-    record::write_records(draft);
+    carry_out(draft, Phase::Define);
+    report(draft);
+    write_records(draft);
 }
 
-impl Draft<'_> {
-    /// What was decided.
-    pub(crate) fn into_plan(self) -> Plan {
-        let Pass { input, changes, report, wake_at, .. } = self.pass;
-        Plan { based_on: input.state.index, changes, report, wake_at }
+/// Puts replicas right where they are, and answers failed rollouts. Surplus goes first, so that nothing
+/// is restarted to be removed.
+pub(crate) fn repair(draft: &mut Draft<'_>) {
+    for at in draft.order().iter() {
+        let (service, pass) = draft.open(*at);
+        carry_out_in(service, pass, Phase::Remove);
+        carry_out_in(service, pass, Phase::Repair);
+        if rollout::answer_failures(service, pass) == Answered::Aborted {
+            // The previous revision may want fewer, and what serves it may have failed.
+            let (service, pass) = draft.open(*at);
+            carry_out_in(service, pass, Phase::Remove);
+            carry_out_in(service, pass, Phase::Repair);
+            rollout::answer_failures(service, pass);
+        }
     }
+}
+
+/// What was decided.
+pub(crate) fn into_plan(draft: Draft<'_>) -> Plan {
+    let Pass { input, changes, report, wake_at, .. } = draft.pass;
+    Plan { based_on: input.state.index, changes, report, wake_at }
 }

@@ -1,4 +1,4 @@
-//! Why here, and why not there: what people read of a pass.
+//! The report of a pass: why replicas were placed where they are, and why others were not.
 
 use std::collections::BTreeMap;
 

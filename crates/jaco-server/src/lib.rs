@@ -1,30 +1,28 @@
-//! The gRPC edge of a node: who may ask, what is asked, and where the answer comes from.
+//! The gRPC edge of a node: authenticates requests, decides whether they may become commands, and answers
+//! from the replicated state.
 //!
-//! One TLS port serves peers and operators, one unix socket serves people on the machine. What is
-//! decided here is only whether a request may become a command; the state's rules are checked
-//! again by `apply`.
+//! One TLS port serves peers and operators, one unix socket serves local users. The rules of the state are
+//! checked again by `apply`.
 
-pub mod admission;
-pub mod allocation;
-pub mod archive;
-mod archive_writer;
-pub mod auth;
-pub mod connection;
-pub mod machine;
-pub mod member;
-pub mod peers;
-pub mod preview;
-mod raft_line;
-pub mod raft_store;
-pub mod refusals;
+mod admission;
+mod audit;
+mod auth;
+mod forward;
+mod freshness;
+mod member;
+mod peers;
+mod preview;
+mod raft;
+mod recovery;
 pub mod serve;
-pub mod service;
+mod service;
 pub mod status;
-pub mod transport;
-pub mod view;
+mod view;
 
-pub use archive_writer::Archived;
-pub use machine::ClusterMachine;
+pub use audit::{archive, writer::Archived};
+pub use auth::refusals;
 pub use member::{Lifecycle, Member, Stage};
 pub use peers::Peers;
-pub use raft_store::RaftStore;
+pub use raft::transport;
+pub use raft::{ClusterMachine, RaftStore};
+pub use recovery::Recovery;

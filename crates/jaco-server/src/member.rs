@@ -1,70 +1,53 @@
-//! What a node is: nothing yet, or a member of a cluster, with all that its services need.
+//! A node as a member of a cluster, with everything that its services need.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
-use bytes::Bytes;
 use jaco_agent::AgentHandle;
 use jaco_agent::engine::ContainerEngine;
-use jaco_controller::{RebalanceDesk, SignalBook};
+use jaco_controller::{RebalanceState, SignalBook};
 use jaco_pki::{Connections, KeyEncryptionKey};
-use jaco_proto::{storage, v1};
+use jaco_proto::v1;
 use jaco_raft::Quorum;
 use jaco_state::{Command, Outcome};
 use jaco_store::{Applied, Clock, Proposal, ProposeError};
-use jaco_types::{Author, ErrorCode, Hostname, Identity, NodeId, Rejection, RequestId};
-use prost::Message;
-use ring::rand::{SecureRandom, SystemRandom};
-use tokio::sync::OnceCell;
-use tracing::info;
+use jaco_types::{Author, Hostname, Identity, NodeId, Rejection, RequestId};
 
-use crate::peers::{Peers, no_leader};
-use crate::raft_store::RaftStore;
-use crate::refusals::Refusals;
+use crate::auth::refusals::Refusals;
+use crate::peers::Peers;
+use crate::raft::RaftStore;
+use crate::recovery::Recovery;
 use crate::status::{from_propose_error, invalid};
 
-/// How long a request may take on its way to the leader and back: what the leader gives itself, and
-/// a little for the way.
-const FORWARD_DEADLINE: Duration = Duration::from_secs(4);
-
-/// How long the first reader after a start waits for the node to have caught up: an election and the
-/// leader's first word.
-const RECOVERY_PATIENCE: Duration = Duration::from_secs(2);
-
-/// How long a request waits for a new leader before it is refused: a little longer than an
-/// election takes.
-const LEADER_PATIENCE: Duration = Duration::from_secs(2);
-
-/// A member of a cluster, and all that its services need.
+/// A member of a cluster.
 pub struct Member {
-    /// Its id.
+    /// Its id in the cluster.
     pub id: NodeId,
-    /// Its name.
+    /// Its host name.
     pub hostname: Hostname,
     /// The replicated state.
     pub store: Arc<RaftStore>,
-    /// The other members.
+    /// Connections to the other members.
     pub peers: Peers,
-    /// Open connections, so that a removed node's can be closed.
+    /// Accepted connections, so that those of a removed node can be closed.
     pub connections: Connections,
-    /// What the nodes tell the leader.
+    /// What the heartbeats report to the leader.
     pub signals: Arc<SignalBook>,
-    /// What the nodes measured, and who leaves hot ones.
-    pub rebalance: Arc<RebalanceDesk>,
+    /// Usage samples of the nodes, and the rebalancing state.
+    pub rebalance: Arc<RebalanceState>,
     /// The node's container engine.
     pub engine: Arc<dyn ContainerEngine>,
     /// The node's agent.
     pub agent: AgentHandle,
-    /// Opens the sealed values of the state.
+    /// Opens sealed values of the state.
     pub key_encryption_key: KeyEncryptionKey,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Where refused access is noted.
+    /// The queue of refused access to be audited.
     pub refusals: Refusals,
-    /// Set once this node has had its time to learn what was agreed on before it was restarted.
-    pub recovery: OnceCell<()>,
+    /// Whether this node has caught up since its start.
+    pub recovery: Recovery,
 }
 
 impl std::fmt::Debug for Member {
@@ -74,10 +57,10 @@ impl std::fmt::Debug for Member {
     }
 }
 
-/// A node's stage of life: no cluster yet, or a member. It goes one way only.
+/// Empty until the node is a member of a cluster; never empty again.
 pub type Stage = Arc<ArcSwapOption<Member>>;
 
-/// What turns a node into a member; the daemon knows how.
+/// Makes a node a member. Implemented by the daemon.
 #[async_trait]
 pub trait Lifecycle: Send + Sync + 'static {
     /// Creates a cluster of this one node.
@@ -87,111 +70,11 @@ pub trait Lifecycle: Send + Sync + 'static {
     async fn join(&self, server: &str, token: &str) -> Result<v1::JoinClusterResponse, Rejection>;
 }
 
-/// A request of a person that changes something, or asks what only the leader knows. It is executed
-/// on the leader, wherever it was sent to.
-#[async_trait]
-pub trait Write: Message + Default + Clone + Send + Sync + 'static {
-    /// The full name of the gRPC method.
-    const METHOD: &'static str;
-
-    /// What the person gets.
-    type Answer: Message + Default;
-
-    /// Does it, on the leader.
-    async fn execute(self, member: &Member, by: Author) -> Result<Self::Answer, Rejection>;
-
-    /// Gives the request a name if its sender gave none, so that it is executed once however often
-    /// it is sent on.
-    fn name(&mut self, fresh: &dyn Fn() -> String);
-}
-
 impl Member {
-    /// Waits, once after a start, until this node has learnt what was agreed on before: otherwise it
-    /// would answer from an older state than it has answered from already. Without a quorum there is
-    /// nobody to learn from, and what it has must do.
-    pub async fn recovered(&self) {
-        let learn = || async {
-            if let Err(error) = self.store.raft().wait_recovered(RECOVERY_PATIENCE).await {
-                info!(%error, "answering from what this node has");
-            }
-        };
-        self.recovery.get_or_init(learn).await;
-    }
-
-    /// Executes a request here if this node leads, and through the leader otherwise.
+    /// Proposes a command as the leader and waits until it is applied.
     ///
     /// # Errors
-    /// The refusal of a rule, or `no_leader` and its kin when nobody can decide.
-    pub async fn write<W: Write>(
-        &self,
-        by: Author,
-        mut request: W,
-    ) -> Result<W::Answer, Rejection> {
-        request.name(&fresh_request_id);
-        let patience = tokio::time::Instant::now() + LEADER_PATIENCE;
-        loop {
-            let refused = match self.write_once(by.clone(), request.clone()).await {
-                Err(rejection) if rejection.code == ErrorCode::NoLeader => rejection,
-                done => return done,
-            };
-            // Wait for somebody to lead, then try again: the request id makes that safe.
-            let mut status = self.store.raft().watch_status();
-            let led = status.wait_for(|status| status.leader.is_some());
-            if tokio::time::timeout_at(patience, led).await.is_err()
-                || tokio::time::Instant::now() >= patience
-            {
-                return Err(refused);
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    }
-
-    async fn write_once<W: Write>(&self, by: Author, request: W) -> Result<W::Answer, Rejection> {
-        if self.store.leads() {
-            return request.execute(self, by).await;
-        }
-        let (node, address) = self.store.leader_elsewhere().ok_or_else(no_leader)?;
-        let message = v1::ForwardRequest {
-            method: W::METHOD.to_owned(),
-            body: request.encode_to_vec().into(),
-            identity: storage::encode_author(&by),
-        };
-        let answer = self.peers.forward((node, &address), message, FORWARD_DEADLINE).await;
-        let body = match answer {
-            // The leader went away before or while it answered; the next one will be asked. The
-            // request id keeps what it may have done from being done again.
-            Err(rejection)
-                if matches!(rejection.code, ErrorCode::Unavailable | ErrorCode::TimedOut) =>
-            {
-                return Err(no_leader());
-            }
-            answer => answer?,
-        };
-        decode(&body)
-    }
-
-    /// Executes a request that another member passed on. Only the leader does: a request is never
-    /// passed on twice.
-    ///
-    /// # Errors
-    /// As the request's own, and `no_leader` when this node does not lead.
-    pub async fn execute_forwarded<W: Write>(
-        &self,
-        by: Author,
-        body: &Bytes,
-    ) -> Result<Bytes, Rejection> {
-        if !self.store.leads() {
-            return Err(no_leader());
-        }
-        let request: W = decode(body)?;
-        let answer = request.execute(self, by).await?;
-        Ok(answer.encode_to_vec().into())
-    }
-
-    /// Writes a command, as the leader.
-    ///
-    /// # Errors
-    /// The refusal of `apply`, or of consensus.
+    /// The refusal of `apply`, or the error of consensus.
     pub async fn commit(
         &self,
         by: Author,
@@ -214,45 +97,12 @@ impl Member {
 }
 
 impl Member {
-    /// A proposal that nobody confirmed in time is a matter of the quorum, if that is lost.
+    /// A timed-out proposal is reported as `quorum_lost` if the quorum is lost.
     fn explain(&self, error: &ProposeError) -> Rejection {
         let lost = self.store.raft().status().quorum == Quorum::Lost;
         if lost && *error == ProposeError::Unknown {
             return from_propose_error(&ProposeError::QuorumLost);
         }
         from_propose_error(error)
-    }
-}
-
-fn decode<M: Message + Default>(body: &Bytes) -> Result<M, Rejection> {
-    M::decode(body.clone()).map_err(|error| invalid(format!("the request is malformed: {error}")))
-}
-
-/// Gives a request a name if its sender gave none: what most requests answer to [`Write::name`].
-pub(crate) fn name_if_unnamed(request_id: &mut String, fresh: &dyn Fn() -> String) {
-    if request_id.is_empty() {
-        *request_id = fresh();
-    }
-}
-
-/// 128 random bits in hex: names a request that its sender did not name.
-fn fresh_request_id() -> String {
-    let mut bytes = [0; 16];
-    SystemRandom::new().fill(&mut bytes).expect("the system gives random bytes");
-    hex::encode(bytes)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A retry of the sender's own must meet its own name again.
-    #[test]
-    fn only_a_request_without_a_name_gets_one() {
-        let (mut named, mut unnamed) = ("mine".to_owned(), String::new());
-        for request_id in [&mut named, &mut unnamed] {
-            name_if_unnamed(request_id, &|| "fresh".to_owned());
-        }
-        assert_eq!((named.as_str(), unnamed.as_str()), ("mine", "fresh"));
     }
 }

@@ -1,5 +1,5 @@
-//! Connections to the other members, over mutual TLS: one each, kept, for calls; and one for each stream
-//! that may stall.
+//! Connections to the other members, over mutual TLS: a kept one to each for calls, and one for each stream
+//! that its reader may stall.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -13,8 +13,8 @@ use jaco_proto::v1::exec_client::ExecClient;
 use jaco_proto::v1::peer_client::PeerClient;
 use jaco_proto::v1::query_client::QueryClient;
 use jaco_proto::v1::{
-    ConsumerRequest, ForwardRequest, HeartbeatRequest, HeartbeatResponse, ProposeRequest,
-    RaftRequest,
+    AcknowledgeEndpointsRequest, ForwardRequest, HeartbeatRequest, HeartbeatResponse,
+    ProposeRequest, RaftRequest,
 };
 use jaco_types::{ErrorCode, NodeId, Rejection};
 use tonic::transport::{Channel, Endpoint};
@@ -22,14 +22,14 @@ use tonic::{Request, Response, Status};
 
 use crate::status::from_status;
 
-/// The largest message that peers exchange: an entry of 4 MiB and its envelope.
-pub const MESSAGE_BYTES_MAX: usize = 8 << 20;
+/// Maximum size of a message between peers: an entry of 4 MiB and its envelope.
+pub(crate) const MESSAGE_BYTES_MAX: usize = 8 << 20;
 
-/// Quiet connections are asked for a sign of life this often, so that a peer that vanished without
-/// a word is noticed. Rare, because raft itself speaks far more often to whoever it needs.
+/// Interval of HTTP/2 pings on an idle connection, so that a dead peer is noticed. Long, because raft itself
+/// sends far more often.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
-/// The other members, as this node reaches them. Cheap to clone.
+/// Connections of this node to the other members. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Peers {
     store: Arc<CertificateStore>,
@@ -37,13 +37,13 @@ pub struct Peers {
 }
 
 impl Peers {
-    /// No connection is made before the first call.
+    /// Connects at the first call.
     #[must_use]
     pub fn new(store: Arc<CertificateStore>) -> Self {
         Self { store, channels: Arc::default() }
     }
 
-    /// A connection to this member; opened by the first call and again after a failure.
+    /// The kept connection to a member, opened by the first call and again after a failure.
     fn channel(&self, node: NodeId, address: &str) -> Channel {
         let mut channels = self.channels.lock().expect("no holder of the lock panics");
         let key = (node, address.to_owned());
@@ -57,7 +57,7 @@ impl Peers {
             let (dialer, address) = (dialer.clone(), address.clone());
             async move { dialer.connect(address).await.map(TokioIo::new) }
         });
-        // The URI is only a label: where to connect and whom to trust is the dialer's.
+        // The URI is a label only: the dialer has the address and the identity.
         Endpoint::from_static("http://member.internal")
             .http2_keep_alive_interval(KEEP_ALIVE)
             .keep_alive_timeout(Duration::from_secs(5))
@@ -66,13 +66,13 @@ impl Peers {
             .connect_with_connector_lazy(connect)
     }
 
-    /// Forgets the connections to members that are not in `members` any more.
+    /// Closes connections to nodes that are not in `members`, or have another address there.
     pub fn retain(&self, members: &BTreeMap<NodeId, String>) {
         let mut channels = self.channels.lock().expect("no holder of the lock panics");
         channels.retain(|(node, address), _| members.get(node) == Some(address));
     }
 
-    /// What members say to each other.
+    /// The peer service of a member.
     #[must_use]
     pub fn peer(&self, node: NodeId, address: &str) -> PeerClient<Channel> {
         PeerClient::new(self.channel(node, address))
@@ -80,36 +80,36 @@ impl Peers {
             .max_encoding_message_size(MESSAGE_BYTES_MAX)
     }
 
-    /// What people ask, asked on their behalf.
+    /// The query service of a member.
     #[must_use]
     pub fn query(&self, node: NodeId, address: &str) -> QueryClient<Channel> {
         QueryClient::new(self.channel(node, address)).max_decoding_message_size(MESSAGE_BYTES_MAX)
     }
 
-    /// What people ask of a node itself, asked on their behalf.
+    /// The cluster service of a member.
     #[must_use]
     pub fn cluster(&self, node: NodeId, address: &str) -> ClusterClient<Channel> {
         ClusterClient::new(self.channel(node, address)).max_decoding_message_size(MESSAGE_BYTES_MAX)
     }
 
-    /// Commands in containers, run on somebody's behalf. Over a connection of its own: a reader who stops
-    /// taking what comes would else hold up the calls that share it.
+    /// The exec service of a member, over a connection of its own: a stalled reader would otherwise block the
+    /// calls that share the connection.
     #[must_use]
     pub fn exec(&self, node: NodeId, address: &str) -> ExecClient<Channel> {
         ExecClient::new(self.open(node, address))
     }
 
-    /// Lines of containers, followed on somebody's behalf. Over a connection of its own, as commands are.
+    /// The query service of a member for log streams, over a connection of its own, as for [`Self::exec`].
     #[must_use]
     pub fn logs(&self, node: NodeId, address: &str) -> QueryClient<Channel> {
         QueryClient::new(self.open(node, address)).max_decoding_message_size(MESSAGE_BYTES_MAX)
     }
 
-    /// Opens a line for frames of the consensus protocol; it is not kept.
+    /// Opens a raft stream. The connection is not kept.
     ///
     /// # Errors
-    /// When the member cannot be reached, or somebody else answers.
-    pub async fn raft_line(
+    /// When the member is unreachable, or another node answers.
+    pub async fn raft_stream(
         &self,
         node: NodeId,
         address: &str,
@@ -148,10 +148,10 @@ impl Peers {
         Ok((answer.index, answer.outcome))
     }
 
-    /// Sends a person's request to the leader.
+    /// Forwards a request to the leader.
     ///
     /// # Errors
-    /// The leader's refusal, or `unavailable` when it cannot be reached.
+    /// The refusal of the leader, or `unavailable` when it is unreachable.
     pub async fn forward(
         &self,
         (node, address): (NodeId, &str),
@@ -164,10 +164,10 @@ impl Peers {
         answer.map(|answer| answer.body).map_err(|status| from_status(&status))
     }
 
-    /// Sends a sign of life to the leader.
+    /// Sends a heartbeat to the leader.
     ///
     /// # Errors
-    /// When the leader cannot be reached or refuses it.
+    /// When the leader is unreachable or refuses it.
     pub async fn heartbeat(
         &self,
         (node, address): (NodeId, &str),
@@ -180,37 +180,41 @@ impl Peers {
         answer.map_err(|status| from_status(&status))
     }
 
-    /// Tells the leader what a consumer of endpoints acknowledges.
+    /// Reports the acknowledgement of an endpoint consumer to the leader.
     ///
     /// # Errors
-    /// When the leader cannot be reached or refuses it.
-    pub async fn consumer(
+    /// When the leader is unreachable or refuses it.
+    pub async fn acknowledge_endpoints(
         &self,
         (node, address): (NodeId, &str),
-        message: ConsumerRequest,
+        message: AcknowledgeEndpointsRequest,
         deadline: Duration,
     ) -> Result<(), Rejection> {
         let mut request = Request::new(message);
         request.set_timeout(deadline);
-        let answer = within(deadline, self.peer(node, address).consumer(request)).await;
+        let answer =
+            within(deadline, self.peer(node, address).acknowledge_endpoints(request)).await;
         answer.map(drop).map_err(|status| from_status(&status))
     }
 }
 
-/// The answer of a call. Its own deadline begins once there is a connection; a member that hangs takes
-/// what is sent and completes no handshake, so the wait for a connection must have an end as well.
+/// The response of a call. The deadline of the request begins with the connection; a hung member accepts
+/// bytes but completes no handshake, so connecting needs a deadline as well.
 async fn within<T>(
     deadline: Duration,
     call: impl Future<Output = Result<Response<T>, Status>>,
 ) -> Result<T, Status> {
     match tokio::time::timeout(deadline, call).await {
         Ok(answer) => answer.map(Response::into_inner),
-        Err(_) => Err(Status::deadline_exceeded("no answer in time")),
+        Err(_) => Err(Status::deadline_exceeded("no response before the deadline")),
     }
 }
 
-/// No leader is known, so there is nobody to ask.
+/// The refusal of a request while there is no leader.
 #[must_use]
-pub fn no_leader() -> Rejection {
-    Rejection::new(ErrorCode::NoLeader, "there is no leader at the moment")
+pub(crate) fn no_leader() -> Rejection {
+    Rejection::new(
+        ErrorCode::NoLeader,
+        "the cluster has no leader at the moment: try again in a few seconds",
+    )
 }

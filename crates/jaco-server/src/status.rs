@@ -1,4 +1,4 @@
-//! Refusals on the wire: a gRPC status whose details carry the code, the sentence and the facts.
+//! Refusals as gRPC statuses: the details have the code, the message and the facts.
 
 use jaco_proto::v1;
 use jaco_store::ProposeError;
@@ -6,7 +6,7 @@ use jaco_types::{ErrorCode, Rejection};
 use prost::Message;
 use tonic::{Code, Status};
 
-/// Puts a refusal into a status.
+/// Encodes a refusal as a status.
 #[must_use]
 pub fn to_status(rejection: &Rejection) -> Status {
     let error = v1::Error {
@@ -18,7 +18,7 @@ pub fn to_status(rejection: &Rejection) -> Status {
     Status::with_details(grpc_code(rejection.code), rejection.message.clone(), details)
 }
 
-/// Reads a refusal back, as another node gave it. What carries no code is the connection's fault.
+/// Decodes the refusal of another node. A status without a code is an error of the transport.
 #[must_use]
 pub fn from_status(status: &Status) -> Rejection {
     let error = v1::Error::decode(status.details()).ok().filter(|error| !error.code.is_empty());
@@ -29,7 +29,7 @@ pub fn from_status(status: &Status) -> Rejection {
     Rejection { code, message: error.message, details: error.details.into_iter().collect() }
 }
 
-/// Why a proposal was not written, as a refusal.
+/// The refusal for a failed proposal.
 #[must_use]
 pub fn from_propose_error(error: &ProposeError) -> Rejection {
     let code = match error {
@@ -43,7 +43,7 @@ pub fn from_propose_error(error: &ProposeError) -> Rejection {
     Rejection::new(code, error.to_string())
 }
 
-/// A refusal of a malformed request.
+/// The refusal of a malformed request.
 #[must_use]
 pub fn invalid(message: impl std::fmt::Display) -> Rejection {
     Rejection::new(ErrorCode::InvalidRequest, message.to_string())
@@ -51,7 +51,7 @@ pub fn invalid(message: impl std::fmt::Display) -> Rejection {
 
 fn transport_code(code: Code) -> ErrorCode {
     match code {
-        // A connection that breaks under a request is reported as unknown.
+        // tonic reports a connection that is lost during a request as unknown.
         Code::Unavailable | Code::Cancelled | Code::Unknown => ErrorCode::Unavailable,
         Code::DeadlineExceeded => ErrorCode::TimedOut,
         Code::Unauthenticated => ErrorCode::Unauthenticated,
@@ -75,7 +75,10 @@ fn grpc_code(code: ErrorCode) -> Code {
         ErrorCode::Internal | ErrorCode::EngineError | ErrorCode::RestartExhausted => {
             Code::Internal
         }
-        ErrorCode::NoLeader | ErrorCode::QuorumLost | ErrorCode::Unavailable => Code::Unavailable,
+        ErrorCode::NoLeader
+        | ErrorCode::QuorumLost
+        | ErrorCode::NotCaughtUp
+        | ErrorCode::Unavailable => Code::Unavailable,
         ErrorCode::Overloaded => Code::ResourceExhausted,
         ErrorCode::TimedOut => Code::DeadlineExceeded,
         ErrorCode::Unauthenticated
@@ -126,20 +129,20 @@ fn grpc_code(code: ErrorCode) -> Code {
 mod tests {
     use super::*;
 
-    /// R-CLI-9: a leader that dies under a request is waited out, so it must look like one that is gone.
+    /// R-CLI-9: requests are retried when the leader fails, so a lost connection must be `unavailable`.
     #[test]
-    fn a_broken_connection_is_unavailable() {
+    fn a_lost_connection_is_unavailable() {
         for code in [Code::Unknown, Code::Unavailable, Code::Cancelled] {
             let rejection = from_status(&Status::new(code, "transport error"));
             assert_eq!(rejection.code, ErrorCode::Unavailable, "{code:?}");
         }
     }
 
-    /// R-CLI-8: every code survives the wire with its facts.
+    /// R-CLI-8: every code is encoded and decoded with its message and facts.
     #[test]
-    fn refusals_survive_the_wire() {
+    fn every_code_round_trips() {
         for code in ErrorCode::ALL {
-            let rejection = Rejection::new(*code, "it is so").with("missing", "n3");
+            let rejection = Rejection::new(*code, "a message").with("missing", "n3");
             assert_eq!(from_status(&to_status(&rejection)), rejection);
         }
     }

@@ -1,22 +1,24 @@
-//! A log that a majority agrees on, without the messages that bring this about. The real protocol
-//! has a simulation of its own, in `jaco-raft`; here it is only what the rest of JACO sees of it:
-//! who leads, what is agreed on, and what is lost or left in doubt when a leader goes.
+//! A replicated log without the messages of the protocol, which has a simulation of its own in `jaco-raft`. Here is
+//! what the rest of JACO sees of it: who leads, which entries are committed, and which are lost or of unknown
+//! outcome when a leader fails.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jaco_state::{Command, Entry};
-use jaco_types::{Identity, RequestId, StateIndex, Timestamp};
+use jaco_types::{Identity, RequestId, StateIndex, Timestamp, voter_target};
 
 use crate::network::MachineIx;
 
-/// Somebody who waits for the outcome of a proposal.
+/// Who proposed, and so waits for the outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// The planner of the leader that it was sent from.
     Planner { machine: MachineIx, life: u64 },
+    /// The rebalancing loop of this machine.
+    Rebalancer { machine: MachineIx },
     /// A node's observations.
     Reporter { machine: MachineIx, life: u64 },
-    /// A person's request, by its place in the list, sent to this machine.
+    /// A user's request, by its place in the list, sent to this machine.
     Client { request: usize, entry: MachineIx },
 }
 
@@ -24,7 +26,9 @@ impl Origin {
     /// The machine that the answer goes to.
     pub(crate) fn machine(self) -> MachineIx {
         match self {
-            Self::Planner { machine, .. } | Self::Reporter { machine, .. } => machine,
+            Self::Planner { machine, .. }
+            | Self::Rebalancer { machine }
+            | Self::Reporter { machine, .. } => machine,
             Self::Client { entry, .. } => entry,
         }
     }
@@ -39,7 +43,7 @@ pub(crate) struct Proposal {
     pub(crate) command: Command,
 }
 
-/// A proposal in the leader's log, not agreed on yet.
+/// A proposal in the leader's log that is not committed yet.
 #[derive(Debug)]
 struct Appended {
     proposal: Proposal,
@@ -66,12 +70,12 @@ pub(crate) struct Consensus {
 }
 
 impl Consensus {
-    /// The last index that is agreed on.
+    /// The last committed index.
     pub(crate) fn last(&self) -> StateIndex {
         self.last
     }
 
-    /// How many entries are agreed on; raft's own do not count.
+    /// Number of committed entries; raft's own do not count.
     pub(crate) fn commits(&self) -> usize {
         self.entries.len()
     }
@@ -102,14 +106,9 @@ impl Consensus {
         self.promote();
     }
 
-    /// R-NODE-4: only so many vote, and nobody who lags behind is made a voter.
+    /// R-NODE-4: only so many vote, and no member that lags behind becomes a voter.
     fn promote(&mut self) {
-        let wanted = match self.members.len() {
-            0..=2 => 1,
-            3..=4 => 3,
-            5..=6 => 5,
-            _ => 7,
-        };
+        let wanted = voter_target(self.members.len());
         let up_to_date = self.members.iter().filter(|machine| self.stored(**machine) == self.last);
         let candidates: Vec<MachineIx> =
             up_to_date.filter(|machine| !self.voters.contains(machine)).copied().collect();
@@ -124,7 +123,7 @@ impl Consensus {
         self.voters.contains(&machine)
     }
 
-    /// Whether these machines, all up and reachable, can agree on anything.
+    /// Whether these machines, all up and reachable, have a majority of the votes.
     pub(crate) fn is_majority(&self, machines: &BTreeSet<MachineIx>) -> bool {
         self.voters.intersection(machines).count() * 2 > self.voters.len()
     }
@@ -140,7 +139,7 @@ impl Consensus {
         self.tail.push(Appended { proposal, at, ready_at, reached });
     }
 
-    /// Agrees on what has been under way for long enough, with these machines.
+    /// Commits what was appended long enough ago, with these machines as the majority.
     pub(crate) fn agree(
         &mut self,
         now: Timestamp,
@@ -164,13 +163,13 @@ impl Consensus {
         (origin, self.last)
     }
 
-    /// Whether the machine has all that was ever agreed on; nobody else can win an election.
+    /// Whether the machine has every committed entry; no other can win an election.
     pub(crate) fn is_complete(&self, machine: MachineIx) -> bool {
         self.stored(machine) == self.last
     }
 
-    /// A new leader. Of what was under way, it has at most the first `luck` entries, and none that
-    /// could not reach it. Nobody is told which; those who waited learn that they do not know.
+    /// A new leader. Of the uncommitted entries it has at most the first `luck` entries, and none that
+    /// could not reach it. Their proposers learn only that the outcome is unknown.
     pub(crate) fn elect(
         &mut self,
         winner: MachineIx,
@@ -193,8 +192,8 @@ impl Consensus {
         in_doubt
     }
 
-    /// How much is under way.
-    pub(crate) fn under_way(&self) -> usize {
+    /// Number of uncommitted entries.
+    pub(crate) fn uncommitted(&self) -> usize {
         self.tail.len()
     }
 }

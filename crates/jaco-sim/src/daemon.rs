@@ -8,7 +8,7 @@ use jaco_agent::engine::EngineError;
 use jaco_agent::{AgentCore, Event, Owner};
 use jaco_scheduler::input::EngineSignal;
 use jaco_state::audit::{DEFAULT_AGE, Retention};
-use jaco_state::view::{DesiredInstance, desired_on, prepared_on};
+use jaco_state::view::{DesiredInstance, desired_on, prepull_on};
 use jaco_state::{ClusterState, Entry, Outcome, apply};
 use jaco_types::spec::ServiceSpec;
 use jaco_types::{
@@ -26,24 +26,24 @@ pub(crate) struct Daemon {
     pub(crate) state: ClusterState,
     /// How much of the log is in `state`; raft's own entries count.
     pub(crate) applied: StateIndex,
-    /// Whether it has heard from a leader since it started. Before that its state may be old, and
-    /// its agent waits.
+    /// Whether it has received entries from a leader since it started. Before that its state may be stale,
+    /// and its agent waits.
     pub(crate) view: View,
     pub(crate) core: AgentCore,
     pub(crate) outbox: Outbox,
     pub(crate) leading: Option<LeaderLoop>,
-    /// Whether its engine answered last; absent before it was asked.
+    /// What its engine answered last; absent before the first answer.
     pub(crate) engine: Option<EngineSignal>,
-    /// For how long there was no contact with a leader, as its agent was told last.
+    /// For how long there was no contact with a leader, as sent to its agent last.
     pub(crate) silence: Millis,
-    /// What its agent said last about the images that rollouts need there.
+    /// Readiness of the images that rollouts need there, as its agent reported it last.
     pub(crate) images: BTreeMap<ImageNeed, ImageReadiness>,
     node: NodeId,
-    told: Told,
+    sent: Sent,
     asked_to_prepare: BTreeMap<ImageNeed, Arc<ServiceSpec>>,
 }
 
-/// How far a daemon's state can be trusted.
+/// Whether a daemon's state may be stale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum View {
     /// It may be from before a crash.
@@ -52,17 +52,17 @@ pub(crate) enum View {
     Current,
 }
 
-/// What a node begins with. All daemons here are of one version, so the audit log tells all that they
-/// know from the beginning; real ones find that out first, and write it down.
+/// The state that a node begins with. All daemons here are of one version, so the audit log has its retention
+/// from the beginning; real ones agree on it first.
 pub(crate) fn before_all_entries() -> ClusterState {
     let mut state = ClusterState::default();
     state.audit.retention = Some(Retention { age: DEFAULT_AGE, cut: None });
     state
 }
 
-/// What the agent was last told of the state.
+/// The part of the state that the agent was sent last.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Told {
+struct Sent {
     desired: BTreeMap<InstanceId, DesiredInstance>,
     observed: BTreeMap<InstanceId, InstanceObserved>,
 }
@@ -79,7 +79,7 @@ impl Daemon {
             outbox: Outbox::default(),
             leading: None,
             engine: None,
-            told: Told::default(),
+            sent: Sent::default(),
             silence: Millis(0),
             images: BTreeMap::new(),
             asked_to_prepare: BTreeMap::new(),
@@ -92,38 +92,46 @@ impl Daemon {
         apply(&mut self.state, entry)
     }
 
-    /// What to tell the agent of the state; nothing if it knows, or if the state may be old.
+    /// [`crate::Sabotage::SkipReports`].
+    pub(crate) fn skip(&mut self, entry: &Entry) -> Outcome {
+        self.applied = entry.index;
+        self.state.index = entry.index;
+        Outcome::Done
+    }
+
+    /// The state for the agent, if that changed since it was sent last; none while the state may be stale.
     pub(crate) fn desired(&mut self) -> Option<Event> {
         if self.view == View::Old {
             return None;
         }
         let own = self.state.observed.iter().filter(|(_, seen)| seen.node == self.node);
-        let told = Told {
+        let sent = Sent {
             desired: desired_on(&self.state, self.node),
             observed: own.map(|(id, seen)| (id.clone(), seen.clone())).collect(),
         };
-        if told == self.told {
+        if sent == self.sent {
             return None;
         }
-        let (desired, observed) = (told.desired.clone(), told.observed.clone());
-        self.told = told;
+        let (desired, observed) = (sent.desired.clone(), sent.observed.clone());
+        self.sent = sent;
         Some(Event::Desired { index: self.state.index, desired, observed })
     }
 
-    /// Which images to tell the agent of; nothing if it knows, or if the state may be old.
+    /// The images to pull in advance, if they changed since they were sent last; none while the state may be
+    /// stale.
     pub(crate) fn prepare(&mut self) -> Option<Event> {
         if self.view == View::Old {
             return None;
         }
-        let asked = prepared_on(&self.state, self.node);
+        let asked = prepull_on(&self.state, self.node);
         if asked == self.asked_to_prepare {
             return None;
         }
         self.asked_to_prepare.clone_from(&asked);
-        Some(Event::Prepare(asked))
+        Some(Event::Prepull(asked))
     }
 
-    /// The first word to the agent, even if nothing is wanted here.
+    /// The first event for the agent, even if nothing is desired here.
     pub(crate) fn first_desired(&mut self) -> Event {
         self.view = View::Current;
         self.desired().unwrap_or(Event::Desired {
@@ -133,7 +141,7 @@ impl Daemon {
         })
     }
 
-    /// A list is asked for every few seconds, so its answer says whether the engine is there.
+    /// Containers are listed every few seconds, so the answer shows whether the engine works.
     pub(crate) fn note_engine(&mut self, event: &Event) {
         let Event::Listed(result) = event else { return };
         self.engine = Some(match result {

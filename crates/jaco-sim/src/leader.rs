@@ -1,12 +1,15 @@
-//! The leader's loop, as `jaco-controller` runs it: wait for quiet, plan, propose, wait for the
-//! outcome. It decides nothing.
+//! The leader's loop as `jaco-controller` runs it, without tokio: when to plan, and which heartbeats count,
+//! is decided by that crate's own types.
 
 use std::collections::BTreeMap;
 
-use jaco_controller::{ClockStep, ClockWatch, Debounce, Options};
+use jaco_controller::{ClockStep, ClockWatch, Options, PassResult, PassSchedule};
 use jaco_scheduler::input::EngineSignal;
+use jaco_scheduler::rebalance::{
+    CycleInput, Load, Overdue, Pressure, RebalanceConfig, Rebalancer, Sample, Share,
+};
 use jaco_scheduler::{NodeSignal, Plan, PlanInput, Planner, Signals};
-use jaco_state::ClusterState;
+use jaco_state::{ClusterState, Command};
 use jaco_types::{ImageNeed, ImageReadiness, Millis, NodeId, Timestamp};
 
 /// What a leader keeps while it leads. All moments are by its own clock.
@@ -17,10 +20,12 @@ pub(crate) struct LeaderLoop {
     options: Options,
     signals: Signals,
     planner: Planner,
-    debounce: Debounce,
-    watch: ClockWatch,
-    next_tick: Timestamp,
+    schedule: PassSchedule,
+    clocks: ClockWatch,
     proposing: Proposing,
+    rebalancer: Rebalancer,
+    pressure: Pressure,
+    thresholds: RebalanceConfig,
 }
 
 /// Whether the loop waits for the outcome of a batch.
@@ -28,8 +33,8 @@ pub(crate) struct LeaderLoop {
 enum Proposing {
     No,
     Yes {
-        /// When the next pass is due if nothing happens before.
-        next_tick: Timestamp,
+        /// When the planner wants to look again.
+        wake_at: Option<Timestamp>,
     },
 }
 
@@ -38,7 +43,7 @@ enum Proposing {
 pub(crate) enum Written {
     /// It was executed.
     Yes,
-    /// It was refused, or nobody knows.
+    /// It was refused, or its outcome is unknown.
     No,
 }
 
@@ -49,11 +54,13 @@ impl LeaderLoop {
             term,
             signals: Signals { listening_since: now, ..Signals::default() },
             planner: Planner::default(),
-            debounce: Debounce::new(options.quiet, options.at_most),
+            schedule: PassSchedule::new(options.pace, now),
             options,
-            watch: ClockWatch::default(),
-            next_tick: now,
+            clocks: ClockWatch::default(),
             proposing: Proposing::No,
+            rebalancer: Rebalancer::default(),
+            pressure: Pressure::default(),
+            thresholds: RebalanceConfig::default(),
         }
     }
 
@@ -61,18 +68,16 @@ impl LeaderLoop {
     pub(crate) fn due_at(&self) -> Option<Timestamp> {
         match self.proposing {
             Proposing::Yes { .. } => None,
-            Proposing::No => {
-                Some(self.debounce.due_at().map_or(self.next_tick, |at| at.min(self.next_tick)))
-            }
+            Proposing::No => Some(self.schedule.due_at()),
         }
     }
 
     /// The state grew.
     pub(crate) fn note_state(&mut self, now: Timestamp) {
-        self.debounce.event(now);
+        self.schedule.event(now);
     }
 
-    /// A node says how it stands with the images that rollouts need there.
+    /// A node reports the readiness of the images that rollouts need there.
     pub(crate) fn hear_of_images(
         &mut self,
         node: NodeId,
@@ -82,11 +87,32 @@ impl LeaderLoop {
         let is_news = self.signals.images.get(&node).is_some_and(|known| *known != images);
         self.signals.images.insert(node, images);
         if is_news {
-            self.debounce.event(now);
+            self.schedule.event(now);
         }
     }
 
-    /// A node says how it is. Only what could change a decision wakes the loop.
+    /// A node reports how much of its processors is in use.
+    pub(crate) fn hear_of_load(&mut self, node: NodeId, percent: Option<u64>, now: Timestamp) {
+        let sample = |percent| Sample {
+            at: now,
+            load: Load { cpu: Share(percent * Share::WHOLE.0 / 100), memory: Share(0) },
+        };
+        match percent.map(sample) {
+            Some(sample) => self.pressure.nodes.insert(node, sample),
+            None => self.pressure.nodes.remove(&node),
+        };
+    }
+
+    /// A cycle of rebalancing: what to write, in order.
+    pub(crate) fn rebalance(&mut self, state: &ClusterState, now: Timestamp) -> Vec<Command> {
+        let overdue = self.rebalancer.overdue(state, now);
+        let reverts = Overdue::command(&overdue, state);
+        let (pressure, config) = (&self.pressure, &self.thresholds);
+        let cycle = self.rebalancer.cycle(CycleInput { state, pressure, config, now });
+        reverts.into_iter().chain(cycle.command(state)).collect()
+    }
+
+    /// A heartbeat. Only one that could change a decision wakes the loop.
     pub(crate) fn hear(&mut self, node: NodeId, engine: EngineSignal, now: Timestamp) {
         let signal = NodeSignal { heard_at: now, engine };
         let is_news = match self.signals.nodes.get(&node) {
@@ -95,26 +121,31 @@ impl LeaderLoop {
         };
         self.signals.nodes.insert(node, signal);
         if is_news {
-            self.debounce.event(now);
+            self.schedule.event(now);
         }
     }
 
-    /// Plans. With changes, the loop waits for [`LeaderLoop::answer`]. `steady` is a clock that nobody
-    /// sets.
-    pub(crate) fn pass(&mut self, state: &ClusterState, now: Timestamp, steady: Millis) -> Plan {
-        if self.watch.look(now, steady) == ClockStep::Set {
-            self.signals = Signals { listening_since: now, ..Signals::default() };
+    /// Looks at the clocks, as a leader does all the time. `steady` is a clock that nobody sets.
+    pub(crate) fn look(&mut self, now: Timestamp, steady: Millis) {
+        match self.clocks.look(now, steady) {
+            ClockStep::None => {}
+            ClockStep::Set | ClockStep::Stalled => {
+                self.signals = Signals { listening_since: now, ..Signals::default() };
+            }
         }
-        self.debounce.pass(now);
+    }
+
+    /// Plans. With changes, the loop waits for [`LeaderLoop::answer`].
+    pub(crate) fn pass(&mut self, state: &ClusterState, now: Timestamp, steady: Millis) -> Plan {
+        self.look(now, steady);
+        self.schedule.begin(now);
         let config = &self.options.planner;
         let plan = self.planner.plan(&PlanInput { state, signals: &self.signals, now, config });
-        let tick = now.after(self.options.safety_tick);
-        let next_tick =
-            plan.wake_at.map_or(tick, |at| at.min(tick)).max(now.after(self.options.quiet));
+        let wake_at = plan.wake_at;
         if plan.changes.is_empty() {
-            self.next_tick = next_tick;
+            self.schedule.end(now, PassResult::Done { wake_at });
         } else {
-            self.proposing = Proposing::Yes { next_tick };
+            self.proposing = Proposing::Yes { wake_at };
         }
         plan
     }
@@ -126,11 +157,12 @@ impl LeaderLoop {
 
     /// What became of the batch.
     pub(crate) fn answer(&mut self, written: Written, now: Timestamp) {
-        let Proposing::Yes { next_tick } = self.proposing else { return };
+        let Proposing::Yes { wake_at } = self.proposing else { return };
         self.proposing = Proposing::No;
-        self.next_tick = match written {
-            Written::Yes => next_tick,
-            Written::No => now.after(self.options.quiet),
+        let result = match written {
+            Written::Yes => PassResult::Done { wake_at },
+            Written::No => PassResult::Refused,
         };
+        self.schedule.end(now, result);
     }
 }

@@ -2,16 +2,17 @@
 //! a simulated network, a simulated log and fake container engines, on a clock that only moves when
 //! the next thing happens. One seed, one history.
 //!
-//! [`World`] is the cluster and what befalls it, [`Session`] drives it by readable lines,
-//! [`nemesis`] writes such lines at random, and [`check`] says after each event what must never be.
+//! [`World`] is the cluster and what happens to it, [`Session`] drives it by readable lines,
+//! [`nemesis`] writes such lines at random, and the laws of `invariants` are asked at each event.
 //! Nothing here decides anything that the product decides: where the product has a loop around a
 //! pure part, the loop is mirrored here and the pure part is the same code.
 
-pub mod check;
 mod consensus;
 mod daemon;
-pub mod foretell;
+pub mod forecast;
+mod invariants;
 mod leader;
+mod log;
 mod machine;
 pub mod nemesis;
 mod network;
@@ -23,6 +24,7 @@ mod service;
 mod show;
 mod world;
 
+pub use invariants::{InvariantViolation, Violation};
 pub use sabotage::Sabotage;
 pub use script::Session;
 pub use world::World;

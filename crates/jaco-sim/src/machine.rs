@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jaco_agent::engine::{ContainerId, ContainerSeen, ContainerStatus, Health};
+use jaco_agent::engine::{ContainerId, ContainerStatus, Health, ObservedContainer};
 use jaco_agent::fake::FakeDriver;
 use jaco_agent::{FakeHost, Owner};
 use jaco_types::{
@@ -24,6 +24,8 @@ pub(crate) struct Machine {
     clock_offset: i64,
     /// By how many thousandths the clock that nobody sets goes too fast.
     drift_permille: i64,
+    /// How much of its processors is in use, in percent, where that is measured.
+    pub(crate) load_percent: Option<u64>,
     /// When its daemon was last in contact with a leader, by true time.
     pub(crate) contact_at: Timestamp,
 }
@@ -45,6 +47,7 @@ impl Machine {
             lives: 0,
             clock_offset: 0,
             drift_permille: 0,
+            load_percent: None,
             contact_at: Timestamp(0),
         }
     }
@@ -78,10 +81,10 @@ impl Machine {
         self.clock_offset = self.clock_offset.saturating_add(millis);
     }
 
-    /// Somebody else's containers on the same engine: another cluster's, and another node's of this
+    /// Containers of other owners on the same engine: another cluster's, and another node's of this
     /// cluster. They carry the name of an instance of ours where there is one, so that only the
     /// owner tells them apart.
-    pub(crate) fn foreign(&self, now: Timestamp) -> Vec<ContainerSeen> {
+    pub(crate) fn foreign(&self, now: Timestamp) -> Vec<ObservedContainer> {
         let own = self.driver.host.list(now).into_iter().next();
         let (instance, service) = match own {
             Some(own) => (own.instance, own.service),
@@ -93,7 +96,7 @@ impl Machine {
             Owner { cluster: other_cluster, node: self.node },
             Owner { cluster: cluster_id(), node: other_node },
         ];
-        let seen = |(number, owner): (usize, Owner)| ContainerSeen {
+        let seen = |(number, owner): (usize, Owner)| ObservedContainer {
             instance: instance.clone(),
             service: service.clone(),
             owner,

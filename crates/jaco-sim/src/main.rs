@@ -21,9 +21,40 @@ struct Args {
     /// Random histories of many seeds, as `0..1000`; only those that fail are printed
     #[arg(long, value_parser = parse_seeds)]
     seeds: Option<(u64, u64)>,
-    /// How many things befall a cluster before there is peace
+    /// Number of random operations and faults before all is healed
     #[arg(long, default_value_t = nemesis::STEPS)]
     steps: usize,
+    /// What the histories are made of
+    #[arg(long, value_enum, default_value_t = StyleArg::Plain)]
+    style: StyleArg,
+    /// After a failure, print this many of the newest log entries
+    #[arg(long, default_value_t = 0)]
+    log: usize,
+}
+
+/// What the histories are made of.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum StyleArg {
+    /// Few nodes, and the keys that nearly every service uses
+    Plain,
+    /// More nodes, every key, and faults that come together
+    Harsh,
+}
+
+impl StyleArg {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Harsh => "harsh",
+        }
+    }
+
+    fn style(self) -> nemesis::Style {
+        match self {
+            Self::Plain => nemesis::Style::Plain,
+            Self::Harsh => nemesis::Style::Harsh,
+        }
+    }
 }
 
 fn parse_seeds(text: &str) -> Result<(u64, u64), String> {
@@ -35,28 +66,37 @@ fn parse_seeds(text: &str) -> Result<(u64, u64), String> {
 fn main() -> anyhow::Result<ExitCode> {
     let args = Args::parse();
     if let Some(file) = &args.file {
-        run_script(file)?;
+        return run_script(file, args.log);
     }
     let (from, to) = match (args.seed, args.seeds) {
         (Some(seed), _) => (seed, seed + 1),
         (None, Some(seeds)) => seeds,
         (None, None) => (0, 0),
     };
-    Ok(run_seeds(from, to, args.steps, args.seed.is_some()))
+    Ok(run_seeds(from, to, &args))
 }
 
-fn run_script(file: &Path) -> anyhow::Result<()> {
+fn run_script(file: &Path, log: usize) -> anyhow::Result<ExitCode> {
     let script =
         std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    print!("{}", script::run(&script)?);
-    Ok(())
+    let mut session = script::Session::new(0, None);
+    let result = script::run_in(&mut session, &script);
+    print!("{}", session.transcript());
+    if result.is_err()
+        && let Some(world) = session.world()
+    {
+        println!("# {}", world.newest_entries(log).join("\n# "));
+    }
+    result?;
+    Ok(ExitCode::SUCCESS)
 }
 
-fn run_seeds(from: u64, to: u64, steps: usize, print_all: bool) -> ExitCode {
+fn run_seeds(from: u64, to: u64, args: &Args) -> ExitCode {
+    let (steps, print_all) = (args.steps, args.seed.is_some());
     let began = Instant::now();
     let (mut failed, mut lived, mut commits) = (Vec::new(), 0, 0);
     for seed in from..to {
-        let run = nemesis::run(seed, steps, None);
+        let run = nemesis::run(seed, steps, args.style.style(), None);
         lived += run.lived.0;
         commits += run.commits;
         if print_all || run.failure.is_some() {
@@ -67,7 +107,8 @@ fn run_seeds(from: u64, to: u64, steps: usize, print_all: bool) -> ExitCode {
                 println!("#   {line}");
             }
             println!("# seed {seed}: {failure}");
-            println!("# replay: cargo xtask sim --seed {seed} -- --steps {steps}");
+            let style = args.style.name();
+            println!("# replay: cargo xtask sim --seed {seed} -- --steps {steps} --style {style}");
             failed.push(seed);
         }
     }

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jaco_state::Command;
+use jaco_state::command::Observe;
 use jaco_types::{InstanceId, InstanceObserved, Millis, NodeId};
 
 /// How long the first observation waits for others, and the pauses after failed attempts.
@@ -68,11 +69,10 @@ impl Outbox {
             return None;
         }
         let batch = std::mem::take(&mut self.waiting);
-        let command = Command::Observe {
-            node,
-            observed: batch.observed.values().cloned().collect(),
-            gone: batch.gone.iter().cloned().collect(),
-        };
+        let command = Observe::new(node)
+            .observed(batch.observed.values().cloned().collect())
+            .gone(batch.gone.iter().cloned().collect())
+            .into();
         self.sent = Some(batch);
         Some(command)
     }

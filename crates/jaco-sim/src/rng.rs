@@ -10,7 +10,7 @@ pub(crate) struct Rng(u64);
 pub(crate) enum Stream {
     /// How long messages take, and who wins elections.
     Network = 1,
-    /// What befalls the cluster.
+    /// What happens to the cluster.
     Nemesis = 2,
 }
 

@@ -2,8 +2,9 @@
 //! of them could not find anything.
 
 use jaco_scheduler::Plan;
-use jaco_state::Change;
 use jaco_state::command::Previous;
+use jaco_state::{Change, ClusterState, NewInstance};
+use jaco_types::Instance;
 
 /// A defect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,11 +23,31 @@ pub enum Sabotage {
     EndPredecessors,
     /// An agent that runs whatever it has under an image's name, though it is settled what that is.
     FollowNames,
+    /// Nodes that do not execute what others report.
+    SkipReports,
+    /// An engine that stops and removes nothing.
+    NeverStop,
+    /// An engine that runs every container three times.
+    TripleContainers,
+    /// An engine that makes a second container for an instance.
+    StartTwice,
+    /// A planner that replaces all replicas of a service once it replaces one.
+    ReplaceAllAtOnce,
+    /// A planner that removes a replica that is wanted.
+    RemoveWanted,
+    /// A leader that writes what another machine planned.
+    DeposedPlans,
+    /// A leader that acknowledges an apply without writing it.
+    LoseWrites,
+    /// An agent that asks to be woken at once, always.
+    WakeInCircles,
+    /// A planner that disables a replica that no user disabled.
+    DisableUnasked,
 }
 
 impl Sabotage {
     /// Every defect.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 17] = [
         Self::RecreateOnStart,
         Self::DropInsteadOfRetire,
         Self::NeverQuiet,
@@ -34,10 +55,20 @@ impl Sabotage {
         Self::NeverIsolated,
         Self::EndPredecessors,
         Self::FollowNames,
+        Self::SkipReports,
+        Self::NeverStop,
+        Self::TripleContainers,
+        Self::StartTwice,
+        Self::ReplaceAllAtOnce,
+        Self::RemoveWanted,
+        Self::DeposedPlans,
+        Self::LoseWrites,
+        Self::WakeInCircles,
+        Self::DisableUnasked,
     ];
 
     /// Spoils a plan.
-    pub(crate) fn plan(self, mut plan: Plan, state: &jaco_state::ClusterState) -> Plan {
+    pub(crate) fn plan(self, mut plan: Plan, state: &ClusterState) -> Plan {
         if self == Self::DropInsteadOfRetire {
             for change in &mut plan.changes {
                 if let Change::SlotReplace { previous, .. } = change {
@@ -52,6 +83,42 @@ impl Sabotage {
             let (service, record) = (service.clone(), record.clone());
             plan.changes.push(Change::SchedulingSet { service, record: Box::new(record) });
         }
+        if self == Self::ReplaceAllAtOnce {
+            replace_all(&mut plan, state);
+        }
+        if let Some(slot) = state.slots.values().next().filter(|_| plan.changes.is_empty()) {
+            let Instance { node, revision, spec_hash, .. } = slot.current;
+            let instance = NewInstance { node, revision, spec_hash, gpus: Vec::new() };
+            let id = slot.id.clone();
+            if self == Self::RemoveWanted {
+                plan.changes.push(Change::SlotRemove { id: id.clone() });
+            }
+            if self == Self::DisableUnasked {
+                plan.changes.push(Change::SlotDisable { id, instance });
+            }
+        }
         plan
     }
+}
+
+/// Drops every replica of a service of which one is dropped.
+fn replace_all(plan: &mut Plan, state: &ClusterState) {
+    let dropped = plan.changes.iter().find_map(|change| {
+        let Change::SlotReplace { id, previous: Previous::Drop, instance, cause, .. } = change
+        else {
+            return None;
+        };
+        Some((id.clone(), instance.clone(), *cause))
+    });
+    let Some((id, instance, cause)) = dropped else { return };
+    let Some(service) = state.slots.get(&id).map(|slot| &slot.service) else { return };
+    let others = state.slots.values().filter(|slot| slot.service == *service && slot.id != id);
+    let drops = others.map(|slot| Change::SlotReplace {
+        id: slot.id.clone(),
+        instance: NewInstance { node: slot.current.node, ..instance.clone() },
+        previous: Previous::Drop,
+        cause,
+        consecutive_failures: 0,
+    });
+    plan.changes.extend(drops);
 }

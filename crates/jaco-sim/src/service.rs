@@ -3,14 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
+use jaco_types::demand::{Demand, canonical_key};
 use jaco_types::spec::{
-    BackFailureAction, BackPolicy, Condition, Dependency, Healthcheck, HostPort, OnNodeLoss,
-    Placement, Protocol, Pull, Required, SchedulingPolicy, ServiceSpec, Storage, UpdateOrder,
+    Affinity, Constraint, Dependency, DependencyCondition, DependencyRequirement, Healthcheck,
+    HostPort, OnNodeLoss, Operator, Placement, Protocol, PullPolicy, RollbackFailureAction,
+    RollbackPolicy, SchedulingPolicy, Scoring, ServiceSpec, SpreadCriterion, Storage, UpdateOrder,
     UpdatePolicy,
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
-use jaco_types::{Hostname, InvalidName, Millis, ServiceName, SpecHash};
+use jaco_types::{GpuChoice, GpuDemand, Hostname, InvalidName, Millis, ServiceName, SpecHash};
 use sha2::{Digest, Sha256};
+
+/// The driver of all simulated GPUs.
+pub(crate) const GPU_DRIVER: &str = "nvidia";
 
 /// A service in the words of a script: its name, and its keys with their values.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +40,7 @@ pub(crate) enum ServiceError {
 }
 
 /// All keys. Those marked are part of the container, so that a change of them is rolled out.
-const KEYS: [(&str, Part); 23] = [
+const KEYS: [(&str, Part); 29] = [
     ("image", Part::Container),
     ("replicas", Part::Service),
     ("placement", Part::Service),
@@ -59,6 +64,12 @@ const KEYS: [(&str, Part); 23] = [
     ("max", Part::Service),
     ("with", Part::Service),
     ("beside", Part::Service),
+    ("gpus", Part::Service),
+    ("zone", Part::Service),
+    ("prefer", Part::Service),
+    ("over", Part::Service),
+    ("scoring", Part::Service),
+    ("needs", Part::Service),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,6 +101,12 @@ impl ServiceText {
         text
     }
 
+    /// Whether it can have any number of replicas.
+    pub(crate) fn is_scalable(&self) -> bool {
+        let placement = self.keys.get("placement").map_or("spread", String::as_str);
+        matches!(placement, "spread" | "pack") && self.name.as_str() != "job"
+    }
+
     /// The image, where one is named.
     pub(crate) fn image(&self) -> String {
         let image = self.keys.get("image").cloned();
@@ -119,7 +136,7 @@ impl ServiceText {
                 memory: Bytes(self.number("memory", 0)?),
             },
             limit: Resources::default(),
-            gpus: None,
+            gpus: self.gpus()?,
             storage,
             healthcheck,
             update: self.update()?,
@@ -161,11 +178,11 @@ impl ServiceText {
         }
     }
 
-    fn pull(&self) -> Result<Pull, ServiceError> {
+    fn pull(&self) -> Result<PullPolicy, ServiceError> {
         match self.keys.get("pull").map(String::as_str) {
-            None | Some("missing") => Ok(Pull::Missing),
-            Some("always") => Ok(Pull::Always),
-            Some("never") => Ok(Pull::Never),
+            None | Some("missing") => Ok(PullPolicy::Missing),
+            Some("always") => Ok(PullPolicy::Always),
+            Some("never") => Ok(PullPolicy::Never),
             Some(_) => Err(self.wrong("pull", "always, missing or never")),
         }
     }
@@ -181,13 +198,13 @@ impl ServiceText {
         let Some(value) = self.keys.get("after") else { return Ok(Vec::new()) };
         let (service, condition) = value.split_once(':').unwrap_or((value, "started"));
         let condition = match condition {
-            "started" => Condition::Started,
-            "healthy" => Condition::Healthy,
-            "done" => Condition::CompletedSuccessfully,
+            "started" => DependencyCondition::Started,
+            "healthy" => DependencyCondition::Healthy,
+            "done" => DependencyCondition::CompletedSuccessfully,
             _ => return Err(self.wrong("after", "<service>:started, :healthy or :done")),
         };
         let service = ServiceName::new(service)?;
-        Ok(vec![Dependency { service, condition, required: Required::Yes }])
+        Ok(vec![Dependency { service, condition, required: DependencyRequirement::Required }])
     }
 
     fn update(&self) -> Result<UpdatePolicy, ServiceError> {
@@ -198,8 +215,8 @@ impl ServiceText {
             Some(_) => return Err(self.wrong("order", "start-first or stop-first")),
         };
         let failure_action = match self.keys.get("back").map(String::as_str) {
-            None | Some("continue") => BackFailureAction::Continue,
-            Some("pause") => BackFailureAction::Pause,
+            None | Some("continue") => RollbackFailureAction::Continue,
+            Some("pause") => RollbackFailureAction::Pause,
             Some(_) => return Err(self.wrong("back", "continue or pause")),
         };
         let monitor = match self.keys.contains_key("monitor") {
@@ -212,7 +229,7 @@ impl ServiceText {
             step_timeout: self.millis("timeout", usual.step_timeout)?,
             monitor,
             delay: self.millis("delay", usual.delay)?,
-            back: BackPolicy { failure_action, ..usual.back },
+            rollback: RollbackPolicy { failure_action, ..usual.rollback },
             ..usual
         })
     }
@@ -241,12 +258,63 @@ impl ServiceText {
                 .into_iter()
                 .collect())
         };
+        let in_zone = |key| {
+            let zone = self.keys.get(key).filter(|zone| *zone != "any");
+            zone.map(|zone| Constraint {
+                attribute: "node.zone".to_owned(),
+                operator: Operator::Equal,
+                value: zone.clone(),
+            })
+        };
+        let preferred = in_zone("prefer").map(|constraint| Affinity { constraint, weight: 50 });
+        let over = self.keys.get("over").map(|attribute| SpreadCriterion {
+            attribute: format!("node.{attribute}"),
+            weight: 50,
+            targets: Vec::new(),
+        });
+        let scoring = match self.keys.get("scoring").map(String::as_str) {
+            None | Some("jaco") => Scoring::Jaco,
+            Some("nomad") => Scoring::Nomad,
+            Some(_) => return Err(self.wrong("scoring", "jaco or nomad")),
+        };
+        let needs = self.needs()?;
         Ok(SchedulingPolicy {
+            constraints: in_zone("zone").into_iter().chain(needs.constraints).collect(),
+            minimum: needs.minimum,
+            own_keys: needs.own_keys,
+            affinities: preferred.into_iter().collect(),
+            spread: over.into_iter().collect(),
             max_per_node: NonZeroU32::new(self.number("max", 0)?),
             place_with: names("with")?,
-            beside: names("beside")?,
+            shares_namespaces_with: names("beside")?,
+            scoring,
             ..SchedulingPolicy::default()
         })
+    }
+
+    /// Constraints as pairs: `needs=cpu=max+zone=0`.
+    fn needs(&self) -> Result<SchedulingPolicy, ServiceError> {
+        let mut policy = SchedulingPolicy::default();
+        let pairs = self.keys.get("needs").into_iter().flat_map(|pairs| pairs.split('+'));
+        for (key, value) in pairs.filter_map(|pair| pair.split_once('=')) {
+            match Demand::parse(key, value) {
+                Ok(Demand::Cpu(cpu)) => policy.minimum.cpu = cpu,
+                Ok(Demand::Memory(memory)) => policy.minimum.memory = memory,
+                Ok(Demand::Rules(rules)) => policy.constraints.extend(rules),
+                Ok(Demand::Nothing) => {}
+                Ok(Demand::MaxPerNode(_) | Demand::PlaceWith(_) | Demand::ScaleWith(_))
+                | Err(_) => return Err(self.wrong("needs", "pairs with keys that have no other")),
+            }
+            policy.own_keys.insert(canonical_key(key).to_owned());
+        }
+        Ok(policy)
+    }
+
+    fn gpus(&self) -> Result<Option<GpuDemand>, ServiceError> {
+        let count = NonZeroU32::new(self.number("gpus", 0)?);
+        let demand =
+            |count| GpuDemand { driver: GPU_DRIVER.to_owned(), choice: GpuChoice::Count(count) };
+        Ok(count.map(demand))
     }
 
     fn number<T: std::str::FromStr>(&self, key: &str, usual: T) -> Result<T, ServiceError> {

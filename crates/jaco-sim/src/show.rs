@@ -78,7 +78,7 @@ impl World {
                     "" => String::new(),
                     reason => format!(": {reason}"),
                 };
-                let back = rollout.going_back.map_or(String::new(), |back| {
+                let back = rollout.rollback_progress.map_or(String::new(), |back| {
                     format!(", {} of {} back", back.current_step, back.total_steps)
                 });
                 format!(
@@ -91,7 +91,7 @@ impl World {
             }
         };
         let preparing = record
-            .and_then(|record| record.rollout.as_ref()?.preparing.as_ref())
+            .and_then(|record| record.rollout.as_ref()?.prepull.as_ref())
             .into_iter()
             .flat_map(|preparing| &preparing.nodes)
             .map(|(node, reason)| format!("preparing on {}: {reason}", self.host_of(*node)));
@@ -129,7 +129,7 @@ impl World {
         if lines.is_empty() { vec!["none".to_owned()] } else { lines }
     }
 
-    /// All of it, for somebody who wonders what went wrong.
+    /// All of it, to find out what went wrong.
     pub(crate) fn show_all(&self) -> Vec<String> {
         let mut lines = self.show_audit(25);
         lines.extend(self.show_nodes());
@@ -158,7 +158,7 @@ impl World {
                     ContainerStatus::Up { health: Health::None | Health::Healthy, .. } => "up",
                     ContainerStatus::Up { health: Health::Starting, .. } => "up, starting",
                     ContainerStatus::Up { health: Health::Unhealthy { .. }, .. } => "up, unhealthy",
-                    ContainerStatus::Ended { .. } => "ended",
+                    ContainerStatus::Exited { .. } => "ended",
                 };
                 lines.push(format!("{} {} {status}", machine.hostname, seen.instance.replica));
             }

@@ -1,6 +1,6 @@
-//! A sorted table that many readers can keep a copy of, and whose versions tell what changed.
+//! A sorted table with cheap snapshots, and the changes between two of them.
 //!
-//! Rows stand in chunks that versions share. A write copies one chunk and the list of chunks, never
+//! Rows are in chunks that versions share. A write copies one chunk and the list of chunks, never
 //! the table; comparing two versions skips every chunk that they share. Whoever remembers the last
 //! version it has seen so finds what is new at the price of what is new.
 
@@ -16,7 +16,7 @@ pub struct Table<K, V> {
     len: usize,
 }
 
-/// Rows that stand together, in order.
+/// A chunk of rows, in order.
 type Chunk<K, V> = Vec<(K, Arc<V>)>;
 
 /// More rows than this, and a chunk is split. At 150,000 rows a write copies this many references
@@ -57,7 +57,7 @@ impl<K: Ord + Clone, V> Table<K, V> {
         if chunks.is_empty() {
             chunks.push(Arc::default());
         }
-        // What comes before all rows goes into the first chunk.
+        // A key before all rows is inserted into the first chunk.
         let at = chunk_of(chunks, &key).unwrap_or(0);
         let rows = Arc::make_mut(&mut chunks[at]);
         match rows.binary_search_by(|(known, _)| known.cmp(&key)) {
@@ -179,7 +179,7 @@ impl<K: Ord + Clone, V> Table<K, V> {
 }
 
 impl<K: Ord + Clone, V: Clone> Table<K, V> {
-    /// A row to be changed in place; copied first if somebody else still holds it.
+    /// A row to be changed in place; copied first if a snapshot shares it.
     pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
         let (at, place) = self.place(key)?;
         let rows = Arc::make_mut(&mut Arc::make_mut(&mut self.chunks)[at]);

@@ -1,12 +1,12 @@
-//! Where the edges take the time from. Pure code never does: it gets its moment as an argument.
+//! The clock of the edges. Pure code has none: it takes the moment as an argument.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use jaco_types::Timestamp;
 
-/// Tells the time.
+/// A source of time.
 pub trait Clock: Send + Sync + 'static {
-    /// This moment.
+    /// The present moment.
     fn now(&self) -> Timestamp;
 }
 

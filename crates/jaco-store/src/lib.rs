@@ -13,37 +13,37 @@ use tokio::sync::watch;
 pub use clock::{Clock, SystemClock};
 pub use mem::MemStore;
 
-/// Something to be written.
+/// A command to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proposal {
-    /// Who asks for it.
+    /// The author.
     pub by: Identity,
-    /// The sender's name for it, so that a retry does nothing again.
+    /// The sender's id for it, so that a retry takes effect once.
     pub request: Option<RequestId>,
     /// What to do.
     pub command: Command,
 }
 
-/// A proposal that was agreed on and executed.
+/// A proposal that was committed and applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Applied {
     /// Its place in the log.
     pub index: StateIndex,
-    /// What came of it; a refusal is an outcome too.
+    /// Its outcome; a refusal is one too.
     pub outcome: Outcome,
 }
 
 /// Why a proposal was not written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProposeError {
-    /// Somebody else leads, or nobody does at the moment. Nothing was written.
+    /// This node does not lead. Nothing was written.
     #[error("there is no leader at the moment")]
     NoLeader,
     /// Too few voters answer. Nothing was written.
     #[error("too few voters answer to agree on anything")]
     QuorumLost,
-    /// Too much is under way. Nothing was written.
-    #[error("more proposals are under way than this node takes")]
+    /// Too many proposals are in progress. Nothing was written.
+    #[error("too many proposals are in progress")]
     Overloaded,
     /// The proposal is larger than an entry may be. Nothing was written.
     #[error("the proposal has {size} bytes, more than the {limit} that an entry may have")]
@@ -54,7 +54,7 @@ pub enum ProposeError {
         limit: usize,
     },
     /// No answer came in time. It may or may not be written: only a retry under the same request
-    /// id tells.
+    /// id shows which.
     #[error("no answer came in time; whether it was written is not known")]
     Unknown,
     /// The store is shutting down, or has failed for good.
@@ -65,7 +65,7 @@ pub enum ProposeError {
     },
 }
 
-/// Who leads, as this node sees it.
+/// The leadership, as this node sees it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Leadership {
     /// The leader, if one is known.
@@ -89,7 +89,7 @@ pub enum RaftRole {
 /// The replicated state, from one node's view.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
-    /// Writes, through the leader wherever it is, and waits until this is agreed on and executed.
+    /// Writes, through the leader wherever it is, and waits until it is committed and applied.
     ///
     /// # Errors
     /// Only [`ProposeError::Unknown`] leaves open whether it was written.
@@ -106,9 +106,9 @@ pub trait Store: Send + Sync + 'static {
     /// the outcomes of requests); may lag behind the leader's.
     fn snapshot(&self) -> ClusterState;
 
-    /// Tells the index of the state each time it grows.
+    /// The index of the state, each time it grows.
     fn watch_index(&self) -> watch::Receiver<StateIndex>;
 
-    /// Tells who leads each time that changes.
+    /// The leadership, each time it changes.
     fn watch_leadership(&self) -> watch::Receiver<Leadership>;
 }

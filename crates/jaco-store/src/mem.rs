@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use crate::{Applied, Leadership, Proposal, ProposeError, RaftRole, Store};
 
-/// A store that agrees with itself.
+/// A store without replication.
 #[derive(Debug)]
 pub struct MemStore {
     state: Mutex<ClusterState>,

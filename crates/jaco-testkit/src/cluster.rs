@@ -2,9 +2,11 @@
 
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use jaco_client::Client;
 use jaco_proto::v1;
+use jaco_types::voter_target;
 use tempfile::TempDir;
 
 use crate::binary::binary;
@@ -14,6 +16,9 @@ use crate::wait::eventually;
 
 /// Tells clusters of one test process apart by their loopback addresses.
 static CLUSTERS: AtomicU32 = AtomicU32::new(0);
+
+/// How long nothing is committed in an idle cluster.
+const IDLE: Duration = Duration::from_secs(2);
 
 /// What runs the containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,10 +61,10 @@ impl Cluster {
 
     /// As [`Cluster::start`], with further lines of `jacod.yaml` for every node.
     pub async fn start_with(size: usize, engine: Engine, settings: &str) -> Self {
-        let mut cluster = Self::unborn(engine);
+        let mut cluster = Self::without_nodes(engine);
         settings.clone_into(&mut cluster.settings);
         for _ in 0..size {
-            cluster.add_unborn();
+            cluster.add_daemon();
         }
         let first = cluster.nodes[0].client();
         answering(&cluster.nodes[0]).await;
@@ -77,7 +82,7 @@ impl Cluster {
     /// # Panics
     /// When there is no room for temporary files.
     #[must_use]
-    pub fn unborn(engine: Engine) -> Self {
+    pub fn without_nodes(engine: Engine) -> Self {
         let number = CLUSTERS.fetch_add(1, Ordering::Relaxed);
         let pid = std::process::id();
         // Each test process and each of its clusters has loopback addresses of its own.
@@ -95,7 +100,7 @@ impl Cluster {
     }
 
     /// Starts one more daemon, without a cluster.
-    pub fn add_unborn(&mut self) -> &mut Node {
+    pub fn add_daemon(&mut self) -> &mut Node {
         let number = self.nodes.len() + 1;
         let name = format!("n{number}");
         let address = format!("{}.{number}:7000", self.network);
@@ -138,7 +143,7 @@ impl Cluster {
             let ready = status.nodes.iter().filter(|node| node.status == "ready").count();
             let known = status.nodes.iter().all(|node| node.suffrage != "none");
             let voters = status.nodes.iter().filter(|node| node.suffrage == "voter").count();
-            let voting = voters == voters_wanted(status.nodes.len());
+            let voting = voters == voter_target(status.nodes.len());
             if ready >= wanted && known && voting && !status.leader.is_empty() {
                 return Ok(());
             }
@@ -198,6 +203,25 @@ impl Cluster {
         overview.map_err(|error| error.to_string())
     }
 
+    /// Waits until the cluster is idle: nothing was committed for two seconds, by which the last
+    /// observation and the last pass of the controller are written. Returns the raft index.
+    ///
+    /// # Panics
+    /// When entries are still committed after half a minute.
+    pub async fn idle_index(&self, node: usize) -> u64 {
+        let mut last = (0, Instant::now());
+        loop {
+            let overview = eventually("the node answers", || self.overview(node)).await;
+            if overview.raft_index != last.0 {
+                last = (overview.raft_index, Instant::now());
+            }
+            if last.1.elapsed() >= IDLE {
+                return last.0;
+            }
+            tokio::time::sleep(IDLE / 20).await;
+        }
+    }
+
     /// Waits until a deployment is `active`, as a node sees it, and shows it. The node first learns what
     /// was agreed on before: one that lags would show the convergence of the revision before.
     pub async fn converged(&self, node: usize, deployment: &str) -> v1::StatusResponse {
@@ -222,16 +246,6 @@ impl Drop for Cluster {
         if self.engine == Engine::Docker && !self.id.is_empty() {
             docker::remove_all(&self.id);
         }
-    }
-}
-
-/// How many of so many members vote (R-NODE-4).
-fn voters_wanted(members: usize) -> usize {
-    match members {
-        0..=2 => 1,
-        3..=4 => 3,
-        5..=6 => 5,
-        _ => 7,
     }
 }
 

@@ -1,4 +1,4 @@
-//! The machine's Docker Engine from the outside, as a person at the same machine would use it.
+//! The machine's Docker Engine through its command line.
 
 use std::process::Command;
 

@@ -1,5 +1,5 @@
 //! Clusters of real daemons on loopback, for tests: start, kill, pause and restart them, and wait
-//! for what should come of it. Nothing here listens on or talks to anything but loopback.
+//! for the expected state. Nothing here uses another network.
 
 mod binary;
 mod cluster;
@@ -10,7 +10,7 @@ mod wait;
 pub use binary::binary;
 pub use cluster::{Cluster, Engine};
 pub use node::Node;
-pub use wait::{eventually, eventually_within};
+pub use wait::{eventually, eventually_within, stays};
 
 pub use jaco_client::{Client, ClientError, Target, fresh_request_id};
 pub use jaco_proto::v1;

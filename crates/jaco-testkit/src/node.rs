@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 use jaco_client::{Client, Target};
 use rustix::process::{Pid, Signal, kill_process};
@@ -101,6 +101,17 @@ impl Node {
     #[must_use]
     pub fn is_running(&self) -> bool {
         self.process.is_some()
+    }
+
+    /// The exit status of its process, if that has ended by itself. The daemon can be started again then.
+    ///
+    /// # Panics
+    /// When it does not run, or cannot be asked.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        let process = self.process.as_mut().expect("the daemon was started");
+        let status = process.try_wait().expect("an own child")?;
+        self.process = None;
+        Some(status)
     }
 
     /// Whether its process has ended by itself.

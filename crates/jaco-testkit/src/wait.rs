@@ -8,6 +8,9 @@ use std::time::{Duration, Instant};
 /// How often a condition is looked at.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// How often [`stays`] looks: each look may cost a process.
+const WATCH_PAUSE: Duration = Duration::from_millis(250);
+
 /// Waits half a minute for `look` to say `Ok`; on a busy machine all that is waited for takes a few
 /// seconds.
 ///
@@ -18,6 +21,25 @@ pub async fn eventually<T, E: Debug, F: Future<Output = Result<T, E>>>(
     look: impl FnMut() -> F,
 ) -> T {
     eventually_within(Duration::from_secs(30), what, look).await
+}
+
+/// Fails as soon as `look` returns anything but `expected` during `window`. For promises that nothing
+/// happens: there is no state to wait for, so the caller bounds the time and gives the reason.
+///
+/// # Panics
+/// With the first other value, or an error of `look`.
+pub async fn stays<T: Debug + PartialEq, F: Future<Output = Result<T, String>>>(
+    window: Duration,
+    what: &str,
+    expected: &T,
+    mut look: impl FnMut() -> F,
+) {
+    let start = Instant::now();
+    while start.elapsed() < window {
+        let found = look().await.unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_eq!(found, *expected, "{what}, after {:?}", start.elapsed());
+        tokio::time::sleep(WATCH_PAUSE).await;
+    }
 }
 
 /// As [`eventually`], with this deadline.

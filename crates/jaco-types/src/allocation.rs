@@ -1,10 +1,10 @@
-//! Allocations: a service on a node, and what people want to rest (R-SEL-2, R-SEL-3, R-SEL-4).
+//! Allocations: a service on a node, and which of them are disabled (R-SEL-2, R-SEL-3, R-SEL-4).
 
 use crate::id::{NodeId, ReplicaId, ServiceKey};
 use crate::identity::Identity;
 use crate::time::Timestamp;
 
-/// Which allocations somebody means. The order is the one they are listed in: the widest first.
+/// A set of allocations. Lists are in this order: the widest first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AllocationScope {
     /// Everything on a node.
@@ -48,8 +48,8 @@ impl AllocationScope {
         }
     }
 
-    /// Whether all that `other` means lies in this, wherever replicas are. A replica belongs to its
-    /// service; to a node it belongs only for a time.
+    /// Whether `other` lies in this scope, wherever replicas are. A replica belongs to its service; to a
+    /// node it belongs only for a time.
     #[must_use]
     pub fn contains(&self, other: &Self) -> bool {
         match self {
@@ -60,10 +60,10 @@ impl AllocationScope {
     }
 }
 
-/// That somebody wants allocations to rest: they keep their definition and run nothing.
+/// Who disabled allocations, and when: they keep their placement and run nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rest {
-    /// Who asked for it.
+pub struct Disablement {
+    /// Who.
     pub by: Identity,
     /// When, by the leader's clock.
     pub at: Timestamp,

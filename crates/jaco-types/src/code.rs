@@ -19,7 +19,7 @@ pub enum ExitCode {
     CannotPlace = 5,
     /// The rollout was rolled back.
     RolledBack = 6,
-    /// The time given ran out; the work goes on in the cluster.
+    /// The timeout has passed; the work continues in the cluster.
     TimedOut = 7,
     /// The plan is stale.
     StalePlan = 8,
@@ -29,7 +29,7 @@ pub enum ExitCode {
     NotAuthorised = 10,
     /// What was asked to survive a loss would not (`--require-survive`).
     WouldNotSurvive = 11,
-    /// Interrupted by the user; the work goes on in the cluster.
+    /// Interrupted by the user; the work continues in the cluster.
     Interrupted = 130,
 }
 
@@ -75,9 +75,11 @@ error_codes! {
     NoLeader => "no_leader", Unreachable;
     /// Too few voters answer to agree on anything.
     QuorumLost => "quorum_lost", Unreachable;
+    /// The node has not caught up with the cluster since its start.
+    NotCaughtUp => "not_caught_up", Unreachable;
     /// No connection to a daemon.
     Unavailable => "unavailable", Unreachable;
-    /// More requests are under way than the daemon takes.
+    /// The daemon has too many requests in progress.
     Overloaded => "overloaded", Unreachable;
     /// The time given for a request ran out; whether it took effect is not known.
     TimedOut => "timed_out", TimedOut;
@@ -119,7 +121,7 @@ error_codes! {
     DeploymentNotFound => "deployment_not_found", Rejected;
     /// The deployment has no revision of this number any more.
     RevisionNotFound => "revision_not_found", Rejected;
-    /// There is no earlier revision to go back to.
+    /// There is no earlier revision to roll back to.
     NoPreviousRevision => "no_previous_revision", Rejected;
     /// The deployment has no service of this name.
     ServiceNotFound => "service_not_found", Rejected;
@@ -131,7 +133,7 @@ error_codes! {
     NodeNotFound => "node_not_found", Rejected;
     /// A node of this name is a member already.
     NodeAlreadyMember => "node_already_member", Rejected;
-    /// The node cannot be removed as things stand.
+    /// The node cannot be removed in its present state.
     NodeNotRemovable => "node_not_removable", Rejected;
     /// The request is larger than the daemon takes.
     TooLarge => "too_large", Rejected;
@@ -155,13 +157,13 @@ error_codes! {
     CannotPlace => "cannot_place", CannotPlace;
     /// The loss of one node or zone would leave replicas without a place.
     WouldNotSurvive => "would_not_survive", WouldNotSurvive;
-    /// A replica failed too often in a row.
+    /// A replica exhausted its restart budget.
     RestartExhausted => "restart_exhausted", Unexpected;
-    /// A rollout was given up; the previous revision serves.
+    /// A rollout was aborted; the previous revision serves.
     RolledBack => "rolled_back", RolledBack;
-    /// A rollout stopped half way after a failed step and waits for a person.
+    /// A rollout is paused after a failed step, until the next apply or rollback.
     RolloutPaused => "rollout_paused", Unexpected;
-    /// What was waited for was called off by somebody else.
+    /// Another request cancelled what this one waited for.
     CalledOff => "called_off", Unexpected;
     /// The container engine failed.
     EngineError => "engine_error", Unexpected;

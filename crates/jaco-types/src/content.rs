@@ -1,4 +1,4 @@
-//! What the contents of files are called in the cluster.
+//! Ids of contents of files, and names of configs and secrets.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub enum NamedKind {
 }
 
 impl NamedKind {
-    /// The kind as people write it.
+    /// The kind as users see it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -35,7 +35,7 @@ impl NamedKind {
 pub struct NamedKey {
     /// Which of the two it is.
     pub kind: NamedKind,
-    /// What people call it.
+    /// Its name.
     pub name: ContentName,
 }
 

@@ -1,11 +1,9 @@
 //! Names and numbers that identify things. Each is its own type, so that none can be mistaken for
-//! another; each is checked where it is made, so that the rest of the code can trust it.
+//! another; each is checked where it is made, so that other code can rely on it.
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
-
-use crate::slot::Ordinal;
 
 /// Why a text cannot be a name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -104,21 +102,21 @@ name_type!(
     is_token_id
 );
 name_type!(
-    /// What a consumer of endpoints calls itself, for example the host name of a proxy.
+    /// The name of an endpoint consumer, for example the host name of a proxy.
     ConsumerName,
     "consumer name",
     "use 1 to 63 of a-z, 0-9, '.', '-' and '_', starting with a letter or digit",
     is_consumer_name
 );
 name_type!(
-    /// What people call a config or secret that the cluster keeps for them.
+    /// The name of a config or secret that the cluster keeps.
     ContentName,
     "name of a config or secret",
     "use 1 to 63 of a-z, A-Z, 0-9, '.', '-' and '_', starting with a letter or digit",
     is_service_name
 );
 name_type!(
-    /// Who somebody is at an image registry.
+    /// An account at an image registry.
     RegistryUsername,
     "username of a registry",
     "use 1 to 255 bytes, without ':' and control characters",
@@ -213,6 +211,24 @@ number_type!(
     Revision
 );
 
+/// Distinguishes a slot from the others of its service.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Ordinal {
+    /// A number from the service's counter; never reused.
+    Index(u64),
+    /// The host, for services that run once per node.
+    Host(Hostname),
+}
+
+impl fmt::Display for Ordinal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Index(index) => fmt::Display::fmt(index, f),
+            Self::Host(host) => fmt::Display::fmt(host, f),
+        }
+    }
+}
+
 /// A slot's stable name, `<deployment>-<service>-<index or host>`. Who owns it is read from the
 /// slot's record, never parsed from this text, because names may contain `-`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -292,7 +308,7 @@ impl fmt::Display for ServiceKey {
 pub struct SpecHash(pub [u8; 32]);
 
 impl SpecHash {
-    /// The first 12 hex digits, for people.
+    /// The first 12 hex digits, for display.
     #[must_use]
     pub fn short(&self) -> String {
         hex::encode(&self.0[..6])
@@ -325,7 +341,7 @@ mod tests {
         assert!(!host("") && !host("a..b") && !host("-a") && !host("a-") && !host("A"));
     }
 
-    /// R-PLACE-5: the id says what a person needs, and sorts with its service.
+    /// R-PLACE-5: the id names deployment, service and index, and sorts with its service.
     #[test]
     fn replica_ids_carry_index_or_host() {
         let key = ServiceKey {

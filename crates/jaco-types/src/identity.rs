@@ -1,13 +1,13 @@
-//! Who asked for a change. Every log entry carries one, and the audit log shows it.
+//! The author of a change. Every log entry carries one, and the audit log shows it.
 
 use std::fmt;
 
 use crate::id::{NodeId, TokenId};
 
-/// Who caused a log entry.
+/// The author of a log entry.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Identity {
-    /// A person on the machine itself, trusted by the permissions of the unix socket.
+    /// A user of the machine itself, trusted by the permissions of the unix socket.
     Local {
         /// The numeric user id that the kernel reported for the connection.
         uid: u32,
@@ -24,7 +24,7 @@ pub enum Identity {
     },
     /// The planner on the leader.
     Scheduler,
-    /// Somebody who has proven nothing (yet), for example with a wrong token.
+    /// A client that is not authenticated, for example with a wrong token.
     Anonymous,
 }
 

@@ -1,4 +1,4 @@
-//! What an image is when nobody can move it: its digest.
+//! An image pinned by its digest.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,6 +7,94 @@ use crate::id::SpecHash;
 
 /// The longest name of an image with its digest, in bytes.
 const DIGEST_MAX: usize = 512;
+
+/// The longest name of an image without tag and digest, in bytes, as registries and engines take it.
+const NAME_MAX: usize = 255;
+
+/// The longest tag, in bytes.
+const TAG_MAX: usize = 128;
+
+/// Whether `text` names an image as engines take it: `[HOST[:PORT]/]PATH[:TAG][@ALGORITHM:HEX]`.
+#[must_use]
+pub fn is_image_name(text: &str) -> bool {
+    let (rest, digest) = match text.split_once('@') {
+        Some((rest, digest)) => (rest, Some(digest)),
+        None => (text, None),
+    };
+    // A colon before the last slash begins a port.
+    let (name, tag) = match rest.rsplit_once(':') {
+        Some((name, tag)) if !tag.contains('/') => (name, Some(tag)),
+        Some(_) | None => (rest, None),
+    };
+    let (host, path) = match name.split_once('/') {
+        Some((host, path))
+            if host.contains(['.', ':']) || host == "localhost" || has_upper(host) =>
+        {
+            (Some(host), path)
+        }
+        Some(_) | None => (None, name),
+    };
+    name.len() <= NAME_MAX
+        && host.is_none_or(is_host)
+        && path.split('/').all(is_component)
+        && tag.is_none_or(is_tag)
+        && digest.is_none_or(is_digest)
+}
+
+fn has_upper(text: &str) -> bool {
+    text.bytes().any(|byte| byte.is_ascii_uppercase())
+}
+
+fn is_host(text: &str) -> bool {
+    let (name, port) = match text.rsplit_once(':') {
+        Some((name, port)) if !name.ends_with(':') && !port.ends_with(']') => (name, Some(port)),
+        Some(_) | None => (text, None),
+    };
+    let bare = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let is_label = |label: &str| {
+        let is_plain = label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        !label.is_empty() && is_plain && !label.starts_with('-') && !label.ends_with('-')
+    };
+    let is_name = match bare {
+        Some(address) => {
+            !address.is_empty()
+                && address.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b':')
+        }
+        None => name.split('.').all(is_label),
+    };
+    let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    is_name && port.is_none_or(is_port)
+}
+
+/// Small letters and digits, with `.`, `_`, `__` or hyphens between them.
+fn is_component(text: &str) -> bool {
+    let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let ends = [text.bytes().next(), text.bytes().last()];
+    let separators = text.split(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
+    let is_separator =
+        |part: &str| matches!(part, "" | "." | "_" | "__") || part.bytes().all(|byte| byte == b'-');
+    ends.into_iter().all(|byte| byte.is_some_and(is_word))
+        && separators.into_iter().all(is_separator)
+}
+
+fn is_tag(text: &str) -> bool {
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    (1..=TAG_MAX).contains(&text.len())
+        && text.bytes().next().is_some_and(is_word)
+        && text.bytes().all(|byte| is_word(byte) || byte == b'.' || byte == b'-')
+}
+
+fn is_digest(text: &str) -> bool {
+    let Some((algorithm, hex)) = text.split_once(':') else { return false };
+    let is_algorithm = algorithm.split(['+', '.', '-', '_']).all(|part| {
+        part.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic())
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    });
+    is_algorithm
+        && hex.len() >= 32
+        && hex.len() <= 256
+        && hex.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
 
 /// An image by its content, `repository@sha256:…`, as engines fetch and run it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -67,6 +155,59 @@ pub struct ImageNeed {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// R-IN-3
+    #[test]
+    fn names_of_images_are_those_that_engines_take() {
+        let digest = format!("sha256:{}", "0a".repeat(32));
+        let good = [
+            "web",
+            "web:1",
+            "library/web:1.2-rc_3",
+            "host.example/a/b_c/d__e/f-g--h:T",
+            "localhost/web",
+            "localhost:5000/web",
+            "127.0.0.1:5000/web:x",
+            "[::1]:5000/web",
+            "HOST/web",
+            "a.b/c.d",
+        ];
+        for name in good {
+            assert!(is_image_name(name), "{name}");
+            assert!(is_image_name(&format!("{name}@{digest}")), "{name} with a digest");
+        }
+        let long = ["w".repeat(256), format!("web:{}", "t".repeat(129)), "x".repeat(300 << 10)];
+        let bad = [
+            "",
+            " ",
+            "web ",
+            "we b",
+            "Web",
+            "web:",
+            "web:-1",
+            ":1",
+            "/web",
+            "web/",
+            "a//b",
+            "-web",
+            "web-",
+            "a..b/c/d..e",
+            "a___b",
+            "web@",
+            "web@sha256",
+            "web@sha256:12",
+            "web:1:2",
+            "http://x/web",
+            "host:port/web",
+            "web\0",
+            "web\n",
+            "$web",
+            "w\u{e9}b",
+        ];
+        for name in bad.into_iter().chain(long.iter().map(String::as_str)) {
+            assert!(!is_image_name(name), "{name:?}");
+        }
+    }
 
     #[test]
     fn a_digest_is_checked_where_it_is_made() {

@@ -1,8 +1,8 @@
-//! What a machine is: what its daemon found, or its configuration says.
+//! The hardware of a node.
 
 use crate::unit::Bytes;
 
-/// What a node's daemon found when it started. Zero and empty where it could not be told.
+/// The hardware that a node's daemon found when it started. Zero or empty if unknown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Machine {
     /// The kernel's release, for example `6.1.0-18-amd64`.

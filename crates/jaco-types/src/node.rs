@@ -13,7 +13,7 @@ use crate::unit::{Bytes, Resources};
 pub struct Node {
     /// The log index that admitted it; never reused.
     pub id: NodeId,
-    /// What people call it; unique among members.
+    /// Its name; unique among members.
     pub hostname: Hostname,
     /// `ip:port` where its peers reach it.
     pub address: String,
@@ -21,18 +21,18 @@ pub struct Node {
     pub key_fingerprint: [u8; 32],
     /// Whether it takes part; written by the planner from the node's signals.
     pub status: NodeStatus,
-    /// Why it has that status, for people; empty when there is nothing to say.
+    /// Why it has that status, for display; may be empty.
     pub status_reason: String,
-    /// Whether it may take new replicas; written by people, and taken back by the planner where a drain
-    /// does not come to its end.
+    /// Whether it accepts new replicas; set by operators, and reset by the planner when a drain times
+    /// out.
     pub availability: Availability,
-    /// Why the planner took it back, for people; empty once people have written it again.
+    /// Why the planner reset it, for display; empty once an operator has set it again.
     pub availability_reason: String,
-    /// How its drain goes; only while it is draining, and absent where that may take for ever.
+    /// The progress of its drain; only while it is draining, and absent without a timeout.
     pub drain: Option<Drain>,
-    /// What it said about itself.
+    /// The facts that it reported.
     pub facts: NodeFacts,
-    /// Labels that people gave it; they win over those of its own configuration.
+    /// Labels set by operators; they override those of its own configuration.
     pub labels: BTreeMap<String, String>,
     /// When it was admitted.
     pub joined_at: Timestamp,
@@ -40,11 +40,11 @@ pub struct Node {
     pub modified: StateIndex,
 }
 
-/// More labels than this are not given to one node.
+/// The most labels that operators may set on a node.
 pub const LABELS_MAX: usize = 64;
 
 impl Node {
-    /// The value of a label: what people said, else what its configuration says.
+    /// The value of a label: set by an operator, else by its configuration.
     #[must_use]
     pub fn label(&self, key: &str) -> Option<&str> {
         self.labels.get(key).or_else(|| self.facts.labels.get(key)).map(String::as_str)
@@ -61,20 +61,20 @@ impl Node {
 /// Whether a node takes part in the cluster's work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NodeStatus {
-    /// Admitted, but not heard of with a working engine yet.
+    /// Admitted; no heartbeat with a working engine yet.
     Joining,
-    /// Heard of lately, with a working engine.
+    /// Recent heartbeats, with a working engine.
     Ready,
-    /// Not heard of for longer than the planner waits.
+    /// No heartbeat for longer than the planner waits.
     Down,
-    /// Heard of, but its engine does not answer.
+    /// Recent heartbeats, but its engine does not answer.
     EngineDown,
     /// Ready but for a disk that is nearly full: it keeps what it has and takes nothing new.
     DiskFull,
 }
 
 impl NodeStatus {
-    /// Whether it is heard of with an engine that answers.
+    /// Whether it sends heartbeats and its engine answers.
     #[must_use]
     pub const fn is_working(self) -> bool {
         match self {
@@ -123,23 +123,23 @@ impl Availability {
 /// The progress of a drain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drain {
-    /// How long the next replica may take to leave (R-NODE-2).
-    pub patience: Millis,
+    /// The longest time without a replica leaving (R-NODE-2).
+    pub timeout: Millis,
     /// When the last one left; when the drain began, before one has.
     pub progress_at: Timestamp,
-    /// What the node is again where one takes longer.
+    /// The availability that the node returns to at a timeout.
     pub before: Availability,
 }
 
 impl Drain {
-    /// When it is given up, unless a replica leaves before.
+    /// When it times out, unless a replica leaves before.
     #[must_use]
     pub const fn due(&self) -> Timestamp {
-        self.progress_at.after(self.patience)
+        self.progress_at.after(self.timeout)
     }
 }
 
-/// What a node says about itself; only that node writes it.
+/// The facts that a node reports; only that node writes them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeFacts {
     /// The daemon's version.
@@ -152,7 +152,7 @@ pub struct NodeFacts {
     pub engine: String,
     /// What replicas may take of it; zero where it declares nothing.
     pub capacity: Resources,
-    /// What replicas may fill of its disk; zero where nobody knows. Nothing of it is reserved.
+    /// The disk space that replicas may use; zero if unknown. Nothing of it is reserved.
     pub storage: Bytes,
     /// The GPUs that replicas may have, in the order of the machine.
     pub gpus: Vec<Gpu>,

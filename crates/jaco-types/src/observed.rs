@@ -1,24 +1,24 @@
-//! What a node saw of an instance. Only the node that runs it writes this.
+//! The observed state of an instance. Only the node that runs it writes this.
 
 use std::collections::BTreeMap;
 
 use crate::id::{InstanceId, NodeId, ServiceKey};
 use crate::time::Timestamp;
 
-/// The last thing that a node reported of one instance.
+/// The last report of a node about an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstanceObserved {
     /// The instance.
     pub id: InstanceId,
     /// The service that it belongs to: known here even when no slot names it any more.
     pub service: ServiceKey,
-    /// The node that saw it.
+    /// The node that reported it.
     pub node: NodeId,
-    /// What state it was in.
+    /// Its state.
     pub state: ReplicaState,
     /// Why, where there is a reason to give.
     pub code: Option<ReasonCode>,
-    /// Facts that belong to the reason (`reason`, `exit_code`, …), in the words of whoever failed.
+    /// Facts that belong to the reason (`reason`, `exit_code`, …), as the failing component reported them.
     pub details: BTreeMap<String, String>,
     /// The engine's id of the container; empty before there is one.
     pub container_id: String,
@@ -35,7 +35,7 @@ pub struct InstanceObserved {
 /// The state of a replica as users see it. The names are part of the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ReplicaState {
-    /// Wanted, not started: waiting, or a pull failed and will be tried again.
+    /// Desired, not started: waiting, or a pull failed and will be tried again.
     Pending,
     /// Its image is being fetched.
     Pulling,
@@ -91,15 +91,15 @@ pub enum ReasonCode {
     Unhealthy,
     /// The container ended by itself.
     ContainerExited,
-    /// The container was there and is gone, removed by somebody else.
+    /// The container is gone, removed from outside of JACO.
     ContainerMissing,
     /// The engine refused to create or start the container.
     EngineError,
-    /// It failed too often in a row; nothing more is tried until the next apply.
+    /// It exhausted its restart budget; it is not restarted before the next apply.
     RestartExhausted,
     /// Its node was cut off from the cluster and stopped it, as the service asks for.
     NodeIsolated,
-    /// People disabled it.
+    /// It was disabled.
     Disabled,
 }
 

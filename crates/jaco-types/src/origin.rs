@@ -1,4 +1,4 @@
-//! From where a change was asked for. The audit log shows it beside who asked.
+//! Where a request came from. The audit log shows it beside the author.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -6,17 +6,17 @@ use std::net::SocketAddr;
 use crate::id::NodeId;
 use crate::identity::Identity;
 
-/// Who asks for a change, and from where.
+/// The author of a change, and where the request came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Author {
-    /// Who.
+    /// The author.
     pub by: Identity,
-    /// From where; absent where a member of an older version passes a request on.
+    /// The origin; absent if a member of an older version forwarded the request.
     pub origin: Option<Origin>,
 }
 
-/// Where a request came from, as the member saw it that took the request. A member that passes a
-/// request on to the leader passes this on with it.
+/// Where a request came from, as the member saw it that took the request. A member that forwards
+/// a request to the leader forwards this with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Origin {
     /// The unix socket of a member's machine.
@@ -33,7 +33,7 @@ pub enum Origin {
         /// The member that it is connected to.
         node: NodeId,
     },
-    /// A member itself: its planner, its agent, what it noticed.
+    /// A member itself: its planner or its agent.
     Member {
         /// The member.
         node: NodeId,

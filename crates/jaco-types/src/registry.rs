@@ -37,7 +37,7 @@ impl RegistryName {
         if name.as_str() == text { Ok(name) } else { Err(invalid(text, RULE)) }
     }
 
-    /// Reads a name as people write it: in capitals, with `https://` before it and `/` behind it, or by
+    /// Reads a name as users write it: in capitals, with `https://` before it and `/` behind it, or by
     /// another name of `docker.io`.
     ///
     /// # Errors
@@ -139,7 +139,7 @@ mod tests {
         parsed.map(|name| name.to_string()).map_err(|invalid| invalid.rule)
     }
 
-    /// R-CLI-6: however people write a registry, it has one name.
+    /// R-CLI-6: however users write a registry, it has one name.
     #[test]
     fn a_registry_has_one_name() {
         for (text, name) in [

@@ -1,4 +1,4 @@
-//! What the planner keeps about a service: its rollout, and why some of it is not placed.
+//! The planner's record of a service: its rollout, and why some of its replicas are not placed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,51 +12,63 @@ use crate::time::Timestamp;
 pub struct Scheduling {
     /// The index that the next slot gets.
     pub next_index: u64,
-    /// The last revision that a plan covered: until it is the wanted one, nothing can be said about
-    /// whether all that is wanted is placed.
+    /// The last revision that a plan covered: until it is the desired one, it is not known whether all
+    /// replicas are placed.
     pub planned_revision: Revision,
-    /// The rollout under way, or the last one.
+    /// The rollout in progress, or the last one.
     pub rollout: Option<Rollout>,
-    /// What is wanted and cannot be placed now; empty when all is placed.
+    /// Replicas that cannot be placed now; empty if all are placed.
     pub unplaced: Vec<Unplaced>,
+    /// Whether its first replicas are placed and have not all been up for their watch time yet.
+    pub first_watch: FirstWatch,
     /// The last entry that changed it.
     pub modified: StateIndex,
+}
+
+/// Whether the first replicas of a service are watched (R-ROLL-8). Later ones are watched by their rollout.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum FirstWatch {
+    /// They were, or are of a release that did not.
+    #[default]
+    Over,
+    /// They are.
+    Open,
 }
 
 /// Replacing the replicas of a service one at a time (R-ROLL-1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rollout {
-    /// The revision it leads to.
+    /// The revision that it rolls out.
     pub target_revision: Revision,
-    /// The revision that it leads away from, and goes back to when it is aborted. Zero where the
-    /// replicas had none in common.
+    /// The revision that it replaces, and to which it rolls back when it is aborted. Zero if the replicas
+    /// had none in common.
     pub previous_revision: Revision,
     /// How many replicas it replaces.
     pub total_steps: u32,
     /// How many of them are done.
     pub current_step: u32,
-    /// Where it stands.
+    /// Its state.
     pub state: RolloutState,
-    /// Why it was aborted or paused, and why its way back was; empty otherwise.
+    /// Why it, or its rollback, was aborted or paused; empty otherwise.
     pub failure_reason: String,
     /// When it began.
     pub started_at: Timestamp,
     /// When the present step began.
     pub last_step_at: Timestamp,
-    /// What its first step waits for; none once the nodes are ready.
-    pub preparing: Option<Preparing>,
-    /// How far an aborted one is on its way back; none where nothing is left of that.
-    pub going_back: Option<GoingBack>,
-    /// The replicas whose steps have begun and are not over, for the audit to tell; always empty as
-    /// long as members of an older version may be about.
-    pub under_way: BTreeSet<ReplicaId>,
+    /// The pre-pull that its first step waits for; none once the nodes have the image.
+    pub prepull: Option<Prepull>,
+    /// The rollback of an aborted one; none once nothing is left to roll back.
+    pub rollback_progress: Option<RollbackProgress>,
+    /// The replicas whose steps have started and not finished, for the audit log; always empty as long as
+    /// there may be members of an older version.
+    pub in_flight: BTreeSet<ReplicaId>,
 }
 
-/// Replacing what a rollout replaced before it was aborted.
+/// The progress of a rollback: replacing what a rollout replaced before it was aborted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct GoingBack {
-    /// How many replicas go back; those whose predecessor still served are back at once, and are
-    /// not among them.
+pub struct RollbackProgress {
+    /// How many replicas are replaced; those whose predecessor still served revert at once, and are not
+    /// among them.
     pub total_steps: u32,
     /// How many of them are done.
     pub current_step: u32,
@@ -64,14 +76,14 @@ pub struct GoingBack {
 
 /// The nodes that fetch the image of a rollout before its first step (R-ROLL-5).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Preparing {
-    /// When they are waited for no longer.
+pub struct Prepull {
+    /// The deadline.
     pub due: Timestamp,
-    /// Those that are not ready, and what keeps them; never none.
+    /// Those that do not have the image yet, and why; never empty.
     pub nodes: BTreeMap<NodeId, String>,
 }
 
-/// Whether a node has an image that a rollout needs there, as the node tells its leader.
+/// Whether a node has an image that a rollout needs there, as the node reports to the leader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ImageReadiness {
     /// It has.
@@ -82,36 +94,36 @@ pub enum ImageReadiness {
     },
     /// Not yet.
     Waiting {
-        /// What it does about it, or what went wrong last.
+        /// What it is doing, or the last error.
         reason: String,
     },
-    /// It tried, and gave up.
+    /// It tried, and failed.
     Failed {
         /// `<image>: <error>`, in the words of whoever failed.
         reason: String,
     },
 }
 
-/// Where a rollout stands.
+/// The state of a rollout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RolloutState {
     /// Steps remain.
     InProgress,
     /// All steps are done.
     Completed,
-    /// It was given up; the previous revision serves.
+    /// It failed; the previous revision serves.
     Aborted,
-    /// Too much of it failed: nothing more is replaced until the next apply or rollback.
+    /// Too many of its replicas failed: nothing more is replaced until the next apply or rollback.
     Paused,
-    /// It was given up, and too much failed on the way back: nothing more is replaced until the next
+    /// It failed, and so did too many replicas of the rollback: nothing more is replaced until the next
     /// apply or rollback.
     RollbackPaused,
 }
 
 impl RolloutState {
-    /// Whether it ended without getting there: the same again is a new attempt.
+    /// Whether it ended without completing: applying the same spec again is a new attempt.
     #[must_use]
-    pub const fn is_given_up(self) -> bool {
+    pub const fn has_failed(self) -> bool {
         match self {
             Self::Aborted | Self::Paused | Self::RollbackPaused => true,
             Self::InProgress | Self::Completed => false,
@@ -131,8 +143,7 @@ impl RolloutState {
     }
 }
 
-/// The reason of what waits for another service of its deployment: nothing is wrong, it is not its
-/// turn yet.
+/// The reason of replicas that wait for another service of their deployment: nothing is wrong.
 pub const WAITING_FOR_DEPENDENCY: &str = "waiting_for_dependency";
 
 /// Replicas that are wanted and cannot be placed, and why.

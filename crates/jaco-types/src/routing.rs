@@ -1,8 +1,7 @@
-//! Who sends traffic to replicas, and which replicas are leaving it.
+//! Endpoint consumers and terminating instances.
 //!
-//! A consumer is whatever follows the list of endpoints and sends traffic there: a proxy, a name
-//! server. A replica leaves the list first and is stopped once every consumer has said that it knows
-//! (or did not say so in time).
+//! A consumer watches the list of endpoints and sends traffic there: a proxy, a name server. A replica
+//! leaves the list first and is stopped once every consumer has acknowledged that, or at a deadline.
 
 use std::sync::Arc;
 
@@ -18,14 +17,14 @@ pub const LEASE_MAX: Millis = Millis(60_000);
 /// How many consumers there may be.
 pub const CONSUMERS_MAX: usize = 256;
 
-/// Somebody who follows the endpoints and is waited for.
+/// An endpoint consumer, whose acknowledgement is waited for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Consumer {
-    /// What it calls itself.
+    /// Its name.
     pub name: ConsumerName,
-    /// The node that it is attached to, which speaks for it.
+    /// The node that it is attached to, which reports its acknowledgements.
     pub node: NodeId,
-    /// How long its silence is borne.
+    /// The lease duration: without a heartbeat for so long it is detached.
     pub lease: Millis,
     /// The entry that attached it. One that attaches again under the same name is another: what the
     /// earlier one acknowledged does not count for it.
@@ -34,10 +33,10 @@ pub struct Consumer {
     pub attached_at: Timestamp,
 }
 
-/// An instance that no slot names any more and that traffic may still reach: out of the endpoints,
-/// running until it may stop.
+/// An instance that is in no slot any more and that traffic may still reach: out of the endpoints, running
+/// until all consumers have acknowledged that.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Leaving {
+pub struct TerminatingInstance {
     /// The instance.
     pub id: InstanceId,
     /// The service it belonged to.

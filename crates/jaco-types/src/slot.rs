@@ -4,13 +4,12 @@
 //! numbered by the log index that caused it. During a handover a slot has two live instances: the
 //! `retiring` one serves until its successor, the `current` one, does.
 
-use std::fmt;
 use std::sync::Arc;
 
-use crate::ending::Ending;
 use crate::id::{
-    Hostname, InstanceId, NodeId, ReplicaId, Revision, ServiceKey, SpecHash, StateIndex,
+    InstanceId, NodeId, Ordinal, ReplicaId, Revision, ServiceKey, SpecHash, StateIndex,
 };
+use crate::termination::Termination;
 use crate::time::Millis;
 
 /// A replica: a stable name and what should fill it. Only the planner writes it.
@@ -20,19 +19,21 @@ pub struct Slot {
     pub id: ReplicaId,
     /// The service it belongs to.
     pub service: ServiceKey,
-    /// What tells it apart from its siblings.
+    /// Its ordinal within the service.
     pub ordinal: Ordinal,
     /// Whether it runs anything.
-    pub standing: Standing,
+    pub desired_state: DesiredState,
     /// The instance that should run; of a disabled slot, what it would run.
     pub current: Instance,
     /// The instance that serves until `current` does, during a handover.
     pub retiring: Option<Instance>,
+    /// Whether data binds it to the node of `current` while it is disabled.
+    pub data: SlotData,
     /// How often it failed in a row.
     pub restarts: RestartCount,
-    /// How its last instances ended that were not well, the newest last; at most
-    /// [`crate::ending::ENDINGS_MAX`].
-    pub endings: Vec<Ending>,
+    /// How its last failed instances ended, the newest last; at most
+    /// [`crate::termination::TERMINATIONS_MAX`].
+    pub terminations: Vec<Termination>,
     /// The last entry that changed it.
     pub modified: StateIndex,
 }
@@ -44,7 +45,7 @@ impl Slot {
         InstanceId { replica: self.id.clone(), raft_index: self.current.raft_index }
     }
 
-    /// The id of the retiring instance, if a handover is under way.
+    /// The id of the retiring instance, during a handover.
     #[must_use]
     pub fn retiring_id(&self) -> Option<InstanceId> {
         let retiring = self.retiring.as_ref()?;
@@ -54,9 +55,9 @@ impl Slot {
     /// Its live instances with their ids, the current one first. A disabled slot has none: what it
     /// names is its definition.
     pub fn instances(&self) -> impl Iterator<Item = (InstanceId, &Instance)> {
-        let current = match self.standing {
-            Standing::Active => Some(&self.current),
-            Standing::Disabled => None,
+        let current = match self.desired_state {
+            DesiredState::Active => Some(&self.current),
+            DesiredState::Disabled => None,
         };
         current.into_iter().chain(&self.retiring).map(|instance| {
             let id = InstanceId { replica: self.id.clone(), raft_index: instance.raft_index };
@@ -67,31 +68,22 @@ impl Slot {
 
 /// Whether a slot runs anything (R-SEL-3).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Standing {
+pub enum DesiredState {
     /// Its instance runs.
     #[default]
     Active,
-    /// It keeps its name, place and definition, and nothing of it is started: people want it to
-    /// rest.
+    /// It keeps its name, placement and definition, and nothing of it is started.
     Disabled,
 }
 
-/// What tells a slot apart from the others of its service.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Ordinal {
-    /// A number from the service's counter; never reused.
-    Index(u64),
-    /// The host, for services that run once per node.
-    Host(Hostname),
-}
-
-impl fmt::Display for Ordinal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Index(index) => fmt::Display::fmt(index, f),
-            Self::Host(host) => fmt::Display::fmt(host, f),
-        }
-    }
+/// Whether a disabled slot may have data on its node. Of an active one the spec of its instance says that.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SlotData {
+    /// Its last instance had data, or that is not known.
+    #[default]
+    Possible,
+    /// It was created disabled, or its last instance had no data: it may start on any node.
+    None,
 }
 
 /// One container attempt: where, and of what.
@@ -114,13 +106,13 @@ pub struct Instance {
 pub struct RestartCount {
     /// How many instances failed one after another.
     pub consecutive: u32,
-    /// Whether the budget is spent: nothing more is tried until the next apply.
+    /// Whether the restart budget is exhausted: it is not restarted before the next apply.
     pub exhausted: Exhausted,
 }
 
 impl RestartCount {
-    /// How long the failure that made it so many in a row is left alone before a restart: the first
-    /// is answered at once, the second after 1 s, and then twice as long each time, 30 s at most.
+    /// The crash loop back-off after so many failures in a row: a restart follows the first at once, the
+    /// second after 1 s, and then after twice the time, 30 s at most.
     #[must_use]
     pub const fn back_off(consecutive: u32) -> Millis {
         match consecutive {
@@ -131,7 +123,7 @@ impl RestartCount {
     }
 }
 
-/// Whether a slot's restart budget is spent.
+/// Whether a slot's restart budget is exhausted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Exhausted {
     /// It may still be restarted.

@@ -1,55 +1,50 @@
-//! The command line of JACO: reads files and flags, asks a daemon, shows what it says.
+//! The command line of JACO: reads files and flags, sends requests to a daemon, prints the responses.
 //!
-//! Decides nothing about the cluster. Results go to stdout and everything else to stderr; only `ui`
-//! prints. One file per command in `commands`, where the doc comments are the help.
+//! Decides nothing about the cluster. From top to bottom: [`cli`] parses and dispatches, `commands`
+//! holds one file per command whose doc comments are the help, `deploy`, `manifest`, `upload`, `backup`
+//! and `restore` do the work that several commands share, `session` owns the connection, [`view`] turns
+//! messages into tables and JSON, and only [`output`] prints. A module uses those below it.
 
-mod archive;
-mod backup;
 pub mod cli;
 mod commands;
-pub mod connect;
-pub mod contexts;
+pub mod deploy;
+
+mod backup;
 pub mod dev;
-mod disabled_file;
-mod disk;
-pub mod error;
-mod key_values;
 mod manifest;
-pub mod pages;
-mod password;
-mod plan_file;
-pub mod progress;
 mod restore;
-mod ship;
-pub mod table;
-mod terminal;
-pub mod ui;
+mod upload;
+
+mod connect;
+mod session;
+
+pub mod error;
+pub mod format;
+mod options;
+pub mod output;
 pub mod view;
-mod wait;
-pub mod when;
-pub mod yaml;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use crate::cli::Cli;
-use crate::commands::Context;
-use crate::ui::Ui;
+use crate::output::Ui;
+use crate::session::Session;
 
 /// Runs the command line that this process was given.
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    let mut ui = Ui::of_process(&cli.global);
+    let ui = Ui::of_process(cli.global.output, cli.global.verbosity());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.expect("a process that could start can wait for events");
-    let mut context = Context::new(cli.global, ui);
-    let done = runtime.block_on(commands::run(cli.command, &mut context));
-    ui = context.into_ui();
+    let mut session = Session::new(cli.global, ui);
+    let done = runtime.block_on(cli::dispatch(cli.command, &mut session));
+    session.note_age();
     let code = match done {
         Ok(code) => code,
-        Err(error) => ui.error(&error.report()) as u8,
+        Err(error) => session.ui.error(&error.report()) as u8,
     };
     ExitCode::from(code)
 }

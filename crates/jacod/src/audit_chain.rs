@@ -1,31 +1,33 @@
-//! Begins the chain of audit events, once, and says how long events are kept, unless that was said. A
-//! node that does not know the commands would stop at them, so the leader waits until all members run
-//! its own version.
+//! Starts the chain of audit events and sets the default retention, once in the life of a cluster.
+//! A node that does not know these commands would stop at them, so the leader waits until all
+//! members run its own version.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use jaco_server::Member;
 use jaco_state::audit::DEFAULT_AGE;
+use jaco_state::command::AuditRetention;
 use jaco_state::{ClusterState, Command};
 use jaco_store::{Proposal, Store};
 use jaco_types::Identity;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-/// How often it is looked whether it is time. It is done once in the life of a cluster.
+/// How often the leader checks whether the setup is due.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// What there is to do.
+/// The next setup step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Next {
     Done,
-    /// Some member runs another version, or this node has not seen the cluster's beginning.
+    /// Some member runs another version, or this node has not applied the first command of the
+    /// cluster.
     NotYet,
     Write(Box<Command>),
 }
 
-/// Runs until all is written, by this node or another.
+/// Runs until the setup is complete, done by this node or another leader.
 pub(crate) async fn run(member: Arc<Member>, shutdown: CancellationToken) {
     let mut ticks = tokio::time::interval(INTERVAL);
     let mut next = member.store.read(next);
@@ -49,13 +51,13 @@ pub(crate) async fn run(member: Arc<Member>, shutdown: CancellationToken) {
     }
 }
 
-/// Whether it was written.
+/// Proposes the command; returns whether it was committed.
 async fn write(member: &Member, command: Command) -> bool {
     let proposal = Proposal { by: Identity::Scheduler, request: None, command: command.clone() };
     match member.store.propose(proposal).await {
-        Ok(_) => info!(?command, "the audit log was set up"),
+        Ok(_) => info!(?command, "audit log configured"),
         Err(error) => {
-            warn!(%error, ?command, "the audit log was not set up; tried again");
+            warn!(%error, ?command, "audit log not configured, will retry");
             return false;
         }
     }
@@ -71,6 +73,6 @@ fn next(state: &ClusterState) -> Next {
     match (state.meta.is_some() && all, state.audit.head) {
         (false, _) => Next::NotYet,
         (true, None) => Next::Write(Box::new(Command::AuditBegin)),
-        (true, Some(_)) => Next::Write(Box::new(Command::AuditRetention { age: DEFAULT_AGE })),
+        (true, Some(_)) => Next::Write(Box::new(AuditRetention::new(DEFAULT_AGE).into())),
     }
 }

@@ -1,7 +1,7 @@
-//! One process per data folder: a daemon, or somebody who reads its data while it is stopped.
+//! One process per data directory: a daemon, or a tool that reads the data of a stopped one.
 //!
-//! Must never be a file whose mere presence means something: the kernel's lock ends with its process,
-//! so a daemon that was killed leaves nothing to clear away.
+//! An advisory lock of the kernel, which ends with its process: a killed daemon leaves nothing to
+//! clean up. The existence of the file means nothing.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,37 +10,37 @@ use rustix::fs::{FlockOperation, flock};
 
 const LOCK: &str = "lock";
 
-/// A data folder that no other process may use until this is dropped.
+/// Exclusive use of a data directory until dropped.
 #[derive(Debug)]
 pub(crate) struct DataLock {
     _file: File,
 }
 
-/// Why a data folder cannot be used.
+/// Why a data directory cannot be locked.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DataLockError {
-    /// Another process holds it.
-    #[error("data folder {} is in use by another jacod", path.display())]
+    /// Another process holds the lock.
+    #[error("data directory {} is in use by another jacod", path.display())]
     Held {
-        /// The folder.
+        /// The data directory.
         path: PathBuf,
     },
-    /// The lock itself cannot be had.
-    #[error("data folder {} cannot be locked", path.display())]
+    /// The lock file cannot be opened or locked.
+    #[error("data directory {} cannot be locked", path.display())]
     Io {
-        /// The folder.
+        /// The data directory.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         #[source]
         source: std::io::Error,
     },
 }
 
 impl DataLock {
-    /// Locks an existing folder.
+    /// Locks an existing data directory.
     ///
     /// # Errors
-    /// See [`DataLockError`]; nothing is waited for.
+    /// See [`DataLockError`]; does not wait for the lock.
     pub(crate) fn take(path: &Path) -> Result<Self, DataLockError> {
         let unusable = |source| DataLockError::Io { path: path.to_owned(), source };
         let file = File::options().create(true).truncate(false).write(true).open(path.join(LOCK));

@@ -1,8 +1,8 @@
-//! `jacod --digest`: one line that says what this node's replicated state is, byte for byte.
+//! `jacod --digest`: prints one line that identifies this node's replicated state, byte for byte.
 //!
-//! For support, to compare nodes without moving their data, and for tests. It reads what a stopped
-//! daemon would come back with: the newest snapshot and the log up to what this node had noted as
-//! committed. Must never talk to anybody, and must never take part in an election.
+//! For support, to compare nodes without copying their data, and for tests. It reads the state from
+//! which a stopped daemon would restart: the newest snapshot and the log up to the last entry known
+//! to be committed. Must never open a connection or take part in an election.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -21,20 +21,20 @@ use ring::digest::{Context as Sha256, SHA256};
 use crate::config::Config;
 use crate::data_lock::DataLock;
 
-/// So long that raft neither ticks nor campaigns before the state has been read: a node that is the
-/// only voter would elect itself at its first tick, and that is an entry in its log.
-const ASLEEP: Timing = Timing {
+/// Timeouts long enough that raft neither ticks nor campaigns before the state is read: the only
+/// voter of a cluster would elect itself at the first tick, which appends an entry to its log.
+const INERT: Timing = Timing {
     heartbeat: Duration::from_secs(3600),
     election_min: Duration::from_secs(12 * 3600),
     election_max: Duration::from_secs(24 * 3600),
 };
 
-/// The state of a node, in short. Two nodes that are equally far have the same one.
+/// Identifies the state of a node. Nodes at the same index have the same digest.
 #[derive(Debug, PartialEq, Eq)]
 struct StateDigest {
-    /// The last entry that is part of it.
+    /// Index of the last applied entry.
     index: StateIndex,
-    /// Of the stream that a snapshot of the state is.
+    /// SHA-256 of the state's snapshot stream.
     sha256: [u8; 32],
 }
 
@@ -44,29 +44,29 @@ impl std::fmt::Display for StateDigest {
     }
 }
 
-/// Prints the digest of the state in the data folder.
+/// Prints the digest of the state in the data directory.
 ///
 /// # Errors
-/// When a daemon runs on the folder, when it belongs to no cluster, or when it is damaged.
+/// When a daemon is running, when the node belongs to no cluster, or when the data is damaged.
 pub(crate) async fn print(config: &Config) -> anyhow::Result<()> {
     let digest = read(config).await?;
-    writeln!(io::stdout(), "{digest}").context("the digest cannot be written")
+    writeln!(io::stdout(), "{digest}").context("cannot write the digest")
 }
 
 async fn read(config: &Config) -> anyhow::Result<StateDigest> {
     let folder = &config.data_dir;
     let raft_dir = folder.join("raft");
     if !raft_dir.is_dir() {
-        bail!("there is no cluster's data in {}", folder.display());
+        bail!("no data of a cluster in {}", folder.display());
     }
     let _held = DataLock::take(folder)?;
     let identity = IdentityDir::open(folder.join("node"))?.load(SystemClock.now())?;
     let identity = identity.context("this node belongs to no cluster")?;
     let name = identity.certificate().name();
     let mut options = Options::new(name.node.0, name.cluster.as_str(), raft_dir);
-    options.timing = ASLEEP;
-    let raft = Raft::open(options, ClusterMachine::default(), Arc::new(Nobody)).await;
-    let raft = raft.context("raft's data cannot be used")?;
+    options.timing = INERT;
+    let raft = Raft::open(options, ClusterMachine::default(), Arc::new(NoTransport)).await;
+    let raft = raft.context("cannot open raft's data")?;
     let digest = raft.with_state(digest_of)?;
     raft.shutdown().await?;
     Ok(digest)
@@ -79,7 +79,7 @@ fn digest_of(machine: &ClusterMachine) -> io::Result<StateDigest> {
     Ok(StateDigest { index: machine.state().index, sha256 })
 }
 
-/// Keeps nothing of what is written but its hash.
+/// Discards what is written and keeps its hash.
 struct Hashing(Sha256);
 
 impl Write for Hashing {
@@ -93,11 +93,11 @@ impl Write for Hashing {
     }
 }
 
-/// No network.
-struct Nobody;
+/// A transport without connections.
+struct NoTransport;
 
 #[async_trait]
-impl Transport for Nobody {
+impl Transport for NoTransport {
     async fn call(
         &self,
         _target: u64,
@@ -106,10 +106,10 @@ impl Transport for Nobody {
         _body: Bytes,
         _deadline: Duration,
     ) -> Result<Bytes, TransportError> {
-        Err(TransportError::Unreachable("this process only reads".to_owned()))
+        Err(TransportError::Unreachable("offline process".to_owned()))
     }
 
     async fn pipe(&self, _target: u64, _address: &str) -> Result<Box<dyn Pipe>, TransportError> {
-        Err(TransportError::Unreachable("this process only reads".to_owned()))
+        Err(TransportError::Unreachable("offline process".to_owned()))
     }
 }

@@ -1,5 +1,5 @@
-//! What this node says about itself: what its machine is, and what of it replicas may take. Looked at
-//! once, when the daemon starts.
+//! Facts that this node reports about itself: its machine, and the resources that replicas may use.
+//! Read once, at start-up.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,32 +10,31 @@ use jaco_types::{Gpu, Machine, NodeFacts};
 use rustix::fs::statvfs;
 use tracing::{debug, warn};
 
-use crate::capacity::{Capacity, Reserve};
-use crate::config::{Config, ConfigError};
+use crate::config::{Capacity, Config, ConfigError, Reserve};
 use crate::gpu;
 
-/// The facts of this node, apart from its engine's version.
+/// The facts of this node, without the engine's version.
 ///
 /// # Errors
-/// When what is kept back leaves replicas nothing, or a GPU is declared twice.
+/// When `reserve` leaves nothing for replicas, or a GPU is declared twice.
 pub(crate) fn facts(config: &Config) -> Result<NodeFacts, ConfigError> {
     let root = config.rebalance.system_root();
     let machine = machine(root, &config.disk.engine_dir, &config.data_dir);
-    let given = given(&machine, &config.capacity, &config.reserve)?;
+    let allocatable = allocatable(&machine, &config.capacity, &config.reserve)?;
     Ok(NodeFacts {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         os: std::env::consts::OS.to_owned(),
         arch: architecture(std::env::consts::ARCH).to_owned(),
         engine: String::new(),
-        capacity: given.resources,
-        storage: given.storage,
+        capacity: allocatable.resources,
+        storage: allocatable.storage,
         gpus: gpus(&config.capacity, root)?,
         labels: config.labels.clone(),
         machine,
     })
 }
 
-/// Docker's name of the machine's architecture, because that is how people write `platform`.
+/// Docker's name of the architecture, as users write it in `platform`.
 fn architecture(name: &str) -> &str {
     match name {
         "x86_64" => "amd64",
@@ -45,8 +44,8 @@ fn architecture(name: &str) -> &str {
     }
 }
 
-/// What is found. `root` is where `/sys` and `/proc` are; the first of the folders that is there says
-/// which disk is meant.
+/// Describes the machine. `/sys` and `/proc` are read below `root`; the disk is that of the first
+/// of the two directories that exists.
 fn machine(root: &Path, engine_dir: &Path, data_dir: &Path) -> Machine {
     let system = rustix::system::uname();
     let memory = rustix::system::sysinfo();
@@ -62,18 +61,18 @@ fn machine(root: &Path, engine_dir: &Path, data_dir: &Path) -> Machine {
     }
 }
 
-/// The size of the disk of a folder, and what is free of it for people, in whole GiB.
+/// Size of the disk of a directory, and the space available to users, in whole GiB.
 fn disk(folder: &Path) -> Option<(Bytes, Bytes)> {
     let stat = statvfs(folder)
-        .inspect_err(|error| debug!(path = %folder.display(), %error, "disk was not looked at"))
+        .inspect_err(|error| debug!(path = %folder.display(), %error, "disk size unavailable"))
         .ok()?;
     let size = stat.f_blocks.saturating_mul(stat.f_frsize);
     let free = stat.f_bavail.saturating_mul(stat.f_frsize);
     Some((Bytes(size), Bytes(free >> 30 << 30)))
 }
 
-/// The most that a processor is clocked at, in MHz. Where no governor says it, what it is clocked at
-/// now, in whole hundreds, so that it is the same at the next start.
+/// Maximum clock rate of the processor in MHz; without a governor the current one, rounded to
+/// hundreds so that it is the same at the next start.
 fn clock(root: &Path) -> Option<u32> {
     let governed = root.join("sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq");
     if let Ok(text) = std::fs::read_to_string(governed) {
@@ -85,33 +84,37 @@ fn clock(root: &Path) -> Option<u32> {
     whole.parse::<u32>().ok().map(|mhz| mhz.saturating_add(50) / 100 * 100)
 }
 
-/// What replicas may take.
+/// Resources that replicas may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Given {
+struct Allocatable {
     resources: Resources,
     storage: Bytes,
 }
 
-/// As declared, else all that was found, less what is kept back.
-fn given(machine: &Machine, declared: &Capacity, kept: &Reserve) -> Result<Given, ConfigError> {
+/// The declared capacity, else the detected one, subtract_reserve the reserve.
+fn allocatable(
+    machine: &Machine,
+    declared: &Capacity,
+    reserved: &Reserve,
+) -> Result<Allocatable, ConfigError> {
     let cores = u64::from(machine.cores).saturating_mul(1000);
     let cpu = declared.cpu_millis.unwrap_or(cores);
     let memory = declared.memory_bytes.unwrap_or(machine.memory.0);
     let disk = declared.disk_bytes.unwrap_or(machine.disk.0);
-    let cpu = less("reserve.cpu_millis", cpu, kept.cpu_millis)?;
-    let memory = less("reserve.memory_bytes", memory, kept.memory_bytes)?;
-    let disk = less("reserve.disk_bytes", disk, kept.disk_bytes)?;
+    let cpu = subtract_reserve("reserve.cpu_millis", cpu, reserved.cpu_millis)?;
+    let memory = subtract_reserve("reserve.memory_bytes", memory, reserved.memory_bytes)?;
+    let disk = subtract_reserve("reserve.disk_bytes", disk, reserved.disk_bytes)?;
     let resources = Resources { cpu: MilliCores(cpu), memory: Bytes(memory) };
-    Ok(Given { resources, storage: Bytes(disk) })
+    Ok(Allocatable { resources, storage: Bytes(disk) })
 }
 
-/// What is left of `all`. Nothing may not be left: no capacity means that none is enforced.
-fn less(key: &'static str, all: u64, kept: u64) -> Result<u64, ConfigError> {
-    match all.checked_sub(kept) {
-        Some(left) if left > 0 || kept == 0 => Ok(left),
+/// Subtracts the reserve. The rest must not be zero: zero capacity means that no limit is enforced.
+fn subtract_reserve(key: &'static str, all: u64, reserved: u64) -> Result<u64, ConfigError> {
+    match all.checked_sub(reserved) {
+        Some(left) if left > 0 || reserved == 0 => Ok(left),
         Some(_) | None => {
             let reason = format!(
-                "{kept} leaves replicas nothing of {all}; keep back less, or declare more under \
+                "{reserved} leaves replicas nothing of {all}; keep back subtract_reserve, or declare more under \
                  `capacity`"
             );
             Err(ConfigError::Value { key, reason })
@@ -119,7 +122,7 @@ fn less(key: &'static str, all: u64, kept: u64) -> Result<u64, ConfigError> {
     }
 }
 
-/// As declared, else those that were found.
+/// The declared GPUs, else the detected ones.
 fn gpus(declared: &Capacity, root: &Path) -> Result<Vec<Gpu>, ConfigError> {
     let mut gpus = match &declared.gpus {
         Some(declared) => declared.iter().map(|gpu| gpu.to_gpu()).collect(),
@@ -131,28 +134,16 @@ fn gpus(declared: &Capacity, root: &Path) -> Result<Vec<Gpu>, ConfigError> {
         return Err(ConfigError::Value { key: "capacity.gpus", reason });
     }
     if gpus.len() > Gpu::PER_NODE_MAX {
-        warn!(found = gpus.len(), used = Gpu::PER_NODE_MAX, "more GPUs than are counted");
+        warn!(found = gpus.len(), used = Gpu::PER_NODE_MAX, "too many GPUs, ignoring some");
         gpus.truncate(Gpu::PER_NODE_MAX);
     }
     Ok(gpus)
 }
 
-/// A folder that stands for the root of a machine, in tests.
-#[cfg(test)]
-pub(crate) fn machine_of(files: &[(&str, &str)]) -> (tempfile::TempDir, std::path::PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
-    for (path, text) in files {
-        let path = folder.path().join(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    }
-    let root = folder.path().to_owned();
-    (folder, root)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gpu::machine_of;
 
     const MACHINE: Machine = Machine {
         kernel: String::new(),
@@ -163,35 +154,36 @@ mod tests {
         disk_free: Bytes(0),
     };
 
-    /// R-RES-3, R-RES-6: what is declared counts, else what was found, and what is kept back is not
-    /// given to replicas.
+    /// R-RES-3, R-RES-6: declared capacity replaces the detected one, and the reserve is
+    /// subtracted.
     #[test]
-    fn what_is_kept_back_is_not_given() {
-        let all = given(&MACHINE, &Capacity::default(), &Reserve::default()).unwrap();
+    fn reserve_is_not_allocatable() {
+        let all = allocatable(&MACHINE, &Capacity::default(), &Reserve::default()).unwrap();
         assert_eq!((all.resources.cpu, all.storage), (MilliCores(4000), Bytes(100 << 30)));
         let declared = Capacity { cpu_millis: Some(2000), ..Capacity::default() };
-        let kept = Reserve { cpu_millis: 500, memory_bytes: 1 << 30, disk_bytes: 20 << 30 };
-        let left = given(&MACHINE, &declared, &kept).unwrap();
+        let reserved = Reserve { cpu_millis: 500, memory_bytes: 1 << 30, disk_bytes: 20 << 30 };
+        let left = allocatable(&MACHINE, &declared, &reserved).unwrap();
         let expected = Resources { cpu: MilliCores(1500), memory: Bytes(7 << 30) };
         assert_eq!((left.resources, left.storage), (expected, Bytes(80 << 30)));
     }
 
-    /// R-RES-3: a node that declares nothing is not limited, so keeping all of it back is refused.
+    /// R-RES-3: capacity 0 means unlimited, so reserving all of it is rejected.
     #[test]
-    fn all_of_it_cannot_be_kept_back() {
+    fn reserving_everything_is_rejected() {
         for cpu_millis in [4000, 4001] {
-            let kept = Reserve { cpu_millis, ..Reserve::default() };
-            let refused = given(&MACHINE, &Capacity::default(), &kept).unwrap_err().to_string();
+            let reserved = Reserve { cpu_millis, ..Reserve::default() };
+            let refused =
+                allocatable(&MACHINE, &Capacity::default(), &reserved).unwrap_err().to_string();
             assert!(refused.contains("reserve.cpu_millis"), "{refused}");
         }
         let nothing = Capacity { cpu_millis: Some(0), ..Capacity::default() };
-        let given = given(&MACHINE, &nothing, &Reserve::default()).unwrap();
-        assert_eq!(given.resources.cpu, MilliCores(0), "nothing is declared, as before");
+        let allocatable = allocatable(&MACHINE, &nothing, &Reserve::default()).unwrap();
+        assert_eq!(allocatable.resources.cpu, MilliCores(0), "0 still means unlimited");
     }
 
-    /// R-RES-6: the clock is the same at each start.
+    /// R-RES-6: the reported clock rate is the same at each start.
     #[test]
-    fn the_clock_is_read_as_the_kernel_writes_it() {
+    fn clock_rate_is_read_from_sys_and_proc() {
         let governed = ("sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", "3400000\n");
         let now = ("proc/cpuinfo", "processor\t: 0\ncpu MHz\t\t: 2596.128\ncache size\t: 1 KB\n");
         let read = |files: &[(&str, &str)]| clock(&machine_of(files).1);
@@ -204,15 +196,15 @@ mod tests {
 
     /// R-RES-6: a real machine has a kernel, processors, memory and a disk.
     #[test]
-    fn a_real_machine_is_described() {
+    fn real_machine_is_described() {
         let machine = machine(Path::new("/"), Path::new("/nowhere/at/all"), Path::new("/"));
         assert!(machine.cores > 0 && machine.memory.0 > 0 && machine.disk.0 > 0, "{machine:?}");
         assert!(!machine.kernel.is_empty() && machine.disk_free <= machine.disk, "{machine:?}");
     }
 
-    /// R-RES-6: declared GPUs count instead of those that were found, also where there are none.
+    /// R-RES-6: declared GPUs replace the detected ones, also an empty list.
     #[test]
-    fn declared_gpus_replace_what_was_found() {
+    fn declared_gpus_replace_detected_ones() {
         let (_folder, root) = machine_of(&[("dev/nvidia0", "")]);
         let ids = |text: &str| {
             let capacity: Capacity = serde_saphyr::from_str(text).unwrap();

@@ -1,4 +1,4 @@
-//! Which GPUs a machine has, read from its kernel: no vendor's tool has to be there.
+//! Detects GPUs through the kernel; no vendor tool is needed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 use jaco_types::Gpu;
 use jaco_types::unit::Bytes;
 
-/// Drivers of the kernel whose render nodes are GPUs that containers can compute on. Those of NVIDIA
-/// have files of their own, and those of virtual machines only draw.
+/// Kernel drivers whose render nodes are GPUs with compute support. NVIDIA GPUs have files of their
+/// own; virtual GPUs only render.
 const RENDERING: [&str; 3] = ["amdgpu", "i915", "xe"];
 
-/// The GPUs below `root`: NVIDIA's, in the order in which its tools count them, then others.
+/// The GPUs below `root`: NVIDIA's in the order of its tools, then others.
 pub(crate) fn detect(root: &Path) -> Vec<Gpu> {
     let mut gpus = nvidia(root);
     gpus.extend(rendering(root));
     gpus
 }
 
-/// The driver has a folder for each, named after its place on the bus. Where only its devices are
-/// seen, as in a container, they have numbers and nothing else.
+/// The driver has a directory for each GPU, named after its PCI address. Where only device files
+/// are visible, as in a container, only their numbers are known.
 fn nvidia(root: &Path) -> Vec<Gpu> {
     let folders = entries(&root.join("proc/driver/nvidia/gpus"));
     if folders.is_empty() {
@@ -38,7 +38,7 @@ fn nvidia(root: &Path) -> Vec<Gpu> {
             let mut of_key = lines.filter(|(name, _)| name.trim() == key);
             of_key.next().map(|(_, value)| value.trim().to_owned())
         };
-        // While the GPU sleeps its UUID is all question marks.
+        // A suspended GPU shows question marks instead of its UUID.
         let uuid = line("GPU UUID").filter(|uuid| !uuid.contains('?') && !uuid.is_empty());
         Gpu {
             model: line("Model").unwrap_or_default(),
@@ -48,7 +48,7 @@ fn nvidia(root: &Path) -> Vec<Gpu> {
     folders.map(read).collect()
 }
 
-/// Those that show themselves by a render node.
+/// GPUs with a render node.
 fn rendering(root: &Path) -> Vec<Gpu> {
     let nodes = entries(&root.join("sys/class/drm"));
     let nodes = nodes.into_iter().filter(|(name, _)| name.starts_with("renderD"));
@@ -74,7 +74,7 @@ fn gpu(id: String, driver: &str) -> Gpu {
     Gpu { id: id.into(), driver: driver.to_owned(), model: String::new(), memory: Bytes(0) }
 }
 
-/// What is in a folder, by name; nothing where there is none.
+/// Entries of a directory by name; none if it does not exist.
 fn entries(folder: &Path) -> Vec<(String, PathBuf)> {
     let read = fs::read_dir(folder).into_iter().flatten().flatten();
     let named = |entry: fs::DirEntry| Some((entry.file_name().into_string().ok()?, entry.path()));
@@ -83,10 +83,22 @@ fn entries(folder: &Path) -> Vec<(String, PathBuf)> {
     entries
 }
 
+/// A directory that serves as the root of a machine, in tests.
+#[cfg(test)]
+pub(crate) fn machine_of(files: &[(&str, &str)]) -> (tempfile::TempDir, std::path::PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    for (path, text) in files {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let root = folder.path().to_owned();
+    (folder, root)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::machine_of;
 
     fn show(files: &[(&str, &str)]) -> Vec<String> {
         let (_folder, root) = machine_of(files);
@@ -96,17 +108,17 @@ mod tests {
         detect(&root).into_iter().map(show).collect()
     }
 
-    /// R-PLACE-8, R-RES-6: GPUs are found without the tools of their vendors.
+    /// R-PLACE-8, R-RES-6: GPUs are detected without vendor tools.
     #[test]
-    fn gpus_are_found_in_the_files_of_the_kernel() {
+    fn nvidia_gpus_are_detected_through_the_kernel() {
         assert_eq!(show(&[]), [""; 0]);
         let information = "Model: \t\t Tesla T4\nIRQ:   \t\t 35\n\
             GPU UUID: \t GPU-6f9c1a2e-0000-4000-8000-000000000001\nBus Location: \t 0000:00:1e.0\n";
-        let asleep =
+        let suspended =
             "Model: \t\t Tesla T4\nGPU UUID: \t GPU-????????-????-????-????-????????????\n";
         let found = show(&[
             ("proc/driver/nvidia/gpus/0000:00:1e.0/information", information),
-            ("proc/driver/nvidia/gpus/0000:00:1f.0/information", asleep),
+            ("proc/driver/nvidia/gpus/0000:00:1f.0/information", suspended),
             ("dev/nvidia0", ""),
         ]);
         assert_eq!(
@@ -120,9 +132,9 @@ mod tests {
         assert_eq!(show(&devices.map(|path| (path, ""))), ["nvidia 2  0 B", "nvidia 10  0 B"]);
     }
 
-    /// R-PLACE-8, R-RES-6: others show themselves by their render nodes; what only draws is none.
+    /// R-PLACE-8, R-RES-6: other GPUs are detected by render nodes, except those that only render.
     #[test]
-    fn render_nodes_are_gpus_where_their_driver_computes() {
+    fn render_nodes_of_compute_drivers_are_gpus() {
         let event = "DRIVER=amdgpu\nPCI_SLOT_NAME=0000:03:00.0\n";
         let found = show(&[
             ("sys/class/drm/renderD128/device/uevent", event),

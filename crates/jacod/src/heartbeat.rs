@@ -1,16 +1,16 @@
-//! Tells the leader, wherever it is, that this node lives and whether its engine does; and tells
-//! the cluster what this node is when that changes.
+//! Sends this node's heartbeats, with the state of its engine, to the leader, and updates the
+//! node's facts in the replicated state when they change.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jaco_agent::measure::NodeUse;
-use jaco_agent::{AgentStatus, Contact};
-use jaco_proto::v1::{HeartbeatRequest, PreparedImage};
+use jaco_agent::measure::NodeUsage;
+use jaco_agent::{AgentStatus, LeaderContact};
+use jaco_proto::v1::{HeartbeatRequest, PrepullStatus};
 use jaco_scheduler::input::EngineSignal;
 use jaco_server::Member;
-use jaco_state::Command;
+use jaco_state::command::NodeReport;
 use jaco_store::{Proposal, Store};
 use jaco_types::{Identity, ImageDigest, ImageNeed, ImageReadiness, NodeFacts};
 use tokio::sync::watch;
@@ -20,32 +20,32 @@ use tracing::{debug, info, warn};
 use crate::disk::{DiskWatch, Disks};
 use crate::pressure::{self, Measured};
 
-/// How often a node says that it lives. A fifteenth of the time after which its silence counts.
+/// Interval of heartbeats; a fifteenth of the time after which a node counts as down.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// How often the engine is asked whether it lives.
+/// The engine is probed every so many heartbeats.
 const ENGINE_INTERVAL: u32 = 5;
 
-/// How long an engine may be without an answer before that is said: a restart of it moves nothing.
-/// Between the looks at a live engine up to [`ENGINE_INTERVAL`] more may pass.
-const ENGINE_PATIENCE: Duration = Duration::from_secs(10);
+/// How long the engine may be unreachable before it is reported: a restart of it moves no replica.
+/// Up to [`ENGINE_INTERVAL`] heartbeats may pass between two probes.
+const ENGINE_GRACE: Duration = Duration::from_secs(10);
 
-/// How long a sign of life may take.
+/// Time limit of one heartbeat.
 const DEADLINE: Duration = Duration::from_secs(1);
 
-/// What this node says about the images that rollouts need here.
+/// Readiness of the images that rollouts pre-pull on this node.
 type Images = BTreeMap<ImageNeed, ImageReadiness>;
 
-/// What this node says about itself, apart from the engine's version.
+/// Address and facts of this node, without the engine's version.
 #[derive(Debug, Clone)]
-pub(crate) struct SelfDescription {
+pub(crate) struct NodeDescription {
     pub(crate) address: String,
     pub(crate) facts: NodeFacts,
 }
 
-/// What is looked at besides the engine.
+/// What heartbeats report besides the engine.
 #[derive(Debug)]
-pub(crate) struct Watched {
+pub(crate) struct Sources {
     pub(crate) disks: Disks,
     pub(crate) measured: Measured,
 }
@@ -53,49 +53,49 @@ pub(crate) struct Watched {
 /// Runs until `shutdown`.
 pub(crate) async fn run(
     member: Arc<Member>,
-    description: SelfDescription,
-    contact: Contact,
-    watched: Watched,
+    description: NodeDescription,
+    contact: LeaderContact,
+    sources: Sources,
     shutdown: CancellationToken,
 ) {
-    let Watched { disks, mut measured } = watched;
+    let Sources { disks, mut measured } = sources;
     let mut ticks = tokio::time::interval(INTERVAL);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     let mut engine = EngineWatch::default();
     let mut disks = DiskWatch::new(disks);
     let mut agent = member.agent.status();
-    let mut told = agent.borrow_and_update().prepared.clone();
+    let mut readiness = agent.borrow_and_update().prepulls.clone();
     let mut round: u32 = 0;
     loop {
         tokio::select! {
             () = shutdown.cancelled() => return,
             _ = ticks.tick() => {}
-            // A rollout waits for this: it is told at once.
-            () = news_of_images(&mut agent, &mut told) => {
-                let said = Said { engine: engine.said(&disks), images: &told, load: None };
-                beat(&member, said, &contact).await;
+            // A rollout waits for this, so it is reported at once.
+            () = prepull_change(&mut agent, &mut readiness) => {
+                let report = Report { engine: engine.signal(&disks), images: &readiness, load: None };
+                send(&member, report, &contact).await;
                 continue;
             }
         }
         if round.is_multiple_of(ENGINE_INTERVAL) || engine.signal != EngineSignal::Up {
-            engine.look(&member).await;
-            disks.look();
+            engine.probe(&member).await;
+            disks.measure();
         }
         round = round.wrapping_add(1);
         let news = measured.has_changed().unwrap_or(false);
         let load = news.then(|| measured.borrow_and_update().clone()).flatten();
-        let is_told = load.is_none();
-        let said = Said { engine: engine.said(&disks), images: &told, load };
-        if beat(&member, said, &contact).await == Taken::No && !is_told {
+        let has_load = load.is_some();
+        let report = Report { engine: engine.signal(&disks), images: &readiness, load };
+        if send(&member, report, &contact).await == Delivery::Rejected && has_load {
             measured.mark_changed();
         }
         if engine.signal == EngineSignal::Up {
-            describe(&member, &description, &engine.version).await;
+            update_facts(&member, &description, &engine.version).await;
         }
     }
 }
 
-/// What is known of the engine.
+/// State of the engine as last probed.
 struct EngineWatch {
     signal: EngineSignal,
     version: String,
@@ -104,53 +104,53 @@ struct EngineWatch {
 
 impl Default for EngineWatch {
     fn default() -> Self {
-        let signal = EngineSignal::Down("not asked yet".to_owned());
+        let signal = EngineSignal::Down("not probed yet".to_owned());
         Self { signal, version: String::new(), answered_at: None }
     }
 }
 
-/// Waits until the agent says something else about the images that rollouts need here.
-async fn news_of_images(agent: &mut watch::Receiver<AgentStatus>, told: &mut Images) {
+/// Waits until the readiness of a pre-pulled image changes.
+async fn prepull_change(agent: &mut watch::Receiver<AgentStatus>, readiness: &mut Images) {
     loop {
         if agent.changed().await.is_err() {
             // The agent has ended: the daemon is shutting down.
             return std::future::pending().await;
         }
-        let prepared = agent.borrow_and_update().prepared.clone();
-        if prepared != *told {
-            *told = prepared;
+        let prepared = agent.borrow_and_update().prepulls.clone();
+        if prepared != *readiness {
+            *readiness = prepared;
             return;
         }
     }
 }
 
 impl EngineWatch {
-    /// What is said of the engine and the disks.
-    fn said(&self, disks: &DiskWatch) -> EngineSignal {
+    /// The signal to report, from the engine and the disks.
+    fn signal(&self, disks: &DiskWatch) -> EngineSignal {
         match (&self.signal, disks.full()) {
             (EngineSignal::Up, Some(full)) => EngineSignal::DiskFull(full.to_owned()),
             (signal, _) => signal.clone(),
         }
     }
 
-    async fn look(&mut self, member: &Member) {
+    async fn probe(&mut self, member: &Member) {
         match member.engine.version().await {
             Ok(version) => {
                 if self.signal != EngineSignal::Up {
-                    info!(engine = %version.name, version = %version.version, "engine answers");
+                    info!(engine = %version.name, version = %version.version, "engine reachable");
                 }
                 self.signal = EngineSignal::Up;
                 self.answered_at = Some(Instant::now());
                 self.version = format!("{} {}", version.name, version.version);
             }
             Err(error) => {
-                let is_restart = |at: Instant| at.elapsed() < ENGINE_PATIENCE;
+                let is_restart = |at: Instant| at.elapsed() < ENGINE_GRACE;
                 if self.answered_at.is_some_and(is_restart) {
-                    debug!(%error, "engine does not answer; it may be restarting");
+                    debug!(%error, "engine unreachable, it may be restarting");
                     return;
                 }
                 if self.signal == EngineSignal::Up {
-                    warn!(%error, "engine does not answer");
+                    warn!(%error, "engine unreachable");
                 }
                 self.signal = EngineSignal::Down(error.to_string());
             }
@@ -158,27 +158,27 @@ impl EngineWatch {
     }
 }
 
-/// What a sign of life says.
-struct Said<'a> {
+/// Content of a heartbeat.
+struct Report<'a> {
     engine: EngineSignal,
     images: &'a Images,
-    /// What the node measured, where that is news.
-    load: Option<Arc<NodeUse>>,
+    /// Resource usage, if there is a new sample.
+    load: Option<Arc<NodeUsage>>,
 }
 
-/// Whether the leader has taken a sign of life.
+/// Whether the leader accepted a heartbeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Taken {
-    Yes,
-    No,
+enum Delivery {
+    Accepted,
+    Rejected,
 }
 
-async fn beat(member: &Member, said: Said<'_>, contact: &Contact) -> Taken {
-    let Said { engine, images, load } = said;
+async fn send(member: &Member, report: Report<'_>, contact: &LeaderContact) -> Delivery {
+    let Report { engine, images, load } = report;
     let sent_at = contact.now();
     if member.store.leads() {
         if member.store.has_quorum() {
-            contact.note(sent_at);
+            contact.record(sent_at);
         }
         let now = member.clock.now();
         member.signals.record_images(member.id, images.clone());
@@ -186,9 +186,9 @@ async fn beat(member: &Member, said: Said<'_>, contact: &Contact) -> Taken {
         if let Some(load) = load {
             pressure::record_own(member, &load, now);
         }
-        return Taken::Yes;
+        return Delivery::Accepted;
     }
-    let Some((node, address)) = member.store.leader_elsewhere() else { return Taken::No };
+    let Some((node, address)) = member.store.leader_elsewhere() else { return Delivery::Rejected };
     let node_id = member.id.0;
     let (engine_up, engine_error, disk_full) = match engine {
         EngineSignal::Up => (true, String::new(), String::new()),
@@ -201,47 +201,47 @@ async fn beat(member: &Member, said: Said<'_>, contact: &Contact) -> Taken {
         engine_up,
         engine_error,
         disk_full,
-        prepares: true,
+        prepulls: true,
         images,
         load: load.map(|load| pressure::message(&load)),
     };
     match member.peers.heartbeat((node, &address), message, DEADLINE).await {
         Ok(answer) => {
             if answer.has_quorum {
-                contact.note(sent_at);
+                contact.record(sent_at);
             } else {
-                debug!(leader = %node, "the leader has lost its quorum");
+                debug!(leader = %node, "leader has lost its quorum");
             }
-            Taken::Yes
+            Delivery::Accepted
         }
-        // The leader may just be changing; what matters is its silence, which it notices itself.
+        // Leadership may be changing. The leader itself notices missing heartbeats.
         Err(error) => {
-            debug!(leader = %node, %error, "sign of life was not taken");
-            Taken::No
+            debug!(leader = %node, %error, "heartbeat rejected");
+            Delivery::Rejected
         }
     }
 }
 
-fn prepared_image(need: &ImageNeed, readiness: &ImageReadiness) -> PreparedImage {
+fn prepared_image(need: &ImageNeed, readiness: &ImageReadiness) -> PrepullStatus {
     let text = |digest: &Option<ImageDigest>| digest.as_ref().map(ToString::to_string);
-    let asked = PreparedImage {
+    let asked = PrepullStatus {
         spec_hash: need.spec.0.to_vec().into(),
         wanted_digest: text(&need.digest).unwrap_or_default(),
-        ..PreparedImage::default()
+        ..PrepullStatus::default()
     };
     match readiness {
         ImageReadiness::Ready { digest } => {
-            PreparedImage { ready: true, digest: text(digest).unwrap_or_default(), ..asked }
+            PrepullStatus { ready: true, digest: text(digest).unwrap_or_default(), ..asked }
         }
-        ImageReadiness::Waiting { reason } => PreparedImage { reason: reason.clone(), ..asked },
+        ImageReadiness::Waiting { reason } => PrepullStatus { reason: reason.clone(), ..asked },
         ImageReadiness::Failed { reason } => {
-            PreparedImage { failed: true, reason: reason.clone(), ..asked }
+            PrepullStatus { failed: true, reason: reason.clone(), ..asked }
         }
     }
 }
 
-/// Writes what this node is, if the cluster has it otherwise.
-async fn describe(member: &Member, description: &SelfDescription, engine: &str) {
+/// Updates the node's address and facts in the replicated state, if they differ.
+async fn update_facts(member: &Member, description: &NodeDescription, engine: &str) {
     let facts = NodeFacts { engine: engine.to_owned(), ..description.facts.clone() };
     let known = member.store.read(|state| {
         let node = state.nodes.get(&member.id);
@@ -251,9 +251,9 @@ async fn describe(member: &Member, description: &SelfDescription, engine: &str) 
         return;
     }
     let address = description.address.clone();
-    let command = Command::NodeReport { node: member.id, address, facts };
+    let command = NodeReport::new(member.id, address, facts).into();
     let by = Identity::Node { id: member.id };
     if let Err(error) = member.store.propose(Proposal { by, request: None, command }).await {
-        debug!(%error, "what this node is could not be written; tried again");
+        debug!(%error, "node facts update failed, will retry");
     }
 }

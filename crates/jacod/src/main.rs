@@ -1,8 +1,9 @@
-//! The daemon. `main` reads the settings and runs; everything is wired in `daemon` and `member`.
+//! The daemon. `main` reads the configuration; `daemon` and `member` wire everything.
 
 mod audit_chain;
-mod capacity;
+mod bootstrap;
 mod config;
+mod context;
 mod daemon;
 mod data_lock;
 mod digest;
@@ -13,7 +14,6 @@ mod heartbeat;
 mod member;
 mod membership;
 mod pressure;
-mod rebalancing;
 mod renewal;
 mod telemetry;
 
@@ -27,31 +27,35 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
 use crate::config::Config;
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, Ended};
 use crate::data_lock::DataLock;
 
-/// Where the settings are unless said otherwise.
+/// Default path of the configuration.
 const DEFAULT_CONFIG: &str = "/etc/jaco/jacod.yaml";
 
-/// The daemon of JACO: one on every node.
+/// Exit status of a daemon whose node was removed from its cluster. The service manager must not start
+/// it again (`RestartPreventExitStatus` in deploy/systemd/jacod.service).
+const EXIT_REMOVED: u8 = 3;
+
+/// The JACO daemon; one runs on every node
 ///
-/// Without a cluster it only listens on its unix socket, for `jaco cluster init` or
-/// `jaco cluster join`.
+/// Until the node belongs to a cluster it only listens on its unix socket, for `jaco cluster init`
+/// or `jaco cluster join`.
 #[derive(Debug, Parser)]
 #[command(version, about)]
 struct Args {
-    /// The settings. Every key is explained in the sample, deploy/jacod.yaml
+    /// Configuration file. The sample deploy/jacod.yaml explains every key
     #[arg(long, env = "JACO_CONFIG", default_value = DEFAULT_CONFIG)]
     config: PathBuf,
-    /// Check the settings, say what is wrong, and exit
+    /// Check the configuration, report errors, and exit
     #[arg(long)]
     check: bool,
-    /// Print what the state in the data folder is, as one line, and exit
+    /// Print a digest of the state in the data directory, and exit
     ///
-    /// The line is `index <n> sha256 <hex>`: the last log entry that is part of the state, and the
-    /// hash of the state as a snapshot would hold it. Nodes at the same index print the same line.
-    /// Nothing is sent to other nodes; it is refused while the daemon runs. A daemon that was killed
-    /// may not have noted its last few entries as committed.
+    /// The line is `index <n> sha256 <hex>`: the index of the last applied log entry, and the hash
+    /// of the state's snapshot. Nodes at the same index print the same line. No connection is
+    /// opened, and a running daemon is refused. A daemon that was killed may not have recorded its
+    /// last few entries as committed.
     #[arg(long, conflicts_with = "check")]
     digest: bool,
 }
@@ -59,38 +63,40 @@ struct Args {
 fn main() -> ExitCode {
     let args = Args::parse();
     match run(&args) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(Ended::Stopped) => ExitCode::SUCCESS,
+        Ok(Ended::Removed) => ExitCode::from(EXIT_REMOVED),
         Err(error) => {
-            // Before or after logging is set up, the reason must reach whoever started it.
-            error!(error = format!("{error:#}"), "the daemon stops");
+            // Logging may not be set up yet; the reason must reach whoever started the daemon.
+            error!(error = format!("{error:#}"), "daemon failed");
             eprint_chain(&error);
             ExitCode::FAILURE
         }
     }
 }
 
-#[expect(clippy::print_stderr, reason = "the last word of a daemon that cannot start")]
+#[expect(clippy::print_stderr, reason = "a daemon that cannot start has no log yet")]
 fn eprint_chain(error: &anyhow::Error) {
     eprintln!("error: {error:#}");
 }
 
-fn run(args: &Args) -> anyhow::Result<()> {
+fn run(args: &Args) -> anyhow::Result<Ended> {
     let config = Config::load(&args.config, Path::new(DEFAULT_CONFIG))?;
     config.hostname()?;
     config.advertised()?;
     config.snapshots()?;
     config.rebalance()?;
     if args.check {
-        return Ok(());
+        return Ok(Ended::Stopped);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     if args.digest {
-        return runtime.block_on(digest::print(&config));
+        runtime.block_on(digest::print(&config))?;
+        return Ok(Ended::Stopped);
     }
     telemetry::init(&config)?;
     std::fs::create_dir_all(&config.data_dir)
         .with_context(|| format!("cannot create {}", config.data_dir.display()))?;
-    // Before anything else: a second daemon would take over this one's socket.
+    // First of all: a second daemon would take over the socket of this one.
     let _held = DataLock::take(&config.data_dir)?;
     runtime.block_on(async {
         let shutdown = CancellationToken::new();
@@ -99,7 +105,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     })
 }
 
-/// The first signal stops the daemon in good order, the second one at once.
+/// The first signal stops the daemon cleanly, the second one immediately.
 fn stop_on_signal(shutdown: &CancellationToken) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;

@@ -1,6 +1,6 @@
-//! Keeps raft's membership in step with the replicated state: whoever was admitted is added,
-//! whoever was removed is taken out, and the voters follow the policy (R-NODE-4). Only the leader
-//! acts.
+//! Keeps raft's membership in step with the replicated state: adds admitted nodes, removes removed
+//! ones, and adjusts the voters (R-NODE-4). Only the leader acts. A node that was removed itself, which
+//! it learns from its state or from a member that refuses it, stops what it runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,76 +14,105 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-/// How often the membership is looked at. One change is made at a time.
+/// Interval of checks; each makes one change at most.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// How long a learner must follow closely before it may vote: four elections' worth, so that a
-/// node that flaps does not become a voter that flaps.
-const STEADY: Duration = Duration::from_secs(2);
+/// How long a learner must be caught up before it may vote: four elections, so that a flapping node
+/// does not become a voter.
+const CAUGHT_UP_FOR: Duration = Duration::from_secs(2);
 
-/// How long a removed node may take to stop and remove what is left on it. A container with a longer
-/// grace period stays, and is named.
-const CLEAR_LIMIT: Duration = Duration::from_secs(60);
+/// Time limit for a removed node to stop and remove its containers. Those with a longer grace
+/// period stay and are logged.
+const CLEANUP_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Runs until this node is no member any more, or consensus has failed; then it cancels `shutdown`.
-pub(crate) async fn run(member: Arc<Member>, shutdown: CancellationToken) {
-    let mut reconciler = Reconciler::new(member.store.raft().clone(), STEADY);
+/// What this loop tells the rest of the daemon.
+pub(crate) struct Signals {
+    /// Cancelled by a peer that refuses this node because it was removed, and here as soon as the state
+    /// says so: the agent stops everything then.
+    pub(crate) removal: CancellationToken,
+    /// Cancelled once nothing of a removed node is left on its engine.
+    pub(crate) left: CancellationToken,
+    /// Ends the daemon.
+    pub(crate) shutdown: CancellationToken,
+}
+
+/// Runs until this node was removed or consensus has failed; then it ends the daemon.
+pub(crate) async fn run(member: Arc<Member>, signals: Signals) {
+    let Signals { removal, left, shutdown } = signals;
+    let mut reconciler = Reconciler::new(member.store.raft().clone(), CAUGHT_UP_FOR);
     let mut ticks = tokio::time::interval(INTERVAL);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     loop {
-        ticks.tick().await;
-        // After a disk error nothing more is acknowledged, and only a restart can help.
+        tokio::select! {
+            _ = ticks.tick() => {}
+            () = removal.cancelled() => {}
+        }
+        // After a disk error nothing is acknowledged; only a restart helps.
         if let Some(reason) = member.store.raft().status().failure {
-            error!(%reason, "consensus has failed; the daemon stops");
+            error!(%reason, "consensus failed, daemon stops");
             shutdown.cancel();
             return;
         }
-        if let Err(error) = member.store.raft().bound_log().await {
-            warn!(%error, "the log was not made shorter; tried again");
+        if removal.is_cancelled() {
+            info!("node removed from its cluster, daemon stops once its containers are removed");
+            if await_cleanup(&member).await == Cleanup::Done {
+                left.cancel();
+            }
+            shutdown.cancel();
+            return;
+        }
+        if let Err(error) = member.store.raft().compact_log().await {
+            warn!(%error, "log compaction failed, will retry");
         }
         let Some(admitted) = Admitted::read(&member) else { continue };
         let nodes = &admitted.nodes;
         if !nodes.contains_key(&member.id) {
-            info!(
-                "this node was removed from its cluster; the daemon stops once nothing is left on it"
-            );
-            clear(&member).await;
-            shutdown.cancel();
-            return;
+            removal.cancel();
+            continue;
         }
-        shut_out_removed(&member, &admitted);
+        close_removed(&member, &admitted);
         let status = member.store.raft().status();
         if !status.is_leader() {
             continue;
         }
         add_missing(&member, nodes, &status.members).await;
-        let leaving: BTreeSet<u64> =
+        let removed: BTreeSet<u64> =
             status.members.keys().copied().filter(|id| !nodes.contains_key(&NodeId(*id))).collect();
-        if let Err(error) = reconciler.tick(&leaving).await {
-            warn!(%error, "membership was not changed; tried again");
+        if let Err(error) = reconciler.tick(&removed).await {
+            warn!(%error, "membership change failed, will retry");
         }
     }
 }
 
-/// Lets the agent stop and remove what still runs here: nobody else will.
-async fn clear(member: &Member) {
-    let mut agent = member.agent.status();
-    // Without its agent the daemon is stopping anyway.
-    let is_late = timeout(CLEAR_LIMIT, agent.wait_for(|status| status.is_clear)).await.is_err();
-    if is_late {
-        let left: Vec<_> = agent.borrow().containers.values().map(ToString::to_string).collect();
-        warn!(containers = left.join(", "), "not everything here could be removed in time");
-    }
+/// Whether a removed node's containers are gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cleanup {
+    Done,
+    Late,
 }
 
-/// Who was admitted and not removed, by the replicated state, and where they are reached.
+/// Waits until the agent has stopped and removed all containers: no other node can.
+async fn await_cleanup(member: &Member) -> Cleanup {
+    let mut agent = member.agent.status();
+    // If the agent has ended the daemon is shutting down.
+    let drained = agent.wait_for(|status| status.is_drained);
+    let is_drained = timeout(CLEANUP_TIMEOUT, drained).await.is_ok_and(|seen| seen.is_ok());
+    if is_drained {
+        return Cleanup::Done;
+    }
+    let left: Vec<_> = agent.borrow().containers.values().map(ToString::to_string).collect();
+    warn!(containers = left.join(", "), "containers not removed in time");
+    Cleanup::Late
+}
+
+/// Admitted nodes that were not removed, by the replicated state, with their addresses.
 struct Admitted {
     nodes: BTreeMap<NodeId, String>,
     as_of: StateIndex,
 }
 
 impl Admitted {
-    /// `None` before this node has seen its own admission.
+    /// `None` until this node has applied its own admission.
     fn read(member: &Member) -> Option<Self> {
         member.store.read(|state| {
             state.meta.as_ref()?;
@@ -96,12 +125,12 @@ impl Admitted {
     }
 }
 
-/// Connections to and from nodes that were removed are closed, and no new ones are opened or taken.
-fn shut_out_removed(member: &Member, admitted: &Admitted) {
+/// Closes connections to and from removed nodes and refuses new ones.
+fn close_removed(member: &Member, admitted: &Admitted) {
     member.peers.retain(&admitted.nodes);
     let nodes = admitted.nodes.keys().copied().collect();
     for node in member.connections.set_members(Members { nodes, as_of: admitted.as_of }) {
-        info!(%node, "connections of a removed node were closed");
+        info!(%node, "connections of removed node closed");
     }
 }
 
@@ -119,8 +148,8 @@ async fn add_missing(
             Some(_) => continue,
         };
         match changed {
-            Ok(()) => info!(node = %id, %address, "raft knows the node"),
-            Err(error) => warn!(node = %id, %error, "raft could not be told of the node yet"),
+            Ok(()) => info!(node = %id, %address, "node added to membership"),
+            Err(error) => warn!(node = %id, %error, "node not added to membership, will retry"),
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Measures this node again and again, for the signs of life to carry to the leader.
+//! Samples this node's resource usage periodically; heartbeats carry it to the leader.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jaco_agent::measure::{self, NodeUse, Sampler, Used};
+use jaco_agent::measure::{self, NodeUsage, Sampler, Usage};
 use jaco_proto::v1::{InstanceLoad, NodeLoad};
 use jaco_scheduler::rebalance::{Load, Share};
 use jaco_server::Member;
@@ -13,15 +13,15 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-/// The last look; none before the second.
-pub(crate) type Measured = watch::Receiver<Option<Arc<NodeUse>>>;
+/// The latest sample; `None` before the second measurement.
+pub(crate) type Measured = watch::Receiver<Option<Arc<NodeUsage>>>;
 
 /// Runs until `shutdown`.
 pub(crate) async fn run(
     member: Arc<Member>,
     mut sampler: Sampler,
     interval: Duration,
-    measured: watch::Sender<Option<Arc<NodeUse>>>,
+    measured: watch::Sender<Option<Arc<NodeUsage>>>,
     shutdown: CancellationToken,
 ) {
     let started = Instant::now();
@@ -32,34 +32,34 @@ pub(crate) async fn run(
             () = shutdown.cancelled() => return,
             _ = ticks.tick() => {}
         }
-        // An engine that does not answer says nothing of its containers; the machine is measured.
+        // If the engine is unreachable, only the machine is measured.
         let containers = member.engine.list_owned().await.unwrap_or_default();
-        let told = measure::ask(&*member.engine, sampler.unread(&containers)).await;
-        match sampler.sample(&containers, told, started.elapsed()) {
+        let stats = measure::query_engine(&*member.engine, sampler.unmeasured(&containers)).await;
+        match sampler.sample(&containers, stats, started.elapsed()) {
             Some(sample) => {
                 measured.send_replace(Some(Arc::new(sample)));
             }
-            None => debug!("what this node uses is not known"),
+            None => debug!("usage unavailable"),
         }
     }
 }
 
-/// Takes the leader's own measure.
-pub(crate) fn record_own(member: &Member, measured: &NodeUse, now: Timestamp) {
-    let load = |used: Used| Load { cpu: Share(used.cpu), memory: Share(used.memory) };
+/// Records the leader's own sample.
+pub(crate) fn record_own(member: &Member, measured: &NodeUsage, now: Timestamp) {
+    let load = |used: Usage| Load { cpu: Share(used.cpu), memory: Share(used.memory) };
     let instances: BTreeMap<_, _> =
         measured.instances.iter().map(|(id, used)| (id.clone(), load(*used))).collect();
     member.rebalance.record(member.id, load(measured.node), instances, now);
 }
 
-/// What goes with a sign of life.
-pub(crate) fn message(measured: &NodeUse) -> NodeLoad {
+/// The sample as part of a heartbeat.
+pub(crate) fn message(measured: &NodeUsage) -> NodeLoad {
     let instances = measured.instances.iter().map(|(id, used)| InstanceLoad {
         replica: id.replica.to_string(),
         raft_index: id.raft_index.0,
         cpu: used.cpu,
         memory: used.memory,
     });
-    let Used { cpu, memory } = measured.node;
+    let Usage { cpu, memory } = measured.node;
     NodeLoad { cpu, memory, instances: instances.collect() }
 }

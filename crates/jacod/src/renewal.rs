@@ -1,4 +1,4 @@
-//! Renews this node's certificate at half its life, over the connection that it secures.
+//! Renews this node's certificate at half its lifetime, over the connection that it secures.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +10,12 @@ use jaco_types::Timestamp;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-/// How often the certificate is looked at. Its half life is days.
+/// Interval of checks; half a lifetime is days.
 const INTERVAL: Duration = Duration::from_secs(600);
+
+/// Pause before a failed renewal is retried. After a start there is no leader yet, and an expired
+/// certificate keeps operators out.
+const RETRY: Duration = Duration::from_secs(2);
 
 /// Runs until `shutdown`.
 pub(crate) async fn run(
@@ -20,20 +24,28 @@ pub(crate) async fn run(
     identity: IdentityDir,
     shutdown: CancellationToken,
 ) {
-    let mut ticks = tokio::time::interval(INTERVAL);
+    let mut pause = Duration::ZERO;
     loop {
         tokio::select! {
             () = shutdown.cancelled() => return,
-            _ = ticks.tick() => {}
+            () = tokio::time::sleep(pause) => {}
         }
         let now = member.clock.now();
-        if now < store.certificate().validity().renew_at(member.id) {
+        let validity = store.certificate().validity();
+        if validity.contains(now) && now < validity.renew_at(member.id) {
+            pause = INTERVAL;
             continue;
         }
-        match renew(&member, &store, &identity, now).await {
-            Ok(()) => info!("certificate was renewed"),
-            Err(error) => warn!(error = format!("{error:#}"), "certificate was not renewed yet"),
-        }
+        pause = match renew(&member, &store, &identity, now).await {
+            Ok(()) => {
+                info!("certificate renewed");
+                INTERVAL
+            }
+            Err(error) => {
+                warn!(error = format!("{error:#}"), "certificate renewal failed, will retry");
+                (2 * pause).clamp(RETRY, INTERVAL)
+            }
+        };
     }
 }
 
@@ -44,7 +56,7 @@ async fn renew(
     now: Timestamp,
 ) -> anyhow::Result<()> {
     let key = identity.key_in_use()?;
-    // The leader renews its own through itself: the same checks, the same audit event.
+    // The leader renews its own through the same checks, with the same audit event.
     let own =
         member.store.read(|state| state.nodes.get(&member.id).map(|node| node.address.clone()));
     let own = own.map(|address| (member.id, address));

@@ -1,6 +1,6 @@
 //! A Docker Engine that answers: the one that is there, or one that we install and start and say so.
 //!
-//! Never touches an engine that somebody else started, except to ask it whether it is alive.
+//! Never touches an engine that it did not start, except to ask it whether it is alive.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ impl Drop for Engine {
 /// Makes sure that an engine and its command-line client are there; does nothing if they are.
 ///
 /// # Errors
-/// If there is none and none can be installed or started; says what a person can do.
+/// If there is none and none can be installed or started; says what the user can do.
 pub(crate) fn ensure(workspace: &Workspace) -> Result<Engine> {
     if answers() {
         ensure_client()?;

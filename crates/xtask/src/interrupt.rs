@@ -8,7 +8,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 static REQUESTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// Somebody asked to stop. Travels up as an error, so that every guard on the way cleans up.
+/// A signal asked to stop. Travels up as an error, so that every guard on the way cleans up.
 #[derive(Debug)]
 pub(crate) struct Interrupted;
 
@@ -32,7 +32,7 @@ pub(crate) fn watch() -> io::Result<()> {
     Ok(())
 }
 
-/// Fails once somebody asked to stop.
+/// Fails once a signal asked to stop.
 ///
 /// # Errors
 /// [`Interrupted`].

@@ -6,9 +6,11 @@
 mod bench;
 mod demo;
 mod engine;
+mod finding;
 mod http;
 mod image;
 mod interrupt;
+mod metrics;
 mod process;
 mod requirements;
 mod say;
@@ -20,7 +22,7 @@ mod workspace;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", about = "Automation of this repository")]
@@ -36,6 +38,7 @@ enum Command {
     Tidy(tidy::Args),
     Requirements(requirements::Args),
     Bench(bench::Args),
+    Metrics(metrics::Args),
     Sim(sim::Args),
     /// Make sure a Docker Engine answers and build the images jaco-hello:v1 and jaco-hello:v2
     Image,
@@ -49,7 +52,7 @@ fn main() -> ExitCode {
             say::note("interrupted");
             ExitCode::from(130)
         }
-        Err(error) if error.is::<say::Told>() => ExitCode::FAILURE,
+        Err(error) if error.is::<say::Reported>() => ExitCode::FAILURE,
         Err(error) => {
             say::error(&format!("{error:#}"));
             ExitCode::FAILURE
@@ -62,10 +65,11 @@ fn run(command: Command) -> anyhow::Result<()> {
     let workspace = workspace::Workspace::load()?;
     match command {
         Command::Demo(args) => demo::run(&workspace, &args),
-        Command::Test(args) => test::run(&workspace, &args),
-        Command::Tidy(args) => tidy::run(&workspace, &args),
+        Command::Test(args) => test::run(&workspace, &args, &Cli::command()),
+        Command::Tidy(args) => tidy::run(&workspace, &args, &Cli::command()),
         Command::Requirements(args) => requirements::run(&workspace, &args),
         Command::Bench(args) => bench::run(&workspace, &args),
+        Command::Metrics(args) => metrics::run(&workspace, &args),
         Command::Sim(args) => sim::run(&workspace, &args),
         Command::Image => {
             // An image in an engine that is stopped again would be of no use to anybody.

@@ -284,7 +284,7 @@ fn succeeded(command: &Command, status: ExitStatus) -> Result<()> {
     bail!("{} ended with {status}", shown(command))
 }
 
-/// The command as a person would type it, without its environment.
+/// The command as a user would type it, without its environment.
 pub(crate) fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")

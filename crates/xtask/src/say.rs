@@ -28,15 +28,15 @@ pub(crate) fn loud(text: &str) {
 
 /// A failure that has been reported in full: there is nothing to add but the exit code.
 #[derive(Debug)]
-pub(crate) struct Told;
+pub(crate) struct Reported;
 
-impl std::fmt::Display for Told {
+impl std::fmt::Display for Reported {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("failed, as reported")
     }
 }
 
-impl std::error::Error for Told {}
+impl std::error::Error for Reported {}
 
 /// Numbered steps with the time since they began.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! `cargo xtask sim`: one simulated run, by its number; or days of relief of hot nodes.
+//! `cargo xtask sim`: one simulated run, by its number; or days of random load.
 
 use anyhow::Result;
 
@@ -11,7 +11,7 @@ pub(crate) struct Args {
     /// What all random choices of the run follow from
     #[arg(long, required_unless_present = "days")]
     seed: Option<u64>,
-    /// Live so many days of as many random clusters with and without relief of hot nodes, instead
+    /// Live so many days of as many random clusters with and without rebalancing, instead
     #[arg(long, conflicts_with_all = ["seed", "rest"])]
     days: Option<u32>,
     /// Further arguments for the simulator
@@ -36,6 +36,6 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
 fn live(workspace: &Workspace, days: u32) -> Result<()> {
     let mut command = workspace.cargo();
     command.args(["test", "--quiet", "--release", "--package", "jaco-scheduler", "--test", "it"]);
-    command.args(["days_of_relief", "--", "--nocapture"]);
+    command.args(["days_with_and_without_rebalancing", "--", "--nocapture"]);
     process::run(command.env("JACO_DAYS", days.to_string()))
 }

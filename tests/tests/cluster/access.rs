@@ -1,11 +1,11 @@
-//! Who gets in: certificates, tokens, the socket; and that refusals are audited.
+//! Access: certificates, tokens, the socket; refusals are audited.
 
 use jaco_testkit::{Client, Cluster, Engine, Target, eventually, v1};
 use jaco_types::ErrorCode;
 
 async fn audited(cluster: &Cluster, code: &str) {
     eventually(&format!("{code} is audited"), || async {
-        let mut events = cluster.client().audit(v1::AuditRequest::default());
+        let mut events = cluster.client().events(v1::AuditRequest::default());
         while let Some(event) = events.next().await.map_err(|error| error.to_string())? {
             if event.payload.get("code").is_some_and(|found| found == code) {
                 return Ok(());
@@ -16,14 +16,14 @@ async fn audited(cluster: &Cluster, code: &str) {
     .await;
 }
 
-/// A join token is good for one node; used again it is refused, by its own code, and audited.
+/// A join token works for one node; used again it is refused with its own code, and audited.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_join_token_cannot_be_replayed() {
+async fn join_token_cannot_be_reused() {
     let mut cluster = Cluster::start(1, Engine::Fake).await;
     let token = cluster.join_token().await;
     let server = cluster.nodes[0].address.clone();
     for _ in 0..2 {
-        cluster.add_unborn();
+        cluster.add_daemon();
     }
     let join = |node: usize| {
         let client = cluster.nodes[node].client();
@@ -42,20 +42,20 @@ async fn a_join_token_cannot_be_replayed() {
     audited(&cluster, "join_token_consumed").await;
 }
 
-/// A token that was made up, or belongs to another cluster, opens nothing.
+/// An invented token, or one of another cluster, is refused.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_foreign_join_token_is_refused() {
+async fn foreign_join_token_is_refused() {
     let other = Cluster::start(1, Engine::Fake).await;
     let mut cluster = Cluster::start(1, Engine::Fake).await;
     let foreign = other.join_token().await;
-    cluster.add_unborn();
+    cluster.add_daemon();
     let client = cluster.nodes[1].client();
     eventually("the daemon answers", || async {
         client.status(v1::ClusterStatusRequest {}).await.map(drop)
     })
     .await;
     let server = cluster.nodes[0].address.clone();
-    // The joiner itself refuses: the server's authority is not the one that the token names.
+    // The joiner refuses: the server's CA is not the one in the token.
     let request = v1::JoinClusterRequest { server: server.clone(), token: foreign };
     let refused = client.join_cluster(request).await.expect_err("a foreign token");
     assert_eq!(refused.code(), ErrorCode::Unavailable, "{refused}");
@@ -67,8 +67,8 @@ async fn a_foreign_join_token_is_refused() {
 /// Over TLS an operator token is needed; a revoked one stops working, and refusals are audited.
 #[tokio::test(flavor = "multi_thread")]
 async fn operators_need_a_token() {
-    let mut cluster = Cluster::unborn(Engine::Fake);
-    cluster.add_unborn();
+    let mut cluster = Cluster::without_nodes(Engine::Fake);
+    cluster.add_daemon();
     let socket = cluster.nodes[0].client();
     let init = eventually("the daemon answers", || async {
         socket.init(v1::InitRequest::default()).await
@@ -97,7 +97,7 @@ async fn operators_need_a_token() {
     assert_eq!(answer.unwrap_err().code(), ErrorCode::TokenRevoked);
 }
 
-/// Peers' methods are for members: somebody with an operator token, or nothing, is refused.
+/// RPCs of peers are refused for operators and anonymous callers.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_listens_in_plaintext() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};

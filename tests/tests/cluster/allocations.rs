@@ -1,4 +1,4 @@
-//! Allocations that people let rest, on real daemons.
+//! Disabled and removed allocations on real daemons.
 
 use jaco_testkit::{Cluster, Engine, eventually, fresh_request_id, v1};
 
@@ -39,11 +39,12 @@ async fn until_running(cluster: &Cluster, node: usize, wanted: &[&str]) {
     .await;
 }
 
-/// R-SEL-2, R-SEL-3, R-SEL-4, R-SEL-5: asked of a follower, a disable stops what the service has on the
-/// node and is kept by the next leader; the deployment is as it should be, the list says who and with
-/// what, under an id that stays; enabled, it runs where it was. A file says all that rests.
+/// R-SEL-2, R-SEL-3, R-SEL-4, R-SEL-5: a disable sent to a follower stops the service's replica on
+/// the node and survives a new leader; the deployment stays converged; the list shows who and why,
+/// with a stable id; enabled, the replica runs where it was. A file can list all disabled
+/// allocations.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_disabled_rests_until_it_is_enabled() {
+async fn disabled_allocation_stops_until_enabled() {
     let mut cluster = Cluster::start(3, Engine::Fake).await;
     apply(&cluster, 3).await;
     cluster.converged(0, "shop").await;
@@ -63,7 +64,7 @@ async fn what_is_disabled_rests_until_it_is_enabled() {
     assert!(table.contains("yes") && table.contains(&format!("shop/web on {rests}")), "{table}");
     let listed = said(&cluster, follower, &["get", "replicas"]);
     assert!(listed.contains("disabled"), "{listed}");
-    // The next leader knows.
+    // The next leader has it.
     cluster.nodes[leader].kill();
     cluster.leader().await;
     cluster.nodes[leader].start();
@@ -82,7 +83,7 @@ async fn what_is_disabled_rests_until_it_is_enabled() {
     let told = said(&cluster, follower, &["enable", "shop/web", "--node", &rests]);
     assert_eq!(told, "nothing is disabled\n");
     until_running(&cluster, follower, &["n1", "n2", "n3"]).await;
-    // maand's file: the node by its name, the service where it is clear.
+    // maand's file format: node names, and the service where it is unambiguous.
     let file = cluster.nodes[follower].folder().join("disabled.json");
     let text = format!(r#"{{"jobs": {{"web": {{"allocations": ["{rests}"]}}}}, "workers": []}}"#);
     std::fs::write(&file, text).expect("the folder can be written");
@@ -94,11 +95,10 @@ async fn what_is_disabled_rests_until_it_is_enabled() {
     until_running(&cluster, follower, &["n1", "n2", "n3"]).await;
 }
 
-/// R-SEL-3, R-SEL-5: what a deleted deployment had is listed as removed, with what is left of it, on every
-/// node that had it, and asked of any; what another has is not touched. Collected, nothing is left on any
-/// node.
+/// R-SEL-3, R-SEL-5: allocations of a deleted deployment are listed as removed on every node that
+/// had them, from any node; other deployments are not touched. After gc nothing is left.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_removed_is_listed_until_it_is_collected() {
+async fn removed_allocation_is_listed_until_collected() {
     let cluster = Cluster::start(3, Engine::Fake).await;
     let apply = async |name: &str| {
         let mounts = r#","volumes":[{"type":"volume","source":"data","target":"/data"}]"#;
@@ -144,7 +144,7 @@ async fn what_was_removed_is_listed_until_it_is_collected() {
     }
     let table = said(&cluster, 0, &["get", "allocations", "-o", "wide", "--service", "shop/web"]);
     assert!(table.contains("logs,shop_data"), "{table}");
-    let told = said(&cluster, 2, &["gc"]);
+    let told = said(&cluster, 2, &["gc", "--yes"]);
     for node in ["n1", "n2", "n3"] {
         let of_node: Vec<_> = told.lines().filter(|line| line.starts_with(node)).collect();
         let is_all = of_node.len() == 2
@@ -155,7 +155,59 @@ async fn what_was_removed_is_listed_until_it_is_collected() {
     assert_eq!(removed(0).await, vec![]);
     let left = allocations(&cluster, 0).await;
     assert!(left.iter().all(|one| one.deployment == "blog") && left.len() == 3, "{left:?}");
-    assert_eq!(said(&cluster, 2, &["gc", "--dry-run"]), "nothing is left\n");
+    assert_eq!(said(&cluster, 2, &["gc", "--dry-run"]), "nothing to remove\n");
     let audit = said(&cluster, 0, &["audit"]);
     assert!(audit.contains("volumes_collected"), "{audit}");
+}
+
+/// R-SEL-5: `get deployments` has the hash of the spec and the version of each allocation: one whose container has
+/// another spec than the desired one is `outdated`. Allocations have the zone of their node.
+#[tokio::test(flavor = "multi_thread")]
+async fn deployments_show_the_version_of_each_allocation() {
+    let cluster = Cluster::start(2, Engine::Fake).await;
+    for (node, zone) in [("n1", "a"), ("n2", "b")] {
+        said(&cluster, 0, &["node", "label", node, &format!("zone={zone}")]);
+    }
+    apply(&cluster, 2).await;
+    cluster.converged(0, "shop").await;
+    let shown = |args: &[&str]| -> serde_json::Value {
+        let args: Vec<&str> = args.iter().copied().chain(["-o", "json"]).collect();
+        serde_json::from_str(&said(&cluster, 1, &args)).expect("JSON")
+    };
+    let before = shown(&["get", "deployments"]);
+    let of = |shown: &serde_json::Value, key: &str| -> Vec<String> {
+        let allocations = shown[0]["allocations"].as_array().expect("a list");
+        let mut all: Vec<_> = allocations
+            .iter()
+            .map(|one| format!("{} {}", one["node"], one[key]).replace('"', ""))
+            .collect();
+        all.sort();
+        all
+    };
+    assert_eq!(of(&before, "zone"), ["n1 a", "n2 b"], "{before:#}");
+    assert_eq!(of(&before, "version"), ["n1 current", "n2 current"], "{before:#}");
+    let hash = before[0]["services"][0]["spec_hash"].as_str().expect("a hash").to_owned();
+    let hashes = [format!("n1 {hash}"), format!("n2 {hash}")];
+    assert_eq!(of(&before, "spec_hash"), hashes, "{before:#}");
+    // The successor never becomes healthy, so the containers keep the old spec.
+    let slow = r#","labels":{"jaco.fake.start_ms":"600000"}"#;
+    let request = v1::ApplyRequest {
+        compose_json: jaco_tests::compose_with("shop", "web", "web:2", 2, slow),
+        request_id: fresh_request_id(),
+        ..v1::ApplyRequest::default()
+    };
+    cluster.client().apply(request).await.expect("admitted");
+    let after = eventually("the allocations are outdated", || async {
+        let shown = shown(&["get", "deployments"]);
+        let outdated = of(&shown, "version").iter().any(|one| one.ends_with("outdated"));
+        if outdated { Ok(shown) } else { Err(shown.to_string()) }
+    })
+    .await;
+    let desired = after[0]["services"][0]["spec_hash"].as_str().expect("a hash");
+    assert_ne!(desired, hash, "{after:#}");
+    let table = said(&cluster, 0, &["get", "deployments", "-o", "wide"]);
+    let head = table.lines().find(|line| line.starts_with("ALLOC ID")).expect("a table");
+    for column in ["ZONE", "VERSION", "SPEC"] {
+        assert!(head.contains(column), "{head}");
+    }
 }

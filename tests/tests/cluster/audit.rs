@@ -1,4 +1,4 @@
-//! The audit log as people follow it: every event once, whoever leads, and none changed.
+//! The audit log: every event once, whoever leads, and none altered.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,11 +10,11 @@ use tokio::sync::mpsc;
 
 use crate::scenario::deploy;
 
-/// The place of an event.
+/// Position of an event.
 type Place = (u64, u32);
 
 async fn all(client: Client) -> Result<Vec<v1::AuditEvent>, String> {
-    let mut events = client.audit(v1::AuditRequest::default());
+    let mut events = client.events(v1::AuditRequest::default());
     let mut all = Vec::new();
     while let Some(event) = events.next().await.map_err(|error| error.to_string())? {
         all.push(event);
@@ -36,34 +36,31 @@ async fn label(cluster: &Cluster, value: &str) {
     cluster.client().set_labels(request).await.expect("the cluster agrees");
 }
 
-/// Whom the cluster's members are vouched for by.
+/// Trust bundle of the cluster.
 fn trust(cluster: &Cluster) -> jaco_pki::TrustBundle {
     let authority = cluster.nodes[0].folder().join("data/node/ca.crt");
     let authority = std::fs::read_to_string(authority).expect("a member has its authority's");
     jaco_pki::TrustBundle::from_pem(&authority).expect("a certificate")
 }
 
-/// A client that knows all nodes by their addresses.
+/// A client with the addresses of all nodes.
 async fn remote(cluster: &Cluster) -> Client {
     let (client, trust) = (cluster.client(), trust(cluster));
-    let request = v1::IssueOperatorTokenRequest {
-        name: "follower".to_owned(),
-        request_id: fresh_request_id(),
-    };
+    let request = v1::IssueOperatorTokenRequest { name: "follower".to_owned() };
     let issued = client.issue_operator_token(request).await.expect("a token is issued");
     let servers: Vec<_> = cluster.nodes.iter().map(|node| node.address.clone()).collect();
     let target = Target::servers(&servers, trust, issued.token.parse().expect("a token"));
     Client::new(target.expect("the addresses are addresses"))
 }
 
-/// R-CLI-5: who follows the events through a node that dies, leader after leader, has every one of them
-/// once and in order.
+/// R-CLI-5: a follower of the events sees every one once and in order, across crashes of nodes and
+/// leaders.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_follower_of_events_misses_none_and_sees_none_twice() {
+async fn followed_events_are_complete_and_unique() {
     let mut cluster = Cluster::start(3, Engine::Fake).await;
     let (sender, mut followed) = mpsc::unbounded_channel();
     let request = v1::AuditRequest { follow: true, ..Default::default() };
-    let mut events = remote(&cluster).await.audit(request);
+    let mut events = remote(&cluster).await.events(request);
     let following = tokio::spawn(async move {
         while let Some(event) = events.next().await.expect("some node answers") {
             if sender.send(event).is_err() {
@@ -104,10 +101,10 @@ async fn a_follower_of_events_misses_none_and_sees_none_twice() {
     assert_eq!(labels, 3 * 6 + 1, "each change has its event");
 }
 
-/// R-CLI-5: the chain is begun by itself, holds on every node, and all nodes have the same one, also
-/// after a restart.
+/// R-CLI-5: the chain starts automatically, is valid on every node and equal on all, also after a
+/// restart.
 #[tokio::test(flavor = "multi_thread")]
-async fn every_node_vouches_for_the_same_events() {
+async fn audit_chain_is_equal_on_all_nodes() {
     let mut cluster = Cluster::start(3, Engine::Fake).await;
     label(&cluster, "a").await;
     eventually("the chain is begun", || async {
@@ -124,7 +121,7 @@ async fn every_node_vouches_for_the_same_events() {
         for node in &cluster.nodes {
             let verified = node.client().verify_audit(v1::VerifyAuditRequest {}).await;
             let verified = verified.map_err(|error| error.to_string())?;
-            assert!(verified.complete, "nothing was let go of");
+            assert!(verified.complete, "nothing was evicted");
             heads.push((verified.events, verified.last_index, verified.head));
         }
         let same = heads.iter().all(|head| *head == heads[0]);
@@ -136,13 +133,12 @@ async fn every_node_vouches_for_the_same_events() {
     assert_eq!(begun, 1, "it is begun once");
     let out = cluster.cli(0, &["audit", "verify"]);
     let said = String::from_utf8_lossy(&out.stdout).into_owned();
-    assert!(out.status.success() && said.contains("are as they were written"), "{said}");
+    assert!(out.status.success() && said.contains("verified"), "{said}");
 }
 
-/// R-CLI-5: what never becomes a command of its own is told as well: a caller who proves nothing, and a
-/// certificate that a member renews.
+/// R-CLI-5: events without a command are audited too: refused callers and renewed certificates.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_edges_see_is_told() {
+async fn refused_callers_and_renewals_are_audited() {
     let cluster = Cluster::start(2, Engine::Fake).await;
     let trust = trust(&cluster);
     let servers = vec![cluster.nodes[0].address.clone()];
@@ -173,7 +169,7 @@ async fn what_the_edges_see_is_told() {
     }
 }
 
-/// Events are asked for by time, kind, deployment and node.
+/// Events are filtered by time, kind, deployment and node.
 #[tokio::test(flavor = "multi_thread")]
 async fn events_are_filtered() {
     let cluster = Cluster::start(1, Engine::Fake).await;
@@ -182,7 +178,7 @@ async fn events_are_filtered() {
     }
     label(&cluster, "a").await;
     let asked = |request: v1::AuditRequest| async {
-        let mut events = cluster.client().audit(request);
+        let mut events = cluster.client().events(request);
         let mut kinds = Vec::new();
         while let Some(event) = events.next().await.expect("the node answers") {
             kinds.push(event.kind);
@@ -198,14 +194,14 @@ async fn events_are_filtered() {
     let early = v1::AuditRequest { until_ms: 1, ..Default::default() };
     assert_eq!(asked(early).await, Vec::<String>::new());
     let wrong = v1::AuditRequest { kinds: vec!["nonsense".to_owned()], ..Default::default() };
-    let refused = cluster.client().audit(wrong).next().await.expect_err("no such kind");
+    let refused = cluster.client().events(wrong).next().await.expect_err("no such kind");
     assert_eq!(refused.code(), ErrorCode::InvalidRequest);
 }
 
-/// R-CLI-5: what the cluster lets go of is in the node's files by then and joins what is kept; a changed
-/// byte is named; a reader that had not seen what went is told.
+/// R-CLI-5: evicted events are in the node's archive and connect to the kept ones; an altered byte
+/// is detected; a reader that missed evicted events is told.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_cluster_lets_go_of_is_in_files() {
+async fn evicted_events_are_archived() {
     let cluster = Cluster::start(1, Engine::Fake).await;
     eventually("an age is set", || async {
         let asked = v1::SetAuditRetentionRequest::default();
@@ -239,9 +235,12 @@ async fn what_the_cluster_lets_go_of_is_in_files() {
     let verify = || cluster.cli(0, &["audit", "verify", "--archive", folder]);
     let out = verify();
     let said = String::from_utf8_lossy(&out.stdout).into_owned();
-    assert!(out.status.success() && said.contains("are as they were written and join"), "{said}");
+    assert!(
+        out.status.success() && said.contains("verified and continued by the cluster"),
+        "{said}"
+    );
     let request = v1::AuditRequest { after_index: 3, ..Default::default() };
-    let mut events = cluster.client().audit(request);
+    let mut events = cluster.client().events(request);
     let first = events.next().await.expect("the node answers").expect("there are events");
     let second = events.next().await.expect("the node answers").expect("there are events");
     let gap = first.gap.expect("what is missing is told first");
@@ -258,9 +257,9 @@ async fn what_the_cluster_lets_go_of_is_in_files() {
     assert!(said.contains("audit_chain_broken") && said.contains("line "), "{said}");
 }
 
-/// R-CLI-5: an event says from where it was asked for, whoever leads.
+/// R-CLI-5: an event has the address of its request, whoever leads.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_event_says_from_where() {
+async fn event_has_the_source_address() {
     let cluster = Cluster::start(3, Engine::Fake).await;
     let leader = cluster.leader().await;
     let follower = (leader + 1) % 3;
@@ -281,8 +280,7 @@ async fn an_event_says_from_where() {
     assert_ne!(origins[0], origins[1], "each names the node that was asked");
     label(&cluster, "before").await;
     let client = remote(&cluster).await;
-    let request =
-        v1::IssueOperatorTokenRequest { name: "afar".to_owned(), request_id: fresh_request_id() };
+    let request = v1::IssueOperatorTokenRequest { name: "afar".to_owned() };
     client.issue_operator_token(request).await.expect("the cluster agrees");
     let events = all(cluster.nodes[leader].client()).await.expect("the leader answers");
     let event = events.into_iter().rfind(|event| event.kind == "token_issue");

@@ -1,4 +1,4 @@
-//! A backup of one cluster, restored in another: what people said is there again, and nothing else.
+//! A backup of one cluster, restored in another: the desired state, and nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -30,7 +30,7 @@ secrets:
 
 const OVERLAY: &str = "deployment: shop\nservices:\n  - name: web\n    replicas: 2\n";
 
-/// Only n3 may run it.
+/// Constraint for n3 only.
 const PINNED: &str =
     "deployment: blog\nservices:\n  - name: web\n    placement: hosts\n    hosts: [n3]\n";
 
@@ -48,7 +48,7 @@ fn run(cluster: &Cluster, node: usize, args: &[&str]) -> Output {
     output
 }
 
-/// A project folder with these files.
+/// A project directory with these files.
 fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("temporary files can be made");
     for (name, text) in files {
@@ -67,7 +67,7 @@ fn apply(cluster: &Cluster, folder: &Path) {
     run(cluster, 0, &["apply", "--detach", folder.to_str().expect("a text")]);
 }
 
-/// Everything that people can say.
+/// All kinds of desired state.
 async fn speak(cluster: &Cluster) {
     let folder = project(&[
         ("compose.yaml", COMPOSE),
@@ -121,7 +121,7 @@ async fn speak(cluster: &Cluster) {
     client.store_registry(registry).await.expect("the cluster agrees");
 }
 
-/// What a cluster says that people said, without what is its own: its name, and what it calls secrets.
+/// The desired state of a cluster, without its name and content ids.
 async fn spoken(cluster: &Cluster) -> BTreeSet<String> {
     let mut parts = cluster.client().backup(v1::BackupRequest {}).await.expect("a backup begins");
     let (mut pieces, mut secrets) = (BTreeMap::new(), BTreeMap::new());
@@ -167,14 +167,14 @@ async fn spoken(cluster: &Cluster) -> BTreeSet<String> {
     said
 }
 
-/// `jaco restore FILE …`: its exit code, and what became of each thing.
+/// Runs `jaco restore FILE …`; returns exit code and outcome of each item.
 fn restore(
     cluster: &Cluster,
     file: &str,
     more: &[&str],
 ) -> (Option<i32>, BTreeMap<String, String>) {
     let output = cluster.cli(0, &[&["restore", file, "-o", "json"], more].concat());
-    // An error is printed behind the result.
+    // Errors are printed after the result.
     let mut json = serde_json::Deserializer::from_slice(&output.stdout).into_iter::<Value>();
     let told = json.next().unwrap_or_else(|| panic!("{}", said(&output))).expect("json");
     let text = |item: &Value, key: &str| item[key].as_str().unwrap_or_default().to_owned();
@@ -187,7 +187,7 @@ fn restore(
     (output.status.code(), items.map(|item| (name(item), outcome(item))).collect())
 }
 
-/// Those that came to something else than `outcome`.
+/// Items with another outcome than `outcome`.
 fn except(items: &BTreeMap<String, String>, outcome: &str) -> Vec<String> {
     let others = items.iter().filter(|(_, became)| became.as_str() != outcome);
     others.map(|(name, became)| format!("{name} {became}")).collect()
@@ -199,10 +199,10 @@ fn hash(status: &v1::StatusResponse, service: &str) -> String {
     found.expect("the service is wanted").spec_hash.clone()
 }
 
-/// R-CLI-6, R-IN-5, R-CLI-5: after a total loss a fresh cluster is told all that people had said, from
-/// what any node had given; what it refuses is named and restored later; and no secret is seen on the way.
+/// R-CLI-6, R-IN-5, R-CLI-5: after a total loss a new cluster gets the whole desired state from a
+/// backup of any node; refused items are named and can be restored later; no secret is exposed.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_lost_is_restored_elsewhere() {
+async fn backup_restores_a_lost_cluster() {
     let lost = Cluster::start(3, Engine::Fake).await;
     speak(&lost).await;
     let folder = tempfile::tempdir().expect("temporary files can be made");
@@ -224,7 +224,7 @@ async fn what_is_lost_is_restored_elsewhere() {
     let events: Vec<Value> = serde_json::from_slice(&audit.stdout).expect("a list");
     assert_eq!(events.len(), 2, "each backup is told once: {events:?}");
     let by_people = |event: &Value| {
-        // Also where a follower was asked.
+        // Also from a follower.
         event["by"].as_str().is_some_and(|by| by.starts_with("local:"))
             && event["payload"]["raft_index"].is_string()
     };
@@ -247,7 +247,7 @@ async fn what_is_lost_is_restored_elsewhere() {
     let (code, items) = restore(&fresh, &file, &[]);
     assert_eq!(code, Some(3), "{items:?}");
     assert_eq!(except(&items, "restored"), ["deployment blog refused unknown_host"]);
-    fresh.add_unborn();
+    fresh.add_daemon();
     fresh.join(2).await;
     fresh.settled().await;
     let (code, items) = restore(&fresh, &file, &[]);
@@ -260,7 +260,7 @@ async fn what_is_lost_is_restored_elsewhere() {
     assert_eq!(spoken(&fresh).await, had);
     assert_eq!(hash(&fresh.overview(0).await.expect("it answers"), "web"), hashes);
 
-    // What was said here since then is left alone, and named.
+    // Newer items are kept and named.
     let compose = jaco_tests::compose("blog", "web", "web:2", 1);
     let blog = project(&[("compose.yaml", compose.as_str()), ("jaco.yaml", PINNED)]);
     apply(&fresh, blog.path());
@@ -280,9 +280,10 @@ async fn what_is_lost_is_restored_elsewhere() {
     }
 }
 
-/// R-CLI-6: a backup is of one moment: however fast deployments change meanwhile, each has its files in it.
+/// R-CLI-6: a backup is a consistent snapshot: it has the files of every deployment, however fast
+/// they change.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backup_is_of_one_moment() {
+async fn backup_is_a_consistent_snapshot() {
     let cluster = Cluster::start(1, Engine::Fake).await;
     let folder = tempfile::tempdir().expect("temporary files can be made");
     let file = path(folder.path(), "a.jacobak");
@@ -303,7 +304,7 @@ async fn a_backup_is_of_one_moment() {
         let mut taken = 0;
         while !writer.is_finished() || taken == 0 {
             run(&cluster, 0, &["backup", &file, "--force"]);
-            // Every list and every piece that the deployment names is looked for.
+            // Looks for every tree and chunk that the deployment names.
             run(&cluster, 0, &["restore", &file, "--dry-run", "--replace"]);
             taken += 1;
         }
@@ -313,9 +314,9 @@ async fn a_backup_is_of_one_moment() {
     assert_eq!(after, before + 15, "all were different");
 }
 
-/// R-CLI-6, R-IN-3: a damaged file is named before anything of it is sent, and so is one that is none.
+/// R-CLI-6, R-IN-3: a damaged file, or one that is no backup, is refused before anything is sent.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_damaged_backup_restores_nothing() {
+async fn damaged_backup_restores_nothing() {
     let cluster = Cluster::start(1, Engine::Fake).await;
     let blog = project(&[("compose.yaml", &jaco_tests::compose("blog", "web", "web:1", 1))]);
     apply(&cluster, blog.path());
@@ -327,9 +328,9 @@ async fn a_damaged_backup_restores_nothing() {
     let mut altered = whole.clone();
     altered[whole.len() / 2] ^= 1;
     let damaged: [(&[u8], &str); 3] = [
-        (&whole[..whole.len() - 1], "cut off"),
+        (&whole[..whole.len() - 1], "truncated"),
         (&altered, "altered"),
-        (b"services: {}\n", "no backup"),
+        (b"services: {}\n", "not a backup"),
     ];
     for (bytes, why) in damaged {
         fs::write(&file, bytes).expect("it can be written");

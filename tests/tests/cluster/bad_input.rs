@@ -43,7 +43,7 @@ fn cases() -> Vec<Case> {
 
 /// R-IN-3, R-CLI-1, R-CLI-7: exit 3 in under a second with a place, and the state is as it was.
 #[tokio::test(flavor = "multi_thread")]
-async fn bad_manifests_are_refused_with_a_place() {
+async fn bad_manifests_are_refused_with_a_position() {
     let cluster = Cluster::start(1, Engine::Fake).await;
     let before = cluster.overview(0).await.unwrap();
     for case in cases() {
@@ -68,7 +68,7 @@ async fn bad_manifests_are_refused_with_a_place() {
 
 /// R-PLACE-3, R-IN-1: pinning to a host that is no member is refused by the cluster, and audited.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unknown_host_is_refused() {
+async fn unknown_host_is_refused() {
     let cluster = Cluster::start(1, Engine::Fake).await;
     let folder = cluster.nodes[0].folder().join("pinned");
     std::fs::create_dir(&folder).unwrap();

@@ -6,10 +6,10 @@ use jaco_testkit::{Cluster, Engine, eventually, v1};
 
 use crate::scenario::{deploy, per_node};
 
-/// R-NODE-1: it keeps what it has and takes nothing new, says how full it is, and takes part again
-/// once that is over.
+/// R-NODE-1: a node with a full disk keeps its replicas, gets no new ones, reports the usage, and
+/// takes part again once there is space.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_with_a_full_disk_takes_nothing_new() {
+async fn node_with_full_disk_gets_no_new_replicas() {
     let mut cluster = Cluster::start(3, Engine::Fake).await;
     deploy(&cluster, "shop", "web:1", 3).await;
     set_limit(&mut cluster, 2, "disk: {full_percent: 1}\n");
@@ -22,7 +22,7 @@ async fn a_node_with_a_full_disk_takes_nothing_new() {
     assert_eq!(of(shop).get("n3"), Some(&1), "what runs there stays");
     let explained = cluster.cli(0, &["explain", "blog/web"]);
     let said = String::from_utf8_lossy(&explained.stdout).into_owned();
-    assert!(said.contains("% full, from 1% on nothing new is taken"), "{said}");
+    assert!(said.contains("% full, the limit is 1%"), "{said}");
     set_limit(&mut cluster, 2, "disk: {full_percent: 0}\n");
     status_is(&cluster, "ready").await;
     deploy(&cluster, "wiki", "web:1", 3).await;
@@ -30,7 +30,7 @@ async fn a_node_with_a_full_disk_takes_nothing_new() {
     assert!(status.replicas.iter().any(|it| it.id.starts_with("wiki-") && it.node == "n3"));
 }
 
-/// Starts a daemon anew with this setting besides its own.
+/// Restarts a daemon with this additional setting.
 fn set_limit(cluster: &mut Cluster, node: usize, setting: &str) {
     let node = &mut cluster.nodes[node];
     node.stop();
@@ -51,7 +51,8 @@ async fn status_is(cluster: &Cluster, wanted: &str) {
         let status = status.map_err(|error| error.to_string())?;
         let node = status.nodes.into_iter().find(|node| node.hostname == "n3");
         let node = node.ok_or("n3 is no member")?;
-        let is_named = node.status == "ready" || node.status_reason.contains("full, from 1%");
+        let is_named =
+            node.status == "ready" || node.status_reason.contains("full, the limit is 1%");
         if node.status == wanted && is_named { Ok(()) } else { Err(format!("{node:?}")) }
     })
     .await;

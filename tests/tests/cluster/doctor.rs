@@ -1,11 +1,11 @@
-//! What is wrong with a cluster, as `jaco doctor` finds it.
+//! Findings of `jaco doctor`.
 
 use jaco_testkit::{Cluster, Engine, eventually};
 use serde_json::Value;
 
 use crate::scenario::{apply_request, deploy};
 
-/// What a node's doctor says: its exit code and its report.
+/// Exit code and report of `jaco doctor` on a node.
 fn report(cluster: &Cluster, node: usize) -> (Option<i32>, Value) {
     let out = cluster.cli(node, &["doctor", "-o", "json"]);
     let said = String::from_utf8_lossy(&out.stderr).into_owned();
@@ -13,17 +13,17 @@ fn report(cluster: &Cluster, node: usize) -> (Option<i32>, Value) {
     (out.status.code(), report.unwrap_or_else(|error| panic!("{error}: {said}")))
 }
 
-/// The findings as `check of`.
+/// The findings as `check object`.
 fn found(report: &Value) -> Vec<String> {
     let findings = report["findings"].as_array().expect("a list");
     let text = |value: &Value| value.as_str().expect("text").to_owned();
-    findings.iter().map(|one| format!("{} {}", text(&one["check"]), text(&one["of"]))).collect()
+    findings.iter().map(|one| format!("{} {}", text(&one["check"]), text(&one["object"]))).collect()
 }
 
-/// R-CLI-6: nothing is found in a cluster that is well, whichever node is asked; a node that is gone is found by
-/// the others; and without a quorum there is still an answer.
+/// R-CLI-6: no findings in a healthy cluster on any node; the others find a node that is down; and
+/// there is an answer without a quorum.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_is_found() {
+async fn doctor_finds_problems() {
     let mut cluster = Cluster::start(3, Engine::Fake).await;
     deploy(&cluster, "shop", "web:1", 3).await;
     for node in 0..3 {
@@ -42,7 +42,7 @@ async fn what_is_wrong_is_found() {
     }
     let text = cluster.cli(0, &["doctor"]);
     let text = String::from_utf8(text.stdout).expect("text");
-    assert!(text.ends_with("leads, 1 of 3 voters can still be lost: nothing is wrong\n"), "{text}");
+    assert!(text.ends_with("1 of 3 voters can be lost: no problems\n"), "{text}");
 
     let request = apply_request("stuck", "web:1", 1);
     let failing = r#""labels":{"jaco.fake.refuse":"no"},"image""#;
@@ -57,7 +57,7 @@ async fn what_is_wrong_is_found() {
         }
     })
     .await;
-    let gone = cluster.cli(0, &["delete", "stuck"]);
+    let gone = cluster.cli(0, &["delete", "stuck", "--yes"]);
     assert!(gone.status.success());
 
     let leader = cluster.leader().await;

@@ -1,5 +1,5 @@
-//! What a daemon does with its disk: it writes before it promises, and it refuses a disk that it
-//! cannot trust or that is not its own.
+//! Disk handling of the daemon: it syncs before it acknowledges, and refuses a data directory that
+//! is damaged or foreign.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,13 +17,13 @@ fn name(write: usize) -> String {
 }
 
 async fn issue(node: &Node, name: String) {
-    let request = v1::IssueOperatorTokenRequest { name, ..Default::default() };
+    let request = v1::IssueOperatorTokenRequest { name };
     node.client().issue_operator_token(request).await.expect("the node takes writes");
 }
 
-/// Issue behaviour 3: between the moment a write goes to the log's file and the moment its answer goes
-/// to the client, an `fdatasync` of that file is begun and completed. A barrier that is missing
-/// survives every kill; only a trace or a power cut shows it.
+/// Between the write of an entry to the log's file and its acknowledgement, an `fdatasync` of that
+/// file begins and completes. A missing sync survives every kill; only a trace or a power cut shows
+/// it.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_acknowledged_write_was_synced_first() {
     let mut cluster = Cluster::start(1, Engine::Fake).await;
@@ -38,9 +38,9 @@ async fn every_acknowledged_write_was_synced_first() {
     }
     let pid = node.pid();
     node.stop();
-    // The tracer writes the daemon's end last, and it may be a moment behind.
+    // strace may write the daemon's exit a moment late.
     let end = format!("{pid} +++ exited with 0 +++");
-    // It pads short process numbers to a column.
+    // strace pads short pids.
     let is_end = |line: &str| line.split_whitespace().eq(end.split_whitespace());
     let trace = eventually("the trace is complete", || async {
         let text = std::fs::read_to_string(&trace).map_err(|error| error.to_string())?;
@@ -52,7 +52,7 @@ async fn every_acknowledged_write_was_synced_first() {
     let unproven: Vec<_> = (0..WRITES).filter_map(|write| unsynced(&calls, &name(write))).collect();
     assert_eq!(unproven, Vec::<String>::new());
 
-    // The control: the same trace without the barrier must not pass for a single write.
+    // Control: without the syncs the same trace must not pass.
     let without: Vec<_> = calls.iter().filter(|call| call.name != "fdatasync").cloned().collect();
     for write in 0..WRITES {
         let found = unsynced(&without, &name(write)).expect("a missing barrier is noticed");
@@ -60,7 +60,7 @@ async fn every_acknowledged_write_was_synced_first() {
     }
 }
 
-/// strace, as a process beside the daemon: the daemon stays our own child.
+/// strace beside the daemon: the daemon remains our child.
 fn tracer(trace: &Path) -> Command {
     let there = Command::new("strace").arg("-V").output();
     assert!(
@@ -68,18 +68,18 @@ fn tracer(trace: &Path) -> Command {
         "strace is not there: `apt-get install strace`, or `cargo xtask test cluster` installs it"
     );
     let mut command = Command::new("strace");
-    // Whole buffers, so that a name is found wherever in them it is.
+    // Full buffers, so that a name is found anywhere in them.
     command.args(["-D", "-f", "-y", "-s", "1048576", "-e", "signal=none", "-e"]);
     command.arg("trace=pwrite64,pwritev,fdatasync,fsync,write,writev,sendto,sendmsg");
     command.arg("-o").arg(trace).arg(binary("jacod"));
     command
 }
 
-/// One system call, from its beginning to its end; both are line numbers of the trace.
+/// One system call; begin and end are line numbers of the trace.
 #[derive(Debug, Clone)]
 struct Call<'t> {
     name: &'t str,
-    /// Where its file descriptor leads.
+    /// Path of its file descriptor.
     target: &'t str,
     arguments: &'t str,
     result: &'t str,
@@ -87,8 +87,8 @@ struct Call<'t> {
     ended: usize,
 }
 
-/// Reads a trace in the order in which the calls began. A call that another thread's line interrupts
-/// is finished on a later line.
+/// Parses a trace in the order of call begins. A call interrupted by another thread's line is
+/// resumed on a later line.
 fn calls(trace: &str) -> Vec<Call<'_>> {
     let mut calls: Vec<Call<'_>> = Vec::new();
     let mut waiting: BTreeMap<&str, usize> = BTreeMap::new();
@@ -109,7 +109,7 @@ fn calls(trace: &str) -> Vec<Call<'_>> {
         let mut call =
             Call { name, target, arguments, result, begun: line_number, ended: line_number };
         if rest.ends_with("<unfinished ...>") {
-            // Until it is known to have ended it has not.
+            // Unfinished until its end is seen.
             (call.ended, call.result) = (usize::MAX, "");
             waiting.insert(thread, calls.len());
         }
@@ -118,10 +118,10 @@ fn calls(trace: &str) -> Vec<Call<'_>> {
     calls
 }
 
-/// Why the trace does not show that a write was durable before it was acknowledged.
+/// Why the trace does not show that a write was durable before its acknowledgement.
 fn unsynced(calls: &[Call<'_>], write: &str) -> Option<String> {
     let named = |call: &&Call<'_>| call.arguments.contains(write);
-    // The journal has it first; what the journal has no room for is in the file behind it.
+    // The journal is written first; what does not fit is in the file behind it.
     let on_log = |call: &&Call<'_>| {
         ["/raft/log/journal", "/raft/log/db"].iter().any(|file| call.target.ends_with(file))
     };
@@ -145,9 +145,9 @@ fn unsynced(calls: &[Call<'_>], write: &str) -> Option<String> {
     }
 }
 
-/// The reader of traces is held to made-up ones, good and bad.
+/// The parser is tested with made-up traces, valid and invalid.
 #[test]
-fn a_trace_without_a_barrier_in_its_place_is_noticed() {
+fn trace_without_a_sync_is_rejected() {
     const GOOD: &str = "\
 7 pwrite64(9</d/raft/log/journal>, \"w-1\", 3, 0 <unfinished ...>
 8 write(2</d/log>, \"w-1\", 3) = 3
@@ -157,7 +157,7 @@ fn a_trace_without_a_barrier_in_its_place_is_noticed() {
 7 <... fdatasync resumed>) = 0
 8 writev(5<socket:[77]>, [{iov_base=\"w-1\", iov_len=3}], 1) = 3
 ";
-    // The barrier began before the record was written: it need not hold it.
+    // The sync began before the record was written: it need not cover it.
     const EARLY: &str = "\
 7 fdatasync(9</d/raft/log/journal> <unfinished ...>
 8 pwrite64(9</d/raft/log/journal>, \"w-1\", 3, 0) = 3
@@ -186,12 +186,12 @@ fn a_trace_without_a_barrier_in_its_place_is_noticed() {
     check(EARLY, Some("no fdatasync"));
 }
 
-/// Two daemons on one data folder: the second is refused with the folder's name, whatever addresses
-/// it has, and the first one does not notice; the same holds for a folder that has no cluster yet.
+/// A second daemon on a data directory is refused with the path, whatever its addresses, and the
+/// first one is not affected; also without a cluster.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_daemon_on_the_same_folder_is_refused() {
+async fn second_daemon_on_a_data_directory_is_refused() {
     let mut cluster = Cluster::start(1, Engine::Fake).await;
-    cluster.add_unborn();
+    cluster.add_daemon();
     for node in &cluster.nodes {
         eventually(&format!("{} answers", node.name), || async {
             let status = node.client().status(v1::ClusterStatusRequest {}).await;
@@ -213,9 +213,9 @@ async fn a_second_daemon_on_the_same_folder_is_refused() {
     }
 }
 
-/// `--digest` needs the folder to itself, leaves it as it was, and says the same every time.
+/// `--digest` needs exclusive access, does not change the data, and is deterministic.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_digest_is_of_a_stopped_node_and_changes_nothing() {
+async fn digest_requires_a_stopped_node_and_changes_nothing() {
     let mut cluster = Cluster::start(1, Engine::Fake).await;
     issue(&cluster.nodes[0], name(0)).await;
     let busy = jacod(&cluster.nodes[0], &["--digest"]);
@@ -234,17 +234,17 @@ async fn a_digest_is_of_a_stopped_node_and_changes_nothing() {
     cluster.nodes[0].stop();
     assert_ne!(digest(&cluster.nodes[0]), first);
 
-    let unborn = cluster.add_unborn();
+    let unborn = cluster.add_daemon();
     unborn.kill();
     let nothing = jacod(unborn, &["--digest"]);
     let said = String::from_utf8_lossy(&nothing.stderr);
-    assert!(!nothing.status.success() && said.contains("no cluster's data"), "{said}");
+    assert!(!nothing.status.success() && said.contains("no data of a cluster"), "{said}");
 }
 
-/// A data folder that is damaged, or of which a part is missing, is not opened: the daemon ends with a
-/// message that says what is wrong. Whole again it is accepted, so the refusal destroyed nothing.
+/// A damaged or incomplete data directory is refused with a message that says why. Restored, it is
+/// accepted: the refusal destroyed nothing.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_damaged_data_folder_is_refused() {
+async fn damaged_data_directory_is_refused() {
     let mut cluster = Cluster::start(1, Engine::Fake).await;
     let node = &mut cluster.nodes[0];
     issue(node, name(0)).await;
@@ -264,7 +264,7 @@ async fn a_damaged_data_folder_is_refused() {
     cluster.settled().await;
 }
 
-/// Neither the daemon nor a digest takes the folder, and both say why.
+/// Neither the daemon nor a digest opens the directory, and both say why.
 fn refused(node: &Node, why: &str) {
     for out in [jacod(node, &[]), jacod(node, &["--digest"])] {
         let said = String::from_utf8_lossy(&out.stderr);

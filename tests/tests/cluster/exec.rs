@@ -1,4 +1,4 @@
-//! Commands in the containers of replicas, asked of any node.
+//! Commands in containers, sent to any node.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -13,7 +13,7 @@ use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
 use crate::scenario::{apply_request, deploy};
 
-/// `jaco` against one node, with something to read.
+/// Runs `jaco` against one node with this standard input.
 fn cli(cluster: &Cluster, node: usize, args: &[&str], stdin: &[u8]) -> Output {
     let mut command = Command::new(binary("jaco"));
     command.args(args).env("JACO_SOCKET", cluster.nodes[node].socket());
@@ -22,7 +22,7 @@ fn cli(cluster: &Cluster, node: usize, args: &[&str], stdin: &[u8]) -> Output {
     let mut input = process.stdin.take().expect("it is a pipe");
     let writing = {
         let stdin = stdin.to_vec();
-        // A command that does not read breaks the pipe.
+        // A command that does not read its input closes the pipe.
         std::thread::spawn(move || input.write_all(&stdin).ok())
     };
     let output = process.wait_with_output().expect("jaco ends");
@@ -30,14 +30,14 @@ fn cli(cluster: &Cluster, node: usize, args: &[&str], stdin: &[u8]) -> Output {
     output
 }
 
-/// R-CLI-6: a command runs in the replica's container from whichever node it is asked; its input, output and
-/// exit code come through whole; and who ran which program is in the audit log, its arguments are not.
+/// R-CLI-6: a command runs in the replica's container whichever node is asked; input, output and
+/// exit code arrive unchanged; the audit log has who ran which program, without its arguments.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_runs_wherever_the_replica_is() {
+async fn command_runs_on_the_node_of_the_replica() {
     let cluster = Cluster::start(3, Engine::Fake).await;
     deploy(&cluster, "shop", "web:1", 3).await;
     let status = cluster.converged(0, "shop").await;
-    // More than fits into any one message or buffer on the way.
+    // More than any message or buffer holds.
     let many: Vec<u8> = (0..3 << 20).map(|n: u32| n.to_le_bytes()[(n % 3) as usize]).collect();
     for node in 0..3 {
         for replica in &status.replicas {
@@ -80,7 +80,7 @@ async fn a_command_runs_wherever_the_replica_is() {
 
 async fn events(cluster: &Cluster, kind: &str) -> Vec<v1::AuditEvent> {
     let request = v1::AuditRequest { kinds: vec![kind.to_owned()], ..Default::default() };
-    let mut events = cluster.client().audit(request);
+    let mut events = cluster.client().events(request);
     let mut found = Vec::new();
     while let Some(event) = events.next().await.expect("events") {
         found.push(event);
@@ -88,10 +88,9 @@ async fn events(cluster: &Cluster, kind: &str) -> Vec<v1::AuditEvent> {
     found
 }
 
-/// R-CLI-6, R-CLI-8: what cannot be run is refused with a reason, and nothing is noted of it that did not
-/// happen.
+/// R-CLI-6, R-CLI-8: a command that cannot run is refused with a reason and not audited.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_run_is_told() {
+async fn refused_command_has_a_reason() {
     let cluster = Cluster::start(1, Engine::Fake).await;
     let request = apply_request("shop", "web:1", 1);
     let labels = r#""labels":{"jaco.fake.pull_error":"no such image"},"image""#;
@@ -116,7 +115,7 @@ async fn what_cannot_be_run_is_told() {
     assert_eq!(events(&cluster, "exec_started").await, []);
 }
 
-/// A terminal of this size: the side of whoever sits at it, and the side of programs.
+/// A pseudo-terminal of this size: both of its ends.
 fn terminal(columns: u16, rows: u16) -> (File, File) {
     let seat = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal can be made");
     grantpt(&seat).expect("it is ours");
@@ -132,7 +131,7 @@ fn size(columns: u16, rows: u16) -> Winsize {
     Winsize { ws_col: columns, ws_row: rows, ws_xpixel: 0, ws_ypixel: 0 }
 }
 
-/// Hands on what appears at a terminal. Ends with it.
+/// Forwards the output of a terminal until it is closed.
 fn watch(mut seat: File) -> Receiver<Vec<u8>> {
     let (sender, seen) = mpsc::channel();
     std::thread::spawn(move || {
@@ -146,7 +145,7 @@ fn watch(mut seat: File) -> Receiver<Vec<u8>> {
     seen
 }
 
-/// Waits until this has appeared.
+/// Waits until this text was printed.
 fn appears(seen: &Receiver<Vec<u8>>, wanted: &str) {
     let mut text = String::new();
     while !text.contains(wanted) {
@@ -156,10 +155,10 @@ fn appears(seen: &Receiver<Vec<u8>>, wanted: &str) {
     }
 }
 
-/// R-CLI-6: at a terminal the command has one, too: of the same size, also when that changes; keys go to the
-/// command, not to `jaco`; and afterwards the terminal is as it was.
+/// R-CLI-6: at a terminal the command gets a terminal of the same size, also after a resize; keys
+/// go to the command, not to `jaco`; afterwards the terminal has its previous mode.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_terminal_is_lent() {
+async fn command_gets_a_terminal_and_it_is_restored() {
     let cluster = Cluster::start(2, Engine::Fake).await;
     deploy(&cluster, "shop", "web:1", 2).await;
     let (mut seat, programs) = terminal(101, 37);
@@ -174,7 +173,7 @@ async fn a_terminal_is_lent() {
     let modes = tcgetattr(&programs).expect("a terminal").local_modes;
     assert!(!modes.intersects(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG));
     tcsetwinsize(&programs, size(55, 20)).expect("a terminal");
-    // The kernel tells who has the terminal as its own; this one is only lent its two ends.
+    // `jaco` does not own this terminal, so the kernel sends it no SIGWINCH.
     let pid = Pid::from_raw(i32::try_from(jaco.id()).expect("a process id")).expect("not 0");
     kill_process(pid, Signal::WINCH).expect("it runs");
     appears(&seen, "55x20");
@@ -185,9 +184,9 @@ async fn a_terminal_is_lent() {
     assert!(modes.contains(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG));
 }
 
-/// R-CLI-6: readers who stop taking what comes hold up neither the nodes in between nor anybody's calls.
+/// R-CLI-6: readers that stop reading block neither the nodes in between nor other requests.
 #[tokio::test(flavor = "multi_thread")]
-async fn t90_stalled_readers_hold_up_nobody() {
+async fn t90_stalled_readers_do_not_block_other_requests() {
     let cluster = Cluster::start(3, Engine::Fake).await;
     deploy(&cluster, "shop", "web:1", 3).await;
     let leader = cluster.leader().await;
@@ -197,7 +196,7 @@ async fn t90_stalled_readers_hold_up_nobody() {
     let replica = status.replicas.iter().find(at_leader).expect("they are spread").id.clone();
     let stalled = cluster.nodes[follower].client();
     let mut readers = Vec::new();
-    // Each takes 2 MiB before it stalls, and a connection has 5 MiB for all of its streams.
+    // Each reads 2 MiB before it stalls, and a connection buffers 5 MiB for all its streams.
     for _ in 0..8 {
         let start = v1::ExecStart {
             replica: replica.clone(),
@@ -206,6 +205,7 @@ async fn t90_stalled_readers_hold_up_nobody() {
         };
         readers.push(stalled.exec(start).await.expect("it is started"));
     }
+    // No state shows that a reader stalled; its buffers fill within a second.
     tokio::time::sleep(Duration::from_secs(1)).await;
     for number in 0..5 {
         let request = apply_request(&format!("next-{number}"), "web:1", 1);

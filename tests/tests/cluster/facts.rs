@@ -1,11 +1,11 @@
-//! What nodes say about their machines, whose files are the test's own; and their GPUs.
+//! Node facts from machine files of the test; and GPUs.
 
 use std::fs;
 
 use jaco_testkit::{Cluster, Engine, eventually, v1};
 use serde_json::Value;
 
-/// Starts n1 anew on a machine with two GPUs, and with these settings besides its own.
+/// Restarts n1 on a machine with two GPUs, with these additional settings.
 fn restart(cluster: &mut Cluster, machine: &tempfile::TempDir, settings: &str) {
     let gpus = machine.path().join("proc/driver/nvidia/gpus");
     for (bus, id) in [("0000:01:00.0", "GPU-a"), ("0000:02:00.0", "GPU-b")] {
@@ -41,7 +41,7 @@ fn facts(cluster: &Cluster) -> Value {
     all[0].clone()
 }
 
-/// Waits until n1 has said this of itself.
+/// Waits until n1 has reported this.
 async fn has(cluster: &Cluster, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
     eventually(what, || async {
         let facts = facts(cluster);
@@ -50,10 +50,10 @@ async fn has(cluster: &Cluster, what: &str, is_so: impl Fn(&Value) -> bool) -> V
     .await
 }
 
-/// R-RES-6, R-RES-3: a machine is found, what is kept back of it is not given to replicas, and the
-/// block that is generated of it, put into the node's settings, gives what was found.
+/// R-RES-6, R-RES-3: capacity is detected, the reserve is not allocatable, and the generated block
+/// gives the detected values.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_generated_block_is_taken() {
+async fn generated_capacity_block_is_accepted() {
     let mut cluster = Cluster::start(2, Engine::Fake).await;
     let machine = tempfile::tempdir().expect("a folder");
     restart(&mut cluster, &machine, "reserve: {memory_bytes: 1048576, disk_bytes: 1048576}\n");
@@ -67,7 +67,7 @@ async fn a_generated_block_is_taken() {
     assert!(found["kernel"].is_string() && found["engine"].is_string(), "{found}");
 
     let block = run(&cluster, &["node", "facts", "n1", "--generate"]);
-    // Of its own the machine has no GPUs any more: those of the block are taken.
+    // The machine has no GPUs now: those of the block count.
     fs::remove_dir_all(machine.path().join("proc")).expect("it was there");
     let empty = tempfile::tempdir().expect("a folder");
     restart(&mut cluster, &empty, &format!("{block}labels: {{taken: 'yes'}}\n"));
@@ -92,10 +92,10 @@ fn with_gpus(name: &str, replicas: u32, labels: &str) -> v1::ApplyRequest {
     }
 }
 
-/// R-PLACE-8: replicas go where GPUs are, each to its own; the one for which there is none waits with
-/// a reason for every node; and what the engine says about a driver is the replica's reason.
+/// R-PLACE-8: replicas are placed on nodes with free GPUs; one without waits with a reason per
+/// node; a driver error of the engine is the replica's reason.
 #[tokio::test(flavor = "multi_thread")]
-async fn gpus_are_given_once() {
+async fn gpus_are_assigned_once() {
     let mut cluster = Cluster::start(2, Engine::Fake).await;
     let machine = tempfile::tempdir().expect("a folder");
     restart(&mut cluster, &machine, "");
@@ -120,11 +120,12 @@ async fn gpus_are_given_once() {
     for said in ["0 of 2 free, 1 of nvidia needed", "it has none, 1 of nvidia needed"] {
         assert!(explained.contains(said), "{said}: {explained}");
     }
-    // R-PLACE-8: with one more GPU of the driver the third has a place, with one of another it has none.
-    let imagined = run(&cluster, &["whatif", "--add", "n9 gpus=1"]);
-    assert!(imagined.contains("n9"), "{imagined}");
-    let imagined = run(&cluster, &["whatif", "--add", "n9 gpus=amdgpu:1"]);
-    assert!(!imagined.contains("n9 "), "{imagined}");
+    // R-PLACE-8: one more GPU of the requested driver gives the third replica a place, one of
+    // another driver does not.
+    let forecast = run(&cluster, &["whatif", "--add", "n9 gpus=1"]);
+    assert!(forecast.contains("n9"), "{forecast}");
+    let forecast = run(&cluster, &["whatif", "--add", "n9 gpus=amdgpu:1"]);
+    assert!(!forecast.contains("n9 "), "{forecast}");
     let gone = v1::DeleteRequest { deployment: "shop".to_owned(), ..Default::default() };
     cluster.client().delete(gone).await.expect("it is deleted");
     let refuses = r#""jaco.fake.refuse":"could not select device driver \"nvidia\"""#;

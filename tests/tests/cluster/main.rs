@@ -1,11 +1,11 @@
-//! Real daemons on loopback with a pretended engine: consensus, membership, access and recovery.
+//! Real daemons on loopback with the fake engine: consensus, membership, access and recovery.
 
 mod access;
 mod allocations;
 mod audit;
 mod backup;
 mod bad_input;
-mod company;
+mod colocation;
 mod crash;
 mod disk;
 mod doctor;
@@ -13,10 +13,15 @@ mod durability;
 mod exec;
 mod facts;
 mod failover;
+mod freshness;
+mod logs;
 mod membership;
+mod outages;
 mod planning;
 mod rebalance;
+mod results;
 mod revisions;
 mod rolling;
 mod scenario;
 mod stopping;
+mod strangers;

@@ -1,4 +1,4 @@
-//! Plans, explanations and questions about what would be: answered by real daemons, and true.
+//! Plans, explanations and forecasts of real daemons come true.
 
 use std::path::PathBuf;
 
@@ -24,10 +24,10 @@ fn json(bytes: &[u8]) -> Value {
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(bytes)))
 }
 
-/// R-CLI-2, R-CLI-7: what is planned, from any node, is what happens; a plan of a world that has
-/// moved is refused with 8 and changes nothing.
+/// R-CLI-2, R-CLI-7: a plan from any node is what happens; a stale plan is refused with exit code 8
+/// and changes nothing.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_planned_happens_or_is_stale() {
+async fn plan_is_executed_or_refused_as_stale() {
     let cluster = Cluster::start(3, Engine::Fake).await;
     deploy(&cluster, "shop", "web:1", 3).await;
     let file = compose_file(&cluster, "shop", "web:2", 4);
@@ -37,16 +37,16 @@ async fn what_is_planned_happens_or_is_stale() {
     let out = cluster.cli(1, &args);
     assert_eq!(out.status.code(), Some(4), "{}", String::from_utf8_lossy(&out.stderr));
     let told = json(&out.stdout);
-    let mut foretold: Vec<(String, String)> = told["changes"]
+    let mut forecast: Vec<(String, String)> = told["changes"]
         .as_array()
         .unwrap()
         .iter()
         .map(|row| (row["replica"].as_str().unwrap().into(), row["node"].as_str().unwrap().into()))
         .collect();
-    foretold.sort();
-    assert_eq!(foretold.len(), 4, "{told:#}");
+    forecast.sort();
+    assert_eq!(forecast.len(), 4, "{told:#}");
 
-    // Another plan of the same files, kept aside.
+    // A second plan of the same files.
     let stale = file.with_file_name("stale.json");
     let stale = stale.to_str().unwrap();
     let more = compose_file(&cluster, "shop", "web:2", 5);
@@ -59,7 +59,7 @@ async fn what_is_planned_happens_or_is_stale() {
     let mut happened: Vec<_> =
         status.replicas.iter().map(|r| (r.id.clone(), r.node.clone())).collect();
     happened.sort();
-    assert_eq!(foretold, happened);
+    assert_eq!(forecast, happened);
 
     let out = cluster.cli(0, &["apply", stale]);
     let said = String::from_utf8_lossy(&out.stderr);
@@ -69,9 +69,9 @@ async fn what_is_planned_happens_or_is_stale() {
     assert_eq!(after.deployments[0].revision, status.deployments[0].revision);
 }
 
-/// R-CLI-2: one node cannot be lost by a cluster that has only one.
+/// R-CLI-2: a cluster of one node cannot lose it.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_would_not_survive_is_refused() {
+async fn impossible_drain_is_refused() {
     let cluster = Cluster::start(1, Engine::Fake).await;
     let file = compose_file(&cluster, "shop", "web:1", 2);
     let path = file.to_str().unwrap();
@@ -84,10 +84,10 @@ async fn what_would_not_survive_is_refused() {
     assert_eq!(out.status.code(), Some(11));
 }
 
-/// R-CLI-3: any node answers what would be, and what is foretold of a lost node and of a size is what
-/// then happens.
+/// R-CLI-3: any node answers what-if questions, and the forecasts of a lost node and of a capacity
+/// come true.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_if_comes_true() {
+async fn what_if_forecasts_come_true() {
     let cluster = Cluster::start(3, Engine::Fake).await;
     deploy(&cluster, "shop", "web:1", 2).await;
     let leader = cluster.leader().await;
@@ -96,11 +96,11 @@ async fn what_if_comes_true() {
     assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
     let told = json(&out.stdout);
     let rows = told["changes"].as_array().unwrap();
-    let mut foretold: Vec<(String, String)> = rows
+    let mut forecast: Vec<(String, String)> = rows
         .iter()
         .map(|row| (row["replica"].as_str().unwrap().into(), row["node"].as_str().unwrap().into()))
         .collect();
-    foretold.sort();
+    forecast.sort();
     let before = cluster.overview(0).await.unwrap();
     assert_eq!(before.replicas.len(), 2, "nothing was changed");
     let scaled = cluster.cli(asked, &["scale", "shop/web", "5"]);
@@ -110,16 +110,16 @@ async fn what_if_comes_true() {
     let new = after.replicas.iter().filter(|replica| !known.contains(&replica.id));
     let mut happened: Vec<_> = new.map(|r| (r.id.clone(), r.node.clone())).collect();
     happened.sort();
-    assert_eq!(foretold, happened);
+    assert_eq!(forecast, happened);
 
     let gone = cluster.cli(asked, &["whatif", "--lose", "n9"]);
     assert_eq!(gone.status.code(), Some(3));
     assert!(String::from_utf8_lossy(&gone.stderr).contains("error[node_not_found]"));
 }
 
-/// R-CLI-3: why a replica waits, node by node.
+/// R-CLI-3: the reasons why a replica waits, by node.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_waits_is_explained() {
+async fn pending_replica_is_explained() {
     let cluster = Cluster::start(2, Engine::Fake).await;
     let drained = cluster.cli(0, &["node", "cordon", "n2"]);
     assert_eq!(drained.status.code(), Some(0));
@@ -135,10 +135,10 @@ async fn what_waits_is_explained() {
     assert_eq!(none.status.code(), Some(3));
 }
 
-/// R-SEL-1: a label that is given to a running node opens it to who selects by it; a bad one is
+/// R-SEL-1: a label set on a running node makes it eligible for its selectors; an invalid label is
 /// refused.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_label_opens_a_node() {
+async fn label_makes_a_node_eligible() {
     let cluster = Cluster::start(2, Engine::Fake).await;
     let folder = cluster.nodes[0].folder().join("dedicated");
     std::fs::create_dir_all(&folder).expect("the node's folder is there");

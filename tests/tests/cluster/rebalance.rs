@@ -1,4 +1,4 @@
-//! Hot nodes, whose kernels are files of the test: what they say is what the daemons measure.
+//! Hot nodes whose kernel files belong to the test.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,10 +7,10 @@ use jaco_testkit::{Cluster, Engine, eventually, v1};
 
 use crate::scenario::deploy;
 
-/// A thousand bytes of memory, so that what a test writes is a share in thousandths.
+/// 1000 bytes of memory, so that usage is written in thousandths.
 const SETTINGS: &str = "capacity: {cpu_millis: 1000, memory_bytes: 1000}\n";
 
-/// The intervals of the product, shortened; averages that follow at once.
+/// Shortened intervals, without averaging.
 fn settings(more: &str) -> String {
     format!(
         "{SETTINGS}rebalance: {{sample_interval_millis: 1000, cycle_interval_millis: 1000, \
@@ -19,7 +19,7 @@ fn settings(more: &str) -> String {
     )
 }
 
-/// A cluster whose nodes each have a machine of their own in a folder, all of them cool.
+/// A cluster whose nodes have machine files of their own, all cool.
 async fn cluster(more: &str) -> (Cluster, tempfile::TempDir) {
     let machines = tempfile::tempdir().expect("a folder");
     let mut cluster = Cluster::start(3, Engine::Fake).await;
@@ -43,12 +43,12 @@ fn machine(machines: &tempfile::TempDir, node: usize) -> PathBuf {
     machines.path().join(format!("n{}", node + 1))
 }
 
-/// What a node's memory is from now on, in thousandths; its processors rest.
+/// Sets a node's memory usage in thousandths; its processors are idle.
 fn say(machines: &tempfile::TempDir, node: usize, memory: u64) {
     let groups = machine(machines, node).join("sys/fs/cgroup");
     fs::create_dir_all(&groups).expect("a folder");
     let write = |name: &str, text: &str| {
-        // Whole or not at all: a daemon may be reading.
+        // Atomically: a daemon may be reading.
         let fresh = groups.join(format!("{name}.new"));
         fs::write(&fresh, text).expect("written");
         fs::rename(fresh, groups.join(name)).expect("renamed");
@@ -58,7 +58,7 @@ fn say(machines: &tempfile::TempDir, node: usize, memory: u64) {
         write("memory.max", "1000\n");
         write("cgroup.controllers", "cpu memory\n");
     }
-    // Open files are read again and again, so the same file says something else now.
+    // Daemons keep the files open, so the same file is rewritten.
     fs::write(groups.join("memory.current"), format!("{memory:>4}\n")).expect("written");
 }
 
@@ -110,10 +110,10 @@ async fn pressure_is(cluster: &Cluster, wanted: &str) {
     .await;
 }
 
-/// R-REB-1, R-REB-7, R-REB-8: a node that stays hot loses one replica, start-first, and the audit says
-/// why. What cannot be relieved then costs as many events as it has reasons, whoever leads.
+/// R-REB-1, R-REB-7, R-REB-8: a node that stays hot loses one replica, start-first, with the reason
+/// in the audit log. If nothing else can move, each reason is audited once, whoever leads.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hot_node_is_relieved_and_it_is_told_once() {
+async fn hot_node_is_rebalanced_and_audited_once() {
     let (mut cluster, machines) = cluster("").await;
     on_first(&cluster, 1).await;
     pressure_is(&cluster, "0.2000").await;
@@ -133,7 +133,7 @@ async fn a_hot_node_is_relieved_and_it_is_told_once() {
         (&facts["relief"], &facts["src_pressure_before"]),
         (&"0.2000".into(), &"0.9000".into())
     );
-    // Nothing is left there that could go: that is said once, and again only by another leader.
+    // Nothing else can move: audited once per leader.
     eventually("it is told", || async {
         let told = events(&cluster, "rebalance_skipped");
         if told.len() == 1 { Ok(()) } else { Err(told) }
@@ -156,10 +156,10 @@ async fn a_hot_node_is_relieved_and_it_is_told_once() {
     assert_eq!(events(&cluster, "rebalance_moved").len(), 1);
 }
 
-/// R-REB-9: switched off, nothing moves by itself; people see what is hot, what would move, have it
-/// moved, and find nothing left to do.
+/// R-REB-9: with rebalancing off nothing moves automatically; an operator sees hot nodes and
+/// possible moves, makes them, and finds nothing left to do.
 #[tokio::test(flavor = "multi_thread")]
-async fn people_may_have_it_done() {
+async fn operator_can_rebalance_manually() {
     let (cluster, machines) = cluster(", enabled: false").await;
     on_first(&cluster, 3).await;
     say(&machines, 0, 990);
@@ -168,21 +168,24 @@ async fn people_may_have_it_done() {
     assert!(planned.contains("99% -> 79%") && planned.contains("1 move planned"), "{planned}");
     assert_eq!(homes(&cluster).await, ["n1", "n1", "n1"], "a plan changes nothing");
     let done = cli(&cluster, "rebalance --apply");
-    assert!(done.contains("1 move under way"), "{done}");
-    let again = cli(&cluster, "rebalance --plan -o json");
-    let again: serde_json::Value = serde_json::from_str(&again).expect("JSON");
-    assert_eq!(again["moves"], serde_json::json!([]), "it is under way");
+    assert!(done.contains("1 move started"), "{done}");
     cluster.converged(0, "shop").await;
     assert_eq!(homes(&cluster).await.iter().filter(|home| *home == "n1").count(), 2);
+    // The machine's files say what the move has freed: until then n1 would be hot again.
+    say(&machines, 0, 790);
+    pressure_is(&cluster, "0.7900").await;
+    let again = cli(&cluster, "rebalance --plan -o json");
+    let again: serde_json::Value = serde_json::from_str(&again).expect("JSON");
+    assert_eq!(again["moves"], serde_json::json!([]));
     let moved = events(&cluster, "rebalance_moved");
     assert_eq!(moved.len(), 1);
-    assert_ne!(moved[0]["by"], "scheduler", "a person did it: {moved:?}");
+    assert_ne!(moved[0]["by"], "scheduler", "an operator did it: {moved:?}");
 }
 
-/// R-REB-9: replicas that share a node are spread at a person's word, whatever is measured; a second run
-/// finds nothing.
+/// R-REB-9: `rebalance --goal spread` spreads replicas that share a node, whatever is measured; a
+/// second run changes nothing.
 #[tokio::test(flavor = "multi_thread")]
-async fn people_may_have_replicas_spread() {
+async fn operator_can_spread_replicas() {
     let (cluster, _machines) = cluster(", enabled: false").await;
     on_first(&cluster, 3).await;
     let planned = cli(&cluster, "rebalance --goal spread --plan");
@@ -191,7 +194,7 @@ async fn people_may_have_replicas_spread() {
     let packed = cli(&cluster, "rebalance --goal pack --plan");
     assert!(packed.contains("nothing to move"), "spread ones are not packed: {packed}");
     let done = cli(&cluster, "rebalance --goal spread --apply");
-    assert!(done.contains("2 moves under way"), "{done}");
+    assert!(done.contains("2 moves started"), "{done}");
     cluster.converged(0, "shop").await;
     assert_eq!(homes(&cluster).await, ["n1", "n2", "n3"]);
     let again = cli(&cluster, "rebalance --goal spread --plan");

@@ -1,4 +1,4 @@
-//! Going back to what an earlier revision said, through the command line and real daemons.
+//! Rollbacks and restarts through the command line and real daemons.
 
 use jaco_testkit::{Cluster, Engine, v1};
 use serde_json::Value;
@@ -12,10 +12,10 @@ fn json(cluster: &Cluster, node: usize, args: &[&str]) -> Value {
     serde_json::from_slice(&out.stdout).expect("json")
 }
 
-/// R-ROLL-6: a rollback rolls like any change, its containers are made from what they were made from
-/// before, and history, diff and the audit log say so.
+/// R-ROLL-6: a rollback is a rollout with the containers of the earlier revision, and shows in
+/// history, diff and audit log.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rollback_restores_what_ran() {
+async fn rollback_restores_the_earlier_containers() {
     let cluster = Cluster::start(3, Engine::Fake).await;
     deploy(&cluster, "shop", "web:1", 3).await;
     let first = cluster.converged(0, "shop").await;
@@ -34,7 +34,7 @@ async fn a_rollback_restores_what_ran() {
         (&diff["changes"][0]["from"], &diff["changes"][0]["to"]),
         (&"web:1".into(), &"web:2".into())
     );
-    // Any node takes it.
+    // Any node accepts it.
     let done = json(&cluster, 2, &["rollback", "shop", "-o", "json"]);
     assert_eq!((done["revision"].as_u64(), &done["outcome"]), (Some(3), &"converged".into()));
     let third = cluster.converged(2, "shop").await;
@@ -46,7 +46,7 @@ async fn a_rollback_restores_what_ran() {
     let rows = history["revisions"].as_array().expect("a list");
     assert_eq!(rows.len(), 3);
     assert_eq!((&rows[1]["pinned"], &rows[2]["restores"]), (&true.into(), &1.into()));
-    assert_eq!((&rows[2]["wanted"], &rows[2]["replicas"]), (&true.into(), &3.into()));
+    assert_eq!((&rows[2]["current"], &rows[2]["replicas"]), (&true.into(), &3.into()));
     let audit = cluster.cli(1, &["audit", "--type", "rollback"]);
     assert!(String::from_utf8_lossy(&audit.stdout).contains("shop"));
     let refused = cluster.cli(0, &["rollback", "shop", "--to", "9"]);
@@ -54,10 +54,10 @@ async fn a_rollback_restores_what_ran() {
     assert!(String::from_utf8_lossy(&refused.stderr).contains("revision_not_found"));
 }
 
-/// R-CLI-6: a restart replaces every replica of what it names by one of the same spec, as a rollout; the
-/// files are no different from it, and an apply of them changes nothing.
+/// R-CLI-6: a restart replaces every selected replica with the same spec, by a rollout; applying
+/// the same files afterwards changes nothing.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_restart_replaces_and_the_files_stay_as_they_are() {
+async fn restart_replaces_replicas_without_a_spec_change() {
     let cluster = Cluster::start(3, Engine::Fake).await;
     let file = cluster.nodes[0].folder().join("compose.yaml");
     std::fs::write(&file, jaco_tests::compose("shop", "web", "web:1", 3)).expect("it is written");
@@ -88,10 +88,9 @@ async fn a_restart_replaces_and_the_files_stay_as_they_are() {
     assert!(String::from_utf8_lossy(&refused.stderr).contains("service_not_found"));
 }
 
-/// R-CLI-6: people who scale different services at the same time, over different nodes, do not undo each
-/// other's numbers.
+/// R-CLI-6: concurrent scaling of different services over different nodes keeps all changes.
 #[tokio::test(flavor = "multi_thread")]
-async fn t90_changes_at_the_same_time_are_all_kept() {
+async fn t90_concurrent_scaling_keeps_all_changes() {
     let cluster = Cluster::start(3, Engine::Fake).await;
     let names = ["a", "b", "c"];
     let service = |name: &str| format!(r#""{name}":{{"image":"{name}:1"}}"#);

@@ -1,4 +1,4 @@
-//! Daemons that are asked to stop while they cannot agree on anything.
+//! Stopping daemons without a quorum.
 
 use std::time::{Duration, Instant};
 
@@ -7,23 +7,23 @@ use jaco_types::ErrorCode;
 
 use crate::scenario::apply_request;
 
-/// What a daemon without a quorum may take: nothing that it waits for will come.
+/// Time limit for a daemon without a quorum to stop.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// What the last node is when it is asked to stop.
+/// Role of the last node when it is stopped.
 #[derive(Debug, Clone, Copy)]
 enum Survivor {
-    /// It leads, and has not noticed yet that nobody answers.
+    /// Leader that has not noticed the loss of its quorum.
     LeaderUnaware,
-    /// It leads, and refuses writes already.
+    /// Leader that already refuses writes.
     LeaderAware,
-    /// It follows, and looks for a leader.
+    /// Follower without a leader.
     Follower,
 }
 
-/// The last of three nodes stops at once, though a client and its own loops wait for a majority.
+/// The last of three nodes stops immediately although a client and its loops wait for a quorum.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_without_a_quorum_stops_at_once() {
+async fn node_without_quorum_stops_immediately() {
     let mut cluster = Cluster::start(3, Engine::Fake).await;
     for survivor in [Survivor::LeaderUnaware, Survivor::LeaderAware, Survivor::Follower] {
         let leader = cluster.leader().await;

@@ -1,12 +1,12 @@
-//! Daemons that die and come back find their containers, and leave everybody else's alone.
+//! Restarted daemons adopt their containers and leave others alone.
 
 use jaco_testkit::docker::{containers, docker, running};
 use jaco_testkit::{Cluster, Engine, eventually, v1};
 
 use crate::scenario::{IMAGE, apply};
 
-/// Issue behaviour 2: all daemons are killed and restarted; running containers are adopted, not
-/// recreated: the same ids, started at the same moments.
+/// All daemons are killed and restarted: running containers are adopted with the same ids and start
+/// times.
 #[tokio::test(flavor = "multi_thread")]
 async fn running_containers_are_adopted() {
     let mut cluster = Cluster::start(3, Engine::Docker).await;
@@ -26,10 +26,9 @@ async fn running_containers_are_adopted() {
     assert_eq!(running(&cluster.id), before);
 }
 
-/// Issue behaviour 5: a node that comes back removes what is not wanted any more, and does not
-/// touch containers that are not its own.
+/// A returning node removes containers that are not desired any more, and none of others.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_returns_cleans_up_its_own_only() {
+async fn returning_node_removes_only_its_own_containers() {
     let mut cluster = Cluster::start(3, Engine::Docker).await;
     let other = Cluster::start(1, Engine::Docker).await;
     apply(&other, "shop", IMAGE, 1, "").await;

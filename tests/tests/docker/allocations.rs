@@ -1,4 +1,4 @@
-//! Allocations that people let rest, in real containers.
+//! Disabled allocations in real containers.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -12,10 +12,10 @@ fn seconds() -> u64 {
     now.expect("the clock is after 1970").as_secs()
 }
 
-/// R-SEL-3, R-SEL-4: disabled, a container is asked to stop by its own signal and ends by itself within
-/// its grace period, and nothing is started in its place; enabled, one runs again.
+/// R-SEL-3, R-SEL-4: a disabled container gets its own stop signal and exits within its grace
+/// period, and is not replaced; enabled, one runs again.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_disabled_container_stops_and_starts_again() {
+async fn disabled_container_stops_and_starts_again() {
     let cluster = Cluster::start(1, Engine::Docker).await;
     let stop = r#","stop_signal":"SIGINT","stop_grace_period":"20s""#;
     apply(&cluster, "shop", IMAGE, 1, stop).await;
@@ -51,9 +51,9 @@ async fn a_disabled_container_stops_and_starts_again() {
     assert_eq!(running(&cluster.id).len(), 1);
 }
 
-/// R-RES-7: the limits of a replica, written either way, are what the engine enforces.
+/// R-RES-7: limits of a replica, in either syntax, are enforced by the engine.
 #[tokio::test(flavor = "multi_thread")]
-async fn limits_reach_the_engine() {
+async fn limits_are_enforced_by_the_engine() {
     let cluster = Cluster::start(1, Engine::Docker).await;
     let new = r#""deploy":{"resources":{"limits":{"cpus":0.5,"memory":"67108864","pids":50}}}"#;
     let old = r#""cpus":0.25,"mem_limit":"50331648","pids_limit":40"#;
@@ -81,11 +81,11 @@ fn volumes(cluster: &Cluster, deployment: &str) -> usize {
     docker(&["volume", "ls", "--quiet", "--filter", &own, "--filter", &of]).lines().count()
 }
 
-/// R-SEL-3: the volume of a deployment that was deleted is kept until it is collected; of one that runs,
-/// is disabled, or came back under its name it is kept all the same. Collected again, nothing more goes,
-/// and the audit log has what went.
+/// R-SEL-3: the volume of a deleted deployment is kept until gc; volumes of running, disabled or
+/// recreated deployments survive gc. A second gc removes nothing more, and the audit log lists what
+/// was removed.
 #[tokio::test(flavor = "multi_thread")]
-async fn volumes_are_kept_until_they_are_collected() {
+async fn volumes_are_kept_until_gc() {
     let cluster = Cluster::start(1, Engine::Docker).await;
     let apply = async |name: &str| {
         let service = format!(
@@ -127,23 +127,23 @@ async fn volumes_are_kept_until_they_are_collected() {
     let row = listed.lines().find(|line| line.contains("shop/web")).unwrap_or_default();
     assert!(row.contains(" yes ") && row.contains("logs,jaco-"), "and what is left: {listed}");
     assert!(row.ends_with("shop_data"), "{listed}");
-    // It came back.
+    // It was applied again.
     apply("shop").await;
-    assert_eq!(said(&["gc", "shop"]), "nothing is left\n");
+    assert_eq!(said(&["gc", "shop", "--yes"]), "nothing to remove\n");
     assert_eq!(volumes(&cluster, "shop"), 1);
     said(&["delete", "shop", "--yes"]);
     eventually("the volume goes", || async {
-        let told = said(&["gc"]);
+        let told = said(&["gc", "--yes"]);
         if volumes(&cluster, "shop") == 0 { Ok(()) } else { Err(told) }
     })
     .await;
     assert_eq!(volumes(&cluster, "blog"), 1, "it is disabled, and has its data");
-    assert_eq!(said(&["gc"]), "nothing is left\n");
+    assert_eq!(said(&["gc", "--yes"]), "nothing to remove\n");
     let audit = said(&["audit"]);
     assert!(audit.contains("volumes_collected"), "{audit}");
     said(&["delete", "blog", "--yes"]);
     eventually("nothing is left of the test", || async {
-        let told = said(&["gc"]);
+        let told = said(&["gc", "--yes"]);
         if volumes(&cluster, "blog") == 0 { Ok(()) } else { Err(told) }
     })
     .await;

@@ -1,4 +1,4 @@
-//! R-CLI-6: images of a registry that asks for a password, on nodes that are told it once.
+//! R-CLI-6: registries with authentication; the credentials are stored once in the cluster.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,16 +12,16 @@ use crate::scenario::{apply, replicas};
 
 const USER: &str = "robot-4711";
 
-/// Docker is told it in base64, and the two alphabets of that differ on `?` and `~`.
+/// Docker gets it in base64; standard and URL-safe base64 differ on `?` and `~`.
 const PASSWORD: &str = "hunter2???~~~";
 
 /// [`PASSWORD`] as bcrypt at cost 5 makes it, with a salt that is the alphabet.
 const BCRYPT: &str = "$2b$05$abcdefghijklmnopqrstuugEUmv4Po05NIhvfbRIo3ujbFmopG1Ly";
 
-/// Less than the longest pause after failed pulls: what runs by then was woken.
+/// Less than the longest pull back-off: what runs by then was retried because of the login.
 const SOON: Duration = Duration::from_secs(20);
 
-/// Waits until all replicas of a deployment are refused with the image's name and these words.
+/// Waits until all replicas of a deployment report the image's name and these words.
 async fn refused(cluster: &Cluster, name: &str, image: &str, words: &str) {
     eventually_within(Duration::from_secs(60), "the registry's refusal is the reason", || async {
         let now = replicas(cluster, 0, name).await;
@@ -43,12 +43,12 @@ async fn log_in(cluster: &Cluster, registry: &str, password: &str) -> v1::Regist
         request_id: fresh_request_id(),
         dry_run: false,
     };
-    // Not of the leader in particular: whoever is asked passes it on.
+    // Any node forwards it to the leader.
     let stored = cluster.nodes[2].client().store_registry(request).await;
     stored.expect("it is stored").registry.expect("it is shown")
 }
 
-/// Writes until each node has made a snapshot of what it was told.
+/// Writes until each node has created a snapshot with the credentials.
 async fn each_takes_a_snapshot(cluster: &Cluster) {
     for number in 1..=120 {
         let pairs = [("ram".to_owned(), format!("{number}M"))].into();
@@ -57,17 +57,17 @@ async fn each_takes_a_snapshot(cluster: &Cluster) {
     }
     eventually("each node takes a snapshot", || async {
         let logs = cluster.nodes.iter().map(|node| std::fs::read_to_string(node.log_path()));
-        let taken = logs.flatten().filter(|log| log.contains("snapshot was taken")).count();
+        let taken = logs.flatten().filter(|log| log.contains("snapshot created")).count();
         if taken == cluster.nodes.len() { Ok(()) } else { Err(taken) }
     })
     .await;
 }
 
-/// R-CLI-6: without credentials the reason is the registry's refusal; with them each node pulls, soon and
-/// by itself; what is stored anew counts from then on; without them the next image is refused again. The
-/// password is in no file of any node and nothing that Docker shows.
+/// R-CLI-6: without credentials the reason is the registry's refusal; with them each node pulls
+/// automatically; a new login counts from then on; after logout the next image is refused. The
+/// password is in no file of a node and in nothing that Docker shows.
 #[tokio::test(flavor = "multi_thread")]
-async fn every_node_pulls_with_the_credentials_of_the_cluster() {
+async fn every_node_pulls_with_the_cluster_credentials() {
     let images = images_with_hello().await;
     let port = free_port();
     let _registry =
@@ -75,7 +75,7 @@ async fn every_node_pulls_with_the_credentials_of_the_cluster() {
     let (registry, image) = (format!("127.0.0.1:{port}"), format!("127.0.0.1:{port}/hello:1"));
     let settings = "raft: {snapshot_entries: 100}\n";
     let cluster = Cluster::start_with(3, Engine::Docker, settings).await;
-    // The nodes share an engine: with this policy each of them asks the registry.
+    // The nodes share an engine: with this pull policy each of them contacts the registry.
     apply(&cluster, "shop", &image, 3, r#","pull_policy":"always""#).await;
     refused(&cluster, "shop", &image, "no basic auth credentials").await;
 

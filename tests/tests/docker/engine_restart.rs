@@ -1,11 +1,11 @@
-//! The engine restarts under the agents. The machine's own one serves others too, so these tests start
-//! a second one: its data, its sockets and its networks are its own, and go with it.
+//! The engine restarts. The machine's own engine is shared, so these tests start a second one with
+//! data, sockets and networks of its own.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use jaco_testkit::{Cluster, Engine, eventually_within, v1};
+use jaco_testkit::{Cluster, Engine, eventually_within, stays, v1};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
@@ -13,17 +13,17 @@ use crate::scenario::{IMAGE, apply, replicas};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Whether containers outlive their engine.
+/// Whether containers survive their engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LiveRestore {
     On,
     Off,
 }
 
-/// An engine of this test's own. Dropping it ends it and what it runs.
+/// An engine of this test. Dropping it ends it and its containers.
 struct Dockerd {
     folder: TempDir,
-    /// Keeps a network namespace for it: an engine takes a bridge away that is not its own, `docker0`.
+    /// Keeps a network namespace for it: an engine removes the bridge `docker0` of another one.
     namespace: Child,
     live_restore: LiveRestore,
     process: Option<Child>,
@@ -63,7 +63,7 @@ impl Dockerd {
         of(&self.namespace.id().to_string()) != of("self")
     }
 
-    /// Networks of a range that the machine's own engine does not hand out.
+    /// Uses an address range that the machine's own engine does not assign.
     async fn boot(&mut self) {
         let log = std::fs::File::create(self.at("log")).expect("written");
         let mut command = Command::new("nsenter");
@@ -97,8 +97,8 @@ impl Dockerd {
         let _gone = process.wait().is_err();
     }
 
-    /// An engine that crashes takes its containerd with it, a moment later. One that is started in
-    /// between takes the other for alive, and gives up on it.
+    /// A crashed engine takes its containerd down shortly after. An engine started in between takes
+    /// the old containerd for alive and fails.
     async fn is_over(&self) {
         let file = self.at("exec/containerd/containerd.pid");
         let Ok(pid) = std::fs::read_to_string(&file) else { return };
@@ -106,11 +106,11 @@ impl Dockerd {
         eventually_within(PATIENCE, "the engine's containerd is gone", || async {
             let stat = std::fs::read_to_string(&stat).unwrap_or_default();
             let state = stat.rsplit(')').next().unwrap_or_default().trim().chars().next();
-            // A process that nobody has waited for yet is gone as well.
+            // A zombie is gone as well.
             if state.is_none_or(|state| "ZX".contains(state)) { Ok(()) } else { Err(stat) }
         })
         .await;
-        // The next engine would take such a one for alive.
+        // The next engine would take it for alive.
         std::fs::remove_file(file).expect("it is ours");
     }
 
@@ -120,7 +120,7 @@ impl Dockerd {
         command
     }
 
-    /// Ids and start times of what runs, in order.
+    /// Ids and start times of running containers, sorted.
     fn running(&self) -> Vec<String> {
         let ids = self.command(&["ps", "--quiet", "--no-trunc"]).output().expect("docker runs");
         let ids = String::from_utf8_lossy(&ids.stdout).into_owned();
@@ -138,7 +138,7 @@ impl Dockerd {
 
 impl Drop for Dockerd {
     fn drop(&mut self) {
-        // Asked while it lives: what it runs would outlive it.
+        // While the engine is up: its containers would survive it.
         let ids = self.command(&["ps", "--all", "--quiet"]).output().map(|out| out.stdout);
         let ids = String::from_utf8_lossy(&ids.unwrap_or_default()).into_owned();
         for id in ids.lines() {
@@ -148,7 +148,7 @@ impl Drop for Dockerd {
         self.end(Signal::TERM);
         let _gone = self.namespace.kill().is_err();
         let _gone = self.namespace.wait().is_err();
-        // With live-restore its data stays mounted for the next engine; there is none.
+        // With live-restore its data stays mounted for the next engine.
         let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
         let paths = mounts.lines().filter_map(|line| line.split(' ').nth(1));
         let own = paths.filter(|path| std::path::Path::new(path).starts_with(self.folder.path()));
@@ -158,15 +158,14 @@ impl Drop for Dockerd {
     }
 }
 
-/// R-HEAL-1: the engine goes and comes back under the agents. Where the containers
-/// live on, they are adopted: the same ones, started when they were. Where they end with it, each
-/// replica gets one new instance, and no more.
+/// R-HEAL-1: after a restart of the engine surviving containers are adopted with their ids and
+/// start times. Where they ended with the engine, each replica gets exactly one new instance.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_engine_that_restarts_is_reconciled() {
+async fn containers_are_reconciled_after_an_engine_restart() {
     for (live_restore, signal) in [
         (LiveRestore::On, Signal::TERM),
         (LiveRestore::Off, Signal::TERM),
-        // A crash: what ran is found by the next engine, which ends it where nothing lives on.
+        // A crash: the next engine finds the containers, and ends them without live-restore.
         (LiveRestore::On, Signal::KILL),
         (LiveRestore::Off, Signal::KILL),
     ] {
@@ -194,9 +193,10 @@ async fn an_engine_that_restarts_is_reconciled() {
             if done { Ok(()) } else { Err(format!("{up} {ready} {there} {new}: {status:?}")) }
         })
         .await;
-        // Whatever is wrong shows at the next look of the agents, every two seconds.
-        tokio::time::sleep(Duration::from_secs(5)).await;
+        // Agents check every two seconds: a second restart would show within two checks.
         let after = dockerd.running();
+        let look = || async { Ok::<_, String>(dockerd.running()) };
+        stays(Duration::from_secs(5), "nothing is restarted again", &after, look).await;
         assert_eq!(after.len(), 4, "{live_restore:?} {signal:?}");
         if live_restore == LiveRestore::On {
             assert_eq!(after, before, "{signal:?}: adopted, not started again");

@@ -119,7 +119,7 @@ pub(crate) fn on_disk(cluster: &Cluster, text: &str) -> Vec<String> {
 /// R-IN-4, R-IN-5: seen inside the containers of three nodes; a changed secret rolls its user alone; the
 /// log and the outputs have no secret.
 #[tokio::test(flavor = "multi_thread")]
-async fn files_and_secrets_are_where_they_belong() {
+async fn files_and_secrets_are_mounted_and_not_leaked() {
     let cluster = Cluster::start(3, Engine::Docker).await;
     let project = tempfile::tempdir().expect("temporary files can be made");
     let write = |path: &str, text: &str| {
@@ -138,7 +138,7 @@ async fn files_and_secrets_are_where_they_belong() {
     // What means something else than on one host is said: the folder that is not there, and the one
     // that a container could write to.
     assert!(
-        told.contains("`data` is not here") && told.contains("`html` can be written"),
+        told.contains("`data` does not exist here") && told.contains("`html` is writable"),
         "{told}"
     );
     assert!(!told.contains("\nwarning: "), "the cluster has nothing to add: {told}");
@@ -173,7 +173,7 @@ async fn files_and_secrets_are_where_they_belong() {
 
     // Nothing changed: nothing is sent, and nothing rolls. As before: what was before is back.
     let told = apply(&cluster, 0, project.path());
-    assert!(!told.contains("sending") && told.contains("unchanged"), "{told}");
+    assert!(!told.contains("uploading") && told.contains("unchanged"), "{told}");
     write("key.txt", SECRET);
     write("conf/web.conf", "listen 8080");
     apply(&cluster, 0, project.path());
@@ -245,7 +245,7 @@ configs:
 /// R-IN-5: kept by the cluster under a name, taken when a manifest is applied, by whichever deployment;
 /// a changed one rolls its users at their next apply, and one in use cannot be removed.
 #[tokio::test(flavor = "multi_thread")]
-async fn external_ones_are_kept_by_the_cluster() {
+async fn named_configs_and_secrets_are_stored_by_the_cluster() {
     let cluster = Cluster::start(3, Engine::Docker).await;
     let project = tempfile::tempdir().expect("temporary files can be made");
     let path = |name: &str| project.path().join(name).to_str().expect("a text").to_owned();
@@ -270,7 +270,7 @@ async fn external_ones_are_kept_by_the_cluster() {
     );
 
     let stored = run(1, &["secret", "create", "db.key", &path("key.txt")]);
-    assert_eq!(stored, (Some(0), "secret db.key is version 1\n".to_owned()));
+    assert_eq!(stored, (Some(0), "secret db.key stored as version 1\n".to_owned()));
     assert_eq!(run(2, &["configs", "create", "rates", &path("rates.txt")]).0, Some(0));
     apply(&cluster, 0, project.path());
     let output = cluster.cli(1, &["apply", "-f", &path("other.yaml")]);
@@ -282,7 +282,7 @@ async fn external_ones_are_kept_by_the_cluster() {
     // Another content reaches those who are applied again, and a rollback brings the former back.
     write("key.txt", TOKEN);
     let stored = run(0, &["secret", "create", "db.key", &path("key.txt")]);
-    assert_eq!(stored.1, "secret db.key is version 2\n");
+    assert_eq!(stored.1, "secret db.key stored as version 2\n");
     assert_eq!(containers_of(&cluster, "web").await, web, "nobody asked for it yet");
     let output = cluster.cli(2, &["scale", "shop/web", "2"]);
     assert!(output.status.success(), "{}", said(&output));

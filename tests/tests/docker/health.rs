@@ -43,7 +43,7 @@ impl Drop for Checked {
 /// once it has passed, and not before. A revision whose image's check never passes replaces nothing.
 /// Turned off in the manifest, in either way, it counts for nothing.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_images_healthcheck_gates_a_rollout() {
+async fn image_healthcheck_gates_a_rollout() {
     let (good, bad) = (Checked::build("/healthz"), Checked::build("/nowhere"));
     let cluster = Cluster::start(1, Engine::Docker).await;
     let slow = r#","environment":{"HELLO_HEALTHY_AFTER_MS":"2500"}"#;

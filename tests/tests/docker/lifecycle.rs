@@ -1,4 +1,4 @@
-//! Containers from apply to delete, and what happens when somebody else touches them.
+//! Containers from apply to delete, and changes behind JACO's back.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use jaco_testkit::{Cluster, Engine, eventually, eventually_within, v1};
 
 use crate::scenario::{IMAGE, apply, replicas};
 
-/// R-LOOP-5, R-CLI-9: from nothing to running, changed one at a time, and gone without a trace.
+/// R-LOOP-5, R-CLI-9: deployed, changed one at a time, and deleted without a trace.
 #[tokio::test(flavor = "multi_thread")]
 async fn from_apply_to_delete() {
     let cluster = Cluster::start(3, Engine::Docker).await;
@@ -46,10 +46,10 @@ async fn from_apply_to_delete() {
     .await;
 }
 
-/// R-NODE-2: whoever removes a node hears of it once what ran there has stopped, and when its daemon ends
-/// there is nothing left of it.
+/// R-NODE-2: `node remove` returns once the node's containers have stopped, and when its daemon
+/// ends nothing is left.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_removed_node_leaves_nothing() {
+async fn removed_node_leaves_nothing() {
     let mut cluster = Cluster::start(3, Engine::Docker).await;
     apply(&cluster, "shop", IMAGE, 3, "").await;
     let status = cluster.converged(0, "shop").await;
@@ -72,9 +72,9 @@ async fn a_removed_node_leaves_nothing() {
     assert_eq!(cluster.converged(0, "shop").await.replicas.len(), 3);
 }
 
-/// R-ROLL-2: while a change rolls, every replica has a serving instance at every moment.
+/// R-ROLL-2: during a rollout every replica has a serving instance at any time.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_rolls_without_a_gap() {
+async fn rollout_always_has_serving_replicas() {
     let cluster = Cluster::start(3, Engine::Docker).await;
     let check = r#","healthcheck":{"test":["CMD","/hello","check","http://127.0.0.1:8080/healthz"],"interval":"1s","timeout":"2s","retries":3}"#;
     apply(&cluster, "shop", IMAGE, 3, check).await;
@@ -95,9 +95,9 @@ async fn a_change_rolls_without_a_gap() {
     assert!(fewest >= 3, "at some moment only {fewest} containers ran");
 }
 
-/// Issue behaviour 7: removed or stopped by hand, a container is back within 5 s.
+/// A container removed or stopped by hand is replaced within 5 s.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_container_touched_by_hand_is_back() {
+async fn manually_removed_container_is_replaced() {
     let cluster = Cluster::start(3, Engine::Docker).await;
     apply(&cluster, "shop", IMAGE, 3, "").await;
     for how in [&["rm", "--force"][..], &["stop", "--time", "1"][..]] {
@@ -114,9 +114,9 @@ async fn a_container_touched_by_hand_is_back() {
     }
 }
 
-/// A refusal of the engine is the replica's reason, in the engine's own words.
+/// A refusal of the engine is the replica's reason, verbatim.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_engines_refusal_is_the_reason() {
+async fn engine_refusal_is_the_reason() {
     let cluster = Cluster::start(1, Engine::Docker).await;
     apply(&cluster, "shop", IMAGE, 1, r#","command":["/no/such/program"],"entrypoint":[]"#).await;
     eventually("the reason is shown", || async {
@@ -129,7 +129,7 @@ async fn an_engines_refusal_is_the_reason() {
     .await;
 }
 
-/// R-CLI-6: lines of all replicas come from any node, each with its replica.
+/// R-CLI-6: any node returns the logs of all replicas, with the replica of each line.
 #[tokio::test(flavor = "multi_thread")]
 async fn logs_come_from_every_node() {
     let cluster = Cluster::start(3, Engine::Docker).await;

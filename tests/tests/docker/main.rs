@@ -1,11 +1,10 @@
-//! The whole product on a real Docker Engine: three daemons that share it, each touching only what
-//! is its own.
+//! The whole product on a real Docker Engine: three daemons share it, and each touches only its own
+//! objects.
 
 mod adoption;
 mod allocations;
-mod company;
+mod colocation;
 mod credentials;
-mod endings;
 mod engine_restart;
 mod files;
 mod health;
@@ -20,3 +19,4 @@ mod registry;
 mod routing;
 mod scenario;
 mod stopping;
+mod terminations;

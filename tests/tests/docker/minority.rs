@@ -8,7 +8,7 @@ use crate::scenario::{IMAGE, apply};
 /// R-CLI-7: a node without a majority refuses writes with exit 9, keeps its containers running, and
 /// catches up afterwards.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_minority_keeps_its_containers() {
+async fn minority_keeps_its_containers() {
     let cluster = Cluster::start(3, Engine::Docker).await;
     apply(&cluster, "shop", IMAGE, 3, "").await;
     cluster.converged(0, "shop").await;
@@ -39,7 +39,7 @@ async fn a_minority_keeps_its_containers() {
 
 /// R-IN-3, R-CLI-7: a manifest with an error changes nothing, not even a container.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refused_manifest_changes_nothing() {
+async fn refused_manifest_changes_nothing() {
     let cluster = Cluster::start(1, Engine::Docker).await;
     apply(&cluster, "shop", IMAGE, 2, "").await;
     cluster.converged(0, "shop").await;

@@ -1,4 +1,4 @@
-//! Nodes that are lost, and come back, on real containers.
+//! Lost and returning nodes with real containers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -8,13 +8,13 @@ use jaco_testkit::{Cluster, Engine, eventually, eventually_within, v1};
 
 use crate::scenario::{IMAGE, apply};
 
-/// A node counts as lost after 15 s; several times that is a cluster that hangs.
+/// A node is down after 15 s; several times that is a hanging cluster.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// R-NODE-1: a node's daemon and containers are killed. The replicas are placed elsewhere; when the
-/// node is back each slot has one instance, nothing moves back, and nothing was restarted for it.
+/// R-NODE-1: a node's daemon and containers are killed. Replicas are placed elsewhere; when it
+/// returns each slot has one instance, nothing moves back, and nothing is restarted.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lost_node_is_replaced_and_comes_back_to_nothing() {
+async fn lost_node_is_replaced_and_returns_empty() {
     let mut cluster = Cluster::start(3, Engine::Docker).await;
     apply(&cluster, "shop", IMAGE, 6, "").await;
     cluster.converged(0, "shop").await;
@@ -46,10 +46,10 @@ async fn a_lost_node_is_replaced_and_comes_back_to_nothing() {
     assert_eq!((placed(&cluster).await, running(&cluster.id)), before);
 }
 
-/// R-NODE-1: a node without a leader stops what asks for that, by itself and by its grace period, and
-/// nothing else. With the leader back each slot has one instance again, without a strike.
+/// R-NODE-1: a node without a leader stops the instances that require it, with their grace period,
+/// and no others. With the leader back each slot has one instance, and no failure is counted.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_without_a_leader_stops_what_must_not_run_twice() {
+async fn isolated_node_stops_exclusive_instances() {
     let mut cluster = Cluster::start(2, Engine::Docker).await;
     let request = v1::ApplyRequest {
         compose_json: jaco_tests::compose_with(
@@ -70,7 +70,7 @@ async fn a_node_without_a_leader_stops_what_must_not_run_twice() {
     apply(&cluster, "shop", IMAGE, 2, "").await;
     cluster.converged(0, "shop").await;
     assert_eq!(running_now(&cluster.id), 4);
-    // Of two nodes the first votes. The other one looks after its own containers; the first one's run on.
+    // Of two nodes only the first votes; the containers of both keep running.
     cluster.nodes[0].kill();
     eventually_within(PATIENCE, "the node has stopped its own", || async {
         match running_now(&cluster.id) {
@@ -81,7 +81,7 @@ async fn a_node_without_a_leader_stops_what_must_not_run_twice() {
     .await;
     cluster.nodes[0].start();
     cluster.settled().await;
-    // What is known of the stopped one is older than its end, until its node has told.
+    // The report of the stopped instance is older than its end until its node reports again.
     eventually("each slot has one instance that is known to run", || async {
         let status = cluster.overview(0).await?;
         let all_run = status.replicas.iter().all(|replica| replica.state == "running");

@@ -1,20 +1,20 @@
-//! Issue behaviour 8, R-RUN-1, R-RUN-2: a pull that hangs holds up nothing else, is visible, and
-//! recovers when the registry does.
+//! R-RUN-1, R-RUN-2: a hanging pull blocks nothing else, is visible, and recovers with the
+//! registry.
 
 use std::time::Duration;
 
 use jaco_testkit::docker::{docker, running};
 use jaco_testkit::{Cluster, Engine, eventually, eventually_within};
 
-use crate::registry::{Registry, Silence, free_port, images_with_hello};
+use crate::registry::{Registry, UnresponsiveRegistry, free_port, images_with_hello};
 use crate::scenario::{IMAGE, apply, replicas};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hanging_pull_holds_up_nothing_and_recovers() {
+async fn hanging_pull_blocks_nothing_and_recovers() {
     let images = images_with_hello().await;
     let cluster = Cluster::start(1, Engine::Docker).await;
-    let silence = Silence::start();
-    let port = silence.port();
+    let unresponsive = UnresponsiveRegistry::start();
+    let port = unresponsive.port();
     let image = format!("127.0.0.1:{port}/hello:1");
     apply(&cluster, "slow", &image, 1, "").await;
     let state = || async {
@@ -27,13 +27,13 @@ async fn a_hanging_pull_holds_up_nothing_and_recovers() {
         if pulling { Ok(()) } else { Err(now) }
     })
     .await;
-    // Others on the same node start meanwhile.
+    // Other replicas on the same node start meanwhile.
     apply(&cluster, "fast", IMAGE, 2, "").await;
     cluster.converged(0, "fast").await;
     assert_eq!(state().await.map(|(state, ..)| state).as_deref(), Some("pulling"));
 
-    // The silent registry goes: the attempt fails, with its reason.
-    drop(silence);
+    // The unresponsive registry goes away: the attempt fails with its reason.
+    drop(unresponsive);
     eventually_within(Duration::from_secs(60), "the failure is visible", || async {
         let now = state().await;
         let told = now.as_ref().is_some_and(|(_, code, details)| {
@@ -44,8 +44,8 @@ async fn a_hanging_pull_holds_up_nothing_and_recovers() {
     })
     .await;
 
-    // A registry that has the image takes its place: the next attempt works. The image was pushed
-    // under another name, so that it cannot be on the node already.
+    // A registry with the image takes its place: the next attempt succeeds. The image was pushed
+    // under another name, so it is not on the node yet.
     let _registry = Registry::start(port, &images);
     eventually_within(Duration::from_secs(60), "it recovers", || async {
         let now = state().await;
@@ -56,18 +56,18 @@ async fn a_hanging_pull_holds_up_nothing_and_recovers() {
     docker(&["rmi", "--force", &image]);
 }
 
-/// R-ROLL-5: a registry that hangs, and then dies, holds a rollout up before anything is replaced: it
-/// says which nodes wait for what, and is given up with every old replica serving. With a registry
-/// that works the same image rolls out.
+/// R-ROLL-5: a registry that hangs and then dies stops a rollout before its first step: it shows
+/// which nodes wait for what, and ends with every old replica serving. With a working registry the
+/// same image rolls out.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_registry_that_dies_leaves_the_old_replicas_serving() {
+async fn dead_registry_leaves_old_replicas_serving() {
     let images = images_with_hello().await;
     let cluster = Cluster::start(3, Engine::Docker).await;
     apply(&cluster, "shop", IMAGE, 3, "").await;
     cluster.converged(0, "shop").await;
     let before = running(&cluster.id);
-    let silence = Silence::start();
-    let port = silence.port();
+    let unresponsive = UnresponsiveRegistry::start();
+    let port = unresponsive.port();
     let image = format!("127.0.0.1:{port}/hello:1");
     apply(&cluster, "shop", &image, 3, "").await;
     let rollout = || async {
@@ -76,12 +76,12 @@ async fn a_registry_that_dies_leaves_the_old_replicas_serving() {
     };
     eventually("all nodes fetch it", || async {
         let now = rollout().await;
-        let pulling = now.preparing.values().filter(|reason| *reason == "pulling").count();
+        let pulling = now.prepull.values().filter(|reason| *reason == "pulling").count();
         if pulling == 3 && now.current_step == 0 { Ok(()) } else { Err(now) }
     })
     .await;
     assert_eq!(running(&cluster.id), before);
-    drop(silence);
+    drop(unresponsive);
     eventually_within(Duration::from_secs(90), "it is given up", || async {
         let now = rollout().await;
         let told = now.failure_reason.starts_with("image_pull_failed: n");
@@ -104,10 +104,10 @@ async fn a_registry_that_dies_leaves_the_old_replicas_serving() {
     docker(&["rmi", "--force", &image]);
 }
 
-/// R-ROLL-5: what an image is is settled by the rollout. Whatever its name leads to later, here and in the
-/// registry, replicas that are started again and further ones run exactly that; people can see what.
+/// R-ROLL-5: a rollout pins the image digest. Wherever its tag points later, locally or in the
+/// registry, restarted and additional replicas run the pinned digest, which is shown.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tag_that_moves_moves_nothing() {
+async fn moved_tag_does_not_change_pinned_digests() {
     let images = images_with_hello().await;
     let port = free_port();
     let _registry = Registry::start(port, &images);
@@ -147,7 +147,7 @@ async fn a_tag_that_moves_moves_nothing() {
     docker(&["rmi", "--force", &image, &settled]);
 }
 
-/// Sends something else to the registry under the same name.
+/// Pushes another image under the same name.
 fn push_another(image: &str) {
     let id = docker(&["create", IMAGE]);
     docker(&["commit", "--change", "LABEL moved=yes", id.trim(), image]);

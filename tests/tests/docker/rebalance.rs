@@ -1,4 +1,4 @@
-//! Hot nodes with real containers: what they use is what the kernel says of them.
+//! Hot nodes with real containers, measured through the kernel.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,34 +11,33 @@ use tokio::net::TcpStream;
 use crate::routing::{CHECK, Load, Proxy};
 use crate::scenario::{IMAGE, apply, replicas};
 
-/// Only its own replicas count for a node: the three share a machine, and whoever else uses it heats none
-/// of them. Short intervals.
+/// Only its own replicas count for a node: the three share a machine, and others use it too. Short
+/// intervals.
 const SETTINGS: &str = "rebalance: {measure: replicas, sample_interval_millis: 1000, cycle_interval_millis: 1000, \
     window_millis: 1000, replica_cooldown_millis: 1000, node_cooldown_millis: 1000}\n";
 
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// What heats the node: what each of the two replicas is asked to use, and what of it is measured.
+/// What heats the node: requested usage of the two replicas, and measured shares.
 struct Heat {
-    /// What a node has.
+    /// Capacity of a node.
     capacity: &'static str,
     dominant: &'static str,
-    /// By the replica with a volume; it stays, and with it alone its node is cool.
+    /// By the replica with a volume, which stays and does not heat the node alone.
     staying: &'static str,
-    /// By the other one.
+    /// By the other replica.
     moving: &'static str,
-    /// The share of a node that the other one uses: what was measured, and not what is taken for
-    /// granted.
+    /// Measured share of the other one, not the assumed default.
     relief: std::ops::Range<f64>,
-    /// What the one that stays uses at least, as `jaco top` says it.
+    /// Least share of the one that stays, by `jaco top`.
     measured: (&'static str, u64),
 }
 
-/// R-REB-1, R-REB-5, R-REB-7: two replicas heat a node with their memory. The one with a volume uses
-/// more and stays; the other one moves, start-first, and no request to it fails; the audit has it.
+/// R-REB-1, R-REB-5, R-REB-7: two replicas heat a node by memory. The one with a volume uses more
+/// and stays; the other one moves, start-first, without failed requests, and the move is audited.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hot_node_is_relieved_and_no_request_fails() {
-    relieved(&Heat {
+async fn memory_pressure_moves_a_replica_without_failed_requests() {
+    rebalances(&Heat {
         capacity: "{cpu_millis: 1000000, memory_bytes: 209715200}",
         dominant: "memory",
         staying: "/memory?mib=100",
@@ -52,12 +51,11 @@ async fn a_hot_node_is_relieved_and_no_request_fails() {
 
 /// R-REB-1, R-REB-5, R-REB-7: likewise with processor time.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_computes_is_relieved_and_no_request_fails() {
-    relieved(&Heat {
+async fn cpu_pressure_moves_a_replica_without_failed_requests() {
+    rebalances(&Heat {
         capacity: "{cpu_millis: 500, memory_bytes: 10737418240}",
         dominant: "cpu",
-        // Nearly all there is, so that both are hot although a busy machine keeps some from them, and
-        // neither is alone.
+        // Nearly everything, so that the node is hot although a busy machine gives them less.
         staying: "/cpu?millis=250",
         moving: "/cpu?millis=220",
         // 220 of 500, and what it takes to answer the requests.
@@ -67,7 +65,7 @@ async fn a_node_that_computes_is_relieved_and_no_request_fails() {
     .await;
 }
 
-async fn relieved(heat: &Heat) {
+async fn rebalances(heat: &Heat) {
     let settings = format!("capacity: {}\n{SETTINGS}", heat.capacity);
     let cluster = Cluster::start_with(3, Engine::Docker, &settings).await;
     for host in ["n2", "n3"] {
@@ -88,7 +86,7 @@ async fn relieved(heat: &Heat) {
         set_availability(&cluster, host, "active").await;
     }
     let proxy = Proxy::start(&cluster, 1, "shop", 1).await;
-    // A request now and then: who is asked all the time computes all the time.
+    // Few requests: constant load would heat the processor.
     let load = Load::paced(proxy.address, Duration::from_millis(20));
     ask(&cluster, "base", heat.staying).await;
     ask(&cluster, "shop", heat.moving).await;
@@ -112,7 +110,7 @@ async fn relieved(heat: &Heat) {
     assert_eq!(facts["dominant"], heat.dominant, "{facts}");
     let relief: f64 = facts["relief"].as_str().expect("a share").parse().expect("a number");
     assert!(heat.relief.contains(&relief), "{facts}");
-    // n1 is cool now, and nothing follows.
+    // n1 is cool now, and nothing else moves.
     let top = cluster.cli(0, &["top", "-o", "json"]);
     let top: serde_json::Value = serde_json::from_slice(&top.stdout).expect("JSON");
     let data =
@@ -122,9 +120,9 @@ async fn relieved(heat: &Heat) {
     assert!(used >= least, "{top}");
 }
 
-/// R-REB-2: where the kernel's files cannot be read, the engine is asked what a replica uses.
+/// R-REB-2: without the kernel's files the usage comes from the engine.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_engine_is_asked_where_files_are_not_there() {
+async fn usage_comes_from_the_engine_without_cgroup_files() {
     let settings = format!(
         "capacity: {{cpu_millis: 2000, memory_bytes: 1073741824}}\n{}",
         SETTINGS.replace("rebalance: {", "rebalance: {system_root: /nowhere, ")
@@ -154,7 +152,7 @@ async fn set_availability(cluster: &Cluster, hostname: &str, availability: &str)
     cluster.client().set_availability(request).await.expect("set");
 }
 
-/// Asks the one replica of a deployment for something.
+/// Sends a request to the only replica of a deployment.
 async fn ask(cluster: &Cluster, deployment: &str, path: &str) {
     let replica = replicas(cluster, 0, deployment).await.remove(0);
     let format = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}";

@@ -66,16 +66,16 @@ impl Drop for Registry {
 
 /// A port of loopback that nobody listens on at the moment.
 pub(crate) fn free_port() -> u16 {
-    Silence::start().port()
+    UnresponsiveRegistry::start().port()
 }
 
 /// A port on which connections are accepted and never answered, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Silence {
+pub(crate) struct UnresponsiveRegistry {
     listener: TcpListener,
 }
 
-impl Silence {
+impl UnresponsiveRegistry {
     pub(crate) fn start() -> Self {
         // The kernel completes handshakes for a listener that nobody accepts on.
         let listener = TcpListener::bind("127.0.0.1:0").expect("a loopback port is free");

@@ -1,4 +1,4 @@
-//! Traffic that never sees a replica go: a small proxy follows the endpoints under constant load.
+//! Zero-downtime: a small proxy follows the endpoints under constant load.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,22 +16,22 @@ use crate::scenario::{apply, replicas};
 
 pub(crate) const CHECK: &str = r#","healthcheck":{"test":["CMD","/hello","check","http://127.0.0.1:8080/healthz"],"interval":"1s","timeout":"2s","retries":3}"#;
 
-/// Requests under way at any moment.
+/// Concurrent requests.
 const CLIENTS: usize = 8;
 
-/// A proxy in this process: each request goes to the next endpoint.
+/// A proxy in this process that rotates over the endpoints.
 pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,
-    /// A request holds it for reading as long as it takes, so that a list which replaces another is
-    /// acknowledged only once nothing is under way to what went.
+    /// A request holds a read lock, so that a new list is acknowledged only once no request to a
+    /// removed endpoint is in flight.
     endpoints: Arc<RwLock<Vec<SocketAddr>>>,
-    /// The shortest list since [`Proxy::start`].
+    /// Length of the shortest list since [`Proxy::start`].
     fewest: Arc<AtomicUsize>,
     follower: JoinHandle<()>,
 }
 
 impl Proxy {
-    /// Follows `deployment` over this node, and waits until it has `size` endpoints.
+    /// Follows `deployment` through this node, and waits for `size` endpoints.
     pub(crate) async fn start(
         cluster: &Cluster,
         node: usize,
@@ -61,7 +61,7 @@ impl Proxy {
         let (table, turn) = (Arc::clone(&endpoints), Arc::new(AtomicUsize::new(0)));
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                tokio::spawn(pass_on(client, Arc::clone(&table), Arc::clone(&turn)));
+                tokio::spawn(forward(client, Arc::clone(&table), Arc::clone(&turn)));
             }
         });
         eventually_within(Duration::from_secs(30), "the proxy knows all", || async {
@@ -84,14 +84,14 @@ impl Drop for Proxy {
     }
 }
 
-/// The container's own address: the tests run on the machine of its engine.
+/// The container's own address: the tests run on the engine's machine.
 fn address_of(endpoint: &v1::RoutedEndpoint) -> SocketAddr {
     let format = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}";
     let ip = docker(&["inspect", "--format", format, &endpoint.container_id]);
     SocketAddr::new(ip.parse().expect("an address"), 8080)
 }
 
-async fn pass_on(
+async fn forward(
     mut client: TcpStream,
     table: Arc<RwLock<Vec<SocketAddr>>>,
     turn: Arc<AtomicUsize>,
@@ -103,7 +103,7 @@ async fn pass_on(
     Some(())
 }
 
-/// Constant load; [`Load::stop`] says how it went.
+/// Constant load; [`Load::stop`] returns the result.
 pub(crate) struct Load {
     stop: Arc<AtomicBool>,
     clients: Vec<JoinHandle<(usize, Vec<String>)>>,
@@ -114,7 +114,7 @@ impl Load {
         Self::paced(address, Duration::ZERO)
     }
 
-    /// Each client waits for so long after an answer.
+    /// Pause of each client after an answer.
     pub(crate) fn paced(address: SocketAddr, pause: Duration) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let client = |_| {
@@ -136,7 +136,7 @@ impl Load {
         Self { stop, clients }
     }
 
-    /// How many requests were answered, and what became of the others.
+    /// Number of answered requests, and errors of the others.
     pub(crate) async fn stop(self) -> (usize, Vec<String>) {
         self.stop.store(true, Ordering::Relaxed);
         let (mut served, mut failed) = (0, Vec::new());
@@ -157,10 +157,10 @@ pub(crate) async fn ask(address: SocketAddr) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
-/// R-ROLL-2: six replicas are replaced under constant load: no request fails, and
-/// there are never fewer than six endpoints.
+/// R-ROLL-2: six replicas are replaced under constant load: no request fails, and there are always
+/// at least six endpoints.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rollout_under_load_fails_no_request() {
+async fn rollout_under_load_fails_no_request() {
     let cluster = Cluster::start(3, Engine::Docker).await;
     apply(&cluster, "shop", "jaco-hello:v1", 6, CHECK).await;
     cluster.converged(0, "shop").await;
@@ -178,7 +178,7 @@ async fn a_rollout_under_load_fails_no_request() {
     assert_eq!(failed, Vec::<String>::new(), "of {served} requests");
     assert!(served > 100, "only {served} requests were sent");
     assert_eq!(proxy.fewest(), 6);
-    // The end of the last step may still be on its way to the proxy.
+    // The last update may still be in transit to the proxy.
     eventually_within(Duration::from_secs(30), "six endpoints are left", || async {
         let left = proxy.endpoints.read().await.len();
         if left == 6 { Ok(()) } else { Err(left) }
@@ -186,10 +186,10 @@ async fn a_rollout_under_load_fails_no_request() {
     .await;
 }
 
-/// R-ROLL-3, R-CLI-7: a revision that never becomes healthy is given up when its step's time
-/// is over; the old replicas serve all the while, `jaco apply` exits with 6, and so it does again.
+/// R-ROLL-3, R-CLI-7: a revision that never becomes healthy is stopped at the step timeout; the old
+/// replicas keep serving, and `jaco apply` exits with 6, also when repeated.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_revision_that_never_becomes_healthy_is_given_up() {
+async fn unhealthy_revision_fails_its_rollout() {
     let cluster = Cluster::start(3, Engine::Docker).await;
     apply(&cluster, "shop", "jaco-hello:v1", 3, CHECK).await;
     cluster.converged(0, "shop").await;
@@ -199,7 +199,8 @@ async fn a_revision_that_never_becomes_healthy_is_given_up() {
 
     let folder = cluster.nodes[0].folder().join("project");
     std::fs::create_dir_all(&folder).expect("a folder");
-    // Failures count from the end of this period: until then it is neither healthy nor unhealthy.
+    // Failures count from the end of the start period: until then it is neither healthy nor
+    // unhealthy.
     let sick = CHECK.replace("/healthz", "/nowhere");
     let sick = sick.replace("\"retries\":3", "\"retries\":3,\"start_period\":\"300s\"");
     let compose = jaco_tests::compose_with("shop", "web", "jaco-hello:v2", 3, &sick);
@@ -225,7 +226,7 @@ async fn a_revision_that_never_becomes_healthy_is_given_up() {
     assert_eq!(proxy.fewest(), 3);
 }
 
-/// The containers of shop's replicas that serve, and what they run.
+/// Serving containers of shop's replicas, and their images.
 async fn containers_of(cluster: &Cluster) -> Vec<(String, String)> {
     let mut found: Vec<_> = replicas(cluster, 0, "shop")
         .await
@@ -236,9 +237,9 @@ async fn containers_of(cluster: &Cluster) -> Vec<(String, String)> {
     found
 }
 
-/// R-NODE-2, R-NODE-3: a node is drained under constant load: no request fails.
+/// R-NODE-2, R-NODE-3: a node is drained under constant load without failed requests.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_drain_under_load_fails_no_request() {
+async fn drain_under_load_fails_no_request() {
     let cluster = Cluster::start(3, Engine::Docker).await;
     apply(&cluster, "shop", "jaco-hello:v1", 6, CHECK).await;
     cluster.converged(0, "shop").await;
@@ -265,16 +266,16 @@ async fn a_drain_under_load_fails_no_request() {
     assert_eq!(proxy.fewest(), 6);
 }
 
-/// A consumer that dies with its connection is waited for until its lease is over, and no longer.
+/// A disconnected consumer is waited for until its lease expires, and no longer.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dead_consumer_holds_nothing_up_for_ever() {
+async fn dead_consumer_delays_only_until_its_lease_expires() {
     let cluster = Cluster::start(1, Engine::Docker).await;
     apply(&cluster, "shop", "jaco-hello:v1", 1, "").await;
     cluster.converged(0, "shop").await;
     let proxy = Proxy::start(&cluster, 0, "shop", 1).await;
     drop(proxy);
     apply(&cluster, "shop", "jaco-hello:v2", 1, "").await;
-    // The lease, the grace of a stop, and an engine with much else to do.
+    // The lease, the grace period, and a busy engine.
     eventually_within(Duration::from_secs(60), "the old container is gone", || async {
         let left = jaco_testkit::docker::containers(&cluster.id).len();
         let is_new =

@@ -1,5 +1,5 @@
-//! How containers are stopped, whatever ends them: by their own signal, with the time that they ask for,
-//! and killed at the end of it and not before.
+//! Stopping of containers for any cause: with their own signal and grace period, killed at its end
+//! and not before.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -11,15 +11,15 @@ use crate::scenario::IMAGE;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Replicas may leave a node soon after they came to run.
+/// Lets replicas move soon after their start.
 const SETTINGS: &str = "rebalance: {replica_cooldown_millis: 1000, node_cooldown_millis: 1000}\n";
 
-/// Takes its time to leave, and has more than it needs.
+/// Exits slowly, within its grace period.
 const POLITE: &str = r#""command":["grace","2"],"stop_signal":"SIGINT","stop_grace_period":"30s""#;
-/// Needs much longer to leave than it may take.
+/// Would take much longer than its grace period.
 const SLOW: &str = r#""command":["grace","600"],"stop_signal":"SIGUSR1","stop_grace_period":"3s""#;
 
-/// What ends containers.
+/// Causes of a stop.
 #[derive(Debug, Clone, Copy)]
 enum Way {
     Roll,
@@ -30,10 +30,10 @@ enum Way {
     Delete,
 }
 
-/// R-HEAL-3: on every way in which a container is stopped, it gets the signal that its manifest names,
-/// and has the time that it asks for; one that takes longer is killed at the end of it, and not before.
+/// R-HEAL-3: whatever stops a container, it gets the signal of its manifest and its grace period;
+/// one that takes longer is killed at the end of it and not before.
 #[tokio::test(flavor = "multi_thread")]
-async fn every_way_to_stop_honours_signal_and_grace() {
+async fn every_stop_honours_signal_and_grace_period() {
     let cluster = Cluster::start_with(3, Engine::Docker, SETTINGS).await;
     let ways =
         [Way::Roll, Way::ScaleDown, Way::Drain, Way::Rebalance, Way::Delete, Way::NodeRemove];
@@ -58,12 +58,12 @@ async fn every_way_to_stop_honours_signal_and_grace() {
     }
 }
 
-/// The deployment of each way.
+/// Name of the deployment of each cause.
 fn name(way: Way) -> String {
     format!("{way:?}").to_lowercase()
 }
 
-/// Where a way takes replicas from; whatever runs there runs on no other node before.
+/// Node from which the cause removes replicas.
 fn origin(way: Way) -> Option<&'static str> {
     match way {
         Way::Roll | Way::ScaleDown | Way::Delete => None,
@@ -72,7 +72,7 @@ fn origin(way: Way) -> Option<&'static str> {
     }
 }
 
-/// Lets both services run, and says which container is whose.
+/// Deploys both services; returns their containers.
 async fn begin(cluster: &Cluster, way: Way) -> BTreeMap<String, String> {
     let others: Vec<&str> = match origin(way) {
         Some(origin) => ["n1", "n2", "n3"].into_iter().filter(|host| *host != origin).collect(),
@@ -114,7 +114,7 @@ async fn set_availability(cluster: &Cluster, hostname: &str, availability: &str)
     cluster.client().set_availability(request).await.expect("set");
 }
 
-/// Does what ends containers of both services.
+/// Applies the cause to both services.
 async fn take(cluster: &Cluster, way: Way) {
     match way {
         Way::Roll => apply(cluster, way, 2, "2").await,
@@ -122,7 +122,7 @@ async fn take(cluster: &Cluster, way: Way) {
         Way::Drain => command(cluster, &["node", "drain", "n2"]),
         Way::NodeRemove => command(cluster, &["node", "remove", "n3"]),
         Way::Delete => command(cluster, &["delete", &name(way), "--yes"]),
-        // One that came to run a moment ago stays a little longer.
+        // A new replica stays for its cooldown.
         Way::Rebalance => {
             eventually_within(PATIENCE, "both services move", || async {
                 command(cluster, &["rebalance", "--goal", "spread", "--apply"]);
@@ -143,7 +143,7 @@ fn command(cluster: &Cluster, args: &[&str]) {
     assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
 }
 
-/// Waits until the way is through, and says which containers are not there any more.
+/// Waits until the cause is through; returns the containers that are gone.
 async fn gone(cluster: &Cluster, way: Way, before: &BTreeMap<String, String>) -> Vec<String> {
     let remaining = match way {
         Way::Roll | Way::Drain | Way::NodeRemove | Way::Delete => 0,
@@ -166,7 +166,7 @@ async fn gone(cluster: &Cluster, way: Way, before: &BTreeMap<String, String>) ->
 
 async fn clear(cluster: &Cluster, way: Way) {
     let delete = v1::DeleteRequest { deployment: name(way), ..Default::default() };
-    // It is gone already where that was the way.
+    // Some causes remove it.
     let _gone = cluster.client().delete(delete).await.is_err();
     eventually_within(PATIENCE, "nothing is left", || async {
         let left = containers(&cluster.id);
@@ -178,21 +178,21 @@ async fn clear(cluster: &Cluster, way: Way) {
     }
 }
 
-/// What the engine tells of the end of a container.
+/// The engine's events about the end of a container.
 #[derive(Debug)]
-struct Told {
-    /// The signals that it was sent, with their moments in milliseconds.
+struct StopEvents {
+    /// Signals with their times in milliseconds.
     signals: Vec<(u32, u64)>,
-    /// How it ended, and when.
+    /// Exit code and time.
     end: Option<(i64, u64)>,
 }
 
-fn told_of(id: &str, since: u64, until: u64) -> Told {
+fn told_of(id: &str, since: u64, until: u64) -> StopEvents {
     let (since, until) = (since.to_string(), until.to_string());
     let filter = format!("container={id}");
     let args = ["events", "--since", &since, "--until", &until, "--filter", &filter];
     let said = docker(&[&args[..], &["--format", "{{json .}}"]].concat());
-    let mut told = Told { signals: Vec::new(), end: None };
+    let mut told = StopEvents { signals: Vec::new(), end: None };
     for line in said.lines() {
         let event: serde_json::Value = serde_json::from_str(line).expect("an event");
         let at = event["timeNano"].as_u64().expect("a moment") / 1_000_000;
@@ -206,8 +206,8 @@ fn told_of(id: &str, since: u64, until: u64) -> Told {
     told
 }
 
-/// The engine's clock has its own idea of a second, and a busy machine is late.
-fn check(way: Way, service: &str, told: &Told) {
+/// Tolerance for the engine's clock and a busy machine.
+fn check(way: Way, service: &str, told: &StopEvents) {
     let signals: Vec<u32> = told.signals.iter().map(|(signal, _)| *signal).collect();
     let (code, ended) = told.end.unwrap_or_else(|| panic!("{way:?}: {service} did not end"));
     let took = ended.saturating_sub(told.signals.first().map_or(ended, |(_, at)| *at));

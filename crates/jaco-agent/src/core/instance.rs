@@ -1,4 +1,4 @@
-//! What the agent knows of one instance, and what it would say about it.
+//! State of one instance in the agent, and the report derived from it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,77 +9,77 @@ use jaco_types::{
 };
 
 use super::{History, back_off};
-use crate::engine::{ContainerSeen, ContainerStatus, Health, PullRequest};
+use crate::engine::{ContainerStatus, Health, ObservedContainer, PullRequest};
 use crate::spec::ImageSpec;
 
-/// The most of a healthcheck's output that is replicated, in characters.
+/// Maximum length of a replicated healthcheck output, in characters.
 const HEALTH_OUTPUT_MAX: usize = 512;
-/// The most of what a container wrote last that is replicated, in characters.
+/// Maximum length of a replicated container output, in characters.
 const OUTPUT_MAX: usize = 512;
 
-/// One instance, as long as it is wanted here or something of it is left.
+/// One instance, kept while it is desired or something of it is left.
 #[derive(Debug, Default)]
 pub(super) struct Tracked {
-    /// What should become of it; absent when it should not be here.
-    pub(super) wanted: Option<DesiredInstance>,
+    /// The desired record; `None` if the instance should not be here.
+    pub(super) desired: Option<DesiredInstance>,
     /// Its container, if there is one.
-    pub(super) container: Option<ContainerSeen>,
+    pub(super) container: Option<ObservedContainer>,
     /// Whether it ever ran.
     pub(super) history: History,
-    /// What is being done to it.
+    /// The operation in progress.
     pub(super) work: Work,
-    /// What keeps it from starting, until it has started.
-    pub(super) trouble: Option<Trouble>,
-    /// How it ended, other than by its process.
-    pub(super) ending: Option<Ending>,
-    /// Whether it was stopped because the node was cut off.
-    pub(super) stopped_alone: bool,
-    /// What was last reported of it.
-    pub(super) told: Option<InstanceObserved>,
+    /// Why it cannot start at present.
+    pub(super) blocked: Option<Blocked>,
+    /// Failure other than an exit of its process.
+    pub(super) terminal_failure: Option<TerminalFailure>,
+    /// Whether it was stopped because the node was isolated.
+    pub(super) stopped_isolated: bool,
+    /// The last report of it.
+    pub(super) reported: Option<InstanceObserved>,
     image: Image,
     failures: u32,
     retry_at: Option<Timestamp>,
 }
 
-/// What is being done to an instance.
+/// The operation in progress.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Work {
     #[default]
     Idle,
     AwaitingPull,
     Starting,
-    /// A start was called off; its answer is still to come.
-    CallingOff,
+    /// The start was cancelled; its result is pending.
+    Cancelling,
     Stopping,
     Removing,
 }
 
 impl Work {
-    /// Whether the engine is being asked to change the container.
-    pub(super) fn is_on_the_container(self) -> bool {
+    /// Whether the operation changes the container.
+    pub(super) fn changes_container(self) -> bool {
         match self {
             Self::Idle | Self::AwaitingPull => false,
-            Self::Starting | Self::CallingOff | Self::Stopping | Self::Removing => true,
+            Self::Starting | Self::Cancelling | Self::Stopping | Self::Removing => true,
         }
     }
 }
 
-/// What keeps an instance from starting. It is tried again.
+/// Why an instance cannot start at present. It is retried.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Trouble {
+pub(super) enum Blocked {
     Pull { reason: String },
 }
 
-/// How an instance ended, other than by its process. It is not tried again.
+/// Failure of an instance other than an exit of its process. It is not retried.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Ending {
-    /// Its container is gone.
+pub(super) enum TerminalFailure {
+    /// Its container does not exist any more.
     Missing,
     /// The engine refused to start it.
     Refused { reason: String },
 }
 
-/// Whether the image was fetched for the attempt that comes next.
+/// Whether the image was fetched for the next attempt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Image {
     #[default]
@@ -88,19 +88,20 @@ enum Image {
 }
 
 impl Tracked {
-    /// What should become of it from now on. A different wish is followed at once.
-    pub(super) fn want(&mut self, wanted: Option<DesiredInstance>) {
-        if self.wanted.is_some() != wanted.is_some() {
+    /// Sets the desired record. A change takes effect immediately.
+    pub(super) fn set_desired(&mut self, desired: Option<DesiredInstance>) {
+        if self.desired.is_some() != desired.is_some() {
             self.forget_failures();
         }
         let before = self.pull();
-        self.wanted = wanted;
+        self.desired = desired;
         if self.pull() != before {
             self.forget_image();
         }
     }
 
-    /// It was settled meanwhile what its image is: what was fetched by its name counts no more.
+    /// The image changed, for example because its digest was resolved: an earlier pull does not
+    /// count.
     fn forget_image(&mut self) {
         self.image = Image::Unknown;
         if self.work == Work::AwaitingPull {
@@ -108,13 +109,12 @@ impl Tracked {
         }
     }
 
-    /// Takes over what the replicated state knows, where this agent knows nothing yet: it was
-    /// started anew.
-    pub(super) fn recall(&mut self, told: InstanceObserved) {
-        if self.told.is_some() {
+    /// Restores the last report from the replicated state after a restart of the agent.
+    pub(super) fn restore_report(&mut self, reported: InstanceObserved) {
+        if self.reported.is_some() {
             return;
         }
-        match told.state {
+        match reported.state {
             ReplicaState::Pending | ReplicaState::Pulling => {}
             ReplicaState::Starting
             | ReplicaState::Running
@@ -122,43 +122,43 @@ impl Tracked {
             | ReplicaState::Failed
             | ReplicaState::Stopped => self.history = History::Ran,
         }
-        self.told = Some(told);
+        self.reported = Some(reported);
     }
 
-    /// The engine shows this container now. One that ended does not come back.
-    pub(super) fn see(&mut self, seen: ContainerSeen) {
+    /// Records the container as the engine shows it. An exited container does not run again.
+    pub(super) fn observe(&mut self, seen: ObservedContainer) {
         match seen.status {
             ContainerStatus::Created => {}
-            ContainerStatus::Up { .. } | ContainerStatus::Ended { .. } => {
+            ContainerStatus::Up { .. } | ContainerStatus::Exited { .. } => {
                 self.history = History::Ran;
             }
         }
-        let ended = self.container.as_ref().is_some_and(|known| {
+        let was_exited = self.container.as_ref().is_some_and(|known| {
             known.container == seen.container
-                && matches!(known.status, ContainerStatus::Ended { .. })
+                && matches!(known.status, ContainerStatus::Exited { .. })
         });
-        let news = matches!(seen.status, ContainerStatus::Ended { .. });
-        if !ended || news {
+        let exited = matches!(seen.status, ContainerStatus::Exited { .. });
+        if !was_exited || exited {
             self.container = Some(seen);
         }
     }
 
-    /// The start answered with this container. Events may have told newer things about it.
-    pub(super) fn see_started(&mut self, seen: ContainerSeen) {
-        self.trouble = None;
+    /// Records the result of a start. Events may have reported a newer state already.
+    pub(super) fn observe_started(&mut self, seen: ObservedContainer) {
+        self.blocked = None;
         let newer_known =
             self.container.as_ref().is_some_and(|known| known.container == seen.container)
                 && self.history == History::Ran;
         if !newer_known {
-            self.see(seen);
+            self.observe(seen);
         }
         self.history = History::Ran;
     }
 
     pub(super) fn refuse(&mut self, reason: String) {
         self.history = History::Ran;
-        self.trouble = None;
-        self.ending = Some(Ending::Refused { reason });
+        self.blocked = None;
+        self.terminal_failure = Some(TerminalFailure::Refused { reason });
     }
 
     pub(super) fn begin(&mut self, work: Work) {
@@ -183,12 +183,13 @@ impl Tracked {
         self.retry_at = None;
     }
 
-    /// Whether something may be done to it now.
+    /// Whether an operation may start now.
     pub(super) fn is_due(&self, now: Timestamp) -> bool {
         self.work == Work::Idle && self.retry_at.is_none_or(|at| at <= now)
     }
 
-    /// A moment that came and found nothing to do is over: only an event can change that.
+    /// Clears a retry time that passed without an operation: only an event can change the state
+    /// then.
     pub(super) fn forget_past_retry(&mut self, now: Timestamp) {
         if self.work == Work::Idle {
             self.retry_at.take_if(|at| *at <= now);
@@ -199,14 +200,14 @@ impl Tracked {
         self.retry_at.filter(|_| self.work == Work::Idle)
     }
 
-    /// After how long without a leader it must not run here, if it minds.
+    /// How long it may run without leader contact; `None` for ever.
     pub(super) fn stops_after(&self) -> Option<Millis> {
-        self.wanted.as_ref()?.spec.as_ref()?.on_node_loss.stops_after()
+        self.desired.as_ref()?.spec.as_ref()?.on_node_loss.stops_after()
     }
 
-    /// Whether it must not run after so long without a leader.
-    pub(super) fn is_isolated(&self, silence: Millis) -> bool {
-        self.stops_after().is_some_and(|after| silence >= after)
+    /// Whether it must stop after this time without leader contact.
+    pub(super) fn is_isolated(&self, leaderless_for: Millis) -> bool {
+        self.stops_after().is_some_and(|after| leaderless_for >= after)
     }
 
     /// Whether its process runs.
@@ -215,20 +216,20 @@ impl Tracked {
         matches!(status, Some(ContainerStatus::Up { .. }))
     }
 
-    /// The pull that would fetch its image.
+    /// The pull that fetches its image.
     pub(super) fn pull(&self) -> Option<PullRequest> {
         Some(self.image()?.pull)
     }
 
-    /// The image that it should run, and when that is fetched.
+    /// The image that it runs, and its pull policy.
     pub(super) fn image(&self) -> Option<ImageSpec> {
-        let wanted = self.wanted.as_ref()?;
-        Some(ImageSpec::of(wanted.spec.as_ref()?, wanted.digest.as_ref()))
+        let desired = self.desired.as_ref()?;
+        Some(ImageSpec::of(desired.spec.as_ref()?, desired.digest.as_ref()))
     }
 
-    /// Who this node is at these registries has changed: what they refused is asked for at once.
-    pub(super) fn pull_anew(&mut self, registries: &BTreeSet<RegistryName>) {
-        if self.trouble.is_some() && self.pull().is_some_and(|pull| pull.is_from(registries)) {
+    /// Credentials for these registries changed: a failed pull from them is retried immediately.
+    pub(super) fn retry_pull_from(&mut self, registries: &BTreeSet<RegistryName>) {
+        if self.blocked.is_some() && self.pull().is_some_and(|pull| pull.is_from(registries)) {
             self.forget_failures();
         }
     }
@@ -237,8 +238,8 @@ impl Tracked {
         self.image == Image::Fresh
     }
 
-    /// Its image was fetched, for it or for another instance. Whoever waits tries now.
-    pub(super) fn image_arrived(&mut self) {
+    /// Its image was fetched, for it or another instance. Instances that wait for it try now.
+    pub(super) fn image_fetched(&mut self) {
         self.image = Image::Fresh;
         self.retry_at = None;
         if self.work == Work::AwaitingPull {
@@ -248,95 +249,95 @@ impl Tracked {
 
     /// Whether nothing of it is left.
     pub(super) fn is_gone(&self) -> bool {
-        self.wanted.is_none() && self.container.is_none() && self.work == Work::Idle
+        self.desired.is_none() && self.container.is_none() && self.work == Work::Idle
     }
 
-    /// What is to be reported of it, if that is different from what was.
-    pub(super) fn news(
+    /// The next report, if it differs from the last one.
+    pub(super) fn next_report(
         &mut self,
         id: &InstanceId,
         node: NodeId,
         now: Timestamp,
     ) -> Option<InstanceObserved> {
-        // What has ended does not change any more, whatever is found of it later.
-        if self.told.as_ref().is_some_and(|told| told.state.is_over()) {
+        // A final state does not change any more, whatever is observed later.
+        if self.reported.as_ref().is_some_and(|reported| reported.state.is_over()) {
             return None;
         }
-        let story = self.story()?;
+        let summary = self.summary()?;
         let seen = self.container.as_ref();
         let container_id = seen.map_or(String::new(), |seen| seen.container.to_string());
         let mut observed = InstanceObserved {
             id: id.clone(),
             service: self.service()?,
             node,
-            state: story.state,
-            code: story.code,
-            details: story.details,
+            state: summary.state,
+            code: summary.code,
+            details: summary.details,
             container_id,
             ports: seen.map(|seen| seen.ports.clone()).unwrap_or_default(),
             started_at: seen.and_then(started_at),
             since: now,
-            exit: story.exit,
+            exit: summary.exit,
         };
-        if let Some(told) = &self.told {
-            keep_what_is_settled(&mut observed, told);
-            if is_same(&observed, told) {
+        if let Some(reported) = &self.reported {
+            keep_reported_facts(&mut observed, reported);
+            if is_unchanged(&observed, reported) {
                 return None;
             }
         }
-        self.told = Some(observed.clone());
+        self.reported = Some(observed.clone());
         Some(observed)
     }
 
-    /// The service it belongs to, by whoever still knows: the wish, the container, the last report.
+    /// The service, from the desired record, the container or the last report.
     fn service(&self) -> Option<ServiceKey> {
-        let wanted = self.wanted.as_ref().map(|wanted| &wanted.service);
+        let desired = self.desired.as_ref().map(|desired| &desired.service);
         let seen = self.container.as_ref().map(|seen| &seen.service);
-        let told = self.told.as_ref().map(|told| &told.service);
-        wanted.or(seen).or(told).cloned()
+        let reported = self.reported.as_ref().map(|reported| &reported.service);
+        desired.or(seen).or(reported).cloned()
     }
 
-    fn story(&self) -> Option<Story> {
-        if let Some(ending) = &self.ending {
-            return Some(Story::of_ending(ending));
+    fn summary(&self) -> Option<Summary> {
+        if let Some(terminal_failure) = &self.terminal_failure {
+            return Some(Summary::of_failure(terminal_failure));
         }
         match self.container.as_ref().map(|seen| &seen.status) {
-            Some(ContainerStatus::Up { health, .. }) => Some(Story::of_health(health)),
-            Some(ContainerStatus::Ended { exit, .. }) if self.stopped_alone => {
-                let story = Story::new(ReplicaState::Failed, Some(ReasonCode::NodeIsolated));
-                Some(Story { exit: Some(*exit), ..story })
+            Some(ContainerStatus::Up { health, .. }) => Some(Summary::of_health(health)),
+            Some(ContainerStatus::Exited { exit, .. }) if self.stopped_isolated => {
+                let summary = Summary::new(ReplicaState::Failed, Some(ReasonCode::NodeIsolated));
+                Some(Summary { exit: Some(*exit), ..summary })
             }
-            Some(ContainerStatus::Ended { exit, error, output, .. }) => {
-                Some(Story::of_exit(*exit, error, output))
+            Some(ContainerStatus::Exited { exit, error, output, .. }) => {
+                Some(Summary::of_exit(*exit, error, output))
             }
-            Some(ContainerStatus::Created) | None => self.story_before_start(),
+            Some(ContainerStatus::Created) | None => self.summary_before_start(),
         }
     }
 
-    fn story_before_start(&self) -> Option<Story> {
-        if let Some(Trouble::Pull { reason }) = &self.trouble {
-            let story = Story::new(ReplicaState::Pending, Some(ReasonCode::ImagePullFailed));
-            return Some(story.with("reason", reason.clone()));
+    fn summary_before_start(&self) -> Option<Summary> {
+        if let Some(Blocked::Pull { reason }) = &self.blocked {
+            let summary = Summary::new(ReplicaState::Pending, Some(ReasonCode::ImagePullFailed));
+            return Some(summary.with("reason", reason.clone()));
         }
         (self.work == Work::AwaitingPull)
-            .then(|| Story::new(ReplicaState::Pulling, Some(ReasonCode::Pulling)))
+            .then(|| Summary::new(ReplicaState::Pulling, Some(ReasonCode::Pulling)))
     }
 }
 
-/// What is said about an instance.
-struct Story {
+/// State of an instance as reported.
+struct Summary {
     state: ReplicaState,
     code: Option<ReasonCode>,
     details: BTreeMap<String, String>,
     exit: Option<Exit>,
 }
 
-impl Story {
+impl Summary {
     fn new(state: ReplicaState, code: Option<ReasonCode>) -> Self {
         Self { state, code, details: BTreeMap::new(), exit: None }
     }
 
-    /// Adds a fact, unless there is nothing in it.
+    /// Adds a detail unless it is empty.
     fn with(mut self, key: &str, value: String) -> Self {
         if !value.is_empty() {
             self.details.insert(key.to_owned(), value);
@@ -344,7 +345,7 @@ impl Story {
         self
     }
 
-    /// The engine knows whether there is a check: the manifest's, or else the image's.
+    /// Only the engine knows whether there is a healthcheck: the manifest's or the image's.
     fn of_health(health: &Health) -> Self {
         match health {
             Health::None | Health::Healthy => Self::new(ReplicaState::Running, None),
@@ -359,20 +360,22 @@ impl Story {
 
     fn of_exit(exit: Exit, error: &str, output: &str) -> Self {
         let state = if exit.code == 0 { ReplicaState::Stopped } else { ReplicaState::Failed };
-        let mut story = Self::new(state, Some(ReasonCode::ContainerExited))
+        let mut summary = Self::new(state, Some(ReasonCode::ContainerExited))
             .with("exit_code", exit.code.to_string())
             .with("reason", error.to_owned())
-            .with("output", last_of(output));
+            .with("output", tail_of(output));
         if exit.out_of_memory {
-            story = story.with("oom", "true".to_owned());
+            summary = summary.with("oom", "true".to_owned());
         }
-        Self { exit: Some(exit), ..story }
+        Self { exit: Some(exit), ..summary }
     }
 
-    fn of_ending(ending: &Ending) -> Self {
-        match ending {
-            Ending::Missing => Self::new(ReplicaState::Failed, Some(ReasonCode::ContainerMissing)),
-            Ending::Refused { reason } => {
+    fn of_failure(terminal_failure: &TerminalFailure) -> Self {
+        match terminal_failure {
+            TerminalFailure::Missing => {
+                Self::new(ReplicaState::Failed, Some(ReasonCode::ContainerMissing))
+            }
+            TerminalFailure::Refused { reason } => {
                 Self::new(ReplicaState::Failed, Some(ReasonCode::EngineError))
                     .with("reason", reason.clone())
             }
@@ -380,42 +383,41 @@ impl Story {
     }
 }
 
-/// The end of what a container wrote: the last lines say why it ended.
-fn last_of(output: &str) -> String {
+/// The end of the output: the last lines tell why the container exited.
+fn tail_of(output: &str) -> String {
     let output = output.trim();
     let surplus = output.chars().count().saturating_sub(OUTPUT_MAX);
     output.chars().skip(surplus).collect()
 }
 
-fn started_at(seen: &ContainerSeen) -> Option<Timestamp> {
+fn started_at(seen: &ObservedContainer) -> Option<Timestamp> {
     match &seen.status {
         ContainerStatus::Created => None,
         ContainerStatus::Up { started_at, .. } => Some(*started_at),
-        ContainerStatus::Ended { started_at, .. } => *started_at,
+        ContainerStatus::Exited { started_at, .. } => *started_at,
     }
 }
 
-/// The moment of the start is the one that was reported first: the engine's own record of it is
-/// milliseconds away, and differs after each restart of the daemon. A container that is gone
-/// leaves its name and the moment of its start behind.
-fn keep_what_is_settled(observed: &mut InstanceObserved, told: &InstanceObserved) {
+/// Keeps the start time that was reported first: the engine's record differs by milliseconds and
+/// changes when the daemon restarts. A container that is gone keeps its id and start time.
+fn keep_reported_facts(observed: &mut InstanceObserved, reported: &InstanceObserved) {
     if observed.container_id.is_empty() {
-        observed.container_id.clone_from(&told.container_id);
+        observed.container_id.clone_from(&reported.container_id);
     }
-    if observed.container_id == told.container_id && told.started_at.is_some() {
-        observed.started_at = told.started_at;
+    if observed.container_id == reported.container_id && reported.started_at.is_some() {
+        observed.started_at = reported.started_at;
     }
-    if (observed.state, observed.code) == (told.state, told.code) {
-        observed.since = told.since;
+    if (observed.state, observed.code) == (reported.state, reported.code) {
+        observed.since = reported.since;
     }
 }
 
-/// Whether there is nothing new in it. What a failing healthcheck writes may differ each time; that
-/// it fails is said once.
-fn is_same(observed: &InstanceObserved, told: &InstanceObserved) -> bool {
-    let mut told = told.clone();
-    if observed.code == Some(ReasonCode::Unhealthy) && told.code == observed.code {
-        told.details.clone_from(&observed.details);
+/// Whether nothing changed. The output of a failing healthcheck may differ each time; the failure
+/// is reported once.
+fn is_unchanged(observed: &InstanceObserved, reported: &InstanceObserved) -> bool {
+    let mut reported = reported.clone();
+    if observed.code == Some(ReasonCode::Unhealthy) && reported.code == observed.code {
+        reported.details.clone_from(&observed.details);
     }
-    *observed == told
+    *observed == reported
 }

@@ -1,115 +1,115 @@
-//! The agent as a state machine: events in, effects out. It has no clock and does nothing itself,
-//! so that a simulation and a daemon run the same decisions.
+//! The agent as a state machine: events in, effects out. It has no clock and performs no I/O, so
+//! that the simulation and the daemon run the same decisions.
 
 mod instance;
 mod networks;
-mod prepare;
+mod prepull;
 mod react;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jaco_state::view::{DesiredInstance, Role};
-use jaco_types::spec::{Pull, ServiceSpec};
+use jaco_types::spec::{PullPolicy, ServiceSpec};
 use jaco_types::{
     DeploymentName, ImageNeed, ImageReadiness, InstanceId, InstanceObserved, Millis, RegistryName,
     StateIndex, Timestamp,
 };
 
 use crate::engine::{
-    ContainerId, ContainerRequest, ContainerSeen, EngineError, EngineEvent, ImageSeen, Owner,
-    PullError, PullRequest, ShippedFiles, StartError,
+    ContainerId, ContainerRequest, EngineError, EngineEvent, MountedFiles, ObservedContainer,
+    ObservedImage, Owner, PullError, PullRequest, StartError,
 };
-use crate::plan::{Action, History, Phase, Wanted, plan};
+use crate::plan::{Action, Desired, History, Phase, plan};
 
-use instance::{Ending, Tracked, Trouble, Work};
+use instance::{Blocked, TerminalFailure, Tracked, Work};
 use networks::Networks;
-use prepare::Prepared;
+use prepull::Prepulls;
 
-/// What the agent learns.
+/// Input of the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// What should run here, and what the replicated state knows of it.
+    /// The desired instances of this node, and the replicated reports about them.
     Desired {
-        /// The state that this was read from; one older than the last is passed over.
+        /// Index of the state this was read from; older ones are ignored.
         index: StateIndex,
-        /// What should run here.
+        /// Desired instances by id.
         desired: BTreeMap<InstanceId, DesiredInstance>,
-        /// What this node reported, as far as it arrived.
+        /// Replicated reports of this node.
         observed: BTreeMap<InstanceId, InstanceObserved>,
     },
-    /// The images that rollouts need here, each with a spec that does.
-    Prepare(BTreeMap<ImageNeed, Arc<ServiceSpec>>),
+    /// Images that rollouts pre-pull on this node, each with a spec that uses it.
+    Prepull(BTreeMap<ImageNeed, Arc<ServiceSpec>>),
     /// The answer to [`Effect::Find`].
     Found {
-        /// What was asked for.
+        /// The requested image.
         pull: PullRequest,
-        /// What is here of it.
-        result: Result<Option<ImageSeen>, EngineError>,
+        /// The image on this node, if it exists.
+        result: Result<Option<ObservedImage>, EngineError>,
     },
-    /// Who this node is at these registries is not what it was.
+    /// Credentials for these registries changed.
     RegistriesChanged(BTreeSet<RegistryName>),
     /// The answer to [`Effect::List`].
-    Listed(Result<Vec<ContainerSeen>, EngineError>),
-    /// Something happened to a container.
+    Listed(Result<Vec<ObservedContainer>, EngineError>),
+    /// A container changed.
     Engine(EngineEvent),
-    /// What happened lately may have been missed.
+    /// Engine events may have been lost.
     EventsLost,
     /// The answer to [`Effect::Pull`].
     Pulled {
-        /// What was asked for.
+        /// The requested image.
         pull: PullRequest,
-        /// What came of it.
+        /// Result.
         result: Result<(), PullError>,
     },
-    /// The answer to [`Effect::Start`], also where it was called off.
+    /// The answer to [`Effect::Start`], also if it was cancelled.
     Started {
         /// The instance.
         instance: InstanceId,
-        /// What came of it.
-        result: Result<ContainerSeen, StartError>,
+        /// Result.
+        result: Result<ObservedContainer, StartError>,
     },
     /// The answer to [`Effect::Stop`].
     Stopped {
         /// The instance.
         instance: InstanceId,
-        /// What came of it.
+        /// Result.
         result: Result<(), EngineError>,
     },
     /// The answer to [`Effect::Remove`].
     Removed {
         /// The instance.
         instance: InstanceId,
-        /// What came of it.
+        /// Result.
         result: Result<(), EngineError>,
     },
     /// The answer to [`Effect::RemoveNetworks`].
     NetworksRemoved(Result<(), EngineError>),
-    /// For how long this node has had no contact with a leader.
-    Contact {
-        /// By a clock that nobody sets.
-        silence: Millis,
+    /// Time without leader contact.
+    LeaderContact {
+        /// By a monotonic clock.
+        elapsed: Millis,
     },
-    /// Time has passed: look at everything once more.
+    /// Periodic check of everything.
     Tick,
-    /// The moment of [`AgentCore::wake_at`] has come.
+    /// The time of [`AgentCore::wake_at`] has come.
     Wake,
 }
 
-/// What the agent wants done. All but `Report` are answered by an event.
+/// Output of the agent. All but `Report` and `CancelPull` are answered by an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// List the containers of this owner.
     List,
-    /// Say whether an image is here.
+    /// Look up an image on this node.
     Find(PullRequest),
-    /// Fetch an image.
+    /// Pull an image.
     Pull(PullRequest),
-    /// Nobody waits for this image any more; no answer is needed.
+    /// Cancel a pull that no instance or rollout waits for; no answer is needed.
     CancelPull(PullRequest),
     /// Start an instance.
     Start(ContainerRequest),
-    /// The instance shall not start any more, if it is not too late.
+    /// Cancel the start of an instance, if it is not too late.
     CancelStart(InstanceId),
     /// Stop the container of an instance.
     Stop {
@@ -127,13 +127,13 @@ pub enum Effect {
     },
     /// Remove the networks of this owner that belong to none of these deployments.
     RemoveNetworks {
-        /// The deployments of which something is left here.
+        /// Deployments that still have instances here.
         keep: BTreeSet<DeploymentName>,
     },
-    /// Tell the cluster. To be delivered once, in order; a newer observation of an instance stands
-    /// for the older ones.
+    /// Report to the cluster: to be delivered once, in order; a newer observation of an instance
+    /// replaces older ones.
     Report {
-        /// What is different from what was reported before.
+        /// Observations that differ from the last report.
         observed: Vec<InstanceObserved>,
         /// Instances of which nothing is left here.
         gone: Vec<InstanceId>,
@@ -142,34 +142,33 @@ pub enum Effect {
 
 /// The agent of one node.
 ///
-/// It adopts what runs, starts each instance at most once, and removes what is not wanted. It acts
-/// only once it knows both what should run and what does. What belongs to another owner it does
-/// not even look at.
+/// It adopts running containers, starts each instance at most once, and removes what is not
+/// desired. It acts only once it knows both the desired and the actual state, and ignores what
+/// belongs to another owner.
 #[derive(Debug)]
 pub struct AgentCore {
     owner: Owner,
-    /// The state that the last `Desired` was read from; absent before the first.
+    /// Index of the last `Desired` event; `None` before the first.
     index: Option<StateIndex>,
     listing: Listing,
-    /// Instances that something happened to since the list under way was asked for: what it says
-    /// about them may be older.
+    /// Instances that changed since the pending list was requested: the list may be older.
     touched: BTreeSet<InstanceId>,
     instances: BTreeMap<InstanceId, Tracked>,
     pulls: BTreeSet<PullRequest>,
-    /// The images that rollouts need here.
-    prepared: Prepared,
-    /// Reported as gone, and not yet forgotten by the replicated state.
-    told_gone: BTreeSet<InstanceId>,
+    /// Images that rollouts pre-pull on this node.
+    prepulls: Prepulls,
+    /// Reported as gone, but still present in the replicated reports.
+    reported_gone: BTreeSet<InstanceId>,
     networks: Networks,
-    /// For how long this node has had no contact with a leader, as far as it was told.
-    silence: Millis,
+    /// Time without leader contact, by the last event.
+    leaderless_for: Millis,
 }
 
 /// Whether the containers are known, and whether they are being listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Listing {
     known: Known,
-    question: Question,
+    request: Request,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -179,92 +178,92 @@ enum Known {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Question {
+enum Request {
     None,
-    Asked,
-    /// To be asked once more when the answer is there.
-    AskAgain,
+    Pending,
+    /// List again when the answer arrives.
+    PendingAgain,
 }
 
 impl AgentCore {
-    /// An agent that knows nothing yet.
+    /// An agent without any knowledge.
     #[must_use]
     pub fn new(owner: Owner) -> Self {
         Self {
             owner,
             index: None,
-            listing: Listing { known: Known::No, question: Question::None },
+            listing: Listing { known: Known::No, request: Request::None },
             touched: BTreeSet::new(),
             instances: BTreeMap::new(),
             pulls: BTreeSet::new(),
-            prepared: Prepared::default(),
-            told_gone: BTreeSet::new(),
+            prepulls: Prepulls::default(),
+            reported_gone: BTreeSet::new(),
             networks: Networks::default(),
-            silence: Millis(0),
+            leaderless_for: Millis(0),
         }
     }
 
-    /// Takes note of `event` and says what is to be done now.
+    /// Processes `event` and returns the effects to perform now.
     pub fn handle(&mut self, event: Event, now: Timestamp) -> Vec<Effect> {
         let mut effects = Vec::new();
         self.note(event, now, &mut effects);
-        self.prepared.retry(now, &mut effects);
-        self.pull_for_rollouts(&mut effects);
+        self.prepulls.retry(now, &mut effects);
+        self.begin_prepulls(&mut effects);
         if self.index.is_some() && self.listing.known == Known::Yes {
-            self.settle(now, &mut effects);
+            self.reconcile(now, &mut effects);
         }
         effects
     }
 
-    /// When to call again even if nothing happens; absent if there is nothing to wait for.
+    /// When to send [`Event::Wake`]; `None` if nothing is scheduled.
     #[must_use]
     pub fn wake_at(&self) -> Option<Timestamp> {
         let instances = self.instances.values().filter_map(Tracked::retry_at);
-        instances.chain(self.prepared.retry_at()).min()
+        instances.chain(self.prepulls.retry_at()).min()
     }
 
-    /// What this node says about the images that rollouts need here.
+    /// Readiness of the images that rollouts pre-pull on this node.
     #[must_use]
-    pub fn prepared(&self) -> BTreeMap<ImageNeed, ImageReadiness> {
-        self.prepared.told()
+    pub fn prepulls(&self) -> BTreeMap<ImageNeed, ImageReadiness> {
+        self.prepulls.readiness()
     }
 
-    fn pull_for_rollouts(&mut self, effects: &mut Vec<Effect>) {
-        for pull in self.prepared.awaited() {
+    fn begin_prepulls(&mut self, effects: &mut Vec<Effect>) {
+        for pull in self.prepulls.awaited() {
             if self.pulls.insert(pull.clone()) {
                 effects.push(Effect::Pull(pull));
             }
         }
     }
 
-    /// Whether anything here depends on how long there was no contact with a leader.
+    /// Whether any instance here stops without leader contact.
     #[must_use]
-    pub fn minds_contact(&self) -> bool {
+    pub fn depends_on_leader_contact(&self) -> bool {
         self.instances.values().any(|tracked| tracked.stops_after().is_some())
     }
 
-    /// Whether nothing is wanted here and nothing is left: no container, no network.
+    /// Whether nothing is desired here and no container or network is left.
     #[must_use]
-    pub fn is_clear(&self) -> bool {
+    pub fn is_drained(&self) -> bool {
         let knows = self.index.is_some() && self.listing.known == Known::Yes;
         knows && self.instances.is_empty() && self.networks.are_gone()
     }
 
-    /// The containers of this node, as far as known.
-    pub fn containers(&self) -> impl Iterator<Item = &ContainerSeen> {
+    /// The known containers of this node.
+    pub fn containers(&self) -> impl Iterator<Item = &ObservedContainer> {
         self.instances.values().filter_map(|tracked| tracked.container.as_ref())
     }
 
-    /// Does what is due: nothing in here depends on which event came before.
-    fn settle(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
-        self.call_off(effects);
+    /// Starts all operations that are due; independent of the event that came before.
+    fn reconcile(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
+        self.cancel_unwanted_starts(effects);
         self.stop_isolated(now, effects);
-        for action in plan(&self.wanted(), &self.actual()) {
+        for action in plan(&self.desired(), &self.actual()) {
             match action {
                 Action::Start(id) => self.start(&id, now, effects),
                 Action::Stop(id) => self.stop(&id, now, effects),
                 Action::Remove(id) => self.remove(&id, now, effects),
-                Action::Mourn(id) => self.mourn(&id),
+                Action::ReportMissing(id) => self.report_missing(&id),
             }
         }
         for tracked in self.instances.values_mut() {
@@ -275,12 +274,12 @@ impl AgentCore {
         self.sweep_networks(effects);
     }
 
-    fn wanted(&self) -> BTreeMap<InstanceId, Wanted> {
-        let wanted = self.instances.iter().filter_map(|(id, tracked)| {
-            let role = tracked.wanted.as_ref()?.role;
-            Some((id.clone(), Wanted { role, history: tracked.history }))
+    fn desired(&self) -> BTreeMap<InstanceId, Desired> {
+        let desired = self.instances.iter().filter_map(|(id, tracked)| {
+            let role = tracked.desired.as_ref()?.role;
+            Some((id.clone(), Desired { role, history: tracked.history }))
         });
-        wanted.collect()
+        desired.collect()
     }
 
     fn actual(&self) -> BTreeMap<InstanceId, Phase> {
@@ -291,43 +290,43 @@ impl AgentCore {
         actual.collect()
     }
 
-    /// A start under way that nobody wants any more is called off: a newer instance has taken the
-    /// slot, or the slot is gone (R-RUN-1).
-    fn call_off(&mut self, effects: &mut Vec<Effect>) {
+    /// Cancels starts that are no longer desired: a newer instance holds the slot, or the slot was
+    /// removed (R-RUN-1).
+    fn cancel_unwanted_starts(&mut self, effects: &mut Vec<Effect>) {
         for (id, tracked) in &mut self.instances {
             let startable =
-                tracked.wanted.as_ref().is_some_and(|wanted| wanted.role == Role::Current);
+                tracked.desired.as_ref().is_some_and(|desired| desired.role == Role::Current);
             if startable {
                 continue;
             }
             match tracked.work {
                 Work::AwaitingPull => tracked.work = Work::Idle,
                 Work::Starting => {
-                    tracked.work = Work::CallingOff;
+                    tracked.work = Work::Cancelling;
                     effects.push(Effect::CancelStart(id.clone()));
                 }
-                Work::Idle | Work::CallingOff | Work::Stopping | Work::Removing => {}
+                Work::Idle | Work::Cancelling | Work::Stopping | Work::Removing => {}
             }
         }
     }
 
-    /// Ends what must not run on a node that is cut off for so long: a replacement may start
-    /// elsewhere soon.
+    /// Stops instances that must not run on an isolated node: a replacement may start elsewhere
+    /// soon.
     fn stop_isolated(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
         let isolated =
-            self.instances.iter_mut().filter(|(_, known)| known.is_isolated(self.silence));
+            self.instances.iter_mut().filter(|(_, known)| known.is_isolated(self.leaderless_for));
         let mut up = Vec::new();
         for (id, tracked) in isolated {
             match tracked.work {
                 Work::Starting => {
-                    tracked.work = Work::CallingOff;
+                    tracked.work = Work::Cancelling;
                     effects.push(Effect::CancelStart(id.clone()));
                 }
                 Work::AwaitingPull => tracked.work = Work::Idle,
-                Work::Idle | Work::CallingOff | Work::Stopping | Work::Removing => {}
+                Work::Idle | Work::Cancelling | Work::Stopping | Work::Removing => {}
             }
             if tracked.is_up() {
-                tracked.stopped_alone = true;
+                tracked.stopped_isolated = true;
                 up.push(id.clone());
             }
         }
@@ -337,35 +336,36 @@ impl AgentCore {
     }
 
     fn start(&mut self, id: &InstanceId, now: Timestamp, effects: &mut Vec<Effect>) {
-        let silence = self.silence;
+        let leaderless_for = self.leaderless_for;
         let Some(tracked) = self.instances.get_mut(id) else { return };
-        if !tracked.is_due(now) || tracked.is_isolated(silence) {
+        if !tracked.is_due(now) || tracked.is_isolated(leaderless_for) {
             return;
         }
-        let Some(spec) = tracked.wanted.as_ref().and_then(|wanted| wanted.spec.clone()) else {
+        let Some(spec) = tracked.desired.as_ref().and_then(|desired| desired.spec.clone()) else {
             return;
         };
         let Some(image) = tracked.image() else { return };
-        if image.policy == Pull::Always && !tracked.image_is_fresh() {
+        if image.policy == PullPolicy::Always && !tracked.image_is_fresh() {
             self.await_pull(id, image.pull, effects);
             return;
         }
-        let Some(wanted) = &tracked.wanted else { return };
+        let Some(desired) = &tracked.desired else { return };
         let request = ContainerRequest {
             instance: id.clone(),
-            service: wanted.service.clone(),
+            service: desired.service.clone(),
             image: image.pull.image,
             container: Arc::clone(&spec.container),
             spec_hash: spec.hash,
-            // Put there when it is carried out: where they lie is nothing to decide on.
-            files: ShippedFiles::default(),
-            gpus: wanted.gpus.clone(),
+            // Filled in when the effect is carried out: the paths do not influence decisions.
+            files: MountedFiles::default(),
+            gpus: desired.gpus.clone(),
         };
         tracked.begin(Work::Starting);
         effects.push(Effect::Start(request));
     }
 
-    /// Lets the instance wait for its image; instances that wait for the same one share the pull.
+    /// Makes the instance wait for its image; instances that wait for the same image share the
+    /// pull.
     fn await_pull(&mut self, id: &InstanceId, pull: PullRequest, effects: &mut Vec<Effect>) {
         let Some(tracked) = self.instances.get_mut(id) else { return };
         tracked.begin(Work::AwaitingPull);
@@ -390,12 +390,12 @@ impl AgentCore {
         effects.push(Effect::Remove { instance: id.clone(), container });
     }
 
-    /// The container is gone though its instance is wanted: it ends here, and the planner decides
-    /// about a new one.
-    fn mourn(&mut self, id: &InstanceId) {
+    /// The container of a desired instance does not exist: the instance has failed, and the planner
+    /// decides about a replacement.
+    fn report_missing(&mut self, id: &InstanceId) {
         let Some(tracked) = self.instances.get_mut(id) else { return };
-        if tracked.work == Work::Idle && tracked.ending.is_none() {
-            tracked.ending = Some(Ending::Missing);
+        if tracked.work == Work::Idle && tracked.terminal_failure.is_none() {
+            tracked.terminal_failure = Some(TerminalFailure::Missing);
         }
     }
 
@@ -405,7 +405,7 @@ impl AgentCore {
             .values()
             .filter(|tracked| tracked.work == Work::AwaitingPull)
             .filter_map(Tracked::pull)
-            .chain(self.prepared.awaited())
+            .chain(self.prepulls.awaited())
             .collect();
         let idle: Vec<PullRequest> = self.pulls.difference(&awaited).cloned().collect();
         for pull in idle {
@@ -414,40 +414,40 @@ impl AgentCore {
         }
     }
 
-    /// Reports what is different from what was reported before, and nothing else (R-LOOP-4).
+    /// Reports what changed since the last report, and nothing else (R-LOOP-4).
     fn report(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
         let node = self.owner.node;
         let mut observed = Vec::new();
         let mut gone = Vec::new();
         for (id, tracked) in &mut self.instances {
-            if tracked.wanted.is_some() {
-                observed.extend(tracked.news(id, node, now));
+            if tracked.desired.is_some() {
+                observed.extend(tracked.next_report(id, node, now));
             } else if tracked.is_gone() {
                 gone.push(id.clone());
             }
         }
         for id in &gone {
-            let known = self.instances.remove(id).is_some_and(|tracked| tracked.told.is_some());
+            let known = self.instances.remove(id).is_some_and(|tracked| tracked.reported.is_some());
             if known {
-                self.told_gone.insert(id.clone());
+                self.reported_gone.insert(id.clone());
             }
         }
-        gone.retain(|id| self.told_gone.contains(id));
+        gone.retain(|id| self.reported_gone.contains(id));
         if !observed.is_empty() || !gone.is_empty() {
             effects.push(Effect::Report { observed, gone });
         }
     }
 
     fn sweep_networks(&mut self, effects: &mut Vec<Effect>) {
-        let wanted = self.instances.values().filter_map(|tracked| tracked.wanted.as_ref());
+        let desired = self.instances.values().filter_map(|tracked| tracked.desired.as_ref());
         let mut keep: BTreeSet<DeploymentName> =
-            wanted.map(|wanted| wanted.service.deployment.clone()).collect();
+            desired.map(|desired| desired.service.deployment.clone()).collect();
         keep.extend(self.containers().map(|seen| seen.service.deployment.clone()));
         self.networks.keep(keep, effects);
     }
 }
 
-/// How long to wait after so many failures: 1 s, doubled each time, 30 s at most (R-RUN-2).
+/// Back-off after a number of failures: 1 s, doubled each time, 30 s at most (R-RUN-2).
 fn back_off(failures: u32) -> Millis {
     let doublings = failures.saturating_sub(1).min(5);
     Millis((1000 << doublings).min(30_000))

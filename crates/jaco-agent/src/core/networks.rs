@@ -1,5 +1,5 @@
-//! The networks of this owner. They outlive containers, so somebody has to look after them: once after
-//! the start, and whenever the last of a deployment has left.
+//! Networks of this owner. They outlive containers, so unused ones are removed: once after the
+//! start, and whenever the last instance of a deployment is gone.
 
 use std::collections::BTreeSet;
 
@@ -7,28 +7,28 @@ use jaco_types::DeploymentName;
 
 use super::Effect;
 
-/// What is known of the networks here.
+/// State of the networks on this node.
 #[derive(Debug, Default)]
 pub(super) struct Networks {
-    /// The deployments that may have some; absent before the first sweep: an earlier agent may have
+    /// Deployments that may have networks; `None` before the first sweep: an earlier agent may have
     /// left any.
     of: Option<BTreeSet<DeploymentName>>,
     sweep: Sweep,
 }
 
-/// Whether they are being removed.
+/// State of the removal of unused networks.
 #[derive(Debug, Default)]
 enum Sweep {
     #[default]
     Idle,
-    /// The deployments that may have some once it is done.
-    UnderWay(BTreeSet<DeploymentName>),
-    /// Tried again when time has passed: what holds a network may let go of it.
+    /// Deployments that may have networks afterwards.
+    InProgress(BTreeSet<DeploymentName>),
+    /// Retried at the next tick: the network may not be in use by then.
     Failed,
 }
 
 impl Networks {
-    /// Notes that networks of these deployments are needed, and removes others.
+    /// Keeps the networks of these deployments and removes others.
     pub(super) fn keep(&mut self, keep: BTreeSet<DeploymentName>, effects: &mut Vec<Effect>) {
         let is_left = self.of.as_ref().is_none_or(|known| !known.is_subset(&keep));
         if let Some(known) = &mut self.of {
@@ -37,9 +37,9 @@ impl Networks {
         match &mut self.sweep {
             Sweep::Idle if is_left => {
                 effects.push(Effect::RemoveNetworks { keep: keep.clone() });
-                self.sweep = Sweep::UnderWay(keep);
+                self.sweep = Sweep::InProgress(keep);
             }
-            Sweep::UnderWay(after) => after.extend(keep),
+            Sweep::InProgress(after) => after.extend(keep),
             Sweep::Idle | Sweep::Failed => {}
         }
     }
@@ -47,20 +47,20 @@ impl Networks {
     /// The answer to [`Effect::RemoveNetworks`].
     pub(super) fn removed<E>(&mut self, result: Result<(), E>) {
         match (std::mem::take(&mut self.sweep), result) {
-            (Sweep::UnderWay(after), Ok(())) => self.of = Some(after),
-            (Sweep::UnderWay(_), Err(_)) => self.sweep = Sweep::Failed,
+            (Sweep::InProgress(after), Ok(())) => self.of = Some(after),
+            (Sweep::InProgress(_), Err(_)) => self.sweep = Sweep::Failed,
             (other @ (Sweep::Idle | Sweep::Failed), _) => self.sweep = other,
         }
     }
 
-    /// Time has passed.
+    /// Allows a failed removal to be retried.
     pub(super) fn retry(&mut self) {
         if matches!(self.sweep, Sweep::Failed) {
             self.sweep = Sweep::Idle;
         }
     }
 
-    /// Whether none are left.
+    /// Whether no networks are left.
     pub(super) fn are_gone(&self) -> bool {
         matches!(self.sweep, Sweep::Idle) && self.of.as_ref().is_some_and(BTreeSet::is_empty)
     }
@@ -85,32 +85,32 @@ mod tests {
     }
 
     #[test]
-    fn swept_once_after_the_start_and_when_the_last_has_left() {
+    fn sweeps_after_start_and_when_a_deployment_is_gone() {
         let mut networks = Networks::default();
         assert_eq!(
             kept(&mut networks, &["a"]),
             sweep(&["a"]),
             "an earlier agent may have left some"
         );
-        assert_eq!(kept(&mut networks, &["a", "b"]), [], "one is under way");
+        assert_eq!(kept(&mut networks, &["a", "b"]), [], "a sweep is in progress");
         networks.removed(Ok::<_, ()>(()));
         assert_eq!(kept(&mut networks, &["a", "b"]), []);
-        assert_eq!(kept(&mut networks, &["a"]), sweep(&["a"]), "b came while it was under way");
+        assert_eq!(kept(&mut networks, &["a"]), sweep(&["a"]), "b was added during the sweep");
         networks.removed(Ok::<_, ()>(()));
         assert_eq!(kept(&mut networks, &["a"]), []);
         assert!(!networks.are_gone());
         assert_eq!(kept(&mut networks, &[]), sweep(&[]));
-        assert!(!networks.are_gone(), "not answered yet");
+        assert!(!networks.are_gone(), "the answer is pending");
         networks.removed(Ok::<_, ()>(()));
         assert!(networks.are_gone());
     }
 
     #[test]
-    fn what_cannot_be_removed_is_tried_again_when_time_has_passed() {
+    fn failed_removal_is_retried_at_the_next_tick() {
         let mut networks = Networks::default();
         assert_eq!(kept(&mut networks, &[]), sweep(&[]));
         networks.removed(Err(()));
-        assert_eq!(kept(&mut networks, &[]), [], "at once it would fail at once");
+        assert_eq!(kept(&mut networks, &[]), [], "not before the next tick");
         assert!(!networks.are_gone());
         networks.retry();
         assert_eq!(kept(&mut networks, &[]), sweep(&[]));

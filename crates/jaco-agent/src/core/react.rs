@@ -1,15 +1,16 @@
-//! How the agent takes note of what it learns. Only notes are made here; what follows from them is
-//! decided in one place, when the agent settles.
+//! How events change the agent's knowledge. No decisions are taken here: `reconcile` decides in one
+//! place.
 
 use std::collections::BTreeMap;
 
 use jaco_state::view::DesiredInstance;
-use jaco_types::spec::Pull;
+use jaco_types::spec::PullPolicy;
 use jaco_types::{Exit, InstanceId, InstanceObserved, StateIndex, Timestamp};
 
-use super::{AgentCore, Effect, Event, History, Known, Question, Trouble, Work};
+use super::{AgentCore, Blocked, Effect, Event, History, Known, Request, Work};
 use crate::engine::{
-    ContainerSeen, ContainerStatus, EngineError, EngineEvent, PullError, PullRequest, StartError,
+    ContainerStatus, EngineError, EngineEvent, ObservedContainer, PullError, PullRequest,
+    StartError,
 };
 use crate::plan::own;
 
@@ -19,12 +20,12 @@ impl AgentCore {
             Event::Desired { index, desired, observed } => {
                 self.note_desired(index, desired, observed, effects);
             }
-            Event::Prepare(wanted) => self.prepared.want(&wanted, effects),
-            Event::Found { pull, result } => self.prepared.found(&pull, result, now),
+            Event::Prepull(desired) => self.prepulls.set_needed(&desired, effects),
+            Event::Found { pull, result } => self.prepulls.found(&pull, result, now),
             Event::RegistriesChanged(changed) => {
-                self.prepared.begin_anew(&changed, effects);
+                self.prepulls.retry_from(&changed, effects);
                 for tracked in self.instances.values_mut() {
-                    tracked.pull_anew(&changed);
+                    tracked.retry_pull_from(&changed);
                 }
             }
             Event::Listed(result) => self.note_listed(result, effects),
@@ -35,13 +36,13 @@ impl AgentCore {
                     tracked.container.take_if(|seen| seen.container == container);
                 }
             }
-            Event::EventsLost => self.ask_for_list(effects),
+            Event::EventsLost => self.request_list(effects),
             Event::Tick => {
                 self.networks.retry();
-                self.ask_for_list(effects);
+                self.request_list(effects);
             }
             Event::Pulled { pull, result } => {
-                self.prepared.pulled(&pull, &result, now, effects);
+                self.prepulls.pulled(&pull, &result, now, effects);
                 self.note_pulled(&pull, result, now);
             }
             Event::Started { instance, result } => {
@@ -50,7 +51,7 @@ impl AgentCore {
             Event::Stopped { instance, result } => self.note_stopped(&instance, result, now),
             Event::Removed { instance, result } => self.note_removed(&instance, result, now),
             Event::NetworksRemoved(result) => self.networks.removed(result),
-            Event::Contact { silence } => self.silence = silence,
+            Event::LeaderContact { elapsed } => self.leaderless_for = elapsed,
             Event::Wake => {}
         }
     }
@@ -66,75 +67,77 @@ impl AgentCore {
             return;
         }
         if self.index.replace(index).is_none() {
-            self.ask_for_list(effects);
+            self.request_list(effects);
         }
-        self.told_gone.retain(|id| observed.contains_key(id));
+        self.reported_gone.retain(|id| observed.contains_key(id));
         for (id, seen) in observed {
-            if !self.told_gone.contains(&id) {
-                self.instances.entry(id).or_default().recall(seen);
+            if !self.reported_gone.contains(&id) {
+                self.instances.entry(id).or_default().restore_report(seen);
             }
         }
         for (id, tracked) in &mut self.instances {
             if !desired.contains_key(id) {
-                tracked.want(None);
+                tracked.set_desired(None);
             }
         }
-        for (id, wanted) in desired {
-            self.instances.entry(id).or_default().want(Some(wanted));
+        for (id, desired) in desired {
+            self.instances.entry(id).or_default().set_desired(Some(desired));
         }
     }
 
-    fn ask_for_list(&mut self, effects: &mut Vec<Effect>) {
-        match self.listing.question {
-            Question::None => {
-                self.listing.question = Question::Asked;
+    fn request_list(&mut self, effects: &mut Vec<Effect>) {
+        match self.listing.request {
+            Request::None => {
+                self.listing.request = Request::Pending;
                 self.touched.clear();
                 effects.push(Effect::List);
             }
-            Question::Asked | Question::AskAgain => self.listing.question = Question::AskAgain,
+            Request::Pending | Request::PendingAgain => {
+                self.listing.request = Request::PendingAgain;
+            }
         }
     }
 
     fn note_listed(
         &mut self,
-        result: Result<Vec<ContainerSeen>, EngineError>,
+        result: Result<Vec<ObservedContainer>, EngineError>,
         effects: &mut Vec<Effect>,
     ) {
-        let again = self.listing.question == Question::AskAgain;
-        self.listing.question = Question::None;
+        let again = self.listing.request == Request::PendingAgain;
+        self.listing.request = Request::None;
         if let Ok(listed) = result {
             self.listing.known = Known::Yes;
-            self.take_list(own(&self.owner, listed));
+            self.merge_list(own(&self.owner, listed));
         }
         if again {
-            self.ask_for_list(effects);
+            self.request_list(effects);
         }
     }
 
-    /// Takes over what a list says, except about instances that something else was heard of since
-    /// it was asked for, or that something is being done to: their answer is on its way.
-    fn take_list(&mut self, listed: BTreeMap<InstanceId, ContainerSeen>) {
+    /// Merges a list of containers, except for instances that changed since the list was requested
+    /// or that have an operation in progress: their answer is pending.
+    fn merge_list(&mut self, listed: BTreeMap<InstanceId, ObservedContainer>) {
         for (id, tracked) in &mut self.instances {
-            let in_doubt = self.touched.contains(id) || tracked.work.is_on_the_container();
+            let in_doubt = self.touched.contains(id) || tracked.work.changes_container();
             if !in_doubt && !listed.contains_key(id) {
                 tracked.container = None;
             }
         }
         for (id, seen) in listed {
             let tracked = self.instances.get(&id);
-            let busy = tracked.is_some_and(|tracked| tracked.work.is_on_the_container());
+            let busy = tracked.is_some_and(|tracked| tracked.work.changes_container());
             if !busy && !self.touched.contains(&id) {
-                self.instances.entry(id).or_default().see(seen);
+                self.instances.entry(id).or_default().observe(seen);
             }
         }
     }
 
-    fn note_changed(&mut self, seen: ContainerSeen) {
+    fn note_changed(&mut self, seen: ObservedContainer) {
         if seen.owner != self.owner {
             return;
         }
         self.touched.insert(seen.instance.clone());
-        self.instances.entry(seen.instance.clone()).or_default().see(seen);
+        self.instances.entry(seen.instance.clone()).or_default().observe(seen);
     }
 
     fn note_pulled(&mut self, pull: &PullRequest, result: Result<(), PullError>, now: Timestamp) {
@@ -144,11 +147,11 @@ impl AgentCore {
                 continue;
             }
             match &result {
-                Ok(()) => tracked.image_arrived(),
+                Ok(()) => tracked.image_fetched(),
                 Err(_) if tracked.work != Work::AwaitingPull => {}
                 Err(PullError::Unreachable { .. }) => tracked.fail(now),
                 Err(PullError::Refused { reason }) => {
-                    tracked.trouble = Some(Trouble::Pull { reason: pull_reason(pull, reason) });
+                    tracked.blocked = Some(Blocked::Pull { reason: pull_reason(pull, reason) });
                     tracked.fail(now);
                 }
             }
@@ -158,36 +161,36 @@ impl AgentCore {
     fn note_started(
         &mut self,
         instance: &InstanceId,
-        result: Result<ContainerSeen, StartError>,
+        result: Result<ObservedContainer, StartError>,
         now: Timestamp,
         effects: &mut Vec<Effect>,
     ) {
         self.touched.insert(instance.clone());
         let Some(tracked) = self.instances.get_mut(instance) else { return };
-        let called_off = tracked.work == Work::CallingOff;
+        let cancelled = tracked.work == Work::Cancelling;
         tracked.work = Work::Idle;
         match result {
             Ok(seen) => {
                 tracked.succeed();
-                tracked.see_started(seen);
+                tracked.observe_started(seen);
             }
             Err(StartError::ImageAbsent { .. }) => self.fetch_absent(instance, now, effects),
-            // Whether there is a container now is anybody's guess, so look.
+            // The container may or may not exist now, so list.
             Err(StartError::Unreachable { .. }) => {
                 tracked.fail(now);
-                self.ask_for_list(effects);
+                self.request_list(effects);
             }
-            Err(StartError::Cancelled) => self.ask_for_list(effects),
+            Err(StartError::Cancelled) => self.request_list(effects),
             Err(
                 error @ (StartError::AddressPoolExhausted { .. }
                 | StartError::GpuRuntimeMissing { .. }
                 | StartError::Unsupported { .. }
                 | StartError::Refused { .. }),
             ) => {
-                if !called_off {
+                if !cancelled {
                     tracked.refuse(error.to_string());
                 }
-                self.ask_for_list(effects);
+                self.request_list(effects);
             }
         }
     }
@@ -195,17 +198,17 @@ impl AgentCore {
     fn fetch_absent(&mut self, id: &InstanceId, now: Timestamp, effects: &mut Vec<Effect>) {
         let Some(tracked) = self.instances.get_mut(id) else { return };
         let Some(image) = tracked.image() else { return };
-        let hopeless = match image.policy {
-            Pull::Never => Some("it is not on this node and must not be pulled"),
-            Pull::Missing | Pull::Always if tracked.image_is_fresh() => {
+        let permanent = match image.policy {
+            PullPolicy::Never => Some("it is not on this node and must not be pulled"),
+            PullPolicy::Missing | PullPolicy::Always if tracked.image_is_fresh() => {
                 Some("it was pulled, and the engine does not have it")
             }
-            Pull::Missing | Pull::Always => None,
+            PullPolicy::Missing | PullPolicy::Always => None,
         };
-        match hopeless {
+        match permanent {
             None => self.await_pull(id, image.pull, effects),
             Some(reason) => {
-                tracked.trouble = Some(Trouble::Pull { reason: pull_reason(&image.pull, reason) });
+                tracked.blocked = Some(Blocked::Pull { reason: pull_reason(&image.pull, reason) });
                 tracked.fail(now);
             }
         }
@@ -223,7 +226,7 @@ impl AgentCore {
             Ok(()) => {
                 tracked.succeed();
                 if let Some(seen) = &mut tracked.container {
-                    seen.status = ended_somehow(&seen.status, now);
+                    seen.status = presumed_exited(&seen.status, now);
                 }
             }
             Err(_) => tracked.fail(now),
@@ -249,24 +252,24 @@ impl AgentCore {
     }
 }
 
-/// `<image>: <reason>`, as users read it; an engine that names the image itself is not echoed.
+/// `<image>: <reason>`, as shown to users.
 fn pull_reason(pull: &PullRequest, reason: &str) -> String {
     format!("{}: {reason}", pull.image)
 }
 
-/// The container was stopped on our behalf; how exactly it ended is told by an event, if the
-/// instance still matters by then.
-fn ended_somehow(status: &ContainerStatus, now: Timestamp) -> ContainerStatus {
+/// Status of a container that we stopped; an event reports the real exit code, if the instance
+/// still matters by then.
+fn presumed_exited(status: &ContainerStatus, now: Timestamp) -> ContainerStatus {
     match status {
-        ContainerStatus::Ended { .. } => status.clone(),
+        ContainerStatus::Exited { .. } => status.clone(),
         ContainerStatus::Created | ContainerStatus::Up { .. } => {
             let started_at = match status {
                 ContainerStatus::Up { started_at, .. } => Some(*started_at),
-                ContainerStatus::Created | ContainerStatus::Ended { .. } => None,
+                ContainerStatus::Created | ContainerStatus::Exited { .. } => None,
             };
             let exit = Exit { code: 0, out_of_memory: false };
             let (error, output) = (Box::default(), Box::default());
-            ContainerStatus::Ended { exit, error, output, started_at, finished_at: now }
+            ContainerStatus::Exited { exit, error, output, started_at, finished_at: now }
         }
     }
 }

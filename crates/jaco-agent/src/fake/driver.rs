@@ -1,5 +1,5 @@
-//! Carries out the agent's effects on a fake host, with time as an argument: what a simulation
-//! puts between `AgentCore` and the world.
+//! Performs the agent's effects on a fake host, with time as an argument. The simulation puts it
+//! between `AgentCore` and the world.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +9,10 @@ use super::host::{FakeHost, Shown};
 use crate::core::{Effect, Event};
 use crate::engine::{ContainerId, ContainerRequest, PullError, PullRequest, StartError};
 
-/// A fake host with the work under way on it.
+/// A fake host with its pending jobs.
 #[derive(Debug, Clone)]
 pub struct FakeDriver {
-    /// The host: scripts are set here.
+    /// The host; scripts are set here.
     pub host: FakeHost,
     jobs: BTreeMap<(Timestamp, u64), Job>,
     asked: u64,
@@ -32,14 +32,14 @@ enum Job {
 }
 
 impl FakeDriver {
-    /// A driver of `host`, with nothing under way.
+    /// A driver of `host` without pending jobs.
     #[must_use]
     pub fn new(host: FakeHost) -> Self {
         let shown = Shown::default();
         Self { host, jobs: BTreeMap::new(), asked: 0, shown, seen_until: Timestamp(0) }
     }
 
-    /// Begins what the agent asked for. `Report` is for the cluster, and passed over here.
+    /// Starts an effect. `Report` is ignored here.
     pub fn execute(&mut self, effect: Effect, now: Timestamp) {
         match effect {
             Effect::List => self.at(now, Job::List),
@@ -69,7 +69,7 @@ impl FakeDriver {
         }
     }
 
-    /// Everything that happened until `now`, in the order in which it did.
+    /// All events until `now`, in order.
     pub fn poll(&mut self, now: Timestamp) -> Vec<Event> {
         let mut events = Vec::new();
         loop {
@@ -87,7 +87,7 @@ impl FakeDriver {
         events
     }
 
-    /// The next moment at which [`FakeDriver::poll`] has something to tell.
+    /// The next time at which [`FakeDriver::poll`] returns events.
     #[must_use]
     pub fn next_at(&self) -> Option<Timestamp> {
         let job = self.jobs.keys().next().map(|(at, _)| *at);
@@ -95,8 +95,8 @@ impl FakeDriver {
         [job, change].into_iter().flatten().min()
     }
 
-    /// The daemon dies: what was under way gets no answer. The host goes on.
-    pub fn forget_work(&mut self) {
+    /// The daemon crashes: pending jobs get no answer. The host continues.
+    pub fn drop_jobs(&mut self) {
         self.jobs.clear();
     }
 
@@ -142,7 +142,7 @@ impl FakeDriver {
     }
 
     fn changes(&mut self, at: Timestamp) -> Vec<Event> {
-        // An engine that does not answer tells nothing; what was missed is told later.
+        // An unreachable engine reports nothing; missed changes are reported later.
         if self.host.answer().is_err() {
             return Vec::new();
         }

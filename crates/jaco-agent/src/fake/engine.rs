@@ -1,4 +1,4 @@
-//! The fake host behind the engine's trait, in real time.
+//! The fake host behind the engine trait, in real time.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -15,17 +15,18 @@ use tokio::sync::watch;
 
 use super::host::{FakeHost, Shown};
 use super::{exec, record};
+use crate::engine::RegistryCredentials;
 use crate::engine::{
-    CollectedVolume, Collection, ContainerEngine, ContainerId, ContainerRequest, ContainerSeen,
-    Counters, EngineError, EngineEvent, EngineVersion, EventStream, Follow, ImageSeen, LogLine,
-    LogLines, LogQuery, Owner, ProgressSink, PullError, PullProgress, PullRequest, StartError,
+    CollectedVolume, ContainerEngine, ContainerId, ContainerRequest, Counters, EngineError,
+    EngineEvent, EngineVersion, EventStream, Follow, LogLine, LogLines, LogQuery,
+    ObservedContainer, ObservedImage, Owner, ProgressSink, PullError, PullProgress, PullRequest,
+    StartError, VolumeGc,
 };
-use crate::registry::RegistryCredentials;
 
-use crate::exec::{ExecInputs, ExecOutputs, ExecRequest};
+use crate::engine::exec::{ExecInputs, ExecOutputs, ExecRequest};
 
-/// The longest an observer of the fake sleeps without looking: only a change made behind the
-/// engine's back, as by a test, waits this long.
+/// Polling interval of observers: only changes made directly on the host, as by a test, wait this
+/// long.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// A fake engine in real time. Clones share the host.
@@ -43,16 +44,16 @@ struct Shared {
 }
 
 impl FakeEngine {
-    /// An engine whose containers live as long as it does.
+    /// An engine whose containers live in memory.
     #[must_use]
     pub fn new(host: FakeHost) -> Self {
         Self::with_file(host, None)
     }
 
-    /// An engine whose containers are kept in `file`, and so outlive the process.
+    /// An engine whose containers are stored in `file` and survive the process.
     ///
     /// # Errors
-    /// When the file is there and cannot be read.
+    /// If the file exists and cannot be read.
     pub fn kept_in(owner: Owner, file: PathBuf) -> io::Result<Self> {
         let mut host = FakeHost::new(owner);
         record::load(&mut host, &file)?;
@@ -66,7 +67,7 @@ impl FakeEngine {
         }
     }
 
-    /// Changes the host: sets a script, or does something to a container.
+    /// Changes the host: sets a script, or changes a container.
     pub fn edit<T>(&self, change: impl FnOnce(&mut FakeHost, Timestamp) -> T) -> T {
         let now = self.shared.clock.now();
         let mut host = self.shared.host.lock().expect("no holder of the lock panics");
@@ -74,7 +75,7 @@ impl FakeEngine {
         if let Some(file) = &self.shared.file
             && let Err(error) = record::save(&host, file)
         {
-            tracing::error!(file = %file.display(), %error, "fake containers cannot be kept");
+            tracing::error!(file = %file.display(), %error, "fake containers not stored");
         }
         drop(host);
         self.shared.changed.send_modify(|version| *version += 1);
@@ -86,11 +87,11 @@ impl FakeEngine {
         question(&host, self.shared.clock.now())
     }
 
-    /// Waits until something was changed, or changes by itself.
+    /// Waits until the host changes.
     async fn wait_for_change(&self, changed: &mut watch::Receiver<u64>) {
         let (now, next) = self.look(|host, now| (now, host.next_change(now)));
         let sleep = next.map_or(LOOK_AGAIN, |at| LOOK_AGAIN.min(until(now, at)));
-        // Either way the caller looks again.
+        // The caller checks again in either case.
         let _timed_out = tokio::time::timeout(sleep, changed.changed()).await;
     }
 }
@@ -99,7 +100,7 @@ fn until(now: Timestamp, at: Timestamp) -> Duration {
     Duration::from_millis(at.since(now).0)
 }
 
-/// What one listener has been told.
+/// A subscriber to events.
 struct Listener {
     engine: FakeEngine,
     changed: watch::Receiver<u64>,
@@ -127,7 +128,7 @@ impl ContainerEngine for FakeEngine {
         Ok(EngineVersion { name: "fake".to_owned(), version: "1".to_owned() })
     }
 
-    async fn list_owned(&self) -> Result<Vec<ContainerSeen>, EngineError> {
+    async fn list_owned(&self) -> Result<Vec<ObservedContainer>, EngineError> {
         self.look(|host, now| host.answer().map(|()| host.list(now)))
     }
 
@@ -164,14 +165,14 @@ impl ContainerEngine for FakeEngine {
         self.edit(|host, _| host.finish_pull(pull, credentials))
     }
 
-    async fn find_image(&self, pull: &PullRequest) -> Result<Option<ImageSeen>, EngineError> {
+    async fn find_image(&self, pull: &PullRequest) -> Result<Option<ObservedImage>, EngineError> {
         self.look(|host, _| host.answer().map(|()| host.find_image(pull)))
     }
 
     async fn ensure_running(
         &self,
         request: &ContainerRequest,
-    ) -> Result<ContainerSeen, StartError> {
+    ) -> Result<ObservedContainer, StartError> {
         let takes = self.look(|host, _| host.start_takes(request));
         tokio::time::sleep(Duration::from_millis(takes.0)).await;
         self.edit(|host, now| host.ensure_running(request, now))
@@ -193,12 +194,12 @@ impl ContainerEngine for FakeEngine {
 
     async fn collect_volumes(
         &self,
-        collection: &Collection,
+        collection: &VolumeGc,
     ) -> Result<Vec<CollectedVolume>, EngineError> {
         self.edit(|host, _| host.collect_volumes(collection))
     }
 
-    /// Its containers use nothing that could be counted.
+    /// Fake containers use no resources.
     async fn used(&self, _: &ContainerId) -> Result<Option<Counters>, EngineError> {
         Ok(None)
     }
@@ -240,7 +241,7 @@ impl ContainerEngine for FakeEngine {
     }
 }
 
-/// The log of a container, and whether more can come.
+/// The log of a container, and whether it can grow.
 struct Log {
     lines: Vec<LogLine>,
     complete: Complete,
@@ -262,7 +263,7 @@ impl FakeEngine {
         })
     }
 
-    /// The lines after the first `told`, until the container ends or is gone.
+    /// The lines after the first `told`, until the container exits or is gone.
     fn follow(&self, container: ContainerId, told: usize) -> LogLines {
         let changed = self.shared.changed.subscribe();
         let start = Some((self.clone(), changed, told));

@@ -1,28 +1,28 @@
-//! What the fake's containers can run: the program `/hello`, as far as it shows that input, output and ends
-//! arrive. `cat` gives back what it gets, `echo` what it is told, `size` tells the size of its terminal as it
-//! changes, `exit` ends with the code it is told, `flood` never stops writing; another word is a mistake.
+//! The only program of fake containers, `/hello`, to test that input, output and exit codes arrive:
+//! `cat` echoes its input, `echo` its arguments, `size` prints terminal sizes as they change,
+//! `exit` exits with a code, `flood` writes endlessly; other words are a usage error.
 
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
 
 use crate::engine::EngineError;
-use crate::exec::{ExecInput, ExecInputs, ExecOutput, ExecRequest, Stdin, TerminalSize};
+use crate::engine::exec::{ExecInput, ExecInputs, ExecOutput, ExecRequest, Stdin, TerminalSize};
 
-/// What a program that is not there ends with, as in every shell.
+/// Exit code of shells for a missing program.
 const NOT_FOUND: i64 = 127;
 
-/// What the program ends with that does not understand its command line.
+/// Exit code of a usage error.
 const USAGE: i64 = 2;
 
-/// How much a flood writes at a time.
+/// Bytes per write of `flood`.
 const FLOOD_BYTES: usize = 32 << 10;
 
-/// What ends the input of a program on a terminal: Ctrl-D.
+/// End of input on a terminal: Ctrl-D.
 const END_OF_TYPING: u8 = 4;
 
 type Outputs = BoxStream<'static, Result<ExecOutput, EngineError>>;
 
-/// Runs it.
+/// Runs the command.
 pub(super) fn run(request: &ExecRequest, inputs: ExecInputs) -> Outputs {
     let Some(("/hello", words)) =
         request.command.split_first().map(|(first, rest)| (first.as_str(), rest))
@@ -44,7 +44,7 @@ pub(super) fn run(request: &ExecRequest, inputs: ExecInputs) -> Outputs {
 }
 
 fn all(outputs: Vec<ExecOutput>, code: i64) -> Outputs {
-    let outputs = outputs.into_iter().chain([ExecOutput::Ended(code)]);
+    let outputs = outputs.into_iter().chain([ExecOutput::Exited(code)]);
     stream::iter(outputs.map(Ok).collect::<Vec<_>>()).boxed()
 }
 

@@ -1,5 +1,5 @@
-//! The model of one node's engine. What a container does is a pure function of when it was started,
-//! what was done to it, and the moment asked about; so nothing has to be kept running.
+//! Model of one node's engine. The status of a container is a pure function of its start time, the
+//! operations on it and the current time, so no background work is needed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,47 +8,47 @@ use jaco_compose::model::{ContainerSpec, MountKind};
 use jaco_types::{DeploymentName, Exit, ImageDigest, InstanceId, Millis, RegistryName, Timestamp};
 
 use super::script::{Behaviour, ImageScript, SpecKeys};
+use crate::engine::RegistryCredentials;
 use crate::engine::{
-    CollectedVolume, Collection, ContainerId, ContainerRequest, ContainerSeen, ContainerStatus,
-    EngineError, EngineEvent, Extent, Health, ImageSeen, LogLine, LogStream, Owner, PullError,
-    PullRequest, StartError,
+    CollectedVolume, ContainerId, ContainerRequest, ContainerStatus, EngineError, EngineEvent,
+    GcMode, Health, LogLine, LogStream, ObservedContainer, ObservedImage, Owner, PullError,
+    PullRequest, StartError, VolumeGc,
 };
-use crate::registry::RegistryCredentials;
 
-/// Whether the engine answers.
+/// Whether the engine is reachable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reach {
-    /// It does.
+pub enum Reachability {
+    /// Reachable.
     Up,
-    /// It does not. Its containers go on.
+    /// Unreachable; its containers continue.
     Down,
 }
 
-/// A node's engine, its images and its containers.
+/// A node's engine with its images and containers.
 #[derive(Debug, Clone)]
 pub struct FakeHost {
     pub(super) owner: Owner,
-    reach: Reach,
+    reach: Reachability,
     pub(super) images: BTreeMap<String, ImageScript>,
-    /// What its registry says that a name stands for.
+    /// Digest that the registry returns for a name.
     registry: BTreeMap<String, ImageDigest>,
-    /// What a name stood for when it was fetched last.
+    /// Digest of a name at its last pull.
     fetched: BTreeMap<String, ImageDigest>,
-    /// The name of each content that the registry ever had.
+    /// Name of each digest that the registry ever had.
     names: BTreeMap<ImageDigest, String>,
-    /// Who may fetch images, by registry; everybody where none is named.
-    demanded: BTreeMap<RegistryName, RegistryCredentials>,
+    /// Credentials required by registry; none required if absent.
+    required_credentials: BTreeMap<RegistryName, RegistryCredentials>,
     scripts: BTreeMap<String, Behaviour>,
     pub(super) containers: BTreeMap<ContainerId, FakeContainer>,
     networks: BTreeSet<DeploymentName>,
-    /// Named volumes, with the deployments that had them made.
+    /// Named volumes, with the deployments they were created for.
     pub(super) volumes: BTreeMap<String, DeploymentName>,
     pub(super) made: u64,
-    /// Containers that were removed, in order: a listener may have slept all their life.
+    /// Removed containers in order: an observer may miss a whole lifetime.
     removed: Vec<(InstanceId, ContainerId)>,
 }
 
-/// A container: what it was made from, and what was done to it.
+/// A container: its request and the operations on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FakeContainer {
     pub(super) request: ContainerRequest,
@@ -60,17 +60,17 @@ pub(super) struct FakeContainer {
 }
 
 impl FakeHost {
-    /// An engine with nothing on it, where every image can be fetched and every container works.
+    /// An empty engine where every image can be pulled and every container works.
     #[must_use]
     pub fn new(owner: Owner) -> Self {
         Self {
             owner,
-            reach: Reach::Up,
+            reach: Reachability::Up,
             images: BTreeMap::new(),
             registry: BTreeMap::new(),
             fetched: BTreeMap::new(),
             names: BTreeMap::new(),
-            demanded: BTreeMap::new(),
+            required_credentials: BTreeMap::new(),
             scripts: BTreeMap::new(),
             containers: BTreeMap::new(),
             networks: BTreeSet::new(),
@@ -80,42 +80,42 @@ impl FakeHost {
         }
     }
 
-    /// Sets whether the engine answers.
-    pub fn set_reach(&mut self, reach: Reach) {
+    /// Sets whether the engine is reachable.
+    pub fn set_reachability(&mut self, reach: Reachability) {
         self.reach = reach;
     }
 
-    /// Sets whether an image can be had.
+    /// Sets whether an image can be pulled.
     pub fn set_image(&mut self, image: &str, script: ImageScript) {
         self.images.insert(image.to_owned(), script);
     }
 
-    /// From now on the registry gives this to whoever asks for an image by this name. Whoever asks
-    /// for it by its digest gets the same for ever.
+    /// The registry returns this digest for the name from now on. A pull by digest always returns
+    /// the same image.
     pub fn move_tag(&mut self, image: &str, digest: &ImageDigest) {
         self.registry.insert(image.to_owned(), digest.clone());
         self.names.insert(digest.clone(), image.to_owned());
     }
 
-    /// What a container was made from, as it was asked for.
+    /// The image a container was requested with.
     #[must_use]
     pub fn image_of(&self, container: &ContainerId) -> Option<&str> {
         self.containers.get(container).map(|container| &*container.request.image)
     }
 
-    /// The name that scripts know an image by.
+    /// The name of an image in scripts.
     #[must_use]
     pub fn name_of<'a>(&'a self, image: &'a str) -> &'a str {
         let name = ImageDigest::parse(image).and_then(|digest| self.names.get(&digest));
         name.map_or(image, String::as_str)
     }
 
-    /// Sets what containers of an image do that are started from now on; labels go before it.
+    /// Sets the behaviour of containers of an image that start from now on; labels take precedence.
     pub fn set_behaviour(&mut self, image: &str, behaviour: Behaviour) {
         self.scripts.insert(image.to_owned(), behaviour);
     }
 
-    /// From now on, the healthcheck of this instance says this.
+    /// Overrides the health of this instance from now on.
     pub fn set_health(&mut self, instance: &InstanceId, health: Health) {
         for container in self.containers.values_mut() {
             if container.request.instance == *instance {
@@ -124,7 +124,7 @@ impl FakeHost {
         }
     }
 
-    /// The process of this instance ends now, by itself.
+    /// Makes the process of this instance exit now.
     pub fn kill(&mut self, instance: &InstanceId, exit: Exit, now: Timestamp) {
         for container in self.containers.values_mut() {
             if container.request.instance == *instance && container.ended(now).is_none() {
@@ -133,8 +133,8 @@ impl FakeHost {
         }
     }
 
-    /// Somebody removes the container of this instance by hand.
-    pub fn vanish(&mut self, instance: &InstanceId) {
+    /// Removes the container of this instance behind the agent's back.
+    pub fn remove_by_hand(&mut self, instance: &InstanceId) {
         let ids = self.containers.iter().filter(|(_, c)| c.request.instance == *instance);
         let ids: Vec<ContainerId> = ids.map(|(id, _)| id.clone()).collect();
         for id in ids {
@@ -142,7 +142,7 @@ impl FakeHost {
         }
     }
 
-    /// The machine loses power: every process ends, all containers stay.
+    /// Power cycle: every process ends, all containers stay.
     pub fn power_cycle(&mut self, now: Timestamp) {
         let exit = Exit { code: 137, out_of_memory: false };
         for container in self.containers.values_mut() {
@@ -152,52 +152,55 @@ impl FakeHost {
         }
     }
 
-    /// The deployments that have networks here.
+    /// Deployments with networks here.
     #[must_use]
     pub fn networks(&self) -> &BTreeSet<DeploymentName> {
         &self.networks
     }
 
-    /// Whether it answers.
+    /// Whether the engine is reachable.
     ///
     /// # Errors
-    /// That it does not.
+    /// If it is not.
     pub fn answer(&self) -> Result<(), EngineError> {
         match self.reach {
-            Reach::Up => Ok(()),
-            Reach::Down => {
+            Reachability::Up => Ok(()),
+            Reachability::Down => {
                 Err(EngineError::Unreachable { reason: "the fake engine is down".to_owned() })
             }
         }
     }
 
-    /// Every container, as it is at `now`.
+    /// All containers, as of `now`.
     #[must_use]
-    pub fn list(&self, now: Timestamp) -> Vec<ContainerSeen> {
+    pub fn list(&self, now: Timestamp) -> Vec<ObservedContainer> {
         self.containers.iter().map(|(id, container)| self.show(id, container, now)).collect()
     }
 
-    /// The next moment after `now` at which some container changes by itself.
+    /// The next time after `now` at which a container changes by itself.
     #[must_use]
     pub fn next_change(&self, now: Timestamp) -> Option<Timestamp> {
         let changes = self.containers.values().flat_map(FakeContainer::changes);
         changes.filter(|at| *at > now).min()
     }
 
-    /// From now on this registry gives images to the bearer of these credentials only.
-    pub fn demand(&mut self, credentials: RegistryCredentials) {
-        self.demanded.insert(credentials.registry.clone(), credentials);
+    /// Requires these credentials for pulls from their registry from now on.
+    pub fn require_credentials(&mut self, credentials: RegistryCredentials) {
+        self.required_credentials.insert(credentials.registry.clone(), credentials);
     }
 
-    /// How long a pull takes, and what comes of it.
+    /// Duration and result of a pull.
     pub fn pull_outcome(
         &self,
         pull: &PullRequest,
         credentials: Option<&RegistryCredentials>,
     ) -> (Millis, Result<(), PullError>) {
         let registry = RegistryName::of_image(&pull.image);
-        let demanded = registry.and_then(|registry| self.demanded.get(&registry));
-        if demanded.is_some_and(|demanded| credentials != Some(demanded)) {
+        let required_credentials =
+            registry.and_then(|registry| self.required_credentials.get(&registry));
+        if required_credentials
+            .is_some_and(|required_credentials| credentials != Some(required_credentials))
+        {
             let reason = match credentials {
                 Some(_) => "unauthorized: incorrect username or password",
                 None => "no basic auth credentials",
@@ -212,24 +215,24 @@ impl FakeHost {
         }
     }
 
-    /// How an image is had that is asked for by its digest: as by its name, where that is not here.
+    /// Script of an image requested by digest: that of its name, unless the digest is on the host.
     fn source_of(&self, image: &str) -> Option<&ImageScript> {
         self.images.get(self.name_of(image)).filter(|script| **script != ImageScript::Present)
     }
 
     /// See [`crate::ContainerEngine::find_image`].
     #[must_use]
-    pub fn find_image(&self, pull: &PullRequest) -> Option<ImageSeen> {
+    pub fn find_image(&self, pull: &PullRequest) -> Option<ObservedImage> {
         let is_here = self.images.get(&*pull.image) == Some(&ImageScript::Present);
         let fetched = || self.fetched.get(&*pull.image).cloned();
         let digest = || ImageDigest::parse(&pull.image).or_else(fetched);
-        is_here.then(|| ImageSeen { digest: digest() })
+        is_here.then(|| ObservedImage { digest: digest() })
     }
 
-    /// A pull is done.
+    /// Completes a pull.
     ///
     /// # Errors
-    /// What the registry said.
+    /// See [`PullError`].
     pub fn finish_pull(
         &mut self,
         pull: &PullRequest,
@@ -245,7 +248,7 @@ impl FakeHost {
         Ok(())
     }
 
-    /// How long the engine takes to start this.
+    /// Duration of this start.
     #[must_use]
     pub fn start_takes(&self, request: &ContainerRequest) -> Millis {
         self.behaviour(request).start_takes
@@ -254,12 +257,12 @@ impl FakeHost {
     /// See [`crate::ContainerEngine::ensure_running`].
     ///
     /// # Errors
-    /// What the script says, or that the image is absent.
+    /// As scripted, or because the image is absent.
     pub fn ensure_running(
         &mut self,
         request: &ContainerRequest,
         now: Timestamp,
-    ) -> Result<ContainerSeen, StartError> {
+    ) -> Result<ObservedContainer, StartError> {
         self.answer()?;
         let known = self.containers.iter().find(|(_, c)| c.request.instance == request.instance);
         if let Some((id, container)) = known {
@@ -308,10 +311,10 @@ impl FakeHost {
         SpecKeys::read(&request.container).behaviour(&base)
     }
 
-    /// Sends the stop signal, and tells when the container will have ended.
+    /// Sends the stop signal; returns the time of the exit.
     ///
     /// # Errors
-    /// When the engine does not answer.
+    /// If the engine is unreachable.
     pub fn stop(&mut self, id: &ContainerId, now: Timestamp) -> Result<Timestamp, EngineError> {
         self.answer()?;
         let Some(container) = self.containers.get_mut(id) else { return Ok(now) };
@@ -322,7 +325,7 @@ impl FakeHost {
     /// See [`crate::ContainerEngine::remove`].
     ///
     /// # Errors
-    /// When the engine does not answer.
+    /// If the engine is unreachable.
     pub fn remove(&mut self, id: &ContainerId) -> Result<(), EngineError> {
         self.answer()?;
         self.take(id);
@@ -338,7 +341,7 @@ impl FakeHost {
     /// See [`crate::ContainerEngine::remove_networks`].
     ///
     /// # Errors
-    /// When the engine does not answer.
+    /// If the engine is unreachable.
     pub fn remove_networks(&mut self, keep: &BTreeSet<DeploymentName>) -> Result<(), EngineError> {
         self.answer()?;
         let used: BTreeSet<DeploymentName> =
@@ -350,10 +353,10 @@ impl FakeHost {
     /// See [`crate::ContainerEngine::collect_volumes`].
     ///
     /// # Errors
-    /// When the engine does not answer.
+    /// If the engine is unreachable.
     pub fn collect_volumes(
         &mut self,
-        collection: &Collection,
+        collection: &VolumeGc,
     ) -> Result<Vec<CollectedVolume>, EngineError> {
         self.answer()?;
         let specs = collection.needed.specs.iter();
@@ -370,7 +373,7 @@ impl FakeHost {
                 && !collection.needed.whole.contains(deployment)
         };
         let left = self.volumes.iter().filter(|(name, of)| is_meant(of) && !needed.contains(*name));
-        let is_removed = collection.extent == Extent::Remove;
+        let is_removed = collection.extent == GcMode::Remove;
         let kept = |name: &String| {
             let in_use = is_removed && used.contains(name);
             in_use.then(|| format!("volume {name} is in use"))
@@ -390,7 +393,7 @@ impl FakeHost {
         Ok(left)
     }
 
-    /// What a container wrote until `now`: that it started, and how it ended.
+    /// Log of a container until `now`: its start and its exit.
     #[must_use]
     pub fn log(&self, id: &ContainerId, now: Timestamp) -> Option<Vec<LogLine>> {
         let container = self.containers.get(id)?;
@@ -403,8 +406,13 @@ impl FakeHost {
         Some(lines)
     }
 
-    fn show(&self, id: &ContainerId, container: &FakeContainer, now: Timestamp) -> ContainerSeen {
-        ContainerSeen {
+    fn show(
+        &self,
+        id: &ContainerId,
+        container: &FakeContainer,
+        now: Timestamp,
+    ) -> ObservedContainer {
+        ObservedContainer {
             instance: container.request.instance.clone(),
             service: container.request.service.clone(),
             owner: self.owner.clone(),
@@ -419,7 +427,7 @@ impl FakeHost {
 impl FakeContainer {
     fn status(&self, now: Timestamp) -> ContainerStatus {
         match self.ended(now) {
-            Some((finished_at, exit)) => ContainerStatus::Ended {
+            Some((finished_at, exit)) => ContainerStatus::Exited {
                 exit,
                 error: Box::default(),
                 output: match exit.code {
@@ -447,12 +455,12 @@ impl FakeContainer {
         if age >= self.behaviour.healthy_after { Health::Healthy } else { Health::Starting }
     }
 
-    /// How it ended, if it has by `now`.
+    /// Exit until `now`, if there was one.
     pub(super) fn ended(&self, now: Timestamp) -> Option<(Timestamp, Exit)> {
         self.end().filter(|(at, _)| *at <= now)
     }
 
-    /// When and how it will end: whatever comes first.
+    /// Time and cause of its exit: the first of all possible ones.
     fn end(&self) -> Option<(Timestamp, Exit)> {
         let by_itself =
             self.behaviour.exit.map(|(after, exit)| (self.started_at.after(after), exit));
@@ -467,7 +475,7 @@ impl FakeContainer {
         (asked_at.after(takes.min(grace)), Exit { code, out_of_memory: false })
     }
 
-    /// The moments at which it changes by itself.
+    /// Times at which it changes by itself.
     fn changes(&self) -> impl Iterator<Item = Timestamp> {
         let after_start = |after: Millis| self.started_at.after(after);
         let health = [
@@ -478,7 +486,7 @@ impl FakeContainer {
     }
 }
 
-/// The named volumes of a container, by name; none where it cannot be read.
+/// Named volumes of a container; none if its spec cannot be read.
 fn volume_names(deployment: &DeploymentName, container: &str) -> BTreeSet<String> {
     let Ok(container) = serde_json::from_str::<ContainerSpec>(container) else {
         return BTreeSet::new();
@@ -494,28 +502,28 @@ fn volume_names(deployment: &DeploymentName, container: &str) -> BTreeSet<String
     own.collect()
 }
 
-/// What one listener has been told of a host.
+/// What an observer has seen of a host.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Shown {
-    containers: BTreeMap<ContainerId, ContainerSeen>,
+    containers: BTreeMap<ContainerId, ObservedContainer>,
     removed: usize,
 }
 
 impl Shown {
-    /// A listener that only wants to know what happens from now on.
+    /// An observer of changes from now on.
     pub(super) fn until(host: &FakeHost, now: Timestamp) -> Self {
         let mut shown = Self::default();
         drop(shown.news(host, now));
         shown
     }
 
-    /// What happened since it was last asked, as an engine would tell it.
+    /// Changes since the last call.
     pub(super) fn news(&mut self, host: &FakeHost, now: Timestamp) -> Vec<EngineEvent> {
         let removed = host.removed[self.removed..].iter().cloned();
         let mut events: Vec<EngineEvent> = removed
             .map(|(instance, container)| EngineEvent::Gone { instance, container })
             .collect();
-        let list: BTreeMap<ContainerId, ContainerSeen> =
+        let list: BTreeMap<ContainerId, ObservedContainer> =
             host.list(now).into_iter().map(|seen| (seen.container.clone(), seen)).collect();
         let changed = list.iter().filter(|(id, seen)| self.containers.get(id) != Some(seen));
         events.extend(changed.map(|(_, seen)| EngineEvent::Changed(seen.clone())));
@@ -524,7 +532,7 @@ impl Shown {
     }
 }
 
-/// For the records: ids as plain text.
+/// Container ids as plain text, for the records.
 pub(super) fn container_id(text: &str) -> ContainerId {
     ContainerId(Arc::from(text))
 }

@@ -1,9 +1,8 @@
-//! A container engine without containers: for simulation, tests, and a cluster on a machine
-//! without Docker. It is never used unless it was asked for by name.
+//! A container engine without containers: for simulation, tests, and clusters on a machine without
+//! Docker. It is used only if configured.
 //!
-//! [`FakeHost`] is the model, with time as an argument. [`FakeDriver`] carries out the agent's
-//! effects on it, also with time as an argument. [`FakeEngine`] puts it behind the engine's trait,
-//! in real time.
+//! [`FakeHost`] is the model, with time as an argument. [`FakeDriver`] performs the agent's effects
+//! on it, also with time as an argument. [`FakeEngine`] implements the engine trait in real time.
 
 mod driver;
 mod engine;
@@ -14,5 +13,5 @@ mod script;
 
 pub use driver::FakeDriver;
 pub use engine::FakeEngine;
-pub use host::{FakeHost, Reach};
+pub use host::{FakeHost, Reachability};
 pub use script::{Behaviour, ImageCheck, ImageScript};

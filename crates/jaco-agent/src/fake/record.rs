@@ -1,4 +1,4 @@
-//! The fake's containers on disk, so that they outlive the daemon as real ones do.
+//! Stores fake containers on disk, so that they survive the daemon as real ones do.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::host::{FakeContainer, FakeHost, container_id};
 use super::script::{Behaviour, ImageCheck, ImageScript};
-use crate::engine::{ContainerRequest, Health, ShippedFiles};
+use crate::engine::{ContainerRequest, Health, MountedFiles};
 
 #[derive(Debug, Serialize, Deserialize)]
 struct HostRecord {
@@ -37,7 +37,7 @@ struct ContainerRecord {
     started_at: u64,
     stop_asked_at: Option<u64>,
     killed: Option<ExitRecord>,
-    /// Output of a healthcheck that was made to fail.
+    /// Output of a healthcheck that was forced to fail.
     unhealthy: Option<String>,
     stop_takes: u64,
     #[serde(default)]
@@ -54,7 +54,7 @@ struct ExitRecord {
     out_of_memory: bool,
 }
 
-/// Writes the host's images and containers, whole or not at all.
+/// Writes the host's images and containers atomically.
 pub(super) fn save(host: &FakeHost, path: &Path) -> io::Result<()> {
     let present = host.images.iter().filter(|(_, script)| **script == ImageScript::Present);
     let containers =
@@ -71,7 +71,7 @@ pub(super) fn save(host: &FakeHost, path: &Path) -> io::Result<()> {
     fs::rename(&draft, path)
 }
 
-/// Reads them back; a file that is not there is an empty host.
+/// Reads them; a missing file is an empty host.
 pub(super) fn load(host: &mut FakeHost, path: &Path) -> io::Result<()> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
@@ -124,7 +124,7 @@ fn write(container: &FakeContainer) -> ContainerRecord {
 
 fn read(record: ContainerRecord) -> Result<FakeContainer, InvalidName> {
     let mut hash = [0; 32];
-    // A hash that cannot be read is another hash: the container is then not what is wanted.
+    // An unreadable hash differs from every other: the container is not the desired one.
     let _unreadable = hex::decode_to_slice(&record.spec_hash, &mut hash);
     let exit =
         |record: &ExitRecord| Exit { code: record.code, out_of_memory: record.out_of_memory };
@@ -140,7 +140,7 @@ fn read(record: ContainerRecord) -> Result<FakeContainer, InvalidName> {
         image: record.image.into(),
         container: record.container.into(),
         spec_hash: SpecHash(hash),
-        files: ShippedFiles::default(),
+        files: MountedFiles::default(),
         gpus: Vec::new(),
     };
     let behaviour = Behaviour {

@@ -1,57 +1,57 @@
-//! How images and containers of the fake behave: by default they just work; a test, or a label in
-//! the manifest, says otherwise.
+//! Behaviour of fake images and containers. Everything works by default; tests or labels in the
+//! manifest override it.
 
 use std::collections::BTreeMap;
 
 use jaco_types::{Exit, Millis};
 use serde::Deserialize;
 
-/// Whether an image can be had.
+/// Whether an image can be pulled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ImageScript {
-    /// It is on the node.
+    /// Already on the node.
     Present,
-    /// It can be fetched.
+    /// Can be pulled.
     Pullable {
-        /// How long that takes.
+        /// Duration of the pull.
         takes: Millis,
     },
-    /// It cannot be fetched.
+    /// Cannot be pulled.
     Failing {
-        /// How long it takes to fail.
+        /// Time until the failure.
         takes: Millis,
-        /// What the registry says.
+        /// Message of the registry.
         reason: String,
     },
 }
 
 impl Default for ImageScript {
-    /// Every image exists somewhere.
+    /// Every image can be pulled.
     fn default() -> Self {
         Self::Pullable { takes: Millis(0) }
     }
 }
 
-/// What a container does by itself.
+/// Scripted behaviour of a container.
 ///
-/// From a manifest it is set by labels: `jaco.fake.start_ms`, `jaco.fake.stop_ms`,
+/// A manifest sets it by labels: `jaco.fake.start_ms`, `jaco.fake.stop_ms`,
 /// `jaco.fake.image_healthcheck`, `jaco.fake.healthy_after_ms`, `jaco.fake.unhealthy_after_ms`,
 /// `jaco.fake.exit_after_ms`, `jaco.fake.exit_code`, `jaco.fake.refuse`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Behaviour {
-    /// How long the engine takes to start it.
+    /// Duration of a start.
     pub start_takes: Millis,
-    /// How long it takes to end after the stop signal.
+    /// Time from the stop signal to the exit.
     pub stop_takes: Millis,
-    /// Whether its image comes with a healthcheck.
+    /// Whether its image has a healthcheck.
     pub image_check: ImageCheck,
-    /// When its healthcheck first passes, after the start. Of effect only where there is one.
+    /// When the healthcheck first passes, after the start. Only with a healthcheck.
     pub healthy_after: Millis,
-    /// When its healthcheck begins to fail, after the start.
+    /// When the healthcheck starts to fail, after the start.
     pub unhealthy_after: Option<Millis>,
-    /// When and how it ends by itself, after the start.
+    /// When it exits by itself after the start, and how.
     pub exit: Option<(Millis, Exit)>,
-    /// Why the engine refuses to start it.
+    /// Why the engine refuses the start.
     pub refuse: Option<String>,
 }
 
@@ -69,13 +69,13 @@ impl Default for Behaviour {
     }
 }
 
-/// Whether an image comes with a healthcheck.
+/// Whether an image has a healthcheck.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ImageCheck {
-    /// It has none.
+    /// No healthcheck.
     #[default]
     None,
-    /// It has one, which counts unless the manifest turns it off.
+    /// Has one, unless the manifest disables it.
     Present,
 }
 
@@ -85,7 +85,7 @@ struct Container {
     service: SpecKeys,
 }
 
-/// The keys of a container's spec that the fake looks at.
+/// Spec keys that the fake evaluates.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct SpecKeys {
     #[serde(default)]
@@ -109,7 +109,7 @@ impl SpecKeys {
         serde_json::from_str::<Container>(container).unwrap_or_default().service
     }
 
-    /// Whether a container of an image like this one is checked.
+    /// Whether a container of such an image has a healthcheck.
     pub(super) fn is_checked(&self, image: ImageCheck) -> bool {
         let Some(check) = &self.healthcheck else { return image == ImageCheck::Present };
         let first = check.test.first().map(String::as_str);
@@ -120,7 +120,7 @@ impl SpecKeys {
         }
     }
 
-    /// Docker's grace period where none is given is 10 s.
+    /// The grace period; 10 s by default as in Docker.
     pub(super) fn grace(&self) -> Millis {
         self.stop_grace_period.as_deref().and_then(seconds).unwrap_or(Millis::from_secs(10))
     }
@@ -129,7 +129,7 @@ impl SpecKeys {
         self.labels.get("jaco.fake.pull_error")
     }
 
-    /// What the labels say, on top of `base`.
+    /// Behaviour set by labels, on top of `base`.
     pub(super) fn behaviour(&self, base: &Behaviour) -> Behaviour {
         let millis = |key: &str| self.labels.get(key)?.parse().ok().map(Millis);
         let code = self.labels.get("jaco.fake.exit_code").and_then(|code| code.parse().ok());
@@ -150,7 +150,7 @@ impl SpecKeys {
     }
 }
 
-/// Whole seconds or milliseconds: all that the fake's users write.
+/// Parses whole seconds or milliseconds, which is all that users of the fake write.
 fn seconds(text: &str) -> Option<Millis> {
     match text.strip_suffix("ms") {
         Some(millis) => millis.parse().ok().map(Millis),

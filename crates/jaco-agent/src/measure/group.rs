@@ -1,5 +1,5 @@
-//! Where the kernel tells what a group of processes uses. Files stay open between two looks: opening
-//! them anew would cost more than reading them.
+//! Resource usage of cgroups. Files stay open between samples: opening them costs more than
+//! reading.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -8,22 +8,22 @@ use std::path::{Path, PathBuf};
 use super::parse;
 use crate::engine::Counters;
 
-/// The largest of these files is `memory.stat`, with some 50 lines.
+/// The largest file, `memory.stat`, has about 50 lines.
 const PAGE: usize = 4096;
 
-/// Which interface of the kernel there is.
+/// Available kernel interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kernel {
-    /// One tree for all.
+    /// cgroup v2.
     V2,
-    /// A tree for each kind of resource; a machine that has both counts here.
+    /// cgroup v1; also hybrid systems.
     V1,
-    /// No groups at all.
+    /// No cgroups.
     Proc,
 }
 
 impl Kernel {
-    /// Looks below `root`, where `/sys` and `/proc` are found.
+    /// Detects the interface below `root`.
     pub(super) fn detect(root: &Path) -> Self {
         let groups = root.join("sys/fs/cgroup");
         if groups.join("cgroup.controllers").exists() {
@@ -34,10 +34,10 @@ impl Kernel {
     }
 }
 
-/// The names that the tree for processor time has.
+/// Names of the hierarchy for processor time.
 const CPU_TREES: [&str; 2] = ["cpuacct", "cpu,cpuacct"];
 
-/// Open files of one group.
+/// Open files of one cgroup.
 #[derive(Debug, Default)]
 pub(super) struct Group {
     cpu: Option<Source>,
@@ -53,14 +53,14 @@ struct Source {
 }
 
 impl Group {
-    /// The group of a container, by either way that engines name it; none if there is no such group.
+    /// The cgroup of a container, by either naming scheme of engines; `None` if there is none.
     pub(super) fn of_container(root: &Path, kernel: Kernel, container: &str) -> Option<Self> {
         let names =
             [format!("docker/{container}"), format!("system.slice/docker-{container}.scope")];
         names.iter().map(|name| Self::open(root, kernel, name)).find(Self::is_there)
     }
 
-    /// The group that all others are below: the machine, or what holds this daemon and its engine.
+    /// The root cgroup: of the machine, or of the container that holds this daemon and its engine.
     pub(super) fn of_machine(root: &Path, kernel: Kernel) -> Self {
         Self::open(root, kernel, "")
     }
@@ -69,8 +69,8 @@ impl Group {
         self.cpu.is_some() || self.memory.is_some()
     }
 
-    /// Whether it tells of both processor time and memory.
-    pub(super) fn is_whole(&self) -> bool {
+    /// Whether both processor time and memory can be read.
+    pub(super) fn is_complete(&self) -> bool {
         self.cpu.is_some() && self.memory.is_some()
     }
 
@@ -104,39 +104,38 @@ impl Group {
         }
     }
 
-    /// Both of them, where both can be read.
+    /// Both values, if both can be read.
     pub(super) fn counters(&self) -> Option<Counters> {
         let (cpu_micros, memory_bytes) = (self.cpu_micros()?, self.memory_bytes()?);
         Some(Counters { cpu_micros, memory_bytes })
     }
 
-    /// Processor time so far, in microseconds.
+    /// Total processor time in microseconds.
     pub(super) fn cpu_micros(&self) -> Option<u64> {
         let Source { file, parse } = self.cpu.as_ref()?;
         read(file, parse)
     }
 
-    /// Bytes in use that the kernel could not take back at once.
+    /// Bytes in use that the kernel cannot reclaim immediately.
     pub(super) fn memory_bytes(&self) -> Option<u64> {
         let used = read(self.memory.as_ref()?, parse::bytes)?;
         let cached = self.memory_stat.as_ref().and_then(|file| read(file, parse::reclaimable));
         Some(used.saturating_sub(cached.unwrap_or_default()))
     }
 
-    /// Bytes it may use, if that is limited.
+    /// Memory limit in bytes, if there is one.
     pub(super) fn memory_limit(&self) -> Option<u64> {
         read(self.memory_limit.as_ref()?, parse::limit)
     }
 }
 
-/// Reads a file of `/proc`, which is there on every machine.
+/// Reads a file of `/proc`, which exists on every machine.
 pub(super) fn read_path(path: &PathBuf, parse: fn(&str) -> Option<u64>) -> Option<u64> {
     read(&File::open(path).ok()?, parse)
 }
 
 fn read(file: &File, parse: impl Fn(&str) -> Option<u64>) -> Option<u64> {
-    // The kernel hands out as much as there is, up to a page, in one piece. None of the numbers that
-    // are looked for stands behind the first page.
+    // The kernel returns up to a page in one read, and none of the values is behind the first page.
     let mut buffer = [0; PAGE];
     let filled = file.read_at(&mut buffer, 0).ok()?;
     parse(std::str::from_utf8(&buffer[..filled]).ok()?)

@@ -1,9 +1,8 @@
-//! What this node and its containers use, as shares of what the node has. It measures and says; what
-//! follows from it is the leader's to decide.
+//! Samples the resource usage of this node and its containers, as shares of the node's capacity.
 
+mod engine_stats;
 mod group;
 pub mod parse;
-mod told;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,38 +12,38 @@ use jaco_types::InstanceId;
 use jaco_types::unit::Resources;
 
 use self::group::{Group, Kernel, read_path};
-use crate::engine::{ContainerId, ContainerSeen, ContainerStatus, Counters};
+use crate::engine::{ContainerId, ContainerStatus, Counters, ObservedContainer};
 
-pub use self::told::{Told, ask};
+pub use self::engine_stats::{EngineStats, query_engine};
 
-/// In millionths of what the node has; no more than all of it.
+/// Usage in millionths of the node's capacity, at most all of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Used {
+pub struct Usage {
     /// Processor time.
     pub cpu: u64,
     /// Memory.
     pub memory: u64,
 }
 
-/// One look at a node.
+/// One sample of a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct NodeUse {
-    /// All of it.
-    pub node: Used,
-    /// Of it, what each instance uses, where that can be told.
-    pub instances: BTreeMap<InstanceId, Used>,
+pub struct NodeUsage {
+    /// The node.
+    pub node: Usage,
+    /// Each instance, if it could be measured.
+    pub instances: BTreeMap<InstanceId, Usage>,
 }
 
-/// What counts as the node.
+/// What counts as the node's usage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// The machine with all that runs on it.
+    /// The whole machine.
     Machine,
-    /// Only this node's own replicas: several nodes share the machine.
+    /// Only this node's replicas: several nodes share the machine.
     Replicas,
 }
 
-/// Measures again and again; the first time there is nothing to compare with, so it is no figure.
+/// Takes samples. The first call has nothing to compare with and returns none.
 #[derive(Debug)]
 pub struct Sampler {
     root: PathBuf,
@@ -56,7 +55,7 @@ pub struct Sampler {
     before: Option<Reading>,
 }
 
-/// Counters at a moment of a steady clock.
+/// Counters at a time of a monotonic clock.
 #[derive(Debug, Default)]
 struct Reading {
     at: Duration,
@@ -64,10 +63,10 @@ struct Reading {
     instances: BTreeMap<InstanceId, Counters>,
 }
 
-const WHOLE: u64 = 1_000_000;
+const MILLION: u64 = 1_000_000;
 
 impl Sampler {
-    /// One that finds `/sys` and `/proc` below `root`.
+    /// A sampler that reads `/sys` and `/proc` below `root`.
     #[must_use]
     pub fn new(root: PathBuf, scope: Scope, capacity: Resources) -> Self {
         let kernel = Kernel::detect(&root);
@@ -76,17 +75,17 @@ impl Sampler {
         Self { root, scope, capacity, kernel, machine, groups, before: None }
     }
 
-    /// Looks at the counters, and takes those of `told` for what the kernel says nothing of. Nothing
-    /// where there is none to compare with, or where the kernel does not tell what the node uses:
-    /// silence is better than a guess.
+    /// Reads the counters; `stats` supplies containers without kernel counters. `None` without a
+    /// previous reading, or if the node's usage cannot be read: no sample is better than a wrong
+    /// one.
     pub fn sample(
         &mut self,
-        containers: &[ContainerSeen],
-        told: Told,
+        containers: &[ObservedContainer],
+        stats: EngineStats,
         at: Duration,
-    ) -> Option<NodeUse> {
+    ) -> Option<NodeUsage> {
         self.follow(containers);
-        let mut instances = told;
+        let mut instances = stats;
         let read = self.groups.iter();
         instances.extend(read.filter_map(|(id, group)| Some((id.clone(), group.counters()?))));
         let now = Reading { at, machine_micros: self.machine_micros(), instances };
@@ -96,39 +95,42 @@ impl Sampler {
             let whole = elapsed.saturating_mul(u128::from(self.capacity.cpu.0)) / 1000;
             share(u128::from(micros), whole)
         };
-        let mut sum = Used::default();
+        let mut sum = Usage::default();
         let mut instances = BTreeMap::new();
         for (id, is) in &now.instances {
             let Some(was) = before.instances.get(id) else { continue };
             let cpu = is.cpu_micros.checked_sub(was.cpu_micros).and_then(share_of_time);
             let memory = self.share_of_memory(is.memory_bytes);
             let (Some(cpu), Some(memory)) = (cpu, memory) else { continue };
-            sum.cpu = sum.cpu.saturating_add(cpu).min(WHOLE);
-            sum.memory = sum.memory.saturating_add(memory).min(WHOLE);
-            instances.insert(id.clone(), Used { cpu, memory });
+            sum.cpu = sum.cpu.saturating_add(cpu).min(MILLION);
+            sum.memory = sum.memory.saturating_add(memory).min(MILLION);
+            instances.insert(id.clone(), Usage { cpu, memory });
         }
         let node = match self.scope {
             Scope::Replicas => sum,
-            Scope::Machine => Used {
+            Scope::Machine => Usage {
                 cpu: share_of_time(now.machine_micros?.checked_sub(before.machine_micros?)?)?,
                 memory: self.share_of_memory(self.machine_memory()?)?,
             },
         };
-        Some(NodeUse { node, instances })
+        Some(NodeUsage { node, instances })
     }
 
-    /// The containers that run and that the kernel's files say nothing of: the engine may.
-    pub fn unread(&mut self, containers: &[ContainerSeen]) -> Vec<(InstanceId, ContainerId)> {
+    /// Running containers without kernel counters, to be queried from the engine.
+    pub fn unmeasured(
+        &mut self,
+        containers: &[ObservedContainer],
+    ) -> Vec<(InstanceId, ContainerId)> {
         self.follow(containers);
-        let is_unread = |seen: &&ContainerSeen| {
-            is_up(seen) && !self.groups.get(&seen.instance).is_some_and(Group::is_whole)
+        let is_unread = |seen: &&ObservedContainer| {
+            is_up(seen) && !self.groups.get(&seen.instance).is_some_and(Group::is_complete)
         };
-        let unread = containers.iter().filter(is_unread);
-        unread.map(|seen| (seen.instance.clone(), seen.container.clone())).collect()
+        let unmeasured = containers.iter().filter(is_unread);
+        unmeasured.map(|seen| (seen.instance.clone(), seen.container.clone())).collect()
     }
 
-    /// Opens the groups of containers that came, and closes those of what went.
-    fn follow(&mut self, containers: &[ContainerSeen]) {
+    /// Opens the cgroups of new containers and closes those of removed ones.
+    fn follow(&mut self, containers: &[ObservedContainer]) {
         let up = containers.iter().filter(|seen| is_up(seen));
         let up: BTreeMap<_, _> = up.map(|seen| (&seen.instance, &seen.container)).collect();
         self.groups.retain(|id, _| up.contains_key(id));
@@ -146,8 +148,8 @@ impl Sampler {
         self.machine.cpu_micros().or_else(of_machine)
     }
 
-    /// Where the group of all is limited, the daemon lives in a container, and the machine's own
-    /// figure says nothing about it.
+    /// If the root cgroup has a limit the daemon runs in a container, and the machine's own memory
+    /// is irrelevant.
     fn machine_memory(&self) -> Option<u64> {
         let of_group = self.machine.memory_limit().and_then(|_| self.machine.memory_bytes());
         of_group.or_else(|| read_path(&self.root.join("proc/meminfo"), parse::meminfo))
@@ -158,12 +160,12 @@ impl Sampler {
     }
 }
 
-fn is_up(seen: &ContainerSeen) -> bool {
+fn is_up(seen: &ObservedContainer) -> bool {
     matches!(seen.status, ContainerStatus::Up { .. })
 }
 
-/// A part of a whole in millionths; nothing where there is no whole.
+/// A share in millionths; `None` of nothing.
 fn share(part: u128, whole: u128) -> Option<u64> {
-    let millionths = part.saturating_mul(u128::from(WHOLE)).checked_div(whole)?;
-    Some(u64::try_from(millionths).unwrap_or(WHOLE).min(WHOLE))
+    let millionths = part.saturating_mul(u128::from(MILLION)).checked_div(whole)?;
+    Some(u64::try_from(millionths).unwrap_or(MILLION).min(MILLION))
 }

@@ -1,10 +1,9 @@
-//! What the kernel's files say, as numbers. Pure: each function reads the text of one kind of file.
+//! Parsers of kernel files, one pure function per format.
 
-/// A limit of this many bytes or more is the kernel's way to say that there is none.
+/// Limits of this size or more mean "unlimited".
 const UNLIMITED: u64 = 1 << 60;
 
-/// Microseconds of a processor in one tick of `/proc/stat`: there are 100 in a second on every
-/// architecture that Linux shows to programs.
+/// Microseconds per tick of `/proc/stat`: 100 ticks a second on every architecture.
 const MICROS_PER_TICK: u64 = 10_000;
 
 /// Processor time so far in microseconds, from `cpu.stat` of cgroup v2.
@@ -19,8 +18,8 @@ pub fn cpuacct_usage(text: &str) -> Option<u64> {
     bytes(text).map(|nanos| nanos / 1000)
 }
 
-/// Processor time so far in microseconds, of the whole machine, from `/proc/stat`: all that is not
-/// idle and does not wait for a disk. What guests use is in the user's time already.
+/// Processor time in microseconds of the whole machine, from `/proc/stat`: all but idle and iowait.
+/// Guest time is included in user time.
 #[must_use]
 pub fn proc_stat(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
@@ -30,23 +29,22 @@ pub fn proc_stat(text: &str) -> Option<u64> {
     Some(busy.saturating_mul(MICROS_PER_TICK))
 }
 
-/// A file that holds one number, such as `memory.current` and `memory.usage_in_bytes`.
+/// A file with one number, such as `memory.current` and `memory.usage_in_bytes`.
 #[must_use]
 pub fn bytes(text: &str) -> Option<u64> {
     text.trim().parse().ok()
 }
 
-/// A limit, from `memory.max` or `memory.limit_in_bytes`; none where there is no limit.
+/// A limit, from `memory.max` or `memory.limit_in_bytes`; `None` if unlimited.
 #[must_use]
 pub fn limit(text: &str) -> Option<u64> {
     bytes(text).filter(|limit| *limit < UNLIMITED)
 }
 
-/// What the kernel can take back at once, from `memory.stat` of cgroup v2 or v1: cached files that
-/// nobody has used for a while.
+/// Reclaimable memory, from `memory.stat` of cgroup v2 or v1: inactive file cache.
 #[must_use]
 pub fn reclaimable(text: &str) -> Option<u64> {
-    // The former comes after the latter where there are both.
+    // `total_inactive_file` comes after `inactive_file` where both exist.
     let mut found = None;
     for line in text.lines().filter(|line| line.contains("inactive_file")) {
         found = row(line, "total_inactive_file").or_else(|| found.or(row(line, "inactive_file")));
@@ -54,7 +52,7 @@ pub fn reclaimable(text: &str) -> Option<u64> {
     found
 }
 
-/// Bytes in use of the machine's memory, from `/proc/meminfo`: all that could not be had.
+/// Used memory of the machine in bytes, from `/proc/meminfo`.
 #[must_use]
 pub fn meminfo(text: &str) -> Option<u64> {
     let total = row(text, "MemTotal:")?;
@@ -62,7 +60,7 @@ pub fn meminfo(text: &str) -> Option<u64> {
     Some(total.saturating_sub(available).saturating_mul(1024))
 }
 
-/// The number that follows a key at the beginning of a line.
+/// The number after a key at the start of a line.
 fn row(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| {
         let rest = line.strip_prefix(key)?;
@@ -76,9 +74,9 @@ mod tests {
 
     type Case = (&'static str, fn(&str) -> Option<u64>, &'static str, Option<u64>);
 
-    /// R-REB-2: each kind of file of each kernel, whole, damaged and empty.
+    /// R-REB-2: each format of each kernel: complete, damaged and empty.
     #[test]
-    fn files_are_read_as_the_kernel_writes_them() {
+    fn kernel_files_are_parsed() {
         let cases: [Case; 18] = [
             ("v2", cpu_stat, "usage_usec 1500\nuser_usec 1000\nsystem_usec 500\n", Some(1500)),
             ("v2 later kernels", cpu_stat, "usage_usec 7\nnr_periods 0\nburst_usec 0\n", Some(7)),

@@ -1,4 +1,4 @@
-//! Effects as tasks: each runs beside the others, and its answer comes back as an event.
+//! Runs effects as concurrent tasks, whose results come back as events.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,37 +14,37 @@ use super::{AgentStatus, Options};
 use crate::core::{Effect, Event};
 use crate::engine::{
     ContainerEngine, ContainerId, ContainerRequest, EngineError, Follow, LogLine, LogQuery,
-    ProgressSink, PullRequest, ShippedFiles, StartError,
+    MountedFiles, ProgressSink, PullRequest, StartError,
 };
-use crate::files::{self, Places};
+use crate::files::{self, FileDirs};
 use crate::registry;
-use crate::remains::{LINES_MAX, Remains};
+use crate::removed::{LINES_MAX, RemovedAllocations};
 
-/// The pause before the engine's events are asked for again, doubled up to [`RECONNECT_MAX`].
+/// Pause before the event stream is opened again, doubled up to [`RECONNECT_MAX`].
 const RECONNECT_MIN: Duration = Duration::from_millis(100);
 const RECONNECT_MAX: Duration = Duration::from_secs(2);
 
-/// How long the log of a container is read before it is removed without.
-const FAREWELL_PATIENCE: Duration = Duration::from_secs(5);
+/// Time limit for reading the log of a container that is about to be removed.
+const LOG_READ_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The last container of an allocation, which is to be removed.
-pub(super) struct Farewell {
+/// Removal of the last container of an allocation.
+pub(super) struct FinalRemoval {
     pub(super) service: ServiceKey,
     pub(super) instance: InstanceId,
     pub(super) container: ContainerId,
-    /// When that was noticed.
+    /// Time of the removal.
     pub(super) at: Timestamp,
 }
 
-/// The work under way.
+/// Tasks in progress.
 pub(super) struct Work {
     engine: Arc<dyn ContainerEngine>,
     store: Arc<dyn Store>,
-    places: Places,
+    file_dirs: FileDirs,
     status: watch::Sender<AgentStatus>,
     tasks: JoinSet<Event>,
     starts: Arc<Semaphore>,
-    /// Dropped to call a start off.
+    /// Dropping a sender cancels the start.
     start_cancels: BTreeMap<InstanceId, oneshot::Sender<()>>,
     pulls: BTreeMap<PullRequest, AbortHandle>,
 }
@@ -54,7 +54,7 @@ impl Work {
         Self {
             engine: Arc::clone(&options.engine),
             store: Arc::clone(&options.store),
-            places: options.places.clone(),
+            file_dirs: options.file_dirs.clone(),
             status,
             tasks: JoinSet::new(),
             starts: Arc::new(Semaphore::new(options.starts_max.max(1))),
@@ -63,7 +63,7 @@ impl Work {
         }
     }
 
-    /// Begins what the core asked for.
+    /// Starts an effect.
     pub(super) fn begin(&mut self, effect: Effect) {
         let engine = Arc::clone(&self.engine);
         match effect {
@@ -102,39 +102,39 @@ impl Work {
             Effect::RemoveNetworks { keep } => self.spawn(async move {
                 let result = engine.remove_networks(&keep).await;
                 if let Err(error) = &result {
-                    tracing::warn!(%error, "unused networks not removed; tried again");
+                    tracing::warn!(%error, "unused networks not removed, will retry");
                 }
                 Event::NetworksRemoved(result)
             }),
-            // For the cluster, and not the engine's business.
+            // Handled by the reporter.
             Effect::Report { .. } => {}
         }
     }
 
-    /// Removes the last container of an allocation, once what it wrote last is kept. It goes also where
-    /// that could not be read or written.
-    pub(super) fn begin_farewell(&mut self, farewell: Farewell) {
+    /// Removes the last container of an allocation after storing the end of its log. A log that
+    /// cannot be read or stored does not prevent the removal.
+    pub(super) fn begin_final_removal(&mut self, removal: FinalRemoval) {
         let engine = Arc::clone(&self.engine);
-        let remains = Remains::new(self.places.removed.clone());
+        let removed = RemovedAllocations::new(self.file_dirs.removed.clone());
         self.spawn(async move {
-            let Farewell { service, instance, container, at } = farewell;
-            let lines = tokio::time::timeout(FAREWELL_PATIENCE, last_lines(&*engine, &container));
+            let FinalRemoval { service, instance, container, at } = removal;
+            let lines = tokio::time::timeout(LOG_READ_TIMEOUT, last_lines(&*engine, &container));
             let lines = match lines.await {
                 Ok(Ok(lines)) => lines,
                 Ok(Err(error)) => {
-                    tracing::warn!(%instance, %error, "last lines of a container not read");
+                    tracing::warn!(%instance, %error, "container log not read");
                     Vec::new()
                 }
                 Err(_) => {
-                    tracing::warn!(%instance, "last lines of a container not read in time");
+                    tracing::warn!(%instance, "container log not read in time");
                     Vec::new()
                 }
             };
             let of = instance.clone();
-            let keep = move || remains.keep(&service, &of, at, &lines);
+            let keep = move || removed.keep(&service, &of, at, &lines);
             let kept = tokio::task::spawn_blocking(keep).await;
             if let Err(error) = kept.unwrap_or_else(|error| Err(std::io::Error::other(error))) {
-                tracing::warn!(%instance, %error, "last lines of a container not kept");
+                tracing::warn!(%instance, %error, "container log not stored");
             }
             let result = engine.remove(&container).await;
             if let Err(error) = &result {
@@ -144,7 +144,7 @@ impl Work {
         });
     }
 
-    /// The next answer. Waits forever while nothing is under way.
+    /// The next result. Pends while no task runs.
     pub(super) async fn next(&mut self) -> Event {
         loop {
             match self.tasks.join_next().await {
@@ -159,8 +159,8 @@ impl Work {
         }
     }
 
-    /// Calls starts and pulls off and waits for the rest: what is half removed when a daemon ends may be
-    /// nobody's work afterwards.
+    /// Cancels starts and pulls and waits for the other tasks: after the daemon ends nobody may
+    /// complete a partial removal.
     pub(super) async fn finish(&mut self) {
         for pull in self.pulls.values() {
             pull.abort();
@@ -185,7 +185,7 @@ impl Work {
         let engine = Arc::clone(&self.engine);
         let progress = progress_sink(self.status.clone(), &pull);
         let registries = self.store.snapshot().registries;
-        let credentials = registry::for_image(&pull.image, &registries, &*self.places.unseal);
+        let credentials = registry::for_image(&pull.image, &registries, &*self.file_dirs.unseal);
         let asked = pull.clone();
         let task = self.tasks.spawn(async move {
             let result = match credentials {
@@ -202,7 +202,7 @@ impl Work {
 
     fn begin_start(&mut self, mut request: ContainerRequest) {
         let engine = Arc::clone(&self.engine);
-        let (store, places) = (Arc::clone(&self.store), self.places.clone());
+        let (store, file_dirs) = (Arc::clone(&self.store), self.file_dirs.clone());
         let starts = Arc::clone(&self.starts);
         let instance = request.instance.clone();
         let (cancel, cancelled) = oneshot::channel();
@@ -211,7 +211,7 @@ impl Work {
             let start = async {
                 let _permit = starts.acquire().await;
                 if files::are_needed(&request.container) {
-                    request.files = put_files(store, places, &request).await?;
+                    request.files = prepare_files(store, file_dirs, &request).await?;
                 }
                 engine.ensure_running(&request).await
             };
@@ -224,7 +224,7 @@ impl Work {
     }
 
     fn spawn(&mut self, task: impl Future<Output = Event> + Send + 'static) {
-        // The answer comes through the set; there is nothing to hold on to.
+        // The result comes through the set.
         let _task: AbortHandle = self.tasks.spawn(task);
     }
 }
@@ -237,14 +237,14 @@ async fn last_lines(
     engine.logs(container, query).await?.try_collect().await
 }
 
-/// Puts the files that a container needs where it can mount them.
-async fn put_files(
+/// Writes the files that a container mounts.
+async fn prepare_files(
     store: Arc<dyn Store>,
-    places: Places,
+    file_dirs: FileDirs,
     request: &ContainerRequest,
-) -> Result<ShippedFiles, StartError> {
+) -> Result<MountedFiles, StartError> {
     let (instance, container) = (request.instance.clone(), Arc::clone(&request.container));
-    let put = move || files::put(&places, &instance, &container, &store.snapshot().contents);
+    let put = move || files::put(&file_dirs, &instance, &container, &store.snapshot().contents);
     let put = tokio::task::spawn_blocking(put).await;
     let put = put.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
     put.map_err(|error| StartError::Refused { reason: error.to_string() })
@@ -259,19 +259,18 @@ fn progress_sink(status: watch::Sender<AgentStatus>, pull: &PullRequest) -> Prog
     })
 }
 
-/// Passes the engine's events on, for as long as it is polled. After each gap everything is looked
-/// at once.
-pub(super) async fn listen(engine: Arc<dyn ContainerEngine>, heard: mpsc::Sender<Event>) {
+/// Forwards engine events, as long as it is polled. After each reconnect everything is listed.
+pub(super) async fn listen(engine: Arc<dyn ContainerEngine>, sender: mpsc::Sender<Event>) {
     let mut pause = RECONNECT_MIN;
     loop {
         if let Ok(mut events) = engine.events().await {
-            // Only what happened before this moment can have been missed.
-            if heard.send(Event::EventsLost).await.is_err() {
+            // Only events before this moment can be lost.
+            if sender.send(Event::EventsLost).await.is_err() {
                 return;
             }
             while let Some(Ok(event)) = events.next().await {
                 pause = RECONNECT_MIN;
-                if heard.send(Event::Engine(event)).await.is_err() {
+                if sender.send(Event::Engine(event)).await.is_err() {
                     return;
                 }
             }

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jaco_agent::engine::{
-    ContainerRequest, EngineError, EngineEvent, Health, PullError, PullRequest, ShippedFiles,
+    ContainerRequest, EngineError, EngineEvent, Health, MountedFiles, PullError, PullRequest,
 };
-use jaco_agent::fake::{Behaviour, FakeDriver, FakeHost, ImageCheck, ImageScript, Reach};
+use jaco_agent::fake::{Behaviour, FakeDriver, FakeHost, ImageCheck, ImageScript, Reachability};
 use jaco_agent::{AgentCore, Effect, Event};
 use jaco_state::view::{DesiredInstance, Role};
-use jaco_types::spec::{OnNodeLoss, Pull, ServiceSpec};
+use jaco_types::spec::{OnNodeLoss, PullPolicy, ServiceSpec};
 use jaco_types::{
     Exit, ImageDigest, ImageNeed, ImageReadiness, InstanceId, InstanceObserved, Millis, ReasonCode,
     RegistryName, ReplicaState, SpecHash, StateIndex, Timestamp,
@@ -100,7 +100,7 @@ impl Node {
     /// The daemon is killed and started again; the engine and the cluster go on.
     fn restart_daemon(&mut self) {
         self.core = AgentCore::new(owner(1));
-        self.driver.forget_work();
+        self.driver.drop_jobs();
         self.effects.clear();
         self.tell_desired();
         self.run_for(0);
@@ -137,7 +137,7 @@ const TICK: u64 = 2000;
 const RUNNING: Option<(ReplicaState, Option<ReasonCode>)> = Some((ReplicaState::Running, None));
 
 #[test]
-fn an_instance_runs_and_is_reported_once() {
+fn instance_runs_and_is_reported_once() {
     let mut node = Node::new();
     let id = instance(0, 5);
     node.want([wanted(&id, Role::Current, &spec("app:1", ""))]);
@@ -164,7 +164,7 @@ fn running_containers_are_adopted() {
 
 /// A daemon that died between start and report adopts as well, and reports.
 #[test]
-fn an_unreported_container_is_adopted_and_reported() {
+fn unreported_container_is_adopted_and_reported() {
     let mut node = Node::new();
     let id = instance(0, 5);
     node.want([wanted(&id, Role::Current, &spec("app:1", ""))]);
@@ -175,7 +175,7 @@ fn an_unreported_container_is_adopted_and_reported() {
 
 /// R-HEAL-1: an instance ends once. A restart is a new instance, decided by the planner.
 #[test]
-fn an_instance_that_exited_is_not_started_again() {
+fn exited_instance_is_not_started_again() {
     let mut node = Node::new();
     let id = instance(0, 5);
     node.want([wanted(&id, Role::Current, &spec("app:1", ""))]);
@@ -196,7 +196,7 @@ fn an_instance_that_exited_is_not_started_again() {
 }
 
 #[test]
-fn an_exit_without_error_is_stopped() {
+fn exit_code_0_is_stopped() {
     let mut node = Node::new();
     let id = instance(0, 5);
     node.want([wanted(&id, Role::Current, &spec("app:1", ""))]);
@@ -210,7 +210,7 @@ fn an_exit_without_error_is_stopped() {
 /// R-NODE-1: a node that is cut off for so long stops what asks for that, by its own rules, starts
 /// nothing of the kind, and leaves everything else alone.
 #[test]
-fn an_isolated_node_stops_what_must_not_run_twice() {
+fn isolated_node_stops_exclusive_instances() {
     let mut node = Node::new();
     let (alone, other, next) = (instance(0, 5), instance(1, 6), instance(2, 7));
     let spec_of = |on_node_loss| {
@@ -222,10 +222,10 @@ fn an_isolated_node_stops_what_must_not_run_twice() {
     let wanted_alone = wanted(&alone, Role::Current, &stops);
     let wanted_other = wanted(&other, Role::Current, &spec_of(OnNodeLoss::Wait));
     node.want([wanted_alone.clone(), wanted_other.clone()]);
-    node.handle(Event::Contact { silence: Millis(19_999) });
+    node.handle(Event::LeaderContact { elapsed: Millis(19_999) });
     node.run_for(100);
     assert_eq!((node.state(&alone), node.state(&other)), (RUNNING, RUNNING));
-    node.handle(Event::Contact { silence: after });
+    node.handle(Event::LeaderContact { elapsed: after });
     node.run_for(100);
     let isolated = Some((ReplicaState::Failed, Some(ReasonCode::NodeIsolated)));
     assert_eq!((node.state(&alone), node.state(&other)), (isolated, RUNNING));
@@ -234,7 +234,7 @@ fn an_isolated_node_stops_what_must_not_run_twice() {
     node.want([wanted_alone, wanted_other, wanted(&next, Role::Current, &stops)]);
     node.run_for(5_000);
     assert_eq!(node.starts(), starts);
-    node.handle(Event::Contact { silence: Millis(0) });
+    node.handle(Event::LeaderContact { elapsed: Millis(0) });
     node.run_for(100);
     assert_eq!((node.state(&next), node.starts()), (RUNNING, starts + 1));
 }
@@ -242,18 +242,18 @@ fn an_isolated_node_stops_what_must_not_run_twice() {
 /// A container that was removed by hand is missed at once, and not made again here: neither by
 /// this daemon nor by the next one.
 #[test]
-fn a_missing_container_fails() {
+fn missing_container_fails() {
     let missing = Some((ReplicaState::Failed, Some(ReasonCode::ContainerMissing)));
     let id = instance(0, 5);
     let mut node = Node::new();
     node.want([wanted(&id, Role::Current, &spec("app:1", ""))]);
-    node.host().vanish(&id);
+    node.host().remove_by_hand(&id);
     node.run_for(0);
     assert_eq!(node.state(&id), missing);
     // While the daemon was away, too.
     let mut node = Node::new();
     node.want([wanted(&id, Role::Current, &spec("app:1", ""))]);
-    node.host().vanish(&id);
+    node.host().remove_by_hand(&id);
     node.restart_daemon();
     assert_eq!((node.state(&id), node.starts()), (missing, 0));
 }
@@ -261,7 +261,7 @@ fn a_missing_container_fails() {
 /// R-HEAL-3: a container that is not wanted any more is stopped by its own rules, then removed,
 /// then reported gone, with its deployment's networks.
 #[test]
-fn what_is_not_wanted_is_stopped_removed_and_reported_gone() {
+fn undesired_instance_is_stopped_removed_and_reported_gone() {
     let mut node = Node::new();
     let id = instance(0, 5);
     let slow = Behaviour { stop_takes: Millis(4000), ..Behaviour::default() };
@@ -274,18 +274,18 @@ fn what_is_not_wanted_is_stopped_removed_and_reported_gone() {
     assert!(node.containers().is_empty() && node.observed.is_empty());
     assert!(node.driver.host.networks().is_empty());
     let gone = |effect: &Effect| matches!(effect, Effect::Report { gone, .. } if !gone.is_empty());
-    // Told once, although the agent looks again and again.
+    // EngineStats once, although the agent looks again and again.
     node.run_for(10_000);
     assert_eq!(node.count(gone), 1);
 }
 
 /// What the cluster still believes of a container that is gone for good is corrected.
 #[test]
-fn leftovers_in_the_state_are_cleared() {
+fn stale_reports_are_cleared() {
     let mut node = Node::new();
     let id = instance(0, 5);
     node.want([wanted(&id, Role::Current, &spec("app:1", ""))]);
-    node.host().vanish(&id);
+    node.host().remove_by_hand(&id);
     node.desired.clear();
     node.restart_daemon();
     assert!(node.observed.is_empty());
@@ -294,7 +294,7 @@ fn leftovers_in_the_state_are_cleared() {
 /// R-RUN-2: pulling, then pending with the reason on each failure, again and again with a growing
 /// pause, until it works.
 #[test]
-fn a_failing_pull_is_retried_with_a_growing_pause() {
+fn failing_pull_is_retried_with_back_off() {
     let mut node = Node::new();
     let id = instance(0, 5);
     let failing =
@@ -318,7 +318,7 @@ fn a_failing_pull_is_retried_with_a_growing_pause() {
 /// R-CLI-6: credentials that change wake the pulls that their registry refused, those of rollouts as well,
 /// and no others.
 #[test]
-fn other_credentials_are_tried_at_once() {
+fn new_credentials_are_tried_immediately() {
     let mut node = Node::new();
     let failing =
         |reason: &str| ImageScript::Failing { takes: Millis(0), reason: reason.to_owned() };
@@ -331,11 +331,11 @@ fn other_credentials_are_tried_at_once() {
         wanted(&other, Role::Current, &spec("quay.io/app:2", "")),
     ]);
     let need = ImageNeed { spec: SpecHash([1; 32]), digest: None };
-    node.handle(Event::Prepare([(need.clone(), spec("ghcr.io/app:3", ""))].into()));
+    node.handle(Event::Prepull([(need.clone(), spec("ghcr.io/app:3", ""))].into()));
     node.run_for(60_000);
-    let is_given_up =
-        |node: &Node| matches!(node.core.prepared()[&need], ImageReadiness::Failed { .. });
-    assert!(is_given_up(&node), "{:?}", node.core.prepared());
+    let has_failed =
+        |node: &Node| matches!(node.core.prepulls()[&need], ImageReadiness::Failed { .. });
+    assert!(has_failed(&node), "{:?}", node.core.prepulls());
 
     for image in ["ghcr.io/app:2", "quay.io/app:2", "ghcr.io/app:3"] {
         node.host().set_image(image, ImageScript::Pullable { takes: Millis(0) });
@@ -344,11 +344,11 @@ fn other_credentials_are_tried_at_once() {
         |registry| Event::RegistriesChanged([RegistryName::new(registry).unwrap()].into());
     node.handle(changed("docker.io"));
     node.run_for(0);
-    assert!(is_given_up(&node) && node.state(&ours) != RUNNING, "this is another registry");
+    assert!(has_failed(&node) && node.state(&ours) != RUNNING, "this is another registry");
     node.handle(changed("ghcr.io"));
     node.run_for(0);
     assert_eq!(node.state(&ours), RUNNING);
-    assert_eq!(node.core.prepared()[&need], ImageReadiness::Ready { digest: None });
+    assert_eq!(node.core.prepulls()[&need], ImageReadiness::Ready { digest: None });
     assert_ne!(node.state(&other), RUNNING, "its turn comes when its pause is over");
     node.run_for(30_000);
     assert_eq!(node.state(&other), RUNNING);
@@ -356,7 +356,7 @@ fn other_credentials_are_tried_at_once() {
 
 /// R-RUN-1: a slow pull freezes nothing else, and instances of one image share it.
 #[test]
-fn pulls_are_shared_and_freeze_nothing() {
+fn pulls_are_shared_and_do_not_block() {
     let mut node = Node::new();
     node.host().set_image("big:1", ImageScript::Pullable { takes: Millis(60_000) });
     let (a, b, c) = (instance(0, 5), instance(1, 5), instance(2, 5));
@@ -375,7 +375,7 @@ fn pulls_are_shared_and_freeze_nothing() {
 /// R-RUN-1: a newer instance of the slot takes the place of one that has not started yet; the pull
 /// that nobody waits for any more is called off.
 #[test]
-fn a_newer_instance_supersedes_a_start_under_way() {
+fn newer_instance_cancels_a_queued_start() {
     let mut node = Node::new();
     node.host().set_image("big:1", ImageScript::Pullable { takes: Millis(60_000) });
     let (old, new) = (instance(0, 5), instance(0, 9));
@@ -393,7 +393,7 @@ fn a_newer_instance_supersedes_a_start_under_way() {
 /// R-RUN-1: a start that the engine is busy with is called off, and what it may have left is
 /// removed.
 #[test]
-fn a_start_in_the_engine_is_called_off() {
+fn start_in_the_engine_is_cancelled() {
     let mut node = Node::new();
     let slow = Behaviour { start_takes: Millis(5000), ..Behaviour::default() };
     node.host().set_behaviour("app:1", slow);
@@ -408,7 +408,7 @@ fn a_start_in_the_engine_is_called_off() {
 
 /// R-ROLL-2: during a handover the retiring instance keeps running beside the current one.
 #[test]
-fn a_retiring_instance_keeps_running() {
+fn retiring_instance_keeps_running() {
     let mut node = Node::new();
     let (old, new) = (instance(0, 5), instance(0, 9));
     let app = spec("app:1", "");
@@ -423,7 +423,7 @@ fn a_retiring_instance_keeps_running() {
 /// R-ROLL-4: where the planner dropped the old instance at once, the two cannot run side by side,
 /// and the new one waits for the end of the old one.
 #[test]
-fn after_a_drop_the_new_instance_waits_for_the_old_one() {
+fn new_instance_waits_for_a_dropped_one() {
     let mut node = Node::new();
     let slow = Behaviour { stop_takes: Millis(4000), ..Behaviour::default() };
     node.host().set_behaviour("app:1", slow);
@@ -438,7 +438,7 @@ fn after_a_drop_the_new_instance_waits_for_the_old_one() {
 }
 
 #[test]
-fn health_decides_where_it_is_declared() {
+fn declared_healthcheck_decides() {
     let mut node = Node::new();
     let slow = Behaviour {
         healthy_after: Millis(2000),
@@ -466,7 +466,7 @@ fn health_decides_where_it_is_declared() {
 /// R-HEAL-1: a healthcheck that comes with the image decides where the manifest says nothing, and
 /// counts for nothing where the manifest turns it off.
 #[test]
-fn the_images_healthcheck_decides_where_the_manifest_has_none() {
+fn image_healthcheck_decides_without_a_declared_one() {
     let starting = Some((ReplicaState::Starting, Some(ReasonCode::HealthPending)));
     let cases = [
         (r#""stop_grace_period":"1s""#, starting),
@@ -497,7 +497,7 @@ fn the_images_healthcheck_decides_where_the_manifest_has_none() {
 
 /// A start that the engine refuses ends the instance with the engine's words.
 #[test]
-fn a_refused_start_fails_with_the_engines_words() {
+fn refused_start_fails_with_the_engine_message() {
     let mut node = Node::new();
     let refuse = Some("port is already allocated".to_owned());
     node.host().set_behaviour("app:1", Behaviour { refuse, ..Behaviour::default() });
@@ -510,28 +510,28 @@ fn a_refused_start_fails_with_the_engines_words() {
 
 #[test]
 fn pull_policies_are_followed() {
-    let pulls = |policy: Pull, image: &str| {
+    let pulls = |policy: PullPolicy, image: &str| {
         let mut node = Node::new();
         node.want([wanted(&instance(0, 5), Role::Current, &spec_pulled(image, "", policy))]);
         node.run_for(100);
         let pulls = node.count(|effect| matches!(effect, Effect::Pull(_)));
         (pulls, node.state(&instance(0, 5)).unwrap().0)
     };
-    assert_eq!(pulls(Pull::Missing, "app:1"), (0, ReplicaState::Running));
-    assert_eq!(pulls(Pull::Missing, "other:1"), (1, ReplicaState::Running));
-    assert_eq!(pulls(Pull::Always, "app:1"), (1, ReplicaState::Running));
-    assert_eq!(pulls(Pull::Never, "app:1"), (0, ReplicaState::Running));
-    assert_eq!(pulls(Pull::Never, "other:1"), (0, ReplicaState::Pending));
+    assert_eq!(pulls(PullPolicy::Missing, "app:1"), (0, ReplicaState::Running));
+    assert_eq!(pulls(PullPolicy::Missing, "other:1"), (1, ReplicaState::Running));
+    assert_eq!(pulls(PullPolicy::Always, "app:1"), (1, ReplicaState::Running));
+    assert_eq!(pulls(PullPolicy::Never, "app:1"), (0, ReplicaState::Running));
+    assert_eq!(pulls(PullPolicy::Never, "other:1"), (0, ReplicaState::Pending));
 }
 
 fn digest(digit: char) -> ImageDigest {
     ImageDigest::parse(&format!("web@sha256:{}", digit.to_string().repeat(64))).unwrap()
 }
 
-/// R-ROLL-5: once it is settled what an image is, that is fetched and run, also by who waits for a pull by
+/// R-ROLL-5: once the digest of an image is pinned, that is pulled and run, also by an instance that waits for a pull by
 /// its name.
 #[test]
-fn a_settled_image_is_fetched_and_run_by_its_digest() {
+fn pinned_image_is_pulled_and_run_by_digest() {
     let mut node = Node::new();
     node.host().move_tag("web:1", &digest('b'));
     node.host().set_image("web:1", ImageScript::Pullable { takes: Millis(5000) });
@@ -573,7 +573,7 @@ fn a_settled_image_is_fetched_and_run_by_its_digest() {
 
 /// R-ROLL-5: a node that prepares says what it found; asked for one content, it has that or nothing.
 #[test]
-fn what_is_prepared_says_what_it_is() {
+fn prepulled_image_has_a_digest() {
     let mut node = Node::new();
     node.host().move_tag("web:2", &digest('a'));
     let need = |number: u8, digest| ImageNeed { spec: SpecHash([number; 32]), digest };
@@ -581,7 +581,7 @@ fn what_is_prepared_says_what_it_is() {
     let (web, app) = (spec("web:2", ""), spec("app:1", ""));
     let asked = [(&by_name, &web), (&by_digest, &web), (&local, &app)];
     let asked = asked.map(|(need, spec)| (need.clone(), Arc::clone(spec)));
-    node.handle(Event::Prepare(asked.into()));
+    node.handle(Event::Prepull(asked.into()));
     node.run_for(1000);
     let ready = |digest| ImageReadiness::Ready { digest };
     let expected = [
@@ -589,22 +589,22 @@ fn what_is_prepared_says_what_it_is() {
         (by_digest, ready(Some(digest('c')))),
         (local, ready(None)),
     ];
-    assert_eq!(node.core.prepared(), expected.into());
+    assert_eq!(node.core.prepulls(), expected.into());
 }
 
 /// While the engine does not answer nothing is said about replicas; afterwards all goes on.
 #[test]
-fn an_engine_that_does_not_answer_changes_nothing() {
+fn unreachable_engine_changes_nothing() {
     let mut node = Node::new();
     let (a, b) = (instance(0, 5), instance(1, 6));
     let app = spec("app:1", "");
     node.want([wanted(&a, Role::Current, &app)]);
-    node.host().set_reach(Reach::Down);
+    node.host().set_reachability(Reachability::Down);
     let before = node.observed.clone();
     node.want([wanted(&a, Role::Current, &app), wanted(&b, Role::Current, &app)]);
     node.run_for(20_000);
     assert_eq!(node.observed, before);
-    node.host().set_reach(Reach::Up);
+    node.host().set_reachability(Reachability::Up);
     node.run_for(31_000);
     assert_eq!((node.state(&a), node.state(&b)), (RUNNING, RUNNING));
     assert_eq!(node.containers().len(), 2);
@@ -612,7 +612,7 @@ fn an_engine_that_does_not_answer_changes_nothing() {
 
 /// An older state never undoes a newer one.
 #[test]
-fn an_older_state_is_passed_over() {
+fn older_state_is_ignored() {
     let mut node = Node::new();
     let id = instance(0, 5);
     node.want([wanted(&id, Role::Current, &spec("app:1", ""))]);
@@ -634,7 +634,7 @@ fn foreign_containers_are_not_touched() {
         image: "app:1".into(),
         container: "{}".into(),
         spec_hash: SpecHash([0; 32]),
-        files: ShippedFiles::default(),
+        files: MountedFiles::default(),
         gpus: Vec::new(),
     };
     let seen = foreign.ensure_running(&request, node.now).unwrap();
@@ -647,7 +647,7 @@ fn foreign_containers_are_not_touched() {
 
 /// A list that was asked for before something happened does not undo it.
 #[test]
-fn a_list_older_than_an_event_is_not_believed() {
+fn list_older_than_an_event_is_ignored() {
     let mut node = Node::new();
     let id = instance(0, 5);
     let app = spec("app:1", r#""healthcheck":{"test":["CMD","ok"]}"#);
@@ -667,7 +667,7 @@ fn a_list_older_than_an_event_is_not_believed() {
 
 /// The answers of work that was called off, or done twice, surprise nobody.
 #[test]
-fn stray_answers_are_harmless() {
+fn unexpected_answers_are_harmless() {
     let mut node = Node::new();
     let id = instance(0, 5);
     node.want([wanted(&id, Role::Current, &spec("app:1", ""))]);
@@ -721,7 +721,7 @@ proptest! {
     /// none is started after it was reported to have run, and once the trouble is over, what is
     /// there is what is wanted and nothing more is said.
     #[test]
-    fn trouble_ends_in_what_is_wanted(blows in prop::collection::vec(blow(), 1..20)) {
+    fn desired_state_is_reached_after_faults(blows in prop::collection::vec(blow(), 1..20)) {
         let mut node = Node::new();
         let app = spec("app:1", r#""stop_grace_period":"3s""#);
         let behaviour = Behaviour {
@@ -740,14 +740,14 @@ proptest! {
                 }
                 Blow::Wait(millis) => node.run_for(millis),
                 Blow::RestartDaemon => node.restart_daemon(),
-                Blow::Vanish(number) => node.host().vanish(&numbered(number)),
+                Blow::Vanish(number) => node.host().remove_by_hand(&numbered(number)),
                 Blow::Kill(number) => {
                     let now = node.now;
                     let exit = Exit { code: 1, out_of_memory: false };
                     node.host().kill(&numbered(number), exit, now);
                 }
-                Blow::EngineDown => node.host().set_reach(Reach::Down),
-                Blow::EngineUp => node.host().set_reach(Reach::Up),
+                Blow::EngineDown => node.host().set_reachability(Reachability::Down),
+                Blow::EngineUp => node.host().set_reachability(Reachability::Up),
                 Blow::PowerCycle => {
                     let now = node.now;
                     node.host().power_cycle(now);
@@ -758,7 +758,7 @@ proptest! {
             containers.dedup();
             prop_assert_eq!(containers.len(), node.containers().len());
         }
-        node.host().set_reach(Reach::Up);
+        node.host().set_reachability(Reachability::Up);
         node.run_for(120_000);
         node.tell_desired();
         node.run_for(1000);

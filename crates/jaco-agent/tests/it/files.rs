@@ -6,10 +6,11 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use jaco_agent::engine::ShippedFiles;
+use jaco_agent::engine::MountedFiles;
 use jaco_agent::files::{self, FilesError};
-use jaco_agent::{Places, Unseal};
+use jaco_agent::{FileDirs, Unseal};
 use jaco_compose::tree::{FileTree, TreeEntry};
+use jaco_state::command::ContentPut;
 use jaco_state::contents::{Form, Hold, Piece, PieceBytes};
 use jaco_state::registries::RegistryLogin;
 use jaco_state::{Command, Content, Table};
@@ -36,9 +37,9 @@ impl Unseal for Mirror {
     }
 }
 
-pub(crate) fn places(folder: &Path) -> Places {
+pub(crate) fn file_dirs(folder: &Path) -> FileDirs {
     let (files, secrets) = (folder.join("contents"), folder.join("secrets"));
-    Places { files, secrets, removed: folder.join("removed"), unseal: Arc::new(Mirror) }
+    FileDirs { files, secrets, removed: folder.join("removed"), unseal: Arc::new(Mirror) }
 }
 
 fn id(number: u8) -> ContentId {
@@ -55,7 +56,7 @@ fn sealed(number: u8, bytes: &[u8]) -> Piece {
 }
 
 pub(crate) fn put(pieces: &[Piece]) -> Command {
-    Command::ContentPut { pieces: pieces.to_vec() }
+    ContentPut::new(pieces.to_vec()).into()
 }
 
 pub(crate) fn contents(pieces: &[Piece]) -> BTreeSet<ContentId> {
@@ -111,8 +112,8 @@ pub(crate) fn shipping() -> (Vec<Piece>, String) {
     (pieces, container)
 }
 
-fn run(folder: &Path, pieces: &[Piece], container: &str) -> Result<ShippedFiles, FilesError> {
-    files::put(&places(folder), &instance(0, 5), container, &stored(pieces))
+fn run(folder: &Path, pieces: &[Piece], container: &str) -> Result<MountedFiles, FilesError> {
+    files::put(&file_dirs(folder), &instance(0, 5), container, &stored(pieces))
 }
 
 fn mode(path: &Path) -> u32 {
@@ -120,13 +121,13 @@ fn mode(path: &Path) -> u32 {
 }
 
 fn folders(folder: &Path) -> BTreeSet<String> {
-    files::found(&places(folder))
+    files::found(&file_dirs(folder))
 }
 
 /// R-IN-4, R-IN-5: files, modes and links are as they were sent; a config and a secret are files of
 /// the modes that are asked for; nobody else on the machine gets to any of them.
 #[test]
-fn files_are_as_they_were_sent() {
+fn mounted_files_equal_the_upload() {
     let folder = tempfile::tempdir().unwrap();
     let (pieces, container) = shipping();
     let shipped = run(folder.path(), &pieces, &container).unwrap();
@@ -156,7 +157,7 @@ fn files_are_as_they_were_sent() {
 
 /// AG-1: done twice is done once, and what a container wrote into its copy stays.
 #[test]
-fn putting_twice_is_putting_once() {
+fn writing_files_is_idempotent() {
     let folder = tempfile::tempdir().unwrap();
     let (pieces, container) = shipping();
     let first = run(folder.path(), &pieces, &container).unwrap();
@@ -166,22 +167,22 @@ fn putting_twice_is_putting_once() {
     fs::create_dir_all(unfinished.join("bind-0/half")).unwrap();
     assert_eq!(run(folder.path(), &pieces, &container).unwrap(), first);
     assert!(first.binds["conf"].join("written").is_file());
-    let next = files::put(&places(folder.path()), &instance(0, 6), &container, &stored(&pieces));
+    let next = files::put(&file_dirs(folder.path()), &instance(0, 6), &container, &stored(&pieces));
     let next = next.unwrap();
     assert!(
         !next.binds["conf"].join("half").exists() && !next.binds["conf"].join("written").exists()
     );
     for (index, name) in [(5, instance(0, 5)), (6, instance(0, 6))] {
         assert!(folders(folder.path()).contains(&name.to_string()), "{index}");
-        files::remove(&places(folder.path()), &name.to_string()).unwrap();
-        files::remove(&places(folder.path()), &name.to_string()).unwrap();
+        files::remove(&file_dirs(folder.path()), &name.to_string()).unwrap();
+        files::remove(&file_dirs(folder.path()), &name.to_string()).unwrap();
     }
     assert_eq!(folders(folder.path()), BTreeSet::new());
 }
 
 /// R-IN-4: the owner that the manifest asks for gets the files.
 #[test]
-fn owners_are_those_of_the_manifest() {
+fn file_owners_follow_the_manifest() {
     let folder = tempfile::tempdir().unwrap();
     let own = fs::metadata(folder.path()).unwrap();
     // Only root may give files away; anybody may keep them.
@@ -201,25 +202,25 @@ fn owners_are_those_of_the_manifest() {
 
 fn check(instance: &InstanceId, pieces: &[Piece], container: &str, expected: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let put = files::put(&places(folder.path()), instance, container, &stored(pieces));
+    let put = files::put(&file_dirs(folder.path()), instance, container, &stored(pieces));
     let error = put.unwrap_err().to_string();
     assert!(error.contains(expected), "{error}");
     assert!(!error.contains("hunter2"), "{error}");
-    let place = places(folder.path()).secrets.join(instance.to_string());
+    let place = file_dirs(folder.path()).secrets.join(instance.to_string());
     assert!(!place.exists(), "nothing half is where a container could mount it");
-    files::remove(&places(folder.path()), &instance.to_string()).unwrap();
+    files::remove(&file_dirs(folder.path()), &instance.to_string()).unwrap();
     assert_eq!(folders(folder.path()), BTreeSet::new());
 }
 
-/// R-IN-5: what cannot be put is named, without a word of it.
+/// R-IN-5: an error names the file, without its content.
 #[test]
-fn what_cannot_be_put_is_named() {
+fn failed_write_names_the_file() {
     let (mut pieces, container) = shipping();
     let of = instance(0, 5);
     check(&of, &pieces[..4], &container, "secret \"s\": its content 0909");
-    check(&of, &pieces[1..], &container, "the shipped path \"conf\": its content 0101");
+    check(&of, &pieces[1..], &container, "the uploaded path \"conf\": its content 0101");
     let nobody = container.replace(r#""mode":"0400""#, r#""uid":"app""#);
-    check(&of, &pieces, &nobody, "secret \"s\": its uid is no number");
+    check(&of, &pieces, &nobody, "secret \"s\": its uid is not a number");
     let unsent = container.replace(r#""content":"text","#, "");
     check(&of, &pieces, &unsent, "config \"c\": the cluster was not given its content");
     check(&of, &pieces, r#"{"files":{}}"#, "cannot be read");

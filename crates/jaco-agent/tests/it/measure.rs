@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use jaco_agent::Owner;
-use jaco_agent::engine::{ContainerId, ContainerSeen, ContainerStatus, Counters, Health};
-use jaco_agent::measure::{NodeUse, Sampler, Scope, Told, Used};
+use jaco_agent::engine::{ContainerId, ContainerStatus, Counters, Health, ObservedContainer};
+use jaco_agent::measure::{EngineStats, NodeUsage, Sampler, Scope, Usage};
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{ClusterId, InstanceId, NodeId, ReplicaId, ServiceKey, StateIndex, Timestamp};
 
@@ -45,8 +45,8 @@ fn instance(index: u64) -> InstanceId {
     InstanceId { replica, raft_index: StateIndex(index) }
 }
 
-fn up(index: u64, container: &str) -> ContainerSeen {
-    ContainerSeen {
+fn up(index: u64, container: &str) -> ObservedContainer {
+    ObservedContainer {
         instance: instance(index),
         service: ServiceKey {
             deployment: "shop".parse().unwrap(),
@@ -102,15 +102,23 @@ fn each_kernel_is_measured() {
         };
         cpu(1_000_000, 0);
         let (mut sampler, containers) = (machine.sampler(Scope::Machine), [up(1, "abc")]);
-        assert_eq!(sampler.sample(&containers, Told::new(), at(0)), None, "{name}: a baseline");
+        assert_eq!(
+            sampler.sample(&containers, EngineStats::new(), at(0)),
+            None,
+            "{name}: a baseline"
+        );
         cpu(11_000_000, 5_000_000);
-        let expected = NodeUse {
-            node: Used { cpu: 500_000, memory: 0 },
-            instances: [(instance(1), Used { cpu: 250_000, memory: 200_000 })].into(),
+        let expected = NodeUsage {
+            node: Usage { cpu: 500_000, memory: 0 },
+            instances: [(instance(1), Usage { cpu: 250_000, memory: 200_000 })].into(),
         };
-        assert_eq!(sampler.sample(&containers, Told::new(), at(10)), Some(expected), "{name}");
+        assert_eq!(
+            sampler.sample(&containers, EngineStats::new(), at(10)),
+            Some(expected),
+            "{name}"
+        );
         cpu(111_000_000, 5_000_000);
-        let sample = sampler.sample(&[], Told::new(), at(20)).unwrap();
+        let sample = sampler.sample(&[], EngineStats::new(), at(20)).unwrap();
         assert_eq!(
             (sample.node.cpu, sample.instances.len()),
             (1_000_000, 0),
@@ -122,7 +130,7 @@ fn each_kernel_is_measured() {
 /// R-REB-2: where the kernel's files say nothing of a replica, what the engine says of it counts, and
 /// nobody is asked of the others.
 #[test]
-fn the_engine_says_what_files_do_not() {
+fn engine_stats_complete_kernel_counters() {
     let machine = Machine::new(&[
         ("sys/fs/cgroup/cgroup.controllers", "cpu memory"),
         ("sys/fs/cgroup/docker/abc/cpu.stat", "usage_usec 0\n"),
@@ -131,36 +139,38 @@ fn the_engine_says_what_files_do_not() {
     ]);
     let mut sampler = machine.sampler(Scope::Replicas);
     let containers = [up(1, "abc"), up(2, "elsewhere"), up(3, "half")];
-    let unread: Vec<_> = sampler.unread(&containers).into_iter().map(|(id, _)| id).collect();
-    assert_eq!(unread, [instance(2), instance(3)]);
-    let told = |cpu_micros| Told::from([(instance(2), Counters { cpu_micros, memory_bytes: 300 })]);
+    let unmeasured: Vec<_> =
+        sampler.unmeasured(&containers).into_iter().map(|(id, _)| id).collect();
+    assert_eq!(unmeasured, [instance(2), instance(3)]);
+    let told =
+        |cpu_micros| EngineStats::from([(instance(2), Counters { cpu_micros, memory_bytes: 300 })]);
     assert_eq!(sampler.sample(&containers, told(1_000_000), at(0)), None);
     let sample = sampler.sample(&containers, told(6_000_000), at(10)).unwrap();
-    let asked = Used { cpu: 250_000, memory: 300_000 };
-    let read = Used { cpu: 0, memory: 100_000 };
+    let asked = Usage { cpu: 250_000, memory: 300_000 };
+    let read = Usage { cpu: 0, memory: 100_000 };
     assert_eq!(sample.instances, [(instance(1), read), (instance(2), asked)].into());
-    assert_eq!(sample.node, Used { cpu: 250_000, memory: 400_000 });
-    assert_eq!(sampler.unread(&[]), []);
+    assert_eq!(sample.node, Usage { cpu: 250_000, memory: 400_000 });
+    assert_eq!(sampler.unmeasured(&[]), []);
 }
 
 /// R-REB-2: without groups the machine is measured by `/proc`; replicas are not.
 #[test]
-fn proc_is_the_last_resort() {
+fn proc_is_the_fallback() {
     let machine = Machine::new(&[
         ("proc/stat", "cpu  100 0 0 0 0 0 0 0\n"),
         ("proc/meminfo", "MemTotal: 1 kB\nMemAvailable: 0 kB\n"),
     ]);
     let mut sampler = machine.sampler(Scope::Machine);
-    assert_eq!(sampler.sample(&[up(1, "abc")], Told::new(), at(0)), None);
+    assert_eq!(sampler.sample(&[up(1, "abc")], EngineStats::new(), at(0)), None);
     machine.say(&[("proc/stat", "cpu  600 0 0 0 0 0 0 0\n")]);
-    let node = Used { cpu: 250_000, memory: 1_000_000 };
-    let expected = NodeUse { node, instances: [].into() };
-    assert_eq!(sampler.sample(&[up(1, "abc")], Told::new(), at(10)), Some(expected));
+    let node = Usage { cpu: 250_000, memory: 1_000_000 };
+    let expected = NodeUsage { node, instances: [].into() };
+    assert_eq!(sampler.sample(&[up(1, "abc")], EngineStats::new(), at(10)), Some(expected));
 }
 
 /// Where the daemon lives in a container with a limit, that is what is used of.
 #[test]
-fn a_limited_group_is_the_node() {
+fn limited_cgroup_counts_as_the_node() {
     let machine = Machine::new(&[
         ("sys/fs/cgroup/cgroup.controllers", "cpu memory"),
         ("sys/fs/cgroup/cpu.stat", "usage_usec 0"),
@@ -169,17 +179,17 @@ fn a_limited_group_is_the_node() {
         ("proc/meminfo", MEMINFO),
     ]);
     let mut sampler = machine.sampler(Scope::Machine);
-    sampler.sample(&[], Told::new(), at(0));
+    sampler.sample(&[], EngineStats::new(), at(0));
     assert_eq!(
-        sampler.sample(&[], Told::new(), at(1)).unwrap().node,
-        Used { cpu: 0, memory: 700_000 }
+        sampler.sample(&[], EngineStats::new(), at(1)).unwrap().node,
+        Usage { cpu: 0, memory: 700_000 }
     );
 }
 
 /// Several nodes on one machine: each is what its own replicas use, whatever else runs there. A
 /// container that came since the last look is not counted yet; a counter that fell tells nothing.
 #[test]
-fn replicas_may_be_all_that_counts() {
+fn replica_scope_counts_replicas_only() {
     let file = |name: &str, file: &str| format!("sys/fs/cgroup/docker/{name}/{file}");
     let machine = Machine::new(&[("sys/fs/cgroup/cgroup.controllers", "")]);
     let say = |name: &str, micros: u64| {
@@ -192,21 +202,25 @@ fn replicas_may_be_all_that_counts() {
         say(name, 1_000_000);
     }
     let mut sampler = machine.sampler(Scope::Replicas);
-    assert_eq!(sampler.sample(&[up(1, "a"), up(2, "b")], Told::new(), at(0)), None);
+    assert_eq!(sampler.sample(&[up(1, "a"), up(2, "b")], EngineStats::new(), at(0)), None);
     say("a", 2_000_000);
     say("b", 0);
-    let sample = sampler.sample(&[up(1, "a"), up(2, "b"), up(3, "c")], Told::new(), at(1)).unwrap();
-    assert_eq!(sample.node, Used { cpu: 500_000, memory: 100_000 });
+    let sample =
+        sampler.sample(&[up(1, "a"), up(2, "b"), up(3, "c")], EngineStats::new(), at(1)).unwrap();
+    assert_eq!(sample.node, Usage { cpu: 500_000, memory: 100_000 });
     assert_eq!(sample.instances.keys().collect::<Vec<_>>(), [&instance(1)]);
 }
 
 /// Where the kernel tells nothing there is silence, and not a node at rest.
 #[test]
-fn what_cannot_be_read_is_no_figure() {
+fn unreadable_counters_give_no_sample() {
     let machine = Machine::new(&[]);
     let mut sampler = machine.sampler(Scope::Machine);
     assert_eq!(
-        (sampler.sample(&[], Told::new(), at(0)), sampler.sample(&[], Told::new(), at(1))),
+        (
+            sampler.sample(&[], EngineStats::new(), at(0)),
+            sampler.sample(&[], EngineStats::new(), at(1))
+        ),
         (None, None)
     );
 }
@@ -216,6 +230,6 @@ fn what_cannot_be_read_is_no_figure() {
 fn this_machine_can_be_measured() {
     let capacity = Resources { cpu: MilliCores(1000), memory: Bytes(1 << 50) };
     let mut sampler = Sampler::new("/".into(), Scope::Machine, capacity);
-    assert_eq!(sampler.sample(&[], Told::new(), at(0)), None);
-    assert!(sampler.sample(&[], Told::new(), at(1)).is_some());
+    assert_eq!(sampler.sample(&[], EngineStats::new(), at(0)), None);
+    assert!(sampler.sample(&[], EngineStats::new(), at(1)).is_some());
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use jaco_agent::Owner;
 use jaco_state::view::{DesiredInstance, Role};
-use jaco_types::spec::{Healthcheck, Placement, Pull, SchedulingPolicy, Storage, UpdatePolicy};
+use jaco_types::spec::{
+    Healthcheck, Placement, PullPolicy, SchedulingPolicy, Storage, UpdatePolicy,
+};
 use jaco_types::unit::Resources;
 use jaco_types::{
     ClusterId, DeploymentName, InstanceId, NodeId, Ordinal, ReplicaId, ServiceKey, ServiceName,
@@ -31,11 +33,11 @@ pub(crate) fn instance(slot: u64, raft_index: u64) -> InstanceId {
 
 /// A service spec whose container has these keys.
 pub(crate) fn spec(image: &str, keys: &str) -> Arc<ServiceSpec> {
-    spec_pulled(image, keys, Pull::Missing)
+    spec_pulled(image, keys, PullPolicy::Missing)
 }
 
 /// As [`spec`], with this pull policy.
-pub(crate) fn spec_pulled(image: &str, keys: &str, pull: Pull) -> Arc<ServiceSpec> {
+pub(crate) fn spec_pulled(image: &str, keys: &str, pull: PullPolicy) -> Arc<ServiceSpec> {
     let comma = if keys.is_empty() { "" } else { "," };
     let container = format!(r#"{{"service":{{"image":"{image}"{comma}{keys}}}}}"#);
     let healthcheck =

@@ -5,10 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jaco_agent::engine::{ContainerEngine, Follow, LogQuery};
-use jaco_agent::fake::{FakeEngine, FakeHost, Reach};
+use jaco_agent::fake::{FakeEngine, FakeHost, Reachability};
 use jaco_agent::service::EngineStatus;
-use jaco_agent::{AgentHandle, AgentService, Options, Places, RegistryCredentials};
-use jaco_state::command::{NewInstance, NewNode, Previous, ReplaceCause};
+use jaco_agent::{AgentHandle, AgentService, FileDirs, Options, RegistryCredentials};
+use jaco_state::command::{
+    Batch, ClusterInit, ConsumerAttach, DeploymentApply, NewInstance, NewNode, Previous,
+    RegistryStore, ReplaceCause,
+};
 use jaco_state::registries::SealedPassword;
 use jaco_state::token::OperatorToken;
 use jaco_state::{Change, ClusterMeta, ClusterState, Command, Outcome};
@@ -22,8 +25,9 @@ use jaco_types::{
 };
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
-use crate::files::{SECRET, contents, places, put, shipping};
+use crate::files::{SECRET, contents, file_dirs, put, shipping};
 use crate::names::{owner, spec, web};
 
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -33,7 +37,7 @@ const NODE: NodeId = NodeId(1);
 struct World {
     store: Arc<MemStore>,
     engine: FakeEngine,
-    places: Places,
+    file_dirs: FileDirs,
     /// Removed with the world.
     folder: tempfile::TempDir,
     agent: Option<Agent>,
@@ -42,6 +46,7 @@ struct World {
 struct Agent {
     handle: AgentHandle,
     stop: oneshot::Sender<()>,
+    removal: CancellationToken,
     task: JoinHandle<()>,
 }
 
@@ -54,8 +59,8 @@ impl World {
     async fn with_engine(engine: FakeEngine) -> Self {
         let store = Arc::new(MemStore::new(NODE));
         let folder = tempfile::tempdir().unwrap();
-        let places = places(folder.path());
-        let mut world = Self { store, engine, places, folder, agent: None };
+        let file_dirs = file_dirs(folder.path());
+        let mut world = Self { store, engine, file_dirs, folder, agent: None };
         world.init().await;
         world.start_agent();
         world
@@ -83,22 +88,28 @@ impl World {
             issued_by: by.clone(),
             revoked_at: None,
         };
-        let outcome = self.propose(Command::ClusterInit { meta, node, token }).await;
+        let outcome = self.propose(ClusterInit::new(meta, node, token).into()).await;
         assert_eq!(outcome, Outcome::NodeAdmitted { id: NODE });
     }
 
     fn start_agent(&mut self) {
         let store = Arc::clone(&self.store) as Arc<dyn Store>;
         let engine = Arc::new(self.engine.clone()) as Arc<dyn ContainerEngine>;
-        let options =
-            Options::new(owner(NODE.0), store, engine, Arc::new(SystemClock), self.places.clone());
+        let options = Options::new(
+            owner(NODE.0),
+            store,
+            engine,
+            Arc::new(SystemClock),
+            self.file_dirs.clone(),
+        );
+        let removal = options.removal.clone();
         let (service, handle) = AgentService::new(options);
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(service.run(async {
             // A dropped sender stops it as well.
             drop(stopped.await);
         }));
-        self.agent = Some(Agent { handle, stop, task });
+        self.agent = Some(Agent { handle, stop, removal, task });
     }
 
     async fn stop_agent(&mut self) {
@@ -112,7 +123,7 @@ impl World {
         self.store.propose(Proposal { by, request: None, command }).await.unwrap().outcome
     }
 
-    /// People want this spec, and the planner places so many replicas of it here.
+    /// The desired spec, with so many replicas of it placed here by the planner.
     async fn place(&self, spec: &Arc<ServiceSpec>, replicas: u64) -> Vec<InstanceId> {
         self.place_with(spec, replicas, BTreeSet::new()).await
     }
@@ -126,13 +137,13 @@ impl World {
         let name = web().deployment;
         let services = [(spec.name.clone(), Arc::clone(spec))].into_iter().collect();
         let deployment = DeploymentSpec { services, contents, ..DeploymentSpec::default() };
-        self.propose(Command::DeploymentApply { name, spec: deployment, based_on: None }).await;
+        self.propose(DeploymentApply::new(name, deployment).into()).await;
         let changes = (0..replicas).map(|index| Change::SlotCreate {
             id: ReplicaId::new(&web(), &Ordinal::Index(index)),
             service: web(),
             ordinal: Ordinal::Index(index),
             instance: self.instance(spec),
-            standing: jaco_types::Standing::Active,
+            desired_state: jaco_types::DesiredState::Active,
         });
         self.plan(changes.collect()).await
     }
@@ -144,7 +155,7 @@ impl World {
 
     async fn plan(&self, changes: Vec<Change>) -> Vec<InstanceId> {
         let based_on = self.state().index;
-        let outcome = self.propose(Command::Batch { based_on, changes }).await;
+        let outcome = self.propose(Batch::new(based_on, changes).into()).await;
         assert_eq!(outcome, Outcome::Done);
         self.state().slots.values().map(jaco_types::Slot::current_id).collect()
     }
@@ -196,10 +207,10 @@ async fn replicas_run_and_are_replaced() {
     world.wait_for("forgotten", |state| !state.observed.contains(&ids[0])).await;
 }
 
-/// R-ROLL-3: what has left the endpoints is stopped as soon as it may, also where nothing else changes in the
+/// R-ROLL-3: a terminating instance is stopped as soon as it may, also where nothing else changes in the
 /// state at that moment or later.
 #[tokio::test]
-async fn t90_what_leaves_is_stopped_at_the_word_alone() {
+async fn t90_released_instance_is_stopped_immediately() {
     let world = World::new().await;
     let ready =
         Change::NodeStatusSet { node: NODE, status: NodeStatus::Ready, reason: String::new() };
@@ -207,20 +218,20 @@ async fn t90_what_leaves_is_stopped_at_the_word_alone() {
     let ids = world.place(&spec("app:1", ""), 1).await;
     world.wait_for_state(&ids[0], ReplicaState::Running).await;
     let name = ConsumerName::new("proxy").unwrap();
-    let attach = Command::ConsumerAttach { name, node: NODE, lease: Millis(5000) };
+    let attach = ConsumerAttach::new(name, NODE, Millis(5000)).into();
     world.propose(attach).await;
     world.plan(vec![Change::SlotRemove { id: ids[0].replica.clone() }]).await;
-    assert!(world.state().leaving.contains(&ids[0]), "it waits for the consumer");
+    assert!(world.state().terminating.contains(&ids[0]), "it waits for the consumer");
     // Long enough for the agent to have looked at that, and for nothing of it to be left to see.
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert!(world.state().observed.contains(&ids[0]), "it runs on meanwhile");
-    world.plan(vec![Change::LeavingEnd { id: ids[0].clone() }]).await;
+    world.plan(vec![Change::TerminatingRemove { id: ids[0].clone() }]).await;
     world.wait_for("stopped", |state| !state.observed.contains(&ids[0])).await;
 }
 
 /// R-LOOP-4: ten starts are few entries, and an idle node writes none.
 #[tokio::test]
-async fn observations_travel_together_and_idle_is_silent() {
+async fn observations_are_batched_and_idle_writes_nothing() {
     let world = World::new().await;
     let before = world.state().index;
     let ids = world.place(&spec("app:1", ""), 10).await;
@@ -240,12 +251,12 @@ async fn observations_travel_together_and_idle_is_silent() {
 
 /// A container that is removed by hand is missed at once: by an event, not by the next look.
 #[tokio::test]
-async fn a_container_removed_by_hand_is_missed_at_once() {
+async fn manually_removed_container_is_reported_immediately() {
     let world = World::new().await;
     let ids = world.place(&spec("app:1", ""), 1).await;
     world.wait_for_state(&ids[0], ReplicaState::Running).await;
     let before = std::time::Instant::now();
-    world.engine.edit(|host, _| host.vanish(&ids[0]));
+    world.engine.edit(|host, _| host.remove_by_hand(&ids[0]));
     world.wait_for_state(&ids[0], ReplicaState::Failed).await;
     assert!(before.elapsed() < Duration::from_secs(1), "{:?}", before.elapsed());
     let code = world.state().observed.get(&ids[0]).unwrap().code;
@@ -275,7 +286,7 @@ async fn observations_wait_for_a_leader() {
 
 /// A daemon that was killed finds its containers again: in the file of the fake as in Docker.
 #[tokio::test]
-async fn containers_outlive_the_daemon() {
+async fn containers_survive_the_daemon() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("containers.json");
     let engine = FakeEngine::kept_in(owner(NODE.0), file.clone()).unwrap();
@@ -297,18 +308,36 @@ async fn containers_outlive_the_daemon() {
     assert_eq!(world.state().index, settled, "adoption is no news");
 }
 
+/// R-NODE-1: an agent whose node was removed stops everything, whatever its state says: that may not
+/// have heard of the removal, and never will.
+#[tokio::test]
+async fn removed_node_stops_what_its_state_still_desires() {
+    let world = World::new().await;
+    let ids = world.place(&spec("app:1", ""), 2).await;
+    for id in &ids {
+        world.wait_for_state(id, ReplicaState::Running).await;
+    }
+    let agent = world.agent.as_ref().unwrap();
+    agent.removal.cancel();
+    let mut status = agent.handle.status();
+    let drained = status.wait_for(|status| status.is_drained);
+    tokio::time::timeout(DEADLINE, drained).await.unwrap().unwrap();
+    assert_eq!(world.engine.list_owned().await.unwrap(), []);
+    assert_eq!(world.state().slots.len(), 2, "they are assigned to it for ever");
+}
+
 /// R-NODE-2: whether anything is left of what once ran is known, networks included, and an agent that is
 /// stopped finishes what it has begun to remove.
 #[tokio::test]
-async fn nothing_is_left_half_removed() {
+async fn shutdown_completes_removals() {
     let mut world = World::new().await;
     let handle = world.agent.as_ref().unwrap().handle.clone();
     let mut status = handle.status();
-    let clear = status.wait_for(|status| status.is_clear);
+    let clear = status.wait_for(|status| status.is_drained);
     tokio::time::timeout(DEADLINE, clear).await.unwrap().unwrap();
     let ids = world.place(&spec("app:1", ""), 1).await;
     world.wait_for_state(&ids[0], ReplicaState::Running).await;
-    assert!(!handle.status().borrow().is_clear);
+    assert!(!handle.status().borrow().is_drained);
     let networks = |world: &World| world.engine.edit(|host, _| host.networks().clone());
     assert_eq!(networks(&world).len(), 1);
     world.plan(vec![Change::SlotRemove { id: ids[0].replica.clone() }]).await;
@@ -320,16 +349,16 @@ async fn nothing_is_left_half_removed() {
 }
 
 #[tokio::test]
-async fn an_engine_that_goes_and_comes_is_seen_in_the_status() {
+async fn engine_outage_shows_in_the_status() {
     let world = World::new().await;
     let mut status = world.agent.as_ref().unwrap().handle.status();
     let up = |status: &jaco_agent::AgentStatus| status.engine == EngineStatus::Up;
     tokio::time::timeout(DEADLINE, status.wait_for(up)).await.unwrap().unwrap();
-    world.engine.edit(|host, _| host.set_reach(Reach::Down));
+    world.engine.edit(|host, _| host.set_reachability(Reachability::Down));
     let down =
         |status: &jaco_agent::AgentStatus| matches!(status.engine, EngineStatus::Down { .. });
     tokio::time::timeout(DEADLINE, status.wait_for(down)).await.unwrap().unwrap();
-    world.engine.edit(|host, _| host.set_reach(Reach::Up));
+    world.engine.edit(|host, _| host.set_reachability(Reachability::Up));
     tokio::time::timeout(DEADLINE, status.wait_for(up)).await.unwrap().unwrap();
 }
 
@@ -346,9 +375,9 @@ async fn logs_are_read_through_the_handle() {
 }
 
 /// R-SEL-3: the last container of a service that goes leaves what it wrote; one that another follows, or
-/// that rests, leaves nothing.
+/// that is disabled, leaves nothing.
 #[tokio::test]
-async fn a_removed_allocation_leaves_its_logs() {
+async fn removed_allocation_keeps_its_logs() {
     let world = World::new().await;
     let app = spec("app:1", "");
     let first = world.place(&app, 2).await;
@@ -356,7 +385,7 @@ async fn a_removed_allocation_leaves_its_logs() {
         world.wait_for_state(id, ReplicaState::Running).await;
     }
     let handle = world.agent.as_ref().unwrap().handle.clone();
-    let left = || handle.remains().list().unwrap();
+    let left = || handle.removed_allocations().list().unwrap();
     let replace = Change::SlotReplace {
         id: first[0].replica.clone(),
         instance: world.instance(&app),
@@ -373,7 +402,7 @@ async fn a_removed_allocation_leaves_its_logs() {
     let rest = Change::SlotDisable { id: now[0].replica.clone(), instance: world.instance(&app) };
     world.plan(vec![rest]).await;
     world.wait_for("forgotten", |state| !state.observed.contains(&now[0])).await;
-    assert_eq!(left(), [], "it rests");
+    assert_eq!(left(), [], "it is disabled");
     let again = Change::SlotReplace {
         id: now[0].replica.clone(),
         instance: world.instance(&app),
@@ -396,7 +425,7 @@ async fn a_removed_allocation_leaves_its_logs() {
 /// R-IN-4, R-IN-5: files are there while their instance is, and go with it; what an earlier agent
 /// left behind goes, too.
 #[tokio::test]
-async fn files_come_and_go_with_their_instance() {
+async fn files_are_removed_with_their_instance() {
     let world = World::new().await;
     let leftover = world.folder.path().join("secrets/gone-web-0@3");
     std::fs::create_dir_all(&leftover).unwrap();
@@ -405,13 +434,13 @@ async fn files_come_and_go_with_their_instance() {
     let app = Arc::new(ServiceSpec { container: container.into(), ..(*spec("app:1", "")).clone() });
     let ids = world.place_with(&app, 1, contents(&pieces)).await;
     world.wait_for_state(&ids[0], ReplicaState::Running).await;
-    let secret = world.places.secrets.join(ids[0].to_string()).join("secret-0");
+    let secret = world.file_dirs.secrets.join(ids[0].to_string()).join("secret-0");
     assert_eq!(std::fs::read(&secret).unwrap(), SECRET);
-    assert!(world.places.files.join(ids[0].to_string()).join("bind-0/a.conf").is_file());
+    assert!(world.file_dirs.files.join(ids[0].to_string()).join("bind-0/a.conf").is_file());
     world.plan(vec![Change::SlotRemove { id: ids[0].replica.clone() }]).await;
     let empty = |place: &std::path::Path| std::fs::read_dir(place).unwrap().next().is_none();
     let gone = async {
-        while !empty(&world.places.files) || !empty(&world.places.secrets) {
+        while !empty(&world.file_dirs.files) || !empty(&world.file_dirs.secrets) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
@@ -427,17 +456,17 @@ fn registry() -> RegistryName {
 async fn log_in(world: &World, sealed: &[u8]) {
     let username = RegistryUsername::new("robot").unwrap();
     let password = SealedPassword(sealed.into());
-    world.propose(Command::RegistryStore { registry: registry(), username, password }).await;
+    world.propose(RegistryStore::new(registry(), username, password).into()).await;
 }
 
 /// R-CLI-6: a registry that wants credentials gets those that the cluster keeps for it, the newest, as
 /// soon as they are there; without any, or with wrong ones, the reason is the registry's.
 #[tokio::test]
-async fn pulls_bring_the_credentials_of_the_cluster() {
+async fn pulls_use_the_cluster_credentials() {
     let world = World::new().await;
     let username = RegistryUsername::new("robot").unwrap();
     let wanted = RegistryCredentials::new(registry(), username, "hunter2".to_owned());
-    world.engine.edit(|host, _| host.demand(wanted));
+    world.engine.edit(|host, _| host.require_credentials(wanted));
     let ids = world.place(&spec("ghcr.io/team/app:1", ""), 1).await;
     let refused = |state: &ClusterState, reason: &str| {
         let seen = state.observed.get(&ids[0]);

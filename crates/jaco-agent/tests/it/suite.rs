@@ -30,19 +30,19 @@ macro_rules! contract {
 }
 
 contract! {
-    starting_is_idempotent
-    stopping_and_removing_are_idempotent
-    an_exit_is_told_and_final
-    a_stop_honours_the_grace_period
-    health_is_told
-    a_removal_is_told
-    an_absent_image_is_named
-    a_refusal_does_not_tell_the_password
-    a_driver_error_is_the_reason
+    start_is_idempotent
+    stop_and_remove_are_idempotent
+    exit_is_reported_and_final
+    stop_honours_the_grace_period
+    health_is_reported
+    removal_is_reported
+    absent_image_is_named
+    refusal_does_not_contain_the_password
+    missing_gpu_driver_is_the_reason
     logs_can_be_read
-    a_command_is_carried
-    a_command_has_a_terminal
-    a_command_needs_a_container_that_runs
-    owners_are_kept_apart
-    starts_may_happen_together
+    command_input_and_output_arrive
+    command_has_a_terminal
+    command_requires_a_running_container
+    owners_are_isolated
+    concurrent_starts_do_not_interfere
 }

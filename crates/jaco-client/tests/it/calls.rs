@@ -112,6 +112,30 @@ async fn a_restarted_daemon_is_found_again() {
     assert_eq!(call.await.unwrap().unwrap().revision, 7);
 }
 
+struct Leaderless;
+
+impl Script for Leaderless {
+    fn apply(&self, _: v1::ApplyRequest, _: Option<&str>) -> Answer<v1::ApplyResponse> {
+        Err(Rejection::new(ErrorCode::NoLeader, "nobody leads"))
+    }
+}
+
+/// R-CLI-10: the deadline of a client ends its calls and their retries.
+#[tokio::test]
+async fn calls_end_at_the_deadline_of_the_client() {
+    let place = Place::new();
+    let _daemon = place.listen(Arc::new(Leaderless));
+    let begun = std::time::Instant::now();
+    let limit = std::time::Duration::from_secs(1);
+    let client = place.client().until(Some(tokio::time::Instant::now() + limit));
+    for _ in 0..3 {
+        let refused = client.apply(request()).await.unwrap_err();
+        assert_eq!(refused.exit_code(), ExitCode::Unreachable, "{refused}");
+    }
+    // Without a deadline each of them tries for ten seconds.
+    assert!(begun.elapsed() < 3 * limit, "{:?}", begun.elapsed());
+}
+
 struct Feeds(Then);
 
 impl Script for Feeds {

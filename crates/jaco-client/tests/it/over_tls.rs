@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 struct Guarded(String);
 
 impl Script for Guarded {
-    fn cluster_status(
+    fn status(
         &self,
         _: v1::ClusterStatusRequest,
         who: Option<&str>,
@@ -55,7 +55,8 @@ async fn node(authority: &CertificateAuthority, token: &OperatorToken) -> (Strin
     let store = CertificateStore::new(credentials).unwrap();
     let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (failures, _) = mpsc::channel(1);
-    let wiring = Wiring { store, connections: Connections::new(), failures };
+    let connections = Connections::new(&store);
+    let wiring = Wiring { store, connections, failures };
     let listener = TlsListener::start(tcp, wiring, Options::default()).unwrap();
     let address = listener.local_addr().to_string();
     let script = Guarded(format!("Bearer {}", *token.reveal()));
@@ -78,6 +79,21 @@ async fn a_node_that_answers_is_found() {
     let down = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().to_string();
     let target = Target::servers(&[down, address], trust(&ours), token).unwrap();
     assert!(ask(target).await.unwrap().initialized);
+}
+
+/// R-CLI-4: a server that is off, so that nothing refuses the connection, does not delay a command until the
+/// connection times out.
+#[tokio::test]
+async fn a_server_that_is_off_does_not_delay_the_call() {
+    let (ours, token) = (authority("0"), OperatorToken::mint());
+    let (address, _running) = node(&ours, &token).await;
+    // It takes connections and never answers.
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let off = silent.local_addr().unwrap().to_string();
+    let target = Target::servers(&[off, address], trust(&ours), token).unwrap();
+    let begun = std::time::Instant::now();
+    assert!(ask(target).await.unwrap().initialized);
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
 }
 
 #[tokio::test]

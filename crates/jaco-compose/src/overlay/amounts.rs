@@ -1,17 +1,19 @@
 //! Amounts of jaco.yaml: bounds of reservations, update policies.
 
+use jaco_types::Millis;
+use jaco_types::spec::{FailureAction, UpdateOrder};
 use jaco_types::unit::{Bytes, MilliCores};
 
-use super::UpdateOverlay;
-use super::read::count;
-use super::rules::plain;
-use crate::facts::{Bounds, FailureAction, Order};
-use crate::node::Node;
-use crate::problem::{Code, Report};
-use crate::units;
+use crate::diagnostics::code::Code;
+use crate::diagnostics::report::Report;
+use crate::facts::Bounds;
+use crate::notation::units;
+use crate::overlay::types::UpdateOverlay;
+use crate::overlay::value::{count, plain};
+use crate::yaml::node::Node;
 
 /// R-RES-1: a lone minimum is the maximum too; nothing is no bound.
-pub(super) fn bounds(node: Option<&Node>, report: &mut Report) -> Bounds {
+pub(crate) fn bounds(node: Option<&Node>, report: &mut Report) -> Bounds {
     let mut bounds = Bounds::default();
     let Some(node) = node else {
         return bounds;
@@ -93,18 +95,21 @@ fn number_and_unit(text: &str) -> (&str, String) {
     (number, unit.trim().to_ascii_lowercase())
 }
 
-/// An update section of jaco.yaml or of compose's `deploy`; both have the same words.
+/// An update section of jaco.yaml or of compose's `deploy`; both have the same keys.
 pub(crate) fn update(node: Option<&Node>, report: &mut Report) -> UpdateOverlay {
     let Some(node) = node else {
         return UpdateOverlay::default();
     };
-    let nanos = |key: &str| node.get_str(key).and_then(units::parse_duration_nanos);
+    let millis = |key: &str| {
+        let nanos = node.get_str(key).and_then(units::parse_duration_nanos)?;
+        Some(Millis(nanos / 1_000_000))
+    };
     let ratio = node.get("max_failure_ratio");
     let permille = ratio.and_then(|ratio| {
         let permille = permille(ratio);
         if permille.is_none() {
             report
-                .error(ratio.pos, Code::InvalidValue, "`max_failure_ratio` is not a share")
+                .error(ratio.pos, Code::InvalidValue, "`max_failure_ratio` is not a valid ratio")
                 .expected("a number from 0 to 1");
         }
         permille
@@ -118,21 +123,21 @@ pub(crate) fn update(node: Option<&Node>, report: &mut Report) -> UpdateOverlay 
         };
         if known.is_none() {
             report
-                .error(action.pos, Code::InvalidValue, "`failure_action` is not known")
+                .error(action.pos, Code::InvalidValue, "unknown `failure_action`")
                 .expected("`pause`, `continue` or `rollback`");
         }
         known
     });
     let order = match node.get_str("order") {
-        Some("start-first") => Some(Order::StartFirst),
-        Some("stop-first") => Some(Order::StopFirst),
+        Some("start-first") => Some(UpdateOrder::StartFirst),
+        Some("stop-first") => Some(UpdateOrder::StopFirst),
         Some(_) | None => None,
     };
     UpdateOverlay {
         parallelism: count(node.get("parallelism"), "parallelism", report),
-        delay_nanos: nanos("delay"),
-        monitor_nanos: nanos("monitor"),
-        step_timeout_nanos: nanos("step_timeout"),
+        delay: millis("delay"),
+        monitor: millis("monitor"),
+        step_timeout: millis("step_timeout"),
         max_failure_permille: permille,
         failure_action: action,
         order,

@@ -1,23 +1,23 @@
 //! Constraints: pairs such as `cpu=2 ram=3G`, rules, and roles, which are constraints with a name.
 
-use std::collections::BTreeMap;
+use jaco_types::demand;
+use jaco_types::demand::{Demand, InvalidDemand, canonical_key};
 
-use jaco_types::demand::{self, Demand, InvalidDemand, canonical_key};
-
-use super::rules::{plain, rule};
+use crate::diagnostics::code::Code;
+use crate::diagnostics::nearest::nearest;
+use crate::diagnostics::report::Report;
+use crate::diagnostics::source::Pos;
 use crate::facts::Constraints;
-use crate::node::{Node, Value};
-use crate::problem::{Code, Report};
-use crate::source::Pos;
+use crate::overlay::roles::Roles;
+use crate::overlay::rules::rule;
+use crate::overlay::value::plain;
+use crate::yaml::node::{Node, Value};
 
-/// Constraints by the names they were given.
-pub(crate) type Roles = BTreeMap<String, Constraints>;
-
-/// The pair that stands for the constraints of roles.
+/// The key of the pair that names roles.
 const ROLES: &str = "roles";
 
 /// The roles of a jaco.yaml. A role names no other, so that none can lead to itself.
-pub(super) fn roles(node: Option<&Node>, report: &mut Report) -> Roles {
+pub(crate) fn roles(node: Option<&Node>, report: &mut Report) -> Roles {
     if let Some(node) = node.filter(|node| node.as_map().is_none()) {
         report
             .error(node.pos, Code::WrongType, format!("`roles` is {}", node.kind()))
@@ -30,7 +30,7 @@ pub(super) fn roles(node: Option<&Node>, report: &mut Report) -> Roles {
             let message = format!("`{}` is not the name of a role", entry.key);
             report
                 .error(entry.key_pos, Code::InvalidName, message)
-                .expected("a word without commas, blanks and `=`");
+                .expected("a name without commas, spaces and `=`");
         }
         let constraints = constraints(Some(&entry.node), None, report);
         roles.insert(entry.key.to_string(), constraints);
@@ -71,7 +71,7 @@ impl Reader<'_> {
                         Some(value) => self.pair(&entry.key, value, entry.node.pos),
                         None => {
                             let kind = entry.node.kind();
-                            let message = format!("the constraint `{}` is a {kind}", entry.key);
+                            let message = format!("the constraint `{}` is {kind}", entry.key);
                             self.report.error(entry.node.pos, Code::WrongType, message);
                         }
                     }
@@ -89,7 +89,7 @@ impl Reader<'_> {
                 let message = format!("`constraints` is {}", node.kind());
                 self.report
                     .error(node.pos, Code::WrongType, message)
-                    .expected("a text such as \"cpu=2 ram=3G\", a mapping, or a list of rules");
+                    .expected("a string such as \"cpu=2 ram=3G\", a mapping, or a list of rules");
             }
         }
     }
@@ -102,7 +102,7 @@ impl Reader<'_> {
                     let message = format!("`{word}` is not a constraint");
                     self.report
                         .error(pos, Code::InvalidValue, message)
-                        .expected("`KEY=VALUE`, separated by blanks");
+                        .expected("`KEY=VALUE` pairs, separated by spaces");
                 }
             }
         }
@@ -114,7 +114,7 @@ impl Reader<'_> {
         }
         match Demand::parse(key, &value) {
             Ok(_) => {}
-            Err(InvalidDemand::Misread { wanted }) => {
+            Err(InvalidDemand::InvalidValue { wanted }) => {
                 let message = format!("the constraint `{key}` cannot be `{value}`");
                 self.report.error(pos, Code::InvalidValue, message).expected(wanted);
             }
@@ -122,7 +122,7 @@ impl Reader<'_> {
             // the manifest is admitted (R-CONS-5).
             Err(InvalidDemand::UnknownKey) => {
                 let known = || demand::keys().chain([ROLES]);
-                if crate::nearest(key, known()).is_some() {
+                if nearest(key, known()).is_some() {
                     let message = format!("there is no constraint `{key}`");
                     self.report.error(pos, Code::UnknownKey, message).nearest(key, known());
                 }
@@ -130,7 +130,7 @@ impl Reader<'_> {
         }
         let pairs = &mut self.own.pairs;
         if pairs.insert(canonical_key(key).to_owned(), value).is_some() {
-            let message = format!("the constraint `{}` is there twice", canonical_key(key));
+            let message = format!("the constraint `{}` is declared twice", canonical_key(key));
             self.report.error(pos, Code::DuplicateValue, message);
         }
     }
@@ -147,7 +147,7 @@ impl Reader<'_> {
                     self.report
                         .error(pos, Code::UnknownKey, format!("there is no role `{name}`"))
                         .nearest(name, roles.keys().map(String::as_str))
-                        .expected("a name below `roles:` of jaco.yaml");
+                        .expected("a name that is defined below `roles:` in jaco.yaml");
                 }
             }
         }

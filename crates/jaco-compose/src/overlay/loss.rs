@@ -1,16 +1,17 @@
-//! `on_node_loss`: what becomes of replicas whose node falls silent (R-NODE-1).
+//! `on_node_loss`: what happens to replicas of an unreachable node (R-NODE-1).
 
 use jaco_types::Millis;
 use jaco_types::spec::OnNodeLoss;
 
-use crate::node::Node;
-use crate::problem::{Code, Report};
-use crate::units;
+use crate::diagnostics::code::Code;
+use crate::diagnostics::report::Report;
+use crate::notation::units;
+use crate::yaml::node::Node;
 
-/// A node counts as down after so much silence; nothing can be asked to follow earlier.
+/// A node counts as down after this time without a heartbeat; no policy can act earlier.
 const LEAST: Millis = Millis::from_secs(15);
 
-/// Longer than this is no wait that a cluster can promise: it outlives every certificate.
+/// The longest wait: certificates do not live longer.
 const MOST: Millis = Millis::from_secs(365 * 24 * 3600);
 
 /// `replace after D`, `replace`, `wait`, or `stop_self after D`.
@@ -42,7 +43,7 @@ fn length(text: &str) -> Option<Millis> {
     (LEAST <= millis && millis <= MOST).then_some(millis)
 }
 
-/// The least is what happens anyway, so that writing it out changes nothing.
+/// The minimum is the default, so that writing it out changes nothing.
 fn usual(after: Millis) -> Millis {
     if after == LEAST { Millis(0) } else { after }
 }
@@ -58,7 +59,7 @@ mod tests {
         overlay.services[0].on_node_loss
     }
 
-    /// R-NODE-1: the three words, with bounds.
+    /// R-NODE-1: the three policies, within bounds.
     #[test]
     fn policies_are_read_within_bounds() {
         let after = Millis::from_secs(30);

@@ -2,58 +2,42 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::facts::{Affinity, Rule, Selectors, Spread};
-use crate::node::{Map, Node, Value};
-use crate::problem::{Code, Report};
+use jaco_types::spec::{Affinity, Constraint, Operator, SpreadCriterion, SpreadTarget};
 
-const OPERATORS: [&str; 14] = [
-    "!=",
-    "<",
-    "<=",
-    "=",
-    "==",
-    ">",
-    ">=",
-    "is_not_set",
-    "is_set",
-    "regexp",
-    "semver",
-    "set_contains",
-    "set_contains_any",
-    "version",
-];
+use crate::diagnostics::code::Code;
+use crate::diagnostics::report::Report;
+use crate::overlay::types::Selectors;
+use crate::overlay::value::plain;
+use crate::yaml::node::{Map, Node, Value};
 
 /// Nomad's default weight of a spread criterion and of an affinity.
 const DEFAULT_WEIGHT: i64 = 50;
 
-pub(super) fn plain(node: &Node) -> Option<String> {
-    match &node.value {
-        Value::Null => Some(String::new()),
-        Value::Bool(value) => Some(value.to_string()),
-        Value::Int(value) => Some(value.to_string()),
-        Value::Float(value) => Some(crate::scalar::format_float(*value)),
-        Value::Str(text) => Some(text.to_string()),
-        Value::Seq(_) | Value::Map(_) => None,
-    }
-}
-
-pub(super) fn rule(node: &Node, more: &[&str], report: &mut Report) -> Option<Rule> {
+pub(crate) fn rule(node: &Node, more: &[&str], report: &mut Report) -> Option<Constraint> {
     let map = known_keys(node, &[&["attribute", "operator", "value"], more].concat(), report)?;
     let attribute = node.get_str("attribute").map(bare_attribute).filter(|text| !text.is_empty());
     if attribute.is_none() {
         report.error(node.pos, Code::MissingKey, "the rule has no `attribute`");
     }
-    let operator = node.get_str("operator").unwrap_or("=");
-    if !OPERATORS.contains(&operator) {
-        let pos = map.get("operator").map_or(node.pos, |node| node.pos);
-        report
-            .error(pos, Code::InvalidValue, format!("`{operator}` is not an operator"))
-            .nearest(operator, OPERATORS.into_iter())
-            .expected(OPERATORS.map(|name| format!("`{name}`")).join(", "));
-    }
-    let operator = if operator == "==" { "=" } else { operator };
+    let operator = match map.get("operator") {
+        Some(written) => operator(written, report)?,
+        None => Operator::Equal,
+    };
     let value = map.get("value").and_then(plain).unwrap_or_default();
-    Some(Rule { attribute: attribute?.to_owned(), operator: operator.to_owned(), value })
+    Some(Constraint { attribute: attribute?.to_owned(), operator, value })
+}
+
+fn operator(node: &Node, report: &mut Report) -> Option<Operator> {
+    let text = plain(node).unwrap_or_default();
+    let operator = Operator::parse(&text);
+    if operator.is_none() {
+        let known = || Operator::ALL.iter().map(|operator| operator.as_str());
+        report
+            .error(node.pos, Code::InvalidValue, format!("`{text}` is not an operator"))
+            .nearest(&text, known())
+            .expected(known().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "));
+    }
+    operator
 }
 
 /// `${node.zone}` and `node.zone` are the same attribute.
@@ -65,35 +49,27 @@ fn known_keys<'n>(node: &'n Node, known: &[&str], report: &mut Report) -> Option
     let Some(map) = node.as_map() else {
         let list = known.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
         report
-            .error(
-                node.pos,
-                Code::WrongType,
-                format!("a mapping is needed, but this is {}", node.kind()),
-            )
+            .error(node.pos, Code::WrongType, format!("expected a mapping, found {}", node.kind()))
             .expected(format!("a mapping with {list}"));
         return None;
     };
     for entry in map.iter() {
         if !known.contains(&entry.key.as_str()) {
             report
-                .error(
-                    entry.key_pos,
-                    Code::UnknownKey,
-                    format!("there is no key `{}` here", entry.key),
-                )
+                .error(entry.key_pos, Code::UnknownKey, format!("unknown key `{}`", entry.key))
                 .nearest(&entry.key, known.iter().copied());
         }
     }
     Some(map)
 }
 
-pub(super) fn affinities(node: Option<&Node>, report: &mut Report) -> Vec<Affinity> {
+pub(crate) fn affinities(node: Option<&Node>, report: &mut Report) -> Vec<Affinity> {
     let items = list_of(node, "affinities", report);
     let mut all = Vec::new();
     for item in items {
         let weight = weight(item, -100, report);
-        if let Some(rule) = rule(item, &["weight"], report) {
-            all.push(Affinity { rule, weight });
+        if let Some(constraint) = rule(item, &["weight"], report) {
+            all.push(Affinity { constraint, weight });
         }
     }
     all
@@ -132,7 +108,7 @@ fn list_of<'n>(node: Option<&'n Node>, key: &str, report: &mut Report) -> Vec<&'
     }
 }
 
-pub(super) fn spread(node: Option<&Node>, report: &mut Report) -> Vec<Spread> {
+pub(crate) fn spread(node: Option<&Node>, report: &mut Report) -> Vec<SpreadCriterion> {
     let mut all = Vec::new();
     for item in list_of(node, "spread", report) {
         let Some(map) = known_keys(item, &["attribute", "weight", "targets"], report) else {
@@ -144,15 +120,15 @@ pub(super) fn spread(node: Option<&Node>, report: &mut Report) -> Vec<Spread> {
         };
         let weight = u8::try_from(weight(item, 0, report)).unwrap_or(0);
         let targets = targets(map.get("targets"), report);
-        all.push(Spread { attribute: attribute.to_owned(), weight, targets });
+        all.push(SpreadCriterion { attribute: attribute.to_owned(), weight, targets });
     }
     all
 }
 
-fn targets(node: Option<&Node>, report: &mut Report) -> BTreeMap<String, u8> {
+fn targets(node: Option<&Node>, report: &mut Report) -> Vec<SpreadTarget> {
     let mut all = BTreeMap::new();
     let Some(node) = node else {
-        return all;
+        return Vec::new();
     };
     let mut add = |value: String, percent: Option<&Node>, pos, report: &mut Report| {
         let number = percent.and_then(Node::as_int).filter(|number| (0..=100).contains(number));
@@ -161,13 +137,13 @@ fn targets(node: Option<&Node>, report: &mut Report) -> BTreeMap<String, u8> {
                 .error(
                     pos,
                     Code::InvalidValue,
-                    format!("the share of `{value}` is not a percentage"),
+                    format!("the share of `{value}` is not a valid percentage"),
                 )
                 .expected("`percent:` from 0 to 100");
             return;
         };
         if all.insert(value.clone(), number).is_some() {
-            report.error(pos, Code::DuplicateValue, format!("`{value}` is there twice"));
+            report.error(pos, Code::DuplicateValue, format!("`{value}` is declared twice"));
         }
     };
     if let Some(map) = node.as_map() {
@@ -187,10 +163,10 @@ fn targets(node: Option<&Node>, report: &mut Report) -> BTreeMap<String, u8> {
             .error(node.pos, Code::InvalidValue, format!("the shares add up to {total} percent"))
             .expected("at most 100");
     }
-    all
+    all.into_iter().map(|(value, percent)| SpreadTarget { value, percent }).collect()
 }
 
-pub(super) fn selectors(node: Option<&Node>, report: &mut Report) -> Selectors {
+pub(crate) fn selectors(node: Option<&Node>, report: &mut Report) -> Selectors {
     let Some(node) = node else {
         return Selectors::Any;
     };

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::table;
-use crate::support::{Object, Shape};
+use crate::overlay::table;
+use crate::support::shape::{Object, Shape};
 
 pub(super) static FILE: Shape = Shape::Object(&table::FILE);
 

@@ -1,8 +1,9 @@
-//! The key table as a page for people. Words only; the measured rates come from the caller.
+//! The key tables as a page of the documentation; the measured rates come from the caller.
 
 use std::fmt::Write as _;
 
-use super::{Class, Inside, Object, Shape, TOP_LEVEL};
+use crate::support::file::TOP_LEVEL;
+use crate::support::shape::{Class, Inside, Object, Shape};
 
 /// What was measured with public compose files, for the head of the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,17 +24,17 @@ pub struct Rates {
     pub also_refused: usize,
 }
 
-/// The page: what becomes of every key of the specification.
+/// The page: how JACO treats every key of the specification.
 #[must_use]
 pub fn markdown(rates: Option<Rates>) -> String {
     let mut page = String::from(
-        "# What becomes of every compose key\n\n\
-         Generated from the table that the loader itself uses; do not edit.\n\n\
-         - **honoured**: reaches the container or the scheduler as the specification says.\n\
-         - **honoured differently**: has its effect in another way than on one host.\n\
-         - **warned**: accepted, without effect; using it gives one warning.\n\
-         - **rejected**: refused, because it has no meaning across nodes.\n\n\
-         Keys that begin with `x-` are kept and mean nothing. Any other key is an error.\n\n",
+        "# Support of compose keys\n\n\
+         Generated from the tables that the loader uses; do not edit.\n\n\
+         - **honoured**: works as the specification says.\n\
+         - **honoured differently**: works, but in another way than on a single host; using it gives a warning.\n\
+         - **ignored**: accepted without effect; using it gives a warning.\n\
+         - **rejected**: refused.\n\n\
+         Keys that start with `x-` are kept without effect. Any other key is an error.\n\n",
     );
     if let Some(rates) = rates {
         page.push_str(&measured(rates));
@@ -45,7 +46,7 @@ pub fn markdown(rates: Option<Rates>) -> String {
     // Writing into a string cannot fail.
     let _infallible = writeln!(
         page,
-        "{honoured} keys are honoured, {differently} honoured differently, {warned} warned, \
+        "{honoured} keys are honoured, {differently} honoured differently, {warned} ignored, \
          {rejected} rejected.\n\n| key | | |\n|---|---|---|\n{}",
         rows.trim_end()
     );
@@ -64,11 +65,11 @@ fn measured(rates: Rates) -> String {
     } = rates;
     format!(
         "Measured with {} compose files of 20 public repositories against Docker Compose 2.40.3:\n\n\
-         - {equal} of the {accepted} files it accepts give the same model ({}).\n\
-         - {also_refused} of the {refused} it refuses, some of which are no compose files, are \
-         refused here.\n\
-         - {runnable} of the {accepted} run on a cluster as they are ({}). Of the others, \
-         {must_be_built} have a service that must be built first, {unlabelled_privileges} ask for \
+         - {equal} of the {accepted} files it accepts load to the same model ({}).\n\
+         - {also_refused} of the {refused} it refuses, some of which are not compose files, are \
+         refused here too.\n\
+         - {runnable} of the {accepted} run on a cluster unchanged ({}). Of the others, \
+         {must_be_built} have a service that has to be built first, {unlabelled_privileges} use \
          privileges without the label that allows them.\n\n",
         accepted + refused,
         percent(equal, accepted),
@@ -88,7 +89,7 @@ fn object_rows(object: &'static Object, path: &str, rows: &mut String, counts: &
         counts[match key.class {
             Class::Honoured => 0,
             Class::Differently => 1,
-            Class::Warned => 2,
+            Class::Ignored => 2,
             Class::Rejected => 3,
         }] += 1;
         let _infallible = writeln!(rows, "| `{path}` | {} | {} |", key.class.as_str(), key.note);

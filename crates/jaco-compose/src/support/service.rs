@@ -1,24 +1,30 @@
 //! The keys of a service.
 
-use super::Class::{Differently, Honoured, Rejected, Warned};
-use super::tables::{
-    BIND, BUILD, DEPENDENCY, DEPLOY, DEVELOP, ENV_FILE, EXTENDS, FILE_MOUNT, GPU, HEALTHCHECK,
-    HOOK, LOGGING, MODEL_USE, PAIRS, PROVIDER, SERVICE_NETWORK, STR,
+use super::shape::Class::{Differently, Honoured, Ignored, Rejected};
+use crate::support::build::BUILD;
+use crate::support::common::{PAIRS, STR};
+use crate::support::deploy::DEPLOY;
+use crate::support::mount::{FILE_MOUNT, VOLUME_MOUNT};
+use crate::support::part::{
+    BLKIO, CREDENTIAL_SPEC, DEPENDENCY, DEVELOP, DEVICE, ENV_FILE, EXTENDS, GPU, HEALTHCHECK, HOOK,
+    LOGGING, MODEL_USE, PORT, PROVIDER, SERVICE_NETWORK, ULIMIT,
 };
-use super::{Extensions, Names, Object, Shape, Short, Unique, key, object};
+use crate::support::shape::{Names, Object, Shape, Short, Unique, key, object};
 
 const ONCE: Shape = Shape::List(&STR, Unique::Once);
+
 const STRICT: Shape = Shape::List(&STR, Unique::Strict);
 
-pub(super) static SERVICE: Object = object(&[
+pub(crate) static SERVICE: Object = object(&[
     key("annotations", Honoured, Shape::Pairs(&PAIRS), "Set on the container."),
-    key("attach", Warned, Shape::Bool, "There is no terminal to attach to; use `jaco logs`."),
+    key("attach", Ignored, Shape::Bool, "Nothing is attached to a terminal; use `jaco logs`."),
     key("blkio_config", Honoured, Shape::Object(&BLKIO), "Passed to the engine."),
     key(
         "build",
         Rejected,
         Shape::Short(Short::Build, &Shape::Object(&BUILD)),
-        "Nodes do not build images. Build and push the image, name it with `image`, remove `build`.",
+        "Nodes do not build images. The `image` beside it is run, with a warning; without one, build \
+         and push the image and set `image`.",
     ),
     key("cap_add", Honoured, ONCE, "Passed to the engine."),
     key("cap_drop", Honoured, ONCE, "Passed to the engine."),
@@ -32,17 +38,17 @@ pub(super) static SERVICE: Object = object(&[
             &Shape::Short(Short::FileMount, &Shape::Object(&FILE_MOUNT)),
             Unique::ByMount(""),
         ),
-        "Stored in the cluster, delivered as a file.",
+        "Stored in the cluster and mounted as a file.",
     ),
     key(
         "container_name",
         Differently,
         Shape::Str,
-        "Containers carry JACO's own names, because replicas and nodes would collide; the name \
-         resolves as a network alias of the service.",
+        "JACO names containers itself, because replicas would have the same name; the given name \
+         is a network alias of the service.",
     ),
-    key("cpu_count", Warned, Shape::Int, "Windows only."),
-    key("cpu_percent", Warned, Shape::Number, "Windows only."),
+    key("cpu_count", Ignored, Shape::Int, "Windows only."),
+    key("cpu_percent", Ignored, Shape::Number, "Windows only."),
     key("cpu_period", Honoured, Shape::Int, "Passed to the engine."),
     key("cpu_quota", Honoured, Shape::Int, "Passed to the engine."),
     key("cpu_rt_period", Honoured, Shape::Int, "Passed to the engine."),
@@ -52,7 +58,7 @@ pub(super) static SERVICE: Object = object(&[
         "cpus",
         Honoured,
         Shape::Number,
-        "The limit per replica, if `deploy.resources.limits.cpus` is absent.",
+        "The limit of each replica, if `deploy.resources.limits.cpus` is absent.",
     ),
     key("cpuset", Honoured, Shape::Str, "Passed to the engine."),
     key(
@@ -65,27 +71,27 @@ pub(super) static SERVICE: Object = object(&[
         "depends_on",
         Honoured,
         Shape::Short(Short::DependsOn, &Shape::Map(&Shape::Object(&DEPENDENCY), Names::Any)),
-        "Conditions hold cluster-wide, at the start and in rollouts.",
+        "Conditions are checked over the whole cluster, at the first start and in rollouts.",
     ),
     key("deploy", Honoured, Shape::OrNull(&Shape::Object(&DEPLOY)), "See the keys below it."),
     key(
         "develop",
-        Warned,
+        Ignored,
         Shape::OrNull(&Shape::Object(&DEVELOP)),
-        "Nothing is watched on a cluster.",
+        "Source files are not watched on a cluster.",
     ),
     key("device_cgroup_rules", Honoured, STRICT, "Passed to the engine."),
     key(
         "devices",
         Honoured,
         Shape::List(&Shape::Short(Short::Device, &Shape::Object(&DEVICE)), Unique::By("target")),
-        "Passed to the engine; pin the service to a host that has the device.",
+        "Passed to the engine; pin the service to a node that has the device.",
     ),
     key(
         "dns",
         Honoured,
         Shape::OneOrList(&STR, Unique::Once),
-        "Replaces the cluster's resolver in the container.",
+        "Replaces the engine's DNS server in the container.",
     ),
     key("dns_opt", Honoured, ONCE, "Passed to the engine."),
     key("dns_search", Honoured, Shape::OneOrList(&STR, Unique::Once), "Passed to the engine."),
@@ -98,14 +104,14 @@ pub(super) static SERVICE: Object = object(&[
             &Shape::Short(Short::EnvFile, &Shape::Object(&ENV_FILE)),
             Unique::By("path"),
         ),
-        "Read by the client and folded into `environment`.",
+        "Read by the client and merged into `environment`.",
     ),
     key("environment", Honoured, Shape::Pairs(&Shape::Text), "Set in the container."),
     key(
         "expose",
         Differently,
         Shape::List(&Shape::StrOrNum, Unique::Once),
-        "Containers of a network reach each other on every port; kept as information.",
+        "Containers of a network reach each other on every port, so it only documents the port.",
     ),
     key(
         "extends",
@@ -117,7 +123,7 @@ pub(super) static SERVICE: Object = object(&[
         "external_links",
         Rejected,
         ONCE,
-        "Containers outside of the cluster cannot be linked. Use `extra_hosts` or a shared network.",
+        "Containers outside of the deployment cannot be linked. Use `extra_hosts`.",
     ),
     key(
         "extra_hosts",
@@ -129,7 +135,7 @@ pub(super) static SERVICE: Object = object(&[
         "gpus",
         Honoured,
         Shape::Short(Short::Gpus, &Shape::List(&Shape::Object(&GPU), Unique::Free)),
-        "Placed on nodes whose GPU inventory fits, and requested from the engine.",
+        "Replicas are placed on nodes with matching GPUs, which are requested from the engine.",
     ),
     key(
         "group_add",
@@ -141,7 +147,7 @@ pub(super) static SERVICE: Object = object(&[
         "healthcheck",
         Honoured,
         Shape::Object(&HEALTHCHECK),
-        "Run by the engine, or else the image's; gates rollouts, routing, `depends_on`.",
+        "Run by the engine; rollouts, endpoints and `depends_on` wait for it. Without it the health check of the image applies.",
     ),
     key("hostname", Honoured, Shape::Str, "Set in every replica."),
     key("image", Honoured, Shape::Str, "Pulled by every node that runs a replica."),
@@ -150,26 +156,31 @@ pub(super) static SERVICE: Object = object(&[
         "ipc",
         Honoured,
         Shape::Str,
-        "Passed to the engine; `service:NAME` puts the replica beside one of that service.",
+        "Passed to the engine; with `service:NAME` replicas are colocated with that service.",
     ),
-    key("isolation", Warned, Shape::Str, "Windows only."),
+    key("isolation", Ignored, Shape::Str, "Windows only."),
     key(
         "label_file",
         Honoured,
         Shape::OneOrList(&Shape::Path, Unique::Once),
-        "Read by the client and folded into `labels`.",
+        "Read by the client and merged into `labels`.",
     ),
-    key("labels", Honoured, Shape::Pairs(&Shape::Label), "Set on the container; JACO's own win."),
+    key(
+        "labels",
+        Honoured,
+        Shape::Pairs(&Shape::Label),
+        "Set on the container; JACO's own labels take precedence.",
+    ),
     key(
         "links",
         Differently,
         ONCE,
-        "Every service of a network is reachable by name; the alias resolves to the service.",
+        "The alias resolves to the service on the networks that both services share.",
     ),
     key("logging", Honoured, Shape::Object(&LOGGING), "Passed to the engine."),
     key(
         "mac_address",
-        Warned,
+        Ignored,
         Shape::Str,
         "Replicas cannot share an address; the engine chooses one.",
     ),
@@ -177,7 +188,7 @@ pub(super) static SERVICE: Object = object(&[
         "mem_limit",
         Honoured,
         Shape::Bytes,
-        "The limit per replica, if `deploy.resources.limits.memory` is absent.",
+        "The limit of each replica, if `deploy.resources.limits.memory` is absent.",
     ),
     key(
         "mem_reservation",
@@ -197,17 +208,17 @@ pub(super) static SERVICE: Object = object(&[
         "network_mode",
         Differently,
         Shape::Str,
-        "`none`, `host` and `bridge` as on one host; `service:NAME` puts the replica beside \
-         one of that service and starts it anew with it; `container:ID` is refused.",
+        "`none`, `host` and `bridge` work as on a single host; with `service:NAME` replicas are \
+         colocated with that service and restart with it; `container:ID` is refused.",
     ),
     key(
         "networks",
-        Honoured,
+        Differently,
         Shape::Short(
             Short::Networks,
             &Shape::MapOrNull(&Shape::Object(&SERVICE_NETWORK), Names::Any),
         ),
-        "Attached across nodes; members reach each other by service name.",
+        "A bridge network on each node: services reach each other by name only on the same node. Names across nodes are not implemented yet.",
     ),
     key("oom_kill_disable", Honoured, Shape::Bool, "Passed to the engine."),
     key("oom_score_adj", Honoured, Shape::Int, "Passed to the engine."),
@@ -216,25 +227,30 @@ pub(super) static SERVICE: Object = object(&[
         "pids_limit",
         Honoured,
         Shape::Int,
-        "The limit per replica, if `deploy.resources.limits.pids` is absent.",
+        "The limit of each replica, if `deploy.resources.limits.pids` is absent.",
     ),
-    key("platform", Honoured, Shape::Str, "Pulled for, and placed on nodes of, this platform."),
+    key(
+        "platform",
+        Honoured,
+        Shape::Str,
+        "The image is pulled for this platform, and replicas are placed on nodes that run it.",
+    ),
     key(
         "ports",
         Honoured,
         Shape::Short(Short::Ports, &Shape::List(&Shape::Object(&PORT), Unique::ByPort)),
-        "Published on the node that runs the replica; two replicas with one host port never share \
-         a node.",
+        "Published on the node that runs the replica; replicas that publish the same host port \
+         are placed on different nodes.",
     ),
     key(
         "post_start",
-        Warned,
+        Ignored,
         Shape::List(&Shape::Object(&HOOK), Unique::Free),
-        "Hooks are not run; put the work into the image's entrypoint.",
+        "Hooks are not run; use the entrypoint of the image.",
     ),
     key(
         "pre_stop",
-        Warned,
+        Ignored,
         Shape::List(&Shape::Object(&HOOK), Unique::Free),
         "Hooks are not run; handle the stop signal.",
     ),
@@ -242,9 +258,9 @@ pub(super) static SERVICE: Object = object(&[
         "privileged",
         Honoured,
         Shape::Bool,
-        "Passed to the engine, for callers that may and services that say so.",
+        "Passed to the engine, if the service has the label that allows it.",
     ),
-    key("profiles", Honoured, ONCE, "Services of an inactive profile are left out."),
+    key("profiles", Honoured, ONCE, "Services of inactive profiles are left out."),
     key(
         "provider",
         Rejected,
@@ -255,30 +271,35 @@ pub(super) static SERVICE: Object = object(&[
         "pull_policy",
         Differently,
         Shape::Str,
-        "`never` uses what the node has; the others pull what is missing, and `always` asks the \
-         registry at each start. A rollout settles the digest, and only `always` looks for a newer \
-         one, when the containers change.",
+        "`never` only uses images on the node; the others pull missing images, and `always` asks \
+         the registry at each start. A rollout pins the digest; only `always` looks for a newer \
+         one when the containers change.",
     ),
     key(
         "pull_refresh_after",
-        Warned,
+        Ignored,
         Shape::Str,
-        "A rollout settles the digest; time alone moves nothing.",
+        "A rollout pins the digest; nothing is pulled because of its age.",
     ),
     key("read_only", Honoured, Shape::Bool, "Passed to the engine."),
     key(
         "restart",
         Differently,
         Shape::Str,
-        "JACO restarts, with back-off and a limit. `no` and `on-failure` describe tasks that may \
-         end.",
+        "JACO restarts containers, with back-off and a restart budget. `no` and `on-failure` mark \
+         tasks that may end.",
     ),
-    key("runtime", Honoured, Shape::Str, "Passed to the engine; every eligible node must have it."),
+    key(
+        "runtime",
+        Honoured,
+        Shape::Str,
+        "Passed to the engine; every node that may run a replica must have it.",
+    ),
     key(
         "scale",
         Honoured,
         Shape::Int,
-        "The number of replicas, if `deploy.replicas` and jaco.yaml say nothing.",
+        "The number of replicas, if neither `deploy.replicas` nor jaco.yaml sets it.",
     ),
     key(
         "secrets",
@@ -287,19 +308,24 @@ pub(super) static SERVICE: Object = object(&[
             &Shape::Short(Short::FileMount, &Shape::Object(&FILE_MOUNT)),
             Unique::ByMount("/run/secrets"),
         ),
-        "Stored encrypted in the cluster, delivered as a file.",
+        "Stored encrypted in the cluster and mounted as a file.",
     ),
     key(
         "security_opt",
         Honoured,
         STRICT,
-        "Passed to the engine, for callers that may and services that say so.",
+        "Passed to the engine, if the service has the label that allows it.",
     ),
     key("shm_size", Honoured, Shape::Bytes, "Passed to the engine."),
     key("stdin_open", Honoured, Shape::Bool, "Passed to the engine."),
-    key("stop_grace_period", Honoured, Shape::Duration, "Time between stop signal and kill."),
+    key(
+        "stop_grace_period",
+        Honoured,
+        Shape::Duration,
+        "The time between the stop signal and the kill.",
+    ),
     key("stop_signal", Honoured, Shape::Str, "Passed to the engine."),
-    key("storage_opt", Honoured, Shape::Map(&Shape::Text, Names::Any), "Passed to the engine."),
+    key("storage_opt", Honoured, Shape::Map(&Shape::Label, Names::Any), "Passed to the engine."),
     key("sysctls", Honoured, Shape::Pairs(&Shape::Label), "Passed to the engine."),
     key("tmpfs", Honoured, Shape::OneOrList(&STR, Unique::Once), "Passed to the engine."),
     key("tty", Honoured, Shape::Bool, "Passed to the engine."),
@@ -313,8 +339,8 @@ pub(super) static SERVICE: Object = object(&[
         "use_api_socket",
         Rejected,
         Shape::Bool,
-        "A container would control one node's Docker with the user's registry logins. Mount what \
-         it needs explicitly.",
+        "It would give the container control over the node's Docker and the user's registry \
+         credentials. Mount what it needs explicitly.",
     ),
     key("user", Honoured, Shape::Str, "Passed to the engine."),
     key("userns_mode", Honoured, Shape::Str, "Passed to the engine."),
@@ -326,154 +352,14 @@ pub(super) static SERVICE: Object = object(&[
             &Shape::Short(Short::Volume, &Shape::Object(&VOLUME_MOUNT)),
             Unique::By("target"),
         ),
-        "Named volumes live on the replica's node and make it sticky; relative files are shipped.",
+        "Named volumes stay on the node of the replica, which is not moved any more; files below the project folder are uploaded.",
     ),
     key(
         "volumes_from",
         Differently,
         ONCE,
-        "The mounts of the named service are added; a replica goes on a node that has one of it. \
-         `container:` is refused.",
+        "The mounts of the named service are added, and replicas are placed on nodes that run one of \
+         its replicas. `container:` is refused.",
     ),
     key("working_dir", Honoured, Shape::Str, "Passed to the engine."),
-]);
-
-static BLKIO: Object = Object {
-    keys: &[
-        key(
-            "device_read_bps",
-            Honoured,
-            Shape::List(&Shape::Object(&BLKIO_LIMIT), Unique::Free),
-            "Passed to the engine.",
-        ),
-        key(
-            "device_read_iops",
-            Honoured,
-            Shape::List(&Shape::Object(&BLKIO_LIMIT), Unique::Free),
-            "Passed to the engine.",
-        ),
-        key(
-            "device_write_bps",
-            Honoured,
-            Shape::List(&Shape::Object(&BLKIO_LIMIT), Unique::Free),
-            "Passed to the engine.",
-        ),
-        key(
-            "device_write_iops",
-            Honoured,
-            Shape::List(&Shape::Object(&BLKIO_LIMIT), Unique::Free),
-            "Passed to the engine.",
-        ),
-        key("weight", Honoured, Shape::Int, "Passed to the engine."),
-        key(
-            "weight_device",
-            Honoured,
-            Shape::List(&Shape::Object(&BLKIO_WEIGHT), Unique::Free),
-            "Passed to the engine.",
-        ),
-    ],
-    extensions: Extensions::Refused,
-    required: &[],
-};
-
-static BLKIO_LIMIT: Object = Object {
-    keys: &[
-        key("path", Honoured, Shape::Str, "The device."),
-        key("rate", Honoured, Shape::Bytes, "The limit."),
-    ],
-    extensions: Extensions::Refused,
-    required: &[],
-};
-
-static BLKIO_WEIGHT: Object = Object {
-    keys: &[
-        key("path", Honoured, Shape::Str, "The device."),
-        key("weight", Honoured, Shape::Int, "The weight."),
-    ],
-    extensions: Extensions::Refused,
-    required: &[],
-};
-
-static CREDENTIAL_SPEC: Object = object(&[
-    key("config", Rejected, Shape::Str, "Windows only."),
-    key("file", Rejected, Shape::Str, "Windows only."),
-    key("registry", Rejected, Shape::Str, "Windows only."),
-]);
-
-static DEVICE: Object = Object {
-    keys: &[
-        key("permissions", Honoured, Shape::Str, "Passed to the engine."),
-        key("source", Honoured, Shape::Str, "The device on the host."),
-        key("target", Honoured, Shape::Str, "The device in the container."),
-    ],
-    extensions: Extensions::Kept,
-    required: &["source"],
-};
-
-static PORT: Object = object(&[
-    key("app_protocol", Warned, Shape::Str, "A hint for other tools."),
-    key("host_ip", Honoured, Shape::Str, "The node's address to publish on."),
-    key(
-        "mode",
-        Warned,
-        Shape::Str,
-        "`host` and `ingress` publish alike, on the node that runs the replica.",
-    ),
-    key("name", Warned, Shape::Str, "A hint for other tools."),
-    key("protocol", Honoured, Shape::Str, "tcp, udp or sctp."),
-    key(
-        "published",
-        Honoured,
-        Shape::StrOrNum,
-        "The port on the node; a range lets the engine choose; none lets it choose freely.",
-    ),
-    key("target", Honoured, Shape::Int, "The port in the container."),
-]);
-
-static ULIMIT: Object = Object {
-    keys: &[
-        key("hard", Honoured, Shape::Int, "Passed to the engine."),
-        key("soft", Honoured, Shape::Int, "Passed to the engine."),
-    ],
-    extensions: Extensions::Kept,
-    required: &["soft", "hard"],
-};
-
-static VOLUME_MOUNT: Object = Object {
-    keys: &[
-        key("bind", Honoured, Shape::Object(&BIND), "See the keys below it."),
-        key("consistency", Warned, Shape::Str, "Docker Desktop only."),
-        key("image", Honoured, Shape::Object(&MOUNT_IMAGE), "See the keys below it."),
-        key("read_only", Honoured, Shape::Bool, "Passed to the engine."),
-        key("source", Honoured, Shape::Str, "A volume, a path, or an image."),
-        key("target", Honoured, Shape::Str, "The path in the container."),
-        key("tmpfs", Honoured, Shape::Object(&MOUNT_TMPFS), "See the keys below it."),
-        key(
-            "type",
-            Honoured,
-            Shape::OneOf(&["bind", "volume", "tmpfs", "cluster", "npipe", "image"]),
-            "`cluster` and `npipe` are refused by the engine.",
-        ),
-        key("volume", Honoured, Shape::Object(&MOUNT_VOLUME), "See the keys below it."),
-    ],
-    extensions: Extensions::Kept,
-    required: &["type"],
-};
-
-static MOUNT_IMAGE: Object = object(&[key(
-    "subpath",
-    Honoured,
-    Shape::Str,
-    "Passed to the engine, which must be new enough.",
-)]);
-
-static MOUNT_TMPFS: Object = object(&[
-    key("mode", Honoured, Shape::Int, "Passed to the engine."),
-    key("size", Honoured, Shape::Bytes, "Passed to the engine."),
-]);
-
-static MOUNT_VOLUME: Object = object(&[
-    key("labels", Honoured, Shape::Pairs(&Shape::Label), "Set on the volume."),
-    key("nocopy", Honoured, Shape::Bool, "Passed to the engine."),
-    key("subpath", Honoured, Shape::Str, "Passed to the engine."),
 ]);

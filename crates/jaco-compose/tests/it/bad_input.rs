@@ -274,8 +274,6 @@ const PIECES: [&str; 40] = [
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
-
     /// R-IN-3: law: no sequence of pieces panics, hangs, or is refused without a reason.
     #[test]
     fn pieces_in_any_order(order in proptest::collection::vec(0..PIECES.len(), 0..40)) {

@@ -296,63 +296,63 @@ services:
     check_refused(
         &[("/p/compose.yaml", text)],
         expect![[r#"
-        error[missing_image]: service `web` has neither an image nor a build section
-          --> /p/compose.yaml:3:3
-          |
-        3 |   web:
-          |   ^
-          help: add `image:`
+            error[missing_image]: service `web` has neither `image` nor `build`
+              --> /p/compose.yaml:3:3
+              |
+            3 |   web:
+              |   ^
+              help: add `image:`
 
-        error[unknown_key]: `services.web` has no key `imgae`
-          --> /p/compose.yaml:4:5
-          |
-        4 |     imgae: nginx
-          |     ^
-          help: did you mean `image`?
+            error[unknown_key]: `services.web` has no key `imgae`
+              --> /p/compose.yaml:4:5
+              |
+            4 |     imgae: nginx
+              |     ^
+              help: did you mean `image`?
 
-        error[invalid_value]: `services.web.ports` cannot be `99999:80`
-          --> /p/compose.yaml:5:13
-          |
-        5 |     ports: ['99999:80']
-          |             ^
-          expected: `[[ADDRESS:]PUBLISHED:]CONTAINER[/PROTOCOL]`, ports from 1 to 65535
+            error[invalid_value]: `services.web.ports` cannot be `99999:80`
+              --> /p/compose.yaml:5:13
+              |
+            5 |     ports: ['99999:80']
+              |             ^
+              expected: `[[ADDRESS:]PUBLISHED:]CONTAINER[/PROTOCOL]`, ports from 1 to 65535
 
-        error[wrong_type]: `services.web.hostname` is a number
-          --> /p/compose.yaml:6:15
-          |
-        6 |     hostname: 5
-          |               ^
-          expected: a string
-          help: put the value in quotes
+            error[wrong_type]: `services.web.hostname` is a number
+              --> /p/compose.yaml:6:15
+              |
+            6 |     hostname: 5
+              |               ^
+              expected: a string
+              help: put the value in quotes
 
-        error[unknown_depends_on_service]: service `web` waits for `dbb`, which does not exist
-          --> /p/compose.yaml:7:18
-          |
-        7 |     depends_on: [dbb]
-          |                  ^
-          help: did you mean `db`?
+            error[unknown_depends_on_service]: service `web` depends on `dbb`, which does not exist
+              --> /p/compose.yaml:7:18
+              |
+            7 |     depends_on: [dbb]
+              |                  ^
+              help: did you mean `db`?
 
-        error[unknown_volume]: service `web` names the volume `data`, which is not declared
-          --> /p/compose.yaml:8:15
-          |
-        8 |     volumes: ['data:/d']
-          |               ^
-          help: declare it: a top-level `volumes:` with `data:`
+            error[unknown_volume]: service `web` refers to volume `data`, which is not declared
+              --> /p/compose.yaml:8:15
+              |
+            8 |     volumes: ['data:/d']
+              |               ^
+              help: declare it: a top-level `volumes:` with `data:`
 
-        error[invalid_value]: `services.web.stop_grace_period` cannot be `soon`
-          --> /p/compose.yaml:9:24
-          |
-        9 |     stop_grace_period: soon
-          |                        ^
-          expected: a length of time such as `30s` or `1m30s`
+            error[invalid_value]: `services.web.stop_grace_period` cannot be `soon`
+              --> /p/compose.yaml:9:24
+              |
+            9 |     stop_grace_period: soon
+              |                        ^
+              expected: a duration such as `30s` or `1m30s`
 
-        error[wrong_type]: `services.web.restart` is a list
-          --> /p/compose.yaml:10:14
-           |
-        10 |     restart: [1]
-           |              ^
-          expected: a string
-          help: put the value in quotes"#]],
+            error[wrong_type]: `services.web.restart` is a list
+              --> /p/compose.yaml:10:14
+               |
+            10 |     restart: [1]
+               |              ^
+              expected: a string
+              help: put the value in quotes"#]],
     );
 }
 
@@ -365,12 +365,12 @@ fn cycles_are_told() {
             "services: {a: {image: i, depends_on: [b]}, b: {image: i, depends_on: [a]}}",
         )],
         expect![[r#"
-            error[invalid_depends_on]: `a` waits for itself
+            error[invalid_depends_on]: `a` depends on itself
               --> /p/compose.yaml:1:71
               |
             1 | services: {a: {image: i, depends_on: [b]}, b: {image: i, depends_on: [a]}}
               |                                                                       ^
-              help: the circle: a → b → a"#]],
+              help: dependency cycle: a → b → a"#]],
     );
     check_refused(
         &[("/p/compose.yaml", "services: {a: {extends: b}, b: {extends: a}}")],
@@ -380,7 +380,7 @@ fn cycles_are_told() {
               |
             1 | services: {a: {extends: b}, b: {extends: a}}
               |                                          ^
-              help: the way here: a → b → a"#]],
+              help: extends chain: a → b → a"#]],
     );
     check_refused(
         &[("/p/compose.yaml", "include: [b.yaml]"), ("/p/b.yaml", "include: [compose.yaml]")],
@@ -390,7 +390,7 @@ fn cycles_are_told() {
               |
             1 | include: [compose.yaml]
               |           ^
-              help: the way here: /p/compose.yaml → /p/b.yaml"#]],
+              help: include chain: /p/compose.yaml → /p/b.yaml"#]],
     );
 }
 
@@ -407,7 +407,7 @@ services:
     expect![[r#"
         [
             "`services.a.mac_address` (2 times) has no effect: Replicas cannot share an address; the engine chooses one.",
-            "`services.a.container_name` is honoured differently: Containers carry JACO's own names, because replicas and nodes would collide; the name resolves as a network alias of the service.",
+            "`services.a.container_name` works differently on a cluster: JACO names containers itself, because replicas would have the same name; the given name is a network alias of the service.",
         ]
     "#]]
     .assert_debug_eq(&shown);

@@ -1,12 +1,13 @@
 //! Real compose files against what the official tool makes of them.
 //!
-//! The files are not part of this repository. Where their folder is absent the tests say so and
-//! check nothing; `JACO_COMPOSE_CORPUS` names another folder.
+//! The files keep their own licences and are not part of this repository. `JACO_COMPOSE_CORPUS` names
+//! their folder. Where it is absent these tests fail, unless `JACO_COMPOSE_CORPUS=none` says that
+//! nothing is to be compared.
 
 #![expect(
     clippy::disallowed_methods,
     clippy::disallowed_macros,
-    reason = "the corpus lies on a disk, and a skipped comparison must be heard"
+    reason = "the corpus lies on a disk, and differences are printed"
 )]
 
 use std::collections::BTreeMap;
@@ -28,15 +29,20 @@ const WANTED_PERCENT: usize = 98;
 /// Where the golden models say the files lie.
 const MOUNT: &str = "/corpus";
 
+/// The corpus; none if the caller asks for no comparison.
 pub(crate) fn folder() -> Option<PathBuf> {
+    const VARIABLE: &str = "JACO_COMPOSE_CORPUS";
     let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus/compose");
-    let folder =
-        std::env::var_os("JACO_COMPOSE_CORPUS").map_or_else(|| default.into(), PathBuf::from);
-    if folder.join("index.json").is_file() {
-        return Some(folder);
+    let named = std::env::var_os(VARIABLE);
+    if named.as_deref() == Some("none".as_ref()) {
+        println!("{VARIABLE}=none: nothing is compared");
+        return None;
     }
-    println!("SKIPPED: no compose corpus at {}; nothing was compared", folder.display());
-    None
+    let folder = named.map_or_else(|| default.into(), PathBuf::from);
+    let is_there = folder.join("index.json").is_file();
+    let place = folder.display();
+    assert!(is_there, "no compose corpus at {place}: set {VARIABLE} to its folder, or to `none`");
+    Some(folder)
 }
 
 /// One row of the index.

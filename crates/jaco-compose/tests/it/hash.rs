@@ -1,8 +1,9 @@
 //! The container hash: cosmetic edits never flip it, semantic ones always do.
 
-use jaco_compose::facts::Placement;
 use jaco_compose::model::ContainerSpec;
 use jaco_compose::{Contents, Options, resolve};
+use jaco_types::Hostname;
+use jaco_types::spec::Placement;
 use proptest::prelude::*;
 
 use crate::util::{load_text, resolve_text};
@@ -200,11 +201,11 @@ fn the_overlay_changes_containers_only_by_its_networks() {
     assert_eq!(hash_with(BASE, Some(&overlay("    networks: [front]\n"))), base);
     assert_ne!(hash_with(BASE, Some(&overlay("    networks: [back]\n"))), base);
     let resolved = resolve_text(BASE, Some(&scheduling)).unwrap();
-    let hosts = ["n1".to_owned(), "n2".to_owned()].into();
+    let hosts = ["n1", "n2"].map(|name| Hostname::new(name).unwrap()).into();
     assert_eq!(resolved.services["web"].facts.placement, Placement::Hosts(hosts));
 }
 
-/// R-HASH-1, R-IN-4: the content of shipped files counts, their place on the client does not.
+/// R-HASH-1, R-IN-4: the content of uploaded files counts, their place on the client does not.
 #[test]
 fn contents_of_files_are_part_of_the_hash() {
     let project = load_text(BASE).unwrap().project;
@@ -241,8 +242,6 @@ fn canonical_texts_have_a_typed_view() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
-
     /// R-HASH-1: law: blanks, comments and blank lines anywhere between lines change nothing.
     #[test]
     fn layout_never_flips(places in proptest::collection::vec((0_usize..40, 0_usize..3), 0..20)) {

@@ -18,7 +18,7 @@ secrets: {s: {environment: S}, t: {environment: T}}
 
 /// A key, and two values of it that mean different containers. `-` stands for the key being absent
 /// where there is no second value.
-const REACH: &[(&str, &str, &str)] = &[
+pub(crate) const REACH: &[(&str, &str, &str)] = &[
     ("annotations", "annotations: {a: b}", "annotations: {a: c}"),
     (
         "blkio_config.device_read_bps[].path",
@@ -383,7 +383,7 @@ const REACH: &[(&str, &str, &str)] = &[
 ];
 
 /// A key that places, orders, counts or restarts replicas, and a value of it.
-const SCHEDULE: &[(&str, &str)] = &[
+pub(crate) const SCHEDULE: &[(&str, &str)] = &[
     ("depends_on.*.condition", "depends_on: {other: {condition: service_healthy}}"),
     ("depends_on.*.required", "depends_on: {other: {condition: service_started, required: false}}"),
     ("deploy.endpoint_mode", "deploy: {endpoint_mode: dnsrr}"),
@@ -439,6 +439,11 @@ fn project(members: &BTreeMap<String, String>) -> String {
     all.extend(members.clone());
     let lines: String = all.iter().map(|(key, value)| format!("    {key}: {value}\n")).collect();
     format!("services:\n  other: {{image: o}}\n  web:\n{lines}{BESIDE}")
+}
+
+/// The project of a row of the tables.
+pub(crate) fn project_of(row: &str) -> String {
+    project(&members(row))
 }
 
 /// `key: value`, or a mapping of several of them, as members of a service.
@@ -587,7 +592,7 @@ fn pick(rows: &[(usize, bool)]) -> BTreeMap<String, String> {
     for (row, second) in rows {
         let (_, one, other) = REACH[row % REACH.len()];
         for (key, value) in members(if *second { other } else { one }) {
-            // These two exclude each other.
+            // These two are mutually exclusive.
             let clash = match key.as_str() {
                 "network_mode" => all.contains_key("networks"),
                 "networks" => all.contains_key("network_mode"),
@@ -606,8 +611,6 @@ fn rows() -> impl Strategy<Value = Vec<(usize, bool)>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 192, ..ProptestConfig::default() })]
-
     /// R-HASH-1: law: two services have the same hash exactly if they say the same about their
     /// containers, whatever they say about their replicas.
     #[test]

@@ -6,15 +6,31 @@
     reason = "helpers of tests fail and speak like tests"
 )]
 
+mod any_file;
 mod bad_input;
+mod bad_values;
 mod bounds;
 mod compose;
 mod corpus;
+mod facts;
+mod forms;
 mod hash;
 mod hash_keys;
+mod laws;
+mod layers;
+mod messages;
 mod nodes;
+mod nothing_silent;
+mod official;
 mod overlay;
 mod overlay_schema;
-mod shipping;
+mod policy_levels;
+mod refusals;
+mod reservation_units;
+mod round_trip;
+mod schema;
+mod sections;
 mod support_table;
+mod uploads;
 mod util;
+mod variables;

@@ -3,6 +3,10 @@
 use jaco_compose::Code;
 use jaco_compose::model::ContainerSpec;
 
+use std::num::NonZeroU32;
+
+use jaco_types::ServiceName;
+
 use crate::util::resolve_text;
 
 fn rules(members: &str) -> Vec<String> {
@@ -11,7 +15,7 @@ fn rules(members: &str) -> Vec<String> {
     let rules = &resolved.services["web"].facts.constraints.rules;
     rules
         .iter()
-        .map(|rule| format!("{} {} {}", rule.attribute, rule.operator, rule.value))
+        .map(|rule| format!("{} {} {}", rule.attribute, rule.operator.as_str(), rule.value))
         .collect()
 }
 
@@ -116,12 +120,12 @@ services:
   log: {image: i, volumes_from: ['vpn:ro']}
 ";
     let resolved = resolve_text(compose, None).expect("it is a project");
-    let names = |set: &std::collections::BTreeSet<String>| {
-        set.iter().map(String::as_str).collect::<Vec<_>>().join(" ")
+    let names = |set: &std::collections::BTreeSet<ServiceName>| {
+        set.iter().map(ServiceName::as_str).collect::<Vec<_>>().join(" ")
     };
     let told = ["vpn", "web", "log"].map(|name| {
         let facts = &resolved.services[name].facts;
-        (names(&facts.beside), names(&facts.volumes_from))
+        (names(&facts.shares_namespaces_with), names(&facts.volumes_from))
     });
     let text = |beside: &str, volumes: &str| (beside.to_owned(), volumes.to_owned());
     assert_eq!(told, [text("", ""), text("log vpn", ""), text("", "vpn")]);
@@ -136,7 +140,7 @@ fn a_limit_for_each_node_is_a_fact() {
     let text =
         "services:\n  web:\n    image: i\n    deploy: {placement: {max_replicas_per_node: 2}}\n";
     let resolved = resolve_text(text, None).unwrap();
-    assert_eq!(resolved.services["web"].facts.max_replicas_per_node, Some(2));
+    assert_eq!(resolved.services["web"].facts.max_replicas_per_node, NonZeroU32::new(2));
     let mut warned = resolved.warnings.list.iter().map(|problem| &problem.message);
     assert!(warned.all(|message| !message.contains("max_replicas_per_node")));
 }

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use expect_test::{Expect, expect};
-use jaco_compose::facts::{Placement, Selectors, Tls};
+use jaco_compose::overlay::Tls;
 use jaco_compose::{JacoYaml, Options, Override, resolve};
+use jaco_types::spec::Placement;
 use jaco_types::unit::{Bytes, MilliCores};
 
 use crate::util::{load_text, resolve_text};
@@ -43,7 +44,9 @@ fn unknown_keys_have_a_place_and_a_suggestion() {
     .assert_eq(&problems.to_string());
     check(
         "deployment: shop\nservices: [{name: web, compose_service: x}]",
-        expect!["2:24 legacy_compose_field `compose_service` is of an old version"],
+        expect![
+            "2:24 legacy_compose_field `compose_service` belongs to an obsolete version of the compose format"
+        ],
     );
 }
 
@@ -62,11 +65,13 @@ fn global_with_replicas_is_refused_in_these_words() {
 #[test]
 fn rules_of_the_overlay() {
     check("deployment: shop", expect!["accepted"]);
-    check("{}", expect!["1:1 missing_key jaco.yaml has no `deployment`"]);
-    check("deployment: Shop!", expect!["1:13 invalid_name `Shop!` is not a deployment name"]);
+    check("{}", expect!["accepted"]);
+    check("deployment: Shop!", expect!["1:13 invalid_name `Shop!` is not a valid deployment name"]);
     check(
         "deployment: other",
-        expect!["0:0 invalid_name the project is named `shop` and the deployment `other`"],
+        expect![
+            "0:0 invalid_name the compose project is named `shop`, but the deployment is named `other`"
+        ],
     );
     check(
         "deployment: shop\nservices: [{name: wbe}]",
@@ -74,7 +79,7 @@ fn rules_of_the_overlay() {
     );
     check(
         "deployment: shop\nservices: [{name: web}, {name: web}]",
-        expect!["2:25 validation_failed service `web` is there twice"],
+        expect!["2:25 validation_failed service `web` is declared twice"],
     );
     check(
         "deployment: shop\nservices: [{name: web, replicas: -1}]",
@@ -91,13 +96,13 @@ fn rules_of_the_overlay() {
     check(
         "deployment: shop\nservices: [{name: db, placement: hosts, hosts: [a], replicas: 2}]",
         expect![
-            "2:63 replicas_exceed_pinned_hosts service `db` wants 2 replicas on 1 pinned hosts"
+            "2:63 replicas_exceed_pinned_hosts service `db` has 2 replicas but only 1 pinned hosts"
         ],
     );
     check(
         "deployment: shop\nservices: [{name: web, placement: hosts, hosts: [a, b]}]",
         expect![
-            "2:49 replicas_exceed_pinned_hosts service `web` wants 3 replicas on 2 pinned hosts"
+            "2:49 replicas_exceed_pinned_hosts service `web` has 3 replicas but only 2 pinned hosts"
         ],
     );
     check(
@@ -106,12 +111,12 @@ fn rules_of_the_overlay() {
     );
     check(
         "deployment: shop\nacme: maybe",
-        expect!["2:7 validation_failed `acme` is neither on nor off"],
+        expect!["2:7 validation_failed `acme` must be `on` or `off`"],
     );
     check("deployment: shop\nacme: OFF\nacme_email: nobody", expect!["accepted"]);
     check(
         "deployment: shop\nacme_email: nobody",
-        expect!["2:13 validation_failed `nobody` is not a mail address"],
+        expect!["2:13 validation_failed `nobody` is not an e-mail address"],
     );
     check(
         "deployment: shop\nservices: [{name: web, resources: {memory: {min: 2GB, max: 1GB}}}]",
@@ -138,7 +143,7 @@ fn rules_of_routes() {
     );
     check(
         &routes("  - {domain: a.b, service: web, port: 0}"),
-        expect!["3:39 validation_failed the port of the route is not a port"],
+        expect!["3:39 validation_failed the port of the route is not a valid port number"],
     );
     check(
         &routes("  - {domain: a.b, service: wbe, port: 80}"),
@@ -154,13 +159,13 @@ fn rules_of_routes() {
         &routes(
             "  - {domain: a.b, service: web, port: 80, tls: off}\n  - {domain: A.b, service: db, port: 80, path: /x}",
         ),
-        expect!["4:5 route_tls_mixed the routes of `a.b` have TLS both on and off"],
+        expect!["4:5 route_tls_mixed the routes of `a.b` set `tls` to both `auto` and `off`"],
     );
     check(
         &routes(
             "  - {domain: a.b, service: web, port: 80}\n  - {domain: a.b, service: db, port: 80}",
         ),
-        expect!["4:5 route_multiple_catchall `a.b` has a second route that takes every path"],
+        expect!["4:5 route_multiple_catchall `a.b` has a second route without a `path`"],
     );
     check(
         &routes(
@@ -188,10 +193,11 @@ fn precedence() {
     let resolved = resolve_text(COMPOSE, Some(overlay)).unwrap();
     let web = &resolved.services["web"].facts;
     assert_eq!((web.replicas, &web.placement), (0, &Placement::Pack));
-    assert_eq!(web.networks, ["back"]);
-    assert_eq!(web.selectors, Selectors::Auto);
+    let canonical = &resolved.services["web"].container.canonical;
+    assert!(canonical.starts_with(r#"{"networks":{"back":"#), "{canonical}");
+    assert_eq!(web.selectors, ["web".to_owned()].into());
     let labels: BTreeSet<String> = ["ssd".to_owned(), "eu".to_owned()].into();
-    assert_eq!(resolved.services["db"].facts.selectors, Selectors::All(labels));
+    assert_eq!(resolved.services["db"].facts.selectors, labels);
 }
 
 /// R-RES-1, R-RES-2
@@ -248,14 +254,16 @@ fn amounts_of_files() {
 #[test]
 fn rules_of_each_value() {
     let top = |line: &str| format!("deployment: shop\n{line}");
-    check("deployment: ''", expect!["1:13 invalid_name `` is not a deployment name"]);
+    check("deployment: ''", expect!["1:13 invalid_name `` is not a valid deployment name"]);
     check("deployment: [a]", expect!["1:13 wrong_type `deployment` is a list"]);
     check(&top("services: {name: web}"), expect!["2:11 wrong_type `services` is a mapping"]);
     check(&top("services: [{name: ''}]"), expect!["2:19 validation_failed a service has no name"]);
     check(&top("services: [{name: web, replicas: 0}]"), expect!["accepted"]);
     check(
         &top("compose_service: web"),
-        expect!["2:1 legacy_compose_field `compose_service` is of an old version"],
+        expect![
+            "2:1 legacy_compose_field `compose_service` belongs to an obsolete version of the compose format"
+        ],
     );
     check(
         &top("routes: [{domain: '', service: web, port: 80}]"),
@@ -263,15 +271,17 @@ fn rules_of_each_value() {
     );
     check(
         &top("routes: [{domain: a.b, service: web, port: 65536}]"),
-        expect!["2:44 validation_failed the port of the route is not a port"],
+        expect!["2:44 validation_failed the port of the route is not a valid port number"],
     );
     check(
         &top("routes: [{domain: a.b, service: web, port: 80, tls: on}]"),
-        expect!["2:53 validation_failed `tls` is neither auto nor off"],
+        expect!["2:53 validation_failed `tls` must be `auto` or `off`"],
     );
     check(
         &top("routes: [{domain: a.b, service: web, port: 80, compose_service: web}]"),
-        expect!["2:48 legacy_compose_field `compose_service` is of an old version"],
+        expect![
+            "2:48 legacy_compose_field `compose_service` belongs to an obsolete version of the compose format"
+        ],
     );
     check(&top("acme: On\nacme_email: a@b.c\nenvironment: /etc/a.env"), expect!["accepted"]);
 }
@@ -324,7 +334,7 @@ fn constraints_are_checked_where_they_are_written() {
         expect![[r#"
             2:14 invalid_value the constraint `cpu` cannot be `many`
             3:44 unknown_key there is no constraint `zome`
-            3:52 duplicate_value the constraint `ram` is there twice"#]],
+            3:52 duplicate_value the constraint `ram` is declared twice"#]],
     );
 }
 

@@ -8,6 +8,8 @@ use serde_json::{Value as Json, json};
 
 /// What both take. Together they use every key.
 const TAKEN: &[&str] = &[
+    "{}",
+    r#"{"services": [{"name": "web"}]}"#,
     r#"{"deployment":"shop"}"#,
     r#"{"deployment":"shop","acme":"on","acme_email":"a@b.c","environment":"a.env",
         "config_selector":"prod","scoring":"jaco","max_files":"64MB",
@@ -39,7 +41,6 @@ const TAKEN: &[&str] = &[
 /// What neither takes.
 const REFUSED: &[&str] = &[
     "[]",
-    "{}",
     r#"{"deployment":["shop"]}"#,
     r#"{"deployment":"shop","compose_service":"web"}"#,
     r#"{"deployment":"shop","acme":"maybe"}"#,

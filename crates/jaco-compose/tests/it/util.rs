@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jaco_compose::{
-    EnvFiles, Images, Input, JacoYaml, Loaded, Options, Problems, Resolved, load, resolve,
+    EnvFiles, Images, Input, JacoYaml, Loaded, Options, Problem, Problems, Resolved, load, resolve,
 };
 
 /// A folder of texts.
@@ -37,4 +37,18 @@ pub(crate) fn resolve_text(text: &str, overlay: Option<&str>) -> Result<Resolved
 /// Options that take local images.
 pub(crate) fn local_images() -> Options {
     Options { images: Images::AllowLocal, ..Options::default() }
+}
+
+/// Problems one a line: position, severity and code, message, expectation, suggestion.
+pub(crate) fn problems_of(problems: &Problems) -> String {
+    let line = |problem: &Problem| {
+        let Problem { line, column, message, .. } = problem;
+        let code = problem.code.as_str();
+        let severity = problem.severity.as_str();
+        let expected = problem.expected.iter().map(|text| format!("\n  expected {text}"));
+        let help = problem.suggestion.iter().map(|text| format!("\n  help {text}"));
+        let advice: String = expected.chain(help).collect();
+        format!("{line}:{column} {severity} {code}: {message}{advice}")
+    };
+    problems.list.iter().map(line).collect::<Vec<_>>().join("\n")
 }

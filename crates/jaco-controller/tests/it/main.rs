@@ -3,5 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod large_plan;
+mod pacing;
 mod rebalance;
 mod world;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jaco_controller::rebalance::Mode;
-use jaco_controller::{RebalanceDesk, RebalanceLoop, RebalanceOptions};
+use jaco_controller::{RebalanceLoop, RebalanceOptions, RebalanceState};
 use jaco_scheduler::rebalance::{Load, RebalanceConfig, Share};
 use jaco_store::Store;
 use jaco_types::{InstanceId, Millis, NodeId, ReplicaId, StateIndex};
@@ -36,17 +36,17 @@ fn options(version: &str, mode: Mode) -> RebalanceOptions {
 /// A node's sample replaces its last one whole, and a new leadership begins with nothing.
 #[test]
 fn a_sample_replaces_the_last_one() {
-    let desk = RebalanceDesk::new(RebalanceOptions::new(""));
+    let rebalance = RebalanceState::new(RebalanceOptions::new(""));
     let of = |index| BTreeMap::from([(instance(index), load(10))]);
-    desk.record(NodeId(1), load(50), of(1), NOW);
-    desk.record(NodeId(2), load(60), of(2), NOW);
-    desk.record(NodeId(1), load(70), of(3), NOW);
-    let pressure = desk.pressure();
+    rebalance.record(NodeId(1), load(50), of(1), NOW);
+    rebalance.record(NodeId(2), load(60), of(2), NOW);
+    rebalance.record(NodeId(1), load(70), of(3), NOW);
+    let pressure = rebalance.pressure();
     assert_eq!(pressure.nodes[&NodeId(1)].load, load(70));
     let known: Vec<_> = pressure.instances.keys().map(|id| id.raft_index.0).collect();
     assert_eq!(known, [2, 3]);
-    desk.start_over();
-    assert_eq!(desk.pressure().nodes.len(), 0);
+    rebalance.start_over();
+    assert_eq!(rebalance.pressure().nodes.len(), 0);
 }
 
 /// R-REB-1, R-REB-7: the leader moves a replica off a hot node, and a hot node that keeps what it has
@@ -62,15 +62,15 @@ async fn the_leader_moves_and_does_not_repeat_itself() {
         world.state_is("one is placed", |state| state.slots.len() == 1).await;
         world.runs_all().await;
         let second = admit_second(&world).await;
-        let desk = Arc::new(RebalanceDesk::new(options(version, mode)));
+        let rebalance = Arc::new(RebalanceState::new(options(version, mode)));
         let store = Arc::clone(&world.log) as Arc<dyn Store>;
         let stop = CancellationToken::new();
-        let looping = RebalanceLoop::new(store, Arc::clone(&desk), Arc::new(Still));
+        let looping = RebalanceLoop::new(store, Arc::clone(&rebalance), Arc::new(Still));
         let looping = tokio::spawn(looping.run(stop.clone()));
         // What was heard before it led does not count, so it is said until it is heard.
         for _ in 0..40 {
-            desk.record(NodeId(1), load(90), BTreeMap::new(), NOW);
-            desk.record(second, load(20), BTreeMap::new(), NOW);
+            rebalance.record(NodeId(1), load(90), BTreeMap::new(), NOW);
+            rebalance.record(second, load(20), BTreeMap::new(), NOW);
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         if moves {

@@ -8,12 +8,14 @@ use async_trait::async_trait;
 use jaco_controller::{Controller, Options, PassStatus, SignalBook};
 use jaco_scheduler::input::EngineSignal;
 use jaco_scheduler::{PlanInput, PlannerConfig};
-use jaco_state::command::NewNode;
+use jaco_state::command::{
+    self, ClusterInit, DeploymentApply, JoinTokenIssue, NewNode, NodeAdmit, Observe, Rebalance,
+};
 use jaco_state::token::{JoinToken, OperatorToken};
 use jaco_state::{Change, ClusterMeta, ClusterState, Command};
 use jaco_store::{Applied, Clock, Leadership, MemStore, Proposal, ProposeError, Store};
 use jaco_types::spec::{
-    DeploymentSpec, Healthcheck, Placement, Pull, SchedulingPolicy, Storage, UpdatePolicy,
+    DeploymentSpec, Healthcheck, Placement, PullPolicy, SchedulingPolicy, Storage, UpdatePolicy,
 };
 use jaco_types::unit::Resources;
 use jaco_types::{
@@ -87,7 +89,7 @@ impl Log {
 #[async_trait]
 impl Store for Log {
     async fn propose(&self, proposal: Proposal) -> Result<Applied, ProposeError> {
-        if let Command::Rebalance { moves, kept, .. } = &proposal.command {
+        if let Command::Rebalance(Rebalance { moves, kept, .. }) = &proposal.command {
             let entry = (moves.len(), kept.len());
             let applied = self.store.propose(proposal.clone()).await?;
             if matches!(applied.outcome, jaco_state::Outcome::Done) {
@@ -95,7 +97,7 @@ impl Store for Log {
             }
             return Ok(applied);
         }
-        let Command::Batch { based_on, changes } = proposal.command.clone() else {
+        let Command::Batch(command::Batch { based_on, changes }) = proposal.command.clone() else {
             return self.store.propose(proposal).await;
         };
         let limit = self.changes_max.load(Ordering::Relaxed);
@@ -188,7 +190,7 @@ impl World {
             exit: None,
         });
         let (node, observed, gone) = (NODE, observed.collect(), vec![]);
-        self.log.write(Command::Observe { node, observed, gone }).await;
+        self.log.write(Observe::new(node).observed(observed).gone(gone).into()).await;
     }
 
     /// What the planner wants in this state, with what the loop has heard.
@@ -226,7 +228,7 @@ async fn within<T>(what: &str, reached: impl Future<Output = T>) {
     assert!(reached.is_ok(), "not in time: {what}");
 }
 
-fn init() -> Command {
+pub(crate) fn init() -> Command {
     let by = Identity::Local { uid: 0 };
     let meta = ClusterMeta {
         id: ClusterId::new(&"c1".repeat(16)).unwrap(),
@@ -248,7 +250,7 @@ fn init() -> Command {
         issued_by: by,
         revoked_at: None,
     };
-    Command::ClusterInit { meta, node, token }
+    ClusterInit::new(meta, node, token).into()
 }
 
 /// A second node, ready.
@@ -262,14 +264,14 @@ pub(crate) async fn admit_second(world: &World) -> NodeId {
         expires_at: Timestamp(u64::MAX),
         uses_left: 1,
     };
-    world.log.write(Command::JoinTokenIssue { token }).await;
+    world.log.write(JoinTokenIssue::new(token).into()).await;
     let node = NewNode {
         hostname: Hostname::new("n2").unwrap(),
         address: "127.0.0.1:2".to_owned(),
         key_fingerprint: [1; 32],
         facts: NodeFacts::default(),
     };
-    world.log.write(Command::NodeAdmit { node, token: id }).await;
+    world.log.write(NodeAdmit::new(node, id).into()).await;
     let second = world.log.snapshot().nodes.values().map(|node| node.id).max().unwrap();
     world.signals.record(second, EngineSignal::Up, NOW);
     world
@@ -286,7 +288,7 @@ pub(crate) fn deploy(replicas: u32, version: u8) -> Command {
     let spec = ServiceSpec {
         name: name.clone(),
         image: format!("web:{version}").into(),
-        pull: Pull::Missing,
+        pull: PullPolicy::Missing,
         placement: Placement::Spread,
         replicas,
         host_ports: vec![],
@@ -304,5 +306,5 @@ pub(crate) fn deploy(replicas: u32, version: u8) -> Command {
     };
     let services = [(name, Arc::new(spec))].into_iter().collect();
     let spec = DeploymentSpec { services, ..DeploymentSpec::default() };
-    Command::DeploymentApply { name: DeploymentName::new("shop").unwrap(), spec, based_on: None }
+    DeploymentApply::new(DeploymentName::new("shop").unwrap(), spec).into()
 }

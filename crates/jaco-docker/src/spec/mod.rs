@@ -1,5 +1,5 @@
-//! From the canonical container text to the body of Docker's create call. Pure: it asks nobody
-//! anything, and what has to be found out first is named by [`Needs`].
+//! Converts a canonical container spec to the body of Docker's create request. Pure; [`Needs`]
+//! lists what has to be looked up or created before.
 
 mod mount;
 mod resource;
@@ -17,91 +17,91 @@ use jaco_types::DeploymentName;
 
 use crate::names;
 
-/// Why a spec cannot be carried out. It names the key.
+/// Why a spec cannot be converted. Names the key.
 #[derive(Debug, thiserror::Error)]
 pub enum SpecError {
-    /// The text is not what the cluster writes.
+    /// The spec cannot be parsed.
     #[error(transparent)]
     Unreadable(#[from] ModelError),
-    /// A value means nothing to Docker.
+    /// A value that Docker does not accept.
     #[error("`{key}`: {value:?} is not {expected}")]
     Value {
-        /// The key.
+        /// Key of the spec.
         key: &'static str,
-        /// What it says.
+        /// Its value.
         value: String,
-        /// What it should be.
+        /// What is expected.
         expected: &'static str,
     },
-    /// The key asks for something that this engine does not do.
+    /// The key is not supported by this engine.
     #[error("`{key}`: {reason}")]
     Unsupported {
-        /// The key.
+        /// Key of the spec.
         key: &'static str,
-        /// Why.
+        /// Reason.
         reason: String,
     },
-    /// A namespace is to be shared with a service of which nothing runs here.
+    /// A namespace is shared with a service without a container on this node.
     #[error("`{key}`: no container of service {service:?} runs on this node")]
     NoNeighbour {
-        /// The key.
+        /// Key of the spec.
         key: &'static str,
         /// The service.
         service: String,
     },
 }
 
-/// What must be there before the container can be made.
+/// What must exist before the container is created.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Needs {
     /// Networks, in the order of attachment.
     pub networks: Vec<NeededNetwork>,
-    /// Volumes that somebody else has to have made.
+    /// External volumes.
     pub external_volumes: BTreeSet<String>,
     /// Services whose namespaces are shared.
-    pub neighbours: BTreeSet<String>,
+    pub namespace_peers: BTreeSet<String>,
 }
 
-/// A network that the container is attached to.
+/// A network of the container.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NeededNetwork {
     /// Its name on the engine.
     pub name: String,
-    /// Whether there is a way out of it.
+    /// Whether the network has external connectivity.
     pub reach: NetworkReach,
-    /// Who makes it.
-    pub maker: NetworkMaker,
-    /// How the container is attached.
+    /// Who creates it.
+    pub origin: NetworkOrigin,
+    /// Endpoint settings of the container.
     pub endpoint: EndpointSettings,
 }
 
-/// Whether there is a way out of a network.
+/// Whether the network has external connectivity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NetworkReach {
-    /// There is.
+    /// It has.
     Outside,
-    /// There is not.
+    /// It has not.
     Internal,
 }
 
-/// Who makes a network.
+/// Who creates a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum NetworkMaker {
+pub enum NetworkOrigin {
     /// This node, for its own replicas.
     Node,
-    /// Somebody else; it has to be there.
-    Somebody,
+    /// External: it must exist.
+    External,
 }
 
-/// Reads the canonical text.
+/// Parses a canonical spec.
 ///
 /// # Errors
-/// When it is not what the cluster writes.
+/// If it is not valid.
 pub fn read(text: &str) -> Result<ContainerSpec, SpecError> {
     Ok(ContainerSpec::parse(text)?)
 }
 
-/// The named volumes that a container mounts, by the engine's names.
+/// Named volumes of a container, by the engine's names.
 pub(crate) fn volume_names(
     owner: &Owner,
     deployment: &DeploymentName,
@@ -110,29 +110,30 @@ pub(crate) fn volume_names(
     mount::volume_names(owner, deployment, container)
 }
 
-/// What must be there before `container` can be made.
+/// What must exist before the container is created.
 #[must_use]
 pub fn needs(owner: &Owner, request: &ContainerRequest, container: &ContainerSpec) -> Needs {
     let service = &container.service;
     let modes = [&service.network_mode, &service.pid, &service.ipc];
-    let neighbours = modes.into_iter().flatten().filter_map(|mode| mode.strip_prefix("service:"));
+    let namespace_peers =
+        modes.into_iter().flatten().filter_map(|mode| mode.strip_prefix("service:"));
     Needs {
         networks: networks(owner, request, container),
         external_volumes: mount::external_volumes(container),
-        neighbours: neighbours.map(str::to_owned).collect(),
+        namespace_peers: namespace_peers.map(str::to_owned).collect(),
     }
 }
 
-/// The create body. `neighbours` are the containers of the services that [`needs`] named.
+/// The create body. `namespace_peers` are the containers of the services listed in [`needs`].
 ///
 /// # Errors
-/// The first key that cannot be carried out.
+/// The first unsupported key.
 pub fn body(
     owner: &Owner,
     request: &ContainerRequest,
     container: &ContainerSpec,
     needs: &Needs,
-    neighbours: &BTreeMap<String, String>,
+    namespace_peers: &BTreeMap<String, String>,
 ) -> Result<ContainerCreateBody, SpecError> {
     let service = &container.service;
     let first = needs.networks.first();
@@ -153,7 +154,7 @@ pub fn body(
         labels: Some(labels(owner, request, service)),
         stop_signal: service.stop_signal.clone(),
         stop_timeout: stop_timeout(service),
-        host_config: Some(host_config(owner, request, container, needs, neighbours)?),
+        host_config: Some(host_config(owner, request, container, needs, namespace_peers)?),
         networking_config: endpoints.map(|(name, endpoint)| NetworkingConfig {
             endpoints_config: Some(HashMap::from([(name, endpoint)])),
         }),
@@ -166,12 +167,12 @@ fn host_config(
     request: &ContainerRequest,
     container: &ContainerSpec,
     needs: &Needs,
-    neighbours: &BTreeMap<String, String>,
+    namespace_peers: &BTreeMap<String, String>,
 ) -> Result<HostConfig, SpecError> {
     let service = &container.service;
-    let mode = |key, mode: &Option<String>| shared_mode(key, mode.as_deref(), neighbours);
+    let mode = |key, mode: &Option<String>| shared_mode(key, mode.as_deref(), namespace_peers);
     let base = HostConfig {
-        annotations: some(texts(&service.annotations)),
+        annotations: some(to_map(&service.annotations)),
         cap_add: some(service.cap_add.clone()),
         cap_drop: some(service.cap_drop.clone()),
         cgroup_parent: service.cgroup_parent.clone(),
@@ -184,14 +185,14 @@ fn host_config(
         init: service.init,
         ipc_mode: mode("ipc", &service.ipc)?,
         log_config: log_config(service),
-        network_mode: network_mode(service, needs, neighbours)?,
+        network_mode: network_mode(service, needs, namespace_peers)?,
         oom_kill_disable: yes(service.oom_kill_disable),
         oom_score_adj: service.oom_score_adj,
         pid_mode: mode("pid", &service.pid)?,
         port_bindings: some(port_bindings(service)),
         privileged: yes(service.privileged),
         readonly_rootfs: yes(service.read_only),
-        // JACO restarts by a new instance; Docker must never bring an old one back.
+        // JACO replaces instances; Docker must never restart an old one.
         restart_policy: Some(RestartPolicy {
             name: Some(RestartPolicyNameEnum::NO),
             maximum_retry_count: None,
@@ -200,8 +201,8 @@ fn host_config(
         security_opt: some(
             service.security_opt.iter().map(|option| security_opt(option)).collect(),
         ),
-        storage_opt: some(texts(&service.storage_opt)),
-        sysctls: some(texts(&service.sysctls)),
+        storage_opt: some(to_map(&service.storage_opt)),
+        sysctls: some(to_map(&service.sysctls)),
         userns_mode: service.userns_mode.clone(),
         uts_mode: service.uts.clone(),
         ..HostConfig::default()
@@ -225,7 +226,7 @@ fn networks(
     if attachments.is_empty() {
         attachments.push(("default", &nothing));
     }
-    // The first one gives the default route; the sort is stable, so names settle ties.
+    // The first network has the default route; the sort is stable, so names break ties.
     let priority = |attachment: &Attachment| {
         (attachment.gw_priority.unwrap_or_default(), attachment.priority.unwrap_or_default())
     };
@@ -255,7 +256,7 @@ fn needed_network(
     NeededNetwork {
         name: if external { name } else { names::scoped(owner, &name) },
         reach: if internal { NetworkReach::Internal } else { NetworkReach::Outside },
-        maker: if external { NetworkMaker::Somebody } else { NetworkMaker::Node },
+        origin: if external { NetworkOrigin::External } else { NetworkOrigin::Node },
         endpoint: EndpointSettings {
             aliases: Some(aliases(deployment, request, container, attachment)),
             gw_priority: attachment.gw_priority.map(whole),
@@ -264,7 +265,7 @@ fn needed_network(
     }
 }
 
-/// Replicas of a service share its names, so that asking for one answers with all of them.
+/// Replicas of a service share its DNS names, so that a lookup returns all of them.
 fn aliases(
     deployment: &DeploymentName,
     request: &ContainerRequest,
@@ -281,36 +282,36 @@ fn aliases(
 fn network_mode(
     service: &Service,
     needs: &Needs,
-    neighbours: &BTreeMap<String, String>,
+    namespace_peers: &BTreeMap<String, String>,
 ) -> Result<Option<String>, SpecError> {
     match needs.networks.first() {
         Some(network) => Ok(Some(network.name.clone())),
-        None => shared_mode("network_mode", service.network_mode.as_deref(), neighbours),
+        None => shared_mode("network_mode", service.network_mode.as_deref(), namespace_peers),
     }
 }
 
-/// `service:<name>` becomes the container of that service beside this one.
+/// `service:<name>` becomes the container of that service on this node.
 fn shared_mode(
     key: &'static str,
     mode: Option<&str>,
-    neighbours: &BTreeMap<String, String>,
+    namespace_peers: &BTreeMap<String, String>,
 ) -> Result<Option<String>, SpecError> {
     let Some(service) = mode.and_then(|mode| mode.strip_prefix("service:")) else {
         return Ok(mode.map(str::to_owned));
     };
-    match neighbours.get(service) {
+    match namespace_peers.get(service) {
         Some(container) => Ok(Some(format!("container:{container}"))),
         None => Err(SpecError::NoNeighbour { key, service: service.to_owned() }),
     }
 }
 
 fn labels(owner: &Owner, request: &ContainerRequest, service: &Service) -> HashMap<String, String> {
-    let mut labels = texts(&service.labels);
+    let mut labels = to_map(&service.labels);
     labels.extend(names::container_labels(owner, request));
     labels
 }
 
-/// A name alone takes the variable out of the image's environment.
+/// A variable without a value is removed from the image's environment.
 fn environment(service: &Service) -> Vec<String> {
     let pairs = service.environment.iter();
     pairs
@@ -320,22 +321,22 @@ fn environment(service: &Service) -> Vec<String> {
 
 fn extra_hosts(service: &Service) -> Vec<String> {
     let hosts = service.extra_hosts.iter();
-    // Compose separates by `=`, because an address may contain colons; Docker by the first colon.
+    // Compose separates by `=`, because addresses may contain colons; Docker by the first colon.
     hosts.map(|host| host.replacen('=', ":", 1)).collect()
 }
 
-/// Whose healthcheck a container gets.
+/// Source of a container's healthcheck.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Check {
-    /// The manifest's.
+    /// The manifest.
     Declared,
-    /// The image's, if that has one: the manifest says nothing, or only how often to look.
+    /// The image, if it has one: the manifest sets none, or only its timing.
     OfImage,
-    /// None, whatever the image says.
+    /// Disabled.
     Off,
 }
 
-/// Whose healthcheck a container of this service gets.
+/// Source of the healthcheck of a service's containers.
 pub(crate) fn check_of(service: &Service) -> Check {
     let Some(check) = &service.healthcheck else { return Check::OfImage };
     match check.test.first().map(String::as_str) {
@@ -361,7 +362,7 @@ fn healthcheck(check: &Health) -> HealthConfig {
     }
 }
 
-/// Docker counts whole seconds; a part of one is a whole one, so that nobody gets less than asked.
+/// Docker takes whole seconds; fractions are rounded up, so that the grace period is never shorter.
 fn stop_timeout(service: &Service) -> Option<i64> {
     service.stop_grace_period_nanos.map(|nanos| int64(nanos.div_ceil(1_000_000_000)))
 }
@@ -392,7 +393,7 @@ fn port_key(port: &Port) -> String {
 
 fn log_config(service: &Service) -> Option<HostConfigLogConfig> {
     let logging = service.logging.as_ref()?;
-    // An option without a value is one that was not set.
+    // Options without a value are not set.
     let options = logging.options.iter();
     let options: HashMap<_, _> =
         options.filter_map(|(key, value)| Some((key.clone(), value.clone()?))).collect();
@@ -412,8 +413,8 @@ fn cgroupns_mode(service: &Service) -> Result<Option<HostConfigCgroupnsModeEnum>
     }
 }
 
-/// Old manifests separate by a colon, Docker by an equals sign; `no-new-privileges:true` is the
-/// one that Docker knows with a colon.
+/// Old manifests separate by a colon, Docker by an equals sign, except for
+/// `no-new-privileges:true`.
 fn security_opt(option: &str) -> String {
     match option.split_once(':') {
         Some((name @ ("label" | "apparmor" | "seccomp"), value)) => format!("{name}={value}"),
@@ -421,27 +422,27 @@ fn security_opt(option: &str) -> String {
     }
 }
 
-fn texts(pairs: &BTreeMap<String, String>) -> HashMap<String, String> {
+fn to_map(pairs: &BTreeMap<String, String>) -> HashMap<String, String> {
     pairs.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-/// Docker counts in signed numbers; what does not fit is as good as endless.
+/// Docker takes signed numbers; larger values are practically unlimited.
 fn int64(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// Compose takes any number where Docker takes a whole one.
+/// Compose allows any number where Docker takes an integer.
 #[expect(clippy::cast_possible_truncation, reason = "it saturates")]
 fn whole(number: f64) -> i64 {
     number.round() as i64
 }
 
-/// `None` for no, so that what is not asked for is not sent.
+/// `None` for false, so that defaults are not sent.
 fn yes(wanted: bool) -> Option<bool> {
     wanted.then_some(true)
 }
 
-/// `None` for what is empty: Docker then takes what the image or its own default says.
+/// `None` if empty: Docker then uses the image's value or its default.
 fn some<C: IntoIterator>(collection: C) -> Option<C>
 where
     for<'a> &'a C: IntoIterator,

@@ -7,14 +7,14 @@ use bollard::models::{
     MountImageOptions, MountTmpfsOptions, MountType, MountVolumeOptions,
     MountVolumeOptionsDriverConfig,
 };
-use jaco_agent::engine::{ContainerRequest, FileAt, Owner};
+use jaco_agent::engine::{ContainerRequest, FileBind, Owner};
 use jaco_compose::model::{ContainerSpec, Mount, MountKind, Volume};
 use jaco_types::DeploymentName;
 
-use super::{SpecError, some, texts, yes};
+use super::{SpecError, some, to_map, yes};
 use crate::names;
 
-/// Adds them.
+/// Adds the mounts.
 pub(super) fn mount(
     base: HostConfig,
     owner: &Owner,
@@ -27,7 +27,7 @@ pub(super) fn mount(
     for mount in &container.service.volumes {
         match mount.kind {
             MountKind::Bind => match bind_source(request, mount)? {
-                BindSource::Shipped(path) => mounts.push(shipped_mount(mount, path)?),
+                BindSource::Uploaded(path) => mounts.push(uploaded_mount(mount, path)?),
                 BindSource::Kept(path) => mounts.push(kept_mount(owner, deployment, mount, path)),
                 BindSource::Host(path) => match bind_text(mount, path) {
                     Some(text) => binds.push(text),
@@ -38,7 +38,8 @@ pub(super) fn mount(
             MountKind::Tmpfs => mounts.push(tmpfs_mount(mount)),
             MountKind::Image => mounts.push(image_mount(mount)),
             MountKind::Cluster | MountKind::Npipe => {
-                let reason = format!("the mount at {:?} is not done by this engine", mount.target);
+                let reason =
+                    format!("the mount at {:?} is not supported by this engine", mount.target);
                 return Err(SpecError::Unsupported { key: "volumes", reason });
             }
         }
@@ -55,7 +56,7 @@ pub(super) fn mount(
     })
 }
 
-/// The named volumes that a container mounts, by the engine's names.
+/// Named volumes of a container, by the engine's names.
 pub(super) fn volume_names(
     owner: &Owner,
     deployment: &DeploymentName,
@@ -67,7 +68,7 @@ pub(super) fn volume_names(
     keys.map(|key| volume_name(owner, deployment, key, container.volumes.get(key))).collect()
 }
 
-/// Volumes that have to be there: Docker would make an empty one in silence.
+/// External volumes, which must exist: Docker would silently create empty ones.
 pub(super) fn external_volumes(container: &ContainerSpec) -> BTreeSet<String> {
     let named = container.service.volumes.iter().filter(|mount| mount.kind == MountKind::Volume);
     let keys = named.filter_map(|mount| mount.source.as_deref());
@@ -78,13 +79,13 @@ pub(super) fn external_volumes(container: &ContainerSpec) -> BTreeSet<String> {
     external.collect()
 }
 
-/// What is mounted by a bind.
+/// Source of a bind mount.
 enum BindSource<'a> {
-    /// A copy of what was sent with the manifest.
-    Shipped(&'a str),
-    /// A folder below the compose file that was not there or empty: data, kept on the node.
+    /// A copy of an uploaded path.
+    Uploaded(&'a str),
+    /// An empty or missing directory below the compose file: data, kept in a volume on the node.
     Kept(&'a str),
-    /// A path of the node.
+    /// A path on the node.
     Host(&'a str),
 }
 
@@ -95,10 +96,10 @@ fn bind_source<'a>(
     let source = mount.source.as_deref().unwrap_or_default();
     match request.files.binds.get(source) {
         Some(path) => match path.to_str() {
-            Some(path) => Ok(BindSource::Shipped(path)),
+            Some(path) => Ok(BindSource::Uploaded(path)),
             None => Err(SpecError::Unsupported {
                 key: "volumes",
-                reason: format!("{} cannot be said to Docker", path.display()),
+                reason: format!("{} cannot be passed to Docker", path.display()),
             }),
         },
         None if source.starts_with('/') => Ok(BindSource::Host(source)),
@@ -106,7 +107,7 @@ fn bind_source<'a>(
     }
 }
 
-fn file_mount(file: &FileAt) -> DockerMount {
+fn file_mount(file: &FileBind) -> DockerMount {
     DockerMount {
         typ: Some(MountType::BIND),
         source: Some(file.host.to_string_lossy().into_owned()),
@@ -116,8 +117,8 @@ fn file_mount(file: &FileAt) -> DockerMount {
     }
 }
 
-/// A volume that stands for a folder: what the image has at its place stays hidden, as it would be
-/// by the folder.
+/// A volume in place of a directory: the image's content at the mount point stays hidden, as with a
+/// bind mount.
 fn kept_mount(
     owner: &Owner,
     deployment: &DeploymentName,
@@ -129,7 +130,7 @@ fn kept_mount(
         labels: Some(names::deployment_labels(owner, deployment)),
         ..MountVolumeOptions::default()
     };
-    let name = names::scoped(owner, &format!("{deployment}_{}", volume_word(path)));
+    let name = names::scoped(owner, &format!("{deployment}_{}", encode_path(path)));
     DockerMount {
         source: Some(name),
         volume_options: Some(options),
@@ -137,9 +138,9 @@ fn kept_mount(
     }
 }
 
-/// A path as part of a volume's name. What cannot be in one becomes its number, so that two paths
-/// are never one volume.
-fn volume_word(path: &str) -> String {
+/// Encodes a path in a volume name. Characters that are not allowed become their code points, so
+/// that two paths never share a volume.
+fn encode_path(path: &str) -> String {
     let mut word = String::from("dir.");
     for character in path.chars() {
         match character {
@@ -150,9 +151,8 @@ fn volume_word(path: &str) -> String {
     word
 }
 
-/// The old form of a bind makes the path on the host if it is not there, which the new one cannot
-/// do before Docker 23. A path with a colon, or how mounts below it are treated, cannot be written in
-/// it.
+/// The `binds` form creates a missing source path, which the `mounts` form cannot before Docker 23.
+/// It cannot express paths with a colon or options for submounts.
 fn bind_text(mount: &Mount, source: &str) -> Option<String> {
     let wanted = mount.bind.create_host_path || mount.bind.selinux.is_some();
     let new_form = matches!(mount.bind.recursive.as_deref(), Some(mode) if mode != "enabled");
@@ -183,8 +183,9 @@ fn bind_mount(mount: &Mount, source: &str) -> Result<DockerMount, SpecError> {
     })
 }
 
-/// It was put there a moment ago. Were it gone, a folder that Docker made in its place would hide that.
-fn shipped_mount(mount: &Mount, source: &str) -> Result<DockerMount, SpecError> {
+/// The copy was written just before. If it were gone, a directory created by Docker would hide
+/// that.
+fn uploaded_mount(mount: &Mount, source: &str) -> Result<DockerMount, SpecError> {
     let made = bind_mount(mount, source)?;
     let options =
         made.bind_options.map(|options| MountBindOptions { create_mountpoint: None, ..options });
@@ -199,8 +200,8 @@ fn propagation(text: &str) -> Result<MountBindOptionsPropagationEnum, SpecError>
     })
 }
 
-/// A named volume is this node's own, unless the manifest gives it a name: then it is the volume of
-/// that name on the machine, whoever made it.
+/// A named volume belongs to this node, unless the manifest sets a name: then it is the volume of
+/// that name, whoever created it.
 fn volume_mount(
     owner: &Owner,
     deployment: &DeploymentName,
@@ -210,9 +211,9 @@ fn volume_mount(
     let declared = mount.source.as_deref().map(|key| (key, container.volumes.get(key)));
     let source = declared.map(|(key, volume)| volume_name(owner, deployment, key, volume));
     let volume = declared.and_then(|(_, volume)| volume);
-    let mut labels = texts(&mount.volume.labels);
+    let mut labels = to_map(&mount.volume.labels);
     if let Some(volume) = volume {
-        labels.extend(texts(&volume.labels));
+        labels.extend(to_map(&volume.labels));
     }
     labels.extend(names::deployment_labels(owner, deployment));
     let external = volume.is_some_and(|volume| volume.external);
@@ -243,7 +244,7 @@ fn driver_config(volume: &Volume) -> Option<MountVolumeOptionsDriverConfig> {
     (volume.driver.is_some() || !volume.driver_opts.is_empty()).then(|| {
         MountVolumeOptionsDriverConfig {
             name: volume.driver.clone(),
-            options: some(texts(&volume.driver_opts)),
+            options: some(to_map(&volume.driver_opts)),
         }
     })
 }
@@ -257,7 +258,7 @@ fn tmpfs_mount(mount: &Mount) -> DockerMount {
     DockerMount { source: None, tmpfs_options: Some(options), ..plain(mount, MountType::TMPFS) }
 }
 
-/// The files of an image; its source is the image's name.
+/// Mounts the files of an image; the source is the image's name.
 fn image_mount(mount: &Mount) -> DockerMount {
     let options = MountImageOptions { subpath: mount.image.subpath.clone() };
     DockerMount { image_options: Some(options), ..plain(mount, MountType::IMAGE) }

@@ -8,13 +8,13 @@ use bollard::models::{
 };
 use jaco_compose::model::{BlkioLimit, Device, DeviceRequest, Resources, Service, Ulimit};
 
-use super::{int64, some, texts, yes};
+use super::{int64, some, to_map, yes};
 
-/// Thousand-millionths of a processor in a thousandth of one.
+/// Nano-CPUs per milli-CPU.
 const NANOS_PER_MILLI: i64 = 1_000_000;
 
-/// Adds them. Where a limit can be written in two places, the one under `deploy` counts. `gpus` are
-/// those that the plan gave the container for itself.
+/// Adds limits and devices. Limits under `deploy` take precedence. `gpus` are reserved for the
+/// container by the planner.
 pub(super) fn limit(base: HostConfig, service: &Service, gpus: &[Arc<str>]) -> HostConfig {
     let nothing = Resources::default();
     let resources = service.deploy.as_ref().map_or(&nothing, |deploy| &deploy.resources);
@@ -84,17 +84,17 @@ fn device(device: &Device) -> DeviceMapping {
 fn device_requests(
     service: &Service,
     reserved: &[DeviceRequest],
-    given: &[Arc<str>],
+    assigned: &[Arc<str>],
 ) -> Vec<DockerDeviceRequest> {
     let reserved = reserved.iter().map(|device| device_request(device, &[]));
-    // `gpus` is the short way to say `capabilities: [gpu]`.
+    // `gpus` is short for `capabilities: [gpu]`.
     let gpus = service.gpus.iter().map(|device| device_request(device, &["gpu"]));
-    let give = |request: DockerDeviceRequest| match given.is_empty() || !is_for_gpus(&request) {
+    let give = |request: DockerDeviceRequest| match assigned.is_empty() || !is_for_gpus(&request) {
         true => request,
         false => DockerDeviceRequest {
-            // Docker gives everybody who asks for a number the same first ones.
+            // Docker would give every container with a count the same first GPUs.
             count: None,
-            device_ids: Some(given.iter().map(ToString::to_string).collect()),
+            device_ids: Some(assigned.iter().map(ToString::to_string).collect()),
             ..request
         },
     };
@@ -113,13 +113,13 @@ fn device_request(device: &DeviceRequest, besides: &[&str]) -> DockerDeviceReque
             capabilities.push((*capability).to_owned());
         }
     }
-    // Without a number and without names, all of them are meant.
+    // Without a count and ids all devices are meant.
     let all = device.device_ids.is_empty().then_some(-1);
     DockerDeviceRequest {
         driver: device.driver.clone(),
         count: device.count.or(all),
         device_ids: some(device.device_ids.clone()),
         capabilities: some(vec![capabilities]),
-        options: some(texts(&device.options)),
+        options: some(to_map(&device.options)),
     }
 }

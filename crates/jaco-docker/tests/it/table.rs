@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use expect_test::{Expect, expect};
-use jaco_agent::engine::{ContainerRequest, Owner, ShippedFiles};
+use jaco_agent::engine::{ContainerRequest, MountedFiles, Owner};
 use jaco_docker::spec;
 use jaco_types::{
     ClusterId, DeploymentName, InstanceId, NodeId, Ordinal, ReplicaId, ServiceKey, ServiceName,
@@ -29,7 +29,7 @@ fn request(container: &str) -> ContainerRequest {
         image: "app:1".into(),
         container: container.into(),
         spec_hash: SpecHash([1; 32]),
-        files: ShippedFiles::default(),
+        files: MountedFiles::default(),
         gpus: Vec::new(),
     }
 }
@@ -200,7 +200,7 @@ fn networks() {
     );
 }
 
-/// A network of the manifest is this node's own; an external one is somebody else's.
+/// A network of the manifest is this node's own; an external one is not.
 #[test]
 fn declared_networks() {
     let text = r#"{"service":{"networks":{"a":{},"b":{}}},
@@ -208,13 +208,13 @@ fn declared_networks() {
     let request = request(text);
     let needs = spec::needs(&owner(), &request, &spec::read(text).unwrap());
     let shown: Vec<_> =
-        needs.networks.iter().map(|n| (n.name.as_str(), n.reach, n.maker)).collect();
-    use spec::{NetworkMaker, NetworkReach};
+        needs.networks.iter().map(|n| (n.name.as_str(), n.reach, n.origin)).collect();
+    use spec::{NetworkOrigin, NetworkReach};
     assert_eq!(
         shown,
         [
-            ("jaco-abababab-3-shared", NetworkReach::Internal, NetworkMaker::Node),
-            ("lan", NetworkReach::Outside, NetworkMaker::Somebody)
+            ("jaco-abababab-3-shared", NetworkReach::Internal, NetworkOrigin::Node),
+            ("lan", NetworkReach::Outside, NetworkOrigin::External)
         ]
     );
 }
@@ -387,11 +387,11 @@ fn mounts() {
     );
     check(
         r#""volumes":[{"type":"npipe","source":"p","target":"/p"}]"#,
-        expect![[r#"error: `volumes`: the mount at "/p" is not done by this engine"#]],
+        expect![[r#"error: `volumes`: the mount at "/p" is not supported by this engine"#]],
     );
 }
 
-/// A volume is this node's own, unless the manifest names it or somebody else makes it.
+/// A volume is this node's own, unless the manifest names it or it is external.
 #[test]
 fn declared_volumes() {
     let text = r#"{"service":{"volumes":[
@@ -420,7 +420,7 @@ fn nonsense_is_refused() {
 
 /// R-PLACE-8: the GPUs that the plan gave take the place of a number, and of no other device.
 #[test]
-fn the_gpus_of_the_plan_are_asked_for() {
+fn planned_gpus_are_requested() {
     let keys = r#"{"service":{"gpus":[{"count":2}],"deploy":{"resources":{"reservations":{"devices":[
         {"capabilities":["tpu"],"count":1}]}}}}}"#;
     let request = ContainerRequest { gpus: vec!["GPU-1".into(), "3".into()], ..request(keys) };

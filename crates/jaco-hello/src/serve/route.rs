@@ -141,7 +141,7 @@ impl Workload {
 
 /// How long the worker sleeps between two looks at what it has used.
 const WORK_PAUSE: Duration = Duration::from_millis(10);
-/// What it is behind by more than this is let go: a machine that is busy with other things is not
+/// What it is behind by more than this is dropped: a machine that is busy with other things is not
 /// made up for in one burst.
 const WORK_BEHIND_MAX: Duration = Duration::from_millis(100);
 
@@ -229,7 +229,7 @@ mod tests {
         thread::sleep(Duration::from_secs(1));
         share.store(0, Ordering::Relaxed);
         let (elapsed, used) = worker.join().expect("it ends");
-        // What a busy machine kept from it is let go, so only the upper bound is strict.
+        // What a busy machine kept from it is dropped, so only the upper bound is strict.
         assert!(
             used <= elapsed.mul_f64(0.3) && used >= elapsed.mul_f64(0.05),
             "{used:?}/{elapsed:?}"

@@ -72,11 +72,11 @@ fn a_healthy_server_passes_its_check_and_stops_when_asked() {
     server.signal(Signal::TERM);
     assert_eq!(server.code(), Some(0));
     assert_eq!(server.line(), "SIGTERM received, leaving");
-    assert_eq!(check(&format!("{url}/healthz")), Some(1), "nobody is there any more");
+    assert_eq!(check(&format!("{url}/healthz")), Some(1), "nothing listens any more");
 }
 
 #[test]
-fn a_server_can_be_born_sick() {
+fn server_can_start_unhealthy() {
     let (_server, url) = Hello::serve(&[("HELLO_UNHEALTHY_AFTER_MS", "0")]);
     assert_eq!(check(&format!("{url}/healthz")), Some(1));
     assert_eq!(check(&url), Some(0), "it still answers");
@@ -93,7 +93,7 @@ fn exit_codes_are_what_was_asked_for() {
 }
 
 #[test]
-fn every_stop_signal_is_told_apart() {
+fn stop_signals_are_distinguished() {
     for (signal, name) in [
         (Signal::TERM, "SIGTERM"),
         (Signal::INT, "SIGINT"),
@@ -112,7 +112,7 @@ fn every_stop_signal_is_told_apart() {
 }
 
 #[test]
-fn a_short_grace_period_has_something_to_kill() {
+fn short_grace_period_ends_in_a_kill() {
     let mut program = Hello::start(&["grace", "60"], &[]);
     program.line();
     program.signal(Signal::TERM);
@@ -127,7 +127,7 @@ fn a_short_grace_period_has_something_to_kill() {
 }
 
 #[test]
-fn log_lines_are_numbered_and_then_it_waits() {
+fn log_lines_are_numbered() {
     let mut program = Hello::start(&["log", "--every", "1", "--count", "3"], &[]);
     assert_eq!((program.line().as_str(), program.line().as_str()), ("line 1", "line 3"));
     program.signal(Signal::TERM);

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use jaco_pki::ca::{BACKDATING, CA_LIFE, CaError, NODE_LIFE, TrustError};
 use jaco_pki::{
-    CSR_BYTES_MAX, CaCertificate, CertificateAuthority, CertificateDer, Credentials,
-    CredentialsError, CsrError, IdentityError, KeyEncryptionKey, NodeCertificate, NodeCsr, NodeKey,
-    NodeName, Standing, TrustBundle, Validity,
+    CSR_BYTES_MAX, CaCertificate, CertificateAuthority, CertificateDer, CertificateStatus,
+    Credentials, CredentialsError, CsrError, IdentityError, KeyEncryptionKey, NodeCertificate,
+    NodeCsr, NodeKey, NodeName, TrustBundle, Validity,
 };
 use proptest::prelude::*;
 
@@ -21,7 +21,7 @@ fn signed(ca: &CertificateAuthority, key: &NodeKey, at: Timestamp) -> Certificat
 }
 
 #[test]
-fn a_certificate_says_who_until_when_and_with_which_key() {
+fn certificate_has_name_validity_and_key() {
     let ca = authority(OURS);
     let key = NodeKey::generate();
     let at = now();
@@ -56,14 +56,14 @@ fn names_in_a_request_are_ignored() {
 }
 
 #[test]
-fn requests_that_prove_nothing_are_refused() {
+fn unsigned_requests_are_refused() {
     let refusal = |der: &[u8]| NodeCsr::from_der(der).unwrap_err();
     let honest = NodeKey::generate().request();
     assert_eq!(refusal(b""), CsrError::Malformed);
     assert_eq!(refusal(&vec![0x30; CSR_BYTES_MAX + 1]), CsrError::TooLarge);
     let trailing = [honest.as_slice(), b"x"].concat();
     assert_eq!(refusal(&trailing), CsrError::Malformed);
-    // Somebody else's key put into one's own request: the signature no longer fits.
+    // Another node's key put into one's own request: the signature no longer fits.
     let other = NodeKey::generate().request();
     let point = |der: &[u8]| der.windows(2).position(|bytes| bytes == [0x42, 0x00]).unwrap() + 2;
     let mut stolen = honest.clone();
@@ -153,21 +153,21 @@ fn a_bundle_holds_one_cluster_and_a_few_cas() {
 }
 
 #[test]
-fn standing_follows_the_life() {
+fn certificate_status_follows_the_lifetime() {
     let day = 24 * 3_600_000;
     let validity = Validity { not_before: Timestamp(day), not_after: Timestamp(9 * day) };
     let cases = [
-        (0, Standing::NotYetValid),
-        (day, Standing::Fresh),
-        (5 * day - 1000, Standing::Fresh),
-        (5 * day, Standing::RenewalDue),
-        (7 * day - 1000, Standing::RenewalDue),
-        (7 * day, Standing::Alarming),
-        (9 * day + 999, Standing::Alarming),
-        (9 * day + 1000, Standing::Expired),
+        (0, CertificateStatus::NotYetValid),
+        (day, CertificateStatus::Fresh),
+        (5 * day - 1000, CertificateStatus::Fresh),
+        (5 * day, CertificateStatus::RenewalDue),
+        (7 * day - 1000, CertificateStatus::RenewalDue),
+        (7 * day, CertificateStatus::Alarming),
+        (9 * day + 999, CertificateStatus::Alarming),
+        (9 * day + 1000, CertificateStatus::Expired),
     ];
     for (at, expected) in cases {
-        assert_eq!(validity.standing(Timestamp(at)), expected, "at {at}");
+        assert_eq!(validity.status(Timestamp(at)), expected, "at {at}");
     }
 }
 
@@ -181,8 +181,8 @@ proptest! {
         };
         let at = validity.renew_at(NodeId(node));
         // Half of an odd number of seconds is rounded: one second later it is due for sure.
-        let standing = validity.standing(Timestamp(at.0 + 1000));
-        prop_assert_eq!(standing, Standing::RenewalDue);
+        let status = validity.status(Timestamp(at.0 + 1000));
+        prop_assert_eq!(status, CertificateStatus::RenewalDue);
     }
 
     /// Law: no certificate or request parser panics, whatever it is given.

@@ -1,9 +1,10 @@
 //! Who gets through a handshake, who does not, and what each side is told.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jaco_pki::{
-    DialError, Dialer, HandshakeReason, IdentityError, JoinToken, NodeName, PeerIdentity,
+    DialError, Dialer, HandshakeReason, IdentityError, JoinToken, Members, NodeName, PeerIdentity,
 };
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, RootCertStore};
@@ -11,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use jaco_types::NodeId;
+use jaco_types::{NodeId, StateIndex};
 
 use crate::support::{
     EchoServer, OTHER, OURS, authority, cluster, days_ago, echoes, now, store, store_at, trust,
@@ -94,24 +95,48 @@ async fn operators_of_another_cluster_are_refused() {
     assert!(matches!(error, DialError::Server(IdentityError::ForeignAuthority)), "{error:?}");
 }
 
+/// Members that were off while their certificates expired reach each other, in both directions, to renew
+/// them. Nobody else accepts an expired one.
 #[tokio::test]
-async fn expired_certificates_are_refused_on_either_side() {
+async fn t90_peers_accept_expired_certificates_of_each_other() {
     let ca = authority(OURS);
     let mut server = EchoServer::start(store(&ca, 1)).await;
-    // TLS 1.3: a client learns only afterwards that its certificate was refused.
-    let dialer = Dialer::peer(store_at(&ca, 2, days_ago(30)), NodeId(1));
-    if let Ok(mut connection) = dialer.connect(server.address).await {
-        assert!(!echoes(&mut connection).await);
-    }
-    let reason = server.next_failure().await;
-    assert_eq!(reason, HandshakeReason::Certificate(IdentityError::Expired));
-
     let expired = EchoServer::start(store_at(&ca, 3, days_ago(30))).await;
-    let error = Dialer::peer(store(&ca, 2), NodeId(3)).connect(expired.address).await.unwrap_err();
-    assert!(matches!(error, DialError::Server(IdentityError::Expired)), "{error:?}");
+    let from_expired = Dialer::peer(store_at(&ca, 2, days_ago(30)), NodeId(1));
+    assert!(echoes(&mut from_expired.connect(server.address).await.unwrap()).await);
+    assert_eq!(server.next_peer().await.node(), Some(NodeId(2)));
+    let to_expired = Dialer::peer(store(&ca, 2), NodeId(3));
+    assert!(echoes(&mut to_expired.connect(expired.address).await.unwrap()).await);
+    let both = Dialer::peer(store_at(&ca, 2, days_ago(30)), NodeId(3));
+    assert!(echoes(&mut both.connect(expired.address).await.unwrap()).await);
+
     let operator = Dialer::operator(trust(&ca)).unwrap();
     let error = operator.connect(expired.address).await.unwrap_err();
     assert!(matches!(error, DialError::Server(IdentityError::Expired)), "{error:?}");
+}
+
+/// An expired certificate proves no more than a valid one: it has to be of this cluster's authority, and
+/// its node must not have been removed.
+#[tokio::test]
+async fn t90_expired_certificates_of_strangers_and_removed_nodes_are_refused() {
+    let (ours, imposter) = (authority(OURS), authority(OURS));
+    let mut server = EchoServer::start(store(&ours, 1)).await;
+    let dialer = Dialer::peer(store_at(&imposter, 2, days_ago(30)), NodeId(1));
+    assert!(dialer.connect(server.address).await.is_err());
+    let foreign = EchoServer::start(store_at(&imposter, 3, days_ago(30))).await;
+    let error = Dialer::peer(store(&ours, 2), NodeId(3)).connect(foreign.address).await;
+    let error = error.unwrap_err();
+    assert!(matches!(error, DialError::Server(IdentityError::ForeignAuthority)), "{error:?}");
+
+    let nodes = BTreeSet::from([NodeId(1), NodeId(3)]);
+    server.connections.set_members(Members { nodes, as_of: StateIndex(9) });
+    let removed = Dialer::peer(store_at(&ours, 2, days_ago(30)), NodeId(1));
+    if let Ok(mut connection) = removed.connect(server.address).await {
+        assert!(!echoes(&mut connection).await);
+    }
+    let reasons = [server.next_failure().await, server.next_failure().await];
+    let refused = HandshakeReason::Certificate(IdentityError::Removed);
+    assert!(reasons.contains(&refused), "{reasons:?}");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jaco_pki::listener::Options;
-use jaco_pki::{AdmissionRefusal, CertificateStore, Dialer, HandshakeReason, Members};
+use jaco_pki::{CertificateStore, Dialer, HandshakeReason, IdentityError, Members};
 use rustls::pki_types::UnixTime;
 use rustls::time_provider::TimeProvider;
 
@@ -41,7 +41,7 @@ async fn a_removal_reaches_the_node_s_connections_and_no_others() {
 
 /// Who joins through one member is known to another only a little later.
 #[tokio::test]
-async fn a_node_that_the_state_has_not_heard_of_is_let_in() {
+async fn unknown_new_node_is_admitted() {
     let ca = authority(OURS);
     let server = EchoServer::start(store(&ca, 1)).await;
     assert_eq!(server.connections.set_members(members(&[1, 2, 3])), BTreeSet::new());
@@ -51,10 +51,11 @@ async fn a_node_that_the_state_has_not_heard_of_is_let_in() {
 
 /// A removed node loses its connections, and its still valid certificate opens no new ones.
 #[tokio::test]
-async fn a_removed_node_is_out() {
+async fn removed_node_is_refused() {
     let ca = authority(OURS);
     let mut server = EchoServer::start(store(&ca, 1)).await;
-    let dialer = Dialer::peer(store(&ca, 2), NodeId(1));
+    let (second, third) = (store(&ca, 2), store(&ca, 3));
+    let dialer = Dialer::peer(Arc::clone(&second), NodeId(1));
     let mut before = dialer.connect(server.address).await.unwrap();
     assert!(echoes(&mut before).await);
 
@@ -62,10 +63,26 @@ async fn a_removed_node_is_out() {
     closes_cleanly(&mut before).await;
     let mut after = dialer.connect(server.address).await.unwrap();
     assert!(!echoes(&mut after).await);
-    let expected = HandshakeReason::NotAdmitted(AdmissionRefusal::Removed(NodeId(2)));
+    let expected = HandshakeReason::Certificate(IdentityError::Removed);
     assert_eq!(server.next_failure().await, expected);
-    let mut other = Dialer::peer(store(&ca, 3), NodeId(1)).connect(server.address).await.unwrap();
+    let mut other =
+        Dialer::peer(Arc::clone(&third), NodeId(1)).connect(server.address).await.unwrap();
     assert!(echoes(&mut other).await);
+    // It was told why, so that it can stop what it still runs; nobody else was.
+    assert!(second.removal().is_cancelled());
+    assert!(!third.removal().is_cancelled());
+}
+
+/// A refusal for any other reason does not say that a node was removed.
+#[tokio::test]
+async fn stranger_is_not_told_that_it_was_removed() {
+    let (ours, imposter) = (authority(OURS), authority(OURS));
+    let mut server = EchoServer::start(store(&ours, 1)).await;
+    server.connections.set_members(members(&[1, 3]));
+    let stranger = CertificateStore::new(issue(&imposter, 2, &trust(&imposter), now())).unwrap();
+    assert!(Dialer::peer(Arc::clone(&stranger), NodeId(1)).connect(server.address).await.is_err());
+    server.next_failure().await;
+    assert!(!stranger.removal().is_cancelled());
 }
 
 #[tokio::test]

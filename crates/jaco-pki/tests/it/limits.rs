@@ -15,7 +15,7 @@ use jaco_types::NodeId;
 use crate::support::{EchoServer, OURS, authority, echoes, store, trust, within};
 
 #[tokio::test]
-async fn silent_and_stuck_peers_run_into_the_timeout() {
+async fn stuck_handshakes_time_out() {
     let ca = authority(OURS);
     let options = Options { handshake_timeout: Duration::from_millis(100), ..Options::default() };
     let mut server = EchoServer::with_options(store(&ca, 1), options).await;
@@ -30,7 +30,7 @@ async fn silent_and_stuck_peers_run_into_the_timeout() {
 }
 
 #[tokio::test]
-async fn garbage_is_refused_and_the_listener_lives_on() {
+async fn garbage_is_refused_and_the_listener_continues() {
     let ca = authority(OURS);
     let mut server = EchoServer::start(store(&ca, 1)).await;
     for garbage in [b"GET / HTTP/1.1\r\n\r\n".as_slice(), b"PRI * HTTP/2.0\r\n\r\n", &[0; 64]] {
@@ -46,7 +46,7 @@ async fn garbage_is_refused_and_the_listener_lives_on() {
 
 /// Health checks connect and hang up; they must not get their source blocked.
 #[tokio::test]
-async fn a_probe_is_no_offence() {
+async fn connection_without_data_is_no_failure() {
     let ca = authority(OURS);
     let failures =
         FailureLimits { burst: 1, loopback: Loopback::Counted, ..FailureLimits::default() };
@@ -62,7 +62,7 @@ async fn a_probe_is_no_offence() {
 }
 
 #[tokio::test]
-async fn a_source_that_keeps_failing_is_shut_out_and_this_is_told_once() {
+async fn failing_source_is_blocked_and_reported_once() {
     let ca = authority(OURS);
     let failures = FailureLimits {
         burst: 2,
@@ -101,7 +101,7 @@ async fn one_source_cannot_take_every_handshake() {
 
 /// Handshakes in flight are bounded: with one place only, two honest peers still both get in.
 #[tokio::test]
-async fn waiting_for_a_place_is_not_a_failure() {
+async fn waiting_for_a_slot_is_no_failure() {
     let ca = authority(OURS);
     let options = Options { handshakes_max: 1, ..Options::default() };
     let mut server = EchoServer::with_options(store(&ca, 1), options).await;

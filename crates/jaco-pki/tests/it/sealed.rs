@@ -33,7 +33,7 @@ fn version_1_envelopes_open() {
 }
 
 #[test]
-fn an_envelope_opens_for_nobody_else_and_nothing_else() {
+fn envelope_opens_only_for_its_cluster_and_purpose() {
     let sealed = seal(&key(), &cluster(OURS), PASSWORD, b"hunter2");
     let refusal = |key: &KeyEncryptionKey, id: &str, purpose, bytes: &[u8]| {
         open(key, &cluster(id), purpose, bytes).unwrap_err()
@@ -60,7 +60,7 @@ fn an_envelope_opens_for_nobody_else_and_nothing_else() {
 /// R-IN-5: equal secrets are known to be equal by a name that only the key can make, and that never
 /// changes: a new one would roll every user of every secret.
 #[test]
-fn a_name_says_nothing_without_the_key() {
+fn content_name_reveals_nothing_without_the_key() {
     let (name, envelope) = seal_named(&key(), &cluster(OURS), b"hunter2");
     let frozen = "b8eaf934bf08970d593075252713db0860ea858077b8a3169ca80d5ef863fe1d";
     assert_eq!(HEXLOWER.encode(&name), frozen);

@@ -91,7 +91,7 @@ impl EchoServer {
         options: Options,
     ) -> Self {
         let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let connections = Connections::new();
+        let connections = Connections::new(&store);
         let (sender, failures) = mpsc::channel(failures);
         let wiring = Wiring { store, connections: connections.clone(), failures: sender };
         let mut listener = TlsListener::start(tcp, wiring, options).unwrap();

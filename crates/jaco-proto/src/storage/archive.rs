@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use jaco_state::audit::{AuditEvent, AuditKey, AuditKind};
-use jaco_state::audit_chain::{Digest, Told};
+use jaco_state::audit::{Digest, HashedEvent};
 use jaco_types::{StateIndex, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -64,7 +64,7 @@ pub enum LineProblem {
     #[error("there is no kind of event called {0:?}")]
     Kind(String),
     /// Its words and its hash do not agree.
-    #[error("its hash is not that of what it says")]
+    #[error("its hash does not match its content")]
     Hash,
 }
 
@@ -101,7 +101,7 @@ pub fn read_archive_line(text: &[u8]) -> Result<Link, LineProblem> {
     let kind = kind.ok_or_else(|| LineProblem::Kind(line.kind.clone()))?;
     let previous = to_digest(&line.previous).ok_or(LineProblem::Form)?;
     let key = AuditKey { index: StateIndex(line.index), number: line.number };
-    let told = Told {
+    let event = HashedEvent {
         key,
         kind,
         at: Timestamp(line.at_ms),
@@ -111,7 +111,7 @@ pub fn read_archive_line(text: &[u8]) -> Result<Link, LineProblem> {
         payload: &line.payload,
         previous: Some(previous),
     };
-    let hash = told.digest();
+    let hash = event.digest();
     if hash.to_string() != line.hash {
         return Err(LineProblem::Hash);
     }
@@ -195,7 +195,7 @@ pub struct ArchiveFile {
 /// is vouched for vouches for the one before. `files` come newest first.
 ///
 /// # Errors
-/// The first thing, on the way back, that is not as it was written.
+/// The newest line that is not as it was written.
 pub fn verify_archive(
     files: impl IntoIterator<Item = ArchiveFile>,
     kept: &Kept,
@@ -255,7 +255,7 @@ impl fmt::Display for ArchiveBroken {
             }
             Self::Gap { after, before } => write!(
                 f,
-                "events between {after} and {before} are missing: somebody took them out, or the \
+                "events between {after} and {before} are missing: they were removed, or the \
                  node was away when they went; another node may have them"
             ),
             Self::NotJoined { last, first } => {

@@ -12,7 +12,7 @@ wire_enum!(Previous, "fate of an instance", [Retire, Drop]);
 wire_enum!(
     ReplaceCause,
     "cause of a new instance",
-    [SpecChanged, Failed, NodeLost, Moved, CompanyReplaced, Enabled]
+    [SpecChanged, Failed, NodeLost, Moved, ColocatedReplaced, Enabled]
 );
 
 impl Wire for Change {
@@ -20,13 +20,13 @@ impl Wire for Change {
 
     fn to_wire(&self) -> wire::Change {
         let kind = match self {
-            Self::SlotCreate { id, service, ordinal, instance, standing } => {
+            Self::SlotCreate { id, service, ordinal, instance, desired_state } => {
                 Kind::SlotCreate(wire::SlotCreate {
                     id: id.to_wire(),
                     service: Some(service.to_wire()),
                     ordinal: Some(ordinal.to_wire()),
                     instance: Some(instance.to_wire()),
-                    disabled: standing.to_wire(),
+                    disabled: desired_state.to_wire(),
                 })
             }
             Self::SlotReplace { id, instance, previous, cause, consecutive_failures } => {
@@ -56,8 +56,8 @@ impl Wire for Change {
                 service: Some(service.to_wire()),
                 record: Some(record.to_wire()),
             }),
-            Self::LeavingEnd { id } => {
-                Kind::LeavingEnd(wire::LeavingEnd { id: Some(id.to_wire()) })
+            Self::TerminatingRemove { id } => {
+                Kind::TerminatingRemove(wire::TerminatingRemove { id: Some(id.to_wire()) })
             }
             Self::ConsumerExpire { name } => {
                 Kind::ConsumerExpire(wire::ConsumerExpire { name: name.to_wire() })
@@ -76,8 +76,8 @@ impl Wire for Change {
                     digest: digest.to_wire(),
                 })
             }
-            Self::DrainGiveUp { node, left } => {
-                Kind::DrainGiveUp(wire::DrainGiveUp { node: node.0, left: left.clone() })
+            Self::DrainTimeout { node, left } => {
+                Kind::DrainTimeout(wire::DrainTimeout { node: node.0, left: left.clone() })
             }
         };
         wire::Change { kind: Some(kind) }
@@ -90,7 +90,7 @@ impl Wire for Change {
                 service: required("service", create.service)?,
                 ordinal: required("ordinal", create.ordinal)?,
                 instance: required("instance", create.instance)?,
-                standing: Wire::from_wire(create.disabled)?,
+                desired_state: Wire::from_wire(create.disabled)?,
             },
             Kind::SlotReplace(replace) => Self::SlotReplace {
                 id: Wire::from_wire(replace.id)?,
@@ -115,7 +115,9 @@ impl Wire for Change {
                 service: required("service", set.service)?,
                 record: Box::new(required("record", set.record)?),
             },
-            Kind::LeavingEnd(end) => Self::LeavingEnd { id: required("instance id", end.id)? },
+            Kind::TerminatingRemove(end) => {
+                Self::TerminatingRemove { id: required("instance id", end.id)? }
+            }
             Kind::ConsumerExpire(expire) => {
                 Self::ConsumerExpire { name: Wire::from_wire(expire.name)? }
             }
@@ -129,8 +131,8 @@ impl Wire for Change {
                 revision: Revision(resolve.revision),
                 digest: Wire::from_wire(resolve.digest)?,
             },
-            Kind::DrainGiveUp(drain) => {
-                Self::DrainGiveUp { node: NodeId(drain.node), left: drain.left }
+            Kind::DrainTimeout(drain) => {
+                Self::DrainTimeout { node: NodeId(drain.node), left: drain.left }
             }
         })
     }

@@ -1,9 +1,9 @@
-//! What people want to rest.
+//! Disabled allocations.
 
 use std::collections::BTreeSet;
 
 use jaco_state::command::Disabling;
-use jaco_types::{AllocationScope, NodeId, Rest, Standing, Timestamp};
+use jaco_types::{AllocationScope, DesiredState, Disablement, NodeId, Timestamp};
 
 use super::convert::{Wire, required, wire_enum};
 use super::error::Problem;
@@ -11,7 +11,7 @@ use super::wire::{self, allocation_scope::Kind};
 
 wire_enum!(Disabling, "change of what is disabled", [Disable, Enable, Replace]);
 
-impl Wire for Standing {
+impl Wire for DesiredState {
     type Message = bool;
 
     fn to_wire(&self) -> bool {
@@ -75,15 +75,21 @@ pub(super) fn scopes(
     Ok(scopes)
 }
 
-pub(super) fn from_rest(scope: &AllocationScope, rest: &Rest) -> wire::DisabledScope {
+pub(super) fn from_disablement(
+    scope: &AllocationScope,
+    disablement: &Disablement,
+) -> wire::DisabledScope {
     wire::DisabledScope {
         scope: Some(scope.to_wire()),
-        by: Some(rest.by.to_wire()),
-        at_ms: rest.at.0,
+        by: Some(disablement.by.to_wire()),
+        at_ms: disablement.at.0,
     }
 }
 
-pub(super) fn to_rest(message: wire::DisabledScope) -> Result<(AllocationScope, Rest), Problem> {
-    let rest = Rest { by: required("author", message.by)?, at: Timestamp(message.at_ms) };
-    Ok((required("allocation", message.scope)?, rest))
+pub(super) fn to_disablement(
+    message: wire::DisabledScope,
+) -> Result<(AllocationScope, Disablement), Problem> {
+    let disablement =
+        Disablement { by: required("author", message.by)?, at: Timestamp(message.at_ms) };
+    Ok((required("allocation", message.scope)?, disablement))
 }

@@ -84,7 +84,7 @@ pub enum Problem {
     /// A hash is not 32 bytes long.
     #[error("a hash has {0} bytes instead of 32")]
     HashLength(usize),
-    /// What an image is said to be is not its repository with a digest.
+    /// The pinned image is not its repository with a digest.
     #[error("{0:?} is not an image with its digest")]
     ImageDigest(String),
     /// A sorted list is not sorted, or has something twice.

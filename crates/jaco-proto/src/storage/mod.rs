@@ -1,6 +1,6 @@
-//! What goes to disk and between daemons: log entries, outcomes and snapshots of the replicated
+//! The format on disk and between daemons: log entries, outcomes and snapshots of the replicated
 //! state, as bytes. Nothing here may be lenient: bytes that are not understood whole are an error,
-//! because a node that skips part of an entry has another state than the others from then on.
+//! because a node that skips part of an entry has another state than the others from then on (ST-3).
 //!
 //! # Formats
 //! Every envelope begins with the number of its format, [`FORMAT`] at present. Bytes are forever:

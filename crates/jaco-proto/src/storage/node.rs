@@ -1,4 +1,4 @@
-//! Members, and what they say about themselves.
+//! Members and the facts that they report.
 
 use jaco_state::command::NewNode;
 use jaco_types::unit::{Bytes, MilliCores, Resources};
@@ -59,7 +59,7 @@ impl Wire for Drain {
 
     fn to_wire(&self) -> wire::Drain {
         wire::Drain {
-            patience_ms: self.patience.0,
+            timeout_ms: self.timeout.0,
             progress_at_ms: self.progress_at.0,
             before: self.before.to_wire(),
         }
@@ -67,7 +67,7 @@ impl Wire for Drain {
 
     fn from_wire(message: wire::Drain) -> Result<Self, Problem> {
         Ok(Self {
-            patience: Millis(message.patience_ms),
+            timeout: Millis(message.timeout_ms),
             progress_at: Timestamp(message.progress_at_ms),
             before: Wire::from_wire(message.before)?,
         })

@@ -1,6 +1,6 @@
-//! Who follows the endpoints, and what is leaving them.
+//! Endpoint consumers, and terminating instances.
 
-use jaco_types::{Consumer, Leaving, Millis, NodeId, Revision, StateIndex, Timestamp};
+use jaco_types::{Consumer, Millis, NodeId, Revision, StateIndex, TerminatingInstance, Timestamp};
 
 use super::convert::{Wire, required};
 use super::error::Problem;
@@ -31,11 +31,11 @@ impl Wire for Consumer {
     }
 }
 
-impl Wire for Leaving {
-    type Message = wire::Leaving;
+impl Wire for TerminatingInstance {
+    type Message = wire::TerminatingInstance;
 
-    fn to_wire(&self) -> wire::Leaving {
-        wire::Leaving {
+    fn to_wire(&self) -> wire::TerminatingInstance {
+        wire::TerminatingInstance {
             id: Some(self.id.to_wire()),
             service: Some(self.service.to_wire()),
             node: self.node.0,
@@ -47,7 +47,7 @@ impl Wire for Leaving {
         }
     }
 
-    fn from_wire(message: wire::Leaving) -> Result<Self, Problem> {
+    fn from_wire(message: wire::TerminatingInstance) -> Result<Self, Problem> {
         Ok(Self {
             id: required("instance id", message.id)?,
             service: required("service", message.service)?,

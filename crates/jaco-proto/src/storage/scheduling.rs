@@ -1,8 +1,8 @@
 //! What the planner keeps about a service.
 
 use jaco_types::{
-    GoingBack, NodeId, Preparing, Revision, Rollout, RolloutState, Scheduling, StateIndex,
-    Timestamp, Unplaced,
+    FirstWatch, NodeId, Prepull, Revision, RollbackProgress, Rollout, RolloutState, Scheduling,
+    StateIndex, Timestamp, Unplaced,
 };
 
 use super::convert::{Wire, ascending, list, optional, to_list, wire_enum};
@@ -21,6 +21,7 @@ impl Wire for Scheduling {
             rollout: self.rollout.as_ref().map(Wire::to_wire),
             unplaced: to_list(&self.unplaced),
             modified: self.modified.0,
+            first_watch: self.first_watch == FirstWatch::Open,
         }
     }
 
@@ -31,6 +32,10 @@ impl Wire for Scheduling {
             rollout: optional(message.rollout)?,
             unplaced: list(message.unplaced)?,
             modified: StateIndex(message.modified),
+            first_watch: match message.first_watch {
+                true => FirstWatch::Open,
+                false => FirstWatch::Over,
+            },
         })
     }
 }
@@ -48,15 +53,15 @@ impl Wire for Rollout {
             failure_reason: self.failure_reason.clone(),
             started_at_ms: self.started_at.0,
             last_step_at_ms: self.last_step_at.0,
-            preparing: self.preparing.as_ref().map(Wire::to_wire),
-            going_back: self.going_back.as_ref().map(Wire::to_wire),
-            under_way: self.under_way.iter().map(Wire::to_wire).collect(),
+            prepull: self.prepull.as_ref().map(Wire::to_wire),
+            rollback_progress: self.rollback_progress.as_ref().map(Wire::to_wire),
+            in_flight: self.in_flight.iter().map(Wire::to_wire).collect(),
         }
     }
 
     fn from_wire(message: wire::Rollout) -> Result<Self, Problem> {
         let replica = |id| Ok((Wire::from_wire(id)?, ()));
-        let under_way = ascending("steps under way", message.under_way.into_iter().map(replica))?;
+        let in_flight = ascending("steps in flight", message.in_flight.into_iter().map(replica))?;
         Ok(Self {
             target_revision: Revision(message.target_revision),
             previous_revision: Revision(message.previous_revision),
@@ -66,38 +71,38 @@ impl Wire for Rollout {
             failure_reason: message.failure_reason,
             started_at: Timestamp(message.started_at_ms),
             last_step_at: Timestamp(message.last_step_at_ms),
-            preparing: optional(message.preparing)?,
-            going_back: optional(message.going_back)?,
-            under_way: under_way.into_keys().collect(),
+            prepull: optional(message.prepull)?,
+            rollback_progress: optional(message.rollback_progress)?,
+            in_flight: in_flight.into_keys().collect(),
         })
     }
 }
 
-impl Wire for GoingBack {
-    type Message = wire::GoingBack;
+impl Wire for RollbackProgress {
+    type Message = wire::RollbackProgress;
 
-    fn to_wire(&self) -> wire::GoingBack {
-        wire::GoingBack { total_steps: self.total_steps, current_step: self.current_step }
+    fn to_wire(&self) -> wire::RollbackProgress {
+        wire::RollbackProgress { total_steps: self.total_steps, current_step: self.current_step }
     }
 
-    fn from_wire(message: wire::GoingBack) -> Result<Self, Problem> {
-        let wire::GoingBack { total_steps, current_step } = message;
+    fn from_wire(message: wire::RollbackProgress) -> Result<Self, Problem> {
+        let wire::RollbackProgress { total_steps, current_step } = message;
         Ok(Self { total_steps, current_step })
     }
 }
 
-impl Wire for Preparing {
-    type Message = wire::Preparing;
+impl Wire for Prepull {
+    type Message = wire::Prepull;
 
-    fn to_wire(&self) -> wire::Preparing {
+    fn to_wire(&self) -> wire::Prepull {
         let node = |(node, reason): (&NodeId, &String)| wire::UnpreparedNode {
             node: node.0,
             reason: reason.clone(),
         };
-        wire::Preparing { due_ms: self.due.0, nodes: self.nodes.iter().map(node).collect() }
+        wire::Prepull { due_ms: self.due.0, nodes: self.nodes.iter().map(node).collect() }
     }
 
-    fn from_wire(message: wire::Preparing) -> Result<Self, Problem> {
+    fn from_wire(message: wire::Prepull) -> Result<Self, Problem> {
         let node = |node: wire::UnpreparedNode| Ok((NodeId(node.node), node.reason));
         let nodes = ascending("nodes", message.nodes.into_iter().map(node))?;
         Ok(Self { due: Timestamp(message.due_ms), nodes })

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use jaco_state::NewInstance;
-use jaco_types::slot::Exhausted;
+use jaco_types::slot::{Exhausted, SlotData};
 use jaco_types::{
-    Aftermath, Ending, Instance, NodeId, Ordinal, RestartCount, Revision, Slot, StateIndex,
-    Timestamp,
+    Instance, NodeId, Ordinal, RestartCount, Revision, Slot, StateIndex, Termination,
+    TerminationOutcome, Timestamp,
 };
 
 use super::convert::{Wire, optional, required, wire_enum};
@@ -15,9 +15,9 @@ use super::observed::NO_REASON;
 use super::wire::{self, ordinal::Kind};
 
 wire_enum!(
-    Aftermath,
-    "aftermath of an instance",
-    [Restarted, Rolled, NodeLost, Moved, TakenBack, Succeeded, Disabled]
+    TerminationOutcome,
+    "outcome of an instance",
+    [Restarted, Rolled, NodeLost, Moved, Reverted, Succeeded, Disabled]
 );
 wire_enum!(Exhausted, "state of a restart budget", [No, Yes]);
 
@@ -34,8 +34,9 @@ impl Wire for Slot {
             consecutive_failures: self.restarts.consecutive,
             exhausted: self.restarts.exhausted.to_wire(),
             modified: self.modified.0,
-            disabled: self.standing.to_wire(),
-            endings: self.endings.iter().map(Wire::to_wire).collect(),
+            disabled: self.desired_state.to_wire(),
+            has_no_data: self.data == SlotData::None,
+            terminations: self.terminations.iter().map(Wire::to_wire).collect(),
         }
     }
 
@@ -51,22 +52,30 @@ impl Wire for Slot {
                 exhausted: Wire::from_wire(message.exhausted)?,
             },
             modified: StateIndex(message.modified),
-            standing: Wire::from_wire(message.disabled)?,
-            endings: message.endings.into_iter().map(Wire::from_wire).collect::<Result<_, _>>()?,
+            desired_state: Wire::from_wire(message.disabled)?,
+            data: match message.has_no_data {
+                true => SlotData::None,
+                false => SlotData::Possible,
+            },
+            terminations: message
+                .terminations
+                .into_iter()
+                .map(Wire::from_wire)
+                .collect::<Result<_, _>>()?,
         })
     }
 }
 
-impl Wire for Ending {
-    type Message = wire::Ending;
+impl Wire for Termination {
+    type Message = wire::Termination;
 
-    fn to_wire(&self) -> wire::Ending {
-        wire::Ending {
+    fn to_wire(&self) -> wire::Termination {
+        wire::Termination {
             raft_index: self.raft_index.0,
             node: self.node.0,
             revision: self.revision.0,
             at_ms: self.at.0,
-            aftermath: self.aftermath.to_wire(),
+            outcome: self.outcome.to_wire(),
             state: self.state.to_wire(),
             code: self.code.map_or(NO_REASON, |code| code.to_wire()),
             details: self.details.to_wire(),
@@ -74,13 +83,13 @@ impl Wire for Ending {
         }
     }
 
-    fn from_wire(message: wire::Ending) -> Result<Self, Problem> {
+    fn from_wire(message: wire::Termination) -> Result<Self, Problem> {
         Ok(Self {
             raft_index: StateIndex(message.raft_index),
             node: NodeId(message.node),
             revision: Revision(message.revision),
             at: Timestamp(message.at_ms),
-            aftermath: Wire::from_wire(message.aftermath)?,
+            outcome: Wire::from_wire(message.outcome)?,
             state: Wire::from_wire(message.state)?,
             code: optional((message.code != NO_REASON).then_some(message.code))?,
             details: Wire::from_wire(message.details)?,

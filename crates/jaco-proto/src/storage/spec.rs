@@ -5,9 +5,10 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use jaco_types::spec::{
-    Affinity, BackFailureAction, BackPolicy, Condition, Constraint, Dependency, FailureAction,
-    Healthcheck, HostPort, OnNodeLoss, Operator, Placement, Privilege, Protocol, Pull, Required,
-    SchedulingPolicy, Scoring, SpreadCriterion, SpreadTarget, Storage, UpdateOrder, UpdatePolicy,
+    Affinity, Constraint, Dependency, DependencyCondition, DependencyRequirement, FailureAction,
+    Healthcheck, HostPort, OnNodeLoss, Operator, Placement, Privilege, Protocol, PullPolicy,
+    RollbackFailureAction, RollbackPolicy, SchedulingPolicy, Scoring, SpreadCriterion,
+    SpreadTarget, Storage, UpdateOrder, UpdatePolicy,
 };
 use jaco_types::{DeploymentSpec, GpuChoice, GpuDemand, Millis, ServiceName, ServiceSpec};
 
@@ -20,11 +21,15 @@ use super::wire::on_node_loss::Kind as Loss;
 use super::wire::{self, placement::Kind};
 
 wire_enum!(Protocol, "protocol", [Tcp, Udp, Sctp]);
-wire_enum!(Condition, "condition of a dependency", [Started, Healthy, CompletedSuccessfully]);
-wire_enum!(Required, "answer to whether a dependency is required", [Yes, No]);
+wire_enum!(
+    DependencyCondition,
+    "condition of a dependency",
+    [Started, Healthy, CompletedSuccessfully]
+);
+wire_enum!(DependencyRequirement, "dependency requirement", [Required, Optional]);
 wire_enum!(Storage, "kind of storage", [Stateless, Stateful]);
 wire_enum!(Healthcheck, "kind of healthcheck", [None, Declared]);
-wire_enum!(Pull, "pull policy", [Missing, Always, Never]);
+wire_enum!(PullPolicy, "pull policy", [Missing, Always, Never]);
 wire_enum!(
     Privilege,
     "privilege",
@@ -307,7 +312,7 @@ impl Wire for UpdatePolicy {
             delay_ms: self.delay.0,
             failure_action: self.failure_action.to_wire(),
             max_failure_permille: self.max_failure_permille,
-            back: (self.back != BackPolicy::default()).then(|| self.back.to_wire()),
+            rollback: (self.rollback != RollbackPolicy::default()).then(|| self.rollback.to_wire()),
         }
     }
 
@@ -320,7 +325,7 @@ impl Wire for UpdatePolicy {
             delay: Millis(message.delay_ms),
             failure_action: Wire::from_wire(message.failure_action)?,
             max_failure_permille: message.max_failure_permille,
-            back: optional(message.back)?.unwrap_or_default(),
+            rollback: optional(message.rollback)?.unwrap_or_default(),
         })
     }
 }
@@ -372,20 +377,20 @@ impl Wire for Scoring {
     }
 }
 
-impl Wire for BackFailureAction {
+impl Wire for RollbackFailureAction {
     type Message = i32;
 
     fn to_wire(&self) -> i32 {
         match self {
-            Self::Continue => wire::BackFailureAction::ContinueUnspecified.into(),
-            Self::Pause => wire::BackFailureAction::Pause.into(),
+            Self::Continue => wire::RollbackFailureAction::ContinueUnspecified.into(),
+            Self::Pause => wire::RollbackFailureAction::Pause.into(),
         }
     }
 
     fn from_wire(number: i32) -> Result<Self, Problem> {
-        match wire::BackFailureAction::try_from(number) {
-            Ok(wire::BackFailureAction::ContinueUnspecified) => Ok(Self::Continue),
-            Ok(wire::BackFailureAction::Pause) => Ok(Self::Pause),
+        match wire::RollbackFailureAction::try_from(number) {
+            Ok(wire::RollbackFailureAction::ContinueUnspecified) => Ok(Self::Continue),
+            Ok(wire::RollbackFailureAction::Pause) => Ok(Self::Pause),
             Err(_) => {
                 let what = "failure action of a rollback";
                 Err(Problem::UnknownValue { what, number: number.into() })
@@ -394,11 +399,11 @@ impl Wire for BackFailureAction {
     }
 }
 
-impl Wire for BackPolicy {
-    type Message = wire::BackPolicy;
+impl Wire for RollbackPolicy {
+    type Message = wire::RollbackPolicy;
 
-    fn to_wire(&self) -> wire::BackPolicy {
-        wire::BackPolicy {
+    fn to_wire(&self) -> wire::RollbackPolicy {
+        wire::RollbackPolicy {
             parallelism: self.parallelism,
             order: self.order.to_wire(),
             delay_ms: self.delay.0,
@@ -409,7 +414,7 @@ impl Wire for BackPolicy {
         }
     }
 
-    fn from_wire(message: wire::BackPolicy) -> Result<Self, Problem> {
+    fn from_wire(message: wire::RollbackPolicy) -> Result<Self, Problem> {
         Ok(Self {
             parallelism: message.parallelism,
             order: Wire::from_wire(message.order)?,
@@ -454,7 +459,7 @@ impl Wire for SchedulingPolicy {
             own_keys: self.own_keys.iter().cloned().collect(),
             max_per_node: self.max_per_node.map_or(0, NonZeroU32::get),
             place_with: self.place_with.iter().map(Wire::to_wire).collect(),
-            beside: self.beside.iter().map(Wire::to_wire).collect(),
+            shares_namespaces_with: self.shares_namespaces_with.iter().map(Wire::to_wire).collect(),
             scoring: self.scoring.to_wire(),
         }
     }
@@ -475,7 +480,10 @@ impl Wire for SchedulingPolicy {
             own_keys: ascending("own keys", own_keys)?.into_keys().collect(),
             max_per_node: NonZeroU32::new(message.max_per_node),
             place_with: names("services to be placed with", message.place_with)?,
-            beside: names("services to be beside", message.beside)?,
+            shares_namespaces_with: names(
+                "services to be shares_namespaces_with",
+                message.shares_namespaces_with,
+            )?,
             scoring: Wire::from_wire(message.scoring)?,
         })
     }

@@ -428,6 +428,11 @@ pub(crate) const OTHER_VALUES: &[(&str, &str)] = &[
         "made_from_a_revision",
         "080110fbd095ffbc311a03c202002203722d312a0de2030a0a0473686f7012001804",
     ),
+    (
+        "first_watched",
+        "080110fbd095ffbc311a03c202002203722d312a1b82051808281214b204110a0b0a0473686f7012\
+         0377656212023001",
+    ),
 ];
 
 /// What says from where it comes.

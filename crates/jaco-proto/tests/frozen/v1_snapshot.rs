@@ -230,6 +230,14 @@ pub(crate) const DISABLED_FRAMES: &[(&str, &str)] = &[(
          00c23e020806",
 )];
 
+/// The rows that came later: a disabled slot without data.
+pub(crate) const NO_DATA_FRAMES: &[(&str, &str)] = &[(
+    "all",
+    "020000000801560000009203530a0a73686f702d7765622d33120b0a0473686f7012037765621a02\
+     500322280823100718022220abababababababababababababababababababababababababababab\
+     abababab3002380a4023a00101f0010105000000c23e020801",
+)];
+
 /// The rows that came later: what the image of a service is at a revision.
 pub(crate) const DIGEST_FRAMES: &[(&str, &str)] = &[(
     "all",

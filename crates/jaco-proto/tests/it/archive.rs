@@ -5,9 +5,10 @@ use jaco_proto::storage::{
     ArchiveBroken, ArchiveFile, ArchiveVerified, Kept, LineProblem, Place, archive_line,
     read_archive_line, verify_archive,
 };
-use jaco_state::audit::{AuditEvent, AuditKey, AuditKind, KEPT_EVENTS, LetGo};
-use jaco_state::audit_chain::Digest;
-use jaco_state::{ClusterState, Command, Entry, apply_letting_go};
+use jaco_state::audit::Digest;
+use jaco_state::audit::{AuditEvent, AuditKey, AuditKind, Evicted, KEPT_EVENTS};
+use jaco_state::command::{AuditNote, AuditRetention};
+use jaco_state::{ClusterState, Command, Entry, apply_evicting};
 use jaco_types::{Identity, Millis, NodeId, Origin, RequestId, StateIndex, Timestamp};
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -49,21 +50,21 @@ fn lines_are_as_they_were() {
 /// A history of so many events whose older half is archived in files of three lines, newest first.
 fn archived(events: u64) -> (Vec<ArchiveFile>, ClusterState) {
     let mut state = ClusterState::default();
-    let mut gone = LetGo::new();
+    let mut gone = Evicted::new();
     let mut index = 0;
     let mut write = |at, command| {
         index += 1;
         let (by, origin) = (Identity::Local { uid: 7 }, Some(Origin::Member { node: NodeId(3) }));
         let request = Some(RequestId::new(&format!("r-{index}")).unwrap());
         let entry = Entry { index: StateIndex(index), at, by, origin, request, command };
-        apply_letting_go(&mut state, &entry, &mut gone);
+        apply_evicting(&mut state, &entry, &mut gone);
     };
     write(Timestamp(0), Command::AuditBegin);
-    write(Timestamp(0), Command::AuditRetention { age: Millis(DAY) });
+    write(Timestamp(0), AuditRetention::new(Millis(DAY)).into());
     for n in 0..events {
         let payload = [("n".to_owned(), n.to_string())].into();
         let late = if n < events / 2 { 0 } else { 2 * DAY };
-        let command = Command::AuditNote { kind: AuditKind::NodeLabels, payload };
+        let command = AuditNote::new(AuditKind::NodeLabels, payload).into();
         write(Timestamp(late), command);
     }
     let lines: Vec<String> =
@@ -84,7 +85,7 @@ fn kept(state: &ClusterState) -> Kept {
     Kept { first: first.map(place), follows: verified.follows.to_string() }
 }
 
-/// R-CLI-5: what was let go of joins what is kept, back to the first event there ever was.
+/// R-CLI-5: evicted events join those that are kept, back to the first event there ever was.
 #[test]
 fn an_archive_joins_what_is_kept() {
     let (files, state) = archived(20);
@@ -196,8 +197,8 @@ fn what_is_wrong_reads_well() {
     let gap = ArchiveBroken::Gap { after, before };
     let apart = ArchiveBroken::NotJoined { last: Some(after), first: Some(before) };
     expect![[r#"
-        line 3 of a.ndjson is not as it was written: its hash is not that of what it says; it is the event before 12/1
-        events between 9/0 and 12/1 are missing: somebody took them out, or the node was away when they went; another node may have them
+        line 3 of a.ndjson is not as it was written: its hash does not match its content; it is the event before 12/1
+        events between 9/0 and 12/1 are missing: they were removed, or the node was away when they went; another node may have them
         the archive ends with 9/0, and that is not what comes before 12/1, the oldest event that is kept
     "#]]
     .assert_eq(&[altered, gap, apart].map(|broken| format!("{broken}\n")).concat());

@@ -1,8 +1,9 @@
 //! Damage of stored audit events, seen through their chain.
 
 use jaco_proto::storage::read_snapshot;
+use jaco_state::audit::Broken;
 use jaco_state::audit::{AuditKey, AuditKind};
-use jaco_state::audit_chain::Broken;
+use jaco_state::command::AuditNote;
 use jaco_state::{ClusterState, Command, Entry, apply};
 use jaco_types::{Identity, NodeId, Origin, RequestId, StateIndex, Timestamp, TokenId};
 
@@ -10,9 +11,12 @@ use crate::round_trip::snapshot;
 
 /// A state with nothing but a chain of events, some of them from before it was begun.
 fn chained() -> ClusterState {
-    let note = |n: u32| Command::AuditNote {
-        kind: AuditKind::AccessRefused,
-        payload: [("n".to_owned(), n.to_string()), ("why".to_owned(), String::new())].into(),
+    let note = |n: u32| {
+        AuditNote::new(
+            AuditKind::AccessRefused,
+            [("n".to_owned(), n.to_string()), ("why".to_owned(), String::new())].into(),
+        )
+        .into()
     };
     let mut state = ClusterState::default();
     let commands = [note(0), note(1), Command::AuditBegin, note(2), note(3)];

@@ -72,12 +72,13 @@ fn snapshots_are_as_they_were() {
         (v1_snapshot::REGISTRY_FRAMES, sample::state_of_registries()),
         (v1_snapshot::CHAIN_FRAMES, sample::state_of_chain()),
         (v1_snapshot::RETENTION_FRAMES, sample::state_of_retention()),
-        (v1_snapshot::ENDING_FRAMES, sample::state_of_endings()),
-        (v1_snapshot::PREPARING_FRAMES, sample::state_of_preparing()),
+        (v1_snapshot::ENDING_FRAMES, sample::state_of_terminations()),
+        (v1_snapshot::PREPARING_FRAMES, sample::state_of_prepull()),
         (v1_snapshot::DRAIN_FRAMES, sample::state_of_drains()),
         (v1_snapshot::GPU_FRAMES, sample::state_of_gpus()),
         (v1_snapshot::DISABLED_FRAMES, sample::state_of_disabled()),
         (v1_snapshot::DIGEST_FRAMES, sample::state_of_digests()),
+        (v1_snapshot::NO_DATA_FRAMES, sample::state_without_data()),
     ] {
         let frozen: String = frames.iter().map(|(_, hex)| *hex).collect();
         assert_eq!(hex::encode(snapshot(&sample)), frozen, "what is written has changed");

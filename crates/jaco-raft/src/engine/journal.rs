@@ -1,9 +1,10 @@
-//! A short file of appends in front of sled: what it holds is durable, and sled need not have written it.
+//! A short write-ahead file in front of sled: its records are durable before sled has written them.
 //!
-//! A commit through sled alone costs a buffer, a hand-over to one of sled's threads (all of which wake up
-//! for it), and a sync of a file that grows. An append here is one write and one `fdatasync`, by the thread
-//! that asks, of a file whose blocks exist. Must never be read with another generation than sled's own
-//! number of checkpoints: what an older one left behind may have been truncated since.
+//! A commit through sled alone costs a buffer, a hand-over to one of sled's threads (all of which
+//! wake up for it), and a sync of a growing file. An append here is one write and one `fdatasync`
+//! by the calling thread, of a file whose blocks are allocated. Must never be read with another
+//! generation than the number of sled's last checkpoint: records of an older one may have been
+//! truncated since.
 
 use std::fs::File;
 use std::io;
@@ -16,36 +17,36 @@ use crate::disk::sync_dir;
 
 /// Name of the file.
 const JOURNAL: &str = "journal";
-/// Length of the file, and with it how much sled may have to write at a checkpoint: one of its segments,
-/// so that it never reuses one before what moved out of it is on stable storage.
+/// Length of the file, and thereby how much sled may have to write at a checkpoint: one of its
+/// segments, so that it never reuses one before the data moved out of it is on stable storage.
 pub(super) const JOURNAL_BYTES: usize = 512 << 10;
 /// Length of the body, crc32c of all that follows it, generation.
 const HEAD_BYTES: usize = 4 + 4 + 8;
 /// Index and length of a record.
 const RECORD_BYTES: usize = 8 + 4;
 
-/// Whether a group of records is in the journal.
+/// Whether a group of records was written to the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Journaled {
-    /// And durable.
+    /// Written and durable.
     Yes,
-    /// There was no room for it, and nothing was written.
+    /// No room; nothing was written.
     NoRoom,
 }
 
-/// See the module.
+/// The write-ahead file; see the module.
 #[derive(Debug)]
 pub(super) struct Journal {
     file: File,
-    /// Where the next group goes.
+    /// Offset of the next group.
     end: usize,
     generation: u64,
-    /// Kept for its memory.
+    /// Reused to save allocations.
     buffer: BytesMut,
 }
 
 impl Journal {
-    /// Opens the file in `dir`, or makes one. Nothing can be appended before [`Self::restart`].
+    /// Opens or creates the file in `dir`. Call [`Self::restart`] before the first append.
     ///
     /// # Errors
     /// As the file system says.
@@ -53,8 +54,8 @@ impl Journal {
         let path = dir.join(JOURNAL);
         let file =
             File::options().create(true).truncate(false).read(true).write(true).open(path)?;
-        // Written, not only reserved: otherwise the first write to each block is a change of the file
-        // itself, and a sync waits for the file system's own journal.
+        // Written, not only reserved: otherwise the first write to each block changes the file's
+        // metadata, and a sync waits for the file system's own journal.
         let present = file.metadata()?.len();
         if present < JOURNAL_BYTES as u64 {
             let missing = vec![0; JOURNAL_BYTES - usize::try_from(present).unwrap_or(0)];
@@ -65,8 +66,8 @@ impl Journal {
         Ok(Self { file, end: JOURNAL_BYTES, generation: 0, buffer: BytesMut::new() })
     }
 
-    /// The records that were appended in this generation, in order. A group that is cut short or damaged
-    /// ends them: either it was never confirmed, or whoever knows how far the log went misses it.
+    /// The records appended in this generation, in order. Reading ends at a truncated or damaged
+    /// group: either it was never confirmed, or the recorded log extent reveals the loss.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -81,16 +82,16 @@ impl Journal {
         Ok(records)
     }
 
-    /// Forgets what it holds, because sled has it on stable storage together with this generation.
+    /// Discards the content, because sled has it on stable storage together with this generation.
     pub(super) fn restart(&mut self, generation: u64) {
         self.generation = generation;
         self.end = 0;
     }
 
-    /// Adds a group; durable when this returns `Yes`. Nothing is no group.
+    /// Appends a group; durable if this returns `Yes`. An empty group is a no-op.
     ///
     /// # Errors
-    /// As the disk says. The journal must not be used any more then.
+    /// On an I/O error; the journal must not be used any more then.
     pub(super) fn append(&mut self, records: &[(u64, Bytes)]) -> io::Result<Journaled> {
         if records.is_empty() {
             return Ok(Journaled::Yes);
@@ -120,7 +121,7 @@ impl Journal {
     }
 }
 
-/// Takes the next group of this generation off the front, if it is whole.
+/// Splits off the next group of this generation, if it is complete.
 fn next_group<'b>(rest: &mut &'b [u8], generation: u64) -> Option<&'b [u8]> {
     let (mut head, tail) = rest.split_at_checked(HEAD_BYTES)?;
     let length = usize::try_from(head.get_u32_le()).ok()?;
@@ -172,9 +173,9 @@ mod tests {
         (journal, ends)
     }
 
-    /// Whatever one byte becomes, the groups before it are there, and nothing that was not written is.
+    /// After a flip of any byte the groups before it are read, and nothing that was not written.
     #[test]
-    fn damage_ends_what_is_read() {
+    fn reading_ends_at_damage() {
         let dir = tempfile::tempdir().unwrap();
         let (journal, ends) = written(dir.path());
         assert_eq!(journal.replay(7).unwrap(), groups().concat());
@@ -188,21 +189,21 @@ mod tests {
         }
     }
 
-    /// Groups of another generation are not read, also where they follow whole ones of this one.
+    /// Groups of another generation are not read, also behind complete ones of this generation.
     #[test]
-    fn what_an_older_generation_left_is_not_read() {
+    fn older_generation_is_not_read() {
         let dir = tempfile::tempdir().unwrap();
         let (mut journal, _) = written(dir.path());
         journal.restart(8);
         assert_eq!(journal.replay(8).unwrap(), []);
-        // As long as the first group of before, so that the second stands whole behind it.
+        // As long as the first group before, so that the second one remains complete behind it.
         journal.append(&[value(9, 10)]).unwrap();
         assert_eq!(journal.replay(8).unwrap(), [value(9, 10)]);
         assert_eq!(journal.replay(7).unwrap(), []);
     }
 
     #[test]
-    fn a_full_journal_says_so_and_stays_as_it_is() {
+    fn full_journal_is_unchanged() {
         let dir = tempfile::tempdir().unwrap();
         let (mut journal, _) = written(dir.path());
         let large = [value(5, JOURNAL_BYTES - 100)];

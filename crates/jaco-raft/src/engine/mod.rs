@@ -1,7 +1,7 @@
-//! What holds the log: ordered byte records and three marks, on stable storage.
+//! Storage engines of the log: ordered byte records and three marks, on stable storage.
 //!
-//! Knows nothing of raft. An engine is owned by one thread; everything it is told arrives in order
-//! and is either durable when `commit` returns or the engine is never used again.
+//! Knows nothing of raft. An engine is owned by one thread; operations arrive in order and are
+//! durable when `commit` returns, or the engine is never used again.
 
 use std::io;
 use std::ops::RangeInclusive;
@@ -20,51 +20,52 @@ pub(crate) mod sled;
 pub(crate) enum Op {
     /// Writes records at consecutive indices.
     Append(Vec<(u64, Bytes)>),
-    /// Forgets the records at this index and above.
+    /// Deletes the records at this index and above.
     TruncateFrom(u64),
-    /// Remembers `mark` and forgets the records up to and including `upto`. They may be deleted
-    /// later, by [`LogEngine::reclaim`]; a reader must not see them again after a restart.
+    /// Stores `mark` and deletes the records up to and including `upto`. Deletion may happen later,
+    /// by [`LogEngine::reclaim`]; they must not be readable after a restart.
     Purge { upto: u64, mark: Bytes },
     /// Replaces the vote.
     Vote(Bytes),
-    /// Replaces the committed mark. The only op that need not be durable: a stale mark is harmless.
+    /// Replaces the committed mark. The only operation that need not be durable: a stale mark is
+    /// harmless.
     Committed(Bytes),
 }
 
-/// What an engine found when it was opened.
+/// State found when the engine was opened.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Recovered {
     pub(crate) vote: Option<Bytes>,
     pub(crate) committed: Option<Bytes>,
     /// The mark of the last purge.
     pub(crate) purged: Option<Bytes>,
-    /// The indices that are stored and not purged; they have no holes.
+    /// Indices that are stored and not purged, without holes.
     pub(crate) indices: Option<RangeInclusive<u64>>,
 }
 
-/// Whether deleting purged records is finished.
+/// Whether all purged records are deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reclaim {
     Done,
     More,
 }
 
-/// Stores the log. See the module for what it must hold.
+/// A log engine. See the module for its guarantees.
 pub(crate) trait LogEngine: Send + 'static {
-    /// Reads and writes back nothing twice: what was stored when the engine was opened.
+    /// What was stored when the engine was opened.
     fn recovered(&self) -> Recovered;
 
-    /// Carries out `ops` in order; returns when all but `Committed` are on stable storage.
+    /// Performs `ops` in order; returns when all but `Committed` are on stable storage.
     ///
     /// # Errors
-    /// After any error the engine must not be used again: a failed write or fsync leaves unknown
-    /// what is on the disk, and trying again can succeed without the data being there.
+    /// After any error the engine must not be used again: after a failed write or fsync the content
+    /// of the disk is unknown, and a retry can succeed without the data being there.
     fn commit(&mut self, ops: &[Op]) -> io::Result<()>;
 
-    /// A handle that reads committed records, also while the owner is committing.
+    /// A handle that reads committed records, also concurrently with a commit.
     fn reader(&self) -> Arc<dyn LogReader>;
 
-    /// Deletes some purged records; called when there is nothing better to do.
+    /// Deletes some purged records; called when idle.
     ///
     /// # Errors
     /// As for `commit`.
@@ -72,7 +73,8 @@ pub(crate) trait LogEngine: Send + 'static {
         Ok(Reclaim::Done)
     }
 
-    /// For simulated disks: told of the ops before `commit`, returns how long the disk will take.
+    /// For simulated disks: gets the operations before `commit` and returns how long the disk
+    /// takes.
     #[cfg(feature = "testing")]
     fn stage(&mut self, _ops: &[Op]) -> Duration {
         Duration::ZERO

@@ -1,8 +1,9 @@
-//! Group commit: one owner drains a queue of ops, commits them as a group, then answers in order.
+//! Group commit: one owner drains a queue of operations, commits them as a group, then completes
+//! them in order.
 //!
-//! Votes and log records share the queue, so they reach the disk in the order they were asked for;
-//! the reverse order can lose a committed entry. Must never answer before `commit` has returned, and
-//! must never touch the engine again after it has failed.
+//! Votes and log records share the queue, so they reach the disk in the order of submission; the
+//! reverse order can lose a committed entry. Must never complete an operation before `commit` has
+//! returned, and must never touch the engine after it has failed.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,15 +19,15 @@ use super::{LogEngine, Op, Reclaim};
 const GROUP_OPS: usize = 1024;
 /// Bytes drained into one group.
 const GROUP_BYTES: usize = 8 << 20;
-/// Ops that may wait. openraft is bounded by its own in-flight entries; this only catches a stall.
+/// Operations that may wait. openraft limits its own in-flight entries; this only catches a stall.
 const QUEUE_OPS: usize = 8192;
-/// While requests keep coming, purged records are deleted after every so many groups.
+/// Under load, purged records are deleted once per so many groups.
 const GROUPS_PER_RECLAIM: u32 = 16;
 
-/// Groups between two marks of what is committed: what a restart replays at most besides.
+/// Groups between two committed marks: limits the extra replay after a restart.
 const GROUPS_PER_MARK: u32 = 64;
 
-/// Called once, with the outcome of the op, after it is durable.
+/// Called once with the result, after the operation is durable.
 pub(crate) type Done = Box<dyn FnOnce(io::Result<()>) + Send>;
 
 struct Request {
@@ -37,11 +38,11 @@ struct Request {
 
 enum Message {
     Request(Request),
-    /// Commits what came before, then ends the owner.
+    /// Commits earlier requests, then stops the owner.
     Stop(oneshot::Sender<io::Result<()>>),
 }
 
-/// How the owner runs.
+/// Where the owner runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Driver {
     /// An operating system thread, as a blocking disk needs.
@@ -96,19 +97,19 @@ impl LogQueue {
     /// Enqueues `op` and waits until it is durable.
     pub(crate) async fn commit(&self, op: Op) -> io::Result<()> {
         let (sender, receiver) = oneshot::channel();
-        // The receiver is gone only if the caller was cancelled, and then nobody wants to know.
+        // The receiver is gone only if the caller was cancelled.
         let done = Box::new(move |result| drop(sender.send(result)));
         self.submit(op, done).await;
         receiver.await.unwrap_or_else(|_| Err(self.stopped()))
     }
 
-    /// Enqueues `op` without asking what becomes of it.
+    /// Enqueues `op` without waiting for the result.
     pub(crate) async fn submit_unconfirmed(&self, op: Op) -> io::Result<()> {
         let request = Request { bytes: size_of(&op), op, done: None };
         self.sender.send(Message::Request(request)).await.map_err(|_| self.stopped())
     }
 
-    /// Commits what is queued and ends the owner; the engine is closed when this returns.
+    /// Commits queued operations and stops the owner; the engine is closed when this returns.
     pub(crate) async fn stop(&self) -> io::Result<()> {
         let (sender, receiver) = oneshot::channel();
         if self.sender.send(Message::Stop(sender)).await.is_err() {
@@ -127,15 +128,15 @@ impl LogQueue {
     }
 }
 
-/// Whether the owner goes on after a group.
+/// Whether the owner continues after a group.
 enum Next {
     Continue,
-    /// The engine has failed, or somebody who asked for the end waits for the answer.
-    Stop(Option<Ending>),
+    /// The engine has failed, or a stop was requested.
+    Stop(Option<Stopping>),
 }
 
-/// Whom to tell that the engine is closed, and what became of the last group.
-struct Ending {
+/// Who waits for the engine to be closed, and the result of the last group.
+struct Stopping {
     sender: oneshot::Sender<io::Result<()>>,
     result: io::Result<()>,
 }
@@ -145,11 +146,11 @@ struct Owner {
     engine: Box<dyn LogEngine>,
     receiver: mpsc::Receiver<Message>,
     failure: Arc<Mutex<Option<String>>>,
-    /// The newest committed mark that has not been written. It rides with the next group: a stale
-    /// mark costs a longer replay, and an own sync per commit would double the syncs.
+    /// The newest committed mark that was not written yet. It is written with a later group: a
+    /// stale mark costs a longer replay, and its own sync per commit would double the syncs.
     committed: Option<Op>,
     groups: u32,
-    /// Groups since the mark of what is committed was last written.
+    /// Groups since the committed mark was last written.
     unmarked: u32,
 }
 
@@ -187,8 +188,8 @@ impl Owner {
             if group.ops.iter().any(|op| matches!(op, Op::Purge { .. })) {
                 garbage = Reclaim::More;
             }
-            if let Next::Stop(ending) = self.finish(group) {
-                return self.end(ending);
+            if let Next::Stop(stopping) = self.finish(group) {
+                return self.end(stopping);
             }
             self.groups = self.groups.wrapping_add(1);
             if garbage == Reclaim::More && self.groups.is_multiple_of(GROUPS_PER_RECLAIM) {
@@ -209,8 +210,8 @@ impl Owner {
             if latency > Duration::ZERO {
                 tokio::time::sleep(latency).await;
             }
-            if let Next::Stop(ending) = self.finish(group) {
-                return self.end(ending);
+            if let Next::Stop(stopping) = self.finish(group) {
+                return self.end(stopping);
             }
         }
     }
@@ -219,7 +220,7 @@ impl Owner {
     fn collect(&mut self, first: Option<Message>) -> Group {
         let mut group = Group::default();
         let Some(first) = first else {
-            // Every handle is gone: nobody waits, but what was acknowledged must stay.
+            // All handles are dropped: nobody waits, but acknowledged operations must stay.
             group.stop = Some(oneshot::channel().0);
             return self.with_committed(group);
         };
@@ -251,9 +252,9 @@ impl Owner {
         }
     }
 
-    /// The mark of what is committed only saves replay after a restart, and a stale one is harmless:
-    /// it rides along now and then, and for certain at the end. Written with every group it cost a
-    /// third of a single client's commit.
+    /// The committed mark only saves replay after a restart, and a stale one is harmless: it is
+    /// written with some groups, and at the end. Writing it with every group took a third of a
+    /// single client's commit latency.
     fn with_committed(&mut self, mut group: Group) -> Group {
         self.unmarked += 1;
         if group.stop.is_some() || self.unmarked >= GROUPS_PER_MARK {
@@ -263,7 +264,7 @@ impl Owner {
         group
     }
 
-    /// Commits the group, then answers in order.
+    /// Commits the group, then completes its operations in order.
     fn finish(&mut self, group: Group) -> Next {
         let result = self.commit(&group.ops);
         if let Err(error) = &result {
@@ -274,16 +275,16 @@ impl Owner {
         }
         let failed = result.is_err();
         if let Some(sender) = group.stop {
-            return Next::Stop(Some(Ending { sender, result }));
+            return Next::Stop(Some(Stopping { sender, result }));
         }
         if failed {
-            self.refuse_the_rest();
+            self.fail_queued();
             return Next::Stop(None);
         }
         Next::Continue
     }
 
-    /// A panic of the engine is an IO error like any other: whoever waits must be told.
+    /// A panic of the engine is handled as an I/O error: callers must get a result.
     fn commit(&mut self, ops: &[Op]) -> io::Result<()> {
         if ops.is_empty() {
             return Ok(());
@@ -292,10 +293,10 @@ impl Owner {
             .unwrap_or_else(|_| Err(io::Error::other("the log engine panicked")))
     }
 
-    /// Closes the engine before saying so, because the next owner may already be waiting for it.
-    fn end(self, ending: Option<Ending>) {
+    /// Closes the engine before completing the stop, because the next owner may be waiting for it.
+    fn end(self, stopping: Option<Stopping>) {
         drop(self.engine);
-        if let Some(Ending { sender, result }) = ending {
+        if let Some(Stopping { sender, result }) = stopping {
             drop(sender.send(result));
         }
     }
@@ -307,17 +308,17 @@ impl Owner {
 
     fn poison(mut self, error: &io::Error) {
         self.record(error);
-        self.refuse_the_rest();
+        self.fail_queued();
     }
 
     fn record(&self, error: &io::Error) {
-        tracing::error!(%error, "the log cannot be written; this node must stop");
+        tracing::error!(%error, "log write failed, this node must stop");
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.get_or_insert_with(|| error.to_string());
     }
 
-    /// Answers everything that is already queued; later senders find the queue closed.
-    fn refuse_the_rest(&mut self) {
+    /// Fails all queued requests; later senders find the queue closed.
+    fn fail_queued(&mut self) {
         self.receiver.close();
         while let Ok(message) = self.receiver.try_recv() {
             match message {

@@ -40,7 +40,7 @@ impl SimDisk {
         Self { state: Arc::new(Mutex::new(state)) }
     }
 
-    /// Forgets unsynced names, and unsynced bytes but for a random first part.
+    /// Loses unsynced names, and unsynced bytes except a random prefix.
     pub fn crash(&self) {
         let mut guard = self.lock();
         let state = &mut *guard;
@@ -58,7 +58,7 @@ impl SimDisk {
         state.forget_unnamed();
     }
 
-    /// The names that can be seen now and their contents.
+    /// Visible names and their contents.
     pub fn contents(&self) -> BTreeMap<String, Vec<u8>> {
         let state = self.lock();
         let names = state.visible_names.iter();

@@ -1,4 +1,4 @@
-//! The simplest state machine that shows every mistake: it remembers what it was given, and where.
+//! The simplest state machine that shows every mistake: it stores each command with its index.
 
 use std::error::Error;
 use std::io::{self, Read, Write};
@@ -52,7 +52,7 @@ impl Journal {
 }
 
 impl StateMachine for Journal {
-    /// Answers with the number of commands so far.
+    /// Returns the number of commands so far.
     fn apply(&mut self, index: u64, payload: &[u8]) -> Result<Bytes, Box<dyn Error + Send + Sync>> {
         if index <= self.applied && self.applied > 0 {
             return Err(format!("entry {index} applied after {}", self.applied).into());

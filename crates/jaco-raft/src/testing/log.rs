@@ -1,4 +1,4 @@
-//! A log on a simulated disk: commits take time, and a crash loses what they had not finished.
+//! A log on a simulated disk: commits take time, and a crash loses unfinished ones.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,16 +13,16 @@ use super::random::Random;
 use crate::codec;
 use crate::engine::{LogEngine, LogReader, Op, Recovered};
 
-/// Whether the disk keeps its word.
+/// Whether syncs are honoured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Syncing {
     /// A commit is durable when it returns.
     Honest,
-    /// A commit returns at once and is durable half a second later: what a missing fsync does.
+    /// A commit returns immediately and is durable half a second later, like a missing fsync.
     Removed,
 }
 
-/// How long an unsynced write stays in memory by itself.
+/// How long an unsynced write stays in memory.
 const WRITE_BACK: Duration = Duration::from_millis(500);
 
 /// What is stored.
@@ -52,9 +52,9 @@ impl Image {
 #[derive(Debug)]
 struct State {
     durable: Image,
-    /// What the running node sees.
+    /// Visible to the running node.
     visible: Image,
-    /// The group that is being committed.
+    /// The group being committed.
     staged: Vec<Op>,
     /// Without syncs: committed, not yet durable.
     unsynced: Vec<(Instant, Op)>,
@@ -85,18 +85,18 @@ impl SimLog {
         Self { state: Arc::new(Mutex::new(state)) }
     }
 
-    /// From now on commits hang until the node crashes.
+    /// Commits hang from now on, until the node crashes.
     pub fn stall(&self) {
         self.lock().stalled = true;
     }
 
-    /// From now on commits fail.
+    /// Commits fail from now on.
     pub fn fail(&self) {
         self.lock().failing = true;
     }
 
-    /// Loses what was not durable; of the group being committed a random first part may survive,
-    /// down to a part of one append.
+    /// Loses what is not durable; of the group being committed a random prefix may survive, down to
+    /// a part of one append.
     pub fn crash(&self) {
         let mut state = self.lock();
         let staged = std::mem::take(&mut state.staged);
@@ -118,7 +118,7 @@ impl SimLog {
         state.visible = state.durable.clone();
     }
 
-    /// Indices that would be there after a crash.
+    /// Indices that would survive a crash.
     pub fn durable_indices(&self) -> Vec<u64> {
         self.lock().durable.records.keys().copied().collect()
     }

@@ -1,4 +1,4 @@
-//! A network inside the process, with links that can be cut in one direction.
+//! An in-process network whose links can be cut in one direction.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,15 +16,17 @@ use crate::node::Raft;
 use crate::pipe::{Pipe, framed};
 use crate::wire::{Request, RequestBody, RpcKind, claimed_sender, decode_request};
 
-/// What a line holds between its ends.
-const LINE_BYTES: usize = 1 << 20;
+/// Buffer of a stream.
+const STREAM_BUFFER_BYTES: usize = 1 << 20;
 
 struct State<M: StateMachine> {
     nodes: BTreeMap<u64, Raft<M>>,
     cut: BTreeSet<(u64, u64)>,
     calls: BTreeMap<RpcKind, u64>,
-    /// The address each node was last called at.
+    /// Last address used per node.
     addresses: BTreeMap<u64, String>,
+    /// How often a line to each node was asked for, granted or not.
+    connects: BTreeMap<u64, u64>,
 }
 
 /// Connects nodes of one process. Clones are the same network.
@@ -45,6 +47,7 @@ impl<M: StateMachine> Default for Loopback<M> {
             cut: BTreeSet::new(),
             calls: BTreeMap::new(),
             addresses: BTreeMap::new(),
+            connects: BTreeMap::new(),
         };
         Self { state: Arc::new(Mutex::new(state)) }
     }
@@ -67,12 +70,12 @@ impl<M: StateMachine> Loopback<M> {
         self.lock().nodes.insert(raft.id(), raft);
     }
 
-    /// Makes a node unreachable and forgets it.
+    /// Makes a node unreachable and drops it.
     pub fn detach(&self, id: u64) {
         self.lock().nodes.remove(&id);
     }
 
-    /// Drops everything `from` sends to `to`, and the answers on that link.
+    /// Drops all messages from `from` to `to`, and the answers on that link.
     pub fn cut(&self, from: u64, to: u64) {
         self.lock().cut.insert((from, to));
     }
@@ -82,17 +85,22 @@ impl<M: StateMachine> Loopback<M> {
         self.lock().cut.clear();
     }
 
-    /// How many calls of each kind were made.
+    /// Number of calls of each kind.
     pub fn calls(&self) -> BTreeMap<RpcKind, u64> {
         self.lock().calls.clone()
     }
 
-    /// The address at which `id` was last called.
+    /// How many attempts were made to open a line to `id`.
+    pub fn connects(&self, id: u64) -> u64 {
+        self.lock().connects.get(&id).copied().unwrap_or_default()
+    }
+
+    /// Last address used for `id`.
     pub fn called_at(&self, id: u64) -> Option<String> {
         self.lock().addresses.get(&id).cloned()
     }
 
-    /// Who answers at the other end of a link, if anybody can be reached over it.
+    /// The node at the other end of a link, if reachable.
     fn peer(&self, from: u64, to: u64, address: &str) -> Option<Raft<M>> {
         let mut state = self.lock();
         state.addresses.insert(to, address.to_owned());
@@ -119,8 +127,8 @@ impl<M: StateMachine> Loopback<M> {
     }
 }
 
-/// Carries frames both ways. What is sent into a cut link breaks the line; an answer that comes back
-/// over one is lost.
+/// Forwards frames both ways. A frame sent over a cut link breaks the stream; an answer over one is
+/// lost.
 async fn relay<M: StateMachine>(
     network: Loopback<M>,
     (from, to): (u64, u64),
@@ -180,10 +188,11 @@ impl<M: StateMachine> Transport for Link<M> {
     }
 
     async fn pipe(&self, target: u64, address: &str) -> Result<Box<dyn Pipe>, TransportError> {
+        *self.network.lock().connects.entry(target).or_default() += 1;
         let peer = self.network.peer(self.from, target, address);
         let peer = peer.ok_or_else(|| TransportError::Unreachable("no such link".to_owned()))?;
-        let (ours, relayed) = duplex(LINE_BYTES);
-        let (onward, theirs) = duplex(LINE_BYTES);
+        let (ours, relayed) = duplex(STREAM_BUFFER_BYTES);
+        let (onward, theirs) = duplex(STREAM_BUFFER_BYTES);
         let from = self.from;
         let admit = move |claimed| match claimed == from {
             true => Ok(()),

@@ -1,4 +1,4 @@
-//! Simulated disks, a network inside the process, and switches that break safety on purpose.
+//! Simulated disks, an in-process network, and switches that break safety on purpose.
 //!
 //! Only for tests: behind the feature `testing`, which no shipped program turns on.
 
@@ -25,13 +25,13 @@ use crate::node::{Options, Raft, Storage};
 use crate::timing::LeaderRestore;
 use crate::wire::History;
 
-/// A promise that is broken on purpose, to show that a test notices.
+/// A safety property that is broken on purpose, to show that a test notices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sabotage {
     None,
     /// A restarted node resumes its old term without an election.
     LeaderRestore,
-    /// The same, and nobody compares histories, so that the loss is not noticed when it happens.
+    /// The same without comparing histories, so that the loss is not detected when it happens.
     LeaderRestoreUnnoticed,
 }
 
@@ -43,19 +43,19 @@ pub struct SimStorage {
 }
 
 impl SimStorage {
-    /// An empty disk whose latencies and torn writes are drawn from `seed`.
+    /// An empty disk whose latencies and torn writes derive from `seed`.
     pub fn new(seed: u64, syncing: Syncing) -> Self {
         Self { log: SimLog::new(seed, syncing), files: SimDisk::new(seed ^ 0x5eed) }
     }
 
-    /// Loses what was not synced, as a power cut does: all of it, or all but a random first part.
+    /// Loses unsynced data, as a power cut does: all of it, or all but a random prefix.
     pub fn crash(&self) {
         self.log.crash();
         self.files.crash();
     }
 }
 
-/// Opens a node on a simulated disk. Everything else is the shipped code; blocking work runs on the
+/// Opens a node on a simulated disk. All other code is the shipped one; blocking work runs on the
 /// caller's task, because a simulated clock cannot wait for a thread.
 ///
 /// # Errors
@@ -80,6 +80,7 @@ pub async fn open<M: StateMachine>(
             Sabotage::None | Sabotage::LeaderRestore => History::Compared,
             Sabotage::LeaderRestoreUnnoticed => History::Trusted,
         },
+        log_id: String::new(),
         dir: None,
     };
     Raft::start(options, machine, transport, storage).await

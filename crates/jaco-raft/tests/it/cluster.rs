@@ -1,13 +1,15 @@
 //! Whole clusters: writing, failing over, restarting, catching up, changing members.
 
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
-use jaco_raft::{ProposeError, SnapshotLimits, voter_target};
+use jaco_raft::{ProposeError, SnapshotLimits};
+use jaco_types::voter_target;
 
 use crate::support::{Cluster, DEADLINE};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_write_reaches_every_node() {
+async fn write_reaches_every_node() {
     let cluster = Cluster::of_three().await;
     let index = cluster.write("hello").await;
     cluster.all_applied(index).await;
@@ -18,7 +20,7 @@ async fn a_write_reaches_every_node() {
 
 /// The leader goes, another takes over, and what was written is there when it comes back.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stopped_leader_is_replaced_and_returns() {
+async fn stopped_leader_is_replaced_and_returns() {
     let mut cluster = Cluster::of_three().await;
     cluster.write("before").await;
     let first = cluster.leader().await.id();
@@ -34,7 +36,7 @@ async fn a_stopped_leader_is_replaced_and_returns() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn everything_is_there_after_all_nodes_restart() {
+async fn state_survives_a_restart_of_all_nodes() {
     let mut cluster = Cluster::of_three().await;
     for n in 0..50 {
         cluster.write(&format!("{n}")).await;
@@ -56,7 +58,7 @@ async fn everything_is_there_after_all_nodes_restart() {
 /// A follower that was away longer than the log reaches back is sent a snapshot, and keeps it
 /// through a restart.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_follower_far_behind_catches_up_by_snapshot() {
+async fn lagging_follower_catches_up_by_snapshot() {
     let limits =
         SnapshotLimits { entries_between: 40, entries_kept: 5, ..SnapshotLimits::default() };
     let mut cluster = Cluster::of_three_with(limits).await;
@@ -83,7 +85,7 @@ async fn a_follower_far_behind_catches_up_by_snapshot() {
 
 /// Few large entries are bounded too: by a snapshot, and then by what is kept behind it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_log_of_large_entries_is_bounded() {
+async fn log_of_large_entries_is_compacted() {
     let limits = SnapshotLimits { bytes: 400_000, ..SnapshotLimits::default() };
     let mut cluster = Cluster::of_three_with(limits).await;
     for round in 0..4 {
@@ -91,20 +93,20 @@ async fn a_log_of_large_entries_is_bounded() {
             cluster.write(&round.to_string().repeat(50_000)).await;
         }
         for node in cluster.nodes.values() {
-            node.bound_log().await.unwrap();
+            node.compact_log().await.unwrap();
         }
         for node in cluster.nodes.values() {
             let written =
                 node.wait_for(|status| status.snapshot > Some(20 * round), DEADLINE).await;
             written.expect("a snapshot is taken");
-            node.bound_log().await.unwrap();
+            node.compact_log().await.unwrap();
             let cut = node.wait_for(|status| status.purged > Some(20 * round), DEADLINE).await;
             cut.expect("nothing is kept behind it");
         }
     }
     // A small log is left alone.
     let before = cluster.nodes[&1].status();
-    cluster.nodes[&1].bound_log().await.unwrap();
+    cluster.nodes[&1].compact_log().await.unwrap();
     assert_eq!(cluster.nodes[&1].status().snapshot, before.snapshot);
     cluster.stop(3).await;
     cluster.start(3).await;
@@ -150,7 +152,7 @@ async fn voters_follow_the_policy_from_one_to_five_and_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn leadership_is_handed_over_before_a_planned_stop() {
+async fn leadership_is_transferred_before_a_planned_stop() {
     let mut cluster = Cluster::of_three().await;
     cluster.write("one").await;
     let first = cluster.leader().await;
@@ -163,13 +165,13 @@ async fn leadership_is_handed_over_before_a_planned_stop() {
 
 /// A daemon that was stopped while its members changed left the change half made, and nobody to lead.
 #[tokio::test(flavor = "multi_thread")]
-async fn leadership_is_handed_over_once_the_voters_have_changed() {
+async fn leadership_is_transferred_after_a_voter_change() {
     let cluster = Cluster::of_three().await;
     cluster.write("one").await;
     let first = cluster.leader().await;
     let other = (1..=3).find(|id| *id != first.id()).unwrap();
     let voters = BTreeSet::from([first.id(), other]);
-    // In this order: the change is under way when the other begins.
+    // In this order: the change is in progress when the other begins.
     let (changed, handed_over) =
         tokio::join!(first.set_voters(voters.clone()), first.transfer_leader());
     assert_eq!((changed, handed_over), (Ok(()), Ok(())));
@@ -180,7 +182,7 @@ async fn leadership_is_handed_over_once_the_voters_have_changed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_follower_names_the_leader_and_reads_its_writes() {
+async fn follower_names_the_leader_and_reads_its_writes() {
     let cluster = Cluster::of_three().await;
     let leader = cluster.leader().await;
     let follower = cluster.nodes.values().find(|node| node.id() != leader.id()).unwrap();
@@ -214,7 +216,7 @@ async fn large_commands_are_split_on_disk_and_too_large_ones_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_leader_without_quorum_refuses_writes() {
+async fn leader_without_quorum_refuses_writes() {
     let mut cluster = Cluster::of_three().await;
     let leader = cluster.leader().await;
     for id in 1..=3 {
@@ -236,14 +238,14 @@ async fn a_leader_without_quorum_refuses_writes() {
 
 /// A member that moved is called at its new address at once, not at the next election.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_member_that_moved_is_called_where_it_is() {
+async fn moved_member_is_called_at_its_new_address() {
     let cluster = Cluster::of_three().await;
     let leader = cluster.leader().await;
     let moved = (1..=3).find(|id| *id != leader.id()).unwrap();
     leader.update_address(moved, "elsewhere".to_owned()).await.unwrap();
     let called = async {
         while cluster.network.called_at(moved).as_deref() != Some("elsewhere") {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
         cluster.write("found").await
     };
@@ -253,7 +255,7 @@ async fn a_member_that_moved_is_called_where_it_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_restarted_node_knows_when_it_has_recovered() {
+async fn restarted_node_reports_recovery() {
     let mut cluster = Cluster::of_three().await;
     let index = cluster.write("before").await;
     cluster.stop(3).await;
@@ -262,4 +264,35 @@ async fn a_restarted_node_knows_when_it_has_recovered() {
     node.wait_recovered(DEADLINE).await.unwrap();
     assert!(node.status().applied >= Some(index));
     assert_eq!(cluster.texts(3), ["before"]);
+}
+
+/// A member that is down is called less and less often, whether or not there is something to send,
+/// and receives the log within about a second of its return.
+#[tokio::test(flavor = "multi_thread")]
+async fn t90_leader_does_not_spin_on_a_member_that_is_down() {
+    let mut cluster = Cluster::of_three().await;
+    let leader = cluster.leader().await;
+    let down = (1..=3).rev().find(|id| *id != leader.id()).unwrap();
+    cluster.stop(down).await;
+
+    let watched = Duration::from_secs(4);
+    let before = cluster.network.connects(down);
+    let until = Instant::now() + watched;
+    let mut written = 0;
+    while Instant::now() < until {
+        cluster.write("while it is down").await;
+        written += 1;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let attempts = cluster.network.connects(down) - before;
+    assert!(written > 20, "the cluster goes on writing: {written}");
+    assert!((1..=20).contains(&attempts), "{attempts} attempts in {watched:?}, at most 5 a second");
+
+    let index = cluster.write("for its return").await;
+    let back = Instant::now();
+    cluster.start(down).await;
+    cluster.all_applied(index).await;
+    let heard = back.elapsed();
+    // The longest pause is one second; the rest is opening the data directory on a loaded machine.
+    assert!(heard < Duration::from_secs(4), "heard again after {heard:?}");
 }

@@ -13,7 +13,7 @@ use crate::support::{Cluster, DEADLINE};
 
 /// An IO error stops the node for good: nothing is acknowledged after it, and it says why.
 #[tokio::test]
-async fn a_failed_write_stops_the_node() {
+async fn failed_write_stops_the_node() {
     let network = Loopback::default();
     let mut nodes = Vec::new();
     let storages: Vec<SimStorage> =
@@ -82,9 +82,9 @@ fn snapshots(dir: &Path) -> Vec<PathBuf> {
 }
 
 /// Bit rot in the newest snapshot: the older one and the log, which reaches back to it, give the
-/// same state; the damaged file is kept for a person to look at.
+/// same state; the damaged file is kept for an operator to look at.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_damaged_snapshot_is_set_aside_and_the_older_one_used() {
+async fn damaged_snapshot_is_replaced_by_the_older_one() {
     let dir = tempfile::tempdir().unwrap();
     let raft = open(dir.path()).await.unwrap();
     raft.initialize("n1").await.unwrap();
@@ -112,7 +112,7 @@ async fn a_damaged_snapshot_is_set_aside_and_the_older_one_used() {
 
 /// Without any snapshot a log that was purged cannot rebuild the state, and says so.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_purged_log_without_its_snapshot_is_refused() {
+async fn purged_log_without_snapshot_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let raft = open(dir.path()).await.unwrap();
     raft.initialize("n1").await.unwrap();
@@ -150,7 +150,7 @@ async fn an_idle_cluster_commits_nothing() {
 /// returns, because it never raised the term. Who leads at the moment of the cut is not cut off; the
 /// others may elect whom they like.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_was_cut_off_does_not_depose_the_leader() {
+async fn isolated_node_does_not_depose_the_leader() {
     let cluster = Cluster::of_three().await;
     let leader = cluster.leader().await.id();
     let away = (1..=3).find(|id| *id != leader).unwrap();
@@ -185,7 +185,7 @@ async fn campaigns(cluster: &Cluster, more: u64) {
 
 /// A second daemon on the same directory is refused before it touches anything.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_directory_in_use_is_refused() {
+async fn directory_in_use_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let raft = open(dir.path()).await.unwrap();
     let refused = open(dir.path()).await.unwrap_err();

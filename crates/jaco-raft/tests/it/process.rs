@@ -129,7 +129,7 @@ impl Order {
 }
 
 #[test]
-fn the_trace_reader_notices_a_missing_sync() {
+fn trace_parser_detects_a_missing_sync() {
     let good = "7 pwrite64(9</d/log/journal>, ...) = 8\n\
                 7 fdatasync(9</d/log/journal> <unfinished ...>\n\
                 8 write(2<pipe>, \"x\") = 1\n\
@@ -149,7 +149,7 @@ fn the_trace_reader_notices_a_missing_sync() {
 
 /// A process that is killed at any moment leaves every acknowledged write behind, in order.
 #[test]
-fn nothing_acknowledged_is_lost_when_the_process_is_killed() {
+fn killed_process_loses_no_acknowledged_write() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
     let mut acknowledged = 0;

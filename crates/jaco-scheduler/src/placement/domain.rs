@@ -4,36 +4,14 @@
 //! The criteria form a tree, the heaviest at its root. Each level is apportioned inside its parent,
 //! so that all of them hold at once and not only each by itself.
 
-use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use jaco_types::Node;
 use jaco_types::spec::{SchedulingPolicy, SpreadCriterion};
 
 use super::apportion::{Party, apportion};
 use super::spread::mix;
-use crate::attribute::value_of;
-use crate::node_table::{NodeIx, NodeTable};
-
-/// Every node's domain under some criteria, and the tree that the domains form.
-#[derive(Debug)]
-pub(crate) struct Grouping {
-    /// The domain of each node, by its place in the table.
-    of_node: Vec<usize>,
-    /// The values of each domain, in the order of the criteria. Sorted, so that the domains below a
-    /// branch of the tree stand together.
-    paths: Vec<Vec<Value>>,
-}
-
-/// The value of one criterion: its place among the values that any node has, in their order. A node
-/// without a value gets replicas only when no other takes them.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Value {
-    Of { text: Rc<str>, number: usize },
-    None,
-}
+use crate::nodes::{DomainValue, Grouping, NodeIx};
 
 /// How many replicas there are and should be in each domain.
 #[derive(Debug)]
@@ -62,63 +40,6 @@ pub(crate) fn criteria(policy: &SchedulingPolicy) -> Vec<&SpreadCriterion> {
     let mut criteria: Vec<_> = policy.spread.iter().collect();
     criteria.sort_by_key(|criterion| Reverse(criterion.weight));
     criteria
-}
-
-impl Grouping {
-    /// Groups all nodes. Done once per pass for each list of attributes.
-    pub(crate) fn new(nodes: &NodeTable<'_>, criteria: &[&SpreadCriterion]) -> Self {
-        let numbers: Vec<_> = criteria.iter().map(|c| numbers(nodes, c)).collect();
-        let path_of = |node| -> Vec<Value> {
-            let levels = criteria.iter().zip(&numbers);
-            levels.map(|(criterion, numbers)| value(node, criterion, numbers)).collect()
-        };
-        let of_nodes: Vec<_> = nodes.rows().map(|(_, row)| path_of(row.node)).collect();
-        let paths: BTreeSet<_> = of_nodes.iter().cloned().collect();
-        let paths: Vec<_> = paths.into_iter().collect();
-        let place = |path| paths.binary_search(path).expect("every path is among the paths");
-        Self { of_node: of_nodes.iter().map(place).collect(), paths }
-    }
-
-    pub(crate) fn domain_of(&self, node: NodeIx) -> usize {
-        self.of_node[node.0]
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.paths.len()
-    }
-}
-
-/// The values that the nodes have, numbered in their order.
-fn numbers<'n>(
-    nodes: &'n NodeTable<'_>,
-    criterion: &SpreadCriterion,
-) -> BTreeMap<Cow<'n, str>, (Rc<str>, usize)> {
-    let values = nodes.rows().filter_map(|(_, row)| value_of(row.node, &criterion.attribute));
-    let values: BTreeSet<Cow<'_, str>> = values.collect();
-    let numbered = values.into_iter().enumerate();
-    let entry = |(number, text): (usize, Cow<'n, str>)| {
-        let shared = Rc::from(&*text);
-        (text, (shared, number))
-    };
-    numbered.map(entry).collect()
-}
-
-fn value(
-    node: &Node,
-    criterion: &SpreadCriterion,
-    numbers: &BTreeMap<Cow<'_, str>, (Rc<str>, usize)>,
-) -> Value {
-    let known = value_of(node, &criterion.attribute).and_then(|text| numbers.get(&*text));
-    known.map_or(Value::None, |(text, number)| Value::Of { text: Rc::clone(text), number: *number })
-}
-
-impl Value {
-    fn number(&self) -> Option<usize> {
-        match self {
-            Self::Of { number, .. } => Some(*number),
-            Self::None => None,
-        }
-    }
 }
 
 impl<'a> Domains<'a> {
@@ -217,10 +138,10 @@ impl<'a> Domains<'a> {
             }
             return;
         };
-        let value = |at: usize| &self.grouping.paths[at][level];
+        let value = |at: usize| self.grouping.value(at, level);
         let groups: Vec<&[usize]> =
             among.chunk_by(|a, b| value(*a).number() == value(*b).number()).collect();
-        let values: Vec<&Value> = groups.iter().map(|group| value(group[0])).collect();
+        let values: Vec<&DomainValue> = groups.iter().map(|group| value(group[0])).collect();
         let last = values.iter().filter_map(|value| value.number()).max().unwrap_or(0);
         if given[level].len() <= last {
             given[level].resize(last + 1, 0);
@@ -238,7 +159,7 @@ impl<'a> Domains<'a> {
         }
     }
 
-    fn party(&self, group: &[usize], weight: u64, value: &Value, given: &[u64]) -> Party {
+    fn party(&self, group: &[usize], weight: u64, value: &DomainValue, given: &[u64]) -> Party {
         let sum = |of: &dyn Fn(usize) -> u32| {
             group.iter().fold(0u32, |sum, at| sum.saturating_add(of(*at)))
         };
@@ -258,21 +179,21 @@ impl<'a> Domains<'a> {
 
 /// The weights of the values that there are: a target's percent, and for the rest an equal part of
 /// what remains of a hundred. Without targets all are equal.
-fn weights(criterion: &SpreadCriterion, values: &[&Value]) -> Vec<u64> {
-    let percent = |value: &Value| {
-        let Value::Of { text, .. } = value else { return None };
+fn weights(criterion: &SpreadCriterion, values: &[&DomainValue]) -> Vec<u64> {
+    let percent = |value: &DomainValue| {
+        let DomainValue::Of { text, .. } = value else { return None };
         let target = criterion.targets.iter().find(|target| *target.value == **text)?;
         Some(u64::from(target.percent))
     };
-    let has_value = |value: &Value| value.number().is_some();
+    let has_value = |value: &DomainValue| value.number().is_some();
     if criterion.targets.is_empty() {
         return values.iter().map(|value| u64::from(has_value(value))).collect();
     }
     let listed: u64 = criterion.targets.iter().map(|target| u64::from(target.percent)).sum();
     let rest = 100u64.saturating_sub(listed);
-    let is_unlisted = |value: &&&Value| has_value(value) && percent(value).is_none();
+    let is_unlisted = |value: &&&DomainValue| has_value(value) && percent(value).is_none();
     let unlisted = u64::try_from(values.iter().filter(is_unlisted).count()).unwrap_or(u64::MAX);
-    let weight = |value: &&Value| match percent(value) {
+    let weight = |value: &&DomainValue| match percent(value) {
         Some(percent) => percent.saturating_mul(unlisted.max(1)),
         None if has_value(value) => rest,
         None => 0,

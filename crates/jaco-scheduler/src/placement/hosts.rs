@@ -7,7 +7,7 @@ use jaco_types::spec::Placement;
 use jaco_types::{Availability, Hostname, NodeStatus};
 
 use crate::draft::{Pass, ServiceDraft};
-use crate::node_table::{NodeIx, NodeTable};
+use crate::nodes::{NodeIx, NodeTable};
 
 /// Too few of the named hosts can have a replica.
 pub(crate) struct Shortage {
@@ -30,15 +30,15 @@ pub(crate) fn among(
 /// Whether the service is pinned to fewer usable hosts than it has replicas. A cordoned host that
 /// has a replica of it already is one that it can use.
 pub(crate) fn shortage(service: &ServiceDraft<'_>, pass: &Pass<'_>) -> Option<Shortage> {
-    let Placement::Hosts(hosts) = &service.goal.spec.placement else { return None };
-    let gate = pass.nodes.demands.gate(&service.goal.spec.scheduling);
+    let Placement::Hosts(hosts) = &service.goal().spec.placement else { return None };
+    let gate = pass.nodes.gate(&service.goal().spec.scheduling);
     let is_usable = |host: &&Hostname| {
         let Some(at) = pass.nodes.find_host(host) else { return false };
         let row = pass.nodes.row(at);
         let has_one = || service.slots.iter().any(|slot| slot.current.at == Some(at));
         match (row.status, row.availability) {
             (NodeStatus::Ready, Availability::Active) => {
-                has_one() || (gate.admits(row.node) && !service.resting.contains(&at))
+                has_one() || (gate.admits(row.node) && !service.disabled_on.contains(&at))
             }
             (NodeStatus::DiskFull, Availability::Active)
             | (NodeStatus::Ready | NodeStatus::DiskFull, Availability::Cordoned) => has_one(),
@@ -48,7 +48,7 @@ pub(crate) fn shortage(service: &ServiceDraft<'_>, pass: &Pass<'_>) -> Option<Sh
     };
     let (usable, missing): (Vec<_>, Vec<_>) = hosts.iter().partition(is_usable);
     let usable = u32::try_from(usable.len()).unwrap_or(u32::MAX);
-    let replicas_without_host = service.goal.spec.replicas.saturating_sub(usable);
+    let replicas_without_host = service.goal().spec.replicas.saturating_sub(usable);
     let missing = missing.into_iter().cloned().collect();
     (replicas_without_host > 0).then_some(Shortage { missing, replicas_without_host })
 }

@@ -2,20 +2,20 @@
 //! that have room.
 //!
 //! Nobody compares all nodes for each replica. `domain` knows the domain that is furthest below its
-//! share, a cell sorts its nodes out by affinity, and `spread`, `pack` and `snug` find the best among
+//! share, a cell sorts its nodes out by affinity, and `spread`, `pack` and `best_fit` find the best among
 //! those that are equal so far; with `scoring: nomad` one score by Nomad's formulas takes the place of
 //! all that (`nomad`).
 //!
 //! One file per placement; a new mode is a new file and a variant of [`Within`].
 
 mod apportion;
+mod best_fit;
 mod domain;
-pub(crate) mod global;
+mod fixed;
 pub(crate) mod hosts;
-mod limit;
 mod nomad;
 mod pack;
-mod snug;
+mod preference;
 mod spread;
 
 use std::cmp::Reverse;
@@ -27,18 +27,15 @@ use jaco_types::spec::{Placement, Scoring, ServiceSpec, SpreadCriterion};
 use jaco_types::unit::Resources;
 
 use crate::attribute::affinity;
-use crate::company::Company;
 use crate::draft::ServiceDraft;
-use crate::node_table::{NodeIx, NodeTable};
-use crate::preference::{Preference, Taste};
-pub(crate) use domain::{Domains, Grouping, Presence, criteria};
-pub(crate) use limit::Limit;
-use limit::Room;
-pub(crate) use nomad::Fixed;
+use crate::eligibility::{ColocationView, Limit, Room};
+use crate::nodes::{Grouping, NodeIx, NodeTable};
+pub(crate) use domain::{Domains, Presence, criteria};
+pub(crate) use preference::{Preference, RankingPolicy};
 pub(crate) use spread::Seed;
 
 /// Chooses nodes for the replicas of one service. It counts what it chose, so its caller has to
-/// place exactly what it was told. Valid as long as nothing gives room back.
+/// place exactly what was chosen. Valid as long as nothing gives room back.
 pub(crate) struct Chooser<'a> {
     ground: Ground<'a>,
     /// The node of each replica, the chosen ones included.
@@ -51,11 +48,11 @@ pub(crate) struct Chooser<'a> {
 struct Ground<'a> {
     goal: &'a ServiceSpec,
     seed: spread::Seed,
-    company: Rc<Company<'a>>,
-    resting: Rc<BTreeSet<NodeIx>>,
+    colocation: Rc<ColocationView<'a>>,
+    disabled: Rc<BTreeSet<NodeIx>>,
 }
 
-/// A service that goes with another has one replica beside each of the other's first, and what is
+/// A colocated service has one replica with each of its partner's first, and what is
 /// more than that wherever one of the other is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
@@ -83,7 +80,7 @@ struct Cell {
 enum Within {
     Spread(spread::Spread),
     Pack(pack::Pack),
-    Snug(snug::Snug),
+    BestFit(best_fit::BestFit),
     Nomad(nomad::Nomad),
 }
 
@@ -91,10 +88,10 @@ impl<'a> Chooser<'a> {
     /// A chooser for replicas of `service`, by the placement and policy of its goal.
     pub(crate) fn new(nodes: &NodeTable<'a>, service: &ServiceDraft<'a>) -> Self {
         let on_nodes: Vec<_> = service.slots.iter().filter_map(|slot| slot.current.at).collect();
-        let (goal, company) = (service.goal.spec, Rc::clone(&service.company));
-        let resting = Rc::clone(&service.resting);
-        let ground = Ground { goal, seed: spread::Seed::of(&service.key), company, resting };
-        let stage = match ground.company.partner() {
+        let (goal, colocation) = (service.goal().spec, Rc::clone(service.colocation()));
+        let disabled = Rc::clone(&service.disabled_on);
+        let ground = Ground { goal, seed: spread::Seed::of(&service.key), colocation, disabled };
+        let stage = match ground.colocation.paired_with() {
             Some(_) => Stage::Paired,
             None => Stage::Any,
         };
@@ -134,16 +131,16 @@ impl<'a> Chooser<'a> {
         chosen: NodeIx,
     ) -> bool {
         const NODES_MAX: usize = 32;
-        let Ground { goal, company, resting, .. } = &self.ground;
+        let Ground { goal, colocation, disabled, .. } = &self.ground;
         if nodes.rows().len() > NODES_MAX || goal.scheduling.scoring == Scoring::Nomad {
             return true;
         }
-        let room = Room { nodes, spec, limit: self.choice.limit.as_ref(), resting };
-        let taste = Taste::new(nodes, goal);
-        let has_room = |at: &NodeIx| nodes.row(*at).has_left(taste.minimum) && room.is_on(*at);
-        let others = candidates(nodes, goal, company);
+        let room = Room { nodes, spec, limit: self.choice.limit.as_ref(), disabled };
+        let ranking = RankingPolicy::new(nodes, goal);
+        let has_room = |at: &NodeIx| nodes.row(*at).has_left(ranking.minimum) && room.is_on(*at);
+        let others = candidates(nodes, goal, colocation);
         let best = others.iter().copied().filter(has_room);
-        let best = best.min_by_key(|at| self.preference(nodes, ordinal, *at, taste));
+        let best = best.min_by_key(|at| self.preference(nodes, ordinal, *at, ranking));
         best == Some(chosen)
     }
 
@@ -153,16 +150,17 @@ impl<'a> Chooser<'a> {
         nodes: &NodeTable<'a>,
         ordinal: &Ordinal,
         at: NodeIx,
-        taste: Taste,
+        ranking: RankingPolicy,
     ) -> Preference {
-        let Ground { goal, company, seed, .. } = &self.ground;
+        let Ground { goal, colocation, seed, .. } = &self.ground;
         let suits = |at: NodeIx| affinity(nodes.row(at).node, &goal.scheduling.affinities);
         let domain_of = |at| self.choice.domains.as_ref().map_or(0, |all| all.domain_of(at));
         let (own_affinity, domain) = (suits(at), domain_of(at));
         let is_peer = |it: &NodeIx| domain_of(*it) == domain && suits(*it) == own_affinity;
-        let peers = candidates(nodes, goal, company);
+        let peers = candidates(nodes, goal, colocation);
         let peers: Vec<NodeIx> = peers.iter().copied().filter(is_peer).collect();
-        let is_hashed = goal.placement != Placement::Pack && taste.minimum == Resources::default();
+        let is_hashed =
+            goal.placement != Placement::Pack && ranking.minimum == Resources::default();
         let place = peers.binary_search(&at).ok().filter(|_| is_hashed);
         let here = self.on_nodes.iter().filter(|on| **on == at).count();
         let of_domain = self.choice.domains.as_ref().map(|all| all.below_share(domain));
@@ -171,25 +169,25 @@ impl<'a> Chooser<'a> {
             domain,
             affinity: Reverse(own_affinity),
             turn: place.map_or(at.0, |place| seed.turn(ordinal, place, peers.len())),
-            ..taste.of(nodes.row(at), u32::try_from(here).unwrap_or(u32::MAX))
+            ..ranking.of(nodes.row(at), u32::try_from(here).unwrap_or(u32::MAX))
         }
     }
 }
 
 impl<'a> Choice<'a> {
     fn new(nodes: &NodeTable<'a>, ground: &Ground<'a>, on_nodes: &[NodeIx], stage: Stage) -> Self {
-        let Ground { goal, seed, company, .. } = ground;
-        let paired = (stage == Stage::Paired).then_some(company);
+        let Ground { goal, seed, colocation, .. } = ground;
+        let paired = (stage == Stage::Paired).then_some(colocation);
         let max = nodes.demands.max_per_node(&goal.scheduling);
         let limit = Limit::new(nodes, max, paired.map(Rc::as_ref), on_nodes);
         if goal.scheduling.spread.is_empty() || goal.scheduling.scoring == Scoring::Nomad {
-            let candidates = candidates(nodes, goal, company);
+            let candidates = candidates(nodes, goal, colocation);
             let cells = vec![Cell { candidates, on_nodes: on_nodes.to_vec(), tiers: None }];
             return Self { domains: None, cells, limit };
         }
         let criteria = criteria(&goal.scheduling);
         let grouping = nodes.grouping(&criteria);
-        let by_domain = by_domain(nodes, goal, company, &grouping, &criteria);
+        let by_domain = by_domain(nodes, goal, colocation, &grouping, &criteria);
         let present = by_domain.iter().map(|nodes| presence(nodes)).collect();
         let cells = cells(&grouping, &by_domain, on_nodes);
         let on_nodes = on_nodes.iter().copied();
@@ -206,7 +204,7 @@ impl<'a> Choice<'a> {
         ground: &Ground<'a>,
     ) -> Option<NodeIx> {
         let Self { domains, cells, limit } = self;
-        let room = Room { nodes, spec, limit: limit.as_ref(), resting: &ground.resting };
+        let room = Room { nodes, spec, limit: limit.as_ref(), disabled: &ground.disabled };
         let Some(domains) = domains else { return cells[0].choose(room, ordinal, ground) };
         loop {
             let at = domains.next()?;
@@ -232,37 +230,37 @@ impl<'a> Choice<'a> {
 pub(crate) fn candidates<'a>(
     nodes: &NodeTable<'a>,
     goal: &'a ServiceSpec,
-    company: &Company<'_>,
+    colocation: &ColocationView<'_>,
 ) -> Rc<[NodeIx]> {
     let allowed = nodes.allowed(&goal.scheduling);
     let allowed = match &goal.placement {
         Placement::Hosts(hosts) => hosts::among(nodes, &allowed, hosts),
         Placement::Spread | Placement::Pack | Placement::Global => allowed,
     };
-    if company.is_empty() {
+    if colocation.is_empty() {
         return allowed;
     }
-    allowed.iter().copied().filter(|node| company.is_on(*node)).collect()
+    allowed.iter().copied().filter(|node| colocation.is_on(*node)).collect()
 }
 
 /// The candidates in each domain. Services that say the same share the lists.
 pub(crate) fn by_domain<'a>(
     nodes: &NodeTable<'a>,
     goal: &'a ServiceSpec,
-    company: &Company<'_>,
+    colocation: &ColocationView<'_>,
     grouping: &Grouping,
     criteria: &[&'a SpreadCriterion],
 ) -> Rc<[Rc<[NodeIx]>]> {
     let sort = || {
         let mut domains: Vec<_> = (0..grouping.len()).map(|_| Vec::new()).collect();
-        for node in candidates(nodes, goal, company).iter() {
+        for node in candidates(nodes, goal, colocation).iter() {
             domains[grouping.domain_of(*node)].push(*node);
         }
         domains.into_iter().map(Rc::from).collect()
     };
     match &goal.placement {
         Placement::Hosts(_) => sort(),
-        Placement::Spread | Placement::Pack | Placement::Global if !company.is_empty() => sort(),
+        Placement::Spread | Placement::Pack | Placement::Global if !colocation.is_empty() => sort(),
         Placement::Spread | Placement::Pack | Placement::Global => {
             nodes.allowed_by_domain(&goal.scheduling, criteria, sort)
         }
@@ -334,9 +332,9 @@ impl Within {
         on_nodes: &[NodeIx],
     ) -> Self {
         let on_nodes = on_nodes.iter().copied();
-        let taste = Taste::new(nodes, goal);
-        match (&goal.placement, taste.minimum == Resources::default()) {
-            (_, false) => Self::Snug(snug::Snug::new(taste, &candidates, on_nodes)),
+        let ranking = RankingPolicy::new(nodes, goal);
+        match (&goal.placement, ranking.minimum == Resources::default()) {
+            (_, false) => Self::BestFit(best_fit::BestFit::new(ranking, &candidates, on_nodes)),
             (Placement::Pack, true) => Self::Pack(pack::Pack::new(&candidates, on_nodes)),
             (Placement::Spread | Placement::Hosts(_) | Placement::Global, true) => {
                 Self::Spread(spread::Spread::new(seed, candidates, on_nodes))
@@ -348,7 +346,7 @@ impl Within {
         match self {
             Self::Spread(spread) => spread.choose(room, ordinal),
             Self::Pack(pack) => pack.choose(room),
-            Self::Snug(snug) => snug.choose(room),
+            Self::BestFit(best_fit) => best_fit.choose(room),
             Self::Nomad(nomad) => nomad.choose(room),
         }
     }

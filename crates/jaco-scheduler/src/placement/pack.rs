@@ -2,8 +2,8 @@
 
 use std::cmp::Reverse;
 
-use super::limit::Room;
-use crate::node_table::NodeIx;
+use crate::eligibility::Room;
+use crate::nodes::NodeIx;
 
 /// Nodes that may take replicas, and the one that is being filled.
 pub(crate) struct Pack {
@@ -54,7 +54,7 @@ impl Pack {
     }
 
     /// Of those that may have room the preferred one. By what tells packed nodes apart alone, because
-    /// all nodes of a domain are looked at: `crowd`, `replicas` and `turn` of a preference.
+    /// all nodes of a domain are looked at: `replica_count`, `replicas` and `turn` of a preference.
     fn best(&self, room: Room<'_, '_>) -> Option<usize> {
         let mut best: Option<(usize, _)> = None;
         for (at, it) in self.candidates.iter().enumerate() {

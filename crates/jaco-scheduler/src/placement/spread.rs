@@ -8,8 +8,8 @@ use std::rc::Rc;
 
 use jaco_types::{Ordinal, ServiceKey};
 
-use super::limit::Room;
-use crate::node_table::NodeIx;
+use crate::eligibility::Room;
+use crate::nodes::NodeIx;
 
 /// Nodes by how many replicas of the service they have, lowest first.
 pub(crate) struct Spread {

@@ -1,4 +1,4 @@
-//! Order at a person's word, whatever is measured: replicas of a service apart, or nodes free of them.
+//! Rebalancing on operator request, whatever is measured: replicas of a service apart, or nodes free of them.
 //!
 //! Each move lowers a whole number, the potential, so that there is an end; and after the last one no
 //! single move lowers it, so that a second run finds nothing. Where a replica may go is asked as for
@@ -11,19 +11,16 @@ use std::rc::Rc;
 use jaco_state::ClusterState;
 use jaco_state::NewInstance;
 use jaco_state::command::RebalanceMove;
-use jaco_types::spec::{Placement, ServiceSpec, Storage, UpdateOrder};
-use jaco_types::{Node, NodeId, ReplicaId, ReplicaState, ServiceKey, Slot, SpecHash, Standing};
+use jaco_types::spec::{Placement, ServiceSpec};
+use jaco_types::{DesiredState, Node, NodeId, ReplicaId, ReplicaState, ServiceKey, Slot, SpecHash};
 
-use super::choice::{count_current, goes_with_others};
-use crate::asked::ClusterDemands;
-use crate::attribute::affinity;
-use crate::company::Company;
-use crate::eligibility::{Others, verdict};
-use crate::node_table::{NodeIx, NodeTable};
-use crate::placement::{Grouping, Limit, criteria};
-use crate::preference::{Preference, Taste};
-use crate::resting::Resting;
-use crate::usage::Usage;
+use super::choice::count_current;
+use super::movable::is_movable;
+use crate::attribute::{ClusterDemands, affinity};
+use crate::draft::DisabledNodes;
+use crate::eligibility::{ColocationView, Limit, Others, refusals};
+use crate::nodes::{Grouping, NodeIx, NodeTable, Usage};
+use crate::placement::{Preference, RankingPolicy, criteria};
 
 /// What is made better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,8 +117,8 @@ struct Board<'a> {
     tallies: Vec<Tally>,
     /// Where each service has replicas.
     homes: BTreeMap<&'a ServiceKey, Vec<NodeIx>>,
-    /// Where people want services to rest.
-    resting: Resting<'a>,
+    /// Where operators disabled services.
+    disabled: DisabledNodes<'a>,
     potential: u64,
 }
 
@@ -168,7 +165,7 @@ impl<'a> Board<'a> {
             queue: BTreeSet::new(),
             tallies: Vec::new(),
             homes: BTreeMap::new(),
-            resting: Resting::read(&state.disabled, &nodes),
+            disabled: DisabledNodes::read(&state.disabled, &nodes),
             nodes,
             potential: 0,
         };
@@ -184,7 +181,7 @@ impl<'a> Board<'a> {
     fn put_up(&mut self, state: &'a ClusterState) {
         let mut tallies: BTreeMap<Option<&ServiceKey>, usize> = BTreeMap::new();
         let mut groups: BTreeMap<(&ServiceKey, NodeIx, SpecHash), usize> = BTreeMap::new();
-        let active = state.slots.values().filter(|slot| slot.standing == Standing::Active);
+        let active = state.slots.values().filter(|slot| slot.desired_state == DesiredState::Active);
         for slot in active {
             let Some(at) = self.nodes.find(slot.current.node) else { continue };
             let Some(spec) = state.service_spec(&slot.service, slot.current.revision) else {
@@ -197,7 +194,7 @@ impl<'a> Board<'a> {
                 self.tallies.push(Tally::default());
             }
             *self.tallies[tally].on.entry(at).or_default() += 1;
-            if is_movable(state, slot, spec) && is_meant(self.goal, spec) {
+            if is_movable_now(state, slot, spec) && is_meant(self.goal, spec) {
                 let next = self.groups.len();
                 let key = (&slot.service, at, slot.current.spec_hash);
                 let group = *groups.entry(key).or_insert(next);
@@ -276,7 +273,8 @@ impl<'a> Board<'a> {
             purpose: u64::MAX - gain,
             affinity: Reverse(affinity(row.node, &group.spec.scheduling.affinities)),
             turn: to.0,
-            ..Taste::new(&self.nodes, group.spec).of(row, u32::try_from(here).unwrap_or(u32::MAX))
+            ..RankingPolicy::new(&self.nodes, group.spec)
+                .of(row, u32::try_from(here).unwrap_or(u32::MAX))
         }
     }
 
@@ -302,7 +300,7 @@ impl<'a> Board<'a> {
         }
     }
 
-    /// What the best destination has that the goal could wish for: the fewest, or the most.
+    /// The best count that a destination may have for the goal: the fewest, or the most.
     fn extreme(&self, tally: &Tally) -> u64 {
         let counts = &tally.on;
         match self.goal {
@@ -323,13 +321,13 @@ impl<'a> Board<'a> {
         if !row.fits(group.spec) || suits(row.node) < suits(here) {
             return false;
         }
-        let company = Company::default();
+        let colocation = ColocationView::default();
         let max = self.nodes.demands.max_per_node(policy);
         let on = self.homes.get(&slot.service).map(Vec::as_slice).unwrap_or_default();
         let limit = Limit::new(&self.nodes, max, None, on);
-        let resting = self.resting.of(&slot.service);
-        let others = Others { company: &company, limit: limit.as_ref(), resting: &resting };
-        verdict(&self.nodes.demands, (to, row), group.spec, group.spec, others).is_empty()
+        let disabled = self.disabled.of(&slot.service);
+        let others = Others { colocation: &colocation, limit: limit.as_ref(), disabled: &disabled };
+        refusals(&self.nodes, to, group.spec, group.spec, others).is_empty()
     }
 
     /// Moves the first replica of a group, on the board: its old place stays taken until the new one
@@ -429,17 +427,14 @@ fn is_meant(goal: Goal, spec: &ServiceSpec) -> bool {
     }
 }
 
-/// As for relief: no data, nothing that cannot run beside its successor, nothing that is changing.
-fn is_movable(state: &ClusterState, slot: &Slot, spec: &ServiceSpec) -> bool {
+/// Whether a replica may be moved now: it serves as what its service wants it to be.
+fn is_movable_now(state: &ClusterState, slot: &Slot, spec: &ServiceSpec) -> bool {
     let wanted = state.deployments.get(&slot.service.deployment).and_then(|deployment| {
         deployment.spec().services.get(&slot.service.service).map(|spec| spec.hash)
     });
-    let serves = state.observed.get(&slot.current_id());
-    spec.storage == Storage::Stateless
-        && spec.update.order == UpdateOrder::StartFirst
+    let observed = state.observed.get(&slot.current_id());
+    is_movable(state, slot, spec)
         && slot.retiring.is_none()
         && wanted == Some(slot.current.spec_hash)
-        && serves.is_some_and(|seen| seen.state == ReplicaState::Running)
-        && spec.gpus.is_none()
-        && !goes_with_others(state, slot)
+        && observed.is_some_and(|observed| observed.state == ReplicaState::Running)
 }

@@ -4,21 +4,17 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use jaco_state::ClusterState;
-use jaco_types::spec::{Placement, ServiceSpec, Storage, UpdateOrder};
-use jaco_types::{Node, NodeId, ReplicaState, Revision, ServiceKey, Slot, Standing};
+use jaco_types::spec::{Placement, ServiceSpec};
+use jaco_types::{DesiredState, Node, NodeId, ReplicaState, Revision, ServiceKey, Slot};
 
 use super::heat::{Hot, fresh};
+use super::movable::is_movable;
 use super::{CycleInput, Load, Rebalancer, Share, Weighed};
-use crate::Ineligible;
-use crate::asked::ClusterDemands;
-use crate::attribute::{affinity, value_of};
-use crate::company::Company;
-use crate::eligibility::{Others, verdict};
-use crate::node_table::{NodeIx, NodeRow, NodeTable};
-use crate::preference::{Preference, Taste};
-use crate::resting::Resting;
-use crate::usage::Usage;
+use crate::attribute::{ClusterDemands, affinity, value_of};
+use crate::draft::DisabledNodes;
+use crate::eligibility::{ColocationView, Ineligible, Limit, Others, refusals};
+use crate::nodes::{NodeIx, NodeRow, NodeTable, Usage};
+use crate::placement::{Preference, RankingPolicy};
 
 /// Why a replica stays on a hot node. The order is that of the checks: of several destinations, the
 /// one that came furthest is reported.
@@ -152,18 +148,12 @@ impl<'a> View<'a> {
         Some(Self { input, memory, hot, src, src_load, nodes, here, others, homes })
     }
 
-    /// The replicas of the hot node that may move at all, by id. Data and global replicas stay; so
-    /// does what cannot run beside its successor, for a move must not cost a request, what goes with
-    /// others or has others that go with it, and what has a GPU for itself: nobody measures those.
+    /// The replicas of the hot node that may move at all, by id.
     fn candidates(&self) -> impl Iterator<Item = (&'a Slot, &'a ServiceSpec)> {
         let state = self.input.state;
         self.here.iter().copied().filter_map(move |slot| {
             let spec = &**state.service_spec(&slot.service, slot.current.revision)?;
-            let may_move = spec.storage == Storage::Stateless
-                && spec.placement != Placement::Global
-                && spec.gpus.is_none()
-                && spec.update.order == UpdateOrder::StartFirst
-                && !goes_with_others(state, slot);
+            let may_move = is_movable(state, slot, spec);
             let seen = state.observed.get(&slot.current_id())?;
             (may_move && seen.state == ReplicaState::Running).then_some((slot, spec))
         })
@@ -208,7 +198,7 @@ impl<'a> View<'a> {
         slot: &Slot,
         spec: &ServiceSpec,
     ) -> impl Iterator<Item = (Preference, NodeIx, Load)> {
-        let taste = Taste::new(&self.nodes, spec);
+        let ranking = RankingPolicy::new(&self.nodes, spec);
         let homes = self.homes.get(&slot.service);
         let preference = |(place, (pressure, at, _)): (usize, &(Share, NodeIx, Load))| {
             let row = self.nodes.row(*at);
@@ -217,7 +207,7 @@ impl<'a> View<'a> {
                 purpose: pressure.0,
                 affinity: Reverse(affinity(row.node, &spec.scheduling.affinities)),
                 turn: at.0,
-                ..taste.of(row, here.unwrap_or_default())
+                ..ranking.of(row, here.unwrap_or_default())
             };
             Reverse((preference, place))
         };
@@ -238,10 +228,12 @@ impl<'a> View<'a> {
         (at, row): (NodeIx, &NodeRow<'_>),
         load: Load,
     ) -> Option<Reason> {
-        let company = Company::default();
-        let resting = Resting::read(&self.input.state.disabled, &self.nodes).of(&slot.service);
-        let others = Others { company: &company, limit: None, resting: &resting };
-        let ineligible = verdict(&self.nodes.demands, (at, row), spec, spec, others);
+        let colocation = ColocationView::default();
+        let disabled =
+            DisabledNodes::read(&self.input.state.disabled, &self.nodes).of(&slot.service);
+        let limit = self.limit(slot, spec);
+        let others = Others { colocation: &colocation, limit: limit.as_ref(), disabled: &disabled };
+        let ineligible = refusals(&self.nodes, at, spec, spec, others);
         if let Some(reason) = ineligible.iter().map(reason_of).min() {
             return Some(reason);
         }
@@ -259,6 +251,16 @@ impl<'a> View<'a> {
             return Some(Reason::DstCap);
         }
         (self.relief(footprint) < self.input.config.relief_floor).then_some(Reason::ReliefFloor)
+    }
+
+    /// What of the service is on each node, where a node may not have any number of it.
+    fn limit(&self, slot: &Slot, spec: &ServiceSpec) -> Option<Limit> {
+        let max = self.nodes.demands.max_per_node(&spec.scheduling)?;
+        let homes = self.homes.get(&slot.service).into_iter().flatten();
+        let on_nodes = homes.filter_map(|(id, count)| Some((self.nodes.find(*id)?, *count)));
+        let on_nodes: Vec<_> =
+            on_nodes.flat_map(|(at, count)| (0..count).map(move |_| at)).collect();
+        Limit::new(&self.nodes, Some(max), None, &on_nodes)
     }
 
     /// Spread replicas do not share a node, and none leaves its domain: both would undo what the
@@ -336,25 +338,11 @@ impl<'a> View<'a> {
 
 /// Counts a replica in on the node of its current instance.
 pub(super) fn count_current(slot: &Slot, ids: &[NodeId], usage: &mut [Usage]) {
-    if let (Standing::Active, Ok(at)) = (slot.standing, ids.binary_search(&slot.current.node)) {
+    if let (DesiredState::Active, Ok(at)) =
+        (slot.desired_state, ids.binary_search(&slot.current.node))
+    {
         usage[at].replicas += 1;
     }
-}
-
-/// Whether the place of a replica has to do with that of another service.
-pub(super) fn goes_with_others(state: &ClusterState, slot: &Slot) -> bool {
-    let deployment = state.deployments.get(&slot.service.deployment);
-    let kept = deployment.and_then(|known| known.revisions.get(&slot.current.revision));
-    let services = kept.into_iter().flat_map(|record| record.spec.services.values());
-    services.into_iter().any(|spec| {
-        let policy = &spec.scheduling;
-        let mut named = policy.beside.iter().chain(&policy.place_with);
-        if spec.name == slot.service.service {
-            named.next().is_some()
-        } else {
-            named.any(|name| *name == slot.service.service)
-        }
-    })
 }
 
 fn reason_of(ineligible: &Ineligible) -> Reason {
@@ -371,8 +359,8 @@ fn reason_of(ineligible: &Ineligible) -> Reason {
         | Ineligible::HostPortTaken { .. } => Reason::NoEligibleDst,
         Ineligible::NotPinned
         | Ineligible::OnePerNode
-        | Ineligible::NotBeside { .. }
-        | Ineligible::PartnerToCome { .. }
+        | Ineligible::PartnerMissing { .. }
+        | Ineligible::PartnerPending { .. }
         | Ineligible::MaxPerNode { .. } => Reason::AntiAffinity,
         Ineligible::BelowMinimum { .. }
         | Ineligible::InsufficientCpu { .. }

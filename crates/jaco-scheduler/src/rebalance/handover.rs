@@ -7,12 +7,14 @@
 use std::collections::BTreeMap;
 
 use jaco_state::ClusterState;
-use jaco_state::command::{Command, RebalanceRevert};
-use jaco_types::spec::{Placement, ServiceSpec, Storage, UpdateOrder};
+use jaco_state::command::{Command, RebalanceRevert, RevertedMove};
+use jaco_types::spec::{Placement, ServiceSpec};
 use jaco_types::{
     Availability, InstanceId, Millis, Node, NodeId, NodeStatus, ReplicaId, ReplicaState, Slot,
     Timestamp,
 };
+
+use super::movable::can_hand_over;
 
 /// When this leader saw each handover first, by the instance that is to take over.
 #[derive(Debug, Clone, Default)]
@@ -76,10 +78,8 @@ fn moving<'a>(
     let spec = deployment.spec().services.get(&slot.service.service)?;
     let serves = slot.retiring_id().and_then(|id| state.observed.get(&id));
     let serves = serves.is_some_and(|seen| seen.state == ReplicaState::Running);
-    let movable =
-        spec.storage == Storage::Stateless && spec.update.order == UpdateOrder::StartFirst;
     let node = state.nodes.get(&retiring.node)?;
-    (is_move && serves && movable && keeps(node, &spec.placement)).then_some((
+    (is_move && serves && can_hand_over(spec) && keeps(node, &spec.placement)).then_some((
         slot,
         spec,
         retiring.node,
@@ -118,10 +118,10 @@ impl Overdue {
                 ("state", seen.to_owned()),
             ];
             let facts = facts.map(|(name, fact)| (name.to_owned(), fact)).into();
-            RebalanceRevert { id: one.replica.clone(), facts }
+            RevertedMove { id: one.replica.clone(), facts }
         };
         let reverts: Vec<_> = overdue.iter().map(revert).collect();
         let based_on = state.index;
-        (!reverts.is_empty()).then_some(Command::RebalanceRevert { based_on, reverts })
+        (!reverts.is_empty()).then_some(RebalanceRevert::new(based_on, reverts).into())
     }
 }

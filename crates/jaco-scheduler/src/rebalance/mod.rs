@@ -1,4 +1,4 @@
-//! Relief of hot nodes: from what the nodes measured to at most one move.
+//! Rebalancing of hot nodes: from what the nodes measured to at most one move.
 //!
 //! A cycle folds the samples, finds the hottest node, and asks the gates in turn. It changes
 //! nothing but its own memory, which is the leader's alone and is rebuilt within two cycles.
@@ -7,13 +7,14 @@ mod arrange;
 mod choice;
 mod handover;
 mod heat;
+mod hot_node;
+mod movable;
 mod payload;
-mod relieve;
 mod share;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jaco_state::command::RebalanceMove;
+use jaco_state::command::{Rebalance, RebalanceMove};
 use jaco_state::{ClusterState, Command, NewInstance};
 use jaco_types::{InstanceId, Millis, NodeId, ReplicaId, ServiceKey, Timestamp};
 
@@ -44,11 +45,11 @@ pub struct RebalanceConfig {
     pub destination_cap: Share,
     /// How long a replica stays where it came to run (10 min).
     pub replica_cooldown: Millis,
-    /// How long a node is left alone after it received a replica (2 min).
+    /// How long a node receives no other replica after it received one (2 min).
     pub node_cooldown: Millis,
     /// What a move costs, taken off its score (0.01).
     pub move_cost: Share,
-    /// What a replica is taken to use of a processor where nobody measured or limits it (0.12).
+    /// What a replica is taken to use of a processor where it is neither measured nor limited (0.12).
     pub default_cpu: Share,
     /// The same of memory (0.06).
     pub default_memory: Share,
@@ -156,7 +157,7 @@ impl Cycle {
             .collect();
         let moves = moves(state, self.moved.as_slice());
         let says_something = !moves.is_empty() || !kept.is_empty();
-        says_something.then_some(Command::Rebalance { based_on: state.index, moves, kept })
+        says_something.then_some(Rebalance::new(state.index, moves).kept(kept).into())
     }
 }
 
@@ -189,7 +190,7 @@ pub struct Rebalancer {
     moved: BTreeMap<ReplicaId, Timestamp>,
     /// Moves that the last samples may not show yet, and when they were made.
     recent: Vec<(Timestamp, Weighed)>,
-    told: BTreeMap<NodeId, BTreeSet<(Option<ReplicaId>, Reason)>>,
+    reported: BTreeMap<NodeId, BTreeSet<(Option<ReplicaId>, Reason)>>,
     handovers: Handovers,
 }
 
@@ -203,15 +204,15 @@ impl Rebalancer {
         let Some(hot) = self.heat.hottest(input) else { return Cycle::default() };
         let (moved, skipped) = choice::choose(input, self, &hot);
         self.note_moves(moved.as_slice(), input.now);
-        let told = self.told.entry(hot.node).or_default();
+        let reported = self.reported.entry(hot.node).or_default();
         let is_new = |(weighed, reason): &(Weighed, Reason)| {
-            told.insert((weighed.replica.as_ref().map(|(id, _)| id.clone()), *reason))
+            reported.insert((weighed.replica.as_ref().map(|(id, _)| id.clone()), *reason))
         };
         Cycle { moved, skipped: skipped.into_iter().filter(is_new).collect() }
     }
 
     /// The moves whose successors did not run in time, and that are to be taken back. The replica and
-    /// the node that it did not run on are left alone for as long as after a move.
+    /// the node that it did not run on cool down as after a move.
     pub fn overdue(&mut self, state: &ClusterState, now: Timestamp) -> Vec<Overdue> {
         let overdue = self.handovers.overdue(state, now);
         for one in &overdue {
@@ -245,11 +246,11 @@ impl Rebalancer {
         self.recent.retain_mut(|(at, _)| is_cooling(at, now, seen_by));
     }
 
-    /// What was said of a node is said again only after it was clearly cool: a node at the edge of
+    /// What was reported of a node is reported again only after it was clearly cool: a node at the edge of
     /// the trigger would otherwise repeat it for ever.
     fn forget_cool_nodes(&mut self, input: CycleInput<'_>) {
         let heat = &self.heat;
-        self.told.retain(|node, _| {
+        self.reported.retain(|node, _| {
             heat.pressure(*node).is_some_and(|pressure| pressure >= input.config.destination_cap)
         });
     }

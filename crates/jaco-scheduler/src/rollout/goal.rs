@@ -3,25 +3,26 @@
 use jaco_types::spec::ServiceSpec;
 use jaco_types::{Revision, RolloutState};
 
-use crate::draft::{Goal, Live, Roll, ServiceDraft};
+use crate::draft::{Goal, InstanceDraft, Roll, ServiceDraft};
 
 /// Sets what the service's replicas should become: the wanted revision, or the one before it where
 /// the rollout to it was aborted.
 pub(crate) fn set_goal(service: &mut ServiceDraft<'_>) {
     let target = service.deployment.revision;
     let rollout = service.record.rollout.as_ref();
-    match rollout.filter(|one| one.target_revision == target).map(|one| one.state) {
-        Some(RolloutState::Aborted) => service.goal = goal_after_abort(service),
-        Some(RolloutState::Paused) => service.goal.roll = Roll::Frozen,
+    let goal = match rollout.filter(|one| one.target_revision == target).map(|one| one.state) {
+        Some(RolloutState::Aborted) => goal_after_abort(service),
+        Some(RolloutState::Paused) => Goal { roll: Roll::Paused, ..service.goal() },
         Some(RolloutState::RollbackPaused) => {
-            service.goal = Goal { roll: Roll::Frozen, ..goal_after_abort(service) };
+            Goal { roll: Roll::Paused, ..goal_after_abort(service) }
         }
-        Some(RolloutState::InProgress | RolloutState::Completed) | None => {}
-    }
+        Some(RolloutState::InProgress | RolloutState::Completed) | None => return,
+    };
+    service.set_goal(goal);
 }
 
 pub(super) fn goal_after_abort<'a>(service: &ServiceDraft<'a>) -> Goal<'a> {
-    let wanted = Goal { roll: Roll::Frozen, ..service.goal };
+    let wanted = Goal { roll: Roll::Paused, ..service.goal() };
     let Some(revision) = previous_good(service) else { return wanted };
     match service.spec_at(revision) {
         Some(spec) => Goal { revision, spec, roll: Roll::Back },
@@ -69,7 +70,7 @@ pub(super) fn is_news(service: &ServiceDraft<'_>) -> bool {
         }
     });
     let before = service.spec_at(reached).or_else(|| service.spec_at(planned));
-    before.is_some_and(|before| asks_differently(before, service.goal.spec))
+    before.is_some_and(|before| asks_differently(before, service.goal().spec))
 }
 
 /// What the replicas served before a rollout: the revision that the last one led to or went back
@@ -89,13 +90,13 @@ pub(super) fn serving_revision(service: &ServiceDraft<'_>) -> Revision {
     let of_last = of_last.or((planned < target).then_some(planned));
     // Replicas that a revision left as they were run an older one with the same content.
     let serves = |wanted: &Revision| {
-        let mut live = service.slots.iter().flat_map(|slot| slot.live());
+        let mut live = service.slots.iter().flat_map(|slot| slot.instances());
         service
             .spec_at(*wanted)
             .is_some_and(|spec| service.slots.is_empty() || live.any(|live| live.hash == spec.hash))
     };
-    let newest = |is_eligible: fn(&&Live<'_>) -> bool| {
-        let live = service.slots.iter().flat_map(|slot| slot.live()).filter(is_eligible);
+    let newest = |is_eligible: fn(&&InstanceDraft<'_>) -> bool| {
+        let live = service.slots.iter().flat_map(|slot| slot.instances()).filter(is_eligible);
         live.map(|live| live.revision).filter(|revision| *revision < target).max()
     };
     of_last

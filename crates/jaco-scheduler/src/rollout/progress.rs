@@ -1,32 +1,54 @@
 //! How far a service's replicas are on the way to its goal.
 
-use jaco_types::slot::Exhausted;
-use jaco_types::{Ordinal, Timestamp};
+use std::collections::BTreeSet;
 
-use crate::draft::{Goal, Pass, Roll, ServiceDraft, SlotDraft, is_proven, watched_until};
-use crate::eligibility::is_misplaced;
-use crate::mend::is_own_kind;
-use crate::placement::hosts;
+use jaco_types::slot::Exhausted;
+use jaco_types::{Ordinal, ReplicaId, RolloutState};
+
+use crate::draft::{Goal, Pass, Phase, Proof, Proven, Roll, ServiceDraft, SlotDraft};
+use crate::verdict::{Content, NodeFact, Reported, ServiceFacts, SlotFacts, is_own_kind};
 
 /// How far a service's replicas are on the way to its goal.
 pub(super) struct Progress {
     /// Replicas of another spec, or where the goal does not want them, as places in the list of
-    /// slots; only those that can be replaced now, those that serve nobody first, then by index.
+    /// slots; only those that can be replaced now, those that do not serve first, then by index.
     pub(super) outdated: Vec<usize>,
     /// All of them, also on nodes that do not answer.
     pub(super) outdated_anywhere: u32,
     /// Replicas of a kind that the placement has no use for; they go once the others serve,
     /// if those can.
     pub(super) surplus: u32,
-    /// Replicas that a step replaced or made, or that go back, and that are not proven yet and still
+    /// Replicas that a step replaced or created, or a rollback, and that are not proven yet and still
     /// may be; places in the list of slots.
-    pub(super) unproven: Vec<usize>,
-    /// These, and others of which their nodes have not said anything yet.
+    pub(super) unproven: Vec<(usize, Stage)>,
+    /// These, and others that their nodes have not reported yet.
     pub(super) in_flight: u32,
-    /// Until when a failure of what is proven is still its step's; none once that is over.
-    pub(super) watched_until: Option<Timestamp>,
-    /// Replicas that serve nobody, of whatever spec.
+    /// Replicas that do not serve, of whatever spec.
     pub(super) not_serving: u32,
+}
+
+/// How far a step is whose successor is not proven yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// The successor is not up.
+    Starting,
+    /// It is up, and the next step waits for its watch time.
+    Watched,
+    /// It is up, and its predecessor serves until its watch time is over: the next step may begin,
+    /// because nothing is missing if this one fails.
+    Overlapping,
+}
+
+fn stage(slot: &SlotDraft<'_>, proven: Proven, proof: Proof) -> Stage {
+    let is_spare = slot.retiring.as_ref().is_some_and(|old| old.is_running())
+        && slot.restarts.consecutive == 0
+        // Who writes a `monitor` wants the steps to wait for it.
+        && proof.monitor(slot).is_none();
+    match proven {
+        Proven::No => Stage::Starting,
+        Proven::NotBefore(_) if is_spare => Stage::Overlapping,
+        Proven::NotBefore(_) | Proven::Yes => Stage::Watched,
+    }
 }
 
 impl Progress {
@@ -37,11 +59,10 @@ impl Progress {
             surplus: 0,
             unproven: Vec::new(),
             in_flight: 0,
-            watched_until: None,
             not_serving: 0,
         };
-        let (goal, proof) = (service.goal, service.proof());
-        let may_move = hosts::shortage(service, pass).is_none();
+        let (goal, proof) = (service.goal(), service.proof());
+        let facts = ServiceFacts::read(service, pass);
         let is_own = |slot: &SlotDraft<'_>| is_own_kind(slot, &goal.spec.placement);
         let own = service.slots.iter().filter(|slot| is_own(slot)).count();
         let has_surplus = own < service.slots.len();
@@ -50,38 +71,41 @@ impl Progress {
                 progress.surplus += 1;
                 continue;
             }
-            // What rests has its definition renewed without a step.
+            // The definition of a disabled slot is updated without a step.
             if !slot.is_active() {
                 continue;
             }
+            let SlotFacts { node, content, report, .. } = facts.of(service, slot, pass).facts;
             let is_reachable =
-                slot.current.at.is_some_and(|node| pass.nodes.row(node).status.is_working());
+                matches!(node, NodeFact::Keeps | NodeFact::Leave(_) | NodeFact::NotPinned);
             progress.not_serving += u32::from(!slot.serves(service.role));
-            if slot.is_outdated(&goal) || (may_move && is_misplaced(slot, &goal, &pass.nodes)) {
+            if content != Content::Current {
                 progress.outdated_anywhere += 1;
-                match slot.current.seen {
-                    Some(_) if is_reachable && slot.is_leaving => progress.in_flight += 1,
-                    Some(_) if is_reachable => progress.outdated.push(at),
+                match report {
+                    _ if !is_reachable => {}
                     // It was placed or restarted a moment ago: one thing at a time.
-                    None if is_reachable => progress.in_flight += 1,
-                    Some(_) | None => {}
+                    Reported::NotYet => progress.in_flight += 1,
+                    Reported::Yes if slot.is_terminating => progress.in_flight += 1,
+                    Reported::Yes => progress.outdated.push(at),
                 }
             } else if is_reachable
                 && slot.restarts.exhausted == Exhausted::No
                 // What takes over from the other kind is waited for, whoever made it.
                 && (has_surplus || is_step(service, slot, pass))
             {
-                if slot.retiring.is_some() || !is_proven(slot, proof, pass) {
+                let proven = proof.of(slot, pass.input.now);
+                if let Proven::NotBefore(at) = proven {
+                    pass.wake(at);
+                }
+                if slot.retiring.is_some() || proven != Proven::Yes {
                     progress.in_flight += 1;
-                    progress.unproven.push(at);
-                } else {
-                    progress.watched_until = progress.watched_until.max(watched_until(slot, pass));
+                    progress.unproven.push((at, stage(slot, proven, proof)));
                 }
             }
         }
-        // What takes over from them cannot be made, or is left alone: they serve on, and nothing waits.
-        let is_spent = |slot: &SlotDraft<'_>| slot.restarts.exhausted == Exhausted::Yes;
-        if own == 0 || service.slots.iter().any(is_spent) {
+        // Their successors cannot be created, or are exhausted: they continue to serve, and nothing waits.
+        let is_exhausted = |slot: &SlotDraft<'_>| slot.restarts.exhausted == Exhausted::Yes;
+        if own == 0 || service.slots.iter().any(is_exhausted) {
             progress.surplus = 0;
         }
         let rank =
@@ -103,16 +127,24 @@ impl Progress {
         total.saturating_sub(ahead).saturating_sub(unproven)
     }
 
+    /// How many steps have to get on before the next one may begin. One whose successor is up, while
+    /// its predecessor serves, holds up none.
+    pub(super) fn places_taken(&self) -> u32 {
+        let overlapping =
+            self.unproven.iter().filter(|(_, stage)| *stage == Stage::Overlapping).count();
+        self.in_flight.saturating_sub(u32::try_from(overlapping).unwrap_or(u32::MAX))
+    }
+
     /// Whether nothing is left to be started or proven.
     pub(super) fn is_through(&self) -> bool {
         self.outdated.is_empty() && self.in_flight == 0 && self.surplus == 0
     }
 }
 
-/// Whether a replica is as it is because of the rollout that is under way. One that ran what is
+/// Whether a replica is as it is because of the rollout in progress. One that ran what is
 /// wanted before, and one of a node that joined later, neither hold it up nor fail it.
 pub(super) fn is_step(service: &ServiceDraft<'_>, slot: &SlotDraft<'_>, pass: &Pass<'_>) -> bool {
-    let Goal { roll: Roll::Forward, .. } = service.goal else { return true };
+    let Goal { roll: Roll::Forward, .. } = service.goal() else { return true };
     let Some(rollout) = &service.record.rollout else { return false };
     let came_later = || {
         let row = slot.current.at.map(|at| pass.nodes.row(at));
@@ -120,4 +152,53 @@ pub(super) fn is_step(service: &ServiceDraft<'_>, slot: &SlotDraft<'_>, pass: &P
             && row.is_some_and(|row| row.node.joined_at > rollout.started_at)
     };
     slot.current.revision > rollout.previous_revision && !came_later()
+}
+
+/// Whether a rollout to a revision is in progress.
+pub(super) fn is_rolling(service: &ServiceDraft<'_>) -> bool {
+    let rollout = service.record.rollout.as_ref();
+    rollout.is_some_and(|rollout| rollout.state == RolloutState::InProgress)
+}
+
+/// Whether a rollback is in progress.
+pub(super) fn is_rolling_back(service: &ServiceDraft<'_>) -> bool {
+    service.record.rollout.as_ref().is_some_and(|rollout| rollout.rollback_progress.is_some())
+}
+
+/// Whether the first step waits for the nodes to have the image.
+pub(super) fn is_prepulling(service: &ServiceDraft<'_>) -> bool {
+    service.record.rollout.as_ref().is_some_and(|rollout| rollout.prepull.is_some())
+}
+
+/// Whether some active replica is not what its service wants it to be, as far as was judged last.
+pub(super) fn needs_steps(service: &ServiceDraft<'_>) -> bool {
+    service.agenda().is_none_or(|agenda| agenda.has(Phase::Roll))
+}
+
+/// Whether a replica was created, started anew or moved since the record was written: it gets the whole
+/// time of a step from now. One whose predecessor of before the rollout still serves has never been
+/// proven, and its time runs on.
+pub(super) fn renews_step(
+    service: &ServiceDraft<'_>,
+    slot: &SlotDraft<'_>,
+    pass: &Pass<'_>,
+) -> bool {
+    let is_first_attempt =
+        slot.retiring.as_ref().is_some_and(|retiring| retiring.revision != slot.current.revision);
+    let is_newer = slot.current.since.is_none_or(|since| since > service.record.modified);
+    // The definition of a disabled slot is updated without a step.
+    slot.is_active() && is_newer && !is_first_attempt && is_step(service, slot, pass)
+}
+
+/// The replicas whose steps have begun and are not over, as the pass leaves them.
+pub(crate) fn in_flight<'a>(
+    service: &ServiceDraft<'a>,
+    pass: &mut Pass<'a>,
+) -> BTreeSet<ReplicaId> {
+    let is_moving = is_rolling(service) || is_rolling_back(service);
+    if !is_moving || is_prepulling(service) || !pass.input.state.audit.records_steps() {
+        return BTreeSet::new();
+    }
+    let unproven = Progress::of(service, pass).unproven;
+    unproven.into_iter().map(|(at, _)| service.slots[at].id.clone()).collect()
 }

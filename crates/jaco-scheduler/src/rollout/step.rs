@@ -1,69 +1,69 @@
 //! One step: who is replaced next, where its successor goes, and which of the two starts first.
 
 use jaco_state::command::ReplaceCause;
-use jaco_types::spec::{BackPolicy, Storage, UpdateOrder};
-use jaco_types::{Millis, Ordinal, ReplicaState, Timestamp};
+use jaco_types::spec::{RollbackPolicy, UpdateOrder};
+use jaco_types::{ReplicaState, Timestamp};
 
-use super::Freed;
 use super::progress::Progress;
-use crate::company::InCompany;
-use crate::draft::{Goal, Handover, Pass, Roll, ServiceDraft, SlotDraft, Successor};
-use crate::eligibility::{Stay, where_it_is};
-use crate::node_table::{NodeIx, NodeRow};
+use crate::draft::{Goal, Handover, Pass, Proven, Roll, ServiceDraft, SlotDraft, Successor};
+use crate::nodes::{NodeIx, NodeRow};
 use crate::placement::Chooser;
+use crate::verdict::{Place, ServiceFacts, Verdict};
 
 /// How fast replicas are replaced, and in which order: as the wanted revision says for the way that
 /// they go.
-pub(super) fn pace(service: &ServiceDraft<'_>) -> BackPolicy {
-    let policy = service.goal.spec.update;
-    match service.goal.roll {
-        Roll::Forward | Roll::Frozen => {
+pub(super) fn pace(service: &ServiceDraft<'_>) -> RollbackPolicy {
+    let policy = service.goal().spec.update;
+    match service.goal().roll {
+        Roll::Forward | Roll::Paused => {
             let (parallelism, order, delay) = (policy.parallelism, policy.order, policy.delay);
-            BackPolicy { parallelism, order, delay, ..policy.back }
+            RollbackPolicy { parallelism, order, delay, ..policy.rollback }
         }
         Roll::Back => {
             let wanted = service.spec_at(service.deployment.revision);
-            wanted.map_or(policy.back, |spec| spec.update.back)
+            wanted.map_or(policy.rollback, |spec| spec.update.rollback)
         }
     }
 }
 
 /// When the next step may begin: `delay` after the last one did, the first at once.
-pub(super) fn next_step_at(service: &ServiceDraft<'_>) -> Timestamp {
-    match &service.record.rollout {
-        Some(rollout) if service.goal.roll == Roll::Forward && rollout.current_step > 0 => {
-            rollout.last_step_at.after(service.goal.spec.update.delay)
-        }
-        Some(rollout) if service.goal.roll == Roll::Back => {
-            let is_first = rollout.going_back.is_some_and(|back| back.current_step == 0);
-            let delay = if is_first { Millis(0) } else { pace(service).delay };
-            rollout.last_step_at.after(delay)
-        }
-        Some(_) | None => Timestamp(0),
+pub(super) fn next_step_at(service: &ServiceDraft<'_>, progress: &Progress) -> Timestamp {
+    let Some(rollout) = &service.record.rollout else { return Timestamp(0) };
+    let done = match service.goal().roll {
+        Roll::Back => rollout.rollback_progress.map_or(1, |back| back.current_step),
+        Roll::Forward | Roll::Paused => rollout.current_step,
+    };
+    match done == 0 && progress.unproven.is_empty() {
+        true => Timestamp(0),
+        false => rollout.last_step_at.after(pace(service).delay),
     }
 }
 
+/// Whether steps were taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taken {
+    Some,
+    None,
+}
+
+/// Takes as many steps as the pace allows.
 pub(super) fn take_steps<'a>(
     service: &mut ServiceDraft<'a>,
     pass: &mut Pass<'a>,
     progress: &Progress,
-) -> Freed {
-    let goal = service.goal;
+) -> Taken {
+    let goal = service.goal();
     let parallelism = pace(service).parallelism.max(1);
-    let mut free = parallelism.saturating_sub(progress.in_flight);
+    let mut free = parallelism.saturating_sub(progress.places_taken());
     let mut not_serving = progress.not_serving;
-    let mut freed = Freed::Nothing;
+    let mut taken = Taken::None;
+    let facts = ServiceFacts::read(service, pass);
     for at in &progress.outdated {
         if free == 0 {
             break;
         }
-        if service.slots[*at].company == InCompany::Soon {
-            continue;
-        }
         let serves = service.slots[*at].serves(service.role);
-        let Some((node, handover)) = way_of(service, pass, *at) else {
-            continue;
-        };
+        let Some((node, handover)) = target_of(service, &facts, pass, *at) else { continue };
         if handover == Handover::StopFirst && serves {
             // One more would be missing: only as many as are replaced at a time may be.
             if not_serving >= parallelism {
@@ -71,7 +71,7 @@ pub(super) fn take_steps<'a>(
             }
             not_serving += 1;
         }
-        freed = Freed::Something;
+        taken = Taken::Some;
         free -= 1;
         let (revision, spec) = (goal.revision, goal.spec);
         let cause = match service.slots[*at].is_outdated(&goal) {
@@ -80,52 +80,70 @@ pub(super) fn take_steps<'a>(
         };
         let successor =
             Successor { at: node, revision, spec, cause, handover, consecutive_failures: 0 };
-        service.slots[*at].succeed(pass, successor);
+        let slot = service.slots.edit(*at);
+        let before = slot.current.node;
+        slot.replace(pass, successor);
+        if slot.current.node != before {
+            pass.report.place(slot.id.clone(), slot.current.node, cause.as_str());
+        }
         service.begin_step(pass);
     }
-    freed
+    taken
 }
 
-/// Where the successor goes, and which of the two starts first. Elsewhere, if the node should be left
-/// anyway. Else, in this order: beside the old instance; on another node that has fewer of the
-/// service, so that the spread does not suffer; in the place of the old instance, which has to stop
-/// first then.
-pub(super) fn way_of<'a>(
+/// Where the successor of a replica goes that a step is to replace, and which of the two starts first.
+/// Of the places that the verdict allows, in this order: beside the old instance; on another node that
+/// has fewer of the service, so that the spread does not suffer; in the place of the old instance,
+/// which has to stop first then.
+pub(super) fn target_of<'a>(
     service: &ServiceDraft<'a>,
+    facts: &ServiceFacts<'a>,
     pass: &Pass<'a>,
     slot: usize,
 ) -> Option<(NodeIx, Handover)> {
-    let (goal, slot) = (service.goal, &service.slots[slot]);
+    let (goal, slot) = (service.goal(), &service.slots[slot]);
+    let verdict = facts.of(service, slot, pass).verdict();
+    let Verdict::Replace(place) = verdict else { return None };
+    let elsewhere = || other_node(service, pass, slot);
+    if place == Place::Elsewhere {
+        return elsewhere().map(|other| (other, Handover::StartFirst));
+    }
+    let elsewhere = || (place == Place::Anywhere).then(elsewhere).flatten();
     let own = slot.current.at?;
     let row = pass.nodes.row(own);
-    let is_bound =
-        goal.spec.storage == Storage::Stateful || matches!(slot.ordinal, Ordinal::Host(_));
-    let leaves = where_it_is(slot, &goal, pass) == Stay::Leaves;
-    if leaves && !is_bound {
-        return other_node(service, pass, slot).map(|other| (other, Handover::StartFirst));
-    }
     let in_place = || fits_without(row, slot, goal, Keep::Nothing);
     if pace(service).order == UpdateOrder::StopFirst || !goal.spec.host_ports.is_empty() {
         // A sibling on this node may hold the port: then only another node has room.
-        let elsewhere = || (!is_bound).then(|| other_node(service, pass, slot)).flatten();
         return match in_place() {
             true => Some((own, Handover::StopFirst)),
             false => elsewhere().map(|other| (other, Handover::StartFirst)),
         };
     }
-    // What has ended, or never served while another still does, needs no room beside its successor.
+    // What has ended, or is not proven while its predecessor serves, needs no room beside its successor.
+    let is_proven = || service.proof().of(slot, pass.input.now) == Proven::Yes;
     let is_of_no_use = slot.current.state().is_some_and(ReplicaState::is_over)
-        || (slot.retiring.is_some() && !slot.current.is_running());
+        || slot.retiring.as_ref().is_some_and(|old| match slot.current.is_running() {
+            true => old.is_running() && !is_proven(),
+            false => true,
+        });
     if is_of_no_use && fits_without(row, slot, goal, Keep::Retiring) {
         return Some((own, Handover::Abandon));
     }
     if !is_of_no_use && row.fits(goal.spec) {
         return Some((own, Handover::StartFirst));
     }
+    // Another step gives its room back once it is proven.
+    let is_handed_over = |slot: &SlotDraft<'_>| {
+        slot.retiring
+            .as_ref()
+            .is_some_and(|old| old.at == Some(own) || slot.current.at == Some(own))
+    };
+    if service.slots.iter().any(is_handed_over) {
+        return None;
+    }
     let count_on = |node| service.slots.iter().filter(|slot| slot.current.at == Some(node)).count();
-    let calmer = (!is_bound).then(|| other_node(service, pass, slot)).flatten();
-    if let Some(calmer) = calmer.filter(|other| count_on(*other) < count_on(own)) {
-        return Some((calmer, Handover::StartFirst));
+    if let Some(emptier) = elsewhere().filter(|other| count_on(*other) < count_on(own)) {
+        return Some((emptier, Handover::StartFirst));
     }
     in_place().then_some((own, Handover::StopFirst))
 }
@@ -137,7 +155,7 @@ fn other_node<'a>(
     slot: &SlotDraft<'a>,
 ) -> Option<NodeIx> {
     let mut chooser = Chooser::new(&pass.nodes, service);
-    chooser.choose(&pass.nodes, service.goal.spec, &slot.ordinal)
+    chooser.choose(&pass.nodes, service.goal().spec, &slot.ordinal)
 }
 
 /// Which instance of a slot stays beside the successor.

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use jaco_scheduler::attribute::{attributes, holds, is_built_in, value_of};
-use jaco_state::command::Command;
+use jaco_state::command::{NodeReport, NodeSetLabels};
 use jaco_types::spec::Operator;
 use jaco_types::unit::Bytes;
 use jaco_types::{Gpu, Machine, NodeFacts};
 
 use crate::cluster::{Cluster, constraint, resources, service};
 
-/// Two kinds of machines, told apart by everything that a node says about itself.
+/// Two kinds of machines that differ in everything that a node reports about itself.
 fn facts(kind: &str) -> NodeFacts {
     let (old, number) = (kind == "old", if kind == "old" { 1 } else { 2 });
     let gpu = |id: &str| Gpu {
@@ -24,7 +24,7 @@ fn facts(kind: &str) -> NodeFacts {
         os: format!("{kind}-os"),
         arch: format!("{kind}-arch"),
         engine: format!("{kind}-engine {number}.0"),
-        capacity: resources(0, 0),
+        capacity: resources(number * 1000, number << 30),
         storage: Bytes(number << 30),
         gpus: if old { vec![gpu("0")] } else { vec![gpu("0"), gpu("1")] },
         machine: Machine {
@@ -48,18 +48,18 @@ fn cluster() -> Cluster {
     for (host, kind) in kinds {
         let node = cluster.node(host);
         let address = format!("{host}:7000");
-        cluster.commit(Command::NodeReport { node, address, facts: facts(kind) });
+        cluster.commit(NodeReport::new(node, address, facts(kind)).into());
         let set = [("zone".to_owned(), format!("zone-{kind}"))].into();
-        cluster.commit(Command::NodeSetLabels { node, set, unset: [].into() });
+        cluster.commit(NodeSetLabels::new(node).set(set).unset([].into()).into());
     }
     cluster.pass();
     cluster
 }
 
 /// R-SPREAD-1: any attribute can be spread over: what nodes are, what was found of them, the labels
-/// of their configuration and those that people gave, in every way of writing it.
+/// of their configuration and those that operators gave, in every way of writing it.
 #[test]
-fn any_attribute_can_be_spread_over() {
+fn spread_accepts_any_attribute() {
     let labels = ["node.datacenter", "node.zone", "meta.rack", "rack", "zone", "meta.zone"];
     let built_in = attributes().into_iter().map(|attribute| attribute.name);
     let all = labels.into_iter().chain(built_in.filter(|name| *name != "node.hostname"));
@@ -86,13 +86,15 @@ fn any_attribute_can_be_spread_over() {
 
 /// R-RES-6, R-CONS-7: what was found of a machine can be asked for.
 #[test]
-fn what_was_found_can_be_asked_for() {
+fn constraints_accept_detected_attributes() {
     let cluster = cluster();
     let node = |host: &str| cluster.state.nodes.get(&cluster.node(host)).unwrap();
     let (old, new) = (node("n1"), node("n4"));
     for (attribute, operator, value) in [
         ("node.cores", Operator::GreaterOrEqual, "2"),
         ("node.memory_mib", Operator::Greater, "1024"),
+        ("node.reservable_cpu_millis", Operator::GreaterOrEqual, "2000"),
+        ("node.reservable_memory_mib", Operator::GreaterOrEqual, "2048"),
         ("node.storage_mib", Operator::GreaterOrEqual, "2048"),
         ("node.kernel", Operator::Version, ">= 2"),
         ("${node.engine_version}", Operator::Version, "> 1.0"),
@@ -106,10 +108,10 @@ fn what_was_found_can_be_asked_for() {
     }
 }
 
-/// R-RES-6: of a node that says nothing about its machine nothing is assumed, and what people say
+/// R-RES-6: of a node that reports nothing about its machine nothing is assumed, and what operators say
 /// goes before what was found.
 #[test]
-fn nothing_is_assumed_and_labels_go_first() {
+fn labels_override_detected_attributes() {
     let mut cluster = Cluster::empty();
     cluster.join_as("n1", resources(0, 0), &[("kernel", "mine")]);
     let node = cluster.state.nodes.values().next().unwrap();

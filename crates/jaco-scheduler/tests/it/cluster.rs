@@ -1,5 +1,5 @@
-//! A cluster in the hand: real state, real `apply`, an obedient runtime, and a clock that stands
-//! still unless told to move.
+//! A cluster under test: real state, real `apply`, an ideal runtime, and a clock that moves only when
+//! the test advances it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,11 @@ use std::sync::Arc;
 use jaco_scheduler::input::EngineSignal;
 use jaco_scheduler::{ConsumerSignal, NodeSignal, Plan, PlanInput, PlannerConfig, Signals, plan};
 use jaco_state::audit::{AuditKind, DEFAULT_AGE, Retention};
-use jaco_state::command::{Change, Command, Disabling, NewNode};
+use jaco_state::command::{
+    Batch, Change, Command, ConstraintsSet, ConsumerAttach, DeploymentApply, DisabledSet,
+    Disabling, JoinTokenIssue, NewNode, NodeAdmit, NodeDrain, NodeReport, NodeSetAvailability,
+    Observe,
+};
 use jaco_state::token::JoinToken;
 use jaco_state::view::desired_on;
 use jaco_state::{ClusterState, Entry, Outcome, apply};
@@ -19,8 +23,8 @@ use jaco_types::spec::{
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
-    AllocationScope, Availability, DeploymentName, Exit, Gpu, GpuChoice, GpuDemand, Hostname,
-    Identity, InstanceId, InstanceObserved, Millis, Node, NodeFacts, NodeId, NodeStatus,
+    AllocationScope, Availability, DeploymentName, Exit, FirstWatch, Gpu, GpuChoice, GpuDemand,
+    Hostname, Identity, InstanceId, InstanceObserved, Millis, Node, NodeFacts, NodeId, NodeStatus,
     ReplicaState, RolloutState, ServiceKey, ServiceName, Slot, SpecHash, StateIndex, Timestamp,
 };
 
@@ -35,7 +39,8 @@ impl fmt::Debug for Service {
         write!(f, "{} x{} {:?}", spec.image, spec.replicas, spec.placement)?;
         write!(f, " at {} after {:?}", spec.update.parallelism, spec.depends_on)?;
         let policy = &spec.scheduling;
-        let (max, with) = (policy.max_per_node, (&policy.place_with, &policy.beside));
+        let (max, with) =
+            (policy.max_per_node, (&policy.place_with, &policy.shares_namespaces_with));
         write!(f, " max {max:?} with {with:?} {:?}", spec.scheduling.spread)
     }
 }
@@ -44,7 +49,7 @@ pub(crate) fn service(name: &str, image: &str) -> Service {
     let spec = ServiceSpec {
         name: ServiceName::new(name).unwrap(),
         image: image.into(),
-        pull: jaco_types::spec::Pull::Missing,
+        pull: jaco_types::spec::PullPolicy::Missing,
         placement: Placement::Spread,
         replicas: 1,
         host_ports: Vec::new(),
@@ -204,14 +209,14 @@ impl Cluster {
             uses_left: 1,
         };
         let id = token.id.clone();
-        self.commit(Command::JoinTokenIssue { token });
+        self.commit(JoinTokenIssue::new(token).into());
         let node = NewNode {
             hostname: hostname(host),
             address: format!("{host}:7000"),
             key_fingerprint: hash_of(host).0,
             facts,
         };
-        let outcome = self.commit(Command::NodeAdmit { node, token: id });
+        let outcome = self.commit(NodeAdmit::new(node, id).into());
         let Outcome::NodeAdmitted { id } = outcome else { panic!("{outcome:?}") };
         self.hear(id);
         id
@@ -228,7 +233,7 @@ impl Cluster {
         };
         let (address, gpus) = (node.address.clone(), (0..count).map(gpu).collect());
         let facts = NodeFacts { gpus, ..node.facts.clone() };
-        self.commit(Command::NodeReport { node: node.id, address, facts });
+        self.commit(NodeReport::new(node.id, address, facts).into());
     }
 
     pub(crate) fn node(&self, host: &str) -> NodeId {
@@ -244,7 +249,7 @@ impl Cluster {
     pub(crate) fn attach(&mut self, name: &str, lease: Millis) {
         let Some(node) = self.state.nodes.keys().next().copied() else { return };
         let name = name.parse().unwrap();
-        self.commit(Command::ConsumerAttach { name, node, lease });
+        self.commit(ConsumerAttach::new(name, node, lease).into());
     }
 
     /// A consumer knows the endpoints of this state.
@@ -286,30 +291,30 @@ impl Cluster {
         let services = services.iter().map(|s| (s.0.name.clone(), Arc::new(s.0.clone())));
         let spec = DeploymentSpec { services: services.collect(), ..DeploymentSpec::default() };
         let name = DeploymentName::new(deployment).unwrap();
-        self.commit(Command::DeploymentApply { name, spec, based_on: None })
+        self.commit(DeploymentApply::new(name, spec).into())
     }
 
-    /// People do this with these allocations.
-    pub(crate) fn rest(&mut self, change: Disabling, scopes: &[AllocationScope]) {
+    /// Operators enable or disable these allocations.
+    pub(crate) fn set_disabled(&mut self, change: Disabling, scopes: &[AllocationScope]) {
         let scopes = scopes.iter().cloned().collect();
-        assert_eq!(self.commit(Command::DisabledSet { change, scopes }), Outcome::Done);
+        assert_eq!(self.commit(DisabledSet::new(change, scopes).into()), Outcome::Done);
     }
 
     /// Sets what the cluster asks of nodes.
     pub(crate) fn constrain(&mut self, key: &str, value: &str) {
         let pairs = [(key.to_owned(), value.to_owned())].into();
-        assert_eq!(self.commit(Command::ConstraintsSet { pairs }), Outcome::Done);
+        assert_eq!(self.commit(ConstraintsSet::new(pairs).into()), Outcome::Done);
     }
 
     pub(crate) fn set_availability(&mut self, host: &str, availability: Availability) {
         let node = self.node(host);
-        self.commit(Command::NodeSetAvailability { node, availability });
+        self.commit(NodeSetAvailability::new(node, availability).into());
     }
 
-    /// Drains a node; nobody leaving for so long ends it.
+    /// Drains a node; the drain times out when no replica leaves for so long.
     pub(crate) fn drain(&mut self, host: &str, patience: Millis) {
         let node = self.node(host);
-        assert_eq!(self.commit(Command::NodeDrain { node, patience }), Outcome::Done);
+        assert_eq!(self.commit(NodeDrain::new(node, patience).into()), Outcome::Done);
     }
 
     pub(crate) fn commit(&mut self, command: Command) -> Outcome {
@@ -349,7 +354,7 @@ impl Cluster {
             return;
         }
         let (based_on, changes) = (plan.based_on, plan.changes.clone());
-        let outcome = self.commit(Command::Batch { based_on, changes });
+        let outcome = self.commit(Batch::new(based_on, changes).into());
         assert_eq!(outcome, Outcome::Done);
         assert_eq!(jaco_state::invariants::violations(&self.state), vec![]);
     }
@@ -379,7 +384,7 @@ impl Cluster {
             since: self.now,
             exit,
         };
-        self.commit(Command::Observe { node, observed: vec![seen], gone: Vec::new() });
+        self.commit(Observe::new(node).observed(vec![seen]).into());
     }
 
     /// Observes the current instance of a replica.
@@ -388,7 +393,7 @@ impl Cluster {
         self.observe(&slot.current_id(), slot.current.node, state);
     }
 
-    /// The runtime does what it is told: what should run on talking nodes runs, the rest is gone, and
+    /// The runtime does what is desired: what should run on reachable nodes runs, all else is gone, and
     /// consumers know.
     pub(crate) fn obey(&mut self) {
         self.run_all();
@@ -419,12 +424,12 @@ impl Cluster {
     /// What should not run on talking nodes is gone.
     fn clear_up(&mut self) {
         let kept: Vec<_> = self.wanted().into_iter().map(|(id, _)| id).collect();
-        let kept: Vec<_> = kept.into_iter().chain(self.state.leaving.keys().cloned()).collect();
+        let kept: Vec<_> = kept.into_iter().chain(self.state.terminating.keys().cloned()).collect();
         let gone: Vec<_> = self.state.observed.values().filter(|o| !kept.contains(&o.id)).collect();
         let gone = gone.into_iter().filter(|o| self.is_up(o.node));
         let gone: Vec<_> = gone.map(|o| (o.node, o.id.clone())).collect();
         for (node, id) in gone {
-            self.commit(Command::Observe { node, observed: Vec::new(), gone: vec![id] });
+            self.commit(Observe::new(node).gone(vec![id]).into());
         }
     }
 
@@ -439,7 +444,7 @@ impl Cluster {
     /// Passes and obedience in turn until nothing changes; the number of passes that changed
     /// something.
     pub(crate) fn settle(&mut self) -> usize {
-        // A way back to what can have no place waits for ever, and says so.
+        // A rollback to what can have no place waits for ever, and reports that.
         let (mut passes, mut rest) = (0, Millis(0));
         for _ in 0..200 {
             let plan = self.pass();
@@ -460,13 +465,21 @@ impl Cluster {
         panic!("PL-3: does not settle: {:#?}", self.plan().changes);
     }
 
-    /// Whether some rollout only waits whether what it did lasts, or is on its way back.
+    /// Whether some rollout watches what it started, or is being rolled back.
     fn is_watching(&self) -> bool {
-        let mut rollouts = self.state.scheduling.values().flat_map(|record| &record.rollout);
-        rollouts.any(|rollout| {
-            let is_through = rollout.current_step == rollout.total_steps;
-            rollout.going_back.is_some()
-                || (rollout.state == RolloutState::InProgress && is_through)
+        let is_watched = |key: &ServiceKey| {
+            let slots = self.state.slots.values().filter(|slot| slot.service == *key);
+            let seen = slots.filter_map(|slot| self.state.observed.get(&slot.current_id()));
+            let mut running = seen.filter(|seen| seen.state == ReplicaState::Running);
+            running.any(|seen| self.now.since(seen.since) < UpdatePolicy::DEFAULT_MONITOR)
+        };
+        self.state.scheduling.iter().any(|(key, record)| {
+            let rollout = record.rollout.as_ref();
+            let is_rolling =
+                rollout.is_some_and(|rollout| rollout.state == RolloutState::InProgress);
+            let is_open = is_rolling || record.first_watch == FirstWatch::Open;
+            rollout.is_some_and(|rollout| rollout.rollback_progress.is_some())
+                || (is_open && is_watched(key))
         })
     }
 
@@ -548,14 +561,14 @@ impl Cluster {
                 | Change::SlotDisable { .. }
                 | Change::SlotSettle { .. }
                 | Change::SlotRevert { .. }
-                | Change::LeavingEnd { .. }
+                | Change::TerminatingRemove { .. }
                 | Change::ConsumerExpire { .. }
                 | Change::SlotSetRestarts { .. }
                 | Change::SlotRemove { .. }
                 | Change::SchedulingSet { .. }
                 | Change::NodeStatusSet { .. }
                 | Change::ImageResolve { .. }
-                | Change::DrainGiveUp { .. } => None,
+                | Change::DrainTimeout { .. } => None,
             })
             .collect()
     }

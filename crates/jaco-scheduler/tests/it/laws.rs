@@ -7,7 +7,7 @@ use jaco_types::{Availability, Millis, NodeStatus, Slot, Timestamp};
 use proptest::prelude::*;
 
 use crate::cluster::{Cluster, service};
-use crate::world::{HOSTS, any_service, check, events, happen};
+use crate::events::{HOSTS, any_service, check, events, happen};
 
 /// What becomes of a planner between two events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,10 +31,10 @@ fn asked() -> impl Strategy<Value = Asked> {
 
 proptest! {
     /// PL-2, PL-5, PL-7, PL-8, PL-9, PL-18, ST-2: whatever happens, each pass keeps the laws, is not
-    /// refused, and leaves nothing to the next one. PL-3: when the faults end, all comes to rest
+    /// refused, and leaves nothing to the next one. PL-3: when the faults end, all converges
     /// within a bounded number of passes.
     #[test]
-    fn every_pass_keeps_the_laws_and_peace_brings_rest(events in events(1..40)) {
+    fn every_pass_keeps_the_laws_and_the_cluster_converges(events in events(1..40)) {
         let mut cluster = Cluster::of(&HOSTS[..3]);
         for event in &events {
             happen(&mut cluster, event);
@@ -42,7 +42,7 @@ proptest! {
             let plan = cluster.pass();
             check(&before, &plan, &cluster);
         }
-        make_peace(&mut cluster);
+        end_faults(&mut cluster);
         let replicas = cluster.state.slots.len() + 12;
         let passes = cluster.settle();
         prop_assert!(passes <= 3 * replicas + 4, "PL-3: {passes} passes for {replicas} replicas");
@@ -51,12 +51,12 @@ proptest! {
             let is_here = cluster.state.nodes.get(&slot.current.node);
             let is_here = is_here.is_some_and(|node| node.status == NodeStatus::Ready);
             let is_spent = slot.restarts.exhausted == jaco_types::slot::Exhausted::Yes;
-            let rests = cluster.state.disabled.of_slot(slot).is_some();
-            let waits = !rests && slot.standing == jaco_types::Standing::Disabled;
+            let is_disabled = cluster.state.disabled.of_slot(slot).is_some();
+            let waits = !is_disabled && slot.desired_state == jaco_types::DesiredState::Disabled;
             let explained = !cluster.reasons_of(&slot.service).is_empty();
             prop_assert!(!waits || explained, "PL-7: {} waits for nothing", slot.id);
             prop_assert!(
-                !is_here || is_spent || rests || waits || runs(slot),
+                !is_here || is_spent || is_disabled || waits || runs(slot),
                 "PL-3: {}",
                 slot.id
             );
@@ -92,11 +92,11 @@ proptest! {
         }
     }
 
-    /// PL-14, R-LOOP-1: a planner that remembers answers as one that begins anew, whatever was asked
+    /// PL-14, R-LOOP-1: a planner with memory answers as a fresh one, whatever was asked
     /// of it before: passes that were carried out, refused or never made, a clock that was set back,
     /// a new leader.
     #[test]
-    fn what_is_remembered_changes_no_plan(
+    fn planner_memory_changes_no_plan(
         events in events(1..40),
         asked in prop::collection::vec(asked(), 40),
     ) {
@@ -143,9 +143,9 @@ proptest! {
         }
     }
 
-    /// PL-6: a node that joins and a change of another deployment move nobody.
+    /// PL-6: a node that joins and a change of another deployment move no replica.
     #[test]
-    fn others_business_moves_nobody(
+    fn unrelated_changes_move_no_replica(
         mine in prop::collection::vec(any_service(), 1..3),
         theirs in prop::collection::vec(any_service(), 1..3),
     ) {
@@ -183,7 +183,7 @@ proptest! {
     /// R-LOOP-6: a state that no history can have, and a signal book that fits nothing, are planned
     /// without a panic.
     #[test]
-    fn garbage_is_planned(events in events(1..10), salt in any::<u64>()) {
+    fn inconsistent_state_is_planned_without_panic(events in events(1..10), salt in any::<u64>()) {
         let mut cluster = Cluster::of(&HOSTS[..2]);
         for event in &events {
             happen(&mut cluster, event);
@@ -196,7 +196,7 @@ proptest! {
 }
 
 /// The faults end: every member talks and takes replicas.
-fn make_peace(cluster: &mut Cluster) {
+fn end_faults(cluster: &mut Cluster) {
     let hosts: Vec<_> =
         cluster.state.nodes.values().map(|node| node.hostname.to_string()).collect();
     for host in &hosts {

@@ -1,10 +1,10 @@
-//! What goes with a manifest: which versions its services get, and which pieces those are made of.
-//! Nothing that a client says of its files is believed that the stored pieces do not say.
+//! The uploaded files of a manifest: their versions, and the content chunks that they consist of. Only stored chunks
+//! count, never what a client claims about its files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jaco_compose::tree::FileTree;
-use jaco_compose::{Contents, Project, ShipmentKind, ShipmentSource};
+use jaco_compose::{Contents, Project, UploadKind, UploadSource};
 use jaco_pki::sealed::OVERHEAD_BYTES;
 use jaco_proto::v1;
 use jaco_state::contents::{Form, NamedContent};
@@ -13,22 +13,21 @@ use jaco_types::{ContentId, ContentName, ErrorCode, NamedKey, NamedKind, Rejecti
 
 use crate::status::invalid;
 
-/// The most bytes of files of a deployment, unless its user asks for more.
+/// Default maximum of the total size of a deployment's files.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// A request whose external configs and secrets have the contents that the cluster keeps for them.
+/// A request with the contents of its external configs and secrets filled in.
 pub(super) struct Named {
     pub(super) request: v1::ApplyRequest,
-    /// What is taken by name.
+    /// The named contents that it refers to.
     pub(super) keys: BTreeSet<NamedKey>,
 }
 
-/// Finds what a project takes from the cluster by name: the newest content of each. What the request
-/// names already stays as it is named: an earlier apply's content, where only something else changes.
+/// Resolves external configs and secrets to the newest named content. Contents that the request already has are
+/// kept: they are those of an earlier apply.
 ///
 /// # Errors
-/// `content_not_found` with every one that there is not, or `invalid_manifest` for a name that none
-/// can have.
+/// `content_not_found` with all that do not exist, or `invalid_manifest` for an invalid name.
 pub(super) fn named(
     project: &Project,
     request: &v1::ApplyRequest,
@@ -36,21 +35,21 @@ pub(super) fn named(
 ) -> Result<Named, Rejection> {
     let mut found = Named { request: request.clone(), keys: BTreeSet::new() };
     let mut absent = Vec::new();
-    for shipment in project.shipments() {
-        let ShipmentSource::External(name) = &shipment.source else { continue };
-        let (kind, sent) = match shipment.kind {
-            ShipmentKind::Bind(_) => continue,
-            ShipmentKind::Config => (NamedKind::Config, &mut found.request.configs),
-            ShipmentKind::Secret => (NamedKind::Secret, &mut found.request.secrets),
+    for item in project.upload_items() {
+        let UploadSource::External(name) = &item.source else { continue };
+        let (kind, sent) = match item.kind {
+            UploadKind::Bind(_) => continue,
+            UploadKind::Config => (NamedKind::Config, &mut found.request.configs),
+            UploadKind::Secret => (NamedKind::Secret, &mut found.request.secrets),
         };
         let name = ContentName::new(name).map_err(|error| {
-            Rejection::new(ErrorCode::InvalidManifest, format!("{}: {error}", shipment.name))
+            Rejection::new(ErrorCode::InvalidManifest, format!("{}: {error}", item.name))
         })?;
         let key = NamedKey { kind, name };
-        if !sent.iter().any(|files| files.name == shipment.name) {
+        if !sent.iter().any(|files| files.name == item.name) {
             match stored.get(&key) {
-                Some(named) => sent.push(v1::ShippedFiles {
-                    name: shipment.name.clone(),
+                Some(named) => sent.push(v1::FileUpload {
+                    name: item.name.clone(),
                     tree: named.tree.0.to_vec().into(),
                 }),
                 None => absent.push(key.to_string()),
@@ -61,11 +60,14 @@ pub(super) fn named(
     if absent.is_empty() {
         return Ok(found);
     }
-    let message = format!("the cluster keeps no {}", absent.join(" and no "));
+    let message = format!(
+        "there is no {}: create it with `jaco config set` or `jaco secret set`",
+        absent.join(" and no ")
+    );
     Err(Rejection::new(ErrorCode::ContentNotFound, message).with("absent", absent.join(", ")))
 }
 
-/// What stands for the contents of a project's files, as its client named them.
+/// The versions of a project's files, by the ids that the client sent.
 ///
 /// # Errors
 /// When a config or secret has none.
@@ -78,43 +80,44 @@ pub(super) fn versions(
         configs: by_name(&request.configs)?,
         secrets: by_name(&request.secrets)?,
     };
-    for shipment in project.shipments() {
-        let (what, sent) = match shipment.kind {
-            // One that was not sent is a folder that its node keeps.
-            ShipmentKind::Bind(_) => continue,
-            ShipmentKind::Config => ("config", &contents.configs),
-            ShipmentKind::Secret => ("secret", &contents.secrets),
+    for item in project.upload_items() {
+        let (what, sent) = match item.kind {
+            // One that was not uploaded is a host path on the node.
+            UploadKind::Bind(_) => continue,
+            UploadKind::Config => ("config", &contents.configs),
+            UploadKind::Secret => ("secret", &contents.secrets),
         };
-        if sent.contains_key(&shipment.name) {
+        if sent.contains_key(&item.name) {
             continue;
         }
-        let name = &shipment.name;
-        let message =
-            format!("the content of {what} {name:?} was not sent: apply with a newer jaco");
+        let name = &item.name;
+        let message = format!(
+            "the content of {what} {name:?} was not uploaded: apply with the jaco command of this \
+                     version"
+        );
         return Err(Rejection::new(ErrorCode::InvalidManifest, message));
     }
     Ok(contents)
 }
 
-fn by_name(shipped: &[v1::ShippedFiles]) -> Result<BTreeMap<String, String>, Rejection> {
-    let version = |files: &v1::ShippedFiles| Ok((files.name.clone(), id(&files.tree)?.to_string()));
+fn by_name(shipped: &[v1::FileUpload]) -> Result<BTreeMap<String, String>, Rejection> {
+    let version = |files: &v1::FileUpload| Ok((files.name.clone(), id(&files.tree)?.to_string()));
     shipped.iter().map(version).collect()
 }
 
-/// Reads an id.
+/// Parses a content id.
 ///
 /// # Errors
-/// `invalid_request` when it is none.
+/// `invalid_request` if it is invalid.
 pub(crate) fn id(bytes: &[u8]) -> Result<ContentId, Rejection> {
     let id = <[u8; 32]>::try_from(bytes).map(ContentId);
-    id.map_err(|_| invalid(format!("an id of content has 32 bytes, not {}", bytes.len())))
+    id.map_err(|_| invalid(format!("a content id has 32 bytes, not {}", bytes.len())))
 }
 
-/// Every piece that the files of a request are made of, as far as the stored lists say.
+/// All content chunks of the files of a request, by the stored lists.
 ///
 /// # Errors
-/// `content_missing` with what is not stored, `too_large`, or `invalid_request` for a list that
-/// cannot be one.
+/// `content_missing` with those that are not stored, `too_large`, or `invalid_request` for a malformed list.
 pub(super) fn pieces(
     request: &v1::ApplyRequest,
     stored: &Table<ContentId, Content>,
@@ -131,20 +134,26 @@ pub(super) fn pieces(
     }
     let missing: Vec<String> = found.missing.iter().map(ToString::to_string).collect();
     if !missing.is_empty() {
-        let message = format!("{} pieces of the deployment's files were not sent", missing.len());
+        let message = format!(
+            "{} content chunks of the deployment's files are not stored: apply again to upload them",
+            missing.len()
+        );
         return Err(Rejection::new(ErrorCode::ContentMissing, message)
             .with("missing", missing[..missing.len().min(100)].join(" ")));
     }
     let limit = if request.max_file_bytes == 0 { FILE_BYTES_MAX } else { request.max_file_bytes };
     if found.bytes > limit {
-        let message =
-            format!("the deployment's files have {} bytes, more than {limit}", found.bytes);
+        let message = format!(
+            "the deployment's files have {} bytes, more than the maximum of {limit}: raise it with \
+                 --max-files",
+            found.bytes
+        );
         return Err(Rejection::new(ErrorCode::TooLarge, message));
     }
     Ok(found.pieces)
 }
 
-/// The pieces found so far.
+/// The chunks found so far.
 #[derive(Default)]
 struct Found {
     pieces: BTreeSet<ContentId>,
@@ -155,7 +164,7 @@ struct Found {
 impl Found {
     fn add(
         &mut self,
-        files: &v1::ShippedFiles,
+        files: &v1::FileUpload,
         form: Form,
         stored: &Table<ContentId, Content>,
     ) -> Result<(), Rejection> {
@@ -164,14 +173,19 @@ impl Found {
             self.missing.insert(tree_id);
             return Ok(());
         };
-        let tree = FileTree::parse(&text.bytes.0)
-            .map_err(|error| invalid(format!("the files of {:?}: {error}", files.name)))?;
+        let tree = FileTree::parse(&text.bytes.0).map_err(|error| {
+            invalid(format!("the file list of {:?} is malformed: {error}", files.name))
+        })?;
         self.pieces.insert(tree_id);
         for piece in tree.pieces() {
             match stored.get(&piece) {
-                // A secret that became somebody's plain file could be read there.
+                // As a plain file, the content of a secret could be read.
                 Some(content) if content.form != form => {
-                    let message = format!("the files of {:?} name what they may not", files.name);
+                    let message = format!(
+                        "the file list of {:?} refers to a content of another kind: a secret cannot be used \
+                                 as a plain file, or the reverse",
+                        files.name
+                    );
                     return Err(Rejection::new(ErrorCode::PermissionDenied, message));
                 }
                 Some(content) => {
@@ -185,7 +199,7 @@ impl Found {
     }
 }
 
-/// How many bytes a piece holds, as its user counts them.
+/// The size of a chunk in clear text.
 fn plain_bytes(content: &Content) -> u64 {
     let stored = content.bytes.0.len();
     let bytes = match content.form {
@@ -210,8 +224,8 @@ mod tests {
         rows.iter().map(row).collect()
     }
 
-    fn shipped(name: &str, tree: u8) -> v1::ShippedFiles {
-        v1::ShippedFiles { name: name.to_owned(), tree: vec![tree; 32].into() }
+    fn shipped(name: &str, tree: u8) -> v1::FileUpload {
+        v1::FileUpload { name: name.to_owned(), tree: vec![tree; 32].into() }
     }
 
     fn tree(pieces: &[u8]) -> Vec<u8> {
@@ -219,9 +233,9 @@ mod tests {
         FileTree::of_file(0o644, 3, pieces).text().into_bytes()
     }
 
-    /// R-IN-4: the revision names every piece; what is not there is named instead.
+    /// R-IN-4: the revision refers to every chunk; missing ones are named in the refusal.
     #[test]
-    fn pieces_are_what_the_stored_lists_say() {
+    fn chunks_are_read_from_the_stored_lists() {
         let tree = tree(&[1, 2]);
         let request = v1::ApplyRequest { binds: vec![shipped("a", 9)], ..Default::default() };
         let all =
@@ -238,7 +252,7 @@ mod tests {
         assert_eq!(pieces(&request, &none).unwrap_err().code, ErrorCode::InvalidRequest);
     }
 
-    /// R-IN-5: a sealed piece is nobody's plain file, and a plain one is nobody's secret.
+    /// R-IN-5: a sealed chunk cannot be a plain file, nor a plain one a secret.
     #[test]
     fn a_secret_cannot_be_mounted_as_a_file() {
         let tree = tree(&[1]);
@@ -251,7 +265,7 @@ mod tests {
         assert!(pieces(&hidden, &secret).is_ok() && pieces(&bind, &plain).is_ok());
     }
 
-    /// R-IN-5: what was not sent is refused before anything starts, by name.
+    /// R-IN-5: a secret that was not uploaded is refused by name before anything starts.
     #[test]
     fn a_secret_without_content_is_refused() {
         let check = |secret: &str, request: &v1::ApplyRequest| {
@@ -262,15 +276,15 @@ mod tests {
         };
         let nothing = v1::ApplyRequest::default();
         let said = |secret| check(secret, &nothing).unwrap_err().message;
-        assert!(said(r#"{"file":"s.txt"}"#).contains("\"s\" was not sent"));
+        assert!(said(r#"{"file":"s.txt"}"#).contains("\"s\" was not uploaded"));
         let sent = v1::ApplyRequest { secrets: vec![shipped("s", 9)], ..Default::default() };
         let version = ("s".to_owned(), "09".repeat(32));
         assert_eq!(check(r#"{"file":"s.txt"}"#, &sent), Ok([version].into()));
     }
 
-    /// R-IN-5: external ones are the newest that the cluster keeps; all that are absent are named.
+    /// R-IN-5: external configs and secrets resolve to the newest content; all missing ones are named.
     #[test]
-    fn external_ones_are_taken_from_the_cluster() {
+    fn external_contents_resolve_to_the_newest() {
         let row = |kind, name: &str, tree: u8| {
             let key = NamedKey { kind, name: ContentName::new(name).unwrap() };
             let named = NamedContent {
@@ -293,7 +307,7 @@ mod tests {
         let project = from_model(model.as_bytes()).unwrap();
         let found = |request: &v1::ApplyRequest, stored: &Table<_, _>| {
             named(&project, request, stored).map(|found| {
-                let trees = |files: &[v1::ShippedFiles]| {
+                let trees = |files: &[v1::FileUpload]| {
                     files.iter().map(|files| (files.name.clone(), files.tree[0])).collect()
                 };
                 let names: Vec<String> = found.keys.iter().map(ToString::to_string).collect();

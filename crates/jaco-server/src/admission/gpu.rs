@@ -1,16 +1,16 @@
-//! What a service asks for of GPUs, in the planner's words (R-PLACE-8).
+//! The GPU demand of a service (R-PLACE-8).
 
 use std::num::NonZeroU32;
 
 use jaco_compose::facts::GpuRequest;
 use jaco_types::{GpuChoice, GpuDemand, ServiceName};
 
-use super::policy::Notes;
+use super::notes::Notes;
 
-/// The driver that a request means which names none: it is the one that engines have by themselves.
-const USUAL_DRIVER: &str = "nvidia";
+/// The driver of a request that names none, as in container engines.
+const DEFAULT_DRIVER: &str = "nvidia";
 
-/// The GPUs that each replica has for itself. Other devices are the engine's to find.
+/// The GPUs of each replica. Other devices are left to the engine.
 pub(super) fn demand(
     service: &ServiceName,
     requests: &[GpuRequest],
@@ -21,19 +21,20 @@ pub(super) fn demand(
     for other in others {
         let capabilities = other.capabilities.join(", ");
         notes.warnings.push(format!(
-            "service {service}: no node is chosen by devices of capability {capabilities}; the \
-             engine says where there are none"
+            "service {service}: devices of capability {capabilities} are not considered in the choice of \
+             nodes; the engine reports an error on a node without them"
         ));
     }
     if gpus.len() > 1 {
         notes.problems.push(format!(
-            "service {service} asks for GPUs {} times; write one request, as gpus: [{{count: 2}}]",
+            "service {service} requests GPUs {} times: combine them into one request, as \
+             gpus: [{{count: 2}}]",
             gpus.len()
         ));
     }
     let GpuRequest { count, device_ids, driver, .. } = gpus.first()?;
     let named = driver.as_deref().filter(|driver| !driver.is_empty());
-    let driver = named.unwrap_or(USUAL_DRIVER).to_owned();
+    let driver = named.unwrap_or(DEFAULT_DRIVER).to_owned();
     let choice = match count {
         _ if !device_ids.is_empty() => {
             GpuChoice::These(device_ids.iter().map(|id| id.as_str().into()).collect())
@@ -64,9 +65,9 @@ mod tests {
         (demand.map(|demand| demand.to_string()).unwrap_or_default(), notes)
     }
 
-    /// R-PLACE-8: a number, certain ones or all, of the driver that is named or of the usual one.
+    /// R-PLACE-8: a count, given ids or all GPUs, of the given or the default driver.
     #[test]
-    fn requests_are_understood() {
+    fn a_request_selects_by_count_ids_or_all() {
         assert_eq!(show(&[]).0, "");
         assert_eq!(show(&[asked(Some(2), &[], None, "gpu")]).0, "2 of nvidia");
         assert_eq!(show(&[asked(None, &[], Some(""), "gpu")]).0, "all GPUs of nvidia");
@@ -74,14 +75,14 @@ mod tests {
         assert_eq!(show(&[asked(Some(0), &[], None, "gpu")]).0, "");
     }
 
-    /// R-PLACE-8: what is not matched is told, and what cannot be told apart is refused.
+    /// R-PLACE-8: other devices are a warning, two requests are refused.
     #[test]
-    fn others_are_told_and_two_requests_refused() {
+    fn other_devices_warn_and_two_requests_are_refused() {
         let (demand, notes) = show(&[asked(None, &[], None, "tpu")]);
         assert_eq!((demand.as_str(), notes.problems.len()), ("", 0));
         assert!(notes.warnings[0].contains("capability tpu"), "{notes:?}");
         let twice = [asked(Some(1), &[], None, "gpu"), asked(Some(1), &[], None, "gpu")];
         let problems = show(&twice).1.problems;
-        assert!(problems[0].contains("asks for GPUs 2 times"), "{problems:?}");
+        assert!(problems[0].contains("requests GPUs 2 times"), "{problems:?}");
     }
 }

@@ -1,30 +1,21 @@
-//! What narrows and weighs the choice of nodes: Juju's pairs, Nomad's rules and criteria, maand's
-//! selectors, in the planner's words.
+//! The scheduling policy of a service: constraints (pairs and rules), affinities, spread criteria and selectors.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::num::NonZeroU32;
+use std::collections::BTreeMap;
 
 use jaco_compose::facts::{self, Facts};
 use jaco_scheduler::attribute::check;
 use jaco_scheduler::contradiction::contradictions;
 use jaco_types::ServiceName;
 use jaco_types::demand::{Demand, InvalidDemand, canonical_key};
-use jaco_types::spec::{
-    Affinity, Constraint, Operator, Placement, SchedulingPolicy, Scoring, SpreadCriterion,
-    SpreadTarget,
-};
+use jaco_types::spec::{Affinity, Constraint, Placement, SchedulingPolicy};
 
-/// What admission has to say about a policy.
-#[derive(Debug, Default)]
-pub(super) struct Notes {
-    /// What the user should know.
-    pub(super) warnings: Vec<String>,
-    /// What cannot be meant, all of it.
-    pub(super) problems: Vec<String>,
-}
+use super::notes::Notes;
 
-/// The policy of one service; amounts and operators that are not understood, and constraints that no
-/// node can satisfy together, are noted as problems.
+/// The pair that says what compose's `max_replicas_per_node` says.
+const MAX_PER_NODE: &str = "max-per-node";
+
+/// The policy of one service. Invalid values and operators, and constraints that no node can satisfy together, are
+/// problems.
 pub(super) fn policy(
     service: &ServiceName,
     facts: &Facts,
@@ -32,44 +23,36 @@ pub(super) fn policy(
     notes: &mut Notes,
 ) -> SchedulingPolicy {
     let mut policy = SchedulingPolicy {
-        selectors: selectors(service, &facts.selectors),
-        spread: facts.spread.iter().map(criterion).collect(),
-        scoring: match facts.scoring {
-            facts::Scoring::Jaco => Scoring::Jaco,
-            facts::Scoring::Nomad => Scoring::Nomad,
-        },
+        selectors: facts.selectors.clone(),
+        spread: facts.spread.clone(),
+        scoring: facts.scoring,
+        shares_namespaces_with: facts.shares_namespaces_with.clone(),
+        place_with: facts.volumes_from.clone(),
         ..SchedulingPolicy::default()
     };
-    let names = |names: &BTreeSet<String>| -> BTreeSet<ServiceName> {
-        // Compose has checked that each is a service of the model.
-        names.iter().filter_map(|name| ServiceName::new(name).ok()).collect()
-    };
-    policy.beside = names(&facts.beside);
-    policy.place_with = names(&facts.volumes_from);
     for (key, value) in pairs(&facts.deployment_constraints, &facts.constraints) {
         apply_pair(&mut policy, service, key, value, notes);
         policy.own_keys.insert(key.to_owned());
     }
-    // What compose says is the service's own, and so goes before what the deployment says.
-    let of_compose = facts.max_replicas_per_node.and_then(NonZeroU32::new);
-    if of_compose.is_some() && !facts.constraints.pairs.contains_key("max") {
+    // The compose key belongs to the service, so it overrides the deployment.
+    let of_compose = facts.max_replicas_per_node;
+    if of_compose.is_some() && !says_max_per_node(&facts.constraints) {
         policy.max_per_node = of_compose;
-        policy.own_keys.insert("max".to_owned());
+        policy.own_keys.insert(MAX_PER_NODE.to_owned());
     }
     let rules = facts.deployment_constraints.rules.iter().chain(&facts.constraints.rules);
-    policy.constraints.extend(rules.filter_map(|rule| constraint(service, rule, notes)));
-    for affinity in &facts.affinities {
-        if let Some(constraint) = constraint(service, &affinity.rule, notes) {
-            policy.affinities.push(Affinity { constraint, weight: affinity.weight });
-        }
-    }
+    policy.constraints.extend(rules.filter(|rule| is_usable(service, rule, notes)).cloned());
+    let mut is_usable = |affinity: &&Affinity| is_usable(service, &affinity.constraint, notes);
+    policy.affinities.extend(facts.affinities.iter().filter(&mut is_usable).cloned());
     let contradictions = contradictions(&policy.constraints, placement);
-    notes.problems.extend(contradictions.iter().map(|told| format!("service {service}: {told}")));
+    notes
+        .problems
+        .extend(contradictions.iter().map(|problem| format!("service {service}: {problem}")));
     policy
 }
 
-/// The pairs of deployment and service: each key falls back by itself, and an empty value of the
-/// service goes past the deployment's to the built-in default (R-CONS-1, R-CONS-2).
+/// The pairs of the deployment, overridden by those of the service key by key. An empty value of the service selects
+/// the built-in default (R-CONS-1, R-CONS-2).
 fn pairs<'a>(
     deployment: &'a facts::Constraints,
     service: &'a facts::Constraints,
@@ -82,6 +65,10 @@ fn pairs<'a>(
     pairs
 }
 
+fn says_max_per_node(constraints: &facts::Constraints) -> bool {
+    constraints.pairs.keys().any(|key| canonical_key(key) == MAX_PER_NODE)
+}
+
 fn apply_pair(
     policy: &mut SchedulingPolicy,
     service: &ServiceName,
@@ -90,26 +77,25 @@ fn apply_pair(
     notes: &mut Notes,
 ) {
     match Demand::parse(key, value) {
-        Ok(Demand::Nothing) if key == "max" => policy.max_per_node = None,
         Ok(Demand::Nothing) => {}
         Ok(Demand::MaxPerNode(max)) => policy.max_per_node = Some(max),
-        // The deployment may say it for all of its services, one of which is the one that is named.
+        // Set for the whole deployment, it also applies to the named service itself: ignored there.
         Ok(Demand::PlaceWith(other) | Demand::ScaleWith(other)) if other == *service => {}
         Ok(Demand::PlaceWith(other)) => _ = policy.place_with.insert(other),
-        Ok(Demand::ScaleWith(other)) => _ = policy.beside.insert(other),
+        Ok(Demand::ScaleWith(other)) => _ = policy.shares_namespaces_with.insert(other),
         Ok(Demand::Cpu(cpu)) => policy.minimum.cpu = cpu,
         Ok(Demand::Memory(memory)) => policy.minimum.memory = memory,
-        Ok(Demand::Attribute(constraint)) => policy.constraints.push(constraint),
+        Ok(Demand::Rules(rules)) => policy.constraints.extend(rules),
         Err(unknown @ InvalidDemand::UnknownKey) => notes
             .warnings
             .push(format!("service {service}: constraint {key}={value} is ignored: {unknown}")),
-        Err(misread @ InvalidDemand::Misread { .. }) => {
+        Err(misread @ InvalidDemand::InvalidValue { .. }) => {
             notes.problems.push(format!("service {service}: constraint {key}={value}: {misread}"));
         }
     }
 }
 
-/// The service that this one is scaled with: one of it on every node that has one of the other.
+/// The other service of `scale-with`, if it is set.
 pub(super) fn scaled_with(service: &ServiceName, facts: &Facts) -> Option<ServiceName> {
     let pairs = pairs(&facts.deployment_constraints, &facts.constraints);
     match Demand::parse("scale-with", pairs.get("scale-with")?) {
@@ -118,64 +104,33 @@ pub(super) fn scaled_with(service: &ServiceName, facts: &Facts) -> Option<Servic
     }
 }
 
-fn constraint(service: &ServiceName, rule: &facts::Rule, notes: &mut Notes) -> Option<Constraint> {
-    let known = Operator::ALL.iter().copied().find(|each| each.as_str() == rule.operator);
-    let Some(operator) = known else {
-        let all: Vec<_> = Operator::ALL.iter().map(|each| each.as_str()).collect();
-        notes.problems.push(format!(
-            "service {service}: operator {:?} is not one of {}",
-            rule.operator,
-            all.join(", ")
-        ));
-        return None;
-    };
-    let (attribute, value) = (rule.attribute.clone(), rule.value.clone());
-    let constraint = Constraint { attribute, operator, value };
-    match check(&constraint) {
-        Ok(()) => Some(constraint),
-        Err(unusable) => {
-            let Constraint { attribute, operator, .. } = &constraint;
-            notes
-                .problems
-                .push(format!("service {service}: {attribute} {}: {unusable}", operator.as_str()));
-            None
-        }
+/// Whether the planner can evaluate the constraint; if not, it is a problem.
+fn is_usable(service: &ServiceName, constraint: &Constraint, notes: &mut Notes) -> bool {
+    if let Err(unusable) = check(constraint) {
+        let Constraint { attribute, operator, .. } = constraint;
+        let operator = operator.as_str();
+        notes.problems.push(format!("service {service}: {attribute} {operator}: {unusable}"));
+        return false;
     }
-}
-
-fn selectors(service: &ServiceName, selectors: &facts::Selectors) -> BTreeSet<String> {
-    match selectors {
-        facts::Selectors::Any => BTreeSet::new(),
-        facts::Selectors::All(labels) => labels.clone(),
-        facts::Selectors::Auto => BTreeSet::from([service.to_string()]),
-    }
-}
-
-fn criterion(spread: &facts::Spread) -> SpreadCriterion {
-    let target =
-        |(value, percent): (&String, &u8)| SpreadTarget { value: value.clone(), percent: *percent };
-    SpreadCriterion {
-        attribute: spread.attribute.clone(),
-        weight: spread.weight,
-        targets: spread.targets.iter().map(target).collect(),
-    }
+    true
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// R-CONS-1, R-CONS-2: each key falls back by itself, and one that was said stays said, so that
-    /// the cluster's is not asked either.
+    /// R-CONS-1, R-CONS-2: each key falls back on its own; an empty value is kept, so that the cluster's default is
+    /// not used either.
     #[test]
-    fn keys_fall_back_one_by_one() {
+    fn each_key_falls_back_on_its_own() {
         let pairs_of = |pairs: &[(&str, &str)]| facts::Constraints {
             pairs: pairs.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect(),
             rules: Vec::new(),
         };
         let deployment = pairs_of(&[("cpu", "4"), ("ram", "8G"), ("zone", "a")]);
-        let service = pairs_of(&[("cpu", "2"), ("ram", ""), ("zone", "0")]);
+        let service = pairs_of(&[("cpu", "2"), ("ram", ""), ("zone", "0"), ("max", "2")]);
         let merged = pairs(&deployment, &service);
-        assert_eq!(merged, BTreeMap::from([("cpu", "2"), ("ram", ""), ("zone", "0")]));
+        let expected = [("cpu", "2"), ("max-per-node", "2"), ("ram", ""), ("zone", "0")];
+        assert_eq!(merged, BTreeMap::from(expected));
     }
 }

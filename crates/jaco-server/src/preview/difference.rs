@@ -1,18 +1,18 @@
-//! What is different between two specs, in the words of the file. Values are shown only where they
-//! cannot be secret.
+//! The difference between two specs, by the keys of the manifest. Values are shown only where they cannot be
+//! secret.
 
 use std::collections::BTreeSet;
 
 use jaco_types::ServiceSpec;
 use serde_json::Value;
 
-/// How deep a key is named: `environment.PORT`, and nothing below it.
+/// Depth of the shown keys: `environment.PORT`, nothing below it.
 const DEPTH_MAX: usize = 2;
 
-/// Names beyond this many are counted.
+/// Further names are only counted.
 const NAMES_MAX: usize = 12;
 
-/// All that is different.
+/// All differences of two specs.
 pub(super) fn of_services(old: &ServiceSpec, new: &ServiceSpec) -> Vec<String> {
     let mut names = of_containers(old, new);
     if old.replicas != new.replicas {
@@ -37,7 +37,7 @@ pub(super) fn of_services(old: &ServiceSpec, new: &ServiceSpec) -> Vec<String> {
     bounded(names)
 }
 
-/// What makes a container another one.
+/// The differences that replace the container.
 pub(super) fn of_containers(old: &ServiceSpec, new: &ServiceSpec) -> Vec<String> {
     if old.hash == new.hash {
         return Vec::new();
@@ -55,7 +55,7 @@ pub(super) fn of_containers(old: &ServiceSpec, new: &ServiceSpec) -> Vec<String>
     bounded(names)
 }
 
-/// The paths of what differs. The service's own keys go without a prefix.
+/// Collects the paths that differ. Keys of the service have no prefix.
 fn collect<'v>(
     path: &mut Vec<&'v str>,
     old: &'v Value,
@@ -103,9 +103,9 @@ mod tests {
         found.into_iter().collect()
     }
 
-    /// R-CLI-2: the field that causes a replacement is named, and no value that could be secret.
+    /// R-CLI-2: the fields that cause a replacement are named, without values that could be secret.
     #[test]
-    fn keys_are_named_and_values_are_not() {
+    fn changed_keys_are_named_without_values() {
         let old = r#"{"networks":{"a":{}},"service":{"environment":{"A":"1","B":"hunter2"},"image":"w:1","ports":[1]}}"#;
         let new = r#"{"networks":{"a":{"x":1}},"service":{"environment":{"A":"1","B":"hunter3"},"image":"w:2","user":"u"}}"#;
         assert_eq!(paths(old, new), ["environment.B", "image", "networks.a", "ports", "user"]);

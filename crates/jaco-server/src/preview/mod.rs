@@ -1,5 +1,4 @@
-//! Where a change leads, as people read it before it is made. Pure: built from a forecast, decides
-//! nothing.
+//! The effect of a change, shown before it is made. Pure: built from a forecast, decides nothing.
 
 mod difference;
 mod survival;
@@ -16,26 +15,29 @@ use jaco_types::{DeploymentName, RolloutState, ServiceKey, ServiceName, ServiceS
 
 use crate::view;
 
-pub use survival::{Kind, survives};
+pub(crate) use survival::{Kind, survives};
 
-/// What lies between `before` and the end of a forecast that began there, or from a copy of it that
-/// was changed.
+/// The difference between `before` and the end of a forecast of it, or of a changed copy of it.
 #[must_use]
-pub fn preview(before: &ClusterState, told: &Forecast, config: &PlannerConfig) -> v1::Preview {
+pub(crate) fn preview(
+    before: &ClusterState,
+    forecast: &Forecast,
+    config: &PlannerConfig,
+) -> v1::Preview {
     let mut preview = v1::Preview {
-        services: services(before, &told.state),
-        changes: told.moves.iter().map(|each| change(before, &told.state, each)).collect(),
-        waits: told.last.report.unplaced.iter().map(wait).collect(),
-        survival: survival::both(&told.input(config)),
+        services: services(before, &forecast.state),
+        changes: forecast.moves.iter().map(|each| change(before, &forecast.state, each)).collect(),
+        waits: forecast.last.report.unplaced.iter().map(wait).collect(),
+        survival: survival::both(&forecast.input(config)),
         digest: String::new(),
         based_on: before.index.0,
-        complete: told.end == End::Rest,
+        complete: forecast.end == End::Rest,
     };
     preview.digest = digest(&preview);
     preview
 }
 
-/// Services that are different; in order.
+/// Services with a changed spec, in order.
 fn services(before: &ClusterState, after: &ClusterState) -> Vec<v1::PlannedService> {
     let names = before.deployments.keys().chain(after.deployments.keys());
     let names: BTreeSet<&DeploymentName> = names.collect();
@@ -71,7 +73,7 @@ fn service_row(
         service: key.service.to_string(),
         change: change.to_owned(),
         fields,
-        rolled_back: given_up(before, after, key),
+        rolled_back: abort_reason(before, after, key),
     })
 }
 
@@ -80,8 +82,8 @@ fn wanted<'a>(state: &'a ClusterState, key: &ServiceKey) -> Option<&'a ServiceSp
     deployment.spec().services.get(&key.service).map(|spec| &**spec)
 }
 
-/// Why the rollout would be given up; empty when it would not.
-fn given_up(before: &ClusterState, after: &ClusterState, key: &ServiceKey) -> String {
+/// Why the rollout would be aborted; empty if it would not.
+fn abort_reason(before: &ClusterState, after: &ClusterState, key: &ServiceKey) -> String {
     let rollout = |state: &ClusterState| {
         let record = state.scheduling.get(key).and_then(|record| record.rollout.clone());
         record.filter(|rollout| rollout.state == RolloutState::Aborted)
@@ -117,7 +119,7 @@ fn container_fields(before: &ClusterState, after: &ClusterState, each: &Move) ->
         let revision = state.slots.get(&each.replica)?.current.revision;
         state.service_spec(&each.service, revision).cloned()
     };
-    // One that was not foretold to its end still has its old instance.
+    // A replica that the forecast has not reached still has its old instance.
     let end = match each.to {
         Some(_) => spec(after),
         None => after
@@ -143,7 +145,7 @@ fn wait(entry: &NotPlaced) -> v1::PlannedWait {
     }
 }
 
-/// SHA-256 over what a person decides by, one fact a line.
+/// SHA-256 over everything that a user decides by, one fact a line.
 fn digest(preview: &v1::Preview) -> String {
     let mut text = format!("complete {}\n", preview.complete);
     for row in &preview.services {

@@ -1,17 +1,17 @@
-//! Whether any one node, or any one zone, can be lost without leaving a replica without a place.
+//! Whether any one node, or any one zone, can be lost without leaving replicas pending.
 
 use jaco_proto::v1;
 use jaco_scheduler::PlanInput;
 use jaco_scheduler::whatif;
 use jaco_types::{ErrorCode, Rejection};
 
-/// How many rows of the state may be looked at: each loss is a pass of its own, and a preview is
-/// waited for. 100 nodes with 2,000 replicas fit.
+/// Bounds the work: each loss is a planner pass, and the user waits for the preview. Enough for 100 nodes with
+/// 2,000 replicas.
 const ROWS_MAX: usize = 400_000;
 
-/// What may be lost.
+/// The unit that is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// One node.
     Node,
     /// All nodes of one zone.
@@ -19,15 +19,15 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Reads the word that users write.
+    /// Parses the user's spelling.
     #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         [Self::Node, Self::Zone].into_iter().find(|kind| kind.as_str() == text)
     }
 
-    /// The word that users write.
+    /// The user's spelling.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Node => "node",
             Self::Zone => "zone",
@@ -42,7 +42,7 @@ impl Kind {
     }
 }
 
-/// What the loss of any node and of any zone would do.
+/// The effect of the loss of each node and of each zone.
 pub(super) fn both(end: &PlanInput<'_>) -> Vec<v1::Survival> {
     [Kind::Node, Kind::Zone].into_iter().map(|kind| one(end, kind)).collect()
 }
@@ -68,19 +68,22 @@ fn one(end: &PlanInput<'_>, kind: Kind) -> v1::Survival {
     }
 }
 
-/// Whether the loss of any one of `kind` was tried and survived.
+/// Whether the cluster survives the loss of any one `kind`.
 ///
 /// # Errors
-/// `would_not_survive`, naming what cannot be lost, or why it is not known.
-pub fn survives(preview: &v1::Preview, kind: Kind) -> Result<(), Rejection> {
+/// `would_not_survive`, with what cannot be lost, or why that is unknown.
+pub(crate) fn survives(preview: &v1::Preview, kind: Kind) -> Result<(), Rejection> {
     let word = kind.as_str();
     let refuse = |message: String| Rejection::new(ErrorCode::WouldNotSurvive, message);
     let found = preview.survival.iter().find(|survival| survival.of == word);
     let Some(survival) = found.filter(|survival| survival.tried) else {
-        return Err(refuse(format!("the cluster is too large to try the loss of each {word}")));
+        return Err(refuse(format!("the cluster is too large to compute the loss of each {word}")));
     };
     if survival.known == 0 {
-        let message = format!("no node has a {word}, so the loss of one cannot be tried");
+        let message = format!(
+            "no node has a {word} label, so the loss of a {word} cannot be computed; set it with \
+                               `jaco node label`"
+        );
         return Err(refuse(message));
     }
     if survival.losses.is_empty() {
@@ -88,7 +91,7 @@ pub fn survives(preview: &v1::Preview, kind: Kind) -> Result<(), Rejection> {
     }
     let lost: Vec<&str> = survival.losses.iter().map(|loss| loss.lost.as_str()).collect();
     let lost = lost.join(", ");
-    let message = format!("replicas would have no place if one {word} were lost: {lost}");
+    let message = format!("replicas would be pending after the loss of one {word}: {lost}");
     Err(refuse(message).with(word, lost))
 }
 
@@ -103,13 +106,15 @@ mod tests {
         v1::Preview { survival: vec![survival], ..v1::Preview::default() }
     }
 
-    /// R-CLI-2: what was not tried does not count as survived.
+    /// R-CLI-2: a loss that was not computed does not count as survived.
     #[test]
-    fn only_what_was_tried_survives() {
+    fn only_computed_losses_count_as_survived() {
         let check = |preview: &v1::Preview| survives(preview, Kind::Zone).map_err(|r| r.message);
         assert_eq!(check(&preview(true, 2, &[])), Ok(()));
-        assert!(check(&preview(true, 2, &["a", "b"])).unwrap_err().ends_with("lost: a, b"));
-        assert!(check(&preview(true, 0, &[])).unwrap_err().contains("no node has a zone"));
+        assert!(
+            check(&preview(true, 2, &["a", "b"])).unwrap_err().ends_with("loss of one zone: a, b")
+        );
+        assert!(check(&preview(true, 0, &[])).unwrap_err().contains("no node has a zone label"));
         assert!(check(&preview(false, 2, &[])).unwrap_err().contains("too large"));
         assert!(survives(&preview(true, 2, &[]), Kind::Node).is_err());
     }

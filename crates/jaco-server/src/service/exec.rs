@@ -1,5 +1,4 @@
-//! Commands in the containers of replicas: whoever is asked finds the node that has the container, has it
-//! written down who runs what, and carries input and output in between.
+//! The exec service: finds the node that has the container, audits the command, and relays input and output.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,37 +14,37 @@ use jaco_proto::v1::exec_server::Exec;
 use jaco_state::ClusterState;
 use jaco_state::audit::AuditKind;
 use jaco_types::{
-    Author, ErrorCode, Identity, InstanceId, NodeId, Rejection, ReplicaState, Standing,
+    Author, DesiredState, ErrorCode, Identity, InstanceId, NodeId, Rejection, ReplicaState,
 };
 use tonic::{Request, Response, Status, Streaming};
 
-use super::Context;
-use super::noted::note;
+use super::audit_action::audit;
+use super::context::Context;
 use crate::member::Member;
 use crate::status::{from_status, invalid, to_status};
 use crate::view::hostname;
 
-/// How long the first message may take: it comes with the call.
+/// Deadline of the first message, which is sent with the call.
 const FIRST_MESSAGE: Duration = Duration::from_secs(10);
 
-/// The most bytes of a command with its arguments and variables: what a kernel takes is a little more.
+/// Maximum size of a command with its arguments and variables, a little below the limit of the kernel.
 const COMMAND_BYTES_MAX: usize = 128 << 10;
 
-/// The largest message that goes in: 1 MiB of input, or the command.
-pub const INPUT_BYTES_MAX: usize = (1 << 20) + (1 << 10);
+/// Maximum size of an input message: 1 MiB of input, or the command.
+pub(crate) const INPUT_BYTES_MAX: usize = (1 << 20) + (1 << 10);
 
 type Outputs = Pin<Box<dyn Stream<Item = Result<v1::ExecOutput, Status>> + Send>>;
 
 /// The service.
 #[derive(Debug)]
-pub struct ExecService {
+pub(crate) struct ExecService {
     context: Context,
 }
 
 impl ExecService {
     /// The service over this context.
     #[must_use]
-    pub fn new(context: Context) -> Self {
+    pub(crate) fn new(context: Context) -> Self {
         Self { context }
     }
 }
@@ -61,9 +60,11 @@ impl Exec for ExecService {
         let (member, by) = self.context.identify(&request)?;
         let mut inputs = request.into_inner();
         let first = tokio::time::timeout(FIRST_MESSAGE, inputs.message()).await;
-        let first = first.map_err(|_| Status::deadline_exceeded("nothing was asked"))??;
+        let first = first.map_err(|_| {
+            Status::deadline_exceeded("no message was received before the deadline")
+        })??;
         let Some(v1::ExecInput { input: Some(Input::Start(start)) }) = first else {
-            return Err(to_status(&invalid("the first message must say what to run")));
+            return Err(to_status(&invalid("the first message of an exec stream must be `start`")));
         };
         let session = Session::begin(&member, by, start).await;
         let session = session.map_err(|rejection| to_status(&rejection))?;
@@ -71,7 +72,7 @@ impl Exec for ExecService {
     }
 }
 
-/// A command that is about to run.
+/// A command that is about to be started.
 struct Session {
     start: v1::ExecStart,
     request: ExecRequest,
@@ -80,15 +81,15 @@ struct Session {
 }
 
 impl Session {
-    /// Checks what is asked, finds where it is, and has it written down who asked.
+    /// Validates the request, finds the instance, and audits the command.
     async fn begin(member: &Member, by: Author, start: v1::ExecStart) -> Result<Self, Rejection> {
         let request = request(&start)?;
-        member.recovered().await;
+        member.caught_up().await?;
         let (instance, node) = member.store.read(|state| find(state, &start.replica))?;
         match by.by {
-            // The member that was asked had it written down.
+            // Audited by the member that received the request.
             Identity::Node { .. } if node == member.id => {}
-            Identity::Node { .. } => return Err(moved_on(&start.replica)),
+            Identity::Node { .. } => return Err(moved(&start.replica)),
             Identity::Local { .. }
             | Identity::Operator { .. }
             | Identity::Scheduler
@@ -101,9 +102,9 @@ impl Session {
                     ("replica", &start.replica),
                     ("user", &start.user),
                 ];
-                let told = facts.into_iter().filter(|(_, fact)| !fact.is_empty());
-                let payload = told.map(|(name, fact)| (name.to_owned(), fact.to_owned()));
-                note(member, by, AuditKind::ExecStarted, payload.collect()).await?;
+                let facts = facts.into_iter().filter(|(_, fact)| !fact.is_empty());
+                let payload = facts.map(|(name, fact)| (name.to_owned(), fact.to_owned()));
+                audit(member, by, AuditKind::ExecStarted, payload.collect()).await?;
             }
         }
         Ok(Self { start, request, instance, node })
@@ -127,23 +128,26 @@ impl Session {
         member: &Member,
         inputs: Streaming<v1::ExecInput>,
     ) -> Result<Outputs, Status> {
-        let outputs = member.agent.exec(&self.instance, &self.request, understood(inputs)).await;
+        let outputs = member.agent.exec(&self.instance, &self.request, decode_inputs(inputs)).await;
         let refused = |message: String| to_status(&Rejection::new(ErrorCode::EngineError, message));
         let outputs = outputs.map_err(|error| {
-            refused(format!("nothing can be run in replica {}: {error}", self.start.replica))
+            refused(format!(
+                "the command could not be started in replica {}: {error}",
+                self.start.replica
+            ))
         })?;
-        let outputs = outputs.ok_or_else(|| to_status(&moved_on(&self.start.replica)))?;
+        let outputs = outputs.ok_or_else(|| to_status(&moved(&self.start.replica)))?;
         let started =
             v1::ExecStarted { replica: self.start.replica, node: member.hostname.to_string() };
-        let told = outputs.map(move |output| match output {
+        let outputs = outputs.map(move |output| match output {
             Ok(output) => Ok(message(output)),
-            Err(error) => Err(refused(format!("the command was lost: {error}"))),
+            Err(error) => Err(refused(format!("the output of the command was lost: {error}"))),
         });
         let first = v1::ExecOutput { output: Some(Output::Started(started)) };
-        Ok(Box::pin(stream::iter([Ok(first)]).chain(told)))
+        Ok(Box::pin(stream::iter([Ok(first)]).chain(outputs)))
     }
 
-    /// Has it run on the node that has the container.
+    /// Runs it on the node that has the container.
     async fn there(
         self,
         member: &Member,
@@ -153,9 +157,9 @@ impl Session {
         let known = member.store.read(|state| {
             state.nodes.get(&node).map(|node| (node.hostname.to_string(), node.address.clone()))
         });
-        let (name, address) = known.ok_or_else(|| to_status(&moved_on(&self.start.replica)))?;
+        let (name, address) = known.ok_or_else(|| to_status(&moved(&self.start.replica)))?;
         let first = v1::ExecInput { input: Some(Input::Start(self.start)) };
-        // Whoever asked is gone: its command loses its input, as it would here.
+        // If the client disconnects, the command loses its input, as it does on this node.
         let rest = inputs.take_while(|input| std::future::ready(input.is_ok()));
         let rest = rest.filter_map(|input| std::future::ready(input.ok()));
         let sent = Request::new(stream::iter([first]).chain(rest));
@@ -164,7 +168,7 @@ impl Session {
             if refusal.code == ErrorCode::Unavailable {
                 let why = refusal.message;
                 refusal.message =
-                    format!("node {name}, which has the replica, cannot be asked: {why}");
+                    format!("node {name}, which has the replica, cannot be reached: {why}");
             }
             to_status(&refusal)
         })?;
@@ -172,28 +176,28 @@ impl Session {
     }
 }
 
-/// What is asked, checked.
+/// Validates a request.
 fn request(start: &v1::ExecStart) -> Result<ExecRequest, Rejection> {
     if start.command.first().is_none_or(String::is_empty) {
-        return Err(invalid("no command was named"));
+        return Err(invalid("no command is given"));
     }
     let texts = || start.command.iter().chain(&start.environment);
     let bytes: usize = texts().map(String::len).sum();
     if bytes > COMMAND_BYTES_MAX {
         let message =
-            format!("the command has {bytes} bytes, and {COMMAND_BYTES_MAX} are the most");
+            format!("the command has {bytes} bytes, more than the maximum of {COMMAND_BYTES_MAX}");
         return Err(Rejection::new(ErrorCode::TooLarge, message));
     }
     if texts().any(|text| text.contains('\0')) {
-        return Err(invalid("a command cannot hold a NUL character"));
+        return Err(invalid("the command contains a NUL character"));
     }
     let wrong = start
         .environment
         .iter()
         .find(|pair| pair.split_once('=').is_none_or(|(key, _)| key.is_empty()));
     if wrong.is_some() {
-        // Not shown: it may be a secret whose name was forgotten.
-        return Err(invalid("a variable of the environment is written KEY=value"));
+        // Not shown: it may be a secret without its key.
+        return Err(invalid("an environment variable is not KEY=value"));
     }
     let named = |text: &String| (!text.is_empty()).then(|| text.clone());
     Ok(ExecRequest {
@@ -213,7 +217,7 @@ fn size(size: v1::TerminalSize) -> Result<TerminalSize, Rejection> {
     }
 }
 
-/// The instance of a replica that runs, and where. In a rollout there may be two: the one that is to stay.
+/// The running instance of a replica and its node. Of two instances during a rollout, the newer one.
 fn find(state: &ClusterState, replica: &str) -> Result<(InstanceId, NodeId), Rejection> {
     let slot = state.slots.values().find(|slot| slot.id.as_str() == replica);
     let slot = slot.ok_or_else(|| {
@@ -227,16 +231,16 @@ fn find(state: &ClusterState, replica: &str) -> Result<(InstanceId, NodeId), Rej
     running.ok_or_else(|| {
         let newest = instances.first().and_then(|(id, _)| state.observed.get(id));
         let seen = newest.map_or(ReplicaState::Pending, |seen| seen.state);
-        let is = match slot.standing {
-            Standing::Disabled => "disabled",
-            Standing::Active => seen.as_str(),
+        let is = match slot.desired_state {
+            DesiredState::Disabled => "disabled",
+            DesiredState::Active => seen.as_str(),
         };
-        let message = format!("replica {replica} is {is}: it has no container that runs");
+        let message = format!("replica {replica} is {is} and has no running container");
         Rejection::new(ErrorCode::ReplicaNotRunning, message)
     })
 }
 
-/// Whether an instance has a container whose process runs.
+/// Whether an instance has a running container.
 fn is_up(state: &ClusterState, id: &InstanceId) -> bool {
     state.observed.get(id).is_some_and(|seen| match seen.state {
         ReplicaState::Starting | ReplicaState::Running | ReplicaState::Degraded => true,
@@ -247,20 +251,21 @@ fn is_up(state: &ClusterState, id: &InstanceId) -> bool {
     })
 }
 
-fn moved_on(replica: &str) -> Rejection {
-    let message = format!("replica {replica} has just ended or gone to another node");
+fn moved(replica: &str) -> Rejection {
+    let message =
+        format!("replica {replica} has just terminated or moved to another node: try again");
     Rejection::new(ErrorCode::ReplicaNotRunning, message)
 }
 
-/// What goes in, until nothing more comes or it makes no sense.
-fn understood(inputs: Streaming<v1::ExecInput>) -> ExecInputs {
+/// Decodes input until the end of the stream. Unknown messages are skipped.
+fn decode_inputs(inputs: Streaming<v1::ExecInput>) -> ExecInputs {
     let read = inputs.take_while(|input| std::future::ready(input.is_ok())).filter_map(|input| {
         let input = input.ok().and_then(|input| input.input);
         std::future::ready(input.and_then(|input| match input {
             Input::Stdin(bytes) => Some(ExecInput::Stdin(bytes.to_vec())),
             Input::StdinEnd(v1::ExecStdinEnd {}) => Some(ExecInput::StdinEnd),
-            Input::Resize(told) => size(told).ok().map(ExecInput::Resize),
-            // It was started with the first one.
+            Input::Resize(to) => size(to).ok().map(ExecInput::Resize),
+            // Only the first message starts a command.
             Input::Start(_) => None,
         }))
     });
@@ -271,7 +276,7 @@ fn message(output: ExecOutput) -> v1::ExecOutput {
     let output = match output {
         ExecOutput::Stdout(bytes) => Output::Stdout(bytes.into()),
         ExecOutput::Stderr(bytes) => Output::Stderr(bytes.into()),
-        ExecOutput::Ended(exit_code) => Output::Ended(v1::ExecEnded { exit_code }),
+        ExecOutput::Exited(exit_code) => Output::Ended(v1::ExecEnded { exit_code }),
     };
     v1::ExecOutput { output: Some(output) }
 }

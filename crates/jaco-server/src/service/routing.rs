@@ -1,5 +1,5 @@
-//! Where replicas can be reached, for what sends traffic to them; and the word of those who are
-//! waited for, on its way to the leader. Answered by any node from its own state.
+//! The routing service: endpoints for proxies and load balancers, and the acknowledgements of their consumers to
+//! the leader. Any node answers from its own state.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -11,6 +11,7 @@ use futures::Stream;
 use jaco_proto::v1;
 use jaco_proto::v1::routing_request::Kind;
 use jaco_proto::v1::routing_server::Routing;
+use jaco_state::command::{ConsumerAttach, ConsumerDetach};
 use jaco_state::view::{Endpoint, endpoints};
 use jaco_state::{ClusterState, Command, Outcome};
 use jaco_store::{Proposal, Store};
@@ -22,36 +23,35 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 use tracing::debug;
 
-use super::Context;
+use super::context::Context;
 use crate::member::Member;
 use crate::status::{from_propose_error, invalid, to_status};
-use crate::view::hostname;
+use crate::view::{hostname, is_up};
 
-/// Versions that may wait for a slow consumer. A newer one makes the older ones worthless, but the
-/// consumer has to see that each of them is there.
+/// Capacity of the queue of versions for a slow consumer.
 const VERSIONS_BUFFER: usize = 4;
 
-/// How long the silence of a consumer that names no lease is borne.
+/// Default lease duration.
 const LEASE: Millis = Millis(5000);
 
-/// How often the leader is told that a consumer lives: well within the shortest lease.
-const BEAT: Duration = Duration::from_millis(300);
+/// Interval at which the lease of a consumer is renewed at the leader, well within the shortest lease.
+const RENEWAL: Duration = Duration::from_millis(300);
 
-/// How long telling the leader may take.
+/// Deadline of an acknowledgement to the leader.
 const DEADLINE: Duration = Duration::from_secs(1);
 
 type Versions = Pin<Box<dyn Stream<Item = Result<v1::RoutingResponse, Status>> + Send>>;
 
 /// The service.
 #[derive(Debug)]
-pub struct RoutingService {
+pub(crate) struct RoutingService {
     context: Context,
 }
 
 impl RoutingService {
     /// The service over this context.
     #[must_use]
-    pub fn new(context: Context) -> Self {
+    pub(crate) fn new(context: Context) -> Self {
         Self { context }
     }
 }
@@ -69,28 +69,30 @@ impl Routing for RoutingService {
         let Some(v1::RoutingRequest { kind: Some(Kind::Attach(attach)) }) =
             requests.message().await?
         else {
-            return Err(to_status(&invalid("the first message must attach")));
+            return Err(to_status(&invalid(
+                "the first message of a routing stream must be `attach`",
+            )));
         };
-        member.recovered().await;
-        let follower = Follower::attach(member, &attach).await;
-        let follower = follower.map_err(|rejection| to_status(&rejection))?;
+        member.caught_up().await.map_err(|rejection| to_status(&rejection))?;
+        let watcher = Watcher::attach(member, &attach).await;
+        let watcher = watcher.map_err(|rejection| to_status(&rejection))?;
         let (sender, receiver) = mpsc::channel(VERSIONS_BUFFER);
-        tokio::spawn(follower.run(requests, sender));
+        tokio::spawn(watcher.run(requests, sender));
         Ok(Response::new(Box::pin(ReceiverStream::new(receiver))))
     }
 }
 
-/// One that follows the endpoints over one stream.
-struct Follower {
+/// A consumer that watches the endpoints over one stream.
+struct Watcher {
     member: Arc<Member>,
     deployment: Option<DeploymentName>,
-    /// Under which it is waited for; absent for one that only looks.
+    /// Absent for a consumer without a name, which nothing waits for.
     attached: Option<Attached>,
-    /// The last list that was sent, and since which state it is the list.
+    /// The endpoints that were sent last, and the first state that had them.
     sent: Option<(StateIndex, Endpoints)>,
-    /// The newest state that is known to have that list.
+    /// The newest state that is known to have those endpoints.
     current: StateIndex,
-    /// The version that the consumer follows.
+    /// The version that the consumer has acknowledged.
     acknowledged: StateIndex,
 }
 
@@ -102,18 +104,18 @@ struct Attached {
     session: StateIndex,
 }
 
-/// What can happen to a follower.
+/// What a watcher reacts to.
 enum Event {
     State,
     Acknowledged(u64),
-    Beat,
-    /// The consumer ended the stream by itself.
-    Left,
-    /// The connection is lost, or the daemon stops: the consumer may go on with what it has.
+    Renewal,
+    /// The consumer ended the stream.
+    Detached,
+    /// The connection was lost, or the daemon shuts down: the consumer may continue with the endpoints it has.
     Lost,
 }
 
-impl Follower {
+impl Watcher {
     async fn attach(member: Arc<Member>, attach: &v1::RoutingAttach) -> Result<Self, Rejection> {
         let deployment = match attach.deployment.as_str() {
             "" => None,
@@ -125,7 +127,7 @@ impl Follower {
                 let name = ConsumerName::new(name).map_err(invalid)?;
                 let lease = if attach.lease_ms == 0 { LEASE } else { Millis(attach.lease_ms) };
                 let node = member.id;
-                let command = Command::ConsumerAttach { name: name.clone(), node, lease };
+                let command = ConsumerAttach::new(name.clone(), node, lease).into();
                 let session = propose(&member, command).await?;
                 Some(Attached { name, session })
             }
@@ -140,8 +142,8 @@ impl Follower {
         versions: mpsc::Sender<Result<v1::RoutingResponse, Status>>,
     ) {
         let mut index = self.member.store.watch_index();
-        let mut beats = tokio::time::interval(BEAT);
-        beats.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut renewals = tokio::time::interval(RENEWAL);
+        renewals.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut event = Event::State;
         loop {
             match event {
@@ -151,19 +153,19 @@ impl Follower {
                         return;
                     }
                     index.borrow_and_update();
-                    if let Some(version) = self.look()
+                    if let Some(version) = self.changed()
                         && versions.send(Ok(version)).await.is_err()
                     {
                         return;
                     }
-                    self.tell_if_awaited().await;
+                    self.acknowledge_if_awaited().await;
                 }
                 Event::Acknowledged(version) => {
                     self.acknowledged = self.acknowledged.max(StateIndex(version));
-                    self.tell().await;
+                    self.acknowledge().await;
                 }
-                Event::Beat => self.tell().await,
-                Event::Left => return self.detach().await,
+                Event::Renewal => self.acknowledge().await,
+                Event::Detached => return self.detach().await,
                 Event::Lost => return,
             }
             event = tokio::select! {
@@ -176,20 +178,21 @@ impl Follower {
                         Event::Acknowledged(known.version)
                     }
                     Ok(Some(_)) => {
-                        let rejection = invalid("a stream attaches once");
+                        let rejection = invalid("a routing stream attaches only once");
                         versions.send(Err(to_status(&rejection))).await.ok();
-                        Event::Left
+                        Event::Detached
                     }
-                    Ok(None) => Event::Left,
+                    Ok(None) => Event::Detached,
                     Err(_) => Event::Lost,
                 },
-                _ = beats.tick() => Event::Beat,
+                _ = renewals.tick() => Event::Renewal,
                 () = versions.closed() => Event::Lost,
             };
         }
     }
 
-    /// Why this stream ends, if the attachment did. The attachment may not be here yet.
+    /// Why this stream must end: the consumer was replaced or its lease has expired. This node may not have
+    /// applied the attachment yet.
     fn replaced(&self) -> Option<Rejection> {
         let Attached { name, session } = self.attached.as_ref()?;
         let state = self.member.store.read(|state| {
@@ -200,17 +203,22 @@ impl Follower {
             return None;
         }
         let message = match known {
-            Some(_) => format!("another consumer attached as {name}"),
-            None => format!("consumer {name} was silent for longer than its lease: attach again"),
+            Some(_) => format!(
+                "another consumer attached with the name {name}: use a unique name for each consumer"
+            ),
+            None => format!("the lease of consumer {name} expired: attach again"),
         };
         Some(Rejection::new(ErrorCode::StalePlan, message))
     }
 
-    /// The endpoints, if they differ from those sent last.
-    fn look(&mut self) -> Option<v1::RoutingResponse> {
+    /// The endpoints, if they differ from those that were sent last.
+    fn changed(&mut self) -> Option<v1::RoutingResponse> {
         let state = self.member.store.snapshot();
         self.current = state.index;
-        let now = endpoints(&state, self.deployment.as_ref());
+        let mut now = endpoints(&state, self.deployment.as_ref());
+        for endpoints in now.values_mut() {
+            endpoints.retain(|endpoint| is_up(&state, endpoint.node));
+        }
         if self.sent.as_ref().is_some_and(|(_, sent)| *sent == now) {
             return None;
         }
@@ -219,59 +227,60 @@ impl Follower {
         Some(v1::RoutingResponse { version: state.index.0, services })
     }
 
-    /// The newest state whose endpoints the consumer follows: where it has acknowledged the list that
-    /// was sent last, that is every state since which had the same list.
-    fn follows(&self) -> StateIndex {
+    /// The newest state whose endpoints the consumer uses. If it has acknowledged those that were sent last, that
+    /// is the newest state with the same endpoints.
+    fn acknowledged_state(&self) -> StateIndex {
         match &self.sent {
             Some((version, _)) if self.acknowledged >= *version => self.current,
             Some(_) | None => self.acknowledged.min(self.current),
         }
     }
 
-    /// Tells the leader at once where a replica may be waiting for it.
-    async fn tell_if_awaited(&self) {
+    /// Acknowledges at once if a terminating instance may be waiting for it.
+    async fn acknowledge_if_awaited(&self) {
         if self.attached.is_none() {
             return;
         }
-        let follows = self.follows();
-        let is_awaited = self
-            .member
-            .store
-            .read(|state| state.leaving.values().any(|leaving| leaving.left_at <= follows));
+        let state_index = self.acknowledged_state();
+        let is_awaited = self.member.store.read(|state| {
+            state.terminating.values().any(|terminating| terminating.left_at <= state_index)
+        });
         if is_awaited {
-            self.tell().await;
+            self.acknowledge().await;
         }
     }
 
-    async fn tell(&self) {
+    async fn acknowledge(&self) {
         let Some(Attached { name, session }) = self.attached.clone() else { return };
-        let (member, acknowledged) = (&self.member, self.follows());
+        let (member, acknowledged) = (&self.member, self.acknowledged_state());
         if member.store.leads() {
             let now = member.clock.now();
             return member.signals.record_consumer(name, session, acknowledged, now);
         }
         let Some((node, address)) = member.store.leader_elsewhere() else { return };
-        let message = v1::ConsumerRequest {
+        let message = v1::AcknowledgeEndpointsRequest {
             consumer: name.to_string(),
             session: session.0,
             acknowledged: acknowledged.0,
         };
-        if let Err(error) = member.peers.consumer((node, &address), message, DEADLINE).await {
-            // The leader may just be changing; it is told again at the next beat.
-            debug!(leader = %node, consumer = %name, %error, "a consumer's word was not taken");
+        if let Err(error) =
+            member.peers.acknowledge_endpoints((node, &address), message, DEADLINE).await
+        {
+            // The leader may be changing; the next renewal repeats it.
+            debug!(leader = %node, consumer = %name, %error, "acknowledgement not delivered");
         }
     }
 
     async fn detach(&self) {
         let Some(Attached { name, session }) = self.attached.clone() else { return };
-        let command = Command::ConsumerDetach { name: name.clone(), session };
+        let command = ConsumerDetach::new(name.clone(), session).into();
         if let Err(error) = propose(&self.member, command).await {
-            debug!(consumer = %name, %error, "could not be detached; its lease runs out");
+            debug!(consumer = %name, %error, "could not detach the consumer; its lease will expire");
         }
     }
 }
 
-/// Writes a command in this node's own name; the entry that it became.
+/// Proposes a command in the name of this node; returns its log index.
 async fn propose(member: &Member, command: Command) -> Result<StateIndex, Rejection> {
     let by = Identity::Node { id: member.id };
     let applied = member.store.propose(Proposal { by, request: None, command }).await;

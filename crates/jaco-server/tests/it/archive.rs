@@ -1,4 +1,4 @@
-//! What the replicated state lets go of is in the node's files by then, whatever happens to the node.
+//! Events that the replicated state evicts are in the node's files by then, whatever happens to the node.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -13,6 +13,7 @@ use jaco_server::ClusterMachine;
 use jaco_server::archive::{ArchiveLimits, AuditArchive};
 use jaco_state::Command;
 use jaco_state::audit::{AuditKind, CUT_EVENTS, DEFAULT_AGE, KEPT_EVENTS};
+use jaco_state::command::{AuditNote, AuditRetention};
 use jaco_types::{Identity, Timestamp};
 use tempfile::TempDir;
 
@@ -26,10 +27,10 @@ fn machine(folder: &Path, limits: ArchiveLimits) -> ClusterMachine {
 fn entry(n: u64) -> Vec<u8> {
     let command = match n {
         1 => Command::AuditBegin,
-        2 => Command::AuditRetention { age: DEFAULT_AGE },
+        2 => AuditRetention::new(DEFAULT_AGE).into(),
         n => {
             let payload = [("n".to_owned(), n.to_string())].into();
-            Command::AuditNote { kind: AuditKind::NodeLabels, payload }
+            AuditNote::new(AuditKind::NodeLabels, payload).into()
         }
     };
     let (at, by) = (Timestamp(1_000_000 + n), Identity::Scheduler);

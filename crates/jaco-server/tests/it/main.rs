@@ -1,6 +1,8 @@
-//! A member with real consensus, without a network; and what a node keeps in files.
+//! A member with real consensus: how it serves rpcs, recovers, and archives audit events.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod archive;
+mod node;
 mod recovery;
+mod rpcs;

@@ -3,32 +3,39 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use jaco_agent::fake::{Behaviour, Reach};
-use jaco_state::command::{Disabling, SpecChange};
+use jaco_scheduler::rebalance::Goal;
+use jaco_state::command::{
+    DeploymentApply, DeploymentDelete, DeploymentRollback, DisabledSet, Disabling, NodeDrain,
+    NodeReport, NodeSetAvailability, SpecChange,
+};
 use jaco_state::view::{Convergence, convergence};
-use jaco_state::{Command, Outcome};
+use jaco_state::{ClusterState, Command, Deployment, Outcome};
 use jaco_types::spec::DeploymentSpec;
-use jaco_types::unit::{Bytes, MilliCores, Resources};
+use jaco_types::unit::{Bytes, MilliCores};
 use jaco_types::{
-    AllocationScope, Availability, DeploymentName, Exit, Hostname, Millis, ReplicaId, StateIndex,
+    AllocationScope, Availability, DeploymentName, Gpu, Hostname, Millis, NodeFacts, ReplicaId,
+    ReplicaState, Rollout, RolloutState, Slot, StateIndex,
 };
 
-use super::words::{Words, digest, millis, name, number, service_key};
+use super::words::{Words, millis, name, number, service_key};
 use super::{CommandError, Session};
 use crate::network::MachineIx;
-use crate::service::ServiceText;
-use crate::world::{Harm, Reached, Registry, RequestState, World, usual_behaviour};
+use crate::service::{GPU_DRIVER, ServiceText};
+use crate::world::{Reached, RequestState, World};
 
 /// The longest that `settle` waits.
 const SETTLE_MAX: Millis = Millis::from_secs(1200);
 /// How long nothing must be written before a cluster counts as settled: longer than it takes to
 /// notice that a node is gone.
 const SETTLED: Millis = Millis::from_secs(20);
-/// The same where something is still under way that may never end, for example a pull.
+/// The same where something is still in progress that may never end, for example a pull.
 const STUCK: Millis = Millis::from_secs(120);
 
-/// How long a replica may take to leave a drained node, as for people who say nothing else.
+/// How long a replica may take to leave a drained node, unless a script names another time.
 const DRAIN_PATIENCE: Millis = Millis::from_secs(300);
+
+/// How many replicas an operator has moved by one request.
+const MOVES_AT_ONCE: usize = 3;
 
 /// Whether a request's answer is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,11 +57,18 @@ impl Session {
             ["repeat"] => self.repeat()?,
             ["delete", deployment] => {
                 let name: DeploymentName = name(deployment)?;
-                self.ask(Command::DeploymentDelete { name }, None, Answer::Awaited)?;
+                self.ask(DeploymentDelete::new(name).into(), None, Answer::Awaited)?;
             }
             ["cordon", host] => self.set_availability(host, Availability::Cordoned)?,
             ["uncordon", host] => self.set_availability(host, Availability::Active)?,
-            ["drain", host] => self.set_availability(host, Availability::Draining)?,
+            ["drain", host] => self.drain(host, DRAIN_PATIENCE)?,
+            ["drain", host, "within", patience] => self.drain(host, millis(patience)?)?,
+            ["facts", host, words @ ..] => self.report_facts(host, words)?,
+            ["rollback", deployment] => {
+                let name: DeploymentName = name(deployment)?;
+                self.ask(DeploymentRollback::new(name).into(), None, Answer::Awaited)?;
+            }
+            ["rebalance", goal] => self.rearrange(goal)?,
             ["disable", scope @ ..] => self.rest(Disabling::Disable, scope)?,
             ["enable", scope @ ..] => self.rest(Disabling::Enable, scope)?,
             ["settle"] => self.settle(None)?,
@@ -83,22 +97,15 @@ impl Session {
         for host in others {
             self.join(host, &[])?;
         }
-        // A cluster that stands: every node has been heard of.
+        // Every node has sent a heartbeat.
         self.cluster()?.advance(Millis::from_secs(5));
         Ok(())
     }
 
     fn join(&mut self, host: &str, capacity: &[&str]) -> Result<(), CommandError> {
         let host: Hostname = name(host)?;
-        let mut resources = Resources::default();
-        for word in capacity {
-            match word.split_once('=') {
-                Some(("cpu", cpu)) => resources.cpu = MilliCores(number(cpu)?),
-                Some(("memory", memory)) => resources.memory = Bytes(number(memory)?),
-                _ => return Err(CommandError::unclear(format!("{word:?} is no capacity"))),
-            }
-        }
-        if let Err(refused) = self.cluster()?.join(&host, resources) {
+        let facts = facts(capacity)?;
+        if let Err(refused) = self.cluster()?.join(&host, facts) {
             self.tell(&refused);
         }
         Ok(())
@@ -147,7 +154,7 @@ impl Session {
             self.cluster()?.know_image(&service.image());
         }
         self.applied.insert(name.clone(), services);
-        self.ask(Command::DeploymentApply { name, spec, based_on: None }, via, answer)
+        self.ask(DeploymentApply::new(name, spec).into(), via, answer)
     }
 
     fn split_via<'a, 'b>(
@@ -195,13 +202,33 @@ impl Session {
     ) -> Result<(), CommandError> {
         let ix = self.machine(host)?;
         let node = self.cluster()?.machine(ix).node;
-        let command = match availability {
-            Availability::Draining => Command::NodeDrain { node, patience: DRAIN_PATIENCE },
-            Availability::Active | Availability::Cordoned => {
-                Command::NodeSetAvailability { node, availability }
-            }
+        self.ask(NodeSetAvailability::new(node, availability).into(), None, Answer::Awaited)
+    }
+
+    fn drain(&mut self, host: &str, patience: Millis) -> Result<(), CommandError> {
+        let ix = self.machine(host)?;
+        let node = self.cluster()?.machine(ix).node;
+        self.ask(NodeDrain::new(node, patience).into(), None, Answer::Awaited)
+    }
+
+    /// A daemon reports what its machine has, as after a restart with another configuration.
+    fn report_facts(&mut self, host: &str, words: &[&str]) -> Result<(), CommandError> {
+        let facts = facts(words)?;
+        let ix = self.machine(host)?;
+        let machine = self.cluster()?.machine(ix);
+        let (node, address) = (machine.node, format!("{}:7000", machine.hostname));
+        self.ask(NodeReport::new(node, address, facts).into(), None, Answer::Awaited)
+    }
+
+    /// Moves replicas the way an operator asks for, a few at a time.
+    fn rearrange(&mut self, goal: &str) -> Result<(), CommandError> {
+        let goal = match goal {
+            "spread" => Goal::Spread,
+            "pack" => Goal::Pack,
+            _ => return Err(CommandError::unclear("spread or pack")),
         };
-        self.ask(command, None, Answer::Awaited)
+        let command = self.cluster()?.rearranging(goal, MOVES_AT_ONCE);
+        self.ask(command.into(), None, Answer::Awaited)
     }
 
     /// `disable shop/web`, `disable shop/web on n1`, `disable node n1`, `disable shop/web replica shop-web-0`.
@@ -224,7 +251,7 @@ impl Session {
             _ => return Err(CommandError::unclear("which allocations?")),
         };
         let scopes = [scope].into();
-        self.ask(Command::DisabledSet { change, scopes }, None, Answer::Awaited)
+        self.ask(DisabledSet::new(change, scopes).into(), None, Answer::Awaited)
     }
 
     fn tell(&mut self, state: &RequestState) {
@@ -246,7 +273,7 @@ impl Session {
         self.say(&format!("  {line}"));
     }
 
-    /// Waits until nothing has been written for a while and nothing is under way.
+    /// Waits until nothing has been written for a while and nothing is in progress.
     fn settle(&mut self, within: Option<Millis>) -> Result<(), CommandError> {
         let world = self.cluster()?;
         let begin = world.now;
@@ -277,139 +304,7 @@ impl Session {
             (Reached::Yes, _) => {}
         }
         if unfinished {
-            self.say("  nothing moves, though something is still under way");
-        }
-        Ok(())
-    }
-
-    fn fault(&mut self, words: &[&str]) -> Result<(), CommandError> {
-        match words {
-            ["kill", hosts @ ..] => {
-                for ix in self.machines(hosts)? {
-                    self.cluster()?.kill(ix);
-                }
-            }
-            ["start", hosts @ ..] => {
-                for ix in self.machines(hosts)? {
-                    self.cluster()?.start(ix);
-                }
-            }
-            ["power-off", hosts @ ..] => {
-                for ix in self.machines(hosts)? {
-                    self.cluster()?.power_off(ix);
-                }
-            }
-            ["partition", groups @ ..] => {
-                let groups = groups.split(|word| *word == "|");
-                let groups: Vec<Vec<MachineIx>> =
-                    groups.map(|hosts| self.machines(hosts)).collect::<Result<_, _>>()?;
-                self.cluster()?.partition(&groups);
-            }
-            ["cut", from, "->", to] => {
-                let (from, to) = (self.machine(from)?, self.machine(to)?);
-                self.cluster()?.cut(from, to);
-            }
-            ["heal"] => self.cluster()?.heal(),
-            ["engine", host, "down"] => self.set_engine(host, Reach::Down)?,
-            ["engine", host, "up"] => self.set_engine(host, Reach::Up)?,
-            ["drift", host, permille] => self.drift(host, permille)?,
-            ["clock", host, step] => self.step_clock(host, step)?,
-            ["pull", image, how @ ..] => self.set_registry(image, how)?,
-            ["image", image, how @ ..] => self.set_behaviour(image, how)?,
-            ["kill-container", replica] => self.harm(replica, Harm::Kill { code: 1 })?,
-            ["kill-container", replica, code] => {
-                self.harm(replica, Harm::Kill { code: number(code)? })?;
-            }
-            ["remove-container", replica] => self.harm(replica, Harm::Remove)?,
-            ["sicken", replica] => self.harm(replica, Harm::Sicken)?,
-            ["cure", replica] => self.harm(replica, Harm::Cure)?,
-            words => {
-                let what = format!("{:?} is no command", words.join(" "));
-                return Err(CommandError::Unclear(what));
-            }
-        }
-        Ok(())
-    }
-
-    fn set_engine(&mut self, host: &str, reach: Reach) -> Result<(), CommandError> {
-        let ix = self.machine(host)?;
-        self.cluster()?.set_engine(ix, reach);
-        Ok(())
-    }
-
-    fn drift(&mut self, host: &str, permille: &str) -> Result<(), CommandError> {
-        let ix = self.machine(host)?;
-        let permille = permille.parse();
-        let permille = permille.map_err(|_| CommandError::unclear("thousandths, as -90"))?;
-        self.cluster()?.drift(ix, permille);
-        Ok(())
-    }
-
-    fn step_clock(&mut self, host: &str, step: &str) -> Result<(), CommandError> {
-        let ix = self.machine(host)?;
-        let unclear = || CommandError::unclear(format!("{step:?} is not like +5s or -5s"));
-        let (sign, length) = step.split_at_checked(1).ok_or_else(unclear)?;
-        let length = i64::try_from(millis(length)?.0).map_err(|_| unclear())?;
-        let step = match sign {
-            "+" => length,
-            "-" => -length,
-            _ => return Err(unclear()),
-        };
-        self.cluster()?.step_clock(ix, step);
-        Ok(())
-    }
-
-    fn set_registry(&mut self, image: &str, how: &[&str]) -> Result<(), CommandError> {
-        let (how, only) = match how {
-            [how @ .., "on", host] => (how, Some(self.machine(host)?)),
-            how => (how, None),
-        };
-        let registry = match how {
-            ["is", mark] if only.is_none() => {
-                let digest = digest(image, mark)?;
-                self.cluster()?.move_tag(image, &digest);
-                return Ok(());
-            }
-            ["works"] => Registry::Works,
-            ["hangs"] => Registry::Hangs,
-            ["takes", length] => Registry::Takes(millis(length)?),
-            ["fails", reason] => Registry::Fails((*reason).to_owned()),
-            _ => {
-                return Err(CommandError::unclear(
-                    "works, hangs, takes <time>, fails <reason> or is <hex digit>",
-                ));
-            }
-        };
-        self.cluster()?.set_registry(image, registry, only);
-        Ok(())
-    }
-
-    fn set_behaviour(&mut self, image: &str, how: &[&str]) -> Result<(), CommandError> {
-        let usual = usual_behaviour();
-        let exit =
-            |code: &str| Ok::<_, CommandError>(Exit { code: number(code)?, out_of_memory: false });
-        let behaviour = match how {
-            ["works"] => usual,
-            ["exits", code, "after", length] => {
-                Behaviour { exit: Some((millis(length)?, exit(code)?)), ..usual }
-            }
-            ["healthy", "after", length] => Behaviour { healthy_after: millis(length)?, ..usual },
-            ["unhealthy", "after", length] => {
-                Behaviour { unhealthy_after: Some(millis(length)?), ..usual }
-            }
-            ["stops", "in", length] => Behaviour { stop_takes: millis(length)?, ..usual },
-            ["refused", reason] => Behaviour { refuse: Some((*reason).to_owned()), ..usual },
-            _ => return Err(CommandError::unclear("images do no such thing")),
-        };
-        self.cluster()?.set_behaviour(image, behaviour);
-        Ok(())
-    }
-
-    fn harm(&mut self, replica: &str, harm: Harm) -> Result<(), CommandError> {
-        let replica =
-            ReplicaId::parse(replica).map_err(|error| CommandError::unclear(error.to_string()))?;
-        if self.cluster()?.harm(&replica, harm) == 0 {
-            self.say("  there is none");
+            self.say("  nothing moves, though something is still in progress");
         }
         Ok(())
     }
@@ -430,12 +325,63 @@ impl Session {
     }
 }
 
+/// Whether something is going to change without anybody doing anything. A deployment that cannot be
+/// placed as a whole can have a rollout in progress.
 fn is_progressing(world: &World) -> bool {
     let state = world.checker.reference();
-    state
-        .deployments
-        .values()
-        .any(|deployment| convergence(state, deployment) == Convergence::Progressing)
+    let is_moving = |deployment: &Deployment| match convergence(state, deployment) {
+        Convergence::Progressing => true,
+        Convergence::CannotPlace => state
+            .slots
+            .values()
+            .any(|slot| slot.service.deployment == deployment.name && is_starting(state, slot)),
+        Convergence::Converged
+        | Convergence::Paused
+        | Convergence::RolledBack
+        | Convergence::Exhausted => false,
+    };
+    state.deployments.values().any(is_moving)
+        || state.scheduling.iter().any(|(_, record)| is_rolling(record.rollout.as_ref()))
+}
+
+/// Whether a replica is on its way: its image is being fetched, or its container started.
+fn is_starting(state: &ClusterState, slot: &Slot) -> bool {
+    let seen = state.observed.get(&slot.current_id()).map(|seen| seen.state);
+    matches!(seen, Some(ReplicaState::Pulling | ReplicaState::Starting))
+}
+
+fn is_rolling(rollout: Option<&Rollout>) -> bool {
+    rollout.is_some_and(|rollout| {
+        rollout.state == RolloutState::InProgress || rollout.rollback_progress.is_some()
+    })
+}
+
+/// `cpu=4000 memory=8000 gpus=2 zone=a`.
+fn facts(words: &[&str]) -> Result<NodeFacts, CommandError> {
+    let mut facts = NodeFacts::default();
+    for word in words {
+        match word.split_once('=') {
+            Some(("cpu", cpu)) => facts.capacity.cpu = MilliCores(number(cpu)?),
+            Some(("memory", memory)) => facts.capacity.memory = Bytes(number(memory)?),
+            Some(("zone", zone)) => {
+                facts.labels.insert("zone".to_owned(), zone.to_owned());
+            }
+            Some(("gpus", count)) => {
+                facts.gpus = (0..number::<u32>(count)?).map(gpu).collect();
+            }
+            _ => return Err(CommandError::unclear(format!("{word:?} is no fact of a node"))),
+        }
+    }
+    Ok(facts)
+}
+
+fn gpu(number: u32) -> Gpu {
+    Gpu {
+        id: format!("gpu-{number}").into(),
+        driver: GPU_DRIVER.to_owned(),
+        model: String::new(),
+        memory: Bytes(0),
+    }
 }
 
 /// `web image=web:1 + db image=db:1`.

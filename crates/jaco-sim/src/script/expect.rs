@@ -12,7 +12,7 @@
 //! | `expect idle 10m` | so long nothing is written |
 //! | `expect leader`, `expect no leader` | |
 //! | `expect audit rollout_aborted 1` | so many events of the kind since the beginning |
-//! | `expect rest` | everything that must hold of a cluster at rest |
+//! | `expect rest` | everything that must hold of a converged cluster |
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -69,18 +69,18 @@ impl Session {
             ["idle", length] => {
                 world.advance(millis(length)?);
                 let after = world.consensus.commits();
-                world.checker.check_idle(commits, after);
+                world.checker.idle(after - commits);
                 Ok(())
             }
             ["leader"] => claim(world.leader().is_some(), || "nobody leads".to_owned()),
-            ["no", "leader"] => claim(world.leader().is_none(), || "somebody leads".to_owned()),
+            ["no", "leader"] => claim(world.leader().is_none(), || "a node leads".to_owned()),
             ["audit", kind, wanted] => {
                 let events = world.checker.reference().audit.events.values();
                 let found = events.filter(|event| event.kind.as_str() == *kind).count();
                 compare("events", found, number(wanted)?)
             }
             ["rest"] => {
-                world.checker.check_rest();
+                world.checker.converged();
                 Ok(())
             }
             _ => Err(CommandError::unclear("nothing like that can be expected")),
@@ -101,11 +101,11 @@ fn at_most(what: &str, found: usize, limit: usize) -> Result<(), CommandError> {
 }
 
 fn containers(world: &World) -> BTreeSet<ContainerId> {
-    world.checker.live().map(|seen| seen.container.clone()).collect()
+    world.checker.facts().live().map(|seen| seen.container.clone()).collect()
 }
 
 fn serving(world: &World, service: &ServiceKey) -> usize {
-    let live = world.checker.live().filter(|seen| seen.service == *service);
+    let live = world.checker.facts().live().filter(|seen| seen.service == *service);
     let slots: BTreeSet<_> = live.map(|seen| &seen.instance.replica).collect();
     slots.len()
 }
@@ -127,7 +127,7 @@ fn all_made_from(
     service: &ServiceKey,
     digest: &ImageDigest,
 ) -> Result<(), CommandError> {
-    for seen in world.checker.live().filter(|seen| seen.service == *service) {
+    for seen in world.checker.facts().live().filter(|seen| seen.service == *service) {
         let mut hosts = world.machines.iter().map(|machine| &machine.driver.host);
         let image = hosts.find_map(|host| host.image_of(&seen.container)).unwrap_or_default();
         let (replica, is_it) = (&seen.instance.replica, image == digest.as_str());
@@ -140,7 +140,7 @@ fn all_made_from(
 /// are kept are compared.
 fn all_run(world: &World, service: &ServiceKey, image: &str) -> Result<(), CommandError> {
     let state = world.checker.reference();
-    for seen in world.checker.live().filter(|seen| seen.service == *service) {
+    for seen in world.checker.facts().live().filter(|seen| seen.service == *service) {
         let deployment = state.deployments.get(&service.deployment);
         let specs = deployment.iter().flat_map(|deployment| deployment.revisions.values());
         let of_container = specs

@@ -1,4 +1,4 @@
-//! Scripts: one command per line, `#` for words to the reader. What a script does and shows is its
+//! Scripts: one command per line, `#` begins a comment. What a script does and shows is its
 //! transcript; the transcripts that are right are kept beside the scripts.
 //!
 //! ```text
@@ -13,13 +13,17 @@
 //! | command | |
 //! | --- | --- |
 //! | `seed 7` | all random choices follow from it; before `nodes` |
-//! | `nodes n1 n2`, `join n3 [cpu=… memory=…]` | a cluster, and one more node |
+//! | `nodes n1 n2`, `join n3 [cpu=… memory=… gpus=2 zone=a]` | a cluster, and one more node |
 //! | `apply shop web image=… [+ db …] [via n1]` | asks for a deployment, and waits for the answer |
 //! | `begin apply …` | the same without waiting |
 //! | `change shop web image=…` | applies again what was applied last, with other keys |
 //! | `again shop`, `repeat` | applies the same again; sends the last request again under its id |
 //! | `delete shop` | |
-//! | `cordon n1`, `uncordon n1`, `drain n1` | |
+//! | `rollback shop` | goes back to the revision before |
+//! | `cordon n1`, `uncordon n1`, `drain n1 [within 30s]` | |
+//! | `facts n1 cpu=… memory=… gpus=2 zone=a` | what the node reports of itself |
+//! | `load n1 95`, `load n1 unknown` | how much of its processors is in use, in percent |
+//! | `rebalance spread\|pack` | an operator has up to three replicas moved |
 //! | `settle [within 15s]`, `advance 61s` | lets time pass |
 //! | `kill n1`, `start n1`, `power-off n1` | the daemon, or the machine; also `leader`, `all` |
 //! | `partition n1 \| n2 n3`, `cut n1 -> n2`, `heal` | |
@@ -28,19 +32,21 @@
 //! | `image web:2 works\|exits 1 after 5s\|healthy after 5s\|unhealthy after 5s\|refused "…"` | containers |
 //! | `kill-container shop-web-0 [code]`, `remove-container …`, `sicken …`, `cure …` | |
 //! | `engine n1 down\|up`, `clock n1 +60s` | |
+//! | `freeze 60s` | all machines stand still for so long, and their clocks do not |
 //! | `drift n1 -90` | its steady clock goes too slowly by so many thousandths |
 //! | `show replicas shop`, `rollout shop/web`, `nodes`, `deployments`, `containers`, `audit 5` | |
 //! | `mark`, `expect …` | see `expect.rs` |
 
 mod act;
 mod expect;
+mod fault;
 mod words;
 
 use std::collections::BTreeMap;
 
 use jaco_types::DeploymentName;
 
-use crate::check::Violation;
+use crate::invariants::Violation;
 use crate::sabotage::Sabotage;
 use crate::service::ServiceText;
 use crate::world::World;
@@ -82,7 +88,7 @@ pub enum CommandError {
     #[error("expected otherwise: {0}")]
     Unexpected(String),
     /// An invariant is broken.
-    #[error("{} is broken: {}", .0.id, .0.what)]
+    #[error("{} is broken: {}", .0.broken.id(), .0.broken)]
     Broken(Violation),
 }
 
@@ -98,13 +104,23 @@ impl CommandError {
 /// The first line that cannot be understood, is not as expected, or breaks an invariant.
 pub fn run(script: &str) -> Result<String, ScriptError> {
     let mut session = Session::default();
+    run_in(&mut session, script)?;
+    Ok(session.out)
+}
+
+/// Runs a script in a session, which keeps the transcript and the cluster also when the script
+/// fails.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_in(session: &mut Session, script: &str) -> Result<(), ScriptError> {
     for (number, line) in (1..).zip(script.lines()) {
         session.line(line).map_err(|source| {
             let text = line.to_owned();
             ScriptError { line: number, text, source }
         })?;
     }
-    Ok(session.out)
+    Ok(())
 }
 
 impl Session {
@@ -128,9 +144,18 @@ impl Session {
         self.say(&format!("> {line}"));
         let words = Words::split(line)?;
         let result = self.execute(&words);
-        // Time stands still once something is broken, so nothing else that is said counts.
+        // Time stands still after a violation, so later lines do not count.
         let broken = self.world.as_ref().and_then(|world| world.violations().first());
         broken.map_or(result, |violation| Err(CommandError::Broken(violation.clone())))
+    }
+
+    /// The services that were applied last and can have any number of replicas: neither jobs nor pinned
+    /// to as many hosts.
+    pub(crate) fn scalable(&self) -> Vec<String> {
+        let all = self.applied.iter();
+        let all = all.flat_map(|(name, services)| services.iter().map(move |it| (name, it)));
+        let scalable = all.filter(|(_, service)| service.is_scalable());
+        scalable.map(|(name, service)| format!("{name}/{}", service.name)).collect()
     }
 
     /// The transcript so far.

@@ -1,14 +1,14 @@
-//! The nodes' side: daemons start and die, agents are told what happens and act on their engines.
+//! The nodes: daemons start and die, agents receive events and act on their engines.
 
-use jaco_agent::engine::{ContainerSeen, EngineEvent};
+use jaco_agent::engine::{ContainerId, EngineEvent, ObservedContainer};
 use jaco_agent::{Effect, Event};
 use jaco_state::view::Role;
 use jaco_types::{Hostname, Identity, Millis, NodeId};
 
-use super::{AGENT_TICK, HEARTBEAT, Happening, World};
-use crate::check::Starter;
+use super::{AGENT_TICK, HEARTBEAT, Happening, NodeSignalSent, World};
 use crate::consensus::{Origin, Proposal};
 use crate::daemon::{Daemon, View};
+use crate::invariants::{AgentEffect, Process, Started};
 use crate::machine::Machine;
 use crate::network::MachineIx;
 use crate::sabotage::Sabotage;
@@ -30,7 +30,7 @@ impl World {
             return;
         }
         machine.lives += 1;
-        // What happened while nobody listened is told to nobody.
+        // Events of the engine while no daemon ran are lost.
         let _missed = machine.driver.poll(self.now);
         let life = machine.lives;
         let mut daemon = Daemon::new(machine.owner(), life);
@@ -41,7 +41,6 @@ impl World {
         }
         daemon.applied = stored;
         self.machines[ix.0].daemon = Some(daemon);
-        self.checker.restarted(ix);
         self.plan_in(Millis(0), Happening::Heartbeat { machine: ix, life });
         self.plan_in(AGENT_TICK, Happening::Tick { machine: ix, life });
         self.topology_changed();
@@ -51,12 +50,12 @@ impl World {
     pub(super) fn crash(&mut self, ix: MachineIx) {
         let machine = &mut self.machines[ix.0];
         machine.daemon = None;
-        machine.driver.forget_work();
+        machine.driver.drop_jobs();
         self.checker.unattended(ix);
         self.topology_changed();
     }
 
-    /// The agent begins to act: it knows what should run.
+    /// The agent begins to act: its state is current.
     pub(super) fn agent_begins(&mut self, ix: MachineIx) {
         let now = self.now;
         let machine = &mut self.machines[ix.0];
@@ -65,8 +64,8 @@ impl World {
             return;
         };
         let first = daemon.first_desired();
-        // Its leader has not heard of it yet, and may just be giving up what is here: only its answer
-        // to a sign of life says that somebody looks after this machine again.
+        // Its leader has no heartbeat of it yet, and may be about to replace its replicas elsewhere: only an
+        // answer to a heartbeat shows that the leader counts on this machine again.
         self.machines[ix.0].contact_at = now;
         self.tell_agent(ix, first);
         self.tell_agent(ix, Event::EventsLost);
@@ -80,12 +79,12 @@ impl World {
 
     fn remove_all(&mut self, ix: MachineIx) {
         for seen in self.machines[ix.0].driver.host.list(self.now) {
-            let ContainerSeen { instance, container, .. } = seen;
+            let ObservedContainer { instance, container, .. } = seen;
             self.carry_out(ix, Effect::Remove { instance, container });
         }
     }
 
-    /// Tells the agent something, and carries out what it wants.
+    /// Hands the agent an event, and carries out its effects.
     pub(super) fn tell_agent(&mut self, ix: MachineIx, event: Event) {
         let event = self.forget_retiring(self.mix_in_foreign(ix, event));
         let machine = &mut self.machines[ix.0];
@@ -95,20 +94,25 @@ impl World {
             return;
         };
         if let Event::Started { instance, result: Ok(seen) } = &event {
-            let by = Starter { machine: ix, life: daemon.life };
-            self.checker.started(instance, &seen.container, by, &daemon.state);
+            let by = Process { machine: ix, life: daemon.life };
+            let (container, state) = (&seen.container, &daemon.state);
+            self.checker.started(&Started { instance, container, by, state });
+            if self.sabotage == Some(Sabotage::StartTwice) {
+                let container = &ContainerId(format!("{container}-again").into());
+                self.checker.started(&Started { instance, container, by, state });
+            }
         }
         daemon.note_engine(&event);
         let effects = daemon.core.handle(event, clock);
-        let images = daemon.core.prepared();
+        let images = daemon.core.prepulls();
         let is_news = daemon.images != images;
         daemon.images = images;
         for effect in effects {
             self.carry_out(ix, effect);
         }
         if is_news {
-            // A rollout waits for this: it is told at once.
-            self.give_sign(ix);
+            // A rollout waits for this, so it does not wait for the next heartbeat.
+            self.send_heartbeat(ix);
         }
     }
 
@@ -116,9 +120,10 @@ impl World {
         let effect = self.follow_names(ix, effect);
         let machine = &mut self.machines[ix.0];
         if let Some(daemon) = &machine.daemon {
-            // An agent that has contact again acts on what it knows until it is told.
-            let silence = daemon.silence;
-            self.checker.effect(&effect, &daemon.state, machine.node, silence, self.now);
+            // An agent that has contact again acts on its state until it receives a newer one.
+            let (state, silence) = (&daemon.state, daemon.silence);
+            let asked = AgentEffect { effect: &effect, state, node: machine.node, silence };
+            self.checker.effect(&asked, self.now);
         }
         if let Effect::Report { observed, gone } = effect {
             let Some(daemon) = &mut machine.daemon else { return };
@@ -126,7 +131,9 @@ impl World {
             if let Some(after) = daemon.outbox.take(observed, gone) {
                 self.plan_in(after, Happening::Report { machine: ix, life });
             }
-        } else {
+        } else if self.sabotage != Some(Sabotage::NeverStop)
+            || !matches!(effect, Effect::Stop { .. } | Effect::Remove { .. })
+        {
             machine.driver.execute(effect, self.now);
         }
     }
@@ -151,7 +158,7 @@ impl World {
         effect
     }
 
-    /// An engine that others use too lists everything; the agent has to tell its own apart.
+    /// An engine that others use too lists everything; the agent has to recognise its own containers.
     fn mix_in_foreign(&self, ix: MachineIx, event: Event) -> Event {
         let machine = self.machine(ix);
         let own = machine.owner();
@@ -178,7 +185,15 @@ impl World {
 
     /// Lets the checker see a machine's containers as they are.
     pub(super) fn look_at(&mut self, ix: MachineIx) {
-        let containers = self.machines[ix.0].driver.host.list(self.now);
+        let mut containers = self.machines[ix.0].driver.host.list(self.now);
+        if self.sabotage == Some(Sabotage::TripleContainers) {
+            let copy = |seen: &ObservedContainer, number: u32| ObservedContainer {
+                container: ContainerId(format!("{}-{number}", seen.container).into()),
+                ..seen.clone()
+            };
+            let three = |seen: &ObservedContainer| [1, 2, 3].map(|number| copy(seen, number));
+            containers = containers.iter().flat_map(three).collect();
+        }
         self.checker.containers(ix, containers, self.now);
     }
 
@@ -194,32 +209,43 @@ impl World {
         if !self.is_alive(ix, life) {
             return;
         }
-        self.give_sign(ix);
-        self.tell_of_contact(ix);
+        self.look_at_clocks(ix);
+        self.send_heartbeat(ix);
+        self.report_contact(ix);
         self.plan_in(HEARTBEAT, Happening::Heartbeat { machine: ix, life });
     }
 
-    /// Tells the leader how this node is.
-    fn give_sign(&mut self, ix: MachineIx) {
-        let machine = self.machine(ix);
-        let Some(daemon) = &machine.daemon else { return };
-        let (engine, images, node) = (daemon.engine.clone(), daemon.images.clone(), machine.node);
-        if let (Some(engine), Some(to)) = (engine, self.leader_seen_by(ix)) {
-            let sent_at = self.now;
-            self.send(ix, to, Happening::Signal { to, node, engine, images, sent_at });
+    fn look_at_clocks(&mut self, ix: MachineIx) {
+        let machine = &mut self.machines[ix.0];
+        let clock = machine.clock(self.now);
+        if let Some(leading) = machine.daemon.as_mut().and_then(|daemon| daemon.leading.as_mut()) {
+            leading.look(clock, Millis(self.now.0));
         }
     }
 
-    /// The agent learns for how long nobody answered, where anything depends on it.
-    fn tell_of_contact(&mut self, ix: MachineIx) {
+    /// Sends the leader the state of this node.
+    fn send_heartbeat(&mut self, ix: MachineIx) {
+        let machine = self.machine(ix);
+        let Some(daemon) = &machine.daemon else { return };
+        if let (Some(engine), Some(to)) = (daemon.engine.clone(), self.leader_seen_by(ix)) {
+            let images = daemon.images.clone();
+            let (node, load_percent) = (machine.node, machine.load_percent);
+            let status = Box::new(NodeSignalSent { node, engine, images, load_percent });
+            self.send(ix, to, Happening::Signal { to, sent_at: self.now, status });
+        }
+    }
+
+    /// Tells the agent for how long no leader answered, where anything depends on it.
+    fn report_contact(&mut self, ix: MachineIx) {
         let machine = self.machine(ix);
         let silence = machine.silence(self.now);
-        let minds = machine.daemon.as_ref().is_some_and(|daemon| daemon.core.minds_contact());
+        let minds =
+            machine.daemon.as_ref().is_some_and(|daemon| daemon.core.depends_on_leader_contact());
         if minds && self.sabotage != Some(Sabotage::NeverIsolated) {
             if let Some(daemon) = &mut self.machines[ix.0].daemon {
                 daemon.silence = silence;
             }
-            self.tell_agent(ix, Event::Contact { silence });
+            self.tell_agent(ix, Event::LeaderContact { elapsed: silence });
         }
     }
 

@@ -1,17 +1,21 @@
-//! The cluster's side: who leads, what is agreed on, and how it reaches everybody.
+//! Consensus: who leads, which entries are committed, and how they reach all members.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use jaco_scheduler::input::EngineSignal;
+use jaco_state::command::Batch;
+use jaco_state::command::SpecChange;
 use jaco_state::{Command, Outcome};
 use jaco_store::ProposeError;
-use jaco_types::{Identity, ImageNeed, ImageReadiness, Millis, NodeId, StateIndex, Timestamp};
+use jaco_types::{Identity, Millis, NodeId, Revision, StateIndex, Timestamp};
 
-use super::{Election, Happening, World};
+use super::rebalance::REBALANCE_EVERY;
+use super::{Election, Happening, NodeSignalSent, World};
 use crate::consensus::{Origin, Proposal};
 use crate::daemon::{Daemon, View};
 use crate::leader::{LeaderLoop, Written};
 use crate::network::MachineIx;
+use crate::sabotage::Sabotage;
 
 /// How long voters miss their leader before one of them stands for election.
 const ELECTION: (u64, u64) = (300, 900);
@@ -19,11 +23,11 @@ const ELECTION: (u64, u64) = (300, 900);
 const LEASE: Millis = Millis(600);
 /// How long the leader's disk takes.
 const FLUSH: (u64, u64) = (1, 4);
-/// How long a connection that broke looks alive.
+/// How long a broken connection seems alive.
 const BROKEN: Millis = Millis(500);
 
 impl World {
-    /// The machines that this one can agree on something with, itself included, if it is up.
+    /// The machines that this one is connected with, itself included, if it is up.
     fn peers_of(&self, ix: MachineIx) -> BTreeSet<MachineIx> {
         let is_up = |peer: &MachineIx| self.machine(*peer).daemon.is_some();
         let connected = |peer: &MachineIx| self.network.is_connected(ix, *peer);
@@ -34,14 +38,14 @@ impl World {
         self.machine(ix).daemon.is_some() && self.consensus.is_majority(&self.peers_of(ix))
     }
 
-    /// The machine that leads and can get anything agreed on.
+    /// The machine that leads and has a quorum.
     pub(crate) fn leader(&self) -> Option<MachineIx> {
         let leader = self.consensus.leader?;
         let leads = self.machine(leader).daemon.as_ref()?.leading.is_some();
         (leads && self.can_lead(leader)).then_some(leader)
     }
 
-    /// Whom a machine would ask for a write.
+    /// The leader to which a machine would forward a write.
     pub(crate) fn leader_seen_by(&self, ix: MachineIx) -> Option<MachineIx> {
         let leads = |ix: MachineIx| {
             self.machine(ix).daemon.as_ref().is_some_and(|daemon| daemon.leading.is_some())
@@ -86,7 +90,7 @@ impl World {
         };
         let candidates: Vec<MachineIx> = self.all().filter(is_candidate).collect();
         if candidates.is_empty() {
-            // Nobody can win now; whoever comes back tries again.
+            // No candidate has a quorum now; a member that comes back tries again.
             return;
         }
         let winner = *self.network.rng().pick(&candidates);
@@ -94,8 +98,8 @@ impl World {
     }
 
     pub(super) fn win(&mut self, winner: MachineIx) {
-        let under_way = self.consensus.under_way();
-        let luck = self.network.rng().place(under_way + 1);
+        let uncommitted = self.consensus.uncommitted();
+        let luck = self.network.rng().place(uncommitted + 1);
         let (before, old) = (self.consensus.last(), self.consensus.leader);
         let in_doubt = self.consensus.elect(winner, luck, &BTreeSet::from([winner]));
         for origin in in_doubt {
@@ -113,6 +117,7 @@ impl World {
         if let Some(daemon) = &mut machine.daemon {
             daemon.leading = Some(LeaderLoop::new(term, clock));
         }
+        self.plan_in(REBALANCE_EVERY, Happening::Rebalance { machine: winner, term });
         self.bring_up_to_date(winner);
     }
 
@@ -135,7 +140,7 @@ impl World {
         }
     }
 
-    /// Hands something to whoever this machine believes to lead.
+    /// Sends a proposal to the presumed leader of this machine.
     pub(super) fn propose(&mut self, from: MachineIx, proposal: Proposal) {
         let leader = self.leader_seen_by(from);
         let term = leader.and_then(|leader| {
@@ -160,13 +165,14 @@ impl World {
             daemon.leading.as_ref().is_some_and(|leading| leading.term == term)
         });
         if !leads || self.consensus.term != term {
-            // A deposed leader that does not know it yet writes into a log that nobody will read.
+            // A deposed leader that does not know it yet appends entries that will never be committed.
             let result = Err(ProposeError::Unknown);
             let origin = proposal.origin;
             self.plan_in(BROKEN, Happening::Answer { from: to, origin, result });
             return;
         }
-        let at = machine.clock(self.now);
+        let Some(proposal) = self.sabotage_proposal(to, proposal) else { return };
+        let at = self.machine(to).clock(self.now);
         let reached = self.peers_of(to);
         let takes = Millis(self.network.rng().between(FLUSH.0, FLUSH.1) + self.network.latency().0);
         self.consensus.append(proposal, at, self.now.after(takes), reached);
@@ -185,11 +191,8 @@ impl World {
         }
         self.note_commits(before);
         for (origin, index) in agreed {
-            if let Origin::Planner { machine, .. } = origin
-                && machine != leader
-            {
-                let what = format!("a plan of machine {} was written at {index}", machine.0);
-                self.checker.foreign_plan(what);
+            if let Origin::Planner { machine, .. } | Origin::Rebalancer { machine } = origin {
+                self.checker.plan_written(machine, leader, index);
             }
             let outcome = self.catch_up(leader, index);
             let result = outcome.ok_or(ProposeError::Unknown);
@@ -197,6 +200,24 @@ impl World {
             self.plan_in(latency, Happening::Answer { from: leader, origin, result });
         }
         self.bring_up_to_date(leader);
+    }
+
+    /// [`Sabotage::DeposedPlans`] and [`Sabotage::LoseWrites`]; nothing where it is lost.
+    fn sabotage_proposal(&mut self, to: MachineIx, mut proposal: Proposal) -> Option<Proposal> {
+        if self.sabotage == Some(Sabotage::DeposedPlans)
+            && let Origin::Planner { machine, .. } = &mut proposal.origin
+        {
+            machine.0 += 1;
+        }
+        if self.sabotage == Some(Sabotage::LoseWrites)
+            && matches!(proposal.command, Command::DeploymentApply(_))
+        {
+            let result =
+                Ok(Outcome::Deployed { revision: Revision(1), change: SpecChange::Created });
+            self.plan_in(BROKEN, Happening::Answer { from: to, origin: proposal.origin, result });
+            return None;
+        }
+        Some(proposal)
     }
 
     fn note_commits(&mut self, before: StateIndex) {
@@ -225,7 +246,7 @@ impl World {
         if self.network.is_open(from, to) && self.machine(to).daemon.is_some() {
             self.consensus.store(to, upto);
             if self.consensus.leader != Some(to) {
-                // Whoever hears of a newer leader follows.
+                // A member that hears of a newer leader follows it.
                 self.stop_leading(to);
             }
             self.catch_up(to, upto);
@@ -238,8 +259,12 @@ impl World {
         let clock = machine.clock(self.now);
         let daemon = machine.daemon.as_mut()?;
         let mut outcome = None;
+        let skips = self.sabotage == Some(Sabotage::SkipReports) && ix != MachineIx(0);
         for entry in self.consensus.entries(daemon.applied, upto) {
-            outcome = Some(daemon.apply(entry));
+            outcome = Some(match skips && matches!(entry.command, Command::Observe(_)) {
+                true => daemon.skip(entry),
+                false => daemon.apply(entry),
+            });
             self.checker.applied(&machine.hostname, &daemon.state);
         }
         daemon.applied = daemon.applied.max(upto);
@@ -258,25 +283,21 @@ impl World {
         outcome
     }
 
-    /// A leader hears of a node, and answers it.
-    pub(super) fn signal(
-        &mut self,
-        to: MachineIx,
-        node: NodeId,
-        (engine, images): (EngineSignal, BTreeMap<ImageNeed, ImageReadiness>),
-        sent_at: Timestamp,
-    ) {
+    /// A leader receives a heartbeat, and answers it.
+    pub(super) fn signal(&mut self, to: MachineIx, sent_at: Timestamp, status: NodeSignalSent) {
+        let NodeSignalSent { node, engine, images, load_percent } = status;
         self.acknowledge(to, node, &engine, sent_at);
         let machine = &mut self.machines[to.0];
         let clock = machine.clock(self.now);
         if let Some(leading) = machine.daemon.as_mut().and_then(|daemon| daemon.leading.as_mut()) {
+            leading.hear_of_load(node, load_percent, clock);
             leading.hear_of_images(node, images, clock);
             leading.hear(node, engine, clock);
         }
     }
 
-    /// The node learns that its leader heard it, unless the answer is lost or the leader has not
-    /// heard from a quorum for a lease: then it leads no more.
+    /// Answers a heartbeat, unless the answer is lost or the leader has had no quorum for a lease: then it
+    /// leads no more.
     fn acknowledge(
         &mut self,
         from: MachineIx,
@@ -290,7 +311,7 @@ impl World {
         let machine = &mut self.machines[to.0];
         machine.contact_at = machine.contact_at.max(sent_at);
         let acts = machine.daemon.as_ref().is_some_and(|daemon| daemon.view == View::Current);
-        // What it says of its engine may be some seconds old.
+        // The reported state of the engine may be some seconds old.
         let answers = machine.driver.host.answer().is_ok();
         if acts && answers && *engine == EngineSignal::Up {
             self.checker.attended(to);
@@ -311,12 +332,12 @@ impl World {
         if plan.changes.is_empty() {
             return;
         }
-        let command = Command::Batch { based_on: plan.based_on, changes: plan.changes };
+        let command = Batch::new(plan.based_on, plan.changes).into();
         let origin = Origin::Planner { machine: ix, life };
         self.propose(ix, Proposal { origin, by: Identity::Scheduler, request: None, command });
     }
 
-    /// Somebody learns what became of a proposal. Over a broken connection nobody learns anything.
+    /// The outcome of a proposal reaches its proposer. Over a broken connection it stays unknown.
     pub(super) fn answer(
         &mut self,
         from: MachineIx,
@@ -329,6 +350,8 @@ impl World {
         match origin {
             Origin::Planner { machine, life } => self.answer_planner(machine, life, &result),
             Origin::Reporter { machine, life } => self.answer_reporter(machine, life, &result),
+            // What is refused is not tried again; the next cycle sees what came in between.
+            Origin::Rebalancer { .. } => {}
             Origin::Client { request, .. } => self.answer_client(request, result),
         }
     }

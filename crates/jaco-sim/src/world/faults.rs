@@ -1,7 +1,7 @@
-//! What befalls the cluster. Each fault is a verb of the scripts and a choice of the nemesis.
+//! Faults. Each is a verb of the scripts and a choice of the nemesis.
 
 use jaco_agent::engine::{Health, PullRequest};
-use jaco_agent::fake::{Behaviour, ImageScript, Reach};
+use jaco_agent::fake::{Behaviour, ImageScript, Reachability};
 use jaco_types::{Exit, ImageDigest, InstanceId, Millis, ReplicaId};
 
 use super::World;
@@ -27,7 +27,7 @@ pub(crate) enum Registry {
     Hangs,
 }
 
-/// What somebody does to a container.
+/// What is done to a container from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Harm {
     /// Its process ends with this code.
@@ -64,7 +64,7 @@ impl World {
         self.topology_changed();
     }
 
-    /// Nothing gets from one to the other; the way back stays open.
+    /// Cuts the link in one direction; the other stays open.
     pub(crate) fn cut(&mut self, from: MachineIx, to: MachineIx) {
         self.network.cut(from, to);
         self.topology_changed();
@@ -105,7 +105,7 @@ impl World {
         }
     }
 
-    /// Somebody pushes another image under this name: who fetches it from now on gets that.
+    /// Another image is pushed under this name: pulls from now on get that one.
     pub(crate) fn move_tag(&mut self, image: &str, digest: &ImageDigest) {
         self.know_image(image);
         self.tags.insert(image.to_owned(), digest.clone());
@@ -150,7 +150,7 @@ impl World {
         }
     }
 
-    /// Somebody does something to the containers of a replica, wherever they are.
+    /// Does something to the containers of a replica, wherever they are, behind the back of the daemon.
     pub(crate) fn harm(&mut self, replica: &ReplicaId, harm: Harm) -> usize {
         let mut harmed = 0;
         for ix in self.all() {
@@ -163,7 +163,7 @@ impl World {
                     Harm::Kill { code } => {
                         host.kill(instance, Exit { code, out_of_memory: false }, self.now);
                     }
-                    Harm::Remove => host.vanish(instance),
+                    Harm::Remove => host.remove_by_hand(instance),
                     Harm::Sicken => {
                         let output = "made to fail".to_owned();
                         host.set_health(instance, Health::Unhealthy { output });
@@ -181,9 +181,9 @@ impl World {
     }
 
     /// The engine answers, or does not.
-    pub(crate) fn set_engine(&mut self, ix: MachineIx, reach: Reach) {
-        self.machines[ix.0].driver.host.set_reach(reach);
-        if reach == Reach::Down {
+    pub(crate) fn set_engine(&mut self, ix: MachineIx, reach: Reachability) {
+        self.machines[ix.0].driver.host.set_reachability(reach);
+        if reach == Reachability::Down {
             self.checker.unattended(ix);
         }
         self.poll_engine(ix);
@@ -194,7 +194,16 @@ impl World {
         self.machines[ix.0].drift(permille);
     }
 
-    /// Somebody sets the clock of a machine.
+    /// All machines stand still for so long, as guests of a host that is suspended do. Their clocks go on;
+    /// what they waited for comes due when they wake, messages arrive after that.
+    pub(crate) fn freeze(&mut self, length: Millis) {
+        let queue = std::mem::take(&mut self.queue).into_iter();
+        let later = queue.map(|((at, number), what)| ((at.after(length), number), what));
+        self.queue = later.collect();
+        self.now = self.now.after(length);
+    }
+
+    /// The clock of a machine is set.
     pub(crate) fn step_clock(&mut self, ix: MachineIx, millis: i64) {
         self.machines[ix.0].step_clock(millis);
     }

@@ -1,14 +1,13 @@
-//! What people ask for, the way `jaco` does: any node will do, a lost answer is asked for again
+//! Requests of users, the way `jaco` does: any node will do, a lost answer is asked for again
 //! under the same request id, and after a while it gives up (R-CLI-9).
 
 use std::collections::BTreeSet;
 
-use jaco_state::command::NewNode;
-use jaco_state::state::ClusterMeta;
+use jaco_state::ClusterMeta;
+use jaco_state::command::{AuditRetention, ClusterInit, JoinTokenIssue, NewNode, NodeAdmit};
 use jaco_state::token::{JoinToken, OperatorToken};
 use jaco_state::{Command, Outcome};
 use jaco_store::ProposeError;
-use jaco_types::unit::Resources;
 use jaco_types::{
     ErrorCode, Hostname, Identity, Millis, NodeFacts, NodeId, RequestId, Timestamp, TokenId,
 };
@@ -23,7 +22,7 @@ const PATIENCE: Millis = Millis(10_000);
 /// How long it waits before it tries again.
 const PAUSE: Millis = Millis(200);
 
-/// A person's request.
+/// A user's request.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) id: RequestId,
@@ -42,7 +41,7 @@ pub(crate) enum RequestState {
     Waiting,
     /// It was written.
     Done(Outcome),
-    /// It was not, as far as the client knows.
+    /// It was refused, or its outcome is unknown to the client.
     Refused(ErrorCode),
 }
 
@@ -152,13 +151,13 @@ impl World {
             issued_by: Identity::Local { uid: 0 },
             revoked_at: None,
         };
-        let node = new_node(&hostname, Resources::default());
+        let node = new_node(&hostname, NodeFacts::default());
         self.win(ix);
-        let request = self.request(Command::ClusterInit { meta, node, token }, None);
+        let request = self.request(ClusterInit::new(meta, node, token).into(), None);
         self.await_request(request);
         // What a daemon that leads writes once all members are of its version.
         for command in
-            [Command::AuditBegin, Command::AuditRetention { age: Millis::from_secs(7_776_000) }]
+            [Command::AuditBegin, AuditRetention::new(Millis::from_secs(7_776_000)).into()]
         {
             let request = self.request(command, None);
             self.await_request(request);
@@ -172,7 +171,7 @@ impl World {
     pub(crate) fn join(
         &mut self,
         hostname: &Hostname,
-        capacity: Resources,
+        facts: NodeFacts,
     ) -> Result<MachineIx, RequestState> {
         let id = format!("join-{}", self.requests.len());
         let token = JoinToken {
@@ -184,10 +183,10 @@ impl World {
             uses_left: 1,
         };
         let id = token.id.clone();
-        let issued = self.request(Command::JoinTokenIssue { token }, None);
+        let issued = self.request(JoinTokenIssue::new(token).into(), None);
         self.await_request(issued);
-        let node = new_node(hostname, capacity);
-        let request = self.request(Command::NodeAdmit { node, token: id }, None);
+        let node = new_node(hostname, facts);
+        let request = self.request(NodeAdmit::new(node, id).into(), None);
         let answer = self.await_request(request);
         let RequestState::Done(Outcome::NodeAdmitted { id }) = answer else { return Err(answer) };
         let ix = self.add_machine(hostname.clone(), id);
@@ -207,12 +206,11 @@ impl World {
     }
 }
 
-fn new_node(hostname: &Hostname, capacity: Resources) -> NewNode {
+fn new_node(hostname: &Hostname, facts: NodeFacts) -> NewNode {
     let mut key_fingerprint = [0; 32];
     for (at, byte) in hostname.as_str().bytes().enumerate() {
         key_fingerprint[at % 32] ^= byte;
     }
-    let facts = NodeFacts { capacity, ..NodeFacts::default() };
     NewNode {
         hostname: hostname.clone(),
         address: format!("{hostname}:7000"),

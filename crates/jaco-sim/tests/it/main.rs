@@ -2,8 +2,8 @@
 //! purpose.
 
 mod boundaries;
-mod foretelling;
+mod forecasts;
 mod histories;
+mod invariants;
 mod node_loss;
-mod sabotage;
 mod scripts;

@@ -49,7 +49,8 @@ fn an_isolated_instance_stops_before_its_successor_starts() {
 /// The law can be broken: by an agent that does not look, and by a clock far beyond the bound.
 #[test]
 fn an_instance_that_runs_on_is_found() {
-    let is_found = |result| matches!(result, Err(CommandError::Broken(it)) if it.id == "SIM-15");
+    let is_found =
+        |result| matches!(result, Err(CommandError::Broken(it)) if it.broken.id() == "SIM-15");
     assert!(is_found(run(0, 0, CUTS[0], Some(Sabotage::NeverIsolated))));
     assert!(is_found(run(-600, 0, CUTS[0], None)));
 }

@@ -82,6 +82,6 @@ fn mistakes_have_a_line() {
     );
     check(
         "nodes n1\nadvance 1s\nexpect no leader",
-        "line 3: expect no leader: expected otherwise: somebody leads",
+        "line 3: expect no leader: expected otherwise: a node leads",
     );
 }

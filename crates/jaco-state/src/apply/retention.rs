@@ -1,14 +1,20 @@
 //! How long audit events are kept.
 
-use jaco_types::{ErrorCode, Millis, Rejection};
+use jaco_types::{ErrorCode, Rejection};
 
-use super::Audit;
+use super::audit::Audit;
 use crate::audit::{AGE_MAX, AGE_MIN, AuditKind};
-use crate::command::Outcome;
+use crate::command::{AuditRetention, Outcome};
 use crate::state::ClusterState;
 
-/// Sets the age; what is older goes with this entry.
-pub(super) fn set(state: &mut ClusterState, age: Millis, audit: &mut Audit<'_>) -> Outcome {
+/// Sets the age; older events are evicted with this entry.
+pub(super) fn set(
+    state: &mut ClusterState,
+    command: &AuditRetention,
+    audit: &mut Audit<'_>,
+) -> Outcome {
+    let AuditRetention { age } = command;
+    let age = *age;
     if !(AGE_MIN..=AGE_MAX).contains(&age) {
         let message = format!("audit events are kept for {AGE_MIN} to {AGE_MAX}, not for {age}");
         return Outcome::Rejected(Rejection::new(ErrorCode::InvalidRequest, message));

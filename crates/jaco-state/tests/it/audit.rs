@@ -3,10 +3,15 @@
 use std::collections::BTreeMap;
 
 use jaco_state::audit::{AuditEvent, AuditKey, AuditKind, DEFAULT_AGE};
-use jaco_state::audit_chain::{Broken, Digest};
-use jaco_state::command::Disabling;
+use jaco_state::audit::{Broken, Digest};
+use jaco_state::command::{
+    AuditNote, AuditRetention, Batch, ConstraintsSet, ConsumerAttach, ConsumerDetach, ContentPut,
+    DeploymentApply, DeploymentDelete, DeploymentRollback, DisabledSet, Disabling, JoinTokenIssue,
+    NamedContentRemove, NodeDrain, NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels,
+    Observe, OperatorTokenIssue, OperatorTokenRevoke, Rebalance, RebalanceRevert, RevisionPin,
+};
 use jaco_state::contents::Piece;
-use jaco_state::state::Pin;
+use jaco_state::deployment::Pin;
 use jaco_state::token::OperatorToken;
 use jaco_state::{Change, Command, Outcome};
 use jaco_types::spec::Privilege;
@@ -34,38 +39,38 @@ enum Leaves {
 fn leaves(command: &Command) -> Leaves {
     use Leaves::{Events, Nothing};
     match command {
-        Command::ClusterInit { .. } => Events(&[AuditKind::ClusterInit]),
-        Command::NodeAdmit { .. } => Events(&[AuditKind::NodeJoin, AuditKind::CertificateIssued]),
-        Command::NodeSetAvailability { .. } | Command::NodeDrain { .. } => {
+        Command::ClusterInit(_) => Events(&[AuditKind::ClusterInit]),
+        Command::NodeAdmit(_) => Events(&[AuditKind::NodeJoin, AuditKind::CertificateIssued]),
+        Command::NodeSetAvailability(_) | Command::NodeDrain(_) => {
             Events(&[AuditKind::NodeAvailability])
         }
-        Command::NodeSetLabels { .. } => Events(&[AuditKind::NodeLabels]),
-        Command::NodeRemove { .. } => Events(&[AuditKind::NodeRemove]),
-        Command::DisabledSet { .. } => Events(&[AuditKind::AllocationsDisabled]),
-        Command::ConstraintsSet { .. } => Events(&[AuditKind::ConstraintsSet]),
-        Command::DeploymentApply { .. } => Events(&[AuditKind::Apply]),
-        Command::DeploymentRollback { .. } => Events(&[AuditKind::Rollback]),
-        Command::RevisionPin { .. } => Events(&[AuditKind::RevisionPinned]),
-        Command::DeploymentDelete { .. } => Events(&[AuditKind::Delete]),
-        Command::Batch { .. } => Events(&[AuditKind::ReplicaPlaced]),
-        Command::OperatorTokenIssue { .. } | Command::JoinTokenIssue { .. } => {
+        Command::NodeSetLabels(_) => Events(&[AuditKind::NodeLabels]),
+        Command::NodeRemove(_) => Events(&[AuditKind::NodeRemove]),
+        Command::DisabledSet(_) => Events(&[AuditKind::AllocationsDisabled]),
+        Command::ConstraintsSet(_) => Events(&[AuditKind::ConstraintsSet]),
+        Command::DeploymentApply(_) => Events(&[AuditKind::Apply]),
+        Command::DeploymentRollback(_) => Events(&[AuditKind::Rollback]),
+        Command::RevisionPin(_) => Events(&[AuditKind::RevisionPinned]),
+        Command::DeploymentDelete(_) => Events(&[AuditKind::Delete]),
+        Command::Batch(_) => Events(&[AuditKind::ReplicaPlaced]),
+        Command::OperatorTokenIssue(_) | Command::JoinTokenIssue(_) => {
             Events(&[AuditKind::TokenIssue])
         }
-        Command::OperatorTokenRevoke { .. } => Events(&[AuditKind::TokenRevoke]),
-        Command::ConsumerAttach { .. } => Events(&[AuditKind::ConsumerAttached]),
-        Command::ConsumerDetach { .. } => Events(&[AuditKind::ConsumerDetached]),
+        Command::OperatorTokenRevoke(_) => Events(&[AuditKind::TokenRevoke]),
+        Command::ConsumerAttach(_) => Events(&[AuditKind::ConsumerAttached]),
+        Command::ConsumerDetach(_) => Events(&[AuditKind::ConsumerDetached]),
         Command::AuditBegin => Events(&[AuditKind::AuditChainBegun]),
-        Command::AuditRetention { .. } => Events(&[AuditKind::AuditRetentionSet]),
-        Command::AuditNote { .. } => Events(&[AuditKind::AccessRefused]),
-        Command::Rebalance { .. } => Events(&[AuditKind::RebalanceSkipped]),
-        Command::RebalanceRevert { .. } => Nothing("here, where no replica is on its way"),
-        Command::NodeReport { .. } => Nothing("what a node says of itself is not a decision"),
-        Command::Observe { .. } => Nothing("what is seen is not done; what follows from it is"),
-        Command::NamedContentPut { .. } => Events(&[AuditKind::ContentStored]),
-        Command::NamedContentRemove { .. } => Events(&[AuditKind::ContentRemoved]),
-        Command::RegistryStore { .. } => Events(&[AuditKind::RegistryStored]),
-        Command::RegistryRemove { .. } => Events(&[AuditKind::RegistryRemoved]),
-        Command::ContentPut { .. } => Nothing("the apply that refers to it has the event"),
+        Command::AuditRetention(_) => Events(&[AuditKind::AuditRetentionSet]),
+        Command::AuditNote(_) => Events(&[AuditKind::AccessRefused]),
+        Command::Rebalance(_) => Events(&[AuditKind::RebalanceSkipped]),
+        Command::RebalanceRevert(_) => Nothing("here, where no replica is on its way"),
+        Command::NodeReport(_) => Nothing("what a node says of itself is not a decision"),
+        Command::Observe(_) => Nothing("what is seen is not done; what follows from it is"),
+        Command::NamedContentPut(_) => Events(&[AuditKind::ContentStored]),
+        Command::NamedContentRemove(_) => Events(&[AuditKind::ContentRemoved]),
+        Command::RegistryStore(_) => Events(&[AuditKind::RegistryStored]),
+        Command::RegistryRemove(_) => Events(&[AuditKind::RegistryRemoved]),
+        Command::ContentPut(_) => Nothing("the apply that refers to it has the event"),
     }
 }
 
@@ -81,50 +86,46 @@ fn every_command(now: Timestamp) -> Vec<Command> {
     vec![
         init(),
         Command::AuditBegin,
-        Command::JoinTokenIssue { token: join_token("t", now, 1) },
+        JoinTokenIssue::new(join_token("t", now, 1)).into(),
         admit("n2", "t"),
-        Command::NodeReport { node, address: "new:1".into(), facts: NodeFacts::default() },
-        Command::NodeSetAvailability { node, availability: Availability::Cordoned },
-        Command::NodeSetLabels {
-            node,
-            set: [("zone".to_owned(), "a".to_owned())].into(),
-            unset: [].into(),
-        },
-        Command::ConstraintsSet { pairs: [("ram".to_owned(), "3G".to_owned())].into() },
-        Command::DisabledSet {
-            change: Disabling::Disable,
-            scopes: [jaco_types::AllocationScope::Node(node)].into(),
-        },
-        Command::ContentPut { pieces: Vec::<Piece>::new() },
+        NodeReport::new(node, "new:1".into(), NodeFacts::default()).into(),
+        NodeSetAvailability::new(node, Availability::Cordoned).into(),
+        NodeSetLabels::new(node)
+            .set([("zone".to_owned(), "a".to_owned())].into())
+            .unset([].into())
+            .into(),
+        ConstraintsSet::new([("ram".to_owned(), "3G".to_owned())].into()).into(),
+        DisabledSet::new(Disabling::Disable, [jaco_types::AllocationScope::Node(node)].into())
+            .into(),
+        ContentPut::new(Vec::<Piece>::new()).into(),
         deploy("shop", &[service("web", "web:1")]),
         deploy("shop", &[service("web", "web:2")]),
-        Command::Batch { based_on: StateIndex(13), changes: vec![placed] },
-        Command::Observe { node, observed, gone: vec![] },
-        Command::RevisionPin { name: name(), revision: Revision(1), pin: Pin::Yes },
-        Command::DeploymentRollback { name: name(), to: Some(Revision(1)) },
-        Command::DeploymentDelete { name: name() },
-        Command::OperatorTokenIssue {
-            token: OperatorToken {
-                id: token.clone(),
-                secret_hash: [1; 32],
-                issued_at: now,
-                issued_by: Identity::Local { uid: 0 },
-                revoked_at: None,
-            },
-        },
-        Command::OperatorTokenRevoke { id: token },
-        Command::ConsumerAttach { name: consumer.clone(), node, lease: Millis(5000) },
-        Command::ConsumerDetach { name: consumer, session: StateIndex(21) },
-        Command::AuditNote { kind: AuditKind::AccessRefused, payload: BTreeMap::new() },
-        Command::Rebalance { based_on: StateIndex(20), moves: vec![], kept: vec![BTreeMap::new()] },
-        Command::RebalanceRevert { based_on: StateIndex(20), reverts: vec![] },
+        Batch::new(StateIndex(13), vec![placed]).into(),
+        Observe::new(node).observed(observed).into(),
+        RevisionPin::new(name(), Revision(1), Pin::Yes).into(),
+        DeploymentRollback::new(name()).to(Some(Revision(1))).into(),
+        DeploymentDelete::new(name()).into(),
+        OperatorTokenIssue::new(OperatorToken {
+            id: token.clone(),
+            secret_hash: [1; 32],
+            issued_at: now,
+            issued_by: Identity::Local { uid: 0 },
+            revoked_at: None,
+        })
+        .into(),
+        OperatorTokenRevoke::new(token).into(),
+        ConsumerAttach::new(consumer.clone(), node, Millis(5000)).into(),
+        ConsumerDetach::new(consumer, StateIndex(21)).into(),
+        AuditNote::new(AuditKind::AccessRefused, BTreeMap::new()).into(),
+        Rebalance::new(StateIndex(20), vec![]).kept(vec![BTreeMap::new()]).into(),
+        RebalanceRevert::new(StateIndex(20), vec![]).into(),
         contents::named(&[1, 2]),
-        Command::NamedContentRemove { key: contents::db() },
+        NamedContentRemove::new(contents::db()).into(),
         registries::store("ghcr.io", b"sealed"),
         registries::remove("ghcr.io"),
-        Command::AuditRetention { age: DEFAULT_AGE },
-        Command::NodeDrain { node, patience: Millis::from_secs(300) },
-        Command::NodeRemove { node },
+        AuditRetention::new(DEFAULT_AGE).into(),
+        NodeDrain::new(node, Millis::from_secs(300)).into(),
+        NodeRemove::new(node).into(),
     ]
 }
 
@@ -175,14 +176,14 @@ fn what_changes_nothing_leaves_nothing() {
     let labels: BTreeMap<_, _> = [("zone".to_owned(), "a".to_owned())].into();
     let commands = [
         Command::AuditBegin,
-        Command::AuditRetention { age: DEFAULT_AGE },
-        Command::NodeSetAvailability { node, availability: Availability::Cordoned },
-        Command::NodeSetLabels { node, set: labels, unset: [].into() },
-        Command::ConstraintsSet { pairs: [("ram".to_owned(), "3G".to_owned())].into() },
+        AuditRetention::new(DEFAULT_AGE).into(),
+        NodeSetAvailability::new(node, Availability::Cordoned).into(),
+        NodeSetLabels::new(node).set(labels).unset([].into()).into(),
+        ConstraintsSet::new([("ram".to_owned(), "3G".to_owned())].into()).into(),
         deploy("shop", &[service("web", "web:1")]),
         registries::store("ghcr.io", b"sealed"),
         registries::remove("quay.io"),
-        Command::RevisionPin { name: deployment("shop"), revision: Revision(1), pin: Pin::Yes },
+        RevisionPin::new(deployment("shop"), Revision(1), Pin::Yes).into(),
     ];
     for command in commands {
         history.apply(command.clone());
@@ -209,7 +210,7 @@ fn an_apply_says_what_it_changes() {
     let expected = "changes=-db; +cache; web: image web:1 -> web:2, replicas 1 -> 2, container";
     assert!(history.last_event().contains(expected), "{}", history.last_event());
     let to = Some(Revision(1));
-    history.apply(Command::DeploymentRollback { name: deployment("shop"), to });
+    history.apply(DeploymentRollback::new(deployment("shop")).to(to).into());
     let expected = "changes=-cache; +db; web: image web:2 -> web:1, replicas 2 -> 1, container";
     assert!(history.last_event().contains(expected), "{}", history.last_event());
     assert!(!format!("{:?}", history.state.audit).contains("hunter"), "a secret is in the log");
@@ -223,12 +224,12 @@ fn privileges_are_told() {
     let mut reaching = spec(&[service("web", "web:1"), service("db", "db:1")]);
     let privileges = [Privilege::HostPid, Privilege::HostPath].into();
     reaching.privileges = [(ServiceName::new("db").unwrap(), privileges)].into();
-    let apply = |spec| Command::DeploymentApply { name: deployment("shop"), spec, based_on: None };
+    let apply = |spec| DeploymentApply::new(deployment("shop"), spec).into();
     for _ in 0..3 {
         history.apply(apply(reaching.clone()));
     }
     history.apply(apply(spec(&[service("web", "web:2")])));
-    history.apply(Command::DeploymentRollback { name: deployment("shop"), to: Some(Revision(1)) });
+    history.apply(DeploymentRollback::new(deployment("shop")).to(Some(Revision(1))).into());
     let events = history.state.audit.events.values();
     let told: Vec<_> = events
         .filter(|event| event.kind == AuditKind::PrivilegedWorkloadAdmitted)
@@ -259,9 +260,8 @@ const FORGERIES: [Forgery; 8] = [
 /// A cluster with a chain that was begun after some events.
 fn chained(before: usize, after: usize) -> History {
     let mut history = History::founded();
-    let note = |n: usize| Command::AuditNote {
-        kind: AuditKind::AccessRefused,
-        payload: [("n".to_owned(), n.to_string())].into(),
+    let note = |n: usize| {
+        AuditNote::new(AuditKind::AccessRefused, [("n".to_owned(), n.to_string())].into()).into()
     };
     for n in 0..before {
         history.apply(note(n));
@@ -292,7 +292,7 @@ proptest! {
     fn a_missing_event_is_noticed(after in 2..6usize, place: prop::sample::Index) {
         let mut audit = chained(0, after).state.audit;
         let keys: Vec<AuditKey> = audit.events.keys().copied().collect();
-        // Without its oldest a chain is one that has let go of it.
+        // Without its oldest event a chain is one that has evicted it.
         let place = 1 + place.index(keys.len() - 1);
         audit.events.remove(&keys[place]);
         prop_assert_eq!(audit.verify(), Err(Broken::Altered { key: keys[place - 1] }));

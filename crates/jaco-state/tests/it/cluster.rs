@@ -1,8 +1,8 @@
 //! Membership and tokens.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use jaco_state::Command;
+use jaco_state::command::{
+    JoinTokenIssue, NodeRemove, NodeReport, NodeSetLabels, OperatorTokenRevoke,
+};
 use jaco_types::node::LABELS_MAX;
 use jaco_types::{ErrorCode, NodeFacts, NodeId, Timestamp};
 
@@ -21,7 +21,7 @@ fn a_cluster_is_created_once() {
 fn node_ids_are_never_reused() {
     let mut history = History::founded();
     let second = history.join("n2");
-    history.apply(Command::NodeRemove { node: second });
+    history.apply(NodeRemove::new(second).into());
     let again = history.join("n2");
     assert!(NodeId::FIRST < second && second < again, "{second} {again}");
 }
@@ -31,7 +31,7 @@ fn node_ids_are_never_reused() {
 fn a_join_token_works_once() {
     let mut history = History::founded();
     let token = join_token("once", history.now, 1);
-    history.apply(Command::JoinTokenIssue { token });
+    history.apply(JoinTokenIssue::new(token).into());
     history.apply(admit("n2", "once"));
     assert_eq!(history.refused(admit("n3", "once")), ErrorCode::JoinTokenConsumed);
     assert!(history.last_event().starts_with("request_refused code=join_token_consumed"));
@@ -43,7 +43,7 @@ fn a_join_token_works_once() {
 fn a_joiner_that_asks_again_gets_the_same_id() {
     let mut history = History::founded();
     let token = join_token("once", history.now, 1);
-    history.apply(Command::JoinTokenIssue { token });
+    history.apply(JoinTokenIssue::new(token).into());
     let first = history.apply(admit("n2", "once"));
     assert_eq!(history.apply(admit("n2", "once")), first);
 }
@@ -54,7 +54,7 @@ fn an_expired_join_token_is_refused() {
     let mut history = History::founded();
     let token = join_token("late", history.now, 1);
     history.now = Timestamp(token.expires_at.0);
-    history.apply(Command::JoinTokenIssue { token });
+    history.apply(JoinTokenIssue::new(token).into());
     assert_eq!(history.refused(admit("n2", "late")), ErrorCode::JoinTokenExpired);
 }
 
@@ -64,9 +64,9 @@ fn revoking_twice_keeps_the_first_moment() {
     let mut history = History::founded();
     let id = jaco_types::TokenId::new("bootstrap").unwrap();
     let first = history.now;
-    history.apply(Command::OperatorTokenRevoke { id: id.clone() });
+    history.apply(OperatorTokenRevoke::new(id.clone()).into());
     history.now = Timestamp(first.0 + 1000);
-    history.apply(Command::OperatorTokenRevoke { id: id.clone() });
+    history.apply(OperatorTokenRevoke::new(id.clone()).into());
     assert_eq!(history.state.operator_tokens.get(&id).unwrap().revoked_at, Some(first));
 }
 
@@ -79,15 +79,12 @@ fn labels_of_people_win() {
     let own = |key: &str, value: &str| (key.to_owned(), value.to_owned());
     let member = history.state.nodes.get(&node).expect("it has just joined");
     let facts = NodeFacts { labels: [own("zone", "a")].into(), ..member.facts.clone() };
-    history.apply(Command::NodeReport { node, address: member.address.clone(), facts });
+    history.apply(NodeReport::new(node, member.address.clone(), facts).into());
     let label = |history: &History, key: &str| {
         history.state.nodes.get(&node).and_then(|node| node.label(key).map(str::to_owned))
     };
-    let give = |key: &str, value: &str| Command::NodeSetLabels {
-        node,
-        set: [own(key, value)].into(),
-        unset: BTreeSet::new(),
-    };
+    let give =
+        |key: &str, value: &str| NodeSetLabels::new(node).set([own(key, value)].into()).into();
     history.apply(give("zone", "b"));
     assert_eq!(history.last_event(), "node_labels labels=zone=b node=n2");
     assert_eq!(label(&history, "zone").as_deref(), Some("b"));
@@ -95,18 +92,11 @@ fn labels_of_people_win() {
     history.apply(give("zone", "b"));
     assert_eq!(history.state.audit.events.len(), before, "nothing was new");
     let unset = ["zone".to_owned()].into();
-    history.apply(Command::NodeSetLabels { node, set: BTreeMap::new(), unset });
+    history.apply(NodeSetLabels::new(node).unset(unset).into());
     assert_eq!(label(&history, "zone").as_deref(), Some("a"));
 
     let many = (0..=LABELS_MAX).map(|n| own(&n.to_string(), "")).collect();
-    let command = Command::NodeSetLabels { node, set: many, unset: BTreeSet::new() };
+    let command = NodeSetLabels::new(node).set(many).into();
     assert_eq!(history.refused(command), ErrorCode::TooLarge);
-    assert_eq!(
-        history.refused(Command::NodeSetLabels {
-            node: NodeId(999),
-            set: BTreeMap::new(),
-            unset: BTreeSet::new(),
-        }),
-        ErrorCode::NodeNotFound
-    );
+    assert_eq!(history.refused(NodeSetLabels::new(NodeId(999)).into()), ErrorCode::NodeNotFound);
 }

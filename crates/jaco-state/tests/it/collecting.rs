@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jaco_state::collecting::needed_on;
-use jaco_state::{Change, Command};
+use jaco_state::Change;
+use jaco_state::command::{DeploymentDelete, NodeSetAvailability};
+use jaco_state::view::needed_on;
 use jaco_types::{Availability, NodeId, Revision, Scheduling, Unplaced};
 
 use crate::history::{History, create, deploy, deployment, key, service};
@@ -15,7 +16,7 @@ fn needed(history: &History, node: NodeId) -> (BTreeSet<String>, Vec<String>) {
     (images.collect(), needed.whole.iter().map(ToString::to_string).collect())
 }
 
-/// The planner has found a place for all that people want of these.
+/// The planner has placed all desired replicas of these.
 fn plan(history: &mut History, services: &[&str]) {
     let revision = history.state.deployments.get(&deployment("shop")).unwrap().revision;
     let changes = services.iter().map(|service| Change::SchedulingSet {
@@ -41,7 +42,7 @@ fn what_a_node_has_is_needed_there() {
     plan(&mut history, &["web", "db"]);
     let both = ["shop: web:1".to_owned(), "shop: web:2".to_owned()].into();
     assert_eq!(needed(&history, n1), (both, vec![]));
-    history.apply(Command::DeploymentDelete { name: deployment("shop") });
+    history.apply(DeploymentDelete::new(deployment("shop")).into());
     assert_eq!(needed(&history, n1), ([].into(), vec!["shop".to_owned()]), "it still runs");
     let id = |name: &str| jaco_types::ReplicaId::parse(name).unwrap();
     let gone = ["shop-web-0", "shop-db-0"].map(|name| Change::SlotRemove { id: id(name) });
@@ -87,6 +88,6 @@ fn a_drained_node_keeps_everything() {
     let mut history = History::founded();
     history.apply(deploy("shop", &[service("web", "web:1")]));
     let availability = Availability::Draining;
-    history.apply(Command::NodeSetAvailability { node: NodeId::FIRST, availability });
+    history.apply(NodeSetAvailability::new(NodeId::FIRST, availability).into());
     assert_eq!(needed(&history, NodeId::FIRST), ([].into(), vec!["shop".to_owned()]));
 }

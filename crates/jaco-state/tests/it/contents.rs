@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use jaco_state::command::{
+    ContentPut, DeploymentApply, DeploymentDelete, NamedContentPut, NamedContentRemove,
+};
 use jaco_state::contents::{
     CONTENTS_BYTES_MAX, Form, Hold, PIECE_BYTES_MAX, Piece, PieceBytes, STAGED_BYTES_MAX,
     STAGED_LIFE,
@@ -25,14 +28,14 @@ fn piece(number: u32, size: usize) -> Piece {
 }
 
 fn put(numbers: &[u32]) -> Command {
-    Command::ContentPut { pieces: numbers.iter().map(|number| piece(*number, 10)).collect() }
+    ContentPut::new(numbers.iter().map(|number| piece(*number, 10)).collect()).into()
 }
 
 /// A deployment whose image says which revision it is.
 fn deploy(name: &str, image: &str, numbers: &[u32]) -> Command {
     let contents = numbers.iter().copied().map(id).collect();
     let spec = DeploymentSpec { contents, ..spec(&[service("web", image)]) };
-    Command::DeploymentApply { name: deployment(name), spec, based_on: None }
+    DeploymentApply::new(deployment(name), spec).into()
 }
 
 fn held(history: &History) -> BTreeSet<(u32, bool)> {
@@ -74,12 +77,12 @@ fn a_piece_goes_with_the_last_revision_that_needs_it() {
     history.apply(deploy("shop", "web:1", &[1, 2]));
     history.apply(deploy("blog", "web:1", &[2, 3]));
     history.apply(deploy("shop", "web:2", &[]));
-    assert_eq!(held(&history), [(1, true), (2, true), (3, true)].into(), "for a way back");
+    assert_eq!(held(&history), [(1, true), (2, true), (3, true)].into(), "for a rollback");
     for image in 3..=12 {
         history.apply(deploy("shop", &format!("web:{image}"), &[]));
     }
     assert_eq!(held(&history), [(2, true), (3, true)].into(), "revision 1 is forgotten");
-    history.apply(Command::DeploymentDelete { name: deployment("blog") });
+    history.apply(DeploymentDelete::new(deployment("blog")).into());
     assert_eq!(held(&history), BTreeSet::new());
 }
 
@@ -106,13 +109,13 @@ fn what_nobody_refers_to_goes() {
 #[test]
 fn bounds_hold() {
     let mut history = History::founded();
-    let large = Command::ContentPut { pieces: vec![piece(0, PIECE_BYTES_MAX + 1)] };
+    let large = ContentPut::new(vec![piece(0, PIECE_BYTES_MAX + 1)]).into();
     assert_eq!(history.refused(large), ErrorCode::TooLarge);
     // One allocation for all of them.
     let bytes = piece(0, PIECE_BYTES_MAX).bytes;
     let mebibyte = |number| {
         let piece = Piece { id: id(number), form: Form::Plain, bytes: bytes.clone() };
-        Command::ContentPut { pieces: vec![piece] }
+        ContentPut::new(vec![piece]).into()
     };
     let staged_max = u32::try_from(STAGED_BYTES_MAX >> 20).unwrap();
     for number in 0..=staged_max {
@@ -160,8 +163,6 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
-
     /// ST-12: after every entry, a piece is kept exactly if a kept revision refers to it.
     #[test]
     fn every_history_keeps_what_is_needed(steps in proptest::collection::vec(step(), 0..60)) {
@@ -175,7 +176,7 @@ proptest! {
                 }
                 Step::Delete(shop) => {
                     let name = deployment(name(shop));
-                    drop(history.apply(Command::DeploymentDelete { name }));
+                    drop(history.apply(DeploymentDelete::new(name).into()));
                 }
                 Step::Wait(millis) => history.now = history.now.after(Millis(millis)),
             }
@@ -191,7 +192,7 @@ pub(crate) fn db() -> NamedKey {
 /// A content of the secret `db`, made of these.
 pub(crate) fn named(numbers: &[u32]) -> Command {
     let pieces = numbers.iter().map(|number| piece(*number, 10)).collect();
-    Command::NamedContentPut { key: db(), tree: id(numbers[0]), pieces, size: 10 }
+    NamedContentPut::new(db(), id(numbers[0]), pieces, 10).into()
 }
 
 /// A deployment that takes `db` from the cluster.
@@ -199,7 +200,7 @@ fn user(name: &str, numbers: &[u32]) -> Command {
     let contents = numbers.iter().copied().map(id).collect();
     let image = format!("web:{numbers:?}");
     let spec = DeploymentSpec { contents, named: [db()].into(), ..spec(&[service("web", &image)]) };
-    Command::DeploymentApply { name: deployment(name), spec, based_on: None }
+    DeploymentApply::new(deployment(name), spec).into()
 }
 
 /// ST-12, R-IN-5: what has a name stays without a deployment; what it was before stays as long as a
@@ -217,7 +218,7 @@ fn a_named_content_is_kept_and_counted() {
     assert_eq!(history.state.named.get(&db()).unwrap().version, 2);
     let all = [(1, true), (2, true), (3, true), (4, true)];
     assert_eq!(held(&history), all.into(), "revision 1 has what it was applied with");
-    history.apply(Command::DeploymentDelete { name: deployment("shop") });
+    history.apply(DeploymentDelete::new(deployment("shop")).into());
     assert_eq!(held(&history), [(3, true), (4, true)].into());
     assert_eq!(violations(&history.state), vec![]);
 }
@@ -226,7 +227,7 @@ fn a_named_content_is_kept_and_counted() {
 #[test]
 fn a_named_content_in_use_stays() {
     let mut history = History::founded();
-    let remove = || Command::NamedContentRemove { key: db() };
+    let remove = || NamedContentRemove::new(db()).into();
     assert_eq!(history.refused(remove()), ErrorCode::ContentNotFound);
     history.apply(named(&[1]));
     for name in ["shop", "blog"] {
@@ -234,7 +235,7 @@ fn a_named_content_in_use_stays() {
     }
     assert_eq!(history.refused(remove()), ErrorCode::ContentInUse);
     assert!(history.last_event().contains("users=blog shop"), "{}", history.last_event());
-    history.apply(Command::DeploymentDelete { name: deployment("blog") });
+    history.apply(DeploymentDelete::new(deployment("blog")).into());
     history.apply(deploy("shop", "web:9", &[]));
     assert_eq!(history.apply(remove()), Outcome::Done, "an earlier revision is no user");
     assert_eq!(history.last_event(), "content_removed kind=secret name=db version=1");
@@ -248,15 +249,9 @@ fn a_named_content_is_checked() {
     let mut history = History::founded();
     history.apply(named(&[1]));
     let before = history.state.named.clone();
-    let large = Command::NamedContentPut {
-        key: db(),
-        tree: id(2),
-        pieces: vec![piece(2, PIECE_BYTES_MAX + 1)],
-        size: 0,
-    };
+    let large = NamedContentPut::new(db(), id(2), vec![piece(2, PIECE_BYTES_MAX + 1)], 0).into();
     assert_eq!(history.refused(large), ErrorCode::TooLarge);
-    let other =
-        Command::NamedContentPut { key: db(), tree: id(9), pieces: vec![piece(2, 1)], size: 0 };
+    let other = NamedContentPut::new(db(), id(9), vec![piece(2, 1)], 0).into();
     assert_eq!(history.refused(other), ErrorCode::InvalidRequest);
     assert_eq!(history.state.named, before);
     assert_eq!(held(&history), [(1, true)].into());

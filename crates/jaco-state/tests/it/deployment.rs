@@ -1,8 +1,8 @@
-//! What people want, and its revisions.
+//! The desired state of deployments, and its revisions.
 
 use std::collections::BTreeSet;
 
-use jaco_state::command::SpecChange;
+use jaco_state::command::{DeploymentApply, DeploymentDelete, SpecChange};
 use jaco_state::{Command, Outcome};
 use jaco_types::spec::Placement;
 use jaco_types::{ErrorCode, Hostname, Revision};
@@ -74,8 +74,8 @@ fn t90_services_whose_replicas_would_be_named_alike_are_refused() {
 fn t90_what_is_made_from_an_older_revision_is_refused() {
     let mut history = History::founded();
     let made_from = |revision: u64, image: &str| match deploy("shop", &[service("web", image)]) {
-        Command::DeploymentApply { name, spec, .. } => {
-            Command::DeploymentApply { name, spec, based_on: Some(Revision(revision)) }
+        Command::DeploymentApply(DeploymentApply { name, spec, .. }) => {
+            DeploymentApply::new(name, spec).based_on(Some(Revision(revision))).into()
         }
         other => panic!("{other:?}"),
     };
@@ -119,7 +119,7 @@ fn a_counter_outlives_its_deployment() {
         record: Box::new(record),
     };
     history.batch(vec![change]);
-    history.apply(Command::DeploymentDelete { name: deployment("shop") });
+    history.apply(DeploymentDelete::new(deployment("shop")).into());
     assert_eq!(history.state.scheduling.get(&service_key).unwrap().next_index, 3);
 }
 
@@ -127,6 +127,6 @@ fn a_counter_outlives_its_deployment() {
 #[test]
 fn deleting_nothing_is_refused() {
     let mut history = History::founded();
-    let delete = Command::DeploymentDelete { name: deployment("shop") };
+    let delete = DeploymentDelete::new(deployment("shop")).into();
     assert_eq!(history.refused(delete), ErrorCode::DeploymentNotFound);
 }

@@ -1,13 +1,14 @@
-//! What an image is at a revision: said once, taken over, and looked for anew.
+//! The digest of an image at a revision: pinned once, inherited, and resolved anew.
 
-use jaco_state::{Change, Command, NewInstance, Outcome};
-use jaco_types::spec::{Pull, ServiceSpec};
-use jaco_types::{ErrorCode, ImageDigest, Ordinal, ReplicaId, Revision, SpecHash, Standing};
+use jaco_state::command::{Batch, DeploymentRollback};
+use jaco_state::{Change, NewInstance, Outcome};
+use jaco_types::spec::{PullPolicy, ServiceSpec};
+use jaco_types::{DesiredState, ErrorCode, ImageDigest, Ordinal, ReplicaId, Revision, SpecHash};
 
 use crate::history::{History, deploy, deployment, digest, key, service};
 
 /// `web:1`, which a replica runs; its image is settled.
-fn running(pull: Pull) -> (History, ServiceSpec) {
+fn running(pull: PullPolicy) -> (History, ServiceSpec) {
     let mut history = History::founded();
     let web = ServiceSpec { pull, ..service("web", "web:1") };
     history.apply(deploy("shop", std::slice::from_ref(&web)));
@@ -19,7 +20,7 @@ fn running(pull: Pull) -> (History, ServiceSpec) {
         service,
         ordinal,
         instance: NewInstance { node, revision, spec_hash, gpus: Vec::new() },
-        standing: Standing::Active,
+        desired_state: DesiredState::Active,
     };
     assert_eq!(history.batch(vec![create, resolve(1, 7)]), Outcome::Done);
     (history, web)
@@ -42,13 +43,13 @@ fn changed(spec: &ServiceSpec) -> ServiceSpec {
 /// revision or a service that is not there.
 #[test]
 fn an_image_is_settled_once() {
-    let (mut history, _) = running(Pull::Missing);
+    let (mut history, _) = running(PullPolicy::Missing);
     assert_eq!(image(&history, 1), Some(digest(7)));
     let event = history.last_event();
     assert!(event.starts_with("image_resolved digest=web@sha256:777"), "{event}");
     for wrong in [resolve(1, 8), resolve(2, 8)] {
         let based_on = history.state.index;
-        let batch = Command::Batch { based_on, changes: vec![wrong] };
+        let batch = Batch::new(based_on, vec![wrong]).into();
         assert_eq!(history.refused(batch), ErrorCode::StalePlan);
     }
     let twice = vec![Change::SlotRemove { id: ReplicaId::parse("shop-web-0").unwrap() }];
@@ -60,7 +61,7 @@ fn an_image_is_settled_once() {
 /// same does nothing.
 #[test]
 fn a_revision_takes_over_what_runs() {
-    let (mut history, web) = running(Pull::Missing);
+    let (mut history, web) = running(PullPolicy::Missing);
     history.apply(deploy("shop", std::slice::from_ref(&web)));
     assert_eq!(history.state.deployments.get(&deployment("shop")).unwrap().revision, Revision(1));
     history.apply(deploy("shop", &[changed(&web)]));
@@ -75,24 +76,24 @@ fn a_revision_takes_over_what_runs() {
 /// not before; what is never fetched is never taken over.
 #[test]
 fn the_pull_policy_decides_what_is_taken_over() {
-    let (mut history, web) = running(Pull::Always);
+    let (mut history, web) = running(PullPolicy::Always);
     history.apply(deploy("shop", &[ServiceSpec { replicas: 3, ..web.clone() }]));
     assert_eq!(image(&history, 2), Some(digest(7)));
     history.apply(deploy("shop", &[changed(&web)]));
     assert_eq!(image(&history, 3), None);
 
-    let (mut history, web) = running(Pull::Missing);
-    history.apply(deploy("shop", &[ServiceSpec { pull: Pull::Never, ..web }]));
+    let (mut history, web) = running(PullPolicy::Missing);
+    history.apply(deploy("shop", &[ServiceSpec { pull: PullPolicy::Never, ..web }]));
     assert_eq!(image(&history, 2), None);
 }
 
 /// R-ROLL-6: a rollback runs exactly what ran then.
 #[test]
 fn a_rollback_restores_the_image() {
-    let (mut history, _) = running(Pull::Missing);
+    let (mut history, _) = running(PullPolicy::Missing);
     history.apply(deploy("shop", &[service("web", "web:2")]));
     history.batch(vec![resolve(2, 8)]);
     let to = Some(Revision(1));
-    history.apply(Command::DeploymentRollback { name: deployment("shop"), to });
+    history.apply(DeploymentRollback::new(deployment("shop")).to(to).into());
     assert_eq!(image(&history, 3), Some(digest(7)));
 }

@@ -1,11 +1,13 @@
-//! What people want to rest, and what that does to slots.
+//! Disabled allocations, and their effect on slots.
 
 use std::collections::BTreeSet;
 
-use jaco_state::command::{Disabling, Previous};
+use jaco_state::command::{Batch, DisabledSet, Disabling, NodeRemove, Observe, Previous};
 use jaco_state::view::{self, desired_on, endpoints, in_routing};
 use jaco_state::{Change, Command, Outcome};
-use jaco_types::{AllocationScope, ErrorCode, Millis, NodeId, ReasonCode, ReplicaState, Standing};
+use jaco_types::{
+    AllocationScope, DesiredState, ErrorCode, Millis, NodeId, ReasonCode, ReplicaState,
+};
 
 use crate::history::{History, create, deploy, instance, key, replace, replica, seen, service};
 
@@ -23,7 +25,7 @@ fn shop() -> (History, NodeId) {
     assert_eq!(history.batch(vec![create(&key("shop", "web"), 0, node)]), Outcome::Done);
     let id = history.state.slots.get(&replica("shop-web-0")).unwrap().current_id();
     let observed = vec![seen(id, node, ReplicaState::Running)];
-    history.apply(Command::Observe { node, observed, gone: Vec::new() });
+    history.apply(Observe::new(node).observed(observed).into());
     (history, node)
 }
 
@@ -36,7 +38,7 @@ fn of_pair(node: NodeId) -> AllocationScope {
 }
 
 fn set(change: Disabling, scopes: &[AllocationScope]) -> Command {
-    Command::DisabledSet { change, scopes: scopes.iter().cloned().collect() }
+    DisabledSet::new(change, scopes.iter().cloned().collect()).into()
 }
 
 fn park(node: NodeId) -> Change {
@@ -60,7 +62,7 @@ fn wishes_are_kept_with_who_and_when() {
     assert_eq!(history.state.audit.events.len(), events, "nothing is different");
     let rest = history.state.disabled.scopes.get(&web).unwrap();
     assert_eq!((rest.at.0, rest.by.to_string()), (history.now.0 - 5, "local:0".to_owned()));
-    // A file says all that rests.
+    // A file names all that is disabled.
     history.apply(set(Disabling::Replace, &[of_pair(node)]));
     let told = "allocations_enabled allocations=node n1, shop/web, replica shop-web-0";
     assert_eq!(history.last_event(), told);
@@ -68,10 +70,10 @@ fn wishes_are_kept_with_who_and_when() {
     assert_eq!(left, [of_pair(node)]);
 }
 
-/// R-SEL-4: to enable takes back all that lies within; what rests by something wider stays, and that
+/// R-SEL-4: to enable removes all scopes that lie within; what a wider scope disables stays, and that
 /// is said.
 #[test]
-fn enabling_takes_back_what_lies_within() {
+fn enabling_removes_the_scopes_within() {
     let (mut history, node) = shop();
     history.apply(set(Disabling::Disable, &[of_pair(node), of_replica()]));
     let web = AllocationScope::Service(key("shop", "web"));
@@ -103,7 +105,7 @@ fn wishes_are_about_what_is_there() {
     let left = |history: &History| -> BTreeSet<AllocationScope> {
         history.state.disabled.scopes.keys().cloned().collect()
     };
-    history.apply(Command::NodeRemove { node: other });
+    history.apply(NodeRemove::new(other).into());
     assert!(!left(&history).contains(&of_pair(other)));
     history.apply(deploy("shop", &[service("web", "web:1")]));
     assert_eq!(left(&history), [of_replica(), AllocationScope::Node(node)].into());
@@ -124,7 +126,7 @@ fn a_disabled_slot_runs_nothing_and_keeps_its_definition() {
     let told = "replica_disabled cause=disabled from=n1 node=n1 replica=shop-web-0 revision=1";
     assert_eq!(history.last_event(), told);
     let slot = history.state.slots.get(&replica("shop-web-0")).unwrap().clone();
-    assert_eq!(slot.standing, Standing::Disabled);
+    assert_eq!(slot.desired_state, DesiredState::Disabled);
     assert!(desired_on(&history.state, node).is_empty());
     assert!(!in_routing(&history.state, &ran));
     assert!(endpoints(&history.state, None)[&key("shop", "web")].is_empty());
@@ -136,15 +138,27 @@ fn a_disabled_slot_runs_nothing_and_keeps_its_definition() {
     let newer = Change::SlotDisable { id: slot.id.clone(), instance: instance(node, 2) };
     history.batch(vec![newer]);
     let slot = history.state.slots.get(&replica("shop-web-0")).unwrap();
-    assert_eq!((slot.current.revision.0, slot.standing), (2, Standing::Disabled));
+    assert_eq!((slot.current.revision.0, slot.desired_state), (2, DesiredState::Disabled));
     assert_eq!(history.state.audit.events.len(), events, "its definition is no event");
     history.batch(vec![replace(&replica("shop-web-0"), node, Previous::Retire)]);
     let slot = history.state.slots.get(&replica("shop-web-0")).unwrap();
-    assert_eq!((slot.standing, &slot.retiring), (Standing::Active, &None), "ST-15");
+    assert_eq!((slot.desired_state, &slot.retiring), (DesiredState::Active, &None), "ST-15");
     assert!(desired_on(&history.state, node).contains_key(&slot.current_id()));
 }
 
-/// R-SEL-3, ST-2: once somebody was told that something rests, no older plan starts it.
+/// R-NODE-1: nothing is desired on a removed node, also where a slot stays assigned to it for its data.
+#[test]
+fn nothing_is_desired_on_a_removed_node() {
+    let (mut history, node) = shop();
+    assert!(!desired_on(&history.state, node).is_empty());
+    history.join("n2");
+    history.apply(NodeRemove::new(node).into());
+    let slot = history.state.slots.get(&replica("shop-web-0")).unwrap();
+    assert_eq!(slot.current.node, node, "only a plan changes that");
+    assert!(desired_on(&history.state, node).is_empty());
+}
+
+/// R-SEL-3, ST-2: once a user was told that something is disabled, no older plan starts it.
 #[test]
 fn an_older_plan_starts_nothing() {
     let (mut history, node) = shop();
@@ -156,7 +170,7 @@ fn an_older_plan_starts_nothing() {
         park(node),
     ];
     for change in starts {
-        let refused = history.refused(Command::Batch { based_on, changes: vec![change] });
+        let refused = history.refused(Batch::new(based_on, vec![change]).into());
         assert_eq!(refused, ErrorCode::StalePlan);
     }
 }

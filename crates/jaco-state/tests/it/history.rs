@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jaco_state::command::{NewNode, ReplaceCause};
+use jaco_state::command::{
+    Batch, ClusterInit, DeploymentApply, JoinTokenIssue, NewNode, NodeAdmit, ReplaceCause,
+};
 use jaco_state::{
     Change, ClusterMeta, ClusterState, Command, Entry, NewInstance, Outcome, apply, token,
 };
@@ -12,9 +14,9 @@ use jaco_types::spec::{
 };
 use jaco_types::unit::Resources;
 use jaco_types::{
-    ClusterId, DeploymentName, ErrorCode, Hostname, Identity, ImageDigest, InstanceId,
-    InstanceObserved, NodeFacts, NodeId, Ordinal, Origin, ReplicaId, ReplicaState, RequestId,
-    Revision, ServiceKey, ServiceName, SpecHash, Standing, StateIndex, Timestamp, TokenId,
+    ClusterId, DeploymentName, DesiredState, ErrorCode, Hostname, Identity, ImageDigest,
+    InstanceId, InstanceObserved, NodeFacts, NodeId, Ordinal, Origin, ReplicaId, ReplicaState,
+    RequestId, Revision, ServiceKey, ServiceName, SpecHash, StateIndex, Timestamp, TokenId,
 };
 
 /// From where all entries come.
@@ -68,13 +70,13 @@ impl History {
 
     pub(crate) fn batch(&mut self, changes: Vec<Change>) -> Outcome {
         let based_on = self.state.index;
-        self.apply(Command::Batch { based_on, changes })
+        self.apply(Batch::new(based_on, changes).into())
     }
 
     /// Admits a node under a token of its own, and says its id.
     pub(crate) fn join(&mut self, hostname: &str) -> NodeId {
         let id = format!("t-{}", self.state.index);
-        self.apply(Command::JoinTokenIssue { token: join_token(&id, self.now, 1) });
+        self.apply(JoinTokenIssue::new(join_token(&id, self.now, 1)).into());
         match self.apply(admit(hostname, &id)) {
             Outcome::NodeAdmitted { id } => id,
             other => panic!("{hostname} was not admitted: {other:?}"),
@@ -104,7 +106,7 @@ pub(crate) fn init() -> Command {
         issued_by: Identity::Local { uid: 0 },
         revoked_at: None,
     };
-    Command::ClusterInit { meta, node: new_node("n1"), token }
+    ClusterInit::new(meta, new_node("n1"), token).into()
 }
 
 pub(crate) fn new_node(hostname: &str) -> NewNode {
@@ -132,7 +134,7 @@ pub(crate) fn join_token(id: &str, now: Timestamp, uses: u32) -> token::JoinToke
 }
 
 pub(crate) fn admit(hostname: &str, token: &str) -> Command {
-    Command::NodeAdmit { node: new_node(hostname), token: TokenId::new(token).unwrap() }
+    NodeAdmit::new(new_node(hostname), TokenId::new(token).unwrap()).into()
 }
 
 pub(crate) fn deployment(name: &str) -> DeploymentName {
@@ -154,7 +156,7 @@ pub(crate) fn service(name: &str, image: &str) -> ServiceSpec {
     ServiceSpec {
         name: ServiceName::new(name).unwrap(),
         image: image.into(),
-        pull: jaco_types::spec::Pull::Missing,
+        pull: jaco_types::spec::PullPolicy::Missing,
         placement: Placement::Spread,
         replicas: 1,
         host_ports: Vec::new(),
@@ -184,7 +186,7 @@ pub(crate) fn spec(services: &[ServiceSpec]) -> DeploymentSpec {
 }
 
 pub(crate) fn deploy(name: &str, services: &[ServiceSpec]) -> Command {
-    Command::DeploymentApply { name: deployment(name), spec: spec(services), based_on: None }
+    DeploymentApply::new(deployment(name), spec(services)).into()
 }
 
 pub(crate) fn instance(node: NodeId, revision: u64) -> NewInstance {
@@ -200,7 +202,7 @@ pub(crate) fn create(service: &ServiceKey, index: u64, node: NodeId) -> Change {
     let ordinal = Ordinal::Index(index);
     let id = ReplicaId::new(service, &ordinal);
     let (service, instance) = (service.clone(), instance(node, 1));
-    Change::SlotCreate { id, service, ordinal, instance, standing: Standing::Active }
+    Change::SlotCreate { id, service, ordinal, instance, desired_state: DesiredState::Active }
 }
 
 pub(crate) fn replace(

@@ -7,15 +7,25 @@
 )]
 
 mod audit;
+mod bounds;
+mod broken;
 mod cluster;
 mod collecting;
 mod contents;
+mod convergence;
 mod deployment;
 mod digests;
 mod disabled;
+mod effects;
+mod fields;
 mod history;
+mod instances;
 mod laws;
 mod planner_batch;
+mod reasons;
+mod refusals;
 mod registries;
 mod retention;
 mod revision;
+mod steps;
+mod terminations;

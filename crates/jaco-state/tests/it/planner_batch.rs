@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 
 use jaco_state::audit::AuditKind;
-use jaco_state::command::{Previous, RebalanceMove, RebalanceRevert};
+use jaco_state::command::{
+    Batch, DeploymentDelete, Observe, Previous, Rebalance, RebalanceMove, RebalanceRevert,
+    RevertedMove,
+};
 use jaco_state::view::{Convergence, convergence};
-use jaco_state::{Change, Command, Outcome};
-use jaco_types::spec::{Condition, Dependency, Required};
+use jaco_state::{Change, Outcome};
+use jaco_types::spec::{Dependency, DependencyCondition, DependencyRequirement};
 use jaco_types::{
     DeploymentName, ErrorCode, NodeId, ReplicaState, Revision, Scheduling, StateIndex,
 };
@@ -44,7 +47,7 @@ fn a_stale_batch_changes_nothing() {
         },
         create(&key("shop", "web"), 1, NodeId::FIRST),
     ];
-    assert_eq!(history.refused(Command::Batch { based_on, changes }), ErrorCode::StalePlan);
+    assert_eq!(history.refused(Batch::new(based_on, changes).into()), ErrorCode::StalePlan);
     assert_eq!(history.state.slots, before);
 }
 
@@ -53,11 +56,11 @@ fn a_stale_batch_changes_nothing() {
 fn a_removal_planned_before_an_apply_is_stale() {
     let mut history = with_one_replica();
     let shop: DeploymentName = "shop".parse().unwrap();
-    history.apply(Command::DeploymentDelete { name: shop });
+    history.apply(DeploymentDelete::new(shop).into());
     let based_on = history.state.index;
     let removal = || vec![Change::SlotRemove { id: replica("shop-web-0") }];
     history.apply(deploy("shop", &[service("web", "web:1")]));
-    let stale = Command::Batch { based_on, changes: removal() };
+    let stale = Batch::new(based_on, removal()).into();
     assert_eq!(history.refused(stale), ErrorCode::StalePlan);
     assert_eq!(history.batch(removal()), Outcome::Done);
 }
@@ -83,14 +86,14 @@ fn a_job_that_is_done_has_converged() {
         history.batch(records.into());
         let id = history.state.slots.get(&replica("shop-migrate-0")).unwrap().current_id();
         let observed = vec![seen(id, NodeId::FIRST, ReplicaState::Stopped)];
-        history.apply(Command::Observe { node: NodeId::FIRST, observed, gone: Vec::new() });
+        history.apply(Observe::new(NodeId::FIRST).observed(observed).into());
         let shop: DeploymentName = "shop".parse().unwrap();
         convergence(&history.state, history.state.deployments.get(&shop).unwrap())
     };
     let migrated = Dependency {
         service: "migrate".parse().unwrap(),
-        condition: Condition::CompletedSuccessfully,
-        required: Required::Yes,
+        condition: DependencyCondition::CompletedSuccessfully,
+        required: DependencyRequirement::Required,
     };
     assert_eq!(done(vec![migrated]), Convergence::Converged);
     assert_eq!(done(Vec::new()), Convergence::Progressing);
@@ -105,7 +108,7 @@ fn a_deployment_that_comes_back_is_not_planned_yet() {
     let record = Scheduling { planned_revision: Revision(1), ..Scheduling::default() };
     history.batch(vec![Change::SchedulingSet { service: web, record: Box::new(record) }]);
     let shop: DeploymentName = "shop".parse().unwrap();
-    history.apply(Command::DeploymentDelete { name: shop.clone() });
+    history.apply(DeploymentDelete::new(shop.clone()).into());
     history.batch(vec![Change::SlotRemove { id: replica("shop-web-0") }]);
     history.apply(deploy("shop", &[service("web", "web:1")]));
     let again = history.state.deployments.get(&shop).unwrap();
@@ -119,7 +122,7 @@ fn a_refused_batch_leaves_no_event() {
     let mut history = with_one_replica();
     let before = history.state.audit.clone();
     let changes = vec![create(&key("shop", "web"), 0, NodeId::FIRST)];
-    history.refused(Command::Batch { based_on: StateIndex(0), changes });
+    history.refused(Batch::new(StateIndex(0), changes).into());
     assert_eq!(history.state.audit, before);
 }
 
@@ -131,9 +134,9 @@ fn observations_do_not_make_a_plan_stale() {
     let based_on = history.state.index;
     let id = history.state.slots.get(&replica("shop-web-0")).unwrap().current_id();
     let observed = vec![seen(id, NodeId::FIRST, ReplicaState::Running)];
-    history.apply(Command::Observe { node: NodeId::FIRST, observed, gone: Vec::new() });
+    history.apply(Observe::new(NodeId::FIRST).observed(observed).into());
     let changes = vec![replace(&replica("shop-web-0"), NodeId::FIRST, Previous::Retire)];
-    assert_eq!(history.apply(Command::Batch { based_on, changes }), Outcome::Done);
+    assert_eq!(history.apply(Batch::new(based_on, changes).into()), Outcome::Done);
 }
 
 /// R-ROLL-2: during a handover both instances live; settling ends the old one, reverting the new.
@@ -163,9 +166,9 @@ fn a_node_cannot_speak_of_anothers_instances() {
     let other = history.join("n2");
     let id = history.state.slots.get(&replica("shop-web-0")).unwrap().current_id();
     let lie = vec![seen(id.clone(), other, ReplicaState::Running)];
-    history.apply(Command::Observe { node: other, observed: lie, gone: Vec::new() });
+    history.apply(Observe::new(other).observed(lie).into());
     let foreign = vec![seen(id.clone(), NodeId::FIRST, ReplicaState::Failed)];
-    history.apply(Command::Observe { node: other, observed: foreign, gone: Vec::new() });
+    history.apply(Observe::new(other).observed(foreign).into());
     assert!(history.state.observed.get(&id).is_none());
 }
 
@@ -176,14 +179,17 @@ fn a_move_off_a_hot_node_carries_its_reason() {
     let mut history = with_one_replica();
     let old = history.state.slots.get(&replica("shop-web-0")).unwrap().current.clone();
     let facts = |reason: &str| [("dominant".to_owned(), reason.to_owned())].into();
-    let command = |based_on| Command::Rebalance {
-        based_on,
-        moves: vec![RebalanceMove {
-            id: replica("shop-web-0"),
-            instance: instance(NodeId::FIRST, 1),
-            facts: facts("cpu"),
-        }],
-        kept: vec![facts("memory")],
+    let command = |based_on| {
+        Rebalance::new(
+            based_on,
+            vec![RebalanceMove {
+                id: replica("shop-web-0"),
+                instance: instance(NodeId::FIRST, 1),
+                facts: facts("cpu"),
+            }],
+        )
+        .kept(vec![facts("memory")])
+        .into()
     };
     let stale = StateIndex(history.state.index.0 - 1);
     assert_eq!(history.refused(command(stale)), ErrorCode::StalePlan);
@@ -200,16 +206,19 @@ fn a_move_off_a_hot_node_carries_its_reason() {
     assert_eq!(history.refused(command(history.state.index)), ErrorCode::StalePlan);
 }
 
-/// R-REB-1: a move that is taken back leaves the old instance, its reason, and no failures; what changed
+/// R-REB-1: a reverted move leaves the old instance, its reason, and no failures; what changed
 /// since, or is over, is not taken back.
 #[test]
-fn a_move_that_is_taken_back_carries_its_reason() {
+fn a_reverted_move_carries_its_reason() {
     let mut history = with_one_replica();
     let old = history.state.slots.get(&replica("shop-web-0")).unwrap().current.clone();
     let facts: BTreeMap<_, _> = [("reason".to_owned(), "step_timeout".to_owned())].into();
-    let back = |based_on| Command::RebalanceRevert {
-        based_on,
-        reverts: vec![RebalanceRevert { id: replica("shop-web-0"), facts: facts.clone() }],
+    let back = |based_on| {
+        RebalanceRevert::new(
+            based_on,
+            vec![RevertedMove { id: replica("shop-web-0"), facts: facts.clone() }],
+        )
+        .into()
     };
     assert_eq!(history.refused(back(history.state.index)), ErrorCode::StalePlan);
     let before = history.state.index;
@@ -218,7 +227,7 @@ fn a_move_that_is_taken_back_carries_its_reason() {
         instance: instance(NodeId::FIRST, 1),
         facts: facts.clone(),
     }];
-    history.apply(Command::Rebalance { based_on: before, moves, kept: vec![] });
+    history.apply(Rebalance::new(before, moves).into());
     let audited = history.state.audit.events.len();
     assert_eq!(history.refused(back(before)), ErrorCode::StalePlan);
     assert_eq!(history.apply(back(history.state.index)), Outcome::Done);

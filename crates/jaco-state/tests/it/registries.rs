@@ -1,5 +1,6 @@
 //! Credentials of image registries: kept, replaced, taken away, and bounded (R-CLI-6).
 
+use jaco_state::command::{RegistryRemove, RegistryStore};
 use jaco_state::invariants::violations;
 use jaco_state::registries::{PASSWORD_BYTES_MAX, REGISTRIES_MAX, SealedPassword};
 use jaco_state::{Command, Outcome};
@@ -8,15 +9,16 @@ use jaco_types::{ErrorCode, Identity, Millis, RegistryName, RegistryUsername};
 use crate::history::History;
 
 pub(crate) fn store(registry: &str, sealed: &[u8]) -> Command {
-    Command::RegistryStore {
-        registry: name(registry),
-        username: RegistryUsername::new("robot").unwrap(),
-        password: SealedPassword(sealed.into()),
-    }
+    RegistryStore::new(
+        name(registry),
+        RegistryUsername::new("robot").unwrap(),
+        SealedPassword(sealed.into()),
+    )
+    .into()
 }
 
 pub(crate) fn remove(registry: &str) -> Command {
-    Command::RegistryRemove { registry: name(registry) }
+    RegistryRemove::new(name(registry)).into()
 }
 
 fn name(registry: &str) -> RegistryName {

@@ -1,13 +1,14 @@
 //! How long audit events are kept, what is handed over when they go, and that nobody can push what
 //! others did out of the log.
 
+use jaco_state::audit::Digest;
 use jaco_state::audit::{
-    AGE_MAX, AGE_MIN, AuditKey, AuditKind, CUT_EVENTS, DEFAULT_AGE, KEPT_EVENTS, LetGo,
+    AGE_MAX, AGE_MIN, AuditKey, AuditKind, CUT_EVENTS, DEFAULT_AGE, Evicted, KEPT_EVENTS,
 };
-use jaco_state::audit_chain::Digest;
-use jaco_state::audit_refusals::{IDENTITIES_MAX, REFUSALS_WRITTEN, WINDOW};
+use jaco_state::audit::{IDENTITIES_MAX, REFUSAL_WINDOW, REFUSALS_WRITTEN};
+use jaco_state::command::{AuditNote, AuditRetention, ContentPut, DeploymentDelete};
 use jaco_state::invariants::violations;
-use jaco_state::{Command, Entry, apply_letting_go};
+use jaco_state::{Command, Entry, apply_evicting};
 use jaco_types::{ErrorCode, Identity, Millis, NodeId, Origin, RequestId, Timestamp, TokenId};
 use proptest::prelude::*;
 
@@ -19,24 +20,24 @@ const HOUR: u64 = 3_600_000;
 fn kept_for(age: Millis) -> History {
     let mut history = History::founded();
     history.apply(Command::AuditBegin);
-    history.apply(Command::AuditRetention { age });
+    history.apply(AuditRetention::new(age).into());
     history
 }
 
 fn note(n: u64) -> Command {
     let payload = [("n".to_owned(), n.to_string())].into();
-    Command::AuditNote { kind: AuditKind::CertificateRenewed, payload }
+    AuditNote::new(AuditKind::CertificateRenewed, payload).into()
 }
 
 fn refused() -> Command {
-    Command::DeploymentDelete { name: deployment("nothing") }
+    DeploymentDelete::new(deployment("nothing")).into()
 }
 
-/// Applies as this identity, and says what was let go of.
-fn apply_by(history: &mut History, by: Identity, command: Command) -> LetGo {
+/// Applies as this identity, and returns what was evicted.
+fn apply_by(history: &mut History, by: Identity, command: Command) -> Evicted {
     let entry = Entry { by, ..history.entry(None, command) };
-    let mut gone = LetGo::new();
-    apply_letting_go(&mut history.state, &entry, &mut gone);
+    let mut gone = Evicted::new();
+    apply_evicting(&mut history.state, &entry, &mut gone);
     gone
 }
 
@@ -53,7 +54,7 @@ proptest! {
         age_hours in 1..48u64,
     ) {
         let mut history = kept_for(Millis(age_hours * HOUR));
-        let mut gone = LetGo::new();
+        let mut gone = Evicted::new();
         for (n, (pause, kind, who)) in (0..).zip(steps) {
             // Leaders' clocks differ: now and then one is behind the last.
             let now = history.now.0;
@@ -88,7 +89,7 @@ proptest! {
             apply_by(&mut history, operator(&format!("p{who}")), refused());
             prop_assert_eq!(violations(&history.state), vec![]);
         }
-        history.now = history.now.after(WINDOW);
+        history.now = history.now.after(REFUSAL_WINDOW);
         history.apply(note(0));
         prop_assert!(history.state.audit.refusals.is_empty());
         let events = history.state.audit.events.iter();
@@ -131,10 +132,10 @@ fn events_go_with_age() {
     let before = history.state.audit.events.len();
     assert_eq!(before, 1, "those of the founding are too old");
     history.now = Timestamp(1048 * HOUR + HOUR - 1);
-    history.apply(Command::ContentPut { pieces: vec![] });
+    history.apply(ContentPut::new(vec![]).into());
     assert_eq!(history.state.audit.events.len(), 1, "not yet a whole hour too old");
     history.now = Timestamp(1049 * HOUR);
-    history.apply(Command::ContentPut { pieces: vec![] });
+    history.apply(ContentPut::new(vec![]).into());
     assert!(history.state.audit.events.is_empty());
     assert!(history.state.audit.verify().is_ok(), "a chain without events is one");
 }
@@ -144,16 +145,16 @@ fn events_go_with_age() {
 fn the_age_has_bounds() {
     let mut history = kept_for(DEFAULT_AGE);
     for age in [Millis(AGE_MIN.0 - 1), Millis(AGE_MAX.0 + 1)] {
-        assert_eq!(history.refused(Command::AuditRetention { age }), ErrorCode::InvalidRequest);
+        assert_eq!(history.refused(AuditRetention::new(age).into()), ErrorCode::InvalidRequest);
     }
     for age in [AGE_MIN, AGE_MAX] {
-        history.apply(Command::AuditRetention { age });
+        history.apply(AuditRetention::new(age).into());
         assert_eq!(history.state.audit.retention.unwrap().age, age);
     }
     assert_eq!(history.last_event(), "audit_retention_set from=3600s to=315360000s");
 }
 
-/// A chain that let go of events before that was counted says so of all of them.
+/// A chain that evicted events before they were counted reports all of them.
 #[test]
 fn what_went_before_it_was_counted_is_gone_as_well() {
     let mut history = History::founded();
@@ -161,7 +162,7 @@ fn what_went_before_it_was_counted_is_gone_as_well() {
         history.apply(note(u64::try_from(n).unwrap()));
     }
     let oldest = *history.state.audit.events.keys().next().unwrap();
-    history.apply(Command::AuditRetention { age: DEFAULT_AGE });
+    history.apply(AuditRetention::new(DEFAULT_AGE).into());
     let cut = history.state.audit.retention.unwrap().cut.unwrap();
     assert!(cut >= AuditKey { index: oldest.index, number: 0 }, "{cut:?} {oldest:?}");
 }
@@ -177,14 +178,14 @@ fn a_flood_of_refusals_pushes_nothing_out() {
     for n in 0..flood {
         let by = if n % 2 == 0 { operator("loud") } else { Identity::Anonymous };
         let payload = [("from".to_owned(), format!("192.0.2.{}", n % 250))].into();
-        let knock = Command::AuditNote { kind: AuditKind::AccessRefused, payload };
+        let knock = AuditNote::new(AuditKind::AccessRefused, payload).into();
         let command = if n % 2 == 0 { refused() } else { knock };
         assert_eq!(apply_by(&mut history, by, command), vec![]);
     }
     let events = history.state.audit.events.len() - before.len();
     assert_eq!(events, 2 * usize::try_from(REFUSALS_WRITTEN).unwrap());
     assert!(before.keys().all(|key| history.state.audit.events.contains(key)));
-    history.now = history.now.after(WINDOW);
+    history.now = history.now.after(REFUSAL_WINDOW);
     history.apply_as("next", note(8));
     let events: Vec<_> = history.state.audit.events.values().rev().take(3).collect();
     let unreported = flood / 2 - u64::from(REFUSALS_WRITTEN);

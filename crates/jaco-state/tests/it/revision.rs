@@ -1,7 +1,7 @@
 //! Going back to an earlier revision, and keeping one.
 
-use jaco_state::command::SpecChange;
-use jaco_state::state::Pin;
+use jaco_state::command::{DeploymentRollback, RevisionPin, SpecChange};
+use jaco_state::deployment::Pin;
 use jaco_state::{Change, Command, Outcome};
 use jaco_types::{ErrorCode, Revision, Rollout, RolloutState, Scheduling, Timestamp};
 
@@ -14,11 +14,11 @@ fn versions(history: &mut History, versions: std::ops::RangeInclusive<u32>) {
 }
 
 fn rollback(to: Option<u64>) -> Command {
-    Command::DeploymentRollback { name: deployment("shop"), to: to.map(Revision) }
+    DeploymentRollback::new(deployment("shop")).to(to.map(Revision)).into()
 }
 
 fn pin(revision: u64, pin: Pin) -> Command {
-    Command::RevisionPin { name: deployment("shop"), revision: Revision(revision), pin }
+    RevisionPin::new(deployment("shop"), Revision(revision), pin).into()
 }
 
 fn kept(history: &History) -> Vec<u64> {
@@ -36,9 +36,9 @@ fn abort(history: &mut History, revision: u64) {
         failure_reason: "step_timeout: shop-web-0".to_owned(),
         started_at: Timestamp(0),
         last_step_at: Timestamp(0),
-        preparing: None,
-        going_back: None,
-        under_way: [].into(),
+        prepull: None,
+        rollback_progress: None,
+        in_flight: [].into(),
     };
     let record = Scheduling { rollout: Some(rollout), ..Scheduling::default() };
     history.batch(vec![Change::SchedulingSet {
@@ -93,7 +93,7 @@ fn a_rollback_to_nothing_is_refused() {
     assert_eq!(kept(&history), [1]);
 }
 
-/// R-ROLL-6: ten are kept, and what is pinned beside them, until it is let go.
+/// R-ROLL-6: ten are kept, and what is pinned beside them, until it is unpinned.
 #[test]
 fn a_pinned_revision_outlives_the_others() {
     let mut history = History::founded();

@@ -1,19 +1,16 @@
 //! Backup files (ADR 0066): `jacobak\n`, the format, the parts with their lengths, a length of zero, and
-//! the SHA-256 of all that. Files are read for ever: a format that was written once is never changed.
+//! the SHA-256 of all that. Every format stays readable: one that was written once is never changed.
 
+mod damage;
+mod format;
+mod index;
+mod parts;
 mod read;
 #[cfg(test)]
 mod tests;
 mod write;
 
-pub(crate) use read::{Backup, Damage, NamedAt};
-pub(crate) use write::{Taken, Writer, store};
-
-/// What every backup begins with.
-const MAGIC: &[u8; 8] = b"jacobak\n";
-
-/// The format that is written, and the newest that is read. The parts say theirs in the header.
-const FORMAT: u32 = 1;
-
-/// The most bytes of a part: the cluster's messages are no larger.
-const PART_BYTES_MAX: usize = 8 << 20;
+pub(crate) use damage::Damage;
+pub(crate) use index::NamedPart;
+pub(crate) use read::Backup;
+pub(crate) use write::{Partial, Summary, Writer};

@@ -1,4 +1,4 @@
-//! Laws of the file: what was written is read; anything less, other or newer is named.
+//! Laws of the file format: a written backup is read; a truncated, altered or newer one is reported as such.
 
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -7,22 +7,23 @@ use jaco_proto::v1::backup_part::Kind;
 use jaco_proto::v1::{
     AllocationRef, BackupConstraints, BackupDeployment, BackupDisabled, BackupEnd, BackupHeader,
     BackupNamed, BackupNode, BackupPair, BackupPart, BackupPiece, BackupRegistry, BackupRetention,
-    BackupSecret, ShippedFiles,
+    BackupSecret, FileUpload,
 };
 use jaco_types::{ContentId, NamedKind};
 use prost::Message;
 use prost::bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-use super::{Backup, Damage, FORMAT, MAGIC, Writer, store};
+use super::format::{FORMAT, MAGIC};
+use super::{Backup, Damage, Partial, Writer};
 
-/// Written once by the first version that wrote any; read for ever.
+/// Written by the first version that wrote backups.
 const FROZEN: &[u8] = include_bytes!("frozen/v1.jacobak");
 
 fn parts() -> Vec<Kind> {
     let pair = |key: &str, value: &str| BackupPair { key: key.to_owned(), value: value.to_owned() };
     let files = |name: &str, tree: &[u8; 32]| {
-        vec![ShippedFiles { name: name.to_owned(), tree: tree.to_vec().into() }]
+        vec![FileUpload { name: name.to_owned(), tree: tree.to_vec().into() }]
     };
     vec![
         Kind::Header(BackupHeader {
@@ -76,14 +77,14 @@ fn parts() -> Vec<Kind> {
     ]
 }
 
-fn written(parts: Vec<Kind>) -> Vec<u8> {
+fn write(parts: Vec<Kind>) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut writer = Writer::new(&mut bytes).unwrap();
     for kind in parts {
         writer.part(&BackupPart { kind: Some(kind) }).unwrap();
     }
-    let said = writer.finish().unwrap().bytes;
-    assert_eq!(said, bytes.len() as u64);
+    let declared = writer.finish().unwrap().bytes;
+    assert_eq!(declared, bytes.len() as u64);
     bytes
 }
 
@@ -93,14 +94,14 @@ fn open(bytes: &[u8]) -> Result<Backup, Damage> {
     Backup::open(file)
 }
 
-/// Bytes as a file whose checksum is right, whatever they say.
-fn vouched(mut bytes: Vec<u8>) -> Vec<u8> {
+/// Bytes followed by their checksum.
+fn with_checksum(mut bytes: Vec<u8>) -> Vec<u8> {
     let sum = Sha256::digest(&bytes);
     bytes.extend_from_slice(&sum);
     bytes
 }
 
-/// Parts as they are, between what every file begins and ends with.
+/// Encoded parts as a file.
 fn framed(parts: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = [MAGIC.as_slice(), &FORMAT.to_be_bytes()].concat();
     for part in parts {
@@ -108,13 +109,13 @@ fn framed(parts: &[Vec<u8>]) -> Vec<u8> {
         bytes.extend_from_slice(part);
     }
     bytes.extend_from_slice(&[0; 4]);
-    vouched(bytes)
+    with_checksum(bytes)
 }
 
-/// R-CLI-6: a file of the first format is read for ever, and nobody writes that format otherwise.
+/// R-CLI-6: files of the first format are read, and the same parts are written as the same bytes.
 #[test]
-fn the_first_format_is_frozen() {
-    assert_eq!(written(parts()), FROZEN);
+fn first_format_is_frozen() {
+    assert_eq!(write(parts()), FROZEN);
     let backup = open(FROZEN).unwrap();
     assert_eq!((backup.header.raft_index, backup.header.cluster_name.as_str()), (42, "sun"));
     assert_eq!(
@@ -139,9 +140,9 @@ fn the_first_format_is_frozen() {
     assert!(matches!(backup.piece(ContentId([9; 32])), Err(Damage::Contradiction(_))));
 }
 
-/// R-CLI-6: wherever a file is cut off, that is what is said.
+/// R-CLI-6: a file truncated at any byte is reported as truncated.
 #[test]
-fn a_file_that_was_cut_off_is_named() {
+fn truncated_file_is_reported() {
     for end in 0..FROZEN.len() {
         match open(&FROZEN[..end]) {
             Err(Damage::Truncated(at)) => assert_eq!(at, end as u64),
@@ -150,9 +151,9 @@ fn a_file_that_was_cut_off_is_named() {
     }
 }
 
-/// R-CLI-6: one bit that is another one is enough.
+/// R-CLI-6: every flipped bit is detected.
 #[test]
-fn a_flipped_bit_is_found() {
+fn flipped_bit_is_detected() {
     for at in 0..FROZEN.len() * 8 {
         let mut bytes = FROZEN.to_vec();
         bytes[at / 8] ^= 1 << (at % 8);
@@ -169,9 +170,9 @@ fn a_flipped_bit_is_found() {
     assert!(matches!(open(&longer), Err(Damage::Altered)));
 }
 
-/// R-CLI-6: what a newer version wrote is named as that, and nothing of it is left out in silence.
+/// R-CLI-6: a file of a newer version is reported as such; no part of it is ignored.
 #[test]
-fn what_is_newer_is_named() {
+fn newer_file_is_reported() {
     let encoded: Vec<Vec<u8>> =
         parts().into_iter().map(|kind| BackupPart { kind: Some(kind) }.encode_to_vec()).collect();
     assert_eq!(framed(&encoded), FROZEN);
@@ -187,13 +188,13 @@ fn what_is_newer_is_named() {
     if let Kind::Header(header) = &mut of_format_2[0] {
         header.format = 2;
     }
-    assert!(matches!(open(&written(of_format_2)), Err(Damage::Newer(2))));
+    assert!(matches!(open(&write(of_format_2)), Err(Damage::Newer(2))));
     assert!(matches!(open(b"services: {}\n"), Err(Damage::Foreign)));
 }
 
-/// R-CLI-6: a file whose checksum is right is still not believed what cannot be.
+/// R-CLI-6: inconsistent contents are refused even if the checksum is right.
 #[test]
-fn what_cannot_be_is_refused() {
+fn inconsistent_file_is_refused() {
     let check = |change: fn(&mut Vec<Kind>)| {
         let mut parts = parts();
         change(&mut parts);
@@ -212,16 +213,16 @@ fn what_cannot_be_is_refused() {
         let short = BackupSecret { id: vec![1].into(), ..BackupSecret::default() };
         parts.insert(6, Kind::Secret(short));
     });
-    // A part that would have to be taken into memory before it can be judged.
+    // A part of a size that must not be allocated before it is checked.
     let mut large = [MAGIC.as_slice(), &FORMAT.to_be_bytes()].concat();
     large.extend_from_slice(&u32::MAX.to_be_bytes());
     assert!(matches!(open(&large), Err(Damage::Altered)));
 }
 
-/// R-CLI-6: a backup has its name only once it is whole, is its owner's alone, and what was begun and not
-/// ended leaves nothing.
+/// R-CLI-6: a backup gets its name only when it is complete, only its owner can read it, and an incomplete
+/// one leaves no file.
 #[test]
-fn a_backup_has_its_name_once_it_is_whole() {
+fn backup_gets_its_name_when_it_is_complete() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.jacobak");
     let listed = || -> Vec<_> {
@@ -229,17 +230,17 @@ fn a_backup_has_its_name_once_it_is_whole() {
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     };
     std::fs::write(folder.path().join("a.jacobak.partial"), "left by a power cut").unwrap();
-    let partial = store(&path).unwrap();
+    let partial = Partial::create(&path).unwrap();
     let mut writer = Writer::new(partial.out()).unwrap();
     writer.part(&BackupPart { kind: parts().into_iter().next() }).unwrap();
     assert_eq!(writer.finish().unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
-    assert!(matches!(partial.keep(), Err(Damage::Truncated(_))));
+    assert!(matches!(partial.finish(), Err(Damage::Truncated(_))));
     assert_eq!(listed(), Vec::<String>::new());
 
-    let partial = store(&path).unwrap();
+    let partial = Partial::create(&path).unwrap();
     partial.out().write_all(FROZEN).unwrap();
     assert_eq!(listed(), ["a.jacobak.partial"]);
-    partial.keep().unwrap();
+    partial.finish().unwrap();
     assert_eq!(listed(), ["a.jacobak"]);
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     assert!(open(&std::fs::read(&path).unwrap()).is_ok());

@@ -1,4 +1,4 @@
-//! Writes a backup file. It has its name only once it is whole, durable, and was read back.
+//! Writes a backup file, which gets its final name only when it is complete, durable and verified.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -10,18 +10,20 @@ use jaco_proto::v1::{BackupEnd, BackupHeader, BackupPart};
 use prost::Message;
 use sha2::{Digest, Sha256};
 
-use super::{Backup, Damage, FORMAT, MAGIC};
+use super::damage::Damage;
+use super::format::{FORMAT, MAGIC};
+use super::read::Backup;
 
-/// What a backup turned out to be.
+/// The contents of a complete backup.
 #[derive(Debug)]
-pub(crate) struct Taken {
+pub(crate) struct Summary {
     pub(crate) header: BackupHeader,
     pub(crate) end: BackupEnd,
-    /// Of the whole file.
+    /// The size of the file.
     pub(crate) bytes: u64,
 }
 
-/// Puts parts one behind the other. What it wrote is a backup only once it is finished.
+/// Writes the parts in order. The output is a backup only after [`finish`](Self::finish).
 pub(crate) struct Writer<W> {
     out: W,
     hash: Sha256,
@@ -31,10 +33,10 @@ pub(crate) struct Writer<W> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a file.
+    /// Starts a backup.
     ///
     /// # Errors
-    /// If it takes no more.
+    /// If the output cannot be written to.
     pub(crate) fn new(out: W) -> io::Result<Self> {
         let mut writer = Self { out, hash: Sha256::new(), bytes: 0, header: None, end: None };
         writer.put(MAGIC)?;
@@ -45,7 +47,7 @@ impl<W: Write> Writer<W> {
     /// Adds a part.
     ///
     /// # Errors
-    /// If the file takes no more.
+    /// If the output cannot be written to.
     pub(crate) fn part(&mut self, part: &BackupPart) -> io::Result<()> {
         match &part.kind {
             Some(Kind::Header(header)) => self.header = Some(header.clone()),
@@ -69,25 +71,25 @@ impl<W: Write> Writer<W> {
         self.put(&bytes)
     }
 
-    /// How many bytes there are so far.
+    /// The number of bytes written.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Ends the file.
+    /// Completes the backup.
     ///
     /// # Errors
-    /// If it takes no more, or the last part never came.
-    pub(crate) fn finish(mut self) -> io::Result<Taken> {
+    /// If the output cannot be written to, or the last part is missing.
+    pub(crate) fn finish(mut self) -> io::Result<Summary> {
         let (Some(header), Some(end)) = (self.header.take(), self.end.take()) else {
-            let cut = "the cluster sent only the beginning of the backup";
+            let cut = "the cluster sent an incomplete backup";
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, cut));
         };
         self.put(&0_u32.to_be_bytes())?;
         let sum = self.hash.finalize();
         self.out.write_all(&sum)?;
         self.out.flush()?;
-        Ok(Taken { header, end, bytes: self.bytes + sum.len() as u64 })
+        Ok(Summary { header, end, bytes: self.bytes + sum.len() as u64 })
     }
 
     fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -97,52 +99,51 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// A file beside the one that it becomes, for its owner alone. Dropped before that, it is removed.
+/// A temporary file beside the final one, which only its owner can read. Dropped unfinished, it is removed.
 #[derive(Debug)]
 pub(crate) struct Partial {
     path: PathBuf,
     file: File,
-    becomes: PathBuf,
-}
-
-/// A place for a backup that is not whole yet: `PATH.partial`. What a run that was cut off has left there
-/// is replaced.
-///
-/// # Errors
-/// If the file cannot be made.
-pub(crate) fn store(path: &Path) -> io::Result<Partial> {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".partial");
-    let beside = PathBuf::from(beside);
-    match fs::remove_file(&beside) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        Ok(()) | Err(_) => {}
-    }
-    let mut options = OpenOptions::new();
-    let file = options.read(true).write(true).create_new(true).mode(0o600).open(&beside)?;
-    Ok(Partial { path: beside, file, becomes: path.to_owned() })
+    destination: PathBuf,
 }
 
 impl Partial {
-    /// Where the parts are written to.
+    /// Creates the temporary file `PATH.partial`. The file of an interrupted run is replaced.
+    ///
+    /// # Errors
+    /// If the file cannot be created.
+    pub(crate) fn create(path: &Path) -> io::Result<Self> {
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(".partial");
+        let beside = PathBuf::from(beside);
+        match fs::remove_file(&beside) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create_new(true).mode(0o600).open(&beside)?;
+        Ok(Self { path: beside, file, destination: path.to_owned() })
+    }
+
+    /// The output for the parts.
     pub(crate) fn out(&self) -> BufWriter<&File> {
         BufWriter::new(&self.file)
     }
 
-    /// Gives it its name, once the disk has it and it reads as what was written.
+    /// Verifies the file and gives it its final name.
     ///
     /// # Errors
-    /// What keeps it from being a backup; then there is none.
-    pub(crate) fn keep(self) -> Result<(), Damage> {
+    /// How it is damaged; then there is no backup.
+    pub(crate) fn finish(self) -> Result<(), Damage> {
         self.file.sync_all()?;
         Backup::open(self.file.try_clone()?)?;
-        let (own, there) = (self.file.metadata()?, fs::symlink_metadata(&self.path)?);
-        if (own.dev(), own.ino()) != (there.dev(), there.ino()) {
-            let other = format!("another backup is being written to {}", self.path.display());
+        let (own, at_path) = (self.file.metadata()?, fs::symlink_metadata(&self.path)?);
+        if (own.dev(), own.ino()) != (at_path.dev(), at_path.ino()) {
+            let other = format!("another process is writing a backup to {}", self.path.display());
             return Err(io::Error::other(other).into());
         }
-        fs::rename(&self.path, &self.becomes)?;
-        let folder = self.becomes.parent().filter(|folder| !folder.as_os_str().is_empty());
+        fs::rename(&self.path, &self.destination)?;
+        let folder = self.destination.parent().filter(|folder| !folder.as_os_str().is_empty());
         File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
         Ok(())
     }
@@ -150,11 +151,11 @@ impl Partial {
 
 impl Drop for Partial {
     fn drop(&mut self) {
-        // After it was kept there is nothing of this name any more, or somebody else's.
-        let is_own = |there: fs::Metadata| {
+        // After `finish` this path does not exist, or is the file of another process.
+        let is_own = |at_path: fs::Metadata| {
             self.file
                 .metadata()
-                .is_ok_and(|own| (own.dev(), own.ino()) == (there.dev(), there.ino()))
+                .is_ok_and(|own| (own.dev(), own.ino()) == (at_path.dev(), at_path.ino()))
         };
         if fs::symlink_metadata(&self.path).is_ok_and(is_own) {
             fs::remove_file(&self.path).ok();

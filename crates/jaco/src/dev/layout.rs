@@ -5,26 +5,26 @@ use std::path::{Path, PathBuf};
 
 use jaco_types::DeploymentName;
 
-/// Every node listens here, each on its own address.
+/// The port of every node, each on its own address.
 pub const PORT: u16 = 7000;
 
-/// More daemons than this on one machine help nobody.
+/// The maximum number of nodes on one machine.
 pub const NODES_MAX: u8 = 99;
 
-/// The longest path that the kernel takes for a socket, without its final zero.
+/// The longest path of a unix socket that the kernel accepts, without the final zero.
 pub const SOCKET_PATH_MAX: usize = 107;
 
-/// What runs the containers.
+/// The container engine of a development cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Engine {
     /// The Docker Engine of this machine, shared by all nodes
     Docker,
-    /// Nothing real: containers only in the daemon's memory, for trying things out
+    /// No real containers: they exist in the daemon's memory only
     Fake,
 }
 
 impl Engine {
-    /// The word of the configuration.
+    /// The name in the configuration.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -34,38 +34,38 @@ impl Engine {
     }
 }
 
-/// A node before it runs.
+/// Address and folder of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeLayout {
-    /// Its host name: `n1`, `n2`, …
+    /// The host name: `n1`, `n2`, …
     pub name: String,
-    /// Where it listens.
+    /// The listen address.
     pub address: SocketAddrV4,
-    /// Everything of it lies below.
+    /// The folder of all its files.
     pub folder: PathBuf,
 }
 
 impl NodeLayout {
-    /// Its configuration file.
+    /// The configuration file.
     #[must_use]
     pub fn config_path(&self) -> PathBuf {
         self.folder.join("jacod.yaml")
     }
 
-    /// Where it listens for people.
+    /// The socket for the command line.
     #[must_use]
     pub fn socket(&self) -> PathBuf {
         self.folder.join("jaco.sock")
     }
 
-    /// What it says.
+    /// The log file.
     #[must_use]
     pub fn log(&self) -> PathBuf {
         self.folder.join("jacod.log")
     }
 
-    /// Its configuration. All nodes are on one machine: its disk is nothing to place replicas by, and a
-    /// node's load is what its own replicas make.
+    /// The contents of the configuration file. All nodes share one machine: its disk does not limit
+    /// placement, and only a node's own replicas count as its load.
     #[must_use]
     pub fn config(&self, engine: Engine) -> String {
         let quoted = |path: &Path| serde_json::Value::from(path.display().to_string());
@@ -93,9 +93,9 @@ impl NodeLayout {
 
 /// The nodes of cluster `name`, below `data`.
 ///
-/// `attempt` counts how often addresses were found taken. Different names get different networks,
-/// so that clusters can run side by side; the same name gets the same one, so that a bookmark works
-/// tomorrow.
+/// `attempt` is the number of networks whose addresses were in use. Different names get different
+/// networks, so that clusters can run at the same time; the same name gets the same network, so that
+/// addresses stay valid.
 #[must_use]
 pub fn nodes(name: &str, data: &Path, count: u8, attempt: u8) -> Vec<NodeLayout> {
     let [second, third] = network(name, attempt);
@@ -107,48 +107,36 @@ pub fn nodes(name: &str, data: &Path, count: u8, attempt: u8) -> Vec<NodeLayout>
     (1..=count).map(node).collect()
 }
 
-/// The second and third number of the addresses: never `127.0`, where everything else lives, and
-/// nothing that ends in 255.
+/// The second and third byte of the addresses: never `127.0`, which other programs use, and no third
+/// byte of 255.
 fn network(name: &str, attempt: u8) -> [u8; 2] {
     let hash = fnv1a(name).wrapping_add(u32::from(attempt).wrapping_mul(0x9e37_79b9));
     let [a, b, c, d] = hash.to_be_bytes();
     [1 + (a ^ b) % 254, (c ^ d) % 255]
 }
 
-/// FNV-1a, 32 bits: small, and the same everywhere forever.
+/// FNV-1a with 32 bits: stable across versions and machines.
 fn fnv1a(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
-/// Why a cluster cannot have this name or place.
+/// Checks the name and the folder of a cluster.
 ///
 /// # Errors
-/// A sentence, and what to do.
+/// The problem and the advice.
 pub fn check(name: &str, layout: &[NodeLayout]) -> Result<(), (String, String)> {
     if let Err(error) = DeploymentName::new(name) {
-        let help = "use small letters, digits, - and _".to_owned();
-        return Err((format!("{name:?} is no name for a cluster: {}", error.rule), help));
+        let help = "use lower-case letters, digits, - and _".to_owned();
+        return Err((format!("{name:?} is not a valid cluster name: {}", error.rule), help));
     }
     let longest = layout.iter().map(|node| node.socket().as_os_str().len()).max().unwrap_or(0);
     if longest > SOCKET_PATH_MAX {
         let message = format!(
-            "a socket's path would be {longest} bytes long, {SOCKET_PATH_MAX} are possible"
+            "the path of a socket would have {longest} bytes; the maximum is {SOCKET_PATH_MAX}"
         );
-        return Err((message, "name a shorter folder with --data".to_owned()));
+        return Err((message, "choose a folder with a shorter path with --data".to_owned()));
     }
     Ok(())
-}
-
-/// How many of `nodes` vote: 1 of up to 2, 3 of up to 4, 5 of up to 6, then 7 (R-NODE-4).
-#[must_use]
-pub fn voters(nodes: usize) -> usize {
-    match nodes {
-        0 => 0,
-        1..=2 => 1,
-        3..=4 => 3,
-        5..=6 => 5,
-        _ => 7,
-    }
 }
 
 #[cfg(test)]
@@ -176,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_attempts_choose_other_networks() {
+    fn name_and_attempt_choose_the_network() {
         let of = |name: &str, attempt| nodes(name, Path::new("/x"), 1, attempt)[0].address;
         assert_eq!(of("dev", 0), of("dev", 0));
         assert_ne!(of("dev", 0), of("demo", 0));
@@ -185,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_stay_off_the_usual_loopback() {
+    fn addresses_avoid_the_usual_loopback_network() {
         for number in 0..2000 {
             let [second, third] = network(&format!("name-{number}"), 0);
             assert!((1..=254).contains(&second) && third < 255);
@@ -193,17 +181,10 @@ mod tests {
     }
 
     #[test]
-    fn bad_names_and_long_paths_are_refused() {
+    fn invalid_names_and_long_paths_are_refused() {
         let long = PathBuf::from("/x".repeat(60));
         assert!(check("dev", &nodes("dev", Path::new("/x"), 3, 0)).is_ok());
         assert!(check("../x", &nodes("dev", Path::new("/x"), 3, 0)).is_err());
         assert!(check("dev", &nodes("dev", &long, 3, 0)).is_err());
-    }
-
-    /// R-NODE-4
-    #[test]
-    fn voters_follow_the_policy() {
-        let voters: Vec<usize> = (0..=9).map(voters).collect();
-        assert_eq!(voters, [0, 1, 1, 3, 3, 5, 5, 7, 7, 7]);
     }
 }

@@ -1,6 +1,7 @@
-//! Clusters for development: real daemons on the loopback of this machine.
+//! Development clusters: real daemons on loopback addresses of this machine.
 //!
-//! [`layout`] decides where everything goes, [`record`] remembers it, [`process`] starts and stops.
+//! [`layout`] chooses addresses and folders, [`record`] stores what was started, [`process`] starts and
+//! stops daemons.
 
 pub mod layout;
 pub mod process;

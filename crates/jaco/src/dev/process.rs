@@ -1,5 +1,4 @@
-//! Daemons as processes: started in a group of their own, ended by number, and only if the number is
-//! still theirs.
+//! Daemon processes: started in their own process group, and stopped by their pid if it still is theirs.
 
 use std::fs::{self, File};
 use std::io;
@@ -13,28 +12,27 @@ use tokio::time::Instant;
 
 use super::record::NodeRecord;
 
-/// How long a daemon may take to end by itself.
+/// Time for a daemon to stop by itself before it is killed.
 pub const GRACE: Duration = Duration::from_secs(10);
 
-/// How often a wait looks up.
+/// The interval in which a wait checks its condition.
 pub const POLL: Duration = Duration::from_millis(50);
 
-/// Finds the daemon's program: the one that is named, else the one beside this program, else the one
-/// on the path.
+/// The daemon's program: the one given, else the one beside this program, else the one in `PATH`.
 #[must_use]
-pub fn program(named: Option<&Path>) -> PathBuf {
+pub fn program(given: Option<&Path>) -> PathBuf {
     let beside = || {
         let beside = std::env::current_exe().ok()?.with_file_name("jacod");
         beside.is_file().then_some(beside)
     };
-    named.map(Path::to_owned).or_else(beside).unwrap_or_else(|| PathBuf::from("jacod"))
+    given.map(Path::to_owned).or_else(beside).unwrap_or_else(|| PathBuf::from("jacod"))
 }
 
-/// Starts the daemon of a node and notes its number; what it says goes to its log. It outlives this
-/// process, and a Ctrl-C that is meant for us does not reach it.
+/// Starts the daemon of a node and records its pid; its output goes to its log. It outlives this process
+/// and does not receive its Ctrl-C.
 ///
 /// # Errors
-/// When it cannot be started.
+/// If it cannot be started.
 pub fn start(program: &Path, node: &mut NodeRecord) -> io::Result<()> {
     let log = File::options().create(true).append(true).open(&node.log)?;
     let mut child = Command::new(program)
@@ -46,15 +44,15 @@ pub fn start(program: &Path, node: &mut NodeRecord) -> io::Result<()> {
         .process_group(0)
         .spawn()?;
     node.pid = Some(child.id());
-    // For a moment a new process has no command line yet, by which it is known.
+    // A new process has no command line for a moment, and `is_running` identifies it by that.
     while !is_running(node) && child.try_wait()?.is_none() {
         std::thread::yield_now();
     }
     Ok(())
 }
 
-/// Whether the process of a node lives. Process numbers are used again: only a process whose command
-/// line names the node's configuration is ours.
+/// Whether the daemon of a node runs. Pids are reused: only a process whose command line contains the
+/// node's configuration file is its daemon.
 #[must_use]
 pub fn is_running(node: &NodeRecord) -> bool {
     let Some(pid) = node.pid else { return false };
@@ -63,18 +61,18 @@ pub fn is_running(node: &NodeRecord) -> bool {
     line.split(|byte| *byte == 0).any(|word| word == config)
 }
 
-/// How a daemon ended.
+/// How a daemon stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stopped {
     /// It was not running.
     NotRunning,
-    /// It ended by itself when it was asked to.
+    /// It stopped after SIGTERM.
     Gracefully,
     /// It had to be killed.
     Killed,
 }
 
-/// Asks all nodes to end, and kills those that have not after [`GRACE`].
+/// Sends SIGTERM to all daemons, and SIGKILL to those that run after [`GRACE`].
 pub async fn stop(nodes: &[NodeRecord]) -> Vec<Stopped> {
     let running: Vec<bool> = nodes.iter().map(is_running).collect();
     for node in nodes {
@@ -84,30 +82,30 @@ pub async fn stop(nodes: &[NodeRecord]) -> Vec<Stopped> {
     while nodes.iter().any(is_running) && Instant::now() < deadline {
         tokio::time::sleep(POLL).await;
     }
-    let late: Vec<bool> = nodes.iter().map(is_running).collect();
+    let remaining: Vec<bool> = nodes.iter().map(is_running).collect();
     for node in nodes {
         signal(node, Signal::KILL);
     }
     while nodes.iter().any(is_running) {
         tokio::time::sleep(POLL).await;
     }
-    let how = |(running, late)| match (running, late) {
+    let outcome = |(running, remaining)| match (running, remaining) {
         (false, _) => Stopped::NotRunning,
         (true, false) => Stopped::Gracefully,
         (true, true) => Stopped::Killed,
     };
-    running.into_iter().zip(late).map(how).collect()
+    running.into_iter().zip(remaining).map(outcome).collect()
 }
 
 fn signal(node: &NodeRecord, signal: Signal) {
     let pid = node.pid.filter(|_| is_running(node));
     if let Some(pid) = pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw) {
-        // It may have ended since it was looked at.
+        // Fails if it has exited since it was checked.
         kill_process(pid, signal).ok();
     }
 }
 
-/// The end of a node's log, for an error message.
+/// The last lines of a node's log, for an error message.
 #[must_use]
 pub fn last_lines(log: &Path, count: usize) -> Vec<String> {
     let text = fs::read(log).unwrap_or_default();

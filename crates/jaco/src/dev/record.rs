@@ -1,7 +1,7 @@
-//! What `jaco dev up` started, kept so that `down`, `nodes` and `env` find it.
+//! The record of a development cluster, which `jaco dev up` writes for `down`, `ls` and `env`.
 //!
-//! Lies in the user's state folder, whatever folder the data is in. Written before and after each
-//! start, so that nothing runs that is not written down.
+//! It is in the user's state folder, wherever the data is. It is written before and after each start, so
+//! that no daemon runs without a record.
 
 use std::fs;
 use std::io;
@@ -12,30 +12,30 @@ use serde::{Deserialize, Serialize};
 /// A development cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    /// Its name.
+    /// The name given with `--name`.
     pub name: String,
-    /// What runs its containers.
+    /// The container engine.
     pub engine: String,
-    /// Everything of it lies below.
+    /// The folder of its data.
     pub data: PathBuf,
-    /// Its nodes, in order.
+    /// The nodes, in order.
     pub nodes: Vec<NodeRecord>,
 }
 
-/// One node.
+/// One node of a development cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeRecord {
-    /// Its host name.
+    /// The host name.
     pub name: String,
-    /// Where it listens, `ip:port`.
+    /// The listen address, `ip:port`.
     pub address: String,
-    /// Where it listens for people.
+    /// The socket for the command line.
     pub socket: PathBuf,
-    /// Its configuration; in its command line, which is how its process is known again.
+    /// The configuration file; its path in the command line identifies the process.
     pub config: PathBuf,
-    /// What it says.
+    /// The log file.
     pub log: PathBuf,
-    /// Its process, once there is one.
+    /// The pid, once it was started.
     pub pid: Option<u32>,
 }
 
@@ -48,10 +48,10 @@ pub fn folder(name: &str) -> Option<PathBuf> {
 }
 
 impl Record {
-    /// What is written down in `folder`, or nothing.
+    /// Reads the record in `folder`; `None` if there is none.
     ///
     /// # Errors
-    /// When it cannot be read or is not what it should be.
+    /// If it cannot be read or is malformed.
     pub fn load(folder: &Path) -> io::Result<Option<Self>> {
         match fs::read(folder.join(FILE)) {
             Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
@@ -60,10 +60,10 @@ impl Record {
         }
     }
 
-    /// Writes it down, whole.
+    /// Replaces the record atomically.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// If it cannot be written.
     pub fn save(&self, folder: &Path) -> io::Result<()> {
         fs::create_dir_all(folder)?;
         let temporary = folder.join(".cluster.json.tmp");
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn saved_record_is_loaded() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(Record::load(folder.path()).unwrap(), None);
         let node = NodeRecord {

@@ -1,14 +1,14 @@
-//! What became of each thing in a backup, for people and programs. Pure.
+//! The result of a restore. Pure.
 
 use jaco_types::ErrorCode;
 use serde_json::{Map, Value, json};
 
-use crate::ship::Sending;
-use crate::table::Table;
-use crate::ui::{Frame, Show};
-use crate::view::without_null;
+use crate::format::table::Table;
+use crate::output::{Frame, Show};
+use crate::upload::UploadMode;
+use crate::view::json::without_null;
 
-/// What a thing is.
+/// The kind of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Retention,
@@ -36,27 +36,27 @@ impl Kind {
     }
 }
 
-/// What became of it, with the reason.
+/// What a restore did with an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Done {
-    /// It is as in the backup now.
+pub(super) enum StepResult {
+    /// It now equals that of the backup.
     Restored,
-    /// It was before.
+    /// It was equal before.
     Unchanged,
-    /// It is there and differs, and was left as it is.
+    /// It differs and was not changed.
     Skipped { reason: String },
     /// The cluster refused it.
     Refused { code: ErrorCode, reason: String },
 }
 
-/// [`Done`] without the reason.
+/// A [`StepResult`] without its reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It is as in the backup now.
+    /// It now equals that of the backup.
     Restored,
-    /// It was before.
+    /// It was equal before.
     Unchanged,
-    /// It is there and differs, and was left as it is.
+    /// It differs and was not changed.
     Skipped,
     /// The cluster refused it.
     Refused,
@@ -75,53 +75,53 @@ impl Outcome {
     }
 }
 
-/// A thing in a backup, and what became of it.
+/// An object of the backup with its result.
 #[derive(Debug)]
 pub(super) struct Item {
     pub(super) kind: Kind,
     pub(super) name: String,
-    pub(super) done: Done,
+    pub(super) result: StepResult,
 }
 
 impl Item {
     fn outcome(&self) -> Outcome {
-        match self.done {
-            Done::Restored => Outcome::Restored,
-            Done::Unchanged => Outcome::Unchanged,
-            Done::Skipped { .. } => Outcome::Skipped,
-            Done::Refused { .. } => Outcome::Refused,
+        match self.result {
+            StepResult::Restored => Outcome::Restored,
+            StepResult::Unchanged => Outcome::Unchanged,
+            StepResult::Skipped { .. } => Outcome::Skipped,
+            StepResult::Refused { .. } => Outcome::Refused,
         }
     }
 
     fn reason(&self) -> Option<&str> {
-        match &self.done {
-            Done::Restored | Done::Unchanged => None,
-            Done::Skipped { reason } | Done::Refused { reason, .. } => Some(reason),
+        match &self.result {
+            StepResult::Restored | StepResult::Unchanged => None,
+            StepResult::Skipped { reason } | StepResult::Refused { reason, .. } => Some(reason),
         }
     }
 
     fn code(&self) -> Option<&'static str> {
-        match &self.done {
-            Done::Restored | Done::Unchanged | Done::Skipped { .. } => None,
-            Done::Refused { code, .. } => Some(code.as_str()),
+        match &self.result {
+            StepResult::Restored | StepResult::Unchanged | StepResult::Skipped { .. } => None,
+            StepResult::Refused { code, .. } => Some(code.as_str()),
         }
     }
 }
 
-/// All that became of a backup.
+/// The result of a restore.
 #[derive(Debug)]
 pub(crate) struct Restored {
     pub(super) items: Vec<Item>,
-    pub(super) sending: Sending,
+    pub(super) mode: UploadMode,
 }
 
 impl Restored {
-    /// How many things came to this.
-    pub(crate) fn of(&self, outcome: Outcome) -> usize {
+    /// The number of objects with this outcome.
+    pub(crate) fn number_of(&self, outcome: Outcome) -> usize {
         self.items.iter().filter(|item| item.outcome() == outcome).count()
     }
 
-    /// A line for each refusal.
+    /// A line for each refused object.
     pub(crate) fn refusals(&self) -> Vec<String> {
         let line = |item: &Item| {
             let (code, reason) = (item.code()?, item.reason()?);
@@ -130,11 +130,11 @@ impl Restored {
         self.items.iter().filter_map(line).collect()
     }
 
-    fn word(&self, outcome: Outcome) -> &'static str {
-        match (self.sending, outcome) {
-            (Sending::Nothing, Outcome::Restored) => "would be restored",
-            (Sending::Nothing, Outcome::Refused) => "would be refused",
-            (Sending::Store, Outcome::Restored | Outcome::Refused)
+    fn label(&self, outcome: Outcome) -> &'static str {
+        match (self.mode, outcome) {
+            (UploadMode::DryRun, Outcome::Restored) => "would be restored",
+            (UploadMode::DryRun, Outcome::Refused) => "would be refused",
+            (UploadMode::Store, Outcome::Restored | Outcome::Refused)
             | (_, Outcome::Unchanged | Outcome::Skipped) => outcome.as_str(),
         }
     }
@@ -151,10 +151,11 @@ impl Show for Restored {
                 "reason": item.reason(),
             }))
         };
-        let count = |outcome: Outcome| (outcome.as_str().to_owned(), self.of(outcome).into());
+        let count =
+            |outcome: Outcome| (outcome.as_str().to_owned(), self.number_of(outcome).into());
         let counts: Map<String, Value> = Outcome::ALL.map(count).into_iter().collect();
         json!({
-            "dry_run": self.sending == Sending::Nothing,
+            "dry_run": self.mode == UploadMode::DryRun,
             "counts": counts,
             "items": self.items.iter().map(item).collect::<Value>(),
         })
@@ -162,14 +163,14 @@ impl Show for Restored {
 
     fn text(&self, _: &Frame) -> String {
         if self.items.is_empty() {
-            return "nobody had said anything when the backup was taken\n".to_owned();
+            return "the backup is empty\n".to_owned();
         }
         let mut table = Table::new(&["KIND", "NAME", "OUTCOME", "REASON"]);
         for item in &self.items {
             table.row([
                 item.kind.as_str().to_owned(),
                 item.name.clone(),
-                self.word(item.outcome()).to_owned(),
+                self.label(item.outcome()).to_owned(),
                 item.reason().unwrap_or_default().to_owned(),
             ]);
         }

@@ -1,47 +1,51 @@
-//! Who the cluster is at image registries. Whether a password is the same only the cluster can tell.
+//! Credentials of image registries. Only the cluster can tell whether a password is the same.
 
 use jaco_client::fresh_request_id;
 use jaco_proto::v1::{BackupRegistry, StoreRegistryRequest};
 
-use super::outcome::{Done, Kind};
-use super::{Differing, Failed, Restore};
-use crate::ship::Sending;
+use super::outcome::{Kind, StepResult};
+use super::progress::{Differing, Restore, RestoreError};
+use crate::upload::UploadMode;
 
 impl Restore<'_> {
-    pub(super) async fn registries(&mut self) -> Result<(), Failed> {
+    pub(super) async fn registries(&mut self) -> Result<(), RestoreError> {
         let backup = self.backup;
         for registry in backup.registries() {
             let registry = registry?;
-            let done = self.log_in(&registry).await;
-            self.note(Kind::Registry, registry.registry, done)?;
+            let result = self.registry(&registry).await;
+            self.record(Kind::Registry, registry.registry, result)?;
         }
         Ok(())
     }
 
-    async fn log_in(&self, registry: &BackupRegistry) -> Result<Done, Failed> {
-        let change = self.stored(registry, Sending::Nothing).await?;
+    async fn registry(&self, registry: &BackupRegistry) -> Result<StepResult, RestoreError> {
+        let change = self.store_registry(registry, UploadMode::DryRun).await?;
         match (change.as_str(), self.differing) {
-            ("unchanged", _) => return Ok(Done::Unchanged),
+            ("unchanged", _) => return Ok(StepResult::Unchanged),
             ("updated", Differing::Keep) => {
-                let reason = "it has other credentials here".to_owned();
-                return Ok(Done::Skipped { reason });
+                let reason = "the cluster has other credentials".to_owned();
+                return Ok(StepResult::Skipped { reason });
             }
             (_, Differing::Keep | Differing::Replace) => {}
         }
         if self.stores() {
-            self.stored(registry, Sending::Store).await?;
+            self.store_registry(registry, UploadMode::Store).await?;
         }
-        Ok(Done::Restored)
+        Ok(StepResult::Restored)
     }
 
-    /// What storing it changes, or would.
-    async fn stored(&self, wanted: &BackupRegistry, sending: Sending) -> Result<String, Failed> {
+    /// Stores the credentials; returns what that changes, or would change.
+    async fn store_registry(
+        &self,
+        wanted: &BackupRegistry,
+        mode: UploadMode,
+    ) -> Result<String, RestoreError> {
         let request = StoreRegistryRequest {
             registry: wanted.registry.clone(),
             username: wanted.username.clone(),
             password: wanted.password.clone(),
             request_id: fresh_request_id(),
-            dry_run: sending == Sending::Nothing,
+            dry_run: mode == UploadMode::DryRun,
         };
         Ok(self.client.store_registry(request).await?.change)
     }

@@ -1,4 +1,4 @@
-//! What people said of the cluster and its nodes: retention, constraints, labels and cordons.
+//! Settings of the cluster and its nodes: retention, default constraints, labels and cordons.
 
 use std::collections::HashMap;
 
@@ -9,54 +9,58 @@ use jaco_proto::v1::{
 };
 use jaco_types::ErrorCode;
 
-use super::outcome::{Done, Kind};
-use super::{Differing, Failed, Restore};
-use crate::when;
+use super::outcome::{Kind, StepResult};
+use super::progress::{Differing, Restore, RestoreError};
+use crate::format::time;
 
-/// How long a cluster keeps audit events of which nobody said how long: 90 days. It is no wish of anybody.
-const UNSAID_RETENTION_MS: u64 = 90 * 24 * 3600 * 1000;
+/// The default audit retention, 90 days. A cluster that still has it was not configured.
+const DEFAULT_RETENTION_MS: u64 = 90 * 24 * 3600 * 1000;
 
 impl Restore<'_> {
-    pub(super) async fn retention(&mut self) -> Result<(), Failed> {
+    pub(super) async fn retention(&mut self) -> Result<(), RestoreError> {
         let Some(age_ms) = self.backup.retention_ms else { return Ok(()) };
-        let done = self.keep_events(age_ms).await;
-        self.note(Kind::Retention, "audit", done)
+        let result = self.set_retention(age_ms).await;
+        self.record(Kind::Retention, "audit", result)
     }
 
-    async fn keep_events(&self, age_ms: u64) -> Result<Done, Failed> {
-        let asked = |age_ms| SetAuditRetentionRequest { age_ms, request_id: fresh_request_id() };
-        let there = self.client.set_audit_retention(asked(0)).await?.age_ms;
-        if there == age_ms {
-            return Ok(Done::Unchanged);
+    async fn set_retention(&self, age_ms: u64) -> Result<StepResult, RestoreError> {
+        let request = |age_ms| SetAuditRetentionRequest { age_ms, request_id: fresh_request_id() };
+        let current = self.client.set_audit_retention(request(0)).await?.age_ms;
+        if current == age_ms {
+            return Ok(StepResult::Unchanged);
         }
-        // A cluster that is a moment old has none yet, and takes one as soon as it has.
-        let unsaid = there == 0 || there == UNSAID_RETENTION_MS;
-        if !unsaid && self.differing == Differing::Keep {
-            let there = when::length(there);
-            return Ok(Done::Skipped { reason: format!("events are kept for {there} here") });
+        // A new cluster has no retention until it writes its default.
+        let is_default = current == 0 || current == DEFAULT_RETENTION_MS;
+        if !is_default && self.differing == Differing::Keep {
+            let current = time::length(current);
+            return Ok(StepResult::Skipped {
+                reason: format!("the cluster keeps events for {current}"),
+            });
         }
         if self.stores() {
-            self.client.set_audit_retention(asked(age_ms)).await?;
+            self.client.set_audit_retention(request(age_ms)).await?;
         }
-        Ok(Done::Restored)
+        Ok(StepResult::Restored)
     }
 
-    pub(super) async fn constraints(&mut self) -> Result<(), Failed> {
+    pub(super) async fn constraints(&mut self) -> Result<(), RestoreError> {
         if self.backup.constraints.is_empty() {
             return Ok(());
         }
-        let there = self.client.get_constraints(GetConstraintsRequest {}).await?.pairs;
+        let current = self.client.get_constraints(GetConstraintsRequest {}).await?.pairs;
         for pair in &self.backup.constraints {
-            let done = match self.compared(there.get(&pair.key), &pair.value) {
-                Done::Restored => self.constrain(pair).await,
-                done @ (Done::Unchanged | Done::Skipped { .. } | Done::Refused { .. }) => Ok(done),
+            let result = match self.compare(current.get(&pair.key), &pair.value) {
+                StepResult::Restored => self.constrain(pair).await,
+                result @ (StepResult::Unchanged
+                | StepResult::Skipped { .. }
+                | StepResult::Refused { .. }) => Ok(result),
             };
-            self.note(Kind::Constraint, &pair.key, done)?;
+            self.record(Kind::Constraint, &pair.key, result)?;
         }
         Ok(())
     }
 
-    async fn constrain(&self, pair: &BackupPair) -> Result<Done, Failed> {
+    async fn constrain(&self, pair: &BackupPair) -> Result<StepResult, RestoreError> {
         if self.stores() {
             let request = SetConstraintsRequest {
                 pairs: [(pair.key.clone(), pair.value.clone())].into(),
@@ -64,49 +68,55 @@ impl Restore<'_> {
             };
             self.client.set_constraints(request).await?;
         }
-        Ok(Done::Restored)
+        Ok(StepResult::Restored)
     }
 
-    /// What has to become of a value.
-    fn compared(&self, there: Option<&String>, wanted: &str) -> Done {
-        match there {
-            Some(there) if there == wanted => Done::Unchanged,
-            Some(there) if self.differing == Differing::Keep => {
-                Done::Skipped { reason: format!("it is {there:?} here, and was {wanted:?}") }
-            }
-            Some(_) | None => Done::Restored,
+    /// What to do with a value.
+    fn compare(&self, current: Option<&String>, wanted: &str) -> StepResult {
+        match current {
+            Some(current) if current == wanted => StepResult::Unchanged,
+            Some(current) if self.differing == Differing::Keep => StepResult::Skipped {
+                reason: format!("the cluster has {current:?}, the backup {wanted:?}"),
+            },
+            Some(_) | None => StepResult::Restored,
         }
     }
 
-    pub(super) async fn nodes(&mut self) -> Result<(), Failed> {
+    pub(super) async fn nodes(&mut self) -> Result<(), RestoreError> {
         if self.backup.nodes.is_empty() {
             return Ok(());
         }
-        let there = self.client.status(ClusterStatusRequest {}).await?.nodes;
+        let current = self.client.status(ClusterStatusRequest {}).await?.nodes;
         for node in &self.backup.nodes {
-            let done = match there.iter().find(|one| one.hostname == node.hostname) {
-                Some(there) => self.node(node, there).await,
-                None => Ok(Done::Refused {
+            let result = match current.iter().find(|one| one.hostname == node.hostname) {
+                Some(current) => self.node(node, current).await,
+                None => Ok(StepResult::Refused {
                     code: ErrorCode::NodeNotFound,
-                    reason: "no node of this name has joined".to_owned(),
+                    reason: "no node with this name has joined".to_owned(),
                 }),
             };
-            self.note(Kind::Node, &node.hostname, done)?;
+            self.record(Kind::Node, &node.hostname, result)?;
         }
         Ok(())
     }
 
-    async fn node(&self, wanted: &BackupNode, there: &NodeInfo) -> Result<Done, Failed> {
-        let (mut set, mut kept) = (HashMap::new(), Vec::new());
+    async fn node(
+        &self,
+        wanted: &BackupNode,
+        current: &NodeInfo,
+    ) -> Result<StepResult, RestoreError> {
+        let (mut set, mut skipped) = (HashMap::new(), Vec::new());
         for label in &wanted.labels {
-            match self.compared(there.labels.get(&label.key), &label.value) {
-                Done::Restored => drop(set.insert(label.key.clone(), label.value.clone())),
-                Done::Skipped { reason } => kept.push(format!("label {}: {reason}", label.key)),
-                Done::Unchanged | Done::Refused { .. } => {}
+            match self.compare(current.labels.get(&label.key), &label.value) {
+                StepResult::Restored => drop(set.insert(label.key.clone(), label.value.clone())),
+                StepResult::Skipped { reason } => {
+                    skipped.push(format!("label {}: {reason}", label.key));
+                }
+                StepResult::Unchanged | StepResult::Refused { .. } => {}
             }
         }
-        // That it is open here may be why it is open: only a cordon is restored, never taken back.
-        let cordon = wanted.cordoned && there.availability == "active";
+        // Only a cordon is restored: a node that is cordoned here has its own reason for it.
+        let cordon = wanted.cordoned && current.availability == "active";
         let changes = cordon || !set.is_empty();
         if self.stores() && !set.is_empty() {
             let request = SetLabelsRequest {
@@ -126,10 +136,10 @@ impl Restore<'_> {
             };
             self.client.set_availability(request).await?;
         }
-        Ok(match (kept.is_empty(), changes) {
-            (false, _) => Done::Skipped { reason: kept.join("; ") },
-            (true, true) => Done::Restored,
-            (true, false) => Done::Unchanged,
+        Ok(match (skipped.is_empty(), changes) {
+            (false, _) => StepResult::Skipped { reason: skipped.join("; ") },
+            (true, true) => StepResult::Restored,
+            (true, false) => StepResult::Unchanged,
         })
     }
 }

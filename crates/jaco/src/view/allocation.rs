@@ -1,16 +1,15 @@
-//! Allocations: what services have on nodes, and what is disabled.
+//! Allocations of services on nodes, and disabled allocations.
 
 use jaco_proto::v1::{AllocationInfo, DisabledInfo};
 use serde_json::{Value, json};
 
-use super::{non_empty, without_null};
-use crate::table::Table;
-use crate::ui::{Detail, Frame};
-use crate::when;
+use super::json::{non_empty, without_null};
+use crate::format::table::Table;
+use crate::format::time;
+use crate::output::{Detail, Frame};
 
-/// For programs.
-#[must_use]
-pub fn json(allocation: &AllocationInfo) -> Value {
+/// An allocation as JSON.
+pub(crate) fn json(allocation: &AllocationInfo) -> Value {
     without_null(json!({
         "alloc_id": allocation.alloc_id,
         "deployment": allocation.deployment,
@@ -25,20 +24,19 @@ pub fn json(allocation: &AllocationInfo) -> Value {
         "version": allocation.version,
         "disabled_with": non_empty(&allocation.disabled_with),
         "disabled_by": non_empty(&allocation.disabled_by),
-        "disabled_at": when::rfc3339(allocation.disabled_at_ms),
-        "removed_at": when::rfc3339(allocation.removed_at_ms),
+        "disabled_at": time::rfc3339(allocation.disabled_at_ms),
+        "removed_at": time::rfc3339(allocation.removed_at_ms),
         "log_bytes": allocation.removed.then_some(allocation.log_bytes),
         "volumes": allocation.removed.then_some(&allocation.volumes),
     }))
 }
 
-/// For people.
-#[must_use]
-pub fn table(allocations: &[AllocationInfo], frame: &Frame) -> String {
+/// Allocations as a table.
+pub(crate) fn table(allocations: &[AllocationInfo], frame: &Frame) -> String {
     let mut head = vec!["ALLOC ID", "NODE", "SERVICE", "DISABLED", "REMOVED", "ZONE"];
     if frame.detail == Detail::Wide {
         head.extend(["VERSION", "REVISION", "SPEC", "REPLICAS", "DISABLED WITH", "BY", "SINCE"]);
-        head.push("LEFT");
+        head.push("LEFTOVERS");
     }
     let mut table = Table::new(&head);
     for one in allocations {
@@ -58,8 +56,8 @@ pub fn table(allocations: &[AllocationInfo], frame: &Frame) -> String {
                 one.replicas.join(","),
                 one.disabled_with.clone(),
                 one.disabled_by.clone(),
-                when::ago(one.disabled_at_ms.max(one.removed_at_ms), frame.now_ms),
-                left(one),
+                time::ago(one.disabled_at_ms.max(one.removed_at_ms), frame.now_ms),
+                leftovers(one),
             ]);
         }
         table.row(row);
@@ -67,8 +65,8 @@ pub fn table(allocations: &[AllocationInfo], frame: &Frame) -> String {
     table.render()
 }
 
-/// What a removed allocation left on its node.
-fn left(one: &AllocationInfo) -> String {
+/// Logs and volumes that a removed allocation left on its node.
+fn leftovers(one: &AllocationInfo) -> String {
     let logs = (one.log_bytes > 0).then_some("logs");
     logs.into_iter().chain(one.volumes.iter().map(String::as_str)).collect::<Vec<_>>().join(",")
 }
@@ -77,22 +75,20 @@ fn yes_or_no(holds: bool) -> String {
     if holds { "yes" } else { "no" }.to_owned()
 }
 
-/// For programs.
-#[must_use]
-pub fn disabled_json(disabled: &DisabledInfo) -> Value {
+/// A disabled allocation as JSON.
+pub(crate) fn disabled_json(disabled: &DisabledInfo) -> Value {
     without_null(json!({
         "deployment": non_empty(&disabled.deployment),
         "service": non_empty(&disabled.service),
         "node": non_empty(&disabled.node),
         "replica": non_empty(&disabled.replica),
         "by": disabled.by,
-        "at": when::rfc3339(disabled.at_ms),
+        "at": time::rfc3339(disabled.at_ms),
     }))
 }
 
-/// For people: all that is disabled.
-#[must_use]
-pub fn disabled_table(disabled: &[DisabledInfo], frame: &Frame) -> String {
+/// All disabled allocations as a table.
+pub(crate) fn disabled_table(disabled: &[DisabledInfo], frame: &Frame) -> String {
     if disabled.is_empty() {
         return "nothing is disabled\n".to_owned();
     }
@@ -111,7 +107,7 @@ pub fn disabled_table(disabled: &[DisabledInfo], frame: &Frame) -> String {
             node,
             one.replica.clone(),
             one.by.clone(),
-            when::ago(one.at_ms, frame.now_ms),
+            time::ago(one.at_ms, frame.now_ms),
         ]);
     }
     table.render()

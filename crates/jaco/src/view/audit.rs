@@ -1,19 +1,18 @@
-//! Events of the audit log.
+//! Audit events.
 
 use jaco_proto::v1::AuditEvent;
 use serde_json::{Value, json};
 
-use super::{facts, non_empty, without_null};
-use crate::ui::{Frame, Show};
-use crate::when;
+use super::json::{non_empty, string_map, without_null};
+use crate::format::time;
+use crate::output::{Frame, Show};
 
-/// One event.
+/// One audit event.
 #[derive(Debug)]
-pub struct Event<'a>(pub &'a AuditEvent);
+pub(crate) struct Event<'a>(pub(crate) &'a AuditEvent);
 
-/// For programs.
-#[must_use]
-pub fn json(event: &AuditEvent) -> Value {
+/// An event as JSON.
+pub(crate) fn json(event: &AuditEvent) -> Value {
     if let Some(gap) = &event.gap {
         let first = (gap.first_index > 0).then(|| place(gap.first_index, gap.first_number));
         let missing = place(event.index, event.number);
@@ -26,23 +25,22 @@ pub fn json(event: &AuditEvent) -> Value {
         "index": event.index,
         "number": event.number,
         "kind": event.kind,
-        "at": when::rfc3339(event.at_ms),
+        "at": time::rfc3339(event.at_ms),
         "by": event.by,
         "origin": non_empty(&event.origin),
         "request_id": non_empty(&event.request_id),
-        "payload": facts(&event.payload),
+        "payload": string_map(&event.payload),
         "previous": non_empty(&event.previous),
     }))
 }
 
-/// For people: `2026-01-31T12:00:00Z  deployment_applied  local:0  deployment=shop revision=2`.
-#[must_use]
-pub fn line(event: &AuditEvent) -> String {
-    let at = when::rfc3339(event.at_ms).unwrap_or_else(|| "-".to_owned());
+/// An event as a line: `2026-01-31T12:00:00Z  deployment_applied  local:0  deployment=shop revision=2`.
+pub(crate) fn line(event: &AuditEvent) -> String {
+    let at = time::rfc3339(event.at_ms).unwrap_or_else(|| "-".to_owned());
     if event.gap.is_some() {
         return format!("{:<24}  gap", "-");
     }
-    let mut payload: Vec<_> = event.payload.iter().map(|(key, fact)| pair(key, fact)).collect();
+    let mut payload: Vec<_> = event.payload.iter().map(|(key, value)| pair(key, value)).collect();
     payload.sort();
     if !event.origin.is_empty() {
         payload.push(pair("origin", &event.origin));
@@ -52,18 +50,17 @@ pub fn line(event: &AuditEvent) -> String {
         .to_owned()
 }
 
-/// What a follower is told where events are gone that it has not seen.
-#[must_use]
-pub fn gap_warning(event: &AuditEvent) -> Option<String> {
+/// The warning for evicted events that a follower has not received.
+pub(crate) fn gap_warning(event: &AuditEvent) -> Option<String> {
     let gap = event.gap.as_ref()?;
-    let on = match gap.first_index {
-        0 => "none is kept".to_owned(),
-        index => format!("the first that is kept is {}", place(index, gap.first_number)),
+    let oldest = match gap.first_index {
+        0 => "no events are kept".to_owned(),
+        index => format!("the oldest kept event is {}", place(index, gap.first_number)),
     };
     let through = place(event.index, event.number);
     Some(format!(
-        "warning: events up to {through} were let go of before they were shown; {on}. Each node has \
-         them in the files of its audit folder"
+        "warning: events up to {through} were evicted before they were printed; {oldest}. Each node \
+         has them in its archive"
     ))
 }
 
@@ -71,11 +68,11 @@ fn place(index: u64, number: u32) -> String {
     format!("{index}/{number}")
 }
 
-fn pair(key: &str, fact: &str) -> String {
-    if fact.contains(char::is_whitespace) || fact.is_empty() {
-        return format!("{key}={fact:?}");
+fn pair(key: &str, value: &str) -> String {
+    if value.contains(char::is_whitespace) || value.is_empty() {
+        return format!("{key}={value:?}");
     }
-    format!("{key}={fact}")
+    format!("{key}={value}")
 }
 
 impl Show for Event<'_> {

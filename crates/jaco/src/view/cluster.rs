@@ -5,14 +5,15 @@ use std::fmt::Write as _;
 use jaco_proto::v1::ClusterStatusResponse;
 use serde_json::{Value, json};
 
-use super::{node, non_empty, without_null};
-use crate::ui::{Frame, Show};
+use super::json::{non_empty, without_null};
+use super::{node, staleness};
+use crate::output::{Frame, Show};
 
-/// A cluster, as `jaco cluster status` shows it.
+/// The result of `jaco cluster status`.
 #[derive(Debug)]
-pub struct Cluster<'a>(pub &'a ClusterStatusResponse);
+pub(crate) struct ClusterStatus<'a>(pub(crate) &'a ClusterStatusResponse);
 
-impl Show for Cluster<'_> {
+impl Show for ClusterStatus<'_> {
     fn json(&self) -> Value {
         let cluster = self.0;
         without_null(json!({
@@ -23,6 +24,7 @@ impl Show for Cluster<'_> {
             "term": cluster.term,
             "raft_index": cluster.raft_index,
             "quorum_lost": cluster.quorum_lost,
+            "stale": cluster.staleness.as_ref().map(staleness::json),
             "answered_by": non_empty(&cluster.answered_by),
             "version": cluster.version,
             "nodes": cluster.nodes.iter().map(node::json).collect::<Value>(),
@@ -32,24 +34,27 @@ impl Show for Cluster<'_> {
     fn text(&self, frame: &Frame) -> String {
         let cluster = self.0;
         if !cluster.initialized {
-            return "This daemon has no cluster yet.\n\
-                    `jaco cluster init` makes one, `jaco cluster join` joins one.\n"
+            return "This daemon belongs to no cluster.\n\
+                    `jaco cluster init` creates one, `jaco cluster join` joins one.\n"
                 .to_owned();
         }
         let leader = match (cluster.quorum_lost, cluster.leader.as_str()) {
-            (true, _) => "none: too few voters answer",
-            (false, "") => "none at the moment",
+            (true, _) => "none: no quorum",
+            (false, "") => "none",
             (false, leader) => leader,
         };
         let mut text = String::new();
         let mut line = |name: &str, value: &str| {
-            writeln!(text, "{name:<12}{value}").expect("a string takes it");
+            writeln!(text, "{name:<12}{value}").expect("writing to a string cannot fail");
         };
         line("Cluster", &format!("{} ({})", cluster.name, cluster.cluster_id));
         line("Leader", leader);
         line("Term", &cluster.term.to_string());
         line("Raft index", &cluster.raft_index.to_string());
         line("Answered by", &format!("{}, version {}", cluster.answered_by, cluster.version));
+        if let Some(staleness) = &cluster.staleness {
+            text.push_str(&staleness::line(staleness));
+        }
         format!("{text}\n{}", node::table(&cluster.nodes, frame))
     }
 }

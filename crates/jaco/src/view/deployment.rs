@@ -3,21 +3,20 @@
 use jaco_proto::v1::{DeploymentInfo, RolloutInfo, ServiceInfo, StatusResponse, UnplacedInfo};
 use serde_json::{Value, json};
 
-use super::{facts, named, non_empty, without_null};
-use crate::progress;
-use crate::table::Table;
-use crate::ui::{Detail, Frame};
-use crate::when;
+use super::json::{image_with_digest, non_empty, string_map, without_null};
+use crate::format::table::Table;
+use crate::format::time;
+use crate::output::{Detail, Frame};
+use crate::view::{progress, reason};
 
-/// For programs.
-#[must_use]
-pub fn json(deployment: &DeploymentInfo) -> Value {
+/// A deployment as JSON.
+pub(crate) fn json(deployment: &DeploymentInfo) -> Value {
     without_null(json!({
         "name": deployment.name,
         "revision": deployment.revision,
         "status": deployment.status,
         "services": deployment.services.iter().map(service_json).collect::<Value>(),
-        "updated_at": when::rfc3339(deployment.updated_at_ms),
+        "updated_at": time::rfc3339(deployment.updated_at_ms),
         "updated_by": deployment.updated_by,
     }))
 }
@@ -44,13 +43,13 @@ fn rollout_json(rollout: &RolloutInfo) -> Value {
         "total_steps": rollout.total_steps,
         "current_step": rollout.current_step,
         "state": rollout.state,
-        "preparing": (!rollout.preparing.is_empty()).then(|| facts(&rollout.preparing)),
-        "going_back": rollout.going_back.as_ref().map(|back| json!({
+        "pre_pull": (!rollout.prepull.is_empty()).then(|| string_map(&rollout.prepull)),
+        "rollback_progress": rollout.rollback_progress.as_ref().map(|back| json!({
             "total_steps": back.total_steps,
             "current_step": back.current_step,
         })),
         "failure_reason": non_empty(&rollout.failure_reason),
-        "started_at": when::rfc3339(rollout.started_at_ms),
+        "started_at": time::rfc3339(rollout.started_at_ms),
     }))
 }
 
@@ -58,13 +57,12 @@ fn unplaced_json(unplaced: &UnplacedInfo) -> Value {
     json!({
         "count": unplaced.count,
         "reason": unplaced.reason,
-        "details": facts(&unplaced.details),
+        "details": string_map(&unplaced.details),
     })
 }
 
-/// For people.
-#[must_use]
-pub fn table(deployments: &[DeploymentInfo], frame: &Frame) -> String {
+/// Deployments as a table.
+pub(crate) fn table(deployments: &[DeploymentInfo], frame: &Frame) -> String {
     let mut head = vec!["DEPLOYMENT", "REVISION", "STATUS", "REPLICAS", "UPDATED"];
     if frame.detail == Detail::Wide {
         head.extend(["BY", "SERVICES"]);
@@ -77,7 +75,7 @@ pub fn table(deployments: &[DeploymentInfo], frame: &Frame) -> String {
             deployment.revision.to_string(),
             deployment.status.clone(),
             format!("{}/{}", sum(|service| service.running), sum(|service| service.desired)),
-            when::ago(deployment.updated_at_ms, frame.now_ms),
+            time::ago(deployment.updated_at_ms, frame.now_ms),
         ];
         if frame.detail == Detail::Wide {
             let names = deployment.services.iter().map(|service| service.name.as_str());
@@ -88,9 +86,8 @@ pub fn table(deployments: &[DeploymentInfo], frame: &Frame) -> String {
     table.render()
 }
 
-/// The services of all deployments, for people.
-#[must_use]
-pub fn services_table(status: &StatusResponse, frame: &Frame) -> String {
+/// The services of all deployments as a table.
+pub(crate) fn services_table(status: &StatusResponse, frame: &Frame) -> String {
     let mut head = vec!["SERVICE", "IMAGE", "PLACEMENT", "RUNNING", "NOTES"];
     if frame.detail == Detail::Wide {
         head.insert(4, "SPEC");
@@ -101,7 +98,7 @@ pub fn services_table(status: &StatusResponse, frame: &Frame) -> String {
             let mut row = vec![
                 format!("{}/{}", deployment.name, service.name),
                 match frame.detail {
-                    Detail::Wide => named(&service.image, &service.image_digest),
+                    Detail::Wide => image_with_digest(&service.image, &service.image_digest),
                     Detail::Short => service.image.clone(),
                 },
                 service.placement.clone(),
@@ -120,6 +117,6 @@ pub fn services_table(status: &StatusResponse, frame: &Frame) -> String {
 fn notes(status: &StatusResponse, deployment: &DeploymentInfo, service: &ServiceInfo) -> String {
     let mut notes: Vec<String> =
         progress::rollout(status, deployment, service).into_iter().collect();
-    notes.extend(service.unplaced.iter().map(progress::unplaced_text));
+    notes.extend(service.unplaced.iter().map(reason::of_unplaced));
     notes.join("; ")
 }

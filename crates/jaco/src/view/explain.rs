@@ -1,32 +1,32 @@
-//! Why here, and why not there.
+//! The eligibility of every node for a service.
 
 use jaco_proto::v1::{ExplainResponse, NodeAnswer};
 use jaco_types::unit::{Bytes, MilliCores};
 use serde_json::{Value, json};
 
-use super::plan::{wait_json, wait_line};
-use super::{non_empty, without_null};
-use crate::error::count;
-use crate::table::Table;
-use crate::ui::{Frame, Show};
+use super::json::{non_empty, without_null};
+use super::plan::{pending_json, pending_line};
+use crate::format::quantity::count;
+use crate::format::table::Table;
+use crate::output::{Frame, Show};
 
-/// What every node says to one more replica.
+/// The result of `jaco explain`.
 #[derive(Debug)]
-pub struct Explained<'a>(pub &'a ExplainResponse);
+pub(crate) struct Explanation<'a>(pub(crate) &'a ExplainResponse);
 
-impl Show for Explained<'_> {
+impl Show for Explanation<'_> {
     fn json(&self) -> Value {
         let all = self.0;
         without_null(json!({
             "deployment": all.deployment,
             "service": all.service,
             "placement": all.placement,
-            "wanted": all.wanted,
+            "desired": all.desired,
             "present": all.present,
             "replica": non_empty(&all.replica),
             "replica_node": non_empty(&all.replica_node),
             "nodes": all.nodes.iter().map(node_json).collect::<Value>(),
-            "waits": all.waits.iter().map(wait_json).collect::<Value>(),
+            "pending": all.waits.iter().map(pending_json).collect::<Value>(),
             "smallest_change": all.smallest_change,
         }))
     }
@@ -35,12 +35,12 @@ impl Show for Explained<'_> {
         let all = self.0;
         let mut text = head(all);
         for wait in &all.waits {
-            text.push_str(&format!("{}\n", wait_line(wait, "has", "have")));
+            text.push_str(&format!("{}\n", pending_line(wait, "cannot be placed")));
         }
-        let open = all.nodes.iter().filter(|node| node.failed.is_empty()).count();
+        let eligible = all.nodes.iter().filter(|node| node.failed.is_empty()).count();
         text.push_str(&format!(
-            "one more replica: {} of {} would take it\n",
-            open,
+            "one more replica: {} of {} eligible\n",
+            eligible,
             count(all.nodes.len(), "node")
         ));
         if !all.smallest_change.is_empty() {
@@ -54,12 +54,12 @@ impl Show for Explained<'_> {
             "CPU LEFT",
             "MEMORY LEFT",
             "AFFINITY",
-            "ANSWER",
+            "ELIGIBILITY",
         ]);
         for node in &all.nodes {
             let rules: Vec<&str> = node.failed.iter().map(|rule| rule.text.as_str()).collect();
-            let answer =
-                if rules.is_empty() { "would take it".to_owned() } else { rules.join("; ") };
+            let eligibility =
+                if rules.is_empty() { "eligible".to_owned() } else { rules.join("; ") };
             table.row([
                 node.node.clone(),
                 node.of_service.to_string(),
@@ -67,7 +67,7 @@ impl Show for Explained<'_> {
                 node.cpu_left_millis.map(|n| MilliCores(n).to_string()).unwrap_or_default(),
                 node.memory_left_bytes.map(|n| Bytes(n).to_string()).unwrap_or_default(),
                 node.affinity.to_string(),
-                answer,
+                eligibility,
             ]);
         }
         text + &table.render()
@@ -75,10 +75,10 @@ impl Show for Explained<'_> {
 }
 
 fn head(all: &ExplainResponse) -> String {
-    let ExplainResponse { deployment, service, placement, wanted, present, .. } = all;
+    let ExplainResponse { deployment, service, placement, desired, present, .. } = all;
     let counts = match placement.as_str() {
-        "global" => format!("{present} there, one per node"),
-        _ => format!("{present} of {wanted} there"),
+        "global" => format!("{present} present, one per node"),
+        _ => format!("{present} of {desired} present"),
     };
     let mut text = format!("{deployment}/{service}: placement {placement}, {counts}\n");
     if !all.replica.is_empty() {

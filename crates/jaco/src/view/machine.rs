@@ -1,4 +1,4 @@
-//! What the nodes say about their machines, and a `capacity:` block made of it.
+//! The hardware of nodes, and a `capacity:` block generated from it.
 
 use std::fmt::Write as _;
 
@@ -6,13 +6,12 @@ use jaco_proto::v1::{GpuInfo, NodeFactsInfo};
 use jaco_types::unit::Bytes;
 use serde_json::{Value, json};
 
-use super::{facts, non_empty, without_null};
-use crate::table::Table;
-use crate::ui::{Detail, Frame};
+use super::json::{non_empty, string_map, without_null};
+use crate::format::table::Table;
+use crate::output::{Detail, Frame};
 
-/// For programs.
-#[must_use]
-pub fn json(node: &NodeFactsInfo) -> Value {
+/// The hardware of a node as JSON.
+pub(crate) fn json(node: &NodeFactsInfo) -> Value {
     let known = |number: u64| (number > 0).then_some(number);
     without_null(json!({
         "node": node.hostname,
@@ -32,7 +31,7 @@ pub fn json(node: &NodeFactsInfo) -> Value {
             "memory_bytes": known(node.capacity_memory_bytes),
             "disk_bytes": known(node.capacity_disk_bytes),
         })),
-        "attributes": facts(&node.attributes),
+        "attributes": string_map(&node.attributes),
     }))
 }
 
@@ -45,12 +44,11 @@ fn gpu_json(gpu: &GpuInfo) -> Value {
     }))
 }
 
-/// For people. What a node does not say is left out.
-#[must_use]
-pub fn table(nodes: &[NodeFactsInfo], frame: &Frame) -> String {
+/// The hardware of nodes as a table. Unknown values are empty.
+pub(crate) fn table(nodes: &[NodeFactsInfo], frame: &Frame) -> String {
     let mut head = vec!["NODE", "CORES", "MEMORY", "DISK", "FREE", "GPUS", "PLATFORM", "ENGINE"];
     if frame.detail == Detail::Wide {
-        head.extend(["MHZ", "KERNEL", "VERSION", "FOR REPLICAS", "ATTRIBUTES"]);
+        head.extend(["MHZ", "KERNEL", "VERSION", "CAPACITY", "ATTRIBUTES"]);
     }
     let mut table = Table::new(&head);
     for node in nodes {
@@ -75,7 +73,7 @@ pub fn table(nodes: &[NodeFactsInfo], frame: &Frame) -> String {
 fn wide_cells(node: &NodeFactsInfo) -> [String; 5] {
     let millis = node.capacity_cpu_millis;
     let cpu = if millis == 0 { String::new() } else { format!("{millis}m") };
-    let given =
+    let capacity =
         [cpu, amount(node.capacity_memory_bytes), amount(node.capacity_disk_bytes)].join(" ");
     let mut attributes: Vec<_> =
         node.attributes.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -84,7 +82,7 @@ fn wide_cells(node: &NodeFactsInfo) -> [String; 5] {
         number(node.mhz.into()),
         node.kernel.clone(),
         node.version.clone(),
-        given.trim().to_owned(),
+        capacity.trim().to_owned(),
         attributes.join(","),
     ]
 }
@@ -97,7 +95,7 @@ fn amount(bytes: u64) -> String {
     if bytes == 0 { String::new() } else { Bytes(bytes).to_string() }
 }
 
-/// How many, and which; models that are not known go by their drivers.
+/// The number of GPUs and their distinct models; an unknown model is named by its driver.
 fn gpus(gpus: &[GpuInfo]) -> String {
     let name = |gpu: &GpuInfo| non_empty(&gpu.model).unwrap_or(&gpu.driver).to_owned();
     let mut names: Vec<String> = gpus.iter().map(name).collect();
@@ -106,11 +104,10 @@ fn gpus(gpus: &[GpuInfo]) -> String {
     if names.is_empty() { "0".to_owned() } else { format!("{} {}", gpus.len(), names.join(", ")) }
 }
 
-/// A `capacity:` block for the node's `jacod.yaml`: what its machine has, for a person to lower.
-#[must_use]
-pub fn capacity_block(node: &NodeFactsInfo) -> String {
+/// A `capacity:` block for the node's `jacod.yaml` with all of its hardware, for the operator to lower.
+pub(crate) fn capacity_block(node: &NodeFactsInfo) -> String {
     let mut block = format!(
-        "# What jacod found on {}. Lower what replicas shall not take, or keep it back with\n\
+        "# Hardware of {} as jacod detected it. Lower what replicas must not use, or set\n\
          # `reserve:`.\n\
          capacity:\n  cpu_millis: {}\n  memory_bytes: {}\n  disk_bytes: {}\n",
         node.hostname,
@@ -125,21 +122,20 @@ pub fn capacity_block(node: &NodeFactsInfo) -> String {
     block.push_str("  gpus:\n");
     for gpu in &node.gpus {
         let GpuInfo { id, driver, model, memory_bytes } = gpu;
-        // JSON's texts are YAML's, whatever stands in them.
+        // JSON strings are valid YAML.
         let [id, driver, model] = [id, driver, model].map(|text| Value::from(text.as_str()));
         let written = write!(
             block,
             "    - id: {id}\n      driver: {driver}\n      model: {model}\n      memory_bytes: \
              {memory_bytes}\n"
         );
-        written.expect("a text takes any text");
+        written.expect("writing to a string cannot fail");
     }
     block
 }
 
-/// The same for programs.
-#[must_use]
-pub fn capacity_json(node: &NodeFactsInfo) -> Value {
+/// The contents of the `capacity:` block as JSON.
+pub(crate) fn capacity_json(node: &NodeFactsInfo) -> Value {
     json!({
         "node": node.hostname,
         "capacity": {

@@ -1,17 +1,17 @@
-//! Nodes.
+//! Nodes of the cluster.
 
 use jaco_proto::v1::NodeInfo;
 use jaco_types::unit::Bytes;
 use serde_json::{Value, json};
 
-use super::{facts, non_empty, without_null};
-use crate::table::Table;
-use crate::ui::{Detail, Frame};
-use crate::when;
+use super::json::{non_empty, string_map, without_null};
+use crate::format::quantity::natural_order;
+use crate::format::table::Table;
+use crate::format::time;
+use crate::output::{Detail, Frame};
 
-/// For programs.
-#[must_use]
-pub fn json(node: &NodeInfo) -> Value {
+/// A node as JSON.
+pub(crate) fn json(node: &NodeInfo) -> Value {
     without_null(json!({
         "id": node.id,
         "hostname": node.hostname,
@@ -27,21 +27,22 @@ pub fn json(node: &NodeInfo) -> Value {
         "arch": node.arch,
         "cpu_millis": node.cpu_millis,
         "memory_bytes": node.memory_bytes,
-        "labels": facts(&node.labels),
+        "labels": string_map(&node.labels),
         "replicas": node.replicas,
-        "ending": node.ending,
-        "joined_at": when::rfc3339(node.joined_at_ms),
+        "stopping": node.stopping,
+        "joined_at": time::rfc3339(node.joined_at_ms),
     }))
 }
 
-/// For people.
-#[must_use]
-pub fn table(nodes: &[NodeInfo], frame: &Frame) -> String {
+/// Nodes as a table, in natural order of their names.
+pub(crate) fn table(nodes: &[NodeInfo], frame: &Frame) -> String {
     let mut head = vec!["NODE", "STATUS", "AVAILABILITY", "RAFT", "REPLICAS", "ADDRESS", "NOTES"];
     if frame.detail == Detail::Wide {
         head.extend(["ID", "CPU", "MEMORY", "ENGINE", "VERSION", "PLATFORM", "LABELS", "JOINED"]);
     }
     let mut table = Table::new(&head);
+    let mut nodes: Vec<&NodeInfo> = nodes.iter().collect();
+    nodes.sort_by(|a, b| natural_order(&a.hostname, &b.hostname));
     for node in nodes {
         let mut row = vec![
             node.hostname.clone(),
@@ -81,6 +82,6 @@ fn wide_cells(node: &NodeInfo, frame: &Frame) -> [String; 8] {
         node.version.clone(),
         platform,
         labels.join(","),
-        when::ago(node.joined_at_ms, frame.now_ms),
+        time::ago(node.joined_at_ms, frame.now_ms),
     ]
 }

@@ -1,74 +1,72 @@
-//! What would happen.
+//! Planned changes.
+
+use std::collections::BTreeSet;
 
 use jaco_proto::v1::{
     ApplyResponse, Loss, PlannedChange, PlannedService, PlannedWait, Preview, Survival,
 };
 use serde_json::{Value, json};
 
-use super::{facts, non_empty, without_null};
-use crate::error::count;
-use crate::table::Table;
-use crate::ui::{Frame, Show};
+use super::json::{non_empty, string_map, without_null};
+use super::reason;
+use crate::format::quantity::count;
+use crate::format::table::Table;
+use crate::output::{Frame, Show};
 
-/// What an apply would lead to.
+/// The plan of an apply.
 #[derive(Debug, Clone, Copy)]
-pub struct Planned<'a> {
-    /// What the cluster says.
-    pub told: &'a ApplyResponse,
-    /// `node` or `zone`, where the loss of one is to be survived.
-    pub required: Option<&'static str>,
+pub(crate) struct Plan<'a> {
+    /// The response to the dry run.
+    pub(crate) response: &'a ApplyResponse,
+    /// `node` or `zone` if the loss of one is required to be survived.
+    pub(crate) required: Option<&'static str>,
 }
 
-impl<'a> Planned<'a> {
+impl<'a> Plan<'a> {
     fn preview(&self) -> Option<&'a Preview> {
-        self.told.preview.as_ref()
+        self.response.preview.as_ref()
     }
 
-    /// What the outcome is recognised by.
-    #[must_use]
-    pub fn digest(&self) -> &'a str {
+    /// Identifies the planned changes.
+    pub(crate) fn digest(&self) -> &'a str {
         self.preview().map_or("", |preview| &preview.digest)
     }
 
-    /// Whether anything of the deployment would be different.
-    #[must_use]
-    pub fn is_pending(&self) -> bool {
-        let ours = |change: &PlannedChange| change.deployment == self.told.deployment;
+    /// Whether anything of the deployment would change.
+    pub(crate) fn has_changes(&self) -> bool {
+        let is_own = |change: &PlannedChange| change.deployment == self.response.deployment;
         let changes = self.preview().map_or(&[][..], |preview| &preview.changes);
-        self.told.change != "unchanged" || changes.iter().any(ours)
+        self.response.change != "unchanged" || changes.iter().any(is_own)
     }
 
-    /// Whether some of the deployment would have no place.
-    #[must_use]
-    pub fn waits(&self) -> bool {
-        let ours = |wait: &PlannedWait| wait.deployment == self.told.deployment;
-        self.preview().is_some_and(|preview| preview.waits.iter().any(ours))
+    /// Whether some replicas of the deployment could not be placed.
+    pub(crate) fn has_pending_replicas(&self) -> bool {
+        let is_own = |wait: &PlannedWait| wait.deployment == self.response.deployment;
+        self.preview().is_some_and(|preview| preview.waits.iter().any(is_own))
     }
 
-    /// Whether the loss that is to be survived is known to be; `None` where none is.
-    #[must_use]
-    pub fn survives(&self) -> Option<bool> {
+    /// Whether the required loss would be survived; `None` if none is required.
+    pub(crate) fn survives(&self) -> Option<bool> {
         let of = self.required?;
         let found = self.preview()?.survival.iter().find(|survival| survival.of == of);
         Some(found.is_some_and(|s| s.tried && s.known > 0 && s.losses.is_empty()))
     }
 
-    /// The changes and where they lead, for people.
-    #[must_use]
-    pub fn changes(&self) -> String {
+    /// The changes as text.
+    pub(crate) fn changes(&self) -> String {
         self.preview().map(text).unwrap_or_default()
     }
 }
 
-impl Show for Planned<'_> {
+impl Show for Plan<'_> {
     fn json(&self) -> Value {
-        let told = self.told;
+        let response = self.response;
         let mut all = json!({
-            "deployment": told.deployment,
-            "revision": told.revision,
-            "change": told.change,
-            "warnings": told.warnings,
-            "outcome": if self.is_pending() { "changes_pending" } else { "nothing_to_do" },
+            "deployment": response.deployment,
+            "revision": response.revision,
+            "change": response.change,
+            "warnings": response.warnings,
+            "outcome": if self.has_changes() { "changes_pending" } else { "nothing_to_do" },
         });
         if let (Some(preview), Value::Object(all)) = (self.preview(), &mut all) {
             if let Value::Object(more) = json(preview) {
@@ -80,9 +78,9 @@ impl Show for Planned<'_> {
     }
 
     fn text(&self, _: &Frame) -> String {
-        let ApplyResponse { deployment, revision, change, .. } = self.told;
+        let ApplyResponse { deployment, revision, change, .. } = self.response;
         let head = match change.as_str() {
-            "unchanged" => format!("{deployment} revision {revision} is wanted already"),
+            "unchanged" => format!("{deployment} revision {revision} is the current revision"),
             change => format!("{deployment} revision {revision} would be {change}"),
         };
         format!("{head}; nothing was changed\n\n{}", self.changes())
@@ -90,12 +88,11 @@ impl Show for Planned<'_> {
 }
 
 /// A preview as JSON.
-#[must_use]
-pub fn json(preview: &Preview) -> Value {
+pub(crate) fn json(preview: &Preview) -> Value {
     json!({
         "services": preview.services.iter().map(service_json).collect::<Value>(),
         "changes": preview.changes.iter().map(change_json).collect::<Value>(),
-        "waits": preview.waits.iter().map(wait_json).collect::<Value>(),
+        "pending": preview.waits.iter().map(pending_json).collect::<Value>(),
         "survival": preview.survival.iter().map(survival_json).collect::<Value>(),
         "complete": preview.complete,
         "based_on": preview.based_on,
@@ -103,9 +100,8 @@ pub fn json(preview: &Preview) -> Value {
     })
 }
 
-/// A preview for people.
-#[must_use]
-pub fn text(preview: &Preview) -> String {
+/// A preview as text.
+pub(crate) fn text(preview: &Preview) -> String {
     let mut parts = Vec::new();
     if !preview.services.is_empty() {
         parts.push(services_table(&preview.services));
@@ -113,18 +109,18 @@ pub fn text(preview: &Preview) -> String {
     if !preview.changes.is_empty() {
         parts.push(changes_table(&preview.changes));
     }
-    let mut lines = String::new();
+    let mut lines = stops_first(&preview.changes);
     if preview.changes.is_empty() {
-        lines.push_str("no replica would be touched\n");
+        lines.push_str("no replica would change\n");
     }
     if !preview.complete {
         lines.push_str(
-            "this is not all: it takes more steps than are worked out in advance; those without a \
-             node get one when their turn comes\n",
+            "the plan is incomplete: it has more steps than are computed in advance; replicas without a \
+             node get one in a later step\n",
         );
     }
-    for wait in waits(preview) {
-        lines.push_str(&format!("{wait}\n"));
+    for line in pending_lines(preview) {
+        lines.push_str(&format!("{line}\n"));
     }
     for survival in &preview.survival {
         lines.push_str(&format!("{}\n", survival_line(survival)));
@@ -133,9 +129,9 @@ pub fn text(preview: &Preview) -> String {
     parts.join("\n")
 }
 
-/// What would have no place, a line each.
-pub fn waits(preview: &Preview) -> impl Iterator<Item = String> {
-    preview.waits.iter().map(|wait| wait_line(wait, "would have", "would have"))
+/// A line for each service with replicas that could not be placed.
+pub(crate) fn pending_lines(preview: &Preview) -> impl Iterator<Item = String> {
+    preview.waits.iter().map(|wait| pending_line(wait, "could not be placed"))
 }
 
 fn service_json(row: &PlannedService) -> Value {
@@ -162,20 +158,20 @@ fn change_json(row: &PlannedChange) -> Value {
     }))
 }
 
-pub(super) fn wait_json(wait: &PlannedWait) -> Value {
+pub(super) fn pending_json(wait: &PlannedWait) -> Value {
     json!({
         "deployment": wait.deployment,
         "service": wait.service,
         "count": wait.count,
         "reason": wait.reason,
-        "details": facts(&wait.details),
+        "details": string_map(&wait.details),
     })
 }
 
 fn survival_json(survival: &Survival) -> Value {
     let loss = |loss: &Loss| {
         let waiting: std::collections::BTreeMap<_, _> = loss.waiting.iter().collect();
-        json!({ "lost": loss.lost, "waiting": waiting })
+        json!({ "lost": loss.lost, "pending": waiting })
     };
     json!({
         "of": survival.of,
@@ -186,19 +182,32 @@ fn survival_json(survival: &Survival) -> Value {
 }
 
 fn services_table(rows: &[PlannedService]) -> String {
-    let mut table = Table::new(&["SERVICE", "CHANGE", "WHAT"]);
+    let mut table = Table::new(&["SERVICE", "CHANGE", "DETAILS"]);
     for row in rows {
-        let mut what = row.fields.join(", ");
+        let mut details = row.fields.join(", ");
         if !row.rolled_back.is_empty() {
-            what.push_str(&format!("; would be rolled back: {}", row.rolled_back));
+            details.push_str(&format!("; would be rolled back: {}", row.rolled_back));
         }
-        table.row([format!("{}/{}", row.deployment, row.service), row.change.clone(), what]);
+        table.row([format!("{}/{}", row.deployment, row.service), row.change.clone(), details]);
     }
     table.render()
 }
 
+/// A sentence for each service whose replicas stop before their successors start.
+fn stops_first(rows: &[PlannedChange]) -> String {
+    let rows = rows.iter().filter(|row| row.order == "stop_first");
+    let services: BTreeSet<String> =
+        rows.map(|row| format!("{}/{}", row.deployment, row.service)).collect();
+    let sentence = |service: &String| {
+        format!(
+            "{service} stops each replica before its successor starts: it writes to a volume, holds a host port, has no room for both, or `order` says so\n"
+        )
+    };
+    services.iter().map(sentence).collect()
+}
+
 fn changes_table(rows: &[PlannedChange]) -> String {
-    let mut table = Table::new(&["ACTION", "REPLICA", "NODE", "BECAUSE"]);
+    let mut table = Table::new(&["ACTION", "REPLICA", "NODE", "REASON"]);
     for row in rows {
         let node = match row.action.as_str() {
             "move" => format!("{} → {}", row.from_node, row.node),
@@ -206,33 +215,31 @@ fn changes_table(rows: &[PlannedChange]) -> String {
             _ if row.node.is_empty() => format!("{} → ?", row.from_node),
             _ => row.node.clone(),
         };
-        let mut because =
+        let mut reason =
             if row.fields.is_empty() { row.reason.clone() } else { row.fields.join(", ") };
         match row.order.as_str() {
-            "start_first" => because.push_str("; starts before the old one stops"),
-            "stop_first" => because.push_str("; the old one stops first"),
+            "start_first" => reason.push_str("; start first"),
+            "stop_first" => reason.push_str("; stop first"),
             _ => {}
         }
-        table.row([row.action.clone(), row.replica.clone(), node, because]);
+        table.row([row.action.clone(), row.replica.clone(), node, reason]);
     }
     table.render()
 }
 
-/// `verb` for one replica, `verbs` for several.
-pub(super) fn wait_line(wait: &PlannedWait, verb: &str, verbs: &str) -> String {
+/// Replicas that are or would be pending, with the reason.
+pub(super) fn pending_line(wait: &PlannedWait, verb: &str) -> String {
     let replicas = count(wait.count as usize, "replica");
-    let details: std::collections::BTreeMap<_, _> = wait.details.iter().collect();
-    let details: String = details.iter().map(|(key, fact)| format!(", {key}={fact}")).collect();
-    let PlannedWait { deployment, service, reason, .. } = wait;
-    let verb = if wait.count == 1 { verb } else { verbs };
-    format!("{replicas} of {deployment}/{service} {verb} no place: {reason}{details}")
+    let PlannedWait { deployment, service, reason, details, .. } = wait;
+    let why = reason::sentence(reason, details);
+    format!("{replicas} of {deployment}/{service} {verb}: {why}")
 }
 
 fn survival_line(survival: &Survival) -> String {
     let of = &survival.of;
     let head = format!("survives the loss of any one {of}:");
     if !survival.tried {
-        return format!("{head} not tried, the cluster is too large");
+        return format!("{head} not computed, the cluster is too large");
     }
     if survival.known == 0 {
         return format!("{head} no node has a {of}");
@@ -242,9 +249,13 @@ fn survival_line(survival: &Survival) -> String {
     }
     let loss = |loss: &Loss| {
         let waiting: std::collections::BTreeMap<_, _> = loss.waiting.iter().collect();
-        let waiting: Vec<_> =
-            waiting.iter().map(|(service, count)| format!("{count} of {service}")).collect();
-        format!("{} ({} would wait)", loss.lost, waiting.join(", "))
+        let pending: Vec<_> = waiting
+            .iter()
+            .map(|(service, number)| {
+                format!("{} of {service}", count(**number as usize, "replica"))
+            })
+            .collect();
+        format!("{} ({} would be pending)", loss.lost, pending.join(", "))
     };
     let losses: Vec<_> = survival.losses.iter().map(loss).collect();
     format!("{head} no: {}", losses.join("; "))

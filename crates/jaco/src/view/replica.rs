@@ -1,17 +1,18 @@
-//! Replicas.
+//! Replicas of services.
 
-use jaco_proto::v1::{LeavingInfo, ReplicaInfo, RetiringInfo};
+use jaco_proto::v1::{ReplicaInfo, RetiringInfo, TerminatingInfo};
 use serde_json::{Value, json};
 
-use super::{ending, facts, named, non_empty, without_null};
-use crate::progress;
-use crate::table::Table;
-use crate::ui::{Detail, Frame};
-use crate::when;
+use super::json::{image_with_digest, non_empty, string_map, without_null};
+use super::termination;
+use crate::format::quantity::natural_order;
+use crate::format::table::Table;
+use crate::format::time;
+use crate::output::{Detail, Frame};
+use crate::view::reason;
 
-/// For programs.
-#[must_use]
-pub fn json(replica: &ReplicaInfo) -> Value {
+/// A replica as JSON.
+pub(crate) fn json(replica: &ReplicaInfo) -> Value {
     without_null(json!({
         "id": replica.id,
         "deployment": replica.deployment,
@@ -19,7 +20,7 @@ pub fn json(replica: &ReplicaInfo) -> Value {
         "node": replica.node,
         "state": replica.state,
         "code": non_empty(&replica.code),
-        "details": facts(&replica.details),
+        "details": string_map(&replica.details),
         "image": replica.image,
         "image_digest": non_empty(&replica.image_digest),
         "revision": replica.revision,
@@ -28,17 +29,17 @@ pub fn json(replica: &ReplicaInfo) -> Value {
         "container_id": non_empty(&replica.container_id),
         "gpus": (!replica.gpus.is_empty()).then_some(&replica.gpus),
         "ports": ports(replica).iter().map(Port::json).collect::<Value>(),
-        "started_at": when::rfc3339(replica.started_at_ms),
-        "since": when::rfc3339(replica.since_ms),
+        "started_at": time::rfc3339(replica.started_at_ms),
+        "since": time::rfc3339(replica.since_ms),
         "consecutive_failures": replica.consecutive_failures,
         "exit_code": replica.exited.then_some(replica.exit_code),
         "retiring": replica.retiring.as_ref().map(retiring_json),
         "in_routing": replica.in_routing,
-        "leaving": (!replica.leaving.is_empty())
-            .then(|| replica.leaving.iter().map(leaving_json).collect::<Value>()),
-        "restart_at": when::rfc3339(replica.restart_at_ms),
-        "endings": (!replica.endings.is_empty())
-            .then(|| replica.endings.iter().map(ending::json).collect::<Value>()),
+        "terminating": (!replica.terminating.is_empty())
+            .then(|| replica.terminating.iter().map(terminating_json).collect::<Value>()),
+        "restart_at": time::rfc3339(replica.restart_at_ms),
+        "terminations": (!replica.terminations.is_empty())
+            .then(|| replica.terminations.iter().map(termination::json).collect::<Value>()),
     }))
 }
 
@@ -51,18 +52,18 @@ fn retiring_json(retiring: &RetiringInfo) -> Value {
     }))
 }
 
-fn leaving_json(leaving: &LeavingInfo) -> Value {
+fn terminating_json(terminating: &TerminatingInfo) -> Value {
     without_null(json!({
-        "node": leaving.node,
-        "raft_index": leaving.raft_index,
-        "container_id": non_empty(&leaving.container_id),
-        "reason": "leaving_routing",
-        "since": when::rfc3339(leaving.since_ms),
-        "waits_for": leaving.waits_for,
+        "node": terminating.node,
+        "raft_index": terminating.raft_index,
+        "container_id": non_empty(&terminating.container_id),
+        "reason": "terminating",
+        "since": time::rfc3339(terminating.since_ms),
+        "waits_for": terminating.waits_for,
     }))
 }
 
-/// Where a container's port answers on its node.
+/// A published port of a container.
 struct Port<'a> {
     container: u32,
     address: &'a str,
@@ -90,21 +91,22 @@ fn ports(replica: &ReplicaInfo) -> Vec<Port<'_>> {
     ports
 }
 
-/// For people.
-#[must_use]
-pub fn table(replicas: &[ReplicaInfo], frame: &Frame) -> String {
+/// Replicas as a table, in natural order of their ids.
+pub(crate) fn table(replicas: &[ReplicaInfo], frame: &Frame) -> String {
     let mut head = vec!["REPLICA", "STATE", "NODE", "REVISION", "SINCE", "REASON"];
     if frame.detail == Detail::Wide {
-        head.extend(["CONTAINER", "PORTS", "IMAGE", "SPEC", "FAILURES", "LAST STOP"]);
+        head.extend(["CONTAINER", "PORTS", "IMAGE", "SPEC", "FAILURES", "LAST TERMINATION"]);
     }
     let mut table = Table::new(&head);
+    let mut replicas: Vec<&ReplicaInfo> = replicas.iter().collect();
+    replicas.sort_by(|a, b| natural_order(&a.id, &b.id));
     for replica in replicas {
         let mut row = vec![
             replica.id.clone(),
             replica.state.clone(),
             replica.node.clone(),
-            replica.revision.to_string(),
-            when::ago(replica.since_ms, frame.now_ms),
+            revision(replica),
+            time::ago(replica.since_ms, frame.now_ms),
             reason(replica),
         ];
         if frame.detail == Detail::Wide {
@@ -113,10 +115,10 @@ pub fn table(replicas: &[ReplicaInfo], frame: &Frame) -> String {
             row.extend([
                 replica.container_id.chars().take(12).collect(),
                 ports.collect::<Vec<_>>().join(" "),
-                named(&replica.image, &replica.image_digest),
+                image_with_digest(&replica.image, &replica.image_digest),
                 replica.spec_hash.clone(),
                 replica.consecutive_failures.to_string(),
-                last_stop(replica, frame),
+                last_termination(replica, frame),
             ]);
         }
         table.row(row);
@@ -124,27 +126,32 @@ pub fn table(replicas: &[ReplicaInfo], frame: &Frame) -> String {
     table.render()
 }
 
-/// How its last instance ended that was not well, and how long ago.
-fn last_stop(replica: &ReplicaInfo, frame: &Frame) -> String {
-    let ending = replica.endings.first();
-    ending.map_or(String::new(), |last| {
-        format!("{}, {}", ending::text(last), when::ago(last.at_ms, frame.now_ms))
+/// The revision that it runs, if it is known.
+fn revision(replica: &ReplicaInfo) -> String {
+    if replica.revision == 0 { String::new() } else { replica.revision.to_string() }
+}
+
+/// The outcome and age of its last recorded termination.
+fn last_termination(replica: &ReplicaInfo, frame: &Frame) -> String {
+    let termination = replica.terminations.first();
+    termination.map_or(String::new(), |last| {
+        format!("{}, {}", termination::text(last), time::ago(last.at_ms, frame.now_ms))
     })
 }
 
 fn reason(replica: &ReplicaInfo) -> String {
     let mut parts = Vec::new();
     if replica.state != "running" {
-        parts.push(progress::reason(replica));
+        parts.push(reason::of_replica(replica));
     }
     if let Some(retiring) = &replica.retiring {
-        parts.push(format!("its predecessor on {} still serves", retiring.node));
+        parts.push(format!("the retiring instance on {} still serves", retiring.node));
     }
-    for leaving in &replica.leaving {
-        let consumers = leaving.waits_for.join(", ");
+    for terminating in &replica.terminating {
+        let consumers = terminating.waits_for.join(", ");
         parts.push(format!(
-            "leaving_routing: its instance on {} stops once {consumers} let go of it",
-            leaving.node
+            "terminating: the instance on {} stops when {consumers} acknowledge",
+            terminating.node
         ));
     }
     parts.retain(|part| !part.is_empty());

@@ -1,20 +1,22 @@
-//! Everything at one moment.
+//! Deployments, replicas and nodes.
 
 use jaco_proto::v1::StatusResponse;
 use serde_json::{Value, json};
 
-use super::{deployment, node, non_empty, replica, without_null};
-use crate::ui::{Frame, Show};
+use super::json::{non_empty, without_null};
+use super::{deployment, node, replica, staleness};
+use crate::output::{Frame, Show};
 
-/// A status, as `jaco status` shows it.
+/// The result of `jaco status`.
 #[derive(Debug)]
-pub struct Status<'a>(pub &'a StatusResponse);
+pub(crate) struct Status<'a>(pub(crate) &'a StatusResponse);
 
 impl Show for Status<'_> {
     fn json(&self) -> Value {
         let status = self.0;
         without_null(json!({
             "raft_index": status.raft_index,
+            "stale": status.staleness.as_ref().map(staleness::json),
             "leader": non_empty(&status.leader),
             "answered_by": non_empty(&status.answered_by),
             "deployments": status.deployments.iter().map(deployment::json).collect::<Value>(),
@@ -26,8 +28,9 @@ impl Show for Status<'_> {
     fn text(&self, frame: &Frame) -> String {
         let status = self.0;
         let mut parts = Vec::new();
+        parts.extend(status.staleness.as_ref().map(staleness::line));
         if status.deployments.is_empty() {
-            parts.push("No deployments. `jaco apply compose.yaml` makes one.\n".to_owned());
+            parts.push("No deployments. `jaco apply compose.yaml` creates one.\n".to_owned());
         } else {
             parts.push(deployment::table(&status.deployments, frame));
             parts.push(deployment::services_table(status, frame));

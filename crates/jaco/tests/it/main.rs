@@ -1,20 +1,20 @@
-//! The command line from outside: help, rendering, and commands against a scripted daemon.
+//! The command line from outside: help, output, and commands against a scripted daemon.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-mod applying;
-mod asking;
-mod backing_up;
-mod configuring;
-mod developing;
-mod draining;
+mod apply;
+mod backup;
+mod compose;
+mod contents;
+mod drain;
 mod errors;
-mod facts;
-mod keeping;
-mod planning;
+mod fixture;
+mod help;
+mod local;
+mod node_facts;
+mod plan;
 mod progress;
-mod reference;
-mod registries;
-mod relieving;
-mod session;
-mod shipping;
+mod queries;
+mod rebalance;
+mod registry;
+mod upload;

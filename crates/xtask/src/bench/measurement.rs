@@ -84,7 +84,7 @@ pub(super) const MEASUREMENTS: &[Measurement] = &[
             ("planner 5000 × 150000, from scratch", Promise::Value(Less, 1000.0)),
             ("planner 5000 × 150000, memory", Promise::Value(Less, 1024.0)),
             ("planner 5000 × 150000, nothing to do", Promise::Value(Less, 10.0)),
-            ("planner 5000 × 150000, relief of a hot node", Promise::Value(Less, 50.0)),
+            ("planner 5000 × 150000, move off a hot node", Promise::Value(Less, 50.0)),
             ("planner 5000 × 150000, 1000 moves to spread", Promise::Value(Less, 10_000.0)),
             ("planner 5000 × 150000, 1000 moves to pack", Promise::Value(Less, 10_000.0)),
             ("planner 5000 × 150000, one replica seen", Promise::Value(Less, 10.0)),

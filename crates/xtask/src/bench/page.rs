@@ -16,7 +16,7 @@ const INTRODUCTION: &str = "\
 # Performance
 
 Written by `cargo xtask bench --write`; do not edit. A figure is the median of several rounds with the
-least and the most in brackets; where somebody else is measured too, both took turns in the same run
+least and the most in brackets; where another product is measured too, both took turns in the same run
 on the same machine, and the ratio is ours divided by theirs. A promise that is not kept says MISSED.
 ";
 
@@ -28,7 +28,7 @@ const NOTES: &str = "\
   durable on a majority before its answer. Each client sends its next request when the last was
   answered, over a connection of its own to the leader; the load generator shares the machine.
   Ours is `SetLabels`: authenticated by an operator token over TLS, replicated over mutual TLS,
-  with a request id that makes it happen once, an event in the audit log and a waking planner. etcd's
+  with a request id that makes it happen once, an event in the audit log and a planner that wakes up. etcd's
   is a `Put` of 256 bytes under 8, with its defaults: no TLS and no authentication. etcd keeps a
   history of values on disk; we keep the newest 10,000 events and a bounded log.
 - **Linearizable reads**: a filtered status of ours, a `Range` of one key of etcd's. For information.

@@ -103,7 +103,7 @@ fn build(workspace: &Workspace) -> Result<()> {
     process::run(command.args(["-p", "jacod", "-p", "jaco", "-p", "jaco-bench"]))
 }
 
-/// The package's own service, if it starts, listens elsewhere and is left alone.
+/// The package's own service, if it starts, listens on another port and is not touched.
 fn install_etcd() -> Result<()> {
     if engine::find("etcd").is_none() {
         engine::install(&["etcd-server"]).context("etcd, to compare with")?;

@@ -77,7 +77,7 @@ impl Row {
         Some(median(&self.ours)? / median(theirs)?)
     }
 
-    /// A figure that could not be compared is a miss: silence must not look like success.
+    /// A figure that could not be compared is a miss: a missing figure must not look like success.
     pub(super) fn verdict(&self) -> &'static str {
         let (figure, better, limit) = match self.promise {
             Promise::Ratio(better, limit) => (self.ratio(), better, limit),

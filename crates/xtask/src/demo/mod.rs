@@ -1,6 +1,6 @@
 //! `cargo xtask demo`: a three-node cluster on this machine, doing its job, from nothing to nothing.
 //!
-//! Uses the product as a person would, by its command line only. Whatever happens, it takes down what it put up.
+//! Uses the product as a user would, by its command line only. Whatever happens, it takes down what it put up.
 
 mod cli;
 mod replica;

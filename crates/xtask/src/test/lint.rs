@@ -10,7 +10,7 @@ use crate::{interrupt, process, say, tidy};
 ///
 /// # Errors
 /// If it was interrupted.
-pub(super) fn run(workspace: &Workspace) -> Result<Outcome> {
+pub(super) fn run(workspace: &Workspace, xtask: &clap::Command) -> Result<Outcome> {
     let fmt = process::run(workspace.cargo().args(["fmt", "--all", "--check"]));
     interrupt::check()?;
     let clippy = process::run(workspace.cargo().args([
@@ -23,7 +23,7 @@ pub(super) fn run(workspace: &Workspace) -> Result<Outcome> {
         "warnings",
     ]));
     interrupt::check()?;
-    let tidy = tidy::run(workspace, &tidy::Args::default());
+    let tidy = tidy::run(workspace, &tidy::Args::default(), xtask);
     let mut outcome = Outcome::default();
     for (name, result) in [("fmt", fmt), ("clippy", clippy), ("tidy", tidy)] {
         match result {

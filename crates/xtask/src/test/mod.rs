@@ -1,7 +1,7 @@
 //! `cargo xtask test`: every layer of tests that there is, and a table of how they went.
 //!
 //! Everything is built once; each test program then runs in its layer, as `cargo test` would run it. A layer that
-//! cannot run has failed: silence must not look like success.
+//! cannot run has failed: no result must not look like success.
 
 mod build;
 mod layer;
@@ -36,17 +36,17 @@ pub(crate) struct Args {
     rest: Vec<String>,
 }
 
-/// Runs the layers and prints the table.
+/// Runs the layers and prints the table; `xtask` is this program's own command line, which `tidy` compares.
 ///
 /// # Errors
-/// [`say::Told`] if any layer failed or could not run: the counts are the last line, for those who read only that.
-pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
+/// [`say::Reported`] if any layer failed or could not run: the counts are the last line, for those who read only that.
+pub(crate) fn run(workspace: &Workspace, args: &Args, xtask: &clap::Command) -> Result<()> {
     process::adopt_orphans()?;
     let layers: BTreeSet<Layer> = match args.layers.as_slice() {
         [] => Layer::ALL.into(),
         chosen => chosen.iter().copied().collect(),
     };
-    let mut run = Run { workspace, args, built: None, engine: None };
+    let mut run = Run { workspace, args, xtask, built: None, engine: None };
     let mut outcomes = Vec::new();
     for &layer in &layers {
         say::note(&format!("layer {layer}"));
@@ -56,14 +56,14 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
         }
         outcomes.push((layer, outcome));
     }
-    // The table is the last word, so the engine goes before it.
+    // The table is printed last, after the engine was stopped.
     drop(run);
     say::result(&outcome::table(&outcomes));
     let total: Counts = outcomes.iter().map(|(_, outcome)| outcome.counts()).sum();
     say::result(&total.to_string());
     match total.failed {
         0 => Ok(()),
-        _ => Err(say::Told.into()),
+        _ => Err(say::Reported.into()),
     }
 }
 
@@ -71,6 +71,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
 struct Run<'a> {
     workspace: &'a Workspace,
     args: &'a Args,
+    xtask: &'a clap::Command,
     /// Kept with its failure, so that each layer that needs it says why it could not run.
     built: Option<Result<Built, String>>,
     engine: Option<Result<engine::Engine, String>>,
@@ -81,7 +82,7 @@ impl Run<'_> {
     fn layer(&mut self, layer: Layer, layers: &BTreeSet<Layer>) -> Result<Outcome> {
         let begun = Instant::now();
         let ran = match layer {
-            Layer::Lint => lint::run(self.workspace),
+            Layer::Lint => lint::run(self.workspace, self.xtask),
             Layer::Pure
             | Layer::Unit
             | Layer::RaftSim

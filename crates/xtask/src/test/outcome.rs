@@ -59,7 +59,7 @@ impl fmt::Display for Counts {
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     counts: Counts,
-    /// What a person must know beyond the counts.
+    /// What a reader must know beyond the counts.
     pub(super) trouble: Option<String>,
     pub(super) took: Duration,
 }

@@ -21,6 +21,9 @@ const STRACE: Needed = Needed {
     purpose: "shows in which order a daemon writes, syncs and answers",
 };
 
+const FAKETIME: Needed =
+    Needed { program: "faketime", package: "faketime", purpose: "starts daemons at a later date" };
+
 const REGISTRY: Needed = Needed {
     program: "docker-registry",
     package: "docker-registry",
@@ -44,7 +47,8 @@ pub(super) fn ensure(layer: Layer) -> Result<()> {
 fn needed(layer: Layer) -> &'static [Needed] {
     match layer {
         // The raft crate traces itself, the cluster layer traces a whole daemon.
-        Layer::Unit | Layer::Cluster => &[STRACE],
+        Layer::Unit => &[STRACE],
+        Layer::Cluster => &[STRACE, FAKETIME],
         Layer::Docker => &[REGISTRY],
         Layer::Lint | Layer::Pure | Layer::RaftSim | Layer::Sim => &[],
     }
@@ -62,7 +66,7 @@ mod tests {
         };
         check(Layer::Pure, &[]);
         check(Layer::Unit, &["strace"]);
-        check(Layer::Cluster, &["strace"]);
+        check(Layer::Cluster, &["strace", "faketime"]);
         check(Layer::Docker, &["docker-registry"]);
     }
 }

@@ -2,12 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use super::Finding;
+use crate::finding::Finding;
 use crate::tree::Tree;
 
 const PAGES: &str = "docs/errors/";
+const MANIFEST_CODES: &str = "crates/jaco-compose/src/diagnostics/code.rs";
 const DECISIONS: &str = "ADR/";
 const INDEX: &str = "ADR/README.md";
+
+/// The codes of problems in manifests, which are listed as `Variant => "code",`.
+pub(super) fn manifest_codes(tree: &Tree) -> impl Iterator<Item = &str> {
+    let lines = tree.get(MANIFEST_CODES).unwrap_or_default().lines();
+    lines.filter_map(|line| line.split_once(" => \"")?.1.trim_end().strip_suffix("\","))
+}
 
 /// Each code has a page that has something to say, and each page has a code.
 pub(super) fn error_pages<'a>(
@@ -45,6 +52,13 @@ pub(super) fn decision_index(tree: &Tree) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn codes_of_manifests_are_read_from_their_list() {
+        let text = "codes! {\n    /// Why.\n    A => \"a_code\",\n    B => \"b\",\n}\n";
+        let tree = Tree::from([(MANIFEST_CODES, text)]);
+        assert_eq!(manifest_codes(&tree).collect::<Vec<_>>(), ["a_code", "b"]);
+    }
 
     #[test]
     fn codes_and_pages_must_match() {

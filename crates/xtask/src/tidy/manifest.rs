@@ -1,6 +1,6 @@
 //! What every manifest of ours must say.
 
-use super::Finding;
+use crate::finding::Finding;
 use crate::tree::Tree;
 
 /// Checks the manifests of all members.

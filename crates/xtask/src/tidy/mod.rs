@@ -2,7 +2,13 @@
 //!
 //! Each rule is a function from texts or manifests to findings, so that each is tested against a bad example.
 
+mod circles;
+mod commands;
 mod document;
+mod frozen;
+mod glossary;
+mod language;
+mod laws;
 mod layering;
 mod manifest;
 mod purity;
@@ -12,6 +18,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 
+use crate::finding::Finding;
 use crate::tree::Tree;
 use crate::workspace::Workspace;
 use crate::{requirements, say};
@@ -22,27 +29,16 @@ pub(crate) struct Args {
     /// Write the files that are generated instead of comparing them
     #[arg(long)]
     write: bool,
+    /// Check the language of all areas, converted or not, and nothing else
+    #[arg(long)]
+    language: bool,
 }
 
-/// One breach of one rule.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Finding {
-    /// A path from the root, with `:line` where there is one.
-    pub(crate) place: String,
-    pub(crate) what: String,
-}
-
-impl Finding {
-    pub(crate) fn new(place: impl Into<String>, what: impl Into<String>) -> Self {
-        Self { place: place.into(), what: what.into() }
-    }
-}
-
-/// Checks everything and prints what it found.
+/// Checks everything and prints what it found; `xtask` is this program's own command line.
 ///
 /// # Errors
 /// If anything is found, or the repository cannot be read.
-pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
+pub(crate) fn run(workspace: &Workspace, args: &Args, xtask: &clap::Command) -> Result<()> {
     let generated = |tree: &Tree| {
         let mut files = purity::files();
         files.push((requirements::PATH.to_owned(), requirements::document(tree)));
@@ -58,8 +54,14 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
         }
         tree = Tree::read(&workspace.root, &workspace.target)?;
     }
-    let mut findings = rules(workspace, &tree);
-    findings.extend(outdated(&tree, generated(&tree)));
+    let mut findings = match args.language {
+        true => language::search(&tree),
+        false => rules(workspace, &tree, xtask),
+    };
+    if !args.language {
+        findings.extend(outdated(&tree, generated(&tree)));
+        findings.extend(frozen::run(workspace, &tree, args.write)?);
+    }
     findings.sort();
     for Finding { place, what } in &findings {
         say::result(&format!("{place}: {what}"));
@@ -70,9 +72,16 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     }
 }
 
-fn rules(workspace: &Workspace, tree: &Tree) -> Vec<Finding> {
+fn rules(workspace: &Workspace, tree: &Tree, xtask: &clap::Command) -> Vec<Finding> {
     let codes = jaco_types::ErrorCode::ALL.iter().map(|code| code.as_str());
+    let codes = codes.chain(document::manifest_codes(tree));
     let mut findings = layering::check(&workspace.packages);
+    findings.extend(circles::check(tree));
+    findings.extend(commands::check(tree, xtask));
+    findings.extend(glossary::check(tree));
+    findings.extend(glossary::missing_files(tree));
+    findings.extend(language::check(tree));
+    findings.extend(laws::check(tree));
     findings.extend(manifest::check(tree));
     findings.extend(source::check(tree));
     findings.extend(source::personal_paths(tree, &personal_paths(workspace)));

@@ -1,6 +1,6 @@
 //! What every source file must have, and what no text of ours may contain.
 
-use super::Finding;
+use crate::finding::Finding;
 use crate::tree::Tree;
 
 /// What stands for work that was not done. Cut in two, so that this file does not find itself.
@@ -22,12 +22,18 @@ fn check_file(path: &str, text: &str) -> Vec<Finding> {
     let head = headless.then(|| Finding::new(path, "does not begin with `//!`: what is it for?"));
     let numbered = (1..).zip(text.lines());
     let unfinished = numbered.flat_map(|(number, line)| {
-        let hits = UNFINISHED.iter().filter(move |(sign, _)| line.contains(sign));
+        let hits = UNFINISHED.iter().filter(move |(sign, _)| has(line, sign));
         hits.map(move |(sign, why)| {
             Finding::new(format!("{path}:{number}"), format!("{sign} is {why}"))
         })
     });
     head.into_iter().chain(unfinished).collect()
+}
+
+/// Whether a line contains a sign, but not as the begin of a string or of a line in one.
+fn has(line: &str, sign: &str) -> bool {
+    line.match_indices(sign)
+        .any(|(at, _)| !line[..at].ends_with('"') && !line[..at].ends_with("\\n"))
 }
 
 /// Finds paths that mean something on one machine only, in all texts.

@@ -1,23 +1,15 @@
-//! Honoured keys that no container of this machine can show: what the planner does, what the client
-//! has done before anything is sent, and what needs another kernel or a newer engine.
+//! Honoured keys that no container of this machine can show: those of the planner, those that the
+//! client processes, and those that need another kernel or a newer engine.
 
-/// A file, the test in it, and the keys that it proves.
+/// File, name of the test in it, and the keys that it proves.
 pub(super) const ELSEWHERE: &[(&str, &str, &[&str])] = &[
     // Needs a newer engine, which the create body shows all the same.
-    ("crates/jaco-docker/tests/it/table.rs", "fn process()", &["services.*.annotations"]),
+    ("crates/jaco-docker/tests/it/table.rs", "process", &["services.*.annotations"]),
+    ("crates/jaco-docker/tests/it/table.rs", "health", &["services.*.healthcheck.start_interval"]),
+    ("crates/jaco-docker/tests/it/table.rs", "networks", &["services.*.networks.*.gw_priority"]),
     (
         "crates/jaco-docker/tests/it/table.rs",
-        "fn health()",
-        &["services.*.healthcheck.start_interval"],
-    ),
-    (
-        "crates/jaco-docker/tests/it/table.rs",
-        "fn networks()",
-        &["services.*.networks.*.gw_priority"],
-    ),
-    (
-        "crates/jaco-docker/tests/it/table.rs",
-        "fn mounts()",
+        "mounts",
         &[
             "services.*.volumes[].bind.recursive",
             "services.*.volumes[].image",
@@ -27,14 +19,14 @@ pub(super) const ELSEWHERE: &[(&str, &str, &[&str])] = &[
     ),
     // The planner's.
     (
-        "crates/jaco-scheduler/tests/it/accompanying.rs",
-        "fn no_more_than_max_on_a_node()",
+        "crates/jaco-scheduler/tests/it/colocation.rs",
+        "max_bounds_the_replicas_on_a_node",
         &["services.*.deploy.placement.max_replicas_per_node"],
     ),
     // Needs another kernel, file system, hardware, or a machine that gives all rights away.
     (
         "crates/jaco-docker/tests/it/table.rs",
-        "fn limits()",
+        "limits",
         &[
             "services.*.cpu_rt_period",
             "services.*.cpu_rt_runtime",
@@ -61,7 +53,7 @@ pub(super) const ELSEWHERE: &[(&str, &str, &[&str])] = &[
     ),
     (
         "crates/jaco-docker/tests/it/table.rs",
-        "fn devices()",
+        "devices",
         &[
             "services.*.gpus",
             "services.*.gpus[].capabilities",
@@ -79,13 +71,13 @@ pub(super) const ELSEWHERE: &[(&str, &str, &[&str])] = &[
     ),
     (
         "crates/jaco-docker/tests/it/table.rs",
-        "fn rights()",
+        "rights",
         &["services.*.privileged", "services.*.storage_opt"],
     ),
     // What the planner does.
     (
-        "crates/jaco-scheduler/tests/it/rolling.rs",
-        "fn dependencies_are_waited_for()",
+        "crates/jaco-scheduler/tests/it/rollouts.rs",
+        "dependencies_are_waited_for",
         &[
             "services.*.depends_on",
             "services.*.depends_on.*.condition",
@@ -94,55 +86,55 @@ pub(super) const ELSEWHERE: &[(&str, &str, &[&str])] = &[
     ),
     (
         "crates/jaco-scheduler/tests/it/laws.rs",
-        "PL-9",
+        "every_pass_keeps_the_laws_and_the_cluster_converges",
         &["services.*.deploy.resources.reservations.cpus"],
     ),
     (
-        "crates/jaco-scheduler/tests/it/rolling.rs",
-        "fn rollouts_complete(",
+        "crates/jaco-scheduler/tests/it/rollouts.rs",
+        "rollouts_complete",
         &["services.*.deploy.update_config.parallelism"],
     ),
     (
-        "crates/jaco-scheduler/tests/it/rolling.rs",
-        "fn steps_wait_as_the_policy_says()",
+        "crates/jaco-scheduler/tests/it/rollouts.rs",
+        "steps_are_delayed_by_the_policy",
         &["services.*.deploy.update_config.delay", "services.*.deploy.update_config.monitor"],
     ),
     (
-        "crates/jaco-scheduler/tests/it/rolling.rs",
-        "fn a_failed_step_pauses_the_rollout()",
+        "crates/jaco-scheduler/tests/it/rollouts.rs",
+        "failed_step_pauses_the_rollout",
         &["services.*.deploy.update_config.failure_action"],
     ),
     (
-        "crates/jaco-scheduler/tests/it/rolling.rs",
-        "fn the_share_of_steps_that_may_fail_is_kept()",
+        "crates/jaco-scheduler/tests/it/rollouts.rs",
+        "max_failure_ratio_is_kept",
         &["services.*.deploy.update_config.max_failure_ratio"],
     ),
     (
-        "crates/jaco-scheduler/tests/it/rolling.rs",
-        "fn going_back_has_its_own_pace()",
+        "crates/jaco-scheduler/tests/it/rollouts.rs",
+        "rollback_has_its_own_pace",
         &["services.*.deploy.rollback_config.parallelism"],
     ),
     (
-        "crates/jaco-scheduler/tests/it/rolling.rs",
-        "fn going_back_waits_between_steps()",
+        "crates/jaco-scheduler/tests/it/rollouts.rs",
+        "rollback_steps_are_delayed",
         &["services.*.deploy.rollback_config.delay"],
     ),
     (
-        "crates/jaco-scheduler/tests/it/changing.rs",
-        "fn what_fails_on_the_way_back_is_answered_as_people_ask()",
+        "crates/jaco-scheduler/tests/it/changes.rs",
+        "rollback_failures_follow_the_rollback_policy",
         &[
             "services.*.deploy.rollback_config.failure_action",
             "services.*.deploy.rollback_config.max_failure_ratio",
         ],
     ),
     (
-        "crates/jaco-scheduler/tests/it/changing.rs",
-        "fn what_comes_back_is_watched()",
+        "crates/jaco-scheduler/tests/it/changes.rs",
+        "rolled_back_replicas_are_monitored",
         &["services.*.deploy.rollback_config.monitor"],
     ),
     (
         "tests/tests/docker/files.rs",
-        "fn files_and_secrets_are_where_they_belong()",
+        "files_and_secrets_are_mounted_and_not_leaked",
         &[
             "configs.*.content",
             "configs.*.environment",
@@ -163,7 +155,7 @@ pub(super) const ELSEWHERE: &[(&str, &str, &[&str])] = &[
     ),
     (
         "tests/tests/docker/files.rs",
-        "fn external_ones_are_kept_by_the_cluster()",
+        "named_configs_and_secrets_are_stored_by_the_cluster",
         &["configs.*.external", "configs.*.name", "secrets.*.external", "secrets.*.name"],
     ),
 ];

@@ -1,6 +1,6 @@
-//! Every key that `jaco compose support` calls honoured, proven: what people write goes through the
-//! whole product, and `docker inspect` of the real container shows it. What this machine cannot show
-//! is proven elsewhere, by a test that is named and must exist.
+//! Proofs of every key that `jaco compose support` lists as honoured: it is deployed through the
+//! whole product, and `docker inspect` of the real container shows it. What this machine cannot
+//! show is proven by another test, which is named here.
 
 mod elsewhere;
 mod proofs;
@@ -17,7 +17,7 @@ use serde_json::Value;
 use elsewhere::ELSEWHERE;
 use proofs::{PROOFS, Proof, Shown, TOP};
 
-/// Files beside the compose file.
+/// Files next to the compose file.
 const BESIDE: [(&str, &str); 6] = [
     ("a.env", "RAW='kept'\n"),
     ("labels.env", "from-file=yes\n"),
@@ -30,20 +30,20 @@ const BESIDE: [(&str, &str); 6] = [
     ("other/beside.env", "BESIDE=other\n"),
 ];
 
-/// R-IN-2: a key in the honoured list without a proof fails here, and so does a proof of a key that
-/// is not in it.
+/// R-IN-2: every honoured key has a proof, and every proof is of an honoured key. Tests elsewhere
+/// must exist and must not be ignored.
 #[test]
 fn every_honoured_key_has_a_proof() {
     let mut proven: BTreeSet<&str> = PROOFS.iter().flat_map(|proof| proof.keys).copied().collect();
     for (file, test, keys) in ELSEWHERE {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file);
         let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{file}: {error}"));
-        assert!(text.contains(test), "{file} has no {test} any more, which proved {keys:?}");
+        assert!(runs_test(&text, test), "{file} does not run {test}, the proof of {keys:?}");
         proven.extend(*keys);
     }
     let honoured = honoured();
     let honoured: BTreeSet<&str> = honoured.iter().map(String::as_str).collect();
-    // What only holds further keys is proven with them.
+    // A key that only contains further keys is proven with them.
     let holds = |key: &str| {
         let below = [format!("{key}."), format!("{key}[]")];
         honoured.iter().any(|other| below.iter().any(|prefix| other.starts_with(prefix)))
@@ -54,7 +54,30 @@ fn every_honoured_key_has_a_proof() {
     assert!(unknown.is_empty(), "not in the honoured list: {unknown:#?}");
 }
 
-/// The keys that the program itself says are honoured.
+/// Whether a source file has a test of this name that is not ignored.
+fn runs_test(source: &str, name: &str) -> bool {
+    let lines: Vec<&str> = source.lines().map(str::trim).collect();
+    let declaration = format!("fn {name}(");
+    let declares = |line: &&str| line.trim_start_matches("async ").starts_with(&declaration);
+    let Some(at) = lines.iter().position(declares) else { return false };
+    let above = lines[..at].iter().rev();
+    let attributes: Vec<&&str> =
+        above.take_while(|line| line.starts_with("#[") || line.starts_with("//")).collect();
+    let has = |prefix: &str| attributes.iter().any(|line| line.starts_with(prefix));
+    (has("#[test]") || has("#[tokio::test")) && !has("#[ignore")
+}
+
+/// A proof by name needs a test that runs: no helper, no ignored test, no part of another name.
+#[test]
+fn only_tests_that_run_are_proofs() {
+    let source = "fn helper() {}\n/// R-IN-2\n#[test]\nfn plain() {}\n#[tokio::test]\nasync fn waits() {}\n\
+                  #[test]\n#[ignore = \"slow\"]\nfn ignored() {}\n// fn mentioned(\n";
+    let run = ["helper", "plain", "waits", "ignored", "mentioned", "plai"];
+    let run = run.map(|name| runs_test(source, name));
+    assert_eq!(run, [false, true, true, false, false, false]);
+}
+
+/// The keys that `jaco compose support` lists as honoured.
 fn honoured() -> Vec<String> {
     let listed = Command::new(jaco_testkit::binary("jaco"))
         .args(["compose", "support", "-o", "json"])
@@ -65,53 +88,53 @@ fn honoured() -> Vec<String> {
     honoured.filter_map(|row| row["key"].as_str().map(str::to_owned)).collect()
 }
 
-/// R-IN-2: what the file says is what the container has.
+/// R-IN-2: containers have what the compose file specifies.
 #[tokio::test(flavor = "multi_thread")]
 async fn honoured_keys_reach_real_containers() {
-    // Made first, gone last: after the containers that use it.
-    let theirs = Theirs::make();
+    // Created first and dropped last, after the containers that use it.
+    let external = External::make();
     let cluster = Cluster::start(1, Engine::Docker).await;
     let folder = cluster.nodes[0].folder().join("project");
-    write(&folder, &theirs);
+    write(&folder, &external);
     let applied = apply(&cluster, &folder);
     let said = String::from_utf8_lossy(&applied.stderr).into_owned();
     assert!(applied.status.success(), "{said}");
     let mut wrong = Vec::new();
     for proof in PROOFS {
         let containers = inspect(&cluster.id, proof.service);
-        wrong.extend(differences(proof, &containers, &theirs));
+        wrong.extend(differences(proof, &containers, &external));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A network and a volume that somebody else made.
-struct Theirs {
+/// An external network and volume.
+struct External {
     name: String,
 }
 
-impl Theirs {
+impl External {
     fn make() -> Self {
-        let name = format!("theirs-{}", std::process::id());
+        let name = format!("external-{}", std::process::id());
         docker(&["network", "create", &name]);
         docker(&["volume", "create", &name]);
         Self { name }
     }
 }
 
-impl Drop for Theirs {
+impl Drop for External {
     fn drop(&mut self) {
         for kind in ["network", "volume"] {
-            // Called while a test unwinds, too: what cannot be removed must not hide its failure.
+            // Also called while a test unwinds: an error here must not hide the failure.
             let _left_over =
                 Command::new("docker").args([kind, "rm", &self.name]).output().is_err();
         }
     }
 }
 
-fn write(folder: &Path, theirs: &Theirs) {
-    let mut compose = TOP.replace("THEIRS", &theirs.name);
+fn write(folder: &Path, external: &External) {
+    let mut compose = TOP.replace("THEIRS", &external.name);
     for proof in PROOFS {
-        // A service that is included or left out is not declared here.
+        // Included and inactive services are not declared here.
         if proof.members.is_empty() {
             continue;
         }
@@ -143,7 +166,7 @@ fn apply(cluster: &Cluster, folder: &Path) -> Output {
     cluster.cli(0, &args)
 }
 
-/// What Docker says about each container of a service.
+/// Docker's view of each container of a service.
 fn inspect(cluster: &str, service: &str) -> Vec<Value> {
     let cluster = format!("label=jaco.cluster_id={cluster}");
     let service = format!("label=jaco.service={service}");
@@ -153,7 +176,7 @@ fn inspect(cluster: &str, service: &str) -> Vec<Value> {
     lists.flatten().collect()
 }
 
-fn differences(proof: &Proof, containers: &[Value], theirs: &Theirs) -> Vec<String> {
+fn differences(proof: &Proof, containers: &[Value], external: &External) -> Vec<String> {
     let name = proof.service;
     let replicas = proof.replicas;
     if containers.len() != replicas {
@@ -167,10 +190,10 @@ fn differences(proof: &Proof, containers: &[Value], theirs: &Theirs) -> Vec<Stri
                 Shown::Volume(target) => volume(container, target),
                 Shown::Network(suffix) => network(container, suffix),
             };
-            let expected = expected.replace("THEIRS", &theirs.name);
+            let expected = expected.replace("THEIRS", &external.name);
             let expected: Value = serde_json::from_str(&expected)
                 .unwrap_or_else(|error| panic!("{name} {path}: {error} in {expected}"));
-            let actual = at(&object, &path.replace("THEIRS", &theirs.name));
+            let actual = at(&object, &path.replace("THEIRS", &external.name));
             if !actual.as_ref().is_some_and(|actual| holds(actual, &expected)) {
                 wrong.push(format!("{name} {of:?}{path}: {actual:?}, not {expected}"));
             }
@@ -235,9 +258,9 @@ fn holds(actual: &Value, expected: &Value) -> bool {
     }
 }
 
-/// The walk over what Docker says must be able to say no.
+/// The comparison detects differences.
 #[test]
-fn a_wrong_value_is_noticed() {
+fn wrong_value_is_detected() {
     let shown: Value = serde_json::json!({"A": {"x_front": ["a", "b"]}, "N": 1});
     let check = |path: &str, expected: Value| {
         at(&shown, path).is_some_and(|actual| holds(&actual, &expected))

@@ -341,7 +341,6 @@ extra_hosts: {far: 10.0.0.9, six: '::1'}
             "networks",
             "networks.*.internal",
             "networks.*.name",
-            "services.*.networks",
             "services.*.networks.*.aliases",
             "services.*.networks.*.priority",
         ],
@@ -417,7 +416,7 @@ networks:
         &[(Container, "/HostConfig/NetworkMode", r#""none""#)],
     ),
     one(
-        "in-its-neighbour",
+        "in-its-peer",
         &[],
         "network_mode: service:linked\ncommand: [serve, --port, '8090']",
         &[(Container, "/HostConfig/NetworkMode", r#""container:*""#)],

@@ -203,7 +203,7 @@ fn nanos(text: &str) -> i64 {
 
 /// The comparison must be able to say no.
 #[test]
-fn a_container_that_differs_is_noticed() {
+fn differing_container_is_detected() {
     let container = json!({
         "Config": {"Image": "i", "Env": ["A=b"], "Healthcheck": {"Test": ["x"], "Interval": 90_000_000_000_i64}},
         "State": {"Health": {"Status": "healthy"}, "StartedAt": "2026-01-01T00:00:01Z"},

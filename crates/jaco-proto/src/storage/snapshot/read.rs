@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 
 use jaco_state::token::{JoinToken, OperatorToken};
 use jaco_state::{ClusterState, Deployment, Table};
-use jaco_types::{Consumer, InstanceObserved, Leaving, Node, Slot, StateIndex};
+use jaco_types::{Consumer, InstanceObserved, Node, Slot, StateIndex, TerminatingInstance};
 
 use super::{MAX_ROW_BYTES, row};
 use crate::storage::content;
@@ -83,9 +83,14 @@ fn add(state: &mut ClusterState, kind: Kind) -> Result<(), Problem> {
             let observed = InstanceObserved::from_wire(observed)?;
             append(&mut state.observed, "observations", observed.id.clone(), observed)
         }
-        Kind::Leaving(leaving) => {
-            let leaving = Leaving::from_wire(leaving)?;
-            append(&mut state.leaving, "leaving instances", leaving.id.clone(), leaving)
+        Kind::TerminatingInstance(terminating) => {
+            let terminating = TerminatingInstance::from_wire(terminating)?;
+            append(
+                &mut state.terminating,
+                "terminating instances",
+                terminating.id.clone(),
+                terminating,
+            )
         }
         Kind::Consumer(consumer) => {
             let consumer = Consumer::from_wire(consumer)?;
@@ -127,8 +132,8 @@ fn add(state: &mut ClusterState, kind: Kind) -> Result<(), Problem> {
             }
         }
         Kind::DisabledScope(scope) => {
-            let (scope, rest) = disabled::to_rest(scope)?;
-            append(&mut state.disabled.scopes, "disabled allocations", scope, rest)
+            let (scope, disablement) = disabled::to_disablement(scope)?;
+            append(&mut state.disabled.scopes, "disabled allocations", scope, disablement)
         }
         Kind::AuditRetained(retained) => {
             match state.audit.retention.replace(row::to_retention(retained)) {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use jaco_state::Outcome;
+use jaco_state::audit::Digest;
+use jaco_state::audit::RefusalCount;
 use jaco_state::audit::{AuditEvent, AuditKey, Retention};
-use jaco_state::audit_chain::Digest;
-use jaco_state::audit_refusals::RefusalCount;
-use jaco_state::state::{Deployment, RevisionRecord};
+use jaco_state::deployment::{Deployment, RevisionRecord};
 use jaco_types::{
     Author, DeploymentName, Identity, Millis, RequestId, Revision, Scheduling, ServiceKey,
     StateIndex, Timestamp,

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use jaco_state::requests::RequestLog;
-use jaco_state::{ClusterState, DisabledSet};
+use jaco_state::{ClusterState, DisabledAllocations};
 use prost::Message;
 
 use super::{MAX_ROW_BYTES, row};
@@ -55,8 +55,8 @@ fn write_tables(state: &ClusterState, rows: &mut Rows<'_>) -> Result<(), CodecEr
     for observed in state.observed.values() {
         rows.push(Kind::Observed(observed.to_wire()))?;
     }
-    for leaving in state.leaving.values() {
-        rows.push(Kind::Leaving(leaving.to_wire()))?;
+    for terminating in state.terminating.values() {
+        rows.push(Kind::TerminatingInstance(terminating.to_wire()))?;
     }
     for consumer in state.consumers.values() {
         rows.push(Kind::Consumer(consumer.to_wire()))?;
@@ -83,12 +83,12 @@ fn write_tables(state: &ClusterState, rows: &mut Rows<'_>) -> Result<(), CodecEr
     for (name, login) in state.registries.iter() {
         rows.push(Kind::RegistryLogin(registry::from_login(name, login)))?;
     }
-    if state.disabled != DisabledSet::default() {
+    if state.disabled != DisabledAllocations::default() {
         let modified = state.disabled.modified.0;
         rows.push(Kind::DisabledHead(wire::DisabledHead { modified }))?;
     }
-    for (scope, rest) in state.disabled.scopes.iter() {
-        rows.push(Kind::DisabledScope(disabled::from_rest(scope, rest)))?;
+    for (scope, disablement) in state.disabled.scopes.iter() {
+        rows.push(Kind::DisabledScope(disabled::from_disablement(scope, disablement)))?;
     }
     if let Some(retention) = state.audit.retention {
         rows.push(row::from_retention(retention))?;

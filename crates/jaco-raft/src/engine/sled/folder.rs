@@ -1,4 +1,5 @@
-//! sled's folder: how it is opened, and what a crash left in it. Must never remove what a record is in.
+//! sled's directory: how it is opened, and cleaned up after a crash. Must never remove a file that
+//! holds records.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,17 +11,17 @@ use super::from_sled;
 use crate::codec;
 use crate::disk::sync_dir;
 
-/// How long sled's own threads may take to let go of a log that was just closed.
+/// How long sled's threads may take to release a log that was just closed.
 const RELEASE: Duration = Duration::from_secs(5);
 /// sled's default is 1 GiB.
 const CACHE_BYTES: u64 = 64 << 20;
 
-/// Opens sled; a panic inside it is an error like any other.
+/// Opens sled; a panic inside it becomes an error.
 pub(super) fn open_in(dir: &Path) -> io::Result<sled::Db> {
     let config = sled::Config::new()
         .path(dir)
         .cache_capacity(CACHE_BYTES)
-        // Every commit flushes; sled's own timer would only keep an idle disk busy.
+        // Every commit flushes; sled's timer would only keep an idle disk busy.
         .flush_every_ms(None);
     let patience = Instant::now() + RELEASE;
     loop {
@@ -28,8 +29,8 @@ pub(super) fn open_in(dir: &Path) -> io::Result<sled::Db> {
             return Err(codec::invalid("sled panicked while opening the log".to_owned()));
         };
         match opened {
-            // We hold the directory's own lock, so this is this very process: sled's background
-            // threads release its lock a moment after the last handle is dropped.
+            // The directory lock is ours, so this is the same process: sled's background threads
+            // release its lock shortly after the last handle is dropped.
             Err(sled::Error::Io(error))
                 if error.to_string().contains("could not acquire lock")
                     && Instant::now() < patience =>
@@ -41,7 +42,7 @@ pub(super) fn open_in(dir: &Path) -> io::Result<sled::Db> {
     }
 }
 
-/// A crash while sled was writing its index leaves a file that makes the next open fail.
+/// A crash while sled writes its index leaves a file that makes the next open fail.
 pub(super) fn remove_half_written_snapshots(dir: &Path) -> io::Result<()> {
     for path in snapshots_of(dir)? {
         let unfinished = path.extension().is_some_and(|ext| ext == "generating");
@@ -80,7 +81,7 @@ pub(super) fn refuse_blobs(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// What sled repaired while opening is not durable until this returns.
+/// Repairs that sled made while opening are not durable until this returns.
 pub(super) fn sync_everything(dir: &Path) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;

@@ -1,4 +1,4 @@
-//! What befalls a log: crashes, power cuts, damage, and records of every size.
+//! Crashes, power cuts, damage, and records of every size.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -23,13 +23,13 @@ fn append_each(engine: &mut SledEngine, indices: RangeInclusive<u64>) {
     }
 }
 
-/// sled's files with what is in them.
+/// sled's files and their content.
 fn files_of_sled(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let paths = snapshots_of(dir).unwrap().into_iter().chain([dir.join("db")]);
     paths.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
 }
 
-/// Makes sled's files what they were.
+/// Restores sled's files.
 fn restore(dir: &Path, files: &[(PathBuf, Vec<u8>)]) {
     for index in snapshots_of(dir).unwrap() {
         fs::remove_file(index).unwrap();
@@ -39,7 +39,7 @@ fn restore(dir: &Path, files: &[(PathBuf, Vec<u8>)]) {
     }
 }
 
-/// Flips a bit of each place in the file that holds a record's bytes.
+/// Flips a bit at each place in the file that contains a record's bytes.
 fn damage(path: &Path, index: u8) {
     let mut bytes = fs::read(path).unwrap();
     let places = bytes.windows(100).enumerate();
@@ -52,10 +52,10 @@ fn damage(path: &Path, index: u8) {
     fs::write(path, bytes).unwrap();
 }
 
-/// Damage in the middle of the journal ends it, in the middle of sled's file makes sled forget all that
-/// came after: both are refused.
+/// Damage in the middle of the journal truncates it, in sled's file it makes sled drop everything
+/// behind it: both are detected.
 #[test]
-fn a_log_that_lost_its_end_is_refused() {
+fn log_that_lost_its_end_is_refused() {
     for reopened in [false, true] {
         let dir = tempfile::tempdir().unwrap();
         let mut engine = SledEngine::open(dir.path()).unwrap();
@@ -70,10 +70,10 @@ fn a_log_that_lost_its_end_is_refused() {
     }
 }
 
-/// After a power cut sled's file may be as it was at the last checkpoint: what was confirmed since is
-/// in the journal. Without the journal it is missed.
+/// After a power cut sled's file may be as of the last checkpoint: later confirmed records are in
+/// the journal. Without the journal their loss is detected.
 #[test]
-fn confirmed_appends_survive_the_loss_of_what_sled_did_not_sync() {
+fn confirmed_appends_survive_loss_of_unsynced_sled_data() {
     for journal_lost in [false, true] {
         let dir = tempfile::tempdir().unwrap();
         let mut engine = SledEngine::open(dir.path()).unwrap();
@@ -98,7 +98,7 @@ fn confirmed_appends_survive_the_loss_of_what_sled_did_not_sync() {
     }
 }
 
-/// What the journal held before records were cut off must not bring them back.
+/// Truncated records do not come back from the journal.
 #[test]
 fn truncated_records_do_not_come_back_from_the_journal() {
     let dir = tempfile::tempdir().unwrap();
@@ -109,27 +109,27 @@ fn truncated_records_do_not_come_back_from_the_journal() {
     assert_eq!(SledEngine::open(dir.path()).unwrap().recovered().indices, Some(1..=3));
 }
 
-/// A full journal is emptied by a checkpoint, and a group that is larger than it goes past it.
+/// A full journal is emptied by a checkpoint; a group larger than the journal bypasses it.
 #[test]
-fn more_than_the_journal_holds_is_kept() {
+fn more_records_than_the_journal_holds_are_kept() {
     let dir = tempfile::tempdir().unwrap();
     let mut engine = SledEngine::open(dir.path()).unwrap();
-    let first = engine.witness.noted.checkpoints;
+    let first = engine.extent_file.recorded.checkpoints;
     let sizes = (1..=200_u64).map(|index| if index == 50 { 600_000 } else { 5_000 });
     let records: Vec<_> = (1..=200).zip(sizes).map(|(i, size)| record(i, size)).collect();
     for one in &records {
         engine.commit(&[Op::Append(vec![one.clone()])]).unwrap();
     }
-    let checkpoints = engine.witness.noted.checkpoints - first;
+    let checkpoints = engine.extent_file.recorded.checkpoints - first;
     assert!((2..=4).contains(&checkpoints), "{checkpoints}");
     drop(engine);
     let engine = SledEngine::open(dir.path()).unwrap();
     assert_eq!(engine.reader().read(1..=200, usize::MAX).unwrap(), records);
 }
 
-/// What was cut off on purpose is not missed, also when the log ends there and is closed.
+/// An intended truncation is not reported as loss, also at the end of the log.
 #[test]
-fn a_log_that_was_truncated_opens() {
+fn truncated_log_opens() {
     let dir = tempfile::tempdir().unwrap();
     for round in 0..3 {
         let mut engine = SledEngine::open(dir.path()).unwrap();
@@ -140,9 +140,9 @@ fn a_log_that_was_truncated_opens() {
     assert_eq!(SledEngine::open(dir.path()).unwrap().recovered().indices, None);
 }
 
-/// A vote that is lost would let a node vote twice in a term.
+/// A lost vote would let a node vote twice in a term.
 #[test]
-fn a_lost_vote_is_missed() {
+fn lost_vote_is_detected() {
     let dir = tempfile::tempdir().unwrap();
     let mut engine = SledEngine::open(dir.path()).unwrap();
     engine.commit(&[Op::Vote(Bytes::from_static(b"v"))]).unwrap();
@@ -153,7 +153,7 @@ fn a_lost_vote_is_missed() {
 }
 
 #[test]
-fn what_was_committed_is_there_after_reopening() {
+fn committed_operations_survive_reopening() {
     let dir = tempfile::tempdir().unwrap();
     let records = vec![record(1, 10), record(2, 200_000), record(3, 0)];
     {
@@ -173,9 +173,9 @@ fn what_was_committed_is_there_after_reopening() {
     assert_eq!(engine.reader().read(1..=3, usize::MAX).unwrap(), records);
 }
 
-/// Pages of large values must not grow into files that sled never syncs.
+/// Pages of large values must not become blob files, which sled never syncs.
 #[test]
-fn no_size_of_record_makes_a_blob() {
+fn no_record_size_creates_blob_files() {
     let dir = tempfile::tempdir().unwrap();
     let mut engine = SledEngine::open(dir.path()).unwrap();
     let mut next = 1;
@@ -194,7 +194,7 @@ fn no_size_of_record_makes_a_blob() {
 }
 
 #[test]
-fn truncated_and_purged_records_are_gone() {
+fn truncated_and_purged_records_are_deleted() {
     let dir = tempfile::tempdir().unwrap();
     let mut engine = SledEngine::open(dir.path()).unwrap();
     engine.commit(&[Op::Append((1..=3000).map(|i| record(i, 8)).collect())]).unwrap();
@@ -220,7 +220,7 @@ fn records_purged_but_not_yet_deleted_do_not_come_back() {
 }
 
 #[test]
-fn a_read_stops_at_the_byte_limit_but_never_before_the_first_record() {
+fn read_stops_at_the_byte_limit_after_the_first_record() {
     let dir = tempfile::tempdir().unwrap();
     let mut engine = SledEngine::open(dir.path()).unwrap();
     engine.commit(&[Op::Append((1..=9).map(|i| record(i, 100)).collect())]).unwrap();
@@ -229,7 +229,7 @@ fn a_read_stops_at_the_byte_limit_but_never_before_the_first_record() {
     assert_eq!(reader.read(1..=9, 250).unwrap().len(), 3);
 }
 
-/// Both leftovers make sled refuse the next open if nobody removes them.
+/// Both leftovers make sled refuse the next open.
 #[test]
 fn leftovers_of_a_crash_in_sled_are_removed() {
     let dir = tempfile::tempdir().unwrap();
@@ -241,7 +241,7 @@ fn leftovers_of_a_crash_in_sled_are_removed() {
 }
 
 #[test]
-fn an_unreadable_index_is_rebuilt_from_the_log() {
+fn unreadable_index_is_rebuilt_from_the_log() {
     let dir = tempfile::tempdir().unwrap();
     SledEngine::open(dir.path()).unwrap().commit(&[Op::Append(vec![record(1, 8)])]).unwrap();
     fs::write(dir.path().join("snap.7FFFFFFFFFFFFFFF"), b"not an index at all").unwrap();
@@ -249,7 +249,7 @@ fn an_unreadable_index_is_rebuilt_from_the_log() {
     assert_eq!(engine.recovered().indices, Some(1..=1));
 }
 
-/// What befalls a log.
+/// An operation or fault.
 #[derive(Debug, Clone)]
 enum Step {
     Append(Vec<usize>),
@@ -259,7 +259,7 @@ enum Step {
     Purge(u64),
     Reclaim,
     Reopen,
-    /// What sled wrote since the last checkpoint is lost.
+    /// Everything sled wrote since the last checkpoint is lost.
     PowerCut,
 }
 
@@ -280,12 +280,12 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Whatever happens, the log is what was confirmed, record by record.
+    /// After any sequence of operations and faults the log holds exactly the confirmed records.
     #[test]
-    fn the_log_is_what_was_confirmed(steps in proptest::collection::vec(step(), 1..40)) {
+    fn log_holds_the_confirmed_records(steps in proptest::collection::vec(step(), 1..40)) {
         let dir = tempfile::tempdir().unwrap();
         let mut engine = SledEngine::open(dir.path()).unwrap();
-        let mut synced = (engine.witness.noted.checkpoints, files_of_sled(dir.path()));
+        let mut synced = (engine.extent_file.recorded.checkpoints, files_of_sled(dir.path()));
         let mut expected: VecDeque<(u64, Bytes)> = VecDeque::new();
         let mut next = 1;
         for step in steps {
@@ -310,7 +310,7 @@ proptest! {
                     engine.commit(&ops).unwrap();
                 }
                 Step::Purge(count) => {
-                    // One always stays.
+                    // At least one remains.
                     let upto = (next.saturating_sub(1 + expected.len() as u64) + count).min(next.saturating_sub(2));
                     if upto > 0 && expected.front().is_some_and(|(first, _)| *first <= upto) {
                         engine.commit(&[Op::Purge { upto, mark: mark(upto) }]).unwrap();
@@ -331,8 +331,8 @@ proptest! {
                     prop_assert_eq!(engine.recovered().indices, indices);
                 }
             }
-            if engine.witness.noted.checkpoints != synced.0 {
-                synced = (engine.witness.noted.checkpoints, files_of_sled(dir.path()));
+            if engine.extent_file.recorded.checkpoints != synced.0 {
+                synced = (engine.extent_file.recorded.checkpoints, files_of_sled(dir.path()));
             }
             if let Some((first, _)) = expected.front() {
                 let read = engine.reader().read(*first..=next, usize::MAX).unwrap();

@@ -1,5 +1,4 @@
-//! How records of the log are sled's keys and values. Must stay readable for ever: the bytes are those of
-//! logs on disk.
+//! Encoding of log records as sled keys and values. Existing logs must stay readable for ever.
 
 use std::io;
 
@@ -10,19 +9,20 @@ use crate::codec;
 
 /// Bytes of a record that go into one sled value.
 ///
-/// What must stay small is not the value but the page: a leaf is split when it holds more than 16
-/// values and is merged with a neighbour when it holds fewer than 4, so up to 20 values are written
-/// as one page. A page over a quarter of a segment (128 KiB) becomes a blob file, which sled never
-/// syncs; 20 values of this size stay under 90 KiB.
+/// Not the value but the page must stay small: a leaf is split when it holds more than 16 values
+/// and merged with a sibling when it holds fewer than 4, so up to 20 values are written as one
+/// page. A page over a quarter of a segment (128 KiB) becomes a blob file, which sled never syncs;
+/// 20 values of this size stay under 90 KiB.
 const PART_BYTES: usize = 4 << 10;
 /// Version of the frame around a part of a record.
 const PART: u8 = 1;
-/// Version of the frame around several whole records: one key of sled's costs as much as copying a page.
+/// Version of the frame around several whole records: each key costs sled as much as copying a
+/// page.
 const BLOCK: u8 = 2;
 /// Version, crc32c, number of parts or of records.
 const FRAME_BYTES: usize = 1 + 4 + 2;
 
-/// A value of sled's.
+/// A decoded value.
 pub(super) enum Stored<'v> {
     /// A part of a record.
     Part { index: u64, part: u16, parts: u16, data: &'v [u8] },
@@ -51,7 +51,7 @@ impl<'v> Stored<'v> {
         Ok(Self::Block { first: index, records })
     }
 
-    /// The last index of which it holds something.
+    /// The last index it holds.
     pub(super) fn last(&self) -> u64 {
         match self {
             Self::Part { index, .. } => *index,
@@ -60,7 +60,7 @@ impl<'v> Stored<'v> {
     }
 }
 
-/// Where in sled the record at `index` begins, or would.
+/// Key at which the record at `index` begins, or would.
 pub(super) fn start_of(log: &sled::Tree, index: u64) -> io::Result<[u8; 10]> {
     let before = log.range(..key(index, 0)).next_back().transpose().map_err(from_sled)?;
     let Some((found, value)) = before else { return Ok(key(index, 0)) };
@@ -69,7 +69,7 @@ pub(super) fn start_of(log: &sled::Tree, index: u64) -> io::Result<[u8; 10]> {
     Ok(if holds { key(index_of(&found)?, 0) } else { key(index, 0) })
 }
 
-/// Makes values of records: blocks of small ones, parts of large ones.
+/// Encodes records as values: blocks of small ones, parts of large ones.
 pub(super) fn values_of(records: &[(u64, Bytes)]) -> io::Result<Vec<([u8; 10], BytesMut)>> {
     let mut values = Vec::new();
     let mut rest = records;
@@ -100,7 +100,7 @@ pub(super) fn values_of(records: &[(u64, Bytes)]) -> io::Result<Vec<([u8; 10], B
     Ok(values)
 }
 
-/// How many of the first records share a value.
+/// Number of leading records that share a value.
 fn block_of(records: &[(u64, Bytes)]) -> usize {
     let mut bytes = 0;
     let fits = records.iter().zip(records[0].0..).take_while(|((index, record), expected)| {
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flipped_bit_is_found() {
+    fn flipped_bit_is_detected() {
         let frame = frame(PART, 7, 0, 1, b"payload");
         assert_eq!(unframe(7, 0, &frame).unwrap(), (PART, 1, b"payload".as_slice()));
         for at in 0..frame.len() * 8 {

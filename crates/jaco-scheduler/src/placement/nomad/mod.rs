@@ -1,10 +1,9 @@
-//! `scoring: nomad`: the node of the highest score by Nomad's formulas, for people who come from there
+//! `scoring: nomad`: the node of the highest score by Nomad's formulas, for users who come from there
 //! (R-SPREAD-6). What differs from Nomad is in `docs/concepts.md`.
 //!
 //! Constraints, capacity, ports, GPUs and limits are asked before any score; a score only orders the
 //! nodes that may take the replica.
 
-mod fixed;
 mod score;
 
 use std::borrow::Cow;
@@ -14,11 +13,11 @@ use std::collections::BTreeMap;
 use jaco_types::spec::{Placement, ServiceSpec, SpreadCriterion};
 use jaco_types::unit::Resources;
 
-use super::limit::Room;
+use super::fixed::Fixed;
+use super::preference::Preference;
 use crate::attribute::{affinity, value_of};
-use crate::node_table::{NodeIx, NodeRow, NodeTable};
-use crate::preference::Preference;
-pub(crate) use fixed::Fixed;
+use crate::eligibility::Room;
+use crate::nodes::{NodeIx, NodeRow, NodeTable};
 use score::Fit;
 
 /// Nodes that may take replicas, and what their scores are made of.

@@ -1,7 +1,7 @@
 //! Nomad's formulas, each by itself. Sources: its `scheduler/feasible/{rank,spread}.go` and
 //! `nomad/structs/funcs.go`, as they were in 2025.
 
-use super::fixed::Fixed;
+use crate::placement::fixed::Fixed;
 
 /// Which nodes fit best.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,8 +26,8 @@ pub(super) fn fit(kind: Fit, cpu_free: Fixed, memory_free: Fixed) -> Fixed {
 
 /// What speaks against a node with so many replicas of the service; nothing where there are none.
 pub(super) fn anti_affinity(here: u32, count: u32) -> Option<Fixed> {
-    let crowd = i128::from(here) + 1;
-    (here > 0).then(|| -Fixed::ratio(crowd, i128::from(count.max(1))))
+    let replica_count = i128::from(here) + 1;
+    (here > 0).then(|| -Fixed::ratio(replica_count, i128::from(count.max(1))))
 }
 
 /// The weights of the affinities that hold, of all weights; nothing where there are no affinities.
@@ -116,10 +116,10 @@ mod tests {
         // 80 % of ten, two there; the rest of them pooled, none there.
         assert_eq!((shown(80, 2).as_str(), shown(20, 0).as_str()), ("0.625", "0.500"));
         assert_eq!(boost(0, 10, 3), None);
-        let crowd = |here, count| anti_affinity(here, count).map(|term| term.show(2));
-        assert_eq!(crowd(0, 4), None);
-        assert_eq!(crowd(1, 4).as_deref(), Some("-0.50"));
-        assert_eq!(crowd(4, 4).as_deref(), Some("-1.25"));
+        let replica_count = |here, count| anti_affinity(here, count).map(|term| term.show(2));
+        assert_eq!(replica_count(0, 4), None);
+        assert_eq!(replica_count(1, 4).as_deref(), Some("-0.50"));
+        assert_eq!(replica_count(4, 4).as_deref(), Some("-1.25"));
         assert_eq!(affinity(0, 0), None);
         assert_eq!(affinity(50, 200).unwrap().show(2), "0.25");
     }

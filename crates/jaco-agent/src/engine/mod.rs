@@ -1,0 +1,174 @@
+//! Interface of a container engine.
+//!
+//! Every operation is idempotent: repeated, also after a crash half-way, it has the same result. An
+//! engine touches only containers with its owner's labels, whoever else uses the machine.
+
+mod container;
+mod credentials;
+mod error;
+pub mod exec;
+mod image;
+mod log;
+mod volume;
+
+use std::collections::BTreeSet;
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+use jaco_types::{DeploymentName, InstanceId};
+
+use self::exec::{ExecInputs, ExecOutputs, ExecRequest};
+
+pub use self::container::{
+    ContainerId, ContainerRequest, ContainerStatus, FileBind, Health, MountedFiles,
+    ObservedContainer, Owner,
+};
+pub use self::credentials::RegistryCredentials;
+pub use self::error::{EngineError, PullError, StartError};
+pub use self::image::{ObservedImage, ProgressSink, PullProgress, PullRequest};
+pub use self::log::{Follow, LogLine, LogLines, LogQuery, LogStream};
+pub use self::volume::{CollectedVolume, GcMode, VolumeGc};
+
+/// A change of a container of this node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EngineEvent {
+    /// The container was created or changed.
+    Changed(ObservedContainer),
+    /// The container was removed.
+    Gone {
+        /// The instance it ran.
+        instance: InstanceId,
+        /// Its id in the engine.
+        container: ContainerId,
+    },
+}
+
+/// Name and version of an engine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineVersion {
+    /// Its name, for example `docker`.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+}
+
+/// Stream of container changes.
+pub type EventStream = BoxStream<'static, Result<EngineEvent, EngineError>>;
+
+/// Resource usage of a container.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Processor time since the start, in microseconds.
+    pub cpu_micros: u64,
+    /// Memory in use that the kernel cannot reclaim immediately, in bytes.
+    pub memory_bytes: u64,
+}
+
+/// A container engine as one node uses it.
+#[async_trait]
+pub trait ContainerEngine: Send + Sync + 'static {
+    /// Name and version; also used to probe the engine.
+    ///
+    /// # Errors
+    /// If the engine is unreachable.
+    async fn version(&self) -> Result<EngineVersion, EngineError>;
+
+    /// All containers of this owner in any status. Called every few seconds: must cost a single
+    /// request while nothing changes.
+    ///
+    /// # Errors
+    /// If the engine is unreachable.
+    async fn list_owned(&self) -> Result<Vec<ObservedContainer>, EngineError>;
+
+    /// Streams changes of this owner's containers from now on. After the stream ends, subscribe
+    /// again and list.
+    ///
+    /// # Errors
+    /// If the engine is unreachable.
+    async fn events(&self) -> Result<EventStream, EngineError>;
+
+    /// Pulls an image, with `credentials` or anonymously. Dropping the future cancels the pull.
+    /// Credentials are not stored and appear in no error.
+    ///
+    /// # Errors
+    /// See [`PullError`].
+    async fn pull(
+        &self,
+        pull: &PullRequest,
+        credentials: Option<&RegistryCredentials>,
+        progress: ProgressSink,
+    ) -> Result<(), PullError>;
+
+    /// Looks up an image on this node.
+    ///
+    /// # Errors
+    /// If the engine is unreachable.
+    async fn find_image(&self, pull: &PullRequest) -> Result<Option<ObservedImage>, EngineError>;
+
+    /// Ensures that the container of this instance exists and was started, with its networks and
+    /// volumes. A running one is not changed; an exited one is not restarted.
+    ///
+    /// # Errors
+    /// Why it was not; whatever was made before stays for the next attempt.
+    async fn ensure_running(
+        &self,
+        request: &ContainerRequest,
+    ) -> Result<ObservedContainer, StartError>;
+
+    /// Stops the container with the signal and grace period of its spec, and waits for its exit. A
+    /// container that exited or is gone is no error.
+    ///
+    /// # Errors
+    /// If the engine did not do it.
+    async fn stop(&self, container: &ContainerId) -> Result<(), EngineError>;
+
+    /// Removes the container and its anonymous volumes; named volumes stay. A container that is
+    /// gone is no error.
+    ///
+    /// # Errors
+    /// If the engine did not do it.
+    async fn remove(&self, container: &ContainerId) -> Result<(), EngineError>;
+
+    /// Removes this owner's networks, except those of the deployments in `keep`. A network in use
+    /// stays.
+    ///
+    /// # Errors
+    /// If the engine is unreachable.
+    async fn remove_networks(&self, keep: &BTreeSet<DeploymentName>) -> Result<(), EngineError>;
+
+    /// Lists, and removes if requested, this owner's unused volumes. A volume that a container uses
+    /// stays.
+    ///
+    /// # Errors
+    /// If the engine is unreachable.
+    async fn collect_volumes(
+        &self,
+        collection: &VolumeGc,
+    ) -> Result<Vec<CollectedVolume>, EngineError>;
+
+    /// Resource usage by the engine's accounting; `None` if it has none. Takes milliseconds, so it
+    /// is used only where the kernel's files cannot be read.
+    ///
+    /// # Errors
+    /// If the container is gone or the engine is unreachable.
+    async fn used(&self, container: &ContainerId) -> Result<Option<Counters>, EngineError>;
+
+    /// Reads the log of the container.
+    ///
+    /// # Errors
+    /// If the container is gone or its log cannot be read.
+    async fn logs(&self, container: &ContainerId, query: LogQuery)
+    -> Result<LogLines, EngineError>;
+
+    /// Runs a command in the container. A missing program is not an engine error: the command exits
+    /// with 126 or 127 and a message.
+    ///
+    /// # Errors
+    /// If the container is not running or the engine is unreachable.
+    async fn exec(
+        &self,
+        container: &ContainerId,
+        request: &ExecRequest,
+        inputs: ExecInputs,
+    ) -> Result<ExecOutputs, EngineError>;
+}

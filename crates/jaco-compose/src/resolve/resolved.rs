@@ -1,0 +1,35 @@
+//! A project as JACO runs it.
+
+use std::collections::BTreeMap;
+
+use crate::diagnostics::problem::Problems;
+use crate::facts::Facts;
+use crate::overlay::Acme;
+use crate::resolve::container::Container;
+use crate::resolve::routes::Route;
+
+/// A project as JACO runs it.
+#[derive(Debug, Clone)]
+pub struct Resolved {
+    /// The deployment's name.
+    pub name: String,
+    /// The services by name.
+    pub services: BTreeMap<String, ResolvedService>,
+    /// Domains and the services behind them.
+    pub routes: Vec<Route>,
+    /// Whether certificates are ordered.
+    pub acme: Acme,
+    /// The contact given to the certificate authority.
+    pub acme_email: Option<String>,
+    /// What is worth a warning.
+    pub warnings: Problems,
+}
+
+/// A service as JACO runs it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResolvedService {
+    /// What its containers are made of.
+    pub container: Container,
+    /// What decides where and how many.
+    pub facts: Facts,
+}

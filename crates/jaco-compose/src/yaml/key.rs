@@ -1,0 +1,120 @@
+//! A key of a mapping: a text whose first bytes are compared as a number.
+//!
+//! A load looks keys up more often than anything else, and most keys of a mapping differ in their
+//! first eight bytes.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::ops::Deref;
+
+use compact_str::CompactString;
+
+/// A key. Ordered, and equal to another, as its text is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Key {
+    prefix: u64,
+    text: CompactString,
+}
+
+impl Key {
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The text, by value.
+    #[must_use]
+    pub fn into_text(self) -> CompactString {
+        self.text
+    }
+}
+
+/// A text that keys are searched for, with its number computed once.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    prefix: u64,
+    text: &'a str,
+}
+
+impl<'a> Wanted<'a> {
+    pub(crate) fn new(text: &'a str) -> Self {
+        Self { prefix: prefix(text), text }
+    }
+
+    /// Compares `key` with this text.
+    pub(crate) fn compare(self, key: &Key) -> Ordering {
+        key.prefix.cmp(&self.prefix).then_with(|| key.as_str().cmp(self.text))
+    }
+}
+
+/// The first eight bytes, the first one the most significant; zeroes where there are fewer.
+fn prefix(text: &str) -> u64 {
+    let bytes = text.as_bytes();
+    let mut first = [0; 8];
+    let length = bytes.len().min(8);
+    first[..length].copy_from_slice(&bytes[..length]);
+    u64::from_be_bytes(first)
+}
+
+impl<T: Into<CompactString>> From<T> for Key {
+    fn from(text: T) -> Self {
+        let text = text.into();
+        Self { prefix: prefix(&text), text }
+    }
+}
+
+impl Deref for Key {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
+impl PartialEq<str> for Key {
+    fn eq(&self, other: &str) -> bool {
+        self.as_str() == other
+    }
+}
+
+impl PartialEq<&str> for Key {
+    fn eq(&self, other: &&str) -> bool {
+        self.as_str() == *other
+    }
+}
+
+impl Ord for Key {
+    fn cmp(&self, other: &Self) -> Ordering {
+        Wanted { prefix: other.prefix, text: &other.text }.compare(self)
+    }
+}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// A number in front changes no order, zero bytes and short texts included.
+        #[test]
+        fn keys_are_ordered_as_their_texts(a in "[\0ab\u{e9}]{0,10}", b in "[\0ab\u{e9}]{0,10}") {
+            let (left, right) = (Key::from(a.as_str()), Key::from(b.as_str()));
+            prop_assert_eq!(left.cmp(&right), a.cmp(&b));
+            prop_assert_eq!(left == right, a == b);
+            prop_assert_eq!(Wanted::new(&b).compare(&left), a.cmp(&b));
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Commands about deployments and their revisions.
+
+use jaco_state::command::{DeploymentApply, DeploymentDelete, DeploymentRollback, RevisionPin};
+use jaco_state::deployment::Pin;
+use jaco_types::Revision;
+
+use crate::storage::convert::{Wire, required};
+use crate::storage::error::Problem;
+use crate::storage::wire;
+
+impl Wire for DeploymentApply {
+    type Message = wire::DeploymentApply;
+
+    fn to_wire(&self) -> wire::DeploymentApply {
+        let Self { name, spec, based_on } = self;
+        wire::DeploymentApply {
+            name: name.to_wire(),
+            spec: Some(spec.to_wire()),
+            based_on: based_on.map(|revision| revision.0),
+        }
+    }
+
+    fn from_wire(message: wire::DeploymentApply) -> Result<Self, Problem> {
+        Ok(Self {
+            name: Wire::from_wire(message.name)?,
+            spec: required("spec", message.spec)?,
+            based_on: message.based_on.map(Revision),
+        })
+    }
+}
+
+impl Wire for DeploymentRollback {
+    type Message = wire::DeploymentRollback;
+
+    fn to_wire(&self) -> wire::DeploymentRollback {
+        let Self { name, to } = self;
+        wire::DeploymentRollback { name: name.to_wire(), to: to.map(|revision| revision.0) }
+    }
+
+    fn from_wire(message: wire::DeploymentRollback) -> Result<Self, Problem> {
+        Ok(Self { name: Wire::from_wire(message.name)?, to: message.to.map(Revision) })
+    }
+}
+
+impl Wire for RevisionPin {
+    type Message = wire::RevisionPin;
+
+    fn to_wire(&self) -> wire::RevisionPin {
+        let Self { name, revision, pin } = self;
+        wire::RevisionPin { name: name.to_wire(), revision: revision.0, pinned: pin.to_wire() }
+    }
+
+    fn from_wire(message: wire::RevisionPin) -> Result<Self, Problem> {
+        Ok(Self {
+            name: Wire::from_wire(message.name)?,
+            revision: Revision(message.revision),
+            pin: Wire::from_wire(message.pinned)?,
+        })
+    }
+}
+
+impl Wire for DeploymentDelete {
+    type Message = wire::DeploymentDelete;
+
+    fn to_wire(&self) -> wire::DeploymentDelete {
+        let Self { name } = self;
+        wire::DeploymentDelete { name: name.to_wire() }
+    }
+
+    fn from_wire(message: wire::DeploymentDelete) -> Result<Self, Problem> {
+        Ok(Self { name: Wire::from_wire(message.name)? })
+    }
+}
+
+/// Whether a revision is pinned.
+impl Wire for Pin {
+    type Message = bool;
+
+    fn to_wire(&self) -> bool {
+        match self {
+            Self::No => false,
+            Self::Yes => true,
+        }
+    }
+
+    fn from_wire(pinned: bool) -> Result<Self, Problem> {
+        Ok(if pinned { Self::Yes } else { Self::No })
+    }
+}

@@ -1,0 +1,68 @@
+//! What a log entry does.
+
+mod audit;
+mod cluster;
+mod content;
+mod deployment;
+mod planner;
+
+use jaco_state::Command;
+
+use super::convert::Wire;
+use super::error::Problem;
+use super::wire::{self, command::Kind};
+
+macro_rules! commands {
+    ($($payload:ident,)*) => {
+        impl Wire for Command {
+            type Message = wire::Command;
+
+            fn to_wire(&self) -> wire::Command {
+                let kind = match self {
+                    $(Self::$payload(payload) => Kind::$payload(payload.to_wire()),)*
+                    Self::AuditBegin => Kind::AuditBegin(wire::AuditBegin {}),
+                };
+                wire::Command { kind: Some(kind) }
+            }
+
+            fn from_wire(message: wire::Command) -> Result<Self, Problem> {
+                Ok(match message.kind.ok_or(Problem::Missing("kind of command"))? {
+                    $(Kind::$payload(payload) => Self::$payload(Wire::from_wire(payload)?),)*
+                    Kind::AuditBegin(wire::AuditBegin {}) => Self::AuditBegin,
+                })
+            }
+        }
+    };
+}
+
+commands! {
+    ClusterInit,
+    NodeAdmit,
+    NodeReport,
+    NodeSetAvailability,
+    NodeDrain,
+    NodeSetLabels,
+    NodeRemove,
+    ConstraintsSet,
+    DisabledSet,
+    DeploymentApply,
+    DeploymentRollback,
+    RevisionPin,
+    DeploymentDelete,
+    ContentPut,
+    NamedContentPut,
+    NamedContentRemove,
+    RegistryStore,
+    RegistryRemove,
+    Batch,
+    Observe,
+    OperatorTokenIssue,
+    OperatorTokenRevoke,
+    JoinTokenIssue,
+    ConsumerAttach,
+    ConsumerDetach,
+    Rebalance,
+    RebalanceRevert,
+    AuditRetention,
+    AuditNote,
+}

@@ -1,0 +1,274 @@
+//! Log entries, their authors and outcomes.
+
+use super::*;
+
+pub(crate) fn payload(command: Command) -> Payload {
+    let request = Some(RequestId::new("r-1").unwrap());
+    let (at, by) = (Timestamp(1_700_000_000_123), Identity::Scheduler);
+    Payload { at, by, origin: None, request, command }
+}
+
+/// Payloads that say from where they come; those of [`commands`] are of older versions.
+pub(crate) fn payloads_with_origin() -> Vec<Payload> {
+    let with = |origin| Payload { origin: Some(origin), ..payload(Command::AuditBegin) };
+    origins().into_iter().map(with).collect()
+}
+
+pub(crate) fn origins() -> Vec<Origin> {
+    let node = NodeId(7);
+    let address = |text: &str| Origin::Address { address: text.parse().unwrap(), node };
+    vec![
+        Origin::Socket { uid: 1000, node },
+        address("192.0.2.7:41234"),
+        address("[2001:db8::1]:41234"),
+        Origin::Member { node },
+    ]
+}
+
+pub(crate) fn commands() -> Vec<Command> {
+    let node = NodeId(7);
+    vec![
+        ClusterInit::new(meta(), new_node(), operator_token()).into(),
+        NodeAdmit::new(new_node(), token_id("join-1")).into(),
+        NodeReport::new(node, "10.0.0.7:7000".into(), facts()).into(),
+        NodeSetAvailability::new(node, Availability::Draining).into(),
+        NodeSetLabels::new(node).set(by_name("zone", "b")).unset(["rack".to_owned()].into()).into(),
+        NodeRemove::new(node).into(),
+        DeploymentApply::new(deployment_name(), spec()).into(),
+        DeploymentDelete::new(deployment_name()).into(),
+        Batch::new(StateIndex(40), changes()).into(),
+        Observe::new(node).observed(vec![observed()]).gone(vec![observed().id]).into(),
+        OperatorTokenIssue::new(operator_token()).into(),
+        OperatorTokenRevoke::new(token_id("ops-1")).into(),
+        JoinTokenIssue::new(join_token()).into(),
+        AuditNote::new(AuditKind::AccessRefused, by_name("why", "unknown")).into(),
+        ConsumerAttach::new(consumer_name(), node, Millis(5000)).into(),
+        ConsumerDetach::new(consumer_name(), StateIndex(33)).into(),
+        ContentPut::new(vec![piece(1, Form::Plain), piece(2, Form::Sealed)]).into(),
+        ConstraintsSet::new(by_name("ram", "3G")).into(),
+        DeploymentRollback::new(deployment_name()).to(Some(Revision(1))).into(),
+        RevisionPin::new(deployment_name(), Revision(1), Pin::Yes).into(),
+        NamedContentPut::new(
+            named_key(NamedKind::Secret),
+            content_id(1),
+            vec![piece(1, Form::Plain), piece(2, Form::Sealed)],
+            3,
+        )
+        .into(),
+        NamedContentRemove::new(named_key(NamedKind::Config)).into(),
+        Command::AuditBegin,
+        Rebalance::new(
+            StateIndex(40),
+            vec![RebalanceMove {
+                id: replica_id(),
+                instance: NewInstance {
+                    node: NodeId(7),
+                    revision: Revision(2),
+                    spec_hash: hash(),
+                    gpus: Vec::new(),
+                },
+                facts: by_name("dominant", "cpu"),
+            }],
+        )
+        .kept(vec![by_name("reason", "dst_cap")])
+        .into(),
+        NodeDrain::new(node, Millis(300_000)).into(),
+        DisabledSet::new(Disabling::Disable, scopes()).into(),
+        AuditRetention::new(Millis(7_776_000_000)).into(),
+        RebalanceRevert::new(
+            StateIndex(40),
+            vec![RevertedMove { id: replica_id(), facts: by_name("reason", "step_timeout") }],
+        )
+        .into(),
+        RegistryStore::new(
+            RegistryName::new("registry.example.com:5000").unwrap(),
+            registry_username(),
+            SealedPassword([7; 40].into()),
+        )
+        .into(),
+        RegistryRemove::new(RegistryName::new("docker.io").unwrap()).into(),
+    ]
+}
+
+/// Commands that hold between them each value of each enum that the others leave out.
+pub(crate) fn commands_of_other_values() -> Vec<Command> {
+    let set = |availability| NodeSetAvailability::new(NodeId(7), availability).into();
+    vec![
+        set(Availability::Active),
+        set(Availability::Cordoned),
+        Batch::new(StateIndex(40), other_changes()).into(),
+        Observe::new(NodeId(7)).observed(other_observations()).into(),
+        DeploymentApply::new(deployment_name(), other_spec()).into(),
+        Batch::new(StateIndex(40), routing_changes()).into(),
+        DeploymentApply::new(
+            deployment_name(),
+            DeploymentSpec { contents: [content_id(1), content_id(2)].into(), ..spec() },
+        )
+        .into(),
+        DeploymentApply::new(deployment_name(), spec_that_may_fail()).into(),
+        Batch::new(StateIndex(40), vec![paused()]).into(),
+        DeploymentApply::new(
+            deployment_name(),
+            DeploymentSpec { named: [named_key(NamedKind::Secret)].into(), ..spec() },
+        )
+        .into(),
+        Batch::new(StateIndex(40), vec![disk_full()]).into(),
+        Observe::new(NodeId(7)).observed(vec![isolated()]).into(),
+        DeploymentApply::new(deployment_name(), spec_with_loss_policies()).into(),
+        Batch::new(StateIndex(40), vec![drain_timed_out()]).into(),
+        DeploymentApply::new(deployment_name(), spec_with_colocation()).into(),
+        Batch::new(StateIndex(40), vec![colocated_replaced()]).into(),
+        DeploymentApply::new(deployment_name(), spec_with_gpus()).into(),
+        Batch::new(StateIndex(40), vec![created_with_gpus()]).into(),
+        NodeReport::new(NodeId(7), "10.0.0.7:7000".into(), facts_of_machine()).into(),
+        DeploymentApply::new(deployment_name(), spec_scored_by_nomad()).into(),
+        DisabledSet::new(Disabling::Enable, BTreeSet::new()).into(),
+        DisabledSet::new(Disabling::Replace, BTreeSet::new()).into(),
+        Batch::new(StateIndex(40), disabling_changes()).into(),
+        Batch::new(StateIndex(40), vec![rollback_progress(), blocked_rollout()]).into(),
+        DeploymentApply::new(deployment_name(), spec_with_monitor()).into(),
+        DeploymentApply::new(
+            deployment_name(),
+            DeploymentSpec { privileges: privileges(), ..spec() },
+        )
+        .into(),
+        Batch::new(StateIndex(40), vec![two_in_flight()]).into(),
+        Batch::new(StateIndex(40), vec![image_resolved()]).into(),
+        DeploymentApply::new(deployment_name(), DeploymentSpec::default())
+            .based_on(Some(Revision(4)))
+            .into(),
+        Batch::new(StateIndex(40), vec![first_watched()]).into(),
+    ]
+}
+
+pub(crate) fn scopes() -> BTreeSet<AllocationScope> {
+    let (service, node) = (service_key(), NodeId(7));
+    [
+        AllocationScope::Node(node),
+        AllocationScope::Service(service.clone()),
+        AllocationScope::Pair { service: service.clone(), node },
+        AllocationScope::Replica { service, id: replica_id() },
+    ]
+    .into()
+}
+
+pub(crate) fn consumer_name() -> ConsumerName {
+    ConsumerName::new("edge-1").unwrap()
+}
+
+/// A new variant does not compile until it has a name, and then is missed among the frozen ones.
+pub(crate) fn command_name(command: &Command) -> &'static str {
+    match command {
+        Command::ClusterInit(_) => "cluster_init",
+        Command::NodeAdmit(_) => "node_admit",
+        Command::NodeReport(_) => "node_report",
+        Command::NodeSetAvailability(_) => "node_set_availability",
+        Command::NodeSetLabels(_) => "node_set_labels",
+        Command::NodeRemove(_) => "node_remove",
+        Command::DeploymentApply(_) => "deployment_apply",
+        Command::DeploymentDelete(_) => "deployment_delete",
+        Command::Batch(_) => "batch",
+        Command::Observe(_) => "observe",
+        Command::OperatorTokenIssue(_) => "operator_token_issue",
+        Command::OperatorTokenRevoke(_) => "operator_token_revoke",
+        Command::JoinTokenIssue(_) => "join_token_issue",
+        Command::AuditNote(_) => "audit_note",
+        Command::ConsumerAttach(_) => "consumer_attach",
+        Command::ConsumerDetach(_) => "consumer_detach",
+        Command::ContentPut(_) => "content_put",
+        Command::ConstraintsSet(_) => "constraints_set",
+        Command::DeploymentRollback(_) => "deployment_rollback",
+        Command::RevisionPin(_) => "revision_pin",
+        Command::NamedContentPut(_) => "named_content_put",
+        Command::NamedContentRemove(_) => "named_content_remove",
+        Command::RegistryStore(_) => "registry_store",
+        Command::RegistryRemove(_) => "registry_remove",
+        Command::AuditBegin => "audit_begin",
+        Command::AuditRetention(_) => "audit_retention",
+        Command::RebalanceRevert(_) => "rebalance_revert",
+        Command::Rebalance(_) => "rebalance",
+        Command::NodeDrain(_) => "node_drain",
+        Command::DisabledSet(_) => "disabled_set",
+    }
+}
+
+pub(crate) fn outcomes() -> Vec<Outcome> {
+    vec![
+        Outcome::Done,
+        Outcome::NodeAdmitted { id: NodeId(7) },
+        Outcome::Deployed { revision: Revision(1), change: SpecChange::Created },
+        Outcome::Deployed { revision: Revision(2), change: SpecChange::Updated },
+        Outcome::Deployed { revision: Revision(2), change: SpecChange::Unchanged },
+        Outcome::Rejected(
+            Rejection::new(ErrorCode::UnknownHost, "there is no host n9").with("host", "n9"),
+        ),
+    ]
+}
+
+pub(crate) fn authors() -> Vec<Author> {
+    let identities = [
+        Identity::Local { uid: 1000 },
+        Identity::Operator { token: token_id("ops-1") },
+        Identity::Node { id: NodeId(7) },
+        Identity::Scheduler,
+        Identity::Anonymous,
+    ];
+    identities.into_iter().map(|by| Author { by, origin: None }).collect()
+}
+
+pub(crate) fn authors_with_origin() -> Vec<Author> {
+    let by = Identity::Local { uid: 1000 };
+    origins().into_iter().map(|origin| Author { by: by.clone(), origin: Some(origin) }).collect()
+}
+
+pub(crate) fn registry_username() -> RegistryUsername {
+    RegistryUsername::new("robot$ci").unwrap()
+}
+
+pub(crate) fn named_key(kind: NamedKind) -> NamedKey {
+    NamedKey { kind, name: ContentName::new("db.key").unwrap() }
+}
+
+pub(crate) fn piece(number: u8, form: Form) -> Piece {
+    Piece { id: content_id(number), form, bytes: PieceBytes([number; 3].into()) }
+}
+
+pub(crate) fn content_id(number: u8) -> ContentId {
+    ContentId([number; 32])
+}
+
+pub(crate) fn meta() -> ClusterMeta {
+    ClusterMeta {
+        id: ClusterId::new("0123456789abcdef0123456789abcdef").unwrap(),
+        name: "lab".into(),
+        ca_certificate: "PEM".into(),
+        sealed_ca_key: vec![1, 2, 3],
+        created_at: Timestamp(1_699_999_999_999),
+    }
+}
+
+pub(crate) fn operator_token() -> OperatorToken {
+    OperatorToken {
+        id: token_id("ops-1"),
+        secret_hash: [0x11; 32],
+        issued_at: Timestamp(1_700_000_000_000),
+        issued_by: Identity::Local { uid: 0 },
+        revoked_at: Some(Timestamp(1_700_000_000_999)),
+    }
+}
+
+pub(crate) fn join_token() -> JoinToken {
+    JoinToken {
+        id: token_id("join-1"),
+        secret_hash: [0x22; 32],
+        issued_at: Timestamp(1_700_000_000_000),
+        issued_by: Identity::Operator { token: token_id("ops-1") },
+        expires_at: Timestamp(1_700_000_600_000),
+        uses_left: 1,
+    }
+}
+
+pub(crate) fn new_node() -> NewNode {
+    let address = "10.0.0.7:7000".into();
+    NewNode { hostname: hostname(), address, key_fingerprint: [0x33; 32], facts: facts() }
+}

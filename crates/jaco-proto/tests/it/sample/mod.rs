@@ -1,0 +1,56 @@
+//! One instance of each thing that is stored. The frozen bytes are of these; a field that is new
+//! gets the value here that it is read as from bytes of before.
+
+mod changes;
+mod commands;
+mod entities;
+mod specs;
+mod states;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use jaco_proto::storage::Payload;
+use jaco_state::audit::Digest;
+use jaco_state::audit::RefusalCount;
+use jaco_state::audit::{AuditEvent, AuditKey, AuditKind, Retention};
+use jaco_state::command::{
+    AuditNote, AuditRetention, Batch, ClusterInit, ConstraintsSet, ConsumerAttach, ConsumerDetach,
+    ContentPut, DeploymentApply, DeploymentDelete, DeploymentRollback, DisabledSet, Disabling,
+    JoinTokenIssue, NamedContentPut, NamedContentRemove, NewInstance, NewNode, NodeAdmit,
+    NodeDrain, NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels, Observe,
+    OperatorTokenIssue, OperatorTokenRevoke, Previous, Rebalance, RebalanceMove, RebalanceRevert,
+    RegistryRemove, RegistryStore, ReplaceCause, RevertedMove, RevisionPin, SpecChange,
+};
+use jaco_state::contents::{Content, Form, Hold, NamedContent, Piece, PieceBytes};
+use jaco_state::deployment::{Pin, RevisionRecord};
+use jaco_state::registries::{RegistryLogin, SealedPassword};
+use jaco_state::token::{JoinToken, OperatorToken};
+use jaco_state::{
+    Change, ClusterMeta, ClusterState, Command, Deployment, DisabledAllocations, Outcome,
+};
+use jaco_types::slot::{Exhausted, SlotData};
+use jaco_types::spec::{
+    Dependency, DependencyCondition, DependencyRequirement, DeploymentSpec, FailureAction,
+    Healthcheck, HostPort, OnNodeLoss, Placement, Privilege, Protocol, PullPolicy,
+    RollbackFailureAction, RollbackPolicy, SchedulingPolicy, Scoring, ServiceSpec, Storage,
+    UpdateOrder, UpdatePolicy,
+};
+use jaco_types::unit::{Bytes, MilliCores, Resources};
+use jaco_types::{
+    AllocationScope, Author, Availability, ClusterId, Consumer, ConsumerName, ContentId,
+    ContentName, DeploymentName, DesiredState, Disablement, Drain, ErrorCode, Exit, FirstWatch,
+    Gpu, GpuChoice, GpuDemand, Hostname, Identity, ImageDigest, Instance, InstanceId,
+    InstanceObserved, Machine, Millis, NamedKey, NamedKind, Node, NodeFacts, NodeId, NodeStatus,
+    Ordinal, Origin, Prepull, ReasonCode, RegistryName, RegistryUsername, Rejection, ReplicaId,
+    ReplicaState, RequestId, RestartCount, Revision, RollbackProgress, Rollout, RolloutState,
+    Scheduling, ServiceKey, ServiceName, Slot, SpecHash, StateIndex, TerminatingInstance,
+    Termination, TerminationOutcome, Timestamp, TokenId, Unplaced,
+};
+
+pub(crate) use self::changes::*;
+pub(crate) use self::commands::*;
+pub(crate) use self::entities::*;
+pub(crate) use self::specs::*;
+pub(crate) use self::states::*;

@@ -1,0 +1,64 @@
+//! Contents, named contents and registry credentials.
+
+use super::*;
+
+pub(crate) fn content_id() -> impl Strategy<Value = ContentId> {
+    any::<[u8; 32]>().prop_map(ContentId)
+}
+
+pub(crate) fn form() -> impl Strategy<Value = Form> {
+    select(&[Form::Plain, Form::Sealed][..])
+}
+
+pub(crate) fn piece_bytes() -> impl Strategy<Value = PieceBytes> {
+    vec(any::<u8>(), 0..5).prop_map(|bytes| PieceBytes(bytes.into()))
+}
+
+pub(crate) fn piece() -> impl Strategy<Value = Piece> {
+    (content_id(), form(), piece_bytes()).prop_map(|(id, form, bytes)| Piece { id, form, bytes })
+}
+
+pub(crate) fn named_key() -> impl Strategy<Value = NamedKey> {
+    let kind = select(vec![NamedKind::Config, NamedKind::Secret]);
+    let name = "[a-zA-Z0-9][a-zA-Z0-9._-]{0,20}";
+    (kind, name).prop_map(|(kind, name)| NamedKey { kind, name: ContentName::new(&name).unwrap() })
+}
+
+pub(crate) fn named_content() -> impl Strategy<Value = NamedContent> {
+    (any::<u64>(), content_id(), btree_set(content_id(), 0..3), any::<u64>(), any::<u64>())
+        .prop_map(|(version, tree, pieces, size, at)| NamedContent {
+            version,
+            tree,
+            pieces,
+            size,
+            stored_at: Timestamp(at),
+        })
+}
+
+pub(crate) fn registry_name() -> impl Strategy<Value = RegistryName> {
+    let host = prop_oneof![
+        "[a-z0-9]{1,8}(\\.[a-z0-9]{1,8}){1,3}(:[1-9][0-9]{0,3})?",
+        "(localhost|registry):[1-9][0-9]{0,3}",
+        Just("docker.io".to_owned()),
+    ];
+    host.prop_map(|name| RegistryName::new(&name).unwrap())
+}
+
+pub(crate) fn registry_username() -> impl Strategy<Value = RegistryUsername> {
+    "[a-zA-Z0-9 $@._-]{1,20}".prop_map(|name| RegistryUsername::new(&name).unwrap())
+}
+
+pub(crate) fn sealed_password() -> impl Strategy<Value = SealedPassword> {
+    vec(any::<u8>(), 0..5).prop_map(|bytes| SealedPassword(bytes.into()))
+}
+
+pub(crate) fn registry_login() -> impl Strategy<Value = RegistryLogin> {
+    (registry_username(), sealed_password(), moment(), identity()).prop_map(
+        |(username, password, stored_at, by)| RegistryLogin { username, password, stored_at, by },
+    )
+}
+
+pub(crate) fn content() -> impl Strategy<Value = Content> {
+    let hold = prop_oneof![moment().prop_map(|since| Hold::Staged { since }), Just(Hold::Kept)];
+    (piece_bytes(), form(), hold).prop_map(|(bytes, form, hold)| Content { bytes, form, hold })
+}

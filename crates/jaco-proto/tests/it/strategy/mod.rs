@@ -1,0 +1,64 @@
+//! Arbitrary values of everything that is stored. Struct expressions are whole on purpose: a new
+//! field does not compile until it is generated here, and so is part of every round trip.
+
+mod commands;
+mod contents;
+mod entities;
+mod specs;
+mod states;
+mod values;
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use jaco_proto::storage::Payload;
+use jaco_state::audit::Digest;
+use jaco_state::audit::RefusalCount;
+use jaco_state::audit::{AuditEvent, AuditKey, AuditKind, AuditLog, Retention};
+use jaco_state::command::{
+    AuditNote, AuditRetention, Batch, ClusterInit, ConstraintsSet, ConsumerAttach, ConsumerDetach,
+    ContentPut, DeploymentApply, DeploymentDelete, DeploymentRollback, DisabledSet, Disabling,
+    JoinTokenIssue, NamedContentPut, NamedContentRemove, NewInstance, NewNode, NodeAdmit,
+    NodeDrain, NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels, Observe,
+    OperatorTokenIssue, OperatorTokenRevoke, Previous, Rebalance, RebalanceMove, RebalanceRevert,
+    RegistryRemove, RegistryStore, ReplaceCause, RevertedMove, RevisionPin, SpecChange,
+};
+use jaco_state::contents::{Content, Form, Hold, NamedContent, Piece, PieceBytes};
+use jaco_state::deployment::{Pin, RevisionRecord};
+use jaco_state::registries::{RegistryLogin, SealedPassword};
+use jaco_state::requests::RequestLog;
+use jaco_state::token::{JoinToken, OperatorToken};
+use jaco_state::{
+    Change, ClusterMeta, ClusterState, Command, Deployment, DisabledAllocations, Outcome, Table,
+};
+use jaco_types::slot::{Exhausted, SlotData};
+use jaco_types::spec::{
+    Affinity, Constraint, Dependency, DependencyCondition, DependencyRequirement, DeploymentSpec,
+    FailureAction, Healthcheck, HostPort, OnNodeLoss, Operator, Placement, Privilege, Protocol,
+    PullPolicy, RollbackFailureAction, RollbackPolicy, SchedulingPolicy, Scoring, ServiceSpec,
+    SpreadCriterion, SpreadTarget, Storage, UpdateOrder, UpdatePolicy,
+};
+use jaco_types::unit::{Bytes, MilliCores, Resources};
+use jaco_types::{
+    AllocationScope, Author, Availability, ClusterId, Consumer, ConsumerName, ContentId,
+    ContentName, DeploymentName, DesiredState, Disablement, Drain, ErrorCode, Exit, FirstWatch,
+    Gpu, GpuChoice, GpuDemand, Hostname, Identity, ImageDigest, Instance, InstanceId,
+    InstanceObserved, Machine, Millis, NamedKey, NamedKind, Node, NodeFacts, NodeId, NodeStatus,
+    Ordinal, Origin, Prepull, ReasonCode, RegistryName, RegistryUsername, Rejection, ReplicaId,
+    ReplicaState, RequestId, RestartCount, Revision, RollbackProgress, Rollout, RolloutState,
+    Scheduling, ServiceKey, ServiceName, Slot, SpecHash, StateIndex, TerminatingInstance,
+    Termination, TerminationOutcome, Timestamp, TokenId, Unplaced,
+};
+use proptest::collection::{btree_map, btree_set, vec};
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+pub(crate) use self::commands::*;
+pub(crate) use self::contents::*;
+pub(crate) use self::entities::*;
+pub(crate) use self::specs::*;
+pub(crate) use self::states::*;
+pub(crate) use self::values::*;

@@ -1,0 +1,177 @@
+//! Whole states.
+
+use super::*;
+
+pub(crate) fn disabled() -> impl Strategy<Value = DisabledAllocations> {
+    let rest = (identity(), moment()).prop_map(|(by, at)| Disablement { by, at });
+    (btree_map(scope(), rest, 0..4), index()).prop_map(|(scopes, modified)| DisabledAllocations {
+        scopes: scopes.into_iter().collect(),
+        modified,
+    })
+}
+
+pub(crate) fn state() -> impl Strategy<Value = ClusterState> {
+    let tables = (
+        table(node(), |node| node.id),
+        table(deployment(), |deployment| deployment.name.clone()),
+        btree_map(service_key(), scheduling(), 0..4).prop_map(|rows| rows.into_iter().collect()),
+        table(slot(), |slot| slot.id.clone()),
+        table(observed(), |observed| observed.id.clone()),
+        table(consumer(), |consumer| consumer.name.clone()),
+        table(terminating(), |terminating| terminating.id.clone()),
+        table(operator_token(), |token| token.id.clone()),
+        table(join_token(), |token| token.id.clone()),
+    );
+    let contents = btree_map(content_id(), content(), 0..4);
+    let named = btree_map(named_key(), named_content(), 0..4);
+    let registries = btree_map(registry_name(), registry_login(), 0..4);
+    let one = (option::of(meta()), facts_by_name(), disabled());
+    (index(), one, tables, requests(), audit(), (contents, named, registries)).prop_map(
+        |(index, (meta, constraints, disabled), tables, requests, audit, files)| {
+            let (contents, named, registries) = files;
+            let (
+                nodes,
+                deployments,
+                scheduling,
+                slots,
+                observed,
+                consumers,
+                terminating,
+                operator_tokens,
+                join_tokens,
+            ) = tables;
+            ClusterState {
+                index,
+                meta,
+                constraints,
+                disabled,
+                nodes,
+                deployments,
+                scheduling,
+                slots,
+                observed,
+                consumers,
+                terminating,
+                operator_tokens,
+                join_tokens,
+                requests,
+                audit,
+                contents: contents.into_iter().collect(),
+                named: named.into_iter().collect(),
+                registries: registries.into_iter().collect(),
+            }
+        },
+    )
+}
+
+pub(crate) fn table<K: Ord + Clone + std::fmt::Debug, V: Clone + std::fmt::Debug>(
+    row: impl Strategy<Value = V>,
+    key: impl Fn(&V) -> K,
+) -> impl Strategy<Value = Table<K, V>> {
+    vec(row, 0..4).prop_map(move |rows| rows.into_iter().map(|row| (key(&row), row)).collect())
+}
+
+pub(crate) fn pin() -> impl Strategy<Value = Pin> {
+    select(vec![Pin::No, Pin::Yes])
+}
+
+pub(crate) fn deployment() -> impl Strategy<Value = Deployment> {
+    let digests = btree_map(service_name(), image_digest(), 0..3);
+    let record = (spec(), moment(), identity(), option::of(revision()), pin(), text(), digests);
+    let record = record.prop_map(|fields| {
+        let (spec, applied_at, applied_by, restores, pin, failure, digests) = fields;
+        Arc::new(RevisionRecord { spec, applied_at, applied_by, restores, pin, failure, digests })
+    });
+    let revisions = btree_map(revision(), record, 1..4);
+    (deployment_name(), revisions, any::<prop::sample::Index>(), index()).prop_map(
+        |(name, revisions, wanted, modified)| {
+            let revision = *revisions.keys().nth(wanted.index(revisions.len())).unwrap();
+            Deployment { name, revision, revisions, modified }
+        },
+    )
+}
+
+/// As `apply` builds it: each request once, by its age and by its id.
+pub(crate) fn requests() -> impl Strategy<Value = RequestLog> {
+    btree_map(request(), (index(), outcome()), 0..5).prop_map(|requests| {
+        let mut log = RequestLog::default();
+        for (request, (index, outcome)) in requests {
+            if !log.order.contains(&index) {
+                log.order.insert(index, request.clone());
+                log.outcomes.insert(request, outcome);
+            }
+        }
+        log
+    })
+}
+
+pub(crate) fn audit() -> impl Strategy<Value = AuditLog> {
+    let key = || (index(), any::<u32>()).prop_map(|(index, number)| AuditKey { index, number });
+    let digest = || option::of(any::<[u8; 32]>().prop_map(Digest));
+    let who = (identity(), option::of(origin()), option::of(request()));
+    let said = (audit_kind(), moment(), who, facts_by_name());
+    let event =
+        (said, digest()).prop_map(|((kind, at, (by, origin, request), payload), previous)| {
+            AuditEvent { kind, at, by, origin, request, payload, previous }
+        });
+    let retention = (millis(), option::of(key())).prop_map(|(age, cut)| Retention { age, cut });
+    let refusals = btree_map(identity(), refusal_count(), 0..4);
+    (btree_map(key(), event, 0..4), digest(), option::of(retention), refusals).prop_map(
+        |(events, head, retention, refusals)| AuditLog {
+            events: events.into_iter().collect(),
+            head,
+            retention,
+            refusals: refusals.into_iter().collect(),
+        },
+    )
+}
+
+pub(crate) fn refusal_count() -> impl Strategy<Value = RefusalCount> {
+    (moment(), any::<u32>(), any::<u64>()).prop_map(|(since, written, unreported)| RefusalCount {
+        since,
+        written,
+        unreported,
+    })
+}
+
+pub(crate) fn meta() -> impl Strategy<Value = ClusterMeta> {
+    let id = "[0-9a-f]{32}".prop_map(|text| ClusterId::new(&text).unwrap());
+    (id, text(), text(), vec(any::<u8>(), 0..40), moment()).prop_map(
+        |(id, name, ca_certificate, sealed_ca_key, created_at)| ClusterMeta {
+            id,
+            name,
+            ca_certificate,
+            sealed_ca_key,
+            created_at,
+        },
+    )
+}
+
+pub(crate) fn operator_token() -> impl Strategy<Value = OperatorToken> {
+    (token_id(), any::<[u8; 32]>(), moment(), identity(), option::of(moment())).prop_map(
+        |(id, secret_hash, issued_at, issued_by, revoked_at)| OperatorToken {
+            id,
+            secret_hash,
+            issued_at,
+            issued_by,
+            revoked_at,
+        },
+    )
+}
+
+pub(crate) fn join_token() -> impl Strategy<Value = JoinToken> {
+    (token_id(), any::<[u8; 32]>(), moment(), identity(), moment(), any::<u32>()).prop_map(
+        |(id, secret_hash, issued_at, issued_by, expires_at, uses_left)| JoinToken {
+            id,
+            secret_hash,
+            issued_at,
+            issued_by,
+            expires_at,
+            uses_left,
+        },
+    )
+}
+
+pub(crate) fn audit_kind() -> impl Strategy<Value = AuditKind> {
+    select(AuditKind::ALL)
+}

@@ -1,0 +1,55 @@
+//! What all services of a pass share: its input, the nodes, and the changes that it has decided.
+
+use std::collections::BTreeMap;
+
+use jaco_state::Change;
+use jaco_types::{ConsumerName, StateIndex, Timestamp};
+
+use crate::input::PlanInput;
+use crate::nodes::NodeTable;
+use crate::report::Report;
+
+/// What all services of a pass share.
+pub(crate) struct Pass<'a> {
+    pub(crate) input: PlanInput<'a>,
+    pub(crate) nodes: NodeTable<'a>,
+    pub(crate) changes: Vec<Change>,
+    pub(crate) report: Report,
+    pub(crate) wake_at: Option<Timestamp>,
+    pub(crate) consumers: Consumers<'a>,
+}
+
+/// The endpoint consumers whose leases hold, with what each has acknowledged.
+#[derive(Debug, Default)]
+pub(crate) struct Consumers<'a>(BTreeMap<&'a ConsumerName, StateIndex>);
+
+impl<'a> Consumers<'a> {
+    pub(crate) fn insert(&mut self, name: &'a ConsumerName, acknowledged: StateIndex) {
+        self.0.insert(name, acknowledged);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether all of them have acknowledged the endpoints of this entry.
+    pub(crate) fn have_acknowledged(&self, index: StateIndex) -> bool {
+        self.0.values().all(|acknowledged| *acknowledged >= index)
+    }
+}
+
+impl<'a> Pass<'a> {
+    /// A pass that has decided nothing yet.
+    pub(crate) fn begin(input: PlanInput<'a>, nodes: NodeTable<'a>) -> Self {
+        let (changes, report) = (Vec::new(), Report::default());
+        let consumers = Consumers::default();
+        Self { input, nodes, changes, report, wake_at: None, consumers }
+    }
+
+    /// Notes a future moment at which a decision may differ.
+    pub(crate) fn wake(&mut self, at: Timestamp) {
+        if at > self.input.now {
+            self.wake_at = self.wake_at.into_iter().chain([at]).min();
+        }
+    }
+}

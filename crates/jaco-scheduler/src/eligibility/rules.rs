@@ -1,0 +1,83 @@
+//! Every rule that keeps a new replica off a node.
+
+use std::collections::BTreeSet;
+
+use jaco_types::spec::{SchedulingPolicy, ServiceSpec};
+use jaco_types::{Availability, NodeStatus};
+
+use super::colocation::ColocationView;
+use super::ineligible::Ineligible;
+use super::limit::Limit;
+use crate::attribute::contradiction::describe;
+use crate::attribute::missing_labels;
+use crate::nodes::{NodeIx, NodeTable};
+
+/// What is on the nodes already and has a say.
+#[derive(Clone, Copy)]
+pub(crate) struct Others<'c> {
+    /// Where the services are that the replica is colocated with.
+    pub(crate) colocation: &'c ColocationView<'c>,
+    /// Its siblings, where a node may not have any number of them.
+    pub(crate) limit: Option<&'c Limit>,
+    /// The nodes on which the service is disabled.
+    pub(crate) disabled: &'c BTreeSet<NodeIx>,
+}
+
+/// Every rule that keeps a new replica of `spec`, placed as `goal` says, off the node `at`.
+pub(crate) fn refusals(
+    nodes: &NodeTable<'_>,
+    at: NodeIx,
+    goal: &ServiceSpec,
+    spec: &ServiceSpec,
+    others: Others<'_>,
+) -> Vec<Ineligible> {
+    let row = nodes.row(at);
+    let mut failed = Vec::new();
+    match row.status {
+        NodeStatus::Joining | NodeStatus::Down => failed.push(Ineligible::NotReady),
+        NodeStatus::EngineDown => failed.push(Ineligible::EngineDown),
+        NodeStatus::DiskFull => {
+            failed.push(Ineligible::DiskFull { reason: row.status_reason().to_owned() });
+        }
+        NodeStatus::Ready => {}
+    }
+    match row.availability {
+        Availability::Active => {}
+        Availability::Cordoned => failed.push(Ineligible::Cordoned),
+        Availability::Draining => failed.push(Ineligible::Draining),
+    }
+    if others.disabled.contains(&at) {
+        failed.push(Ineligible::Disabled);
+    }
+    if !row.is_named_by(&goal.placement) {
+        failed.push(Ineligible::NotPinned);
+    }
+    failed.extend(refused_by(nodes, at, &goal.scheduling));
+    failed.extend(others.colocation.missing(at));
+    failed.extend(others.limit.and_then(|limit| limit.refuses(at)));
+    let taken = spec.host_ports.iter().filter(|port| row.usage.has_port(**port));
+    failed.extend(taken.map(|port| Ineligible::HostPortTaken { port: *port }));
+    let (left, needs) = (row.left(), spec.reservation);
+    if let Some(available) = left.cpu.filter(|available| needs.cpu > *available) {
+        failed.push(Ineligible::InsufficientCpu { available, required: needs.cpu });
+    }
+    if let Some(available) = left.memory.filter(|available| needs.memory > *available) {
+        failed.push(Ineligible::InsufficientMemory { available, required: needs.memory });
+    }
+    if let (Some(shortage), Some(required)) = (row.lacks_gpus(spec), spec.gpus.clone()) {
+        failed.push(Ineligible::InsufficientGpus { shortage, required });
+    }
+    failed
+}
+
+/// What the policy has against a node.
+fn refused_by(nodes: &NodeTable<'_>, at: NodeIx, policy: &SchedulingPolicy) -> Vec<Ineligible> {
+    let (row, gate) = (nodes.row(at), nodes.gate(policy));
+    let labels = missing_labels(row.node, policy)
+        .map(|label| Ineligible::MissingLabel { label: label.to_owned() });
+    let failing = gate.failing(row.node).map(describe);
+    let failing = failing.map(|constraint| Ineligible::ConstraintFails { constraint });
+    let minimum = nodes.demands.minimum(policy);
+    let below = (!row.has_left(minimum)).then_some(Ineligible::BelowMinimum { minimum });
+    labels.chain(failing).chain(below).collect()
+}

@@ -1,0 +1,58 @@
+//! Terminating instances: out of the endpoints, and running until all endpoint consumers acknowledged
+//! that.
+
+use jaco_state::Change;
+use jaco_types::{Consumer, StateIndex, TerminatingInstance, Timestamp};
+
+use crate::draft::{Draft, Pass};
+use crate::input::PlanInput;
+
+/// Expires the consumers whose leases are over. Silence from before this leader listened means
+/// nothing.
+pub(crate) fn expire_consumers(draft: &mut Draft<'_>) {
+    let PlanInput { state, signals, now, .. } = draft.pass.input;
+    for consumer in state.consumers.values() {
+        let signal = signals.consumers.get(&consumer.name);
+        let signal = signal.filter(|signal| signal.session == consumer.session);
+        let heard_at = signal.map_or(Timestamp(0), |signal| signal.heard_at);
+        let due = last_heartbeat(consumer, heard_at, signals.listening_since).after(consumer.lease);
+        if now >= due {
+            draft.pass.changes.push(Change::ConsumerExpire { name: consumer.name.clone() });
+            continue;
+        }
+        draft.pass.wake(due);
+        let acknowledged = signal.map_or(StateIndex(0), |signal| signal.acknowledged);
+        draft.pass.consumers.insert(&consumer.name, acknowledged);
+    }
+}
+
+fn last_heartbeat(
+    consumer: &Consumer,
+    heard_at: Timestamp,
+    listening_since: Timestamp,
+) -> Timestamp {
+    heard_at.max(listening_since).max(consumer.attached_at)
+}
+
+/// Stops the instances that every consumer has acknowledged to be out of the endpoints, and those whose
+/// deadline is over. The others keep what they reserve of their nodes.
+pub(crate) fn release(draft: &mut Draft<'_>) {
+    let input = draft.pass.input;
+    for terminating in input.state.terminating.values() {
+        let due = terminating.since.after(input.config.routing_patience);
+        if input.now >= due || is_over(terminating, &draft.pass) {
+            draft.pass.changes.push(Change::TerminatingRemove { id: terminating.id.clone() });
+            continue;
+        }
+        draft.pass.wake(due);
+        draft.note_terminating(terminating);
+    }
+}
+
+fn is_over(terminating: &TerminatingInstance, pass: &Pass<'_>) -> bool {
+    let row = pass.nodes.find(terminating.node).map(|at| pass.nodes.row(at));
+    let is_reachable = row.is_some_and(|row| row.status.is_working());
+    let has_ended =
+        pass.input.state.observed.get(&terminating.id).is_none_or(|seen| seen.state.is_over());
+    !is_reachable || has_ended || pass.consumers.have_acknowledged(terminating.left_at)
+}

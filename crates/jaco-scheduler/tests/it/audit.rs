@@ -1,0 +1,475 @@
+//! What the planner's decisions leave in the audit log; and that each kind of event has a path that
+//! leaves it, here by the real planner and the real `apply`, or at a real daemon where it is an edge's.
+
+use expect_test::expect;
+use jaco_scheduler::rebalance::{
+    CycleInput, Load, Overdue, Pressure, RebalanceConfig, Rebalancer, Sample, Share,
+};
+use jaco_state::ClusterMeta;
+use jaco_state::audit::{AuditEvent, AuditKind, DEFAULT_AGE};
+use jaco_state::command::{
+    AuditRetention, ClusterInit, Command, DeploymentApply, DeploymentDelete, DeploymentRollback,
+    Disabling, NamedContentPut, NamedContentRemove, NewNode, NodeRemove, NodeSetLabels,
+    OperatorTokenIssue, OperatorTokenRevoke, RegistryRemove, RegistryStore, RevisionPin,
+};
+use jaco_state::contents::{Form, Piece, PieceBytes};
+use jaco_state::deployment::Pin;
+use jaco_state::registries::SealedPassword;
+use jaco_state::token::OperatorToken;
+use jaco_types::spec::{DeploymentSpec, FailureAction, Placement, Privilege, UpdatePolicy};
+use jaco_types::{
+    AllocationScope, Availability, ClusterId, ContentId, ContentName, DeploymentName, Identity,
+    ImageDigest, ImageNeed, ImageReadiness, Millis, NamedKey, NamedKind, NodeFacts, RegistryName,
+    RegistryUsername, ReplicaState, Revision, ServiceName, TokenId,
+};
+
+use crate::cluster::{Cluster, Service, hostname, key, resources, service};
+
+const HOSTS: [&str; 3] = ["n1", "n2", "n3"];
+
+fn web(version: u8) -> Service {
+    service("web", &format!("web:{version}")).replicas(2)
+}
+
+/// `shop` with two converged replicas of `web`.
+fn shop() -> Cluster {
+    let mut cluster = Cluster::of(&HOSTS);
+    cluster.apply("shop", &[web(1)]);
+    cluster.settle();
+    cluster
+}
+
+/// Replicas that no node has reported yet.
+fn not_seen(cluster: &Cluster) -> Vec<String> {
+    let slots = cluster.state.slots.values();
+    let not_seen = slots.filter(|slot| cluster.state.observed.get(&slot.current_id()).is_none());
+    not_seen.map(|slot| slot.id.to_string()).collect()
+}
+
+/// The audit events of rollouts since this number, one a line.
+fn audited_since(cluster: &Cluster, known: usize) -> String {
+    let events = cluster.state.audit.events.values().skip(known);
+    let of_rollouts = events.filter(|event| event.kind.as_str().starts_with("rollout_"));
+    let show = |event: &AuditEvent| {
+        let facts = event.payload.iter().filter(|(name, _)| *name != "service");
+        let facts = facts.map(|(name, fact)| format!(" {name}={fact}")).collect::<String>();
+        format!("{}{facts}", event.kind.as_str())
+    };
+    of_rollouts.map(show).collect::<Vec<_>>().join("\n")
+}
+
+/// R-CLI-5, R-ROLL-1: each step is audited when it begins and when it is over, once, however many passes
+/// look at it meanwhile.
+#[test]
+fn each_step_is_audited_once() {
+    let mut cluster = shop();
+    let known = cluster.state.audit.events.len();
+    cluster.apply("shop", &[web(2)]);
+    for _ in 0..3 {
+        cluster.pass();
+        // The successor takes its time.
+        for _ in 0..5 {
+            cluster.advance(Millis::from_secs(1), &[]);
+            for replica in not_seen(&cluster) {
+                cluster.see(&replica, ReplicaState::Starting);
+            }
+            cluster.pass();
+        }
+        cluster.obey();
+    }
+    cluster.settle();
+    expect![[r#"
+        rollout_started reason= revision=2 steps=2
+        rollout_step_started node=n2 replica=shop-web-0 revision=2 way=forward
+        rollout_step_started node=n3 replica=shop-web-1 revision=2 way=forward
+        rollout_step_finished done=1 of 2 node=n2 replica=shop-web-0 result=proven revision=2 way=forward
+        rollout_step_finished done=2 of 2 node=n3 replica=shop-web-1 result=proven revision=2 way=forward
+        rollout_completed reason= revision=2 steps=2"#]].assert_eq(&audited_since(&cluster, known));
+}
+
+/// R-CLI-5, R-ROLL-3: an aborted rollout is audited with its steps, and the rollback has steps of its own.
+#[test]
+fn rollback_steps_are_audited() {
+    let mut cluster = shop();
+    let known = cluster.state.audit.events.len();
+    cluster.apply("shop", &[web(2)]);
+    cluster.pass();
+    cluster.obey();
+    cluster.pass();
+    // The first step is through, the second one hangs.
+    cluster.advance(UpdatePolicy::DEFAULT_MONITOR, &[]);
+    cluster.pass();
+    cluster.advance(UpdatePolicy::default().step_timeout, &[]);
+    cluster.pass();
+    cluster.obey();
+    cluster.settle();
+    expect![[r#"
+        rollout_started reason= revision=2 steps=2
+        rollout_step_started node=n2 replica=shop-web-0 revision=2 way=forward
+        rollout_step_started node=n3 replica=shop-web-1 revision=2 way=forward
+        rollout_step_finished done=1 of 2 node=n2 replica=shop-web-0 result=proven revision=2 way=forward
+        rollout_step_finished done=1 of 2 node=n3 replica=shop-web-1 result=given_up revision=1 way=forward
+        rollout_aborted reason=step_timeout: shop-web-1 did not run within 60s revision=2 steps=2
+        rollout_step_started node=n2 replica=shop-web-0 revision=1 way=back
+        rollout_step_finished done=1 of 1 node=n2 replica=shop-web-0 result=proven revision=1 way=back"#]].assert_eq(&audited_since(&cluster, known));
+}
+
+/// R-CLI-5: a rollout that waits says so once for each reason, and not at each look.
+#[test]
+fn each_prepull_reason_is_audited_once() {
+    let mut cluster = Cluster::empty();
+    cluster.join_with("n1", resources(1000, 0));
+    cluster.pass();
+    let reserving = |cpu| service("web", &format!("web:{cpu}")).reserves(cpu, 0);
+    cluster.apply("shop", &[reserving(600)]);
+    cluster.settle();
+    let known = cluster.state.audit.events.len();
+    cluster.apply("shop", &[reserving(2000)]);
+    for _ in 0..20 {
+        cluster.pass();
+        cluster.obey();
+        cluster.advance(Millis::from_secs(1), &[]);
+    }
+    expect![[r#"
+        rollout_started reason= revision=2 steps=1
+        rollout_held details=1 no_room_to_roll insufficient_cpu=1 replica=shop-web-0 reason=no_room_to_roll revision=2 way=forward"#]].assert_eq(&audited_since(&cluster, known));
+}
+
+/// R-CLI-5: as long as members may run an older version, no event is written that they do not know,
+/// and no record has what they could not read.
+#[test]
+fn older_members_get_no_unknown_events() {
+    let mut cluster = Cluster::of(&HOSTS);
+    cluster.state.audit.retention = None;
+    cluster.apply("shop", &[web(1)]);
+    cluster.settle();
+    cluster.apply("shop", &[web(2)]);
+    cluster.pass();
+    let record = cluster.state.scheduling.get(&key("shop", "web")).unwrap();
+    assert!(record.rollout.as_ref().unwrap().in_flight.is_empty());
+    cluster.settle();
+    for kind in
+        [AuditKind::RolloutStepStarted, AuditKind::RolloutStepFinished, AuditKind::RolloutHeld]
+    {
+        assert_eq!(cluster.audited(kind), 0, "{}", kind.as_str());
+    }
+}
+
+/// How an event of a kind comes about.
+enum Path {
+    /// In a cluster of three nodes, by commands and passes.
+    Here(fn(&mut Cluster)),
+    /// At an edge: the text and the name of the test of real daemons that looks for it.
+    AtAnEdge(&'static str, &'static str),
+}
+
+const AUDIT: &str = include_str!("../../../../tests/tests/cluster/audit.rs");
+const EXEC: &str = include_str!("../../../../tests/tests/cluster/exec.rs");
+const BACKUP: &str = include_str!("../../../../tests/tests/cluster/backup.rs");
+const ALLOCATIONS: &str = include_str!("../../../../tests/tests/docker/allocations.rs");
+
+/// For each kind there is. A new one does not compile before it says how it comes about.
+fn path(kind: AuditKind) -> Path {
+    use Path::{AtAnEdge, Here};
+    match kind {
+        AuditKind::Apply => Here(apply),
+        AuditKind::Delete => Here(|it| {
+            apply(it);
+            it.commit(DeploymentDelete::new(name()).into());
+        }),
+        AuditKind::Rollback => Here(|it| {
+            roll(it);
+            it.commit(DeploymentRollback::new(name()).into());
+        }),
+        AuditKind::NodeJoin | AuditKind::TokenIssue | AuditKind::CertificateIssued => Here(|it| {
+            it.join("n4");
+        }),
+        AuditKind::NodeRemove => Here(|it| {
+            let node = it.node("n3");
+            it.commit(NodeRemove::new(node).into());
+        }),
+        AuditKind::TokenRevoke => Here(|it| {
+            let id = TokenId::new("ops").unwrap();
+            it.commit(OperatorTokenIssue::new(token(it, &id)).into());
+            it.commit(OperatorTokenRevoke::new(id).into());
+        }),
+        AuditKind::PrivilegedWorkloadAdmitted => Here(|it| {
+            let one = web(1).0;
+            let privileges = [(ServiceName::new("web").unwrap(), [Privilege::HostPid].into())];
+            let spec = DeploymentSpec {
+                services: [(one.name.clone(), one.into())].into(),
+                privileges: privileges.into(),
+                ..DeploymentSpec::default()
+            };
+            it.commit(DeploymentApply::new(name(), spec).into());
+        }),
+        AuditKind::RevisionPinned => Here(|it| {
+            apply(it);
+            it.commit(RevisionPin::new(name(), Revision(1), Pin::Yes).into());
+        }),
+        AuditKind::RebalanceMoved => Here(|it| relieve(it, &[(90, 1), (30, 2), (30, 3)])),
+        AuditKind::RebalanceSkipped => Here(|it| relieve(it, &[(90, 1), (65, 2), (65, 3)])),
+        AuditKind::RebalanceReverted => Here(|it| {
+            relieve(it, &[(90, 1), (30, 2), (30, 3)]);
+            let (mut rebalancer, later) =
+                (Rebalancer::default(), it.now.after(Millis::from_secs(3600)));
+            assert!(rebalancer.overdue(&it.state, it.now).is_empty());
+            let overdue = rebalancer.overdue(&it.state, later);
+            it.commit(Overdue::command(&overdue, &it.state).expect("the successor never ran"));
+        }),
+        AuditKind::ClusterInit => Here(|it| {
+            it.state = jaco_state::ClusterState::default();
+            let meta = ClusterMeta {
+                id: ClusterId::new(&"c1".repeat(16)).unwrap(),
+                name: "sun".to_owned(),
+                ca_certificate: String::new(),
+                sealed_ca_key: Vec::new(),
+                created_at: it.now,
+            };
+            let node = NewNode {
+                hostname: hostname("n1"),
+                address: "n1:7000".to_owned(),
+                key_fingerprint: [1; 32],
+                facts: NodeFacts::default(),
+            };
+            let token = token(it, &TokenId::new("bootstrap").unwrap());
+            it.commit(ClusterInit::new(meta, node, token).into());
+        }),
+        AuditKind::AccessRefused => AtAnEdge(AUDIT, "refused_callers_and_renewals_are_audited"),
+        AuditKind::CertificateRenewed => {
+            AtAnEdge(AUDIT, "refused_callers_and_renewals_are_audited")
+        }
+        AuditKind::ExecStarted => AtAnEdge(EXEC, "command_runs_on_the_node_of_the_replica"),
+        AuditKind::VolumesCollected => AtAnEdge(ALLOCATIONS, "volumes_are_kept_until_gc"),
+        AuditKind::BackupTaken => AtAnEdge(BACKUP, "backup_restores_a_lost_cluster"),
+        AuditKind::RequestRefused => Here(|it| {
+            it.apply("shop", &[web(1).hosts(&["nowhere"])]);
+        }),
+        AuditKind::NodeStatus => Here(|it| {
+            it.advance(Millis::from_secs(60), &["n3"]);
+            it.pass();
+        }),
+        AuditKind::NodeAvailability => Here(|it| it.set_availability("n3", Availability::Cordoned)),
+        AuditKind::NodeDrainTimeout => Here(|it| {
+            it.apply("shop", &[service("db", "db:1").stateful().hosts(&["n3"])]);
+            it.settle();
+            it.drain("n3", Millis::from_secs(60));
+            it.settle();
+            it.advance(Millis::from_secs(60), &[]);
+            it.pass();
+        }),
+        AuditKind::ConstraintsSet => Here(|it| it.constrain("ram", "1G")),
+        AuditKind::NodeLabels => Here(|it| {
+            let (node, set) = (it.node("n1"), [("zone".to_owned(), "a".to_owned())].into());
+            it.commit(NodeSetLabels::new(node).set(set).unset([].into()).into());
+        }),
+        AuditKind::ReplicaPlaced => Here(|it| {
+            apply(it);
+            it.pass();
+        }),
+        AuditKind::ReplicaReplaced
+        | AuditKind::RolloutStarted
+        | AuditKind::RolloutStepStarted
+        | AuditKind::RolloutStepFinished
+        | AuditKind::RolloutCompleted => Here(roll),
+        AuditKind::ReplicaRestarted => Here(|it| fail(it, 1)),
+        AuditKind::ReplicaExhausted => Here(|it| fail(it, 10)),
+        AuditKind::ReplicaMoved => Here(|it| {
+            apply(it);
+            it.settle();
+            let host = it.slot("shop-web-0").current.node;
+            let host = it.state.nodes.get(&host).unwrap().hostname.to_string();
+            it.drain(&host, Millis::from_secs(60));
+            it.settle();
+        }),
+        AuditKind::ReplicaRemoved => Here(|it| {
+            apply(it);
+            it.settle();
+            it.apply("shop", &[web(1).replicas(1)]);
+            it.settle();
+        }),
+        AuditKind::ConsumerAttached => Here(|it| it.attach("edge", Millis(5000))),
+        AuditKind::ConsumerDetached => Here(|it| {
+            it.attach("edge", Millis(5000));
+            it.advance(Millis(60_000), &[]);
+            it.pass();
+        }),
+        AuditKind::ContentStored => Here(store),
+        AuditKind::ContentRemoved => Here(|it| {
+            store(it);
+            it.commit(NamedContentRemove::new(secret()).into());
+        }),
+        AuditKind::RegistryStored => Here(log_in),
+        AuditKind::RegistryRemoved => Here(|it| {
+            log_in(it);
+            it.commit(RegistryRemove::new(registry()).into());
+        }),
+        AuditKind::AuditChainBegun => Here(|it| {
+            it.commit(Command::AuditBegin);
+        }),
+        AuditKind::AuditRetentionSet => Here(|it| {
+            let age = Millis(DEFAULT_AGE.0 / 2);
+            it.commit(AuditRetention::new(age).into());
+        }),
+        AuditKind::AllocationsDisabled | AuditKind::ReplicaDisabled => Here(rest),
+        AuditKind::AllocationsEnabled | AuditKind::ReplicaEnabled => Here(|it| {
+            rest(it);
+            it.set_disabled(Disabling::Enable, &[AllocationScope::Service(key("shop", "web"))]);
+            it.settle();
+        }),
+        AuditKind::RolloutHeld => Here(prepare),
+        AuditKind::ImageResolved => Here(|it| {
+            prepare(it);
+            let revision = it.state.deployments.get(&name()).unwrap().revision;
+            let spec = it.state.service_spec(&key("shop", "web"), revision).unwrap().hash;
+            let digest = ImageDigest::parse(&format!("web@sha256:{}", "a".repeat(64)));
+            let need = ImageNeed { spec, digest: None };
+            for host in HOSTS {
+                let node = it.node(host);
+                let readiness = ImageReadiness::Ready { digest: digest.clone() };
+                it.signals.images.entry(node).or_default().insert(need.clone(), readiness);
+            }
+            it.pass();
+        }),
+        AuditKind::RolloutAborted => Here(|it| hang(it, FailureAction::Rollback)),
+        AuditKind::RolloutPaused => Here(|it| hang(it, FailureAction::Pause)),
+    }
+}
+
+/// R-CLI-5: there is no kind of event that nothing leaves.
+#[test]
+fn every_audit_kind_is_produced() {
+    for kind in AuditKind::ALL.iter().copied() {
+        match path(kind) {
+            Path::Here(scenario) => {
+                let mut cluster = Cluster::of(&HOSTS);
+                cluster.state.audit.events = jaco_state::Table::default();
+                scenario(&mut cluster);
+                assert!(cluster.audited(kind) > 0, "{}: {:?}", kind.as_str(), cluster.state.audit);
+            }
+            Path::AtAnEdge(text, test) => {
+                let body = text.split_once(&format!("fn {test}(")).expect(test).1;
+                let body = body.split("\n}\n").next().unwrap();
+                let name = format!("\"{}\"", kind.as_str());
+                assert!(body.contains(&name), "{test} does not look for {name}");
+            }
+        }
+    }
+}
+
+fn name() -> DeploymentName {
+    DeploymentName::new("shop").unwrap()
+}
+
+fn token(cluster: &Cluster, id: &TokenId) -> OperatorToken {
+    OperatorToken {
+        id: id.clone(),
+        secret_hash: [1; 32],
+        issued_at: cluster.now,
+        issued_by: Identity::Scheduler,
+        revoked_at: None,
+    }
+}
+
+fn secret() -> NamedKey {
+    NamedKey { kind: NamedKind::Secret, name: ContentName::new("db").unwrap() }
+}
+
+fn store(cluster: &mut Cluster) {
+    let tree = ContentId([1; 32]);
+    let pieces =
+        vec![Piece { id: tree, bytes: PieceBytes([1].as_slice().into()), form: Form::Plain }];
+    cluster.commit(NamedContentPut::new(secret(), tree, pieces, 1).into());
+}
+
+fn registry() -> RegistryName {
+    RegistryName::new("ghcr.io").unwrap()
+}
+
+fn log_in(cluster: &mut Cluster) {
+    let username = RegistryUsername::new("robot").unwrap();
+    let password = SealedPassword([1].into());
+    cluster.commit(RegistryStore::new(registry(), username, password).into());
+}
+
+fn apply(cluster: &mut Cluster) {
+    cluster.apply("shop", &[web(1)]);
+}
+
+/// A rollout from its beginning to its end.
+fn roll(cluster: &mut Cluster) {
+    apply(cluster);
+    cluster.settle();
+    cluster.apply("shop", &[web(2)]);
+    cluster.settle();
+}
+
+/// A rollout that waits for its image.
+fn prepare(cluster: &mut Cluster) {
+    for host in HOSTS {
+        let node = cluster.node(host);
+        cluster.signals.images.insert(node, [].into());
+    }
+    apply(cluster);
+    cluster.settle();
+    cluster.apply("shop", &[web(2)]);
+    cluster.pass();
+}
+
+/// A rollout whose first successor never runs.
+fn hang(cluster: &mut Cluster, failure_action: FailureAction) {
+    apply(cluster);
+    cluster.settle();
+    cluster.apply("shop", &[web(2).with(|spec| spec.update.failure_action = failure_action)]);
+    cluster.pass();
+    cluster.advance(UpdatePolicy::default().step_timeout, &[]);
+    cluster.pass();
+}
+
+/// A replica that fails so many times, each a while after the last.
+fn fail(cluster: &mut Cluster, times: usize) {
+    cluster.apply("shop", &[web(1).replicas(1)]);
+    cluster.settle();
+    for _ in 0..times {
+        cluster.see("shop-web-0", ReplicaState::Failed);
+        cluster.pass();
+        cluster.advance(Millis::from_secs(2), &[]);
+        cluster.pass();
+    }
+}
+
+fn rest(cluster: &mut Cluster) {
+    apply(cluster);
+    cluster.settle();
+    cluster.set_disabled(Disabling::Disable, &[AllocationScope::Service(key("shop", "web"))]);
+    cluster.settle();
+}
+
+/// Two cycles of the rebalancer over a replica on n1 and what the nodes measure, in hundredths of cpu.
+fn relieve(cluster: &mut Cluster, measured: &[(u64, usize)]) {
+    for host in ["n2", "n3"] {
+        cluster.set_availability(host, Availability::Cordoned);
+    }
+    cluster.apply("shop", &[service("web", "web:1").placement(Placement::Pack)]);
+    cluster.settle();
+    for host in ["n2", "n3"] {
+        cluster.set_availability(host, Availability::Active);
+    }
+    cluster.advance(Millis::from_secs(3600), &[]);
+    let (mut rebalancer, config) = (Rebalancer::default(), RebalanceConfig::default());
+    for _ in 0..2 {
+        cluster.advance(Millis::from_secs(30), &[]);
+        let mut pressure = Pressure::default();
+        for (percent, host) in measured {
+            let load = Load { cpu: Share(percent * 10_000), memory: Share(200_000) };
+            let sample = Sample { at: cluster.now, load };
+            pressure.nodes.insert(cluster.node(&format!("n{host}")), sample);
+        }
+        let (state, now) = (&cluster.state, cluster.now);
+        let input = CycleInput { state, pressure: &pressure, config: &config, now };
+        let cycle = rebalancer.cycle(input);
+        if let Some(command) = cycle.command(&cluster.state) {
+            cluster.commit(command);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What is foretold is what happens.
+
+use expect_test::expect;
+use jaco_scheduler::forecast::{End, Move};
+use jaco_scheduler::{Hypothesis, PlanInput, forecast, suppose};
+use jaco_types::{Availability, Millis, NodeFacts, RolloutState};
+use proptest::prelude::*;
+
+use crate::cluster::{Cluster, hostname, key, resources, service};
+use crate::events::{HOSTS, any_service};
+
+fn show(cluster: &Cluster, moves: &[Move]) -> String {
+    let name = |id| cluster.state.nodes.get(&id).map_or("?", |node| node.hostname.as_str());
+    let line = |m: &Move| {
+        let from = m.from.map_or("-", name);
+        let to = m.to.map_or("-", name);
+        format!("{} {} {from}>{to} {}", m.action.as_str(), m.replica, m.cause)
+    };
+    moves.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// R-CLI-2: every step of a rollout is foretold, not only the first; so is what goes and what moves.
+#[test]
+fn forecast_names_all_steps() {
+    let mut cluster = Cluster::of(&["n1", "n2", "n3"]);
+    cluster.apply("shop", &[service("web", "w:1").replicas(4)]);
+    cluster.settle();
+    cluster.set_availability("n3", Availability::Draining);
+    cluster.attach("proxy", Millis::from_secs(20));
+    let slow = service("web", "w:2").replicas(3).with(|spec| {
+        spec.update.delay = Millis::from_secs(40);
+        spec.update.monitor = Some(Millis::from_secs(5));
+    });
+    cluster.apply("shop", &[slow, service("api", "a:1").replicas(1)]);
+    let forecast_now = forecast(&cluster.input());
+    assert_eq!(forecast_now.end, End::Rest);
+    expect![[r#"
+        create shop-api-0 ->n2 spread
+        replace shop-web-0 n2>n2 spec_changed
+        move shop-web-1 n3>n1 spec_changed
+        replace shop-web-2 n1>n1 spec_changed
+        stop shop-web-3 n2>- fewer are wanted"#]]
+    .assert_eq(&show(&cluster, &forecast_now.moves));
+    assert!(forecast_now.now > cluster.now, "delays are waited out on the copy");
+    assert_eq!(forecast(&forecast_now.input(&cluster.config)).moves, vec![], "the end is an end");
+}
+
+/// R-CLI-2: what a forecast cannot get to is listed and left open, in bounded time.
+#[test]
+fn long_rollout_is_forecast_as_open() {
+    let mut cluster = Cluster::of(&["n1", "n2"]);
+    cluster.apply("shop", &[service("web", "w:1").replicas(3)]);
+    cluster.settle();
+    let slow = service("web", "w:2")
+        .replicas(3)
+        .with(|spec| spec.update.delay = Millis::from_secs(24 * 3600));
+    cluster.apply("shop", &[slow]);
+    let forecast_now = forecast(&cluster.input());
+    assert_eq!(forecast_now.end, End::Open);
+    let later = forecast_now.moves.iter().filter(|m| m.to.is_none()).count();
+    assert_eq!(
+        (forecast_now.moves.len(), later),
+        (3, 2),
+        "{}",
+        show(&cluster, &forecast_now.moves)
+    );
+}
+
+/// R-CLI-3: nodes that come and go and another number of replicas, all at once.
+#[test]
+fn what_if_is_answered_by_the_planner() {
+    let mut cluster = Cluster::empty();
+    for host in ["n1", "n2"] {
+        cluster.join_with(host, resources(1000, 0));
+    }
+    cluster.pass();
+    cluster.apply("shop", &[service("web", "w:1").replicas(4).reserves(500, 0)]);
+    cluster.settle();
+    let ask = |hypothesis: &Hypothesis| {
+        let (state, signals) = suppose(&cluster.input(), hypothesis).expect("it can be hypothesis");
+        let forecast_now =
+            forecast(&PlanInput { state: &state, signals: &signals, ..cluster.input() });
+        let waits: u32 = forecast_now.last.report.unplaced.iter().map(|entry| entry.count).sum();
+        let moves =
+            forecast_now.moves.iter().map(|m| format!("{}:{}", m.action.as_str(), m.replica));
+        format!("{}; {waits} wait", moves.collect::<Vec<_>>().join(" "))
+    };
+    let lost = [cluster.node("n1")].into();
+    let facts = NodeFacts { capacity: resources(2000, 0), ..NodeFacts::default() };
+    let added = [(hostname("n9"), facts)].into();
+    let scaled = [(key("shop", "web"), 6)].into();
+    assert_eq!(ask(&Hypothesis::default()), "; 0 wait");
+    assert_eq!(ask(&Hypothesis { lost, ..Hypothesis::default() }), "; 2 wait");
+    let lost = [cluster.node("n1")].into();
+    expect!["move:shop-web-0 move:shop-web-3 create:shop-web-4 create:shop-web-5; 0 wait"]
+        .assert_eq(&ask(&Hypothesis { lost, added, scaled, ..Hypothesis::default() }));
+    let drained = [cluster.node("n2")].into();
+    expect!["; 2 wait"].assert_eq(&ask(&Hypothesis { drained, ..Hypothesis::default() }));
+}
+
+proptest! {
+    /// R-CLI-2, R-CLI-3: what is foretold of a change is what an obedient cluster ends with.
+    #[test]
+    fn forecast_equals_what_happens(
+        before in prop::collection::vec(any_service(), 1..3),
+        after in prop::collection::vec(any_service(), 1..3),
+    ) {
+        let mut cluster = Cluster::empty();
+        for (number, host) in HOSTS[..3].iter().enumerate() {
+            let labels = [("datacenter", if number % 2 == 0 { "a" } else { "b" }), ("rack", "r1")];
+            cluster.join_as(host, resources(2000, 600), &labels);
+        }
+        cluster.pass();
+        // Whether a service waits for a job is another test's subject.
+        let alone = |services: Vec<crate::cluster::Service>| -> Vec<_> {
+            services.into_iter().map(|s| s.with(|spec| spec.depends_on.clear())).collect()
+        };
+        cluster.apply("shop", &alone(before));
+        cluster.settle();
+        cluster.apply("shop", &alone(after));
+        let forecast_now = forecast(&cluster.input());
+        cluster.settle();
+        let rolls = |record: &jaco_types::Scheduling| {
+            record.rollout.as_ref().is_some_and(|roll| roll.state == RolloutState::InProgress)
+        };
+        // A step without room ends by its timeout, which settling does not wait for.
+        prop_assume!(!cluster.state.scheduling.values().any(rolls));
+        let ends = |state: &jaco_state::ClusterState| -> Vec<_> {
+            let slots = state.slots.values();
+            slots.map(|s| (s.id.clone(), s.current.node, s.current.spec_hash)).collect()
+        };
+        prop_assert_eq!(ends(&forecast_now.state), ends(&cluster.state));
+        prop_assert_eq!(forecast_now.last.report.unplaced, cluster.plan().report.unplaced);
+    }
+}

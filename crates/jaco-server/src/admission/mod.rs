@@ -1,0 +1,141 @@
+//! Whether an apply may become a command. Pure: what the client has resolved is checked again, without files and
+//! without an environment.
+
+mod colocation;
+mod files;
+mod gpu;
+mod members;
+mod notes;
+mod policy;
+mod spec;
+
+use jaco_compose::{
+    Environment, Images, JacoYaml, Options, Problems, Project, environment, from_model, resolve,
+    restart,
+};
+use jaco_proto::v1;
+use jaco_state::contents::NamedContent;
+use jaco_state::{Content, Deployment, Table};
+use jaco_types::spec::DeploymentSpec;
+use jaco_types::{ContentId, DeploymentName, ErrorCode, NamedKey, Node, NodeId, Rejection};
+use serde_json::Value;
+
+use crate::status::invalid;
+
+pub(crate) use files::id as content_id;
+
+/// Maximum size of a manifest: it must fit into a log entry.
+const MODEL_BYTES_MAX: usize = 2 << 20;
+
+/// An apply that may be proposed.
+#[derive(Debug, Clone)]
+pub(crate) struct Admitted {
+    /// The deployment's name.
+    pub name: DeploymentName,
+    /// The desired spec.
+    pub spec: DeploymentSpec,
+    /// Warnings for the user.
+    pub warnings: Vec<String>,
+}
+
+/// The parts of the state that a manifest is checked against.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Stored {
+    /// The content chunks.
+    pub contents: Table<ContentId, Content>,
+    /// The named configs and secrets.
+    pub named: Table<NamedKey, NamedContent>,
+    /// The members.
+    pub nodes: Table<NodeId, Node>,
+    /// The present deployments.
+    pub deployments: Table<DeploymentName, Deployment>,
+}
+
+/// Checks an apply.
+///
+/// # Errors
+/// `invalid_manifest` with every problem, `too_large`, `content_missing`, or `content_not_found` with every external
+/// config and secret that does not exist.
+pub(crate) fn admit(request: &v1::ApplyRequest, stored: &Stored) -> Result<Admitted, Rejection> {
+    let texts = [&request.compose_json, &request.overlay_yaml, &request.environment_toml];
+    let size: usize = texts.iter().map(|text| text.len()).sum();
+    if size > MODEL_BYTES_MAX {
+        let message = format!(
+            "the manifest has {size} bytes, more than the maximum of {MODEL_BYTES_MAX}: put large \
+                               values into config files"
+        );
+        return Err(Rejection::new(ErrorCode::TooLarge, message));
+    }
+    let mut project = from_model(request.compose_json.as_bytes()).map_err(|all| refuse(&all))?;
+    let overlay = match request.overlay_yaml.as_str() {
+        "" => None,
+        text => Some(JacoYaml::parse("jaco.yaml", text.as_bytes()).map_err(|all| refuse(&all))?),
+    };
+    let name = deployment_name(request, overlay.as_ref(), &project)?;
+    let with_counts = with_restarts(request, stored.deployments.get(&name));
+    let request = with_counts.as_ref().unwrap_or(request);
+    if with_counts.is_some() {
+        project = from_model(request.compose_json.as_bytes()).map_err(|all| refuse(&all))?;
+    }
+    let environment =
+        Environment::parse(&environment::file_name(None), request.environment_toml.as_bytes());
+    let environment = environment.map_err(|all| refuse(&all))?;
+    environment.check(&project).map_err(|all| refuse(&all))?;
+    // The client has already checked images that are only built locally.
+    let named = files::named(&project, request, &stored.named)?;
+    let request = &named.request;
+    let contents = files::versions(&project, request)?;
+    let options =
+        Options { images: Images::AllowLocal, overrides: environment.overrides(), contents };
+    let resolved = resolve(&project, overlay.as_ref(), &options).map_err(|all| refuse(&all))?;
+    let warnings = resolved.warnings.list.iter().map(|problem| problem.message.clone());
+    let mut warnings: Vec<String> = warnings.collect();
+    let mut spec = spec::deployment_spec(request, &resolved, &stored.nodes, &mut warnings)?;
+    spec.named = named.keys;
+    // For a dry run nothing was uploaded.
+    if !request.dry_run {
+        spec.contents = files::pieces(request, &stored.contents)?;
+    }
+    Ok(Admitted { name, spec, warnings })
+}
+
+/// The request with the restart counts of the desired revision, if it has any.
+fn with_restarts(
+    request: &v1::ApplyRequest,
+    desired: Option<&Deployment>,
+) -> Option<v1::ApplyRequest> {
+    let desired: Value = serde_json::from_str(&desired?.spec().compose).ok()?;
+    let mut model: Value = serde_json::from_str(&request.compose_json).ok()?;
+    let kept = restart::keep(&mut model, &desired);
+    kept.then(|| v1::ApplyRequest { compose_json: model.to_string(), ..request.clone() })
+}
+
+/// All problems in one refusal: the first in the message, all in the details.
+fn refuse(problems: &Problems) -> Rejection {
+    let count = problems.errors().count() + problems.omitted;
+    let first = problems.errors().next().map(|problem| problem.message.clone());
+    let message = match (first, count) {
+        (Some(first), 1) => first,
+        (Some(first), count) => format!("{first} (and {} more problems)", count - 1),
+        (None, _) => "the manifest is invalid".to_owned(),
+    };
+    Rejection::new(ErrorCode::InvalidManifest, message)
+        .with("problems", problems.to_json().to_string())
+}
+
+fn deployment_name(
+    request: &v1::ApplyRequest,
+    overlay: Option<&JacoYaml>,
+    project: &Project,
+) -> Result<DeploymentName, Rejection> {
+    let written = overlay.and_then(|overlay| overlay.deployment.as_deref());
+    let name = match (written, request.deployment.as_str()) {
+        (Some(written), _) => written,
+        (None, "") => project.name(),
+        (None, given) => given,
+    };
+    DeploymentName::new(name).map_err(invalid)
+}
+
+#[cfg(test)]
+mod tests;

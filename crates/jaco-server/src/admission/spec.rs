@@ -1,0 +1,130 @@
+//! From a resolved manifest to the spec of a deployment.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jaco_compose::facts::Facts;
+use jaco_compose::{Resolved, ResolvedService};
+use jaco_proto::v1;
+use jaco_state::Table;
+use jaco_types::spec::{
+    DeploymentSpec, HostPort, Placement, Privilege, SchedulingPolicy, ServiceSpec,
+};
+use jaco_types::{ErrorCode, InvalidName, Node, NodeId, Rejection, ServiceName};
+
+use super::notes::Notes;
+use super::{colocation, gpu, members, policy};
+use crate::status::invalid;
+
+/// The spec of a deployment. Warnings are added to `warnings`.
+///
+/// # Errors
+/// `invalid_manifest` with every problem of every service.
+pub(super) fn deployment_spec(
+    request: &v1::ApplyRequest,
+    resolved: &Resolved,
+    nodes: &Table<NodeId, Node>,
+    warnings: &mut Vec<String>,
+) -> Result<DeploymentSpec, Rejection> {
+    let mut notes = Notes::default();
+    let services = resolved.services.iter().map(|(name, service)| {
+        let mut spec = service_spec(name, service).map_err(invalid)?;
+        spec.scheduling = policy::policy(&spec.name, &service.facts, &spec.placement, &mut notes);
+        spec.gpus = gpu::demand(&spec.name, &service.facts.gpus, &mut notes);
+        if let Some(other) = policy::scaled_with(&spec.name, &service.facts) {
+            scale_with(&mut spec, &other, &mut notes);
+        }
+        Ok((spec.name.clone(), Arc::new(spec)))
+    });
+    let mut services: BTreeMap<_, _> = services.collect::<Result<_, Rejection>>()?;
+    notes.problems.extend(colocation::problems(&services));
+    colocation::bind(&mut services);
+    for (name, service) in &resolved.services {
+        let spec = services.values().find(|spec| spec.name.as_str() == name);
+        if let Some(spec) = spec {
+            members::compare(spec, service.facts.min_allocations, nodes, &mut notes);
+        }
+    }
+    warnings.append(&mut notes.warnings);
+    if !notes.problems.is_empty() {
+        return Err(Rejection::new(ErrorCode::InvalidManifest, notes.problems.join("; ")));
+    }
+    if services.is_empty() {
+        let message = "the manifest has no services: add at least one";
+        return Err(Rejection::new(ErrorCode::InvalidManifest, message));
+    }
+    Ok(DeploymentSpec {
+        services,
+        compose: request.compose_json.as_str().into(),
+        overlay: request.overlay_yaml.as_str().into(),
+        environment: request.environment_toml.as_str().into(),
+        contents: BTreeSet::new(),
+        named: BTreeSet::new(),
+        privileges: privileges(resolved)?,
+    })
+}
+
+/// The privileges of the services on their nodes, for the audit log.
+fn privileges(
+    resolved: &Resolved,
+) -> Result<BTreeMap<ServiceName, BTreeSet<Privilege>>, Rejection> {
+    let privileged = resolved.services.iter().filter(|(_, one)| !one.facts.privileges.is_empty());
+    let by_name = privileged.map(|(name, one)| {
+        let name = ServiceName::new(name).map_err(invalid)?;
+        Ok((name, one.facts.privileges.clone()))
+    });
+    by_name.collect()
+}
+
+/// A service with `scale-with` has one replica on every node that has one of the other service: its own placement and
+/// number of replicas would contradict that.
+fn scale_with(spec: &mut ServiceSpec, other: &ServiceName, notes: &mut Notes) {
+    let name = &spec.name;
+    match spec.placement {
+        Placement::Spread | Placement::Global => spec.placement = Placement::Global,
+        Placement::Pack | Placement::Hosts(_) => {
+            let placement = spec.placement.as_str();
+            notes.problems.push(format!(
+                "service {name} uses scale-with={other}; remove placement={placement} (it runs \
+                 wherever {other} runs)"
+            ));
+        }
+    }
+    if spec.replicas != 1 {
+        notes.problems.push(format!(
+            "service {name} uses scale-with={other}; remove replicas (it runs once on every node \
+             that runs {other})"
+        ));
+    }
+}
+
+fn service_spec(name: &str, service: &ResolvedService) -> Result<ServiceSpec, InvalidName> {
+    let facts = &service.facts;
+    Ok(ServiceSpec {
+        name: ServiceName::new(name)?,
+        image: facts.image.as_str().into(),
+        pull: facts.pull,
+        placement: facts.placement.clone(),
+        replicas: facts.replicas,
+        host_ports: host_ports(facts),
+        depends_on: facts.depends_on.clone(),
+        reservation: facts.reservation,
+        limit: facts.limit,
+        gpus: None,
+        storage: facts.storage,
+        healthcheck: facts.healthcheck,
+        update: facts.update,
+        scheduling: SchedulingPolicy::default(),
+        on_node_loss: facts.on_node_loss,
+        container: service.container.canonical.as_str().into(),
+        hash: service.container.hash,
+    })
+}
+
+/// Fixed host ports, which only one replica per node can publish. Ports of a range are chosen by the engine.
+fn host_ports(facts: &Facts) -> Vec<HostPort> {
+    let fixed = facts.ports.iter().filter_map(|published| {
+        published.fixed().map(|port| HostPort { port, protocol: published.protocol })
+    });
+    fixed.collect()
+}

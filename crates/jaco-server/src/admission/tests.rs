@@ -1,0 +1,390 @@
+//! Applies that are admitted, and those that are refused.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jaco_state::command::DeploymentApply;
+use jaco_state::{ClusterState, Entry, Outcome, apply};
+use jaco_types::spec::{
+    FailureAction, Placement, Privilege, RollbackFailureAction, RollbackPolicy, UpdateOrder,
+    UpdatePolicy,
+};
+use jaco_types::{Hostname, Identity, Millis, ServiceName, StateIndex, Timestamp};
+
+use super::*;
+
+fn request(compose_json: &str, overlay_yaml: &str) -> v1::ApplyRequest {
+    v1::ApplyRequest {
+        compose_json: compose_json.to_owned(),
+        overlay_yaml: overlay_yaml.to_owned(),
+        ..v1::ApplyRequest::default()
+    }
+}
+
+const SHOP: &str = r#"{"name":"shop","services":{"web":{"image":"web:1"}}}"#;
+
+fn admit(request: &v1::ApplyRequest) -> Result<Admitted, Rejection> {
+    super::admit(request, &Stored::default())
+}
+
+/// The state after this apply.
+fn applied(admitted: &Admitted) -> Stored {
+    let mut state = ClusterState::default();
+    let Admitted { name, spec, .. } = admitted.clone();
+    let command = DeploymentApply::new(name, spec).into();
+    let (index, at, by) = (StateIndex(1), Timestamp(0), Identity::Scheduler);
+    let entry = Entry { index, at, by, origin: None, request: None, command };
+    assert!(matches!(apply(&mut state, &entry), Outcome::Deployed { .. }));
+    Stored { deployments: state.deployments, ..Stored::default() }
+}
+
+/// R-CLI-6, R-ROLL-1: a restart changes the spec hash, and a later apply of the same files keeps it; a service that is
+/// new in them was never restarted.
+#[test]
+fn restarts_survive_the_next_apply() {
+    let mut model: Value = serde_json::from_str(SHOP).unwrap();
+    assert!(restart::count(&mut model, Some("web")));
+    let first = admit(&request(SHOP, "")).unwrap();
+    let restarted = admit(&request(&model.to_string(), "")).unwrap();
+    let hash = |admitted: &Admitted, name: &str| {
+        let found = admitted.spec.services.iter().find(|(known, _)| known.as_str() == name);
+        found.map(|(_, spec)| spec.hash)
+    };
+    assert_ne!(hash(&first, "web"), hash(&restarted, "web"));
+    let stored = applied(&restarted);
+    let again = super::admit(&request(SHOP, ""), &stored).unwrap();
+    assert_eq!(again.spec, restarted.spec);
+    let wider = r#"{"name":"shop","services":{"db":{"image":"d"},"web":{"image":"web:1"}}}"#;
+    let wider_again = super::admit(&request(wider, ""), &stored).unwrap();
+    assert_eq!(hash(&wider_again, "web"), hash(&restarted, "web"));
+    let apart = admit(&request(wider, "")).unwrap();
+    assert_eq!(hash(&wider_again, "db"), hash(&apart, "db"));
+}
+
+/// R-IN-1: a compose model alone is enough.
+#[test]
+fn a_compose_model_is_enough() {
+    let admitted = admit(&request(SHOP, "")).unwrap();
+    assert_eq!(admitted.name.as_str(), "shop");
+    let web = admitted.spec.services.values().next().unwrap();
+    assert_eq!((&*web.image, web.replicas, &web.placement), ("web:1", 1, &Placement::Spread));
+}
+
+/// R-CLI-5: the privileges of services on their nodes are part of the spec, for the audit log; services without any
+/// are not listed.
+#[test]
+fn privileges_are_recorded() {
+    let model = r#"{"name":"shop","services":{"web":{"image":"web:1"},
+        "agent":{"image":"agent:1","network_mode":"host","pid":"host","cap_add":["NET_ADMIN"],
+            "volumes":[{"type":"bind","source":"/srv","target":"/srv"},
+                {"type":"bind","source":"/var/run/docker.sock","target":"/docker.sock"}]},
+        "db":{"image":"db:1","volumes":[{"type":"volume","source":"data","target":"/data"}]}},
+        "volumes":{"data":{}}}"#;
+    let privileges = admit(&request(model, "")).unwrap().spec.privileges;
+    let agent = ServiceName::new("agent").unwrap();
+    let expected = [
+        Privilege::EngineSocket,
+        Privilege::HostNetwork,
+        Privilege::HostPid,
+        Privilege::HostPath,
+        Privilege::Capabilities,
+    ];
+    assert_eq!(privileges, [(agent, expected.into())].into());
+}
+
+/// R-ROLL-4: `update_config` and `rollback_config` become the update policy.
+#[test]
+fn update_config_becomes_the_update_policy() {
+    let deploy = r#"{"update_config":{"parallelism":2,"delay":"3s","monitor":"4s",
+        "failure_action":"pause","max_failure_ratio":0.25,"order":"stop-first"},
+        "rollback_config":{"parallelism":5,"delay":"6s","order":"stop-first","monitor":"0s",
+        "failure_action":"pause","max_failure_ratio":0.5}}"#;
+    let model =
+        format!(r#"{{"name":"shop","services":{{"web":{{"image":"web:1","deploy":{deploy}}}}}}}"#);
+    let admitted = admit(&request(&model, "")).unwrap();
+    let update = admitted.spec.services.values().next().unwrap().update;
+    let order = UpdateOrder::StopFirst;
+    let expected = UpdatePolicy {
+        parallelism: 2,
+        delay: Millis::from_secs(3),
+        monitor: Some(Millis::from_secs(4)),
+        failure_action: FailureAction::Pause,
+        max_failure_permille: 250,
+        order,
+        rollback: RollbackPolicy {
+            parallelism: 5,
+            delay: Millis::from_secs(6),
+            order,
+            monitor: Some(Millis(0)),
+            failure_action: RollbackFailureAction::Pause,
+            max_failure_permille: 500,
+        },
+        ..UpdatePolicy::default()
+    };
+    assert_eq!(update, expected);
+}
+
+/// R-PLACE-4: a count beside `global` is refused in the documented words.
+#[test]
+fn global_with_replicas_is_refused() {
+    let overlay = "deployment: shop\nservices:\n  - {name: web, placement: global, replicas: 2}\n";
+    let refused = admit(&request(SHOP, overlay)).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::InvalidManifest);
+    let words = "service \"web\" uses placement=global; remove replicas (global runs one \
+                 replica per ready node)";
+    assert!(refused.message.contains(words), "{}", refused.message);
+}
+
+/// R-RES-2: the reservation of the environment is used if it is within the bounds of the manifest.
+#[test]
+fn an_environment_sets_reservations() {
+    let overlay =
+        "deployment: shop\nservices: [{name: web, resources: {memory: {min: 64, max: 512}}}]";
+    let reserved = |environment: &str| {
+        let request =
+            v1::ApplyRequest { environment_toml: environment.to_owned(), ..request(SHOP, overlay) };
+        let admitted = admit(&request).map_err(|rejection| rejection.details)?;
+        let web = admitted.spec.services.values().next().unwrap();
+        Ok::<_, BTreeMap<String, String>>(web.reservation.memory.0 >> 20)
+    };
+    assert_eq!(reserved("").ok(), Some(512));
+    assert_eq!(reserved("[web]\nmemory = 128").ok(), Some(128));
+    let outside = reserved("[web]\nmemory = 1024").unwrap_err();
+    assert!(outside["problems"].contains("unsupported_resource_configuration"), "{outside:?}");
+    let unknown = reserved("[wbe]\nmemory = 128").unwrap_err();
+    assert!(unknown["problems"].contains("unknown_service"), "{unknown:?}");
+}
+
+/// R-CONS-5: constraints of another provider are ignored with a warning; contradicting ones are refused with both
+/// named, and all problems of all services are reported at once.
+#[test]
+fn contradicting_constraints_are_refused() {
+    let admit = |constraints: &str| {
+        let overlay = format!(
+            "deployment: shop\nconstraints: zone=a instance-type=m5\n\
+             services: [{{name: web, constraints: [{constraints}]}}]"
+        );
+        admit(&request(SHOP, &overlay))
+    };
+    let warnings = admit("zone=b").unwrap().warnings;
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].contains("constraint instance-type=m5 is ignored"), "{warnings:?}");
+    let refused = admit(
+        "{attribute: meta.zone, value: b}, {attribute: node.os, operator: regexp, value: \"(\"}, \
+         hostname=n1 place-in=n2",
+    );
+    let refused = refused.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::InvalidManifest);
+    for problem in [
+        "service web: no node can satisfy both node.zone = a and meta.zone = b",
+        "no node can satisfy both node.hostname = n1 and node.hostname = n2",
+        "node.os regexp: \"(\" is no regular expression",
+    ] {
+        assert!(refused.message.contains(problem), "{}", refused.message);
+    }
+}
+
+/// R-CONS-6: colocation and the maximum per node become part of the scheduling policy.
+#[test]
+fn colocation_becomes_part_of_the_policy() {
+    let model = r#"{"name":"shop","services":{"web":{"image":"i","volumes":["data:/d"],"network_mode":"service:vpn"},
+        "vpn":{"image":"i"},"log":{"image":"i","volumes_from":["web"],"deploy":{"placement":{"max_replicas_per_node":3}}},
+        "agent":{"image":"i"}},"volumes":{"data":{}}}"#;
+    let overlay = "deployment: shop\nconstraints: max-per-node=5\nservices:\n\
+                   - {name: agent, constraints: scale-with=web max-per-node=}\n\
+                   - {name: vpn, constraints: place-with=vpn}\n";
+    let spec = admit(&request(model, overlay)).unwrap().spec;
+    let policies = ["agent", "log", "vpn", "web"].map(|name| {
+        let spec = &spec.services[&name.parse::<ServiceName>().unwrap()];
+        let policy = &spec.scheduling;
+        let names = |names: &BTreeSet<ServiceName>| {
+            names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(" ")
+        };
+        let max = policy.max_per_node.map_or(0, std::num::NonZeroU32::get);
+        let (with, beside) = (names(&policy.place_with), names(&policy.shares_namespaces_with));
+        format!("{name} {} {max} [{with}] [{beside}] {:?}", spec.placement.as_str(), spec.storage)
+    });
+    let expected = [
+        "agent global 0 [] [web] Stateless",
+        "log spread 3 [web] [] Stateful",
+        "vpn spread 5 [] [] Stateful",
+        "web spread 5 [] [vpn] Stateful",
+    ];
+    assert_eq!(policies, expected);
+}
+
+/// R-CONS-6, R-RES-4: unknown services, cycles and contradictions of `scale-with` are reported at once.
+#[test]
+fn invalid_colocation_is_refused() {
+    let model = r#"{"name":"shop","services":{"web":{"image":"i"},"api":{"image":"i"},"job":{"image":"i"}}}"#;
+    let overlay = "deployment: shop\nservices:\n\
+                   - {name: web, constraints: place-with=api}\n\
+                   - {name: api, constraints: place-with=web}\n\
+                   - {name: job, replicas: 2, placement: pack, constraints: scale-with=wep}\n";
+    let refused = admit(&request(model, overlay)).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::InvalidManifest);
+    for problem in [
+        "services api, web are colocated with each other in a cycle",
+        "service job uses scale-with=wep; remove placement=pack (it runs wherever wep runs)",
+        "service job uses scale-with=wep; remove replicas",
+        "job is colocated with wep, which is no service of the deployment; did you mean web?",
+    ] {
+        assert!(refused.message.contains(problem), "{problem}: {}", refused.message);
+    }
+}
+
+/// R-RES-4: fewer replicas or matching nodes than `min_allocations_count` are refused, all at once.
+#[test]
+fn too_few_allocations_are_refused() {
+    let model = r#"{"name":"shop","services":{"web":{"image":"i"},"agent":{"image":"i"}}}"#;
+    let overlay = "deployment: shop\nservices:\n\
+                   - {name: web, replicas: 2, min_allocations_count: 3}\n\
+                   - {name: agent, placement: global, selectors: [ssd], min_allocations_count: 2}\n";
+    let stored = Stored { nodes: nodes(&[("n1", "ssd"), ("n2", "hdd")]), ..Stored::default() };
+    let refused = super::admit(&request(model, overlay), &stored).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::InvalidManifest);
+    for problem in [
+        "service web: min_allocations_count is 3, and only 2 replicas are desired",
+        "service agent: min_allocations_count is 2, and only 1 nodes match its selectors",
+    ] {
+        assert!(refused.message.contains(problem), "{}", refused.message);
+    }
+    let stored = Stored { nodes: nodes(&[("n1", "ssd"), ("n2", "ssd")]), ..Stored::default() };
+    let overlay = overlay.replace("replicas: 2", "replicas: 3");
+    let admitted = super::admit(&request(model, &overlay), &stored).unwrap();
+    assert_eq!(admitted.warnings, [""; 0]);
+}
+
+/// R-RES-4: a label that no node has is a warning with the nearest label.
+#[test]
+fn unknown_labels_are_warnings() {
+    let overlay = "deployment: shop\nservices:\n\
+                   - {name: web, selectors: [worker, sdd], constraints: zone=a, spread: [{attribute: node.arhc}]}\n";
+    let stored = Stored { nodes: nodes(&[("n1", "ssd")]), ..Stored::default() };
+    let warnings = super::admit(&request(SHOP, overlay), &stored).unwrap().warnings;
+    assert_eq!(
+        warnings,
+        [
+            "service web: no node has the label \"arhc\"; did you mean node.arch?",
+            "service web: no node has the label \"sdd\"; did you mean ssd?",
+            "service web: no node has the label \"zone\"",
+        ]
+    );
+}
+
+fn nodes(labels: &[(&str, &str)]) -> Table<NodeId, Node> {
+    let node = |(number, (host, label)): (u64, &(&str, &str))| Node {
+        id: NodeId(number),
+        hostname: Hostname::new(host).unwrap(),
+        address: String::new(),
+        key_fingerprint: [0; 32],
+        status: jaco_types::NodeStatus::Ready,
+        status_reason: String::new(),
+        availability: jaco_types::Availability::Active,
+        availability_reason: String::new(),
+        drain: None,
+        facts: jaco_types::NodeFacts::default(),
+        labels: BTreeMap::from([((*label).to_owned(), String::new())]),
+        joined_at: jaco_types::Timestamp(0),
+        modified: jaco_types::StateIndex(number),
+    };
+    (1..).zip(labels).map(node).map(|node| (node.id, node)).collect()
+}
+
+/// R-IN-3: a model that a client cannot have resolved is refused.
+#[test]
+fn an_invalid_model_is_refused() {
+    for model in ["", "[]", "{", r#"{"services":{"web":{"imagee":"web:1"}}}"#] {
+        let refused = admit(&request(model, "")).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::InvalidManifest, "{model}");
+    }
+    let large = " ".repeat(MODEL_BYTES_MAX + 1);
+    assert_eq!(admit(&request(&large, "")).unwrap_err().code, ErrorCode::TooLarge);
+}
+
+/// R-IN-3: a deployment has a bounded number of replicas, whoever sends it and wherever it is written.
+#[test]
+fn replicas_are_bounded() {
+    let scaled = |replicas: &str| {
+        format!(
+            r#"{{"name":"shop","services":{{"web":{{"image":"i","deploy":{{"replicas":{replicas}}}}}}}}}"#
+        )
+    };
+    let most = admit(&request(&scaled("10000"), "")).expect("as many are admitted");
+    assert_eq!(most.spec.services.values().next().unwrap().replicas, 10_000);
+    for replicas in ["10001", "1000000", "4000000000", "-1"] {
+        let refused = admit(&request(&scaled(replicas), "")).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::InvalidManifest, "{replicas}");
+        assert!(
+            refused.message.contains("the number of replicas is not valid"),
+            "{}",
+            refused.message
+        );
+    }
+    let overlay = "services: [{name: web, replicas: 1000000}]\n";
+    let refused = admit(&request(SHOP, overlay)).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::InvalidManifest);
+    let two = r#"{"name":"shop","services":{"a":{"image":"i","scale":6000},"b":{"image":"i","scale":6000}}}"#;
+    let refused = admit(&request(two, "")).unwrap_err();
+    assert!(refused.message.contains("the deployment has 12000 replicas"), "{}", refused.message);
+}
+
+/// R-IN-1: without a name in jaco.yaml the deployment has that of the request, or else of the model.
+#[test]
+fn a_jaco_yaml_without_a_name_is_admitted() {
+    let overlay = "services: [{name: web, replicas: 3}]\n";
+    let admitted = admit(&request(SHOP, overlay)).unwrap();
+    assert_eq!(admitted.name.as_str(), "shop");
+    let named = v1::ApplyRequest { deployment: "other".into(), ..request(SHOP, overlay) };
+    assert_eq!(admit(&named).unwrap().name.as_str(), "other");
+    assert_eq!(admit(&named).unwrap().spec.services.values().next().unwrap().replicas, 3);
+}
+
+/// R-IN-3, R-IN-4, R-IN-5: each code that admission refuses with, by a request that causes it.
+#[test]
+fn each_refusal_has_its_code() {
+    let file = |name: &str, tree: Vec<u8>| v1::FileUpload { name: name.into(), tree: tree.into() };
+    let with_bind =
+        |tree: Vec<u8>| v1::ApplyRequest { binds: vec![file("./data", tree)], ..request(SHOP, "") };
+    let secret = r#"{"name":"shop","services":{"web":{"image":"i","secrets":[{"source":"key"}]}},
+        "secrets":{"key":{"external":true,"name":"db.key"}}}"#;
+    let no_services = r#"{"name":"shop","services":{}}"#;
+    let cases = [
+        ("a malformed model", request("{", ""), ErrorCode::InvalidManifest),
+        ("a malformed overlay", request(SHOP, "deployment: ["), ErrorCode::InvalidManifest),
+        ("no services", request(no_services, ""), ErrorCode::InvalidManifest),
+        (
+            "an unknown key",
+            request(SHOP, "deployment: shop\nreplica: 2"),
+            ErrorCode::InvalidManifest,
+        ),
+        ("a large overlay", request(SHOP, &"#".repeat(MODEL_BYTES_MAX)), ErrorCode::TooLarge),
+        ("an external secret that is not stored", request(secret, ""), ErrorCode::ContentNotFound),
+        ("files that were not uploaded", with_bind(vec![7; 32]), ErrorCode::ContentMissing),
+        ("a malformed content id", with_bind(vec![7; 31]), ErrorCode::InvalidRequest),
+        (
+            "an invalid name",
+            v1::ApplyRequest { deployment: "Shop!".into(), ..request(SHOP, "") },
+            ErrorCode::InvalidRequest,
+        ),
+    ];
+    for (case, request, expected) in cases {
+        let refused = admit(&request).expect_err(case);
+        assert_eq!(refused.code, expected, "{case}: {}", refused.message);
+        assert!(!refused.message.is_empty(), "{case}");
+    }
+}
+
+/// R-SEL-1: without a list, `selectors: auto` selects nodes by a label with the name of the service.
+#[test]
+fn automatic_selectors_are_the_name_of_the_service() {
+    let selectors = |overlay: &str| {
+        let spec = admit(&request(SHOP, overlay)).unwrap().spec;
+        spec.services.values().next().unwrap().scheduling.selectors.clone()
+    };
+    let overlay = |selectors: &str| {
+        format!("deployment: shop\nservices: [{{name: web, selectors: {selectors}}}]")
+    };
+    assert_eq!(selectors(&overlay("auto")), BTreeSet::from(["web".to_owned()]));
+    assert_eq!(selectors(&overlay("[ssd, gpu]")), ["gpu", "ssd"].map(str::to_owned).into());
+    assert_eq!(selectors(""), BTreeSet::new());
+}

@@ -1,0 +1,153 @@
+//! Authentication: who sent a request. Denied unless the connection or a token proves an identity.
+
+pub(crate) mod authority;
+pub(crate) mod connection;
+pub mod refusals;
+
+use std::net::SocketAddr;
+
+use jaco_pki::token::OperatorToken;
+use jaco_pki::{
+    OperatorTokenRecord, PeerIdentity, Revocation, SecretHash, TokenKind, admit_operator,
+};
+use jaco_state::ClusterState;
+use jaco_types::{ErrorCode, Identity, NodeId, Origin, Rejection, Timestamp};
+use tonic::metadata::MetadataMap;
+use tonic::{Request, Status};
+
+use connection::Caller;
+
+/// The sender of a request, by its connection and its `authorization` header.
+///
+/// # Errors
+/// `unauthenticated` without a credential, or the code of why the credential is refused.
+pub(crate) fn identify(
+    state: &ClusterState,
+    caller: &Caller,
+    headers: &MetadataMap,
+    now: Timestamp,
+) -> Result<Identity, Rejection> {
+    match caller {
+        Caller::Unix { uid } => Ok(Identity::Local { uid: *uid }),
+        Caller::Tls { peer, .. } => match bearer(headers)? {
+            Some(token) => operator(state, &token, now),
+            None => node(state, peer),
+        },
+    }
+}
+
+/// The member that sent a request.
+///
+/// # Errors
+/// When the sender is no member.
+pub(crate) fn identify_node(state: &ClusterState, caller: &Caller) -> Result<NodeId, Rejection> {
+    let Caller::Tls { peer, .. } = caller else {
+        let message = "this rpc is for members of the cluster, over TLS with their certificate";
+        return Err(Rejection::new(ErrorCode::PermissionDenied, message));
+    };
+    match node(state, peer)? {
+        Identity::Node { id } => Ok(id),
+        Identity::Local { .. }
+        | Identity::Operator { .. }
+        | Identity::Scheduler
+        | Identity::Anonymous => Err(Rejection::new(
+            ErrorCode::PermissionDenied,
+            "this rpc is for members of the cluster: an operator token does not allow it",
+        )),
+    }
+}
+
+/// A certificate proves a node's id. Whether that node is a member is checked against this node's state,
+/// which may be old: an id at or below the state's index is in it or was removed; a higher one is of a node
+/// that was admitted later.
+fn node(state: &ClusterState, peer: &PeerIdentity) -> Result<Identity, Rejection> {
+    let PeerIdentity::Node { id, key_fingerprint, .. } = peer else {
+        let message = "the request has no credential: send an operator token (`jaco token issue` makes one on a \
+                       node), or use the unix socket of a node";
+        return Err(Rejection::new(ErrorCode::Unauthenticated, message));
+    };
+    let id = *id;
+    match state.nodes.get(&id) {
+        Some(member) if member.key_fingerprint == *key_fingerprint.as_bytes() => {
+            Ok(Identity::Node { id })
+        }
+        Some(_) => {
+            let message = format!(
+                "the certificate of node {id} has another key than the node joined with; reset its \
+                                   data directory and join it anew"
+            );
+            Err(Rejection::new(ErrorCode::CertificateInvalid, message))
+        }
+        None if id.0 > state.index.0 || state.meta.is_none() => Ok(Identity::Node { id }),
+        None => {
+            let message = format!(
+                "node {id} was removed from this cluster; to use the machine again, reset its data \
+                                   directory and join it anew"
+            );
+            Err(Rejection::new(ErrorCode::CertificateInvalid, message))
+        }
+    }
+}
+
+fn bearer(headers: &MetadataMap) -> Result<Option<OperatorToken>, Rejection> {
+    let Some(value) = headers.get("authorization") else { return Ok(None) };
+    let text = value.to_str().ok().and_then(|text| text.strip_prefix("Bearer "));
+    let token = text.and_then(|text| text.trim().parse().ok());
+    let malformed = || {
+        let message = "the authorization header has no operator token: it must be `Bearer jo1.…`";
+        Rejection::new(ErrorCode::TokenInvalid, message)
+    };
+    token.map(Some).ok_or_else(malformed)
+}
+
+fn operator(
+    state: &ClusterState,
+    shown: &OperatorToken,
+    now: Timestamp,
+) -> Result<Identity, Rejection> {
+    let known = state.operator_tokens.get(&shown.id).map(|known| OperatorTokenRecord {
+        id: known.id.clone(),
+        secret: SecretHash::from_bytes(known.secret_hash),
+        expires: None,
+        revocation: match known.revoked_at {
+            Some(_) => Revocation::Revoked,
+            None => Revocation::Live,
+        },
+    });
+    match admit_operator(known.as_ref(), shown, now) {
+        Ok(()) => Ok(Identity::Operator { token: shown.id.clone() }),
+        Err(refusal) => {
+            let message = format!("operator token {}: {refusal}", shown.id);
+            Err(Rejection::new(refusal.code(TokenKind::Operator), message))
+        }
+    }
+}
+
+/// What the connection of a request proves about its sender.
+///
+/// # Errors
+/// `internal` if the listener did not set it, which it always does.
+pub(crate) fn caller<T>(request: &Request<T>) -> Result<&Caller, Status> {
+    let missing = || Status::internal("the listener did not record the sender of the request");
+    request.extensions().get::<Caller>().ok_or_else(missing)
+}
+
+/// The origin of a request in audit events; `node` received it.
+pub(crate) fn asked_from(caller: &Caller, node: NodeId) -> Origin {
+    match caller {
+        Caller::Unix { uid } => Origin::Socket { uid: *uid, node },
+        // Without the scope id, which has a meaning on this machine only.
+        Caller::Tls { source, .. } => {
+            Origin::Address { address: SocketAddr::new(source.ip(), source.port()), node }
+        }
+    }
+}
+
+/// The origin of a request, for logs and events of refused access.
+#[must_use]
+pub(crate) fn address(caller: &Caller) -> String {
+    match caller {
+        Caller::Unix { uid } => format!("unix socket, uid {uid}"),
+        Caller::Tls { source, .. } => source.ip().to_string(),
+    }
+}

@@ -1,0 +1,251 @@
+//! The store over raft: proposals go to the leader, on whichever node that is; reads are local.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jaco_proto::storage::{self, Payload};
+use jaco_raft::{Quorum, Raft};
+use jaco_state::ClusterState;
+use jaco_store::{Applied, Clock, Leadership, Proposal, ProposeError, RaftRole, Store};
+use jaco_types::{ErrorCode, Node, NodeId, Origin, StateIndex};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::machine::ClusterMachine;
+use crate::peers::Peers;
+use crate::status::from_status;
+
+/// Deadline of a proposal that is sent to the leader.
+const FORWARD_DEADLINE: Duration = Duration::from_secs(4);
+
+/// The replicated state of a member.
+pub struct RaftStore {
+    own: NodeId,
+    raft: Raft<ClusterMachine>,
+    peers: Peers,
+    clock: Arc<dyn Clock>,
+    index: watch::Sender<StateIndex>,
+    leadership: watch::Sender<Leadership>,
+}
+
+impl std::fmt::Debug for RaftStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RaftStore").field("own", &self.own).finish_non_exhaustive()
+    }
+}
+
+impl RaftStore {
+    /// A store over this raft node. [`RaftStore::follow`] must run beside it.
+    #[must_use]
+    pub fn new(
+        own: NodeId,
+        raft: Raft<ClusterMachine>,
+        peers: Peers,
+        clock: Arc<dyn Clock>,
+    ) -> Arc<Self> {
+        let index = watch::Sender::new(StateIndex(0));
+        let leadership = watch::Sender::default();
+        Arc::new(Self { own, raft, peers, clock, index, leadership })
+    }
+
+    /// Updates the watches of the store from those of raft until `shutdown`.
+    pub async fn follow(self: Arc<Self>, shutdown: CancellationToken) {
+        let mut applied = self.raft.watch_applied();
+        let mut status = self.raft.watch_status();
+        loop {
+            self.index.send_replace(StateIndex(*applied.borrow_and_update()));
+            let leadership = leadership(self.own, &status.borrow_and_update());
+            self.leadership.send_if_modified(|known| {
+                let changed = *known != leadership;
+                *known = leadership;
+                changed
+            });
+            let alive = tokio::select! {
+                () = shutdown.cancelled() => false,
+                changed = applied.changed() => changed.is_ok(),
+                changed = status.changed() => changed.is_ok(),
+            };
+            if !alive {
+                return;
+            }
+        }
+    }
+
+    /// The raft node underneath.
+    #[must_use]
+    pub fn raft(&self) -> &Raft<ClusterMachine> {
+        &self.raft
+    }
+
+    /// Reads the state without a copy. Blocks `apply`, so it must be short.
+    pub fn read<T>(&self, look: impl FnOnce(&ClusterState) -> T) -> T {
+        self.raft.with_state(|machine| look(machine.state()))
+    }
+
+    /// Waits until evicted audit events are in the archive, if this node has one.
+    pub async fn archived(&self) {
+        let archived = self.raft.with_state(ClusterMachine::archived);
+        if let Some(archived) = archived {
+            let waited = tokio::task::spawn_blocking(move || archived.wait()).await;
+            waited.expect("waiting does not panic");
+        }
+    }
+
+    /// The leader and its address, unless this node leads or there is none.
+    #[must_use]
+    pub fn leader_elsewhere(&self) -> Option<(NodeId, String)> {
+        let status = self.raft.status();
+        let leader = status.leader.filter(|leader| leader.id != self.own.0)?;
+        Some((NodeId(leader.id), leader.address))
+    }
+
+    /// Whether this node leads.
+    #[must_use]
+    pub fn leads(&self) -> bool {
+        leadership(self.own, &self.raft.status()).role == RaftRole::Leader
+    }
+
+    /// Whether this node leads and has recent contact with a quorum.
+    #[must_use]
+    pub fn has_quorum(&self) -> bool {
+        self.leads() && self.raft.status().quorum == Quorum::Held
+    }
+
+    /// Proposes a command as the leader.
+    ///
+    /// # Errors
+    /// `NoLeader` when this node does not lead.
+    pub async fn propose_here(
+        &self,
+        proposal: Proposal,
+        origin: Option<Origin>,
+    ) -> Result<Applied, ProposeError> {
+        self.propose_bytes(self.encode(proposal, origin)).await
+    }
+
+    /// Proposes a command to the leader, on whichever node that is.
+    ///
+    /// # Errors
+    /// Those of [`Store::propose`].
+    pub async fn propose_from(
+        &self,
+        proposal: Proposal,
+        origin: Option<Origin>,
+    ) -> Result<Applied, ProposeError> {
+        let payload = self.encode(proposal, origin);
+        match self.leader_elsewhere() {
+            Some(leader) => self.propose_elsewhere(leader, payload).await,
+            None => self.propose_bytes(payload).await,
+        }
+    }
+
+    /// Proposes as the leader what another member sent, with this node's time. The payload is decoded
+    /// first: what this node does not understand must not enter the log.
+    ///
+    /// # Errors
+    /// `NoLeader` when this node does not lead.
+    pub async fn propose_for(&self, payload: Payload) -> Result<Applied, ProposeError> {
+        let payload = Payload { at: self.clock.now(), ..payload };
+        self.propose_bytes(storage::encode_payload(&payload)).await
+    }
+
+    async fn propose_bytes(&self, payload: bytes::Bytes) -> Result<Applied, ProposeError> {
+        let applied = self.raft.propose(payload).await.map_err(translate)?;
+        decode_applied(applied.index, &applied.outcome)
+    }
+
+    fn encode(&self, proposal: Proposal, origin: Option<Origin>) -> bytes::Bytes {
+        let Proposal { by, request, command } = proposal;
+        let origin = origin.filter(|_| self.read(understands_origins));
+        storage::encode_payload(&Payload { at: self.clock.now(), by, origin, request, command })
+    }
+
+    async fn propose_elsewhere(
+        &self,
+        leader: (NodeId, String),
+        payload: bytes::Bytes,
+    ) -> Result<Applied, ProposeError> {
+        let target = (leader.0, leader.1.as_str());
+        match self.peers.propose(target, payload, FORWARD_DEADLINE).await {
+            Ok((index, outcome)) => decode_applied(index, &outcome),
+            Err(status) => Err(explain(from_status(&status).code)),
+        }
+    }
+}
+
+#[async_trait]
+impl Store for RaftStore {
+    async fn propose(&self, proposal: Proposal) -> Result<Applied, ProposeError> {
+        self.propose_from(proposal, Some(Origin::Member { node: self.own })).await
+    }
+
+    async fn catch_up(&self) -> Result<StateIndex, ProposeError> {
+        self.raft.linearizable_here().await.map(StateIndex).map_err(translate_read)
+    }
+
+    fn snapshot(&self) -> ClusterState {
+        self.read(ClusterState::for_decisions)
+    }
+
+    fn watch_index(&self) -> watch::Receiver<StateIndex> {
+        self.index.subscribe()
+    }
+
+    fn watch_leadership(&self) -> watch::Receiver<Leadership> {
+        self.leadership.subscribe()
+    }
+}
+
+/// Whether all members can read entries with an origin; older versions would stop at one. The retention is
+/// set once all members run this version; before that their versions are compared.
+fn understands_origins(state: &ClusterState) -> bool {
+    let same = |node: &Node| node.facts.version == env!("CARGO_PKG_VERSION");
+    state.audit.retention.is_some() || state.nodes.values().all(same)
+}
+
+/// Maps the leader's refusal of a proposal. Anything but a definite "not written" may have been written
+/// before the connection was lost.
+fn explain(code: ErrorCode) -> ProposeError {
+    let definite = [
+        (ErrorCode::NoLeader, ProposeError::NoLeader),
+        (ErrorCode::QuorumLost, ProposeError::QuorumLost),
+        (ErrorCode::Overloaded, ProposeError::Overloaded),
+    ];
+    let found = definite.into_iter().find(|(known, _)| *known == code);
+    found.map_or(ProposeError::Unknown, |(_, error)| error)
+}
+
+fn leadership(own: NodeId, status: &jaco_raft::Status) -> Leadership {
+    let leader = status.leader.as_ref().map(|leader| NodeId(leader.id));
+    let role = if leader == Some(own) { RaftRole::Leader } else { RaftRole::Follower };
+    Leadership { leader, term: status.term, role }
+}
+
+fn decode_applied(index: u64, outcome: &[u8]) -> Result<Applied, ProposeError> {
+    let outcome = storage::decode_outcome(outcome).map_err(|error| ProposeError::Stopped {
+        reason: format!("the outcome of entry {index} cannot be decoded: {error}"),
+    })?;
+    Ok(Applied { index: StateIndex(index), outcome })
+}
+
+fn translate(error: jaco_raft::ProposeError) -> ProposeError {
+    match error {
+        jaco_raft::ProposeError::NotLeader { .. } => ProposeError::NoLeader,
+        jaco_raft::ProposeError::QuorumLost => ProposeError::QuorumLost,
+        jaco_raft::ProposeError::Overloaded => ProposeError::Overloaded,
+        jaco_raft::ProposeError::TooLarge { size, limit } => ProposeError::TooLarge { size, limit },
+        jaco_raft::ProposeError::Unknown => ProposeError::Unknown,
+        jaco_raft::ProposeError::Stopped { reason } => ProposeError::Stopped { reason },
+    }
+}
+
+fn translate_read(error: jaco_raft::ReadError) -> ProposeError {
+    match error {
+        jaco_raft::ReadError::NotLeader { .. } => ProposeError::NoLeader,
+        jaco_raft::ReadError::QuorumLost | jaco_raft::ReadError::Timeout => {
+            ProposeError::QuorumLost
+        }
+        jaco_raft::ReadError::Stopped { reason } => ProposeError::Stopped { reason },
+    }
+}

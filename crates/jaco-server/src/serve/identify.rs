@@ -1,0 +1,134 @@
+//! Identifies the sender of a request by its connection and headers, before anything of its body is read.
+//!
+//! A message is buffered whole before a method sees it. Without this, a stranger could make the daemon buffer
+//! megabytes on each stream of each connection.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{self, Poll};
+use std::time::Duration;
+
+use futures::future::{BoxFuture, Either};
+use http_body_util::{BodyExt as _, Limited};
+use jaco_proto::rpc;
+use jaco_proto::v1::Access;
+use jaco_types::{ErrorCode, Rejection};
+use tokio::sync::Semaphore;
+use tonic::Status;
+use tonic::body::Body;
+use tonic::codegen::http::{Request, Response};
+use tonic::metadata::MetadataMap;
+use tower::{Layer, Service};
+
+use crate::auth::connection::Caller;
+use crate::service::Context;
+use crate::status::to_status;
+
+/// Bytes of a request whose credential is in its message: a join request has a token and a certificate
+/// request.
+const UNIDENTIFIED_BYTES_MAX: usize = 64 << 10;
+/// Such requests at once, of all callers together.
+const UNIDENTIFIED_MAX: usize = 64;
+/// How long such a request may take, its body included.
+const UNIDENTIFIED_DEADLINE: Duration = Duration::from_secs(30);
+
+/// Puts [`IdentifyFirst`] in front of the services.
+#[derive(Debug, Clone)]
+pub(super) struct IdentifyLayer {
+    context: Context,
+    unidentified: Arc<Semaphore>,
+}
+
+/// Forwards requests of identified senders to the services; refuses the others without reading their bodies.
+#[derive(Debug, Clone)]
+pub(super) struct IdentifyFirst<S> {
+    services: S,
+    layer: IdentifyLayer,
+}
+
+impl IdentifyLayer {
+    pub(super) fn new(context: Context) -> Self {
+        Self { context, unidentified: Arc::new(Semaphore::new(UNIDENTIFIED_MAX)) }
+    }
+}
+
+impl<S> Layer<S> for IdentifyLayer {
+    type Service = IdentifyFirst<S>;
+
+    fn layer(&self, services: S) -> IdentifyFirst<S> {
+        IdentifyFirst { services, layer: self.clone() }
+    }
+}
+
+impl<S> Service<Request<Body>> for IdentifyFirst<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Either<S::Future, BoxFuture<'static, Result<Response<Body>, Infallible>>>;
+
+    fn poll_ready(&mut self, ctx: &mut task::Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.services.poll_ready(ctx)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let refused = |rejection: &Rejection| {
+            let response = to_status(rejection).into_http();
+            Either::Right(Box::pin(std::future::ready(Ok(response))) as BoxFuture<'static, _>)
+        };
+        match self.layer.identify(&request) {
+            Ok(Sender::Identified) => Either::Left(self.services.call(request)),
+            Ok(Sender::ByMessage) => {
+                let Ok(permit) = Arc::clone(&self.layer.unidentified).try_acquire_owned() else {
+                    let message = "too many join requests at once: try again in a moment";
+                    return refused(&Rejection::new(ErrorCode::Overloaded, message));
+                };
+                let bounded = request.map(|body| {
+                    let too_long = |_| Status::out_of_range("a join request has at most 64 KiB");
+                    Body::new(Limited::new(body, UNIDENTIFIED_BYTES_MAX).map_err(too_long))
+                });
+                let answer = self.services.call(bounded);
+                Either::Right(Box::pin(async move {
+                    let answer = tokio::time::timeout(UNIDENTIFIED_DEADLINE, answer).await;
+                    drop(permit);
+                    answer.unwrap_or_else(|_| {
+                        let message = "the join request took too long: try again";
+                        let late = Rejection::new(ErrorCode::TimedOut, message);
+                        Ok(to_status(&late).into_http())
+                    })
+                }))
+            }
+            Err(rejection) => refused(&rejection),
+        }
+    }
+}
+
+/// How the sender of a request is known.
+enum Sender {
+    /// By its connection or its headers.
+    Identified,
+    /// By nothing but the message, which a method has to read.
+    ByMessage,
+}
+
+impl IdentifyLayer {
+    fn identify(&self, request: &Request<Body>) -> Result<Sender, Rejection> {
+        let path = request.uri().path();
+        let access = rpc::ALL.iter().find(|rpc| rpc.method == path).map(|rpc| rpc.access);
+        match (request.extensions().get::<Caller>(), access) {
+            (Some(Caller::Unix { .. }), _) => Ok(Sender::Identified),
+            (_, Some(Access::JoinToken)) => Ok(Sender::ByMessage),
+            (Some(caller), _) => {
+                let headers = MetadataMap::from_headers(request.headers().clone());
+                self.context.identify_sender(caller, &headers)?;
+                Ok(Sender::Identified)
+            }
+            (None, _) => {
+                let message = "the listener did not say where the request came from";
+                Err(Rejection::new(ErrorCode::Internal, message))
+            }
+        }
+    }
+}

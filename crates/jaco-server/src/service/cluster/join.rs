@@ -1,0 +1,106 @@
+//! Admits nodes that join.
+
+use async_trait::async_trait;
+use jaco_pki::{
+    JoinToken, JoinTokenRecord, NodeCsr, Revocation, SecretHash, TokenKind, admit_join, ca,
+};
+use jaco_proto::v1;
+use jaco_state::command::{NewNode, NodeAdmit};
+use jaco_state::{ClusterState, Outcome};
+use jaco_store::Store;
+use jaco_types::{Author, ErrorCode, Hostname, NodeFacts, Rejection, Timestamp};
+
+use crate::auth::authority::{cluster_meta, open_authority};
+use crate::forward::Write;
+use crate::member::Member;
+use crate::status::{from_propose_error, invalid};
+
+#[async_trait]
+impl Write for v1::AdmitNodeRequest {
+    async fn execute(
+        self,
+        member: &Member,
+        nobody: Author,
+    ) -> Result<v1::AdmitNodeResponse, Rejection> {
+        let now = member.clock.now();
+        let csr = NodeCsr::from_der(&self.csr_der)
+            .map_err(|error| Rejection::new(ErrorCode::CsrInvalid, error.to_string()))?;
+        let token: JoinToken = self.token.parse().map_err(|error| {
+            let message = format!(
+                "the join token is malformed ({error}): copy the whole token from `jaco token join`"
+            );
+            Rejection::new(ErrorCode::JoinTokenInvalid, message)
+        })?;
+        // The sender is not authenticated: refuse a wrong token from the local state, before a round of
+        // consensus is spent on it.
+        let fingerprint = *csr.key_fingerprint().as_bytes();
+        member.store.read(|state| check_join_token(state, &token, fingerprint, now))?;
+        // What decides must be as new as anything that was agreed on: a token used a moment ago
+        // through another leader is used.
+        member.store.catch_up().await.map_err(|error| from_propose_error(&error))?;
+        let authority = member.store.read(|state| -> Result<_, Rejection> {
+            check_join_token(state, &token, fingerprint, now)?;
+            open_authority(state, &member.key_encryption_key)
+        })?;
+        let node = NewNode {
+            hostname: Hostname::new(&self.hostname).map_err(invalid)?,
+            address: checked_address(&self.address)?,
+            key_fingerprint: fingerprint,
+            facts: NodeFacts { version: self.version.clone(), ..NodeFacts::default() },
+        };
+        let command = NodeAdmit::new(node, token.id.clone()).into();
+        let applied = member.commit(nobody, "", command).await?;
+        let Outcome::NodeAdmitted { id } = applied.outcome else {
+            return Err(Rejection::new(
+                ErrorCode::Internal,
+                "the committed admission has no node id",
+            ));
+        };
+        let certificate = authority
+            .sign(&csr, id, ca::NODE_LIFE, now)
+            .map_err(|error| Rejection::new(ErrorCode::Internal, error.to_string()))?;
+        let trust = member.store.read(|state| {
+            let meta = state.meta.as_ref();
+            meta.map(|meta| (meta.id.to_string(), meta.ca_certificate.clone())).unwrap_or_default()
+        });
+        Ok(v1::AdmitNodeResponse {
+            cluster_id: trust.0,
+            node_id: id.0,
+            certificate_pem: ca::certificate_pem(&certificate),
+            ca_certificate_pem: trust.1,
+            key_encryption_key: member.key_encryption_key.to_hex().to_string(),
+        })
+    }
+}
+
+/// Whether this token admits this key. The key of a member needs no use of the token: the node lost the answer
+/// and asks again.
+fn check_join_token(
+    state: &ClusterState,
+    token: &JoinToken,
+    fingerprint: [u8; 32],
+    now: Timestamp,
+) -> Result<(), Rejection> {
+    let meta = cluster_meta(state)?;
+    let known = state.nodes.values().any(|node| node.key_fingerprint == fingerprint);
+    let record = state.join_tokens.get(&token.id).map(|record| JoinTokenRecord {
+        id: record.id.clone(),
+        secret: SecretHash::from_bytes(record.secret_hash),
+        expires: record.expires_at,
+        uses_left: record.uses_left.saturating_add(u32::from(known)),
+        revocation: Revocation::Live,
+    });
+    admit_join(record.as_ref(), token, &meta.id, now).map_err(|refusal| {
+        let message = format!("join token {}: {refusal}", token.id);
+        Rejection::new(refusal.code(TokenKind::Join), message)
+    })
+}
+
+/// `ip:port` or `name:port`, bounded.
+fn checked_address(text: &str) -> Result<String, Rejection> {
+    let port = text.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+    if text.len() > 300 || port.is_none_or(|port| port == 0) {
+        return Err(invalid(format!("address {text:?} is not host:port")));
+    }
+    Ok(text.to_owned())
+}

@@ -1,0 +1,130 @@
+//! Applies and deletes deployments.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use jaco_proto::v1;
+use jaco_state::audit::AuditKind;
+use jaco_state::command::{AuditNote, DeploymentApply, DeploymentDelete, SpecChange};
+use jaco_state::{ClusterState, Outcome};
+use jaco_types::spec::DeploymentSpec;
+use jaco_types::{Author, DeploymentName, Rejection, RequestId, Revision};
+use tracing::warn;
+
+use super::preview::{check_preview, forecast_apply, required};
+use crate::admission::{self, Admitted, Stored};
+use crate::forward::Write;
+use crate::member::Member;
+use crate::status::invalid;
+
+#[async_trait]
+impl Write for v1::ApplyRequest {
+    async fn execute(self, member: &Member, by: Author) -> Result<v1::ApplyResponse, Rejection> {
+        let stored = member.store.read(|state| Stored {
+            contents: state.contents.clone(),
+            named: state.named.clone(),
+            nodes: state.nodes.clone(),
+            deployments: state.deployments.clone(),
+        });
+        let Admitted { name, spec, warnings } = match admission::admit(&self, &stored) {
+            Ok(admitted) => admitted,
+            Err(rejection) => return Err(refused(member, by, &self, rejection).await),
+        };
+        let spec = member.store.read(|state| for_all_members(state, spec));
+        let based_on = (self.based_on > 0).then_some(Revision(self.based_on));
+        let command = DeploymentApply::new(name.clone(), spec).based_on(based_on).into();
+        if self.dry_run {
+            required(&self.require_survive)?;
+            let (revision, change, preview) = forecast_apply(member, by, command).await?;
+            return Ok(v1::ApplyResponse {
+                deployment: name.to_string(),
+                revision: revision.0,
+                change: change_name(change).to_owned(),
+                warnings,
+                preview: Some(preview),
+                raft_index: 0,
+            });
+        }
+        let has_requirements = !self.expected_digest.is_empty() || !self.require_survive.is_empty();
+        if has_requirements && !was_executed(member, &self.request_id) {
+            let forecast = forecast_apply(member, by.clone(), command.clone()).await;
+            let checked = forecast.and_then(|(_, _, preview)| check_preview(&self, &preview));
+            if let Err(rejection) = checked {
+                return Err(refused(member, by, &self, rejection).await);
+            }
+        }
+        let applied = member.commit(by, &self.request_id, command).await?;
+        let Outcome::Deployed { revision, change } = applied.outcome else {
+            let message = "the request id was used for a request of another kind: use a new id";
+            return Err(invalid(message));
+        };
+        Ok(v1::ApplyResponse {
+            deployment: name.to_string(),
+            revision: revision.0,
+            change: change_name(change).to_owned(),
+            warnings,
+            preview: None,
+            raft_index: applied.index.0,
+        })
+    }
+}
+
+/// Removes what older members cannot read: they stop at an entry with privileges. The retention is set once
+/// all members run this version.
+fn for_all_members(state: &ClusterState, spec: DeploymentSpec) -> DeploymentSpec {
+    match state.audit.retention {
+        Some(_) => spec,
+        None => DeploymentSpec { privileges: BTreeMap::new(), ..spec },
+    }
+}
+
+/// Audits a refused apply; nothing else is written (R-IN-3).
+async fn refused(
+    member: &Member,
+    by: Author,
+    request: &v1::ApplyRequest,
+    rejection: Rejection,
+) -> Rejection {
+    if request.dry_run {
+        return rejection;
+    }
+    let facts = [
+        ("code", rejection.code.as_str().to_owned()),
+        ("message", rejection.message.clone()),
+        ("deployment", request.deployment.clone()),
+    ];
+    let payload = facts.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+    let command = AuditNote::new(AuditKind::RequestRefused, payload).into();
+    if let Err(error) = member.commit(by, &request.request_id, command).await {
+        warn!(%error, "could not audit a refused apply");
+    }
+    rejection
+}
+
+/// Whether this request was executed before. It is repeated because its answer was lost, so its own effect must
+/// not make it stale.
+fn was_executed(member: &Member, request_id: &str) -> bool {
+    let Ok(id) = RequestId::new(request_id) else { return false };
+    let known = |state: &ClusterState| {
+        matches!(state.requests.outcome(&id), Some(Outcome::Deployed { .. }))
+    };
+    member.store.read(known)
+}
+
+pub(super) fn change_name(change: SpecChange) -> &'static str {
+    match change {
+        SpecChange::Created => "created",
+        SpecChange::Updated => "updated",
+        SpecChange::Unchanged => "unchanged",
+    }
+}
+
+#[async_trait]
+impl Write for v1::DeleteRequest {
+    async fn execute(self, member: &Member, by: Author) -> Result<v1::DeleteResponse, Rejection> {
+        let name = DeploymentName::new(&self.deployment).map_err(invalid)?;
+        let command = DeploymentDelete::new(name).into();
+        let applied = member.commit(by, &self.request_id, command).await?;
+        Ok(v1::DeleteResponse { raft_index: applied.index.0 })
+    }
+}

@@ -1,0 +1,355 @@
+//! Backups: the desired state in parts (ADR 0066). All parts are of one state, and only a few are in memory at a
+//! time. Secrets leave the cluster in clear text, so each backup is audited before its first part.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jaco_compose::tree::FileTree;
+use jaco_pki::sealed::{self, Purpose};
+use jaco_proto::v1;
+use jaco_proto::v1::backup_part::Kind;
+use jaco_state::audit::AuditKind;
+use jaco_state::contents::{Form, NamedContent};
+use jaco_state::registries::RegistryLogin;
+use jaco_state::{ClusterMeta, ClusterState, Deployment};
+use jaco_store::Store;
+use jaco_types::{
+    Author, Availability, ContentId, ErrorCode, NamedKey, Node, RegistryName, Rejection, Timestamp,
+};
+use tokio::sync::mpsc;
+use tonic::Status;
+
+use super::uploads;
+use crate::member::Member;
+use crate::service::audit_action::audit;
+use crate::service::cluster::disabled;
+use crate::status::{from_propose_error, to_status};
+use crate::view;
+
+/// The format of the parts.
+const FORMAT: u32 = 1;
+
+/// Capacity of the queue of parts, each of at most 1 MiB.
+const QUEUED_PARTS: usize = 4;
+
+/// Allocations per part, about 300 bytes each.
+const DISABLED_PER_PART: usize = 1000;
+
+type Parts = mpsc::Receiver<Result<v1::BackupPart, Status>>;
+
+/// Starts a backup of everything that is committed by now, after an audit event about who takes it.
+///
+/// # Errors
+/// When this node cannot catch up or the event cannot be written; `unavailable` while members run another version,
+/// which may not know the event.
+pub(super) async fn take(member: Arc<Member>, by: Author) -> Result<Parts, Rejection> {
+    member.store.catch_up().await.map_err(|error| from_propose_error(&error))?;
+    let state = member.store.snapshot();
+    let unknown = || {
+        Rejection::new(
+            ErrorCode::ClusterUninitialized,
+            "this node has not received the state of its cluster yet",
+        )
+    };
+    let meta = state.meta.clone().ok_or_else(unknown)?;
+    same_version(&state)?;
+    let payload = [("raft_index".to_owned(), state.index.to_string())].into();
+    audit(&member, by, AuditKind::BackupTaken, payload).await?;
+    let (sender, receiver) = mpsc::channel(QUEUED_PARTS);
+    tokio::spawn(async move {
+        let source = Source { member: &member, state: &state, meta: &meta };
+        for item in order(&state) {
+            let part = source.part(item).map(|kind| v1::BackupPart { kind: Some(kind) });
+            let failed = part.is_err();
+            let sent = sender.send(part.map_err(|rejection| to_status(&rejection))).await;
+            if failed || sent.is_err() {
+                return;
+            }
+        }
+    });
+    Ok(receiver)
+}
+
+/// Refuses while a member runs another version: it would stop at an event that it does not know.
+fn same_version(state: &ClusterState) -> Result<(), Rejection> {
+    let own = env!("CARGO_PKG_VERSION");
+    let Some(other) = state.nodes.values().find(|node| node.facts.version != own) else {
+        return Ok(());
+    };
+    let message = format!(
+        "a backup needs all nodes on the same version: {} runs {} and this node {own}; upgrade all nodes",
+        other.hostname, other.facts.version
+    );
+    Err(Rejection::new(ErrorCode::Unavailable, message))
+}
+
+/// What a part is made from. References only, so that the list of all is small.
+#[derive(Debug)]
+enum Item<'s> {
+    Header,
+    Retention(u64),
+    Constraints,
+    Node(&'s Node),
+    Named(&'s NamedKey, &'s NamedContent),
+    Registry(&'s RegistryName, &'s RegistryLogin),
+    Content(ContentId),
+    Deployment(&'s Deployment),
+    Disabled(Vec<v1::AllocationRef>),
+    End(v1::BackupEnd),
+}
+
+/// All parts in order: each content once, before the first deployment that refers to it.
+fn order(state: &ClusterState) -> Vec<Item<'_>> {
+    let mut items = vec![Item::Header];
+    items.extend(state.audit.retention.map(|retention| Item::Retention(retention.age.0)));
+    if !state.constraints.is_empty() {
+        items.push(Item::Constraints);
+    }
+    items.extend(state.nodes.values().filter(|node| has_settings(node)).map(Item::Node));
+    items.extend(state.named.iter().map(|(key, named)| Item::Named(key, named)));
+    let registries = state.registries.iter();
+    items.extend(registries.map(|(name, login)| Item::Registry(name, login)));
+    let mut contents = BTreeSet::new();
+    for deployment in state.deployments.values() {
+        let needed = deployment.spec().contents.iter().copied();
+        items.extend(needed.filter(|id| contents.insert(*id)).map(Item::Content));
+        items.push(Item::Deployment(deployment));
+    }
+    let disabled = disabled::references(state);
+    items.extend(disabled.chunks(DISABLED_PER_PART).map(|some| Item::Disabled(some.to_vec())));
+    items.push(Item::End(v1::BackupEnd {
+        deployments: count(state.deployments.len()),
+        named: count(state.named.len()),
+        contents: count(contents.len()),
+        registries: count(state.registries.len()),
+    }));
+    items
+}
+
+fn count(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
+}
+
+/// Whether a node has labels or another availability than active.
+fn has_settings(node: &Node) -> bool {
+    !node.labels.is_empty() || node.availability != Availability::Active
+}
+
+/// Where parts are read from.
+struct Source<'s> {
+    member: &'s Member,
+    state: &'s ClusterState,
+    meta: &'s ClusterMeta,
+}
+
+impl Source<'_> {
+    fn part(&self, item: Item<'_>) -> Result<Kind, Rejection> {
+        Ok(match item {
+            Item::Header => Kind::Header(self.header(self.member.clock.now())),
+            Item::Retention(age_ms) => Kind::Retention(v1::BackupRetention { age_ms }),
+            Item::Constraints => {
+                Kind::Constraints(v1::BackupConstraints { pairs: pairs(&self.state.constraints) })
+            }
+            Item::Node(node) => Kind::Node(v1::BackupNode {
+                hostname: node.hostname.to_string(),
+                labels: pairs(&node.labels),
+                cordoned: node.availability != Availability::Active,
+            }),
+            Item::Named(key, named) => Kind::Named(self.named(key, named)?),
+            Item::Registry(name, login) => Kind::Registry(self.registry(name, login)?),
+            Item::Content(id) => self.content(id)?,
+            Item::Deployment(deployment) => Kind::Deployment(desired(deployment)),
+            Item::Disabled(allocations) => Kind::Disabled(v1::BackupDisabled { allocations }),
+            Item::End(end) => Kind::End(end),
+        })
+    }
+
+    fn header(&self, now: Timestamp) -> v1::BackupHeader {
+        v1::BackupHeader {
+            format: FORMAT,
+            cluster_id: self.meta.id.to_string(),
+            cluster_name: self.meta.name.clone(),
+            raft_index: self.state.index.0,
+            taken_at_ms: view::millis(now),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+
+    fn named(&self, key: &NamedKey, named: &NamedContent) -> Result<v1::BackupNamed, Rejection> {
+        let (_, list) = self.plain(named.tree)?;
+        let tree = FileTree::parse(&list).map_err(|error| unreadable(&key.to_string(), error))?;
+        let mut content = Vec::new();
+        for id in tree.pieces() {
+            content.extend_from_slice(&self.plain(id)?.1);
+        }
+        Ok(v1::BackupNamed {
+            kind: key.kind.as_str().to_owned(),
+            name: key.name.to_string(),
+            content: content.into(),
+        })
+    }
+
+    fn registry(
+        &self,
+        name: &RegistryName,
+        login: &RegistryLogin,
+    ) -> Result<v1::BackupRegistry, Rejection> {
+        let (registry, username) = (name.to_string(), login.username.to_string());
+        let purpose = Purpose::Registry { name: &registry, username: &username };
+        let key = &self.member.key_encryption_key;
+        let opened = sealed::open(key, &self.meta.id, purpose, &login.password.0);
+        let what = || format!("the password of {username} at {registry}");
+        let opened = opened.map_err(|error| unreadable(&what(), error))?;
+        let password = std::str::from_utf8(&opened).map_err(|error| unreadable(&what(), error))?;
+        let password = password.to_owned();
+        Ok(v1::BackupRegistry { registry, username, password })
+    }
+
+    fn content(&self, id: ContentId) -> Result<Kind, Rejection> {
+        let (form, content) = self.plain(id)?;
+        Ok(match form {
+            Form::Plain => Kind::Piece(v1::BackupPiece { content }),
+            Form::Sealed => Kind::Secret(v1::BackupSecret { id: id.0.to_vec().into(), content }),
+        })
+    }
+
+    /// A content in clear text, and how it is stored.
+    fn plain(&self, id: ContentId) -> Result<(Form, Bytes), Rejection> {
+        let stored = self.state.contents.get(&id);
+        let stored =
+            stored.ok_or_else(|| unreadable(&format!("content {id}"), "it is not stored"))?;
+        let bytes = &stored.bytes.0;
+        let plain = match stored.form {
+            Form::Plain => Bytes::copy_from_slice(bytes),
+            Form::Sealed => {
+                let key = &self.member.key_encryption_key;
+                let opened = sealed::open_named(key, &self.meta.id, &id.0, bytes);
+                let opened = opened.map_err(|error| unreadable(&format!("content {id}"), error))?;
+                Bytes::copy_from_slice(&opened)
+            }
+        };
+        Ok((stored.form, plain))
+    }
+}
+
+/// The desired revision, as it was applied.
+fn desired(deployment: &Deployment) -> v1::BackupDeployment {
+    let spec = deployment.spec();
+    let files = uploads::of_spec(spec);
+    v1::BackupDeployment {
+        name: deployment.name.to_string(),
+        revision: deployment.revision.0,
+        compose_json: spec.compose.to_string(),
+        overlay_yaml: spec.overlay.to_string(),
+        environment_toml: spec.environment.to_string(),
+        binds: files.binds,
+        configs: files.configs,
+        secrets: files.secrets,
+    }
+}
+
+fn pairs<'s>(of: impl IntoIterator<Item = (&'s String, &'s String)>) -> Vec<v1::BackupPair> {
+    let pair = |(key, value): (&String, &String)| v1::BackupPair {
+        key: key.clone(),
+        value: value.clone(),
+    };
+    of.into_iter().map(pair).collect()
+}
+
+/// Cannot happen by ST-12; an incomplete backup must not look complete.
+fn unreadable(what: &str, error: impl std::fmt::Display) -> Rejection {
+    Rejection::new(ErrorCode::Internal, format!("{what} cannot be read: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use jaco_state::command::{ContentPut, DeploymentApply};
+    use jaco_state::contents::{Piece, PieceBytes};
+    use jaco_state::{Command, Entry, apply};
+    use jaco_types::spec::DeploymentSpec;
+    use jaco_types::{
+        DeploymentName, Hostname, Identity, NodeFacts, NodeId, NodeStatus, StateIndex,
+    };
+
+    use super::*;
+
+    fn commit(state: &mut ClusterState, command: Command) {
+        let index = StateIndex(state.index.0 + 1);
+        let (at, by) = (Timestamp(index.0), Identity::Scheduler);
+        let entry = Entry { index, at, by, origin: None, request: None, command };
+        let outcome = apply(state, &entry);
+        assert!(!matches!(outcome, jaco_state::Outcome::Rejected(_)), "{outcome:?}");
+    }
+
+    fn id(number: u8) -> ContentId {
+        ContentId([number; 32])
+    }
+
+    fn node(version: &str) -> Node {
+        Node {
+            id: NodeId::FIRST,
+            hostname: Hostname::new("n1").expect("a host name"),
+            address: "n1:7000".to_owned(),
+            key_fingerprint: [1; 32],
+            status: NodeStatus::Ready,
+            status_reason: String::new(),
+            availability: Availability::Active,
+            availability_reason: String::new(),
+            drain: None,
+            facts: NodeFacts { version: version.to_owned(), ..NodeFacts::default() },
+            labels: BTreeMap::new(),
+            joined_at: Timestamp(1),
+            modified: StateIndex(1),
+        }
+    }
+
+    /// R-CLI-6: a content is sent once, before the first deployment that refers to it; unreferenced contents and
+    /// nodes without settings are left out.
+    #[test]
+    fn contents_come_before_their_deployments() {
+        let mut state = ClusterState::default();
+        let piece = |number| Piece {
+            id: id(number),
+            form: Form::Plain,
+            bytes: PieceBytes([number].as_slice().into()),
+        };
+        commit(&mut state, ContentPut::new((1..=4).map(piece).collect()).into());
+        for (name, contents) in [("b", [2, 3]), ("a", [1, 2])] {
+            let contents = contents.map(id).into();
+            let spec = DeploymentSpec { contents, ..DeploymentSpec::default() };
+            let name = DeploymentName::new(name).expect("a name");
+            commit(&mut state, DeploymentApply::new(name, spec).into());
+        }
+        state.nodes = [(NodeId::FIRST, node("1"))].into_iter().collect();
+        let show = |item: &Item<'_>| match item {
+            Item::Content(id) => id.0[0].to_string(),
+            Item::Deployment(deployment) => deployment.name.to_string(),
+            Item::End(end) => format!("{} of {}", end.contents, end.deployments),
+            Item::Header
+            | Item::Retention(_)
+            | Item::Constraints
+            | Item::Node(_)
+            | Item::Named(..)
+            | Item::Registry(..)
+            | Item::Disabled(_) => format!("{item:?}"),
+        };
+        let shown: Vec<String> = order(&state).iter().map(show).collect();
+        assert_eq!(shown, ["Header", "1", "2", "a", "3", "b", "3 of 2"]);
+    }
+
+    /// R-CLI-6: no backup while a member runs another version, which would stop at the audit event.
+    #[test]
+    fn mixed_versions_refuse_a_backup() {
+        let of = |version: &str| ClusterState {
+            nodes: [(NodeId::FIRST, node(version))].into_iter().collect(),
+            ..ClusterState::default()
+        };
+        assert_eq!(same_version(&of(env!("CARGO_PKG_VERSION"))), Ok(()));
+        let refused = same_version(&of("0.0.1")).expect_err("it does not know the event");
+        assert_eq!(refused.code, ErrorCode::Unavailable);
+        assert!(refused.message.contains("n1 runs 0.0.1"), "{}", refused.message);
+    }
+}

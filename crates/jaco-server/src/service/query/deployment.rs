@@ -1,0 +1,47 @@
+//! One deployment at one revision.
+
+use jaco_proto::v1;
+use jaco_state::ClusterState;
+use jaco_types::{DeploymentName, ErrorCode, Rejection, Revision};
+
+use super::uploads;
+use crate::status::invalid;
+use crate::view;
+
+/// The spec of one deployment at one revision.
+///
+/// # Errors
+/// `deployment_not_found`, also for a revision that is not kept.
+pub(super) fn get(
+    state: &ClusterState,
+    request: &v1::GetDeploymentRequest,
+) -> Result<v1::GetDeploymentResponse, Rejection> {
+    let name = DeploymentName::new(&request.name).map_err(invalid)?;
+    let not_found = |message: String| Rejection::new(ErrorCode::DeploymentNotFound, message);
+    let deployment = state.deployments.get(&name);
+    let deployment =
+        deployment.ok_or_else(|| not_found(format!("there is no deployment {name}")))?;
+    let revision = match request.revision {
+        0 => deployment.revision,
+        given => Revision(given),
+    };
+    let record = deployment.revisions.get(&revision);
+    let record = record.ok_or_else(|| {
+        not_found(format!("deployment {name} has no revision {revision}, or not any more: `jaco history {name}` lists \
+                                 those that are kept"))
+    })?;
+    let files = uploads::of_spec(&record.spec);
+    Ok(v1::GetDeploymentResponse {
+        name: name.to_string(),
+        revision: revision.0,
+        revisions: deployment.revisions.keys().map(|revision| revision.0).collect(),
+        compose_json: record.spec.compose.to_string(),
+        overlay_yaml: record.spec.overlay.to_string(),
+        environment_toml: record.spec.environment.to_string(),
+        applied_at_ms: view::millis(record.applied_at),
+        applied_by: record.applied_by.to_string(),
+        binds: files.binds,
+        configs: files.configs,
+        secrets: files.secrets,
+    })
+}

@@ -1,0 +1,88 @@
+//! A member with a real store and consensus, a fake engine and an agent that does not run.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use jaco_agent::engine::{ContainerEngine, Owner};
+use jaco_agent::fake::{FakeEngine, FakeHost};
+use jaco_agent::{AgentService, FileDirs, Unseal, service};
+use jaco_controller::{RebalanceOptions, RebalanceState, SignalBook};
+use jaco_pki::{
+    CertificateAuthority, CertificateStore, Connections, Credentials, IdentityDir,
+    KeyEncryptionKey, NodeCsr, TrustBundle, ca,
+};
+use jaco_raft::{Options, Raft};
+use jaco_server::transport::PeerTransport;
+use jaco_server::{ClusterMachine, Member, Peers, RaftStore, Recovery, refusals};
+use jaco_state::registries::RegistryLogin;
+use jaco_store::{Clock, Store, SystemClock};
+use jaco_types::{ClusterId, ContentId, Hostname, NodeId, RegistryName};
+
+fn cluster() -> ClusterId {
+    ClusterId::new(&"c1".repeat(16)).unwrap()
+}
+
+/// The agent of these tests runs no containers.
+struct NothingSealed;
+
+impl Unseal for NothingSealed {
+    fn unseal(&self, id: &ContentId, _sealed: &[u8]) -> Result<Vec<u8>, String> {
+        Err(format!("{id:?} is not sealed"))
+    }
+
+    fn unseal_password(&self, of: &RegistryName, _: &RegistryLogin) -> Result<String, String> {
+        Err(format!("{of:?} has no password"))
+    }
+}
+
+/// The only member of a cluster, with its data in `folder`.
+pub(crate) async fn open(folder: &Path) -> Member {
+    open_with(folder, CertificateStore::new(credentials(folder)).unwrap()).await
+}
+
+/// The same, with these certificates.
+pub(crate) async fn open_with(folder: &Path, certificates: Arc<CertificateStore>) -> Member {
+    let id = NodeId::FIRST;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let connections = Connections::new(&certificates);
+    let peers = Peers::new(certificates);
+    let options = Options::new(id.0, cluster().as_str(), folder.join("raft"));
+    let transport = Arc::new(PeerTransport::new(peers.clone()));
+    let raft = Raft::open(options, ClusterMachine::default(), transport).await.unwrap();
+    let store = RaftStore::new(id, raft, peers.clone(), Arc::clone(&clock));
+    let owner = Owner { cluster: cluster(), node: id };
+    let engine: Arc<dyn ContainerEngine> = Arc::new(FakeEngine::new(FakeHost::new(owner.clone())));
+    let as_store = Arc::clone(&store) as Arc<dyn Store>;
+    let (files, secrets) = (folder.join("contents"), folder.join("secrets"));
+    let (removed, unseal) = (folder.join("removed"), Arc::new(NothingSealed));
+    let file_dirs = FileDirs { files, secrets, removed, unseal };
+    let (for_agent, time) = (Arc::clone(&engine), Arc::clone(&clock));
+    let agent = service::Options::new(owner, as_store, for_agent, time, file_dirs);
+    let (_agent, agent) = AgentService::new(agent);
+    let (refusals, _writer) = refusals::channel();
+    Member {
+        id,
+        hostname: Hostname::new("n1").unwrap(),
+        store,
+        peers,
+        connections,
+        signals: Arc::new(SignalBook::default()),
+        rebalance: Arc::new(RebalanceState::new(RebalanceOptions::new(""))),
+        engine,
+        agent,
+        key_encryption_key: KeyEncryptionKey::generate(),
+        clock,
+        refusals,
+        recovery: Recovery::begin(),
+    }
+}
+
+pub(crate) fn credentials(folder: &Path) -> Credentials {
+    let now = SystemClock.now();
+    let authority = CertificateAuthority::create(&cluster(), now).unwrap();
+    let key = IdentityDir::open(folder.join("node")).unwrap().next_key().unwrap();
+    let csr = NodeCsr::from_der(&key.request()).unwrap();
+    let certificate = authority.sign(&csr, NodeId::FIRST, ca::NODE_LIFE, now).unwrap();
+    let trust = TrustBundle::new(vec![authority.certificate().clone()]).unwrap();
+    Credentials::new(key, certificate, trust, now).unwrap()
+}

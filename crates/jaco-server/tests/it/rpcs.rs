@@ -1,0 +1,209 @@
+//! Each rpc is served as its options in `proto/jaco/v1` declare. The tests iterate over the descriptor,
+//! so a new rpc is covered without a line here.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use futures::future::join_all;
+use hyper_util::rt::TokioIo;
+use jaco_pki::listener::{Options, Wiring};
+use jaco_pki::{CertificateStore, Connections, Dialer, TlsListener};
+use jaco_proto::rpc::{self, Rpc};
+use jaco_proto::storage;
+use jaco_proto::v1::peer_client::PeerClient;
+use jaco_proto::v1::{self, Access, Handling};
+use jaco_server::{Lifecycle, Stage, serve, status};
+use jaco_types::{Author, ErrorCode, Identity, NodeId, Rejection};
+use tempfile::TempDir;
+use tokio::net::{TcpListener, UnixListener, UnixStream};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tonic::client::Grpc;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Request, Status};
+use tonic_prost::ProstCodec;
+
+use crate::node::{credentials, open_with};
+
+/// Must not be reached: these tests have no unfinished node.
+struct AlreadyMember;
+
+#[async_trait::async_trait]
+impl Lifecycle for AlreadyMember {
+    async fn init(&self, _: &str, _: Identity) -> Result<v1::InitResponse, Rejection> {
+        Err(Rejection::new(ErrorCode::ClusterAlreadyInitialized, "it is a member"))
+    }
+
+    async fn join(&self, _: &str, _: &str) -> Result<v1::JoinClusterResponse, Rejection> {
+        Err(Rejection::new(ErrorCode::ClusterAlreadyInitialized, "it is a member"))
+    }
+}
+
+/// A served member that has no leader, and one way to call it for each kind of caller.
+struct Served {
+    _folder: TempDir,
+    /// Over TLS, without a certificate and without a token.
+    stranger: Channel,
+    /// Over TLS, with a member's certificate.
+    member: Channel,
+    /// Over the unix socket.
+    local: Channel,
+}
+
+impl Served {
+    async fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let credentials = credentials(folder.path());
+        let trust = credentials.trust().clone();
+        let store = CertificateStore::new(credentials).unwrap();
+        let member = Arc::new(open_with(folder.path(), Arc::clone(&store)).await);
+        let stage: Stage = Arc::new(ArcSwapOption::from(Some(member)));
+        let shutdown = CancellationToken::new();
+
+        let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (failures, _) = mpsc::channel(1);
+        let connections = Connections::new(&store);
+        let wiring = Wiring { store: Arc::clone(&store), connections, failures };
+        let tls = TlsListener::start(tcp, wiring, Options::default()).unwrap();
+        let address = tls.local_addr().to_string();
+        let socket = folder.path().join("jaco.sock");
+        let unix = UnixListener::bind(&socket).unwrap();
+        let lifecycle = || Arc::new(AlreadyMember) as Arc<dyn Lifecycle>;
+        tokio::spawn(serve::serve_tls(tls, Arc::clone(&stage), lifecycle(), shutdown.clone()));
+        tokio::spawn(serve::serve_unix(unix, stage, lifecycle(), shutdown));
+
+        let stranger = Dialer::operator(trust).unwrap();
+        let peer = Dialer::peer(store, NodeId::FIRST);
+        Self {
+            _folder: folder,
+            stranger: over_tls(stranger, &address).await,
+            member: over_tls(peer, &address).await,
+            local: over_socket(&socket).await,
+        }
+    }
+}
+
+async fn over_tls(dialer: Dialer, address: &str) -> Channel {
+    let address = address.to_owned();
+    let connector = tower::service_fn(move |_| {
+        let (dialer, address) = (dialer.clone(), address.clone());
+        async move { dialer.connect(address).await.map(TokioIo::new) }
+    });
+    Endpoint::from_static("http://node.internal").connect_with_connector(connector).await.unwrap()
+}
+
+async fn over_socket(path: &Path) -> Channel {
+    let path = path.to_owned();
+    let connector = tower::service_fn(move |_| {
+        let path = path.clone();
+        async move { UnixStream::connect(path).await.map(TokioIo::new) }
+    });
+    Endpoint::from_static("http://node.internal").connect_with_connector(connector).await.unwrap()
+}
+
+/// Calls an rpc with empty messages and returns its refusal, if it is refused at once.
+async fn refusal(channel: &Channel, rpc: &Rpc) -> Option<ErrorCode> {
+    let mut grpc = Grpc::new(channel.clone());
+    grpc.ready().await.unwrap();
+    let path = rpc.method.parse().unwrap();
+    let codec = ProstCodec::<(), ()>::default();
+    let answered = match (rpc.client_streaming, rpc.server_streaming) {
+        (false, false) => grpc.unary(Request::new(()), path, codec).await.map(drop),
+        (false, true) => grpc.server_streaming(Request::new(()), path, codec).await.map(drop),
+        (true, _) => {
+            let requests = Request::new(futures::stream::iter([()]));
+            grpc.streaming(requests, path, codec).await.map(drop)
+        }
+    };
+    answered.err().map(|status| code(&status))
+}
+
+fn code(status: &Status) -> ErrorCode {
+    status::from_status(status).code
+}
+
+/// The refusals of several rpcs, called at once because those without a leader wait for one.
+async fn refusals(channel: &Channel, chosen: impl Fn(&Rpc) -> bool) -> Vec<Refused> {
+    let chosen: Vec<&Rpc> = rpc::ALL.iter().filter(|rpc| chosen(rpc)).collect();
+    assert!(!chosen.is_empty(), "no rpc is declared so");
+    let calls = chosen.iter().map(|rpc| async {
+        let answer = tokio::time::timeout(Duration::from_secs(30), refusal(channel, rpc));
+        (rpc.method, answer.await.expect("every call has a deadline"))
+    });
+    join_all(calls).await
+}
+
+/// A method and the code that it was refused with.
+type Refused = (&'static str, Option<ErrorCode>);
+
+#[track_caller]
+fn assert_all(refused: &[Refused], expected: ErrorCode) {
+    let other: Vec<_> = refused.iter().filter(|(_, code)| *code != Some(expected)).collect();
+    assert!(other.is_empty(), "not refused as {expected}: {other:#?}");
+}
+
+/// R-CLI-7, R-IN-3: whatever needs a credential is refused without one, with the code that exits with 10.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_rpc_is_refused_without_its_credential() {
+    let served = Served::start().await;
+    let needs = |access: Access| move |rpc: &Rpc| rpc.access == access;
+    let refused = refusals(&served.stranger, needs(Access::Credential)).await;
+    assert_all(&refused, ErrorCode::Unauthenticated);
+    let refused = refusals(&served.stranger, needs(Access::Member)).await;
+    assert_all(&refused, ErrorCode::Unauthenticated);
+    let refused = refusals(&served.local, needs(Access::Member)).await;
+    assert_all(&refused, ErrorCode::PermissionDenied);
+    let refused = refusals(&served.stranger, needs(Access::Socket)).await;
+    assert_all(&refused, ErrorCode::Unauthenticated);
+    let refused = refusals(&served.member, needs(Access::Socket)).await;
+    assert_all(&refused, ErrorCode::PermissionDenied);
+    assert_eq!(ErrorCode::Unauthenticated.exit_code() as u8, 10);
+    assert_eq!(ErrorCode::PermissionDenied.exit_code() as u8, 10);
+}
+
+/// Every rpc that is declared for the leader accepts a local user and a member, and is not executed by a
+/// node that does not lead.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_rpc_of_the_leader_needs_a_leader() {
+    let served = Served::start().await;
+    let led = |rpc: &Rpc| rpc.handling != Handling::Local && rpc.access != Access::Forwarded;
+    for channel in [&served.local, &served.member] {
+        assert_all(&refusals(channel, led).await, ErrorCode::NoLeader);
+    }
+}
+
+/// A member executes exactly those rpcs for another that are declared for the leader; one that does not
+/// lead refuses them, so that a request is never forwarded twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn exactly_the_rpcs_of_the_leader_are_forwarded() {
+    let served = Served::start().await;
+    for rpc in rpc::ALL {
+        let by = Author { by: Identity::Local { uid: 0 }, origin: None };
+        let message = v1::ForwardRequest {
+            method: rpc.method.to_owned(),
+            identity: storage::encode_author(&by),
+            ..v1::ForwardRequest::default()
+        };
+        let refused = PeerClient::new(served.member.clone()).forward(message).await.unwrap_err();
+        let expected = match rpc.handling {
+            Handling::Write | Handling::LeaderRead => ErrorCode::NoLeader,
+            Handling::Local | Handling::Unspecified => ErrorCode::InvalidRequest,
+        };
+        assert_eq!(code(&refused), expected, "{}", rpc.method);
+    }
+}
+
+/// Only members forward what is declared as forwarded: no listener serves it.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_listener_serves_a_forwarded_rpc() {
+    let served = Served::start().await;
+    let forwarded = |rpc: &Rpc| rpc.access == Access::Forwarded;
+    for channel in [&served.member, &served.local] {
+        // `unimplemented` carries no code of ours.
+        assert_all(&refusals(channel, forwarded).await, ErrorCode::Internal);
+    }
+    // A stranger does not even learn that.
+    assert_all(&refusals(&served.stranger, forwarded).await, ErrorCode::Unauthenticated);
+}

@@ -1,0 +1,82 @@
+//! What the laws are told of.
+
+use jaco_agent::Effect;
+use jaco_agent::engine::ContainerId;
+use jaco_state::command::Batch;
+use jaco_state::{Change, ClusterState, Command, Entry, Outcome};
+use jaco_types::{InstanceId, Millis, NodeId, StateIndex};
+
+use crate::network::MachineIx;
+
+/// An entry of the log, executed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Committed<'a> {
+    pub(crate) entry: &'a Entry,
+    /// The state that it met. The facts hold the one that it left.
+    pub(crate) before: &'a ClusterState,
+    pub(crate) outcome: &'a Outcome,
+}
+
+impl<'a> Committed<'a> {
+    /// The changes of a plan that was carried out, and the index that the plan is based on.
+    pub(crate) fn plan(&self) -> Option<(StateIndex, &'a [Change])> {
+        match (&self.entry.command, self.outcome) {
+            (Command::Batch(Batch { based_on, changes }), Outcome::Done) => {
+                Some((*based_on, changes))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What an agent asks its engine for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AgentEffect<'a> {
+    pub(crate) effect: &'a Effect,
+    /// The state that its node holds.
+    pub(crate) state: &'a ClusterState,
+    pub(crate) node: NodeId,
+    /// For how long it was without contact to a leader, as it was told last.
+    pub(crate) silence: Millis,
+}
+
+impl<'a> AgentEffect<'a> {
+    /// The instance and container that are to be stopped or removed.
+    pub(crate) fn ends(&self) -> Option<(&'a InstanceId, &'a ContainerId)> {
+        if let Effect::Stop { instance, container } | Effect::Remove { instance, container } =
+            self.effect
+        {
+            return Some((instance, container));
+        }
+        None
+    }
+
+    /// Whether this instance has to stop because its node is cut off.
+    pub(crate) fn is_isolated(&self, instance: &InstanceId) -> bool {
+        self.state.slots.get(&instance.replica).is_some_and(|slot| {
+            let mut live = slot.instances().filter(|(id, _)| id == instance);
+            live.any(|(_, live)| {
+                let limit = super::facts::stops_after(self.state, slot, live);
+                limit.is_some_and(|limit| self.silence >= limit)
+            })
+        })
+    }
+}
+
+/// One run of a daemon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Process {
+    pub(crate) machine: MachineIx,
+    /// The how manieth daemon of the machine it is.
+    pub(crate) life: u64,
+}
+
+/// A container that an engine made for an instance, or found.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Started<'a> {
+    pub(crate) instance: &'a InstanceId,
+    pub(crate) container: &'a ContainerId,
+    pub(crate) by: Process,
+    /// The state that the daemon holds.
+    pub(crate) state: &'a ClusterState,
+}

@@ -1,0 +1,34 @@
+//! SIM-1: two nodes that executed the same entries hold equal states.
+
+use std::collections::BTreeMap;
+
+use jaco_state::ClusterState;
+use jaco_types::{Hostname, StateIndex};
+
+use super::{Committed, Facts, Invariant, InvariantViolation, Verdict};
+
+/// States are kept for comparison at every so many entries: a node that diverged stays diverged, so
+/// that a little later is soon enough.
+const CHECKPOINT_EVERY: u64 = 8;
+
+#[derive(Debug, Default)]
+pub(super) struct EqualStates {
+    checkpoints: BTreeMap<StateIndex, ClusterState>,
+}
+
+impl Invariant for EqualStates {
+    fn committed(&mut self, facts: &Facts, step: &Committed<'_>) -> Verdict {
+        if step.entry.index.0.is_multiple_of(CHECKPOINT_EVERY) {
+            self.checkpoints.insert(step.entry.index, facts.state.clone());
+        }
+        Ok(())
+    }
+
+    fn applied(&mut self, host: &Hostname, state: &ClusterState) -> Verdict {
+        let known = self.checkpoints.get(&state.index);
+        if known.is_none_or(|known| known == state) {
+            return Ok(());
+        }
+        Err(InvariantViolation::StatesDiffer { host: host.clone(), index: state.index })
+    }
+}

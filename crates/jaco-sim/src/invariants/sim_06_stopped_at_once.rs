@@ -1,0 +1,113 @@
+//! SIM-6: of one service, no more replicas stop serving because of us than are replaced at a time.
+//! What the user removes or disables does not count, and neither does what failed, was lost, or had
+//! to stop because its node was cut off.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jaco_agent::engine::{ContainerId, ObservedContainer};
+use jaco_state::command::{Previous, ReplaceCause};
+use jaco_state::view::is_running;
+use jaco_state::{Change, ClusterState};
+use jaco_types::{InstanceId, ReplicaId, ServiceKey, Slot, StateIndex};
+
+use super::facts::{in_turn, serves, wanted_spec};
+use super::{AgentEffect, Committed, Facts, Invariant, InvariantViolation, Verdict};
+use crate::network::MachineIx;
+
+#[derive(Debug, Default)]
+pub(super) struct StoppedAtOnce {
+    /// Instances that were given up for a reason that is not ours.
+    excused: BTreeSet<InstanceId>,
+    /// Slots that the user removed or disabled: all instances that are older than this.
+    excused_before: BTreeMap<ReplicaId, StateIndex>,
+    /// Containers that an agent asked to stop or to remove.
+    asked_to_end: BTreeSet<ContainerId>,
+    /// Slots that stopped serving because an agent ended their container.
+    stopped: BTreeMap<ReplicaId, ServiceKey>,
+}
+
+impl Invariant for StoppedAtOnce {
+    fn committed(&mut self, facts: &Facts, step: &Committed<'_>) -> Verdict {
+        if let Some((_, changes)) = step.plan() {
+            in_turn(step.before, changes, |before, change| {
+                self.excuse(before, change, step.entry.index);
+                Ok(())
+            })?;
+        }
+        let slots = &facts.state.slots;
+        self.stopped.retain(|slot, _| slots.contains(slot));
+        Ok(())
+    }
+
+    fn effect(&mut self, _facts: &Facts, effect: &AgentEffect<'_>) -> Verdict {
+        if let Some((instance, container)) = effect.ends() {
+            if effect.is_isolated(instance) {
+                self.excused.insert(instance.clone());
+            }
+            self.asked_to_end.insert(container.clone());
+        }
+        Ok(())
+    }
+
+    fn containers(
+        &mut self,
+        facts: &Facts,
+        machine: MachineIx,
+        before: &[ObservedContainer],
+    ) -> Verdict {
+        for seen in facts.on(machine).filter(|seen| serves(seen)) {
+            self.stopped.remove(&seen.instance.replica);
+        }
+        let ended = |was: &&ObservedContainer| serves(was) && !facts.is_serving(&was.container);
+        before.iter().filter(ended).try_for_each(|was| self.note_end(facts, was))
+    }
+}
+
+impl StoppedAtOnce {
+    fn excuse(&mut self, before: &ClusterState, change: &Change, index: StateIndex) {
+        if let Change::SlotRemove { id } | Change::SlotDisable { id, .. } = change {
+            self.excused_before.insert(id.clone(), index);
+            self.stopped.remove(id);
+        }
+        if let Change::SlotReplace { id, previous: Previous::Drop, cause, .. } = change
+            && matches!(cause, ReplaceCause::Failed | ReplaceCause::NodeLost)
+        {
+            self.excused.extend(before.slots.get(id).map(Slot::current_id));
+        }
+        // The old instance goes because the new one serves. If that ends before the old one has
+        // stopped, it was not us.
+        if let Change::SlotSettle { id } = change
+            && let Some(slot) = before.slots.get(id)
+            && is_running(before, &slot.current_id())
+        {
+            self.excused.extend(slot.retiring_id());
+        }
+    }
+
+    /// A container stopped serving: was it the last of its slot, and was it us?
+    fn note_end(&mut self, facts: &Facts, was: &ObservedContainer) -> Verdict {
+        let slot = &was.instance.replica;
+        if facts.slot_serves(slot) || !self.asked_to_end.contains(&was.container) {
+            return Ok(());
+        }
+        let is_excused = self.excused.contains(&was.instance)
+            || self.excused_before.get(slot).is_some_and(|index| was.instance.raft_index < *index);
+        if is_excused || !facts.state.slots.contains(slot) {
+            return Ok(());
+        }
+        self.stopped.insert(slot.clone(), was.service.clone());
+        self.check(facts, &was.service)
+    }
+
+    fn check(&self, facts: &Facts, service: &ServiceKey) -> Verdict {
+        // What the user deleted may stop, and its slots are removed in a moment.
+        let Some(spec) = wanted_spec(&facts.state, service) else { return Ok(()) };
+        let parallelism = usize::try_from(spec.update.parallelism.max(1)).unwrap_or(usize::MAX);
+        let of_service = self.stopped.iter().filter(|(_, of)| *of == service);
+        let slots: Vec<ReplicaId> = of_service.map(|(slot, _)| slot.clone()).collect();
+        match slots.len() > parallelism {
+            true => Err(InvariantViolation::StoppedAtOnce { slots }),
+            false => Ok(()),
+        }
+    }
+}

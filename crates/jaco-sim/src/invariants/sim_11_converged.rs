@@ -1,0 +1,119 @@
+//! SIM-11: once all faults are over, every wanted replica runs once, and nothing else is left.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jaco_state::ClusterState;
+use jaco_state::view::{Convergence, convergence, is_done, is_job, is_running, replica};
+use jaco_types::spec::Storage;
+use jaco_types::{DeploymentName, DesiredState, InstanceId, ReplicaId, ServiceKey, Slot};
+
+use super::{Facts, Invariant, InvariantViolation, Verdict};
+
+#[derive(Debug, Default)]
+pub(super) struct Converged;
+
+impl Invariant for Converged {
+    fn converged(&mut self, facts: &Facts) -> Verdict {
+        let mut wrong = unfinished(&facts.state);
+        wrong.extend(leftovers(facts));
+        match wrong.is_empty() {
+            true => Ok(()),
+            false => Err(InvariantViolation::NotConverged { wrong }),
+        }
+    }
+}
+
+/// Why the cluster is not where it should be; empty when it is.
+fn unfinished(state: &ClusterState) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for deployment in state.deployments.values() {
+        let reached = convergence(state, deployment);
+        match reached {
+            Convergence::Converged | Convergence::Paused | Convergence::RolledBack => {}
+            Convergence::CannotPlace if waits_for_user(state, &deployment.name) => {}
+            Convergence::Progressing | Convergence::CannotPlace | Convergence::Exhausted => {
+                wrong.push(format!("{} is {}", deployment.name, reached.as_str()));
+            }
+        }
+    }
+    for slot in state.slots.values() {
+        let is_disabled =
+            slot.desired_state == DesiredState::Disabled && state.disabled.of_slot(slot).is_some();
+        if is_disabled || is_finished(state, slot) || is_kept_by_data(state, slot) {
+            continue;
+        }
+        if !is_running(state, &slot.current_id()) {
+            let view = replica(state, slot);
+            let code = view.code.map(jaco_types::ReasonCode::as_str).unwrap_or_default();
+            wrong.push(format!("{} is {} {code}", slot.id, view.state.as_str()));
+        }
+        if slot.retiring.is_some() {
+            wrong.push(format!("{} is still being replaced", slot.id));
+        }
+    }
+    wrong
+}
+
+/// Data stays on its node, and its replica with it, also where the placement does not want it or
+/// where two replicas on a node want the same port, until the user changes one of them.
+fn waits_for_user(state: &ClusterState, name: &DeploymentName) -> bool {
+    let records = state.scheduling.iter().filter(|(key, _)| key.deployment == *name);
+    let is_stateful = |key: &ServiceKey| {
+        let deployment = state.deployments.get(name);
+        let services = deployment.map(|deployment| &deployment.spec().services);
+        services
+            .and_then(|services| services.get(&key.service))
+            .is_some_and(|spec| spec.storage == Storage::Stateful)
+    };
+    let mut waits = records.flat_map(|(key, record)| record.unplaced.iter().map(move |u| (key, u)));
+    waits.all(|(key, unplaced)| match unplaced.reason.as_str() {
+        "data_stays_on_node" => true,
+        "no_room_to_roll" => is_stateful(key),
+        _ => false,
+    })
+}
+
+/// Whether the user wants a replica to run, and not where its data is.
+fn is_kept_by_data(state: &ClusterState, slot: &Slot) -> bool {
+    let record = state.scheduling.get(&slot.service);
+    let mut unplaced = record.into_iter().flat_map(|record| &record.unplaced);
+    unplaced.any(|one| {
+        let names_it = one.details.get("replica").is_some_and(|id| id == slot.id.as_str());
+        one.reason == "data_stays_on_node" && names_it
+    })
+}
+
+/// Whether the replica is a job's that has ended without an error.
+fn is_finished(state: &ClusterState, slot: &Slot) -> bool {
+    let deployment = state.deployments.get(&slot.service.deployment);
+    let is_job = deployment.is_some_and(|it| is_job(it.spec(), &slot.service.service));
+    is_job && slot.retiring.is_none() && is_done(state, &slot.current_id())
+}
+
+fn leftovers(facts: &Facts) -> Vec<String> {
+    let slots = || facts.state.slots.values();
+    let wanted: BTreeSet<InstanceId> =
+        slots().flat_map(Slot::instances).map(|(id, _)| id).collect();
+    let unwanted = facts.containers().filter(|seen| !wanted.contains(&seen.instance));
+    let mut wrong: Vec<String> =
+        unwanted.map(|seen| format!("{} is left of {}", seen.container, seen.instance)).collect();
+    let mut live: BTreeMap<&ReplicaId, usize> = BTreeMap::new();
+    for seen in facts.live() {
+        *live.entry(&seen.instance.replica).or_default() += 1;
+    }
+    for slot in slots() {
+        let id = &slot.id;
+        let count = live.get(id).copied().unwrap_or_default();
+        let wanted = match slot.desired_state {
+            DesiredState::Active if is_finished(&facts.state, slot) => 0,
+            // It may serve where it is, or not.
+            DesiredState::Active if is_kept_by_data(&facts.state, slot) => count.min(1),
+            DesiredState::Active => 1,
+            DesiredState::Disabled => 0,
+        };
+        if count != wanted {
+            wrong.push(format!("{id} has {count} live containers"));
+        }
+    }
+    wrong
+}

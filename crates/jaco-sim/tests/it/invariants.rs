@@ -1,0 +1,161 @@
+//! Every law of the simulation can fail: a defect that is put in on purpose is found, by the law that it
+//! breaks. SIM-10 has its test beside the law.
+
+use jaco_sim::{Sabotage, Session};
+
+/// Runs the script in a cluster with this defect and demands that this law is broken.
+fn finds(law: &str, sabotage: Sabotage, script: &str) {
+    let mut session = Session::new(0, Some(sabotage));
+    let result = script.lines().try_for_each(|line| session.line(line.trim()));
+    // One defect can break several laws.
+    let violations = session.world().expect("the script makes a cluster").violations();
+    let found: Vec<_> = violations.iter().map(|it| it.broken.id()).collect();
+    assert!(found.contains(&law), "{sabotage:?}: {found:?}, {result:?}");
+}
+
+const ROLLOUT: &str = "nodes n1 n2 n3
+    apply shop web image=web:1 replicas=3
+    settle
+    change shop web image=web:2
+    settle
+    change shop web image=web:3
+    settle
+    expect rest";
+
+/// A node that leaves out entries.
+#[test]
+fn sim_1_finds_a_node_that_skips_entries() {
+    finds("SIM-1", Sabotage::SkipReports, ROLLOUT);
+}
+
+/// An engine that runs every container three times.
+#[test]
+fn sim_2_finds_a_third_live_container() {
+    finds("SIM-2", Sabotage::TripleContainers, ROLLOUT);
+}
+
+/// R-RUN-1: an engine that makes a second container for an instance.
+#[test]
+fn sim_3_finds_a_second_start() {
+    finds("SIM-3", Sabotage::StartTwice, ROLLOUT);
+}
+
+/// An agent that takes others' containers for its own.
+#[test]
+fn sim_4_finds_an_agent_that_ends_foreign_containers() {
+    finds("SIM-4", Sabotage::IgnoreOwner, ROLLOUT);
+}
+
+/// R-ROLL-2: a planner that stops the old instance before the new one serves.
+#[test]
+fn sim_5_finds_a_planner_that_drops_instead_of_retiring() {
+    finds("SIM-5", Sabotage::DropInsteadOfRetire, ROLLOUT);
+}
+
+/// R-ROLL-2: a planner that replaces all replicas of a service at once, stop-first.
+#[test]
+fn sim_6_finds_replicas_that_stop_together() {
+    let script = "nodes n1 n2 n3
+        apply shop web image=web:1 replicas=3 port=80
+        settle
+        change shop web image=web:2
+        settle";
+    finds("SIM-6", Sabotage::ReplaceAllAtOnce, script);
+}
+
+/// R-PLACE-4: a planner that removes a replica that is wanted.
+#[test]
+fn sim_7_finds_the_removal_of_a_wanted_replica() {
+    finds("SIM-7", Sabotage::RemoveWanted, ROLLOUT);
+}
+
+/// R-LOOP-1: a leader that writes what another machine planned.
+#[test]
+fn sim_8_finds_the_plan_of_a_follower() {
+    finds("SIM-8", Sabotage::DeposedPlans, ROLLOUT);
+}
+
+/// R-CLI-9: a leader that acknowledges what it does not write.
+#[test]
+fn sim_9_finds_an_acknowledged_write_that_is_lost() {
+    let script = "nodes n1
+        apply shop web image=web:1
+        settle
+        expect rest";
+    finds("SIM-9", Sabotage::LoseWrites, script);
+}
+
+/// An engine that removes nothing leaves containers behind.
+#[test]
+fn sim_11_finds_what_is_left_behind() {
+    let script = "nodes n1
+        apply shop web image=web:1 replicas=2
+        settle
+        change shop web replicas=1
+        settle
+        expect rest";
+    finds("SIM-11", Sabotage::NeverStop, script);
+}
+
+/// R-LOOP-4: a planner that writes though nothing changed.
+#[test]
+fn sim_12_finds_a_cluster_that_writes_while_idle() {
+    let script = "nodes n1
+        apply shop web image=web:1
+        advance 10s
+        expect idle 1m";
+    finds("SIM-12", Sabotage::NeverQuiet, script);
+}
+
+/// R-RUN-1: an agent that recreates what it should adopt.
+#[test]
+fn sim_13_finds_an_agent_that_ends_what_is_wanted() {
+    let script = "nodes n1
+        apply shop web image=web:1
+        settle
+        kill n1
+        start n1
+        settle";
+    finds("SIM-13", Sabotage::RecreateOnStart, script);
+}
+
+/// An agent that wakes in circles.
+#[test]
+fn sim_14_finds_a_loop_within_one_moment() {
+    finds("SIM-14", Sabotage::WakeInCircles, "nodes n1");
+}
+
+/// R-NODE-1: an agent that goes on as if its node were not cut off.
+#[test]
+fn sim_15_finds_an_isolated_instance_that_runs_on() {
+    let script = "nodes n1 n2 n3
+        apply shop web image=web:1 replicas=3 loss=stop_self:20s
+        settle
+        partition n1 | n2 n3
+        advance 90s";
+    finds("SIM-15", Sabotage::NeverIsolated, script);
+}
+
+/// R-SEL-3: a planner that disables a replica that no user disabled.
+#[test]
+fn sim_16_finds_a_replica_disabled_by_no_user() {
+    finds("SIM-16", Sabotage::DisableUnasked, ROLLOUT);
+}
+
+/// R-HEAL-1: an agent that ends what traffic is still sent to.
+#[test]
+fn sim_17_finds_an_agent_that_ends_what_serves() {
+    finds("SIM-17", Sabotage::EndPredecessors, ROLLOUT);
+}
+
+/// R-ROLL-5: an agent that runs what an image's name leads to, though its digest is pinned.
+#[test]
+fn sim_18_finds_another_image_than_the_pinned_one() {
+    let script = "nodes n1 n2
+        apply shop web image=web:1 replicas=2
+        settle
+        pull web:2 is a
+        change shop web image=web:2
+        settle";
+    finds("SIM-18", Sabotage::FollowNames, script);
+}

@@ -1,0 +1,76 @@
+//! What an apply changes, in words for the audit log: names of fields, and values only of those that
+//! cannot hold a secret. The environment of a container never appears.
+
+use std::fmt::Display;
+
+use jaco_types::spec::{DeploymentSpec, ServiceSpec};
+
+/// The services that come, go and change: `-db; web: image web:1 -> web:2, limit; +cache`.
+pub(in crate::apply) fn difference(before: &DeploymentSpec, after: &DeploymentSpec) -> String {
+    let mut parts = Vec::new();
+    for name in before.services.keys().filter(|name| !after.services.contains_key(*name)) {
+        parts.push(format!("-{name}"));
+    }
+    for (name, service) in &after.services {
+        match before.services.get(name) {
+            None => parts.push(format!("+{name}")),
+            Some(was) if was != service => {
+                parts.push(format!("{name}: {}", fields(was, service).join(", ")));
+            }
+            Some(_) => {}
+        }
+    }
+    parts.join("; ")
+}
+
+/// The fields that differ. A field that is added to services does not compile before it is named here.
+fn fields(before: &ServiceSpec, after: &ServiceSpec) -> Vec<String> {
+    let ServiceSpec {
+        name: _,
+        image,
+        pull,
+        placement,
+        replicas,
+        host_ports,
+        depends_on,
+        reservation,
+        limit,
+        gpus,
+        storage,
+        healthcheck,
+        update,
+        scheduling,
+        on_node_loss,
+        container,
+        // Follows from the container.
+        hash: _,
+    } = before;
+    let mut fields = Vec::new();
+    if *image != after.image {
+        fields.push(step("image", image, &after.image));
+    }
+    if *replicas != after.replicas {
+        fields.push(step("replicas", replicas, &after.replicas));
+    }
+    let named = [
+        ("pull", *pull != after.pull),
+        ("placement", *placement != after.placement),
+        ("host_ports", *host_ports != after.host_ports),
+        ("depends_on", *depends_on != after.depends_on),
+        ("reservation", *reservation != after.reservation),
+        ("limit", *limit != after.limit),
+        ("gpus", *gpus != after.gpus),
+        ("storage", *storage != after.storage),
+        ("healthcheck", *healthcheck != after.healthcheck),
+        ("update", *update != after.update),
+        ("scheduling", *scheduling != after.scheduling),
+        ("on_node_loss", *on_node_loss != after.on_node_loss),
+        ("container", *container != after.container),
+    ];
+    fields.extend(named.iter().filter(|(_, differs)| *differs).map(|(name, _)| (*name).to_owned()));
+    fields
+}
+
+fn step<T: Display>(name: &str, before: &T, after: &T) -> String {
+    format!("{name} {before} -> {after}")
+}

@@ -1,0 +1,156 @@
+//! The kinds of audit events: names and numbers that never change.
+
+macro_rules! audit_kinds {
+    ($($(#[$doc:meta])* $variant:ident => $number:literal, $text:literal;)*) => {
+        /// The kinds of events: a closed set whose names and numbers are part of the interface.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum AuditKind {
+            $($(#[$doc])* $variant = $number,)*
+        }
+
+        impl AuditKind {
+            /// Every kind.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// The kind as users see it.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $text,)*
+                }
+            }
+
+            /// The number it has on the wire and on disk.
+            #[must_use]
+            pub const fn number(self) -> u32 {
+                self as u32
+            }
+
+            /// The kind with this number.
+            #[must_use]
+            pub fn from_number(number: u32) -> Option<Self> {
+                Self::ALL.iter().copied().find(|kind| kind.number() == number)
+            }
+        }
+    };
+}
+
+// 22 is reserved and never used (R-REB-7).
+audit_kinds! {
+    /// A deployment was created or changed.
+    Apply => 1, "apply";
+    /// A deployment was deleted.
+    Delete => 2, "delete";
+    /// A deployment was rolled back to an earlier revision.
+    Rollback => 3, "rollback";
+    /// A node became a member.
+    NodeJoin => 4, "node_join";
+    /// A node was removed.
+    NodeRemove => 5, "node_remove";
+    /// A token was issued.
+    TokenIssue => 6, "token_issue";
+    /// A token was revoked.
+    TokenRevoke => 7, "token_revoke";
+    /// A node's certificate was issued.
+    CertificateIssued => 8, "certificate_issued";
+    /// A node's certificate was renewed.
+    CertificateRenewed => 9, "certificate_renewed";
+    /// A new revision has a service with privileges on its nodes.
+    PrivilegedWorkloadAdmitted => 20, "privileged_workload_admitted";
+    /// A revision was pinned or unpinned.
+    RevisionPinned => 12, "revision_pinned";
+    /// A replica was moved off a hot node.
+    RebalanceMoved => 21, "rebalance_moved";
+    /// A replica was not moved off a hot node, for a new reason.
+    RebalanceSkipped => 23, "rebalance_skipped";
+    /// A move off a hot node was reverted: the new instance did not become ready in time.
+    RebalanceReverted => 710, "rebalance_reverted";
+    /// The cluster was created.
+    ClusterInit => 32, "cluster_init";
+    /// Access was refused: a wrong certificate, a wrong token, a token used twice.
+    AccessRefused => 33, "access_refused";
+    /// A request was refused by a rule; nothing changed.
+    RequestRefused => 34, "request_refused";
+    /// A node's status changed.
+    NodeStatus => 35, "node_status";
+    /// An operator changed the availability of a node.
+    NodeAvailability => 36, "node_availability";
+    /// A drain timed out: the node has its previous availability again.
+    NodeDrainTimeout => 800, "node_drain_timeout";
+    /// An operator changed the default placement constraints.
+    ConstraintsSet => 37, "constraints_set";
+    /// An operator changed the labels of a node.
+    NodeLabels => 38, "node_labels";
+    /// A replica got its first instance.
+    ReplicaPlaced => 40, "replica_placed";
+    /// A replica got a new instance because its spec changed.
+    ReplicaReplaced => 41, "replica_replaced";
+    /// A replica got a new instance because the old one failed.
+    ReplicaRestarted => 42, "replica_restarted";
+    /// A replica moved to another node.
+    ReplicaMoved => 43, "replica_moved";
+    /// A replica was removed.
+    ReplicaRemoved => 44, "replica_removed";
+    /// A replica exhausted its restart budget; it is not restarted before the next apply.
+    ReplicaExhausted => 45, "replica_exhausted";
+    /// An endpoint consumer was attached.
+    ConsumerAttached => 46, "consumer_attached";
+    /// An endpoint consumer was detached.
+    ConsumerDetached => 47, "consumer_detached";
+    /// A named config or secret was created or changed.
+    ContentStored => 60, "content_stored";
+    /// A named config or secret was removed.
+    ContentRemoved => 61, "content_removed";
+    /// The hash chain was started, over all events that were kept.
+    AuditChainBegun => 70, "audit_chain_begun";
+    /// Allocations were disabled.
+    AllocationsDisabled => 400, "allocations_disabled";
+    /// Allocations were enabled.
+    AllocationsEnabled => 401, "allocations_enabled";
+    /// A replica was stopped because it was disabled.
+    ReplicaDisabled => 402, "replica_disabled";
+    /// A replica that was disabled got an instance again.
+    ReplicaEnabled => 403, "replica_enabled";
+    /// The age at which events are evicted was set.
+    AuditRetentionSet => 700, "audit_retention_set";
+    /// Volumes of removed allocations were deleted from the nodes.
+    VolumesCollected => 404, "volumes_collected";
+    /// A command was started in a replica's container.
+    ExecStarted => 405, "exec_started";
+    /// A backup was taken, with all secrets.
+    BackupTaken => 900, "backup_taken";
+    /// A rollout started.
+    RolloutStarted => 50, "rollout_started";
+    /// A rollout replaced its last replica.
+    RolloutCompleted => 51, "rollout_completed";
+    /// A rollout was aborted; the service rolls back.
+    RolloutAborted => 52, "rollout_aborted";
+    /// A rollout was paused: too many of its replicas failed.
+    RolloutPaused => 53, "rollout_paused";
+    /// A step of a rollout, or of its rollback, started.
+    RolloutStepStarted => 54, "rollout_step_started";
+    /// A step of a rollout, or of its rollback, finished.
+    RolloutStepFinished => 55, "rollout_step_finished";
+    /// A rollout, or its rollback, is blocked for a new reason.
+    RolloutHeld => 56, "rollout_held";
+    /// The image digest of a service was pinned for a revision.
+    ImageResolved => 57, "image_resolved";
+    /// Credentials of an image registry were stored.
+    RegistryStored => 58, "registry_stored";
+    /// Credentials of an image registry were removed.
+    RegistryRemoved => 59, "registry_removed";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R-REB-7: numbers never change, and 22 stays reserved.
+    #[test]
+    fn kinds_have_distinct_numbers_and_22_is_reserved() {
+        for kind in AuditKind::ALL {
+            assert_eq!(AuditKind::from_number(kind.number()), Some(*kind));
+        }
+        assert_eq!(AuditKind::from_number(22), None);
+    }
+}

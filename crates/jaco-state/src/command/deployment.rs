@@ -1,0 +1,91 @@
+//! Commands about deployments and their revisions.
+
+use jaco_types::spec::DeploymentSpec;
+use jaco_types::{DeploymentName, Revision};
+
+use crate::deployment::Pin;
+
+/// Sets the desired spec of a deployment; creates the deployment if there is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeploymentApply {
+    /// The deployment.
+    pub name: DeploymentName,
+    /// The desired spec.
+    pub spec: DeploymentSpec,
+    /// The revision that the spec was made from: the command is refused as stale if it is not the
+    /// desired one any more.
+    pub based_on: Option<Revision>,
+}
+
+impl DeploymentApply {
+    /// Creates the command, with every option at its default.
+    #[must_use]
+    pub fn new(name: DeploymentName, spec: DeploymentSpec) -> Self {
+        Self { name, spec, based_on: None }
+    }
+
+    /// Sets [`Self::based_on`].
+    #[must_use]
+    pub fn based_on(mut self, based_on: Option<Revision>) -> Self {
+        self.based_on = based_on;
+        self
+    }
+}
+
+/// Makes the spec of an earlier revision the desired one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeploymentRollback {
+    /// The deployment.
+    pub name: DeploymentName,
+    /// The revision. Without one: the newest that was rolled out and differs from the desired one.
+    pub to: Option<Revision>,
+}
+
+impl DeploymentRollback {
+    /// Creates the command, with every option at its default.
+    #[must_use]
+    pub fn new(name: DeploymentName) -> Self {
+        Self { name, to: None }
+    }
+
+    /// Sets [`Self::to`].
+    #[must_use]
+    pub fn to(mut self, to: Option<Revision>) -> Self {
+        self.to = to;
+        self
+    }
+}
+
+/// Sets whether a revision is kept however many follow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RevisionPin {
+    /// The deployment.
+    pub name: DeploymentName,
+    /// The revision.
+    pub revision: Revision,
+    /// Whether it is kept.
+    pub pin: Pin,
+}
+
+impl RevisionPin {
+    /// Creates the command.
+    #[must_use]
+    pub fn new(name: DeploymentName, revision: Revision, pin: Pin) -> Self {
+        Self { name, revision, pin }
+    }
+}
+
+/// Deletes a deployment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeploymentDelete {
+    /// The deployment.
+    pub name: DeploymentName,
+}
+
+impl DeploymentDelete {
+    /// Creates the command.
+    #[must_use]
+    pub fn new(name: DeploymentName) -> Self {
+        Self { name }
+    }
+}

@@ -1,0 +1,102 @@
+//! What can be written to the log, and the outcome of it.
+//!
+//! The payload of each command is a struct of the command's name, made by `new` from what the command
+//! needs; what is optional has a setter. So a new option touches only the code that uses it.
+
+mod audit;
+mod change;
+mod cluster;
+mod content;
+mod deployment;
+mod outcome;
+mod planner;
+
+use jaco_types::{Identity, Origin, RequestId, StateIndex, Timestamp};
+
+pub use audit::{AuditNote, AuditRetention};
+pub use change::{Change, NewInstance, Previous, ReplaceCause};
+pub use cluster::{
+    ClusterInit, ConstraintsSet, DisabledSet, Disabling, JoinTokenIssue, NewNode, NodeAdmit,
+    NodeDrain, NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels, OperatorTokenIssue,
+    OperatorTokenRevoke,
+};
+pub use content::{ContentPut, NamedContentPut, NamedContentRemove, RegistryRemove, RegistryStore};
+pub use deployment::{DeploymentApply, DeploymentDelete, DeploymentRollback, RevisionPin};
+pub use outcome::{Outcome, SpecChange};
+pub use planner::{
+    Batch, ConsumerAttach, ConsumerDetach, Observe, Rebalance, RebalanceMove, RebalanceRevert,
+    RevertedMove,
+};
+
+/// One entry of the log. All that `apply` may know of the outside comes with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its place in the log.
+    pub index: StateIndex,
+    /// When its leader proposed it, by that leader's clock.
+    pub at: Timestamp,
+    /// The author.
+    pub by: Identity,
+    /// Where the request came from; absent in entries of older versions.
+    pub origin: Option<Origin>,
+    /// The author's id for the request; a second entry of the same id does nothing.
+    pub request: Option<RequestId>,
+    /// What to do.
+    pub command: Command,
+}
+
+macro_rules! commands {
+    ($($payload:ident,)*) => {
+        /// What an entry does. Each payload documents its command.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub enum Command {
+            $(
+                #[doc = concat!("See [`", stringify!($payload), "`].")]
+                $payload($payload),
+            )*
+            /// Starts the hash chain of audit events, over all that are kept. The leader writes it
+            /// once, when all members understand it.
+            AuditBegin,
+        }
+
+        $(
+            impl From<$payload> for Command {
+                fn from(payload: $payload) -> Self {
+                    Self::$payload(payload)
+                }
+            }
+        )*
+    };
+}
+
+commands! {
+    ClusterInit,
+    NodeAdmit,
+    NodeReport,
+    NodeSetAvailability,
+    NodeDrain,
+    NodeSetLabels,
+    NodeRemove,
+    ConstraintsSet,
+    DisabledSet,
+    DeploymentApply,
+    DeploymentRollback,
+    RevisionPin,
+    DeploymentDelete,
+    ContentPut,
+    NamedContentPut,
+    NamedContentRemove,
+    RegistryStore,
+    RegistryRemove,
+    Batch,
+    Rebalance,
+    RebalanceRevert,
+    Observe,
+    OperatorTokenIssue,
+    OperatorTokenRevoke,
+    JoinTokenIssue,
+    ConsumerAttach,
+    ConsumerDetach,
+    AuditRetention,
+    AuditNote,
+}

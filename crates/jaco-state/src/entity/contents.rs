@@ -1,0 +1,130 @@
+//! Contents of files: what revisions refer to, so that the loss of a node loses no file (R-IN-4).
+//!
+//! A content chunk is uploaded first and referred to by an apply a moment later. Until then it is staged,
+//! and expires. It is kept as long as a kept revision or a named config or secret refers to it. How
+//! chunks make up files is not known here.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use jaco_types::{ContentId, Millis, Timestamp};
+
+use crate::table::Table;
+
+/// The most bytes of one piece: large enough that most files are one piece, small enough that an
+/// entry with one does not hold up those behind it.
+pub const PIECE_BYTES_MAX: usize = 1 << 20;
+
+/// What sealing may add to a piece.
+const SEAL_BYTES_MAX: usize = 256;
+
+/// The most that all contents may take, in memory and in each snapshot of each node.
+pub const CONTENTS_BYTES_MAX: usize = 256 << 20;
+
+/// The most that contents may take to which nothing refers yet: a few applies at the same time.
+pub const STAGED_BYTES_MAX: usize = 64 << 20;
+
+/// How long a piece waits for something to refer to it, by the time of the log.
+pub const STAGED_LIFE: Millis = Millis::from_secs(3600);
+
+/// What a piece costs besides its bytes, so that empty pieces without end are bounded, too.
+const ROW_BYTES: usize = 256;
+
+/// A piece of content, stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Content {
+    /// Its bytes.
+    pub bytes: PieceBytes,
+    /// Whether they can be read as they are.
+    pub form: Form,
+    /// Why it is stored.
+    pub hold: Hold,
+}
+
+/// A piece of content on its way into the cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// Its name.
+    pub id: ContentId,
+    /// Whether its bytes can be read as they are.
+    pub form: Form,
+    /// Its bytes.
+    pub bytes: PieceBytes,
+}
+
+/// Bytes of a piece: cheap to copy, and never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PieceBytes(pub Arc<[u8]>);
+
+impl fmt::Debug for PieceBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.0.len())
+    }
+}
+
+/// Whether the bytes of a piece can be read as they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Form {
+    /// They can.
+    Plain,
+    /// They are sealed under the cluster's key (R-IN-5).
+    Sealed,
+}
+
+/// The current content of a named config or secret. Revisions that use an earlier content keep that
+/// themselves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedContent {
+    /// Counts its contents, from 1.
+    pub version: u64,
+    /// The chunk that lists its files, as for an uploaded file.
+    pub tree: ContentId,
+    /// All pieces that it is made of, with the list.
+    pub pieces: BTreeSet<ContentId>,
+    /// Its size in bytes, without the list.
+    pub size: u64,
+    /// When it was stored.
+    pub stored_at: Timestamp,
+}
+
+/// Why a chunk is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Hold {
+    /// Nothing refers to it yet.
+    Staged {
+        /// When it was last put.
+        since: Timestamp,
+    },
+    /// A kept revision or a named config or secret refers to it.
+    Kept,
+}
+
+impl Content {
+    /// What it counts for in the bounds.
+    fn cost(&self) -> usize {
+        cost(&self.bytes)
+    }
+}
+
+/// What bytes count for in the bounds, once they are stored.
+pub(crate) fn cost(bytes: &PieceBytes) -> usize {
+    bytes.0.len() + ROW_BYTES
+}
+
+/// Whether a piece is no larger than one may be.
+pub(crate) fn fits(piece: &Piece) -> bool {
+    let seal = match piece.form {
+        Form::Plain => 0,
+        Form::Sealed => SEAL_BYTES_MAX,
+    };
+    piece.bytes.0.len() <= PIECE_BYTES_MAX + seal
+}
+
+/// What the rows of one kind of hold cost together.
+pub(crate) fn total(
+    contents: &Table<ContentId, Content>,
+    counts: impl Fn(&Content) -> bool,
+) -> usize {
+    contents.values().filter(|content| counts(content)).map(Content::cost).sum()
+}

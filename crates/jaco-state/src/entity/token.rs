@@ -1,0 +1,52 @@
+//! Tokens as the cluster remembers them: never the secret, only its hash.
+
+use std::fmt;
+
+use jaco_types::{Identity, Timestamp, TokenId};
+
+/// Lets an operator use the cluster over TLS.
+#[derive(Clone, PartialEq, Eq)]
+pub struct OperatorToken {
+    /// Its public id.
+    pub id: TokenId,
+    /// SHA-256 of the secret; the secret has 256 random bits, so no slow hash is needed.
+    pub secret_hash: [u8; 32],
+    /// When it was issued.
+    pub issued_at: Timestamp,
+    /// By whom.
+    pub issued_by: Identity,
+    /// When it was revoked, if it was.
+    pub revoked_at: Option<Timestamp>,
+}
+
+/// Lets nodes join.
+#[derive(Clone, PartialEq, Eq)]
+pub struct JoinToken {
+    /// Its public id.
+    pub id: TokenId,
+    /// SHA-256 of the secret.
+    pub secret_hash: [u8; 32],
+    /// When it was issued.
+    pub issued_at: Timestamp,
+    /// By whom.
+    pub issued_by: Identity,
+    /// When it stops working.
+    pub expires_at: Timestamp,
+    /// How many joins it is still good for.
+    pub uses_left: u32,
+}
+
+// Hashes are not secrets, but nothing is gained by printing them into logs either.
+impl fmt::Debug for OperatorToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("OperatorToken");
+        out.field("id", &self.id).field("revoked_at", &self.revoked_at).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for JoinToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("JoinToken");
+        out.field("id", &self.id).field("uses_left", &self.uses_left).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,111 @@
+//! The laws that hold of every state that `apply` can produce: a check for each. Property tests and the
+//! simulation call [`violations`] after every entry. ARCHITECTURE.md states the laws.
+
+mod audit;
+mod contents;
+mod deployments;
+mod disabled;
+mod members;
+mod slots;
+
+use std::fmt;
+
+use crate::state::ClusterState;
+
+/// A law about states, by the id that it has in ARCHITECTURE.md.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Law {
+    /// ST-5: the desired revision is kept.
+    DesiredRevisionKept,
+    /// ST-6: a slot is named after its service and ordinal.
+    SlotName,
+    /// ST-7: a retiring instance is older than the current one.
+    RetiringIsOlder,
+    /// ST-8: nothing is newer than the state.
+    NotFromTheFuture,
+    /// ST-9: every node was admitted.
+    NodeAdmitted,
+    /// ST-10: bounds of the audit log and of the outcomes of requests.
+    LogBounds,
+    /// ST-11: a terminating instance is in no slot.
+    TerminatingInNoSlot,
+    /// ST-12: contents are kept exactly if they are referred to, within bounds.
+    Contents,
+    /// ST-13: the hash chain of the audit log has no break.
+    AuditChain,
+    /// ST-14: disabled scopes name what exists.
+    DisabledExists,
+    /// ST-15: a disabled slot retires nothing.
+    DisabledRunsNothing,
+    /// ST-16: digests belong to services of their revision.
+    Digests,
+    /// ST-17: bounds of registry credentials.
+    RegistryBounds,
+}
+
+impl Law {
+    /// Its id.
+    #[must_use]
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::DesiredRevisionKept => "ST-5",
+            Self::SlotName => "ST-6",
+            Self::RetiringIsOlder => "ST-7",
+            Self::NotFromTheFuture => "ST-8",
+            Self::NodeAdmitted => "ST-9",
+            Self::LogBounds => "ST-10",
+            Self::TerminatingInNoSlot => "ST-11",
+            Self::Contents => "ST-12",
+            Self::AuditChain => "ST-13",
+            Self::DisabledExists => "ST-14",
+            Self::DisabledRunsNothing => "ST-15",
+            Self::Digests => "ST-16",
+            Self::RegistryBounds => "ST-17",
+        }
+    }
+}
+
+impl fmt::Display for Law {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.id())
+    }
+}
+
+/// A broken law, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// The law.
+    pub law: Law,
+    /// The entity that breaks it, and how.
+    pub subject: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.law, self.subject)
+    }
+}
+
+/// Returns every violation; empty if the state is sound. The chain of the audit log (ST-13) is not
+/// checked here: it would hash all events for each entry. [`crate::audit::AuditLog::verify`] does it.
+#[must_use]
+pub fn violations(state: &ClusterState) -> Vec<Violation> {
+    let mut found = Violations::default();
+    deployments::check(state, &mut found);
+    slots::check(state, &mut found);
+    members::check(state, &mut found);
+    audit::check(state, &mut found);
+    disabled::check(state, &mut found);
+    contents::check(state, &mut found);
+    found.0
+}
+
+/// The violations that the checks have found so far.
+#[derive(Default)]
+struct Violations(Vec<Violation>);
+
+impl Violations {
+    fn add(&mut self, law: Law, subject: String) {
+        self.0.push(Violation { law, subject });
+    }
+}

@@ -1,0 +1,106 @@
+//! How far a deployment is from its desired state.
+
+use std::collections::BTreeMap;
+
+use jaco_types::rollout::WAITING_FOR_DEPENDENCY;
+use jaco_types::slot::Exhausted;
+use jaco_types::spec::ServiceSpec;
+use jaco_types::{DesiredState, FirstWatch, RolloutState, ServiceKey, Slot};
+
+use super::replica::{is_done, is_job, is_running};
+use crate::entity::deployment::Deployment;
+use crate::state::ClusterState;
+
+/// How far a deployment is from its desired state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Convergence {
+    /// All desired replicas run or have completed, and no others do.
+    Converged,
+    /// Changes are in progress.
+    Progressing,
+    /// Some replicas cannot be placed.
+    CannotPlace,
+    /// A replica exhausted its restart budget.
+    Exhausted,
+    /// The rollout, or its rollback, is paused; it waits for an apply or a rollback.
+    Paused,
+    /// The rollout was aborted; the previous revision serves.
+    RolledBack,
+}
+
+impl Convergence {
+    /// The status as users see it in lists.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Converged => "active",
+            Self::Progressing => "updating",
+            Self::CannotPlace => "pending",
+            Self::Exhausted => "failed",
+            Self::Paused => "paused",
+            Self::RolledBack => "rolled_back",
+        }
+    }
+}
+
+/// How far `deployment` is from its desired state. The worst of its services decides.
+#[must_use]
+pub fn convergence(state: &ClusterState, deployment: &Deployment) -> Convergence {
+    let mut slots: BTreeMap<&ServiceKey, Vec<&Slot>> = BTreeMap::new();
+    for slot in state.slots.values().filter(|slot| slot.service.deployment == deployment.name) {
+        slots.entry(&slot.service).or_default().push(slot);
+    }
+    let mut worst = Convergence::Converged;
+    for spec in deployment.spec().services.values() {
+        let key = ServiceKey { deployment: deployment.name.clone(), service: spec.name.clone() };
+        let slots = slots.remove(&key).unwrap_or_default();
+        worst = worst.max(service_convergence(state, deployment, &key, spec, &slots));
+    }
+    // The remaining slots belong to services that were removed.
+    if slots.is_empty() { worst } else { worst.max(Convergence::Progressing) }
+}
+
+fn service_convergence(
+    state: &ClusterState,
+    deployment: &Deployment,
+    key: &ServiceKey,
+    spec: &ServiceSpec,
+    slots: &[&Slot],
+) -> Convergence {
+    let Some(record) = state.scheduling.get(key) else { return Convergence::Progressing };
+    if record.planned_revision != deployment.revision {
+        return Convergence::Progressing;
+    }
+    let rollout = record.rollout.as_ref();
+    let rollout = rollout.filter(|one| one.target_revision == deployment.revision);
+    let rollout = rollout.map(|one| one.state);
+    match rollout {
+        Some(RolloutState::Aborted) => return Convergence::RolledBack,
+        Some(RolloutState::Paused | RolloutState::RollbackPaused) => return Convergence::Paused,
+        Some(RolloutState::InProgress | RolloutState::Completed) | None => {}
+    }
+    if slots.iter().any(|slot| slot.restarts.exhausted == Exhausted::Yes) {
+        return Convergence::Exhausted;
+    }
+    // Waiting for a dependency is progress: the status of the dependency counts.
+    let stuck = record.unplaced.iter().any(|each| each.reason != WAITING_FOR_DEPENDENCY);
+    if stuck {
+        return Convergence::CannotPlace;
+    }
+    let is_watched = record.first_watch == FirstWatch::Open;
+    if is_watched || !record.unplaced.is_empty() || rollout == Some(RolloutState::InProgress) {
+        return Convergence::Progressing;
+    }
+    let is_job = is_job(deployment.spec(), &spec.name);
+    let settled = slots.iter().all(|slot| {
+        let id = slot.current_id();
+        if slot.desired_state == DesiredState::Disabled {
+            return slot.current.spec_hash == spec.hash && state.disabled.of_slot(slot).is_some();
+        }
+        slot.current.spec_hash == spec.hash
+            && slot.retiring.is_none()
+            && state.disabled.of_slot(slot).is_none()
+            && (is_running(state, &id) || (is_job && is_done(state, &id)))
+    });
+    if settled { Convergence::Converged } else { Convergence::Progressing }
+}

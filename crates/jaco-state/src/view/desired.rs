@@ -1,0 +1,126 @@
+//! What a node should run, fetch and stop.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jaco_types::spec::ServiceSpec;
+use jaco_types::{
+    DesiredState, ImageDigest, ImageNeed, Instance, InstanceId, NodeId, NodeStatus, Scheduling,
+    ServiceKey, Slot,
+};
+
+use crate::state::ClusterState;
+
+/// An instance that a node should run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DesiredInstance {
+    /// The instance.
+    pub id: InstanceId,
+    /// The service it belongs to.
+    pub service: ServiceKey,
+    /// The spec to run. Absent only if the revision is no longer kept: a running container stays then,
+    /// and a missing one cannot be started.
+    pub spec: Option<Arc<ServiceSpec>>,
+    /// Its pinned image digest, if there is one.
+    pub digest: Option<ImageDigest>,
+    /// The ids of the GPUs that it has for itself.
+    pub gpus: Vec<Arc<str>>,
+    /// Whether it is to be started, or only kept.
+    pub role: Role,
+}
+
+/// Whether an instance is to be started, or only kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Role {
+    /// It should run: start it if it never ran.
+    Current,
+    /// It serves until its successor does: keep it, never start it again.
+    Retiring,
+    /// It is out of the endpoints and traffic may still reach it: keep it until it is removed; its
+    /// successor on this node waits.
+    Terminating,
+}
+
+/// The instances that `node` should run. Nothing on a node that was removed, although a slot whose
+/// data is there stays assigned to it.
+#[must_use]
+pub fn desired_on(state: &ClusterState, node: NodeId) -> BTreeMap<InstanceId, DesiredInstance> {
+    let mut desired = BTreeMap::new();
+    if !state.nodes.contains(&node) {
+        return desired;
+    }
+    for slot in state.slots.values() {
+        let current = Some(&slot.current).filter(|_| slot.desired_state == DesiredState::Active);
+        let roles = [(current, Role::Current), (slot.retiring.as_ref(), Role::Retiring)];
+        for (instance, role) in roles {
+            let Some(instance) = instance.filter(|instance| instance.node == node) else {
+                continue;
+            };
+            let wanted = desired_instance(state, slot, instance, role);
+            desired.insert(wanted.id.clone(), wanted);
+        }
+    }
+    for terminating in state.terminating.values().filter(|terminating| terminating.node == node) {
+        let wanted = DesiredInstance {
+            id: terminating.id.clone(),
+            service: terminating.service.clone(),
+            spec: state.service_spec(&terminating.service, terminating.revision).map(Arc::clone),
+            digest: state.image_digest(&terminating.service, terminating.revision).cloned(),
+            gpus: terminating.gpus.clone(),
+            role: Role::Terminating,
+        };
+        desired.insert(wanted.id.clone(), wanted);
+    }
+    desired
+}
+
+/// Instances that belong to no slot any more and of which something is left, with their nodes. Not
+/// those of a node that is down: it would not report when they are gone.
+pub fn stopping(state: &ClusterState) -> impl Iterator<Item = (&InstanceId, NodeId)> {
+    let has_slot = |id: &InstanceId| {
+        let slot = state.slots.get(&id.replica);
+        slot.is_some_and(|slot| slot.instances().any(|(held, _)| held == *id))
+    };
+    let answers =
+        |node: NodeId| state.nodes.get(&node).is_some_and(|node| node.status != NodeStatus::Down);
+    let terminating =
+        state.terminating.values().filter(|terminating| !state.observed.contains(&terminating.id));
+    let terminating = terminating.map(|terminating| (&terminating.id, terminating.node));
+    let observed = state.observed.iter().filter(move |(id, _)| !has_slot(id));
+    let observed = observed.map(|(id, seen)| (id, seen.node));
+    terminating.chain(observed).filter(move |(_, node)| answers(*node))
+}
+
+/// The images that `node` should pre-pull, each with a spec that needs it, for the rollouts that wait
+/// for the node before their first step.
+#[must_use]
+pub fn prepull_on(state: &ClusterState, node: NodeId) -> BTreeMap<ImageNeed, Arc<ServiceSpec>> {
+    let waits = |record: &Scheduling| {
+        let rollout = record.rollout.as_ref()?;
+        let is_asked = rollout.prepull.as_ref()?.nodes.contains_key(&node);
+        is_asked.then_some(rollout.target_revision)
+    };
+    let asked = state.scheduling.iter().filter_map(|(service, record)| {
+        let revision = waits(record)?;
+        let spec = state.service_spec(service, revision)?;
+        let digest = state.image_digest(service, revision).cloned();
+        Some((ImageNeed { spec: spec.hash, digest }, Arc::clone(spec)))
+    });
+    asked.collect()
+}
+
+fn desired_instance(
+    state: &ClusterState,
+    slot: &Slot,
+    instance: &Instance,
+    role: Role,
+) -> DesiredInstance {
+    DesiredInstance {
+        id: InstanceId { replica: slot.id.clone(), raft_index: instance.raft_index },
+        service: slot.service.clone(),
+        spec: state.service_spec(&slot.service, instance.revision).map(Arc::clone),
+        digest: state.image_digest(&slot.service, instance.revision).cloned(),
+        gpus: instance.gpus.clone(),
+        role,
+    }
+}

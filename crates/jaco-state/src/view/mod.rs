@@ -1,0 +1,17 @@
+//! Views: folds of the state into what users and nodes ask for. Nothing here is stored.
+
+pub(crate) mod contents;
+mod convergence;
+mod desired;
+pub(crate) mod disabled;
+mod needed;
+mod replica;
+mod routing;
+
+pub use contents::users;
+pub use convergence::{Convergence, convergence};
+pub use desired::{DesiredInstance, Role, desired_on, prepull_on, stopping};
+pub use disabled::describe;
+pub use needed::{Needed, needed_on};
+pub use replica::{ReplicaView, is_done, is_job, is_running, replica, restart_at, slots_of};
+pub use routing::{Endpoint, endpoints, in_routing};

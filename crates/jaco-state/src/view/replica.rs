@@ -1,0 +1,112 @@
+//! The state of a replica: desired and observed state in one.
+
+use std::collections::BTreeMap;
+
+use jaco_types::slot::Exhausted;
+use jaco_types::spec::{DependencyCondition, DeploymentSpec};
+use jaco_types::{
+    DeploymentName, DesiredState, InstanceId, ReasonCode, ReplicaState, RestartCount, ServiceName,
+    Slot, Timestamp,
+};
+
+use super::disabled;
+use crate::entity::deployment::Deployment;
+use crate::state::ClusterState;
+
+/// A replica as users see it: its desired and observed state in one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplicaView {
+    /// Its state.
+    pub state: ReplicaState,
+    /// Why, where there is a reason to give.
+    pub code: Option<ReasonCode>,
+    /// Facts that belong to the reason.
+    pub details: BTreeMap<String, String>,
+}
+
+/// The state of a slot: its current instance's observation, or `pending` while there is none. A
+/// slot whose restart budget is exhausted is `failed/restart_exhausted`, whatever its container did last; one
+/// that is disabled is `stopped/disabled`, with who disabled it, and when.
+#[must_use]
+pub fn replica(state: &ClusterState, slot: &Slot) -> ReplicaView {
+    if slot.desired_state == DesiredState::Disabled {
+        return disabled_replica(state, slot);
+    }
+    let seen = state.observed.get(&slot.current_id());
+    let mut view = match seen {
+        Some(seen) => {
+            ReplicaView { state: seen.state, code: seen.code, details: seen.details.clone() }
+        }
+        None => ReplicaView { state: ReplicaState::Pending, code: None, details: BTreeMap::new() },
+    };
+    if slot.restarts.exhausted == Exhausted::Yes {
+        view.state = ReplicaState::Failed;
+        view.code = Some(ReasonCode::RestartExhausted);
+        let failures = slot.restarts.consecutive.to_string();
+        view.details.insert("consecutive_failures".to_owned(), failures);
+    }
+    view
+}
+
+fn disabled_replica(state: &ClusterState, slot: &Slot) -> ReplicaView {
+    let mut details = BTreeMap::new();
+    if let Some((scope, disablement)) = state.disabled.of_slot(slot) {
+        details.insert("disabled".to_owned(), disabled::describe(state, &scope));
+        details.insert("by".to_owned(), disablement.by.to_string());
+        details.insert("at_ms".to_owned(), disablement.at.0.to_string());
+    }
+    ReplicaView { state: ReplicaState::Stopped, code: Some(ReasonCode::Disabled), details }
+}
+
+/// When a failed replica is restarted after its crash loop back-off; `None` if it does not wait for that.
+#[must_use]
+pub fn restart_at(state: &ClusterState, slot: &Slot) -> Option<Timestamp> {
+    let seen = state.observed.get(&slot.current_id())?;
+    let has_failed = match seen.state {
+        ReplicaState::Failed | ReplicaState::Degraded => true,
+        ReplicaState::Stopped => {
+            let deployment = state.deployments.get(&slot.service.deployment);
+            let is_job = |deployment: &Deployment| is_job(deployment.spec(), &slot.service.service);
+            !deployment.is_some_and(is_job)
+        }
+        ReplicaState::Pending
+        | ReplicaState::Pulling
+        | ReplicaState::Starting
+        | ReplicaState::Running => false,
+    };
+    let back_off = RestartCount::back_off(slot.restarts.consecutive.saturating_add(1));
+    let waits = has_failed && slot.restarts.exhausted == Exhausted::No && back_off.0 > 0;
+    waits.then(|| seen.since.after(back_off))
+}
+
+/// Whether an instance is up, and healthy where there is a healthcheck.
+#[must_use]
+pub fn is_running(state: &ClusterState, id: &InstanceId) -> bool {
+    state.observed.get(id).is_some_and(|seen| seen.state == ReplicaState::Running)
+}
+
+/// Whether an instance ended by itself without an error.
+#[must_use]
+pub fn is_done(state: &ClusterState, id: &InstanceId) -> bool {
+    state.observed.get(id).is_some_and(|seen| {
+        seen.state == ReplicaState::Stopped && seen.exit.is_none_or(|exit| exit.code == 0)
+    })
+}
+
+/// Whether a service is a job: others wait for it to complete successfully.
+#[must_use]
+pub fn is_job(spec: &DeploymentSpec, service: &ServiceName) -> bool {
+    let mut dependencies = spec.services.values().flat_map(|other| &other.depends_on);
+    dependencies.any(|dependency| {
+        dependency.service == *service
+            && dependency.condition == DependencyCondition::CompletedSuccessfully
+    })
+}
+
+/// The slots of one deployment, in the order of their names.
+pub fn slots_of<'a>(
+    state: &'a ClusterState,
+    deployment: &'a DeploymentName,
+) -> impl Iterator<Item = &'a Slot> {
+    state.slots.values().filter(|slot| slot.service.deployment == *deployment)
+}

@@ -1,0 +1,31 @@
+//! What one revision of a deployment consists of.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::privilege::Privilege;
+use super::service::ServiceSpec;
+use crate::content::{ContentId, NamedKey};
+use crate::id::ServiceName;
+
+/// The spec of one revision of a deployment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DeploymentSpec {
+    /// Its services by name.
+    pub services: BTreeMap<ServiceName, Arc<ServiceSpec>>,
+    /// The canonical compose model as the client sent it (JSON with sorted keys).
+    pub compose: Arc<str>,
+    /// The overlay (`jaco.yaml`) as the client sent it; empty when there is none.
+    pub overlay: Arc<str>,
+    /// The environment's `jaco.services.toml` as the client sent it; empty when there is none.
+    pub environment: Arc<str>,
+    /// The contents of files that its containers need, all of them.
+    pub contents: BTreeSet<ContentId>,
+    /// The configs and secrets that it takes from the cluster by name. Their contents are among
+    /// `contents`, as they were when this was applied.
+    pub named: BTreeSet<NamedKey>,
+    /// What its services reach of the nodes that they run on, by service; those that reach nothing
+    /// are not in it. For people who ask who let it in: it decides nothing, and a change of it alone
+    /// is no new revision.
+    pub privileges: BTreeMap<ServiceName, BTreeSet<Privilege>>,
+}

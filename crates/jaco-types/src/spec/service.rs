@@ -1,0 +1,105 @@
+//! One service: what its containers are, and how many of them are wanted.
+
+use std::sync::Arc;
+
+use super::dependency::Dependency;
+use super::placement::{OnNodeLoss, Placement};
+use super::scheduling::SchedulingPolicy;
+use super::update::UpdatePolicy;
+use crate::gpu::GpuDemand;
+use crate::id::{ServiceName, SpecHash};
+use crate::unit::Resources;
+
+/// Most replicas of a deployment. Each is planned for in every pass and kept by every node: this many
+/// take the memory of a node in hundreds of megabytes.
+pub const MAX_REPLICAS: u32 = 10_000;
+
+/// The spec of one service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServiceSpec {
+    /// Its name in the deployment.
+    pub name: ServiceName,
+    /// The image its containers run.
+    pub image: Arc<str>,
+    /// When a node pulls the image.
+    pub pull: PullPolicy,
+    /// How nodes are chosen.
+    pub placement: Placement,
+    /// How many replicas are wanted; of no effect with [`Placement::Global`].
+    pub replicas: u32,
+    /// Ports of the host that each replica takes for itself.
+    pub host_ports: Vec<HostPort>,
+    /// What must be up before its replicas start.
+    pub depends_on: Vec<Dependency>,
+    /// What each replica has reserved on its node.
+    pub reservation: Resources,
+    /// What the engine lets each replica use at most; zero is unlimited.
+    pub limit: Resources,
+    /// The GPUs that each replica has for itself; none asks for none.
+    pub gpus: Option<GpuDemand>,
+    /// Whether data on the node belongs to a replica.
+    pub storage: Storage,
+    /// Whether `running` waits for a healthcheck.
+    pub healthcheck: Healthcheck,
+    /// How a change is rolled out.
+    pub update: UpdatePolicy,
+    /// What narrows and weighs the choice of nodes.
+    pub scheduling: SchedulingPolicy,
+    /// What becomes of its replicas whose node becomes unreachable. An instance keeps the one that it was
+    /// started under.
+    pub on_node_loss: OnNodeLoss,
+    /// Canonical JSON of all that changes the container.
+    pub container: Arc<str>,
+    /// SHA-256 of `container` (R-HASH-1).
+    pub hash: SpecHash,
+}
+
+/// When a node pulls an image. Not part of the container: a change of the policy recreates nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PullPolicy {
+    /// When the image is not on the node.
+    #[default]
+    Missing,
+    /// Before each start of a container.
+    Always,
+    /// Never: a replica does not start on a node without the image.
+    Never,
+}
+
+/// A port of the host that a container takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostPort {
+    /// The port's number on the host.
+    pub port: u16,
+    /// The transport it belongs to.
+    pub protocol: Protocol,
+}
+
+/// A transport protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Protocol {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+    /// SCTP.
+    Sctp,
+}
+
+/// Whether data on the node belongs to a replica.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Storage {
+    /// Nothing of it stays on the node.
+    Stateless,
+    /// It has a named volume or a bind mount: its data does not follow it.
+    Stateful,
+}
+
+/// Whether `running` waits for a healthcheck.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Healthcheck {
+    /// A started container counts as running.
+    None,
+    /// The engine's health state decides.
+    Declared,
+}

@@ -1,0 +1,17 @@
+//! What the types accept, refuse and show.
+
+#![expect(clippy::unwrap_used, reason = "what a test did not expect ends it, wherever that is")]
+
+mod allocations;
+mod arithmetic;
+mod demands;
+mod enums;
+mod ids;
+mod images;
+mod names;
+mod nodes;
+mod orders;
+mod quantities;
+mod registries;
+mod rules;
+mod slots;

@@ -1,0 +1,228 @@
+//! `jaco cluster`
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use jaco_client::Client;
+use jaco_proto::v1::{
+    ClusterStatusRequest, ClusterStatusResponse, InitRequest, InitResponse, JoinClusterRequest,
+    JoinClusterResponse,
+};
+use jaco_types::ErrorCode;
+use serde_json::{Value, json};
+
+use crate::connect::secret_file;
+use crate::error::CliError;
+use crate::output::{Frame, Show};
+use crate::session::{CommandResult, Session};
+use crate::view::Summary;
+use crate::view::cluster::ClusterStatus;
+use crate::view::json::{non_empty, without_null};
+
+/// Create, join or show a cluster
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  jaco cluster init --name prod
+  jaco cluster join 10.0.0.1:7000
+  jaco cluster status")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    Init(Init),
+    Join(Join),
+    /// Show the leader and the members as one node knows them
+    #[command(after_long_help = "Examples:
+  jaco cluster status
+  jaco --server n3:7000 cluster status     as the third node knows them")]
+    Status,
+}
+
+/// Create a cluster with this machine's node
+///
+/// Connects to the daemon of this machine over its socket. Prints the first operator token, which is
+/// shown once and not stored.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  jaco cluster init --name prod --save-token ~/prod.token --ca-file ~/prod.crt")]
+struct Init {
+    /// The name of the cluster
+    #[arg(long, default_value = "", hide_default_value = true)]
+    name: String,
+    /// Write the operator token to this new file (0600) instead of printing it
+    #[arg(long = "save-token", value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Write the cluster's CA certificate to this new file; clients on the network need it
+    #[arg(long, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
+}
+
+/// Join this machine's node to a cluster
+///
+/// Connects to the daemon of this machine over its socket. The join token, created by `jaco token join`
+/// on a member, is read from JACO_JOIN_TOKEN or a file, never from the command line, which others on the
+/// machine can see. It holds the fingerprint of the cluster's CA: the member is verified before anything
+/// is sent.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  JACO_JOIN_TOKEN=… jaco cluster join 10.0.0.1:7000
+  jaco cluster join 10.0.0.1:7000 10.0.0.2:7000 --join-token-file -")]
+struct Join {
+    /// Members to try, in this order
+    #[arg(required = true, value_name = "HOST:PORT")]
+    members: Vec<String>,
+    /// A file with the join token, `-` for stdin [env: JACO_JOIN_TOKEN, the token]
+    #[arg(long, value_name = "FILE")]
+    join_token_file: Option<PathBuf>,
+}
+
+pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
+    let client = session.client()?;
+    match args.action {
+        Action::Init(args) => init(session, &client, &args).await,
+        Action::Join(args) => {
+            let token = join_token(args.join_token_file.as_deref())?;
+            let joined = join(&client, &args.members, &token).await?;
+            // Names are more readable than ids. The new member may not have them yet.
+            let status = client.status(ClusterStatusRequest {}).await.unwrap_or_default();
+            session.done(&joined_summary(&joined, &status))
+        }
+        Action::Status => {
+            let status = client.status(ClusterStatusRequest {}).await?;
+            session.shows_age();
+            session.done(&ClusterStatus(&status))
+        }
+    }
+}
+
+async fn init(session: &mut Session, client: &Client, args: &Init) -> CommandResult {
+    // Created first: a token that cannot be written would be lost.
+    let token_file = args.token_file.as_deref().map(|path| create(path, 0o600)).transpose()?;
+    let ca_file = args.ca_file.as_deref().map(|path| create(path, 0o644)).transpose()?;
+    let made = match client.init(InitRequest { name: args.name.clone() }).await {
+        Ok(made) => made,
+        Err(error) => {
+            for path in args.token_file.iter().chain(&args.ca_file) {
+                // The files are empty; the error of the request matters.
+                std::fs::remove_file(path).ok();
+            }
+            return Err(error.into());
+        }
+    };
+    if let (Some(mut file), Some(path)) = (token_file, &args.token_file) {
+        write(&mut file, path, &format!("{}\n", made.operator_token))?;
+    }
+    if let (Some(mut file), Some(path)) = (ca_file, &args.ca_file) {
+        write(&mut file, path, &made.ca_certificate_pem)?;
+    }
+    session.done(&Created { cluster: &made, token_file: args.token_file.as_deref() })
+}
+
+fn create(path: &Path, mode: u32) -> Result<std::fs::File, CliError> {
+    let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
+    file.map_err(|error| CliError::local(format!("cannot create {}", path.display()), error))
+}
+
+fn write(file: &mut std::fs::File, path: &Path, text: &str) -> Result<(), CliError> {
+    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+    written.map_err(|error| CliError::local(format!("cannot write {}", path.display()), error))
+}
+
+/// The join token, from the file or the environment.
+fn join_token(file: Option<&Path>) -> Result<String, CliError> {
+    let text = match file {
+        Some(path) => secret_file(path)?,
+        None => std::env::var("JACO_JOIN_TOKEN").unwrap_or_default(),
+    };
+    match text.trim() {
+        "" => Err(CliError::usage(
+            "no join token is given",
+            "set JACO_JOIN_TOKEN, or use --join-token-file; `jaco token join` on a member creates one",
+        )),
+        token => Ok(token.to_owned()),
+    }
+}
+
+fn joined_summary(joined: &JoinClusterResponse, status: &ClusterStatusResponse) -> Summary {
+    let JoinClusterResponse { cluster_id, node_id } = joined;
+    let node = status.nodes.iter().find(|node| node.id == *node_id);
+    let cluster = non_empty(&status.name);
+    let json = without_null(json!({
+        "cluster_id": cluster_id,
+        "cluster": cluster,
+        "node_id": node_id,
+        "node": node.map(|node| &node.hostname),
+    }));
+    let name = node.map_or_else(|| format!("node {node_id}"), |node| node.hostname.clone());
+    let text = format!("{name} joined cluster {}\n", cluster.unwrap_or(cluster_id));
+    Summary { json, text }
+}
+
+/// Joins through the first member that can be reached.
+async fn join(
+    client: &Client,
+    members: &[String],
+    token: &str,
+) -> Result<JoinClusterResponse, CliError> {
+    let mut last = None;
+    for member in members {
+        let request = JoinClusterRequest { server: member.clone(), token: token.to_owned() };
+        match client.join_cluster(request).await {
+            Ok(joined) => return Ok(joined),
+            // The daemon could not reach this member: try the next one.
+            Err(error)
+                if error
+                    .rejection()
+                    .is_some_and(|refusal| refusal.code == ErrorCode::Unavailable) =>
+            {
+                last = Some(error);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(last.expect("at least one member is named").into())
+}
+
+/// The result of `jaco cluster init`.
+struct Created<'a> {
+    cluster: &'a InitResponse,
+    /// The file that the token was written to instead of being printed.
+    token_file: Option<&'a Path>,
+}
+
+impl Show for Created<'_> {
+    fn json(&self) -> Value {
+        let cluster = self.cluster;
+        let mut json = json!({
+            "cluster_id": cluster.cluster_id,
+            "name": cluster.name,
+            "ca_certificate_pem": cluster.ca_certificate_pem,
+        });
+        match self.token_file {
+            Some(path) => json["operator_token_file"] = path.display().to_string().into(),
+            None => json["operator_token"] = cluster.operator_token.clone().into(),
+        }
+        json
+    }
+
+    fn text(&self, _: &Frame) -> String {
+        let InitResponse { cluster_id, name, operator_token, .. } = self.cluster;
+        let token = match self.token_file {
+            Some(path) => format!("Operator token  in {}\n", path.display()),
+            None => {
+                format!(
+                    "Operator token  {operator_token}\n                (shown once, not stored)\n"
+                )
+            }
+        };
+        format!(
+            "Cluster         {name} ({cluster_id})\n{token}\n\
+             `jaco token join` adds nodes; `jaco apply` deploys a compose file.\n"
+        )
+    }
+}

@@ -1,0 +1,22 @@
+//! Runs all checks on the responses of the nodes. Pure.
+
+use super::examination::Examination;
+use super::finding::{Finding, Findings};
+use super::{cluster_checks, node_checks, workload_checks};
+
+/// All findings, failures first.
+pub(super) fn findings(examination: &Examination<'_>) -> Vec<Finding> {
+    let mut found = Findings::default();
+    cluster_checks::agreement(examination, &mut found);
+    for node in &examination.members.nodes {
+        node_checks::member(node, examination, &mut found);
+    }
+    for node in &examination.cluster.nodes {
+        node_checks::availability(node, examination, &mut found);
+    }
+    cluster_checks::versions(examination, &mut found);
+    if let Some(status) = examination.status {
+        workload_checks::workload(status, &mut found);
+    }
+    found.into_sorted()
+}

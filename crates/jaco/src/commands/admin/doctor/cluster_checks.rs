@@ -1,0 +1,92 @@
+//! Checks of the cluster as a whole: quorum, leader, versions.
+
+use std::collections::BTreeMap;
+
+use jaco_proto::v1::{ClusterStatusResponse, ExamineResponse, NodeInfo};
+
+use super::examination::Examination;
+use super::finding::Findings;
+use crate::format::quantity::count;
+
+/// Checks the quorum and the agreement about the leader.
+pub(super) fn agreement(examination: &Examination<'_>, found: &mut Findings) {
+    let cluster = examination.cluster;
+    let (voters, can_lose) = voters(cluster, examination.members);
+    if cluster.quorum_lost || cluster.leader.is_empty() {
+        let unknown = match examination.status {
+            Some(_) => "",
+            None => {
+                "; the node that answers has not caught up since its start, so deployments and replicas are unknown"
+            }
+        };
+        let message =
+            format!("no quorum: nothing can be changed, running containers keep running{unknown}");
+        let help = "bring voters back; see jaco help error quorum_lost";
+        found.failing("quorum", "cluster", message, help);
+    } else if can_lose == 0 && cluster.nodes.len() > 1 {
+        let message = format!("{} can be lost without losing the quorum", of_voters(0, voters));
+        let help = match voters {
+            0..=2 => "at least three nodes are needed to survive the loss of one: jaco token join",
+            3.. => "bring back unreachable voters, or remove them with jaco node rm --force",
+        };
+        found.warning("voters", "cluster", message, help);
+    }
+    let reachable = examination.members.nodes.iter().filter(|node| node.unreachable.is_empty());
+    let leaders: BTreeMap<&str, Vec<&str>> =
+        reachable.fold(BTreeMap::new(), |mut by_leader, node| {
+            by_leader.entry(node.leader.as_str()).or_insert_with(Vec::new).push(&node.node);
+            by_leader
+        });
+    if leaders.len() > 1 {
+        let groups = leaders.iter().map(|(leader, nodes)| {
+            let leader = if leader.is_empty() { "no leader" } else { leader };
+            format!("{} follow {leader}", nodes.join(", "))
+        });
+        let message = format!(
+            "the members disagree about the leader: {}",
+            groups.collect::<Vec<_>>().join("; ")
+        );
+        let help = "an election may be in progress: run it again; if it stays, check the network between the nodes";
+        found.warning("leader", "cluster", message, help);
+    }
+}
+
+/// The number of voters, and how many of the reachable ones can be lost without losing the quorum.
+pub(super) fn voters(cluster: &ClusterStatusResponse, members: &ExamineResponse) -> (usize, usize) {
+    let is_voter = |node: &&NodeInfo| node.suffrage == "voter";
+    let answers = |node: &&NodeInfo| {
+        let asked = members.nodes.iter().find(|member| member.node == node.hostname);
+        asked.is_some_and(|member| member.unreachable.is_empty())
+    };
+    let voters = cluster.nodes.iter().filter(is_voter).count();
+    let live = cluster.nodes.iter().filter(is_voter).filter(answers).count();
+    let majority = voters / 2 + 1;
+    (voters, live.saturating_sub(majority))
+}
+
+/// A number of voters: `0 of 2 voters`.
+pub(super) fn of_voters(some: usize, voters: usize) -> String {
+    format!("{some} of {}", count(voters, "voter"))
+}
+
+/// Checks that all nodes and this program have one version.
+pub(super) fn versions(examination: &Examination<'_>, found: &mut Findings) {
+    let mut by_version: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for node in examination.members.nodes.iter().filter(|node| !node.version.is_empty()) {
+        by_version.entry(&node.version).or_default().push(&node.node);
+    }
+    if by_version.len() > 1 {
+        let groups =
+            by_version.iter().map(|(version, nodes)| format!("{version} on {}", nodes.join(", ")));
+        let message =
+            format!("the nodes run different versions: {}", groups.collect::<Vec<_>>().join("; "));
+        let help = "upgrade all nodes: new features stay off until then";
+        found.warning("version", "cluster", message, help);
+    }
+    if !by_version.is_empty() && !by_version.contains_key(examination.own_version) {
+        let message =
+            format!("this program has version {}, which no node runs", examination.own_version);
+        let help = "use the jaco that came with the daemons";
+        found.warning("version", "jaco", message, help);
+    }
+}

@@ -1,0 +1,144 @@
+//! `jaco doctor`
+
+use std::time::Duration;
+
+use jaco_client::{Client, ClientError};
+use jaco_proto::v1::{
+    ClusterStatusRequest, ClusterStatusResponse, ExamineRequest, ExamineResponse, ExaminedNode,
+    Reach, StatusRequest, StatusResponse,
+};
+use jaco_types::ErrorCode;
+use jaco_types::code::ExitCode;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::checks::findings;
+use super::cluster_checks::{of_voters, voters};
+use super::examination::Examination;
+use super::finding::{Finding, Severity};
+use crate::error::CliError;
+use crate::format::quantity::count;
+use crate::format::time;
+use crate::output::{Frame, Show};
+use crate::session::{CommandResult, Session};
+use crate::view::json::{non_empty, without_null};
+
+/// How long a node that has just started may take to catch up.
+const OVERVIEW_LIMIT: Duration = Duration::from_secs(5);
+
+/// Diagnose the cluster
+///
+/// Asks every node for its health, its clock and the voters it can reach, and checks nodes, services and
+/// replicas. Works without a quorum. The exit code is 1 if something does not work; warnings alone are
+/// not a failure.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  jaco doctor
+  jaco doctor -o json > report.json    all responses
+  jaco doctor --server n3:7000         as the third node sees it")]
+pub(crate) struct Args {}
+
+pub(crate) async fn run(session: &mut Session, Args {}: Args) -> CommandResult {
+    let client = session.client()?;
+    session.shows_age();
+    session.ui.note("examining all nodes");
+    let (cluster, members, status) = tokio::try_join!(
+        client.status(ClusterStatusRequest {}),
+        client.examine(ExamineRequest::default()),
+        overview(&client),
+    )?;
+    let own_version = env!("CARGO_PKG_VERSION");
+    let status = status.as_ref();
+    let examination = Examination { cluster: &cluster, members: &members, status, own_version };
+    let found = findings(&examination);
+    let fails = found.iter().any(|finding| finding.severity == Severity::Failing);
+    let report = Diagnosis { cluster: &cluster, members: &members, found: &found };
+    session.ui.result(&report).map_err(CliError::Output)?;
+    Ok(if fails { ExitCode::Unexpected } else { ExitCode::Converged })
+}
+
+/// The desired and the observed state; `None` if the node has not caught up and knows neither.
+async fn overview(client: &Client) -> Result<Option<StatusResponse>, ClientError> {
+    let client = client.until(Some(Instant::now() + OVERVIEW_LIMIT));
+    match client.overview(StatusRequest::default()).await {
+        Ok(status) => Ok(Some(status)),
+        Err(error) if error.code() == ErrorCode::NotCaughtUp => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The findings and the responses that they come from.
+struct Diagnosis<'a> {
+    cluster: &'a ClusterStatusResponse,
+    members: &'a ExamineResponse,
+    found: &'a [Finding],
+}
+
+impl Show for Diagnosis<'_> {
+    fn json(&self) -> Value {
+        let (voters, can_lose) = voters(self.cluster, self.members);
+        json!({
+            "cluster": self.cluster.name,
+            "leader": non_empty(&self.cluster.leader),
+            "voters": voters,
+            "voters_that_can_be_lost": can_lose,
+            "asked": self.members.asked,
+            "findings": self.found.iter().map(Finding::json).collect::<Value>(),
+            "nodes": self.members.nodes.iter().map(node).collect::<Value>(),
+        })
+    }
+
+    fn text(&self, _: &Frame) -> String {
+        let mut text = String::new();
+        for Finding { severity, check, object, message, help } in self.found {
+            text +=
+                &format!("{}[{check}] {object}: {message}\n  help: {help}\n", severity.as_str());
+        }
+        let (voters, can_lose) = voters(self.cluster, self.members);
+        let leader = non_empty(&self.cluster.leader).unwrap_or("none");
+        let nodes = count(self.members.nodes.len(), "node");
+        let can_lose = of_voters(can_lose, voters);
+        text += &format!("{nodes}, leader {leader}, {can_lose} can be lost: {}\n", self.verdict());
+        text
+    }
+}
+
+impl Diagnosis<'_> {
+    fn verdict(&self) -> String {
+        let of = |severity| self.found.iter().filter(|one| one.severity == severity).count();
+        match (of(Severity::Failing), of(Severity::Warning)) {
+            (0, 0) => "no problems".to_owned(),
+            (0, warnings) => count(warnings, "warning"),
+            (failing, 0) => count(failing, "problem"),
+            (failing, warnings) => {
+                format!("{}, {}", count(failing, "problem"), count(warnings, "warning"))
+            }
+        }
+    }
+}
+
+fn node(node: &ExaminedNode) -> Value {
+    if let Some(why) = non_empty(&node.unreachable) {
+        return json!({ "node": node.node, "unreachable": why });
+    }
+    let reach = |reach: &Reach| {
+        without_null(json!({
+            "node": reach.node,
+            "unreachable": non_empty(&reach.unreachable),
+            "round_trip_us": reach.round_trip_us,
+        }))
+    };
+    without_null(json!({
+        "node": node.node,
+        "version": node.version,
+        "clock": time::rfc3339(node.clock_ms),
+        "clock_ahead_ms": node.clock_ahead_ms,
+        "round_trip_us": node.round_trip_us,
+        "term": node.term,
+        "leader": non_empty(&node.leader),
+        "applied": node.applied,
+        "suffrage": node.suffrage,
+        "engine_down": non_empty(&node.engine_down),
+        "reaches": node.reaches.iter().map(reach).collect::<Value>(),
+    }))
+}

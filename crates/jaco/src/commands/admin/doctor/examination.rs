@@ -1,0 +1,17 @@
+//! The responses that `jaco doctor` checks.
+
+use jaco_proto::v1::{ClusterStatusResponse, ExamineResponse, StatusResponse};
+
+/// The responses that are checked.
+#[derive(Debug)]
+pub(super) struct Examination<'a> {
+    /// The cluster as the node that answers knows it.
+    pub(super) cluster: &'a ClusterStatusResponse,
+    /// What each member reports about itself.
+    pub(super) members: &'a ExamineResponse,
+    /// The desired and the observed state; `None` if the node that answers has not caught up since its
+    /// start.
+    pub(super) status: Option<&'a StatusResponse>,
+    /// The version of this program.
+    pub(super) own_version: &'a str,
+}

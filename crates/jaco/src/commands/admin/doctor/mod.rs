@@ -1,0 +1,13 @@
+//! `jaco doctor`
+
+mod checks;
+mod cluster_checks;
+mod command;
+mod examination;
+mod finding;
+mod node_checks;
+#[cfg(test)]
+mod tests;
+mod workload_checks;
+
+pub(crate) use command::{Args, run};

@@ -1,0 +1,195 @@
+//! The findings of `jaco doctor` by example.
+
+use jaco_proto::v1::{
+    ClusterStatusResponse, DeploymentInfo, ExamineResponse, ExaminedNode, NodeInfo, Reach,
+    ReplicaInfo, RolloutInfo, ServiceInfo, StatusResponse, UnplacedInfo,
+};
+
+use super::checks::findings;
+use super::examination::Examination;
+use super::finding::Finding;
+
+fn cluster(nodes: &[&str]) -> ClusterStatusResponse {
+    let node = |name: &&str| NodeInfo {
+        hostname: (*name).to_owned(),
+        status: "ready".to_owned(),
+        availability: "active".to_owned(),
+        suffrage: "voter".to_owned(),
+        ..NodeInfo::default()
+    };
+    ClusterStatusResponse {
+        leader: "n1".to_owned(),
+        nodes: nodes.iter().map(node).collect(),
+        ..ClusterStatusResponse::default()
+    }
+}
+
+fn members(nodes: &[&str]) -> ExamineResponse {
+    let node = |name: &&str| ExaminedNode {
+        node: (*name).to_owned(),
+        version: "1.0.0".to_owned(),
+        leader: "n1".to_owned(),
+        applied: 40_000,
+        round_trip_us: 500,
+        ..ExaminedNode::default()
+    };
+    ExamineResponse { asked: "n1".to_owned(), nodes: nodes.iter().map(node).collect() }
+}
+
+fn lines(
+    cluster: &ClusterStatusResponse,
+    members: &ExamineResponse,
+    status: &StatusResponse,
+) -> Vec<String> {
+    let status = Some(status);
+    let found = findings(&Examination { cluster, members, status, own_version: "1.0.0" });
+    let line = |one: Finding| {
+        assert!(!one.help.is_empty(), "{one:?}");
+        format!("{} {} {}: {}", one.severity.as_str(), one.check, one.object, one.message)
+    };
+    found.into_iter().map(line).collect()
+}
+
+const THREE: [&str; 3] = ["n1", "n2", "n3"];
+
+/// R-CLI-6: a healthy cluster has no findings, and neither has a single node.
+#[test]
+fn healthy_cluster_has_no_findings() {
+    let none = StatusResponse::default();
+    assert_eq!(lines(&cluster(&THREE), &members(&THREE), &none), [""; 0]);
+    assert_eq!(lines(&cluster(&["n1"]), &members(&["n1"]), &none), [""; 0]);
+}
+
+/// R-CLI-6: a broken connection between nodes is reported once, with its direction.
+#[test]
+fn ways_between_nodes_are_lines() {
+    let none = StatusResponse::default();
+    let mut seen = members(&THREE);
+    let reach = |node: &str, why: &str| Reach {
+        node: node.to_owned(),
+        unreachable: why.to_owned(),
+        ..Reach::default()
+    };
+    seen.nodes[1].reaches = vec![reach("n1", ""), reach("n3", "no answer within 2 s")];
+    assert_eq!(
+        lines(&cluster(&THREE), &seen, &none),
+        ["failing reach n2: it cannot reach n3, which other nodes can: no answer within 2 s"]
+    );
+    seen.nodes[2] = ExaminedNode {
+        node: "n3".to_owned(),
+        unreachable: "connection refused".to_owned(),
+        ..ExaminedNode::default()
+    };
+    let mut known = cluster(&THREE);
+    known.nodes[2].status = "down".to_owned();
+    assert_eq!(
+        lines(&known, &seen, &none),
+        [
+            "failing reach n3: n1 cannot reach it: connection refused",
+            "warning voters cluster: 0 of 3 voters can be lost without losing the quorum",
+        ]
+    );
+    // It answers, and the leader considers it down: that is reported.
+    assert_eq!(lines(&known, &members(&THREE), &none), ["failing node n3: it is down"]);
+}
+
+/// R-CLI-6: each value that a member reports about itself is checked.
+#[test]
+fn reports_of_members_are_checked() {
+    let none = StatusResponse::default();
+    let check = |change: &dyn Fn(&mut ExaminedNode), expected: &[&str]| {
+        let mut seen = members(&THREE);
+        change(&mut seen.nodes[2]);
+        assert_eq!(lines(&cluster(&THREE), &seen, &none), expected);
+    };
+    check(&|node| node.clock_ahead_ms = 1000, &[]);
+    check(
+        &|node| node.clock_ahead_ms = -2500,
+        &["warning clock n3: its clock is 2.5 s behind that of n1"],
+    );
+    check(&|node| (node.clock_ahead_ms, node.round_trip_us) = (2500, 3_000_000), &[]);
+    check(&|node| node.applied = 30_000, &[]);
+    check(&|node| node.applied = 29_999, &["warning behind n3: its state is 10001 entries behind"]);
+    check(
+        &|node| node.engine_down = "refused".to_owned(),
+        &["failing engine n3: its container engine does not answer: refused"],
+    );
+    check(
+        &|node| node.version = "0.9.0".to_owned(),
+        &[
+            "warning version cluster: the nodes run different versions: 0.9.0 on n3; 1.0.0 on n1, n2",
+        ],
+    );
+    check(
+        &|node| node.leader.clear(),
+        &[
+            "warning leader cluster: the members disagree about the leader: n3 follow no leader; n1, n2 follow n1",
+        ],
+    );
+}
+
+/// R-CLI-6: quorum, voters and cordons are checked.
+#[test]
+fn quorum_and_voters_are_checked() {
+    let none = StatusResponse::default();
+    let lost = ClusterStatusResponse { quorum_lost: true, ..cluster(&THREE) };
+    assert_eq!(
+        lines(&lost, &members(&THREE), &none),
+        [
+            "failing quorum cluster: no quorum: nothing can be changed, running containers keep running",
+        ]
+    );
+    let mut two = cluster(&["n1", "n2"]);
+    two.nodes[1].suffrage = "learner".to_owned();
+    two.nodes[1].availability = "cordoned".to_owned();
+    assert_eq!(
+        lines(&two, &members(&["n1", "n2"]), &none),
+        [
+            "warning cordon n2: it gets no new replicas",
+            "warning voters cluster: 0 of 1 voter can be lost without losing the quorum",
+        ]
+    );
+}
+
+/// R-CLI-6: unplaced services, aborted rollouts and failed replicas are reported.
+#[test]
+fn what_does_not_run_is_lines() {
+    let service = ServiceInfo {
+        name: "web".to_owned(),
+        unplaced: vec![UnplacedInfo {
+            count: 2,
+            reason: "no_capacity".to_owned(),
+            ..UnplacedInfo::default()
+        }],
+        rollout: Some(RolloutInfo {
+            target_revision: 3,
+            state: "aborted".to_owned(),
+            failure_reason: "step_timeout".to_owned(),
+            ..RolloutInfo::default()
+        }),
+        ..ServiceInfo::default()
+    };
+    let replica = |id: &str, state: &str| ReplicaInfo {
+        id: id.to_owned(),
+        state: state.to_owned(),
+        code: "restart_exhausted".to_owned(),
+        ..ReplicaInfo::default()
+    };
+    let status = StatusResponse {
+        deployments: vec![DeploymentInfo {
+            name: "shop".to_owned(),
+            services: vec![service],
+            ..DeploymentInfo::default()
+        }],
+        replicas: vec![replica("shop-web-0", "running"), replica("shop-web-1", "failed")],
+        ..StatusResponse::default()
+    };
+    let found = lines(&cluster(&THREE), &members(&THREE), &status);
+    let [placement, replica, rollout] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!(placement, "failing placement shop/web: 2 replicas cannot be placed: no capacity");
+    assert!(replica.starts_with("failing replica shop-web-1: failed"), "{replica}");
+    assert_eq!(
+        rollout,
+        "warning rollout shop/web: its rollout to revision 3 is aborted: step_timeout"
+    );
+}

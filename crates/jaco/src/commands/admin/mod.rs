@@ -1,0 +1,11 @@
+//! Commands for the cluster, its nodes and what it stores.
+
+pub(crate) mod audit;
+pub(crate) mod backup;
+pub(crate) mod cluster;
+pub(crate) mod contents;
+pub(crate) mod doctor;
+pub(crate) mod node;
+pub(crate) mod registry;
+pub(crate) mod restore;
+pub(crate) mod token;

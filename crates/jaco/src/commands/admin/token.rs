@@ -1,0 +1,128 @@
+//! `jaco token`
+
+use std::time::Duration;
+
+use jaco_client::fresh_request_id;
+use jaco_proto::v1::{
+    IssueJoinTokenRequest, IssueJoinTokenResponse, IssueOperatorTokenRequest, ListTokensRequest,
+    RevokeOperatorTokenRequest,
+};
+use serde_json::{Value, json};
+
+use crate::format::time;
+use crate::output::{Frame, Show};
+use crate::session::{CommandResult, Session};
+use crate::view::json::without_null;
+use crate::view::{List, Summary, token};
+
+/// Manage join and operator tokens
+///
+/// A join token lets nodes join the cluster. An operator token lets a user connect over the network.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  jaco token join
+  jaco token issue ann
+  jaco token ls")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Create a join token and print the command for the new node
+    #[command(after_long_help = "Examples:
+  jaco token join
+  jaco token join --uses 3 --ttl 10m")]
+    Join {
+        /// Validity
+        #[arg(long, value_name = "TIME", default_value = "1h", value_parser = time::duration)]
+        ttl: Duration,
+        /// Maximum number of nodes that join with it
+        #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+        uses: u32,
+    },
+    /// Create an operator token for a user
+    ///
+    /// The token is shown once and not stored.
+    #[command(
+        alias = "create",
+        after_long_help = "Examples:
+  jaco token issue ann > ann.token"
+    )]
+    Issue {
+        /// The token's name, in lists and in the audit log
+        name: String,
+    },
+    /// Revoke an operator token
+    #[command(
+        aliases = ["rm", "remove", "delete"],
+        after_long_help = "Examples:
+  jaco token revoke ann"
+    )]
+    Revoke {
+        /// The token's name
+        name: String,
+    },
+    /// List the tokens, without their secrets
+    #[command(
+        visible_alias = "list",
+        after_long_help = "Examples:
+  jaco token ls
+  jaco token ls -o json"
+    )]
+    Ls,
+}
+
+pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
+    let client = session.client()?;
+    match args.action {
+        Action::Join { ttl, uses } => {
+            let request = IssueJoinTokenRequest { ttl_secs: ttl.as_secs(), uses };
+            let issued = client.issue_join_token(request).await?;
+            session.done(&JoinToken(&issued))
+        }
+        Action::Issue { name } => {
+            let request = IssueOperatorTokenRequest { name: name.clone() };
+            let issued = client.issue_operator_token(request).await?;
+            let json = json!({ "name": name, "token": issued.token });
+            session.done(&Summary { json, text: format!("{}\n", issued.token) })
+        }
+        Action::Revoke { name } => {
+            let request_id = fresh_request_id();
+            let request = RevokeOperatorTokenRequest { name: name.clone(), request_id };
+            client.revoke_operator_token(request).await?;
+            let json = json!({ "name": name, "outcome": "revoked" });
+            session.done(&Summary { json, text: format!("{name} revoked\n") })
+        }
+        Action::Ls => {
+            let list = client.list_tokens(ListTokensRequest {}).await?;
+            session.done(&List { items: &list.tokens, json: token::json, text: token::table })
+        }
+    }
+}
+
+struct JoinToken<'a>(&'a IssueJoinTokenResponse);
+
+impl JoinToken<'_> {
+    /// The command to run on the new node.
+    fn command(&self) -> String {
+        let IssueJoinTokenResponse { token, servers, .. } = self.0;
+        format!("JACO_JOIN_TOKEN={token} jaco cluster join {}", servers.join(" "))
+    }
+}
+
+impl Show for JoinToken<'_> {
+    fn json(&self) -> Value {
+        without_null(json!({
+            "token": self.0.token,
+            "expires_at": time::rfc3339(self.0.expires_at_ms),
+            "servers": self.0.servers,
+            "command": self.command(),
+        }))
+    }
+
+    fn text(&self, _: &Frame) -> String {
+        format!("{}\n", self.command())
+    }
+}

@@ -1,0 +1,76 @@
+//! `jaco apply`
+
+use std::time::Duration;
+
+use crate::deploy::plan_file::{self, SavedPlan};
+use crate::deploy::request::{Loss, ManifestRequest, warn_of_missing_overlay};
+use crate::deploy::{After, Change, submit};
+use crate::error::CliError;
+use crate::format::time;
+use crate::manifest::ManifestArgs;
+use crate::session::{CommandResult, Session};
+use crate::upload::{self, Upload, UploadMode};
+
+/// Apply compose files to the cluster
+///
+/// Sends the compose file, and jaco.yaml if there is one, prints the plan, and waits until the deployment
+/// has converged. All problems of the files are listed at once, and any problem changes nothing. Ctrl-C
+/// and --timeout end the waiting, not the rollout.
+///
+/// A file written by `jaco plan --out` is applied only if the cluster would still do exactly what it
+/// holds.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  jaco apply                                    the compose file of this folder
+  jaco apply shop/compose.yaml                  this file alone
+  jaco apply -f compose.yaml -f compose.prod.yaml
+  jaco apply --dry-run -o json                  the plan, for programs: as jaco plan
+  jaco apply plan.json                          a saved plan, if it still holds
+  jaco apply --require-survive node             only if any one node could then be lost
+  docker compose config | jaco apply -f - --name shop")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    manifest: ManifestArgs,
+    /// Check everything and print the plan; change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Return as soon as the cluster has accepted the change
+    #[arg(long, conflicts_with = "dry_run")]
+    detach: bool,
+    /// Maximum time to wait
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = time::duration)]
+    timeout: Duration,
+    /// Refuse the change unless any one node, or all nodes of any one zone, could then be lost
+    #[arg(long, value_name = "node|zone", value_enum, hide_possible_values = true)]
+    require_survive: Option<Loss>,
+}
+
+pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
+    session.limit(args.timeout);
+    let after = if args.detach { After::Return } else { After::Wait(args.timeout) };
+    let ManifestRequest { mut request, upload, warnings } = match saved_plan(&args.manifest)? {
+        Some(saved) => ManifestRequest {
+            request: saved.request(),
+            upload: Upload::default(),
+            warnings: Vec::new(),
+        },
+        None => {
+            let mut manifest = ManifestRequest::read(session, &args.manifest)?;
+            warn_of_missing_overlay(session, &args.manifest, &manifest.request).await?;
+            let mode = if args.dry_run { UploadMode::DryRun } else { UploadMode::Store };
+            upload::send(session, &manifest.upload, mode).await?.fill(&mut manifest.request);
+            manifest
+        }
+    };
+    request.require_survive = args.require_survive.map_or("", Loss::as_str).to_owned();
+    request.dry_run = args.dry_run;
+    submit(session, Change { request, upload: &upload, warnings: &warnings }, after).await
+}
+
+/// The saved plan, if FILE is one.
+fn saved_plan(args: &ManifestArgs) -> Result<Option<SavedPlan>, CliError> {
+    match &args.file {
+        Some(path) if args.files.is_empty() => plan_file::read(path),
+        Some(_) | None => Ok(None),
+    }
+}

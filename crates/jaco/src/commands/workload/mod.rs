@@ -1,0 +1,16 @@
+//! Commands for deployments and their replicas.
+
+pub(crate) mod apply;
+pub(crate) mod delete;
+pub(crate) mod diff;
+pub(crate) mod disable;
+pub(crate) mod exec;
+pub(crate) mod gc;
+pub(crate) mod get;
+pub(crate) mod history;
+pub(crate) mod logs;
+pub(crate) mod plan;
+pub(crate) mod restart;
+pub(crate) mod rollback;
+pub(crate) mod scale;
+pub(crate) mod status;

@@ -1,0 +1,125 @@
+//! `jaco scale`
+
+use std::time::Duration;
+
+use jaco_compose::JacoYaml;
+use jaco_proto::v1::GetDeploymentResponse;
+use jaco_types::ErrorCode;
+use serde_json::{Value, json};
+
+use crate::deploy::{After, reapply};
+use crate::error::CliError;
+use crate::format::time;
+use crate::session::{CommandResult, Session};
+
+/// Set the number of replicas of a service
+///
+/// Applies the stored spec with the new number as a new revision. The next `jaco apply` of the files
+/// sets the number in the files again.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  jaco scale shop/web 5
+  jaco scale shop/web 0 --detach")]
+pub(crate) struct Args {
+    /// The service
+    #[arg(value_name = "DEPLOYMENT/SERVICE")]
+    of: String,
+    /// The number of replicas
+    replicas: u32,
+    /// Return as soon as the cluster has accepted the change
+    #[arg(long)]
+    detach: bool,
+    /// Maximum time to wait
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = time::duration)]
+    timeout: Duration,
+}
+
+pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
+    session.limit(args.timeout);
+    let Some((name, service)) = args.of.split_once('/') else {
+        let message = format!("{:?} is no service", args.of);
+        return Err(CliError::usage(message, "give DEPLOYMENT/SERVICE"));
+    };
+    let after = if args.detach { After::Return } else { After::Wait(args.timeout) };
+    let change = |stored: &GetDeploymentResponse| {
+        check_overlay(stored, service)?;
+        scaled(stored, service, args.replicas)
+    };
+    reapply(session, name, change, after).await
+}
+
+/// Refuses a service whose number of replicas is set in jaco.yaml: it overrides the compose model, and
+/// jaco.yaml is stored as the user wrote it.
+fn check_overlay(stored: &GetDeploymentResponse, service: &str) -> Result<(), CliError> {
+    if stored.overlay_yaml.is_empty() {
+        return Ok(());
+    }
+    let overlay = JacoYaml::parse("jaco.yaml", stored.overlay_yaml.as_bytes())
+        .map_err(|problems| CliError::Manifest { problems })?;
+    match overlay.service(service).and_then(|service| service.replicas) {
+        None => Ok(()),
+        Some(replicas) => Err(CliError::Refused {
+            code: ErrorCode::InvalidRequest,
+            message: format!("jaco.yaml sets the replicas of {service} to {replicas}"),
+            help: Some("change the number there and apply it".to_owned()),
+        }),
+    }
+}
+
+/// The stored model with another number of replicas.
+fn scaled(
+    stored: &GetDeploymentResponse,
+    service: &str,
+    replicas: u32,
+) -> Result<String, CliError> {
+    let mut model: Value = serde_json::from_str(&stored.compose_json)
+        .map_err(|error| CliError::local("cannot parse the stored compose model", error))?;
+    let found = model.pointer_mut(&format!("/services/{service}")).and_then(Value::as_object_mut);
+    let found = found.ok_or_else(|| CliError::Refused {
+        code: ErrorCode::ServiceNotFound,
+        message: format!("{} has no service {service}", stored.name),
+        help: None,
+    })?;
+    let deploy = found.entry("deploy").or_insert_with(|| json!({}));
+    deploy["replicas"] = replicas.into();
+    // The older key for the same number would contradict.
+    found.remove("scale");
+    Ok(model.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stored(compose: &str, overlay: &str) -> GetDeploymentResponse {
+        GetDeploymentResponse {
+            name: "shop".to_owned(),
+            compose_json: compose.to_owned(),
+            overlay_yaml: overlay.to_owned(),
+            ..GetDeploymentResponse::default()
+        }
+    }
+
+    #[test]
+    fn only_the_number_of_replicas_changes() {
+        let stored =
+            stored(r#"{"services":{"web":{"image":"w","scale":2},"db":{"image":"d"}}}"#, "");
+        let expected = json!({ "services": {
+            "web": { "image": "w", "deploy": { "replicas": 5 } },
+            "db": { "image": "d" },
+        }});
+        let model: Value = serde_json::from_str(&scaled(&stored, "web", 5).unwrap()).unwrap();
+        assert_eq!(model, expected);
+        assert!(scaled(&stored, "wbe", 5).is_err());
+    }
+
+    #[test]
+    fn number_set_in_jaco_yaml_is_not_changed() {
+        let with = "deployment: shop\nservices:\n  - name: web\n    replicas: 3\n";
+        let without = "deployment: shop\nservices:\n  - name: web\n    placement: spread\n";
+        let check = |overlay, service| check_overlay(&stored("{}", overlay), service).is_ok();
+        assert!(
+            !check(with, "web") && check(with, "db") && check(without, "web") && check("", "web")
+        );
+    }
+}

@@ -1,0 +1,159 @@
+//! `jaco status`
+
+use jaco_proto::v1::{StatusRequest, StatusResponse};
+use jaco_types::ErrorCode;
+
+use crate::error::CliError;
+use crate::format::time;
+use crate::output::{Format, Show, Stream};
+use crate::session::wait::Watcher;
+use crate::session::{CommandResult, Session};
+use crate::view::status::Status;
+use crate::view::{progress, reason};
+
+/// Show deployments, replicas and nodes
+///
+/// Any node answers from its own copy of the state. With --watch a terminal is redrawn after each
+/// change; a pipe gets one line per change, or with -o json one object per change.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  jaco status                  everything
+  jaco status shop/web         one service
+  jaco status shop -w          until Ctrl-C
+  jaco status -o json | jq -r '.replicas[] | select(.state != \"running\") | .id'")]
+pub(crate) struct Args {
+    /// Only this deployment, or this service of it
+    #[arg(value_name = "DEPLOYMENT[/SERVICE]")]
+    of: Option<String>,
+    /// Follow changes
+    #[arg(short, long)]
+    watch: bool,
+}
+
+pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
+    session.shows_age();
+    let request = request(args.of.as_deref());
+    if args.watch {
+        return watch(session, request).await;
+    }
+    let status = session.client()?.overview(request.clone()).await?;
+    check_found(&request, &status)?;
+    session.done(&Status(&status))
+}
+
+/// The request for `dep` or `dep/svc`.
+fn request(of: Option<&str>) -> StatusRequest {
+    let (deployment, service) =
+        of.map(|of| of.split_once('/').unwrap_or((of, ""))).unwrap_or_default();
+    StatusRequest {
+        deployment: deployment.to_owned(),
+        service: service.to_owned(),
+        ..StatusRequest::default()
+    }
+}
+
+/// Refuses a name that does not exist: an empty table would look like a result.
+fn check_found(request: &StatusRequest, status: &StatusResponse) -> Result<(), CliError> {
+    let refused = |code, message| Err(CliError::Refused { code, message, help: None });
+    let name = &request.deployment;
+    if name.is_empty() {
+        return Ok(());
+    }
+    let found = status.deployments.iter().find(|found| found.name == *name);
+    let has_replicas = status.replicas.iter().any(|replica| replica.deployment == *name);
+    let Some(found) = found else {
+        if has_replicas {
+            return Ok(());
+        }
+        let message = format!("there is no deployment {name}");
+        return refused(ErrorCode::DeploymentNotFound, message);
+    };
+    let service = &request.service;
+    if !service.is_empty() && found.services.iter().all(|known| known.name != *service) {
+        let message = format!("{name} has no service {service}");
+        return refused(ErrorCode::ServiceNotFound, message);
+    }
+    Ok(())
+}
+
+async fn watch(session: &mut Session, request: StatusRequest) -> CommandResult {
+    let client = session.client()?;
+    let mut watcher = Watcher::new(&client, request);
+    let mut before = Snapshot::default();
+    loop {
+        let status = watcher.next().await?;
+        let shown = match session.ui.format() {
+            Format::Json | Format::Yaml => session.ui.item(&Status(&status)),
+            Format::Table | Format::Wide if session.ui.is_terminal(Stream::Out) => {
+                let text = Status(&status).text(&session.ui.frame());
+                let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+                session.ui.draw(Stream::Out, &lines)
+            }
+            Format::Table | Format::Wide => {
+                let now = Snapshot::of(&status);
+                let changes = now.changes_since(&before);
+                before = now;
+                let at = time::rfc3339(time::now_ms()).unwrap_or_default();
+                let text: String = changes.iter().map(|line| format!("{at} {line}\n")).collect();
+                session.ui.raw(&text)
+            }
+        };
+        shown.map_err(CliError::Output)?;
+    }
+}
+
+/// The state of each object, as one line each.
+#[derive(Default)]
+struct Snapshot(Vec<ObjectState>);
+
+#[derive(PartialEq, Eq)]
+struct ObjectState {
+    /// `replica shop-web-0`
+    object: String,
+    /// `running on n1`
+    state: String,
+}
+
+impl Snapshot {
+    fn of(status: &StatusResponse) -> Self {
+        let mut states = Vec::new();
+        let mut add = |object: String, state: String| states.push(ObjectState { object, state });
+        if let Some(staleness) = &status.staleness {
+            add(format!("node {}", status.answered_by), staleness.reason.clone());
+        }
+        for deployment in &status.deployments {
+            let name = &deployment.name;
+            let state = format!("revision {}, {}", deployment.revision, deployment.status);
+            add(format!("deployment {name}"), state);
+            for service in &deployment.services {
+                let state = progress::service_text(status, deployment, service);
+                add(format!("service {name}/{}", service.name), state);
+            }
+        }
+        for replica in &status.replicas {
+            let reason = reason::of_replica(replica);
+            let reason = if reason.is_empty() { reason } else { format!(", {reason}") };
+            let state = format!("{} on {}{reason}", replica.state, replica.node);
+            add(format!("replica {}", replica.id), state);
+        }
+        for node in &status.nodes {
+            let mut state = format!("{}, {}, {}", node.status, node.availability, node.suffrage);
+            if !node.status_reason.is_empty() {
+                state.push_str(", ");
+                state.push_str(&node.status_reason);
+            }
+            add(format!("node {}", node.hostname), state);
+        }
+        Self(states)
+    }
+
+    /// One line per object that has changed, in the order of this snapshot; removed objects come last.
+    fn changes_since(&self, before: &Self) -> Vec<String> {
+        let changed = self.0.iter().filter(|object| !before.0.contains(object));
+        let is_removed =
+            |old: &&ObjectState| self.0.iter().all(|object| object.object != old.object);
+        let removed = before.0.iter().filter(is_removed);
+        let changed = changed.map(|one| format!("{}: {}", one.object, one.state));
+        changed.chain(removed.map(|one| format!("{}: removed", one.object))).collect()
+    }
+}

@@ -1,0 +1,14 @@
+//! Changes of deployments and their previews: what `apply`, `plan`, `scale`, `restart`, `rollback`,
+//! `delete`, `whatif` and `node drain` share.
+
+mod converge;
+pub(crate) mod delete;
+pub(crate) mod plan_file;
+mod reapply;
+pub(crate) mod request;
+mod submit;
+pub mod verdict;
+pub(crate) mod whatif;
+
+pub(crate) use reapply::reapply;
+pub(crate) use submit::{After, Change, follow, submit};

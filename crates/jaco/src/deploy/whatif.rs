@@ -1,0 +1,40 @@
+//! Asks what the planner would do in a hypothetical cluster.
+
+use jaco_proto::v1::{Preview, WhatifRequest};
+use serde_json::Value;
+
+use crate::error::CliError;
+use crate::output::{Frame, Show};
+use crate::session::Session;
+use crate::view::plan;
+
+/// The plan for a hypothetical cluster.
+pub(crate) async fn whatif(
+    session: &mut Session,
+    request: WhatifRequest,
+) -> Result<HypotheticalPlan, CliError> {
+    let answer = session.client()?.whatif(request).await?;
+    answer.preview.map(HypotheticalPlan).ok_or_else(|| {
+        CliError::local("the daemon's response holds no preview", "it has another version")
+    })
+}
+
+/// The plan for a hypothetical cluster.
+pub(crate) struct HypotheticalPlan(Preview);
+
+impl HypotheticalPlan {
+    /// A line for each service with replicas that would be pending.
+    pub(crate) fn pending(&self) -> impl Iterator<Item = String> {
+        plan::pending_lines(&self.0)
+    }
+}
+
+impl Show for HypotheticalPlan {
+    fn json(&self) -> Value {
+        plan::json(&self.0)
+    }
+
+    fn text(&self, _: &Frame) -> String {
+        plan::text(&self.0)
+    }
+}

@@ -1,0 +1,9 @@
+//! The only place that prints: results on stdout, everything else on stderr.
+
+mod show;
+pub(crate) mod terminal;
+mod ui;
+
+pub use show::{Detail, Format, Frame, Show};
+pub use ui::Ui;
+pub(crate) use ui::{Confirmation, Stream, Verbosity};

@@ -1,0 +1,6 @@
+//! What a running command works with: its output and the connection to the cluster.
+
+mod session_state;
+pub(crate) mod wait;
+
+pub(crate) use session_state::{CommandResult, Session};

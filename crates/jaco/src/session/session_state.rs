@@ -1,0 +1,108 @@
+//! The output and the client of one command.
+
+use std::time::Duration;
+
+use jaco_client::{Client, Staleness};
+use jaco_types::code::ExitCode;
+use tokio::time::Instant;
+
+use crate::connect::{self, Contexts, Environment};
+use crate::error::CliError;
+use crate::format::time;
+use crate::options::GlobalOptions;
+use crate::output::{Confirmation, Show, Ui};
+
+/// The exit code of a command, or why it failed.
+pub(crate) type CommandResult = Result<ExitCode, CliError>;
+
+/// The output and the client of one command.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) ui: Ui,
+    options: GlobalOptions,
+    client: Option<Client>,
+    /// When the time limit of the command is reached.
+    deadline: Option<Instant>,
+    age: AgeNote,
+}
+
+/// Whether the age of answers that are not current is still to be shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AgeNote {
+    Due,
+    Shown,
+}
+
+impl Session {
+    pub(crate) fn new(options: GlobalOptions, ui: Ui) -> Self {
+        Self { ui, options, client: None, deadline: None, age: AgeNote::Due }
+    }
+
+    /// The client of the chosen cluster. Nothing is connected before the first call of the client.
+    pub(crate) fn client(&mut self) -> Result<Client, CliError> {
+        if let Some(client) = &self.client {
+            return Ok(client.clone());
+        }
+        let environment = Environment::of_process();
+        let contexts = Contexts::load_default()?;
+        let choice = connect::choose(&self.options, &environment, &contexts)?;
+        let client = Client::new(connect::target(&choice, &environment)?).until(self.deadline);
+        Ok(self.client.insert(client).clone())
+    }
+
+    /// Limits the time of the whole command.
+    pub(crate) fn limit(&mut self, limit: Duration) {
+        self.deadline = Some(Instant::now() + limit);
+        self.client = self.client.take().map(|client| client.until(self.deadline));
+    }
+
+    /// When the time limit of the command is reached.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    /// The result of this command says itself how old it may be.
+    pub(crate) fn shows_age(&mut self) {
+        self.age = AgeNote::Shown;
+    }
+
+    /// Prints how old the answers may be that the command got, if they were not current.
+    pub(crate) fn note_age(&mut self) {
+        let staleness = self.client.as_ref().and_then(Client::staleness);
+        if let Some(Staleness { node, age }) = staleness.filter(|_| self.age == AgeNote::Due) {
+            let age = time::elapsed(age);
+            self.ui.note(&format!(
+                "warning: {node} has no contact with a quorum: this is as of {age} ago"
+            ));
+        }
+    }
+
+    /// Uses this client from now on.
+    pub(crate) fn use_client(&mut self, client: Client) {
+        self.client = Some(client);
+    }
+
+    /// Asks before something is deleted.
+    ///
+    /// # Errors
+    /// If the user declines, or nobody can be asked.
+    pub(crate) fn confirm(&mut self, question: &str) -> Result<(), CliError> {
+        let answer = self.ui.confirm(question);
+        match answer.map_err(|error| CliError::local("cannot read the answer", error))? {
+            Confirmation::Yes => Ok(()),
+            Confirmation::No => {
+                Err(CliError::Interrupted { message: "Nothing was changed.".to_owned() })
+            }
+            Confirmation::NobodyToAsk => Err(CliError::usage(
+                "stdin is no terminal, so nobody can be asked for confirmation",
+                "add --yes to delete without a question",
+            )),
+        }
+    }
+
+    /// Prints the result of a successful command.
+    pub(crate) fn done(&mut self, result: &dyn Show) -> CommandResult {
+        self.ui.result(result).map_err(CliError::Output)?;
+        Ok(ExitCode::Converged)
+    }
+}

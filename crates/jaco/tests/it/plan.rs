@@ -1,0 +1,228 @@
+//! `jaco plan`, `jaco explain` and `jaco whatif`: output, saved plans and exit codes.
+
+use expect_test::{Expect, expect};
+use jaco_client::scripted::{Answer, Script};
+use jaco_proto::v1;
+use jaco_types::{ErrorCode, Rejection};
+
+use crate::fixture::{Session, preview};
+
+const COMPOSE: &str = "name: shop\nservices:\n  web:\n    image: web:2\n";
+
+/// A cluster that answers with this plan, and accepts only requests that expect it.
+struct Planner {
+    change: &'static str,
+    preview: v1::Preview,
+}
+
+impl Script for Planner {
+    fn explain(&self, request: v1::ExplainRequest, _: Option<&str>) -> Answer<v1::ExplainResponse> {
+        let node = |name: &str, failed: &[(&str, &str)], cpu| v1::NodeAnswer {
+            node: name.to_owned(),
+            failed: failed
+                .iter()
+                .map(|(rule, text)| v1::FailedRule {
+                    rule: (*rule).to_owned(),
+                    text: (*text).to_owned(),
+                })
+                .collect(),
+            affinity: 50,
+            of_service: 1,
+            of_all: 3,
+            cpu_left_millis: cpu,
+            memory_left_bytes: None,
+        };
+        let full =
+            [("cordoned", "cordoned"), ("insufficient_cpu", "100m of cpu left, 500m needed")];
+        Ok(v1::ExplainResponse {
+            deployment: "shop".to_owned(),
+            service: "web".to_owned(),
+            placement: "spread".to_owned(),
+            desired: 3,
+            present: 2,
+            replica_node: if request.replica.is_empty() { "" } else { "n1" }.to_owned(),
+            replica: request.replica,
+            nodes: vec![node("n1", &[], None), node("n2", &full, Some(100))],
+            waits: vec![v1::PlannedWait {
+                deployment: "shop".to_owned(),
+                service: "web".to_owned(),
+                count: 1,
+                reason: "no_eligible_node".to_owned(),
+                ..Default::default()
+            }],
+            smallest_change: vec!["uncordon n2".to_owned(), "free 400m of cpu on n2".to_owned()],
+        })
+    }
+
+    fn whatif(&self, request: v1::WhatifRequest, _: Option<&str>) -> Answer<v1::WhatifResponse> {
+        let v1::WhatifRequest { lose, add, scale, .. } = request;
+        assert_eq!(lose, ["n3", "n4"]);
+        assert_eq!((add[0].hostname.as_str(), add[0].cpu_millis), ("n9", 8000));
+        assert_eq!((scale[0].service.as_str(), scale[0].replicas), ("web", 12));
+        Ok(v1::WhatifResponse { preview: Some(self.preview.clone()) })
+    }
+
+    fn apply(&self, request: v1::ApplyRequest, _: Option<&str>) -> Answer<v1::ApplyResponse> {
+        if !request.dry_run && request.expected_digest != self.preview.digest {
+            return Err(Rejection::new(ErrorCode::StalePlan, "the cluster has moved"));
+        }
+        Ok(v1::ApplyResponse {
+            deployment: "shop".to_owned(),
+            revision: 2,
+            change: self.change.to_owned(),
+            raft_index: 40,
+            preview: request.dry_run.then(|| self.preview.clone()),
+            ..Default::default()
+        })
+    }
+}
+
+fn planner(change: &'static str, preview: v1::Preview) -> Session {
+    let session = Session::with(Planner { change, preview });
+    session.write("compose.yaml", COMPOSE);
+    session
+}
+
+fn check(session: &Session, line: &str, expected: &Expect) {
+    let run = session.run(line);
+    let code = run.code.map(|code| code.to_string()).unwrap_or_default();
+    expected.assert_eq(&format!("{}--- stderr\n{}--- exit {code}\n", run.out, run.err));
+}
+
+/// R-CLI-2: a plan shows nodes, actions with their reasons, and losses that would not be survived.
+#[test]
+fn plan_shows_changes_and_survival() {
+    let mut plan = preview();
+    plan.waits.push(v1::PlannedWait {
+        deployment: "shop".to_owned(),
+        service: "web".to_owned(),
+        count: 1,
+        reason: "no_eligible_node".to_owned(),
+        details: [("nodes".to_owned(), "2 draining".to_owned())].into(),
+    });
+    plan.changes[3].node = String::new();
+    plan.complete = false;
+    check(
+        &planner("updated", plan),
+        "plan",
+        &expect![[r#"
+            shop revision 2 would be updated; nothing was changed
+
+            SERVICE   CHANGE   DETAILS
+            shop/web  updated  image web:1 → web:2, replicas 3 → 4
+
+            ACTION   REPLICA     NODE     REASON
+            replace  shop-web-0  n1       image web:1 → web:2, environment.PORT; start first
+            move     shop-web-1  n3 → n2  moved
+            stop     shop-web-2  n2       surplus
+            create   shop-web-3  ?        spread
+
+            the plan is incomplete: it has more steps than are computed in advance; replicas without a node get one in a later step
+            1 replica of shop/web could not be placed: no node is eligible (nodes 2 draining)
+            survives the loss of any one node: no: n2 (2 replicas of shop/web would be pending)
+            survives the loss of any one zone: no node has a zone
+            --- stderr
+            --- exit 0
+        "#]],
+    );
+}
+
+/// R-CLI-7: 4 if something would change, 0 if nothing would, 5 if replicas could not be placed.
+#[test]
+fn exit_code_reports_pending_changes() {
+    let code = |session: &Session, line: &str| session.run(line).code;
+    let pending = planner("updated", preview());
+    assert_eq!((code(&pending, "plan"), code(&pending, "plan --exit-code")), (Some(0), Some(4)));
+    // Changes of other deployments do not count.
+    let mut others = preview();
+    others.changes.iter_mut().for_each(|change| change.deployment = "blog".to_owned());
+    assert_eq!(code(&planner("unchanged", others.clone()), "plan --exit-code"), Some(0));
+    let wait = |deployment: &str| v1::PlannedWait {
+        deployment: deployment.to_owned(),
+        count: 1,
+        ..Default::default()
+    };
+    others.waits.push(wait("blog"));
+    assert_eq!(code(&planner("unchanged", others.clone()), "plan --exit-code"), Some(0));
+    others.waits.push(wait("shop"));
+    assert_eq!(code(&planner("updated", others), "plan --exit-code"), Some(5));
+}
+
+/// R-CLI-2: a loss that is not survived, or not known to be survived, has its own exit code.
+#[test]
+fn survival_can_be_required() {
+    let session = planner("updated", preview());
+    assert_eq!(session.run("plan -q --require-survive node").code, Some(11));
+    let run = session.run("plan --require-survive zone -o json");
+    let json: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!((run.code, &json["survives"]), (Some(11), &false.into()));
+    assert!(run.err.contains("would_not_survive"), "{}", run.err);
+    let mut safe = preview();
+    safe.survival[0].losses.clear();
+    assert_eq!(planner("updated", safe).run("plan -q --require-survive node").code, Some(0));
+}
+
+/// R-CLI-2: a saved plan is applied as it was shown, or refused with 8.
+#[test]
+fn saved_plan_is_applied_or_stale() {
+    let session = planner("updated", preview());
+    assert_eq!(session.run("plan --out plan.json").code, Some(0));
+    assert_eq!(session.run("apply -q --detach plan.json").code, Some(0));
+    let moved = planner("updated", v1::Preview { digest: "d2".to_owned(), ..preview() });
+    let kept = std::fs::read_to_string(session.folder.path().join("plan.json")).unwrap();
+    moved.write("plan.json", &kept);
+    let run = moved.run("apply -q --detach plan.json");
+    assert_eq!(run.code, Some(8), "{}", run.err);
+    assert!(run.err.contains("error[stale_plan]"), "{}", run.err);
+}
+
+/// R-CLI-6: the JSON holds the whole plan.
+#[test]
+fn plan_is_printed_as_json() {
+    let run = planner("updated", preview()).run("plan -o json");
+    let json: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(json["outcome"], "changes_pending");
+    assert_eq!(json["changes"][1]["from_node"], "n3");
+    assert_eq!(json["changes"][0]["fields"][0], "image web:1 → web:2");
+    assert_eq!(json["survival"][0]["losses"][0]["pending"]["shop/web"], 2);
+    assert_eq!(json["services"][0]["change"], "updated");
+}
+
+/// R-CLI-3: every node with every rule and the values of the ranking.
+#[test]
+fn eligibility_of_every_node_is_explained() {
+    let session = planner("unchanged", preview());
+    check(
+        &session,
+        "explain shop-web-0",
+        &expect![[r#"
+            shop/web: placement spread, 2 of 3 present
+            shop-web-0 is on n1
+            1 replica of shop/web cannot be placed: no node is eligible
+            one more replica: 1 of 2 nodes eligible
+            smallest change: uncordon n2; and free 400m of cpu on n2
+
+            NODE  OF SERVICE  OF ALL  CPU LEFT  MEMORY LEFT  AFFINITY  ELIGIBILITY
+            n1    1           3       -         -            50        eligible
+            n2    1           3       100m      -            50        cordoned; 100m of cpu left, 500m needed
+            --- stderr
+            --- exit 0
+        "#]],
+    );
+    let run = session.run("explain shop/web -o json");
+    let json: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(json["nodes"][1]["failed"][1]["rule"], "insufficient_cpu");
+    assert_eq!(json["smallest_change"][1], "free 400m of cpu on n2");
+    assert_eq!((&json["nodes"][0]["eligible"], &json["replica"]), (&true.into(), &().into()));
+}
+
+/// R-CLI-3: a what-if is sent as given, and printed like a plan.
+#[test]
+fn whatif_is_printed_like_a_plan() {
+    let session = planner("unchanged", preview());
+    let mut command = session.command("whatif --lose n3 --lose n4 --scale web=12 -o json --add");
+    let run = session.result(command.arg("n9 zone=c cpu=8").output().unwrap());
+    let json: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!((run.code, &json["changes"][1]["from_node"]), (Some(0), &"n3".into()));
+    assert_eq!(session.run("whatif").code, Some(2), "without a hypothesis there is no question");
+}

@@ -1,0 +1,319 @@
+//! Commands that read, and small writes.
+
+use std::os::unix::fs::PermissionsExt;
+
+use expect_test::expect;
+use jaco_client::scripted::{Answer, Feed, Script};
+use jaco_pki::{CertificateAuthority, TrustBundle};
+use jaco_proto::v1;
+use jaco_types::{ClusterId, Timestamp};
+
+use crate::fixture::{Session, node, shop};
+
+struct Shop;
+
+impl Script for Shop {
+    fn overview(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<v1::StatusResponse> {
+        let mut status = shop("updating", ["running", "pulling"]);
+        status.replicas[0].ports = [(80, "127.0.0.1:32768".to_owned())].into();
+        Ok(status)
+    }
+
+    fn watch(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<Feed<v1::StatusResponse>> {
+        let drained = v1::StatusResponse {
+            nodes: vec![node("n1", "active", 2), node("n2", "draining", 0)],
+            replicas: Vec::new(),
+            ..shop("active", ["running", "running"])
+        };
+        Ok(Feed::open(vec![shop("updating", ["running", "pulling"]), drained]))
+    }
+
+    fn logs(&self, request: v1::LogsRequest, _: Option<&str>) -> Answer<Feed<v1::LogLine>> {
+        assert_eq!((request.deployment.as_str(), request.service.as_str()), ("shop", "web"));
+        let line = v1::LogLine {
+            replica: "shop-web-1".to_owned(),
+            node: "n2".to_owned(),
+            stream: "stdout".to_owned(),
+            at_ms: 1_767_225_600_000,
+            text: format!("replica={:?} tail={}\n", request.replica, request.tail),
+        };
+        Ok(Feed::of(vec![line]))
+    }
+
+    fn audit(&self, request: v1::AuditRequest, _: Option<&str>) -> Answer<Feed<v1::AuditEvent>> {
+        assert_eq!(request.kinds, ["apply", "delete"]);
+        let event = v1::AuditEvent {
+            index: 7,
+            kind: "apply".to_owned(),
+            at_ms: 1_767_225_600_000,
+            by: "local:0".to_owned(),
+            payload: [
+                ("deployment".to_owned(), "shop".to_owned()),
+                ("why".to_owned(), String::new()),
+            ]
+            .into(),
+            ..Default::default()
+        };
+        Ok(Feed::of(vec![event]))
+    }
+
+    fn whatif(&self, request: v1::WhatifRequest, _: Option<&str>) -> Answer<v1::WhatifResponse> {
+        assert_eq!(request.drain, ["n2"]);
+        Ok(v1::WhatifResponse { preview: Some(v1::Preview::default()) })
+    }
+
+    fn set_availability(
+        &self,
+        request: v1::SetAvailabilityRequest,
+        _: Option<&str>,
+    ) -> Answer<v1::SetAvailabilityResponse> {
+        assert_eq!((request.hostname.as_str(), request.availability.as_str()), ("n2", "draining"));
+        Ok(v1::SetAvailabilityResponse {})
+    }
+
+    fn set_labels(
+        &self,
+        request: v1::SetLabelsRequest,
+        _: Option<&str>,
+    ) -> Answer<v1::SetLabelsResponse> {
+        assert_eq!((request.hostname.as_str(), &*request.unset), ("n2", &["rack".to_owned()][..]));
+        Ok(v1::SetLabelsResponse { labels: request.set })
+    }
+
+    fn set_constraints(
+        &self,
+        request: v1::SetConstraintsRequest,
+        _: Option<&str>,
+    ) -> Answer<v1::SetConstraintsResponse> {
+        assert!(!request.request_id.is_empty());
+        let warnings = vec!["constraint tags=x is ignored".to_owned()];
+        Ok(v1::SetConstraintsResponse { pairs: request.pairs, warnings })
+    }
+
+    fn get_constraints(
+        &self,
+        _: v1::GetConstraintsRequest,
+        _: Option<&str>,
+    ) -> Answer<v1::GetConstraintsResponse> {
+        Ok(v1::GetConstraintsResponse::default())
+    }
+
+    fn remove_node(
+        &self,
+        request: v1::RemoveNodeRequest,
+        _: Option<&str>,
+    ) -> Answer<v1::RemoveNodeResponse> {
+        assert!(!request.force);
+        Ok(v1::RemoveNodeResponse {})
+    }
+
+    fn issue_join_token(
+        &self,
+        request: v1::IssueJoinTokenRequest,
+        _: Option<&str>,
+    ) -> Answer<v1::IssueJoinTokenResponse> {
+        assert_eq!((request.ttl_secs, request.uses), (900, 2));
+        Ok(v1::IssueJoinTokenResponse {
+            token: "jt1.x".to_owned(),
+            servers: vec!["10.0.0.1:7000".to_owned()],
+            expires_at_ms: 0,
+        })
+    }
+}
+
+/// R-SEL-1: labels are set and removed; an invalid one is not sent.
+#[test]
+fn node_labels_are_set_and_removed() {
+    let session = Session::with(Shop);
+    let run = session.run("node label n2 zone=a disk=ssd rack-");
+    assert_eq!((run.code, run.out.as_str()), (Some(0), "n2: disk=ssd zone=a\n"), "{}", run.err);
+    for wrong in ["node label n2", "node label n2 zone", "node label n2 -", "node label n2 a=1 a=2"]
+    {
+        assert_eq!(session.run(wrong).code, Some(2), "{wrong}");
+    }
+}
+
+/// R-CONS-1, R-CONS-5: pairs are one argument or several, warnings are printed, and an invalid pair is
+/// not sent.
+#[test]
+fn default_constraints_are_set_listed_and_removed() {
+    let session = Session::with(Shop);
+    let run = session.run("constraints set cpu=2 ram=3G zone=");
+    assert_eq!((run.code, run.out.as_str()), (Some(0), "cpu=2\nram=3G\nzone=\n"), "{}", run.err);
+    assert!(run.err.contains("warning: constraint tags=x is ignored"), "{}", run.err);
+    let run = session.run("constraints get");
+    assert_eq!((run.code, run.out.as_str()), (Some(0), "none\n"), "{}", run.err);
+    let run = session.run("constraints rm zone");
+    assert_eq!((run.code, run.out.as_str()), (Some(0), "zone=\n"), "{}", run.err);
+    for wrong in ["set", "set cpu", "set =2", "set cpu=1 cpu=2", "rm", "rm cpu=2"] {
+        assert_eq!(session.run(&format!("constraints {wrong}")).code, Some(2), "{wrong}");
+    }
+}
+
+/// R-CLI-4
+#[test]
+fn status_lists_deployments_services_replicas_and_nodes() {
+    let run = Session::with(Shop).run("status");
+    expect![[r"
+        DEPLOYMENT  REVISION  STATUS    REPLICAS  UPDATED
+        shop        2         updating  1/2       -
+
+        SERVICE   IMAGE  PLACEMENT  RUNNING  NOTES
+        shop/web  web:2  spread     1/2      -
+
+        REPLICA     STATE    NODE  REVISION  SINCE  REASON
+        shop-web-0  running  n1    2         -      -
+        shop-web-1  pulling  n2    2         -      -
+
+        NODE  STATUS  AVAILABILITY  RAFT   REPLICAS  ADDRESS  NOTES
+        n1    ready   active        voter  1         n1:7000  -
+        n2    ready   draining      voter  1         n2:7000  -
+    "]]
+    .assert_eq(&run.out);
+    assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
+}
+
+/// R-CLI-6: the JSON of replicas.
+#[test]
+fn replicas_are_a_json_list() {
+    let run = Session::with(Shop).run("get replicas --service web -o json");
+    let json: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    let port = serde_json::json!({ "container": 80, "host": 32768, "address": "127.0.0.1:32768" });
+    assert_eq!(json[0]["ports"], serde_json::json!([port]));
+    assert_eq!((&json[1]["id"], &json[1]["node"]), (&"shop-web-1".into(), &"n2".into()));
+    assert_eq!(json.as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn unknown_names_are_refused() {
+    let session = Session::with(Shop);
+    let check = |line: &str, error: &str| {
+        let run = session.run(line);
+        assert_eq!(run.code, Some(3), "{run:?}");
+        assert!(run.err.starts_with(error), "{run:?}");
+    };
+    check("status shpo", "error[deployment_not_found]: there is no deployment shpo\n");
+    check("status shop/wbe", "error[service_not_found]: shop has no service wbe\n");
+    check("get replica x", "error[replica_not_found]: there is no replica x\n");
+    check("get node x", "error[node_not_found]: there is no node x\n");
+    check("logs x", "error[replica_not_found]: there is no deployment or replica x\n");
+}
+
+/// R-CLI-4: on a pipe one line per change; with JSON one object per line.
+#[tokio::test]
+async fn watch_prints_changes_on_a_pipe() {
+    let session = Session::with(Shop);
+    let lines = follow(&session, "status -w", 10).await;
+    let lines: Vec<&str> = lines.iter().filter_map(|line| Some(line.split_once(' ')?.1)).collect();
+    let expected = [
+        "deployment shop: revision 2, updating",
+        "service shop/web: 1/2 running",
+        "replica shop-web-0: running on n1",
+        "replica shop-web-1: pulling on n2",
+        "node n1: ready, active, voter",
+        "node n2: ready, draining, voter",
+        "deployment shop: revision 2, active",
+        "service shop/web: 2/2 running",
+        "replica shop-web-0: removed",
+        "replica shop-web-1: removed",
+    ];
+    assert_eq!(lines, expected);
+    let lines = follow(&session, "status -w -o json", 2).await;
+    for line in lines {
+        let json: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(json["deployments"][0]["name"], "shop");
+    }
+}
+
+/// The first lines of a command that does not end.
+async fn follow(session: &Session, line: &str, count: usize) -> Vec<String> {
+    use tokio::io::AsyncBufReadExt;
+    let mut child = tokio::process::Command::from(session.command(line))
+        .stdout(std::process::Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut lines = tokio::io::BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut seen = Vec::new();
+    while seen.len() < count {
+        let next = tokio::time::timeout(std::time::Duration::from_secs(20), lines.next_line());
+        seen.push(next.await.expect("it goes on").unwrap().expect("it has not ended"));
+    }
+    child.kill().await.unwrap();
+    seen
+}
+
+#[test]
+fn log_lines_have_their_replica_and_node() {
+    let session = Session::with(Shop);
+    let run = session.run("logs shop-web-1 --tail 3");
+    assert_eq!(run.out, "[shop-web-1@n2] replica=\"shop-web-1\" tail=3\n");
+    let run = session.run("logs shop/web");
+    assert_eq!(run.out, "[shop-web-1@n2] replica=\"\" tail=0\n");
+}
+
+/// Audit events are lines, or one JSON list.
+#[test]
+fn audit_events_are_lines_or_one_json_list() {
+    let session = Session::with(Shop);
+    let run = session.run("audit --type apply,delete");
+    expect![[r#"
+        2026-01-01T00:00:00Z      apply                 local:0             deployment=shop why=""
+    "#]]
+    .assert_eq(&run.out);
+    let run = session.run("audit --type apply,delete -o json");
+    let json: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(json[0]["payload"]["deployment"], "shop");
+}
+
+/// A node is removed only after its replicas have moved.
+#[test]
+fn node_is_drained_before_it_is_removed() {
+    let run = Session::with(Shop).run("node remove n2");
+    expect![[r#"
+        [time] n2: 1 replica left
+        [time] shop-web-1 has not started to move
+        [time] n2: 0 replicas left
+    "#]]
+    .assert_eq(&run.err.replace("[time]   ", "[time] "));
+    assert_eq!((run.code, run.out.as_str()), (Some(0), "n2 removed\n"));
+}
+
+#[test]
+fn join_token_is_printed_as_a_command() {
+    let run = Session::with(Shop).run("token join --ttl 15m --uses 2");
+    assert_eq!(run.out, "JACO_JOIN_TOKEN=jt1.x jaco cluster join 10.0.0.1:7000\n");
+}
+
+/// The certificate of a new CA.
+fn certificate() -> String {
+    let cluster = ClusterId::new(&"c1".repeat(16)).unwrap();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let now = Timestamp(now.as_millis().try_into().unwrap());
+    let authority = CertificateAuthority::create(&cluster, now).unwrap();
+    TrustBundle::from(authority.certificate().clone()).to_pem()
+}
+
+/// R-CLI-7: 9 without a daemon, 2 for a wrong command line, 10 without a credential.
+#[test]
+fn exit_codes_distinguish_failures() {
+    let session = Session::alone();
+    let check = |line: &str, code| assert_eq!(session.run(line).code, Some(code), "{line}");
+    check("status", 9);
+    check("cluster join 10.0.0.1:7000", 2);
+    check("statsu", 2);
+    check("validate", 2);
+    check("dev nodes", 2);
+    check("help exit-codes", 0);
+    check("help error no_leader", 0);
+    check("help error nonsense", 2);
+    session.write("ca.crt", "nonsense");
+    check("--server 127.0.0.1:1 --ca-cert ca.crt status", 1);
+    check("--server 127.0.0.1:1 status", 2);
+    session.write("ca.crt", &certificate());
+    check("--server 127.0.0.1:1 --ca-cert ca.crt status", 10);
+    session.write("token", "not a token");
+    let token = session.folder.path().join("token");
+    std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o600)).unwrap();
+    check("--server 127.0.0.1:1 --ca-cert ca.crt --token-file token status", 10);
+}

@@ -1,0 +1,262 @@
+//! How a node becomes a member: `init` creates a cluster, `join` joins one, and a restart resumes.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use async_trait::async_trait;
+use hyper_util::rt::TokioIo;
+use jaco_pki::{
+    CertificateAuthority, Credentials, Dialer, JoinToken, KeyEncryptionKey, NodeCsr, OperatorToken,
+    TrustBundle, ca,
+};
+use jaco_proto::v1::cluster_client::ClusterClient;
+use jaco_proto::v1::{self, AdmitNodeRequest};
+use jaco_server::Lifecycle;
+use jaco_server::status::from_status;
+use jaco_state::command::{ClusterInit, NewNode};
+use jaco_state::{ClusterMeta, token};
+use jaco_types::{ClusterId, ErrorCode, Identity, NodeId, Rejection, TokenId};
+use ring::rand::{SecureRandom, SystemRandom};
+use tokio::sync::Mutex;
+use tonic::transport::Endpoint;
+use tracing::{info, warn};
+
+use crate::context::NodeContext;
+use crate::member::{self, Founding, MemberParts};
+
+/// Name of the operator token that `cluster init` prints.
+const FIRST_TOKEN: &str = "bootstrap";
+
+/// Makes the node a member. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct Bootstrap {
+    node: Arc<NodeContext>,
+    /// Held during `init`, `join` and start-up, so that the node becomes a member only once.
+    joining: Arc<Mutex<()>>,
+}
+
+#[async_trait]
+impl Lifecycle for Bootstrap {
+    async fn init(&self, name: &str, by: Identity) -> Result<v1::InitResponse, Rejection> {
+        self.create_cluster(name, by).await
+    }
+
+    async fn join(&self, server: &str, token: &str) -> Result<v1::JoinClusterResponse, Rejection> {
+        self.join_cluster(server, token).await
+    }
+}
+
+impl Bootstrap {
+    pub(crate) fn new(node: Arc<NodeContext>) -> Self {
+        Self { node, joining: Arc::default() }
+    }
+
+    /// Resumes as the member that it was before the restart.
+    pub(crate) async fn resume(&self) -> anyhow::Result<()> {
+        let credentials = match self.node.identity.load(self.node.clock.now()) {
+            Ok(Some(credentials)) => credentials,
+            Ok(None) => {
+                info!("no cluster yet, waiting for `jaco cluster init` or `jaco cluster join`");
+                return Ok(());
+            }
+            Err(error) => return Err(error).context("cannot load this node's identity"),
+        };
+        if !credentials.certificate().validity().contains(self.node.clock.now()) {
+            warn!(
+                "certificate is not valid now: the node was off for long, or its clock is wrong; peers accept it, and it is renewed once there is a leader"
+            );
+        }
+        let kek = self.node.identity.kek()?.context("this node's key-encryption key is missing")?;
+        let _joining = self.joining.lock().await;
+        self.start_member(credentials, kek, None).await?;
+        Ok(())
+    }
+
+    async fn start_member(
+        &self,
+        credentials: Credentials,
+        kek: KeyEncryptionKey,
+        founding: Option<Founding>,
+    ) -> anyhow::Result<()> {
+        let parts = MemberParts { credentials, kek, founding };
+        let lifecycle = Arc::new(self.clone());
+        member::start(&self.node, parts, lifecycle).await
+    }
+
+    /// Rejects the request if this node already belongs to a cluster.
+    fn require_no_cluster(&self) -> Result<(), Rejection> {
+        let Some(member) = self.node.stage.load_full() else { return Ok(()) };
+        let id = member.store.read(|state| state.meta.as_ref().map(|meta| meta.id.clone()));
+        let cluster = id.map(|id| id.to_string()).unwrap_or_default();
+        let message = format!("this daemon already belongs to cluster {cluster}");
+        Err(Rejection::new(ErrorCode::ClusterAlreadyInitialized, message))
+    }
+
+    /// Removes the log of an `init` or `join` that was interrupted. The identity is stored last, so
+    /// no peer knows of it.
+    fn remove_unfinished(&self) -> Result<(), Rejection> {
+        match std::fs::remove_dir_all(self.node.raft_dir()) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(internal(&error));
+            }
+            Ok(()) | Err(_) => {}
+        }
+        self.node.identity.forget_raft_log_id().map_err(|error| internal(&error))
+    }
+}
+
+impl Bootstrap {
+    async fn create_cluster(
+        &self,
+        name: &str,
+        by: Identity,
+    ) -> Result<v1::InitResponse, Rejection> {
+        let _joining = self.joining.lock().await;
+        self.require_no_cluster()?;
+        self.remove_unfinished()?;
+        let now = self.node.clock.now();
+        let cluster = fresh_cluster_id();
+        let authority =
+            CertificateAuthority::create(&cluster, now).map_err(|error| internal(&error))?;
+        let kek = KeyEncryptionKey::generate();
+        let trust = TrustBundle::new(vec![authority.certificate().clone()])
+            .map_err(|error| internal(&error))?;
+        let key = self.node.identity.next_key().map_err(|error| internal(&error))?;
+        let csr = NodeCsr::from_der(&key.request()).map_err(|error| internal(&error))?;
+        let certificate = authority
+            .sign(&csr, NodeId::FIRST, ca::NODE_LIFE, now)
+            .map_err(|error| internal(&error))?;
+        let mut first_token = OperatorToken::mint();
+        first_token.id = TokenId::new(FIRST_TOKEN).map_err(|error| internal(&error))?;
+        let name = if name.is_empty() {
+            format!("jaco-{}", &cluster.as_str()[..8])
+        } else {
+            name.to_owned()
+        };
+        let founding = Founding {
+            by: by.clone(),
+            command: ClusterInit::new(
+                ClusterMeta {
+                    id: cluster.clone(),
+                    name: name.clone(),
+                    ca_certificate: trust.to_pem(),
+                    sealed_ca_key: authority.seal_key(&kek),
+                    created_at: now,
+                },
+                NewNode {
+                    hostname: self.node.hostname.clone(),
+                    address: self.node.advertised.clone(),
+                    key_fingerprint: *csr.key_fingerprint().as_bytes(),
+                    facts: self.node.facts.clone(),
+                },
+                token::OperatorToken {
+                    id: first_token.id.clone(),
+                    secret_hash: *first_token.secret.hash().as_bytes(),
+                    issued_at: now,
+                    issued_by: by,
+                    revoked_at: None,
+                },
+            )
+            .into(),
+        };
+        let credentials = Credentials::new(key, certificate.clone(), trust.clone(), now)
+            .map_err(|error| internal(&error))?;
+        self.node.identity.store_kek(&kek).map_err(|error| internal(&error))?;
+        self.start_member(credentials, kek, Some(founding))
+            .await
+            .map_err(|error| failed(&error))?;
+        self.node.identity.install(&certificate, &trust).map_err(|error| internal(&error))?;
+        Ok(v1::InitResponse {
+            cluster_id: cluster.to_string(),
+            name,
+            operator_token: first_token.reveal().to_string(),
+            ca_certificate_pem: trust.to_pem(),
+        })
+    }
+
+    async fn join_cluster(
+        &self,
+        server: &str,
+        token: &str,
+    ) -> Result<v1::JoinClusterResponse, Rejection> {
+        let _joining = self.joining.lock().await;
+        self.require_no_cluster()?;
+        self.remove_unfinished()?;
+        let token: JoinToken = token.parse().map_err(|error| {
+            let message = format!("the join token is malformed: {error}");
+            Rejection::new(ErrorCode::JoinTokenInvalid, message)
+        })?;
+        let key = self.node.identity.next_key().map_err(|error| internal(&error))?;
+        let admitted = ask_admission(&self.node, server, &token, key.request()).await?;
+        let now = self.node.clock.now();
+        let trust = TrustBundle::from_pem(&admitted.ca_certificate_pem)
+            .map_err(|error| internal(&error))?;
+        let certificate = ca::certificate_from_pem(&admitted.certificate_pem)
+            .ok_or_else(|| internal(&"the cluster's answer holds no certificate"))?;
+        let kek = KeyEncryptionKey::from_hex(&admitted.key_encryption_key);
+        let kek = kek.ok_or_else(|| internal(&"the cluster's answer holds no key"))?;
+        let credentials = Credentials::new(key, certificate.clone(), trust.clone(), now)
+            .map_err(|error| internal(&error))?;
+        // Stored before the node takes part: once the cluster counts on it, it must restart with
+        // the same identity.
+        self.node.identity.store_kek(&kek).map_err(|error| internal(&error))?;
+        self.node.identity.install(&certificate, &trust).map_err(|error| internal(&error))?;
+        self.start_member(credentials, kek, None).await.map_err(|error| failed(&error))?;
+        Ok(v1::JoinClusterResponse { cluster_id: admitted.cluster_id, node_id: admitted.node_id })
+    }
+}
+
+/// Requests admission from a member, over a connection pinned to the CA in the token.
+async fn ask_admission(
+    node: &NodeContext,
+    server: &str,
+    token: &JoinToken,
+    csr_der: Vec<u8>,
+) -> Result<v1::AdmitNodeResponse, Rejection> {
+    let dialer = Dialer::joiner(token).map_err(|error| internal(&error))?;
+    let address = server.to_owned();
+    let connect = tower::service_fn(move |_| {
+        let (dialer, address) = (dialer.clone(), address.clone());
+        async move { dialer.connect(address).await.map(TokioIo::new) }
+    });
+    let channel = Endpoint::from_static("http://member.internal")
+        .connect_with_connector(connect)
+        .await
+        .map_err(|error| {
+            let message = format!("cannot join through {server}: {}", chain(&error));
+            Rejection::new(ErrorCode::Unavailable, message)
+        })?;
+    let request = AdmitNodeRequest {
+        token: token.reveal().to_string(),
+        hostname: node.hostname.to_string(),
+        address: node.advertised.clone(),
+        csr_der: csr_der.into(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let answer = ClusterClient::new(channel).admit_node(request).await;
+    answer.map(tonic::Response::into_inner).map_err(|status| from_status(&status))
+}
+
+fn fresh_cluster_id() -> ClusterId {
+    let mut bytes = [0; 16];
+    SystemRandom::new().fill(&mut bytes).expect("the system gives random bytes");
+    ClusterId::new(&hex::encode(bytes)).expect("16 bytes are 32 hex digits")
+}
+
+fn internal(error: &dyn std::fmt::Display) -> Rejection {
+    Rejection::new(ErrorCode::Internal, error.to_string())
+}
+
+fn failed(error: &anyhow::Error) -> Rejection {
+    Rejection::new(ErrorCode::Internal, format!("{error:#}"))
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

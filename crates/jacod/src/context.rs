@@ -1,0 +1,86 @@
+//! What all parts of the daemon share on one node.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context;
+use arc_swap::ArcSwapOption;
+use jaco_pki::IdentityDir;
+use jaco_server::Stage;
+use jaco_store::{Clock, SystemClock};
+use jaco_types::{Hostname, NodeFacts};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::config::Config;
+use crate::facts::facts;
+
+/// Configuration, identity and running tasks of this node.
+pub(crate) struct NodeContext {
+    pub(crate) config: Config,
+    pub(crate) hostname: Hostname,
+    pub(crate) advertised: String,
+    /// Facts about this node, without the engine's version.
+    pub(crate) facts: NodeFacts,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// The member, once the node belongs to a cluster.
+    pub(crate) stage: Stage,
+    pub(crate) shutdown: CancellationToken,
+    /// Cancelled once this node was removed and nothing of the cluster is left on its engine.
+    pub(crate) left: CancellationToken,
+    pub(crate) tasks: TaskTracker,
+    /// Tracks the agent alone: it gets more time to finish.
+    pub(crate) agent: TaskTracker,
+    pub(crate) identity: IdentityDir,
+}
+
+impl NodeContext {
+    /// Reads the node's facts and opens its identity.
+    pub(crate) fn new(config: Config) -> anyhow::Result<Self> {
+        Ok(Self {
+            hostname: config.hostname()?,
+            advertised: config.advertised()?,
+            facts: facts(&config)?,
+            clock: Arc::new(SystemClock),
+            stage: Arc::new(ArcSwapOption::empty()),
+            shutdown: CancellationToken::new(),
+            left: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            agent: TaskTracker::new(),
+            identity: IdentityDir::open(config.data_dir.join("node"))?,
+            config,
+        })
+    }
+
+    /// Spawns one of the member's loops, dropped at shutdown: it may be waiting for a quorum that
+    /// is lost.
+    pub(crate) fn run_until_shutdown(&self, service: impl Future<Output = ()> + Send + 'static) {
+        let shutdown = self.shutdown.clone();
+        self.tasks.spawn(async move { shutdown.run_until_cancelled_owned(service).await });
+    }
+
+    pub(crate) fn raft_dir(&self) -> PathBuf {
+        self.config.data_dir.join("raft")
+    }
+
+    /// Archive of evicted audit events.
+    pub(crate) fn archive_dir(&self) -> PathBuf {
+        self.config.data_dir.join("audit")
+    }
+
+    /// Deletes what makes this node the member that it was, so that it can join as a new one. The
+    /// identity goes first: a log without it is that of nobody.
+    pub(crate) fn delete_membership(&self) -> anyhow::Result<()> {
+        self.identity.delete()?;
+        for folder in [self.raft_dir(), self.archive_dir()] {
+            match std::fs::remove_dir_all(&folder) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(error)
+                        .with_context(|| format!("cannot delete {}", folder.display()));
+                }
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
