@@ -13,6 +13,7 @@ use jaco_raft::Quorum;
 use jaco_state::{Command, Outcome};
 use jaco_store::{Applied, Clock, Proposal, ProposeError};
 use jaco_types::{Author, Hostname, Identity, NodeId, Rejection, RequestId};
+use tokio_util::sync::CancellationToken;
 
 use crate::auth::refusals::Refusals;
 use crate::peers::Peers;
@@ -48,6 +49,8 @@ pub struct Member {
     pub refusals: Refusals,
     /// Whether this node has caught up since its start.
     pub recovery: Recovery,
+    /// Cancelled when the daemon stops: from then on no request waits for an election.
+    pub stopping: CancellationToken,
 }
 
 impl std::fmt::Debug for Member {

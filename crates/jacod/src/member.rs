@@ -124,6 +124,7 @@ pub(crate) async fn start(
         clock: Arc::clone(&node.clock),
         refusals,
         recovery: Recovery::begin(),
+        stopping: node.shutdown.clone(),
     });
     listen(node, tcp, &certificates, &member, lifecycle)?;
     let shutdown = node.shutdown.clone();

@@ -94,15 +94,23 @@ async fn on_leader<R: LeaderRpc>(
             done => return done,
         };
         // The request id makes another attempt safe, even if this one took effect.
-        let mut status = member.store.raft().watch_status();
-        let led = status.wait_for(|status| status.leader.is_some());
-        if tokio::time::timeout_at(patience, led).await.is_err()
-            || tokio::time::Instant::now() >= patience
-        {
+        let waited = tokio::time::timeout_at(patience, next_attempt(member));
+        let is_over = tokio::select! {
+            waited = waited => waited.is_err(),
+            () = member.stopping.cancelled() => true,
+        };
+        if is_over {
             return Err(refused);
         }
-        tokio::time::sleep(RETRY_PAUSE).await;
     }
+}
+
+/// Waits until there is a leader, and for the pause between attempts.
+async fn next_attempt(member: &Member) {
+    let mut status = member.store.raft().watch_status();
+    // An error means that consensus has stopped; the next attempt reports it.
+    status.wait_for(|status| status.leader.is_some()).await.ok();
+    tokio::time::sleep(RETRY_PAUSE).await;
 }
 
 async fn attempt<R: LeaderRpc>(

@@ -74,6 +74,7 @@ pub(crate) async fn open_with(folder: &Path, certificates: Arc<CertificateStore>
         clock,
         refusals,
         recovery: Recovery::begin(),
+        stopping: tokio_util::sync::CancellationToken::new(),
     }
 }
 
