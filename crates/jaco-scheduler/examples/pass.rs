@@ -73,7 +73,7 @@ fn main() {
     assert!(plan.changes.is_empty(), "all is as it should be");
     let took = (0..RUNS).map(|_| world.plan(&mut planner).1);
     show("nothing to do", took.min(), replicas, &plan);
-    let took = (0..RUNS).map(|_| world.relieve());
+    let took = (0..RUNS).map(|_| world.rebalance());
     show("move off a hot node", took.min(), replicas, &plan);
     for goal in [Goal::Spread, Goal::Pack] {
         let took = world.order(goal);
@@ -179,7 +179,7 @@ impl World {
 
     /// The cycle in which a node has been hot for long enough: every replica of it is weighed against
     /// every other node.
-    fn relieve(&self) -> Duration {
+    fn rebalance(&self) -> Duration {
         let config = RebalanceConfig::default();
         let percent = |cpu: u64| Load { cpu: Share(cpu * 10_000), memory: Share(0) };
         let mut pressure = Pressure::default();
@@ -241,7 +241,7 @@ impl World {
         self.state.observed.insert(seen.id.clone(), seen);
     }
 
-    /// A node falls silent for a minute; the others do not.
+    /// A node becomes unreachable for a minute; the others do not.
     fn lose(&mut self, number: usize) {
         let id = NodeId(u64::try_from(number).expect("fits") + 1);
         self.signals.nodes.remove(&id);

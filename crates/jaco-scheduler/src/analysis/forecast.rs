@@ -62,7 +62,7 @@ pub struct Move {
     pub action: Action,
     /// Where it is; none for a new one.
     pub from: Option<NodeId>,
-    /// Where it will be; none for one that goes, and for one whose turn is not foretold.
+    /// Where it will be; none for one that is removed, and for one whose turn the forecast does not reach.
     pub to: Option<NodeId>,
     /// The last reason that the planner gave.
     pub cause: &'static str,
@@ -130,7 +130,7 @@ pub fn forecast(input: &PlanInput<'_>) -> Forecast {
             }
             break (pass, End::Open);
         }
-        match pass.wake_at.filter(|_| world.is_under_way()) {
+        match pass.wake_at.filter(|_| world.is_in_progress()) {
             None => break (pass, End::Rest),
             Some(_) if waits_left == 0 || rows_left == 0 => break (pass, End::Open),
             Some(at) => {
@@ -309,7 +309,7 @@ impl World<'_> {
     }
 
     /// Whether something was begun that time alone can carry on.
-    fn is_under_way(&self) -> bool {
+    fn is_in_progress(&self) -> bool {
         let rolling = |record: &jaco_types::Scheduling| {
             record.rollout.as_ref().is_some_and(|roll| {
                 roll.state == RolloutState::InProgress || roll.rollback_progress.is_some()

@@ -10,7 +10,7 @@ use crate::attribute::value_of;
 use crate::input::PlanInput;
 use crate::pass::{Plan, plan};
 
-/// The plan that would follow if these nodes fell silent now.
+/// The plan that would follow if these nodes became unreachable now.
 #[must_use]
 pub fn lose(input: &PlanInput<'_>, lost: &BTreeSet<NodeId>) -> Plan {
     let mut state = input.state.clone();

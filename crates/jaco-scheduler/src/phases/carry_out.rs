@@ -84,7 +84,7 @@ fn is_held(service: &ServiceDraft<'_>, at: usize, verdict: Verdict, pass: &Pass<
         && missing() >= parallelism.max(1)
 }
 
-/// Removes what is to be removed, all of it at once: who goes was decided for all together.
+/// Removes what is to be removed, all of it at once: which replica is removed was decided for all together.
 fn remove<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
     let facts = ServiceFacts::read(service, pass);
     let goes = |slot: &SlotDraft<'a>| facts.of(service, slot, pass).verdict() == Verdict::Remove;

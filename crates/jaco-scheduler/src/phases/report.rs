@@ -172,7 +172,7 @@ fn waiting<'a>(
             let spec = slot.current.spec.filter(|_| slot.is_active()).unwrap_or(goal);
             ("no_eligible_node", here(), spec, Asked::All)
         }
-        Wait::SilentNode => {
+        Wait::UnreachableNode => {
             let policy = slot.current.spec.unwrap_or(goal).on_node_loss;
             let mut details = here();
             details.insert("on_node_loss".to_owned(), policy.as_str().to_owned());

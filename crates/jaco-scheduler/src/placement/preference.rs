@@ -18,7 +18,7 @@ use crate::nodes::{NodeRow, NodeTable};
 /// the service or for who compares, is the same for all nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Preference {
-    /// What a move is for: how hot the node is, where a hot one is relieved; the potential that is left,
+    /// What a move is for: how hot the node is, where hot nodes are rebalanced; the potential that is left,
     /// where operators ask for a rebalance. Nothing where no replica moves.
     pub(crate) purpose: u64,
     /// By how many replicas the node's domain is below its share of the spread criteria.

@@ -192,7 +192,7 @@ impl Memory {
         }
     }
 
-    /// Takes back what [`Memory::count_in`] did with the same state.
+    /// Reverts what [`Memory::count_in`] did with the same state.
     fn count_out(&mut self, state: &ClusterState, id: &ReplicaId) {
         for part in state.slots.get(id).into_iter().flat_map(|slot| parts(state, slot)) {
             let Some(account) = self.accounts.get_mut(&part.node) else { continue };

@@ -1,4 +1,4 @@
-//! The end of a move that does not come about: the replica stays where it still serves.
+//! The end of a move that does not complete: the replica stays where it still serves.
 //!
 //! A successor that can never start on its destination would stay beside its predecessor for ever. How
 //! long it may take is the time that a step of a rollout may take (`step_timeout`), from when this
@@ -40,17 +40,17 @@ pub struct Overdue {
 impl Handovers {
     /// The moves that took too long. Each is named until it is over.
     pub(super) fn overdue(&mut self, state: &ClusterState, now: Timestamp) -> Vec<Overdue> {
-        let under_way: Vec<_> =
+        let in_progress: Vec<_> =
             state.slots.values().filter_map(|slot| moving(state, slot)).collect();
         let mut since = BTreeMap::new();
-        for (slot, ..) in &under_way {
+        for (slot, ..) in &in_progress {
             let id = slot.current_id();
             let first = self.since.get(&id).copied().unwrap_or(now);
             // A clock that went back must not make the wait longer than it is.
             since.insert(id, first.min(now));
         }
         self.since = since;
-        let overdue = under_way.into_iter().filter_map(|(slot, spec, src)| {
+        let overdue = in_progress.into_iter().filter_map(|(slot, spec, src)| {
             let limit = spec.update.step_timeout;
             let first = self.since.get(&slot.current_id())?;
             (now.since(*first) >= limit).then(|| Overdue {

@@ -45,7 +45,7 @@ struct Average {
     hot_cycles: u32,
 }
 
-/// The node to relieve.
+/// The node to move replicas off.
 pub(super) struct Hot {
     pub(super) node: NodeId,
     pub(super) dominant: Dominant,
@@ -82,7 +82,7 @@ impl Heat {
         Self(averages.collect())
     }
 
-    /// The nodes to relieve by this moment's measure, the hottest first.
+    /// The hot nodes by this moment's measure, the hottest first.
     pub(super) fn all_hot(&self, input: CycleInput<'_>) -> Vec<Hot> {
         let coolest = self.0.values().map(Average::pressure).min().unwrap_or_default();
         let is_hot = |average: &Average| {
@@ -106,7 +106,7 @@ impl Heat {
         let coolest = self.0.values().map(Average::pressure).min()?;
         let gap = hottest.pressure().minus(coolest);
         let was_hot = hottest.hot_cycles >= input.config.consecutive_cycles.max(1);
-        // An average stays hot for a while after a burst has ended; then there is nothing to relieve,
+        // An average stays hot for a while after a burst has ended; then there is nothing to rebalance,
         // and a move would be undone by the next burst.
         let load = fresh(input, *node)?.load;
         let is_hot = was_hot && load.cpu.max(load.memory) >= input.config.trigger;

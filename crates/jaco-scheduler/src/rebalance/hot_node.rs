@@ -11,8 +11,8 @@ use super::heat::Heat;
 use super::{CycleInput, Load, Pressure, Rebalancer, Sample, Weighed, choice};
 
 impl Rebalancer {
-    /// The moves that relieve every hot node as far as they can, in order, `most` at most. Each takes
-    /// something off the hottest node that can be relieved and leaves no other as hot, so that a run
+    /// The moves that cool every hot node as far as they can, in order, `most` at most. Each takes
+    /// something off the hottest node that can give something off and leaves no other as hot, so that a run
     /// after them finds less to do, and in the end nothing.
     #[must_use]
     pub fn moves_off_hot_nodes(&self, input: CycleInput<'_>, most: usize) -> Vec<Weighed> {

@@ -40,9 +40,9 @@ fn previous_good(service: &ServiceDraft<'_>) -> Option<Revision> {
         (Some(_), None) => true,
         (None, _) => false,
     };
-    let noted = service.record.rollout.as_ref().map(|rollout| rollout.previous_revision);
+    let led_away_from = service.record.rollout.as_ref().map(|rollout| rollout.previous_revision);
     let kept = || service.deployment.revisions.range(..target).map(|(revision, _)| *revision);
-    noted.filter(is_other).or_else(|| kept().rev().find(is_other))
+    led_away_from.filter(is_other).or_else(|| kept().rev().find(is_other))
 }
 
 /// Whether one spec asks for other containers than another, for another number of them, or for other

@@ -82,7 +82,7 @@ pub(crate) enum Wait {
     /// No node takes it.
     NoNode,
     /// Its node answers again, or `on-node-loss` lets it be placed elsewhere.
-    SilentNode,
+    UnreachableNode,
     /// A partner, which is being replaced.
     Partner,
     /// The same, and nothing is to be done with it meanwhile.
@@ -174,7 +174,7 @@ fn waiting_to_start(facts: &SlotFacts) -> Wait {
         (Bound::Data, NodeFact::Leave(_) | NodeFact::NotPinned, _) => Wait::DataOnLeavingNode,
         (Bound::Data, ..) => Wait::DataOnLostNode,
         (Bound::Free, _, Hosts::Short) => Wait::PinnedHosts,
-        (Bound::Free, NodeFact::Silent, _) => Wait::SilentNode,
+        (Bound::Free, NodeFact::Silent, _) => Wait::UnreachableNode,
         (Bound::Free, ..) => Wait::NoNode,
     }
 }
@@ -279,7 +279,7 @@ fn stranded(facts: &SlotFacts) -> Option<Wait> {
         (NodeFact::Leave(_) | NodeFact::NotPinned, Bound::Data) => Some(Wait::DataOnLeavingNode),
         (_, Bound::Data) => Some(Wait::DataOnLostNode),
         (NodeFact::Silent, _) if facts.hosts == Hosts::Enough && is_hopeful(facts) => {
-            Some(Wait::SilentNode)
+            Some(Wait::UnreachableNode)
         }
         (_, Bound::Free) if is_terminating => Some(Wait::Termination),
         (_, Bound::Free) if facts.hosts == Hosts::Short => Some(Wait::PinnedHosts),

@@ -140,7 +140,7 @@ fn failed_replica_is_restarted_only_where_it_stays() {
     check(&[
         (SlotFacts { node: DRAINED, ..failed }, Verdict::Move(Move::Leaves)),
         (SlotFacts { node: NodeFact::Lost, ..failed }, Verdict::Move(Move::Lost)),
-        (SlotFacts { node: NodeFact::Silent, ..failed }, Verdict::Wait(Wait::SilentNode)),
+        (SlotFacts { node: NodeFact::Silent, ..failed }, Verdict::Wait(Wait::UnreachableNode)),
         (SlotFacts { node: DRAINED, ..data }, Verdict::Restart(Restart::Failed)),
         (SlotFacts { node: NodeFact::NotPinned, ..data }, Verdict::Restart(Restart::Failed)),
         (SlotFacts { node: NodeFact::Lost, ..data }, Verdict::Wait(Wait::DataOnLostNode)),
@@ -199,7 +199,7 @@ fn free_replica_moves_off_a_node_that_cannot_keep_it() {
         ]);
     }
     check(&[
-        (on(NodeFact::Silent), Verdict::Wait(Wait::SilentNode)),
+        (on(NodeFact::Silent), Verdict::Wait(Wait::UnreachableNode)),
         // One thing at a time, where something of it still runs there.
         (
             SlotFacts { endpoints: Endpoints::Terminating, ..on(DRAINED) },
@@ -278,7 +278,7 @@ fn replica_follows_its_replaced_partner() {
             Verdict::Wait(Wait::Termination),
         ),
         (SlotFacts { node: DRAINED, ..replaced }, Verdict::Move(Move::Leaves)),
-        (SlotFacts { node: NodeFact::Silent, ..replaced }, Verdict::Wait(Wait::SilentNode)),
+        (SlotFacts { node: NodeFact::Silent, ..replaced }, Verdict::Wait(Wait::UnreachableNode)),
     ]);
 }
 
@@ -350,7 +350,7 @@ fn enabled_replica_says_what_it_waits_for() {
         (starting, Verdict::Wait(Wait::NoNode)),
         (data, Verdict::Wait(Wait::NoRoomToStart)),
         (host, Verdict::Wait(Wait::OwnHost)),
-        (SlotFacts { node: NodeFact::Silent, ..starting }, Verdict::Wait(Wait::SilentNode)),
+        (SlotFacts { node: NodeFact::Silent, ..starting }, Verdict::Wait(Wait::UnreachableNode)),
         (SlotFacts { hosts: Hosts::Short, ..starting }, Verdict::Wait(Wait::PinnedHosts)),
         (SlotFacts { colocation: Colocation::Pending, ..data }, Verdict::Wait(Wait::Partner)),
         (

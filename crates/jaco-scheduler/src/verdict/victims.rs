@@ -13,7 +13,7 @@ use crate::eligibility::Colocation;
 use crate::nodes::{NodeIx, NodeRow, NodeTable};
 use crate::placement::{Domains, Preference, RankingPolicy, Seed, by_domain, criteria, presence};
 
-/// Who goes first: the greatest, fields compared top to bottom.
+/// The order of removal, first: the greatest, fields compared top to bottom.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct VictimScore {
     /// The place that it leaves, as it would be for a new replica once it has gone.

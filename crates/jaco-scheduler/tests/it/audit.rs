@@ -155,7 +155,7 @@ fn older_members_get_no_unknown_events() {
     }
 }
 
-/// How an event of a kind comes about.
+/// How an event of a kind is caused.
 enum Path {
     /// In a cluster of three nodes, by commands and passes.
     Here(fn(&mut Cluster)),
@@ -168,7 +168,7 @@ const EXEC: &str = include_str!("../../../../tests/tests/cluster/exec.rs");
 const BACKUP: &str = include_str!("../../../../tests/tests/cluster/backup.rs");
 const ALLOCATIONS: &str = include_str!("../../../../tests/tests/docker/allocations.rs");
 
-/// For each kind there is. A new one does not compile before it says how it comes about.
+/// For each kind there is. A new one does not compile before it says how it is caused.
 fn path(kind: AuditKind) -> Path {
     use Path::{AtAnEdge, Here};
     match kind {
@@ -207,10 +207,10 @@ fn path(kind: AuditKind) -> Path {
             apply(it);
             it.commit(RevisionPin::new(name(), Revision(1), Pin::Yes).into());
         }),
-        AuditKind::RebalanceMoved => Here(|it| relieve(it, &[(90, 1), (30, 2), (30, 3)])),
-        AuditKind::RebalanceSkipped => Here(|it| relieve(it, &[(90, 1), (65, 2), (65, 3)])),
+        AuditKind::RebalanceMoved => Here(|it| rebalance(it, &[(90, 1), (30, 2), (30, 3)])),
+        AuditKind::RebalanceSkipped => Here(|it| rebalance(it, &[(90, 1), (65, 2), (65, 3)])),
         AuditKind::RebalanceReverted => Here(|it| {
-            relieve(it, &[(90, 1), (30, 2), (30, 3)]);
+            rebalance(it, &[(90, 1), (30, 2), (30, 3)]);
             let (mut rebalancer, later) =
                 (Rebalancer::default(), it.now.after(Millis::from_secs(3600)));
             assert!(rebalancer.overdue(&it.state, it.now).is_empty());
@@ -446,7 +446,7 @@ fn rest(cluster: &mut Cluster) {
 }
 
 /// Two cycles of the rebalancer over a replica on n1 and what the nodes measure, in hundredths of cpu.
-fn relieve(cluster: &mut Cluster, measured: &[(u64, usize)]) {
+fn rebalance(cluster: &mut Cluster, measured: &[(u64, usize)]) {
     for host in ["n2", "n3"] {
         cluster.set_availability(host, Availability::Cordoned);
     }

@@ -317,7 +317,7 @@ fn t90_4_no_replica_goes_where_its_partner_is_retiring() {
     check(&cluster, expect!["shop-agent-0@n1 shop-web-0@n1<n3"]);
 }
 
-/// PL-2: a global replica that goes in this pass takes nothing over from those of before. Found by 10,000
+/// PL-2: a global replica that is removed in this pass is not a candidate to succeed an earlier one. Found by 10,000
 /// random histories.
 #[test]
 fn t90_4_replica_without_its_partner_supersedes_nothing() {

@@ -73,7 +73,7 @@ pub(crate) enum Event {
         key: &'static str,
         value: &'static str,
     },
-    /// Somebody follows the endpoints, with this lease in seconds.
+    /// A consumer watches the endpoints, with this lease in seconds.
     Attach {
         lease: u64,
     },
@@ -195,7 +195,7 @@ pub(crate) fn any_service() -> impl Strategy<Value = Service> {
     let names = prop_oneof![Just("api"), Just("web")];
     let depends = prop::option::weighted(0.1, condition());
     let wanted = (names, 0..3u8, 0..6u32);
-    let policy = (policy(), company());
+    let policy = (policy(), colocation());
     (wanted, placement(), kind, 1..3u32, depends, policy).prop_map(
         |((name, version, replicas), placement, kind, parallelism, depends, policy)| {
             let image = format!("{name}:{version}:{kind:?}");
@@ -208,9 +208,9 @@ pub(crate) fn any_service() -> impl Strategy<Value = Service> {
                 if name == "api" {
                     let web = || std::iter::once(ServiceName::new("web").unwrap());
                     match policy.1 {
-                        Goes::Alone => {}
-                        Goes::PlacedWith => spec.scheduling.place_with.extend(web()),
-                        Goes::Beside => spec.scheduling.shares_namespaces_with.extend(web()),
+                        Colocated::Alone => {}
+                        Colocated::PlacedWith => spec.scheduling.place_with.extend(web()),
+                        Colocated::Beside => spec.scheduling.shares_namespaces_with.extend(web()),
                     }
                 }
                 spec.depends_on = depends.into_iter().map(on_other(name)).collect();
@@ -282,14 +282,14 @@ fn policy() -> impl Strategy<Value = SchedulingPolicy> {
 
 /// Whether a service is colocated with another.
 #[derive(Debug, Clone, Copy)]
-enum Goes {
+enum Colocated {
     Alone,
     PlacedWith,
     Beside,
 }
 
-fn company() -> impl Strategy<Value = Goes> {
-    prop_oneof![3 => Just(Goes::Alone), 1 => Just(Goes::PlacedWith), 1 => Just(Goes::Beside)]
+fn colocation() -> impl Strategy<Value = Colocated> {
+    prop_oneof![3 => Just(Colocated::Alone), 1 => Just(Colocated::PlacedWith), 1 => Just(Colocated::Beside)]
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -423,7 +423,7 @@ fn check_disabled(plan: &Plan, after: &Cluster) {
 fn check_room(cluster: &Cluster) {
     let mut reserved: BTreeMap<NodeId, Resources> = BTreeMap::new();
     let (mut ports, mut gpus) = (BTreeSet::new(), BTreeSet::new());
-    // What leaves holds its room too, but against its own successor, which waits for it there.
+    // A terminating instance holds its room too, but against its own successor, which waits for it there.
     for terminating in cluster.state.terminating.values() {
         let slot = cluster.state.slots.get(&terminating.id.replica);
         let spec = cluster.state.service_spec(&terminating.service, terminating.revision);

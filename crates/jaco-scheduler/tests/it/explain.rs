@@ -55,7 +55,7 @@ fn survival_names_what_a_loss_leaves_waiting() {
 }
 
 proptest! {
-    /// R-CLI-3: what is predicted of a loss is what happens when the node falls silent.
+    /// R-CLI-3: what is predicted of a loss is what happens when the node becomes unreachable.
     #[test]
     fn what_if_equals_reality(
         services in prop::collection::vec(any_service(), 1..3),

@@ -1,4 +1,4 @@
-//! What is foretold is what happens.
+//! The forecast is what happens.
 
 use expect_test::expect;
 use jaco_scheduler::forecast::{End, Move};
@@ -19,7 +19,7 @@ fn show(cluster: &Cluster, moves: &[Move]) -> String {
     moves.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// R-CLI-2: every step of a rollout is foretold, not only the first; so is what goes and what moves.
+/// R-CLI-2: the forecast has every step of a rollout, not only the first, and what is removed and moved.
 #[test]
 fn forecast_names_all_steps() {
     let mut cluster = Cluster::of(&["n1", "n2", "n3"]);
@@ -99,7 +99,7 @@ fn what_if_is_answered_by_the_planner() {
 }
 
 proptest! {
-    /// R-CLI-2, R-CLI-3: what is foretold of a change is what an obedient cluster ends with.
+    /// R-CLI-2, R-CLI-3: the forecast of a change is what a cooperative cluster ends with.
     #[test]
     fn forecast_equals_what_happens(
         before in prop::collection::vec(any_service(), 1..3),

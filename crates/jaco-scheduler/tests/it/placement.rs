@@ -74,9 +74,9 @@ fn global_follows_the_nodes() {
     check(&cluster, expect!["shop-agent-n2@n2 shop-agent-n3@n3"]);
 }
 
-/// R-NODE-1: the replicas of a silent node go elsewhere; those with data wait for it and say so.
+/// R-NODE-1: the replicas of an unreachable node are placed elsewhere; those with data wait for it and say so.
 #[test]
-fn movable_replicas_leave_a_silent_node() {
+fn movable_replicas_leave_an_unreachable_node() {
     let mut cluster = Cluster::of(&["n1", "n2", "n3"]);
     cluster.apply(
         "shop",

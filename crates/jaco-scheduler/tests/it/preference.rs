@@ -1,4 +1,4 @@
-//! Who goes and where it moves, by the order in which replicas are placed (PL-21).
+//! Which replica is removed and where it moves, by the order in which replicas are placed (PL-21).
 
 use expect_test::expect;
 use jaco_scheduler::rebalance::{Goal, arrange};

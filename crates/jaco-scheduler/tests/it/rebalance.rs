@@ -163,7 +163,7 @@ fn cool_nodes_are_not_rebalanced() {
     }
 }
 
-/// R-REB-6: Memory is relieved like cpu, by what was measured, else limited, else assumed.
+/// R-REB-6: hot memory is rebalanced like cpu, by what was measured, else limited, else assumed.
 #[test]
 fn memory_pressure_is_rebalanced_too() {
     let hot = [(20, 90), (30, 20), (30, 20)];
@@ -368,7 +368,7 @@ fn clock_set_back_prolongs_no_cooldown() {
     assert_eq!(scene.cycle(&HOT), "moved shop-api-0 n2");
 }
 
-/// Whatever the samples say around the thresholds, a node that cannot be relieved costs a bounded
+/// Whatever the samples say around the thresholds, a hot node that nothing can move off costs a bounded
 /// number of events.
 #[test]
 fn hot_node_without_a_move_is_reported_once() {
@@ -446,7 +446,7 @@ fn several_moves_on_operator_request() {
         scene.uses(&format!("shop-{name}-0"), 150_000, 0);
     }
     scene.measure(&[(100, 20), (10, 20), (20, 20)]);
-    let relieve = |scene: &Scene, most| {
+    let rebalance = |scene: &Scene, most| {
         let (state, pressure, config) = (&scene.cluster.state, &scene.pressure, &scene.config);
         let input = CycleInput { state, pressure, config, now: scene.now };
         let moves = scene.rebalancer.moves_off_hot_nodes(input, most);
@@ -456,15 +456,15 @@ fn several_moves_on_operator_request() {
         };
         (moves.iter().map(show).collect::<Vec<_>>(), moves)
     };
-    assert_eq!(relieve(&scene, 0).0, Vec::<String>::new());
-    let (shown, moves) = relieve(&scene, 100);
+    assert_eq!(rebalance(&scene, 0).0, Vec::<String>::new());
+    let (shown, moves) = rebalance(&scene, 100);
     assert_eq!(shown, ["shop-a-0 n2 0.2500", "shop-b-0 n3 0.3500"], "85 hundredths are still hot");
     scene.measure(&[(100, 20), (10, 20), (20, 20)]);
     scene.rebalancer.note_moves(&moves, scene.now);
-    assert_eq!(relieve(&scene, 100).0, Vec::<String>::new(), "it is in progress");
+    assert_eq!(rebalance(&scene, 100).0, Vec::<String>::new(), "it is in progress");
     scene.now = scene.now.after(Millis::from_secs(30));
     scene.measure(&[(115, 20), (25, 20), (20, 20)]);
-    let (shown, _) = relieve(&scene, 100);
+    let (shown, _) = rebalance(&scene, 100);
     assert_eq!(shown, ["shop-c-0 n3 0.3500", "shop-d-0 n2 0.4000", "shop-e-0 n3 0.5000"]);
 }
 
@@ -505,7 +505,7 @@ fn on_its_way() -> Scene {
 }
 
 impl Scene {
-    /// Takes back what took too long, so many seconds later, and says what.
+    /// Reverts what took too long, so many seconds later, and says what.
     fn reverted(&mut self, secs: u64) -> Vec<String> {
         self.now = self.now.after(Millis::from_secs(secs));
         let overdue = self.rebalancer.overdue(&self.cluster.state, self.now);
@@ -516,7 +516,7 @@ impl Scene {
     }
 }
 
-/// R-REB-1, R-REB-4: a successor that does not run within the time of a step is taken back: the replica
+/// R-REB-1, R-REB-4: a successor that does not run within the time of a step is reverted: the replica
 /// stays where it serves, its failures there are forgotten, and for as long as after a move it is left
 /// alone, as is the node that it did not run on.
 #[test]

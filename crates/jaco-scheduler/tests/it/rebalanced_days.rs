@@ -1,5 +1,5 @@
-//! Whole days of clusters under changing load: real state, real planner, an obedient runtime, and the
-//! same load once with relief of hot nodes and once without. Leaders change, rather often while a node is
+//! Whole days of clusters under changing load: real state, real planner, a cooperative runtime, and the
+//! same load once with rebalancing of hot nodes and once without. Leaders change, rather often while a node is
 //! hot, and no two have the same time; some have their clocks set. `JACO_DAYS=1000` lives so many days.
 
 #![allow(
@@ -111,7 +111,7 @@ impl Leader {
         Timestamp(nodes.0 + self.clock - SKEW_MAX.0)
     }
 
-    /// What befalls leaders: some 12 changes and 6 steps of a clock in a day, and one change in 20 looks
+    /// What happens to leaders: some 12 changes and 6 steps of a clock in a day, and one change in 20 looks
     /// at a hot node.
     fn suffer(&mut self, rng: &mut Rng, day: &mut Day, is_hot: bool) {
         if rng.below(CYCLES / 12) == 0 || (is_hot && rng.below(20) == 0) {

@@ -18,7 +18,7 @@ fn web() -> Service {
     service("web", "w")
 }
 
-/// One node `n1` with 1 core and 1 GiB, where this happened before somebody asks about `web`.
+/// One node `n1` with 1 core and 1 GiB, where this happened before a user asks about `web`.
 fn answer(happen: impl FnOnce(&mut Cluster), web: Service) -> NodeAnswer {
     let mut cluster = Cluster::empty();
     cluster.join_with("n1", resources(1000, 1 << 30));

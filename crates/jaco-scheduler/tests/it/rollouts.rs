@@ -427,7 +427,7 @@ proptest! {
         }
     }
 
-    /// R-ROLL-1, R-ROLL-3: every rollout ends: with an obedient runtime as completed.
+    /// R-ROLL-1, R-ROLL-3: every rollout ends: with a cooperative runtime as completed.
     #[test]
     fn rollouts_complete(replicas in 0..8u32, parallelism in 1..4u32) {
         let mut cluster = Cluster::of(&["n1", "n2", "n3"]);

@@ -108,7 +108,7 @@ fn new_leader_waits_for_known_consumers() {
     assert_eq!(terminating(&cluster), "");
 }
 
-/// PL-9: what leaves holds its port until it has stopped; who waits for the port says so.
+/// PL-9: a terminating instance holds its port until it has stopped; who waits for the port says so.
 #[test]
 fn terminating_instance_keeps_its_reservation() {
     let mut cluster = Cluster::of(&HOSTS[..1]);

@@ -29,9 +29,6 @@ pub(crate) struct Args {
     /// Write the files that are generated instead of comparing them
     #[arg(long)]
     write: bool,
-    /// Check the language of all areas, converted or not, and nothing else
-    #[arg(long)]
-    language: bool,
 }
 
 /// Checks everything and prints what it found; `xtask` is this program's own command line.
@@ -54,14 +51,9 @@ pub(crate) fn run(workspace: &Workspace, args: &Args, xtask: &clap::Command) -> 
         }
         tree = Tree::read(&workspace.root, &workspace.target)?;
     }
-    let mut findings = match args.language {
-        true => language::search(&tree),
-        false => rules(workspace, &tree, xtask),
-    };
-    if !args.language {
-        findings.extend(outdated(&tree, generated(&tree)));
-        findings.extend(frozen::run(workspace, &tree, args.write)?);
-    }
+    let mut findings = rules(workspace, &tree, xtask);
+    findings.extend(outdated(&tree, generated(&tree)));
+    findings.extend(frozen::run(workspace, &tree, args.write)?);
     findings.sort();
     for Finding { place, what } in &findings {
         say::result(&format!("{place}: {what}"));

@@ -109,7 +109,7 @@ mod tests {
         }
     }
 
-    /// R-SPREAD-6: the examples of spreads with targets, and the crowd.
+    /// R-SPREAD-6: the examples of spreads with targets, and the replica count.
     #[test]
     fn targets_score_as_in_nomads_tests() {
         let shown = |percent, used| boost(percent, 10, used).unwrap().show(3);

@@ -21,17 +21,8 @@ const QUOTING: [&str; 5] = [
     "Cargo.lock",
 ];
 
-/// Areas that are not converted yet.
-const NOT_YET: [&str; 2] = ["crates/jaco-scheduler/", "crates/jaco-server/"];
-
-/// All places with a refused word, outside of areas that are not converted.
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
-    let converted = |path: &str| !NOT_YET.iter().any(|area: &&str| path.starts_with(area));
-    search(tree).into_iter().filter(|finding| converted(&finding.place)).collect()
-}
-
 /// All places with a refused word.
-pub(super) fn search(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let patterns = Patterns::parse(TERMS);
     let quoting = |path: &str| {
         QUOTING.iter().any(|quoting| path.starts_with(quoting)) || path.contains("/frozen/")
@@ -70,7 +61,7 @@ mod tests {
     use super::*;
 
     fn found(path: &'static str, text: &'static str) -> Vec<String> {
-        search(&Tree::from([(path, text)])).into_iter().map(|finding| finding.place).collect()
+        check(&Tree::from([(path, text)])).into_iter().map(|finding| finding.place).collect()
     }
 
     #[test]
@@ -78,7 +69,7 @@ mod tests {
         let tree =
             Tree::from([("crates/a/src/a.rs", "//! A.\n/// Keeps what people\n/// said.\n")]);
         let what = "\"what people said\" is not a term of the field: write the desired state";
-        assert!(search(&tree).contains(&Finding::new("crates/a/src/a.rs:2", what)));
+        assert!(check(&tree).contains(&Finding::new("crates/a/src/a.rs:2", what)));
     }
 
     #[test]
