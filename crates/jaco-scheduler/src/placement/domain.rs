@@ -14,7 +14,7 @@ use super::spread::mix;
 use crate::nodes::{DomainValue, Grouping, NodeIx};
 
 /// How many replicas there are and should be in each domain.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Domains<'a> {
     criteria: Vec<&'a SpreadCriterion>,
     grouping: Rc<Grouping>,
@@ -26,6 +26,8 @@ pub(crate) struct Domains<'a> {
     most: Vec<u32>,
     targets: Vec<u32>,
     count: u32,
+    /// The domain that comes first where remainders are equal.
+    favoured: Option<usize>,
 }
 
 /// Whether some node that could take a replica is in a domain.
@@ -59,9 +61,26 @@ impl<'a> Domains<'a> {
             placed[grouping.domain_of(node)] += 1;
         }
         let (most, targets) = (vec![u32::MAX; size], Vec::new());
-        let mut domains = Self { criteria, grouping, seed, present, placed, most, targets, count };
+        let mut domains = Self {
+            criteria,
+            grouping,
+            seed,
+            present,
+            placed,
+            most,
+            targets,
+            count,
+            favoured: None,
+        };
         domains.set_targets();
         domains
+    }
+
+    /// The same, with equal remainders given to the domain of this node first.
+    pub(crate) fn in_favour_of(mut self, node: NodeIx) -> Self {
+        self.favoured = Some(self.domain_of(node));
+        self.set_targets();
+        self
     }
 
     /// The domain that is furthest below its share, or `None` when all are full.
@@ -173,7 +192,11 @@ impl<'a> Domains<'a> {
         let number = value.number().unwrap_or(given.len());
         let so_far = given.get(number).copied().unwrap_or_default();
         let share = so_far.saturating_mul(1 << 20) / weight.max(1);
-        Party { weight, least, most, rank: (share, mix(self.seed ^ number as u64)) }
+        let turn = match self.favoured.is_some_and(|own| group.contains(&own)) {
+            true => 0,
+            false => mix(self.seed ^ number as u64),
+        };
+        Party { weight, least, most, rank: (share, turn) }
     }
 }
 

@@ -17,6 +17,7 @@ mod nomad;
 mod pack;
 mod preference;
 mod spread;
+mod successor;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +32,7 @@ use crate::draft::ServiceDraft;
 use crate::eligibility::{ColocationView, Limit, Room};
 use crate::nodes::{Grouping, NodeIx, NodeTable};
 pub(crate) use domain::{Domains, Presence, criteria};
-pub(crate) use preference::{Preference, RankingPolicy};
+pub(crate) use preference::{Preference, RankingPolicy, ReplicaCount};
 pub(crate) use spread::Seed;
 
 /// Chooses nodes for the replicas of one service. It counts what it chose, so its caller has to
@@ -50,6 +51,8 @@ struct Ground<'a> {
     seed: spread::Seed,
     colocation: Rc<ColocationView<'a>>,
     disabled: Rc<BTreeSet<NodeIx>>,
+    /// Where a replica is that is started anew: of domains that lack one equally, it keeps its own.
+    stays: Option<NodeIx>,
 }
 
 /// A colocated service has one replica with each of its partner's first, and what is
@@ -88,9 +91,21 @@ impl<'a> Chooser<'a> {
     /// A chooser for replicas of `service`, by the placement and policy of its goal.
     pub(crate) fn new(nodes: &NodeTable<'a>, service: &ServiceDraft<'a>) -> Self {
         let on_nodes: Vec<_> = service.slots.iter().filter_map(|slot| slot.current.at).collect();
+        Self::among(nodes, service, &on_nodes, None)
+    }
+
+    /// A chooser that counts only these replicas of `service`; for one that is started anew, and
+    /// `stays` where it is if all else is equal.
+    pub(crate) fn among(
+        nodes: &NodeTable<'a>,
+        service: &ServiceDraft<'a>,
+        on_nodes: &[NodeIx],
+        stays: Option<NodeIx>,
+    ) -> Self {
+        let on_nodes = on_nodes.to_vec();
         let (goal, colocation) = (service.goal().spec, Rc::clone(service.colocation()));
-        let disabled = Rc::clone(&service.disabled_on);
-        let ground = Ground { goal, seed: spread::Seed::of(&service.key), colocation, disabled };
+        let (seed, disabled) = (spread::Seed::of(&service.key), Rc::clone(&service.disabled_on));
+        let ground = Ground { goal, seed, colocation, disabled, stays };
         let stage = match ground.colocation.paired_with() {
             Some(_) => Stage::Paired,
             None => Stage::Any,
@@ -192,6 +207,10 @@ impl<'a> Choice<'a> {
         let cells = cells(&grouping, &by_domain, on_nodes);
         let on_nodes = on_nodes.iter().copied();
         let domains = Domains::new(criteria, grouping, seed.0, present, on_nodes, goal.replicas);
+        let domains = match ground.stays {
+            Some(own) => domains.in_favour_of(own),
+            None => domains,
+        };
         Self { domains: Some(domains), cells, limit }
     }
 

@@ -10,13 +10,14 @@ use std::collections::BTreeSet;
 
 use jaco_types::{NodeId, Rollout, RolloutState};
 
+use super::better_node::OnNodes;
 use super::failures::{judge_held, judge_prepull};
 use super::goal::{is_news, serving_revision};
 use super::prepull;
 use super::progress::{
     Progress, is_prepulling, is_rolling, is_rolling_back, needs_steps, renews_step,
 };
-use super::step::{Taken, next_step_at, take_steps, target_of};
+use super::step::{Taken, has_target, next_step_at, take_steps, target_of};
 use crate::draft::{Draft, InstanceDraft, Pass, Roll, ServiceDraft};
 use crate::verdict::{ServiceFacts, Verdict, Wait, agenda};
 
@@ -164,13 +165,18 @@ fn places<'a>(
     progress: &Progress,
 ) -> Vec<(NodeId, Option<InstanceDraft<'a>>)> {
     let facts = ServiceFacts::read(service, pass);
-    let place = |at: &usize| {
+    let mut on_nodes = OnNodes::of(service);
+    let mut places = Vec::new();
+    for at in &progress.outdated {
+        let target = target_of(service, &facts, pass, *at, &on_nodes);
+        let Some((node, _)) = target else { continue };
+        // Where one goes decides where the next one does.
+        on_nodes.set(*at, node);
         let slot = &service.slots[*at];
-        let (node, _) = target_of(service, &facts, pass, *at)?;
         let there = (slot.current.at == Some(node)).then_some(slot.current);
-        Some((pass.nodes.row(node).id, there))
-    };
-    progress.outdated.iter().filter_map(place).collect()
+        places.push((pass.nodes.row(node).id, there));
+    }
+    places
 }
 
 /// Replicas that could be replaced and have nowhere to be, as places in the list of slots; none as long
@@ -183,11 +189,12 @@ pub(crate) fn stuck<'a>(service: &ServiceDraft<'a>, pass: &mut Pass<'a>) -> Vec<
     if progress.in_flight > 0 {
         return Vec::new();
     }
-    let facts = ServiceFacts::read(service, pass);
+    let (facts, on_nodes) = (ServiceFacts::read(service, pass), OnNodes::of(service));
     let mut stuck = progress.outdated;
     stuck.retain(|at| {
         let verdict = facts.of(service, &service.slots[*at], pass).verdict();
-        verdict != Verdict::Wait(Wait::Partner) && target_of(service, &facts, pass, *at).is_none()
+        verdict != Verdict::Wait(Wait::Partner)
+            && !has_target(service, &facts, pass, *at, &on_nodes)
     });
     stuck
 }

@@ -4,6 +4,7 @@ use jaco_types::slot::Exhausted;
 use jaco_types::spec::{FailureAction, RollbackFailureAction};
 use jaco_types::{Millis, ReplicaId, RestartCount, RollbackProgress, RolloutState, Timestamp};
 
+use super::better_node::OnNodes;
 use super::goal::goal_after_abort;
 use super::prepull;
 use super::progress::{Progress, Stage, is_step, renews_step};
@@ -182,9 +183,9 @@ pub(super) fn judge_held<'a>(
     progress: &Progress,
 ) {
     let may_be_missing = usize::try_from(pace(service).parallelism.max(1)).unwrap_or(usize::MAX);
-    let facts = ServiceFacts::read(service, pass);
+    let (facts, on_nodes) = (ServiceFacts::read(service, pass), OnNodes::of(service));
     let stops_first = |at: &usize| {
-        let target = target_of(service, &facts, pass, *at);
+        let target = target_of(service, &facts, pass, *at, &on_nodes);
         service.slots[*at].serves(service.role)
             && target.is_some_and(|(_, handover)| handover == Handover::StopFirst)
     };

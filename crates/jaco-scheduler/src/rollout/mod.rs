@@ -1,6 +1,7 @@
 //! Rollouts: replacing the replicas of a service step by step, and rolling back when that fails.
 
 mod advance;
+mod better_node;
 mod failures;
 mod goal;
 mod prepull;

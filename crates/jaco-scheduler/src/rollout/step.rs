@@ -4,10 +4,10 @@ use jaco_state::command::ReplaceCause;
 use jaco_types::spec::{RollbackPolicy, UpdateOrder};
 use jaco_types::{ReplicaState, Timestamp};
 
+use super::better_node::{OnNodes, better_node, other_node};
 use super::progress::Progress;
 use crate::draft::{Goal, Handover, Pass, Proven, Roll, ServiceDraft, SlotDraft, Successor};
 use crate::nodes::{NodeIx, NodeRow};
-use crate::placement::Chooser;
 use crate::verdict::{Place, ServiceFacts, Verdict};
 
 /// How fast replicas are replaced, and in which order: as the wanted revision says for the way that
@@ -63,7 +63,9 @@ pub(super) fn take_steps<'a>(
             break;
         }
         let serves = service.slots[*at].serves(service.role);
-        let Some((node, handover)) = target_of(service, &facts, pass, *at) else { continue };
+        let on_nodes = OnNodes::of(service);
+        let target = target_of(service, &facts, pass, *at, &on_nodes);
+        let Some((node, handover)) = target else { continue };
         if handover == Handover::StopFirst && serves {
             // One more would be missing: only as many as are replaced at a time may be.
             if not_serving >= parallelism {
@@ -91,24 +93,75 @@ pub(super) fn take_steps<'a>(
     taken
 }
 
-/// Where the successor of a replica goes that a step is to replace, and which of the two starts first.
-/// Of the places that the verdict allows, in this order: beside the old instance; on another node that
-/// has fewer of the service, so that the spread does not suffer; in the place of the old instance,
-/// which has to stop first then.
+/// Where the successor of a replica goes that a step is to replace, and which of the two starts first,
+/// with its siblings `on_nodes`. Of the places that the verdict allows, in this order: where the spread
+/// lacks one; beside the old instance; on another node that has fewer of the service; in the place of
+/// the old instance, which has to stop first then.
 pub(super) fn target_of<'a>(
     service: &ServiceDraft<'a>,
     facts: &ServiceFacts<'a>,
     pass: &Pass<'a>,
     slot: usize,
+    on_nodes: &OnNodes,
 ) -> Option<(NodeIx, Handover)> {
-    let (goal, slot) = (service.goal(), &service.slots[slot]);
+    let siblings = on_nodes.without(slot);
+    let slot = &service.slots[slot];
     let verdict = facts.of(service, slot, pass).verdict();
     let Verdict::Replace(place) = verdict else { return None };
-    let elsewhere = || other_node(service, pass, slot);
-    if place == Place::Elsewhere {
-        return elsewhere().map(|other| (other, Handover::StartFirst));
+    match place {
+        Place::Anywhere => better_node(service, pass, slot, &siblings)
+            .map(|better| (better, handover_elsewhere(service, pass, slot)))
+            .or_else(|| target_nearby(service, pass, slot, &siblings, place)),
+        Place::Here => target_nearby(service, pass, slot, &siblings, place),
+        Place::Elsewhere => {
+            other_node(service, pass, slot, &siblings).map(|other| (other, Handover::StartFirst))
+        }
     }
-    let elsewhere = || (place == Place::Anywhere).then(elsewhere).flatten();
+}
+
+/// Whether a replica that a step is to replace has anywhere to be.
+pub(super) fn has_target<'a>(
+    service: &ServiceDraft<'a>,
+    facts: &ServiceFacts<'a>,
+    pass: &Pass<'a>,
+    slot: usize,
+    on_nodes: &OnNodes,
+) -> bool {
+    // The question that costs little first: there may be thousands of them.
+    let own = service.slots[slot].current.at.map(|at| pass.nodes.row(at));
+    let is_kept = || facts.of(service, &service.slots[slot], pass).verdict();
+    own.is_some_and(|row| row.fits(service.goal().spec))
+        && matches!(is_kept(), Verdict::Replace(Place::Anywhere | Place::Here))
+        || target_of(service, facts, pass, slot, on_nodes).is_some()
+}
+
+/// Which of the two starts first where the successor has a node with room for it: nothing forces the old
+/// instance to stop first but the update policy.
+fn handover_elsewhere(
+    service: &ServiceDraft<'_>,
+    pass: &Pass<'_>,
+    slot: &SlotDraft<'_>,
+) -> Handover {
+    match pace(service).order {
+        _ if is_of_no_use(service, pass, slot) => Handover::Abandon,
+        UpdateOrder::StopFirst => Handover::StopFirst,
+        UpdateOrder::StartFirst => Handover::StartFirst,
+    }
+}
+
+/// The successor's place where its replica is, or on an emptier node if there is no room beside it.
+fn target_nearby<'a>(
+    service: &ServiceDraft<'a>,
+    pass: &Pass<'a>,
+    slot: &SlotDraft<'a>,
+    siblings: &[NodeIx],
+    place: Place,
+) -> Option<(NodeIx, Handover)> {
+    let goal = service.goal();
+    let elsewhere = || {
+        let is_free = place == Place::Anywhere;
+        is_free.then(|| other_node(service, pass, slot, siblings)).flatten()
+    };
     let own = slot.current.at?;
     let row = pass.nodes.row(own);
     let in_place = || fits_without(row, slot, goal, Keep::Nothing);
@@ -119,13 +172,7 @@ pub(super) fn target_of<'a>(
             false => elsewhere().map(|other| (other, Handover::StartFirst)),
         };
     }
-    // What has ended, or is not proven while its predecessor serves, needs no room beside its successor.
-    let is_proven = || service.proof().of(slot, pass.input.now) == Proven::Yes;
-    let is_of_no_use = slot.current.state().is_some_and(ReplicaState::is_over)
-        || slot.retiring.as_ref().is_some_and(|old| match slot.current.is_running() {
-            true => old.is_running() && !is_proven(),
-            false => true,
-        });
+    let is_of_no_use = is_of_no_use(service, pass, slot);
     if is_of_no_use && fits_without(row, slot, goal, Keep::Retiring) {
         return Some((own, Handover::Abandon));
     }
@@ -141,21 +188,22 @@ pub(super) fn target_of<'a>(
     if service.slots.iter().any(is_handed_over) {
         return None;
     }
-    let count_on = |node| service.slots.iter().filter(|slot| slot.current.at == Some(node)).count();
-    if let Some(emptier) = elsewhere().filter(|other| count_on(*other) < count_on(own)) {
+    let count_on = |node| siblings.iter().filter(|at| **at == node).count();
+    if let Some(emptier) = elsewhere().filter(|other| count_on(*other) <= count_on(own)) {
         return Some((emptier, Handover::StartFirst));
     }
     in_place().then_some((own, Handover::StopFirst))
 }
 
-/// The node that the slot would get if it were new.
-fn other_node<'a>(
-    service: &ServiceDraft<'a>,
-    pass: &Pass<'a>,
-    slot: &SlotDraft<'a>,
-) -> Option<NodeIx> {
-    let mut chooser = Chooser::new(&pass.nodes, service);
-    chooser.choose(&pass.nodes, service.goal().spec, &slot.ordinal)
+/// Whether a slot's current instance has ended, or is not proven while its predecessor serves: it needs
+/// no room beside its successor.
+fn is_of_no_use(service: &ServiceDraft<'_>, pass: &Pass<'_>, slot: &SlotDraft<'_>) -> bool {
+    let is_proven = || service.proof().of(slot, pass.input.now) == Proven::Yes;
+    slot.current.state().is_some_and(ReplicaState::is_over)
+        || slot.retiring.as_ref().is_some_and(|old| match slot.current.is_running() {
+            true => old.is_running() && !is_proven(),
+            false => true,
+        })
 }
 
 /// Which instance of a slot stays beside the successor.

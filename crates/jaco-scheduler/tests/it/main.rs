@@ -30,6 +30,7 @@ mod rebalance_goals;
 mod rebalance_room;
 mod rebalanced_days;
 mod refusal_words;
+mod respread;
 mod rollouts;
 mod spread;
 mod suggestion;

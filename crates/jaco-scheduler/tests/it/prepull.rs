@@ -88,6 +88,34 @@ fn first_step_waits_for_every_node() {
     assert_eq!(rollout(&cluster).state, RolloutState::Completed);
 }
 
+/// R-ROLL-5, R-SPREAD-7, PL-20: the nodes that the steps will go to are asked, also those that have no
+/// replica yet; where one goes decides where the next one does.
+#[test]
+fn nodes_that_the_spread_lacks_fetch_the_image_first() {
+    let mut cluster = Cluster::of(&["n1"]);
+    cluster.apply("shop", &[service("web", "web:1").replicas(3)]);
+    cluster.settle();
+    for host in ["n2", "n3"] {
+        cluster.join(host);
+    }
+    for host in ["n1", "n2", "n3"] {
+        let node = cluster.node(host);
+        cluster.signals.images.insert(node, BTreeMap::new());
+    }
+    cluster.pass();
+    cluster.apply("shop", &[service("web", "web:2").replicas(3)]);
+    cluster.pass();
+    let asked = waits_for(&cluster);
+    assert_eq!(asked, ["n1", "n2", "n3"].map(|host| cluster.node(host)));
+    for host in ["n1", "n2", "n3"] {
+        tell(&mut cluster, host, has('a'));
+        cluster.pass();
+    }
+    cluster.settle();
+    let on = cluster.counts("shop", "web");
+    assert_eq!(on.into_values().collect::<Vec<_>>(), [1, 1, 1]);
+}
+
 /// R-ROLL-5: an image that cannot be had ends the rollout before anything is replaced, the way that
 /// the service asks for; a second apply of the same does nothing else.
 #[test]
