@@ -111,6 +111,16 @@ pub struct RestartCount {
 }
 
 impl RestartCount {
+    /// Of a replica that did not run within the time of its rollout step, and is not tried any more: it
+    /// did not fail.
+    pub const TIMED_OUT: Self = Self { consecutive: 0, exhausted: Exhausted::Yes };
+
+    /// Whether it was the time of a rollout step that ended, not the budget.
+    #[must_use]
+    pub fn is_timeout(self) -> bool {
+        self == Self::TIMED_OUT
+    }
+
     /// The crash loop back-off after so many failures in a row: a restart follows the first at once, the
     /// second after 1 s, and then after twice the time, 30 s at most.
     #[must_use]

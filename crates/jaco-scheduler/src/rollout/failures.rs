@@ -108,14 +108,13 @@ impl Failures {
                 // One that was exhausted before, and is what it should be again, did not fail in the rollback.
                 && (service.goal().roll == Roll::Forward || slot.retiring.is_some())
         };
-        let exhausted: Vec<&ReplicaId> =
-            service.slots.iter().filter(is_exhausted).map(|slot| &slot.id).collect();
+        let exhausted: Vec<&SlotDraft<'_>> = service.slots.iter().filter(is_exhausted).collect();
         let count = exhausted.len() + late.len();
+        let timed_out = |id: &ReplicaId| format!("step_timeout: {id} did not run within {limit}");
         let reason = match (exhausted.first(), late.first()) {
-            (Some(id), _) => format!("restart_exhausted: {id} failed too often in a row"),
-            (None, Some(late)) => {
-                format!("step_timeout: {} did not run within {limit}", service.slots[*late].id)
-            }
+            (Some(slot), _) if slot.restarts.is_timeout() => timed_out(&slot.id),
+            (Some(slot), _) => format!("restart_exhausted: {} failed too often in a row", slot.id),
+            (None, Some(late)) => timed_out(&service.slots[*late].id),
             (None, None) => return None,
         };
         Some(Self { late, count, reason })
@@ -218,6 +217,9 @@ fn missing_for_good<'a>(
     if slot.serves(service.role) {
         return None;
     }
+    if slot.restarts.is_timeout() {
+        return Some(format!("{} did not run within the time of its step", slot.id));
+    }
     if slot.restarts.exhausted == Exhausted::Yes {
         return Some(format!("the restart budget of {} is exhausted", slot.id));
     }
@@ -254,9 +256,7 @@ fn pause(service: &mut ServiceDraft<'_>, reason: String) {
 /// Nothing more is tried with these replicas until the next apply.
 fn exhaust<'a>(service: &mut ServiceDraft<'a>, late: &[usize], pass: &mut Pass<'a>) {
     for late in late {
-        let slot = service.slots.edit(*late);
-        let consecutive = slot.restarts.consecutive.saturating_add(1);
-        slot.set_restarts(pass, RestartCount { consecutive, exhausted: Exhausted::Yes });
+        service.slots.edit(*late).set_restarts(pass, RestartCount::TIMED_OUT);
     }
 }
 

@@ -431,6 +431,26 @@ fn rollback_failures_follow_the_rollback_policy() {
         .assert_eq(&after(RollbackFailureAction::Pause, 500));
 }
 
+/// R-ROLL-3, R-ROLL-4: where a rollout passes some failures over, the reason of its end is still the one
+/// that was: replicas that ran into the time of their step did not exhaust their restarts.
+#[test]
+fn tolerated_timeouts_are_named_as_such() {
+    let mut cluster = three(3);
+    let tolerant = web(2, 3).with(|spec| spec.update.max_failure_permille = 400);
+    cluster.apply("shop", &[tolerant]);
+    cluster.pass();
+    cluster.advance(Millis::from_secs(61), &[]);
+    cluster.pass();
+    assert_eq!(rollout(&cluster).unwrap().state, RolloutState::InProgress, "one may fail");
+    let late = cluster.slot("shop-web-0").clone();
+    let view = jaco_state::view::replica(&cluster.state, &late);
+    assert_eq!(view.details.get("reason").map(String::as_str), Some("step_timeout"));
+    let_it_hang(&mut cluster);
+    let ended = rollout(&cluster).unwrap();
+    assert_eq!(ended.state, RolloutState::Aborted);
+    assert_eq!(ended.failure_reason, "step_timeout: shop-web-0 did not run within 60s");
+}
+
 /// R-ROLL-4: what comes back is watched as `rollback_config` says, before the next one follows.
 #[test]
 fn rolled_back_replicas_are_monitored() {

@@ -25,7 +25,8 @@ pub struct ReplicaView {
 }
 
 /// The state of a slot: its current instance's observation, or `pending` while there is none. A
-/// slot whose restart budget is exhausted is `failed/restart_exhausted`, whatever its container did last; one
+/// slot whose restart budget is exhausted is `failed/restart_exhausted`, whatever its container did last, with
+/// `reason: step_timeout` where it did not run within the time of its rollout step instead; one
 /// that is disabled is `stopped/disabled`, with who disabled it, and when.
 #[must_use]
 pub fn replica(state: &ClusterState, slot: &Slot) -> ReplicaView {
@@ -42,8 +43,11 @@ pub fn replica(state: &ClusterState, slot: &Slot) -> ReplicaView {
     if slot.restarts.exhausted == Exhausted::Yes {
         view.state = ReplicaState::Failed;
         view.code = Some(ReasonCode::RestartExhausted);
-        let failures = slot.restarts.consecutive.to_string();
-        view.details.insert("consecutive_failures".to_owned(), failures);
+        let (name, value) = match slot.restarts.is_timeout() {
+            true => ("reason", "step_timeout".to_owned()),
+            false => ("consecutive_failures", slot.restarts.consecutive.to_string()),
+        };
+        view.details.insert(name.to_owned(), value);
     }
     view
 }

@@ -56,8 +56,8 @@ pub fn verdict(status: &StatusResponse, deployment: &str, revision: u64) -> Verd
             Missing::Some => Verdict::InProgress,
         },
         "failed" if !is_rolling(found) => Verdict::Failed(Failure::Exhausted),
-        "rolled_back" if !is_rolling_back(found) => Verdict::Failed(Failure::RolledBack),
-        "paused" => Verdict::Failed(Failure::Paused),
+        "rolled_back" if !is_rolling(found) => Verdict::Failed(Failure::RolledBack),
+        "paused" if !is_rolling(found) => Verdict::Failed(Failure::Paused),
         "pending" if !is_in_flight(status, found) => Verdict::Failed(Failure::Stuck),
         _ => Verdict::InProgress,
     }
@@ -88,17 +88,14 @@ fn missing_replicas(status: &StatusResponse, deployment: &DeploymentInfo) -> Mis
     }
 }
 
-/// Whether a rollout goes on. What fails meanwhile may be rolled back, or tolerated.
+/// Whether the rollout or the rollback of a service goes on. What failed meanwhile may be rolled back, or
+/// tolerated.
 fn is_rolling(deployment: &DeploymentInfo) -> bool {
-    let rollouts = deployment.services.iter().filter_map(|service| service.rollout.as_ref());
-    rollouts.into_iter().any(|rollout| rollout.state == "in_progress")
-        || is_rolling_back(deployment)
-}
-
-/// Whether an aborted rollout is still being rolled back.
-fn is_rolling_back(deployment: &DeploymentInfo) -> bool {
     let mut rollouts = deployment.services.iter().filter_map(|service| service.rollout.as_ref());
-    rollouts.any(|rollout| rollout.state == "aborted" && rollout.rollback_progress.is_some())
+    rollouts.any(|rollout| {
+        rollout.target_revision == deployment.revision
+            && (rollout.state == "in_progress" || rollout.rollback_progress.is_some())
+    })
 }
 
 /// Whether anything of a deployment is going to change by itself.

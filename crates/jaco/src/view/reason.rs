@@ -27,6 +27,10 @@ pub(crate) fn of_replica(replica: &ReplicaInfo) -> String {
         "engine_error" => "the container engine refused it".to_owned(),
         "restart_exhausted" => match fact("consecutive_failures") {
             Some(failures) => format!("it failed {failures} times and is not restarted any more"),
+            None if has_timed_out(replica) => {
+                "it did not run within the time of its rollout step and is not tried any more"
+                    .to_owned()
+            }
             None => "it is not restarted any more".to_owned(),
         },
         "node_isolated" => "its node was cut off and stopped it".to_owned(),
@@ -39,8 +43,8 @@ pub(crate) fn of_replica(replica: &ReplicaInfo) -> String {
         parts.push(termination::exit_text(replica.exit_code));
     }
     let told = ["consecutive_failures", "exit_code", "node"];
-    let mut details: Vec<_> =
-        replica.details.iter().filter(|(key, _)| !told.contains(&key.as_str())).collect();
+    let is_told = |key: &str| told.contains(&key) || (key == "reason" && has_timed_out(replica));
+    let mut details: Vec<_> = replica.details.iter().filter(|(key, _)| !is_told(key)).collect();
     details.sort();
     parts.extend(details.into_iter().map(|(key, value)| match key.as_str() {
         "reason" => one_line(value),
@@ -54,6 +58,12 @@ pub(crate) fn of_replica(replica: &ReplicaInfo) -> String {
     }));
     parts.retain(|part| !part.is_empty());
     parts.join(", ")
+}
+
+/// Whether a replica is not tried any more because the time of its rollout step ended.
+fn has_timed_out(replica: &ReplicaInfo) -> bool {
+    replica.code == "restart_exhausted"
+        && replica.details.get("reason").is_some_and(|reason| reason == "step_timeout")
 }
 
 /// Why replicas are not placed: `2 replicas cannot be placed: no node is eligible (1 is draining)`.

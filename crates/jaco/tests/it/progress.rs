@@ -121,6 +121,10 @@ fn verdict_is_about_the_revision_that_was_asked_for_and_its_end() {
     check(&with_rollout("rolled_back", "aborted", back), Verdict::InProgress);
     let ended = Verdict::Failed(Failure::RolledBack);
     check(&with_rollout("rolled_back", "aborted", None), ended);
+    // One service is given up, and another one is still on its way.
+    check(&with_rollout("rolled_back", "in_progress", None), Verdict::InProgress);
+    check(&with_rollout("paused", "in_progress", None), Verdict::InProgress);
+    check(&with_rollout("paused", "paused", None), Verdict::Failed(Failure::Paused));
     // The failure may be tolerated.
     check(&with_rollout("failed", "in_progress", None), Verdict::InProgress);
     let ended = Verdict::Failed(Failure::Exhausted);
