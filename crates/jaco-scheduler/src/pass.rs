@@ -75,6 +75,7 @@ pub(crate) fn decide(draft: &mut Draft<'_>) {
         create(draft, Services::Independent);
         carry_out(draft, Phase::Remove);
         rollout::advance(draft);
+        go_back_together(draft);
         create(draft, Services::Colocated);
         if draft.version() == before {
             break;
@@ -94,13 +95,28 @@ pub(crate) fn repair(draft: &mut Draft<'_>) {
         carry_out_in(service, pass, Phase::Remove);
         carry_out_in(service, pass, Phase::Repair);
         if rollout::answer_failures(service, pass) == Answered::Aborted {
-            // The previous revision may want fewer, and what serves it may have failed.
-            let (service, pass) = draft.open(*at);
-            carry_out_in(service, pass, Phase::Remove);
-            carry_out_in(service, pass, Phase::Repair);
-            rollout::answer_failures(service, pass);
+            restore(draft, *at);
         }
     }
+    go_back_together(draft);
+}
+
+/// Gives up the rollouts of services whose deployment's revision was given up.
+fn go_back_together(draft: &mut Draft<'_>) {
+    for (at, reason) in rollout::left_behind(draft) {
+        let (service, pass) = draft.open(at);
+        rollout::abort(service, pass, reason);
+        restore(draft, at);
+    }
+}
+
+/// Begins the rollback of a service: the previous revision may want fewer, and what serves it may have
+/// failed.
+fn restore(draft: &mut Draft<'_>, at: usize) {
+    let (service, pass) = draft.open(at);
+    carry_out_in(service, pass, Phase::Remove);
+    carry_out_in(service, pass, Phase::Repair);
+    rollout::answer_failures(service, pass);
 }
 
 /// What was decided.

@@ -260,7 +260,8 @@ fn exhaust<'a>(service: &mut ServiceDraft<'a>, late: &[usize], pass: &mut Pass<'
     }
 }
 
-fn abort<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>, reason: String) {
+/// Gives a rollout up: steps in flight are reverted, and the others go back one after another.
+pub(crate) fn abort<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>, reason: String) {
     let target = service.goal();
     service.set_goal(goal_after_abort(service));
     if let Some(rollout) = &mut service.record.rollout {

@@ -6,9 +6,11 @@ mod failures;
 mod goal;
 mod prepull;
 mod progress;
+mod siblings;
 mod step;
 
 pub(crate) use advance::{advance, stuck};
-pub(crate) use failures::{Answered, answer_failures};
+pub(crate) use failures::{Answered, abort, answer_failures};
 pub(crate) use goal::set_goal;
 pub(crate) use progress::in_flight;
+pub(crate) use siblings::left_behind;

@@ -422,7 +422,7 @@ impl Cluster {
     }
 
     /// What should not run on talking nodes is gone.
-    fn clear_up(&mut self) {
+    pub(crate) fn clear_up(&mut self) {
         let kept: Vec<_> = self.wanted().into_iter().map(|(id, _)| id).collect();
         let kept: Vec<_> = kept.into_iter().chain(self.state.terminating.keys().cloned()).collect();
         let gone: Vec<_> = self.state.observed.values().filter(|o| !kept.contains(&o.id)).collect();

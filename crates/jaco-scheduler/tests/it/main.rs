@@ -36,3 +36,4 @@ mod spread;
 mod suggestion;
 mod surplus;
 mod terminating;
+mod whole_returns;

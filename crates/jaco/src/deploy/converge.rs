@@ -86,10 +86,7 @@ fn explain(failure: Failure, applied: &ApplyResponse, status: &StatusResponse) -
         ),
         Failure::RolledBack => outcome(
             ErrorCode::RolledBack,
-            format!(
-                "revision {} of {name} was rolled back; the previous revision serves",
-                applied.revision
-            ),
+            rolled_back(applied, status),
             vec![logs_hint(status, name), "apply again after the cause is fixed".to_owned()],
         ),
         Failure::Paused => outcome(
@@ -124,6 +121,22 @@ fn explain(failure: Failure, applied: &ApplyResponse, status: &StatusResponse) -
             format!("{name} was deleted by another user"),
             vec!["jaco audit shows who did it".to_owned()],
         ),
+    }
+}
+
+/// What became of a revision that was given up. A service that it added, or that is paused, runs on.
+fn rolled_back(applied: &ApplyResponse, status: &StatusResponse) -> String {
+    let ApplyResponse { deployment, revision, .. } = applied;
+    let is_left = status.replicas.iter().any(|it| {
+        it.deployment == *deployment && it.revision == *revision && it.state == "running"
+    });
+    match is_left {
+        true => format!("revision {revision} of {deployment} was rolled back in part"),
+        false => {
+            format!(
+                "revision {revision} of {deployment} was rolled back; the previous revision serves"
+            )
+        }
     }
 }
 

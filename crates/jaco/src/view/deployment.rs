@@ -1,5 +1,7 @@
 //! Deployments and their services.
 
+use std::collections::BTreeSet;
+
 use jaco_proto::v1::{DeploymentInfo, RolloutInfo, ServiceInfo, StatusResponse, UnplacedInfo};
 use serde_json::{Value, json};
 
@@ -97,10 +99,7 @@ pub(crate) fn services_table(status: &StatusResponse, frame: &Frame) -> String {
         for service in &deployment.services {
             let mut row = vec![
                 format!("{}/{}", deployment.name, service.name),
-                match frame.detail {
-                    Detail::Wide => image_with_digest(&service.image, &service.image_digest),
-                    Detail::Short => service.image.clone(),
-                },
+                image(status, deployment, service, frame.detail),
                 service.placement.clone(),
                 format!("{}/{}", service.running, service.desired),
                 notes(status, deployment, service),
@@ -112,6 +111,28 @@ pub(crate) fn services_table(status: &StatusResponse, frame: &Frame) -> String {
         }
     }
     table.render()
+}
+
+/// The image of a service: the one that its file names, or what serves where that was given up.
+fn image(
+    status: &StatusResponse,
+    deployment: &DeploymentInfo,
+    service: &ServiceInfo,
+    detail: Detail,
+) -> String {
+    let has_failed = service
+        .rollout
+        .as_ref()
+        .is_some_and(|rollout| !matches!(rollout.state.as_str(), "in_progress" | "completed"));
+    let serving = progress::serving(status, deployment, service);
+    match detail {
+        _ if has_failed && !serving.is_empty() => {
+            let images: BTreeSet<_> = serving.into_keys().map(|(_, image)| image).collect();
+            images.into_iter().collect::<Vec<_>>().join(", ")
+        }
+        Detail::Wide => image_with_digest(&service.image, &service.image_digest),
+        Detail::Short => service.image.clone(),
+    }
 }
 
 fn notes(status: &StatusResponse, deployment: &DeploymentInfo, service: &ServiceInfo) -> String {

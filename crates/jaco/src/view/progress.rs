@@ -110,7 +110,43 @@ pub fn rollout(
     service: &ServiceInfo,
 ) -> Option<String> {
     let from = oldest_revision(status, deployment, service);
-    rollout_text(service.rollout.as_ref()?, from)
+    let rollout = service.rollout.as_ref()?;
+    let text = rollout_text(rollout, from)?;
+    match rollout.state.as_str() {
+        "in_progress" => Some(text),
+        // What the file says is not what serves.
+        _ => Some(format!("{text}; {}", serving_text(status, deployment, service))),
+    }
+}
+
+/// The images that replicas of a service run, each with its revision and how many there are.
+pub(crate) fn serving<'s>(
+    status: &'s StatusResponse,
+    deployment: &'s DeploymentInfo,
+    service: &'s ServiceInfo,
+) -> BTreeMap<(u64, &'s str), usize> {
+    let mut serving = BTreeMap::new();
+    let running = replicas(status, deployment, service).filter(|it| it.state == "running");
+    for replica in running {
+        *serving.entry((replica.revision, replica.image.as_str())).or_default() += 1;
+    }
+    serving
+}
+
+/// `web:1 (r1) serves`
+fn serving_text(
+    status: &StatusResponse,
+    deployment: &DeploymentInfo,
+    service: &ServiceInfo,
+) -> String {
+    let serving = serving(status, deployment, service);
+    let images: Vec<_> = match serving.len() {
+        0 => return "none of its replicas runs".to_owned(),
+        1 => serving.keys().map(|(revision, image)| format!("{image} (r{revision})")).collect(),
+        _ => serving.iter().map(|((r, image), n)| format!("{n} of {image} (r{r})")).collect(),
+    };
+    let verb = if images.len() == 1 { "serves" } else { "serve" };
+    format!("{} {verb}", images.join(" and "))
 }
 
 fn rollout_text(rollout: &RolloutInfo, from: Option<u64>) -> Option<String> {

@@ -135,10 +135,13 @@ fn unplaceable_replicas_are_reported() {
     );
 }
 
-/// R-CLI-7: 6 when it was rolled back.
+/// R-CLI-7, R-ROLL-3: 6 when it was rolled back, with what serves now.
 #[test]
 fn rollback_is_reported() {
     let mut back = shop("rolled_back", ["running", "running"]);
+    for replica in &mut back.replicas {
+        (replica.image, replica.revision) = ("web:1".to_owned(), 1);
+    }
     back.deployments[0].services[0].rollout = Some(v1::RolloutInfo {
         target_revision: 2,
         total_steps: 2,
@@ -146,6 +149,24 @@ fn rollback_is_reported() {
         failure_reason: "step_timeout".to_owned(),
         ..Default::default()
     });
+    let mut in_part = back.clone();
+    (in_part.replicas[1].image, in_part.replicas[1].revision) = ("web:2".to_owned(), 2);
+    check(
+        vec![in_part],
+        "apply",
+        &expect![[r#"
+        --- stderr
+        (plan)
+
+        shop revision 2: updated
+        [time] web 2/2 running, rollout to r2 aborted: step_timeout; 1 of web:1 (r1) and 1 of web:2 (r2) serve
+        error[rolled_back]: revision 2 of shop was rolled back in part
+          because: web 2/2 running, rollout to r2 aborted: step_timeout; 1 of web:1 (r1) and 1 of web:2 (r2) serve
+          help: jaco status shop
+          help: apply again after the cause is fixed
+        --- exit 6
+    "#]],
+    );
     check(
         vec![back],
         "apply",
@@ -154,9 +175,9 @@ fn rollback_is_reported() {
             (plan)
 
             shop revision 2: updated
-            [time] web 2/2 running, rollout to r2 aborted: step_timeout
+            [time] web 2/2 running, rollout to r2 aborted: step_timeout; web:1 (r1) serves
             error[rolled_back]: revision 2 of shop was rolled back; the previous revision serves
-              because: web 2/2 running, rollout to r2 aborted: step_timeout
+              because: web 2/2 running, rollout to r2 aborted: step_timeout; web:1 (r1) serves
               help: jaco status shop
               help: apply again after the cause is fixed
             --- exit 6
