@@ -16,7 +16,7 @@ use crate::phases::{
     reserve, write_records,
 };
 use crate::report::Report;
-use crate::rollout::{self, Answered};
+use crate::rollout::{self, Answered, dependency};
 
 /// What one pass wants changed, and why.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -68,7 +68,7 @@ pub(crate) fn decide(draft: &mut Draft<'_>) {
     repair(draft);
     reserve(draft);
     for _ in 0..ROUNDS_MAX {
-        let before = draft.version();
+        let before = (draft.version(), dependency::waiting(draft));
         carry_out(draft, Phase::Repair);
         carry_out(draft, Phase::Move);
         carry_out(draft, Phase::Start);
@@ -77,7 +77,7 @@ pub(crate) fn decide(draft: &mut Draft<'_>) {
         rollout::advance(draft);
         go_back_together(draft);
         create(draft, Services::Colocated);
-        if draft.version() == before {
+        if (draft.version(), dependency::waiting(draft)) == before {
             break;
         }
         draft.search_again();

@@ -39,6 +39,8 @@ pub(crate) struct ServiceDraft<'a> {
     pub(crate) removed: u32,
     /// The digest that this pass resolved its image to, at the revision that users want.
     pub(crate) resolved: Option<ImageDigest>,
+    /// Whether this pass has looked if a rollout of it begins.
+    pub(crate) is_rollout_judged: bool,
     /// The nodes on which the service is disabled: no replica goes there to run.
     pub(crate) disabled_on: Rc<BTreeSet<NodeIx>>,
     /// Where the services are that it is colocated with, and which versions of them that was read from.
@@ -71,6 +73,7 @@ impl<'a> ServiceDraft<'a> {
             unplaced: Vec::new(),
             removed: 0,
             resolved: None,
+            is_rollout_judged: false,
             disabled_on,
             colocation: Rc::default(),
             read_from: Vec::new(),

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use jaco_types::spec::{Placement, ServiceSpec};
 use jaco_types::{DesiredState, Ordinal, ReplicaId};
 
-use super::dependency;
 use crate::draft::{Draft, Pass, ServiceDraft};
 use crate::nodes::NodeIx;
 use crate::placement::{Chooser, candidates, hosts};
+use crate::rollout::dependency;
 use crate::verdict::is_own_kind;
 
 /// Which services a phase creates replicas of.

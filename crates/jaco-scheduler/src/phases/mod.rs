@@ -2,7 +2,6 @@
 
 mod carry_out;
 mod create;
-mod dependency;
 mod drain;
 mod node_status;
 mod record;

@@ -9,13 +9,12 @@ use jaco_types::spec::{Placement, ServiceSpec};
 use jaco_types::{Hostname, NodeStatus, Ordinal, ReplicaId};
 
 use super::create::{missing, nodes_of_global};
-use super::dependency;
 use crate::draft::{Draft, Pass, ServiceDraft, SlotDraft};
 use crate::eligibility::{Ineligible, refusals};
 use crate::nodes::NodeIx;
 use crate::placement::{candidates, hosts};
 use crate::report::{NodeVerdict, NotPlaced};
-use crate::rollout;
+use crate::rollout::{self, dependency};
 use crate::verdict::{Content, ServiceFacts, SlotFacts, Verdict, Wait, agenda, judge};
 
 /// Something that is wanted and cannot be done now.
@@ -63,6 +62,10 @@ fn waiting_for_dependency<'a>(
 ) -> Vec<Unplaced<'a>> {
     let spec = service.goal().spec;
     let wanted = match spec.placement {
+        _ if !service.slots.is_empty() => {
+            let missing = u32::try_from(missing(service)).unwrap_or(u32::MAX);
+            dependency::held_replicas(service).saturating_add(missing)
+        }
         Placement::Global => {
             let allowed = candidates(&pass.nodes, spec, service.colocation());
             u32::try_from(allowed.len()).unwrap_or(u32::MAX)

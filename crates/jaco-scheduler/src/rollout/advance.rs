@@ -11,7 +11,8 @@ use std::collections::BTreeSet;
 use jaco_types::{NodeId, Rollout, RolloutState};
 
 use super::better_node::OnNodes;
-use super::failures::{judge_held, judge_prepull};
+use super::dependency::{self, Gate};
+use super::failures::{judge_held, judge_prepull, pause};
 use super::goal::{is_news, serving_revision};
 use super::prepull;
 use super::progress::{
@@ -24,13 +25,15 @@ use crate::verdict::{ServiceFacts, Verdict, Wait, agenda};
 /// Starts rollouts, takes their next steps, and ends those that are through.
 pub(crate) fn advance(draft: &mut Draft<'_>) {
     for at in draft.order().iter() {
+        let gate = dependency::gate(draft, *at);
         let (service, pass) = draft.open(*at);
         agenda(service, pass);
-        advance_service(service, pass);
+        advance_service(service, pass, gate);
+        service.is_rollout_judged = true;
     }
 }
 
-fn advance_service<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
+fn advance_service<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>, gate: Gate) {
     if service.goal().roll == Roll::Paused || is_quiet(service) {
         return;
     }
@@ -44,6 +47,14 @@ fn advance_service<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
         }
         if service.goal().roll != Roll::Forward || is_prepulling(service) {
             return;
+        }
+        match gate {
+            Gate::Open => {}
+            Gate::Waits(until) => {
+                return until.into_iter().for_each(|until| pass.wake(until));
+            }
+            Gate::Shut(reason) if is_rolling(service) => return pause(service, reason),
+            Gate::Shut(_) => return,
         }
     }
     if service.goal().roll == Roll::Back {

@@ -238,7 +238,7 @@ fn missing_for_good<'a>(
 
 /// Pauses the rollout: nothing more is replaced, what runs continues, and what failed stays as it is with
 /// its predecessor.
-fn pause(service: &mut ServiceDraft<'_>, reason: String) {
+pub(super) fn pause(service: &mut ServiceDraft<'_>, reason: String) {
     let was = service.goal().roll;
     service.set_goal(Goal { roll: Roll::Paused, ..service.goal() });
     let Some(rollout) = &mut service.record.rollout else { return };

@@ -2,6 +2,7 @@
 
 mod advance;
 mod better_node;
+pub(crate) mod dependency;
 mod failures;
 mod goal;
 mod prepull;

@@ -8,6 +8,7 @@ mod changes;
 mod cluster;
 mod colocation;
 mod constraints;
+mod dependencies;
 mod disabled;
 mod drains;
 mod events;
