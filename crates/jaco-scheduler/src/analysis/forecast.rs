@@ -10,8 +10,8 @@ use jaco_state::command::{Batch, Observe, Previous, ReplaceCause};
 use jaco_state::{Change, ClusterState, Command, Entry, Outcome, apply};
 use jaco_types::observed::Exit;
 use jaco_types::{
-    DeploymentName, DesiredState, Identity, InstanceId, InstanceObserved, NodeId, NodeStatus,
-    ReplicaId, ReplicaState, RolloutState, ServiceKey, Slot, StateIndex, Timestamp,
+    DeploymentName, DesiredState, FirstWatch, Identity, InstanceId, InstanceObserved, NodeId,
+    NodeStatus, ReplicaId, ReplicaState, RolloutState, ServiceKey, Slot, StateIndex, Timestamp,
 };
 
 use crate::draft::jobs_of;
@@ -311,9 +311,10 @@ impl World<'_> {
     /// Whether something was begun that time alone can carry on.
     fn is_in_progress(&self) -> bool {
         let rolling = |record: &jaco_types::Scheduling| {
-            record.rollout.as_ref().is_some_and(|roll| {
-                roll.state == RolloutState::InProgress || roll.rollback_progress.is_some()
-            })
+            record.first_watch == FirstWatch::Open
+                || record.rollout.as_ref().is_some_and(|roll| {
+                    roll.state == RolloutState::InProgress || roll.rollback_progress.is_some()
+                })
         };
         !self.state.terminating.is_empty()
             || self.state.slots.values().any(|slot| slot.retiring.is_some())

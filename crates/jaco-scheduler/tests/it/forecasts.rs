@@ -3,7 +3,8 @@
 use expect_test::expect;
 use jaco_scheduler::forecast::{End, Move};
 use jaco_scheduler::{Hypothesis, PlanInput, forecast, suppose};
-use jaco_types::{Availability, Millis, NodeFacts, RolloutState};
+use jaco_types::spec::Placement;
+use jaco_types::{Availability, Millis, NodeFacts, RolloutState, ServiceName};
 use proptest::prelude::*;
 
 use crate::cluster::{Cluster, hostname, key, resources, service};
@@ -43,6 +44,33 @@ fn forecast_names_all_steps() {
     .assert_eq(&show(&cluster, &forecast_now.moves));
     assert!(forecast_now.now > cluster.now, "delays are waited out on the copy");
     assert_eq!(forecast(&forecast_now.input(&cluster.config)).moves, vec![], "the end is an end");
+}
+
+/// R-CLI-2: replicas that are removed once others are proven are in the forecast too, where those others have
+/// no rollout: their service is new.
+#[test]
+fn forecast_waits_for_the_first_watch() {
+    let mut cluster = Cluster::of(&["n1", "n2"]);
+    let web = service("web", "w:1").replicas(1);
+    let api = service("api", "a:1");
+    cluster.apply("shop", &[api.clone().placement(Placement::Global)]);
+    cluster.settle();
+    let beside = api.replicas(1).with(|spec| {
+        spec.scheduling.shares_namespaces_with.insert(ServiceName::new("web").unwrap());
+    });
+    cluster.apply("shop", &[web, beside]);
+    let forecast_now = forecast(&cluster.input());
+    expect![[r#"
+        create shop-api-0 ->n1 spread
+        stop shop-api-n1 n1>- fewer are wanted
+        stop shop-api-n2 n2>- fewer are wanted
+        create shop-web-0 ->n1 spread"#]]
+    .assert_eq(&show(&cluster, &forecast_now.moves));
+    cluster.settle();
+    let ids = |state: &jaco_state::ClusterState| -> Vec<_> {
+        state.slots.values().map(|slot| slot.id.to_string()).collect()
+    };
+    assert_eq!(ids(&forecast_now.state), ids(&cluster.state));
 }
 
 /// R-CLI-2: what a forecast cannot get to is listed and left open, in bounded time.
