@@ -3,9 +3,8 @@
 
 use std::io::{BufRead, BufReader, Read};
 
-use jaco_state::token::{JoinToken, OperatorToken};
 use jaco_state::{ClusterState, Deployment, Table};
-use jaco_types::{Consumer, InstanceObserved, Node, Slot, StateIndex, TerminatingInstance};
+use jaco_types::StateIndex;
 
 use super::{MAX_ROW_BYTES, row};
 use crate::storage::content;
@@ -51,102 +50,116 @@ pub fn read_snapshot(input: &mut dyn Read) -> Result<ClusterState, CodecError> {
 /// Puts one row into its table.
 fn add(state: &mut ClusterState, kind: Kind) -> Result<(), Problem> {
     match kind {
-        Kind::Meta(meta) => match state.meta.replace(Wire::from_wire(meta)?) {
-            None => Ok(()),
-            Some(_) => Err(Problem::Unordered("clusters")),
-        },
-        Kind::Constraints(constraints) => {
-            let pairs = Wire::from_wire(constraints.pairs)?;
-            match std::mem::replace(&mut state.constraints, pairs).is_empty() {
-                true => Ok(()),
-                false => Err(Problem::Unordered("constraints")),
-            }
-        }
-        Kind::Node(node) => {
-            let node = Node::from_wire(node)?;
-            append(&mut state.nodes, "nodes", node.id, node)
-        }
+        Kind::Meta(meta) => set_once(&mut state.meta, "clusters", Wire::from_wire(meta)?),
+        Kind::Constraints(constraints) => add_constraints(state, constraints),
+        Kind::Node(node) => append_row(&mut state.nodes, "nodes", |node| node.id, node),
         Kind::Deployment(deployment) => {
             let deployment = row::to_deployment(deployment)?;
             append(&mut state.deployments, "deployments", deployment.name.clone(), deployment)
         }
         Kind::Revision(revision) => add_revision(state, revision),
         Kind::Scheduling(record) => {
-            let (service, record) = row::to_scheduling(record)?;
-            append(&mut state.scheduling, "records of scheduling", service, record)
+            append_pair(&mut state.scheduling, "records of scheduling", row::to_scheduling(record)?)
         }
-        Kind::Slot(slot) => {
-            let slot = Slot::from_wire(slot)?;
-            append(&mut state.slots, "slots", slot.id.clone(), slot)
-        }
-        Kind::Observed(observed) => {
-            let observed = InstanceObserved::from_wire(observed)?;
-            append(&mut state.observed, "observations", observed.id.clone(), observed)
-        }
-        Kind::TerminatingInstance(terminating) => {
-            let terminating = TerminatingInstance::from_wire(terminating)?;
-            append(
-                &mut state.terminating,
-                "terminating instances",
-                terminating.id.clone(),
-                terminating,
-            )
-        }
-        Kind::Consumer(consumer) => {
-            let consumer = Consumer::from_wire(consumer)?;
-            append(&mut state.consumers, "consumers", consumer.name.clone(), consumer)
-        }
-        Kind::OperatorToken(token) => {
-            let token = OperatorToken::from_wire(token)?;
-            append(&mut state.operator_tokens, "operator tokens", token.id.clone(), token)
-        }
+        Kind::Slot(slot) => append_row(&mut state.slots, "slots", |slot| slot.id.clone(), slot),
+        Kind::Observed(observed) => append_row(
+            &mut state.observed,
+            "observations",
+            |observed| observed.id.clone(),
+            observed,
+        ),
+        Kind::TerminatingInstance(terminating) => append_row(
+            &mut state.terminating,
+            "terminating instances",
+            |terminating| terminating.id.clone(),
+            terminating,
+        ),
+        Kind::Consumer(consumer) => append_row(
+            &mut state.consumers,
+            "consumers",
+            |consumer| consumer.name.clone(),
+            consumer,
+        ),
+        Kind::OperatorToken(token) => append_row(
+            &mut state.operator_tokens,
+            "operator tokens",
+            |token| token.id.clone(),
+            token,
+        ),
         Kind::JoinToken(token) => {
-            let token = JoinToken::from_wire(token)?;
-            append(&mut state.join_tokens, "join tokens", token.id.clone(), token)
+            append_row(&mut state.join_tokens, "join tokens", |token| token.id.clone(), token)
         }
         Kind::Request(request) => add_request(state, request),
-        Kind::Audit(event) => {
-            let (key, event) = row::to_event(event)?;
-            append(&mut state.audit.events, "events", key, event)
-        }
-        Kind::AuditChain(chain) => match state.audit.head.replace(row::to_head(chain)?) {
-            None => Ok(()),
-            Some(_) => Err(Problem::Unordered("chains of events")),
-        },
-        Kind::Content(content) => {
-            let (id, content) = content::to_content(content)?;
-            append(&mut state.contents, "contents", id, content)
-        }
-        Kind::NamedContent(named) => {
-            let (key, named) = content::to_named(named)?;
-            append(&mut state.named, "named contents", key, named)
-        }
-        Kind::RegistryLogin(login) => {
-            let (name, login) = registry::to_login(login)?;
-            append(&mut state.registries, "registries", name, login)
-        }
-        Kind::DisabledHead(head) => {
-            match std::mem::replace(&mut state.disabled.modified, StateIndex(head.modified)) {
-                StateIndex(0) if state.disabled.scopes.is_empty() => Ok(()),
-                StateIndex(_) => Err(Problem::Unordered("heads of what is disabled")),
-            }
-        }
-        Kind::DisabledScope(scope) => {
-            let (scope, disablement) = disabled::to_disablement(scope)?;
-            append(&mut state.disabled.scopes, "disabled allocations", scope, disablement)
+        Kind::Audit(event) => append_pair(&mut state.audit.events, "events", row::to_event(event)?),
+        Kind::AuditChain(chain) => {
+            set_once(&mut state.audit.head, "chains of events", row::to_head(chain)?)
         }
         Kind::AuditRetained(retained) => {
-            match state.audit.retention.replace(row::to_retention(retained)) {
-                None => Ok(()),
-                Some(_) => Err(Problem::Unordered("retentions of events")),
-            }
+            let retention = row::to_retention(retained);
+            set_once(&mut state.audit.retention, "retentions of events", retention)
         }
         Kind::RefusalCount(count) => {
-            let (by, count) = row::to_refusals(count)?;
-            append(&mut state.audit.refusals, "counts of refusals", by, count)
+            append_pair(&mut state.audit.refusals, "counts of refusals", row::to_refusals(count)?)
+        }
+        Kind::Content(content) => {
+            append_pair(&mut state.contents, "contents", content::to_content(content)?)
+        }
+        Kind::NamedContent(named) => {
+            append_pair(&mut state.named, "named contents", content::to_named(named)?)
+        }
+        Kind::RegistryLogin(login) => {
+            append_pair(&mut state.registries, "registries", registry::to_login(login)?)
+        }
+        Kind::DisabledHead(head) => add_disabled_head(state, &head),
+        Kind::DisabledScope(scope) => {
+            let scope = disabled::to_disablement(scope)?;
+            append_pair(&mut state.disabled.scopes, "disabled allocations", scope)
         }
         Kind::Trailer(_) => Err(Problem::Unordered("rows")),
     }
+}
+
+fn add_constraints(state: &mut ClusterState, row: wire::ClusterConstraints) -> Result<(), Problem> {
+    let pairs = Wire::from_wire(row.pairs)?;
+    match std::mem::replace(&mut state.constraints, pairs).is_empty() {
+        true => Ok(()),
+        false => Err(Problem::Unordered("constraints")),
+    }
+}
+
+fn add_disabled_head(state: &mut ClusterState, head: &wire::DisabledHead) -> Result<(), Problem> {
+    match std::mem::replace(&mut state.disabled.modified, StateIndex(head.modified)) {
+        StateIndex(0) if state.disabled.scopes.is_empty() => Ok(()),
+        StateIndex(_) => Err(Problem::Unordered("heads of what is disabled")),
+    }
+}
+
+/// What a snapshot holds at most once.
+fn set_once<T>(place: &mut Option<T>, what: &'static str, value: T) -> Result<(), Problem> {
+    match place.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(Problem::Unordered(what)),
+    }
+}
+
+/// As [`append`], of a row that has its key in it.
+fn append_row<K: Ord + Clone, V: Wire + Clone>(
+    table: &mut Table<K, V>,
+    what: &'static str,
+    key: impl FnOnce(&V) -> K,
+    row: V::Message,
+) -> Result<(), Problem> {
+    let row = V::from_wire(row)?;
+    append(table, what, key(&row), row)
+}
+
+/// As [`append`], of a row with its key beside it.
+fn append_pair<K: Ord + Clone, V: Clone>(
+    table: &mut Table<K, V>,
+    what: &'static str,
+    (key, row): (K, V),
+) -> Result<(), Problem> {
+    append(table, what, key, row)
 }
 
 /// Rows come in the order of their keys, so each goes to the end of its table.
