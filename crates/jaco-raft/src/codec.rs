@@ -227,8 +227,28 @@ impl TryFrom<StoredMembershipRecord> for StoredMembership {
     }
 }
 
-/// The body of an entry as it is stored and hashed.
-pub(crate) fn body_of(payload: &EntryPayload) -> EntryBody {
+impl EntryRecord {
+    /// An entry as it is stored and sent, with the running hash that ends in it.
+    pub(crate) fn new(entry: &Entry, chain: u64) -> Self {
+        Self {
+            format: FORMAT,
+            term: entry.log_id.leader_id.term,
+            node_id: entry.log_id.leader_id.node_id,
+            index: entry.log_id.index,
+            chain,
+            body: Some(body_of(&entry.payload)),
+        }
+    }
+
+    /// The inverse of [`EntryRecord::new`].
+    pub(crate) fn into_entry(self) -> io::Result<(Entry, u64)> {
+        check_format(self.format, "log entry")?;
+        let log_id = log_id(self.term, self.node_id, self.index);
+        Ok((Entry { log_id, payload: payload_of(self.body)? }, self.chain))
+    }
+}
+
+fn body_of(payload: &EntryPayload) -> EntryBody {
     match payload {
         EntryPayload::Blank => EntryBody::Blank(0),
         EntryPayload::Normal(payload) => EntryBody::Normal(payload.0.clone()),
@@ -236,8 +256,7 @@ pub(crate) fn body_of(payload: &EntryPayload) -> EntryBody {
     }
 }
 
-/// The inverse of [`body_of`].
-pub(crate) fn payload_of(body: Option<EntryBody>) -> io::Result<EntryPayload> {
+fn payload_of(body: Option<EntryBody>) -> io::Result<EntryPayload> {
     match body {
         Some(EntryBody::Blank(_)) => Ok(EntryPayload::Blank),
         Some(EntryBody::Normal(bytes)) => Ok(EntryPayload::Normal(Payload(bytes))),
@@ -247,25 +266,12 @@ pub(crate) fn payload_of(body: Option<EntryBody>) -> io::Result<EntryPayload> {
     }
 }
 
-/// Encodes an entry together with the running hash that ends in it.
 pub(crate) fn encode_entry(entry: &Entry, chain: u64) -> Bytes {
-    let record = EntryRecord {
-        format: FORMAT,
-        term: entry.log_id.leader_id.term,
-        node_id: entry.log_id.leader_id.node_id,
-        index: entry.log_id.index,
-        chain,
-        body: Some(body_of(&entry.payload)),
-    };
-    record.encode_to_vec().into()
+    EntryRecord::new(entry, chain).encode_to_vec().into()
 }
 
-/// The inverse of [`encode_entry`].
 pub(crate) fn decode_entry(bytes: Bytes) -> io::Result<(Entry, u64)> {
-    let record: EntryRecord = decode(bytes, "log entry")?;
-    check_format(record.format, "log entry")?;
-    let log_id = log_id(record.term, record.node_id, record.index);
-    Ok((Entry { log_id, payload: payload_of(record.body)? }, record.chain))
+    decode::<EntryRecord>(bytes, "log entry")?.into_entry()
 }
 
 /// The running hash after `entry`, given the one before it.

@@ -9,10 +9,10 @@ use openraft::raft::{
 };
 use prost::Message;
 
-use crate::codec::{EntryRecord, FORMAT, LogIdRecord, UNKNOWN, VoteRecord, body_of, payload_of};
+use crate::codec::{EntryRecord, FORMAT, LogIdRecord, UNKNOWN, VoteRecord};
 use crate::error::HandleError;
 use crate::log_store::LogStore;
-use crate::types::{Entry, LogId, TypeConfig, Vote, log_id};
+use crate::types::{Entry, LogId, TypeConfig, Vote};
 
 /// Kind of a message. A transport may use a deadline or connection per kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -221,15 +221,8 @@ pub(crate) fn append_of(request: AppendEntriesRequest<TypeConfig>, log: &LogStor
 }
 
 fn entry_record(entry: &Entry, log: &LogStore) -> EntryRecord {
-    EntryRecord {
-        format: FORMAT,
-        term: entry.log_id.leader_id.term,
-        node_id: entry.log_id.leader_id.node_id,
-        index: entry.log_id.index,
-        // An entry may be purged between read and send.
-        chain: log.chain_at(&entry.log_id).unwrap_or(UNKNOWN),
-        body: Some(body_of(&entry.payload)),
-    }
+    // An entry may be purged between read and send.
+    EntryRecord::new(entry, log.chain_at(&entry.log_id).unwrap_or(UNKNOWN))
 }
 
 /// Whether a follower compares its running hashes with its leader's.
@@ -254,10 +247,10 @@ pub(crate) fn append_from(
     }
     let mut entries = Vec::with_capacity(append.entries.len());
     for record in append.entries {
-        let log_id = log_id(record.term, record.node_id, record.index);
-        compare(log, &log_id, record.chain, history)?;
-        let payload = payload_of(record.body).map_err(|e| HandleError::Malformed(e.to_string()))?;
-        entries.push(Entry { log_id, payload });
+        let (entry, chain) =
+            record.into_entry().map_err(|e| HandleError::Malformed(e.to_string()))?;
+        compare(log, &entry.log_id, chain, history)?;
+        entries.push(entry);
     }
     Ok(AppendEntriesRequest {
         vote: append.vote.into(),

@@ -21,7 +21,8 @@ use crate::engine::queue::Driver;
 use crate::error::OpenError;
 use crate::machine::StateMachine;
 use crate::network::Transport;
-use crate::node::{Options, Raft, Storage};
+use crate::node::start::Storage;
+use crate::node::{Options, Raft};
 use crate::timing::LeaderRestore;
 use crate::wire::History;
 
