@@ -13,14 +13,14 @@ use crate::schema::values::Keys;
 use crate::schema::{FILES, compose_file, input};
 use crate::util::{folder, problems_of};
 
-fn loaded(input: &Input, files: &[(&str, String)]) -> Result<Project, Problems> {
+pub(crate) fn loaded(input: &Input, files: &[(&str, String)]) -> Result<Project, Problems> {
     let mut all = folder(&FILES);
     all.extend(files.iter().map(|(name, text)| ((*name).to_owned(), text.clone().into_bytes())));
     load(input, &all).map(|loaded| loaded.project)
 }
 
 /// The text of a file without variables.
-fn text(file: &Json) -> String {
+pub(crate) fn text(file: &Json) -> String {
     doubled(file).to_string()
 }
 
@@ -41,17 +41,17 @@ fn texts(json: &Json, replace: &mut dyn FnMut(&str) -> String) -> Json {
     }
 }
 
-fn plain(file: &Json) -> Result<Project, TestCaseError> {
+pub(crate) fn plain(file: &Json) -> Result<Project, TestCaseError> {
     loaded(&input("compose.yaml"), &[("compose.yaml", text(file))])
         .map_err(|problems| broken(&problems))
 }
 
-fn broken(problems: &Problems) -> TestCaseError {
+pub(crate) fn broken(problems: &Problems) -> TestCaseError {
     TestCaseError::fail(problems_of(problems))
 }
 
 /// Two projects print alike, and a cluster makes the same of them.
-fn alike(one: &Project, other: &Project) -> Result<(), TestCaseError> {
+pub(crate) fn alike(one: &Project, other: &Project) -> Result<(), TestCaseError> {
     prop_assert_eq!(one.canonical_yaml(), other.canonical_yaml());
     let run = |project: &Project| match resolve(project, None, &Options::default()) {
         Ok(resolved) => Ok(resolved.services),
@@ -63,7 +63,7 @@ fn alike(one: &Project, other: &Project) -> Result<(), TestCaseError> {
 
 /// Tries a law with the same files in each run, a part of what other laws are tried with: each case
 /// is a whole file, loaded twice.
-fn law(keys: Keys, check: impl Fn(&Json) -> Result<(), TestCaseError>) {
+pub(crate) fn law(keys: Keys, check: impl Fn(&Json) -> Result<(), TestCaseError>) {
     let cases = Config::default().cases.div_ceil(4);
     let config = Config { cases, failure_persistence: None, ..Config::default() };
     let mut runner =
