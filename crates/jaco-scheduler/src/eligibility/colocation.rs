@@ -121,3 +121,71 @@ impl Partner<'_> {
         self.on.get(&node).copied().unwrap_or_default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NODE: NodeIx = NodeIx(0);
+
+    fn partner(service: &ServiceName, bond: Bond, here: Presence) -> Partner<'_> {
+        Partner { service, bond, on: BTreeMap::from([(NODE, here)]) }
+    }
+
+    fn here(current: u32, running: u32, retiring: u32, newest: u64) -> Presence {
+        let newest = (newest > 0).then_some(StateIndex(newest));
+        Presence { current, running, retiring, newest }
+    }
+
+    /// R-CONS-6, PL-17: a partner counts once it runs alone; a replica of the same entry as its partner is not
+    /// older than that, and one that is new in this pass holds no namespaces yet.
+    #[test]
+    fn a_partner_is_met_once_it_runs_alone() {
+        let web = ServiceName::new("web").unwrap();
+        let since = Some(StateIndex(5));
+        for (here, since, expected) in [
+            (Presence::default(), since, Colocation::Missing),
+            (here(0, 0, 1, 0), since, Colocation::Pending),
+            (here(1, 1, 1, 4), since, Colocation::Pending),
+            (here(2, 1, 2, 4), None, Colocation::Pending),
+            (here(1, 0, 0, 4), since, Colocation::Pending),
+            (here(1, 1, 0, 4), since, Colocation::Met),
+            (here(1, 1, 0, 5), since, Colocation::Met),
+            (here(1, 1, 0, 6), since, Colocation::Replaced),
+            (here(1, 1, 0, 6), None, Colocation::Met),
+            (here(1, 1, 1, 6), since, Colocation::Pending),
+        ] {
+            let view = ColocationView::new(vec![partner(&web, Bond::Always, here)]);
+            assert_eq!(view.of(NODE, since), expected, "{here:?} {since:?}");
+            let elsewhere = view.of(NodeIx(1), since);
+            assert_eq!(elsewhere, Colocation::Missing, "{here:?}");
+            // What is needed for a place only is never missed later.
+            let view = ColocationView::new(vec![partner(&web, Bond::WhenPlaced, here)]);
+            assert_eq!(view.of(NODE, since), Colocation::Met, "{here:?}");
+        }
+    }
+
+    /// R-CONS-6: the worst of several partners decides, in any order; without one there is nothing to miss.
+    #[test]
+    fn the_worst_partner_decides() {
+        let names = ["api", "db", "web"].map(|name| ServiceName::new(name).unwrap());
+        let found = [here(1, 1, 0, 4), here(1, 1, 0, 6), here(1, 0, 0, 4)];
+        let view = |order: [usize; 3]| {
+            let partners = order.map(|at| partner(&names[at], Bond::Always, found[at]));
+            ColocationView::new(partners.into())
+        };
+        for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0]] {
+            let view = view(order);
+            assert_eq!(view.of(NODE, Some(StateIndex(5))), Colocation::Pending);
+            assert_eq!(view.pairs(NODE), (1, 0), "one of them does not run");
+            assert_eq!(view.paired_with(), Some(&names[order[0]]));
+            assert!(!view.is_empty() && !view.is_on(NODE));
+            let missing: Vec<_> = view.missing(NODE).collect();
+            assert_eq!(missing, [Ineligible::PartnerMissing { service: names[2].clone() }]);
+        }
+        let alone = ColocationView::new(vec![]);
+        assert!(alone.is_empty() && alone.is_on(NODE));
+        assert_eq!(alone.of(NODE, None), Colocation::Met);
+        assert_eq!(alone.pairs(NODE), (u32::MAX, u32::MAX));
+    }
+}
