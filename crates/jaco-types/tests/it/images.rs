@@ -1,6 +1,7 @@
 //! Names of images and registries, at the bounds of what is accepted (R-CLI-6, R-ROLL-5).
 
-use jaco_types::{ImageDigest, RegistryName, SpecHash};
+use jaco_types::{ImageDigest, RegistryName, SpecHash, is_image_name};
+use proptest::prelude::*;
 
 const HEX: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
@@ -86,5 +87,85 @@ fn hosts_of_registries_are_bounded() {
         ("127.0.0.1", true),
     ] {
         assert_eq!(RegistryName::parse(text).is_ok(), expected, "{text}");
+    }
+}
+
+/// R-IN-3: each part of an image's name at its bounds, and what no engine takes.
+#[test]
+fn image_names_have_bounds() {
+    let path = |length: usize| "r".repeat(length);
+    let tag = |length: usize| format!("web:{}", "t".repeat(length));
+    let digest = |length: usize| format!("web@sha256:{}", "a".repeat(length));
+    for (name, expected) in [
+        (path(255), true),
+        (path(256), false),
+        (format!("h.example/{}", path(245)), true),
+        (format!("h.example/{}", path(246)), false),
+        (tag(0), false),
+        (tag(1), true),
+        (tag(128), true),
+        (tag(129), false),
+        (digest(31), false),
+        (digest(32), true),
+        (digest(256), true),
+        (digest(257), false),
+    ] {
+        assert_eq!(is_image_name(&name), expected, "{name}");
+    }
+    for wrong in [
+        "",
+        "/",
+        "a/",
+        "/a",
+        "a//b",
+        "-a",
+        "a-",
+        "a..b",
+        "a___b",
+        "a._b",
+        "A",
+        "a/B",
+        "host:/a",
+        "host.:80/a",
+        "-h.example/a",
+        "h.example-/a",
+        "[::g]/a",
+        "[]/a",
+        "a:.t",
+        "a:-t",
+        "a:t t",
+        "a@",
+        "a@sha256",
+        "a@:aa",
+        "a@1sha:aa",
+        "a b",
+        "a:1:2",
+        "http://a/b",
+    ] {
+        assert!(!is_image_name(wrong), "{wrong:?}");
+    }
+}
+
+proptest! {
+    /// R-IN-3: whatever is put together by the grammar of references is a name, and no longer one with a character
+    /// that the grammar has nowhere, wherever that stands.
+    #[test]
+    fn image_names_follow_the_grammar(
+        host in prop::option::of("(localhost|[A-Za-z0-9]{1,4}(-[a-z0-9])?\\.[a-z0-9]{1,3}|\\[[0-9a-f]{1,4}::1\\]:[0-9]{1,5})"),
+        // A dot before the first slash makes a host of it.
+        path in "[a-z0-9]{1,4}(/[a-z0-9]{1,3}((\\.|_|__|-{1,3})[a-z0-9]{1,3}){0,2}){0,2}",
+        tag in prop::option::of("[A-Za-z0-9_][A-Za-z0-9_.-]{0,6}"),
+        digest in prop::option::of("(sha256|sha512|a\\+b):[0-9a-fA-F]{64}"),
+        at in any::<prop::sample::Index>(),
+        foreign in prop::sample::select(vec![' ', '\n', '$', '#', '?', '\\', 'é', '\0', '%']),
+    ) {
+        let host = host.map(|host| host + "/").unwrap_or_default();
+        let tag = tag.map(|tag| format!(":{tag}")).unwrap_or_default();
+        let digest = digest.map(|digest| format!("@{digest}")).unwrap_or_default();
+        let name = format!("{host}{path}{tag}{digest}");
+        prop_assert!(is_image_name(&name), "{name}");
+        let mut spoiled = name.clone();
+        spoiled.insert(at.index(name.len() + 1), foreign);
+        prop_assert!(!is_image_name(&spoiled), "{spoiled}");
     }
 }
