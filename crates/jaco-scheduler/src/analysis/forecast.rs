@@ -311,7 +311,8 @@ impl World<'_> {
     /// Whether something was begun that time alone can carry on.
     fn is_in_progress(&self) -> bool {
         let rolling = |record: &jaco_types::Scheduling| {
-            record.first_watch == FirstWatch::Open
+            // One whose replicas do not all have a node goes on for as long.
+            (record.first_watch == FirstWatch::Open && record.unplaced.is_empty())
                 || record.rollout.as_ref().is_some_and(|roll| {
                     roll.state == RolloutState::InProgress || roll.rollback_progress.is_some()
                 })
