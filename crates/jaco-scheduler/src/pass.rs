@@ -83,6 +83,7 @@ pub(crate) fn decide(draft: &mut Draft<'_>) {
         draft.search_again();
     }
     carry_out(draft, Phase::Define);
+    rollout::pin_first(draft);
     report(draft);
     write_records(draft);
 }

@@ -13,5 +13,6 @@ mod step;
 pub(crate) use advance::{advance, stuck};
 pub(crate) use failures::{Answered, abort, answer_failures};
 pub(crate) use goal::set_goal;
+pub(crate) use prepull::pin_first;
 pub(crate) use progress::in_flight;
 pub(crate) use siblings::left_behind;

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 
 use jaco_state::Change;
 use jaco_types::spec::{PullPolicy, ServiceSpec};
-use jaco_types::{ImageDigest, ImageNeed, ImageReadiness, Millis, NodeId, Prepull};
+use jaco_types::{FirstWatch, ImageDigest, ImageNeed, ImageReadiness, Millis, NodeId, Prepull};
 
-use crate::draft::{InstanceDraft, Pass, ServiceDraft};
+use crate::draft::{Draft, InstanceDraft, Pass, ServiceDraft, SlotDraft};
 
 /// How long the nodes may take to fetch an image. Large images over slow lines take minutes; a
 /// registry that answers nothing must not hold a rollout up for ever.
@@ -40,6 +40,24 @@ pub(crate) fn begin<'a>(
         pass.wake(due);
         Prepull { due, nodes }
     })
+}
+
+/// Pins the image of a service whose first replicas are watched to the digest that the first node of
+/// them reports. Nobody waits for it: what is started from then on runs the same, whatever becomes of the
+/// name.
+pub(crate) fn pin_first(draft: &mut Draft<'_>) {
+    for at in draft.order().iter() {
+        let (service, pass) = draft.open(*at);
+        let is_asked = service.record.first_watch == FirstWatch::Open
+            && service.record.rollout.is_none()
+            && service.goal().spec.pull == PullPolicy::Missing;
+        if is_asked {
+            let runs = |slot: &&SlotDraft<'_>| slot.current.hash == service.goal().spec.hash;
+            let nodes = service.slots.iter().filter(runs).map(|slot| slot.current.node);
+            let nodes: Vec<NodeId> = nodes.collect();
+            Image::resolved_by(service, pass, nodes.into_iter());
+        }
+    }
 }
 
 /// The image that a rollout leads to.

@@ -305,3 +305,34 @@ fn pinned_images_are_not_resolved() {
     assert_eq!(Cluster::causes(&cluster.pass()).len(), 1);
     assert_eq!(settled(&cluster), None);
 }
+
+/// R-ROLL-5, ST-16: the first revision is pinned while its first replicas are watched, to what the first
+/// node of them reports, and nothing waits for that. What is started later is asked for by that digest.
+#[test]
+fn first_revision_is_pinned_without_a_wait() {
+    let mut cluster = Cluster::of(&["n1", "n2", "n3"]);
+    cluster.apply("shop", &[service("web", "web:1").replicas(2)]);
+    cluster.pass();
+    cluster.run_all();
+    cluster.pass();
+    let pinned = |cluster: &Cluster| {
+        let revision = cluster.state.deployments.get(&"shop".parse().unwrap()).unwrap().revision;
+        cluster.state.image_digest(&key("shop", "web"), revision).cloned()
+    };
+    assert_eq!(pinned(&cluster), None);
+    let node = cluster.slot("shop-web-0").current.node;
+    let asked = jaco_state::view::prepull_on(&cluster.state, node);
+    let need = asked.into_keys().next().expect("the node is asked what it runs");
+    let idle = cluster.slot("shop-web-1").current.node;
+    let others = cluster.state.nodes.keys().filter(|id| **id != node && **id != idle).copied();
+    let others: Vec<_> = others.collect();
+    for other in others {
+        assert_eq!(jaco_state::view::prepull_on(&cluster.state, other), BTreeMap::new());
+    }
+    cluster.signals.images.entry(node).or_default().insert(need, has('a'));
+    cluster.pass();
+    assert_eq!(pinned(&cluster), Some(digest('a')));
+    assert_eq!(jaco_state::view::prepull_on(&cluster.state, node), BTreeMap::new());
+    cluster.apply("shop", &[service("web", "web:1").replicas(3)]);
+    assert_eq!(pinned(&cluster), Some(digest('a')));
+}

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jaco_types::spec::ServiceSpec;
+use jaco_types::spec::{PullPolicy, ServiceSpec};
 use jaco_types::{
-    DesiredState, ImageDigest, ImageNeed, Instance, InstanceId, NodeId, NodeStatus, Scheduling,
-    ServiceKey, Slot,
+    DesiredState, FirstWatch, ImageDigest, ImageNeed, Instance, InstanceId, NodeId, NodeStatus,
+    Scheduling, ServiceKey, Slot,
 };
 
+use super::replica::is_running;
 use crate::state::ClusterState;
 
 /// An instance that a node should run.
@@ -92,7 +93,8 @@ pub fn stopping(state: &ClusterState) -> impl Iterator<Item = (&InstanceId, Node
 }
 
 /// The images that `node` should pre-pull, each with a spec that needs it, for the rollouts that wait
-/// for the node before their first step.
+/// for the node before their first step; and those that its first replicas of a service run, which nobody
+/// has resolved to a digest yet.
 #[must_use]
 pub fn prepull_on(state: &ClusterState, node: NodeId) -> BTreeMap<ImageNeed, Arc<ServiceSpec>> {
     let waits = |record: &Scheduling| {
@@ -106,7 +108,35 @@ pub fn prepull_on(state: &ClusterState, node: NodeId) -> BTreeMap<ImageNeed, Arc
         let digest = state.image_digest(service, revision).cloned();
         Some((ImageNeed { spec: spec.hash, digest }, Arc::clone(spec)))
     });
-    asked.collect()
+    let unresolved = state.scheduling.iter().filter_map(|(service, record)| {
+        let spec = unresolved(state, service, record)?;
+        let runs_here = state.slots.values().any(|slot| {
+            slot.service == *service
+                && slot.current.node == node
+                && slot.current.spec_hash == spec.hash
+                && is_running(state, &slot.current_id())
+        });
+        let need = ImageNeed { spec: spec.hash, digest: None };
+        runs_here.then(|| (need, Arc::clone(spec)))
+    });
+    asked.chain(unresolved).collect()
+}
+
+/// The spec of a service whose first replicas are watched and whose image has no digest yet, where its
+/// name is to be resolved to one: not where each node's own counts, or where it is looked for each time.
+fn unresolved<'a>(
+    state: &'a ClusterState,
+    service: &ServiceKey,
+    record: &Scheduling,
+) -> Option<&'a Arc<ServiceSpec>> {
+    if record.first_watch == FirstWatch::Over {
+        return None;
+    }
+    let revision = state.deployments.get(&service.deployment)?.revision;
+    let spec = state.service_spec(service, revision)?;
+    let is_by_name = spec.pull == PullPolicy::Missing && !spec.image.contains('@');
+    let is_open = is_by_name && state.image_digest(service, revision).is_none();
+    is_open.then_some(spec)
 }
 
 fn desired_instance(
