@@ -6,10 +6,13 @@ use jaco_types::unit::{Bytes, MilliCores};
 use jaco_types::{Hostname, NodeId, ServiceKey};
 
 use crate::attribute::affinity;
+use crate::draft::Draft;
 use crate::eligibility::{Ineligible, refusals};
 use crate::input::PlanInput;
 use crate::pass::{read, repair};
+use crate::placement;
 use crate::rollout;
+pub use placement::{NodeScore, SpreadShare};
 
 /// What a node says to one more replica of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +25,8 @@ pub struct NodeAnswer {
     pub failed: Vec<Ineligible>,
     /// What the choice goes by.
     pub facts: NodeChoice,
+    /// Its score, with `scoring: nomad` and where the constraints allow the node.
+    pub score: Option<NodeScore>,
 }
 
 /// What the choice among nodes goes by.
@@ -43,15 +48,13 @@ pub struct NodeChoice {
 /// wants such a service.
 #[must_use]
 pub fn explain(input: &PlanInput<'_>, service: &ServiceKey) -> Option<Vec<NodeAnswer>> {
-    let mut draft = read(*input);
-    draft.remove_unwanted();
-    draft.set_goals(rollout::set_goal);
-    repair(&mut draft);
+    let mut draft = draft(input);
     let at = draft.find(service)?;
     let (service, pass) = draft.open(at);
     let limit = service.limit(&pass.nodes);
     let others = service.others(limit.as_ref());
     let goal = service.goal().spec;
+    let scores = placement::scores(&pass.nodes, service);
     let answers = pass.nodes.rows().map(|(at, row)| {
         let here = service.slots.iter().filter(|slot| slot.current.at == Some(at)).count();
         let left = row.left();
@@ -66,7 +69,27 @@ pub fn explain(input: &PlanInput<'_>, service: &ServiceKey) -> Option<Vec<NodeAn
                 cpu_left: left.cpu,
                 memory_left: left.memory,
             },
+            score: scores.iter().find(|(node, _)| *node == at).map(|(_, score)| *score),
         }
     });
     Some(answers.collect())
+}
+
+/// How many replicas each value of each spread criterion of the service should have, and has; `None` when
+/// nobody wants such a service.
+#[must_use]
+pub fn spread_shares(input: &PlanInput<'_>, service: &ServiceKey) -> Option<Vec<SpreadShare>> {
+    let mut draft = draft(input);
+    let at = draft.find(service)?;
+    let (service, pass) = draft.open(at);
+    Some(placement::shares(&pass.nodes, service))
+}
+
+/// The state as a pass has it when it begins to choose nodes.
+fn draft<'a>(input: &PlanInput<'a>) -> Draft<'a> {
+    let mut draft = read(*input);
+    draft.remove_unwanted();
+    draft.set_goals(rollout::set_goal);
+    repair(&mut draft);
+    draft
 }

@@ -80,6 +80,13 @@ fn value(node: &Node, criterion: &SpreadCriterion, numbers: &Numbers<'_>) -> Dom
 }
 
 impl DomainValue {
+    pub(crate) fn text(&self) -> Option<&str> {
+        match self {
+            Self::Of { text, .. } => Some(text),
+            Self::None => None,
+        }
+    }
+
     pub(crate) fn number(&self) -> Option<usize> {
         match self {
             Self::Of { number, .. } => Some(*number),

@@ -5,6 +5,7 @@
 //! so that all of them hold at once and not only each by itself.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use jaco_types::spec::{SchedulingPolicy, SpreadCriterion};
@@ -28,6 +29,29 @@ pub(crate) struct Domains<'a> {
     count: u32,
     /// The domain that comes first where remainders are equal.
     favoured: Option<usize>,
+    remainders: Remainders,
+}
+
+/// Who gets what is left where equal shares are no whole numbers.
+#[derive(Debug, Clone)]
+enum Remainders {
+    /// The value that got least in the other branches.
+    InTurn,
+    /// The domains that have it already: so many replicas each.
+    WhereTheyAre(Vec<u32>),
+}
+
+/// What a value of a criterion should have of the replicas, and has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpreadShare {
+    /// The attribute of the criterion.
+    pub attribute: String,
+    /// Its value; absent for the nodes that have none.
+    pub value: Option<String>,
+    /// The replicas that the criteria give it, if every node has room.
+    pub desired: u32,
+    /// The replicas that are there.
+    pub actual: u32,
 }
 
 /// Whether some node that could take a replica is in a domain.
@@ -71,6 +95,7 @@ impl<'a> Domains<'a> {
             targets,
             count,
             favoured: None,
+            remainders: Remainders::InTurn,
         };
         domains.set_targets();
         domains
@@ -131,6 +156,34 @@ impl<'a> Domains<'a> {
         self.most.iter().zip(&self.targets).map(|(has, keeps)| has.saturating_sub(*keeps)).collect()
     }
 
+    /// What each value of each criterion should have, were all placed anew, and has; the heaviest criterion
+    /// first. Where several distributions are as even, the one that is closest to what is there counts.
+    pub(crate) fn shares(mut self) -> Vec<SpreadShare> {
+        let actual = std::mem::take(&mut self.placed);
+        self.placed = vec![0; actual.len()];
+        self.remainders = Remainders::WhereTheyAre(actual.clone());
+        self.set_targets();
+        let mut shares = Vec::new();
+        for (level, criterion) in self.criteria.iter().enumerate() {
+            let mut values: BTreeMap<&DomainValue, (u32, u32)> = BTreeMap::new();
+            for (at, here) in actual.iter().enumerate() {
+                if self.present[at] == Presence::Present || *here > 0 {
+                    let (desired, known) =
+                        values.entry(self.grouping.value(at, level)).or_default();
+                    *desired = desired.saturating_add(self.targets[at]);
+                    *known = known.saturating_add(*here);
+                }
+            }
+            shares.extend(values.into_iter().map(|(value, (desired, actual))| SpreadShare {
+                attribute: criterion.attribute.clone(),
+                value: value.text().map(str::to_owned),
+                desired,
+                actual,
+            }));
+        }
+        shares
+    }
+
     fn set_targets(&mut self) {
         let mut targets = vec![0; self.grouping.len()];
         let mut given = vec![Vec::new(); self.criteria.len()];
@@ -165,10 +218,16 @@ impl<'a> Domains<'a> {
         if given[level].len() <= last {
             given[level].resize(last + 1, 0);
         }
+        let weights = weights(criterion, &values);
+        let total: u64 = weights.iter().fold(0, |sum, weight| sum.saturating_add(*weight));
         let parties: Vec<Party> = groups
             .iter()
-            .zip(weights(criterion, &values))
-            .map(|(group, weight)| self.party(group, weight, value(group[0]), &given[level]))
+            .zip(weights)
+            .map(|(group, weight)| {
+                let quota = u64::from(count).saturating_mul(weight).checked_div(total);
+                let party = self.party(group, weight, value(group[0]), &given[level]);
+                self.ranked(party, group, quota.unwrap_or_default())
+            })
             .collect();
         for (group, share) in groups.iter().zip(apportion(count, &parties)) {
             if let Some(number) = value(group[0]).number() {
@@ -197,6 +256,14 @@ impl<'a> Domains<'a> {
             false => mix(self.seed ^ number as u64),
         };
         Party { weight, least, most, rank: (share, turn) }
+    }
+
+    /// The party with its rank among equal remainders. `quota` is its share in whole replicas.
+    fn ranked(&self, party: Party, group: &[usize], quota: u64) -> Party {
+        let Remainders::WhereTheyAre(actual) = &self.remainders else { return party };
+        let there: u64 = group.iter().map(|at| u64::from(actual[*at])).sum();
+        let rank = (u64::MAX - there.saturating_sub(quota), party.rank.1);
+        Party { rank, ..party }
     }
 }
 

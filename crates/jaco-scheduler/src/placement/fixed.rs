@@ -31,6 +31,13 @@ impl Fixed {
         Self(self.0.checked_div(parts).unwrap_or_default())
     }
 
+    /// In millionths, rounded to the nearest.
+    pub(super) fn micros(self) -> i64 {
+        let rounded =
+            (self.0.saturating_abs().saturating_mul(2_000_000) + Self::ONE.0) >> (PLACES + 1);
+        i64::try_from(rounded * self.0.signum()).unwrap_or(i64::MAX)
+    }
+
     /// Whether it is zero but for rounding.
     pub(super) fn is_zero(self) -> bool {
         self.0.abs() < ROUNDING

@@ -16,6 +16,7 @@ pub(crate) mod hosts;
 mod nomad;
 mod pack;
 mod preference;
+mod scores;
 mod spread;
 mod successor;
 
@@ -31,8 +32,11 @@ use crate::attribute::affinity;
 use crate::draft::ServiceDraft;
 use crate::eligibility::{ColocationView, Limit, Room};
 use crate::nodes::{Grouping, NodeIx, NodeTable};
+pub use domain::SpreadShare;
 pub(crate) use domain::{Domains, Presence, criteria};
+pub use nomad::NodeScore;
 pub(crate) use preference::{Preference, RankingPolicy, ReplicaCount};
+pub(crate) use scores::{scores, shares};
 pub(crate) use spread::Seed;
 
 /// Chooses nodes for the replicas of one service. It counts what it chose, so its caller has to

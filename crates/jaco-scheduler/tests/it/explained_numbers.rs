@@ -1,7 +1,7 @@
 //! The numbers that `explain` shows of each node, against the state that they are about (R-CLI-3, R-LOOP-6).
 
-use jaco_scheduler::explain::{NodeAnswer, explain};
-use jaco_types::spec::{Affinity, Operator, Placement};
+use jaco_scheduler::explain::{NodeAnswer, NodeScore, explain, spread_shares};
+use jaco_types::spec::{Affinity, Operator, Placement, Scoring};
 use jaco_types::unit::{Bytes, MilliCores};
 use jaco_types::{Availability, Slot};
 use proptest::prelude::*;
@@ -149,4 +149,142 @@ proptest! {
             prop_assert_eq!(answer.facts.memory_left, memory.then_some(Bytes(left.memory.0)));
         }
     }
+}
+
+fn shares(cluster: &Cluster) -> String {
+    let shares = spread_shares(&cluster.input(), &key("shop", "web")).expect("it is desired");
+    let show = |share: &jaco_scheduler::explain::SpreadShare| {
+        let value = share.value.as_deref().unwrap_or("-");
+        format!("{}={value} {}/{}", share.attribute, share.actual, share.desired)
+    };
+    shares.iter().map(show).collect::<Vec<_>>().join(", ")
+}
+
+/// Each value's share as if all replicas were placed anew, beside what is there (R-CLI-3, R-SPREAD-2).
+#[test]
+fn shares_are_what_a_new_placement_would_have() {
+    let mut cluster = Cluster::empty();
+    for (host, zone, rack) in [("n1", "a", "r1"), ("n2", "a", "r2"), ("n3", "b", "r1")] {
+        cluster.join_as(host, resources(0, 0), &[("zone", zone), ("rack", rack)]);
+    }
+    cluster.pass();
+    let web = |replicas| {
+        web().replicas(replicas).spread("zone", 100, &[("a", 75)]).spread("rack", 50, &[])
+    };
+    cluster.apply("shop", &[web(4)]);
+    cluster.settle();
+    assert_eq!(shares(&cluster), "zone=a 3/3, zone=b 1/1, rack=r1 3/3, rack=r2 1/1");
+    // A new zone moves nobody, but it has a share.
+    cluster.join_as("n4", resources(0, 0), &[("zone", "c"), ("rack", "r2")]);
+    cluster.pass();
+    let shown = shares(&cluster);
+    assert!(shown.contains("zone=a 3/3"), "{shown}");
+    assert!(shown.contains("zone=c 0/") || shown.contains("zone=b 1/"), "{shown}");
+    // Nobody spreads, and nobody is desired.
+    cluster.apply("shop", &[super::explained_numbers::web()]);
+    assert_eq!(shares(&cluster), "");
+    assert_eq!(spread_shares(&cluster.input(), &key("shop", "db")), None);
+}
+
+proptest! {
+    /// Shares of every criterion add up to the desired replicas, what is there to the replicas; and a fresh
+    /// placement on nodes with room has exactly its shares (R-SPREAD-2).
+    #[test]
+    fn a_fresh_placement_has_its_shares(
+        zones in prop::collection::vec(0..3usize, 1..7),
+        replicas in 0..12u32,
+        percents in prop::option::of((0..60u8, 0..40u8)),
+        nested in any::<bool>(),
+    ) {
+        let mut cluster = Cluster::empty();
+        for (number, zone) in zones.iter().enumerate() {
+            let labels = [("zone", ["a", "b", "c"][*zone]), ("rack", ["r", "s"][number % 2])];
+            cluster.join_as(&format!("n{number}"), resources(0, 0), &labels);
+        }
+        cluster.pass();
+        let targets: Vec<(&str, u8)> =
+            percents.map(|(a, b)| vec![("a", a), ("b", b)]).unwrap_or_default();
+        let mut web = web().replicas(replicas).spread("zone", 100, &targets);
+        if nested {
+            web = web.spread("rack", 50, &[]);
+        }
+        cluster.apply("shop", &[web]);
+        cluster.settle();
+        let shares = spread_shares(&cluster.input(), &key("shop", "web")).expect("it is desired");
+        for attribute in ["zone", "rack"].iter().take(if nested { 2 } else { 1 }) {
+            let of = shares.iter().filter(|share| share.attribute == **attribute);
+            let (desired, actual): (Vec<u32>, Vec<u32>) =
+                of.map(|share| (share.desired, share.actual)).unzip();
+            prop_assert_eq!(desired.iter().sum::<u32>(), replicas, "{:?}", &shares);
+            prop_assert_eq!(&desired, &actual, "{:?}", &shares);
+        }
+    }
+}
+
+/// R-SPREAD-6, R-CLI-3: the scores are those of Nomad's formulas, and the node with the highest is chosen
+/// next.
+#[test]
+fn scores_are_nomads_and_the_highest_is_chosen() {
+    let mut cluster = Cluster::empty();
+    for (host, ssd) in [("n1", "yes"), ("n2", "yes"), ("n3", "no")] {
+        cluster.join_as(host, resources(4000, 8 << 30), &[("ssd", ssd)]);
+    }
+    cluster.pass();
+    let web = |replicas| {
+        web().replicas(replicas).placement(Placement::Pack).reserves(2000, 4 << 30).with(|spec| {
+            spec.scheduling.scoring = Scoring::Nomad;
+            let constraint = constraint("ssd", Operator::Equal, "yes");
+            spec.scheduling.affinities.push(Affinity { constraint, weight: 50 });
+        })
+    };
+    cluster.apply("shop", &[web(2)]);
+    cluster.settle();
+    let scores = answers(&cluster, "web");
+    let score = |host| of(&scores, host).score.expect("the constraints allow it");
+    // n1 has one: full with another. Two are desired: -(1 + 1) / 2 speaks against it.
+    let full = NodeScore {
+        fit: 1_000_000,
+        anti_affinity: Some(-1_000_000),
+        affinity: Some(1_000_000),
+        spread: None,
+        total: 333_333,
+    };
+    assert_eq!(cluster.counts("shop", "web")["n1"], 1);
+    assert_eq!((score("n1"), score("n2")), (full, full));
+    // Half free, as in Nomad's own test: 13.675 of 18.
+    let half = NodeScore {
+        fit: 759_747,
+        anti_affinity: None,
+        affinity: Some(0),
+        spread: None,
+        total: 379_873,
+    };
+    assert_eq!(score("n3"), half);
+    // Of four, a second replica on a node counts less against it than of two: n1 and n2 come before n3.
+    for (replicas, chosen) in [(3, "n1"), (4, "n2"), (5, "n3")] {
+        cluster.apply("shop", &[web(replicas)]);
+        let next = answers(&cluster, "web");
+        let eligible = next.iter().filter(|answer| answer.failed.is_empty());
+        let best = eligible
+            .max_by_key(|it| (it.score.map(|score| score.total), std::cmp::Reverse(it.node)));
+        assert_eq!(best.map(|it| it.hostname.as_str()), Some(chosen));
+        let before = cluster.counts("shop", "web")[chosen];
+        cluster.settle();
+        assert_eq!(cluster.counts("shop", "web")[chosen], before + 1);
+    }
+}
+
+/// Without `scoring: nomad`, and on nodes that the constraints exclude, there is no score.
+#[test]
+fn scores_are_only_where_they_count() {
+    let mut cluster = Cluster::of(&["n1", "n2"]);
+    cluster.apply("shop", &[web()]);
+    assert!(answers(&cluster, "web").iter().all(|answer| answer.score.is_none()));
+    cluster.apply(
+        "shop",
+        &[web().hosts(&["n1"]).with(|spec| spec.scheduling.scoring = Scoring::Nomad)],
+    );
+    let answers = answers(&cluster, "web");
+    let has_score = |host| of(&answers, host).score.is_some();
+    assert_eq!((has_score("n1"), has_score("n2")), (true, false));
 }

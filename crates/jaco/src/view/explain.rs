@@ -1,6 +1,6 @@
 //! The eligibility of every node for a service.
 
-use jaco_proto::v1::{ExplainResponse, NodeAnswer};
+use jaco_proto::v1::{ExplainResponse, NodeAnswer, NodeScore, SpreadShare};
 use jaco_types::unit::{Bytes, MilliCores};
 use serde_json::{Value, json};
 
@@ -28,6 +28,8 @@ impl Show for Explanation<'_> {
             "nodes": all.nodes.iter().map(node_json).collect::<Value>(),
             "pending": all.waits.iter().map(pending_json).collect::<Value>(),
             "smallest_change": all.smallest_change,
+            "shares": (!all.shares.is_empty())
+                .then(|| all.shares.iter().map(share_json).collect::<Value>()),
         }))
     }
 
@@ -43,35 +45,116 @@ impl Show for Explanation<'_> {
             eligible,
             count(all.nodes.len(), "node")
         ));
+        if eligible > 0 && !all.waits.is_empty() {
+            text.push_str(
+                "what is pending has conditions of its own, such as its data; the table is about a new replica\n",
+            );
+        }
         if !all.smallest_change.is_empty() {
             text.push_str(&format!("smallest change: {}\n", all.smallest_change.join("; and ")));
         }
         text.push('\n');
-        let mut table = Table::new(&[
-            "NODE",
-            "OF SERVICE",
-            "OF ALL",
-            "CPU LEFT",
-            "MEMORY LEFT",
-            "AFFINITY",
-            "ELIGIBILITY",
-        ]);
-        for node in &all.nodes {
-            let rules: Vec<&str> = node.failed.iter().map(|rule| rule.text.as_str()).collect();
-            let eligibility =
-                if rules.is_empty() { "eligible".to_owned() } else { rules.join("; ") };
-            table.row([
-                node.node.clone(),
-                node.of_service.to_string(),
-                node.of_all.to_string(),
-                node.cpu_left_millis.map(|n| MilliCores(n).to_string()).unwrap_or_default(),
-                node.memory_left_bytes.map(|n| Bytes(n).to_string()).unwrap_or_default(),
-                node.affinity.to_string(),
-                eligibility,
-            ]);
-        }
-        text + &table.render()
+        let tables = [shares_table(&all.shares), scores_table(all), nodes_table(&all.nodes)];
+        let tables: Vec<String> = tables.into_iter().flatten().collect();
+        text + &tables.join("\n")
     }
+}
+
+/// The nodes with the values by which eligible ones are ranked.
+fn nodes_table(nodes: &[NodeAnswer]) -> Option<String> {
+    let mut table = Table::new(&[
+        "NODE",
+        "OF SERVICE",
+        "OF ALL",
+        "CPU LEFT",
+        "MEMORY LEFT",
+        "AFFINITY",
+        "ELIGIBILITY",
+    ]);
+    for node in nodes {
+        let rules: Vec<&str> = node.failed.iter().map(|rule| rule.text.as_str()).collect();
+        let eligibility = if rules.is_empty() { "eligible".to_owned() } else { rules.join("; ") };
+        table.row([
+            node.node.clone(),
+            node.of_service.to_string(),
+            node.of_all.to_string(),
+            node.cpu_left_millis.map(|n| MilliCores(n).to_string()).unwrap_or_default(),
+            node.memory_left_bytes.map(|n| Bytes(n).to_string()).unwrap_or_default(),
+            node.affinity.to_string(),
+            eligibility,
+        ]);
+    }
+    Some(table.render())
+}
+
+/// What each value of the spread criteria should have, and has; `None` without criteria.
+fn shares_table(shares: &[SpreadShare]) -> Option<String> {
+    let mut table = Table::new(&["SPREAD OVER", "VALUE", "DESIRED", "ACTUAL"]);
+    for share in shares {
+        table.row([
+            share.attribute.clone(),
+            share.value.clone().unwrap_or_else(|| "(none)".to_owned()),
+            share.desired.to_string(),
+            share.actual.to_string(),
+        ]);
+    }
+    (!shares.is_empty()).then(|| table.render())
+}
+
+/// The scores by Nomad's formulas, the highest first; `None` where nodes are not compared by them.
+fn scores_table(all: &ExplainResponse) -> Option<String> {
+    let fit = if all.placement == "pack" { "BINPACK" } else { "SPREAD FIT" };
+    let mut table = Table::new(&[
+        "SCORE OF NODE",
+        "TOTAL",
+        fit,
+        "ANTI-AFFINITY",
+        "AFFINITY",
+        "SPREAD",
+        "ELIGIBLE",
+    ]);
+    let scored = all.nodes.iter().filter_map(|node| Some((node, node.score.as_ref()?)));
+    let mut scored: Vec<(&NodeAnswer, &NodeScore)> = scored.collect();
+    scored.sort_by_key(|(_, score)| std::cmp::Reverse(score.total));
+    for (node, score) in &scored {
+        let term = |term: Option<i64>| term.map(score_text).unwrap_or_default();
+        table.row([
+            node.node.clone(),
+            score_text(score.total),
+            score_text(score.fit),
+            term(score.anti_affinity),
+            term(score.affinity),
+            term(score.spread),
+            if node.failed.is_empty() { "yes" } else { "no" }.to_owned(),
+        ]);
+    }
+    (!scored.is_empty()).then(|| table.render())
+}
+
+/// Millionths with three decimals, rounded to the nearest.
+fn score_text(micros: i64) -> String {
+    let thousandths = (micros.unsigned_abs() + 500) / 1000;
+    let sign = if micros < 0 && thousandths > 0 { "-" } else { "" };
+    format!("{sign}{}.{:03}", thousandths / 1000, thousandths % 1000)
+}
+
+fn share_json(share: &SpreadShare) -> Value {
+    json!({
+        "attribute": share.attribute,
+        "value": share.value,
+        "desired": share.desired,
+        "actual": share.actual,
+    })
+}
+
+fn score_json(score: &NodeScore) -> Value {
+    without_null(json!({
+        "fit_micros": score.fit,
+        "anti_affinity_micros": score.anti_affinity,
+        "affinity_micros": score.affinity,
+        "spread_micros": score.spread,
+        "total_micros": score.total,
+    }))
 }
 
 fn head(all: &ExplainResponse) -> String {
@@ -98,5 +181,6 @@ fn node_json(node: &NodeAnswer) -> Value {
         "of_all": node.of_all,
         "cpu_left_millis": node.cpu_left_millis,
         "memory_left_bytes": node.memory_left_bytes,
+        "score": node.score.as_ref().map(score_json),
     }))
 }

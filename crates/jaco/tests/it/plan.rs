@@ -31,6 +31,7 @@ impl Script for Planner {
             of_all: 3,
             cpu_left_millis: cpu,
             memory_left_bytes: None,
+            score: None,
         };
         let full =
             [("cordoned", "cordoned"), ("insufficient_cpu", "100m of cpu left, 500m needed")];
@@ -51,6 +52,7 @@ impl Script for Planner {
                 ..Default::default()
             }],
             smallest_change: vec!["uncordon n2".to_owned(), "free 400m of cpu on n2".to_owned()],
+            shares: Vec::new(),
         })
     }
 
@@ -75,6 +77,136 @@ impl Script for Planner {
             ..Default::default()
         })
     }
+}
+
+/// A service with spread criteria, on nodes that are compared by Nomad's formulas.
+struct Scored;
+
+impl Script for Scored {
+    fn explain(&self, _: v1::ExplainRequest, _: Option<&str>) -> Answer<v1::ExplainResponse> {
+        let node = |name: &str, total, anti_affinity| v1::NodeAnswer {
+            node: name.to_owned(),
+            score: Some(v1::NodeScore {
+                fit: 759_747,
+                anti_affinity,
+                affinity: Some(0),
+                spread: None,
+                total,
+            }),
+            ..Default::default()
+        };
+        let share = |value: Option<&str>, desired, actual| v1::SpreadShare {
+            attribute: "node.zone".to_owned(),
+            value: value.map(str::to_owned),
+            desired,
+            actual,
+        };
+        Ok(v1::ExplainResponse {
+            deployment: "shop".to_owned(),
+            service: "web".to_owned(),
+            placement: "pack".to_owned(),
+            desired: 3,
+            present: 3,
+            nodes: vec![node("n1", -80_084, Some(-1_000_000)), node("n2", 379_874, None)],
+            shares: vec![share(Some("a"), 2, 3), share(Some("b"), 1, 0), share(None, 0, 0)],
+            ..Default::default()
+        })
+    }
+}
+
+/// R-CLI-3, R-SPREAD-6: the shares of the spread criteria, and Nomad's scores with all their terms.
+#[test]
+fn shares_and_scores_are_explained() {
+    let session = Session::with(Scored);
+    check(
+        &session,
+        "explain shop/web",
+        &expect![[r#"
+        shop/web: placement pack, 3 of 3 present
+        one more replica: 2 of 2 nodes eligible
+
+        SPREAD OVER  VALUE   DESIRED  ACTUAL
+        node.zone    a       2        3
+        node.zone    b       1        0
+        node.zone    (none)  0        0
+
+        SCORE OF NODE  TOTAL   BINPACK  ANTI-AFFINITY  AFFINITY  SPREAD  ELIGIBLE
+        n2             0.380   0.760    -              0.000     -       yes
+        n1             -0.080  0.760    -1.000         0.000     -       yes
+
+        NODE  OF SERVICE  OF ALL  CPU LEFT  MEMORY LEFT  AFFINITY  ELIGIBILITY
+        n1    0           0       -         -            0         eligible
+        n2    0           0       -         -            0         eligible
+        --- stderr
+        --- exit 0
+    "#]],
+    );
+    check(
+        &session,
+        "explain shop/web -o json",
+        &expect![[r#"
+        {
+          "deployment": "shop",
+          "desired": 3,
+          "nodes": [
+            {
+              "affinity": 0,
+              "eligible": true,
+              "failed": [],
+              "node": "n1",
+              "of_all": 0,
+              "of_service": 0,
+              "score": {
+                "affinity_micros": 0,
+                "anti_affinity_micros": -1000000,
+                "fit_micros": 759747,
+                "total_micros": -80084
+              }
+            },
+            {
+              "affinity": 0,
+              "eligible": true,
+              "failed": [],
+              "node": "n2",
+              "of_all": 0,
+              "of_service": 0,
+              "score": {
+                "affinity_micros": 0,
+                "fit_micros": 759747,
+                "total_micros": 379874
+              }
+            }
+          ],
+          "pending": [],
+          "placement": "pack",
+          "present": 3,
+          "service": "web",
+          "shares": [
+            {
+              "actual": 3,
+              "attribute": "node.zone",
+              "desired": 2,
+              "value": "a"
+            },
+            {
+              "actual": 0,
+              "attribute": "node.zone",
+              "desired": 1,
+              "value": "b"
+            },
+            {
+              "actual": 0,
+              "attribute": "node.zone",
+              "desired": 0,
+              "value": null
+            }
+          ],
+          "smallest_change": []
+        }
+        --- stderr
+        --- exit 0
+    "#]],
+    );
 }
 
 fn planner(change: &'static str, preview: v1::Preview) -> Session {

@@ -42,6 +42,30 @@ struct Candidate {
     fit: Option<Fixed>,
 }
 
+/// The score of a node by Nomad's formulas, in millionths; absent is a term that has nothing to say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NodeScore {
+    /// How well the replica fits: `binpack` where the service is packed, else `spread`.
+    pub fit: i64,
+    /// What speaks against a node that has replicas of the service.
+    pub anti_affinity: Option<i64>,
+    /// The weights of the affinities that hold, of all weights.
+    pub affinity: Option<i64>,
+    /// What the spread criteria say.
+    pub spread: Option<i64>,
+    /// The mean of the terms that are present: the node with the highest is chosen.
+    pub total: i64,
+}
+
+/// What a score is the mean of; absent is what has nothing to say.
+#[derive(Debug, Clone, Copy)]
+struct Terms {
+    fit: Fixed,
+    anti_affinity: Option<Fixed>,
+    affinity: Option<Fixed>,
+    spread: Option<Fixed>,
+}
+
 /// One spread criterion.
 struct Block {
     weight: i128,
@@ -108,8 +132,7 @@ impl Nomad {
             let fit = self.candidates[at].fit;
             let fit = fit.unwrap_or_else(|| fit_of(self.fit, row, room.spec));
             self.candidates[at].fit = Some(fit);
-            let mean = self.mean(&self.candidates[at], fit, &extremes);
-            let score = Reverse(mean);
+            let score = Reverse(self.terms(&self.candidates[at], fit, &extremes).mean());
             let preference = Preference { score, turn: node.0, ..Preference::SILENT };
             if best.is_none_or(|(known, _)| preference < known) {
                 best = Some((preference, at));
@@ -128,22 +151,53 @@ impl Nomad {
         Some(chosen.node)
     }
 
-    /// The mean of the terms that have something to say: a criterion that is silent dilutes nothing.
-    fn mean(&self, candidate: &Candidate, fit: Fixed, extremes: &[Option<(u32, u32)>]) -> Fixed {
+    /// The score of each candidate for one more replica, whether or not it has room.
+    pub(super) fn scores(
+        &self,
+        nodes: &NodeTable<'_>,
+        spec: &ServiceSpec,
+    ) -> Vec<(NodeIx, NodeScore)> {
+        let extremes: Vec<_> =
+            self.blocks.iter().map(|block| score::extremes(&block.used)).collect();
+        let score = |candidate: &Candidate| {
+            let fit = fit_of(self.fit, nodes.row(candidate.node), spec);
+            (candidate.node, self.terms(candidate, fit, &extremes).score())
+        };
+        self.candidates.iter().map(score).collect()
+    }
+
+    fn terms(&self, candidate: &Candidate, fit: Fixed, extremes: &[Option<(u32, u32)>]) -> Terms {
         let of_block = |((block, place), extremes): ((&Block, &Option<usize>), &_)| {
             block.score(*place, self.count, self.weights, *extremes)
         };
         let spread: Fixed =
             self.blocks.iter().zip(&candidate.places).zip(extremes).map(of_block).sum();
-        let terms = [
-            Some(fit),
-            score::anti_affinity(candidate.here, self.count),
-            candidate.affinity,
-            (!spread.is_zero()).then_some(spread),
-        ];
+        Terms {
+            fit,
+            anti_affinity: score::anti_affinity(candidate.here, self.count),
+            affinity: candidate.affinity,
+            spread: (!spread.is_zero()).then_some(spread),
+        }
+    }
+}
+
+impl Terms {
+    /// The mean of the terms that have something to say: a criterion that is silent dilutes nothing.
+    fn mean(self) -> Fixed {
+        let terms = [Some(self.fit), self.anti_affinity, self.affinity, self.spread];
         let number = terms.iter().flatten().count();
         let sum: Fixed = terms.into_iter().flatten().sum();
         sum.over(i128::try_from(number).unwrap_or(1))
+    }
+
+    fn score(self) -> NodeScore {
+        NodeScore {
+            fit: self.fit.micros(),
+            anti_affinity: self.anti_affinity.map(Fixed::micros),
+            affinity: self.affinity.map(Fixed::micros),
+            spread: self.spread.map(Fixed::micros),
+            total: self.mean().micros(),
+        }
     }
 }
 

@@ -2,8 +2,7 @@
 
 use async_trait::async_trait;
 use jaco_proto::v1;
-use jaco_scheduler::explain;
-use jaco_scheduler::explain::NodeAnswer;
+use jaco_scheduler::explain::{NodeAnswer, NodeScore, SpreadShare, explain, spread_shares};
 use jaco_scheduler::suggestion::smallest_change;
 use jaco_state::ClusterState;
 use jaco_types::spec::Placement;
@@ -33,6 +32,7 @@ fn explained(
     };
     let missing = || not_found(ErrorCode::ServiceNotFound, "service", &key.to_string());
     let answers = explain(&present.input(), &key).ok_or_else(missing)?;
+    let shares = spread_shares(&present.input(), &key).unwrap_or_default();
     let wanted = state.deployments.get(&key.deployment);
     let wanted = wanted.and_then(|wanted| wanted.spec().services.get(&key.service));
     let spec = wanted.ok_or_else(missing)?;
@@ -58,7 +58,18 @@ fn explained(
         smallest_change: smallest_change(&answers)
             .map(|change| change.describe().collect())
             .unwrap_or_default(),
+        shares: shares.into_iter().map(spread_share).collect(),
     })
+}
+
+fn spread_share(share: SpreadShare) -> v1::SpreadShare {
+    let SpreadShare { attribute, value, desired, actual } = share;
+    v1::SpreadShare { attribute, value, desired, actual }
+}
+
+fn node_score(score: NodeScore) -> v1::NodeScore {
+    let NodeScore { fit, anti_affinity, affinity, spread, total } = score;
+    v1::NodeScore { fit, anti_affinity, affinity, spread, total }
 }
 
 fn node_answer(answer: &NodeAnswer) -> v1::NodeAnswer {
@@ -75,6 +86,7 @@ fn node_answer(answer: &NodeAnswer) -> v1::NodeAnswer {
         of_all: facts.of_all,
         cpu_left_millis: facts.cpu_left.map(|left| left.0),
         memory_left_bytes: facts.memory_left.map(|left| left.0),
+        score: answer.score.map(node_score),
     }
 }
 
