@@ -35,7 +35,7 @@ pub(crate) fn engine_error(error: Error) -> EngineError {
     }
     match refusal(&error) {
         Some((_, reason)) => EngineError::Refused { reason: reason.to_owned() },
-        None => EngineError::Unreachable { reason: chain(&error) },
+        None => EngineError::Unreachable { reason: unanswered(&error) },
     }
 }
 
@@ -55,15 +55,11 @@ pub(crate) fn allow(result: Result<(), Error>, fine: &[u16]) -> Result<(), Engin
     }
 }
 
-fn chain(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(inner) = source {
-        let inner_text = inner.to_string();
-        if !text.contains(&inner_text) {
-            text = format!("{text}: {inner_text}");
-        }
-        source = inner.source();
+/// Why there was no response: the innermost cause. What the libraries in between add names themselves only.
+fn unanswered(error: &Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
     }
-    text
+    format!("the Docker Engine does not answer: {cause}")
 }

@@ -86,6 +86,7 @@ fn run(args: &Args) -> anyhow::Result<Ended> {
     config.snapshots()?;
     config.rebalance()?;
     if args.check {
+        config.check_engine()?;
         return Ok(Ended::Stopped);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

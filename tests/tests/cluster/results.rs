@@ -124,6 +124,14 @@ async fn aborted_rollouts_do_not_outlive_a_later_success() {
     let file = compose(&cluster, failing);
     let out = ended(start(&cluster, &["apply", "-f", &file, "--name", "shop"]));
     assert_eq!(out.status.code(), Some(6), "{}", text(&out.stderr));
+    // What serves after the rollback is shown, not what was asked for.
+    let status = cluster.overview(0).await.expect("it answers");
+    let serving = &status.deployments[0].services[0].serving;
+    let shown: Vec<_> =
+        serving.iter().map(|it| (it.revision, it.image.as_str(), it.replicas)).collect();
+    assert_eq!(shown, [(1, "web:1", 2)]);
+    let out = text(&cluster.cli(0, &["status"]).stdout);
+    assert!(out.contains("web:1 (r1) serves"), "{out}");
     deploy(&cluster, "shop", "web:1", 2).await;
     let out = cluster.cli(0, &["status"]);
     assert!(!text(&out.stdout).contains("abort"), "{}", text(&out.stdout));

@@ -2,6 +2,7 @@
 //! node.
 
 pub(crate) mod allocation;
+mod serving;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -208,6 +209,7 @@ fn service_info(
             .map(|rollout| rollout_info(state, rollout)),
         unplaced: unplaced.iter().map(unplaced_info).collect(),
         image_digest: digest.map(ToString::to_string).unwrap_or_default(),
+        serving: serving::serving(state, slots),
     }
 }
 
@@ -297,7 +299,7 @@ fn replica_info(state: &ClusterState, slot: &Slot) -> v1::ReplicaInfo {
         spec_hash: slot.current.spec_hash.short(),
         raft_index: slot.current.raft_index.0,
         container_id: seen.map(|seen| seen.container_id.clone()).unwrap_or_default(),
-        ports: seen.map(ports).unwrap_or_default(),
+        ports: seen.map(|seen| reachable_ports(state, seen)).unwrap_or_default(),
         started_at_ms: seen.and_then(|seen| seen.started_at).map_or(0, millis),
         since_ms: seen.map_or(0, |seen| millis(seen.since)),
         consecutive_failures: slot.restarts.consecutive,
@@ -345,7 +347,7 @@ fn leftover_info(state: &ClusterState, seen: &InstanceObserved) -> v1::ReplicaIn
         state: "stopping".to_owned(),
         raft_index: seen.id.raft_index.0,
         container_id: seen.container_id.clone(),
-        ports: ports(seen),
+        ports: reachable_ports(state, seen),
         started_at_ms: seen.started_at.map_or(0, millis),
         since_ms: millis(seen.since),
         code: if is_terminating { TERMINATING.to_owned() } else { String::new() },
@@ -373,8 +375,18 @@ fn terminating_infos(state: &ClusterState, replica: &ReplicaId) -> Vec<v1::Termi
     rows.map(info).collect()
 }
 
-fn ports(seen: &InstanceObserved) -> std::collections::HashMap<u32, String> {
-    seen.ports.iter().map(|(port, address)| (u32::from(*port), address.clone())).collect()
+/// Where the container's ports are reached: one that listens on every address, at its node's.
+fn reachable_ports(state: &ClusterState, seen: &InstanceObserved) -> HashMap<u32, String> {
+    let node = state.nodes.get(&seen.node);
+    let host = node.and_then(|node| Some(node.address.rsplit_once(':')?.0));
+    let reachable = |address: &String| {
+        let wildcard = ["0.0.0.0:", "[::]:"].iter().find_map(|any| address.strip_prefix(any));
+        match (wildcard, host) {
+            (Some(port), Some(host)) => format!("{host}:{port}"),
+            (Some(_), None) | (None, _) => address.clone(),
+        }
+    };
+    seen.ports.iter().map(|(port, address)| (u32::from(*port), reachable(address))).collect()
 }
 
 fn retiring_info(state: &ClusterState, slot: &Slot, instance: &Instance) -> v1::RetiringInfo {
@@ -387,11 +399,11 @@ fn retiring_info(state: &ClusterState, slot: &Slot, instance: &Instance) -> v1::
     }
 }
 
-/// The host name of a node, or its id if it is no member any more.
+/// The host name of a node; of one that is no member any more, whose name is gone, that it was removed.
 #[must_use]
 pub(crate) fn hostname(state: &ClusterState, id: NodeId) -> String {
     let node = state.nodes.get(&id);
-    node.map_or_else(|| id.to_string(), |node| node.hostname.to_string())
+    node.map_or_else(|| format!("removed node {id}"), |node| node.hostname.to_string())
 }
 
 /// Converts an audit event.

@@ -23,6 +23,12 @@ pub(crate) async fn whatif(
 pub(crate) struct HypotheticalPlan(Preview);
 
 impl HypotheticalPlan {
+    /// A line for each service with replicas whose data is on the nodes.
+    pub(crate) fn bound_by_data(&self) -> impl Iterator<Item = String> {
+        let waits = self.0.waits.iter().filter(|wait| wait.reason == "data_stays_on_node");
+        waits.map(|wait| plan::pending_line(wait, "cannot move"))
+    }
+
     /// A line for each service with replicas that would be pending.
     pub(crate) fn pending(&self) -> impl Iterator<Item = String> {
         plan::pending_lines(&self.0)

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::io;
 
-use jaco_client::ClientError;
+use jaco_client::{ClientError, DEFAULT_SOCKET};
 use jaco_compose::Problems;
 use jaco_types::ErrorCode;
 use jaco_types::code::ExitCode;
@@ -151,6 +151,17 @@ fn client_report(error: &ClientError, help: Option<&String>) -> Report {
         let facts = rejection.details.iter();
         report.because = facts.flat_map(|(key, fact)| cause_lines(key, fact)).collect();
         report.details = json!(rejection.details);
+    }
+    if let ClientError::NoConnection { endpoint, .. } = error
+        && endpoint.ends_with(DEFAULT_SOCKET)
+    {
+        report.help.insert(
+            0,
+            "no cluster is chosen, so this machine's daemon was asked, and none answers. For a cluster on other \
+             machines: jaco context set NAME --servers HOST:PORT --ca FILE --token FILE; a daemon of this \
+             machine: systemctl start jacod"
+                .to_owned(),
+        );
     }
     if let Some(help) = help {
         report.help.insert(0, help.clone());

@@ -1,5 +1,6 @@
 //! The only place that prints: results on stdout, everything else on stderr.
 
+mod painted;
 mod show;
 pub(crate) mod terminal;
 mod ui;

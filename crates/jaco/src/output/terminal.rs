@@ -36,6 +36,16 @@ impl<F: AsFd> TerminalMode<F> {
         })
     }
 
+    /// Keys are read one by one and not shown; Ctrl-C still ends the process.
+    ///
+    /// # Errors
+    /// If it is no terminal.
+    pub(crate) fn keys(terminal: F) -> io::Result<Self> {
+        Self::begin(terminal, OptionalActions::Now, |modes| {
+            modes.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+        })
+    }
+
     fn begin(
         terminal: F,
         when: OptionalActions,

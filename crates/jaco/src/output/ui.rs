@@ -4,7 +4,9 @@ use std::io::{self, IsTerminal, Write};
 
 use jaco_types::code::ExitCode;
 
+use super::painted::{self, Size};
 use super::show::{Detail, Format, Frame, Show};
+use super::terminal;
 use crate::error::{Colour, Report};
 use crate::format::time;
 use crate::format::yaml::to_yaml;
@@ -31,8 +33,8 @@ pub(crate) enum Stream {
 pub struct Ui {
     out: Box<dyn Write + Send>,
     err: Box<dyn Write + Send>,
-    out_columns: Option<usize>,
-    err_columns: Option<usize>,
+    out_size: Option<Size>,
+    err_size: Option<Size>,
     input: Input,
     format: Format,
     verbosity: Verbosity,
@@ -53,16 +55,16 @@ impl Ui {
     #[must_use]
     pub(crate) fn of_process(format: Format, verbosity: Verbosity) -> Self {
         let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let err_columns = columns(io::stderr());
-        let colour = match err_columns {
+        let (out_size, err_size) = (size(io::stdout()), size(io::stderr()));
+        let colour = match err_size.or(out_size) {
             Some(_) if !no_colour => Colour::On,
             Some(_) | None => Colour::Off,
         };
         Self {
             out: Box::new(io::stdout()),
             err: Box::new(io::stderr()),
-            out_columns: columns(io::stdout()),
-            err_columns,
+            out_size,
+            err_size,
             input: if io::stdin().is_terminal() { Input::Terminal } else { Input::Other },
             format,
             verbosity,
@@ -144,10 +146,11 @@ impl Ui {
     /// Whether `stream` is a terminal, where lines can be redrawn.
     #[must_use]
     pub(crate) fn is_terminal(&self, stream: Stream) -> bool {
-        self.columns(stream).is_some()
+        self.size(stream).is_some()
     }
 
-    /// Replaces the block of lines drawn before by these, each cut to the terminal's width.
+    /// Replaces the block of lines drawn before by these, cut to the terminal's size: what is left out below is
+    /// counted.
     ///
     /// # Errors
     /// If the stream cannot be written to.
@@ -155,13 +158,17 @@ impl Ui {
         if stream == Stream::Err && self.verbosity == Verbosity::Quiet {
             return Ok(());
         }
-        let columns = self.columns(stream).unwrap_or(usize::MAX);
+        let size = self.size(stream).unwrap_or(Size { columns: usize::MAX, rows: usize::MAX });
+        let lines = painted::fitted(lines, size);
         let mut text = String::new();
         if self.drawn > 0 {
             text.push_str(&format!("\x1b[{}A\x1b[J", self.drawn));
         }
-        for line in lines {
-            text.extend(line.chars().take(columns.saturating_sub(1)));
+        for line in &lines {
+            match (stream, self.colour) {
+                (Stream::Out, Colour::On) => text.push_str(&painted::with_colours(line)),
+                (Stream::Out | Stream::Err, _) => text.push_str(line),
+            }
             text.push('\n');
         }
         self.drawn = lines.len();
@@ -248,11 +255,16 @@ impl Ui {
         Frame { detail, now_ms: time::now_ms() }
     }
 
-    fn columns(&self, stream: Stream) -> Option<usize> {
+    fn size(&self, stream: Stream) -> Option<Size> {
         match stream {
-            Stream::Out => self.out_columns,
-            Stream::Err => self.err_columns,
+            Stream::Out => self.out_size,
+            Stream::Err => self.err_size,
         }
+    }
+
+    /// Whether keys can be read from the user's terminal.
+    pub(crate) fn has_keys(&self) -> bool {
+        self.input == Input::Terminal
     }
 }
 
@@ -264,14 +276,13 @@ pub(crate) enum Confirmation {
     NobodyToAsk,
 }
 
-/// The width of a terminal; `None` if the stream is no terminal.
-fn columns(stream: impl std::os::fd::AsFd + IsTerminal) -> Option<usize> {
-    if !stream.is_terminal() {
-        return None;
-    }
-    let size = rustix::termios::tcgetwinsize(stream).ok();
-    // Some terminals report no size: 80 is the usual default.
-    Some(size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0).unwrap_or(80))
+/// The size of a terminal; `None` if the stream is no terminal.
+fn size(stream: impl std::os::fd::AsFd + IsTerminal) -> Option<Size> {
+    let is_terminal = stream.is_terminal();
+    is_terminal.then(|| {
+        let size = terminal::size(stream);
+        Size { columns: size.columns as usize, rows: size.rows as usize }
+    })
 }
 
 impl std::fmt::Debug for Ui {

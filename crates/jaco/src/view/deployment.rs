@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use jaco_proto::v1::{DeploymentInfo, RolloutInfo, ServiceInfo, StatusResponse, UnplacedInfo};
+use jaco_proto::v1::{
+    DeploymentInfo, RolloutInfo, ServedRevision, ServiceInfo, StatusResponse, UnplacedInfo,
+};
 use serde_json::{Value, json};
 
 use super::json::{image_with_digest, non_empty, string_map, without_null};
@@ -33,8 +35,19 @@ fn service_json(service: &ServiceInfo) -> Value {
         "running": service.running,
         "updated": service.updated,
         "spec_hash": service.spec_hash,
+        "serving": (!service.serving.is_empty())
+            .then(|| service.serving.iter().map(serving_json).collect::<Value>()),
         "rollout": service.rollout.as_ref().map(rollout_json),
         "unplaced": service.unplaced.iter().map(unplaced_json).collect::<Value>(),
+    }))
+}
+
+fn serving_json(served: &ServedRevision) -> Value {
+    without_null(json!({
+        "revision": served.revision,
+        "image": non_empty(&served.image),
+        "image_digest": non_empty(&served.image_digest),
+        "replicas": served.replicas,
     }))
 }
 

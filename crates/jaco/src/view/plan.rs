@@ -1,6 +1,6 @@
 //! Planned changes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jaco_proto::v1::{
     ApplyResponse, Loss, PlannedChange, PlannedService, PlannedWait, Preview, Survival,
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::json::{non_empty, string_map, without_null};
 use super::reason;
-use crate::format::quantity::count;
+use crate::format::quantity::{count, natural_order};
 use crate::format::table::Table;
 use crate::output::{Frame, Show};
 
@@ -109,7 +109,8 @@ pub(crate) fn text(preview: &Preview) -> String {
     if !preview.changes.is_empty() {
         parts.push(changes_table(&preview.changes));
     }
-    let mut lines = stops_first(&preview.changes);
+    let mut lines = total(&preview.changes);
+    lines.push_str(&stops_first(&preview.changes));
     if preview.changes.is_empty() {
         lines.push_str("no replica would change\n");
     }
@@ -193,6 +194,21 @@ fn services_table(rows: &[PlannedService]) -> String {
     table.render()
 }
 
+/// How many replicas change, and how; nothing where a glance at the table tells.
+fn total(rows: &[PlannedChange]) -> String {
+    const COUNTED_FROM: usize = 5;
+    if rows.len() < COUNTED_FROM {
+        return String::new();
+    }
+    let mut actions: BTreeMap<&str, usize> = BTreeMap::new();
+    for row in rows {
+        *actions.entry(row.action.as_str()).or_default() += 1;
+    }
+    let actions: Vec<String> =
+        actions.iter().map(|(action, number)| format!("{number} {action}")).collect();
+    format!("{} would change: {}\n", count(rows.len(), "replica"), actions.join(", "))
+}
+
 /// A sentence for each service whose replicas stop before their successors start.
 fn stops_first(rows: &[PlannedChange]) -> String {
     let rows = rows.iter().filter(|row| row.order == "stop_first");
@@ -208,6 +224,8 @@ fn stops_first(rows: &[PlannedChange]) -> String {
 
 fn changes_table(rows: &[PlannedChange]) -> String {
     let mut table = Table::new(&["ACTION", "REPLICA", "NODE", "REASON"]);
+    let mut rows: Vec<&PlannedChange> = rows.iter().collect();
+    rows.sort_by(|a, b| natural_order(&a.replica, &b.replica));
     for row in rows {
         let node = match row.action.as_str() {
             "move" => format!("{} → {}", row.from_node, row.node),
@@ -228,7 +246,7 @@ fn changes_table(rows: &[PlannedChange]) -> String {
 }
 
 /// Replicas that are or would be pending, with the reason.
-pub(super) fn pending_line(wait: &PlannedWait, verb: &str) -> String {
+pub(crate) fn pending_line(wait: &PlannedWait, verb: &str) -> String {
     let replicas = count(wait.count as usize, "replica");
     let PlannedWait { deployment, service, reason, details, .. } = wait;
     let why = reason::sentence(reason, details);

@@ -112,7 +112,7 @@ fn cancel_excludes_options_of_waiting() {
 /// R-CLI-8: a wait for a drain that another user cancels ends with its own code.
 #[test]
 fn wait_ends_when_the_drain_is_cancelled() {
-    let Drain { code, out, err, set_to } = run("active", "node drain n2");
+    let Drain { code, out, err, set_to } = run("active", "node drain n2 --leave-data");
     assert_eq!((code, out.as_str(), set_to), (Some(1), "", vec!["n2 draining".to_owned()]));
     expect![[r#"
         1 replica of shop/db could not be placed: the data of shop-db-0 is on node n2, which is to be left
@@ -167,7 +167,8 @@ impl Script for NeverEmpty {
 /// stays a member.
 #[test]
 fn drain_is_cancelled_at_the_timeout() {
-    for line in ["node drain n2 --timeout 1s", "node rm n2 --timeout 1s"] {
+    for line in ["node drain n2 --leave-data --timeout 1s", "node rm n2 --leave-data --timeout 1s"]
+    {
         let set_to = Arc::default();
         let run = Session::with(NeverEmpty(Arc::clone(&set_to))).run(line);
         assert_eq!(*set_to.lock().unwrap(), ["n2 draining", "n2 cordoned"], "{line}");
@@ -213,24 +214,41 @@ impl Script for Recorder {
 /// fails, and on stderr before the error.
 #[test]
 fn replicas_that_cannot_move_are_listed_before_the_node_is_drained() {
-    let Drain { code, out, err, set_to } = run("draining", "node drain n2 --detach");
+    let Drain { code, out, err, set_to } = run("draining", "node drain n2 --leave-data --detach");
     assert_eq!((code, set_to), (Some(0), vec!["n2 draining".to_owned()]));
     assert_eq!(out, "n2 draining\n");
     let listed = "1 replica of shop/db could not be placed: the data of shop-db-0 is on node n2, which is to be left";
     assert_eq!(err, format!("{listed}\n"));
 
     let requests = Arc::default();
-    let run = Session::with(Recorder(Arc::clone(&requests))).run("node drain n2 --detach");
+    let run =
+        Session::with(Recorder(Arc::clone(&requests))).run("node drain n2 --leave-data --detach");
     assert_eq!(*requests.lock().unwrap(), ["plan", "n2 draining"]);
     let lines: Vec<&str> = run.err.lines().take(2).collect();
     assert_eq!(lines, [listed, "error[node_not_found]: there is no node n2"], "{}", run.err);
     assert_eq!((run.code, run.out.as_str()), (Some(3), ""));
 }
 
+/// R-NODE-2: a drain that data keeps from ending is refused at once, with what to do instead; nothing changes.
+#[test]
+fn node_with_data_is_not_drained_in_vain() {
+    for line in ["node drain n2", "node drain n2 --detach", "node rm n2"] {
+        let Drain { code, out, err, set_to } = run("active", line);
+        assert_eq!((code, out.as_str(), set_to), (Some(5), "", vec![]), "{line}: {err}");
+        expect![[r#"
+            error[cannot_place]: n2 cannot be emptied, and nothing was changed
+              because: 1 replica of shop/db cannot move: the data of shop-db-0 is on node n2, which is to be left
+              help: jaco disable --node n2 stops its replicas for maintenance, and keeps their data
+              help: jaco node drain n2 --leave-data moves the others
+        "#]]
+        .assert_eq(&err);
+    }
+}
+
 /// R-NODE-3: of several nodes, none gets replicas of the others.
 #[test]
 fn other_nodes_are_cordoned_before_the_first_is_drained() {
-    let Drain { code, set_to, .. } = run("active", "node drain n1 n2 --detach");
+    let Drain { code, set_to, .. } = run("active", "node drain n1 n2 --leave-data --detach");
     assert_eq!(code, Some(0));
     assert_eq!(set_to, ["n2 cordoned", "n1 draining", "n2 draining"]);
 }
@@ -273,7 +291,7 @@ fn timed_out() -> v1::StatusResponse {
 /// R-NODE-2, R-CLI-7: a drain that the cluster cancels is a timeout, with the reason.
 #[test]
 fn drain_that_the_cluster_cancels_is_a_timeout() {
-    let run = Session::with(TimedOut).run("node rm n2 --replica-timeout 1m");
+    let run = Session::with(TimedOut).run("node rm n2 --leave-data --replica-timeout 1m");
     assert_eq!(run.code, Some(7), "{}", run.err);
     let expected = "error[timed_out]: n2: drain_timeout: nothing left for 60 s; shop-db-0";
     assert!(run.err.contains(expected), "{}", run.err);

@@ -147,3 +147,17 @@ fn json_has_code_and_exit_code() {
     assert_eq!(json["error"]["code"], "too_large");
     assert_eq!(json["error"]["exit_code"], 3);
 }
+
+/// R-CLI-8: without a chosen cluster the error says how to choose one.
+#[test]
+fn missing_context_is_explained() {
+    let cause = || jaco_client::ConnectError::Socket(std::io::ErrorKind::NotFound.into());
+    let help = |endpoint: &str| {
+        let error = ClientError::NoConnection { endpoint: endpoint.to_owned(), source: cause() };
+        CliError::from(error).report().help
+    };
+    let of_socket = help(jaco_client::DEFAULT_SOCKET);
+    assert!(of_socket[0].contains("jaco context set NAME --servers"), "{of_socket:?}");
+    let of_server = help("10.0.0.1:7000");
+    assert!(!of_server.iter().any(|line| line.contains("context set")), "{of_server:?}");
+}

@@ -332,6 +332,7 @@ fn eligibility_of_every_node_is_explained() {
             shop-web-0 is on n1
             1 replica of shop/web cannot be placed: no node is eligible
             one more replica: 1 of 2 nodes eligible
+            what is pending has conditions of its own, such as its data; the table is about a new replica
             smallest change: uncordon n2; and free 400m of cpu on n2
 
             NODE  OF SERVICE  OF ALL  CPU LEFT  MEMORY LEFT  AFFINITY  ELIGIBILITY
@@ -357,4 +358,35 @@ fn whatif_is_printed_like_a_plan() {
     let json: serde_json::Value = serde_json::from_str(&run.out).unwrap();
     assert_eq!((run.code, &json["changes"][1]["from_node"]), (Some(0), &"n3".into()));
     assert_eq!(session.run("whatif").code, Some(2), "without a hypothesis there is no question");
+}
+
+/// R-CLI-2: a plan says which services stop first and why that may be, has a total where it is large, and
+/// lists replicas in natural order.
+#[test]
+fn large_plans_have_a_total_and_name_what_stops_first() {
+    let change = |number: u32, order: &str| v1::PlannedChange {
+        action: if order.is_empty() { "create" } else { "replace" }.to_owned(),
+        replica: format!("shop-web-{number}"),
+        node: "n1".to_owned(),
+        reason: "spec_changed".to_owned(),
+        deployment: "shop".to_owned(),
+        service: "web".to_owned(),
+        order: order.to_owned(),
+        ..Default::default()
+    };
+    let orders = [(10, ""), (7, "stop_first"), (8, "stop_first"), (9, "stop_first"), (11, "")];
+    let changes: Vec<_> = orders.iter().map(|(number, order)| change(*number, order)).collect();
+    let of = |changes: &[v1::PlannedChange]| {
+        let preview = v1::Preview { changes: changes.to_vec(), complete: true, ..preview() };
+        planner("updated", preview).run("plan").out
+    };
+    let large = of(&changes);
+    assert!(large.contains("5 replicas would change: 2 create, 3 replace\n"), "{large}");
+    let sentence = "shop/web stops each replica before its successor starts: it writes to a volume, holds a \
+                    host port, has no room for both, or `order` says so\n";
+    assert_eq!(large.matches(sentence).count(), 1, "{large}");
+    let position = |number: u32| large.find(&format!("shop-web-{number} ")).expect(&large);
+    assert!(position(9) < position(10), "{large}");
+    let small = of(&changes[..1]);
+    assert!(!small.contains("would change") && !small.contains("stops each"), "{small}");
 }

@@ -252,6 +252,34 @@ fn log_lines_have_their_replica_and_node() {
     assert_eq!(run.out, "[shop-web-1@n2] replica=\"\" tail=0\n");
 }
 
+/// R-CLI-6: `--previous` shows what the last ended instance printed at its end, and nothing of a replica that
+/// never ended.
+#[test]
+fn previous_logs_are_those_of_the_last_termination() {
+    struct Restarted;
+    impl Script for Restarted {
+        fn overview(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<v1::StatusResponse> {
+            let mut status = shop("active", ["running", "running"]);
+            let ended = |node: &str, output: &str| v1::TerminationInfo {
+                node: node.to_owned(),
+                details: [("output".to_owned(), output.to_owned())].into(),
+                ..Default::default()
+            };
+            status.replicas[0].terminations =
+                vec![ended("n3", "one\ntwo\nthree\n"), ended("n1", "older\n")];
+            Ok(status)
+        }
+    }
+    let session = Session::with(Restarted);
+    let run = session.run("logs shop --previous");
+    let expected = "[shop-web-0@n3] one\n[shop-web-0@n3] two\n[shop-web-0@n3] three\n";
+    assert_eq!((run.code, run.out.as_str()), (Some(0), expected), "{}", run.err);
+    let run = session.run("logs shop-web-0 --previous --tail 1");
+    assert_eq!(run.out, "[shop-web-0@n3] three\n");
+    let run = session.run("logs shop-web-1 --previous");
+    assert_eq!((run.code, run.out.as_str()), (Some(0), ""));
+}
+
 /// Audit events are lines, or one JSON list.
 #[test]
 fn audit_events_are_lines_or_one_json_list() {
@@ -264,6 +292,112 @@ fn audit_events_are_lines_or_one_json_list() {
     let run = session.run("audit --type apply,delete -o json");
     let json: serde_json::Value = serde_json::from_str(&run.out).unwrap();
     assert_eq!(json[0]["payload"]["deployment"], "shop");
+}
+
+/// A cluster whose newest entry is the fortieth.
+struct Follower;
+
+impl Script for Follower {
+    fn overview(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<v1::StatusResponse> {
+        Ok(shop("active", ["running", "running"]))
+    }
+
+    fn audit(&self, request: v1::AuditRequest, _: Option<&str>) -> Answer<Feed<v1::AuditEvent>> {
+        let after = (request.after_index, request.after_number);
+        let event = v1::AuditEvent {
+            index: 41,
+            kind: format!("after {after:?} last {} since {}", request.last, request.since_ms > 0),
+            ..Default::default()
+        };
+        Ok(Feed::open(vec![event]))
+    }
+}
+
+/// R-CLI-5: what is followed begins now, unless the user says from when.
+#[tokio::test]
+async fn followed_events_begin_now() {
+    let session = Session::with(Follower);
+    let check = async |line: &str, expected: &str| {
+        let lines = follow(&session, line, 1).await;
+        assert!(lines[0].contains(expected), "{line}: {lines:?}");
+    };
+    check("audit -f", &format!("after (40, {}) last 0", u32::MAX)).await;
+    check("audit -f --last 5", "after (0, 0) last 5").await;
+    check("audit -f --since 1h", "after (0, 0) last 0 since true").await;
+}
+
+/// Keeps what was applied.
+#[derive(Default)]
+struct Store(std::sync::Mutex<v1::ApplyRequest>);
+
+impl Script for Store {
+    fn apply(&self, request: v1::ApplyRequest, _: Option<&str>) -> Answer<v1::ApplyResponse> {
+        *self.0.lock().unwrap() = request;
+        Ok(v1::ApplyResponse { deployment: "shop".to_owned(), revision: 1, ..Default::default() })
+    }
+
+    fn get_deployment(
+        &self,
+        request: v1::GetDeploymentRequest,
+        _: Option<&str>,
+    ) -> Answer<v1::GetDeploymentResponse> {
+        let applied = self.0.lock().unwrap().clone();
+        Ok(v1::GetDeploymentResponse {
+            name: request.name,
+            revision: 1,
+            compose_json: applied.compose_json,
+            overlay_yaml: applied.overlay_yaml,
+            ..Default::default()
+        })
+    }
+}
+
+/// R-CLI-6: files that did not change since they were applied have no difference, wherever they are.
+#[test]
+fn unchanged_files_have_no_difference() {
+    let session = Session::with(Store::default());
+    session.write("site/index.html", "hello");
+    session.write("app.conf", "x = 1");
+    session.write(
+        "compose.yaml",
+        "name: shop\nservices:\n  web:\n    image: web:1\n    volumes: ['./site:/srv']\n    \
+         configs: [app]\nconfigs:\n  app: {file: ./app.conf}\n",
+    );
+    let run = session.run("apply --dry-run compose.yaml");
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let run = session.run("diff -f compose.yaml");
+    assert_eq!((run.code, run.out.as_str()), (Some(0), "shop: revision 1 and files are equal\n"));
+    session.write("compose.yaml", "name: shop\nservices:\n  web:\n    image: web:2\n");
+    let run = session.run("diff -f compose.yaml");
+    assert!(run.out.contains("+ services.web.image: \"web:2\""), "{}", run.out);
+}
+
+/// R-CLI-4, R-CLI-10: after a rollback the JSON has the image and revision that serve; what is not known
+/// of a stopping container is absent.
+#[test]
+fn status_shows_what_serves() {
+    struct RolledBack;
+    impl Script for RolledBack {
+        fn overview(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<v1::StatusResponse> {
+            let mut status = shop("rolled_back", ["running", "stopping"]);
+            let served = v1::ServedRevision {
+                revision: 1,
+                image: "web:1".to_owned(),
+                replicas: 1,
+                ..Default::default()
+            };
+            status.deployments[0].services[0].serving = vec![served];
+            (status.replicas[1].revision, status.replicas[1].image) = (0, String::new());
+            Ok(status)
+        }
+    }
+    let session = Session::with(RolledBack);
+    let run = session.run("status -o json");
+    let json: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    let service = &json["deployments"][0]["services"][0];
+    let expected = serde_json::json!([{ "revision": 1, "image": "web:1", "replicas": 1 }]);
+    assert_eq!((&service["serving"], &service["image"]), (&expected, &"web:2".into()));
+    assert!(json["replicas"][1].get("revision").is_none(), "{json}");
 }
 
 /// A node is removed only after its replicas have moved.

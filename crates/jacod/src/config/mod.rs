@@ -2,6 +2,7 @@
 //! `docs/configuration.md`; an unknown key is an error, so that a typo cannot go unnoticed.
 
 mod capacity;
+mod engine;
 mod error;
 mod rebalance;
 
@@ -240,7 +241,15 @@ impl Config {
     /// When only a wildcard is known: peers cannot connect to `0.0.0.0`.
     pub(crate) fn advertised(&self) -> Result<String, ConfigError> {
         if let Some(address) = &self.advertise {
-            return Ok(address.clone());
+            let port = address.rsplit_once(':').filter(|(host, _)| !host.is_empty());
+            let port = port.and_then(|(_, port)| port.parse::<u16>().ok());
+            return match port {
+                Some(1..) => Ok(address.clone()),
+                Some(0) | None => Err(ConfigError::Value {
+                    key: "advertise",
+                    reason: format!("{address:?} is not host:port: write it as in 10.0.0.1:7000"),
+                }),
+            };
         }
         if self.listen_address()?.ip().is_unspecified() {
             return Err(ConfigError::Value {
@@ -353,6 +362,22 @@ mod tests {
         let config = Config::parse("# nothing\n\n").unwrap();
         assert_eq!(config.listen, "0.0.0.0:7000");
         assert!(config.advertised().is_err(), "a wildcard cannot be advertised");
+    }
+
+    /// What is advertised becomes the command that new nodes join with: it needs a port.
+    #[test]
+    fn advertised_address_has_a_port() {
+        let advertised = |address: &str| {
+            let config = Config::parse(&format!("advertise: {address:?}\n")).unwrap();
+            config.advertised().map_err(|error| error.to_string())
+        };
+        for address in ["10.0.0.1:7000", "n1.example:7000", "[fd00::1]:7000"] {
+            assert_eq!(advertised(address).as_deref(), Ok(address));
+        }
+        for address in ["10.0.0.1", "n1.example", "n1:", "n1:0", ":7000", "n1:70000"] {
+            let refused = advertised(address).unwrap_err();
+            assert!(refused.contains("advertise") && refused.contains("host:port"), "{refused}");
+        }
     }
 
     #[test]

@@ -83,7 +83,8 @@ async fn with_files(session: &mut Session, args: &ManifestArgs) -> Result<Differ
     let mut stored = model(&current)?;
     restart::forget(&mut stored);
     let files = GetDeploymentResponse {
-        compose_json: manifest.project.model().to_string(),
+        // As it would be sent: the paths of the stored model are relative to the project's folder.
+        compose_json: manifest.project.sent_model().to_string(),
         overlay_yaml: manifest.overlay_text,
         ..GetDeploymentResponse::default()
     };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jaco_compose::JacoYaml;
-use jaco_proto::v1::GetDeploymentResponse;
+use jaco_proto::v1::{DeploymentInfo, GetDeploymentResponse, StatusRequest};
 use jaco_types::ErrorCode;
 use serde_json::{Value, json};
 
@@ -19,13 +19,16 @@ use crate::session::{CommandResult, Session};
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   jaco scale shop/web 5
+  jaco scale web=5                  if one deployment has a service web
   jaco scale shop/web 0 --detach")]
 pub(crate) struct Args {
-    /// The service
-    #[arg(value_name = "DEPLOYMENT/SERVICE")]
+    /// The service, or the service and its number of replicas; the deployment may be omitted if the name is
+    /// unambiguous
+    #[arg(value_name = "[DEPLOYMENT/]SERVICE[=N]")]
     of: String,
     /// The number of replicas
-    replicas: u32,
+    #[arg(value_name = "N")]
+    replicas: Option<u32>,
     /// Return as soon as the cluster has accepted the change
     #[arg(long)]
     detach: bool,
@@ -36,16 +39,51 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
     session.limit(args.timeout);
-    let Some((name, service)) = args.of.split_once('/') else {
-        let message = format!("{:?} is no service", args.of);
-        return Err(CliError::usage(message, "give DEPLOYMENT/SERVICE"));
+    let (of, replicas) = target(&args.of, args.replicas)?;
+    let (name, service) = match of.split_once('/') {
+        Some((name, service)) => (name.to_owned(), service),
+        None => (only_deployment_with(session, of).await?, of),
     };
     let after = if args.detach { After::Return } else { After::Wait(args.timeout) };
     let change = |stored: &GetDeploymentResponse| {
         check_overlay(stored, service)?;
-        scaled(stored, service, args.replicas)
+        scaled(stored, service, replicas)
     };
-    reapply(session, name, change, after).await
+    reapply(session, &name, change, after).await
+}
+
+/// The service and the number of `web 3` or `web=3`.
+fn target(of: &str, replicas: Option<u32>) -> Result<(&str, u32), CliError> {
+    let help = "give SERVICE N or SERVICE=N, as in shop/web=3";
+    match (of.split_once('='), replicas) {
+        (None, Some(replicas)) => Ok((of, replicas)),
+        (Some((of, number)), None) => match number.parse() {
+            Ok(replicas) => Ok((of, replicas)),
+            Err(_) => Err(CliError::usage(format!("{number:?} is not a number of replicas"), help)),
+        },
+        (None, None) => Err(CliError::usage("no number of replicas is given", help)),
+        (Some(_), Some(_)) => Err(CliError::usage("two numbers of replicas are given", help)),
+    }
+}
+
+/// The deployment that has a service of this name, if only one has.
+async fn only_deployment_with(session: &mut Session, service: &str) -> Result<String, CliError> {
+    let status = session.client()?.overview(StatusRequest::default()).await?;
+    let has_it = |found: &&DeploymentInfo| found.services.iter().any(|known| known.name == service);
+    let names: Vec<&str> =
+        status.deployments.iter().filter(has_it).map(|found| found.name.as_str()).collect();
+    match names[..] {
+        [name] => Ok(name.to_owned()),
+        [] => Err(CliError::Refused {
+            code: ErrorCode::ServiceNotFound,
+            message: format!("no deployment has a service {service}"),
+            help: None,
+        }),
+        _ => Err(CliError::usage(
+            format!("{} have a service {service}", names.join(" and ")),
+            "give DEPLOYMENT/SERVICE",
+        )),
+    }
 }
 
 /// Refuses a service whose number of replicas is set in jaco.yaml: it overrides the compose model, and
@@ -111,6 +149,18 @@ mod tests {
         let model: Value = serde_json::from_str(&scaled(&stored, "web", 5).unwrap()).unwrap();
         assert_eq!(model, expected);
         assert!(scaled(&stored, "wbe", 5).is_err());
+    }
+
+    /// The number is an argument of its own, or follows the service as in `jaco whatif --scale`.
+    #[test]
+    fn number_is_given_once() {
+        let read = |of, replicas| target(of, replicas).ok();
+        assert_eq!(read("shop/web", Some(3)), Some(("shop/web", 3)));
+        assert_eq!(read("web=3", None), Some(("web", 3)));
+        assert_eq!(
+            (read("web", None), read("web=3", Some(3)), read("web=x", None)),
+            (None, None, None)
+        );
     }
 
     #[test]

@@ -1,10 +1,15 @@
 //! `jaco status`
 
+use std::io::Read;
+use std::time::Duration;
+
 use jaco_proto::v1::{StatusRequest, StatusResponse};
 use jaco_types::ErrorCode;
+use jaco_types::code::ExitCode;
 
 use crate::error::CliError;
 use crate::format::time;
+use crate::output::terminal::TerminalMode;
 use crate::output::{Format, Show, Stream};
 use crate::session::wait::Watcher;
 use crate::session::{CommandResult, Session};
@@ -14,7 +19,8 @@ use crate::view::{progress, reason};
 /// Show deployments, replicas and nodes
 ///
 /// Any node answers from its own copy of the state. With --watch a terminal is redrawn after each
-/// change; a pipe gets one line per change, or with -o json one object per change.
+/// change and every second, until q or Ctrl-C; a pipe gets one line per change, or with -o json one object
+/// per change.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   jaco status                  everything
@@ -77,6 +83,10 @@ fn check_found(request: &StatusRequest, status: &StatusResponse) -> Result<(), C
 }
 
 async fn watch(session: &mut Session, request: StatusRequest) -> CommandResult {
+    let for_people = matches!(session.ui.format(), Format::Table | Format::Wide);
+    if for_people && session.ui.is_terminal(Stream::Out) {
+        return watch_on_terminal(session, request).await;
+    }
     let client = session.client()?;
     let mut watcher = Watcher::new(&client, request);
     let mut before = Snapshot::default();
@@ -84,11 +94,6 @@ async fn watch(session: &mut Session, request: StatusRequest) -> CommandResult {
         let status = watcher.next().await?;
         let shown = match session.ui.format() {
             Format::Json | Format::Yaml => session.ui.item(&Status(&status)),
-            Format::Table | Format::Wide if session.ui.is_terminal(Stream::Out) => {
-                let text = Status(&status).text(&session.ui.frame());
-                let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-                session.ui.draw(Stream::Out, &lines)
-            }
             Format::Table | Format::Wide => {
                 let now = Snapshot::of(&status);
                 let changes = now.changes_since(&before);
@@ -99,6 +104,52 @@ async fn watch(session: &mut Session, request: StatusRequest) -> CommandResult {
             }
         };
         shown.map_err(CliError::Output)?;
+    }
+}
+
+/// Redraws the status after each change, and every second for the clock and the ages.
+async fn watch_on_terminal(session: &mut Session, request: StatusRequest) -> CommandResult {
+    let client = session.client()?;
+    let mut watcher = Watcher::new(&client, request);
+    let has_keys = session.ui.has_keys();
+    // Restored when the command ends. Without it, keys work only after Enter.
+    let _keys = has_keys.then(|| TerminalMode::keys(std::io::stdin()));
+    let mut quit = std::pin::pin!(quit_key(has_keys));
+    let mut tick = tokio::time::interval(Duration::from_secs(1));
+    let mut last: Option<StatusResponse> = None;
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut quit => {
+                session.ui.keep_drawing();
+                return Ok(ExitCode::Converged);
+            }
+            status = watcher.next() => last = Some(status?),
+            _ = tick.tick() => {}
+        }
+        let Some(status) = &last else { continue };
+        let frame = session.ui.frame();
+        let clock = time::rfc3339(frame.now_ms).unwrap_or_default();
+        let mut lines = vec![format!("{clock}   q quits"), String::new()];
+        lines.extend(Status(status).text(&frame).lines().map(str::to_owned));
+        session.ui.draw(Stream::Out, &lines).map_err(CliError::Output)?;
+    }
+}
+
+/// Completes when the user presses `q`; never without a terminal.
+async fn quit_key(has_keys: bool) {
+    let (pressed, quit) = tokio::sync::oneshot::channel();
+    if has_keys {
+        // A thread of its own: it may wait for a key when the command ends.
+        std::thread::spawn(move || {
+            let mut keys = std::io::stdin().lock().bytes();
+            if keys.any(|key| matches!(key, Ok(b'q' | b'Q'))) {
+                pressed.send(()).ok();
+            }
+        });
+    }
+    if quit.await.is_err() {
+        std::future::pending::<()>().await;
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use self::archive::VerifiedArchive;
 use jaco_client::fresh_request_id;
 use jaco_proto::v1::{
-    AuditRequest, SetAuditRetentionRequest, VerifyAuditRequest, VerifyAuditResponse,
+    AuditRequest, SetAuditRetentionRequest, StatusRequest, VerifyAuditRequest, VerifyAuditResponse,
 };
 use jaco_types::code::ExitCode;
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ pub(crate) struct Args {
     /// Only this number of newest events
     #[arg(long, value_name = "NUMBER", default_value_t = 0, hide_default_value = true)]
     last: u32,
-    /// Follow new events, also if the node that answers goes down
+    /// Follow new events, also if the node that answers goes down; without --since or --last from now on
     #[arg(short, long)]
     follow: bool,
 }
@@ -110,6 +110,13 @@ async fn show(session: &mut Session, args: Args) -> CommandResult {
         last: args.last,
         ..AuditRequest::default()
     };
+    let begins_now = request.follow && request.since_ms == 0 && request.last == 0;
+    let request = match begins_now {
+        true => {
+            AuditRequest { after_index: newest(session).await?, after_number: u32::MAX, ..request }
+        }
+        false => request,
+    };
     let mut events = session.client()?.events(request);
     let mut all = Vec::new();
     // A finite list is one value for programs; a followed one is a stream of values.
@@ -131,6 +138,12 @@ async fn show(session: &mut Session, args: Args) -> CommandResult {
         return session.done(&EventList(all));
     }
     Ok(ExitCode::Converged)
+}
+
+/// The index of the newest entry that a node has: its clock and that of this machine may differ.
+async fn newest(session: &mut Session) -> Result<u64, CliError> {
+    let status = session.client()?.overview(StatusRequest::default()).await?;
+    Ok(status.raft_index)
 }
 
 async fn verify(session: &mut Session, folder: Option<&Path>) -> CommandResult {

@@ -26,6 +26,9 @@ pub(super) struct Limits {
     /// Maximum time for the next replica to move; then the cluster cancels the drain
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = time::duration)]
     replica_timeout: Duration,
+    /// Move the other replicas although some with data on the node must stay; those keep running there
+    #[arg(long)]
+    leave_data: bool,
 }
 
 /// The question what a drain would move.
@@ -107,7 +110,12 @@ async fn prepare<'n>(
     names: &'n [String],
     limits: &Limits,
 ) -> Result<Vec<DrainedNode<'n>>, CliError> {
-    for line in whatif(session, request(names.to_vec())).await?.pending() {
+    let plan = whatif(session, request(names.to_vec())).await?;
+    let bound: Vec<String> = plan.bound_by_data().collect();
+    if !bound.is_empty() && !limits.leave_data {
+        return Err(bound_by_data(names, bound));
+    }
+    for line in plan.pending() {
         session.ui.note(&line);
     }
     let request = StatusRequest { linearizable: true, ..StatusRequest::default() };
@@ -128,6 +136,22 @@ async fn prepare<'n>(
         send(session, name, Availability::Draining, limits.replica_timeout).await?;
     }
     Ok(drained)
+}
+
+/// Refuses to begin what cannot end: data does not move, and its replicas stay where it is.
+fn bound_by_data(names: &[String], because: Vec<String>) -> CliError {
+    let nodes = names.join(" ");
+    let mut help: Vec<String> = names
+        .iter()
+        .map(|name| format!("jaco disable --node {name} stops its replicas for maintenance, and keeps their data"))
+        .collect();
+    help.push(format!("jaco node drain {nodes} --leave-data moves the others"));
+    CliError::Outcome {
+        code: ErrorCode::CannotPlace,
+        message: format!("{nodes} cannot be emptied, and nothing was changed"),
+        because,
+        help,
+    }
 }
 
 /// How a drain ended.

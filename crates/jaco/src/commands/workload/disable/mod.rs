@@ -1,13 +1,17 @@
 //! `jaco disable`, `jaco enable`
 
 mod file;
+mod settled;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use jaco_client::fresh_request_id;
 use jaco_proto::v1::{AllocationRef, SetDisabledRequest};
 
+use self::settled::{Change, wait_until_settled};
 use crate::error::CliError;
+use crate::format::time;
 use crate::session::wait::interrupted;
 use crate::session::{CommandResult, Session};
 use crate::view::{List, allocation};
@@ -31,6 +35,19 @@ pub(crate) struct Args {
     /// \"nodes\": [\"n3\"]}; \"jobs\" and \"workers\" are accepted too; `-` for stdin
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["of", "node", "replica"])]
     file: Option<PathBuf>,
+    #[command(flatten)]
+    patience: Patience,
+}
+
+/// How long the end of a change is waited for.
+#[derive(Debug, clap::Args)]
+struct Patience {
+    /// Return as soon as the cluster has accepted the change
+    #[arg(long)]
+    detach: bool,
+    /// Maximum time to wait
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = time::duration)]
+    timeout: Duration,
 }
 
 /// Start disabled allocations again
@@ -47,6 +64,8 @@ pub(crate) struct Args {
 pub(crate) struct EnableArgs {
     #[command(flatten)]
     selection: Selection,
+    #[command(flatten)]
+    patience: Patience,
 }
 
 #[derive(Debug, clap::Args)]
@@ -63,24 +82,30 @@ struct Selection {
 }
 
 pub(crate) async fn disable(session: &mut Session, args: Args) -> CommandResult {
-    match args.file {
-        Some(path) => set(session, "replace", file::read(&path)?).await,
-        None => set(session, "disable", vec![args.selection.allocation()?]).await,
-    }
+    let (change, allocations) = match args.file {
+        Some(path) => (Change::Replace, file::read(&path)?),
+        None => (Change::Disable, vec![args.selection.allocation()?]),
+    };
+    set(session, change, allocations, &args.patience).await
 }
 
 pub(crate) async fn enable(session: &mut Session, args: EnableArgs) -> CommandResult {
-    set(session, "enable", vec![args.selection.allocation()?]).await
+    let allocations = vec![args.selection.allocation()?];
+    set(session, Change::Enable, allocations, &args.patience).await
 }
 
 async fn set(
     session: &mut Session,
-    change: &str,
+    change: Change,
     allocations: Vec<AllocationRef>,
+    patience: &Patience,
 ) -> CommandResult {
+    if !patience.detach {
+        session.limit(patience.timeout);
+    }
     let request = SetDisabledRequest {
-        change: change.to_owned(),
-        allocations,
+        change: change.as_str().to_owned(),
+        allocations: allocations.clone(),
         request_id: fresh_request_id(),
     };
     let client = session.client()?;
@@ -89,6 +114,9 @@ async fn set(
         set = client.set_disabled(request) => set?,
         () = interrupted() => return Err(CliError::Interrupted { message: String::new() }),
     };
+    if !patience.detach {
+        wait_until_settled(session, change, &allocations, patience.timeout).await?;
+    }
     session.done(&List {
         items: &set.disabled,
         json: allocation::disabled_json,
