@@ -1,7 +1,5 @@
 //! Converts Docker's errors. Docker's messages are kept verbatim.
 
-use std::error::Error as _;
-
 use bollard::errors::Error;
 use jaco_agent::engine::{EngineError, PullError};
 
@@ -56,10 +54,27 @@ pub(crate) fn allow(result: Result<(), Error>, fine: &[u16]) -> Result<(), Engin
 }
 
 /// Why there was no response: the innermost cause. What the libraries in between add names themselves only.
-fn unanswered(error: &Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
+fn unanswered(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
     while let Some(inner) = cause.source() {
         cause = inner;
     }
     format!("the Docker Engine does not answer: {cause}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An error of a library, with a cause.
+    #[derive(Debug, thiserror::Error)]
+    #[error("Error in the hyper legacy client: client error (Connect)")]
+    struct Library(#[source] std::io::Error);
+
+    #[test]
+    fn unreachable_engine_is_told_by_its_cause() {
+        let cause = std::io::Error::other("No such file or directory");
+        let expected = "the Docker Engine does not answer: No such file or directory";
+        assert_eq!(unanswered(&Library(cause)), expected);
+    }
 }

@@ -184,9 +184,7 @@ impl<'a> Board<'a> {
         let active = state.slots.values().filter(|slot| slot.desired_state == DesiredState::Active);
         for slot in active {
             let Some(at) = self.nodes.find(slot.current.node) else { continue };
-            let Some(spec) = state.service_spec(&slot.service, slot.current.revision) else {
-                continue;
-            };
+            let Some(spec) = spec_now(state, slot) else { continue };
             self.homes.entry(&slot.service).or_default().push(at);
             let next = self.tallies.len();
             let tally = *tallies.entry(counted(self.goal, slot)).or_insert(next);
@@ -417,7 +415,7 @@ fn counted(goal: Goal, slot: &Slot) -> Option<&ServiceKey> {
 }
 
 /// A placement is not rearranged into another one.
-fn is_meant(goal: Goal, spec: &ServiceSpec) -> bool {
+pub(super) fn is_meant(goal: Goal, spec: &ServiceSpec) -> bool {
     match (&spec.placement, goal) {
         (Placement::Spread | Placement::Hosts(_), Goal::Spread) | (Placement::Pack, Goal::Pack) => {
             true
@@ -427,8 +425,17 @@ fn is_meant(goal: Goal, spec: &ServiceSpec) -> bool {
     }
 }
 
+/// What is desired of a replica: a change of the placement alone gives it no new instance, and the one that it
+/// has is of the revision before.
+pub(super) fn spec_now<'a>(state: &'a ClusterState, slot: &Slot) -> Option<&'a ServiceSpec> {
+    let deployment = state.deployments.get(&slot.service.deployment);
+    let desired = deployment.and_then(|it| it.spec().services.get(&slot.service.service));
+    let desired = desired.map(|spec| &**spec).filter(|spec| spec.hash == slot.current.spec_hash);
+    desired.or_else(|| state.service_spec(&slot.service, slot.current.revision).map(|spec| &**spec))
+}
+
 /// Whether a replica may be moved now: it serves as what its service wants it to be.
-fn is_movable_now(state: &ClusterState, slot: &Slot, spec: &ServiceSpec) -> bool {
+pub(super) fn is_movable_now(state: &ClusterState, slot: &Slot, spec: &ServiceSpec) -> bool {
     let wanted = state.deployments.get(&slot.service.deployment).and_then(|deployment| {
         deployment.spec().services.get(&slot.service.service).map(|spec| spec.hash)
     });

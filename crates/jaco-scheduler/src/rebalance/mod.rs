@@ -5,6 +5,7 @@
 
 mod arrange;
 mod choice;
+mod concerned;
 mod handover;
 mod heat;
 mod hot_node;
@@ -20,6 +21,7 @@ use jaco_types::{InstanceId, Millis, NodeId, ReplicaId, ServiceKey, Timestamp};
 
 pub use arrange::{Arranged, Goal, arrange, arrangement};
 pub use choice::Reason;
+pub use concerned::{Concerned, concerned};
 use handover::Handovers;
 pub use handover::Overdue;
 pub use heat::Dominant;

@@ -1,6 +1,6 @@
 //! Rebalancing on operator request: replicas apart or together, each move for something, and no second run.
 
-use jaco_scheduler::rebalance::{Arranged, Goal, arrange, arrangement};
+use jaco_scheduler::rebalance::{Arranged, Concerned, Goal, arrange, arrangement, concerned};
 use jaco_state::Outcome;
 use jaco_state::audit::AuditKind;
 use jaco_state::command::Rebalance;
@@ -113,4 +113,28 @@ fn rebalance_by_packing_frees_nodes() {
     cluster.settle();
     let on = |deployment: &str| cluster.counts(deployment, "web");
     assert_eq!((on("a"), on("b")), (on("c"), on("a")), "all six are on one node");
+}
+
+/// R-REB-9: what counts is the placement that is desired now, also while the containers are those of the
+/// revision that had another.
+#[test]
+fn changed_placement_is_what_is_arranged() {
+    let mut cluster = world(&[(4, false, false)], [false; 4]);
+    assert_eq!(arrange(&cluster.state, Goal::Pack, 1000), vec![]);
+    assert_eq!(concerned(&cluster.state, Goal::Pack), Concerned::default());
+    let packed = service("a", "a").replicas(4).placement(Placement::Pack);
+    cluster.apply("shop", &[packed]);
+    cluster.settle();
+    assert_eq!(cluster.counts("shop", "a").values().copied().max(), Some(1), "nobody has moved");
+    assert_eq!(arrange(&cluster.state, Goal::Pack, 1000).len(), 3);
+    assert_eq!(arrange(&cluster.state, Goal::Spread, 1000), vec![]);
+    let all = Concerned { replicas: 4, movable: 4 };
+    assert_eq!(concerned(&cluster.state, Goal::Pack), all);
+}
+
+/// Replicas with data are meant, and do not move.
+#[test]
+fn immovable_replicas_are_counted() {
+    let cluster = world(&[(3, false, true)], [false; 4]);
+    assert_eq!(concerned(&cluster.state, Goal::Spread), Concerned { replicas: 3, movable: 0 });
 }

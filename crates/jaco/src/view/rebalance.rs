@@ -22,12 +22,9 @@ impl Show for LoadMoves<'_> {
     }
 
     fn text(&self, _: &Frame) -> String {
-        let RebalanceResponse { moves, index, measured } = self.0;
+        let RebalanceResponse { moves, index, .. } = self.0;
         if moves.is_empty() {
-            return match measured {
-                0 => "nothing to move: no node has reported measurements\n".to_owned(),
-                measured => format!("nothing to move; {measured} nodes report measurements\n"),
-            };
+            return format!("nothing to move: {}\n", why_no_load_moves(self.0));
         }
         let head = ["REPLICA", "FROM", "TO", "RESOURCE", "GAIN", "FROM PRESSURE", "TO PRESSURE"];
         let mut table = Table::new(&head);
@@ -52,17 +49,25 @@ impl Show for LoadMoves<'_> {
 }
 
 /// Moves that improve the placement, with the potential before and after each.
-pub(crate) struct PlacementMoves<'a>(pub(crate) &'a RebalanceResponse);
+pub(crate) struct PlacementMoves<'a> {
+    pub(crate) answer: &'a RebalanceResponse,
+    /// The placements that the goal is about.
+    pub(crate) placements: &'static str,
+}
 
 impl Show for PlacementMoves<'_> {
     fn json(&self) -> Value {
-        LoadMoves(self.0).json()
+        let answer = self.answer;
+        let mut json = LoadMoves(answer).json();
+        json["concerned"] = answer.concerned.into();
+        json["movable"] = answer.movable.into();
+        json
     }
 
     fn text(&self, _: &Frame) -> String {
-        let RebalanceResponse { moves, index, .. } = self.0;
+        let RebalanceResponse { moves, index, .. } = self.answer;
         if moves.is_empty() {
-            return "nothing to move: no single move improves the placement\n".to_owned();
+            return format!("nothing to move: {}\n", self.why_nothing_moves());
         }
         let mut table = Table::new(&["REPLICA", "FROM", "TO", "POTENTIAL"]);
         for one in moves {
@@ -71,6 +76,40 @@ impl Show for PlacementMoves<'_> {
             table.row([fact("replica_id"), fact("src"), fact("dst"), falls]);
         }
         with_total(&table, moves.len(), *index)
+    }
+}
+
+impl PlacementMoves<'_> {
+    fn why_nothing_moves(&self) -> String {
+        let RebalanceResponse { concerned, movable, .. } = self.answer;
+        let replicas = count(*concerned as usize, "replica");
+        let placements = self.placements;
+        match (concerned, movable) {
+            (0, _) => format!("no replica has {placements}"),
+            (_, 0) => format!(
+                "of {replicas} with {placements} none can be moved now: data, GPUs, colocation and \
+                 stop-first updates keep them where they are, or they do not run yet"
+            ),
+            (_, movable) => format!(
+                "{movable} of {replicas} with {placements} can be moved, and no single move improves the \
+                 placement"
+            ),
+        }
+    }
+}
+
+fn why_no_load_moves(answer: &RebalanceResponse) -> String {
+    let RebalanceResponse { measured, hottest, hottest_pressure, trigger, .. } = answer;
+    let (pressure, hot) = (percent(*hottest_pressure), percent(*trigger));
+    match (measured, hottest_pressure >= trigger) {
+        (0, _) => "no node has reported measurements".to_owned(),
+        (_, false) => {
+            format!("no node is hot; the hottest is {hottest} at {pressure}, and {hot} is hot")
+        }
+        (_, true) => format!(
+            "{hottest} is hot at {pressure}, and no move would lower that enough; `jaco audit --type \
+             rebalance_skipped` shows why"
+        ),
     }
 }
 

@@ -62,9 +62,19 @@ impl Script for HotNode {
             ("potential_after", "10"),
         ];
         let facts = facts.map(|(name, fact)| (name.to_owned(), fact.to_owned())).into();
-        let moves = if request.max_moves == 7 { vec![] } else { vec![v1::Move { facts }] };
+        let moves =
+            if [7, 8].contains(&request.max_moves) { vec![] } else { vec![v1::Move { facts }] };
         assert_eq!(request.apply, !request.request_id.is_empty(), "a write has a request id");
-        Ok(v1::RebalanceResponse { moves, index: if request.apply { 42 } else { 0 }, measured: 2 })
+        Ok(v1::RebalanceResponse {
+            moves,
+            index: if request.apply { 42 } else { 0 },
+            measured: 2,
+            concerned: if request.goal == "pack" { 0 } else { 3 },
+            movable: request.max_moves % 2,
+            hottest: "n1".to_owned(),
+            hottest_pressure: if request.max_moves == 7 { 420_000 } else { 905_000 },
+            trigger: 850_000,
+        })
     }
 }
 
@@ -127,7 +137,7 @@ fn moves_are_shown_and_made_on_demand() {
         &session,
         "rebalance --plan --max 7",
         &expect![[r#"
-            nothing to move; 2 nodes report measurements
+            nothing to move: no node is hot; the hottest is n1 at 42%, and 85% is hot
         "#]],
     );
     check(
@@ -144,9 +154,22 @@ fn moves_are_shown_and_made_on_demand() {
         &session,
         "rebalance --goal pack --plan --most 7",
         &expect![[r#"
-            nothing to move: no single move improves the placement
+            nothing to move: no replica has `placement: pack`
         "#]],
     );
+    let why = |line: &str| session.run(line).out.replacen("nothing to move: ", "", 1);
+    let relief = why("rebalance --plan --max 8");
+    assert!(
+        relief.starts_with("n1 is hot at 91%, and no move would lower that enough"),
+        "{relief}"
+    );
+    let bound = why("rebalance --plan --goal spread --max 8");
+    assert!(
+        bound.starts_with("of 3 replicas with `placement: spread` or `hosts` none can be moved"),
+        "{bound}"
+    );
+    let even = why("rebalance --plan --goal spread --max 7");
+    assert!(even.starts_with("1 of 3 replicas with"), "{even}");
     let run = session.run("rebalance --apply -o json");
     let json: serde_json::Value = serde_json::from_str(&run.out).unwrap();
     assert_eq!((&json["index"], &json["moves"][0]["dst"]), (&42.into(), &"n2".into()));

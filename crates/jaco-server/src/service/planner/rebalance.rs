@@ -1,15 +1,16 @@
 //! The moves that rebalance hot nodes, or order replicas, at the request of an operator.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use jaco_proto::v1;
-use jaco_scheduler::rebalance::{self, Goal};
+use jaco_scheduler::rebalance::{self, Concerned, Goal, Pressure};
 use jaco_state::ClusterState;
 use jaco_state::command::Rebalance;
 use jaco_types::{Author, ErrorCode, Rejection};
 
-use super::top::recent_samples;
+use super::top::{larger, recent_samples};
 use crate::forward::Write;
 use crate::member::Member;
 use crate::status::invalid;
@@ -31,7 +32,8 @@ impl Write for v1::RebalanceRequest {
             return Err(Rejection::new(ErrorCode::Unavailable, message));
         }
         let now = member.clock.now();
-        let measured = recent_samples(member, now).nodes.len();
+        let pressure = recent_samples(member, now);
+        let (hottest, hottest_pressure) = hottest(&state, &pressure).unwrap_or_default();
         let max_moves = match usize::try_from(self.max_moves) {
             Ok(max @ 1..=MOVES_MAX) => max,
             Ok(_) | Err(_) => MOVES_MAX,
@@ -41,14 +43,15 @@ impl Write for v1::RebalanceRequest {
         let computed = tokio::task::spawn_blocking(move || match goal {
             Aim::Load => {
                 let moved = desk.moves_off_hot_nodes(&known, now, max_moves);
-                (rebalance::moves(&known, &moved), moved)
+                (rebalance::moves(&known, &moved), moved, Concerned::default())
             }
             Aim::Order(goal) => {
                 let moves = rebalance::arrange(&known, goal, max_moves);
-                (rebalance::arrangement(&known, goal, &moves), Vec::new())
+                let concerned = rebalance::concerned(&known, goal);
+                (rebalance::arrangement(&known, goal, &moves), Vec::new(), concerned)
             }
         });
-        let (moves, moved) = computed
+        let (moves, moved, concerned) = computed
             .await
             .map_err(|error| Rejection::new(ErrorCode::Internal, error.to_string()))?;
         let facts = |one: &jaco_state::command::RebalanceMove| v1::Move {
@@ -57,7 +60,12 @@ impl Write for v1::RebalanceRequest {
         let mut answer = v1::RebalanceResponse {
             moves: moves.iter().map(facts).collect(),
             index: 0,
-            measured: u32::try_from(measured).unwrap_or(u32::MAX),
+            measured: u32::try_from(pressure.nodes.len()).unwrap_or(u32::MAX),
+            concerned: concerned.replicas,
+            movable: concerned.movable,
+            hottest,
+            hottest_pressure,
+            trigger: member.rebalance.options().thresholds.trigger.0,
         };
         if self.apply && !moves.is_empty() {
             let command = Rebalance::new(state.index, moves).into();
@@ -66,6 +74,14 @@ impl Write for v1::RebalanceRequest {
         }
         Ok(answer)
     }
+}
+
+/// The node with the highest pressure, and that, if any is measured.
+fn hottest(state: &ClusterState, pressure: &Pressure) -> Option<(String, u64)> {
+    let nodes = pressure.nodes.iter();
+    let nodes = nodes.filter_map(|(id, sample)| Some((state.nodes.get(id)?, larger(sample.load))));
+    let (node, pressure) = nodes.max_by_key(|(node, pressure)| (*pressure, Reverse(node.id)))?;
+    Some((node.hostname.to_string(), pressure))
 }
 
 /// The goal of the moves.

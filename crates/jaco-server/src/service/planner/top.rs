@@ -96,7 +96,7 @@ fn replica(state: &ClusterState, pressure: &Pressure, slot: &Slot) -> v1::Replic
     }
 }
 
-fn larger(load: Load) -> u64 {
+pub(super) fn larger(load: Load) -> u64 {
     load.cpu.max(load.memory).0
 }
 

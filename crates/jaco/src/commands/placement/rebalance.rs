@@ -71,6 +71,12 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
     let answer = session.client()?.rebalance(request).await?;
     match goal {
         Goal::Load => session.done(&LoadMoves(&answer)),
-        Goal::Spread | Goal::Pack => session.done(&PlacementMoves(&answer)),
+        Goal::Spread => {
+            let placements = "`placement: spread` or `hosts`";
+            session.done(&PlacementMoves { answer: &answer, placements })
+        }
+        Goal::Pack => {
+            session.done(&PlacementMoves { answer: &answer, placements: "`placement: pack`" })
+        }
     }
 }

@@ -119,7 +119,7 @@ fn unsettled(
     };
     let settled = match (still_stops, starting.is_empty()) {
         (false, true) => Settled::Yes,
-        (false, false) if starting.iter().all(|it| waits_for_room(it)) => Settled::Stuck,
+        (false, false) if starting.iter().all(waits_for_room) => Settled::Stuck,
         (_, _) => Settled::NotYet,
     };
     (settled, lines)
