@@ -226,7 +226,7 @@ async fn backup_restores_a_lost_cluster() {
     let by_people = |event: &Value| {
         // Also from a follower.
         event["by"].as_str().is_some_and(|by| by.starts_with("local:"))
-            && event["payload"]["raft_index"].is_string()
+            && event["payload"]["raft_index"].is_u64()
     };
     assert!(events.iter().all(by_people), "{events:?}");
     let had = spoken(&lost).await;

@@ -108,7 +108,7 @@ async fn rebalances(heat: &Heat) {
     let facts = &moved[0]["payload"];
     assert_eq!((&facts["replica_id"], &facts["src"]), (&"shop-web-0".into(), &"n1".into()));
     assert_eq!(facts["dominant"], heat.dominant, "{facts}");
-    let relief: f64 = facts["relief"].as_str().expect("a share").parse().expect("a number");
+    let relief: f64 = facts["relief"].as_f64().expect("a number");
     assert!(heat.relief.contains(&relief), "{facts}");
     // n1 is cool now, and nothing else moves.
     let top = cluster.cli(0, &["top", "-o", "json"]);
