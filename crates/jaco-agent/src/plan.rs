@@ -68,7 +68,8 @@ pub enum Action {
 ///   slot and no older one that still runs without being desired: where the planner removed a
 ///   predecessor instead of retiring it, the two cannot run side by side.
 /// - One that leaves the endpoints counts as dropped, and is kept until it is desired no more.
-/// - An exited container stays while its instance is desired, so that its log can be read.
+/// - An exited container stays while its instance is desired, so that its log can be read; that of what ran
+///   to its end is not missed.
 #[must_use]
 pub fn plan(
     desired: &BTreeMap<InstanceId, Desired>,
@@ -91,10 +92,12 @@ fn step(
 ) -> Option<Action> {
     match (actual.get(id), target.history, target.role) {
         (Some(Phase::Up | Phase::Exited), _, _) => None,
+        // What ran to its end needs no container.
+        (None, _, Role::Finished) => None,
         (None, History::Ran, _) => Some(Action::ReportMissing(id.clone())),
         // The engine refused to start it: kept like an exited one.
         (Some(Phase::Created), History::Ran, _) => None,
-        (_, History::NeverRan, Role::Retiring | Role::Terminating) => None,
+        (_, History::NeverRan, Role::Retiring | Role::Terminating | Role::Finished) => None,
         (_, History::NeverRan, Role::Current) => {
             may_start(id, desired, actual).then(|| Action::Start(id.clone()))
         }

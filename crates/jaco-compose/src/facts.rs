@@ -9,7 +9,7 @@ use std::num::NonZeroU32;
 use jaco_types::ServiceName;
 use jaco_types::spec::{
     Affinity, Constraint, Dependency, Healthcheck, OnNodeLoss, Placement, Privilege, Protocol,
-    PullPolicy, Scoring, SpreadCriterion, Storage, UpdatePolicy,
+    PullPolicy, RestartPolicy, Scoring, ServiceMode, SpreadCriterion, Storage, UpdatePolicy,
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 
@@ -30,6 +30,10 @@ pub struct Facts {
     pub max_replicas_per_node: Option<NonZeroU32>,
     /// Host ports that each replica publishes.
     pub ports: Vec<PublishedPort>,
+    /// What follows when one of its containers ends.
+    pub restart: RestartPolicy,
+    /// Whether its containers serve, or run to their end.
+    pub mode: ServiceMode,
     /// Services that its replicas wait for, sorted by name.
     pub depends_on: Vec<Dependency>,
     /// Services whose namespaces its replicas share, which must be on the same node.

@@ -25,8 +25,8 @@ use jaco_scheduler::{NodeSignal, Plan, PlanInput, Planner, PlannerConfig, Signal
 use jaco_state::command::{Batch, DeploymentApply};
 use jaco_state::{ClusterState, Command, Entry, Outcome, apply};
 use jaco_types::spec::{
-    Constraint, DeploymentSpec, Healthcheck, Operator, Placement, SchedulingPolicy, ServiceSpec,
-    SpreadCriterion, Storage, UpdatePolicy,
+    Constraint, DeploymentSpec, Healthcheck, Operator, Placement, RestartPolicy, SchedulingPolicy,
+    ServiceMode, ServiceSpec, SpreadCriterion, Storage, UpdatePolicy,
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
@@ -315,6 +315,8 @@ fn service(number: usize, version: u8) -> ServiceSpec {
         placement: if number == 0 { Placement::Pack } else { Placement::Spread },
         replicas: u32::try_from(REPLICAS).expect("fits"),
         host_ports: Vec::new(),
+        restart: RestartPolicy::Always,
+        mode: ServiceMode::Service,
         depends_on: Vec::new(),
         reservation: Resources { cpu: MilliCores(250), memory: Bytes(1 << 28) },
         limit: Resources::default(),

@@ -2,9 +2,9 @@
 //! of them could not find anything.
 
 use jaco_scheduler::Plan;
-use jaco_state::command::Previous;
+use jaco_state::command::{Previous, ReplaceCause};
 use jaco_state::{Change, ClusterState, NewInstance};
-use jaco_types::Instance;
+use jaco_types::{DesiredState, Instance, Slot};
 
 /// A defect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,11 +43,13 @@ pub enum Sabotage {
     WakeInCircles,
     /// A planner that disables a replica that no user disabled.
     DisableUnasked,
+    /// A planner that runs what ran to its end once more.
+    RunFinished,
 }
 
 impl Sabotage {
     /// Every defect.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::RecreateOnStart,
         Self::DropInsteadOfRetire,
         Self::NeverQuiet,
@@ -65,6 +67,7 @@ impl Sabotage {
         Self::LoseWrites,
         Self::WakeInCircles,
         Self::DisableUnasked,
+        Self::RunFinished,
     ];
 
     /// Spoils a plan.
@@ -97,7 +100,25 @@ impl Sabotage {
                 plan.changes.push(Change::SlotDisable { id, instance });
             }
         }
+        if self == Self::RunFinished && plan.changes.is_empty() {
+            let mut slots = state.slots.values();
+            let finished =
+                slots.find(|slot| matches!(slot.desired_state, DesiredState::Finished(_)));
+            plan.changes.extend(finished.map(run_again));
+        }
         plan
+    }
+}
+
+/// Runs the same once more in a slot.
+fn run_again(slot: &Slot) -> Change {
+    let Instance { node, revision, spec_hash, .. } = slot.current;
+    Change::SlotReplace {
+        id: slot.id.clone(),
+        instance: NewInstance { node, revision, spec_hash, gpus: Vec::new() },
+        previous: Previous::Drop,
+        cause: ReplaceCause::Moved,
+        consecutive_failures: 0,
     }
 }
 

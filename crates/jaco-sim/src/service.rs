@@ -6,9 +6,9 @@ use std::num::NonZeroU32;
 use jaco_types::demand::{Demand, canonical_key};
 use jaco_types::spec::{
     Affinity, Constraint, Dependency, DependencyCondition, DependencyRequirement, Healthcheck,
-    HostPort, OnNodeLoss, Operator, Placement, Protocol, PullPolicy, RollbackFailureAction,
-    RollbackPolicy, SchedulingPolicy, Scoring, ServiceSpec, SpreadCriterion, Storage, UpdateOrder,
-    UpdatePolicy,
+    HostPort, OnNodeLoss, Operator, Placement, Protocol, PullPolicy, RestartPolicy,
+    RollbackFailureAction, RollbackPolicy, SchedulingPolicy, Scoring, ServiceMode, ServiceSpec,
+    SpreadCriterion, Storage, UpdateOrder, UpdatePolicy,
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{GpuChoice, GpuDemand, Hostname, InvalidName, Millis, ServiceName, SpecHash};
@@ -40,7 +40,7 @@ pub(crate) enum ServiceError {
 }
 
 /// All keys. Those marked are part of the container, so that a change of them is rolled out.
-const KEYS: [(&str, Part); 29] = [
+const KEYS: [(&str, Part); 31] = [
     ("image", Part::Container),
     ("replicas", Part::Service),
     ("placement", Part::Service),
@@ -70,6 +70,8 @@ const KEYS: [(&str, Part); 29] = [
     ("over", Part::Service),
     ("scoring", Part::Service),
     ("needs", Part::Service),
+    ("restart", Part::Service),
+    ("mode", Part::Service),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,6 +132,8 @@ impl ServiceText {
             placement: self.placement()?,
             replicas: self.number("replicas", 1)?,
             host_ports: self.host_ports()?,
+            restart: self.restart()?,
+            mode: self.mode()?,
             depends_on: self.depends_on()?,
             reservation: Resources {
                 cpu: MilliCores(self.number("cpu", 0)?),
@@ -205,6 +209,28 @@ impl ServiceText {
         };
         let service = ServiceName::new(service)?;
         Ok(vec![Dependency { service, condition, required: DependencyRequirement::Required }])
+    }
+
+    fn restart(&self) -> Result<RestartPolicy, ServiceError> {
+        let Some(value) = self.keys.get("restart") else { return Ok(RestartPolicy::default()) };
+        match value.split_once(':').unwrap_or((value, "")) {
+            ("always", "") => Ok(RestartPolicy::Always),
+            ("no", "") => Ok(RestartPolicy::Never),
+            ("on-failure", "") => Ok(RestartPolicy::OnFailure { retries: None }),
+            ("on-failure", retries) => match retries.parse() {
+                Ok(retries) => Ok(RestartPolicy::OnFailure { retries: Some(retries) }),
+                Err(_) => Err(self.wrong("restart", "on-failure:<retries>")),
+            },
+            _ => Err(self.wrong("restart", "always, no, on-failure or on-failure:<retries>")),
+        }
+    }
+
+    fn mode(&self) -> Result<ServiceMode, ServiceError> {
+        match self.keys.get("mode").map(String::as_str) {
+            None | Some("service") => Ok(ServiceMode::Service),
+            Some("job") => Ok(ServiceMode::Job),
+            Some(_) => Err(self.wrong("mode", "service or job")),
+        }
     }
 
     fn update(&self) -> Result<UpdatePolicy, ServiceError> {

@@ -49,7 +49,7 @@ pub use rollout::{
     Unplaced,
 };
 pub use routing::{Consumer, TerminatingInstance};
-pub use slot::{DesiredState, Instance, RestartCount, Slot};
+pub use slot::{Completion, DesiredState, Instance, RestartCount, Slot};
 pub use spec::{DeploymentSpec, ServiceSpec};
 pub use termination::{Termination, TerminationOutcome};
 pub use time::{Millis, Timestamp};

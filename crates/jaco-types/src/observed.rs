@@ -49,6 +49,8 @@ pub enum ReplicaState {
     Failed,
     /// The container ended by itself without an error.
     Stopped,
+    /// It ran to its end, and is not run again (R-JOB-1). Nodes do not report it: the slot says so.
+    Completed,
 }
 
 impl ReplicaState {
@@ -63,6 +65,7 @@ impl ReplicaState {
             Self::Degraded => "degraded",
             Self::Failed => "failed",
             Self::Stopped => "stopped",
+            Self::Completed => "completed",
         }
     }
 
@@ -70,7 +73,7 @@ impl ReplicaState {
     #[must_use]
     pub const fn is_over(self) -> bool {
         match self {
-            Self::Failed | Self::Stopped => true,
+            Self::Failed | Self::Stopped | Self::Completed => true,
             Self::Pending | Self::Pulling | Self::Starting | Self::Running | Self::Degraded => {
                 false
             }

@@ -145,6 +145,8 @@ impl RolloutState {
 
 /// The reason of replicas that wait for another service of their deployment: nothing is wrong.
 pub const WAITING_FOR_DEPENDENCY: &str = "waiting_for_dependency";
+/// The reason of a replica that a drain waits for, because its job runs. That, too, is progress.
+pub const WAITING_FOR_JOB: &str = "waiting_for_job";
 
 /// Replicas that are wanted and cannot be placed, and why.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -53,12 +53,29 @@ impl Slot {
     }
 
     /// Its live instances with their ids, the current one first. A disabled slot has none: what it
-    /// names is its definition.
+    /// names is its definition. A finished one has none either: its instance ended, and takes no room.
     pub fn instances(&self) -> impl Iterator<Item = (InstanceId, &Instance)> {
         let current = match self.desired_state {
             DesiredState::Active => Some(&self.current),
+            DesiredState::Disabled | DesiredState::Finished(_) => None,
+        };
+        self.with_ids(current)
+    }
+
+    /// The instances whose containers its nodes keep, the current one first: the live ones, and that of a
+    /// finished slot, for its log.
+    pub fn kept_instances(&self) -> impl Iterator<Item = (InstanceId, &Instance)> {
+        let current = match self.desired_state {
+            DesiredState::Active | DesiredState::Finished(_) => Some(&self.current),
             DesiredState::Disabled => None,
         };
+        self.with_ids(current)
+    }
+
+    fn with_ids<'a>(
+        &'a self,
+        current: Option<&'a Instance>,
+    ) -> impl Iterator<Item = (InstanceId, &'a Instance)> {
         current.into_iter().chain(&self.retiring).map(|instance| {
             let id = InstanceId { replica: self.id.clone(), raft_index: instance.raft_index };
             (id, instance)
@@ -66,7 +83,7 @@ impl Slot {
     }
 }
 
-/// Whether a slot runs anything (R-SEL-3).
+/// Whether a slot runs anything (R-SEL-3, R-JOB-1).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DesiredState {
     /// Its instance runs.
@@ -74,6 +91,22 @@ pub enum DesiredState {
     Active,
     /// It keeps its name, placement and definition, and nothing of it is started.
     Disabled,
+    /// Its instance ran to its end, and only another spec runs it again. Its node keeps the container.
+    Finished(Completion),
+}
+
+/// How an instance that ran to its end did so (R-JOB-1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Completion {
+    /// It exited with 0.
+    Succeeded,
+    /// It failed, and so did all its retries.
+    Failed,
+}
+
+impl Completion {
+    /// Every one of them.
+    pub const ALL: &[Self] = &[Self::Succeeded, Self::Failed];
 }
 
 /// Whether a disabled slot may have data on its node. Of an active one the spec of its instance says that.

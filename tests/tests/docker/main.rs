@@ -9,6 +9,7 @@ mod engine_restart;
 mod files;
 mod health;
 mod honoured;
+mod jobs;
 mod lifecycle;
 mod minority;
 mod node_loss;

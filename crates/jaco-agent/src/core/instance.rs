@@ -120,7 +120,8 @@ impl Tracked {
             | ReplicaState::Running
             | ReplicaState::Degraded
             | ReplicaState::Failed
-            | ReplicaState::Stopped => self.history = History::Ran,
+            | ReplicaState::Stopped
+            | ReplicaState::Completed => self.history = History::Ran,
         }
         self.reported = Some(reported);
     }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use jaco_agent::Owner;
 use jaco_state::view::{DesiredInstance, Role};
 use jaco_types::spec::{
-    Healthcheck, Placement, PullPolicy, SchedulingPolicy, Storage, UpdatePolicy,
+    Healthcheck, Placement, PullPolicy, RestartPolicy, SchedulingPolicy, ServiceMode, Storage,
+    UpdatePolicy,
 };
 use jaco_types::unit::Resources;
 use jaco_types::{
@@ -49,6 +50,8 @@ pub(crate) fn spec_pulled(image: &str, keys: &str, pull: PullPolicy) -> Arc<Serv
         placement: Placement::Spread,
         replicas: 1,
         host_ports: vec![],
+        restart: RestartPolicy::Always,
+        mode: ServiceMode::Service,
         depends_on: vec![],
         reservation: Resources::default(),
         limit: Resources::default(),

@@ -187,7 +187,7 @@ fn check_node_bound(entry: &Entry, containers: &ContainerNames<'_>, report: &mut
     }
     let mode = entry.node.get("deploy").and_then(|deploy| deploy.get("mode"));
     if let Some(node) = mode
-        && !matches!(node.as_str(), Some("replicated" | "global"))
+        && !matches!(node.as_str(), Some("replicated" | "global" | "replicated-job" | "global-job"))
     {
         report
             .error(
@@ -195,8 +195,7 @@ fn check_node_bound(entry: &Entry, containers: &ContainerNames<'_>, report: &mut
                 Code::Unsupported,
                 format!("service `{name}` has an unknown `deploy.mode`"),
             )
-            .expected("`replicated` or `global`")
-            .suggest("for a job: `restart: \"no\"`");
+            .expected("`replicated`, `global`, `replicated-job` or `global-job`");
     }
 }
 

@@ -8,6 +8,7 @@ mod checks;
 mod container;
 mod effective;
 mod host;
+mod lifecycle;
 mod links;
 pub(crate) mod options;
 mod resolved;

@@ -19,6 +19,7 @@ use crate::overlay::types::{JacoYaml, Selectors, ServiceOverlay};
 use crate::resolve::amounts::{effective_bounds, limit, reservation};
 use crate::resolve::audit::is_engine_socket;
 use crate::resolve::host::{gpus, ports, privileges};
+use crate::resolve::lifecycle;
 use crate::resolve::options::Contents;
 use crate::resolve::rollout::update_policy;
 use crate::resolve::scene::{Scene, below, text};
@@ -31,7 +32,7 @@ pub(crate) fn placement(service: &Map, own: Option<&ServiceOverlay>) -> Placemen
     match own.and_then(|own| own.placement.clone()) {
         Some(placement) => placement,
         None => match service.get("deploy").and_then(|deploy| deploy.get_str("mode")) {
-            Some("global") => Placement::Global,
+            Some("global" | "global-job") => Placement::Global,
             Some(_) | None => Placement::Spread,
         },
     }
@@ -57,7 +58,6 @@ pub(crate) fn facts(scene: &Scene<'_>, compose: &mut Report, manifest: &mut Repo
     warn_of_repeated_spread(scene, &spread, manifest);
     constraints.rules.extend(text(service, "platform").into_iter().flat_map(swarm::platform));
     spread.extend(scene.overlay.spread.iter().cloned());
-    check_restart(service, compose);
     check_image(service, compose);
     let stop_grace_period_nanos = text(service, "stop_grace_period")
         .and_then(units::parse_duration_nanos)
@@ -72,6 +72,8 @@ pub(crate) fn facts(scene: &Scene<'_>, compose: &mut Report, manifest: &mut Repo
             .and_then(|number| u32::try_from(number).ok())
             .and_then(NonZeroU32::new),
         ports: ports(service, compose),
+        restart: lifecycle::restart_policy(service, compose),
+        mode: lifecycle::mode(service),
         depends_on: depends_on(service),
         shares_namespaces_with: shares_namespaces_with(service),
         volumes_from: volumes_from(service),
@@ -273,37 +275,5 @@ fn check_image(service: &Map, report: &mut Report) {
         report
             .error(node.pos, Code::InvalidValue, format!("`{shown}` is not the name of an image"))
             .expected("`[HOST[:PORT]/]PATH[:TAG][@DIGEST]`, the path in small letters");
-    }
-}
-
-/// Checks that the restart policy is one that the engine knows.
-fn check_restart(service: &Map, report: &mut Report) {
-    let condition = below(service.get("deploy"), &["restart_policy", "condition"]);
-    if let Some(condition) = condition {
-        match condition.as_str().unwrap_or_default() {
-            // Compose takes the values of `restart` here, too.
-            "none" | "on-failure" | "any" | "always" | "unless-stopped" => {}
-            other => {
-                let message = format!("`{other}` is not a restart condition");
-                report
-                    .error(condition.pos, Code::InvalidValue, message)
-                    .expected("`none`, `on-failure` or `any`");
-            }
-        }
-        return;
-    }
-    let Some(node) = service.get("restart") else {
-        return;
-    };
-    let text = node.as_str().unwrap_or_default();
-    let known = match text.split_once(':').unwrap_or((text, "")) {
-        ("no" | "always" | "unless-stopped" | "on-failure", "") => true,
-        ("on-failure", number) => number.parse::<u32>().is_ok(),
-        _ => false,
-    };
-    if !known {
-        report
-            .error(node.pos, Code::InvalidValue, format!("`{text}` is not a restart policy"))
-            .expected("`no`, `always`, `unless-stopped`, `on-failure` or `on-failure:N`");
     }
 }

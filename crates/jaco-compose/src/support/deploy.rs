@@ -16,7 +16,8 @@ pub(crate) static DEPLOY: Object = object(&[
         "mode",
         Honoured,
         Shape::Str,
-        "`global` runs one replica on each ready node, `replicated` the given number of replicas.",
+        "`global` runs one replica on each ready node, `replicated` the given number of replicas. \
+         Those of `replicated-job` and `global-job` run to their end once.",
     ),
     key(
         "placement",
@@ -131,7 +132,7 @@ static RESERVED_DEVICE: Object = Object {
 static RESTART_POLICY: Object = object(&[
     key("condition", Differently, Shape::Str, "As `restart`."),
     key("delay", Differently, Shape::Duration, "JACO uses its own back-off."),
-    key("max_attempts", Differently, Shape::Int, "JACO uses its own limit."),
+    key("max_attempts", Differently, Shape::Int, "The number of retries, with `on-failure`."),
     key("window", Differently, Shape::Duration, "JACO uses its own window."),
 ]);
 

@@ -286,8 +286,8 @@ pub(crate) static SERVICE: Object = object(&[
         "restart",
         Differently,
         Shape::Str,
-        "JACO restarts containers, with back-off and a restart budget. `no` and `on-failure` mark \
-         tasks that may end.",
+        "JACO restarts containers, with back-off and a restart budget. With `no` and `on-failure` an \
+         exit with 0 is completion, and a failure is retried as often as they say.",
     ),
     key(
         "runtime",

@@ -17,6 +17,8 @@ fn lines(facts: &Facts) -> Vec<String> {
         format!("min_allocations {}", facts.min_allocations),
         format!("max_replicas_per_node {:?}", facts.max_replicas_per_node),
         format!("ports {:?}", facts.ports),
+        format!("restart {:?}", facts.restart),
+        format!("mode {:?}", facts.mode),
         format!("depends_on {:?}", facts.depends_on),
         format!("shares_namespaces_with {:?}", facts.shares_namespaces_with),
         format!("volumes_from {:?}", facts.volumes_from),
@@ -152,6 +154,36 @@ fn compose_replicas_and_ports() {
 }
 
 /// R-IN-2: the pull policies and the platform of an image.
+/// R-JOB-1: which policy follows the end of a container, and which services are jobs.
+#[test]
+fn compose_jobs() {
+    let restart = |value: &str, expected: Expect| compose(&format!("restart: {value}"), expected);
+    restart("'no'", expect!["restart Never"]);
+    restart("on-failure", expect!["restart OnFailure { retries: None }"]);
+    restart("on-failure:0", expect!["restart OnFailure { retries: None }"]);
+    restart("on-failure:3", expect!["restart OnFailure { retries: Some(3) }"]);
+    restart("always", expect![""]);
+    restart("unless-stopped", expect![""]);
+    let policy = |value: &str, expected: Expect| {
+        compose(&format!("restart: always\ndeploy: {{restart_policy: {{{value}}}}}"), expected);
+    };
+    policy("condition: none", expect!["restart Never"]);
+    policy("condition: on-failure", expect!["restart OnFailure { retries: None }"]);
+    policy(
+        "condition: on-failure, max_attempts: 2",
+        expect!["restart OnFailure { retries: Some(2) }"],
+    );
+    policy("condition: any, max_attempts: 2", expect![""]);
+    policy("max_attempts: 2", expect![""]);
+    compose("deploy: {mode: replicated-job}", expect!["mode Job"]);
+    compose(
+        "deploy: {mode: global-job}",
+        expect![[r#"
+        placement Global
+        mode Job"#]],
+    );
+}
+
 #[test]
 fn compose_images() {
     compose("pull_policy: always", expect!["pull Always"]);

@@ -131,7 +131,7 @@ fn keys_that_work_differently() {
     check(
         "restart: always",
         expect![
-            "5:5 warning honoured_differently: `services.web.restart` works differently on a cluster: JACO restarts containers, with back-off and a restart budget. `no` and `on-failure` mark tasks that may end."
+            "5:5 warning honoured_differently: `services.web.restart` works differently on a cluster: JACO restarts containers, with back-off and a restart budget. With `no` and `on-failure` an exit with 0 is completion, and a failure is retried as often as they say."
         ],
     );
     check(
@@ -248,11 +248,10 @@ fn keys_that_are_refused() {
               expected `bind`, `volume`, `tmpfs` or `image`"#]],
     );
     check(
-        "deploy: {mode: replicated-job}",
+        "deploy: {mode: job}",
         expect![[r#"
             5:20 error unsupported: service `web` has an unknown `deploy.mode`
-              expected `replicated` or `global`
-              help for a job: `restart: "no"`"#]],
+              expected `replicated`, `global`, `replicated-job` or `global-job`"#]],
     );
     check(
         "privileged: true",
@@ -276,14 +275,14 @@ fn values_that_are_refused() {
         expect![[r#"
             5:14 error invalid_value: `sometimes` is not a restart policy
               expected `no`, `always`, `unless-stopped`, `on-failure` or `on-failure:N`
-            5:5 warning honoured_differently: `services.web.restart` works differently on a cluster: JACO restarts containers, with back-off and a restart budget. `no` and `on-failure` mark tasks that may end."#]],
+            5:5 warning honoured_differently: `services.web.restart` works differently on a cluster: JACO restarts containers, with back-off and a restart budget. With `no` and `on-failure` an exit with 0 is completion, and a failure is retried as often as they say."#]],
     );
     check(
         "restart: on-failure:x",
         expect![[r#"
             5:14 error invalid_value: `on-failure:x` is not a restart policy
               expected `no`, `always`, `unless-stopped`, `on-failure` or `on-failure:N`
-            5:5 warning honoured_differently: `services.web.restart` works differently on a cluster: JACO restarts containers, with back-off and a restart budget. `no` and `on-failure` mark tasks that may end."#]],
+            5:5 warning honoured_differently: `services.web.restart` works differently on a cluster: JACO restarts containers, with back-off and a restart budget. With `no` and `on-failure` an exit with 0 is completion, and a failure is retried as often as they say."#]],
     );
     check(
         "deploy: {restart_policy: {condition: sometimes}}",

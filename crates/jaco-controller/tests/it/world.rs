@@ -15,7 +15,8 @@ use jaco_state::token::{JoinToken, OperatorToken};
 use jaco_state::{Change, ClusterMeta, ClusterState, Command};
 use jaco_store::{Applied, Clock, Leadership, MemStore, Proposal, ProposeError, Store};
 use jaco_types::spec::{
-    DeploymentSpec, Healthcheck, Placement, PullPolicy, SchedulingPolicy, Storage, UpdatePolicy,
+    DeploymentSpec, Healthcheck, Placement, PullPolicy, RestartPolicy, SchedulingPolicy,
+    ServiceMode, Storage, UpdatePolicy,
 };
 use jaco_types::unit::Resources;
 use jaco_types::{
@@ -292,6 +293,8 @@ pub(crate) fn deploy(replicas: u32, version: u8) -> Command {
         placement: Placement::Spread,
         replicas,
         host_ports: vec![],
+        restart: RestartPolicy::Always,
+        mode: ServiceMode::Service,
         depends_on: vec![],
         reservation: Resources::default(),
         limit: Resources::default(),

@@ -2,7 +2,7 @@
 
 use jaco_state::Change;
 use jaco_state::command::{Previous, ReplaceCause};
-use jaco_types::{NodeId, Revision};
+use jaco_types::{DesiredState, NodeId, Revision};
 
 use super::convert::{Wire, required, wire_enum};
 use super::error::Problem;
@@ -26,7 +26,7 @@ impl Wire for Change {
                     service: Some(service.to_wire()),
                     ordinal: Some(ordinal.to_wire()),
                     instance: Some(instance.to_wire()),
-                    disabled: desired_state.to_wire(),
+                    disabled: *desired_state == DesiredState::Disabled,
                 })
             }
             Self::SlotReplace { id, instance, previous, cause, consecutive_failures } => {
@@ -42,6 +42,13 @@ impl Wire for Change {
                 id: id.to_wire(),
                 instance: Some(instance.to_wire()),
             }),
+            Self::SlotFinish { id, completion, consecutive_failures } => {
+                Kind::SlotFinish(wire::SlotFinish {
+                    id: id.to_wire(),
+                    completion: completion.to_wire(),
+                    consecutive_failures: *consecutive_failures,
+                })
+            }
             Self::SlotSettle { id } => Kind::SlotSettle(wire::SlotSettle { id: id.to_wire() }),
             Self::SlotRevert { id } => Kind::SlotRevert(wire::SlotRevert { id: id.to_wire() }),
             Self::SlotSetRestarts { id, consecutive, exhausted } => {
@@ -90,7 +97,10 @@ impl Wire for Change {
                 service: required("service", create.service)?,
                 ordinal: required("ordinal", create.ordinal)?,
                 instance: required("instance", create.instance)?,
-                desired_state: Wire::from_wire(create.disabled)?,
+                desired_state: match create.disabled {
+                    true => DesiredState::Disabled,
+                    false => DesiredState::Active,
+                },
             },
             Kind::SlotReplace(replace) => Self::SlotReplace {
                 id: Wire::from_wire(replace.id)?,
@@ -102,6 +112,11 @@ impl Wire for Change {
             Kind::SlotDisable(disable) => Self::SlotDisable {
                 id: Wire::from_wire(disable.id)?,
                 instance: required("instance", disable.instance)?,
+            },
+            Kind::SlotFinish(finish) => Self::SlotFinish {
+                id: Wire::from_wire(finish.id)?,
+                completion: Wire::from_wire(finish.completion)?,
+                consecutive_failures: finish.consecutive_failures,
             },
             Kind::SlotSettle(settle) => Self::SlotSettle { id: Wire::from_wire(settle.id)? },
             Kind::SlotRevert(revert) => Self::SlotRevert { id: Wire::from_wire(revert.id)? },

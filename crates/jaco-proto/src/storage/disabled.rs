@@ -3,28 +3,13 @@
 use std::collections::BTreeSet;
 
 use jaco_state::command::Disabling;
-use jaco_types::{AllocationScope, DesiredState, Disablement, NodeId, Timestamp};
+use jaco_types::{AllocationScope, Disablement, NodeId, Timestamp};
 
 use super::convert::{Wire, required, wire_enum};
 use super::error::Problem;
 use super::wire::{self, allocation_scope::Kind};
 
 wire_enum!(Disabling, "change of what is disabled", [Disable, Enable, Replace]);
-
-impl Wire for DesiredState {
-    type Message = bool;
-
-    fn to_wire(&self) -> bool {
-        match self {
-            Self::Active => false,
-            Self::Disabled => true,
-        }
-    }
-
-    fn from_wire(disabled: bool) -> Result<Self, Problem> {
-        Ok(if disabled { Self::Disabled } else { Self::Active })
-    }
-}
 
 impl Wire for AllocationScope {
     type Message = wire::AllocationScope;

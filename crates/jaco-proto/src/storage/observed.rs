@@ -9,7 +9,7 @@ use super::wire;
 wire_enum!(
     ReplicaState,
     "replica state",
-    [Pending, Pulling, Starting, Running, Degraded, Failed, Stopped]
+    [Pending, Pulling, Starting, Running, Degraded, Failed, Stopped, Completed]
 );
 wire_enum!(
     ReasonCode,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use jaco_state::NewInstance;
 use jaco_types::slot::{Exhausted, SlotData};
 use jaco_types::{
-    Instance, NodeId, Ordinal, RestartCount, Revision, Slot, StateIndex, Termination,
-    TerminationOutcome, Timestamp,
+    Completion, DesiredState, Instance, NodeId, Ordinal, RestartCount, Revision, Slot, StateIndex,
+    Termination, TerminationOutcome, Timestamp,
 };
 
 use super::convert::{Wire, optional, required, wire_enum};
@@ -20,6 +20,7 @@ wire_enum!(
     [Restarted, Rolled, NodeLost, Moved, Reverted, Succeeded, Disabled]
 );
 wire_enum!(Exhausted, "state of a restart budget", [No, Yes]);
+wire_enum!(Completion, "completion of an instance", [Succeeded, Failed]);
 
 impl Wire for Slot {
     type Message = wire::Slot;
@@ -34,7 +35,11 @@ impl Wire for Slot {
             consecutive_failures: self.restarts.consecutive,
             exhausted: self.restarts.exhausted.to_wire(),
             modified: self.modified.0,
-            disabled: self.desired_state.to_wire(),
+            disabled: self.desired_state == DesiredState::Disabled,
+            completion: match self.desired_state {
+                DesiredState::Finished(completion) => completion.to_wire(),
+                DesiredState::Active | DesiredState::Disabled => NO_COMPLETION,
+            },
             has_no_data: self.data == SlotData::None,
             terminations: self.terminations.iter().map(Wire::to_wire).collect(),
         }
@@ -52,7 +57,7 @@ impl Wire for Slot {
                 exhausted: Wire::from_wire(message.exhausted)?,
             },
             modified: StateIndex(message.modified),
-            desired_state: Wire::from_wire(message.disabled)?,
+            desired_state: desired_state(message.disabled, message.completion)?,
             data: match message.has_no_data {
                 true => SlotData::None,
                 false => SlotData::Possible,
@@ -63,6 +68,19 @@ impl Wire for Slot {
                 .map(Wire::from_wire)
                 .collect::<Result<_, _>>()?,
         })
+    }
+}
+
+/// The number of the absent completion.
+const NO_COMPLETION: i32 = 0;
+
+/// A disabled slot has not run to its end: what it names is only its definition.
+fn desired_state(disabled: bool, completion: i32) -> Result<DesiredState, Problem> {
+    match (disabled, completion) {
+        (false, NO_COMPLETION) => Ok(DesiredState::Active),
+        (true, NO_COMPLETION) => Ok(DesiredState::Disabled),
+        (false, completion) => Ok(DesiredState::Finished(Wire::from_wire(completion)?)),
+        (true, _) => Err(Problem::Missing("slot that is either disabled or finished")),
     }
 }
 

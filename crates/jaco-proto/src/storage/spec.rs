@@ -7,8 +7,8 @@ use std::sync::Arc;
 use jaco_types::spec::{
     Affinity, Constraint, Dependency, DependencyCondition, DependencyRequirement, FailureAction,
     Healthcheck, HostPort, OnNodeLoss, Operator, Placement, Privilege, Protocol, PullPolicy,
-    RollbackFailureAction, RollbackPolicy, SchedulingPolicy, Scoring, SpreadCriterion,
-    SpreadTarget, Storage, UpdateOrder, UpdatePolicy,
+    RestartPolicy, RollbackFailureAction, RollbackPolicy, SchedulingPolicy, Scoring, ServiceMode,
+    SpreadCriterion, SpreadTarget, Storage, UpdateOrder, UpdatePolicy,
 };
 use jaco_types::{DeploymentSpec, GpuChoice, GpuDemand, Millis, ServiceName, ServiceSpec};
 
@@ -18,6 +18,7 @@ use super::observed::port_number;
 use super::slot::{shared, texts};
 use super::wire::gpu_demand::Choice;
 use super::wire::on_node_loss::Kind as Loss;
+use super::wire::restart_policy::Kind as RestartKind;
 use super::wire::{self, placement::Kind};
 
 wire_enum!(Protocol, "protocol", [Tcp, Udp, Sctp]);
@@ -129,6 +130,8 @@ impl Wire for ServiceSpec {
             on_node_loss: (self.on_node_loss != OnNodeLoss::default())
                 .then(|| self.on_node_loss.to_wire()),
             gpus: self.gpus.as_ref().map(Wire::to_wire),
+            restart: restart_to_wire(self.restart),
+            job: self.mode == ServiceMode::Job,
         }
     }
 
@@ -151,8 +154,35 @@ impl Wire for ServiceSpec {
             scheduling: policy_from_wire(message.scheduling)?,
             on_node_loss: loss_from_wire(message.on_node_loss)?,
             gpus: optional(message.gpus)?,
+            restart: restart_from_wire(message.restart)?,
+            mode: match message.job {
+                true => ServiceMode::Job,
+                false => ServiceMode::Service,
+            },
         })
     }
+}
+
+/// The default is not written.
+fn restart_to_wire(policy: RestartPolicy) -> Option<wire::RestartPolicy> {
+    let kind = match policy {
+        RestartPolicy::Always => return None,
+        RestartPolicy::OnFailure { retries } => {
+            RestartKind::OnFailure(wire::restart_policy::OnFailure { retries })
+        }
+        RestartPolicy::Never => RestartKind::Never(wire::Nothing {}),
+    };
+    Some(wire::RestartPolicy { kind: Some(kind) })
+}
+
+fn restart_from_wire(message: Option<wire::RestartPolicy>) -> Result<RestartPolicy, Problem> {
+    let Some(message) = message else { return Ok(RestartPolicy::Always) };
+    Ok(match message.kind.ok_or(Problem::Missing("kind of restart policy"))? {
+        RestartKind::OnFailure(on_failure) => {
+            RestartPolicy::OnFailure { retries: on_failure.retries }
+        }
+        RestartKind::Never(wire::Nothing {}) => RestartPolicy::Never,
+    })
 }
 
 /// A policy that asks for nothing is not written, so that what was written before there were any

@@ -14,7 +14,6 @@ use jaco_types::{
     NodeStatus, ReplicaId, ReplicaState, RolloutState, ServiceKey, Slot, StateIndex, Timestamp,
 };
 
-use crate::draft::jobs_of;
 use crate::input::{ConsumerSignal, PlanInput, PlannerConfig, Signals};
 use crate::pass::{Plan, plan};
 
@@ -200,7 +199,8 @@ impl World<'_> {
                 let cause = if wanted { "fewer are wanted" } else { "not wanted any more" };
                 self.notes.insert(id.clone(), Note { cause, previous: None });
             }
-            Change::SlotSettle { .. }
+            Change::SlotFinish { .. }
+            | Change::SlotSettle { .. }
             | Change::SlotRevert { .. }
             | Change::TerminatingRemove { .. }
             | Change::ConsumerExpire { .. }
@@ -252,8 +252,8 @@ impl World<'_> {
                     let seen = self.obeyed(slot, &id, instance.node, jobs.contains(&slot.service));
                     reports.entry(instance.node).or_default().0.push(seen);
                 }
-                wanted.insert(id);
             }
+            wanted.extend(slot.kept_instances().map(|(id, _)| id));
         }
         for seen in self.state.observed.values() {
             if !wanted.contains(&seen.id) && self.takes_part(seen.node) {
@@ -294,7 +294,7 @@ impl World<'_> {
         }
     }
 
-    /// Services that others wait for to have ended.
+    /// Services that run to their end.
     fn jobs(&self) -> BTreeSet<ServiceKey> {
         let of = |name: &DeploymentName, service: &jaco_types::ServiceName| ServiceKey {
             deployment: name.clone(),
@@ -302,8 +302,7 @@ impl World<'_> {
         };
         let deployments = self.state.deployments.values();
         let jobs = deployments.flat_map(|deployment| {
-            let names = jobs_of(&deployment.spec().services);
-            names.into_iter().map(|name| of(&deployment.name, name))
+            deployment.spec().jobs().into_iter().map(|name| of(&deployment.name, name))
         });
         jobs.collect()
     }
@@ -366,8 +365,10 @@ impl World<'_> {
                     let from = Some(old.current.node);
                     let action = match slot.desired_state {
                         DesiredState::Disabled => Action::Stage,
-                        DesiredState::Active if from == to => Action::Replace,
-                        DesiredState::Active => Action::Move,
+                        DesiredState::Active | DesiredState::Finished(_) if from == to => {
+                            Action::Replace
+                        }
+                        DesiredState::Active | DesiredState::Finished(_) => Action::Move,
                     };
                     moves.push(row(slot, action, from, to));
                 }

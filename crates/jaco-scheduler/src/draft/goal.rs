@@ -25,8 +25,8 @@ pub(crate) enum Roll {
 /// Whether a service's containers are meant to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ServiceRole {
-    /// They serve; one that ends is started again.
+    /// They serve; one that ends is started again, unless its restart policy says otherwise.
     Server,
-    /// Others wait for them to end without an error; that end is not a failure.
+    /// They run to their end once, because the service says so or others wait for that (R-JOB-1).
     Job,
 }

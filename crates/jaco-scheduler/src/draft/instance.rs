@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jaco_state::NewInstance;
-use jaco_types::spec::ServiceSpec;
+use jaco_types::spec::{RestartPolicy, ServiceSpec};
 use jaco_types::{InstanceObserved, NodeId, ReplicaState, Revision, SpecHash, StateIndex};
 
 use super::goal::ServiceRole;
@@ -40,15 +40,23 @@ impl<'a> InstanceDraft<'a> {
 
     /// Whether it serves, or has completed what it was for.
     pub(crate) fn is_up(&self, role: ServiceRole) -> bool {
-        self.is_running() || (role == ServiceRole::Job && self.is_completed())
+        self.is_running() || self.has_completed(role)
     }
 
-    /// Whether it ended without an error.
-    pub(crate) fn is_completed(&self) -> bool {
-        self.observed.is_some_and(|observed| {
-            observed.state == ReplicaState::Stopped
-                && observed.exit.is_none_or(|exit| exit.code == 0)
-        })
+    /// Whether an exit with 0 is what it is for: it is a job's, or its restart policy says so (R-JOB-1).
+    pub(crate) fn may_complete(&self, role: ServiceRole) -> bool {
+        let policy = self.spec.map(|spec| spec.restart);
+        role == ServiceRole::Job
+            || matches!(policy, Some(RestartPolicy::OnFailure { .. } | RestartPolicy::Never))
+    }
+
+    /// Whether it ended without an error, and that is what it is for.
+    pub(crate) fn has_completed(&self, role: ServiceRole) -> bool {
+        self.may_complete(role)
+            && self.observed.is_some_and(|observed| {
+                observed.state == ReplicaState::Stopped
+                    && observed.exit.is_none_or(|exit| exit.code == 0)
+            })
     }
 
     /// Reserves what it needs of its node.

@@ -20,6 +20,5 @@ pub(crate) use goal::{Goal, Roll, ServiceRole};
 pub(crate) use instance::InstanceDraft;
 pub(crate) use pass::Pass;
 pub(crate) use proof::{Proof, Proven};
-pub(crate) use read::jobs_of;
 pub(crate) use service::ServiceDraft;
 pub(crate) use slot::{Handover, Search, SlotDraft, Successor, keeps_ports};

@@ -38,7 +38,8 @@ impl Proof {
     /// runs what was proven elsewhere: it is not watched, unless it follows a failure or has a `monitor`.
     pub(crate) fn of(self, slot: &SlotDraft<'_>, now: Timestamp) -> Proven {
         let current = &slot.current;
-        let is_up = if current.is_up(self.role) { Proven::Yes } else { Proven::No };
+        let is_up = current.is_running() || slot.has_completed(self.role);
+        let is_up = if is_up { Proven::Yes } else { Proven::No };
         let Some(observed) = current.observed.filter(|_| current.is_running()) else {
             return is_up;
         };

@@ -1,12 +1,10 @@
 //! From the state to the draft that a pass edits.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::iter::Peekable;
 
 use jaco_state::Deployment;
-use jaco_types::spec::{DependencyCondition, ServiceSpec};
 use jaco_types::{
-    Instance, InstanceId, InstanceObserved, Scheduling, ServiceKey, ServiceName, Slot, StateIndex,
+    Instance, InstanceId, InstanceObserved, Scheduling, ServiceKey, Slot, StateIndex,
 };
 
 use super::cluster::Draft;
@@ -151,7 +149,7 @@ fn read_services<'a>(
     let mut services = Vec::new();
     for deployment in deployments {
         let Some(wanted) = deployment.revisions.get(&deployment.revision) else { continue };
-        let jobs = jobs_of(&wanted.spec.services);
+        let jobs = wanted.spec.jobs();
         for (name, spec) in &wanted.spec.services {
             let deployment_name = deployment.name.clone();
             let key = ServiceKey { deployment: deployment_name, service: name.clone() };
@@ -162,15 +160,4 @@ fn read_services<'a>(
         }
     }
     services
-}
-
-/// The services that others of their deployment wait for to have ended.
-pub(crate) fn jobs_of(
-    services: &BTreeMap<ServiceName, std::sync::Arc<ServiceSpec>>,
-) -> BTreeSet<&ServiceName> {
-    let dependencies = services.values().flat_map(|spec| &spec.depends_on);
-    dependencies
-        .filter(|dependency| dependency.condition == DependencyCondition::CompletedSuccessfully)
-        .map(|dependency| &dependency.service)
-        .collect()
 }

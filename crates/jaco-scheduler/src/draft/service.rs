@@ -223,7 +223,7 @@ impl<'a> ServiceDraft<'a> {
             current,
             retiring: None,
             data: match desired_state {
-                DesiredState::Active => SlotData::Possible,
+                DesiredState::Active | DesiredState::Finished(_) => SlotData::Possible,
                 DesiredState::Disabled => SlotData::None,
             },
             restarts: RestartCount::default(),

@@ -5,7 +5,9 @@ use jaco_state::Change;
 use jaco_state::command::{Previous, ReplaceCause};
 use jaco_types::slot::{Exhausted, SlotData};
 use jaco_types::spec::{ServiceSpec, Storage};
-use jaco_types::{DesiredState, Ordinal, ReplicaId, ReplicaState, RestartCount, Revision};
+use jaco_types::{
+    Completion, DesiredState, Ordinal, ReplicaId, ReplicaState, RestartCount, Revision,
+};
 
 use super::goal::{Goal, ServiceRole};
 use super::instance::InstanceDraft;
@@ -18,7 +20,7 @@ pub(crate) struct SlotDraft<'a> {
     pub(crate) id: ReplicaId,
     pub(crate) ordinal: Ordinal,
     /// A disabled slot runs nothing, reserves nothing of its node, and retires nothing: its current
-    /// instance is what it would run.
+    /// instance is what it would run. That of a finished one has ended.
     pub(crate) desired_state: DesiredState,
     pub(crate) current: InstanceDraft<'a>,
     /// Boxed, because most slots have none.
@@ -110,7 +112,7 @@ impl<'a> SlotDraft<'a> {
         match previous {
             Previous::Retire => self.retiring = Some(Box::new(old)),
             Previous::Drop if was_active => self.is_terminating |= old.end(pass),
-            // What a disabled slot names never ran.
+            // What a disabled slot names never ran, what a finished one does has ended.
             Previous::Drop => {}
         }
         let consecutive = successor.consecutive_failures;
@@ -192,12 +194,28 @@ impl<'a> SlotDraft<'a> {
         self.define(pass, self.current);
     }
 
+    /// Records that its current instance ran to its end: it reserves nothing any more.
+    pub(crate) fn finish(&mut self, pass: &mut Pass<'a>, completion: Completion, failures: u32) {
+        self.count_out(pass);
+        self.desired_state = DesiredState::Finished(completion);
+        let (consecutive, exhausted) = match completion {
+            Completion::Succeeded => (0, Exhausted::No),
+            Completion::Failed => (failures, Exhausted::Yes),
+        };
+        self.restarts = RestartCount { consecutive, exhausted };
+        pass.changes.push(Change::SlotFinish {
+            id: self.id.clone(),
+            completion,
+            consecutive_failures: consecutive,
+        });
+    }
+
     /// Whether it may leave data on its node when it is disabled: the same question that `apply` asks.
     fn data_left(&self) -> SlotData {
         let is_stateless = |instance: &InstanceDraft<'_>| {
             instance.spec.is_some_and(|spec| spec.storage == Storage::Stateless)
         };
-        if !self.is_active() {
+        if self.desired_state == DesiredState::Disabled {
             return self.data;
         }
         if self.instances().all(is_stateless) { SlotData::None } else { SlotData::Possible }
@@ -215,6 +233,20 @@ impl<'a> SlotDraft<'a> {
     /// Whether it runs something, or is to.
     pub(crate) fn is_active(&self) -> bool {
         self.desired_state == DesiredState::Active
+    }
+
+    /// How its current instance ran to its end, if it did.
+    pub(crate) fn completion(&self) -> Option<Completion> {
+        match self.desired_state {
+            DesiredState::Finished(completion) => Some(completion),
+            DesiredState::Active | DesiredState::Disabled => None,
+        }
+    }
+
+    /// Whether its current instance has completed what it was for, recorded or not.
+    pub(crate) fn has_completed(&self, role: ServiceRole) -> bool {
+        self.completion() == Some(Completion::Succeeded)
+            || (self.is_active() && self.current.has_completed(role))
     }
 
     /// Counts the slot out of its nodes, and proposes to remove it.
@@ -239,7 +271,7 @@ impl<'a> SlotDraft<'a> {
 
     fn kept_ports(&self) -> Option<(NodeIx, &'a ServiceSpec)> {
         let spec = self.current.spec.filter(|spec| keeps_ports(spec, &self.ordinal));
-        self.current.at.zip(spec).filter(|_| !self.is_active())
+        self.current.at.zip(spec).filter(|_| self.desired_state == DesiredState::Disabled)
     }
 
     /// Whether its node has room for it to start there.
@@ -301,7 +333,8 @@ impl<'a> SlotDraft<'a> {
 
     /// Whether some instance of it is up.
     pub(crate) fn serves(&self, role: ServiceRole) -> bool {
-        self.current.is_up(role)
+        self.has_completed(role)
+            || self.current.is_running()
             || self.retiring.as_ref().is_some_and(|retiring| retiring.is_running())
     }
 }

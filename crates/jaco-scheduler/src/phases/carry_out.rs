@@ -115,6 +115,11 @@ fn act<'a>(
         Verdict::Restart(Restart::Failed) => restart_failed(service.slots.edit(at), pass),
         Verdict::Restart(Restart::PartnerReplaced) => restart(service.slots.edit(at), pass),
         Verdict::Exhaust => exhaust(service.slots.edit(at), pass),
+        Verdict::Finish(completion) => {
+            let slot = service.slots.edit(at);
+            let failures = failures_with_this(slot);
+            slot.finish(pass, completion, failures);
+        }
         Verdict::ForgetFailures => {
             service.slots.edit(at).set_restarts(pass, RestartCount::default());
         }
@@ -217,7 +222,11 @@ fn start<'a>(
         // A chooser has to place all that it counts.
         *choosers = Choosers::default();
     }
-    let (cause, handover) = (ReplaceCause::Enabled, Handover::Abandon);
+    let cause = match slot.completion() {
+        Some(_) => ReplaceCause::Failed,
+        None => ReplaceCause::Enabled,
+    };
+    let handover = Handover::Abandon;
     let successor =
         Successor { at: node, revision, spec, cause, handover, consecutive_failures: 0 };
     place(service, pass, at, successor);

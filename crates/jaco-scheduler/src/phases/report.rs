@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jaco_types::rollout::WAITING_FOR_DEPENDENCY;
+use jaco_types::rollout::{WAITING_FOR_DEPENDENCY, WAITING_FOR_JOB};
 use jaco_types::spec::{Placement, ServiceSpec};
 use jaco_types::{Hostname, NodeStatus, Ordinal, ReplicaId};
 
@@ -189,6 +189,7 @@ fn waiting<'a>(
             details.insert("beside".to_owned(), join(&goal.scheduling.shares_namespaces_with));
             ("waiting_for_neighbour", details, goal, Asked::None)
         }
+        Wait::Job => (WAITING_FOR_JOB, here(), goal, Asked::None),
         Wait::PartnerOnly
         | Wait::PinnedHosts
         | Wait::OwnHost

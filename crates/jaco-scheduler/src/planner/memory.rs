@@ -340,6 +340,8 @@ fn parts<'s>(state: &'s ClusterState, slot: &'s Slot) -> impl Iterator<Item = Pa
     let retiring = slot.retiring.as_ref().map(|instance| part(instance, 0));
     let current = match slot.desired_state {
         DesiredState::Active => part(&slot.current, 1),
+        // What it was for is done: it takes nothing of its node.
+        DesiredState::Finished(_) => Part { spec: None, ..part(&slot.current, 0) },
         // It runs nothing, and what becomes of its node concerns it all the same.
         DesiredState::Disabled => {
             let part = part(&slot.current, 0);
@@ -368,6 +370,7 @@ fn touched<'a>(state: &'a ClusterState, change: &'a Change) -> Option<&'a Deploy
         | Change::SchedulingSet { service, .. } => Some(&service.deployment),
         Change::SlotReplace { id, .. }
         | Change::SlotDisable { id, .. }
+        | Change::SlotFinish { id, .. }
         | Change::SlotSettle { id }
         | Change::SlotRevert { id }
         | Change::SlotSetRestarts { id, .. }

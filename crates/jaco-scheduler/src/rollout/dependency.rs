@@ -8,13 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jaco_types::slot::Exhausted;
 use jaco_types::spec::{Dependency, DependencyCondition, DependencyRequirement};
-use jaco_types::{ReplicaState, Rollout, RolloutState, ServiceName, Timestamp};
+use jaco_types::{DesiredState, ReplicaState, Rollout, RolloutState, ServiceName, Timestamp};
 
 use super::goal::{is_news, serving_revision};
-use crate::draft::{Draft, Roll, ServiceDraft, SlotDraft};
+use crate::draft::{Draft, Roll, ServiceDraft, ServiceRole, SlotDraft};
 
 /// What the next step of a rollout has before it.
-pub(super) enum Gate {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Gate {
     Open,
     /// Another service is not ready; at this moment it is given up, if there is one.
     Waits(Option<Timestamp>),
@@ -31,10 +32,11 @@ pub(crate) fn unmet(draft: &Draft<'_>, at: usize) -> Option<BTreeMap<String, Str
     (!unmet.is_empty()).then_some(unmet)
 }
 
-/// The services that wait for others.
-pub(crate) fn waiting(draft: &Draft<'_>) -> BTreeSet<usize> {
+/// The services that wait for others, and what that means for their next steps.
+pub(crate) fn waiting(draft: &Draft<'_>) -> BTreeMap<usize, Gate> {
     let all = 0..draft.services().len();
-    all.filter(|at| unmet_dependencies(draft, *at).next().is_some()).collect()
+    let waiting = all.filter(|at| unmet_dependencies(draft, *at).next().is_some());
+    waiting.map(|at| (at, gate(draft, at))).collect()
 }
 
 /// How many replicas of a service that waits would be replaced.
@@ -72,7 +74,8 @@ fn gate_of(
         return Gate::Shut(format!("dependency_paused: {name}: {}", paused.failure_reason));
     }
     let is_exhausted = |slot: &SlotDraft<'_>| slot.restarts.exhausted == Exhausted::Yes;
-    let is_at_work = |slot: &SlotDraft<'_>| has_started(slot) && !slot.current.is_completed();
+    let is_at_work =
+        |slot: &SlotDraft<'_>| has_started(slot, other.role) && !slot.has_completed(other.role);
     let awaits_end = dependency.condition == DependencyCondition::CompletedSuccessfully;
     if is_rolling_out(other) || other.slots.is_empty() {
         return Gate::Waits(None);
@@ -109,8 +112,9 @@ fn unmet_dependencies<'d>(draft: &'d Draft<'_>, at: usize) -> impl Iterator<Item
 /// Whether nothing of a service runs what its goal says. A service that runs it is past this gate.
 fn is_before_first_step(service: &ServiceDraft<'_>) -> bool {
     let goal = service.goal();
-    let is_first =
-        |slot: &SlotDraft<'_>| slot.is_active() && slot.current.revision == goal.revision;
+    let is_first = |slot: &SlotDraft<'_>| {
+        slot.desired_state != DesiredState::Disabled && slot.current.revision == goal.revision
+    };
     service.slots.is_empty()
         || goal.roll == Roll::Forward
             && service.slots.iter().any(|slot| is_outdated(service, slot))
@@ -118,7 +122,7 @@ fn is_before_first_step(service: &ServiceDraft<'_>) -> bool {
 }
 
 fn is_outdated(service: &ServiceDraft<'_>, slot: &SlotDraft<'_>) -> bool {
-    slot.is_active() && slot.is_outdated(&service.goal())
+    slot.desired_state != DesiredState::Disabled && slot.is_outdated(&service.goal())
 }
 
 /// Whether a dependency is in nobody's way. What was there before the rollout is none of its business,
@@ -202,20 +206,27 @@ fn has_reached(other: &ServiceDraft<'_>, condition: DependencyCondition) -> bool
     let goal = other.goal();
     let mut current = other.slots.iter().filter(|slot| !slot.is_outdated(&goal));
     match condition {
-        DependencyCondition::Started => current.any(has_started),
+        DependencyCondition::Started => current.any(|slot| has_started(slot, other.role)),
         DependencyCondition::Healthy => current.any(|slot| slot.current.is_running()),
         DependencyCondition::CompletedSuccessfully => {
-            let is_done =
-                |slot: &SlotDraft<'_>| !slot.is_outdated(&goal) && slot.current.is_completed();
+            let is_done = |slot: &SlotDraft<'_>| {
+                !slot.is_outdated(&goal) && slot.has_completed(ServiceRole::Job)
+            };
             !other.slots.is_empty() && other.slots.iter().all(is_done)
         }
     }
 }
 
-fn has_started(slot: &SlotDraft<'_>) -> bool {
+fn has_started(slot: &SlotDraft<'_>, role: ServiceRole) -> bool {
     match slot.current.state() {
         Some(ReplicaState::Starting | ReplicaState::Running | ReplicaState::Degraded) => true,
-        Some(ReplicaState::Stopped) => slot.current.is_completed(),
-        Some(ReplicaState::Pending | ReplicaState::Pulling | ReplicaState::Failed) | None => false,
+        Some(
+            ReplicaState::Pending
+            | ReplicaState::Pulling
+            | ReplicaState::Failed
+            | ReplicaState::Stopped
+            | ReplicaState::Completed,
+        )
+        | None => slot.has_completed(role),
     }
 }

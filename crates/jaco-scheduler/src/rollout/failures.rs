@@ -9,7 +9,9 @@ use super::goal::goal_after_abort;
 use super::prepull;
 use super::progress::{Progress, Stage, is_step, renews_step};
 use super::step::{pace, target_of};
-use crate::draft::{Goal, Handover, InstanceDraft, Pass, Roll, ServiceDraft, SlotDraft};
+use crate::draft::{
+    Goal, Handover, InstanceDraft, Pass, Roll, ServiceDraft, ServiceRole, SlotDraft,
+};
 use crate::eligibility::Colocation;
 use crate::verdict::ServiceFacts;
 
@@ -49,7 +51,7 @@ fn judge_steps<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) -> Answe
         return Answered::Unchanged;
     };
     let action = match failures.are_too_many(policy.max_failure_permille, total) {
-        true => policy.failure_action,
+        true => failure_action(service),
         false => FailureAction::Continue,
     };
     match action {
@@ -65,6 +67,15 @@ fn judge_steps<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) -> Answe
             exhaust(service, &failures.late, pass);
             Answered::Unchanged
         }
+    }
+}
+
+/// What too many failed steps do to a rollout. A job does not go back: the earlier one ran already, and is not
+/// run again (R-JOB-1).
+fn failure_action(service: &ServiceDraft<'_>) -> FailureAction {
+    match service.role {
+        ServiceRole::Job => FailureAction::Continue,
+        ServiceRole::Server => service.goal().spec.update.failure_action,
     }
 }
 
@@ -149,7 +160,7 @@ fn late<'a>(service: &ServiceDraft<'a>, pass: &mut Pass<'a>, due: Timestamp) -> 
 
 /// Answers a node that cannot get the image: nothing was replaced yet.
 pub(super) fn judge_prepull<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) -> Answered {
-    let action = service.goal().spec.update.failure_action;
+    let action = failure_action(service);
     let reason = match prepull::follow(service, pass) {
         prepull::Progress::Waits => return Answered::Unchanged,
         prepull::Progress::Through => None,

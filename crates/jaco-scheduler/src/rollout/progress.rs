@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use jaco_types::slot::Exhausted;
-use jaco_types::{Ordinal, ReplicaId, RolloutState};
+use jaco_types::{DesiredState, Ordinal, ReplicaId, RolloutState};
 
 use crate::draft::{Goal, Pass, Phase, Proof, Proven, Roll, ServiceDraft, SlotDraft};
 use crate::verdict::{Content, NodeFact, Reported, ServiceFacts, SlotFacts, is_own_kind};
@@ -72,12 +72,13 @@ impl Progress {
                 continue;
             }
             // The definition of a disabled slot is updated without a step.
-            if !slot.is_active() {
+            if slot.desired_state == DesiredState::Disabled {
                 continue;
             }
             let SlotFacts { node, content, report, .. } = facts.of(service, slot, pass).facts;
-            let is_reachable =
-                matches!(node, NodeFact::Keeps | NodeFact::Leave(_) | NodeFact::NotPinned);
+            // What ran to its end can be run anew elsewhere, wherever its node is.
+            let is_reachable = slot.completion().is_some()
+                || matches!(node, NodeFact::Keeps | NodeFact::Leave(_) | NodeFact::NotPinned);
             progress.not_serving += u32::from(!slot.serves(service.role));
             if content != Content::Current {
                 progress.outdated_anywhere += 1;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use jaco_types::{DeploymentName, Rollout, RolloutState};
 
-use crate::draft::{Draft, ServiceDraft};
+use crate::draft::{Draft, ServiceDraft, ServiceRole};
 
 /// The reason of a service whose own replicas did not fail, before that of the one that did.
 const SIBLING_ABORTED: &str = "sibling_aborted";
@@ -27,10 +27,19 @@ pub(crate) fn left_behind(draft: &Draft<'_>) -> Vec<(usize, String)> {
     let concerned = draft.services().iter().enumerate().filter_map(|(at, service)| {
         let reason = causes.get(&service.key.deployment)?;
         let state = rollout_to_wanted(service)?.state;
-        let goes_back = matches!(state, RolloutState::InProgress | RolloutState::Completed);
+        let goes_back = matches!(state, RolloutState::InProgress | RolloutState::Completed)
+            && !is_job_that_began(service);
         goes_back.then(|| (at, reason.clone()))
     });
     concerned.collect()
+}
+
+/// Whether a service is a job, and the wanted revision of it was started: that goes on to its end, because the
+/// one before it ran already, and is not run again (R-JOB-1).
+fn is_job_that_began(service: &ServiceDraft<'_>) -> bool {
+    let wanted = service.deployment.revision;
+    service.role == ServiceRole::Job
+        && service.slots.iter().any(|slot| slot.current.revision == wanted)
 }
 
 /// The rollout of a service to the revision that users want, if there was something to do.

@@ -6,7 +6,9 @@ use jaco_types::{ReplicaState, Timestamp};
 
 use super::better_node::{OnNodes, better_node, other_node};
 use super::progress::Progress;
-use crate::draft::{Goal, Handover, Pass, Proven, Roll, ServiceDraft, SlotDraft, Successor};
+use crate::draft::{
+    Goal, Handover, Pass, Proven, Roll, ServiceDraft, ServiceRole, SlotDraft, Successor,
+};
 use crate::nodes::{NodeIx, NodeRow};
 use crate::verdict::{Place, ServiceFacts, Verdict};
 
@@ -108,6 +110,9 @@ pub(super) fn target_of<'a>(
     let slot = &service.slots[slot];
     let verdict = facts.of(service, slot, pass).verdict();
     let Verdict::Replace(place) = verdict else { return None };
+    if slot.completion().is_some() || service.role == ServiceRole::Job {
+        return job_target(service, pass, slot, &siblings, place);
+    }
     match place {
         Place::Anywhere => better_node(service, pass, slot, &siblings)
             .map(|better| (better, handover_elsewhere(service, pass, slot)))
@@ -117,6 +122,36 @@ pub(super) fn target_of<'a>(
             other_node(service, pass, slot, &siblings).map(|other| (other, Handover::StartFirst))
         }
     }
+}
+
+/// The successor's place where the replica runs to its end: its own node, or else another one. Two instances
+/// would do the same work at once, and what has ended needs no handover.
+fn job_target<'a>(
+    service: &ServiceDraft<'a>,
+    pass: &Pass<'a>,
+    slot: &SlotDraft<'a>,
+    siblings: &[NodeIx],
+    place: Place,
+) -> Option<(NodeIx, Handover)> {
+    let handover = match slot.completion() {
+        Some(_) => Handover::Abandon,
+        None => Handover::StopFirst,
+    };
+    let has_room = |own: &NodeIx| {
+        let row = pass.nodes.row(*own);
+        match slot.completion() {
+            Some(_) => row.fits(service.goal().spec),
+            None => fits_without(row, slot, service.goal(), Keep::Nothing),
+        }
+    };
+    let own = || slot.current.at.filter(has_room);
+    let other = || other_node(service, pass, slot, siblings);
+    let node = match place {
+        Place::Here => own(),
+        Place::Anywhere => better_node(service, pass, slot, siblings).or_else(own).or_else(other),
+        Place::Elsewhere => other(),
+    };
+    node.map(|node| (node, handover))
 }
 
 /// Whether a replica that a step is to replace has anywhere to be.

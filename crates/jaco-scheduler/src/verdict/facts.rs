@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use jaco_types::slot::SlotData;
+use jaco_types::slot::{Exhausted, SlotData};
 use jaco_types::spec::{OnNodeLoss, Storage};
-use jaco_types::{Availability, NodeId, NodeStatus, Ordinal, Timestamp};
+use jaco_types::{Availability, Completion, DesiredState, NodeId, NodeStatus, Ordinal, Timestamp};
 
-use super::failure::{failure, restarts};
+use super::failure::{completion, failure, restarts};
 use super::judge::{Verdict, judge};
 use super::need::{home, is_own_kind, other_kind, surplus};
 use super::slot_facts::{
@@ -103,7 +103,7 @@ impl<'a> ServiceFacts<'a> {
         let mut note = |at: Timestamp| until = until.into_iter().chain([at]).min();
         let need = self.need(slot);
         let desired = desired(service, slot, pass);
-        let bound = bound(slot, self.goal);
+        let bound = bound(slot, self.goal, self.role);
         let mut colocation = service.colocation_of(slot);
         if colocation == Colocation::Replaced && !shares_namespaces(slot) {
             // It holds nothing of the old partner, and a rollout gives it what it should share.
@@ -119,7 +119,8 @@ impl<'a> ServiceFacts<'a> {
             colocation,
             handover: self.handover(slot, now, &mut note),
             failure,
-            restarts: restarts(slot, pass, &mut note),
+            completion: completion(slot, self.role, failure),
+            restarts: restarts(slot, self.role, pass, &mut note),
             content: self.content(slot, need, node, bound),
             report: reported(slot),
             endpoints: match slot.is_terminating {
@@ -259,7 +260,16 @@ fn desired(service: &ServiceDraft<'_>, slot: &SlotDraft<'_>, pass: &Pass<'_>) ->
     let disabled = &pass.input.state.disabled;
     let is_disabled_on = |node: NodeId| disabled.of(&service.key, Some(&slot.id), node).is_some();
     let serves_elsewhere = |old: &InstanceDraft<'_>| old.is_running() && !is_disabled_on(old.node);
-    match (slot.is_active(), is_disabled_on(slot.current.node)) {
+    let is_disabled = is_disabled_on(slot.current.node);
+    match slot.completion() {
+        Some(_) if is_disabled => return Desired::FinishedAndDisabled,
+        Some(Completion::Failed) if slot.restarts.exhausted == Exhausted::No => {
+            return Desired::Retried;
+        }
+        Some(_) => return Desired::Finished,
+        None => {}
+    }
+    match (slot.is_active(), is_disabled) {
         (true, false) => Desired::Active,
         (true, true) if slot.retiring.as_deref().is_some_and(serves_elsewhere) => {
             Desired::Returning
@@ -281,21 +291,25 @@ fn shares_namespaces(slot: &SlotDraft<'_>) -> bool {
 fn reported(slot: &SlotDraft<'_>) -> Reported {
     match (slot.current.observed, slot.current.spec) {
         (Some(_), _) | (_, None) => Reported::Yes,
+        (None, Some(_)) if slot.completion().is_some() => Reported::Yes,
         (None, Some(_)) => Reported::NotYet,
     }
 }
 
 /// A replica is bound by data once it runs a spec that has some, or is disabled and did.
-fn bound(slot: &SlotDraft<'_>, goal: Goal<'_>) -> Bound {
-    let storage = match (slot.is_active(), slot.data) {
-        (false, SlotData::None) => Storage::Stateless,
-        (false, SlotData::Possible) | (true, _) => {
+fn bound(slot: &SlotDraft<'_>, goal: Goal<'_>, role: ServiceRole) -> Bound {
+    let storage = match (slot.desired_state, slot.data) {
+        (DesiredState::Disabled, SlotData::None) => Storage::Stateless,
+        (DesiredState::Disabled, SlotData::Possible)
+        | (DesiredState::Active | DesiredState::Finished(_), _) => {
             slot.current.spec.map_or(goal.spec.storage, |spec| spec.storage)
         }
     };
+    let runs_job = role == ServiceRole::Job && slot.is_active() && slot.current.is_running();
     match (&slot.ordinal, goal.spec.storage, storage) {
         (Ordinal::Host(_), ..) => Bound::Host,
         (Ordinal::Index(_), Storage::Stateful, Storage::Stateful) => Bound::Data,
+        (Ordinal::Index(_), ..) if runs_job => Bound::Job,
         (Ordinal::Index(_), Storage::Stateless, _) | (Ordinal::Index(_), _, Storage::Stateless) => {
             Bound::Free
         }

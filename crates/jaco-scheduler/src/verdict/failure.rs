@@ -1,7 +1,8 @@
 //! What the restart budget says about failures (R-HEAL-1, R-HEAL-2).
 
 use jaco_types::slot::Exhausted;
-use jaco_types::{ReasonCode, ReplicaState, RestartCount, Timestamp};
+use jaco_types::spec::RestartPolicy;
+use jaco_types::{Completion, ReasonCode, ReplicaState, RestartCount, Timestamp};
 
 use super::slot_facts::{Failure, Restarts};
 use crate::draft::{Pass, ServiceRole, SlotDraft};
@@ -17,29 +18,29 @@ pub(super) fn failure(
     let current = &slot.current;
     let has_failed = match current.state() {
         Some(ReplicaState::Failed | ReplicaState::Degraded) => true,
-        Some(ReplicaState::Stopped) => role == ServiceRole::Server || !current.is_completed(),
+        Some(ReplicaState::Stopped) => !current.has_completed(role),
         Some(
             ReplicaState::Pending
             | ReplicaState::Pulling
             | ReplicaState::Starting
-            | ReplicaState::Running,
+            | ReplicaState::Running
+            | ReplicaState::Completed,
         )
         | None => false,
     };
     let is_exhausted = slot.restarts.exhausted == Exhausted::Yes;
     // It restarts as what it was, because only a rollout changes that. One whose spec is no longer kept
     // is the rollout's to replace.
-    let Some(observed) = current.observed.filter(|_| has_failed && !is_exhausted) else {
+    let is_tried = slot.is_active() && has_failed && !is_exhausted;
+    let Some(observed) = current.observed.filter(|_| is_tried) else {
         return Failure::None;
     };
-    if current.spec.is_none() {
-        return Failure::None;
-    }
+    let Some(spec) = current.spec else { return Failure::None };
     if observed.code == Some(ReasonCode::NodeIsolated) {
         return Failure::Restartable;
     }
     let consecutive = failures_with_this(slot);
-    if consecutive >= pass.input.config.failure_budget {
+    if consecutive >= attempts(spec.restart, pass.input.config.failure_budget) {
         return Failure::BudgetSpent;
     }
     let due = observed.since.after(RestartCount::back_off(consecutive));
@@ -50,6 +51,34 @@ pub(super) fn failure(
     Failure::Restartable
 }
 
+/// How many attempts an instance's restart policy allows: one and its retries, or the restart budget.
+fn attempts(policy: RestartPolicy, budget: u32) -> u32 {
+    match policy {
+        RestartPolicy::Always | RestartPolicy::OnFailure { retries: None } => budget,
+        RestartPolicy::OnFailure { retries: Some(retries) } => retries.saturating_add(1),
+        RestartPolicy::Never => 1,
+    }
+}
+
+/// How its current instance ran to its end, if it did and that is not recorded: with 0, or with the last
+/// failure that its restart policy allows. During a handover the retiring instance ends first.
+pub(super) fn completion(
+    slot: &SlotDraft<'_>,
+    role: ServiceRole,
+    failure: Failure,
+) -> Option<Completion> {
+    let current = &slot.current;
+    if !slot.is_active() || slot.retiring.is_some() {
+        return None;
+    }
+    if current.has_completed(role) {
+        return Some(Completion::Succeeded);
+    }
+    let is_over = current.state().is_some_and(ReplicaState::is_over);
+    (is_over && failure == Failure::BudgetSpent && current.may_complete(role))
+        .then_some(Completion::Failed)
+}
+
 /// How many failures in a row there are with the one of the current instance. A node that stopped it
 /// because it was cut off says nothing about the replica.
 pub(crate) fn failures_with_this(slot: &SlotDraft<'_>) -> u32 {
@@ -58,16 +87,18 @@ pub(crate) fn failures_with_this(slot: &SlotDraft<'_>) -> u32 {
     slot.restarts.consecutive.saturating_add(u32::from(counts))
 }
 
-/// A steady run clears the count, unless the budget is exhausted: then only an apply does.
+/// A steady run clears the count, unless the budget is exhausted: then only an apply does. The retries of
+/// one that runs to its end are counted over its whole life.
 pub(super) fn restarts(
     slot: &SlotDraft<'_>,
+    role: ServiceRole,
     pass: &Pass<'_>,
     note: &mut impl FnMut(Timestamp),
 ) -> Restarts {
     if slot.restarts.exhausted == Exhausted::Yes {
         return Restarts::Exhausted;
     }
-    if slot.restarts.consecutive == 0 {
+    if slot.restarts.consecutive == 0 || counts_for_life(slot, role) {
         return Restarts::None;
     }
     let Some(observed) = slot.current.observed.filter(|_| slot.current.is_running()) else {
@@ -79,4 +110,15 @@ pub(super) fn restarts(
         return Restarts::Counted;
     }
     Restarts::Forgettable
+}
+
+/// Whether failures are held against it however long it ran between them: where it retries a bounded number
+/// of times until it completes.
+fn counts_for_life(slot: &SlotDraft<'_>, role: ServiceRole) -> bool {
+    let policy = slot.current.spec.map(|spec| spec.restart);
+    role == ServiceRole::Job
+        || matches!(
+            policy,
+            Some(RestartPolicy::OnFailure { retries: Some(_) } | RestartPolicy::Never)
+        )
 }

@@ -4,6 +4,8 @@
 //! one that waits, is a row of a table here. Facts are collected in `facts.rs`; phases (`phases/`,
 //! `rollout/`) carry verdicts out, and choose nodes, and decide nothing else about a slot.
 
+use jaco_types::Completion;
+
 use super::slot_facts::{
     Bound, Content, Desired, Endpoints, Failure, HandoverFact, Hosts, Need, NodeFact, Reported,
     Restarts, SlotFacts,
@@ -28,6 +30,8 @@ pub(crate) enum Verdict {
     Restart(Restart),
     /// Nothing more is tried with it.
     Exhaust,
+    /// It ran to its end, and is not run again.
+    Finish(Completion),
     /// Its failures in a row are forgotten.
     ForgetFailures,
     /// It gets a new instance of the same content on another node.
@@ -105,18 +109,65 @@ pub(crate) enum Wait {
     Rollout,
     /// Slots of the wanted kind to serve.
     Successors,
+    /// The end of the job that it runs.
+    Job,
 }
 
 /// The verdict about a slot. Total: each question is a table of its own, and the first that has an
 /// answer decides.
 pub(crate) fn judge(facts: &SlotFacts) -> Verdict {
-    unwanted(facts)
+    finished(facts)
+        .or_else(|| unwanted(facts))
         .or_else(|| disabled(facts))
         .or_else(|| repair(facts))
         .or_else(|| relocation(facts))
         .or_else(|| rollout(facts))
         .or_else(|| waiting(facts))
         .unwrap_or(Verdict::Keep)
+}
+
+/// Has it run to its end (R-JOB-1)? That is recorded before anything else is done with it, and only
+/// another spec runs it again.
+fn finished(facts: &SlotFacts) -> Option<Verdict> {
+    match (facts.need, facts.desired, facts.completion) {
+        (Need::Surplus | Need::Superseded, ..) => None,
+        (_, Desired::Retried, _) if facts.content == Content::Current => Some(retry(facts)),
+        (_, Desired::Finished | Desired::FinishedAndDisabled | Desired::Retried, _) => {
+            Some(run_again(facts))
+        }
+        (_, _, Some(completion)) => Some(Verdict::Finish(completion)),
+        (_, _, None) => None,
+    }
+}
+
+/// Where may what failed be run once more?
+fn retry(facts: &SlotFacts) -> Verdict {
+    match start(facts).filter(|_| facts.search == Search::Open) {
+        Some(place) => Verdict::Start(place),
+        None => Verdict::Wait(waiting_to_start(facts)),
+    }
+}
+
+/// Is what ran to its end to be run as something else now? A global replica goes with its node.
+fn run_again(facts: &SlotFacts) -> Verdict {
+    match (facts.content, facts.node, facts.bound) {
+        (_, NodeFact::Gone | NodeFact::Returned, Bound::Host) => Verdict::Remove,
+        (Content::Current | Content::Misplaced, ..) => Verdict::Keep,
+        (Content::Paused, ..) => Verdict::Wait(Wait::Rollout),
+        (Content::Outdated, ..) if facts.desired == Desired::FinishedAndDisabled => {
+            Verdict::Disable
+        }
+        (Content::Outdated, ..) if facts.colocation == Colocation::Pending => {
+            Verdict::Wait(Wait::Partner)
+        }
+        (_, NodeFact::Leave(_), Bound::Host) => Verdict::Remove,
+        (_, NodeFact::Silent | NodeFact::Lost, Bound::Host) => Verdict::Wait(Wait::OwnHost),
+        (_, NodeFact::Keeps | NodeFact::NotPinned | NodeFact::Leave(_), Bound::Data)
+        | (_, NodeFact::Keeps | NodeFact::NotPinned, Bound::Host) => Verdict::Replace(Place::Here),
+        (_, _, Bound::Data) => Verdict::Wait(Wait::DataOnLostNode),
+        (_, NodeFact::Keeps, Bound::Free | Bound::Job) => Verdict::Replace(Place::Anywhere),
+        (_, _, Bound::Free | Bound::Job) => Verdict::Replace(Place::Elsewhere),
+    }
 }
 
 /// Should nothing of it run here? A global replica goes with its node and with its partner.
@@ -140,7 +191,15 @@ fn disabled(facts: &SlotFacts) -> Option<Verdict> {
         && facts.search == Search::Open;
     let start = start(facts).filter(|_| is_free_to_start);
     match (facts.desired, start, facts.content, facts.node, facts.need, facts.endpoints) {
-        (Desired::Active | Desired::Disabling | Desired::Returning, ..) => None,
+        (
+            Desired::Active
+            | Desired::Disabling
+            | Desired::Returning
+            | Desired::Finished
+            | Desired::Retried
+            | Desired::FinishedAndDisabled,
+            ..,
+        ) => None,
         (Desired::Starting, Some(place), ..) => Some(Verdict::Start(place)),
         (_, _, Content::Outdated | Content::Misplaced | Content::Paused, ..)
         | (_, _, _, NodeFact::Returned, ..) => Some(Verdict::Define),
@@ -158,11 +217,11 @@ fn start(facts: &SlotFacts) -> Option<Place> {
     match (facts.node, facts.bound, facts.colocation, facts.hosts) {
         (NodeFact::Returned, ..) => Some(Place::Here),
         (NodeFact::Keeps, _, Colocation::Pending | Colocation::Missing, _) => None,
-        (NodeFact::Keeps, Bound::Free, _, Hosts::Enough) => Some(Place::Anywhere),
+        (NodeFact::Keeps, Bound::Free | Bound::Job, _, Hosts::Enough) => Some(Place::Anywhere),
         (NodeFact::Keeps, ..) => Some(Place::Here),
         (NodeFact::Silent, ..) => None,
-        (_, Bound::Free, _, Hosts::Enough) => Some(Place::Elsewhere),
-        (_, Bound::Data | Bound::Host, ..) | (_, Bound::Free, _, Hosts::Short) => None,
+        (_, Bound::Free | Bound::Job, _, Hosts::Enough) => Some(Place::Elsewhere),
+        (_, Bound::Data | Bound::Host, ..) | (_, Bound::Free | Bound::Job, _, Hosts::Short) => None,
     }
 }
 
@@ -173,9 +232,9 @@ fn waiting_to_start(facts: &SlotFacts) -> Wait {
         (Bound::Data, NodeFact::Keeps | NodeFact::Returned, _) => Wait::NoRoomToStart,
         (Bound::Data, NodeFact::Leave(_) | NodeFact::NotPinned, _) => Wait::DataOnLeavingNode,
         (Bound::Data, ..) => Wait::DataOnLostNode,
-        (Bound::Free, _, Hosts::Short) => Wait::PinnedHosts,
-        (Bound::Free, NodeFact::Silent, _) => Wait::UnreachableNode,
-        (Bound::Free, ..) => Wait::NoNode,
+        (Bound::Free | Bound::Job, _, Hosts::Short) => Wait::PinnedHosts,
+        (Bound::Free | Bound::Job, NodeFact::Silent, _) => Wait::UnreachableNode,
+        (Bound::Free | Bound::Job, ..) => Wait::NoNode,
     }
 }
 
@@ -184,7 +243,8 @@ fn waiting_to_start(facts: &SlotFacts) -> Wait {
 fn repair(facts: &SlotFacts) -> Option<Verdict> {
     let is_handed_over = facts.handover == HandoverFact::Over;
     let stays = match (facts.node, facts.bound) {
-        (NodeFact::Keeps, _) | (NodeFact::Leave(_) | NodeFact::NotPinned, Bound::Data) => true,
+        (NodeFact::Keeps, _)
+        | (NodeFact::Leave(_) | NodeFact::NotPinned, Bound::Data | Bound::Job) => true,
         (NodeFact::Leave(_) | NodeFact::NotPinned, Bound::Free | Bound::Host)
         | (NodeFact::Silent | NodeFact::Lost | NodeFact::Gone | NodeFact::Returned, _) => false,
     };
@@ -202,14 +262,15 @@ fn repair(facts: &SlotFacts) -> Option<Verdict> {
 /// Does it leave a node that cannot or should not keep it (R-NODE-1, R-NODE-2)? A namespace goes with
 /// its container, so who holds that of a partner's old instance starts anew.
 fn relocation(facts: &SlotFacts) -> Option<Verdict> {
-    let can_move =
-        facts.bound == Bound::Free && facts.hosts == Hosts::Enough && facts.search == Search::Open;
+    let may_go = facts.hosts == Hosts::Enough && facts.search == Search::Open;
+    let can_leave = may_go && facts.bound == Bound::Free;
+    let can_move = may_go && matches!(facts.bound, Bound::Free | Bound::Job);
     let is_free = facts.endpoints == Endpoints::Free;
     match (facts.node, facts.restarts) {
         (NodeFact::Returned, _) if facts.search == Search::Open => Some(Verdict::Move(Move::Lost)),
         (NodeFact::Lost, Restarts::Exhausted) => None,
         (NodeFact::Lost | NodeFact::Gone, _) if can_move => Some(Verdict::Move(Move::Lost)),
-        (NodeFact::Leave(_), _) if can_move && is_free => Some(Verdict::Move(Move::Leaves)),
+        (NodeFact::Leave(_), _) if can_leave && is_free => Some(Verdict::Move(Move::Leaves)),
         (_, Restarts::Exhausted) => None,
         (NodeFact::Keeps | NodeFact::Leave(_) | NodeFact::NotPinned, _)
             if facts.colocation == Colocation::Replaced
@@ -226,8 +287,8 @@ fn relocation(facts: &SlotFacts) -> Option<Verdict> {
 /// has reported what it is: one thing at a time.
 fn rollout(facts: &SlotFacts) -> Option<Verdict> {
     let place = match (facts.node, facts.bound) {
-        (NodeFact::Leave(_) | NodeFact::NotPinned, Bound::Free) => Place::Elsewhere,
-        (NodeFact::Keeps, Bound::Free) => Place::Anywhere,
+        (NodeFact::Leave(_) | NodeFact::NotPinned, Bound::Free | Bound::Job) => Place::Elsewhere,
+        (NodeFact::Keeps, Bound::Free | Bound::Job) => Place::Anywhere,
         (NodeFact::Keeps | NodeFact::Leave(_) | NodeFact::NotPinned, _) => Place::Here,
         (NodeFact::Silent | NodeFact::Lost | NodeFact::Gone | NodeFact::Returned, _) => {
             return None;
@@ -237,6 +298,8 @@ fn rollout(facts: &SlotFacts) -> Option<Verdict> {
         (Content::Current | Content::Paused, ..)
         | (_, Reported::NotYet, ..)
         | (_, _, Endpoints::Terminating, _) => None,
+        // A job that runs is not begun again on another host: only another spec ends it.
+        (Content::Misplaced, ..) if facts.bound == Bound::Job => None,
         (.., Colocation::Pending) => Some(Verdict::Wait(Wait::Partner)),
         (Content::Outdated | Content::Misplaced, ..) => Some(Verdict::Replace(place)),
     }
@@ -274,17 +337,20 @@ fn unsettled(facts: &SlotFacts) -> Option<Wait> {
 fn stranded(facts: &SlotFacts) -> Option<Wait> {
     let is_terminating = facts.endpoints == Endpoints::Terminating;
     match (facts.node, facts.bound) {
-        (NodeFact::Keeps, _) | (NodeFact::NotPinned, Bound::Free | Bound::Host) => None,
+        (NodeFact::Keeps, _) | (NodeFact::NotPinned, Bound::Free | Bound::Host | Bound::Job) => {
+            None
+        }
+        (NodeFact::Leave(_), Bound::Job) => Some(Wait::Job),
         (_, Bound::Host) => Some(Wait::OwnHost),
         (NodeFact::Leave(_) | NodeFact::NotPinned, Bound::Data) => Some(Wait::DataOnLeavingNode),
         (_, Bound::Data) => Some(Wait::DataOnLostNode),
         (NodeFact::Silent, _) if facts.hosts == Hosts::Enough && is_hopeful(facts) => {
             Some(Wait::UnreachableNode)
         }
-        (_, Bound::Free) if is_terminating => Some(Wait::Termination),
-        (_, Bound::Free) if facts.hosts == Hosts::Short => Some(Wait::PinnedHosts),
-        (_, Bound::Free) if !is_hopeful(facts) => Some(Wait::Operator),
-        (_, Bound::Free) => Some(Wait::NoNode),
+        (_, Bound::Free | Bound::Job) if is_terminating => Some(Wait::Termination),
+        (_, Bound::Free | Bound::Job) if facts.hosts == Hosts::Short => Some(Wait::PinnedHosts),
+        (_, Bound::Free | Bound::Job) if !is_hopeful(facts) => Some(Wait::Operator),
+        (_, Bound::Free | Bound::Job) => Some(Wait::NoNode),
     }
 }
 
@@ -302,6 +368,7 @@ impl Verdict {
             Self::CompleteHandover
             | Self::Restart(Restart::Failed)
             | Self::Exhaust
+            | Self::Finish(_)
             | Self::ForgetFailures => Some(Phase::Repair),
             Self::Restart(Restart::PartnerReplaced) | Self::Move(_) => Some(Phase::Move),
             Self::Start(_) => Some(Phase::Start),

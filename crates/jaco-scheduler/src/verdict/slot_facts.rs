@@ -1,6 +1,8 @@
 //! All that decides about a slot, as closed sets of values, so that the tables of `judge.rs` can be read
 //! and tested row by row.
 
+use jaco_types::Completion;
+
 use crate::draft::Search;
 use crate::eligibility::Colocation;
 
@@ -14,6 +16,8 @@ pub(crate) struct SlotFacts {
     pub(crate) colocation: Colocation,
     pub(crate) handover: HandoverFact,
     pub(crate) failure: Failure,
+    /// How its instance ran to its end, where that is not recorded yet.
+    pub(crate) completion: Option<Completion>,
     pub(crate) restarts: Restarts,
     pub(crate) content: Content,
     pub(crate) report: Reported,
@@ -47,6 +51,12 @@ pub(crate) enum Desired {
     Disabled,
     /// It is disabled, and operators enabled it.
     Starting,
+    /// It ran to its end.
+    Finished,
+    /// It failed, with all its retries, and an apply allows them anew.
+    Retried,
+    /// The same, and operators disabled it where it is.
+    FinishedAndDisabled,
 }
 
 /// What the node of a replica says to its staying there: for one that is named after a host, the node
@@ -87,6 +97,8 @@ pub(crate) enum Bound {
     Free,
     /// Its data is there (PL-8).
     Data,
+    /// Its job runs there: another instance would begin it again.
+    Job,
     /// It is named after the host.
     Host,
 }
@@ -115,6 +127,7 @@ pub(crate) enum Failure {
 /// The failures in a row that are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Restarts {
+    /// None, or those of one that retries until it completes: a steady run does not clear them.
     None,
     /// Some, and the replica has not run for long enough to forget them.
     Counted,

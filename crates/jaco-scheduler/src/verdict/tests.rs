@@ -1,6 +1,8 @@
 //! The rules about replicas, a row for each: what is different from a replica that is as it should be,
 //! and the verdict.
 
+use jaco_types::Completion;
+
 use super::judge::{Move, Place, Restart, Verdict, Wait, judge};
 use super::slot_facts::{
     Bound, Content, Desired, Endpoints, Failure, HandoverFact, Hosts, Leave, Need, NodeFact,
@@ -18,6 +20,7 @@ const GOOD: SlotFacts = SlotFacts {
     colocation: Colocation::Met,
     handover: HandoverFact::None,
     failure: Failure::None,
+    completion: None,
     restarts: Restarts::None,
     content: Content::Current,
     report: Reported::Yes,
@@ -380,20 +383,101 @@ fn definition_of_a_disabled_replica_follows_its_service() {
     ]);
 }
 
+/// R-JOB-1: what ran to its end is recorded before anything else is done with it, wherever its node is.
+#[test]
+fn end_of_a_job_is_recorded() {
+    for completion in [Completion::Succeeded, Completion::Failed] {
+        let ended = SlotFacts { completion: Some(completion), ..GOOD };
+        let failed = SlotFacts { failure: Failure::BudgetSpent, ..ended };
+        let recorded = Verdict::Finish(completion);
+        check(&[
+            (ended, recorded),
+            (failed, recorded),
+            (SlotFacts { node: DRAINED, ..ended }, recorded),
+            (SlotFacts { node: NodeFact::Lost, ..ended }, recorded),
+            (SlotFacts { node: NodeFact::Silent, ..ended }, recorded),
+            (SlotFacts { desired: Desired::Disabling, ..ended }, recorded),
+            (SlotFacts { content: Content::Outdated, ..ended }, recorded),
+            (SlotFacts { need: Need::Surplus, ..ended }, Verdict::Remove),
+        ]);
+    }
+}
+
+/// R-JOB-1: neither drains nor lost nodes nor operators run it again; another spec does, elsewhere if need be.
+#[test]
+fn finished_job_is_run_again_as_another_spec_only() {
+    let finished = SlotFacts { desired: Desired::Finished, ..GOOD };
+    let failed = SlotFacts { restarts: Restarts::Exhausted, ..finished };
+    let disabled = SlotFacts { desired: Desired::FinishedAndDisabled, ..GOOD };
+    for kept in [finished, failed, disabled] {
+        for node in [NodeFact::Keeps, DRAINED, NodeFact::Silent, NodeFact::Lost, NodeFact::Gone] {
+            check(&[(SlotFacts { node, ..kept }, Verdict::Keep)]);
+        }
+    }
+    let outdated = SlotFacts { content: Content::Outdated, ..finished };
+    let data = SlotFacts { bound: Bound::Data, ..outdated };
+    let host = SlotFacts { bound: Bound::Host, ..outdated };
+    check(&[
+        (outdated, Verdict::Replace(Place::Anywhere)),
+        (SlotFacts { node: NodeFact::Lost, ..outdated }, Verdict::Replace(Place::Elsewhere)),
+        (SlotFacts { node: NodeFact::Gone, ..outdated }, Verdict::Replace(Place::Elsewhere)),
+        (SlotFacts { node: DRAINED, ..outdated }, Verdict::Replace(Place::Elsewhere)),
+        (SlotFacts { content: Content::Paused, ..outdated }, Verdict::Wait(Wait::Rollout)),
+        (SlotFacts { colocation: Colocation::Pending, ..outdated }, Verdict::Wait(Wait::Partner)),
+        (SlotFacts { desired: Desired::FinishedAndDisabled, ..outdated }, Verdict::Disable),
+        (data, Verdict::Replace(Place::Here)),
+        (SlotFacts { node: NodeFact::Lost, ..data }, Verdict::Wait(Wait::DataOnLostNode)),
+        (host, Verdict::Replace(Place::Here)),
+        (SlotFacts { node: NodeFact::Lost, ..host }, Verdict::Wait(Wait::OwnHost)),
+        (SlotFacts { node: NodeFact::Gone, ..host }, Verdict::Remove),
+    ]);
+}
+
+/// R-JOB-1, R-HEAL-2: an apply lets what failed run once more, where it was or elsewhere.
+#[test]
+fn failed_job_is_retried_after_an_apply() {
+    let retried = SlotFacts { desired: Desired::Retried, ..GOOD };
+    let data = SlotFacts { bound: Bound::Data, ..retried };
+    check(&[
+        (retried, Verdict::Start(Place::Anywhere)),
+        (SlotFacts { node: NodeFact::Lost, ..retried }, Verdict::Start(Place::Elsewhere)),
+        (SlotFacts { search: Search::NoNode, ..retried }, Verdict::Wait(Wait::NoNode)),
+        (SlotFacts { node: NodeFact::Lost, ..data }, Verdict::Wait(Wait::DataOnLostNode)),
+        (SlotFacts { content: Content::Outdated, ..retried }, Verdict::Replace(Place::Anywhere)),
+    ]);
+}
+
+/// R-JOB-1, R-NODE-2: a drain waits for the job that runs; a lost node does not hold it.
+#[test]
+fn running_job_is_not_drained() {
+    let job = SlotFacts { bound: Bound::Job, ..GOOD };
+    check(&[
+        (job, Verdict::Keep),
+        (SlotFacts { node: DRAINED, ..job }, Verdict::Wait(Wait::Job)),
+        (
+            SlotFacts { node: NodeFact::NotPinned, content: Content::Misplaced, ..job },
+            Verdict::Wait(Wait::Rollout),
+        ),
+        (SlotFacts { node: NodeFact::Lost, ..job }, Verdict::Move(Move::Lost)),
+        (SlotFacts { node: NodeFact::Gone, ..job }, Verdict::Move(Move::Lost)),
+        (SlotFacts { content: Content::Outdated, ..job }, Verdict::Replace(Place::Anywhere)),
+    ]);
+}
+
 /// All facts that there can be: each combination has a verdict, and it is sound.
 #[test]
 fn every_combination_of_facts_is_judged_soundly() {
     for facts in all() {
         let verdict = judge(&facts);
         let is_active = facts.desired == Desired::Active;
+        let is_bound = matches!(facts.bound, Bound::Data | Bound::Host);
         match verdict {
             // PL-8: what is bound gets no other node.
-            Verdict::Move(_) => assert!(
-                facts.bound == Bound::Free || facts.node == NodeFact::Returned,
-                "PL-8: {facts:#?}"
-            ),
+            Verdict::Move(_) => {
+                assert!(!is_bound || facts.node == NodeFact::Returned, "PL-8: {facts:#?}")
+            }
             Verdict::Start(place) | Verdict::Replace(place) => {
-                assert!(facts.bound == Bound::Free || place == Place::Here, "PL-8: {facts:#?}");
+                assert!(!is_bound || place == Place::Here, "PL-8: {facts:#?}");
             }
             // PL-18: nothing is started that is disabled.
             Verdict::Restart(_) | Verdict::CompleteHandover | Verdict::Exhaust => {
@@ -407,9 +491,19 @@ fn every_combination_of_facts_is_judged_soundly() {
             ),
             Verdict::Disable
             | Verdict::Revert
+            | Verdict::Finish(_)
             | Verdict::Remove
             | Verdict::ForgetFailures
             | Verdict::Wait(_) => {}
+        }
+        if matches!(facts.desired, Desired::Finished | Desired::FinishedAndDisabled) {
+            let may_run = facts.desired == Desired::Finished && facts.content == Content::Outdated;
+            let runs = match verdict {
+                Verdict::Replace(_) => !may_run,
+                Verdict::Restart(_) | Verdict::Move(_) | Verdict::Start(_) => true,
+                _ => false,
+            };
+            assert!(!runs, "PL-23: {facts:#?}");
         }
         if facts.desired == Desired::Disabled {
             assert!(
@@ -420,8 +514,16 @@ fn every_combination_of_facts_is_judged_soundly() {
     }
 }
 
-const DESIRED: [Desired; 5] =
-    [Desired::Active, Desired::Disabling, Desired::Returning, Desired::Disabled, Desired::Starting];
+const DESIRED: [Desired; 8] = [
+    Desired::Active,
+    Desired::Disabling,
+    Desired::Returning,
+    Desired::Disabled,
+    Desired::Starting,
+    Desired::Finished,
+    Desired::Retried,
+    Desired::FinishedAndDisabled,
+];
 const NODES: [NodeFact; 8] = [
     NodeFact::Keeps,
     DRAINED,
@@ -433,7 +535,7 @@ const NODES: [NodeFact; 8] = [
     NodeFact::Returned,
 ];
 const NEEDS: [Need; 4] = [Need::Wanted, Need::Surplus, Need::Interim, Need::Superseded];
-const BOUNDS: [Bound; 3] = [Bound::Free, Bound::Data, Bound::Host];
+const BOUNDS: [Bound; 4] = [Bound::Free, Bound::Data, Bound::Host, Bound::Job];
 const CONTENTS: [Content; 4] =
     [Content::Current, Content::Outdated, Content::Misplaced, Content::Paused];
 const RESTARTS: [Restarts; 4] =
@@ -454,6 +556,10 @@ fn all() -> impl Iterator<Item = SlotFacts> {
     let all = vary(all, &PARTNERS, |colocation, facts| SlotFacts { colocation, ..facts });
     let all = vary(all, &[HandoverFact::None, HandoverFact::Pending], |handover, facts| {
         SlotFacts { handover, ..facts }
+    });
+    let all = vary(all, &[None, Some(Completion::Succeeded)], |completion, facts| SlotFacts {
+        completion,
+        ..facts
     });
     let all =
         vary(all, &[Hosts::Enough, Hosts::Short], |hosts, facts| SlotFacts { hosts, ..facts });

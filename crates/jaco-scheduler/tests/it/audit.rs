@@ -16,7 +16,9 @@ use jaco_state::contents::{Form, Piece, PieceBytes};
 use jaco_state::deployment::Pin;
 use jaco_state::registries::SealedPassword;
 use jaco_state::token::OperatorToken;
-use jaco_types::spec::{DeploymentSpec, FailureAction, Placement, Privilege, UpdatePolicy};
+use jaco_types::spec::{
+    DeploymentSpec, FailureAction, Placement, Privilege, RestartPolicy, UpdatePolicy,
+};
 use jaco_types::{
     AllocationScope, Availability, ClusterId, ContentId, ContentName, DeploymentName, Identity,
     ImageDigest, ImageNeed, ImageReadiness, Millis, NamedKey, NamedKind, NodeFacts, RegistryName,
@@ -274,6 +276,8 @@ fn path(kind: AuditKind) -> Path {
         | AuditKind::RolloutCompleted => Here(roll),
         AuditKind::ReplicaRestarted => Here(|it| fail(it, 1)),
         AuditKind::ReplicaExhausted => Here(|it| fail(it, 10)),
+        AuditKind::JobCompleted => Here(|it| run_job(it, ReplicaState::Stopped)),
+        AuditKind::JobFailed => Here(|it| run_job(it, ReplicaState::Failed)),
         AuditKind::ReplicaMoved => Here(|it| {
             apply(it);
             it.settle();
@@ -436,6 +440,13 @@ fn fail(cluster: &mut Cluster, times: usize) {
         cluster.advance(Millis::from_secs(2), &[]);
         cluster.pass();
     }
+}
+
+fn run_job(cluster: &mut Cluster, end: ReplicaState) {
+    cluster.apply("shop", &[web(1).replicas(1).with(|spec| spec.restart = RestartPolicy::Never)]);
+    cluster.settle();
+    cluster.see("shop-web-0", end);
+    cluster.pass();
 }
 
 fn rest(cluster: &mut Cluster) {

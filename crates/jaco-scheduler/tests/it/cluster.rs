@@ -19,7 +19,8 @@ use jaco_state::view::desired_on;
 use jaco_state::{ClusterState, Entry, Outcome, apply};
 use jaco_types::spec::{
     Constraint, DeploymentSpec, Healthcheck, HostPort, Operator, Placement, Protocol,
-    SchedulingPolicy, ServiceSpec, SpreadCriterion, SpreadTarget, Storage, UpdatePolicy,
+    RestartPolicy, SchedulingPolicy, ServiceMode, ServiceSpec, SpreadCriterion, SpreadTarget,
+    Storage, UpdatePolicy,
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
@@ -53,6 +54,8 @@ pub(crate) fn service(name: &str, image: &str) -> Service {
         placement: Placement::Spread,
         replicas: 1,
         host_ports: Vec::new(),
+        restart: RestartPolicy::Always,
+        mode: ServiceMode::Service,
         depends_on: Vec::new(),
         reservation: Resources::default(),
         limit: Resources::default(),
@@ -423,7 +426,8 @@ impl Cluster {
 
     /// What should not run on talking nodes is gone.
     pub(crate) fn clear_up(&mut self) {
-        let kept: Vec<_> = self.wanted().into_iter().map(|(id, _)| id).collect();
+        let kept = self.state.slots.values().flat_map(Slot::kept_instances);
+        let kept: Vec<_> = kept.map(|(id, _)| id).collect();
         let kept: Vec<_> = kept.into_iter().chain(self.state.terminating.keys().cloned()).collect();
         let gone: Vec<_> = self.state.observed.values().filter(|o| !kept.contains(&o.id)).collect();
         let gone = gone.into_iter().filter(|o| self.is_up(o.node));
@@ -559,6 +563,7 @@ impl Cluster {
                 Change::SlotReplace { id, cause, .. } => Some(format!("{id}:{}", cause.as_str())),
                 Change::SlotCreate { .. }
                 | Change::SlotDisable { .. }
+                | Change::SlotFinish { .. }
                 | Change::SlotSettle { .. }
                 | Change::SlotRevert { .. }
                 | Change::TerminatingRemove { .. }

@@ -5,7 +5,7 @@ use expect_test::expect;
 use jaco_types::spec::{
     Dependency, DependencyCondition, DependencyRequirement, FailureAction, UpdatePolicy,
 };
-use jaco_types::{Millis, ReplicaState, RolloutState, ServiceName};
+use jaco_types::{Completion, DesiredState, Millis, ReplicaState, RolloutState, ServiceName};
 use proptest::prelude::*;
 
 use crate::cluster::{Cluster, Service, key, service};
@@ -169,6 +169,10 @@ fn holds(cluster: &Cluster, needed: &Dependency) -> bool {
     let hash = deployment.spec().services[&of.service].hash;
     let mut states = cluster.state.slots.values().filter(|slot| slot.service == of).map(|slot| {
         let seen = cluster.state.observed.get(&slot.current_id()).map(|seen| seen.state);
+        let seen = match slot.desired_state {
+            DesiredState::Finished(Completion::Succeeded) => Some(ReplicaState::Stopped),
+            _ => seen,
+        };
         (slot.current.spec_hash == hash).then_some(seen).flatten()
     });
     match needed.condition {

@@ -26,7 +26,7 @@ fn show(cluster: &Cluster) -> String {
     let slots = cluster.state.slots.values().map(|slot| {
         let host = cluster.state.nodes.get(&slot.current.node).unwrap().hostname.to_string();
         match slot.desired_state {
-            DesiredState::Active => format!("{}@{host}", slot.id),
+            DesiredState::Active | DesiredState::Finished(_) => format!("{}@{host}", slot.id),
             DesiredState::Disabled => format!("[{}@{host}]", slot.id),
         }
     });

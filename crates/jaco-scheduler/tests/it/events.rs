@@ -5,16 +5,17 @@ use std::num::NonZeroU32;
 
 use jaco_scheduler::Plan;
 use jaco_state::command::{Change, DeploymentDelete, DisabledSet, Disabling, NodeRemove};
+use jaco_types::slot::Exhausted;
 use jaco_types::slot::SlotData;
 use jaco_types::spec::{
     Affinity, Dependency, DependencyCondition, DependencyRequirement, HostPort, Operator,
-    Placement, Protocol, SchedulingPolicy, Scoring, SpreadCriterion, SpreadTarget, Storage,
-    UpdateOrder,
+    Placement, Protocol, RestartPolicy, SchedulingPolicy, Scoring, ServiceMode, SpreadCriterion,
+    SpreadTarget, Storage, UpdateOrder,
 };
 use jaco_types::unit::Resources;
 use jaco_types::{
-    AllocationScope, Availability, DeploymentName, DesiredState, GpuChoice, Millis, NodeId,
-    NodeStatus, Ordinal, ReplicaState, RolloutState, ServiceName, ServiceSpec, Slot,
+    AllocationScope, Availability, Completion, DeploymentName, DesiredState, GpuChoice, Millis,
+    NodeId, NodeStatus, Ordinal, ReplicaState, RolloutState, ServiceName, ServiceSpec, Slot,
 };
 use proptest::prelude::*;
 
@@ -191,6 +192,9 @@ pub(crate) fn any_service() -> impl Strategy<Value = Service> {
         1 => Just(Kind::Port),
         2 => Just(Kind::Reserving),
         2 => (1..3u32).prop_map(Kind::Computing),
+        1 => Just(Kind::Job(RestartPolicy::Never)),
+        1 => Just(Kind::Job(RestartPolicy::OnFailure { retries: Some(1) })),
+        1 => Just(Kind::Restarting(RestartPolicy::OnFailure { retries: None })),
     ];
     let names = prop_oneof![Just("api"), Just("web")];
     let depends = prop::option::weighted(0.1, condition());
@@ -224,6 +228,8 @@ pub(crate) fn any_service() -> impl Strategy<Value = Service> {
                         spec.host_ports.push(HostPort { port: 80, protocol: Protocol::Tcp });
                     }
                     Kind::Reserving => spec.reservation = resources(400, 100),
+                    Kind::Job(restart) => (spec.mode, spec.restart) = (ServiceMode::Job, restart),
+                    Kind::Restarting(restart) => spec.restart = restart,
                 }
             })
         },
@@ -299,6 +305,8 @@ enum Kind {
     Port,
     Reserving,
     Computing(u32),
+    Job(RestartPolicy),
+    Restarting(RestartPolicy),
 }
 
 fn condition() -> impl Strategy<Value = DependencyCondition> {
@@ -390,6 +398,23 @@ pub(crate) fn check(before: &Cluster, plan: &Plan, after: &Cluster) {
     check_explained(after);
     check_indices(before, after);
     check_disabled(plan, after);
+    check_finished(before, plan);
+}
+
+/// PL-23: what completed is run again as another spec only, what failed for good only after an apply.
+fn check_finished(before: &Cluster, plan: &Plan) {
+    for change in &plan.changes {
+        let Change::SlotReplace { id, instance, .. } = change else { continue };
+        let slot = before.state.slots.get(id);
+        let finished = slot.filter(|slot| match slot.desired_state {
+            DesiredState::Finished(Completion::Succeeded) => true,
+            DesiredState::Finished(Completion::Failed) => slot.restarts.exhausted == Exhausted::Yes,
+            DesiredState::Active | DesiredState::Disabled => false,
+        });
+        if let Some(slot) = finished {
+            assert_ne!(slot.current.spec_hash, instance.spec_hash, "PL-23: {id}");
+        }
+    }
 }
 
 /// PL-18: what is disabled runs nothing, and nothing else is started where its service is disabled.
@@ -398,7 +423,7 @@ fn check_disabled(plan: &Plan, after: &Cluster) {
         let is_disabled = after.state.disabled.of_slot(slot).is_some();
         let is_active = slot.desired_state == DesiredState::Active;
         assert!(!(is_disabled && is_active), "PL-18: {} is not disabled", slot.id);
-        if !is_active {
+        if slot.desired_state == DesiredState::Disabled {
             assert_eq!(slot.instances().count(), 0, "PL-18: {}", slot.id);
             assert!(!after.is_desired(&slot.current_id()), "PL-18: {}", slot.id);
             let spec = &after.state.deployments.get(&slot.service.deployment);
@@ -468,6 +493,7 @@ fn check_placed(plan: &Plan, cluster: &Cluster) {
             Change::SlotCreate { id, .. } => (id, true),
             Change::SlotReplace { id, .. } => (id, false),
             Change::SlotDisable { .. }
+            | Change::SlotFinish { .. }
             | Change::SlotSettle { .. }
             | Change::SlotRevert { .. }
             | Change::TerminatingRemove { .. }

@@ -3,7 +3,7 @@
 use expect_test::expect;
 use jaco_scheduler::forecast::{End, Move};
 use jaco_scheduler::{Hypothesis, PlanInput, forecast, suppose};
-use jaco_types::spec::Placement;
+use jaco_types::spec::{Placement, RestartPolicy, ServiceMode, ServiceSpec};
 use jaco_types::{Availability, Millis, NodeFacts, RolloutState, ServiceName};
 use proptest::prelude::*;
 
@@ -139,9 +139,13 @@ proptest! {
             cluster.join_as(host, resources(2000, 600), &labels);
         }
         cluster.pass();
-        // Whether a service waits for a job is another test's subject.
+        // Jobs, and services that wait for one, are another test's subject.
         let alone = |services: Vec<crate::cluster::Service>| -> Vec<_> {
-            services.into_iter().map(|s| s.with(|spec| spec.depends_on.clear())).collect()
+            let plain = |spec: &mut ServiceSpec| {
+                spec.depends_on.clear();
+                (spec.mode, spec.restart) = (ServiceMode::Service, RestartPolicy::Always);
+            };
+            services.into_iter().map(|s| s.with(plain)).collect()
         };
         cluster.apply("shop", &alone(before));
         cluster.settle();

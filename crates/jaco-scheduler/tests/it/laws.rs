@@ -3,7 +3,7 @@
 use jaco_scheduler::Planner;
 use jaco_state::view::is_running;
 use jaco_types::spec::Placement;
-use jaco_types::{Availability, Millis, NodeStatus, Slot, Timestamp};
+use jaco_types::{Availability, DesiredState, Millis, NodeStatus, Slot, Timestamp};
 use proptest::prelude::*;
 
 use crate::cluster::{Cluster, service};
@@ -52,11 +52,12 @@ proptest! {
             let is_here = is_here.is_some_and(|node| node.status == NodeStatus::Ready);
             let is_spent = slot.restarts.exhausted == jaco_types::slot::Exhausted::Yes;
             let is_disabled = cluster.state.disabled.of_slot(slot).is_some();
-            let waits = !is_disabled && slot.desired_state == jaco_types::DesiredState::Disabled;
+            let waits = !is_disabled && slot.desired_state == DesiredState::Disabled;
+            let is_over = matches!(slot.desired_state, DesiredState::Finished(_));
             let explained = !cluster.reasons_of(&slot.service).is_empty();
             prop_assert!(!waits || explained, "PL-7: {} waits for nothing", slot.id);
             prop_assert!(
-                !is_here || is_spent || is_disabled || waits || runs(slot),
+                !is_here || is_spent || is_disabled || is_over || waits || runs(slot),
                 "PL-3: {}",
                 slot.id
             );

@@ -18,6 +18,7 @@ mod forecasts;
 mod gpus;
 mod greatest;
 mod hypotheses;
+mod jobs;
 mod laws;
 mod nomad_scoring;
 mod operators;

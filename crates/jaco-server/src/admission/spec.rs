@@ -107,6 +107,8 @@ fn service_spec(name: &str, service: &ResolvedService) -> Result<ServiceSpec, In
         placement: facts.placement.clone(),
         replicas: facts.replicas,
         host_ports: host_ports(facts),
+        restart: facts.restart,
+        mode: facts.mode,
         depends_on: facts.depends_on.clone(),
         reservation: facts.reservation,
         limit: facts.limit,

@@ -14,7 +14,8 @@ use jaco_proto::v1::exec_server::Exec;
 use jaco_state::ClusterState;
 use jaco_state::audit::AuditKind;
 use jaco_types::{
-    Author, DesiredState, ErrorCode, Identity, InstanceId, NodeId, Rejection, ReplicaState,
+    Author, Completion, DesiredState, ErrorCode, Identity, InstanceId, NodeId, Rejection,
+    ReplicaState,
 };
 use tonic::{Request, Response, Status, Streaming};
 
@@ -234,6 +235,8 @@ fn find(state: &ClusterState, replica: &str) -> Result<(InstanceId, NodeId), Rej
         let is = match slot.desired_state {
             DesiredState::Disabled => "disabled",
             DesiredState::Active => seen.as_str(),
+            DesiredState::Finished(Completion::Succeeded) => "completed",
+            DesiredState::Finished(Completion::Failed) => "failed",
         };
         let message = format!("replica {replica} is {is} and has no running container");
         Rejection::new(ErrorCode::ReplicaNotRunning, message)
@@ -247,7 +250,8 @@ fn is_up(state: &ClusterState, id: &InstanceId) -> bool {
         ReplicaState::Pending
         | ReplicaState::Pulling
         | ReplicaState::Failed
-        | ReplicaState::Stopped => false,
+        | ReplicaState::Stopped
+        | ReplicaState::Completed => false,
     })
 }
 

@@ -237,8 +237,9 @@ fn runs(state: &ClusterState, slot: &Slot) -> bool {
 /// The state of a slot; what its node cannot report is unknown.
 fn replica_state(state: &ClusterState, slot: &Slot) -> (String, String, BTreeMap<String, String>) {
     let view = view::replica(state, slot);
-    let is_disabled = slot.desired_state == DesiredState::Disabled;
-    if !is_disabled && !is_up(state, slot.current.node) {
+    // What became of the others does not depend on their nodes.
+    let is_active = slot.desired_state == DesiredState::Active;
+    if is_active && !is_up(state, slot.current.node) {
         let node = hostname(state, slot.current.node);
         let details = BTreeMap::from([("node".to_owned(), node)]);
         return (UNKNOWN.to_owned(), NODE_DOWN.to_owned(), details);

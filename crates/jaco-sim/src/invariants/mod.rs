@@ -1,4 +1,4 @@
-//! The laws of a whole cluster (SIM-1 to SIM-18, ARCHITECTURE.md §4), each in a file of its own: a
+//! The laws of a whole cluster (SIM-1 to SIM-19, ARCHITECTURE.md §4), each in a file of its own: a
 //! type that keeps what its law needs, and says at each event whether the law still holds. The laws
 //! of the replicated state (ST-…) are asked after every entry, too.
 
@@ -22,6 +22,7 @@ mod sim_15_isolated_stopped;
 mod sim_16_disabled_started;
 mod sim_17_routed_ended;
 mod sim_18_pinned_image;
+mod sim_19_finished_once;
 mod violation;
 
 use std::fmt::Debug;
@@ -111,6 +112,7 @@ fn all() -> Vec<Box<dyn Invariant>> {
         Box::<sim_16_disabled_started::DisabledStarted>::default(),
         Box::<sim_17_routed_ended::RoutedEnded>::default(),
         Box::<sim_18_pinned_image::PinnedImage>::default(),
+        Box::<sim_19_finished_once::FinishedOnce>::default(),
     ]
 }
 

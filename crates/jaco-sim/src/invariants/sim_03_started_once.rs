@@ -29,7 +29,8 @@ impl Invariant for StartedOnce {
             | ReplicaState::Running
             | ReplicaState::Degraded
             | ReplicaState::Failed
-            | ReplicaState::Stopped => true,
+            | ReplicaState::Stopped
+            | ReplicaState::Completed => true,
         });
         if is_there || is_known || first_by == *by {
             let (instance, second) = ((*instance).clone(), (*container).clone());

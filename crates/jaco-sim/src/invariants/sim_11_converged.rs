@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jaco_state::ClusterState;
-use jaco_state::view::{Convergence, convergence, is_done, is_job, is_running, replica};
+use jaco_state::view::{Convergence, convergence, is_running, replica};
 use jaco_types::spec::Storage;
 use jaco_types::{DeploymentName, DesiredState, InstanceId, ReplicaId, ServiceKey, Slot};
 
@@ -39,7 +39,7 @@ fn unfinished(state: &ClusterState) -> Vec<String> {
     for slot in state.slots.values() {
         let is_disabled =
             slot.desired_state == DesiredState::Disabled && state.disabled.of_slot(slot).is_some();
-        if is_disabled || is_finished(state, slot) || is_kept_by_data(state, slot) {
+        if is_disabled || is_finished(slot) || is_kept_by_data(state, slot) {
             continue;
         }
         if !is_running(state, &slot.current_id()) {
@@ -83,17 +83,15 @@ fn is_kept_by_data(state: &ClusterState, slot: &Slot) -> bool {
     })
 }
 
-/// Whether the replica is a job's that has ended without an error.
-fn is_finished(state: &ClusterState, slot: &Slot) -> bool {
-    let deployment = state.deployments.get(&slot.service.deployment);
-    let is_job = deployment.is_some_and(|it| is_job(it.spec(), &slot.service.service));
-    is_job && slot.retiring.is_none() && is_done(state, &slot.current_id())
+/// Whether the replica ran to its end: what is expected of it is over.
+fn is_finished(slot: &Slot) -> bool {
+    matches!(slot.desired_state, DesiredState::Finished(_))
 }
 
 fn leftovers(facts: &Facts) -> Vec<String> {
     let slots = || facts.state.slots.values();
     let wanted: BTreeSet<InstanceId> =
-        slots().flat_map(Slot::instances).map(|(id, _)| id).collect();
+        slots().flat_map(Slot::kept_instances).map(|(id, _)| id).collect();
     let unwanted = facts.containers().filter(|seen| !wanted.contains(&seen.instance));
     let mut wrong: Vec<String> =
         unwanted.map(|seen| format!("{} is left of {}", seen.container, seen.instance)).collect();
@@ -105,11 +103,10 @@ fn leftovers(facts: &Facts) -> Vec<String> {
         let id = &slot.id;
         let count = live.get(id).copied().unwrap_or_default();
         let wanted = match slot.desired_state {
-            DesiredState::Active if is_finished(&facts.state, slot) => 0,
             // It may serve where it is, or not.
             DesiredState::Active if is_kept_by_data(&facts.state, slot) => count.min(1),
             DesiredState::Active => 1,
-            DesiredState::Disabled => 0,
+            DesiredState::Disabled | DesiredState::Finished(_) => 0,
         };
         if count != wanted {
             wrong.push(format!("{id} has {count} live containers"));

@@ -66,6 +66,8 @@ pub enum InvariantViolation {
     RoutedEnded { instance: InstanceId },
     #[error("{instance} runs {image} instead of {digest}")]
     OtherImage { instance: InstanceId, image: String, digest: ImageDigest },
+    #[error("{instance} was started, and its replica has completed that before")]
+    FinishedStarted { instance: InstanceId },
 }
 
 impl InvariantViolation {
@@ -94,6 +96,7 @@ impl InvariantViolation {
             Self::DisabledStarted { .. } | Self::DisabledUnasked { .. } => "SIM-16",
             Self::RoutedEnded { .. } => "SIM-17",
             Self::OtherImage { .. } => "SIM-18",
+            Self::FinishedStarted { .. } => "SIM-19",
         }
     }
 }

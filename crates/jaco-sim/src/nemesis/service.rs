@@ -140,7 +140,9 @@ impl Nemesis {
         for service in rest {
             *service += " after=job:done";
         }
-        services.push(format!("job image={image}"));
+        let kind =
+            self.rng.pick(&["", " mode=job", " restart=no", " mode=job restart=on-failure:2"]);
+        services.push(format!("job image={image}{kind}"));
         services
     }
 

@@ -159,3 +159,13 @@ fn sim_18_finds_another_image_than_the_pinned_one() {
         settle";
     finds("SIM-18", Sabotage::FollowNames, script);
 }
+
+/// R-JOB-1: a planner that runs a job once more that has completed.
+#[test]
+fn sim_19_finds_a_job_that_is_run_again() {
+    let script = "nodes n1 n2
+        image job:1 exits 0 after 2s
+        apply shop job image=job:1 mode=job
+        settle";
+    finds("SIM-19", Sabotage::RunFinished, script);
+}

@@ -135,6 +135,10 @@ audit_kinds! {
     RolloutHeld => 56, "rollout_held";
     /// The image digest of a service was pinned for a revision.
     ImageResolved => 57, "image_resolved";
+    /// A replica of a job ran to its end, and is not run again.
+    JobCompleted => 1000, "job_completed";
+    /// A replica of a job failed, and so did its retries.
+    JobFailed => 1001, "job_failed";
     /// Credentials of an image registry were stored.
     RegistryStored => 58, "registry_stored";
     /// Credentials of an image registry were removed.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use jaco_types::slot::Exhausted;
 use jaco_types::{
-    ConsumerName, DesiredState, ImageDigest, InstanceId, NodeId, NodeStatus, Ordinal, ReplicaId,
-    Revision, Scheduling, ServiceKey, SpecHash,
+    Completion, ConsumerName, DesiredState, ImageDigest, InstanceId, NodeId, NodeStatus, Ordinal,
+    ReplicaId, Revision, Scheduling, ServiceKey, SpecHash,
 };
 
 /// One change of the planner.
@@ -63,6 +63,15 @@ pub enum Change {
         id: ReplicaId,
         /// What it would run, and where.
         instance: NewInstance,
+    },
+    /// The current instance ran to its end, and is not run again (R-JOB-1). Its node keeps the container.
+    SlotFinish {
+        /// The slot.
+        id: ReplicaId,
+        /// How it ended.
+        completion: Completion,
+        /// The failures in a row.
+        consecutive_failures: u32,
     },
     /// The slot is surplus; its instances stop.
     SlotRemove {

@@ -41,6 +41,8 @@ pub enum Law {
     Digests,
     /// ST-17: bounds of registry credentials.
     RegistryBounds,
+    /// ST-18: a finished slot retires nothing, and one that succeeded has not exhausted its retries.
+    FinishedRunsNothing,
 }
 
 impl Law {
@@ -61,6 +63,7 @@ impl Law {
             Self::DisabledRunsNothing => "ST-15",
             Self::Digests => "ST-16",
             Self::RegistryBounds => "ST-17",
+            Self::FinishedRunsNothing => "ST-18",
         }
     }
 }

@@ -1,6 +1,7 @@
-//! Laws about slots and their instances (ST-6, ST-7, ST-8, ST-11).
+//! Laws about slots and their instances (ST-6, ST-7, ST-8, ST-11, ST-18).
 
-use jaco_types::ReplicaId;
+use jaco_types::slot::Exhausted;
+use jaco_types::{Completion, DesiredState, ReplicaId};
 
 use super::{Law, Violations};
 use crate::state::ClusterState;
@@ -10,6 +11,13 @@ pub(super) fn check(state: &ClusterState, found: &mut Violations) {
         let id = &slot.id;
         if *id != ReplicaId::new(&slot.service, &slot.ordinal) {
             found.add(Law::SlotName, format!("{id} is not named after its service"));
+        }
+        if let DesiredState::Finished(completion) = slot.desired_state {
+            let is_exhausted = slot.restarts.exhausted == Exhausted::Yes;
+            if slot.retiring.is_some() || (is_exhausted && completion == Completion::Succeeded) {
+                let subject = format!("{id} is finished, and retires an instance or has failed");
+                found.add(Law::FinishedRunsNothing, subject);
+            }
         }
         let newest = slot.current.raft_index;
         if slot.retiring.as_ref().is_some_and(|old| old.raft_index >= newest) {
@@ -28,7 +36,7 @@ pub(super) fn check(state: &ClusterState, found: &mut Violations) {
     for terminating in state.terminating.values() {
         let id = &terminating.id;
         let slot = state.slots.get(&id.replica);
-        if slot.is_some_and(|slot| slot.instances().any(|(live, _)| live == *id)) {
+        if slot.is_some_and(|slot| slot.kept_instances().any(|(live, _)| live == *id)) {
             found.add(Law::TerminatingInNoSlot, format!("{id} is terminating and in its slot"));
         }
         if terminating.left_at > state.index {

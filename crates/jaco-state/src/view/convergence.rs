@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use jaco_types::rollout::WAITING_FOR_DEPENDENCY;
+use jaco_types::rollout::{WAITING_FOR_DEPENDENCY, WAITING_FOR_JOB};
 use jaco_types::slot::Exhausted;
 use jaco_types::spec::ServiceSpec;
-use jaco_types::{DesiredState, FirstWatch, RolloutState, ServiceKey, Slot};
+use jaco_types::{Completion, DesiredState, FirstWatch, RolloutState, ServiceKey, Slot};
 
-use super::replica::{is_done, is_job, is_running};
+use super::replica::is_running;
 use crate::entity::deployment::Deployment;
 use crate::state::ClusterState;
 
@@ -82,8 +82,9 @@ fn service_convergence(
     if slots.iter().any(|slot| slot.restarts.exhausted == Exhausted::Yes) {
         return Convergence::Exhausted;
     }
-    // Waiting for a dependency is progress: the status of the dependency counts.
-    let stuck = record.unplaced.iter().any(|each| each.reason != WAITING_FOR_DEPENDENCY);
+    // Waiting for a dependency or a job is progress: the status of what is waited for counts.
+    let is_progress = |reason: &str| [WAITING_FOR_DEPENDENCY, WAITING_FOR_JOB].contains(&reason);
+    let stuck = record.unplaced.iter().any(|each| !is_progress(&each.reason));
     if stuck {
         return Convergence::CannotPlace;
     }
@@ -91,16 +92,17 @@ fn service_convergence(
     if is_watched || !record.unplaced.is_empty() || rollout == Some(RolloutState::InProgress) {
         return Convergence::Progressing;
     }
-    let is_job = is_job(deployment.spec(), &spec.name);
     let settled = slots.iter().all(|slot| {
-        let id = slot.current_id();
-        if slot.desired_state == DesiredState::Disabled {
-            return slot.current.spec_hash == spec.hash && state.disabled.of_slot(slot).is_some();
-        }
-        slot.current.spec_hash == spec.hash
-            && slot.retiring.is_none()
-            && state.disabled.of_slot(slot).is_none()
-            && (is_running(state, &id) || (is_job && is_done(state, &id)))
+        let is_disabled = state.disabled.of_slot(slot).is_some();
+        let is_settled = match slot.desired_state {
+            DesiredState::Disabled => is_disabled,
+            // One that failed, and has not exhausted its retries, is retried.
+            DesiredState::Finished(completion) => completion == Completion::Succeeded,
+            DesiredState::Active => {
+                slot.retiring.is_none() && !is_disabled && is_running(state, &slot.current_id())
+            }
+        };
+        is_settled && slot.current.spec_hash == spec.hash
     });
     if settled { Convergence::Converged } else { Convergence::Progressing }
 }

@@ -35,6 +35,8 @@ pub struct DesiredInstance {
 pub enum Role {
     /// It should run: start it if it never ran.
     Current,
+    /// It ran to its end: keep its container for the log, never start it again.
+    Finished,
     /// It serves until its successor does: keep it, never start it again.
     Retiring,
     /// It is out of the endpoints and traffic may still reach it: keep it until it is removed; its
@@ -51,14 +53,18 @@ pub fn desired_on(state: &ClusterState, node: NodeId) -> BTreeMap<InstanceId, De
         return desired;
     }
     for slot in state.slots.values() {
-        let current = Some(&slot.current).filter(|_| slot.desired_state == DesiredState::Active);
-        let roles = [(current, Role::Current), (slot.retiring.as_ref(), Role::Retiring)];
+        let current = match slot.desired_state {
+            DesiredState::Active => Some(Role::Current),
+            DesiredState::Finished(_) => Some(Role::Finished),
+            DesiredState::Disabled => None,
+        };
+        let retiring = slot.retiring.as_ref().map(|instance| (instance, Role::Retiring));
+        let roles = current.map(|role| (&slot.current, role)).into_iter().chain(retiring);
         for (instance, role) in roles {
-            let Some(instance) = instance.filter(|instance| instance.node == node) else {
-                continue;
-            };
-            let wanted = desired_instance(state, slot, instance, role);
-            desired.insert(wanted.id.clone(), wanted);
+            if instance.node == node {
+                let wanted = desired_instance(state, slot, instance, role);
+                desired.insert(wanted.id.clone(), wanted);
+            }
         }
     }
     for terminating in state.terminating.values().filter(|terminating| terminating.node == node) {
@@ -80,7 +86,7 @@ pub fn desired_on(state: &ClusterState, node: NodeId) -> BTreeMap<InstanceId, De
 pub fn stopping(state: &ClusterState) -> impl Iterator<Item = (&InstanceId, NodeId)> {
     let has_slot = |id: &InstanceId| {
         let slot = state.slots.get(&id.replica);
-        slot.is_some_and(|slot| slot.instances().any(|(held, _)| held == *id))
+        slot.is_some_and(|slot| slot.kept_instances().any(|(held, _)| held == *id))
     };
     let answers =
         |node: NodeId| state.nodes.get(&node).is_some_and(|node| node.status != NodeStatus::Down);

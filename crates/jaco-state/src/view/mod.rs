@@ -13,5 +13,5 @@ pub use convergence::{Convergence, convergence};
 pub use desired::{DesiredInstance, Role, desired_on, prepull_on, stopping};
 pub use disabled::describe;
 pub use needed::{Needed, needed_on};
-pub use replica::{ReplicaView, is_done, is_job, is_running, replica, restart_at, slots_of};
+pub use replica::{ReplicaView, is_running, replica, restart_at, slots_of};
 pub use routing::{Endpoint, endpoints, in_routing};

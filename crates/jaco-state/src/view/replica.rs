@@ -3,14 +3,12 @@
 use std::collections::BTreeMap;
 
 use jaco_types::slot::Exhausted;
-use jaco_types::spec::{DependencyCondition, DeploymentSpec};
 use jaco_types::{
-    DeploymentName, DesiredState, InstanceId, ReasonCode, ReplicaState, RestartCount, ServiceName,
+    Completion, DeploymentName, DesiredState, InstanceId, ReasonCode, ReplicaState, RestartCount,
     Slot, Timestamp,
 };
 
 use super::disabled;
-use crate::entity::deployment::Deployment;
 use crate::state::ClusterState;
 
 /// A replica as users see it: its desired and observed state in one.
@@ -26,19 +24,28 @@ pub struct ReplicaView {
 
 /// The state of a slot: its current instance's observation, or `pending` while there is none. A
 /// slot whose restart budget is exhausted is `failed/restart_exhausted`, whatever its container did last, with
-/// `reason: step_timeout` where it did not run within the time of its rollout step instead; one
-/// that is disabled is `stopped/disabled`, with who disabled it, and when.
+/// `reason: step_timeout` where it did not run within the time of its rollout step instead; one that ran to its
+/// end is `completed`; one that is disabled is `stopped/disabled`, with who disabled it, and when.
 #[must_use]
 pub fn replica(state: &ClusterState, slot: &Slot) -> ReplicaView {
-    if slot.desired_state == DesiredState::Disabled {
-        return disabled_replica(state, slot);
-    }
     let seen = state.observed.get(&slot.current_id());
-    let mut view = match seen {
-        Some(seen) => {
-            ReplicaView { state: seen.state, code: seen.code, details: seen.details.clone() }
+    let details = || seen.map(|seen| seen.details.clone()).unwrap_or_default();
+    let mut view = match (slot.desired_state, seen) {
+        (DesiredState::Disabled, _) => return disabled_replica(state, slot),
+        (DesiredState::Finished(Completion::Succeeded), _) => {
+            return ReplicaView { state: ReplicaState::Completed, code: None, details: details() };
         }
-        None => ReplicaView { state: ReplicaState::Pending, code: None, details: BTreeMap::new() },
+        (DesiredState::Finished(Completion::Failed), _) => ReplicaView {
+            state: ReplicaState::Failed,
+            code: Some(ReasonCode::RestartExhausted),
+            details: details(),
+        },
+        (DesiredState::Active, Some(seen)) => {
+            ReplicaView { state: seen.state, code: seen.code, details: details() }
+        }
+        (DesiredState::Active, None) => {
+            ReplicaView { state: ReplicaState::Pending, code: None, details: BTreeMap::new() }
+        }
     };
     if slot.restarts.exhausted == Exhausted::Yes {
         view.state = ReplicaState::Failed;
@@ -67,19 +74,18 @@ fn disabled_replica(state: &ClusterState, slot: &Slot) -> ReplicaView {
 pub fn restart_at(state: &ClusterState, slot: &Slot) -> Option<Timestamp> {
     let seen = state.observed.get(&slot.current_id())?;
     let has_failed = match seen.state {
-        ReplicaState::Failed | ReplicaState::Degraded => true,
-        ReplicaState::Stopped => {
-            let deployment = state.deployments.get(&slot.service.deployment);
-            let is_job = |deployment: &Deployment| is_job(deployment.spec(), &slot.service.service);
-            !deployment.is_some_and(is_job)
-        }
+        ReplicaState::Failed | ReplicaState::Degraded | ReplicaState::Stopped => true,
+        // The next pass finishes what completed.
+        ReplicaState::Completed => false,
         ReplicaState::Pending
         | ReplicaState::Pulling
         | ReplicaState::Starting
         | ReplicaState::Running => false,
     };
     let back_off = RestartCount::back_off(slot.restarts.consecutive.saturating_add(1));
-    let waits = has_failed && slot.restarts.exhausted == Exhausted::No && back_off.0 > 0;
+    let is_active = slot.desired_state == DesiredState::Active;
+    let waits =
+        is_active && has_failed && slot.restarts.exhausted == Exhausted::No && back_off.0 > 0;
     waits.then(|| seen.since.after(back_off))
 }
 
@@ -87,24 +93,6 @@ pub fn restart_at(state: &ClusterState, slot: &Slot) -> Option<Timestamp> {
 #[must_use]
 pub fn is_running(state: &ClusterState, id: &InstanceId) -> bool {
     state.observed.get(id).is_some_and(|seen| seen.state == ReplicaState::Running)
-}
-
-/// Whether an instance ended by itself without an error.
-#[must_use]
-pub fn is_done(state: &ClusterState, id: &InstanceId) -> bool {
-    state.observed.get(id).is_some_and(|seen| {
-        seen.state == ReplicaState::Stopped && seen.exit.is_none_or(|exit| exit.code == 0)
-    })
-}
-
-/// Whether a service is a job: others wait for it to complete successfully.
-#[must_use]
-pub fn is_job(spec: &DeploymentSpec, service: &ServiceName) -> bool {
-    let mut dependencies = spec.services.values().flat_map(|other| &other.depends_on);
-    dependencies.any(|dependency| {
-        dependency.service == *service
-            && dependency.condition == DependencyCondition::CompletedSuccessfully
-    })
 }
 
 /// The slots of one deployment, in the order of their names.

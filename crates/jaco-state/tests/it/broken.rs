@@ -10,10 +10,11 @@ use jaco_state::invariants::{Law, violations};
 use jaco_state::registries::{PASSWORD_BYTES_MAX, REGISTRIES_MAX, RegistryLogin, SealedPassword};
 use jaco_state::requests::KEPT_REQUESTS;
 use jaco_state::{Change, ClusterState, Outcome};
+use jaco_types::slot::Exhausted;
 use jaco_types::{
-    AllocationScope, ConsumerName, ContentId, DesiredState, Disablement, Identity, InstanceId,
-    Millis, NodeId, NodeStatus, Ordinal, RegistryName, RegistryUsername, ReplicaState, RequestId,
-    Revision, ServiceName, StateIndex, Timestamp,
+    AllocationScope, Completion, ConsumerName, ContentId, DesiredState, Disablement, Identity,
+    InstanceId, Millis, NodeId, NodeStatus, Ordinal, RegistryName, RegistryUsername, ReplicaState,
+    RequestId, Revision, ServiceName, StateIndex, Timestamp,
 };
 
 use crate::history::{
@@ -169,6 +170,24 @@ fn a_disabled_scope_that_does_not_exist() {
 fn a_disabled_slot_that_retires_an_instance() {
     check(Law::DisabledRunsNothing, "shop-web-0", |state| {
         state.slots.get_mut(&replica("shop-web-0")).unwrap().desired_state = DesiredState::Disabled;
+    });
+}
+
+/// ST-18
+#[test]
+fn a_finished_slot_that_retires_an_instance_or_has_failed() {
+    fn finish(state: &mut ClusterState) -> &mut jaco_types::Slot {
+        let slot = state.slots.get_mut(&replica("shop-web-0")).unwrap();
+        slot.desired_state = DesiredState::Finished(Completion::Succeeded);
+        slot
+    }
+    check(Law::FinishedRunsNothing, "shop-web-0", |state| {
+        finish(state);
+    });
+    check(Law::FinishedRunsNothing, "shop-web-0", |state| {
+        let slot = finish(state);
+        slot.retiring = None;
+        slot.restarts.exhausted = Exhausted::Yes;
     });
 }
 

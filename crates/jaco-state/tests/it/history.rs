@@ -10,7 +10,8 @@ use jaco_state::{
     Change, ClusterMeta, ClusterState, Command, Entry, NewInstance, Outcome, apply, token,
 };
 use jaco_types::spec::{
-    DeploymentSpec, Healthcheck, Placement, SchedulingPolicy, ServiceSpec, Storage, UpdatePolicy,
+    DeploymentSpec, Healthcheck, Placement, RestartPolicy, SchedulingPolicy, ServiceMode,
+    ServiceSpec, Storage, UpdatePolicy,
 };
 use jaco_types::unit::Resources;
 use jaco_types::{
@@ -160,6 +161,8 @@ pub(crate) fn service(name: &str, image: &str) -> ServiceSpec {
         placement: Placement::Spread,
         replicas: 1,
         host_ports: Vec::new(),
+        restart: RestartPolicy::Always,
+        mode: ServiceMode::Service,
         depends_on: Vec::new(),
         reservation: Resources::default(),
         limit: Resources::default(),

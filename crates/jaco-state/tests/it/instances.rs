@@ -5,15 +5,13 @@ use jaco_state::command::{
     Observe, Previous,
 };
 use jaco_state::view::{
-    Role, desired_on, endpoints, in_routing, is_done, is_job, is_running, prepull_on,
-    replica as view, restart_at, slots_of, stopping,
+    Role, desired_on, endpoints, in_routing, is_running, prepull_on, replica as view, restart_at,
+    slots_of, stopping,
 };
 use jaco_types::slot::Exhausted;
-use jaco_types::spec::{Dependency, DependencyCondition, DependencyRequirement, ServiceSpec};
 use jaco_types::{
-    AllocationScope, ConsumerName, Exit, ImageNeed, InstanceId, InstanceObserved, Millis, NodeId,
-    NodeStatus, Prepull, ReasonCode, ReplicaState, Revision, Rollout, RolloutState, Scheduling,
-    StateIndex, Timestamp,
+    AllocationScope, ConsumerName, ImageNeed, InstanceObserved, Millis, NodeId, NodeStatus,
+    Prepull, ReasonCode, ReplicaState, Revision, Rollout, RolloutState, Scheduling, Timestamp,
 };
 
 use crate::history::{
@@ -63,6 +61,7 @@ fn role(role: Role) -> char {
         Role::Current => '+',
         Role::Retiring => '~',
         Role::Terminating => '-',
+        Role::Finished => '=',
     }
 }
 
@@ -409,46 +408,4 @@ fn restarts_wait_for_their_back_off() {
     ] {
         assert_eq!(at(state, 2, Exhausted::No), None, "{state:?}");
     }
-}
-
-/// R-JOB-1: a service is a job if others wait for its completion, and it is done once it ended without an
-/// error.
-#[test]
-fn jobs_are_done_when_they_end_well() {
-    let waits = |condition| ServiceSpec {
-        depends_on: vec![Dependency {
-            service: "web".parse().unwrap(),
-            condition,
-            required: DependencyRequirement::Required,
-        }],
-        ..service("after", "after:1")
-    };
-    let is_job_with = |condition| {
-        let specs = crate::history::spec(&[service("web", "web:1"), waits(condition)]);
-        (is_job(&specs, &"web".parse().unwrap()), is_job(&specs, &"after".parse().unwrap()))
-    };
-    assert_eq!(is_job_with(DependencyCondition::CompletedSuccessfully), (true, false));
-    assert_eq!(is_job_with(DependencyCondition::Healthy), (false, false));
-    assert_eq!(is_job_with(DependencyCondition::Started), (false, false));
-    let mut history = shop();
-    let id = history.state.slots.get(&replica("shop-web-0")).unwrap().current_id();
-    let mut done = |state, exit: Option<i64>| {
-        let exit = exit.map(|code| Exit { code, out_of_memory: false });
-        observe(&mut history, InstanceObserved { exit, ..seen(id.clone(), N1, state) });
-        is_done(&history.state, &id)
-    };
-    assert!(done(ReplicaState::Stopped, Some(0)) && done(ReplicaState::Stopped, None));
-    assert!(!done(ReplicaState::Stopped, Some(1)) && !done(ReplicaState::Failed, Some(0)));
-    assert!(!done(ReplicaState::Running, None));
-    let unknown = InstanceId { replica: replica("shop-web-9"), raft_index: StateIndex(1) };
-    assert!(!is_done(&history.state, &unknown) && !is_running(&history.state, &unknown));
-    history.apply(deploy(
-        "shop",
-        &[service("web", "web:1"), waits(DependencyCondition::CompletedSuccessfully)],
-    ));
-    report(&mut history, "shop-web-1", ReplicaState::Stopped);
-    let slot = replica("shop-web-1");
-    let (consecutive, exhausted) = (2, Exhausted::No);
-    change(&mut history, Change::SlotSetRestarts { id: slot.clone(), consecutive, exhausted });
-    assert_eq!(restart_at(&history.state, history.state.slots.get(&slot).unwrap()), None);
 }

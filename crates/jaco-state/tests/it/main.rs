@@ -20,6 +20,7 @@ mod effects;
 mod fields;
 mod history;
 mod instances;
+mod jobs;
 mod laws;
 mod planner_batch;
 mod reasons;

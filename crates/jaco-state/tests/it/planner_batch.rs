@@ -9,7 +9,6 @@ use jaco_state::command::{
 };
 use jaco_state::view::{Convergence, convergence};
 use jaco_state::{Change, Outcome};
-use jaco_types::spec::{Dependency, DependencyCondition, DependencyRequirement};
 use jaco_types::{
     DeploymentName, ErrorCode, NodeId, ReplicaState, Revision, Scheduling, StateIndex,
 };
@@ -63,40 +62,6 @@ fn a_removal_planned_before_an_apply_is_stale() {
     let stale = Batch::new(based_on, removal()).into();
     assert_eq!(history.refused(stale), ErrorCode::StalePlan);
     assert_eq!(history.batch(removal()), Outcome::Done);
-}
-
-/// R-ROLL-7: a service that others wait for has converged once it has ended without an error, and
-/// one that should serve has not.
-#[test]
-fn a_job_that_is_done_has_converged() {
-    let done = |depends_on: Vec<Dependency>| {
-        let mut history = History::founded();
-        let mut after = service("web", "web:1");
-        after.replicas = 0;
-        after.depends_on = depends_on;
-        let mut job = service("migrate", "migrate:1");
-        job.hash = instance(NodeId::FIRST, 1).spec_hash;
-        history.apply(deploy("shop", &[job, after]));
-        let key = key("shop", "migrate");
-        let records = [&key, &self::key("shop", "web")].map(|key| Change::SchedulingSet {
-            service: key.clone(),
-            record: Box::new(Scheduling { planned_revision: Revision(1), ..Scheduling::default() }),
-        });
-        history.batch(vec![create(&key, 0, NodeId::FIRST)]);
-        history.batch(records.into());
-        let id = history.state.slots.get(&replica("shop-migrate-0")).unwrap().current_id();
-        let observed = vec![seen(id, NodeId::FIRST, ReplicaState::Stopped)];
-        history.apply(Observe::new(NodeId::FIRST).observed(observed).into());
-        let shop: DeploymentName = "shop".parse().unwrap();
-        convergence(&history.state, history.state.deployments.get(&shop).unwrap())
-    };
-    let migrated = Dependency {
-        service: "migrate".parse().unwrap(),
-        condition: DependencyCondition::CompletedSuccessfully,
-        required: DependencyRequirement::Required,
-    };
-    assert_eq!(done(vec![migrated]), Convergence::Converged);
-    assert_eq!(done(Vec::new()), Convergence::Progressing);
 }
 
 /// A deployment that comes back under its old name begins at its first revision again: the plan of the

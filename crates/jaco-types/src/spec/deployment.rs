@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::dependency::DependencyCondition;
 use super::privilege::Privilege;
-use super::service::ServiceSpec;
+use super::service::{ServiceMode, ServiceSpec};
 use crate::content::{ContentId, NamedKey};
 use crate::id::ServiceName;
 
@@ -28,4 +29,19 @@ pub struct DeploymentSpec {
     /// are not in it. For people who ask who let it in: it decides nothing, and a change of it alone
     /// is no new revision.
     pub privileges: BTreeMap<ServiceName, BTreeSet<Privilege>>,
+}
+
+impl DeploymentSpec {
+    /// Its jobs: the services that run to their end because they say so, or because others wait for them
+    /// to complete (R-JOB-1).
+    #[must_use]
+    pub fn jobs(&self) -> BTreeSet<&ServiceName> {
+        let services = self.services.values();
+        let declared = services.clone().filter(|spec| spec.mode == ServiceMode::Job);
+        let awaited = services.flat_map(|spec| &spec.depends_on).filter(|dependency| {
+            dependency.condition == DependencyCondition::CompletedSuccessfully
+        });
+        let declared = declared.map(|spec| &spec.name);
+        declared.chain(awaited.map(|dependency| &dependency.service)).collect()
+    }
 }

@@ -19,6 +19,7 @@ pub use placement::{OnNodeLoss, Placement};
 pub use privilege::Privilege;
 pub use scheduling::{Affinity, SchedulingPolicy, Scoring, SpreadCriterion, SpreadTarget};
 pub use service::{
-    Healthcheck, HostPort, MAX_REPLICAS, Protocol, PullPolicy, ServiceSpec, Storage,
+    Healthcheck, HostPort, MAX_REPLICAS, Protocol, PullPolicy, RestartPolicy, ServiceMode,
+    ServiceSpec, Storage,
 };
 pub use update::{FailureAction, RollbackFailureAction, RollbackPolicy, UpdateOrder, UpdatePolicy};

@@ -29,6 +29,10 @@ pub struct ServiceSpec {
     pub replicas: u32,
     /// Ports of the host that each replica takes for itself.
     pub host_ports: Vec<HostPort>,
+    /// What follows when one of its containers ends.
+    pub restart: RestartPolicy,
+    /// Whether its containers serve, or run to their end.
+    pub mode: ServiceMode,
     /// What must be up before its replicas start.
     pub depends_on: Vec<Dependency>,
     /// What each replica has reserved on its node.
@@ -52,6 +56,33 @@ pub struct ServiceSpec {
     pub container: Arc<str>,
     /// SHA-256 of `container` (R-HASH-1).
     pub hash: SpecHash,
+}
+
+/// What follows when a container ends (R-JOB-1). Not part of the container: a change of the policy recreates
+/// nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RestartPolicy {
+    /// A restart, whatever its exit code, within the restart budget (R-HEAL-1).
+    #[default]
+    Always,
+    /// An exit with 0 is its completion; a restart follows a failure.
+    OnFailure {
+        /// How many restarts at most, as long as it has not completed; `None` is what the restart budget
+        /// allows.
+        retries: Option<u32>,
+    },
+    /// No restart: an exit with 0 is its completion, another one its failure.
+    Never,
+}
+
+/// Whether the containers of a service serve, or run to their end (R-JOB-1).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ServiceMode {
+    /// They serve: the end of one is a failure, unless its restart policy says otherwise.
+    #[default]
+    Service,
+    /// They run to their end once: `replicated-job` and `global-job`.
+    Job,
 }
 
 /// When a node pulls an image. Not part of the container: a change of the policy recreates nothing.

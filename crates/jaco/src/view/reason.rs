@@ -74,6 +74,7 @@ pub(crate) fn of_unplaced(unplaced: &UnplacedInfo) -> String {
         "waiting_for_dependency" => {
             format!("{replicas} not started: {}", sentence(&unplaced.reason, &unplaced.details))
         }
+        "waiting_for_job" => sentence(&unplaced.reason, &unplaced.details),
         "no_room_to_roll" => {
             format!(
                 "{replicas} cannot be replaced: {}",
@@ -133,6 +134,14 @@ pub(crate) fn sentence(reason: &str, details: &HashMap<String, String>) -> Strin
                 fact("beside")
             ),
             &["beside", "replica"],
+        ),
+        "waiting_for_job" => (
+            format!(
+                "the drain of {} waits for {} to run to its end",
+                fact("node"),
+                fact("replica")
+            ),
+            &["node", "replica"],
         ),
         "waiting_for_dependency" => {
             let waits = facts.iter().map(|(service, condition)| condition_text(service, condition));
@@ -223,6 +232,11 @@ mod tests {
             "waiting_for_node",
             &[("replica", "shop-db-0"), ("node", "n2"), ("on_node_loss", "wait")],
             "2 replicas cannot be placed: shop-db-0 waits for node n2, which is down (on node loss wait)",
+        );
+        check(
+            "waiting_for_job",
+            &[("node", "n2"), ("replica", "shop-job-0")],
+            "the drain of n2 waits for shop-job-0 to run to its end",
         );
         check(
             "waiting_for_dependency",

@@ -33,9 +33,9 @@ use jaco_state::{
 use jaco_types::slot::{Exhausted, SlotData};
 use jaco_types::spec::{
     Dependency, DependencyCondition, DependencyRequirement, DeploymentSpec, FailureAction,
-    Healthcheck, HostPort, OnNodeLoss, Placement, Privilege, Protocol, PullPolicy,
-    RollbackFailureAction, RollbackPolicy, SchedulingPolicy, Scoring, ServiceSpec, Storage,
-    UpdateOrder, UpdatePolicy,
+    Healthcheck, HostPort, OnNodeLoss, Placement, Privilege, Protocol, PullPolicy, RestartPolicy,
+    RollbackFailureAction, RollbackPolicy, SchedulingPolicy, Scoring, ServiceMode, ServiceSpec,
+    Storage, UpdateOrder, UpdatePolicy,
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{

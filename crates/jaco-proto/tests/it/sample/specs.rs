@@ -127,6 +127,8 @@ pub(crate) fn spec() -> DeploymentSpec {
         placement: Placement::Hosts(BTreeSet::from([hostname(), Hostname::new("n8").unwrap()])),
         replicas: 3,
         host_ports: vec![HostPort { port: 8080, protocol: Protocol::Tcp }],
+        restart: RestartPolicy::Always,
+        mode: ServiceMode::Service,
         depends_on: vec![Dependency {
             service: ServiceName::new("db").unwrap(),
             condition: DependencyCondition::Healthy,
@@ -154,6 +156,8 @@ pub(crate) fn spec() -> DeploymentSpec {
         name: ServiceName::new("db").unwrap(),
         placement: Placement::Spread,
         host_ports: vec![],
+        restart: RestartPolicy::Always,
+        mode: ServiceMode::Service,
         depends_on: vec![],
         reservation: Resources::default(),
         storage: Storage::Stateful,

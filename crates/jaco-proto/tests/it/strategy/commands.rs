@@ -139,6 +139,13 @@ pub(crate) fn change() -> impl Strategy<Value = Change> {
                 consecutive_failures
             }
         ),
+        (replica_id(), select(Completion::ALL), any::<u32>()).prop_map(
+            |(id, completion, consecutive_failures)| Change::SlotFinish {
+                id,
+                completion,
+                consecutive_failures
+            }
+        ),
         replica_id().prop_map(|id| Change::SlotSettle { id }),
         replica_id().prop_map(|id| Change::SlotRevert { id }),
         (replica_id(), any::<u32>(), exhausted()).prop_map(|(id, consecutive, exhausted)| {

@@ -17,6 +17,10 @@ pub(crate) fn desired_state_of_slot() -> impl Strategy<Value = DesiredState> {
     select(vec![DesiredState::Active, DesiredState::Disabled])
 }
 
+fn reached_state_of_slot() -> impl Strategy<Value = DesiredState> {
+    prop_oneof![desired_state_of_slot(), select(Completion::ALL).prop_map(DesiredState::Finished),]
+}
+
 pub(crate) fn consumer() -> impl Strategy<Value = Consumer> {
     (consumer_name(), node_id(), millis(), index(), moment()).prop_map(
         |(name, node, lease, session, attached_at)| Consumer {
@@ -137,7 +141,7 @@ pub(crate) fn slot() -> impl Strategy<Value = Slot> {
     let instances = (instance(), option::of(instance()));
     let restarts = (restarts, vec(termination(), 0..3));
     let data = select(&[SlotData::Possible, SlotData::None][..]);
-    let ordinal = (ordinal(), desired_state_of_slot(), data);
+    let ordinal = (ordinal(), reached_state_of_slot(), data);
     (replica_id(), service_key(), ordinal, instances, restarts, index()).prop_map(
         |(
             id,

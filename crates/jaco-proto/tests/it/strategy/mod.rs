@@ -37,14 +37,14 @@ use jaco_types::slot::{Exhausted, SlotData};
 use jaco_types::spec::{
     Affinity, Constraint, Dependency, DependencyCondition, DependencyRequirement, DeploymentSpec,
     FailureAction, Healthcheck, HostPort, OnNodeLoss, Operator, Placement, Privilege, Protocol,
-    PullPolicy, RollbackFailureAction, RollbackPolicy, SchedulingPolicy, Scoring, ServiceSpec,
-    SpreadCriterion, SpreadTarget, Storage, UpdateOrder, UpdatePolicy,
+    PullPolicy, RestartPolicy, RollbackFailureAction, RollbackPolicy, SchedulingPolicy, Scoring,
+    ServiceMode, ServiceSpec, SpreadCriterion, SpreadTarget, Storage, UpdateOrder, UpdatePolicy,
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
-    AllocationScope, Author, Availability, ClusterId, Consumer, ConsumerName, ContentId,
-    ContentName, DeploymentName, DesiredState, Disablement, Drain, ErrorCode, Exit, FirstWatch,
-    Gpu, GpuChoice, GpuDemand, Hostname, Identity, ImageDigest, Instance, InstanceId,
+    AllocationScope, Author, Availability, ClusterId, Completion, Consumer, ConsumerName,
+    ContentId, ContentName, DeploymentName, DesiredState, Disablement, Drain, ErrorCode, Exit,
+    FirstWatch, Gpu, GpuChoice, GpuDemand, Hostname, Identity, ImageDigest, Instance, InstanceId,
     InstanceObserved, Machine, Millis, NamedKey, NamedKind, Node, NodeFacts, NodeId, NodeStatus,
     Ordinal, Origin, Prepull, ReasonCode, RegistryName, RegistryUsername, Rejection, ReplicaId,
     ReplicaState, RequestId, RestartCount, Revision, RollbackProgress, Rollout, RolloutState,

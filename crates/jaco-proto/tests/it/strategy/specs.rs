@@ -38,13 +38,15 @@ pub(crate) fn service_spec() -> impl Strategy<Value = ServiceSpec> {
         select(vec![Storage::Stateless, Storage::Stateful]),
         select(vec![Healthcheck::None, Healthcheck::Declared]),
         select(vec![PullPolicy::Missing, PullPolicy::Always, PullPolicy::Never]),
+        restart_policy(),
+        select(vec![ServiceMode::Service, ServiceMode::Job]),
     );
     let hash = (text(), any::<[u8; 32]>(), option::of(gpu_demand()));
     (wanted, needs, kinds, update_policy(), scheduling_policy(), on_node_loss(), hash).prop_map(
         |(wanted, needs, kinds, update, scheduling, on_node_loss, (container, hash, gpus))| {
             let (name, image, placement, replicas) = wanted;
             let (host_ports, depends_on, reservation, limit) = needs;
-            let (storage, healthcheck, pull) = kinds;
+            let (storage, healthcheck, pull, restart, mode) = kinds;
             ServiceSpec {
                 name,
                 image: image.into(),
@@ -52,6 +54,8 @@ pub(crate) fn service_spec() -> impl Strategy<Value = ServiceSpec> {
                 placement,
                 replicas,
                 host_ports,
+                restart,
+                mode,
                 depends_on,
                 reservation,
                 limit,
@@ -66,6 +70,14 @@ pub(crate) fn service_spec() -> impl Strategy<Value = ServiceSpec> {
             }
         },
     )
+}
+
+fn restart_policy() -> impl Strategy<Value = RestartPolicy> {
+    prop_oneof![
+        Just(RestartPolicy::Always),
+        option::of(any::<u32>()).prop_map(|retries| RestartPolicy::OnFailure { retries }),
+        Just(RestartPolicy::Never),
+    ]
 }
 
 pub(crate) fn placement() -> impl Strategy<Value = Placement> {

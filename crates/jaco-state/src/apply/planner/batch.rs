@@ -3,8 +3,8 @@
 use jaco_types::slot::{Exhausted, SlotData};
 use jaco_types::spec::Storage;
 use jaco_types::{
-    AllocationScope, DesiredState, ErrorCode, Instance, NodeId, Ordinal, Rejection, ReplicaId,
-    RestartCount, Scheduling, ServiceKey, Slot, StateIndex, TerminationOutcome,
+    AllocationScope, Completion, DesiredState, ErrorCode, Instance, NodeId, Ordinal, Rejection,
+    ReplicaId, RestartCount, Scheduling, ServiceKey, Slot, StateIndex, TerminationOutcome,
 };
 
 use super::{rollout, routing, termination};
@@ -54,6 +54,7 @@ fn moved_since(state: &ClusterState, based_on: StateIndex, change: &Change) -> O
         }
         Change::SlotSettle { id }
         | Change::SlotRevert { id }
+        | Change::SlotFinish { id, .. }
         | Change::SlotSetRestarts { id, .. } => slot_moved(state, based_on, id),
         Change::SlotRemove { id } => slot_moved(state, based_on, id)
             .or_else(|| origin_moved(state, based_on, id))
@@ -149,6 +150,7 @@ fn departing_slot(change: &Change) -> Option<&ReplicaId> {
         | Change::SlotSettle { id }
         | Change::SlotRevert { id }
         | Change::SlotDisable { id, .. }
+        | Change::SlotFinish { id, .. }
         | Change::SlotRemove { id } => Some(id),
         Change::SlotCreate { .. }
         | Change::SlotSetRestarts { .. }
@@ -167,6 +169,7 @@ fn carry_out(state: &mut ClusterState, entry: &Entry, change: &Change, audit: &m
         Change::SlotCreate { .. }
         | Change::SlotReplace { .. }
         | Change::SlotDisable { .. }
+        | Change::SlotFinish { .. }
         | Change::SlotSettle { .. }
         | Change::SlotRevert { .. }
         | Change::SlotSetRestarts { .. }
@@ -225,12 +228,12 @@ fn change_slot(
     match change {
         Change::SlotCreate { id, service, ordinal, instance, desired_state } => {
             let cause = match desired_state {
-                DesiredState::Active => "created",
+                DesiredState::Active | DesiredState::Finished(_) => "created",
                 DesiredState::Disabled => "created disabled",
             };
             slot_event(state, audit, AuditKind::ReplicaPlaced, id, instance, cause);
             let data = match desired_state {
-                DesiredState::Active => SlotData::Possible,
+                DesiredState::Active | DesiredState::Finished(_) => SlotData::Possible,
                 DesiredState::Disabled => SlotData::None,
             };
             let slot = Slot {
@@ -253,8 +256,9 @@ fn change_slot(
                 let before = std::mem::replace(&mut slot.current, stamp(instance, index));
                 match (previous, std::mem::take(&mut slot.desired_state)) {
                     (Previous::Retire, DesiredState::Active) => slot.retiring = Some(before),
-                    // The current instance of a disabled slot never ran.
-                    (Previous::Drop, _) | (Previous::Retire, DesiredState::Disabled) => {}
+                    // The current instance of a disabled slot never ran, that of a finished one has ended.
+                    (Previous::Drop, _)
+                    | (Previous::Retire, DesiredState::Disabled | DesiredState::Finished(_)) => {}
                 }
                 slot.data = SlotData::Possible;
                 slot.restarts =
@@ -273,6 +277,9 @@ fn change_slot(
                 slot.retiring = None;
                 slot.restarts = RestartCount::default();
             });
+        }
+        Change::SlotFinish { id, completion, consecutive_failures } => {
+            finish_slot(state, index, id, (*completion, *consecutive_failures), audit);
         }
         Change::SlotSettle { id } => with_slot(state, index, id, |slot| slot.retiring = None),
         Change::SlotRevert { id } => with_slot(state, index, id, |slot| {
@@ -301,13 +308,14 @@ fn data_left(state: &ClusterState, id: &ReplicaId) -> SlotData {
     if slot.desired_state == DesiredState::Disabled {
         return slot.data;
     }
+    // That of a finished slot may have left data, too.
     let is_stateless = |instance: &Instance| {
         let spec = state.service_spec(&slot.service, instance.revision);
         spec.is_some_and(|spec| {
             spec.hash == instance.spec_hash && spec.storage == Storage::Stateless
         })
     };
-    match slot.instances().all(|(_, instance)| is_stateless(instance)) {
+    match slot.kept_instances().all(|(_, instance)| is_stateless(instance)) {
         true => SlotData::None,
         false => SlotData::Possible,
     }
@@ -328,6 +336,35 @@ fn set_restarts(
         );
     }
     with_slot(state, index, id, |slot| slot.restarts = restarts);
+}
+
+/// Records that the current instance ran to its end (ST-18): it takes no room any more, its container stays.
+fn finish_slot(
+    state: &mut ClusterState,
+    index: StateIndex,
+    id: &ReplicaId,
+    (completion, consecutive): (Completion, u32),
+    audit: &mut Audit<'_>,
+) {
+    let (kind, exhausted) = match completion {
+        Completion::Succeeded => (AuditKind::JobCompleted, Exhausted::No),
+        Completion::Failed => (AuditKind::JobFailed, Exhausted::Yes),
+    };
+    let Some(slot) = state.slots.get(id) else { return };
+    let exit = state.observed.get(&slot.current_id()).and_then(|seen| seen.exit);
+    audit.event(
+        kind,
+        [
+            ("replica", id.to_string()),
+            ("revision", slot.current.revision.to_string()),
+            ("failures", consecutive.to_string()),
+            ("exit_code", exit.map(|exit| exit.code.to_string()).unwrap_or_default()),
+        ],
+    );
+    with_slot(state, index, id, |slot| {
+        slot.desired_state = DesiredState::Finished(completion);
+        slot.restarts = RestartCount { consecutive, exhausted };
+    });
 }
 
 fn remove_slot(state: &mut ClusterState, index: StateIndex, id: &ReplicaId, audit: &mut Audit<'_>) {
@@ -369,6 +406,7 @@ fn drop_instances(state: &mut ClusterState, entry: &Entry, change: &Change) {
         ),
         Change::SlotReplace { previous: Previous::Retire, .. }
         | Change::SlotCreate { .. }
+        | Change::SlotFinish { .. }
         | Change::SlotSetRestarts { .. }
         | Change::SchedulingSet { .. }
         | Change::TerminatingRemove { .. }
@@ -378,7 +416,7 @@ fn drop_instances(state: &mut ClusterState, entry: &Entry, change: &Change) {
         | Change::DrainTimeout { .. } => return,
     };
     let Some(slot) = state.slots.get(id).cloned() else { return };
-    if slot.desired_state == DesiredState::Disabled {
+    if slot.desired_state != DesiredState::Active {
         // It has no live instance that could end.
         return;
     }

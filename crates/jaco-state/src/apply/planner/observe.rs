@@ -30,7 +30,7 @@ pub(in crate::apply) fn record(state: &mut ClusterState, command: &Observe) -> O
 /// Whether some slot names this instance on this node, or named it and the node still has it.
 fn is_live(state: &ClusterState, id: &InstanceId, node: NodeId) -> bool {
     let named = state.slots.get(&id.replica).is_some_and(|slot| {
-        slot.instances().any(|(live, instance)| live == *id && instance.node == node)
+        slot.kept_instances().any(|(live, instance)| live == *id && instance.node == node)
     });
     named || state.observed.contains(id)
 }

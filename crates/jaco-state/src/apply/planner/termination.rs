@@ -39,7 +39,10 @@ pub(in crate::apply) fn note(
 
 fn is_recorded(seen: &InstanceObserved, outcome: TerminationOutcome) -> bool {
     match seen.state {
-        ReplicaState::Failed | ReplicaState::Stopped | ReplicaState::Degraded => true,
+        ReplicaState::Failed
+        | ReplicaState::Stopped
+        | ReplicaState::Completed
+        | ReplicaState::Degraded => true,
         ReplicaState::Pending | ReplicaState::Pulling | ReplicaState::Starting => {
             matches!(outcome, TerminationOutcome::NodeLost | TerminationOutcome::Reverted)
         }
