@@ -474,7 +474,7 @@ fn every_combination_of_facts_is_judged_soundly() {
         match verdict {
             // PL-8: what is bound gets no other node.
             Verdict::Move(_) => {
-                assert!(!is_bound || facts.node == NodeFact::Returned, "PL-8: {facts:#?}")
+                assert!(!is_bound || facts.node == NodeFact::Returned, "PL-8: {facts:#?}");
             }
             Verdict::Start(place) | Verdict::Replace(place) => {
                 assert!(!is_bound || place == Place::Here, "PL-8: {facts:#?}");
@@ -498,12 +498,10 @@ fn every_combination_of_facts_is_judged_soundly() {
         }
         if matches!(facts.desired, Desired::Finished | Desired::FinishedAndDisabled) {
             let may_run = facts.desired == Desired::Finished && facts.content == Content::Outdated;
-            let runs = match verdict {
-                Verdict::Replace(_) => !may_run,
-                Verdict::Restart(_) | Verdict::Move(_) | Verdict::Start(_) => true,
-                _ => false,
-            };
-            assert!(!runs, "PL-23: {facts:#?}");
+            let is_replaced = matches!(verdict, Verdict::Replace(_));
+            let is_run_again =
+                matches!(verdict, Verdict::Restart(_) | Verdict::Move(_) | Verdict::Start(_));
+            assert!(!is_run_again && (may_run || !is_replaced), "PL-23: {facts:#?}");
         }
         if facts.desired == Desired::Disabled {
             assert!(

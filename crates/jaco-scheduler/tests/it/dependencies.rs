@@ -171,7 +171,9 @@ fn holds(cluster: &Cluster, needed: &Dependency) -> bool {
         let seen = cluster.state.observed.get(&slot.current_id()).map(|seen| seen.state);
         let seen = match slot.desired_state {
             DesiredState::Finished(Completion::Succeeded) => Some(ReplicaState::Stopped),
-            _ => seen,
+            DesiredState::Finished(Completion::Failed)
+            | DesiredState::Active
+            | DesiredState::Disabled => seen,
         };
         (slot.current.spec_hash == hash).then_some(seen).flatten()
     });

@@ -16,22 +16,19 @@ impl Invariant for FinishedOnce {
     fn committed(&mut self, _facts: &Facts, step: &Committed<'_>) -> Verdict {
         let Some((_, changes)) = step.plan() else { return Ok(()) };
         in_turn(step.before, changes, |before, change| {
-            match change {
-                Change::SlotFinish { id, completion: Completion::Succeeded, .. } => {
-                    let slot = before.slots.get(id);
-                    self.0.extend(slot.map(|slot| (id.clone(), slot.current.spec_hash)));
-                }
-                Change::SlotReplace { id, instance, .. }
-                    if self.0.get(id) != Some(&instance.spec_hash) =>
-                {
-                    self.0.remove(id);
-                }
-                // A slot of the same name that is made later is another one, and so is one that operators
-                // disabled and enabled.
-                Change::SlotRemove { id } | Change::SlotDisable { id, .. } => {
-                    self.0.remove(id);
-                }
-                _ => {}
+            if let Change::SlotFinish { id, completion: Completion::Succeeded, .. } = change {
+                let slot = before.slots.get(id);
+                self.0.extend(slot.map(|slot| (id.clone(), slot.current.spec_hash)));
+            }
+            if let Change::SlotReplace { id, instance, .. } = change
+                && self.0.get(id) != Some(&instance.spec_hash)
+            {
+                self.0.remove(id);
+            }
+            // A slot of the same name that is made later is another one, and so is one that operators
+            // disabled and enabled.
+            if let Change::SlotRemove { id } | Change::SlotDisable { id, .. } = change {
+                self.0.remove(id);
             }
             Ok(())
         })
