@@ -25,7 +25,7 @@ fn events(cluster: &Cluster, node: usize, kind: &str) -> usize {
     String::from_utf8_lossy(&out.stdout).matches(kind).count()
 }
 
-/// A job that completed runs once: its node is drained, its leader is killed, the same files are applied and
+/// R-JOB-1: a job that completed runs once: its node is drained, its leader is killed, the same files are applied and
 /// its daemon is started again, and its one container stays, with its log.
 #[tokio::test(flavor = "multi_thread")]
 async fn completed_job_is_not_run_again() {
@@ -60,7 +60,7 @@ async fn completed_job_is_not_run_again() {
     assert_eq!(events(&cluster, leader, "replica_restarted"), 0);
 }
 
-/// A job that fails is retried as often as it says, and then failed; the next apply tries once more.
+/// R-JOB-1: a job that fails is retried as often as it says, and then failed; the next apply tries once more.
 #[tokio::test(flavor = "multi_thread")]
 async fn failing_job_is_retried_as_often_as_it_says() {
     let cluster = Cluster::start(1, Engine::Docker).await;

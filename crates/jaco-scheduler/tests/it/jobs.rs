@@ -59,7 +59,7 @@ fn attempts(cluster: &mut Cluster, pause: Millis) -> usize {
     panic!("it is restarted for ever");
 }
 
-/// A completed job is not run again by a drain, an unreachable node, a lost one, or a removal, and neither is one
+/// R-JOB-1: a completed job is not run again by a drain, an unreachable node, a lost one, or a removal, and neither is one
 /// that failed for good.
 #[test]
 fn ended_job_is_not_run_again_whatever_happens_to_its_node() {
@@ -87,7 +87,7 @@ fn ended_job_is_not_run_again_whatever_happens_to_its_node() {
     }
 }
 
-/// A job that was not seen to end runs again where its node is lost.
+/// R-JOB-1: a job that was not seen to end runs again where its node is lost.
 #[test]
 fn unfinished_job_runs_again_when_its_node_is_lost() {
     let mut cluster = Cluster::of(&["n1", "n2"]);
@@ -100,7 +100,7 @@ fn unfinished_job_runs_again_when_its_node_is_lost() {
     assert_eq!(state(&cluster), DesiredState::Active);
 }
 
-/// `no` allows no retry, `on-failure:2` two, and without a number the restart budget counts. Long runs between
+/// R-JOB-1: `no` allows no retry, `on-failure:2` two, and without a number the restart budget counts. Long runs between
 /// the failures make no difference where a number is given.
 #[test]
 fn failed_job_is_retried_as_often_as_its_policy_says() {
@@ -148,7 +148,7 @@ fn failed_job_runs_again_after_an_apply() {
     assert_eq!(state(&cluster), SUCCEEDED);
 }
 
-/// Another spec runs it once more; another number of replicas, or an apply of the same, does not.
+/// R-JOB-1: another spec runs it once more; another number of replicas, or an apply of the same, does not.
 #[test]
 fn job_runs_again_as_another_spec_only() {
     let mut cluster = ended(&["n1", "n2"], job("job:1"), ReplicaState::Stopped);
@@ -183,7 +183,7 @@ fn job_of_a_removed_node_runs_elsewhere_as_another_spec() {
     assert_ne!(cluster.slot(JOB).current.node, node);
 }
 
-/// Two instances of a job never run at once: a new spec ends the one that runs first.
+/// R-JOB-1: two instances of a job never run at once: a new spec ends the one that runs first.
 #[test]
 fn job_that_runs_is_stopped_before_its_successor_starts() {
     let mut cluster = Cluster::of(&["n1", "n2"]);
@@ -198,7 +198,7 @@ fn job_that_runs_is_stopped_before_its_successor_starts() {
     assert_eq!(cluster.slot(JOB).current.revision.0, 2);
 }
 
-/// A failed job does not take its deployment back, and the job before it is not run again.
+/// R-JOB-1: a failed job does not take its deployment back, and the job before it is not run again.
 #[test]
 fn failed_job_is_not_rolled_back() {
     let mut cluster = ended(&["n1"], job("job:1"), ReplicaState::Stopped);
@@ -227,7 +227,7 @@ fn drain_waits_for_a_running_job() {
     assert_eq!((state(&cluster), cluster.reasons("shop", "job")), (SUCCEEDED, String::new()));
 }
 
-/// What ended takes no room of its node.
+/// R-JOB-1: what ended takes no room of its node.
 #[test]
 fn ended_job_takes_no_room() {
     let mut cluster = Cluster::empty();

@@ -2,7 +2,7 @@
 
 use jaco_state::command::{Change, NodeRemove, Observe, Previous};
 use jaco_state::view::{
-    Convergence, Role, convergence, desired_on, endpoints, replica as view, restart_at, stopping,
+    Convergence, Role, convergence, desired_on, in_routing, replica as view, restart_at, stopping,
 };
 use jaco_types::slot::Exhausted;
 use jaco_types::spec::{
@@ -43,7 +43,7 @@ fn finish(history: &mut History, completion: Completion) {
     history.batch(vec![Change::SlotFinish { id, completion, consecutive_failures: 2 }]);
 }
 
-/// A service is a job if it says so, or if others wait for its completion.
+/// R-JOB-1: a service is a job if it says so, or if others wait for its completion.
 #[test]
 fn services_that_others_wait_for_are_jobs() {
     let waits = |condition| ServiceSpec {
@@ -65,7 +65,7 @@ fn services_that_others_wait_for_are_jobs() {
     assert_eq!(jobs_of(&[declared]), ["web"]);
 }
 
-/// A finished slot keeps its container, takes no traffic and no room, and says what became of it.
+/// R-JOB-1: a finished slot keeps its container, takes no traffic and no room, and says what became of it.
 #[test]
 fn finished_slot_keeps_its_container_and_runs_nothing() {
     for (code, completion, expected) in [
@@ -83,11 +83,11 @@ fn finished_slot_keeps_its_container_and_runs_nothing() {
         let desired = desired_on(&history.state, N1);
         assert_eq!(desired.get(&id).map(|desired| desired.role), Some(Role::Finished));
         assert_eq!(stopping(&history.state).count(), 0, "its container is not being stopped");
-        assert!(endpoints(&history.state, Some(&deployment("shop"))).is_empty());
+        assert!(!in_routing(&history.state, &id));
     }
 }
 
-/// The audit log says how it ended; a failure exhausts the retries, a success forgets them.
+/// R-JOB-1: the audit log says how it ended; a failure exhausts the retries, a success forgets them.
 #[test]
 fn end_of_a_job_is_audited_and_counted() {
     let mut history = exited(0);
@@ -106,7 +106,7 @@ fn end_of_a_job_is_audited_and_counted() {
     assert_eq!(shown.details["consecutive_failures"], "2");
 }
 
-/// A deployment whose job completed is converged; one whose job failed is not.
+/// R-JOB-1: a deployment whose job completed is converged; one whose job failed is not.
 #[test]
 fn completed_job_is_converged() {
     for (code, completion, expected) in [
@@ -126,7 +126,7 @@ fn completed_job_is_converged() {
     }
 }
 
-/// Another spec runs in the slot again, and what ended leaves no trace in the endpoints.
+/// R-JOB-1: another spec runs in the slot again, and what ended leaves no trace in the endpoints.
 #[test]
 fn another_spec_runs_in_a_finished_slot() {
     let mut history = exited(0);
@@ -137,7 +137,7 @@ fn another_spec_runs_in_a_finished_slot() {
     assert!(history.state.terminating.is_empty());
 }
 
-/// The outcome outlives the node that it ran on.
+/// R-JOB-1: the outcome outlives the node that it ran on.
 #[test]
 fn completion_outlives_its_node() {
     let mut history = exited(0);
