@@ -182,7 +182,10 @@ proptest! {
             for seen in before.state.observed.values().filter(|seen| dropped(&seen.id)) {
                 let is_reachable = cluster.is_ready(seen.node);
                 let runs = jaco_state::view::is_running(&before.state, &seen.id);
-                if !is_reachable || !runs || cluster.state.consumers.is_empty() {
+                // One that was finished left the endpoints when it ended.
+                let is_followed = in_routing(&before.state, &seen.id)
+                    || before.state.terminating.contains(&seen.id);
+                if !is_reachable || !runs || !is_followed || cluster.state.consumers.is_empty() {
                     continue;
                 }
                 let row = before.state.terminating.get(&seen.id);
