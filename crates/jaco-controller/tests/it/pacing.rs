@@ -232,8 +232,8 @@ async fn steady_events_do_not_starve_the_pass() {
     assert_eq!(rig.passes(), expected, "250 ms after the first event that follows a pass");
 }
 
-/// R-NODE-1, A10: a leader that did not run for a minute has heard nobody, itself included: that is nobody's
-/// silence.
+/// R-NODE-1, A10: a leader that did not run for a minute received no heartbeats, not even its own: no node
+/// counts as down because of that.
 #[tokio::test(start_paused = true)]
 async fn frozen_leader_declares_nobody_down() {
     let rig = Rig::at_rest().await;

@@ -242,7 +242,7 @@ fn ended_job_takes_no_room() {
     assert_eq!(cluster.counts("next", "web")["n1"], 1);
 }
 
-/// R-SEL-1: where operators disabled it, another spec is only defined; enabled, it runs once.
+/// R-JOB-1, R-SEL-3: where operators disabled it, another spec is only defined; enabled, it runs once.
 #[test]
 fn disabled_job_is_not_run_as_another_spec() {
     let mut cluster = ended(&["n1"], job("job:1"), ReplicaState::Stopped);
