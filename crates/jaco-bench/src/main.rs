@@ -5,6 +5,7 @@
 //! stdout, progress on stderr. All that it starts listens on loopback and ends with it.
 
 mod change;
+mod degraded;
 mod docker;
 mod etcd;
 mod failover;
@@ -47,6 +48,7 @@ enum Measurement {
     Failover,
     Rollout,
     Change,
+    Degraded,
     Idle,
     IdleDocker,
     Status,
@@ -86,6 +88,7 @@ async fn measure(cli: &Cli) -> Result<Vec<Figure>> {
         Measurement::Failover => Box::pin(failover::measure(plan)).await,
         Measurement::Rollout => Box::pin(rollout::measure(plan)).await,
         Measurement::Change => Box::pin(change::measure(plan)).await,
+        Measurement::Degraded => Box::pin(degraded::measure(plan)).await,
         Measurement::Idle => Box::pin(idle::measure(plan, jaco_testkit::Engine::Fake)).await,
         Measurement::IdleDocker => {
             Box::pin(idle::measure(plan, jaco_testkit::Engine::Docker)).await

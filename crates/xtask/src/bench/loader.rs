@@ -7,8 +7,15 @@ use super::table::{Promise, Row};
 use crate::process;
 use crate::workspace::Workspace;
 
-const RUNS: usize = 3;
+const RUNS: usize = 5;
 const WHO: &str = "YAML parser alone";
+
+/// How the time of one service grows with their number. The ratio of the shortest times, because what
+/// else runs on a machine only ever adds.
+pub(super) const GROWTH: &str = "compose, time per service from 1000 to 4000";
+
+/// Reading a file is linear in its length, but for what no longer fits into caches.
+pub(super) const GROWTH_MAX: f64 = 1.1;
 
 /// Times the median and the largest real file, where there are any, and made ones that grow.
 ///
@@ -25,7 +32,23 @@ pub(super) fn measure(workspace: &Workspace) -> Result<Vec<Row>> {
         }
     }
     ensure!(!rows.is_empty(), "the loader's stopwatch shows no times");
+    rows.extend(growth(&rows));
     Ok(rows)
+}
+
+fn growth(rows: &[Row]) -> Option<Row> {
+    let per_service = |count: f64| {
+        let name = format!("compose, {count} services");
+        let row = rows.iter().find(|row| row.name == name)?;
+        Some(row.ours.iter().copied().reduce(f64::min)? / count)
+    };
+    Some(Row {
+        name: GROWTH.to_owned(),
+        unit: "×".to_owned(),
+        ours: vec![per_service(4000.0)? / per_service(1000.0)?],
+        theirs: None,
+        promise: Promise::None,
+    })
 }
 
 fn add(rows: &mut Vec<Row>, name: &str, parser: f64, ours: f64) {
@@ -81,5 +104,15 @@ mod tests {
             add(&mut rows, "compose, x", 0.5, ours);
         }
         assert_eq!((rows.len(), rows[0].ours.as_slice()), (1, [1.0, 3.0].as_slice()));
+    }
+
+    #[test]
+    fn growth_is_that_of_the_shortest_times() {
+        let mut rows = Vec::new();
+        for (name, ours) in [("1000", 10.0), ("1000", 20.0), ("4000", 90.0), ("4000", 60.0)] {
+            add(&mut rows, &format!("compose, {name} services"), 1.0, ours);
+        }
+        assert_eq!(growth(&rows).map(|row| row.ours), Some(vec![1.5]));
+        assert!(growth(&rows[..1]).is_none());
     }
 }

@@ -36,15 +36,26 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     };
     let mut program = Program::new(workspace);
     let mut rows = Vec::new();
+    let mut failed = Vec::new();
     for measurement in MEASUREMENTS.iter().filter(|measurement| wanted(measurement.name)) {
         say::note(&format!("measuring {}", measurement.name));
-        rows.extend(measurement.take(&mut program)?);
+        match measurement.take(&mut program) {
+            Ok(measured) => rows.extend(measured),
+            // What the others say took minutes to learn.
+            Err(error) => {
+                say::note(&format!("{}: {error:#}", measurement.name));
+                failed.push(measurement.name);
+            }
+        }
     }
-    if rows.is_empty() {
+    if rows.is_empty() && failed.is_empty() {
         let names: Vec<&str> = MEASUREMENTS.iter().map(|measurement| measurement.name).collect();
         bail!("no measurement has such a name; there are {}", names.join(", "));
     }
     say::result(&table::print(&rows));
+    if !failed.is_empty() {
+        bail!("could not be measured: {}", failed.join(", "));
+    }
     if args.write {
         page::write(workspace, &rows)?;
     }

@@ -20,6 +20,8 @@ pub(super) enum Needs {
     Etcd,
     /// An engine, and our image on it.
     Docker,
+    /// A network namespace of its own, and a packet filter in it.
+    Namespace,
 }
 
 /// The program, built at most once, and what it needs.
@@ -61,7 +63,16 @@ impl<'a> Program<'a> {
     ) -> Result<Vec<Row>> {
         self.prepare(needs)?;
         let programs = self.workspace.target.join("release");
-        let mut command = Command::new(programs.join("jaco-bench"));
+        let mut command = match needs {
+            Needs::Namespace => {
+                let mut command = Command::new("unshare");
+                command.arg("--net").arg(programs.join("jaco-bench"));
+                command
+            }
+            Needs::Nothing | Needs::Etcd | Needs::Docker => {
+                Command::new(programs.join("jaco-bench"))
+            }
+        };
         command.args(arguments).env("JACO_BIN_DIR", &programs);
         if let Some(folder) = real_disk() {
             command.env("TMPDIR", folder);
@@ -82,6 +93,7 @@ impl<'a> Program<'a> {
         match needs {
             Needs::Nothing => {}
             Needs::Etcd => install_etcd()?,
+            Needs::Namespace => install_filter()?,
             Needs::Docker if self.engine.is_some() => {}
             Needs::Docker => {
                 if engine::find("ip").is_none() {
@@ -107,6 +119,16 @@ fn build(workspace: &Workspace) -> Result<()> {
 fn install_etcd() -> Result<()> {
     if engine::find("etcd").is_none() {
         engine::install(&["etcd-server"]).context("etcd, to compare with")?;
+    }
+    Ok(())
+}
+
+fn install_filter() -> Result<()> {
+    for (program, package) in [("nft", "nftables"), ("ip", "iproute2")] {
+        if engine::find(program).is_none() {
+            engine::install(&[package])
+                .with_context(|| format!("{program}, to cut members off"))?;
+        }
     }
     Ok(())
 }
