@@ -24,7 +24,8 @@ pub(super) enum Layer {
     Docker,
 }
 
-const PURE: [&str; 4] = ["jaco-types", "jaco-compose", "jaco-state", "jaco-scheduler"];
+const PURE: [&str; 5] =
+    ["jaco-types", "jaco-compose", "jaco-state", "jaco-scheduler", "jaco-dataplane"];
 
 impl Layer {
     pub(super) const ALL: [Self; 7] =

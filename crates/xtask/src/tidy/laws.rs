@@ -6,7 +6,7 @@ use crate::finding::Finding;
 use crate::tree::Tree;
 
 const TABLE: &str = "ARCHITECTURE.md";
-const FAMILIES: [&str; 4] = ["PL-", "ST-", "AG-", "SIM-"];
+const FAMILIES: [&str; 5] = ["PL-", "ST-", "AG-", "SIM-", "NET-"];
 /// Families whose laws are checked by code of their own, and where that is.
 const CHECKED: [(&str, &[&str]); 2] = [
     ("ST-", &["crates/jaco-state/src/", "crates/jaco-proto/src/"]),

@@ -3,7 +3,7 @@
 use crate::finding::Finding;
 use crate::workspace::{Dependency, Package};
 
-const PURE: [&str; 4] = super::purity::CRATES;
+const PURE: [&str; 5] = super::purity::CRATES;
 
 /// Foreign crates that decide nothing by themselves: no clock, no randomness, no files, no network.
 const PURE_FOREIGN: [&str; 10] = [
@@ -20,7 +20,7 @@ const PURE_FOREIGN: [&str; 10] = [
 ];
 
 /// Every crate and what it may use of ours, top to bottom. Tests of a crate may use more; see [`DEV`].
-const ARROWS: [(&str, &[&str]); 22] = [
+const ARROWS: [(&str, &[&str]); 23] = [
     // in the place of a foreign crate
     ("base2histogram", &[]),
     // pure
@@ -28,6 +28,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
     ("jaco-compose", &["jaco-types"]),
     ("jaco-state", &["jaco-types"]),
     ("jaco-scheduler", &["jaco-types", "jaco-state"]),
+    ("jaco-dataplane", &["jaco-types"]),
     // wire, seen by the edges only
     ("jaco-proto", &["jaco-types", "jaco-state"]),
     // seam

@@ -3,7 +3,8 @@
 //! Clippy takes the nearest configuration and merges nothing, so these files repeat what the root one says.
 
 /// The crates that see no clock, no randomness, no files, no network and no hash order.
-pub(super) const CRATES: [&str; 4] = ["jaco-types", "jaco-compose", "jaco-state", "jaco-scheduler"];
+pub(super) const CRATES: [&str; 5] =
+    ["jaco-types", "jaco-compose", "jaco-state", "jaco-scheduler", "jaco-dataplane"];
 
 const CLOCK: &str = "take `now` from the input";
 const ENVIRONMENT: &str = "take the value from the input; the programs read the environment";

@@ -1,0 +1,48 @@
+//! What a step changes, if it succeeds.
+
+use crate::diff::Step;
+use crate::seen::{Found, Seen};
+
+impl Seen {
+    /// What is there after a step that succeeded, if nothing else changes anything.
+    pub fn carry_out(&mut self, step: &Step) {
+        match step {
+            Step::LoadPolicy(policy) => self.policy = Some(policy.clone()),
+            Step::CloseScopes(scopes) => {
+                if let Some(policy) = &mut self.policy {
+                    policy.scopes.retain(|id, scope| scopes.get(id) != Some(scope));
+                }
+            }
+            Step::OpenScopes(scopes) => {
+                if let Some(policy) = &mut self.policy {
+                    policy.scopes.extend(scopes.clone());
+                }
+            }
+            Step::ChangeNames(change) => self.names.change(change),
+            Step::RemoveRoutes(routes) => self.routes.retain(|address| !routes.contains(address)),
+            Step::AddRoutes(routes) => self.routes.extend(routes),
+            Step::RemovePeer(key) => {
+                self.peers.remove(key);
+            }
+            Step::SetPeer { key, peer } => {
+                for other in self.peers.values_mut() {
+                    other.addresses.retain(|address| !peer.addresses.contains(address));
+                }
+                self.peers.insert(*key, peer.clone());
+            }
+            // The device takes its routes and peers with it.
+            Step::RemoveTunnel => {
+                self.tunnel = None;
+                self.peers.clear();
+                self.routes.clear();
+            }
+            Step::AddTunnel(tunnel) => self.tunnel = Some(Found::Sound(*tunnel)),
+            Step::RemovePort(interface) => {
+                self.ports.remove(interface);
+            }
+            Step::AddPort(port) => {
+                self.ports.insert(port.interface.clone(), Found::Sound(port.clone()));
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Where a packet arrives, by the plans of all sites alone: the meaning of a [`SitePlan`], for tests and
+//! simulations. The kernel has the last say; tests with real packets compare it with this.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+use jaco_types::NodeId;
+
+use crate::site::{Scope, SitePlan};
+use crate::topology::NetworkId;
+
+/// A packet that a container sends; its source address may be forged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Packet {
+    /// Where it claims to come from.
+    pub source: Ipv4Addr,
+    /// Where it is sent.
+    pub destination: Ipv4Addr,
+}
+
+/// What becomes of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivery {
+    /// It is in the bridge of a network: whoever has the destination there gets it.
+    Bridge {
+        /// The site of the bridge.
+        site: NodeId,
+        /// The network of the bridge.
+        network: NetworkId,
+    },
+    /// It ends at the router of its own site.
+    Router,
+    /// Nobody gets it.
+    Dropped(Dropped),
+}
+
+/// Why a packet is dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Dropped {
+    /// The site has no port in that network.
+    NoPort,
+    /// The source address is not behind the interface that the packet came from.
+    ForgedSource,
+    /// No route leads to the destination.
+    NoRoute,
+    /// No scope has source and destination.
+    Policy,
+    /// The tunnel has no peer for it.
+    NoPeer,
+    /// The peer that it comes from may not send from its source address.
+    NotOfPeer,
+}
+
+/// Where a packet arrives that a container of `site` sends into the bridge of `network`, given the plans of all
+/// sites, each carried out in full.
+pub fn deliver(
+    plans: &BTreeMap<NodeId, SitePlan>,
+    site: NodeId,
+    network: NetworkId,
+    packet: Packet,
+) -> Delivery {
+    try_deliver(plans, site, network, packet).unwrap_or_else(Delivery::Dropped)
+}
+
+fn try_deliver(
+    plans: &BTreeMap<NodeId, SitePlan>,
+    site: NodeId,
+    network: NetworkId,
+    packet: Packet,
+) -> Result<Delivery, Dropped> {
+    let plan = plans.get(&site).ok_or(Dropped::NoPort)?;
+    let port = plan.ports.get(&network).ok_or(Dropped::NoPort)?;
+    let remote = plan.routes.contains_key(&packet.destination);
+    // The bridge itself carries a packet to whoever answers for the address there.
+    if port.subnet.contains(packet.destination) && !remote {
+        let to_router = packet.destination == port.subnet.router();
+        return Ok(if to_router { Delivery::Router } else { Delivery::Bridge { site, network } });
+    }
+    if !port.subnet.contains(packet.source) || plan.routes.contains_key(&packet.source) {
+        return Err(Dropped::ForgedSource);
+    }
+    if !remote {
+        return Err(Dropped::NoRoute);
+    }
+    let scope = plan.policy.scopes.get(&network).ok_or(Dropped::Policy)?;
+    if scope.interface != port.interface || !admits(scope, packet) {
+        return Err(Dropped::Policy);
+    }
+    let sent_to = |plan: &SitePlan, address| {
+        let mut peers = plan.peers.iter();
+        peers.find(|(_, peer)| peer.addresses.contains(&address)).map(|(key, _)| *key)
+    };
+    let receiver = sent_to(plan, packet.destination).ok_or(Dropped::NoPeer)?;
+    let sender = plan.tunnel.ok_or(Dropped::NoPeer)?.key;
+    let of_receiver = |plan: &SitePlan| plan.tunnel.is_some_and(|tunnel| tunnel.key == receiver);
+    let (site, plan) = plans.iter().find(|(_, plan)| of_receiver(plan)).ok_or(Dropped::NoPeer)?;
+    if sent_to(plan, packet.source) != Some(sender) {
+        return Err(Dropped::NotOfPeer);
+    }
+    receive(*site, plan, packet)
+}
+
+/// A packet that comes out of the tunnel.
+fn receive(site: NodeId, plan: &SitePlan, packet: Packet) -> Result<Delivery, Dropped> {
+    if !plan.routes.contains_key(&packet.source) {
+        return Err(Dropped::ForgedSource);
+    }
+    let mut ports = plan.ports.iter();
+    let (network, port) = ports
+        .find(|(_, port)| port.subnet.contains(packet.destination))
+        .filter(|_| !plan.routes.contains_key(&packet.destination))
+        .ok_or(Dropped::NoRoute)?;
+    let admitted = |scope: &Scope| scope.interface == port.interface && admits(scope, packet);
+    if !plan.policy.scopes.values().any(admitted) {
+        return Err(Dropped::Policy);
+    }
+    Ok(Delivery::Bridge { site, network: *network })
+}
+
+fn admits(scope: &Scope, packet: Packet) -> bool {
+    scope.subnet.contains(packet.source) && scope.subnet.contains(packet.destination)
+}

@@ -1,0 +1,210 @@
+//! The steps from what a router holds to what it should hold, in the order that keeps every moment between
+//! them safe.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+
+use crate::names::{ByDeployment, Names, NamesChange};
+use crate::seen::{Found, Seen};
+use crate::site::{Peer, Policy, Port, Scope, SitePlan, Tunnel};
+use crate::topology::{InterfaceName, NetworkId, PublicKey};
+
+/// One step. Each is idempotent, and leaves everything that it does not name as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Replace the whole policy at once, settings of the namespace included.
+    LoadPolicy(Policy),
+    /// Change what the resolver answers.
+    ChangeNames(NamesChange),
+    /// Packets to these addresses have no way any more.
+    RemoveRoutes(BTreeSet<Ipv4Addr>),
+    /// The peer may neither send nor receive any more.
+    RemovePeer(PublicKey),
+    /// The tunnel is removed, with the routes and peers that are left.
+    RemoveTunnel,
+    /// The port is removed, at both ends.
+    RemovePort(InterfaceName),
+    /// Packets of these scopes are dropped.
+    CloseScopes(BTreeMap<NetworkId, Scope>),
+    /// Packets of these scopes are let through.
+    OpenScopes(BTreeMap<NetworkId, Scope>),
+    /// The tunnel is made, without peers.
+    AddTunnel(Tunnel),
+    /// The port is made, or made as it should be.
+    AddPort(Port),
+    /// The peer has exactly these properties; an address that another peer has is taken from it.
+    SetPeer {
+        /// Which peer.
+        key: PublicKey,
+        /// Its properties.
+        peer: Peer,
+    },
+    /// Packets to these addresses go into the tunnel.
+    AddRoutes(BTreeSet<Ipv4Addr>),
+}
+
+/// The steps from `seen` to `plan`; none if they agree (NET-12).
+///
+/// The policy comes first of all, so that no port ever is without it. Then what goes, in the order names, routes,
+/// peers, ports, scopes; then what comes, in the reverse order: a name is answered only while the way to its
+/// addresses stands.
+pub fn diff(plan: &SitePlan, seen: &Seen) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let loaded = seen.policy.as_ref().filter(|policy| policy.mesh == plan.policy.mesh);
+    if loaded.is_none() {
+        steps.push(Step::LoadPolicy(plan.policy.clone()));
+    }
+    let fewer = fewer_names(&plan.names, &seen.names);
+    push_names(&mut steps, fewer.clone());
+    let tunnel_stays = seen.tunnel.is_some() && seen.tunnel == plan.tunnel.map(Found::Sound);
+    if tunnel_stays {
+        remove_from_tunnel(&mut steps, plan, seen);
+    } else if seen.tunnel.is_some() {
+        steps.push(Step::RemoveTunnel);
+    }
+    remove_ports(&mut steps, plan, seen);
+    if let Some(policy) = loaded {
+        change_scopes(&mut steps, &plan.policy, policy);
+    }
+    if !tunnel_stays {
+        steps.extend(plan.tunnel.map(Step::AddTunnel));
+    }
+    add_ports(&mut steps, plan, seen);
+    let nothing = Seen::default();
+    add_to_tunnel(&mut steps, plan, if tunnel_stays { seen } else { &nothing });
+    push_names(&mut steps, new_names(&plan.names, &seen.names, &fewer));
+    steps
+}
+
+fn push_names(steps: &mut Vec<Step>, change: NamesChange) {
+    if !change.is_empty() {
+        steps.push(Step::ChangeNames(change));
+    }
+}
+
+fn remove_from_tunnel(steps: &mut Vec<Step>, plan: &SitePlan, seen: &Seen) {
+    let gone = |address: &&Ipv4Addr| !plan.routes.contains_key(address);
+    let routes: BTreeSet<Ipv4Addr> = seen.routes.iter().filter(gone).copied().collect();
+    if !routes.is_empty() {
+        steps.push(Step::RemoveRoutes(routes));
+    }
+    for (key, peer) in &seen.peers {
+        match plan.peers.get(key) {
+            None => steps.push(Step::RemovePeer(*key)),
+            Some(wanted) if !peer.addresses.is_subset(&wanted.addresses) => {
+                let addresses = peer.addresses.intersection(&wanted.addresses).copied().collect();
+                let peer = Peer { addresses, ..*wanted };
+                steps.push(Step::SetPeer { key: *key, peer });
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+fn remove_ports(steps: &mut Vec<Step>, plan: &SitePlan, seen: &Seen) {
+    let wanted: BTreeMap<&InterfaceName, &Port> =
+        plan.ports.values().map(|port| (&port.interface, port)).collect();
+    for (interface, port) in &seen.ports {
+        let sound = match port {
+            Found::Sound(port) => wanted.get(interface) == Some(&port),
+            Found::Broken => false,
+        };
+        if !sound {
+            steps.push(Step::RemovePort(interface.clone()));
+        }
+    }
+}
+
+fn change_scopes(steps: &mut Vec<Step>, plan: &Policy, loaded: &Policy) {
+    let difference = |a: &Policy, b: &Policy| -> BTreeMap<NetworkId, Scope> {
+        let differs = |(id, scope): &(&NetworkId, &Scope)| b.scopes.get(id) != Some(scope);
+        a.scopes.iter().filter(differs).map(|(id, scope)| (*id, scope.clone())).collect()
+    };
+    let (closed, opened) = (difference(loaded, plan), difference(plan, loaded));
+    if !closed.is_empty() {
+        steps.push(Step::CloseScopes(closed));
+    }
+    if !opened.is_empty() {
+        steps.push(Step::OpenScopes(opened));
+    }
+}
+
+fn add_ports(steps: &mut Vec<Step>, plan: &SitePlan, seen: &Seen) {
+    for port in plan.ports.values() {
+        let sound = matches!(seen.ports.get(&port.interface), Some(Found::Sound(it)) if it == port);
+        if !sound {
+            steps.push(Step::AddPort(port.clone()));
+        }
+    }
+}
+
+fn add_to_tunnel(steps: &mut Vec<Step>, plan: &SitePlan, seen: &Seen) {
+    for (key, peer) in &plan.peers {
+        // Where addresses were removed before, the step above has set everything else.
+        if seen.peers.get(key) != Some(peer) {
+            steps.push(Step::SetPeer { key: *key, peer: peer.clone() });
+        }
+    }
+    let new = |address: &&Ipv4Addr| !seen.routes.contains(address);
+    let routes: BTreeSet<Ipv4Addr> = plan.routes.keys().filter(new).copied().collect();
+    if !routes.is_empty() {
+        steps.push(Step::AddRoutes(routes));
+    }
+}
+
+/// Removes what is no longer planned; an entry that stays loses the addresses that do not.
+fn fewer_names(plan: &Names, seen: &Names) -> NamesChange {
+    let known = seen.known.iter().filter_map(|(key, seen)| {
+        let left = plan.known.get(key).map(|wanted| common(wanted, seen));
+        (left.as_ref() != Some(seen)).then(|| (key.clone(), left))
+    });
+    NamesChange {
+        known: known.collect(),
+        owners: removed(&plan.owners, &seen.owners),
+        askers: removed(&plan.askers, &seen.askers),
+        pool: None,
+    }
+}
+
+fn common(wanted: &ByDeployment, seen: &ByDeployment) -> ByDeployment {
+    let mut left = seen.clone();
+    left.retain(|deployment, addresses| match wanted.get(deployment) {
+        Some(wanted) => {
+            addresses.retain(|address| wanted.contains(address));
+            true
+        }
+        None => false,
+    });
+    left
+}
+
+/// What is planned and not there yet, or there in another form, once `fewer` has been carried out.
+fn new_names(plan: &Names, seen: &Names, fewer: &NamesChange) -> NamesChange {
+    NamesChange {
+        known: added(&plan.known, &seen.known, &fewer.known),
+        owners: added(&plan.owners, &seen.owners, &fewer.owners),
+        askers: added(&plan.askers, &seen.askers, &fewer.askers),
+        pool: (plan.pool != seen.pool).then_some(plan.pool),
+    }
+}
+
+fn removed<K: Ord + Clone, V>(
+    plan: &BTreeMap<K, V>,
+    seen: &BTreeMap<K, V>,
+) -> BTreeMap<K, Option<V>> {
+    let gone = seen.keys().filter(|key| !plan.contains_key(key));
+    gone.map(|key| (key.clone(), None)).collect()
+}
+
+fn added<K: Ord + Clone, V: Clone + PartialEq>(
+    plan: &BTreeMap<K, V>,
+    seen: &BTreeMap<K, V>,
+    fewer: &BTreeMap<K, Option<V>>,
+) -> BTreeMap<K, Option<V>> {
+    let there = |key: &K| match fewer.get(key) {
+        Some(left) => left.as_ref(),
+        None => seen.get(key),
+    };
+    let new = plan.iter().filter(|(key, value)| there(key) != Some(*value));
+    new.map(|(key, value)| (key.clone(), Some(value.clone()))).collect()
+}

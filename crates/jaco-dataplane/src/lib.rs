@@ -1,0 +1,32 @@
+//! The dataplane as data: [`plan`] says what the router of one site should hold, [`diff`] which steps lead
+//! there from what is there.
+//!
+//! A site is the members that share one container engine; its lowest member keeps the router. Everything here
+//! is a pure function of plain data: no IO, no clock, no randomness. `jaco-net` carries the steps out and
+//! observes the kernel; it decides nothing.
+
+#![deny(clippy::float_arithmetic)]
+
+mod carry_out;
+mod delivery;
+mod diff;
+mod names;
+mod plan;
+mod seen;
+mod site;
+mod subnet;
+mod topology;
+
+pub use delivery::{Delivery, Dropped, Packet, deliver};
+pub use diff::{Step, diff};
+pub use names::{
+    Addresses, Asker, ByDeployment, Lookup, Names, NamesChange, Owner, ZONE, lookup, lookup_address,
+};
+pub use plan::plan;
+pub use seen::{Found, Seen};
+pub use site::{Peer, Policy, Port, Scope, SitePlan, Tunnel};
+pub use subnet::{InvalidSubnet, Subnet};
+pub use topology::{
+    Instance, InterfaceName, InvalidInterfaceName, Link, Mesh, Network, NetworkId, Node, PublicKey,
+    Reach, Readiness, Topology,
+};

@@ -1,0 +1,150 @@
+//! From the topology of the cluster to what the router of one site should hold.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+
+use jaco_types::NodeId;
+
+use crate::names::{Asker, Names, Owner};
+use crate::site::{Peer, Policy, Port, Scope, SitePlan, Tunnel};
+use crate::topology::{Instance, Link, Network, NetworkId, Reach, Readiness, Topology};
+
+/// The largest packet where no tunnel limits it.
+const LOCAL_MTU: u16 = 1500;
+
+/// What the router of the site that `site` keeps should hold. Total: what contradicts itself (an instance on a
+/// node that is no member, an address of a network that does not exist) is left out, as if it were not there.
+pub fn plan(topology: &Topology, site: NodeId) -> SitePlan {
+    let mesh = topology.mesh;
+    let tunnel = mesh.zip(link(topology, site)).map(|(mesh, link)| Tunnel {
+        address: link.address,
+        mesh: mesh.subnet,
+        key: link.key,
+        mtu: mesh.mtu,
+    });
+    let mtu = mesh.map_or(LOCAL_MTU, |mesh| mesh.mtu);
+    let mut plan = SitePlan {
+        policy: Policy { scopes: BTreeMap::new(), mesh: tunnel.and(mesh).map(|mesh| mesh.subnet) },
+        tunnel,
+        ports: ports(topology, site, mtu),
+        names: Names { pool: mesh.map(|mesh| mesh.pool), ..Names::default() },
+        ..SitePlan::default()
+    };
+    plan.policy.scopes = plan.ports.iter().map(|(id, port)| (*id, scope(port))).collect();
+    for attachment in attachments(topology) {
+        if !plan.ports.contains_key(&attachment.network) {
+            continue;
+        }
+        if attachment.site == site {
+            record_names(&mut plan.names, topology, &attachment, Locality::Here);
+        } else if plan.tunnel.is_some()
+            && let Some(link) = link(topology, attachment.site)
+        {
+            let peer = plan.peers.entry(link.key).or_insert_with(|| Peer {
+                endpoint: link.endpoint,
+                addresses: BTreeSet::from([link.address]),
+            });
+            peer.addresses.insert(attachment.address);
+            plan.routes.insert(attachment.address, attachment.network);
+            record_names(&mut plan.names, topology, &attachment, Locality::Elsewhere);
+        }
+    }
+    plan
+}
+
+/// One address of an instance, in a network that exists, on a node that is a member.
+struct Attachment<'a> {
+    instance: &'a Instance,
+    site: NodeId,
+    network: NetworkId,
+    address: Ipv4Addr,
+}
+
+#[derive(Clone, Copy)]
+enum Locality {
+    Here,
+    Elsewhere,
+}
+
+fn attachments(topology: &Topology) -> impl Iterator<Item = Attachment<'_>> {
+    topology.instances.values().flat_map(move |instance| {
+        let site = topology.nodes.get(&instance.node).map(|node| node.site);
+        instance.addresses.iter().filter_map(move |&(id, address)| {
+            let (network, site) = (topology.networks.get(&id)?, site?);
+            is_assignable(network, address).then_some(Attachment {
+                instance,
+                site,
+                network: id,
+                address,
+            })
+        })
+    })
+}
+
+/// Whether an instance may have the address: neither the engine's gateway nor the router, which are on every site.
+fn is_assignable(network: &Network, address: Ipv4Addr) -> bool {
+    let subnet = network.subnet;
+    let reserved = [subnet.address(), subnet.gateway(), subnet.router()];
+    subnet.contains(address) && !reserved.contains(&address)
+}
+
+fn link(topology: &Topology, site: NodeId) -> Option<&Link> {
+    topology.nodes.get(&site).filter(|node| node.site == site)?.link.as_ref()
+}
+
+fn ports(topology: &Topology, site: NodeId, mtu: u16) -> BTreeMap<NetworkId, Port> {
+    let here: BTreeSet<NetworkId> = attachments(topology)
+        .filter(|attachment| attachment.site == site)
+        .map(|attachment| attachment.network)
+        .collect();
+    here.into_iter()
+        .filter_map(|id| {
+            let network = topology.networks.get(&id)?;
+            Some((id, Port::new(id, network.bridge.clone(), network.subnet, mtu)))
+        })
+        .collect()
+}
+
+fn scope(port: &Port) -> Scope {
+    Scope { interface: port.interface.clone(), subnet: port.subnet }
+}
+
+fn record_names(
+    names: &mut Names,
+    topology: &Topology,
+    attachment: &Attachment<'_>,
+    locality: Locality,
+) {
+    let Attachment { instance, network, address, .. } = *attachment;
+    let name = format!("{}.{}", instance.replica, instance.deployment);
+    names.owners.insert(address, Owner { network, name });
+    if matches!(locality, Locality::Here) {
+        names.askers.insert(address, asker(topology, instance));
+    }
+    if instance.readiness == Readiness::Terminating {
+        return;
+    }
+    let all = instance.names.iter().chain([&instance.replica]);
+    for name in all {
+        let by_deployment = names.known.entry((network, name.clone())).or_default();
+        let found = by_deployment.entry(instance.deployment.clone()).or_default();
+        let ready = instance.readiness == Readiness::Ready;
+        let addresses = match (ready, locality) {
+            (true, Locality::Here) => &mut found.ready_here,
+            (true, Locality::Elsewhere) => &mut found.ready_elsewhere,
+            (false, Locality::Here | Locality::Elsewhere) => &mut found.starting,
+        };
+        addresses.insert(address);
+    }
+}
+
+fn asker(topology: &Topology, instance: &Instance) -> Asker {
+    let networks: Vec<NetworkId> = instance.addresses.iter().map(|(id, _)| *id).collect();
+    let reach = |id: &NetworkId| topology.networks.get(id).map(|network| network.reach);
+    let external = networks.iter().any(|id| reach(id) == Some(Reach::External));
+    Asker {
+        deployment: instance.deployment.clone(),
+        networks,
+        reach: if external { Reach::External } else { Reach::Internal },
+    }
+}

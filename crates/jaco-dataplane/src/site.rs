@@ -1,0 +1,94 @@
+//! What the router of one site should hold.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{Ipv4Addr, SocketAddr};
+
+use crate::names::Names;
+use crate::subnet::Subnet;
+use crate::topology::{InterfaceName, NetworkId, PublicKey};
+
+/// What the router of one site should hold. Made by [`plan`](crate::plan()) alone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SitePlan {
+    /// Which packets are let through.
+    pub policy: Policy,
+    /// The way to other sites. `None`: there is none, and no peers and no routes either.
+    pub tunnel: Option<Tunnel>,
+    /// The networks that have an instance here.
+    pub ports: BTreeMap<NetworkId, Port>,
+    /// The other sites that have an instance in one of these networks.
+    pub peers: BTreeMap<PublicKey, Peer>,
+    /// Addresses of instances elsewhere that lead into the tunnel, with their network. Each is among the
+    /// addresses of exactly one peer.
+    pub routes: BTreeMap<Ipv4Addr, NetworkId>,
+    /// What the resolver answers.
+    pub names: Names,
+}
+
+/// Which packets are let through; what is not named here is dropped.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// Between the tunnel and a network: one scope per port, its name being unique.
+    pub scopes: BTreeMap<NetworkId, Scope>,
+    /// Whose packets out of the tunnel may reach the router itself. `None`: nobody's.
+    pub mesh: Option<Subnet>,
+}
+
+/// Packets between the tunnel and `interface` are let through if source and destination are in `subnet`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scope {
+    /// The router's interface of the network.
+    pub interface: InterfaceName,
+    /// The network's addresses.
+    pub subnet: Subnet,
+}
+
+/// The router's end of the tunnel to all other sites.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tunnel {
+    /// The router's address in the mesh.
+    pub address: Ipv4Addr,
+    /// The addresses of all routers.
+    pub mesh: Subnet,
+    /// The key that the other sites expect of this one.
+    pub key: PublicKey,
+    /// The largest packet, in bytes.
+    pub mtu: u16,
+}
+
+/// The router's port in the bridge of a network.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Port {
+    /// The interface in the router.
+    pub interface: InterfaceName,
+    /// The other end, in the bridge.
+    pub bridge_end: InterfaceName,
+    /// The bridge, in the namespace of the container engine.
+    pub bridge: InterfaceName,
+    /// The network's addresses; the router has [`Subnet::router`].
+    pub subnet: Subnet,
+    /// The largest packet, in bytes.
+    pub mtu: u16,
+}
+
+/// Another site.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Peer {
+    /// Where its tunnel listens. `None`: it has to begin.
+    pub endpoint: Option<SocketAddr>,
+    /// The only addresses that it may send from, and that are sent to it: its own in the mesh, and those of
+    /// its live instances in the networks of this site.
+    pub addresses: BTreeSet<Ipv4Addr>,
+}
+
+impl Port {
+    pub(crate) fn new(id: NetworkId, bridge: InterfaceName, subnet: Subnet, mtu: u16) -> Self {
+        Self {
+            interface: InterfaceName::numbered("s", id.0),
+            bridge_end: InterfaceName::numbered("jn", id.0),
+            bridge,
+            subnet,
+            mtu,
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Clusters for tests, written down briefly or random.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{Ipv4Addr, SocketAddr};
+
+use jaco_dataplane::{
+    Instance, InterfaceName, Link, Mesh, Network, NetworkId, Node, PublicKey, Reach, Readiness,
+    SitePlan, Subnet, Topology, plan,
+};
+use jaco_types::{DeploymentName, InstanceId, NodeId};
+use proptest::prelude::*;
+
+pub(crate) fn subnet(address: [u8; 4], length: u8) -> Subnet {
+    Subnet::new(address.into(), length).unwrap()
+}
+
+pub(crate) fn network(id: u64, reach: Reach) -> (NetworkId, Network) {
+    let third = u8::try_from(id).unwrap();
+    let network = Network {
+        subnet: subnet([10, 65, third, 0], 24),
+        reach,
+        bridge: InterfaceName::new(&format!("br-{id}")).unwrap(),
+    };
+    (NetworkId(id), network)
+}
+
+pub(crate) fn mesh() -> Mesh {
+    Mesh { pool: subnet([10, 64, 0, 0], 12), subnet: subnet([10, 64, 0, 0], 16), mtu: 1420 }
+}
+
+/// A node that keeps the router of its own site.
+pub(crate) fn node(id: u8) -> (NodeId, Node) {
+    let link = Link {
+        address: Ipv4Addr::new(10, 64, 0, id),
+        key: PublicKey([id; 32]),
+        endpoint: Some(SocketAddr::from(([192, 0, 2, id], 51820))),
+    };
+    (NodeId(id.into()), Node { site: NodeId(id.into()), link: Some(link) })
+}
+
+/// `address` is the last byte, in each of the networks.
+pub(crate) fn instance(node: u64, name: &str, networks: &[u64], address: u8) -> Instance {
+    let (deployment, service) = name.split_once('/').unwrap();
+    let in_network = |id: &u64| {
+        let third = u8::try_from(*id).unwrap();
+        (NetworkId(*id), Ipv4Addr::new(10, 65, third, address))
+    };
+    Instance {
+        node: NodeId(node),
+        deployment: DeploymentName::new(deployment).unwrap(),
+        replica: format!("{service}-{address}"),
+        names: BTreeSet::from([service.to_owned()]),
+        addresses: networks.iter().map(in_network).collect(),
+        readiness: Readiness::Ready,
+    }
+}
+
+pub(crate) fn topology(
+    nodes: &[u8],
+    networks: &[u64],
+    instances: impl IntoIterator<Item = Instance>,
+) -> Topology {
+    let instances = (1..).zip(instances).map(|(id, instance)| (instance_id(id), instance));
+    Topology {
+        mesh: Some(mesh()),
+        networks: networks.iter().map(|id| network(*id, Reach::External)).collect(),
+        nodes: nodes.iter().map(|id| node(*id)).collect(),
+        instances: instances.collect(),
+    }
+}
+
+pub(crate) fn instance_id(number: u64) -> InstanceId {
+    let service = jaco_types::ServiceKey {
+        deployment: DeploymentName::new("shop").unwrap(),
+        service: jaco_types::ServiceName::new("web").unwrap(),
+    };
+    let ordinal = jaco_types::Ordinal::Index(0);
+    InstanceId {
+        replica: jaco_types::ReplicaId::new(&service, &ordinal),
+        raft_index: jaco_types::StateIndex(number),
+    }
+}
+
+/// The plans of all sites.
+pub(crate) fn plans(topology: &Topology) -> BTreeMap<NodeId, SitePlan> {
+    let sites: BTreeSet<NodeId> = topology.nodes.values().map(|node| node.site).collect();
+    sites.into_iter().map(|site| (site, plan(topology, site))).collect()
+}
+
+/// Clusters of up to five nodes, some of which share an engine, up to five networks and twelve instances.
+pub(crate) fn topologies() -> impl Strategy<Value = Topology> {
+    let sites = prop::collection::vec(1_u64..=5, 5);
+    let readiness = prop_oneof![
+        Just(Readiness::Ready),
+        Just(Readiness::Starting),
+        Just(Readiness::Terminating)
+    ];
+    let networks =
+        prop::collection::btree_set(1_u64..=5, 1..=3).prop_map(Vec::from_iter).prop_shuffle();
+    let deployment = prop_oneof![Just("shop"), Just("blog")];
+    let service = prop_oneof![Just("web"), Just("db")];
+    let drawn = (1_u64..=5, deployment, service, networks, readiness);
+    let instances = prop::collection::vec(drawn, 0..=12);
+    let reach = prop_oneof![Just(Reach::External), Just(Reach::Internal)];
+    let networks = prop::collection::vec(reach, 5);
+    let unlinked = prop::option::weighted(0.1, 1_u8..=5);
+    (sites, networks, instances, any::<bool>(), unlinked).prop_map(
+        |(sites, networks, instances, has_mesh, unlinked)| {
+            let drawn = (10_u8..).zip(instances);
+            let instances =
+                drawn.map(|(address, (node, deployment, service, networks, readiness))| {
+                    let name = format!("{deployment}/{service}");
+                    Instance { readiness, ..instance(node, &name, &networks, address) }
+                });
+            let mut topology = topology(&[1, 2, 3, 4, 5], &[], instances);
+            topology.networks = (1..).zip(networks).map(|(id, reach)| network(id, reach)).collect();
+            share_engines(&mut topology, &sites);
+            if let Some(id) = unlinked {
+                topology.nodes.get_mut(&NodeId(id.into())).unwrap().link = None;
+            }
+            topology.mesh = topology.mesh.filter(|_| has_mesh);
+            topology
+        },
+    )
+}
+
+/// Nodes with the same number share an engine; the lowest of them keeps the router.
+fn share_engines(topology: &mut Topology, sites: &[u64]) {
+    let nodes: Vec<NodeId> = topology.nodes.keys().copied().collect();
+    for (node, engine) in nodes.iter().zip(sites) {
+        let first = sites.iter().position(|other| other == engine).unwrap();
+        topology.nodes.get_mut(node).unwrap().site = nodes[first];
+    }
+}
