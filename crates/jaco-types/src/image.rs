@@ -26,23 +26,17 @@ pub fn is_image_name(text: &str) -> bool {
         Some((name, tag)) if !tag.contains('/') => (name, Some(tag)),
         Some(_) | None => (rest, None),
     };
-    let (host, path) = match name.split_once('/') {
-        Some((host, path))
-            if host.contains(['.', ':']) || host == "localhost" || has_upper(host) =>
-        {
-            (Some(host), path)
-        }
-        Some(_) | None => (None, name),
-    };
+    // The grammar reads what is no host, such as the first part of `a_b.c/d`, as a part of the path.
+    let on_host =
+        || name.split_once('/').is_some_and(|(host, path)| is_host(host) && is_path(path));
     name.len() <= NAME_MAX
-        && host.is_none_or(is_host)
-        && path.split('/').all(is_component)
+        && (is_path(name) || on_host())
         && tag.is_none_or(is_tag)
         && digest.is_none_or(is_digest)
 }
 
-fn has_upper(text: &str) -> bool {
-    text.bytes().any(|byte| byte.is_ascii_uppercase())
+fn is_path(text: &str) -> bool {
+    text.split('/').all(is_component)
 }
 
 fn is_host(text: &str) -> bool {
@@ -171,6 +165,8 @@ mod tests {
             "[::1]:5000/web",
             "HOST/web",
             "a.b/c.d",
+            "a_b.c/d",
+            "a_b/c",
         ];
         for name in good {
             assert!(is_image_name(name), "{name}");
@@ -193,6 +189,8 @@ mod tests {
             "web-",
             "a..b/c/d..e",
             "a___b",
+            "a_B.c/d",
+            "a_b.c:80/d",
             "web@",
             "web@sha256",
             "web@sha256:12",

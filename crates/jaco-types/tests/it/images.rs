@@ -146,14 +146,24 @@ fn image_names_have_bounds() {
     }
 }
 
+/// R-IN-3: what cannot be a host, though it has a dot, is the first part of a path, as the grammar of references reads it.
+#[test]
+fn the_first_part_of_a_path_may_look_like_a_host() {
+    for name in ["a_a.0/0", "a__b.c/d:1", "a.b_c/d", "a_a.0/0/1"] {
+        assert!(is_image_name(name), "{name}");
+    }
+    for wrong in ["a_a.0:80/0", "a_A.0/0", "a_.0/0", "a_a.0/B", "-a.0/0"] {
+        assert!(!is_image_name(wrong), "{wrong}");
+    }
+}
+
 proptest! {
     /// R-IN-3: whatever is put together by the grammar of references is a name, and no longer one with a character
     /// that the grammar has nowhere, wherever that stands.
     #[test]
     fn image_names_follow_the_grammar(
         host in prop::option::of("(localhost|[A-Za-z0-9]{1,4}(-[a-z0-9])?\\.[a-z0-9]{1,3}|\\[[0-9a-f]{1,4}::1\\]:[0-9]{1,5})"),
-        // A dot before the first slash makes a host of it.
-        path in "[a-z0-9]{1,4}(/[a-z0-9]{1,3}((\\.|_|__|-{1,3})[a-z0-9]{1,3}){0,2}){0,2}",
+        path in "[a-z0-9]{1,4}((\\.|_|__|-{1,3})[a-z0-9]{1,3}){0,2}(/[a-z0-9]{1,3}((\\.|_|__|-{1,3})[a-z0-9]{1,3}){0,2}){0,2}",
         tag in prop::option::of("[A-Za-z0-9_][A-Za-z0-9_.-]{0,6}"),
         digest in prop::option::of("(sha256|sha512|a\\+b):[0-9a-fA-F]{64}"),
         at in any::<prop::sample::Index>(),
