@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::load::interpolate;
+use crate::load::expression;
 use crate::load::interpolate::Env;
 
 /// How the values of an env file are read.
@@ -211,7 +211,7 @@ impl<'t> Reader<'t> {
         }
         let lookup =
             |name: &str| self.outer.get(name).or_else(|| self.values.get(name)).map(String::as_str);
-        match interpolate::expand(value, &lookup) {
+        match expression::expand(value, &lookup) {
             Ok(expansion) => Ok(expansion.text),
             Err(_) => Err(self
                 .error("the value contains a `$` that does not start a valid variable expression")),

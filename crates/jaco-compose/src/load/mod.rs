@@ -6,6 +6,7 @@
 mod complete;
 mod document;
 pub mod dotenv;
+mod expression;
 mod extends;
 mod input;
 mod interpolate;

@@ -1,8 +1,8 @@
 //! The project's name.
 
 use crate::diagnostics::code::Code;
+use crate::load::expression;
 use crate::load::input::Input;
-use crate::load::interpolate;
 use crate::load::interpolate::Env;
 use crate::load::loader::Loader;
 use crate::notation::name::normalise_name;
@@ -32,7 +32,7 @@ pub(crate) fn project_name(
     if let Some(text) = written.and_then(Node::as_str) {
         let lookup = |name: &str| env.get(name).map(String::as_str);
         // A broken form is reported when the document itself is interpolated.
-        let text = interpolate::expand(text, &lookup).map_or_else(|_| String::new(), |e| e.text);
+        let text = expression::expand(text, &lookup).map_or_else(|_| String::new(), |e| e.text);
         let name = normalise_name(&text);
         if !name.is_empty() {
             return Some(name);

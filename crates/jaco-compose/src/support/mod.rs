@@ -14,6 +14,7 @@ mod part;
 mod resource;
 mod service;
 pub(crate) mod shape;
+mod value;
 
 pub use file::TOP_LEVEL;
 pub use markdown::{Rates, markdown};

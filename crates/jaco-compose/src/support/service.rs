@@ -1,19 +1,16 @@
 //! The keys of a service.
 
 use super::shape::Class::{Differently, Honoured, Ignored, Rejected};
-use crate::support::build::BUILD;
 use crate::support::common::{PAIRS, STR};
 use crate::support::deploy::DEPLOY;
-use crate::support::mount::{FILE_MOUNT, VOLUME_MOUNT};
 use crate::support::part::{
-    BLKIO, CREDENTIAL_SPEC, DEPENDENCY, DEVELOP, DEVICE, ENV_FILE, EXTENDS, GPU, HEALTHCHECK, HOOK,
-    LOGGING, MODEL_USE, PORT, PROVIDER, SERVICE_NETWORK, ULIMIT,
+    BLKIO, CREDENTIAL_SPEC, DEVELOP, EXTENDS, HEALTHCHECK, LOGGING, PROVIDER,
 };
 use crate::support::shape::{Names, Object, Shape, Short, Unique, key, object};
-
-const ONCE: Shape = Shape::List(&STR, Unique::Once);
-
-const STRICT: Shape = Shape::List(&STR, Unique::Strict);
+use crate::support::value::{
+    BUILD_SECTION, CONFIGS, DEPENDENCIES, DEVICES, ENV_FILES, EXTRA_HOSTS, GPUS, HOOKS, MODELS,
+    NETWORKS, ONCE, ONCE_OR_ONE, PORTS, SECRETS, STRICT, ULIMITS, VOLUMES,
+};
 
 pub(crate) static SERVICE: Object = object(&[
     key("annotations", Honoured, Shape::Pairs(&PAIRS), "Set on the container."),
@@ -22,7 +19,7 @@ pub(crate) static SERVICE: Object = object(&[
     key(
         "build",
         Rejected,
-        Shape::Short(Short::Build, &Shape::Object(&BUILD)),
+        BUILD_SECTION,
         "Nodes do not build images. The `image` beside it is run, with a warning; without one, build \
          and push the image and set `image`.",
     ),
@@ -31,15 +28,7 @@ pub(crate) static SERVICE: Object = object(&[
     key("cgroup", Honoured, Shape::OneOf(&["host", "private"]), "Passed to the engine."),
     key("cgroup_parent", Honoured, Shape::Str, "Passed to the engine."),
     key("command", Honoured, Shape::Command, "Replaces the image's command."),
-    key(
-        "configs",
-        Honoured,
-        Shape::List(
-            &Shape::Short(Short::FileMount, &Shape::Object(&FILE_MOUNT)),
-            Unique::ByMount(""),
-        ),
-        "Stored in the cluster and mounted as a file.",
-    ),
+    key("configs", Honoured, CONFIGS, "Stored in the cluster and mounted as a file."),
     key(
         "container_name",
         Differently,
@@ -70,7 +59,7 @@ pub(crate) static SERVICE: Object = object(&[
     key(
         "depends_on",
         Honoured,
-        Shape::Short(Short::DependsOn, &Shape::Map(&Shape::Object(&DEPENDENCY), Names::Any)),
+        DEPENDENCIES,
         "Conditions are checked over the whole cluster, at the first start and in rollouts.",
     ),
     key("deploy", Honoured, Shape::OrNull(&Shape::Object(&DEPLOY)), "See the keys below it."),
@@ -84,28 +73,15 @@ pub(crate) static SERVICE: Object = object(&[
     key(
         "devices",
         Honoured,
-        Shape::List(&Shape::Short(Short::Device, &Shape::Object(&DEVICE)), Unique::By("target")),
+        DEVICES,
         "Passed to the engine; pin the service to a node that has the device.",
     ),
-    key(
-        "dns",
-        Honoured,
-        Shape::OneOrList(&STR, Unique::Once),
-        "Replaces the engine's DNS server in the container.",
-    ),
+    key("dns", Honoured, ONCE_OR_ONE, "Replaces the engine's DNS server in the container."),
     key("dns_opt", Honoured, ONCE, "Passed to the engine."),
-    key("dns_search", Honoured, Shape::OneOrList(&STR, Unique::Once), "Passed to the engine."),
+    key("dns_search", Honoured, ONCE_OR_ONE, "Passed to the engine."),
     key("domainname", Honoured, Shape::Str, "Passed to the engine."),
     key("entrypoint", Honoured, Shape::Command, "Replaces the image's entrypoint."),
-    key(
-        "env_file",
-        Honoured,
-        Shape::OneOrList(
-            &Shape::Short(Short::EnvFile, &Shape::Object(&ENV_FILE)),
-            Unique::By("path"),
-        ),
-        "Read by the client and merged into `environment`.",
-    ),
+    key("env_file", Honoured, ENV_FILES, "Read by the client and merged into `environment`."),
     key("environment", Honoured, Shape::Pairs(&Shape::Text), "Set in the container."),
     key(
         "expose",
@@ -125,16 +101,11 @@ pub(crate) static SERVICE: Object = object(&[
         ONCE,
         "Containers outside of the deployment cannot be linked. Use `extra_hosts`.",
     ),
-    key(
-        "extra_hosts",
-        Honoured,
-        Shape::Short(Short::ExtraHosts, &Shape::List(&STR, Unique::Once)),
-        "Written into the container's hosts file.",
-    ),
+    key("extra_hosts", Honoured, EXTRA_HOSTS, "Written into the container's hosts file."),
     key(
         "gpus",
         Honoured,
-        Shape::Short(Short::Gpus, &Shape::List(&Shape::Object(&GPU), Unique::Free)),
+        GPUS,
         "Replicas are placed on nodes with matching GPUs, which are requested from the engine.",
     ),
     key(
@@ -201,7 +172,7 @@ pub(crate) static SERVICE: Object = object(&[
     key(
         "models",
         Rejected,
-        Shape::Short(Short::Models, &Shape::MapOrNull(&Shape::Object(&MODEL_USE), Names::Any)),
+        MODELS,
         "Needs a plugin of the local Docker. Run the model server as a service.",
     ),
     key(
@@ -214,10 +185,7 @@ pub(crate) static SERVICE: Object = object(&[
     key(
         "networks",
         Differently,
-        Shape::Short(
-            Short::Networks,
-            &Shape::MapOrNull(&Shape::Object(&SERVICE_NETWORK), Names::Any),
-        ),
+        NETWORKS,
         "A bridge network on each node: services reach each other by name only on the same node. Names across nodes are not implemented yet.",
     ),
     key("oom_kill_disable", Honoured, Shape::Bool, "Passed to the engine."),
@@ -238,22 +206,12 @@ pub(crate) static SERVICE: Object = object(&[
     key(
         "ports",
         Honoured,
-        Shape::Short(Short::Ports, &Shape::List(&Shape::Object(&PORT), Unique::ByPort)),
+        PORTS,
         "Published on the node that runs the replica; replicas that publish the same host port \
          are placed on different nodes.",
     ),
-    key(
-        "post_start",
-        Ignored,
-        Shape::List(&Shape::Object(&HOOK), Unique::Free),
-        "Hooks are not run; use the entrypoint of the image.",
-    ),
-    key(
-        "pre_stop",
-        Ignored,
-        Shape::List(&Shape::Object(&HOOK), Unique::Free),
-        "Hooks are not run; handle the stop signal.",
-    ),
+    key("post_start", Ignored, HOOKS, "Hooks are not run; use the entrypoint of the image."),
+    key("pre_stop", Ignored, HOOKS, "Hooks are not run; handle the stop signal."),
     key(
         "privileged",
         Honoured,
@@ -301,15 +259,7 @@ pub(crate) static SERVICE: Object = object(&[
         Shape::Int,
         "The number of replicas, if neither `deploy.replicas` nor jaco.yaml sets it.",
     ),
-    key(
-        "secrets",
-        Honoured,
-        Shape::List(
-            &Shape::Short(Short::FileMount, &Shape::Object(&FILE_MOUNT)),
-            Unique::ByMount("/run/secrets"),
-        ),
-        "Stored encrypted in the cluster and mounted as a file.",
-    ),
+    key("secrets", Honoured, SECRETS, "Stored encrypted in the cluster and mounted as a file."),
     key(
         "security_opt",
         Honoured,
@@ -327,14 +277,9 @@ pub(crate) static SERVICE: Object = object(&[
     key("stop_signal", Honoured, Shape::Str, "Passed to the engine."),
     key("storage_opt", Honoured, Shape::Map(&Shape::Label, Names::Any), "Passed to the engine."),
     key("sysctls", Honoured, Shape::Pairs(&Shape::Label), "Passed to the engine."),
-    key("tmpfs", Honoured, Shape::OneOrList(&STR, Unique::Once), "Passed to the engine."),
+    key("tmpfs", Honoured, ONCE_OR_ONE, "Passed to the engine."),
     key("tty", Honoured, Shape::Bool, "Passed to the engine."),
-    key(
-        "ulimits",
-        Honoured,
-        Shape::Map(&Shape::IntOr(&ULIMIT), Names::Any),
-        "Passed to the engine.",
-    ),
+    key("ulimits", Honoured, ULIMITS, "Passed to the engine."),
     key(
         "use_api_socket",
         Rejected,
@@ -348,10 +293,7 @@ pub(crate) static SERVICE: Object = object(&[
     key(
         "volumes",
         Honoured,
-        Shape::List(
-            &Shape::Short(Short::Volume, &Shape::Object(&VOLUME_MOUNT)),
-            Unique::By("target"),
-        ),
+        VOLUMES,
         "Named volumes stay on the node of the replica, which is not moved any more; files below the project folder are uploaded.",
     ),
     key(
