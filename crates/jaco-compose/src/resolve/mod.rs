@@ -10,6 +10,7 @@ mod effective;
 mod host;
 mod lifecycle;
 mod links;
+mod networks;
 pub(crate) mod options;
 mod resolved;
 mod rollout;
@@ -26,7 +27,7 @@ use self::effective::effective;
 use crate::diagnostics::code::Code;
 use crate::diagnostics::problem::Problems;
 use crate::diagnostics::report::Report;
-use crate::facts::Constraints;
+use crate::facts::{Constraints, NetworkFacts};
 use crate::overlay::read_constraints;
 use crate::overlay::types::JacoYaml;
 use crate::project::containers::ContainerNames;
@@ -94,6 +95,7 @@ pub fn resolve(
             links.add_to(name, service.to_mut());
         }
         let scene = Scene {
+            deployment: &project.name,
             name,
             service: &service,
             overlay,
@@ -114,17 +116,20 @@ pub fn resolve(
         }
         services.insert(name.to_owned(), ResolvedService { container, facts });
     }
+    networks::check_links(declared, &mut compose);
+    let networks = networks::networks(project, &services, &mut compose);
     check_total(declared, &services, &mut compose);
     check_ports(project, &services, &mut compose);
     warn_of_host_paths(project, &mut compose);
     warn_of_relative_devices(root, &mut compose);
-    finish(project, overlay, services, routes, (compose, manifest))
+    finish(project, overlay, services, networks, routes, (compose, manifest))
 }
 
 fn finish(
     project: &Project,
     overlay: &JacoYaml,
     services: BTreeMap<String, ResolvedService>,
+    networks: BTreeMap<String, NetworkFacts>,
     routes: Vec<Route>,
     (compose, manifest): (Report, Report),
 ) -> Result<Resolved, Problems> {
@@ -137,6 +142,7 @@ fn finish(
     Ok(Resolved {
         name: project.name.clone(),
         services,
+        networks,
         routes,
         acme: overlay.acme,
         acme_email: overlay.acme_email.clone(),

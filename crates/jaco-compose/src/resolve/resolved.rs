@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::diagnostics::problem::Problems;
-use crate::facts::Facts;
+use crate::facts::{Facts, NetworkFacts};
 use crate::overlay::Acme;
 use crate::resolve::container::Container;
 use crate::resolve::routes::Route;
@@ -15,6 +15,8 @@ pub struct Resolved {
     pub name: String,
     /// The services by name.
     pub services: BTreeMap<String, ResolvedService>,
+    /// The networks that they are attached to, by their keys in the compose file.
+    pub networks: BTreeMap<String, NetworkFacts>,
     /// Domains and the services behind them.
     pub routes: Vec<Route>,
     /// Whether certificates are ordered.

@@ -7,6 +7,7 @@ use crate::yaml::node::{Map, Node};
 
 /// What the facts of a service are made from.
 pub(crate) struct Scene<'s> {
+    pub(crate) deployment: &'s str,
     pub(crate) name: &'s str,
     pub(crate) service: &'s Map,
     pub(crate) overlay: &'s JacoYaml,

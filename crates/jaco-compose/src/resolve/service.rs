@@ -20,6 +20,7 @@ use crate::resolve::amounts::{effective_bounds, limit, reservation};
 use crate::resolve::audit::is_engine_socket;
 use crate::resolve::host::{gpus, ports, privileges};
 use crate::resolve::lifecycle;
+use crate::resolve::networks::{attachments, dns};
 use crate::resolve::options::Contents;
 use crate::resolve::rollout::update_policy;
 use crate::resolve::scene::{Scene, below, text};
@@ -92,6 +93,8 @@ pub(crate) fn facts(scene: &Scene<'_>, compose: &mut Report, manifest: &mut Repo
         scoring: scoring(scene.overlay, own),
         gpus: gpus(service),
         privileges: privileges(service, scene.contents),
+        networks: attachments(scene, compose),
+        dns: dns(service, compose),
         placement,
     }
 }

@@ -2,8 +2,9 @@
 //! containers, and so does what is sent. R-IN-2.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use jaco_compose::facts::NetworkFacts;
 use jaco_compose::model::ContainerSpec;
 use jaco_compose::{Input, Options, Problems, Project, ResolvedService, from_model, load, resolve};
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
@@ -19,11 +20,14 @@ fn loaded(input: &Input, text: &str) -> Result<Project, Problems> {
     load(input, &files).map(|loaded| loaded.project)
 }
 
-/// What a cluster makes of a project: its services, or its errors without their places, which what
-/// is sent does not have.
-fn resolved(project: &Project) -> Result<Vec<(String, ResolvedService)>, BTreeSet<String>> {
+/// What a cluster runs of a project.
+type Runs = (BTreeMap<String, ResolvedService>, BTreeMap<String, NetworkFacts>);
+
+/// What a cluster makes of a project: its services and networks, or its errors without their places,
+/// which what is sent does not have.
+fn resolved(project: &Project) -> Result<Runs, BTreeSet<String>> {
     match resolve(project, None, &Options::default()) {
-        Ok(resolved) => Ok(resolved.services.into_iter().collect()),
+        Ok(resolved) => Ok((resolved.services, resolved.networks)),
         Err(problems) => Err(problems.errors().map(|error| error.message.clone()).collect()),
     }
 }
@@ -87,7 +91,7 @@ fn survives(file: &Json) -> Result<bool, TestCaseError> {
     }
     same("sent and received", &project, &received)?;
     let resolved = resolved(&project);
-    for (_, service) in resolved.iter().flatten() {
+    for service in resolved.iter().flat_map(|(services, _)| services.values()) {
         let canonical = &service.container.canonical;
         ContainerSpec::parse(canonical)
             .map_err(|error| fail("the container", format!("{error:?}: {canonical}")))?;

@@ -43,6 +43,8 @@ fn lines(facts: &Facts) -> Vec<String> {
         format!("scoring {:?}", facts.scoring),
         format!("gpus {:?}", facts.gpus),
         format!("privileges {:?}", facts.privileges),
+        format!("networks {:?}", facts.networks),
+        format!("dns {:?}", facts.dns),
     ]
 }
 
@@ -142,8 +144,9 @@ fn compose_replicas_and_ports() {
     compose(
         "network_mode: 'service:db'\nipc: 'service:db'",
         expect![[r#"
-        depends_on [Dependency { service: "db", condition: Started, required: Required }]
-        shares_namespaces_with {"db"}"#]],
+            depends_on [Dependency { service: "db", condition: Started, required: Required }]
+            shares_namespaces_with {"db"}
+            networks []"#]],
     );
     compose(
         "volumes_from: ['db:ro']",
@@ -334,7 +337,12 @@ fn compose_placement() {
 /// R-CLI-5: privileges on the node.
 #[test]
 fn compose_privileges() {
-    compose("network_mode: host", expect!["privileges {HostNetwork}"]);
+    compose(
+        "network_mode: host",
+        expect![[r#"
+        privileges {HostNetwork}
+        networks []"#]],
+    );
     compose("pid: host", expect!["privileges {HostPid}"]);
     compose("ipc: host", expect!["privileges {HostIpc}"]);
     compose("userns_mode: host", expect!["privileges {HostUsers}"]);

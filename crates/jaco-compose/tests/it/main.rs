@@ -22,6 +22,7 @@ mod laws;
 mod layer_laws;
 mod layers;
 mod messages;
+mod networks;
 mod nodes;
 mod nothing_silent;
 mod official;

@@ -69,6 +69,13 @@ pub(super) fn value(path: &str, scope: Scope) -> Option<BoxedStrategy<Json>> {
         "services.*.secrets[]" | "services.*.build.secrets[]" => file_mount(&["s", "t"]),
         "services.*.volumes[]" => mount(),
         "services.*.ports" => ports(),
+        "services.*.dns[]" => one_of(&["1.1.1.1", "fe80::1"]),
+        "networks.*.ipam.config[].subnet" => one_of(&["10.5.0.0/24", "172.16.0.0/12", "fd00::/64"]),
+        "networks.*.driver_opts" => one_of_json(vec![
+            json!({}),
+            json!({"com.docker.network.driver.mtu": 1400, "other": "x"}),
+            json!({"com.docker.network.driver.mtu": "0"}),
+        ]),
         "services.*.deploy.mode" => one_of(&["replicated", "global"]),
         "services.*.deploy.replicas" | "services.*.scale" => {
             prop_oneof![(0..5_i64).prop_map(Json::from), one_of(&["2"])].boxed()
@@ -120,7 +127,7 @@ fn named(scope: Scope, suffixes: &'static [&'static str]) -> BoxedStrategy<Json>
 fn networks() -> BoxedStrategy<Json> {
     let attachment = || {
         let members = (
-            proptest::option::of(vec(text().prop_map(Json::from), 0..2)),
+            proptest::option::of(vec("[a-z_]{1,4}(\\.[a-z]{1,3})?".prop_map(Json::from), 0..2)),
             proptest::option::of(0..9_i64),
             proptest::option::of(text()),
         );

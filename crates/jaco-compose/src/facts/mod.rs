@@ -3,6 +3,8 @@
 //! Integers, ordered collections and closed enums only: the same input gives the same facts on
 //! every machine. Changing a fact that is not part of the container never recreates one.
 
+mod network;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
@@ -12,6 +14,8 @@ use jaco_types::spec::{
     PullPolicy, RestartPolicy, Scoring, ServiceMode, SpreadCriterion, Storage, UpdatePolicy,
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
+
+pub use network::{Dns, NetworkAttachment, NetworkFacts, NetworkOwner, NetworkReach};
 
 /// Everything that a scheduling decision about a service depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,6 +75,10 @@ pub struct Facts {
     pub gpus: Vec<GpuRequest>,
     /// Privileges on the node that its containers ask for.
     pub privileges: BTreeSet<Privilege>,
+    /// The networks that its containers are attached to, in order: the first one gives the default route.
+    pub networks: Vec<NetworkAttachment>,
+    /// How its containers resolve names of the outside.
+    pub dns: Dns,
 }
 
 /// A host port, or a range from which the engine takes one.
