@@ -36,7 +36,9 @@ pub(crate) fn optional_millis<'de, D: Deserializer<'de>>(
     let Some(number) = Option::<serde_json::Number>::deserialize(input)? else {
         return Ok(None);
     };
-    match units::scale(&number.to_string(), 1_000) {
+    // As digits: a small number is written with an exponent, which is no notation of ours.
+    let digits = number.as_f64().map_or_else(|| number.to_string(), |cores| cores.to_string());
+    match units::scale(&digits, 1_000) {
         Some(millis) => Ok(Some(millis)),
         None => Err(de::Error::custom(format_args!("{number} is not a number of cores"))),
     }

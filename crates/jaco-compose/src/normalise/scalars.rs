@@ -76,11 +76,13 @@ impl Checker<'_> {
                     self.invalid(node.pos, path, text, "a whole number");
                 }
             },
-            Value::Float(number) if number.fract() == 0.0 => {
-                if let Ok(number) = format!("{number:.0}").parse() {
-                    node.value = Value::Int(number);
+            Value::Float(number) if number.fract() == 0.0 => match format!("{number:.0}").parse() {
+                Ok(number) => node.value = Value::Int(number),
+                Err(_) => {
+                    let shown = scalar::format_float(*number);
+                    self.invalid(node.pos, path, &shown, "a whole number");
                 }
-            }
+            },
             Value::Null | Value::Bool(_) | Value::Float(_) | Value::Seq(_) | Value::Map(_) => {
                 self.wrong_type(node, path, "a whole number");
             }
@@ -127,6 +129,9 @@ impl Checker<'_> {
             // Compose uses -1 for "without a limit".
             Value::Int(number) if *number >= -1 => {
                 node.value = Value::Str(number.to_string().into());
+            }
+            Value::Float(number) if *number >= i64::MAX as f64 => {
+                self.invalid(node.pos, path, &scalar::format_float(*number), EXPECTED);
             }
             Value::Float(number) if *number >= 0.0 => {
                 node.value = Value::Str(format!("{:.0}", number.trunc()).into());

@@ -40,8 +40,7 @@ pub(super) fn ports(service: &Map, report: &mut Report) -> Vec<PublishedPort> {
             }
         };
         let published = node.get_str("published").unwrap_or("0");
-        let (first, last) = published.split_once('-').unwrap_or((published, published));
-        let (Ok(first), Ok(last)) = (first.parse(), last.parse()) else {
+        let Some((first, last)) = published_range(published) else {
             report
                 .error(
                     node.pos,
@@ -56,6 +55,17 @@ pub(super) fn ports(service: &Map, report: &mut Report) -> Vec<PublishedPort> {
     }
     ports.sort();
     ports
+}
+
+/// One port or a range of them; the standard parser takes a sign, too.
+fn published_range(text: &str) -> Option<(u16, u16)> {
+    let port = |text: &str| {
+        let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+        digits.then(|| text.parse::<u16>().ok()).flatten()
+    };
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let range = (port(first)?, port(last)?);
+    (range.0 <= range.1).then_some(range)
 }
 
 pub(super) fn gpus(service: &Map) -> Vec<GpuRequest> {

@@ -12,6 +12,7 @@ mod lifecycle;
 mod links;
 mod networks;
 pub(crate) mod options;
+mod ranges;
 mod resolved;
 mod rollout;
 mod routes;

@@ -22,6 +22,7 @@ use crate::resolve::host::{gpus, ports, privileges};
 use crate::resolve::lifecycle;
 use crate::resolve::networks::{attachments, dns};
 use crate::resolve::options::Contents;
+use crate::resolve::ranges;
 use crate::resolve::rollout::update_policy;
 use crate::resolve::scene::{Scene, below, text};
 use crate::resolve::swarm;
@@ -60,6 +61,7 @@ pub(crate) fn facts(scene: &Scene<'_>, compose: &mut Report, manifest: &mut Repo
     constraints.rules.extend(text(service, "platform").into_iter().flat_map(swarm::platform));
     spread.extend(scene.overlay.spread.iter().cloned());
     check_image(service, compose);
+    ranges::check(service, compose);
     let stop_grace_period_nanos = text(service, "stop_grace_period")
         .and_then(units::parse_duration_nanos)
         .unwrap_or(DEFAULT_GRACE_NANOS);

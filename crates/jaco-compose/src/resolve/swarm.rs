@@ -64,6 +64,8 @@ fn constraint(node: &Node, report: &mut Report) -> Option<Constraint> {
         .split_once("!=")
         .map(|(key, value)| (key, Operator::NotEqual, value))
         .or_else(|| text.split_once("==").map(|(key, value)| (key, Operator::Equal, value)));
+    // A variable that is not set leaves no value, which no node has.
+    let parts = parts.filter(|(_, _, value)| !value.trim().is_empty());
     let Some((key, operator, value)) = parts else {
         report
             .error(node.pos, Code::InvalidValue, format!("`{text}` is not a constraint"))

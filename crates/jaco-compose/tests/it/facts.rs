@@ -234,7 +234,12 @@ fn compose_resources() {
         limit Resources { cpu: MilliCores(2000), memory: Bytes(1073741824) }"#]],
     );
     compose("cpus: 0", expect![[""]]);
-    compose("deploy: {resources: {limits: {cpus: 0.0004}}}", expect![[""]]);
+    compose(
+        "deploy: {resources: {limits: {cpus: 0.0004}}}",
+        expect![[r#"
+        5:41 error invalid_value: `deploy.resources.limits.cpus` cannot be 0.0004
+          expected 0, or a number from 0.001"#]],
+    );
     compose(
         "deploy: {resources: {reservations: {devices: [{capabilities: [gpu], count: 2, driver: nvidia}]}}}",
         expect![[

@@ -25,6 +25,7 @@ mod messages;
 mod networks;
 mod nodes;
 mod nothing_silent;
+mod numbers;
 mod official;
 mod overlay;
 mod overlay_schema;

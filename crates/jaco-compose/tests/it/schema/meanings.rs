@@ -70,6 +70,9 @@ pub(super) fn value(path: &str, scope: Scope) -> Option<BoxedStrategy<Json>> {
         "services.*.volumes[]" => mount(),
         "services.*.ports" => ports(),
         "services.*.dns[]" => one_of(&["1.1.1.1", "fe80::1"]),
+        "services.*.blkio_config.weight" | "services.*.blkio_config.weight_device[].weight" => {
+            prop_oneof![(10..=1_000_i64).prop_map(Json::from), one_of(&["0", "500"])].boxed()
+        }
         "networks.*.ipam.config[].subnet" => one_of(&["10.5.0.0/24", "172.16.0.0/12", "fd00::/64"]),
         "networks.*.driver_opts" => one_of_json(vec![
             json!({}),
