@@ -1,28 +1,30 @@
 //! Which resources and files the services of a project use.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::project::reference::{Reference, ReferenceKind};
 use crate::yaml::node::{Entry, Map, Node};
 
 /// Keeps the resources that an active service names.
 pub(crate) fn drop_unused(map: &mut Map) {
-    let used = used_resources(map);
     for section in ["networks", "volumes", "secrets", "configs"] {
-        drop_unused_of(map, section, &used);
+        drop_unused_of(map, section);
     }
 }
 
 /// Keeps the models that an active service names: unlike other resources, jaco.yaml cannot name one.
 pub(crate) fn drop_unused_models(map: &mut Map) {
-    let used = used_resources(map);
-    drop_unused_of(map, "models", &used);
+    drop_unused_of(map, "models");
 }
 
-fn drop_unused_of(map: &mut Map, section: &str, used: &BTreeMap<&str, BTreeSet<String>>) {
+fn drop_unused_of(map: &mut Map, section: &str) {
+    if !map.contains(section) {
+        return;
+    }
+    let used: BTreeSet<String> =
+        used_resources(map, section).into_iter().map(str::to_owned).collect();
     let Some(resources) = map.get_mut(section).and_then(Node::as_map_mut) else { return };
-    let used = used.get(section);
-    resources.retain(|entry| used.is_some_and(|set| set.contains(entry.key.as_str())));
+    resources.retain(|entry| used.contains(entry.key.as_str()));
     if resources.is_empty() {
         map.remove(section);
     }
@@ -38,26 +40,17 @@ pub(crate) fn drop_read_contents(map: &mut Map) {
     }
 }
 
-pub(crate) fn used_resources(map: &Map) -> BTreeMap<&'static str, BTreeSet<String>> {
-    let mut used: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+/// The names that active services use of `section`, and their builds, which mount secrets too.
+pub(crate) fn used_resources<'m>(map: &'m Map, section: &str) -> BTreeSet<&'m str> {
     let services = map.get("services").and_then(Node::as_map);
-    for entry in services.into_iter().flat_map(Map::iter) {
-        let Some(service) = entry.node.as_map() else {
-            continue;
-        };
-        for section in ["networks", "models"] {
-            let named = service.get(section).and_then(Node::as_map);
-            let names = named.into_iter().flat_map(Map::keys).map(str::to_owned);
-            used.entry(section).or_default().extend(names);
-        }
-        let build = service.get("build").and_then(Node::as_map);
-        for section in ["secrets", "configs", "volumes"] {
-            let own = sources(service, section);
-            let built = build.into_iter().flat_map(|build| sources(build, section));
-            used.entry(section).or_default().extend(own.chain(built).map(str::to_owned));
-        }
+    let services = services.into_iter().flat_map(Map::iter).filter_map(|entry| entry.node.as_map());
+    if matches!(section, "networks" | "models") {
+        let named = services.filter_map(|service| service.get(section)?.as_map());
+        return named.flat_map(Map::keys).collect();
     }
-    used
+    let built = |service: &'m Map| service.get("build").and_then(Node::as_map);
+    let mounting = services.flat_map(|service| [Some(service), built(service)]).flatten();
+    mounting.flat_map(|map| sources(map, section)).collect()
 }
 
 /// The sources of the mounts below `section`; for volumes, of named ones.
@@ -85,13 +78,12 @@ pub(crate) fn collect_references(map: &Map, dir: &str, references: &mut BTreeSet
             }
         }
     }
-    let used = used_resources(map);
     for (section, kind) in [("configs", ReferenceKind::Config), ("secrets", ReferenceKind::Secret)]
     {
-        let resources = map.get(section).and_then(Node::as_map);
-        let is_used =
-            |entry: &&Entry| used.get(section).is_some_and(|set| set.contains(entry.key.as_str()));
-        for entry in resources.into_iter().flat_map(Map::iter).filter(is_used) {
+        let Some(resources) = map.get(section).and_then(Node::as_map) else { continue };
+        let used = used_resources(map, section);
+        let is_used = |entry: &&Entry| used.contains(entry.key.as_str());
+        for entry in resources.iter().filter(is_used) {
             if let Some(path) = entry.node.get_str("file") {
                 let owner = entry.key.to_string();
                 references.insert(Reference { kind, path: path.to_owned(), owner });

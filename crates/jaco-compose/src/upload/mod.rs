@@ -92,12 +92,11 @@ impl Project {
     pub fn upload_items(&self) -> Vec<UploadItem> {
         let Some(root) = self.root.as_map() else { return Vec::new() };
         let mut items = self.bind_items(root);
-        let used = used_resources(root);
         for (section, kind) in [("configs", UploadKind::Config), ("secrets", UploadKind::Secret)] {
             let resources = root.get(section).and_then(Node::as_map);
-            let used = used.get(section);
+            let used = used_resources(root, section);
             for entry in resources.into_iter().flat_map(Map::iter) {
-                if !used.is_some_and(|used| used.contains(entry.key.as_str())) {
+                if !used.contains(entry.key.as_str()) {
                     continue;
                 }
                 // What a config says in the file itself is part of the model.
