@@ -41,8 +41,8 @@ pub enum NetworkReach {
 pub struct NetworkAttachment {
     /// The key of the network, of [`crate::Resolved::networks`].
     pub network: String,
-    /// The names that resolve to the service there: its own, `SERVICE.DEPLOYMENT`, its `container_name`, its
-    /// `aliases`, and those that links of other services give it.
+    /// The names that the service has there only, beside [`super::Facts::names`]: its `aliases`, and those that
+    /// links of other services give it.
     pub aliases: BTreeSet<String>,
 }
 

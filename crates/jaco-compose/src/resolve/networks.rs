@@ -118,10 +118,6 @@ fn decimal(text: &str) -> Option<u16> {
 /// The networks of a service as its containers are attached to them: the one with the highest `gw_priority` first,
 /// then by `priority` and by key.
 pub(super) fn attachments(scene: &Scene<'_>, report: &mut Report) -> Vec<NetworkAttachment> {
-    if scene.service.contains("network_mode") {
-        return Vec::new();
-    }
-    let own = own_names(scene, report);
     let networks = scene.service.get("networks").and_then(Node::as_map);
     let mut networks: Vec<_> = networks.into_iter().flat_map(Map::iter).collect();
     let ranks = |entry: &Entry| ["gw_priority", "priority"].map(|key| rank(entry.node.get(key)));
@@ -133,8 +129,7 @@ pub(super) fn attachments(scene: &Scene<'_>, report: &mut Report) -> Vec<Network
     let attach = |network: &Entry| {
         let written = network.node.get("aliases").and_then(Node::as_seq).unwrap_or_default();
         written.iter().for_each(|alias| check_alias(scene, alias, report));
-        let written = written.iter().filter_map(Node::as_str).map(str::to_owned);
-        let aliases = own.iter().cloned().chain(written).collect();
+        let aliases = written.iter().filter_map(Node::as_str).map(str::to_owned).collect();
         NetworkAttachment { network: network.key.to_string(), aliases }
     };
     networks.into_iter().map(attach).collect()
@@ -151,8 +146,11 @@ fn rank(node: Option<&Node>) -> f64 {
     if rank.is_finite() { rank } else { 0.0 }
 }
 
-/// The names that a service has on each of its networks.
-fn own_names(scene: &Scene<'_>, report: &mut Report) -> BTreeSet<String> {
+/// The names that a service has on each of its networks; none without one.
+pub(super) fn names(scene: &Scene<'_>, report: &mut Report) -> BTreeSet<String> {
+    if scene.service.contains("network_mode") {
+        return BTreeSet::new();
+    }
     let mut names =
         BTreeSet::from([scene.name.to_owned(), format!("{}.{}", scene.name, scene.deployment)]);
     if let Some(node) = scene.service.get("container_name") {

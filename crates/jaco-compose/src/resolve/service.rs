@@ -20,7 +20,7 @@ use crate::resolve::amounts::{effective_bounds, limit, reservation};
 use crate::resolve::audit::is_engine_socket;
 use crate::resolve::host::{gpus, ports, privileges};
 use crate::resolve::lifecycle;
-use crate::resolve::networks::{attachments, dns};
+use crate::resolve::networks::{attachments, dns, names};
 use crate::resolve::options::Contents;
 use crate::resolve::ranges;
 use crate::resolve::rollout::update_policy;
@@ -95,6 +95,7 @@ pub(crate) fn facts(scene: &Scene<'_>, compose: &mut Report, manifest: &mut Repo
         scoring: scoring(scene.overlay, own),
         gpus: gpus(service),
         privileges: privileges(service, scene.contents),
+        names: names(scene, compose),
         networks: attachments(scene, compose),
         dns: dns(service, compose),
         placement,

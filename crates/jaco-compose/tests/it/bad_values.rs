@@ -110,6 +110,21 @@ fn images_have_names_that_engines_take() {
     assert!(sent(&json!({"image": "Web"})).contains("is not the name of an image"));
 }
 
+/// A long name is cut where it is shown, and so is what is no rule told with what one has.
+#[test]
+fn messages_are_cut_and_say_what_is_expected() {
+    let told =
+        |text: &str, overlay: Option<&str>| problems_of(&resolve_text(text, overlay).unwrap_err());
+    let long = format!("Web{}", "w".repeat(100));
+    let said = told(&format!("services: {{web: {{image: {long}}}}}"), None);
+    assert!(said.contains(&format!("`{}` is not the name of an image", &long[..64])), "{said}");
+    let overlay = "services: [{name: web, affinities: [x]}]\n";
+    let said = told("services: {web: {image: i}}", Some(overlay));
+    let expected = "1:37 error wrong_type: expected a mapping, found a string\n  \
+                    expected a mapping with `attribute`, `operator`, `value`, `weight`";
+    assert_eq!(said, expected);
+}
+
 /// The bound of one service, of a deployment, and of what a client sends past the checks of its own.
 #[test]
 fn replicas_are_bounded() {

@@ -43,6 +43,7 @@ fn lines(facts: &Facts) -> Vec<String> {
         format!("scoring {:?}", facts.scoring),
         format!("gpus {:?}", facts.gpus),
         format!("privileges {:?}", facts.privileges),
+        format!("names {:?}", facts.names),
         format!("networks {:?}", facts.networks),
         format!("dns {:?}", facts.dns),
     ]
@@ -146,6 +147,7 @@ fn compose_replicas_and_ports() {
         expect![[r#"
             depends_on [Dependency { service: "db", condition: Started, required: Required }]
             shares_namespaces_with {"db"}
+            names {}
             networks []"#]],
     );
     compose(
@@ -345,8 +347,9 @@ fn compose_privileges() {
     compose(
         "network_mode: host",
         expect![[r#"
-        privileges {HostNetwork}
-        networks []"#]],
+            privileges {HostNetwork}
+            names {}
+            networks []"#]],
     );
     compose("pid: host", expect!["privileges {HostPid}"]);
     compose("ipc: host", expect!["privileges {HostIpc}"]);

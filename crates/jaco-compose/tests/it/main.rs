@@ -43,6 +43,7 @@ mod suggestions;
 mod support_table;
 mod trees;
 mod uploads;
+mod usage;
 mod util;
 mod variable_sources;
 mod variables;

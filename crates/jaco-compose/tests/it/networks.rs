@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jaco_compose::facts::{Dns, NetworkFacts, NetworkOwner};
+use jaco_compose::facts::{Dns, NetworkAttachment, NetworkFacts, NetworkOwner};
 use jaco_compose::{Resolved, from_model};
 use proptest::prelude::*;
 use serde_json::json;
@@ -23,9 +23,10 @@ fn service(members: &str) -> String {
 /// The networks of `web` in order, each with its names.
 fn attached(text: &str, overlay: Option<&str>) -> Vec<String> {
     let resolved = resolved(text, overlay);
-    let networks = resolved.services["web"].facts.networks.iter();
-    let line = |network: &jaco_compose::facts::NetworkAttachment| {
-        let names: Vec<&str> = network.aliases.iter().map(String::as_str).collect();
+    let facts = &resolved.services["web"].facts;
+    let networks = facts.networks.iter();
+    let line = |network: &NetworkAttachment| {
+        let names: Vec<&str> = facts.names.union(&network.aliases).map(String::as_str).collect();
         format!("{}: {}", network.network, names.join(" "))
     };
     networks.map(line).collect()
@@ -270,6 +271,8 @@ fn a_container_name_that_is_no_name_is_warned_about() {
         ),
         "{told}"
     );
+    let rule = "expected letters, digits, `-` and `_` in parts of 1 to 63, separated by dots";
+    assert!(told.contains(rule), "{told}");
     let fine = resolved(&service("container_name: a.b"), None).warnings;
     assert!(!problems_of(&fine).contains("DNS name"));
 }
@@ -296,6 +299,7 @@ fn name_servers_are_addresses() {
         let shown = server.trim_matches('\'');
         let expected =
             format!("5:20 warning no_effect: `{shown}` is not the address of a DNS server");
+        let expected = format!("{expected}\n  expected an IPv4 or IPv6 address");
         assert!(told.contains(&expected), "{told}");
     }
 }

@@ -27,11 +27,12 @@ struct Walk<'w> {
 impl<'w> Walk<'w> {
     /// Depth first with an explicit stack: a chain may be as long as the file.
     fn visit(&mut self, start: &'w str) {
-        if self.done.contains(start) {
+        let first = self.dependencies(start);
+        // Most services wait for none, and need not be remembered.
+        if first.len() == 0 || self.done.contains(start) {
             return;
         }
-        let mut way: Vec<(&str, std::vec::IntoIter<(&str, Pos)>)> =
-            vec![(start, self.dependencies(start))];
+        let mut way: Vec<(&str, std::vec::IntoIter<(&str, Pos)>)> = vec![(start, first)];
         let mut on_way = BTreeSet::from([start]);
         while let Some((name, rest)) = way.last_mut() {
             let Some((next, pos)) = rest.next() else {

@@ -4,13 +4,12 @@ use std::net::IpAddr;
 
 use crate::diagnostics::code::Code;
 use crate::diagnostics::report::Report;
-use crate::notation::units;
 use crate::yaml::access::items;
 use crate::yaml::node::{Map, Node, Value};
 
 /// Most cores that a service can ask for: more than any machine has, few enough that sums do not
 /// overflow.
-const MAX_CORES: u64 = 1 << 20;
+const MAX_CORES: i64 = 1 << 20;
 
 /// Checks the values of one service.
 pub(super) fn check(service: &Map, report: &mut Report) {
@@ -117,10 +116,14 @@ fn cores(service: &Map, report: &mut Report) {
     ];
     for (key, node) in written {
         let Some(node) = node else { continue };
-        // What is no number was reported when the tree was checked.
-        let Some(text) = number(node) else { continue };
-        if units::scale(&text, 1_000).is_none_or(|millis| millis > MAX_CORES * 1_000) {
-            let shown: String = text.chars().take(24).collect();
+        let fits = match node.value {
+            Value::Int(cores) => (0..=MAX_CORES).contains(&cores),
+            Value::Float(cores) => (0.0..=MAX_CORES as f64).contains(&cores),
+            // What is no number was reported when the tree was checked.
+            Value::Null | Value::Bool(_) | Value::Str(_) | Value::Seq(_) | Value::Map(_) => true,
+        };
+        if !fits {
+            let shown: String = number(node).unwrap_or_default().chars().take(24).collect();
             report
                 .error(node.pos, Code::InvalidValue, format!("`{key}` cannot be `{shown}`"))
                 .expected(format!("a number of cores from 0 to {MAX_CORES}"));
