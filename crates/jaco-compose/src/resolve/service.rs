@@ -208,7 +208,7 @@ fn depends_on(service: &Map) -> Vec<Dependency> {
 }
 
 fn shares_namespaces_with(service: &Map) -> BTreeSet<ServiceName> {
-    let namespaces = ["network_mode", "ipc", "pid", "uts", "cgroup"]
+    let namespaces = ["network_mode", "ipc", "pid", "uts"]
         .into_iter()
         .filter_map(|key| text(service, key)?.strip_prefix("service:"));
     namespaces.filter_map(|name| ServiceName::new(name).ok()).collect()

@@ -119,6 +119,12 @@ fn compose_replicas_and_ports() {
         ]],
     );
     compose(
+        "ports: ['90:91/sctp', {target: 5, protocol: SCTP}]",
+        expect![
+            "ports [PublishedPort { first: 0, last: 0, protocol: Sctp, host_ip: None, target: 5 }, PublishedPort { first: 90, last: 90, protocol: Sctp, host_ip: None, target: 91 }]"
+        ],
+    );
+    compose(
         "ports: ['82:80', '81:80']",
         expect![
             "ports [PublishedPort { first: 81, last: 81, protocol: Tcp, host_ip: None, target: 80 }, PublishedPort { first: 82, last: 82, protocol: Tcp, host_ip: None, target: 80 }]"
@@ -187,6 +193,57 @@ fn compose_jobs() {
         placement Global
         mode Job"#]],
     );
+}
+
+/// R-IN-2: `gpus` asks for GPUs whatever else they have to do, a reserved device for what is written.
+#[test]
+fn compose_devices() {
+    compose(
+        "gpus: all",
+        expect![[
+            r#"gpus [GpuRequest { count: None, device_ids: [], driver: None, capabilities: ["gpu"] }]"#
+        ]],
+    );
+    compose(
+        "gpus: [{driver: nvidia, count: 2, capabilities: [utility]}]",
+        expect![[
+            r#"gpus [GpuRequest { count: Some(2), device_ids: [], driver: Some("nvidia"), capabilities: ["utility", "gpu"] }]"#
+        ]],
+    );
+    compose(
+        "gpus: [{device_ids: ['0', '3'], capabilities: [gpu]}]",
+        expect![[
+            r#"gpus [GpuRequest { count: None, device_ids: ["0", "3"], driver: None, capabilities: ["gpu"] }]"#
+        ]],
+    );
+    let reserved = |device: &str, expected: Expect| {
+        compose(
+            &format!("deploy: {{resources: {{reservations: {{devices: [{device}]}}}}}}"),
+            expected,
+        );
+    };
+    reserved(
+        "{capabilities: [tpu], driver: d}",
+        expect![[
+            r#"gpus [GpuRequest { count: None, device_ids: [], driver: Some("d"), capabilities: ["tpu"] }]"#
+        ]],
+    );
+    reserved(
+        "{capabilities: [gpu], count: all}, {capabilities: [x], count: 1}",
+        expect![[
+            r#"gpus [GpuRequest { count: None, device_ids: [], driver: None, capabilities: ["gpu"] }, GpuRequest { count: Some(1), device_ids: [], driver: None, capabilities: ["x"] }]"#
+        ]],
+    );
+}
+
+/// R-IN-2: who shares a namespace of another service waits for it and stands with it, whichever it is.
+#[test]
+fn compose_namespaces() {
+    for key in ["network_mode", "ipc", "pid", "uts"] {
+        let found = facts_of(&format!("{key}: 'service:db'"), None, &Options::default());
+        assert!(found.contains("shares_namespaces_with {\"db\"}"), "{key}: {found}");
+        assert!(found.contains("depends_on [Dependency { service: \"db\""), "{key}: {found}");
+    }
 }
 
 #[test]

@@ -205,6 +205,21 @@ fn the_overlay_changes_containers_only_by_its_networks() {
     assert_eq!(resolved.services["web"].facts.placement, Placement::Hosts(hosts));
 }
 
+/// R-HASH-1: a command that is left empty is none; an empty list takes the image's away.
+#[test]
+fn a_command_that_is_left_empty_is_none() {
+    for key in ["command", "entrypoint"] {
+        let with = |value: &str| {
+            let resolved =
+                resolve_text(&format!("services: {{web: {{image: i, {key}: {value}}}}}"), None);
+            resolved.unwrap().services["web"].container.clone()
+        };
+        let without = resolve_text("services: {web: {image: i}}", None).unwrap();
+        assert_eq!(with("null"), without.services["web"].container, "{key}");
+        assert_ne!(with("[]").hash, with("null").hash, "{key}");
+    }
+}
+
 /// R-HASH-1, R-IN-4: the content of uploaded files counts, their place on the client does not.
 #[test]
 fn contents_of_files_are_part_of_the_hash() {

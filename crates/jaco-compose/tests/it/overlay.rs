@@ -137,6 +137,8 @@ fn rules_of_the_overlay() {
 fn rules_of_routes() {
     let routes = |list: &str| format!("deployment: shop\nroutes:\n{list}");
     check(&routes("  - {domain: a.b, service: web, port: 80}"), expect!["accepted"]);
+    check(&routes("  - {domain: a.b, service: web, port: 1}"), expect!["accepted"]);
+    check(&routes("  - {domain: a.b, service: web, port: 65535}"), expect!["accepted"]);
     check(
         &routes("  - {domain: a.b, service: web}"),
         expect!["3:5 missing_key `routes[0]` has no `port`"],

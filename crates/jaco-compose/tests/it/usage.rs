@@ -1,7 +1,7 @@
 //! Which declared resources a service uses: what is printed, what is sent, what has to be uploaded. R-IN-2, R-IN-4.
 
-use jaco_compose::{EnvFiles, Input, Project, ReferenceKind, load};
-use serde_json::Value as Json;
+use jaco_compose::{EnvFiles, Input, Project, ReferenceKind, from_model, load};
+use serde_json::{Value as Json, json};
 
 use crate::util::folder;
 
@@ -71,4 +71,23 @@ fn unused_files_are_not_needed() {
     let items = project("configs: [a]\n    secrets: [b]").upload_items();
     assert_eq!(items.len(), kinds.len());
     assert_eq!(items.iter().map(|item| item.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+}
+
+/// What is received gets the names that the client would have given, and keeps those that it gave.
+#[test]
+fn received_resources_have_names() {
+    let sections =
+        json!({"a": {"file": "./a"}, "b": {"file": "./b", "name": "own"}, "c": {"external": true}});
+    let plain = json!({"a": {}, "b": {"name": "own"}, "c": {"external": true}});
+    let model = json!({
+        "name": "shop",
+        "services": {"web": {"image": "i"}},
+        "configs": sections, "secrets": sections, "networks": plain, "volumes": plain,
+    });
+    let received = from_model(model.to_string().as_bytes()).unwrap().model();
+    for section in SECTIONS {
+        let name =
+            |key: &str| received[section][key]["name"].as_str().unwrap_or_default().to_owned();
+        assert_eq!(["a", "b", "c"].map(name), ["shop_a", "own", "c"], "{section}");
+    }
 }

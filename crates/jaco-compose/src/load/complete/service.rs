@@ -90,7 +90,7 @@ fn imply_dependencies(map: &mut Map, pos: Pos) {
     for link in texts(map, "links") {
         implied.push((link.split(':').next().unwrap_or(link).to_owned(), true));
     }
-    for key in ["network_mode", "ipc", "pid", "uts", "cgroup"] {
+    for key in ["network_mode", "ipc", "pid", "uts"] {
         let shared = map.get(key).and_then(Node::as_str);
         if let Some(name) = shared.and_then(|text| text.strip_prefix("service:")) {
             implied.push((name.to_owned(), true));
