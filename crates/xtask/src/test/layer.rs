@@ -20,6 +20,8 @@ pub(super) enum Layer {
     Sim,
     /// Real daemons on this machine, with the fake engine
     Cluster,
+    /// Routers of sites with real packets, in network namespaces
+    Net,
     /// Real daemons, real containers
     Docker,
 }
@@ -28,8 +30,16 @@ const PURE: [&str; 5] =
     ["jaco-types", "jaco-compose", "jaco-state", "jaco-scheduler", "jaco-dataplane"];
 
 impl Layer {
-    pub(super) const ALL: [Self; 7] =
-        [Self::Lint, Self::Pure, Self::Unit, Self::RaftSim, Self::Sim, Self::Cluster, Self::Docker];
+    pub(super) const ALL: [Self; 8] = [
+        Self::Lint,
+        Self::Pure,
+        Self::Unit,
+        Self::RaftSim,
+        Self::Sim,
+        Self::Cluster,
+        Self::Net,
+        Self::Docker,
+    ];
 
     /// Where a test target belongs: by its package, or by its name where it needs more than itself.
     pub(super) fn of(package: &str, target: &Target) -> Self {
@@ -37,6 +47,7 @@ impl Layer {
         match (package, target.name.as_str()) {
             (_, "cluster") if integration => Self::Cluster,
             (_, "docker") if integration => Self::Docker,
+            (_, "net") if integration => Self::Net,
             ("jaco-raft", "sim") if integration => Self::RaftSim,
             ("jaco-sim", _) => Self::Sim,
             (pure, _) if PURE.contains(&pure) => Self::Pure,
@@ -52,7 +63,7 @@ impl Layer {
     /// The longest that one of its test programs may take before it counts as hanging.
     pub(super) fn limit(self) -> Duration {
         match self {
-            Self::Lint | Self::Pure | Self::Unit => super::PROGRAM_LIMIT,
+            Self::Lint | Self::Pure | Self::Unit | Self::Net => super::PROGRAM_LIMIT,
             Self::RaftSim | Self::Sim | Self::Cluster | Self::Docker => super::PROGRAM_LIMIT * 2,
         }
     }
@@ -67,6 +78,7 @@ impl fmt::Display for Layer {
             Self::RaftSim => "raft-sim",
             Self::Sim => "sim",
             Self::Cluster => "cluster",
+            Self::Net => "net",
             Self::Docker => "docker",
         })
     }
@@ -94,5 +106,7 @@ mod tests {
         check("jaco-tests", "docker", "test", Layer::Docker);
         check("jaco-docker", "docker", "test", Layer::Docker);
         check("jaco-docker", "docker", "lib", Layer::Unit);
+        check("jaco-net", "net", "test", Layer::Net);
+        check("jaco-net", "jaco_net", "lib", Layer::Unit);
     }
 }

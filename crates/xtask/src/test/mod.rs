@@ -88,6 +88,7 @@ impl Run<'_> {
             | Layer::RaftSim
             | Layer::Sim
             | Layer::Cluster
+            | Layer::Net
             | Layer::Docker => self.programs(layer, layers),
         };
         interrupt::check()?;

@@ -30,6 +30,15 @@ const REGISTRY: Needed = Needed {
     purpose: "serves images on loopback, for tests of pulling",
 };
 
+/// What builds sites, sends, measures and captures in the layer of packets.
+const PACKETS: [Needed; 5] = [
+    Needed { program: "ip", package: "iproute2", purpose: "makes bridges and containers" },
+    Needed { program: "nft", package: "nftables", purpose: "loads the rules of routers" },
+    Needed { program: "tcpdump", package: "tcpdump", purpose: "shows what is on the wire" },
+    Needed { program: "iperf3", package: "iperf3", purpose: "measures throughput" },
+    Needed { program: "ping", package: "iputils-ping", purpose: "measures round trips" },
+];
+
 /// Makes sure that what a layer starts is there; does nothing if it is.
 ///
 /// # Errors
@@ -49,6 +58,7 @@ fn needed(layer: Layer) -> &'static [Needed] {
         // The raft crate traces itself, the cluster layer traces a whole daemon.
         Layer::Unit => &[STRACE],
         Layer::Cluster => &[STRACE, FAKETIME],
+        Layer::Net => &PACKETS,
         Layer::Docker => &[REGISTRY],
         Layer::Lint | Layer::Pure | Layer::RaftSim | Layer::Sim => &[],
     }
@@ -67,6 +77,7 @@ mod tests {
         check(Layer::Pure, &[]);
         check(Layer::Unit, &["strace"]);
         check(Layer::Cluster, &["strace", "faketime"]);
+        check(Layer::Net, &["ip", "nft", "tcpdump", "iperf3", "ping"]);
         check(Layer::Docker, &["docker-registry"]);
     }
 }

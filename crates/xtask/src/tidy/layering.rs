@@ -20,7 +20,7 @@ const PURE_FOREIGN: [&str; 10] = [
 ];
 
 /// Every crate and what it may use of ours, top to bottom. Tests of a crate may use more; see [`DEV`].
-const ARROWS: [(&str, &[&str]); 23] = [
+const ARROWS: [(&str, &[&str]); 24] = [
     // in the place of a foreign crate
     ("base2histogram", &[]),
     // pure
@@ -41,6 +41,8 @@ const ARROWS: [(&str, &[&str]); 23] = [
     // Moves bytes: of ours it needs the voter policy alone.
     ("jaco-raft", &["jaco-types"]),
     ("jaco-docker", &["jaco-types", "jaco-compose", "jaco-state", "jaco-store", "jaco-agent"]),
+    // The network's kernel edge.
+    ("jaco-net", &["jaco-types", "jaco-dataplane"]),
     ("jaco-client", &["jaco-types", "jaco-state", "jaco-proto", "jaco-pki"]),
     (
         "jaco-server",
@@ -120,7 +122,7 @@ const ARROWS: [(&str, &[&str]); 23] = [
 const DEV: [&str; 2] = ["jaco-testkit", "jaco-sim"];
 
 /// Foreign crates and who alone may use them; in tests, `jaco-tests` may as well.
-const FENCES: [(&[&str], &[&str]); 4] = [
+const FENCES: [(&[&str], &[&str]); 5] = [
     (&["openraft", "openraft-macros", "openraft-rt", "openraft-rt-tokio", "sled"], &["jaco-raft"]),
     (&["bollard"], &["jaco-docker", "jaco-tests"]),
     (
@@ -129,6 +131,20 @@ const FENCES: [(&[&str], &[&str]); 4] = [
         &["jaco-proto", "jaco-server", "jaco-client", "jacod", "jaco-bench"],
     ),
     (&["rustls", "rcgen"], &["jaco-pki"]),
+    (
+        &[
+            "netlink-packet-core",
+            "netlink-packet-generic",
+            "netlink-packet-route",
+            "netlink-packet-wireguard",
+            "rtnetlink",
+            "nix",
+            "gotatun",
+            "tun-rs",
+            "hickory-proto",
+        ],
+        &["jaco-net"],
+    ),
 ];
 
 /// Compares every manifest with the tables above.

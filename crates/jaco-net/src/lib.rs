@@ -1,0 +1,19 @@
+//! The router of a site, in real packets: a network namespace of its own with ports in the container engine's
+//! bridges, rules, routes, a WireGuard tunnel and a resolver.
+//!
+//! What should be there is decided by `jaco-dataplane`; this crate carries steps out and reports what it sees. The
+//! entry point is [`Router`], whose documentation says which privileges it needs. Linux only.
+
+mod error;
+mod kernel;
+mod namespace;
+mod netlink;
+mod resolver;
+mod router;
+mod tunnel;
+
+pub use error::NetError;
+pub use namespace::Namespace;
+pub use resolver::Resolver;
+pub use router::{Applied, Options, Router};
+pub use tunnel::{Backend, PrivateKey};

@@ -1,0 +1,189 @@
+//! Network interfaces.
+
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, AsRawFd};
+
+use jaco_dataplane::{InterfaceName, Port};
+use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::link::{
+    AfSpecInet6, AfSpecUnspec, In6AddrGenMode, InfoData, InfoKind, InfoVeth, LinkAttribute,
+    LinkFlags, LinkInfo, LinkMessage,
+};
+
+use super::socket::{Missing, Socket};
+
+/// A network interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Link {
+    pub(crate) index: u32,
+    pub(crate) name: String,
+    pub(crate) kind: LinkKind,
+    /// Whether it is set up, and so is its other end.
+    pub(crate) running: bool,
+    pub(crate) mtu: u32,
+    /// The bridge that it is a port of.
+    pub(crate) controller: Option<u32>,
+    pub(crate) address: Vec<u8>,
+}
+
+/// Kinds of interfaces that the router has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LinkKind {
+    Veth,
+    Tun,
+    WireGuard,
+    Other,
+}
+
+/// A port to be made: its plan, and where its ends go.
+#[derive(Debug)]
+pub(crate) struct NewPort<'a, Fd: AsFd> {
+    pub(crate) port: &'a Port,
+    /// The index of the bridge.
+    pub(crate) bridge: u32,
+    /// The namespace of the router.
+    pub(crate) router: Fd,
+}
+
+impl Socket {
+    /// All interfaces.
+    pub(crate) fn links(&mut self) -> io::Result<Vec<Link>> {
+        let request = RouteNetlinkMessage::GetLink(LinkMessage::default());
+        let found = self.dump(request, 0)?.into_iter();
+        Ok(found.filter_map(link).collect())
+    }
+
+    /// Makes the pairs of interfaces of ports: one end in its bridge and up, the other in the router and down,
+    /// as the kernel sets none up whose other end is not there yet.
+    pub(crate) fn add_ports<Fd: AsFd>(&mut self, ports: &[NewPort<'_, Fd>]) -> io::Result<()> {
+        let messages = ports.iter().map(|port| RouteNetlinkMessage::NewLink(pair(port)));
+        self.request(messages, NLM_F_CREATE | NLM_F_EXCL, Missing::Error)?;
+        // Without an address of its own: that would be a route in the namespace of the container engine.
+        let settings = ports.iter().flat_map(|port| {
+            let (mut silent, mut up) = (LinkMessage::default(), up());
+            let name = LinkAttribute::IfName(port.port.bridge_end.as_str().to_owned());
+            let mode = AfSpecInet6::AddrGenMode(In6AddrGenMode::None);
+            let family = vec![AfSpecUnspec::Inet6(vec![mode])];
+            silent.attributes = vec![name.clone(), LinkAttribute::AfSpecUnspec(family)];
+            up.attributes = vec![name];
+            [silent, up].map(RouteNetlinkMessage::SetLink)
+        });
+        self.request(settings, 0, Missing::Error)
+    }
+
+    /// Removes interfaces, and with them the other ends of pairs.
+    pub(crate) fn remove_links(&mut self, names: &[InterfaceName]) -> io::Result<()> {
+        let messages = names.iter().map(|name| {
+            let mut message = LinkMessage::default();
+            message.attributes.push(LinkAttribute::IfName(name.as_str().to_owned()));
+            RouteNetlinkMessage::DelLink(message)
+        });
+        self.request(messages, 0, Missing::Ignore)
+    }
+
+    /// Sets interfaces up, each with its MTU.
+    pub(crate) fn set_up(&mut self, links: impl Iterator<Item = (u32, u16)>) -> io::Result<()> {
+        let messages = links.map(|(index, mtu)| {
+            let mut message = up();
+            message.header.index = index;
+            message.attributes.push(LinkAttribute::Mtu(mtu.into()));
+            RouteNetlinkMessage::SetLink(message)
+        });
+        self.request(messages, 0, Missing::Error)
+    }
+
+    /// Makes a WireGuard interface. Its UDP socket is in the namespace of this socket, the interface in `router`,
+    /// if one is given.
+    pub(crate) fn add_wireguard(
+        &mut self,
+        name: &str,
+        router: Option<impl AsFd>,
+    ) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        message.attributes.push(LinkAttribute::IfName(name.to_owned()));
+        if let Some(router) = &router {
+            message.attributes.push(LinkAttribute::NetNsFd(router.as_fd().as_raw_fd()));
+        }
+        let kind = vec![LinkInfo::Kind(InfoKind::Wireguard)];
+        message.attributes.push(LinkAttribute::LinkInfo(kind));
+        let message = RouteNetlinkMessage::NewLink(message);
+        self.request([message], NLM_F_CREATE | NLM_F_EXCL, Missing::Error)
+    }
+}
+
+/// The hardware address of a router's interface follows from its address, so that containers which remember it
+/// are right after the interface was made anew. The second bit says that nobody assigned it.
+pub(crate) fn hardware_address(router: Ipv4Addr) -> Vec<u8> {
+    let mut address = vec![0x02, 0x4a];
+    address.extend(router.octets());
+    address
+}
+
+fn up() -> LinkMessage {
+    let mut message = LinkMessage::default();
+    message.header.flags = LinkFlags::Up;
+    message.header.change_mask = LinkFlags::Up;
+    message
+}
+
+fn pair<Fd: AsFd>(new: &NewPort<'_, Fd>) -> LinkMessage {
+    let NewPort { port, bridge, router } = new;
+    let mut inside = LinkMessage::default();
+    inside.attributes = vec![
+        LinkAttribute::IfName(port.interface.as_str().to_owned()),
+        LinkAttribute::Address(hardware_address(port.subnet.router())),
+        LinkAttribute::Mtu(port.mtu.into()),
+        LinkAttribute::NetNsFd(router.as_fd().as_raw_fd()),
+    ];
+    let mut outside = LinkMessage::default();
+    outside.attributes = vec![
+        LinkAttribute::IfName(port.bridge_end.as_str().to_owned()),
+        LinkAttribute::Mtu(port.mtu.into()),
+        LinkAttribute::Controller(*bridge),
+        LinkAttribute::LinkInfo(vec![
+            LinkInfo::Kind(InfoKind::Veth),
+            LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(inside))),
+        ]),
+    ];
+    outside
+}
+
+fn link(message: RouteNetlinkMessage) -> Option<Link> {
+    let RouteNetlinkMessage::NewLink(message) = message else { return None };
+    let flags = message.header.flags;
+    let mut link = Link {
+        index: message.header.index,
+        name: String::new(),
+        kind: LinkKind::Other,
+        running: flags.contains(LinkFlags::Up) && flags.contains(LinkFlags::LowerUp),
+        mtu: 0,
+        controller: None,
+        address: Vec::new(),
+    };
+    for attribute in message.attributes {
+        if let LinkAttribute::IfName(name) = attribute {
+            link.name = name;
+        } else if let LinkAttribute::Mtu(mtu) = attribute {
+            link.mtu = mtu;
+        } else if let LinkAttribute::Controller(index) = attribute {
+            link.controller = Some(index);
+        } else if let LinkAttribute::Address(address) = attribute {
+            link.address = address;
+        } else if let LinkAttribute::LinkInfo(infos) = attribute {
+            link.kind = infos.iter().find_map(kind).unwrap_or(LinkKind::Other);
+        }
+    }
+    Some(link)
+}
+
+fn kind(info: &LinkInfo) -> Option<LinkKind> {
+    let LinkInfo::Kind(kind) = info else { return None };
+    let known = [
+        (InfoKind::Veth, LinkKind::Veth),
+        (InfoKind::Tun, LinkKind::Tun),
+        (InfoKind::Wireguard, LinkKind::WireGuard),
+    ];
+    known.into_iter().find_map(|(theirs, ours)| (theirs == *kind).then_some(ours))
+}

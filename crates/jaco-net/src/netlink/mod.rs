@@ -1,0 +1,14 @@
+//! Requests to the kernel: links, addresses and routes, WireGuard devices.
+//!
+//! The messages are encoded by the `netlink-packet` crates. They are sent in large batches over sockets of our
+//! own, as a site may have tens of thousands of routes.
+
+mod link;
+mod route;
+mod socket;
+mod wireguard;
+
+pub(crate) use link::{Link, LinkKind, NewPort, hardware_address};
+pub(crate) use route::{InterfaceAddress, Route};
+pub(crate) use socket::Socket;
+pub(crate) use wireguard::WireGuard;

@@ -1,0 +1,198 @@
+//! The resolver of a site, on the addresses of its router.
+//!
+//! It knows who asks by the address that the question comes from; the rules let none through that is not of the
+//! network of its interface.
+
+mod answer;
+mod limit;
+mod upstream;
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use hickory_proto::op::{Message, ResponseCode};
+use jaco_dataplane::Names;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::error::{NetError, refused};
+use crate::namespace::Namespace;
+use answer::{Outcome, answer};
+use limit::Limit;
+use upstream::{Transport, Upstream};
+
+/// The longest question over UDP that is read.
+const QUESTION: usize = 4096;
+
+/// How long a connection may wait for its next question.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// Connections at a time.
+const CONNECTIONS: usize = 256;
+
+/// A running resolver. It ends when this is dropped.
+#[derive(Debug)]
+pub struct Resolver {
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Drop for Resolver {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// What all questions share.
+#[derive(Debug)]
+struct Shared {
+    names: Arc<RwLock<Names>>,
+    limit: Mutex<Limit>,
+    upstream: Upstream,
+}
+
+impl Resolver {
+    pub(crate) async fn start(
+        namespace: &Namespace,
+        names: Arc<RwLock<Names>>,
+        resolvers: Vec<SocketAddr>,
+    ) -> Result<Self, NetError> {
+        let open = || {
+            let udp = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 53))?;
+            let tcp = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 53))?;
+            udp.set_nonblocking(true)?;
+            tcp.set_nonblocking(true)?;
+            io::Result::Ok((udp, tcp))
+        };
+        let what = "open the resolver's sockets";
+        let (udp, tcp) = namespace.run(open)?.map_err(refused(what))?;
+        let udp = tokio::net::UdpSocket::from_std(udp).map_err(refused(what))?;
+        let tcp = tokio::net::TcpListener::from_std(tcp).map_err(refused(what))?;
+        let upstream = Upstream::new(resolvers);
+        let shared = Arc::new(Shared { names, limit: Mutex::default(), upstream });
+        let tasks = vec![
+            tokio::spawn(serve_datagrams(Arc::new(udp), Arc::clone(&shared))),
+            tokio::spawn(serve_connections(tcp, shared)),
+        ];
+        Ok(Self { tasks })
+    }
+}
+
+/// What becomes of a question.
+enum Reply {
+    Now(Message),
+    /// For the resolvers outside.
+    Forward(Message),
+    Nothing,
+}
+
+impl Shared {
+    fn reply(&self, question: &[u8], from: IpAddr) -> Reply {
+        let IpAddr::V4(from) = from else { return Reply::Nothing };
+        let Ok(question) = Message::from_vec(question) else { return Reply::Nothing };
+        let names = self.names.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(asker) = names.askers.get(&from) else {
+            return Reply::Now(refusal(&question, ResponseCode::Refused));
+        };
+        let mut limit = self.limit.lock().unwrap_or_else(PoisonError::into_inner);
+        if !limit.admits(from, Instant::now(), |address| names.askers.contains_key(&address)) {
+            return Reply::Nothing;
+        }
+        drop(limit);
+        match answer(&names, asker, &question, seed()) {
+            Outcome::Answer(message) => Reply::Now(message),
+            Outcome::Forward => Reply::Forward(question),
+        }
+    }
+
+    async fn forward(&self, question: &Message, transport: Transport) -> Message {
+        let pool = self.names.read().unwrap_or_else(PoisonError::into_inner).pool;
+        let found = self.upstream.ask(question, transport, pool).await;
+        found.unwrap_or_else(|| refusal(question, ResponseCode::ServFail))
+    }
+}
+
+fn refusal(question: &Message, code: ResponseCode) -> Message {
+    let mut message = Message::error_msg(question.metadata.id, question.metadata.op_code, code);
+    message.metadata.recursion_desired = question.metadata.recursion_desired;
+    message.add_queries(question.queries.iter().cloned());
+    message
+}
+
+async fn serve_datagrams(socket: Arc<tokio::net::UdpSocket>, shared: Arc<Shared>) {
+    let mut buffer = vec![0; QUESTION];
+    loop {
+        // An error is about an earlier answer that nobody wanted.
+        let Ok((length, from)) = socket.recv_from(&mut buffer).await else { continue };
+        match shared.reply(&buffer[..length], from.ip()) {
+            Reply::Now(message) => {
+                send(&socket, &message, limit_of(&buffer[..length]), from).await;
+            }
+            Reply::Forward(question) => {
+                let (socket, shared) = (Arc::clone(&socket), Arc::clone(&shared));
+                tokio::spawn(async move {
+                    let message = shared.forward(&question, Transport::Datagram).await;
+                    send(&socket, &message, question.max_payload(), from).await;
+                });
+            }
+            Reply::Nothing => {}
+        }
+    }
+}
+
+fn limit_of(question: &[u8]) -> u16 {
+    Message::from_vec(question).map_or(512, |question| question.max_payload())
+}
+
+async fn send(socket: &tokio::net::UdpSocket, message: &Message, limit: u16, to: SocketAddr) {
+    let limit = usize::from(limit.clamp(512, 1232));
+    let whole = message.to_vec().ok().filter(|bytes| bytes.len() <= limit);
+    let bytes = whole.or_else(|| message.truncate().to_vec().ok());
+    if let Some(bytes) = bytes {
+        // Whoever asked asks again.
+        drop(socket.send_to(&bytes, to).await);
+    }
+}
+
+async fn serve_connections(listener: tokio::net::TcpListener, shared: Arc<Shared>) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        let Ok((stream, from)) = listener.accept().await else { continue };
+        let shared = Arc::clone(&shared);
+        tokio::spawn(async move {
+            // A connection that breaks ends: there is nobody to tell.
+            drop(serve_connection(stream, from.ip(), &shared).await);
+            drop(place);
+        });
+    }
+}
+
+async fn serve_connection(mut stream: TcpStream, from: IpAddr, shared: &Shared) -> io::Result<()> {
+    loop {
+        let length = usize::from(timeout(IDLE, stream.read_u16()).await??);
+        let mut question = vec![0; length];
+        timeout(IDLE, stream.read_exact(&mut question)).await??;
+        let message = match shared.reply(&question, from) {
+            Reply::Now(message) => message,
+            Reply::Forward(question) => shared.forward(&question, Transport::Stream).await,
+            Reply::Nothing => return Ok(()),
+        };
+        let answer = message.to_vec().map_err(io::Error::other)?;
+        let length = u16::try_from(answer.len()).map_err(io::Error::other)?;
+        let framed = [length.to_be_bytes().as_slice(), &answer].concat();
+        timeout(IDLE, stream.write_all(&framed)).await??;
+    }
+}
+
+/// Bits that nobody can foresee.
+fn seed() -> u64 {
+    let mut bytes = [0; 8];
+    let filled = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    filled.expect("the system has random bytes once it is up");
+    u64::from_ne_bytes(bytes)
+}

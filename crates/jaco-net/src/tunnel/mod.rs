@@ -1,0 +1,162 @@
+//! The tunnel to other sites: WireGuard in the kernel where it has it, else in this process.
+
+mod kernel;
+mod packets;
+mod userspace;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use gotatun::x25519;
+use jaco_dataplane::{Found, Peer, PublicKey, Subnet, Tunnel};
+
+use crate::error::NetError;
+use crate::kernel::{TunnelLink, Worker};
+use kernel::KernelTunnel;
+use userspace::UserspaceTunnel;
+
+/// Seconds between keepalives: so often that the other side is found again soon after either was restarted.
+const KEEPALIVE: u16 = 10;
+
+/// Where the tunnel runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Backend {
+    /// In the kernel: it goes on without this process.
+    Kernel,
+    /// In this process: it stands still without it, and is taken up again.
+    Userspace,
+}
+
+/// A WireGuard private key. It never leaves its node.
+#[derive(Clone)]
+pub struct PrivateKey([u8; 32]);
+
+impl PrivateKey {
+    /// The key with these bytes.
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// What other sites know of it.
+    pub fn public_key(&self) -> PublicKey {
+        PublicKey(x25519::PublicKey::from(&self.secret()).to_bytes())
+    }
+
+    fn secret(&self) -> x25519::StaticSecret {
+        x25519::StaticSecret::from(self.0)
+    }
+}
+
+impl fmt::Debug for PrivateKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PrivateKey(…)")
+    }
+}
+
+/// What a tunnel of either kind is made with.
+#[derive(Debug, Clone)]
+pub(crate) struct Identity {
+    pub(crate) key: PrivateKey,
+    /// The UDP port, in the namespace of the container engine.
+    pub(crate) port: u16,
+}
+
+/// The tunnel, of either kind.
+#[derive(Debug)]
+pub(crate) enum AnyTunnel {
+    Kernel(KernelTunnel),
+    Userspace(UserspaceTunnel),
+}
+
+impl AnyTunnel {
+    /// Takes up a tunnel that an earlier process left, if there is one.
+    pub(crate) async fn open(
+        backend: Backend,
+        identity: Identity,
+        worker: &Worker,
+    ) -> Result<Self, NetError> {
+        Ok(match backend {
+            Backend::Kernel => Self::Kernel(KernelTunnel::new(identity)),
+            Backend::Userspace => Self::Userspace(UserspaceTunnel::open(identity, worker).await?),
+        })
+    }
+
+    pub(crate) fn backend(&self) -> Backend {
+        match self {
+            Self::Kernel(_) => Backend::Kernel,
+            Self::Userspace(_) => Backend::Userspace,
+        }
+    }
+
+    /// Makes the tunnel, without peers.
+    pub(crate) async fn add(&mut self, tunnel: Tunnel, worker: &Worker) -> Result<(), NetError> {
+        let own = match self {
+            Self::Kernel(it) => it.identity().key.public_key(),
+            Self::Userspace(it) => it.identity().key.public_key(),
+        };
+        if own != tunnel.key {
+            let why =
+                format!("its key is {own:?}, the cluster's for this site is {:?}", tunnel.key);
+            return Err(NetError::Tunnel { what: "take the planned key", why });
+        }
+        match self {
+            Self::Kernel(it) => it.add(tunnel, worker).await,
+            Self::Userspace(it) => it.add(tunnel, worker).await,
+        }
+    }
+
+    pub(crate) async fn remove(&mut self, worker: &Worker) -> Result<(), NetError> {
+        match self {
+            Self::Kernel(it) => it.remove(worker).await,
+            Self::Userspace(it) => it.remove(worker).await,
+        }
+    }
+
+    pub(crate) async fn set_peer(
+        &mut self,
+        key: PublicKey,
+        peer: Peer,
+        before: Option<Peer>,
+        worker: &Worker,
+    ) -> Result<(), NetError> {
+        match self {
+            Self::Kernel(it) => it.set_peer(key, peer, before, worker).await,
+            Self::Userspace(it) => it.set_peer(key, peer).await,
+        }
+    }
+
+    pub(crate) async fn remove_peer(
+        &mut self,
+        key: PublicKey,
+        worker: &Worker,
+    ) -> Result<(), NetError> {
+        match self {
+            Self::Kernel(it) => it.remove_peer(key, worker).await,
+            Self::Userspace(it) => it.remove_peer(key).await,
+        }
+    }
+
+    /// The tunnel and its peers, given its interface.
+    pub(crate) async fn observe(
+        &self,
+        link: Option<TunnelLink>,
+        worker: &Worker,
+    ) -> Result<(Option<Found<Tunnel>>, BTreeMap<PublicKey, Peer>), NetError> {
+        let Some(link) = link else { return Ok((None, BTreeMap::new())) };
+        let state = match self {
+            Self::Kernel(it) => it.state(link, worker).await?,
+            Self::Userspace(it) => it.state(link).await,
+        };
+        let Some((key, peers)) = state else { return Ok((Some(Found::Broken), BTreeMap::new())) };
+        let found = sound(link, key).map_or(Found::Broken, Found::Sound);
+        Ok((Some(found), peers))
+    }
+}
+
+/// The tunnel that an interface stands for, or `None` if it is not as we make it.
+fn sound(link: TunnelLink, key: PublicKey) -> Option<Tunnel> {
+    let (address, length) = link.address?;
+    let mask = u32::MAX.checked_shl(32_u32.checked_sub(length.into())?)?;
+    let mesh = Subnet::new((u32::from(address) & mask).into(), length).ok()?;
+    Some(Tunnel { address, mesh, key, mtu: u16::try_from(link.mtu).ok()? })
+}

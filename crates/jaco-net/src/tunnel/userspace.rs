@@ -1,0 +1,198 @@
+//! WireGuard in this process, for kernels without it.
+//!
+//! The interface is persistent: it keeps its address and routes while no process holds it, so that a restart
+//! costs open connections a pause and nothing else.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use gotatun::device::{Device, DeviceBuilder, Error};
+use gotatun::udp::socket::UdpSocketFactory;
+use gotatun::x25519;
+use jaco_dataplane::{Peer, PublicKey, Tunnel};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tun_rs::AsyncDevice;
+
+use super::packets::{Inlet, Outlet};
+use super::{Identity, KEEPALIVE};
+use crate::error::{NetError, refused};
+use crate::kernel::{Kernel, TUNNEL, TunnelLink, Worker};
+use crate::netlink::LinkKind;
+
+/// Bytes of datagrams that wait, as far as the system allows.
+const SOCKET_BUFFER: usize = 4 * 1024 * 1024;
+
+/// The packet size until one is planned.
+const FIRST_MTU: u16 = 1420;
+
+type Running = Device<(UdpSocketFactory, Outlet, Inlet)>;
+
+/// A tunnel in this process.
+pub(crate) struct UserspaceTunnel {
+    identity: Identity,
+    interface: Option<Arc<AsyncDevice>>,
+    /// Runs from the first peer on.
+    device: Option<Running>,
+    /// As they were set. Where they were heard of last is the device's.
+    peers: BTreeMap<PublicKey, Peer>,
+    mtu: watch::Sender<u16>,
+}
+
+impl fmt::Debug for UserspaceTunnel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let peers = self.peers.len();
+        f.debug_struct("UserspaceTunnel").field("peers", &peers).finish_non_exhaustive()
+    }
+}
+
+impl UserspaceTunnel {
+    /// Takes the interface up again that an earlier process left.
+    pub(super) async fn open(identity: Identity, worker: &Worker) -> Result<Self, NetError> {
+        let mut tunnel = Self {
+            identity,
+            interface: None,
+            device: None,
+            peers: BTreeMap::new(),
+            mtu: watch::Sender::new(FIRST_MTU),
+        };
+        let left = worker.call(|kernel| Ok(kernel.observe()?.tunnel)).await?;
+        if left.is_some_and(|link| link.kind == LinkKind::Tun) {
+            tunnel.interface = Some(attach(worker).await?);
+        }
+        Ok(tunnel)
+    }
+
+    pub(super) fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    pub(super) async fn add(&mut self, tunnel: Tunnel, worker: &Worker) -> Result<(), NetError> {
+        self.close().await;
+        worker.call(Kernel::remove_tunnel).await?;
+        let interface = attach(worker).await?;
+        worker.call(move |kernel| kernel.set_up_tunnel(tunnel)).await?;
+        self.mtu.send_replace(tunnel.mtu);
+        self.interface = Some(interface);
+        Ok(())
+    }
+
+    pub(super) async fn remove(&mut self, worker: &Worker) -> Result<(), NetError> {
+        self.close().await;
+        worker.call(Kernel::remove_tunnel).await
+    }
+
+    pub(super) async fn set_peer(&mut self, key: PublicKey, peer: Peer) -> Result<(), NetError> {
+        let failed = failed("set a peer");
+        if let Some(device) = &mut self.device {
+            match self.peers.get(&key) {
+                Some(before) => change(device, key, &peer, before).await,
+                None => device.add_peer(encoded(key, &peer)).await.map(|_| ()),
+            }
+            .map_err(failed)?;
+        } else {
+            self.device = Some(self.start(encoded(key, &peer)).await?);
+        }
+        self.peers.insert(key, peer);
+        Ok(())
+    }
+
+    pub(super) async fn remove_peer(&mut self, key: PublicKey) -> Result<(), NetError> {
+        if let Some(device) = &self.device {
+            let removed = device.remove_peer(&x25519::PublicKey::from(key.0)).await;
+            removed.map_err(failed("remove a peer"))?;
+        }
+        self.peers.remove(&key);
+        Ok(())
+    }
+
+    /// Its key and peers, or `None` if the interface is not held by this process.
+    pub(super) async fn state(
+        &self,
+        link: TunnelLink,
+    ) -> Option<(PublicKey, BTreeMap<PublicKey, Peer>)> {
+        let held = link.kind == LinkKind::Tun && self.interface.is_some();
+        held.then(|| (self.identity.key.public_key(), self.peers.clone()))
+    }
+
+    async fn start(&self, first: gotatun::device::Peer) -> Result<Running, NetError> {
+        let none = || NetError::Tunnel { what: "start", why: "it has no interface".to_owned() };
+        let interface = self.interface.as_ref().ok_or_else(none)?;
+        let outlet = Outlet::new(Arc::clone(interface));
+        let inlet = Inlet::new(Arc::clone(interface), self.mtu.subscribe());
+        let device = DeviceBuilder::new()
+            .with_default_udp()
+            .udp_recv_buffer_size(SOCKET_BUFFER)
+            .udp_send_buffer_size(SOCKET_BUFFER)
+            .with_ip_pair(outlet, inlet)
+            .with_private_key(self.identity.key.secret())
+            .with_listen_port(self.identity.port)
+            .with_peer(first);
+        device.build().await.map_err(failed("start"))
+    }
+
+    async fn close(&mut self) {
+        if let Some(device) = self.device.take() {
+            device.stop().await;
+        }
+        self.interface = None;
+        self.peers.clear();
+    }
+}
+
+/// Opens the interface, on the thread inside the router's namespace.
+async fn attach(worker: &Worker) -> Result<Arc<AsyncDevice>, NetError> {
+    let runtime = Handle::current();
+    let open = move |_: &mut Kernel| {
+        let _runtime = runtime.enter();
+        let interface = tun_rs::DeviceBuilder::new()
+            .name(TUNNEL)
+            .offload(true)
+            .inherit_enable_state()
+            .build_async()
+            .map_err(refused("open a TUN interface"))?;
+        interface.persist().map_err(refused("keep a TUN interface"))?;
+        Ok(Arc::new(interface))
+    };
+    worker.call(open).await
+}
+
+async fn change(
+    device: &mut Running,
+    key: PublicKey,
+    peer: &Peer,
+    before: &Peer,
+) -> Result<(), Error> {
+    let adds_only = before.addresses.is_subset(&peer.addresses);
+    let new: Vec<IpAddr> = if adds_only {
+        peer.addresses.difference(&before.addresses).map(|address| IpAddr::V4(*address)).collect()
+    } else {
+        peer.addresses.iter().map(|address| IpAddr::V4(*address)).collect()
+    };
+    let key = x25519::PublicKey::from(key.0);
+    let edit = device.modify_peer(&key, |edited| {
+        if !adds_only {
+            edited.clear_allowed_ips();
+        }
+        edited.add_allowed_ips(new);
+        // Where it was heard of last stands until another place is declared.
+        if before.endpoint != peer.endpoint {
+            edited.set_endpoint(peer.endpoint);
+        }
+    });
+    edit.await.map(|_| ())
+}
+
+fn encoded(key: PublicKey, peer: &Peer) -> gotatun::device::Peer {
+    let mut encoded = gotatun::device::Peer::new(x25519::PublicKey::from(key.0));
+    encoded.endpoint = peer.endpoint;
+    encoded.keepalive = Some(KEEPALIVE);
+    let addresses = peer.addresses.iter().map(|address| IpAddr::V4(*address).into());
+    encoded.with_allowed_ips(addresses)
+}
+
+fn failed(what: &'static str) -> impl FnOnce(Error) -> NetError {
+    move |error| NetError::Tunnel { what, why: error.to_string() }
+}
