@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use jaco_types::Node;
 use jaco_types::spec::SpreadCriterion;
@@ -24,12 +24,20 @@ pub(crate) struct Grouping {
 /// without a value gets replicas only when no other takes them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum DomainValue {
-    Of { text: Rc<str>, number: usize },
+    /// The number first: it orders values as their text does, and is compared faster.
+    Of {
+        number: usize,
+        text: Arc<str>,
+    },
     None,
 }
 
 /// The values of a criterion that nodes have, numbered in their order.
-type Numbers<'n> = BTreeMap<Cow<'n, str>, (Rc<str>, usize)>;
+type Numbers<'n> = BTreeMap<Cow<'n, str>, (Arc<str>, usize)>;
+
+/// The groupings of a set of nodes, by the attributes of the criteria. They stay right as long as no node
+/// changes.
+pub(crate) type Groupings = BTreeMap<Vec<String>, Arc<Grouping>>;
 
 impl Grouping {
     /// Groups all nodes, which come in the order of the table.
@@ -65,7 +73,7 @@ fn numbers<'n>(nodes: &[&'n Node], criterion: &SpreadCriterion) -> Numbers<'n> {
     let values: BTreeSet<Cow<'_, str>> = values.collect();
     let numbered = values.into_iter().enumerate();
     let entry = |(number, text): (usize, Cow<'n, str>)| {
-        let shared = Rc::from(&*text);
+        let shared = Arc::from(&*text);
         (text, (shared, number))
     };
     numbered.map(entry).collect()
@@ -74,8 +82,8 @@ fn numbers<'n>(nodes: &[&'n Node], criterion: &SpreadCriterion) -> Numbers<'n> {
 fn value(node: &Node, criterion: &SpreadCriterion, numbers: &Numbers<'_>) -> DomainValue {
     let known = value_of(node, &criterion.attribute).and_then(|text| numbers.get(&*text));
     known.map_or(DomainValue::None, |(text, number)| DomainValue::Of {
-        text: Rc::clone(text),
         number: *number,
+        text: Arc::clone(text),
     })
 }
 

@@ -6,7 +6,7 @@ mod index;
 mod table;
 mod usage;
 
-pub(crate) use grouping::{DomainValue, Grouping};
+pub(crate) use grouping::{DomainValue, Grouping, Groupings};
 pub(crate) use index::NodeIx;
 pub(crate) use table::{NodeRow, NodeTable};
 pub(crate) use usage::Usage;

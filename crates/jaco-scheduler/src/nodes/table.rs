@@ -4,13 +4,14 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use jaco_types::spec::{Constraint, Placement, SchedulingPolicy, ServiceSpec, SpreadCriterion};
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{Availability, Hostname, Node, NodeId, NodeStatus, Timestamp};
 
 use super::gpu::{Shortage, grant};
-use super::grouping::Grouping;
+use super::grouping::{Grouping, Groupings};
 use super::index::NodeIx;
 use super::usage::Usage;
 use crate::attribute::{ClusterDemands, Gate, Greatest};
@@ -22,6 +23,7 @@ pub(crate) struct NodeTable<'a> {
     /// The nodes that take new replicas: ready, and neither cordoned nor draining. In order.
     open: Rc<[NodeIx]>,
     memory: RefCell<Memory<'a>>,
+    groupings: RefCell<Groupings>,
     /// What the cluster asks of nodes where a service says nothing.
     pub(crate) demands: ClusterDemands,
     greatest: Greatest,
@@ -34,7 +36,6 @@ type Demands<'a> = (&'a BTreeSet<String>, &'a [Constraint], &'a BTreeSet<String>
 #[derive(Default)]
 struct Memory<'a> {
     allowed: BTreeMap<Demands<'a>, Rc<[NodeIx]>>,
-    groupings: BTreeMap<Vec<&'a str>, Rc<Grouping>>,
     by_domain: BTreeMap<(Demands<'a>, Vec<&'a str>), ByDomain>,
 }
 
@@ -90,8 +91,18 @@ impl<'a> NodeTable<'a> {
         let mut by_id: Vec<_> =
             rows.iter().enumerate().map(|(ix, row)| (row.id, NodeIx(ix))).collect();
         by_id.sort_unstable();
-        let (open, memory) = (Rc::default(), RefCell::default());
-        Self { rows, by_id, open, memory, demands, greatest: Greatest::default() }
+        let (open, memory, groupings) = (Rc::default(), RefCell::default(), RefCell::default());
+        Self { rows, by_id, open, memory, groupings, demands, greatest: Greatest::default() }
+    }
+
+    /// The same table, with groupings of these nodes that are known from an earlier pass.
+    pub(crate) fn with_groupings(self, groupings: Groupings) -> Self {
+        Self { groupings: RefCell::new(groupings), ..self }
+    }
+
+    /// The groupings that were asked for, for a later pass over the same nodes.
+    pub(crate) fn groupings(&self) -> Groupings {
+        self.groupings.borrow().clone()
     }
 
     pub(crate) fn find(&self, id: NodeId) -> Option<NodeIx> {
@@ -142,13 +153,13 @@ impl<'a> NodeTable<'a> {
     }
 
     /// The domains of all nodes under these criteria.
-    pub(crate) fn grouping(&self, criteria: &[&'a SpreadCriterion]) -> Rc<Grouping> {
+    pub(crate) fn grouping(&self, criteria: &[&'a SpreadCriterion]) -> Arc<Grouping> {
         let work_out = || {
             let nodes: Vec<_> = self.rows.iter().map(|row| row.node).collect();
-            Rc::new(Grouping::new(&nodes, criteria))
+            Arc::new(Grouping::new(&nodes, criteria))
         };
-        let key = attributes(criteria);
-        Rc::clone(self.memory.borrow_mut().groupings.entry(key).or_insert_with(work_out))
+        let key = attributes(criteria).into_iter().map(str::to_owned).collect();
+        Arc::clone(self.groupings.borrow_mut().entry(key).or_insert_with(work_out))
     }
 
     /// What [`NodeTable::allowed`] gives, sorted by domain.

@@ -6,7 +6,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use jaco_types::spec::{SchedulingPolicy, SpreadCriterion};
 
@@ -18,7 +18,7 @@ use crate::nodes::{DomainValue, Grouping, NodeIx};
 #[derive(Debug, Clone)]
 pub(crate) struct Domains<'a> {
     criteria: Vec<&'a SpreadCriterion>,
-    grouping: Rc<Grouping>,
+    grouping: Arc<Grouping>,
     /// Where equal remainders begin to be given, so that services do not all choose the same
     /// domains first.
     seed: u64,
@@ -70,14 +70,16 @@ pub(crate) fn criteria(policy: &SchedulingPolicy) -> Vec<&SpreadCriterion> {
 
 impl<'a> Domains<'a> {
     /// The domains for `count` replicas in the end, where those that are `present` can take some
-    /// and `on_nodes` names the node of each there is.
+    /// and `on_nodes` names the node of each there is. Equal remainders are given to the domain of
+    /// `favoured` first.
     pub(crate) fn new(
         criteria: Vec<&'a SpreadCriterion>,
-        grouping: Rc<Grouping>,
+        grouping: Arc<Grouping>,
         seed: u64,
         present: Vec<Presence>,
         on_nodes: impl Iterator<Item = NodeIx>,
         count: u32,
+        favoured: Option<NodeIx>,
     ) -> Self {
         let size = grouping.len();
         let mut placed = vec![0; size];
@@ -85,6 +87,7 @@ impl<'a> Domains<'a> {
             placed[grouping.domain_of(node)] += 1;
         }
         let (most, targets) = (vec![u32::MAX; size], Vec::new());
+        let favoured = favoured.map(|node| grouping.domain_of(node));
         let mut domains = Self {
             criteria,
             grouping,
@@ -94,18 +97,11 @@ impl<'a> Domains<'a> {
             most,
             targets,
             count,
-            favoured: None,
+            favoured,
             remainders: Remainders::InTurn,
         };
         domains.set_targets();
         domains
-    }
-
-    /// The same, with equal remainders given to the domain of this node first.
-    pub(crate) fn in_favour_of(mut self, node: NodeIx) -> Self {
-        self.favoured = Some(self.domain_of(node));
-        self.set_targets();
-        self
     }
 
     /// The domain that is furthest below its share, or `None` when all are full.
@@ -159,10 +155,7 @@ impl<'a> Domains<'a> {
     /// What each value of each criterion should have, were all placed anew, and has; the heaviest criterion
     /// first. Where several distributions are as even, the one that is closest to what is there counts.
     pub(crate) fn shares(mut self) -> Vec<SpreadShare> {
-        let actual = std::mem::take(&mut self.placed);
-        self.placed = vec![0; actual.len()];
-        self.remainders = Remainders::WhereTheyAre(actual.clone());
-        self.set_targets();
+        let actual = self.place_anew();
         let mut shares = Vec::new();
         for (level, criterion) in self.criteria.iter().enumerate() {
             let mut values: BTreeMap<&DomainValue, (u32, u32)> = BTreeMap::new();
@@ -182,6 +175,22 @@ impl<'a> Domains<'a> {
             }));
         }
         shares
+    }
+
+    /// Whether every domain has what it would get, were all placed anew.
+    pub(crate) fn is_even(&self) -> bool {
+        let mut anew = self.clone();
+        let actual = anew.place_anew();
+        anew.targets == actual
+    }
+
+    /// Sets the targets as if nothing were placed, closest to what is there; gives what is there.
+    fn place_anew(&mut self) -> Vec<u32> {
+        let actual = std::mem::take(&mut self.placed);
+        self.placed = vec![0; actual.len()];
+        self.remainders = Remainders::WhereTheyAre(actual.clone());
+        self.set_targets();
+        actual
     }
 
     fn set_targets(&mut self) {

@@ -36,7 +36,7 @@ pub use domain::SpreadShare;
 pub(crate) use domain::{Domains, Presence, criteria};
 pub use nomad::NodeScore;
 pub(crate) use preference::{Preference, RankingPolicy, ReplicaCount};
-pub(crate) use scores::{scores, shares};
+pub(crate) use scores::{is_spread_evenly, scores, shares};
 pub(crate) use spread::Seed;
 
 /// Chooses nodes for the replicas of one service. It counts what it chose, so its caller has to
@@ -210,11 +210,8 @@ impl<'a> Choice<'a> {
         let present = by_domain.iter().map(|nodes| presence(nodes)).collect();
         let cells = cells(&grouping, &by_domain, on_nodes);
         let on_nodes = on_nodes.iter().copied();
-        let domains = Domains::new(criteria, grouping, seed.0, present, on_nodes, goal.replicas);
-        let domains = match ground.stays {
-            Some(own) => domains.in_favour_of(own),
-            None => domains,
-        };
+        let (count, favoured) = (goal.replicas, ground.stays);
+        let domains = Domains::new(criteria, grouping, seed.0, present, on_nodes, count, favoured);
         Self { domains: Some(domains), cells, limit }
     }
 

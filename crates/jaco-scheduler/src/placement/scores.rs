@@ -25,17 +25,35 @@ pub(crate) fn scores<'a>(
 
 /// The shares of the service's spread criteria; empty without any, and where there is no choice of nodes.
 pub(crate) fn shares<'a>(nodes: &NodeTable<'a>, service: &ServiceDraft<'a>) -> Vec<SpreadShare> {
+    let domains = domains(nodes, service, on_nodes(service).into_iter());
+    domains.map(Domains::shares).unwrap_or_default()
+}
+
+/// Whether the service's replicas, on these nodes, are spread as well as if all were placed anew.
+pub(crate) fn is_spread_evenly<'a>(
+    nodes: &NodeTable<'a>,
+    service: &ServiceDraft<'a>,
+    on_nodes: impl Iterator<Item = NodeIx>,
+) -> bool {
+    domains(nodes, service, on_nodes).is_none_or(|domains| domains.is_even())
+}
+
+/// The domains of a service's spread criteria; none without any, and where there is no choice of nodes.
+fn domains<'a>(
+    nodes: &NodeTable<'a>,
+    service: &ServiceDraft<'a>,
+    on_nodes: impl Iterator<Item = NodeIx>,
+) -> Option<Domains<'a>> {
     let goal = service.goal().spec;
     if goal.scheduling.spread.is_empty() || goal.placement == Placement::Global {
-        return Vec::new();
+        return None;
     }
     let criteria = criteria(&goal.scheduling);
     let grouping = nodes.grouping(&criteria);
     let by_domain = by_domain(nodes, goal, service.colocation(), &grouping, &criteria);
     let present = by_domain.iter().map(|nodes| presence(nodes)).collect();
     let seed = Seed::of(&service.key).0;
-    let on_nodes = on_nodes(service).into_iter();
-    Domains::new(criteria, grouping, seed, present, on_nodes, goal.replicas).shares()
+    Some(Domains::new(criteria, grouping, seed, present, on_nodes, goal.replicas, None))
 }
 
 /// The node of each replica.

@@ -18,7 +18,7 @@ use jaco_types::{
 
 use crate::attribute::ClusterDemands;
 use crate::draft::{Draft, Pass, ServiceDraft, keeps_ports};
-use crate::nodes::{NodeTable, Usage};
+use crate::nodes::{Groupings, NodeTable, Usage};
 
 /// What is known of the state that was seen last; in the beginning, that of an empty cluster.
 #[derive(Default)]
@@ -33,7 +33,13 @@ pub(crate) struct Memory {
     judged_nodes: BTreeMap<NodeId, Judged>,
     /// Nodes that are not what they were when they were judged last.
     moved: BTreeSet<NodeId>,
+    /// The domains of the nodes, as long as no node changes: to group thousands of them costs more than
+    /// the rest of a pass over one deployment.
+    groupings: Groupings,
 }
+
+/// Users may apply specs with ever new criteria; those that are in use are grouped again.
+const GROUPINGS_MAX: usize = 64;
 
 /// What is taken of a node, and by whom.
 #[derive(Default)]
@@ -125,6 +131,9 @@ impl Memory {
             let mut hosts: Vec<_> = state.nodes.values().collect();
             hosts.sort_unstable_by_key(|node| (&node.hostname, node.id));
             self.hosts = hosts.into_iter().map(|node| node.id).collect();
+        }
+        if !changed.is_empty() {
+            self.groupings.clear();
         }
         self.moved.extend(changed.iter().map(|change| *change.key));
     }
@@ -225,7 +234,8 @@ impl Memory {
         let usage = |id: &NodeId| self.accounts.get(id).map(|account| account.usage.clone());
         let rows = self.hosts.iter().filter_map(|id| state.nodes.get(id));
         let rows = rows.map(|node| (node, usage(&node.id).unwrap_or_default()));
-        NodeTable::new(rows, ClusterDemands::read(&state.constraints))
+        let table = NodeTable::new(rows, ClusterDemands::read(&state.constraints));
+        table.with_groupings(self.groupings.clone())
     }
 
     /// A draft of the deployments that need a look, now that the nodes are judged.
@@ -285,6 +295,10 @@ impl Memory {
         let unsettled_services = services.iter().filter(|service| !is_settled(service));
         let unsettled_services = unsettled_services.map(|service| &service.key.deployment);
         let unsettled = touched.chain(unsettled_services).cloned().collect();
+        self.groupings = pass.nodes.groupings();
+        if self.groupings.len() > GROUPINGS_MAX {
+            self.groupings.clear();
+        }
         for name in std::mem::replace(&mut self.unsettled, unsettled) {
             if self.groups.get(&name).is_some_and(|group| group.is_empty())
                 && !state.deployments.contains(&name)

@@ -6,7 +6,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use jaco_state::ClusterState;
 use jaco_state::NewInstance;
@@ -129,7 +129,7 @@ struct Group<'a> {
     /// Which tally they are counted in.
     tally: usize,
     /// The domains that the service is spread over. None leaves its own.
-    domains: Rc<Grouping>,
+    domains: Arc<Grouping>,
     /// By their ids, the last first.
     slots: Vec<&'a Slot>,
     /// What a move of one takes off the potential at most; zero of a group that is not in the queue.

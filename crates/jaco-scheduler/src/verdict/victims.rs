@@ -3,7 +3,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use jaco_types::Ordinal;
 
@@ -81,7 +81,7 @@ fn by_shares<'a, 's>(
     let by_domain = by_domain(nodes, goal, service.colocation(), &grouping, &criteria);
     let present = by_domain.iter().map(|nodes| presence(nodes)).collect();
     let (seed, stay) = (Seed::of(&service.key).0, staying.iter().map(|(at, _)| *at));
-    let mut domains = Domains::new(criteria, Rc::clone(&grouping), seed, present, stay, 0);
+    let mut domains = Domains::new(criteria, Arc::clone(&grouping), seed, present, stay, 0, None);
     let surplus = domains.surplus(going.iter().map(|(at, _)| *at), goal.replicas);
     let count = |surplus: u32| (usize::try_from(surplus).unwrap_or(usize::MAX), Vec::new());
     let mut shares: Vec<_> = surplus.into_iter().map(count).collect();
