@@ -92,12 +92,19 @@ impl<'a> Draft<'a> {
     ) -> Option<usize> {
         let guess = guess.filter(|at| self.services[*at].key == *key);
         let at = guess.or_else(|| self.services.binary_search_by(|s| s.key.cmp(key)).ok());
-        match at {
+        match at.filter(|_| !is_of_former_deployment(&slot)) {
             Some(at) => self.services[at].slots.push(slot),
             None => self.unwanted.push(slot),
         }
         at
     }
+}
+
+/// Whether a slot is of a deployment that was deleted before the one that has its name now. Revisions
+/// are kept as long as a slot is at them, so only with the deployment a slot's spec is lost; and what
+/// a replica reserves, and whether it has data, nobody knows without.
+fn is_of_former_deployment(slot: &SlotDraft<'_>) -> bool {
+    slot.current.spec.is_none()
 }
 
 /// What nodes reported of a slot's two instances.

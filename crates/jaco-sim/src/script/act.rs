@@ -13,8 +13,8 @@ use jaco_state::{ClusterState, Command, Deployment, Outcome};
 use jaco_types::spec::DeploymentSpec;
 use jaco_types::unit::{Bytes, MilliCores};
 use jaco_types::{
-    AllocationScope, Availability, DeploymentName, Gpu, Hostname, Millis, NodeFacts, ReplicaId,
-    ReplicaState, Rollout, RolloutState, Slot, StateIndex,
+    AllocationScope, Availability, DeploymentName, Gpu, Hostname, Millis, NodeFacts, ReasonCode,
+    ReplicaId, ReplicaState, Rollout, RolloutState, Slot, StateIndex,
 };
 
 use super::words::{Words, millis, name, number, service_key};
@@ -344,10 +344,14 @@ fn is_progressing(world: &World) -> bool {
         || state.scheduling.iter().any(|(_, record)| is_rolling(record.rollout.as_ref()))
 }
 
-/// Whether a replica is on its way: its image is being fetched, or its container started.
+/// Whether a replica is on its way: its image is being fetched, or will be again after a failure, or its
+/// container is being started.
 fn is_starting(state: &ClusterState, slot: &Slot) -> bool {
-    let seen = state.observed.get(&slot.current_id()).map(|seen| seen.state);
-    matches!(seen, Some(ReplicaState::Pulling | ReplicaState::Starting))
+    let seen = state.observed.get(&slot.current_id());
+    seen.is_some_and(|seen| {
+        matches!(seen.state, ReplicaState::Pulling | ReplicaState::Starting)
+            || seen.code == Some(ReasonCode::ImagePullFailed)
+    })
 }
 
 fn is_rolling(rollout: Option<&Rollout>) -> bool {
