@@ -15,7 +15,7 @@ use crate::figure::{Figure, say};
 use crate::ours::{NODES, Ours};
 use crate::proc::processor_time;
 
-/// A member that has just gone still costs an election, retries of what was under way and, once it
+/// A member that has just gone still costs an election, retries of what was in flight and, once it
 /// is declared down, a pass of the planner.
 const SETTLE: Duration = Duration::from_secs(15);
 

@@ -73,7 +73,8 @@ impl EngineSignal {
 /// The planner's settings. Defaults are the product's; tests shorten them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannerConfig {
-    /// Silence after which a node counts as down (15 s, three of Swarm's heartbeats).
+    /// Silence after which a node counts as down (8 s: eight heartbeats, and longer than machines
+    /// usually stand still; ADR 0092).
     pub node_down_after: Millis,
     /// How long an instance must run for its slot's failures to be forgotten (10 s): a container
     /// that starts and dies at once must not get a new budget each time.
@@ -91,7 +92,7 @@ pub struct PlannerConfig {
 impl Default for PlannerConfig {
     fn default() -> Self {
         Self {
-            node_down_after: Millis::from_secs(15),
+            node_down_after: Millis::from_secs(8),
             steady_after: Millis::from_secs(10),
             failure_budget: 3,
             routing_patience: Millis::from_secs(10),

@@ -9,7 +9,7 @@ use crate::notation::units;
 use crate::yaml::node::Node;
 
 /// A node counts as down after this time without a heartbeat; no policy can act earlier.
-const LEAST: Millis = Millis::from_secs(15);
+const LEAST: Millis = Millis::from_secs(8);
 
 /// The longest wait: certificates do not live longer.
 const MOST: Millis = Millis::from_secs(365 * 24 * 3600);
@@ -33,7 +33,7 @@ pub(super) fn read(node: Option<&Node>, report: &mut Report) -> Option<OnNodeLos
     if policy.is_none() {
         report
             .error(node.pos, Code::InvalidValue, format!("`on_node_loss` cannot be `{text}`"))
-            .expected("`replace after D`, `wait` or `stop_self after D`, D from 15s to 8760h");
+            .expected("`replace after D`, `wait` or `stop_self after D`, D from 8s to 8760h");
     }
     policy
 }
@@ -65,11 +65,10 @@ mod tests {
         let after = Millis::from_secs(30);
         assert_eq!(policy("wait"), Some(OnNodeLoss::Wait));
         assert_eq!(policy("replace after 30s"), Some(OnNodeLoss::Replace { after }));
-        assert_eq!(policy("replace after 15s"), Some(OnNodeLoss::default()));
+        assert_eq!(policy("replace after 8s"), Some(OnNodeLoss::default()));
         let stop = OnNodeLoss::StopSelf { after, grace: Millis(0) };
         assert_eq!(policy("stop_self after 30s"), Some(stop));
-        for wrong in ["stop_self", "wait after 30s", "replace after 14s", "replace after x", "die"]
-        {
+        for wrong in ["stop_self", "wait after 30s", "replace after 7s", "replace after x", "die"] {
             assert_eq!(policy(wrong), None, "{wrong}");
         }
     }

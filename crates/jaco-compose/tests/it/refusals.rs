@@ -453,7 +453,7 @@ fn overlay_rules() {
         "services: [{name: web, on_node_loss: panic}]",
         expect![[r#"
         2:38 error invalid_value: `on_node_loss` cannot be `panic`
-          expected `replace after D`, `wait` or `stop_self after D`, D from 15s to 8760h"#]],
+          expected `replace after D`, `wait` or `stop_self after D`, D from 8s to 8760h"#]],
     );
     overlay(
         "services: [{name: web, min_allocations_count: x}]",

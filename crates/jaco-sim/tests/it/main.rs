@@ -7,3 +7,4 @@ mod histories;
 mod invariants;
 mod node_loss;
 mod scripts;
+mod stalls;
