@@ -155,6 +155,7 @@ impl Bootstrap {
                     issued_at: now,
                     issued_by: by,
                     revoked_at: None,
+                    expires_at: None,
                 },
             )
             .into(),

@@ -42,6 +42,56 @@ async fn join_token_cannot_be_reused() {
     audited(&cluster, "join_token_consumed").await;
 }
 
+/// A join token that was revoked, through any member, admits nobody: the refusal says why and is audited.
+#[tokio::test(flavor = "multi_thread")]
+async fn revoked_join_token_is_refused() {
+    let mut cluster = Cluster::start(3, Engine::Fake).await;
+    let request = v1::IssueJoinTokenRequest { ttl_secs: 600, uses: 5 };
+    let token = cluster.nodes[1].client().issue_join_token(request).await.expect("issued").token;
+    let id: jaco_pki::JoinToken = token.parse().expect("a token");
+    let revoke = v1::RevokeTokenRequest { name: id.id.to_string(), ..Default::default() };
+    let revoked = cluster.nodes[2].client().revoke_token(revoke).await.expect("revoked");
+    assert_eq!(revoked.role, "join");
+    cluster.add_daemon();
+    let joiner = cluster.nodes[3].client();
+    eventually("the daemon answers", || async {
+        joiner.status(v1::ClusterStatusRequest {}).await.map(drop)
+    })
+    .await;
+    let request = v1::JoinClusterRequest { server: cluster.nodes[0].address.clone(), token };
+    let refused = joiner.join_cluster(request).await.expect_err("a revoked token");
+    assert_eq!(refused.code(), ErrorCode::TokenRevoked, "{refused}");
+    assert!(refused.to_string().contains("was revoked"), "{refused}");
+    audited(&cluster, "token_revoked").await;
+    let listed = cluster.client().list_tokens(v1::ListTokensRequest {}).await.expect("listed");
+    let listed = listed.tokens.iter().find(|listed| listed.id == id.id.as_str());
+    assert!(listed.is_some_and(|token| token.revoked_at_ms > 0), "{listed:?}");
+}
+
+/// An operator token with an expiry stops working when it is over.
+#[tokio::test(flavor = "multi_thread")]
+async fn operator_tokens_expire() {
+    let cluster = Cluster::start(1, Engine::Fake).await;
+    let node = &cluster.nodes[0];
+    let ca = std::fs::read_to_string(node.folder().join("data/node/ca.crt")).expect("a member's");
+    let trust = jaco_pki::TrustBundle::from_pem(&ca).expect("a certificate");
+    let request = v1::IssueOperatorTokenRequest { name: "brief".to_owned(), ttl_secs: 2 };
+    let issued = node.client().issue_operator_token(request).await.expect("issued");
+    assert!(issued.expires_at_ms > 0);
+    let token: jaco_pki::OperatorToken = issued.token.parse().expect("a token");
+    let client =
+        Client::new(Target::servers(std::slice::from_ref(&node.address), trust, token).unwrap());
+    client.overview(v1::StatusRequest::default()).await.expect("it works at first");
+    eventually("the token has expired", || async {
+        match client.overview(v1::StatusRequest::default()).await {
+            Ok(_) => Err("it still works".to_owned()),
+            Err(refused) if refused.to_string().contains("has expired") => Ok(()),
+            Err(other) => panic!("{other}"),
+        }
+    })
+    .await;
+}
+
 /// An invented token, or one of another cluster, is refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn foreign_join_token_is_refused() {
@@ -90,9 +140,8 @@ async fn operators_need_a_token() {
     let answer = remote(wrong).overview(v1::StatusRequest::default()).await;
     assert_eq!(answer.unwrap_err().code(), ErrorCode::TokenInvalid, "the name alone is no key");
 
-    let request =
-        v1::RevokeOperatorTokenRequest { name: "bootstrap".to_owned(), ..Default::default() };
-    socket.revoke_operator_token(request).await.expect("revoked");
+    let request = v1::RevokeTokenRequest { name: "bootstrap".to_owned(), ..Default::default() };
+    socket.revoke_token(request).await.expect("revoked");
     let answer = right.overview(v1::StatusRequest::default()).await;
     assert_eq!(answer.unwrap_err().code(), ErrorCode::TokenRevoked);
 }

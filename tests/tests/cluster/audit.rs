@@ -46,7 +46,7 @@ fn trust(cluster: &Cluster) -> jaco_pki::TrustBundle {
 /// A client with the addresses of all nodes.
 async fn remote(cluster: &Cluster) -> Client {
     let (client, trust) = (cluster.client(), trust(cluster));
-    let request = v1::IssueOperatorTokenRequest { name: "follower".to_owned() };
+    let request = v1::IssueOperatorTokenRequest { name: "follower".to_owned(), ..Default::default() };
     let issued = client.issue_operator_token(request).await.expect("a token is issued");
     let servers: Vec<_> = cluster.nodes.iter().map(|node| node.address.clone()).collect();
     let target = Target::servers(&servers, trust, issued.token.parse().expect("a token"));
@@ -280,7 +280,7 @@ async fn event_has_the_source_address() {
     assert_ne!(origins[0], origins[1], "each names the node that was asked");
     label(&cluster, "before").await;
     let client = remote(&cluster).await;
-    let request = v1::IssueOperatorTokenRequest { name: "afar".to_owned() };
+    let request = v1::IssueOperatorTokenRequest { name: "afar".to_owned(), ..Default::default() };
     client.issue_operator_token(request).await.expect("the cluster agrees");
     let events = all(cluster.nodes[leader].client()).await.expect("the leader answers");
     let event = events.into_iter().rfind(|event| event.kind == "token_issue");

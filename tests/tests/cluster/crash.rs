@@ -142,7 +142,7 @@ fn logged(node: &Node, what: &str) -> usize {
 async fn write(client: Client, journal: Arc<Journal>) {
     while let Some(number) = journal.next().await {
         let name = format!("w-{number}");
-        let issue = v1::IssueOperatorTokenRequest { name: name.clone() };
+        let issue = v1::IssueOperatorTokenRequest { name: name.clone(), ..Default::default() };
         let issued = match client.issue_operator_token(issue).await {
             // After an answer that was lost the client asks again, and is told that it has been done:
             // nobody else uses this name. The cluster is held to that word as well.
@@ -154,8 +154,8 @@ async fn write(client: Client, journal: Arc<Journal>) {
         if revocable {
             // Under one id, however often the client has to send it.
             let request_id = fresh_request_id();
-            let revoke = v1::RevokeOperatorTokenRequest { name: name.clone(), request_id };
-            let revoked = client.revoke_operator_token(revoke).await;
+            let revoke = v1::RevokeTokenRequest { name: name.clone(), request_id };
+            let revoked = client.revoke_token(revoke).await;
             journal.note(Write::Revoked(name), revoked.map(drop));
         }
     }

@@ -17,7 +17,7 @@ fn name(write: usize) -> String {
 }
 
 async fn issue(node: &Node, name: String) {
-    let request = v1::IssueOperatorTokenRequest { name };
+    let request = v1::IssueOperatorTokenRequest { name, ..Default::default() };
     node.client().issue_operator_token(request).await.expect("the node takes writes");
 }
 

@@ -9,7 +9,7 @@ use std::process::Command;
 use jaco_testkit::{Cluster, Engine, Node, binary, eventually, v1};
 
 async fn issue(node: &Node, name: &str) -> String {
-    let request = v1::IssueOperatorTokenRequest { name: name.to_owned() };
+    let request = v1::IssueOperatorTokenRequest { name: name.to_owned(), ..Default::default() };
     node.client().issue_operator_token(request).await.expect("the node takes writes").token
 }
 

@@ -87,6 +87,6 @@ async fn t90_messages_of_strangers_are_not_buffered() {
     assert!(grown < 100 << 20, "{} MiB more than at rest", grown >> 20);
     let after = node.client().status(v1::ClusterStatusRequest {}).await.map(term).unwrap();
     assert_eq!(after, before, "the leader leads on");
-    let request = v1::IssueOperatorTokenRequest { name: "mine".to_owned() };
+    let request = v1::IssueOperatorTokenRequest { name: "mine".to_owned(), ..Default::default() };
     node.client().issue_operator_token(request).await.expect("writes go on");
 }

@@ -87,6 +87,7 @@ impl World {
             issued_at: Timestamp(0),
             issued_by: by.clone(),
             revoked_at: None,
+            expires_at: None,
         };
         let outcome = self.propose(ClusterInit::new(meta, node, token).into()).await;
         assert_eq!(outcome, Outcome::NodeAdmitted { id: NODE });

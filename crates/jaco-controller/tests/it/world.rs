@@ -250,6 +250,7 @@ pub(crate) fn init() -> Command {
         issued_at: NOW,
         issued_by: by,
         revoked_at: None,
+        expires_at: None,
     };
     ClusterInit::new(meta, node, token).into()
 }
@@ -264,6 +265,7 @@ pub(crate) async fn admit_second(world: &World) -> NodeId {
         issued_by: Identity::Local { uid: 0 },
         expires_at: Timestamp(u64::MAX),
         uses_left: 1,
+        revoked_at: None,
     };
     world.log.write(JoinTokenIssue::new(token).into()).await;
     let node = NewNode {

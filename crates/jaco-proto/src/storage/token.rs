@@ -42,6 +42,7 @@ impl Wire for OperatorToken {
             issued_at_ms: self.issued_at.0,
             issued_by: Some(self.issued_by.to_wire()),
             revoked_at_ms: self.revoked_at.map(|at| at.0),
+            expires_at_ms: self.expires_at.map(|at| at.0),
         }
     }
 
@@ -52,6 +53,7 @@ impl Wire for OperatorToken {
             issued_at: Timestamp(message.issued_at_ms),
             issued_by: required("issuer", message.issued_by)?,
             revoked_at: message.revoked_at_ms.map(Timestamp),
+            expires_at: message.expires_at_ms.map(Timestamp),
         })
     }
 }
@@ -67,6 +69,7 @@ impl Wire for JoinToken {
             issued_by: Some(self.issued_by.to_wire()),
             expires_at_ms: self.expires_at.0,
             uses_left: self.uses_left,
+            revoked_at_ms: self.revoked_at.map(|at| at.0),
         }
     }
 
@@ -78,6 +81,7 @@ impl Wire for JoinToken {
             issued_by: required("issuer", message.issued_by)?,
             expires_at: Timestamp(message.expires_at_ms),
             uses_left: message.uses_left,
+            revoked_at: message.revoked_at_ms.map(Timestamp),
         })
     }
 }

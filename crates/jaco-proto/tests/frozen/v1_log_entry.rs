@@ -137,6 +137,7 @@ pub(crate) const LOG_ENTRIES: &[(&str, &str)] = &[
          0707070707070707070707070707070707070707070707",
     ),
     ("registry_remove", "080110fbd095ffbc311a03c202002203722d312a0ed2140b0a09646f636b65722e696f"),
+    ("join_token_revoke", "080110fbd095ffbc311a03c202002203722d312a0bea07080a066a6f696e2d31"),
 ];
 
 /// The values of enums that are not above.
@@ -432,6 +433,12 @@ pub(crate) const OTHER_VALUES: &[(&str, &str)] = &[
         "first_watched",
         "080110fbd095ffbc311a03c202002203722d312a1b82051808281214b204110a0b0a0473686f7012\
          0377656212023001",
+    ),
+    (
+        "token that expires",
+        "080110fbd095ffbc311a03c202002203722d312a40a2063d0a3b0a056f70732d3112201111111111\
+         1111111111111111111111111111111111111111111111111111111880d095ffbc31220252003080\
+         8087fbd931",
     ),
 ];
 

@@ -300,3 +300,20 @@ pub(crate) const REGISTRY_FRAMES: &[(&str, &str)] = &[
     ),
     ("trailer", "05000000c23e020802"),
 ];
+
+// Later: operator tokens expire, join tokens are revoked.
+pub(crate) const TOKEN_FRAMES: &[(&str, &str)] = &[
+    ("header", "040000000801102a"),
+    (
+        "operator_token",
+        "3e000000b2043b0a056f70732d311220111111111111111111111111111111111111111111111111\
+         11111111111111111880d095ffbc312202520030808087fbd931",
+    ),
+    (
+        "join_token",
+        "5000000082054d0a066a6f696e2d3112202222222222222222222222222222222222222222222222\
+         2222222222222222221880d095ffbc31220aa201070a056f70732d3128c09fbaffbc31300138e7d7\
+         95ffbc31",
+    ),
+    ("trailer", "05000000c23e020802"),
+];

@@ -79,6 +79,7 @@ fn snapshots_are_as_they_were() {
         (v1_snapshot::DISABLED_FRAMES, sample::state_of_disabled()),
         (v1_snapshot::DIGEST_FRAMES, sample::state_of_digests()),
         (v1_snapshot::NO_DATA_FRAMES, sample::state_without_data()),
+        (v1_snapshot::TOKEN_FRAMES, sample::state_of_tokens()),
     ] {
         let frozen: String = frames.iter().map(|(_, hex)| *hex).collect();
         assert_eq!(hex::encode(snapshot(&sample)), frozen, "what is written has changed");

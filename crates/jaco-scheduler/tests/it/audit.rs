@@ -372,6 +372,7 @@ fn token(cluster: &Cluster, id: &TokenId) -> OperatorToken {
         issued_at: cluster.now,
         issued_by: Identity::Scheduler,
         revoked_at: None,
+        expires_at: None,
     }
 }
 

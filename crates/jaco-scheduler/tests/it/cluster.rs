@@ -210,6 +210,7 @@ impl Cluster {
             issued_by: Identity::Scheduler,
             expires_at: self.now.after(Millis(1)),
             uses_left: 1,
+            revoked_at: None,
         };
         let id = token.id.clone();
         self.commit(JoinTokenIssue::new(token).into());

@@ -108,7 +108,7 @@ fn operator(
     let known = state.operator_tokens.get(&shown.id).map(|known| OperatorTokenRecord {
         id: known.id.clone(),
         secret: SecretHash::from_bytes(known.secret_hash),
-        expires: None,
+        expires: known.expires_at,
         revocation: match known.revoked_at {
             Some(_) => Revocation::Revoked,
             None => Revocation::Live,

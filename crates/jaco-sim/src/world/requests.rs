@@ -150,6 +150,7 @@ impl World {
             issued_at: self.now,
             issued_by: Identity::Local { uid: 0 },
             revoked_at: None,
+            expires_at: None,
         };
         let node = new_node(&hostname, NodeFacts::default());
         self.win(ix);
@@ -181,6 +182,7 @@ impl World {
             issued_by: Identity::Local { uid: 0 },
             expires_at: self.now.after(Millis::from_secs(600)),
             uses_left: 1,
+            revoked_at: None,
         };
         let id = token.id.clone();
         let issued = self.request(JoinTokenIssue::new(token).into(), None);

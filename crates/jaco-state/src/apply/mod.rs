@@ -84,6 +84,7 @@ fn execute(state: &mut ClusterState, entry: &Entry, evicted: &mut Evicted) -> Ou
         Command::OperatorTokenIssue(command) => tokens::issue(state, command, &mut audit),
         Command::OperatorTokenRevoke(command) => tokens::revoke(state, entry, command, &mut audit),
         Command::JoinTokenIssue(command) => tokens::issue_join(state, command, &mut audit),
+        Command::JoinTokenRevoke(command) => tokens::revoke_join(state, entry, command, &mut audit),
         Command::ConsumerAttach(command) => routing::attach(state, entry, command, &mut audit),
         Command::ConsumerDetach(command) => routing::detach(state, command, &mut audit),
         Command::AuditBegin => {

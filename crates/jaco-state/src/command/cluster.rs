@@ -225,6 +225,21 @@ impl JoinTokenIssue {
     }
 }
 
+/// Revokes a join token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JoinTokenRevoke {
+    /// The token.
+    pub id: TokenId,
+}
+
+impl JoinTokenRevoke {
+    /// Creates the command.
+    #[must_use]
+    pub fn new(id: TokenId) -> Self {
+        Self { id }
+    }
+}
+
 /// A node before it has an id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewNode {

@@ -16,7 +16,7 @@ use jaco_types::{Identity, Origin, RequestId, StateIndex, Timestamp};
 pub use audit::{AuditNote, AuditRetention};
 pub use change::{Change, NewInstance, Previous, ReplaceCause};
 pub use cluster::{
-    ClusterInit, ConstraintsSet, DisabledSet, Disabling, JoinTokenIssue, NewNode, NodeAdmit,
+    ClusterInit, ConstraintsSet, DisabledSet, Disabling, JoinTokenIssue, JoinTokenRevoke, NewNode, NodeAdmit,
     NodeDrain, NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels, OperatorTokenIssue,
     OperatorTokenRevoke,
 };
@@ -95,6 +95,7 @@ commands! {
     OperatorTokenIssue,
     OperatorTokenRevoke,
     JoinTokenIssue,
+    JoinTokenRevoke,
     ConsumerAttach,
     ConsumerDetach,
     AuditRetention,

@@ -17,6 +17,8 @@ pub struct OperatorToken {
     pub issued_by: Identity,
     /// When it was revoked, if it was.
     pub revoked_at: Option<Timestamp>,
+    /// When it stops working; `None` for a token that works until it is revoked.
+    pub expires_at: Option<Timestamp>,
 }
 
 /// Lets nodes join.
@@ -34,6 +36,8 @@ pub struct JoinToken {
     pub expires_at: Timestamp,
     /// How many joins it is still good for.
     pub uses_left: u32,
+    /// When it was revoked, if it was.
+    pub revoked_at: Option<Timestamp>,
 }
 
 // Hashes are not secrets, but nothing is gained by printing them into logs either.

@@ -7,7 +7,7 @@ use jaco_state::audit::{Broken, Digest};
 use jaco_state::command::{
     AuditNote, AuditRetention, Batch, ConstraintsSet, ConsumerAttach, ConsumerDetach, ContentPut,
     DeploymentApply, DeploymentDelete, DeploymentRollback, DisabledSet, Disabling, JoinTokenIssue,
-    NamedContentRemove, NodeDrain, NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels,
+    JoinTokenRevoke, NamedContentRemove, NodeDrain, NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels,
     Observe, OperatorTokenIssue, OperatorTokenRevoke, Rebalance, RebalanceRevert, RevisionPin,
 };
 use jaco_state::contents::Piece;
@@ -56,7 +56,9 @@ fn leaves(command: &Command) -> Leaves {
         Command::OperatorTokenIssue(_) | Command::JoinTokenIssue(_) => {
             Events(&[AuditKind::TokenIssue])
         }
-        Command::OperatorTokenRevoke(_) => Events(&[AuditKind::TokenRevoke]),
+        Command::OperatorTokenRevoke(_) | Command::JoinTokenRevoke(_) => {
+            Events(&[AuditKind::TokenRevoke])
+        }
         Command::ConsumerAttach(_) => Events(&[AuditKind::ConsumerAttached]),
         Command::ConsumerDetach(_) => Events(&[AuditKind::ConsumerDetached]),
         Command::AuditBegin => Events(&[AuditKind::AuditChainBegun]),
@@ -111,6 +113,7 @@ fn every_command(now: Timestamp) -> Vec<Command> {
             issued_at: now,
             issued_by: Identity::Local { uid: 0 },
             revoked_at: None,
+            expires_at: None,
         })
         .into(),
         OperatorTokenRevoke::new(token).into(),
@@ -124,6 +127,7 @@ fn every_command(now: Timestamp) -> Vec<Command> {
         registries::store("ghcr.io", b"sealed"),
         registries::remove("ghcr.io"),
         AuditRetention::new(DEFAULT_AGE).into(),
+        JoinTokenRevoke::new(TokenId::new("t").unwrap()).into(),
         NodeDrain::new(node, Millis::from_secs(300)).into(),
         NodeRemove::new(node).into(),
     ]

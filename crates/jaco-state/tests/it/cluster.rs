@@ -1,7 +1,8 @@
 //! Membership and tokens.
 
 use jaco_state::command::{
-    JoinTokenIssue, NodeRemove, NodeReport, NodeSetLabels, OperatorTokenRevoke,
+    JoinTokenIssue, JoinTokenRevoke, NodeRemove, NodeReport, NodeSetLabels, OperatorTokenIssue,
+    OperatorTokenRevoke,
 };
 use jaco_types::node::LABELS_MAX;
 use jaco_types::{ErrorCode, NodeFacts, NodeId, Timestamp};
@@ -68,6 +69,57 @@ fn revoking_twice_keeps_the_first_moment() {
     history.now = Timestamp(first.0 + 1000);
     history.apply(OperatorTokenRevoke::new(id.clone()).into());
     assert_eq!(history.state.operator_tokens.get(&id).unwrap().revoked_at, Some(first));
+}
+
+/// A revoked join token admits nobody, says so, and is revoked once; a node that it admitted before stays a
+/// member and gets its id again.
+#[test]
+fn a_revoked_join_token_admits_nobody() {
+    let mut history = History::founded();
+    history.apply(JoinTokenIssue::new(join_token("shared", history.now, 2)).into());
+    let Outcome::NodeAdmitted { id } = history.apply(admit("n2", "shared")) else {
+        panic!("the token is good");
+    };
+    let token = jaco_types::TokenId::new("shared").unwrap();
+    let first = history.now;
+    history.apply(JoinTokenRevoke::new(token.clone()).into());
+    assert_eq!(history.last_event(), "token_revoke role=join token=shared");
+    let events = history.state.audit.events.len();
+    history.now = Timestamp(first.0 + 1000);
+    history.apply(JoinTokenRevoke::new(token.clone()).into());
+    assert_eq!(history.state.audit.events.len(), events, "nothing was new");
+    assert_eq!(history.state.join_tokens.get(&token).unwrap().revoked_at, Some(first));
+
+    assert_eq!(history.refused(admit("n3", "shared")), ErrorCode::TokenRevoked);
+    assert_eq!(history.apply(admit("n2", "shared")), Outcome::NodeAdmitted { id });
+    let none = jaco_types::TokenId::new("none").unwrap();
+    assert_eq!(history.refused(JoinTokenRevoke::new(none).into()), ErrorCode::TokenNotFound);
+}
+
+/// The name of an operator token that has expired can be given again; before that, and once it is revoked, it
+/// cannot.
+#[test]
+fn the_name_of_an_expired_token_is_free() {
+    let mut history = History::founded();
+    let id = jaco_types::TokenId::new("ann").unwrap();
+    let issue = |now: Timestamp, secret: u8| -> jaco_state::Command {
+        let token = jaco_state::token::OperatorToken {
+            id: id.clone(),
+            secret_hash: [secret; 32],
+            issued_at: now,
+            issued_by: jaco_types::Identity::Scheduler,
+            revoked_at: None,
+            expires_at: Some(Timestamp(now.0 + 1000)),
+        };
+        OperatorTokenIssue::new(token).into()
+    };
+    let first = history.now;
+    history.apply(issue(first, 1));
+    assert_eq!(history.refused(issue(Timestamp(first.0 + 1000), 2)), ErrorCode::TokenExists);
+    assert_eq!(history.apply(issue(Timestamp(first.0 + 1001), 3)), Outcome::Done);
+    assert_eq!(history.state.operator_tokens.get(&id).unwrap().secret_hash, [3; 32]);
+    history.apply(OperatorTokenRevoke::new(id.clone()).into());
+    assert_eq!(history.refused(issue(Timestamp(first.0 + 9999), 4)), ErrorCode::TokenExists);
 }
 
 /// R-SEL-1: labels that people give win over the node's own, which show again when they are taken back;

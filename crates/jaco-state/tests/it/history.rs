@@ -106,6 +106,7 @@ pub(crate) fn init() -> Command {
         issued_at: Timestamp(1),
         issued_by: Identity::Local { uid: 0 },
         revoked_at: None,
+        expires_at: None,
     };
     ClusterInit::new(meta, new_node("n1"), token).into()
 }
@@ -131,6 +132,7 @@ pub(crate) fn join_token(id: &str, now: Timestamp, uses: u32) -> token::JoinToke
         issued_by: Identity::Local { uid: 0 },
         expires_at: Timestamp(now.0 + 3_600_000),
         uses_left: uses,
+        revoked_at: None,
     }
 }
 

@@ -117,6 +117,7 @@ fn tokens() {
         issued_at: history.now,
         issued_by: Identity::Scheduler,
         revoked_at: None,
+        expires_at: None,
     };
     check(
         &mut history,

@@ -45,12 +45,11 @@ fn state(token: &TokenInfo, now_ms: i64) -> String {
     if is_past(token.expires_at_ms) {
         return "expired".to_owned();
     }
+    let left = time::ago(2 * now_ms - token.expires_at_ms, now_ms);
     match (token.role.as_str(), token.uses_left) {
         ("join", 0) => "used up".to_owned(),
-        ("join", uses) => {
-            let left = time::ago(2 * now_ms - token.expires_at_ms, now_ms);
-            format!("{} left, expires in {left}", count(uses as usize, "use"))
-        }
+        ("join", uses) => format!("{} left, expires in {left}", count(uses as usize, "use")),
+        _ if token.expires_at_ms > 0 => format!("active, expires in {left}"),
         _ => "active".to_owned(),
     }
 }

@@ -119,6 +119,47 @@ impl Script for Shop {
             expires_at_ms: 0,
         })
     }
+
+    fn issue_operator_token(
+        &self,
+        request: v1::IssueOperatorTokenRequest,
+        _: Option<&str>,
+    ) -> Answer<v1::IssueOperatorTokenResponse> {
+        assert_eq!((request.name.as_str(), request.ttl_secs), ("ann", 90 * 86_400));
+        let expires_at_ms = 1_900_000_000_000;
+        Ok(v1::IssueOperatorTokenResponse { token: "jo1.x".to_owned(), expires_at_ms })
+    }
+
+    fn revoke_token(
+        &self,
+        request: v1::RevokeTokenRequest,
+        _: Option<&str>,
+    ) -> Answer<v1::RevokeTokenResponse> {
+        assert_eq!(request.name, "4kq2m7xw3hza");
+        Ok(v1::RevokeTokenResponse { role: "join".to_owned() })
+    }
+
+    fn list_tokens(
+        &self,
+        _: v1::ListTokensRequest,
+        _: Option<&str>,
+    ) -> Answer<v1::ListTokensResponse> {
+        // In the year 2100, so that the column stays the same for long.
+        let far = 4_102_444_800_000;
+        let token = |id: &str, role: &str| v1::TokenInfo {
+            id: id.to_owned(),
+            role: role.to_owned(),
+            issued_by: "uid 0".to_owned(),
+            uses_left: 2,
+            ..Default::default()
+        };
+        let tokens = vec![
+            token("bootstrap", "operator"),
+            v1::TokenInfo { expires_at_ms: 1, ..token("bob", "operator") },
+            v1::TokenInfo { expires_at_ms: far, revoked_at_ms: 1, ..token("4kq2m7xw3hza", "join") },
+        ];
+        Ok(v1::ListTokensResponse { tokens })
+    }
 }
 
 /// R-SEL-1: labels are set and removed; an invalid one is not sent.
@@ -419,8 +460,25 @@ fn join_token_is_printed_as_a_command() {
     assert_eq!(run.out, "JACO_JOIN_TOKEN=jt1.x jaco cluster join 10.0.0.1:7000\n");
 }
 
+/// Operator tokens may expire; operator and join tokens are listed, and revoked by name or id.
+#[test]
+fn tokens_are_issued_listed_and_revoked() {
+    let session = Session::with(Shop);
+    assert_eq!(session.run("token issue ann --expires 90d").out, "jo1.x\n");
+    assert_eq!(session.run("token issue ann --expires 0").code, Some(2), "it would never expire");
+    expect![[r#"
+        TOKEN         ROLE      ISSUED  BY     STATE
+        bootstrap     operator  -       uid 0  active
+        bob           operator  -       uid 0  expired
+        4kq2m7xw3hza  join      -       uid 0  revoked
+    "#]]
+    .assert_eq(&session.run("token ls").out);
+    let run = session.run("token rm 4kq2m7xw3hza");
+    assert_eq!(run.out, "join token 4kq2m7xw3hza revoked\n", "{}", run.err);
+}
+
 /// The certificate of a new CA.
-fn certificate() -> String {
+pub(crate) fn certificate() -> String {
     let cluster = ClusterId::new(&"c1".repeat(16)).unwrap();
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     let now = Timestamp(now.as_millis().try_into().unwrap());

@@ -1,8 +1,8 @@
 //! Commands about members, their tokens and the cluster's defaults.
 
 use jaco_state::command::{
-    ClusterInit, ConstraintsSet, DisabledSet, JoinTokenIssue, NodeAdmit, NodeDrain, NodeRemove,
-    NodeReport, NodeSetAvailability, NodeSetLabels, OperatorTokenIssue, OperatorTokenRevoke,
+    ClusterInit, ConstraintsSet, DisabledSet, JoinTokenIssue, JoinTokenRevoke, NodeAdmit, NodeDrain,
+    NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels, OperatorTokenIssue, OperatorTokenRevoke,
 };
 use jaco_types::{Millis, NodeId};
 
@@ -194,5 +194,18 @@ impl Wire for JoinTokenIssue {
 
     fn from_wire(message: wire::JoinTokenIssue) -> Result<Self, Problem> {
         Ok(Self { token: required("token", message.token)? })
+    }
+}
+
+impl Wire for JoinTokenRevoke {
+    type Message = wire::JoinTokenRevoke;
+
+    fn to_wire(&self) -> wire::JoinTokenRevoke {
+        let Self { id } = self;
+        wire::JoinTokenRevoke { id: id.to_wire() }
+    }
+
+    fn from_wire(message: wire::JoinTokenRevoke) -> Result<Self, Problem> {
+        Ok(Self { id: Wire::from_wire(message.id)? })
     }
 }

@@ -59,6 +59,7 @@ commands! {
     OperatorTokenIssue,
     OperatorTokenRevoke,
     JoinTokenIssue,
+    JoinTokenRevoke,
     ConsumerAttach,
     ConsumerDetach,
     Rebalance,

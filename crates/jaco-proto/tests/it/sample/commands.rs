@@ -87,6 +87,7 @@ pub(crate) fn commands() -> Vec<Command> {
         )
         .into(),
         RegistryRemove::new(RegistryName::new("docker.io").unwrap()).into(),
+        JoinTokenRevoke::new(token_id("join-1")).into(),
     ]
 }
 
@@ -138,6 +139,7 @@ pub(crate) fn commands_of_other_values() -> Vec<Command> {
             .based_on(Some(Revision(4)))
             .into(),
         Batch::new(StateIndex(40), vec![first_watched()]).into(),
+        OperatorTokenIssue::new(expiring_token()).into(),
     ]
 }
 
@@ -172,6 +174,7 @@ pub(crate) fn command_name(command: &Command) -> &'static str {
         Command::OperatorTokenIssue(_) => "operator_token_issue",
         Command::OperatorTokenRevoke(_) => "operator_token_revoke",
         Command::JoinTokenIssue(_) => "join_token_issue",
+        Command::JoinTokenRevoke(_) => "join_token_revoke",
         Command::AuditNote(_) => "audit_note",
         Command::ConsumerAttach(_) => "consumer_attach",
         Command::ConsumerDetach(_) => "consumer_detach",
@@ -254,7 +257,13 @@ pub(crate) fn operator_token() -> OperatorToken {
         issued_at: Timestamp(1_700_000_000_000),
         issued_by: Identity::Local { uid: 0 },
         revoked_at: Some(Timestamp(1_700_000_000_999)),
+        expires_at: None,
     }
+}
+
+pub(crate) fn expiring_token() -> OperatorToken {
+    let expires_at = Some(Timestamp(1_707_776_000_000));
+    OperatorToken { revoked_at: None, expires_at, ..operator_token() }
 }
 
 pub(crate) fn join_token() -> JoinToken {
@@ -265,6 +274,7 @@ pub(crate) fn join_token() -> JoinToken {
         issued_by: Identity::Operator { token: token_id("ops-1") },
         expires_at: Timestamp(1_700_000_600_000),
         uses_left: 1,
+        revoked_at: None,
     }
 }
 

@@ -18,7 +18,7 @@ use jaco_state::audit::{AuditEvent, AuditKey, AuditKind, Retention};
 use jaco_state::command::{
     AuditNote, AuditRetention, Batch, ClusterInit, ConstraintsSet, ConsumerAttach, ConsumerDetach,
     ContentPut, DeploymentApply, DeploymentDelete, DeploymentRollback, DisabledSet, Disabling,
-    JoinTokenIssue, NamedContentPut, NamedContentRemove, NewInstance, NewNode, NodeAdmit,
+    JoinTokenIssue, JoinTokenRevoke, NamedContentPut, NamedContentRemove, NewInstance, NewNode, NodeAdmit,
     NodeDrain, NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels, Observe,
     OperatorTokenIssue, OperatorTokenRevoke, Previous, Rebalance, RebalanceMove, RebalanceRevert,
     RegistryRemove, RegistryStore, ReplaceCause, RevertedMove, RevisionPin, SpecChange,

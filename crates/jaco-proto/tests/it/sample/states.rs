@@ -225,3 +225,12 @@ pub(crate) fn state_of_gpus() -> ClusterState {
         ..ClusterState::default()
     }
 }
+
+/// An operator token that expires and a revoked join token, and nothing else.
+pub(crate) fn state_of_tokens() -> ClusterState {
+    let mut state = ClusterState { index: StateIndex(42), ..ClusterState::default() };
+    state.operator_tokens.insert(token_id("ops-1"), expiring_token());
+    let revoked_at = Some(Timestamp(1_700_000_000_999));
+    state.join_tokens.insert(token_id("join-1"), JoinToken { revoked_at, ..join_token() });
+    state
+}

@@ -77,6 +77,7 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
         operator_token().prop_map(|token| OperatorTokenIssue::new(token).into()),
         token_id().prop_map(|id| OperatorTokenRevoke::new(id).into()),
         join_token().prop_map(|token| JoinTokenIssue::new(token).into()),
+        token_id().prop_map(|id| JoinTokenRevoke::new(id).into()),
         Just(Command::AuditBegin),
         millis().prop_map(|age| AuditRetention::new(age).into()),
         (index(), vec(rebalance_revert(), 0..3))

@@ -148,26 +148,30 @@ pub(crate) fn meta() -> impl Strategy<Value = ClusterMeta> {
 }
 
 pub(crate) fn operator_token() -> impl Strategy<Value = OperatorToken> {
-    (token_id(), any::<[u8; 32]>(), moment(), identity(), option::of(moment())).prop_map(
-        |(id, secret_hash, issued_at, issued_by, revoked_at)| OperatorToken {
+    let times = (moment(), option::of(moment()), option::of(moment()));
+    (token_id(), any::<[u8; 32]>(), identity(), times).prop_map(
+        |(id, secret_hash, issued_by, (issued_at, revoked_at, expires_at))| OperatorToken {
             id,
             secret_hash,
             issued_at,
             issued_by,
             revoked_at,
+            expires_at,
         },
     )
 }
 
 pub(crate) fn join_token() -> impl Strategy<Value = JoinToken> {
-    (token_id(), any::<[u8; 32]>(), moment(), identity(), moment(), any::<u32>()).prop_map(
-        |(id, secret_hash, issued_at, issued_by, expires_at, uses_left)| JoinToken {
+    let times = (moment(), moment(), option::of(moment()));
+    (token_id(), any::<[u8; 32]>(), identity(), times, any::<u32>()).prop_map(
+        |(id, secret_hash, issued_by, (issued_at, expires_at, revoked_at), uses_left)| JoinToken {
             id,
             secret_hash,
             issued_at,
             issued_by,
             expires_at,
             uses_left,
+            revoked_at,
         },
     )
 }

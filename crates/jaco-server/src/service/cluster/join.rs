@@ -88,7 +88,10 @@ fn check_join_token(
         secret: SecretHash::from_bytes(record.secret_hash),
         expires: record.expires_at,
         uses_left: record.uses_left.saturating_add(u32::from(known)),
-        revocation: Revocation::Live,
+        revocation: match record.revoked_at {
+            Some(_) => Revocation::Revoked,
+            None => Revocation::Live,
+        },
     });
     admit_join(record.as_ref(), token, &meta.id, now).map_err(|refusal| {
         let message = format!("join token {}: {refusal}", token.id);

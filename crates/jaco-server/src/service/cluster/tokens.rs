@@ -1,16 +1,19 @@
 //! Join and operator tokens.
 
 use async_trait::async_trait;
-use jaco_pki::{CaCertificate, JoinToken, OperatorToken, TrustBundle};
+use jaco_pki::{CaCertificate, JoinToken, OperatorToken, TokenKind, TrustBundle};
 use jaco_proto::v1;
-use jaco_state::command::{JoinTokenIssue, OperatorTokenIssue, OperatorTokenRevoke};
+use jaco_state::command::{
+    JoinTokenIssue, JoinTokenRevoke, OperatorTokenIssue, OperatorTokenRevoke,
+};
 use jaco_state::{ClusterState, token};
+use jaco_store::Store;
 use jaco_types::{Author, ErrorCode, Millis, Rejection, TokenId};
 
 use crate::auth::authority::cluster_meta;
 use crate::forward::Write;
 use crate::member::Member;
-use crate::status::invalid;
+use crate::status::{from_propose_error, invalid};
 use crate::view;
 
 /// Default lifetime of a join token.
@@ -19,6 +22,9 @@ const JOIN_TOKEN_LIFE: Millis = Millis::from_secs(3600);
 /// Maximum lifetime and uses of a join token.
 const JOIN_TOKEN_LIFE_MAX: Millis = Millis::from_secs(7 * 24 * 3600);
 const JOIN_TOKEN_USES_MAX: u32 = 1000;
+
+/// Maximum lifetime of an operator token that expires.
+const OPERATOR_TOKEN_LIFE_MAX: Millis = Millis::from_secs(3650 * 24 * 3600);
 
 #[async_trait]
 impl Write for v1::IssueJoinTokenRequest {
@@ -50,6 +56,7 @@ impl Write for v1::IssueJoinTokenRequest {
             issued_by: by.by.clone(),
             expires_at,
             uses_left: self.uses.clamp(1, JOIN_TOKEN_USES_MAX),
+            revoked_at: None,
         };
         member.commit(by, "", JoinTokenIssue::new(token).into()).await?;
         Ok(v1::IssueJoinTokenResponse {
@@ -69,28 +76,60 @@ impl Write for v1::IssueOperatorTokenRequest {
     ) -> Result<v1::IssueOperatorTokenResponse, Rejection> {
         let mut minted = OperatorToken::mint();
         minted.id = TokenId::new(&self.name).map_err(invalid)?;
+        let now = member.clock.now();
+        let life = Millis::from_secs(self.ttl_secs);
+        if life > OPERATOR_TOKEN_LIFE_MAX {
+            return Err(invalid("an operator token lives for at most ten years (3650d)"));
+        }
+        let expires_at = (life > Millis(0)).then(|| now.after(life));
         let token = token::OperatorToken {
             id: minted.id.clone(),
             secret_hash: *minted.secret.hash().as_bytes(),
-            issued_at: member.clock.now(),
+            issued_at: now,
             issued_by: by.by.clone(),
             revoked_at: None,
+            expires_at,
         };
         member.commit(by, "", OperatorTokenIssue::new(token).into()).await?;
-        Ok(v1::IssueOperatorTokenResponse { token: minted.reveal().to_string() })
+        Ok(v1::IssueOperatorTokenResponse {
+            token: minted.reveal().to_string(),
+            expires_at_ms: expires_at.map_or(0, view::millis),
+        })
     }
 }
 
 #[async_trait]
-impl Write for v1::RevokeOperatorTokenRequest {
+impl Write for v1::RevokeTokenRequest {
     async fn execute(
         self,
         member: &Member,
         by: Author,
-    ) -> Result<v1::RevokeOperatorTokenResponse, Rejection> {
+    ) -> Result<v1::RevokeTokenResponse, Rejection> {
         let id = TokenId::new(&self.name).map_err(invalid)?;
-        member.commit(by, &self.request_id, OperatorTokenRevoke::new(id).into()).await?;
-        Ok(v1::RevokeOperatorTokenResponse {})
+        // The token may have been issued a moment ago, through another leader.
+        member.store.catch_up().await.map_err(|error| from_propose_error(&error))?;
+        let (role, command) = match member.store.read(|state| role(state, &id)) {
+            Some(TokenKind::Operator) => ("operator", OperatorTokenRevoke::new(id).into()),
+            Some(TokenKind::Join) => ("join", JoinTokenRevoke::new(id).into()),
+            None => {
+                let message = format!("there is no token with the name or id {id}");
+                return Err(Rejection::new(ErrorCode::TokenNotFound, message));
+            }
+        };
+        member.commit(by, &self.request_id, command).await?;
+        Ok(v1::RevokeTokenResponse { role: role.to_owned() })
+    }
+}
+
+/// Which kind of token this is the name of. Names are chosen by users and ids are random, so one text is
+/// hardly ever both; a token that still works comes first.
+fn role(state: &ClusterState, id: &TokenId) -> Option<TokenKind> {
+    let operator = state.operator_tokens.get(id).map(|token| token.revoked_at.is_some());
+    let join = state.join_tokens.get(id).map(|token| token.revoked_at.is_some());
+    match (operator, join) {
+        (Some(true), Some(false)) | (None, Some(_)) => Some(TokenKind::Join),
+        (Some(_), _) => Some(TokenKind::Operator),
+        (None, None) => None,
     }
 }
 
@@ -101,7 +140,7 @@ pub(super) fn list(state: &ClusterState) -> Vec<v1::TokenInfo> {
         role: "operator".to_owned(),
         issued_at_ms: view::millis(token.issued_at),
         issued_by: token.issued_by.to_string(),
-        expires_at_ms: 0,
+        expires_at_ms: token.expires_at.map_or(0, view::millis),
         revoked_at_ms: token.revoked_at.map_or(0, view::millis),
         uses_left: 0,
     });
@@ -111,7 +150,7 @@ pub(super) fn list(state: &ClusterState) -> Vec<v1::TokenInfo> {
         issued_at_ms: view::millis(token.issued_at),
         issued_by: token.issued_by.to_string(),
         expires_at_ms: view::millis(token.expires_at),
-        revoked_at_ms: 0,
+        revoked_at_ms: token.revoked_at.map_or(0, view::millis),
         uses_left: token.uses_left,
     });
     operators.chain(joins).collect()

@@ -61,6 +61,10 @@ pub(in crate::apply) fn admit(
         let message = format!("join token {token} is not known");
         return Outcome::Rejected(Rejection::new(ErrorCode::JoinTokenInvalid, message));
     };
+    if known.revoked_at.is_some() {
+        let message = format!("join token {token} was revoked");
+        return Outcome::Rejected(Rejection::new(ErrorCode::TokenRevoked, message));
+    }
     if entry.at >= known.expires_at {
         let message = format!("join token {token} has expired");
         return Outcome::Rejected(Rejection::new(ErrorCode::JoinTokenExpired, message));

@@ -4,16 +4,24 @@ use jaco_types::{ErrorCode, Rejection};
 
 use crate::apply::audit::Audit;
 use crate::audit::AuditKind;
-use crate::command::{Entry, JoinTokenIssue, OperatorTokenIssue, OperatorTokenRevoke, Outcome};
+use crate::command::{
+    Entry, JoinTokenIssue, JoinTokenRevoke, OperatorTokenIssue, OperatorTokenRevoke, Outcome,
+};
 use crate::state::ClusterState;
+use crate::token::OperatorToken;
 
+/// The name of a token that has expired can be given again. The name of a revoked one cannot: the revocation
+/// stays in the list.
 pub(in crate::apply) fn issue(
     state: &mut ClusterState,
     command: &OperatorTokenIssue,
     audit: &mut Audit<'_>,
 ) -> Outcome {
     let OperatorTokenIssue { token } = command;
-    if state.operator_tokens.contains(&token.id) {
+    let has_expired = |known: &OperatorToken| {
+        known.revoked_at.is_none() && known.expires_at.is_some_and(|at| at < token.issued_at)
+    };
+    if state.operator_tokens.get(&token.id).is_some_and(|known| !has_expired(known)) {
         let message =
             format!("a token named {} exists; revoke it or choose another name", token.id);
         return Outcome::Rejected(Rejection::new(ErrorCode::TokenExists, message));
@@ -60,5 +68,24 @@ pub(in crate::apply) fn issue_join(
     let now = token.issued_at;
     state.join_tokens.retain(|_, known| now < known.expires_at);
     state.join_tokens.insert(token.id.clone(), token.clone());
+    Outcome::Done
+}
+
+/// It stays in the list until it would have expired, so that a node that presents it learns why it is refused.
+pub(in crate::apply) fn revoke_join(
+    state: &mut ClusterState,
+    entry: &Entry,
+    command: &JoinTokenRevoke,
+    audit: &mut Audit<'_>,
+) -> Outcome {
+    let JoinTokenRevoke { id } = command;
+    let Some(token) = state.join_tokens.get_mut(id) else {
+        let message = format!("there is no join token with the id {id}");
+        return Outcome::Rejected(Rejection::new(ErrorCode::TokenNotFound, message));
+    };
+    if token.revoked_at.is_none() {
+        token.revoked_at = Some(entry.at);
+        audit.event(AuditKind::TokenRevoke, [("token", id.to_string()), ("role", "join".into())]);
+    }
     Outcome::Done
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jaco_client::fresh_request_id;
 use jaco_proto::v1::{
     IssueJoinTokenRequest, IssueJoinTokenResponse, IssueOperatorTokenRequest, ListTokensRequest,
-    RevokeOperatorTokenRequest,
+    RevokeTokenRequest,
 };
 use serde_json::{Value, json};
 
@@ -21,8 +21,9 @@ use crate::view::{List, Summary, token};
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   jaco token join
-  jaco token issue ann
-  jaco token ls")]
+  jaco token issue ann --expires 90d
+  jaco token ls
+  jaco token revoke ann")]
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,
@@ -44,24 +45,33 @@ enum Action {
     },
     /// Create an operator token for a user
     ///
-    /// The token is shown once and not stored.
+    /// The token is shown once and not stored. Its name can be given again once it has expired.
     #[command(
         alias = "create",
         after_long_help = "Examples:
-  jaco token issue ann > ann.token"
+  jaco token issue ann > ann.token
+  jaco token issue ann --expires 90d > ann.token"
     )]
     Issue {
         /// The token's name, in lists and in the audit log
         name: String,
+        /// Validity, at most 3650d. Without it the token works until it is revoked
+        #[arg(long, value_name = "TIME", value_parser = lifetime)]
+        expires: Option<Duration>,
     },
-    /// Revoke an operator token
+    /// Revoke an operator token or a join token
+    ///
+    /// It is refused from then on. Nodes that have joined with a join token stay members.
     #[command(
-        aliases = ["rm", "remove", "delete"],
+        visible_alias = "rm",
+        aliases = ["remove", "delete"],
         after_long_help = "Examples:
-  jaco token revoke ann"
+  jaco token revoke ann
+  jaco token revoke 4kq2m7xw3hza"
     )]
     Revoke {
-        /// The token's name
+        /// An operator token's name, or a join token's id as in `jaco token ls`
+        #[arg(value_name = "NAME|ID")]
         name: String,
     },
     /// List the tokens, without their secrets
@@ -82,24 +92,33 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
             let issued = client.issue_join_token(request).await?;
             session.done(&JoinToken(&issued))
         }
-        Action::Issue { name } => {
-            let request = IssueOperatorTokenRequest { name: name.clone() };
+        Action::Issue { name, expires } => {
+            let ttl_secs = expires.map_or(0, |expires| expires.as_secs());
+            let request = IssueOperatorTokenRequest { name: name.clone(), ttl_secs };
             let issued = client.issue_operator_token(request).await?;
-            let json = json!({ "name": name, "token": issued.token });
+            let expires_at = time::rfc3339(issued.expires_at_ms);
+            let json = json!({ "name": name, "token": issued.token, "expires_at": expires_at });
+            let json = without_null(json);
             session.done(&Summary { json, text: format!("{}\n", issued.token) })
         }
         Action::Revoke { name } => {
             let request_id = fresh_request_id();
-            let request = RevokeOperatorTokenRequest { name: name.clone(), request_id };
-            client.revoke_operator_token(request).await?;
-            let json = json!({ "name": name, "outcome": "revoked" });
-            session.done(&Summary { json, text: format!("{name} revoked\n") })
+            let request = RevokeTokenRequest { name: name.clone(), request_id };
+            let role = client.revoke_token(request).await?.role;
+            let json = json!({ "name": name, "role": role, "outcome": "revoked" });
+            session.done(&Summary { json, text: format!("{role} token {name} revoked\n") })
         }
         Action::Ls => {
             let list = client.list_tokens(ListTokensRequest {}).await?;
             session.done(&List { items: &list.tokens, json: token::json, text: token::table })
         }
     }
+}
+
+/// A validity of at least a second: zero would be one that never ends.
+fn lifetime(text: &str) -> Result<Duration, String> {
+    let life = time::duration(text)?;
+    if life.as_secs() == 0 { Err("give at least 1s".to_owned()) } else { Ok(life) }
 }
 
 struct JoinToken<'a>(&'a IssueJoinTokenResponse);
