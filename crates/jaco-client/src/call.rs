@@ -24,6 +24,7 @@ impl<F> Call<'_, F> {
     pub(crate) async fn run<Q, A, R>(&self, request: Q) -> Result<(String, A), ClientError>
     where
         Q: Clone,
+        A: 'static,
         F: Fn(Channel, Request<Q>) -> R,
         R: Future<Output = Result<Response<A>, Status>>,
     {
@@ -59,6 +60,7 @@ impl<F> Call<'_, F> {
     async fn attempt<Q, A, R>(&self, request: &Q) -> Result<(String, A), ClientError>
     where
         Q: Clone,
+        A: 'static,
         F: Fn(Channel, Request<Q>) -> R,
         R: Future<Output = Result<Response<A>, Status>>,
     {
@@ -75,7 +77,9 @@ impl<F> Call<'_, F> {
         let error = match tokio::time::timeout(limit, sent).await {
             Ok(Ok(response)) => {
                 self.client.note_age(response.metadata());
-                return Ok((endpoint, response.into_inner()));
+                let answer = response.into_inner();
+                self.client.note_members(&answer);
+                return Ok((endpoint, answer));
             }
             Ok(Err(status)) => {
                 self.client.note_age(status.metadata());

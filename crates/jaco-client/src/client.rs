@@ -1,5 +1,6 @@
 //! A cluster as a client sees it: its nodes, the connections to them, and the credential.
 
+use std::any::Any;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -16,6 +17,7 @@ use zeroize::Zeroizing;
 
 use crate::connect::connect;
 use crate::error::ClientError;
+use crate::members;
 use crate::retry::Connected;
 use crate::target::{Endpoint, Target};
 
@@ -38,6 +40,7 @@ pub struct Client {
     /// No call takes longer than until then.
     deadline: Option<Instant>,
     staleness: Arc<std::sync::Mutex<Option<Staleness>>>,
+    members: Arc<std::sync::Mutex<Vec<String>>>,
 }
 
 /// How old an answer may be.
@@ -72,6 +75,7 @@ impl Client {
             authorization,
             deadline: None,
             staleness: Arc::default(),
+            members: Arc::default(),
         }
     }
 
@@ -95,6 +99,29 @@ impl Client {
         let node = text(STALE_NODE).unwrap_or_default().to_owned();
         let mut staleness = self.staleness.lock().unwrap_or_else(PoisonError::into_inner);
         *staleness = Some(Staleness { node, age });
+    }
+
+    /// The addresses of the cluster's members, as the last answer that lists them gave them; empty without
+    /// such an answer.
+    #[must_use]
+    pub fn members(&self) -> Vec<String> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The endpoint that calls are sent to, once one has been connected to.
+    #[must_use]
+    pub fn answering(&self) -> Option<String> {
+        match self.preferred.load(Ordering::Relaxed) {
+            NEVER => None,
+            index => Some(self.nodes[index].endpoint.to_string()),
+        }
+    }
+
+    /// Notes which members an answer lists.
+    pub(crate) fn note_members(&self, answer: &dyn Any) {
+        if let Some(listed) = members::listed_in(answer) {
+            *self.members.lock().unwrap_or_else(PoisonError::into_inner) = listed;
+        }
     }
 
     /// What is left of `limit` until the deadline.

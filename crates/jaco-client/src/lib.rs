@@ -9,6 +9,7 @@ mod connect;
 pub mod error;
 mod events;
 mod exec;
+mod members;
 mod methods;
 mod request_id;
 mod retry;

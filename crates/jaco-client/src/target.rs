@@ -36,6 +36,12 @@ pub enum TargetError {
 }
 
 impl Target {
+    /// Whether this is `host:port`, as [`Target::servers`] wants it.
+    #[must_use]
+    pub fn is_server(text: &str) -> bool {
+        has_port(text)
+    }
+
     /// The daemon on this unix socket.
     #[must_use]
     pub fn socket(path: impl Into<PathBuf>) -> Self {

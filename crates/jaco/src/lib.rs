@@ -42,6 +42,7 @@ pub fn main() -> ExitCode {
     let mut session = Session::new(cli.global, ui);
     let done = runtime.block_on(cli::dispatch(cli.command, &mut session));
     session.note_age();
+    session.remember_members();
     let code = match done {
         Ok(code) => code,
         Err(error) => session.ui.error(&error.report()) as u8,

@@ -6,6 +6,7 @@ mod audit;
 mod backup;
 mod bad_input;
 mod colocation;
+mod contexts;
 mod crash;
 mod disk;
 mod doctor;

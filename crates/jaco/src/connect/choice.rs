@@ -32,6 +32,8 @@ pub(crate) enum Choice {
     Servers {
         /// `host:port` of each.
         servers: Vec<String>,
+        /// The context that they come from.
+        context: Option<String>,
         /// The file of the CA certificate.
         ca: Option<PathBuf>,
         token: TokenSource,
@@ -74,9 +76,13 @@ pub(crate) fn choose(
     environment: &Environment,
     contexts: &Contexts,
 ) -> Result<Choice, CliError> {
-    let over_tls = |servers, entry: &Cluster| servers_choice(flags, environment, servers, entry);
+    let credentials = |entry: &Cluster| credentials(flags, environment, entry);
+    let over_tls = |servers| {
+        let (ca, token) = credentials(&Cluster::default());
+        Choice::Servers { servers, context: None, ca, token }
+    };
     if !flags.server.is_empty() {
-        return Ok(over_tls(flags.server.clone(), &Cluster::default()));
+        return Ok(over_tls(flags.server.clone()));
     }
     if let Some(path) = &flags.socket {
         return Ok(Choice::Socket(path.clone()));
@@ -90,7 +96,7 @@ pub(crate) fn choose(
             }
             (Some(servers), None) => {
                 let servers = servers.split(',').map(str::to_owned).collect();
-                return Ok(over_tls(servers, &Cluster::default()));
+                return Ok(over_tls(servers));
             }
             (None, Some(path)) => return Ok(Choice::Socket(path.into())),
             (None, None) => named = environment.context.as_ref().or(contexts.current.as_ref()),
@@ -103,16 +109,20 @@ pub(crate) fn choose(
     })?;
     Ok(match &entry.socket {
         Some(path) => Choice::Socket(path.clone()),
-        None => over_tls(entry.servers.clone(), entry),
+        None => {
+            let (ca, token) = credentials(entry);
+            let (servers, context) = (entry.servers.clone(), Some(name.clone()));
+            Choice::Servers { servers, context, ca, token }
+        }
     })
 }
 
-fn servers_choice(
+/// The file of the certificate, and where the token comes from.
+fn credentials(
     flags: &GlobalOptions,
     environment: &Environment,
-    servers: Vec<String>,
     entry: &Cluster,
-) -> Choice {
+) -> (Option<PathBuf>, TokenSource) {
     let ca = flags.ca_cert.clone();
     let ca = ca.or_else(|| environment.ca_cert.as_ref().map(PathBuf::from));
     let token = match (&flags.token_file, &environment.token, &entry.token_file) {
@@ -121,7 +131,7 @@ fn servers_choice(
         (None, None, Some(file)) => TokenSource::File(file.clone()),
         (None, None, None) => TokenSource::Missing,
     };
-    Choice::Servers { servers, ca: ca.or_else(|| entry.ca.clone()), token }
+    (ca.or_else(|| entry.ca.clone()), token)
 }
 
 #[cfg(test)]
@@ -144,7 +154,8 @@ mod tests {
     }
 
     fn servers(server: &str, ca: Option<&str>, token: TokenSource) -> Choice {
-        Choice::Servers { servers: vec![server.to_owned()], ca: ca.map(PathBuf::from), token }
+        let (servers, ca) = (vec![server.to_owned()], ca.map(PathBuf::from));
+        Choice::Servers { servers, context: None, ca, token }
     }
 
     #[test]
@@ -160,7 +171,12 @@ mod tests {
                 assert_eq!(choose(&flags, environment, contexts).unwrap(), expected);
             };
         let flags = GlobalOptions::default;
-        let from_context = servers("p:1", Some("p.crt"), TokenSource::File("p.token".into()));
+        let from_context = Choice::Servers {
+            servers: vec!["p:1".to_owned()],
+            context: Some("prod".to_owned()),
+            ca: Some("p.crt".into()),
+            token: TokenSource::File("p.token".into()),
+        };
         check(flags(), &none, &Contexts::default(), Choice::Socket(DEFAULT_SOCKET.into()));
         check(flags(), &none, &contexts(), from_context);
         check(flags(), &some, &contexts(), servers("e:1", None, TokenSource::Environment));

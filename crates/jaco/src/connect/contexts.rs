@@ -1,5 +1,5 @@
 //! Contexts: the user's clusters by name, in `~/.config/jaco/config.toml`. The file holds paths of
-//! tokens, never tokens.
+//! tokens, never tokens; those are in the folder of the context.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -134,7 +134,7 @@ impl Contexts {
 }
 
 /// The path of the file: `$XDG_CONFIG_HOME/jaco/config.toml`, else below `~/.config`.
-fn default_path() -> Option<PathBuf> {
+pub(super) fn default_path() -> Option<PathBuf> {
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config"));
     let base = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).or_else(home)?;
     Some(base.join("jaco/config.toml"))

@@ -10,6 +10,7 @@ use jaco_pki::{OperatorToken, TrustBundle};
 use jaco_types::ErrorCode;
 
 use super::choice::{Choice, Environment, TokenSource};
+use super::context_folder::ContextFolder;
 use crate::error::CliError;
 
 /// Reads the certificate and the token of a choice.
@@ -17,10 +18,12 @@ use crate::error::CliError;
 /// # Errors
 /// If a file cannot be read or is malformed, or a credential is missing.
 pub(crate) fn target(choice: &Choice, environment: &Environment) -> Result<Target, CliError> {
-    let (servers, ca, token) = match choice {
+    let (servers, context, ca, token) = match choice {
         Choice::Socket(path) => return Ok(Target::socket(path)),
-        Choice::Servers { servers, ca, token } => (servers, ca, token),
+        Choice::Servers { servers, context, ca, token } => (servers, context, ca, token),
     };
+    let folder = context.as_deref().and_then(ContextFolder::of);
+    let servers = folder.map_or_else(|| servers.clone(), |folder| folder.servers(servers));
     let Some(ca) = ca else {
         let message =
             "the cluster's CA certificate is needed to verify a server, and none is given";
@@ -28,6 +31,17 @@ pub(crate) fn target(choice: &Choice, environment: &Environment) -> Result<Targe
             "give it with --ca-cert or JACO_CA_CERT; `jaco cluster init --ca-file` writes it";
         return Err(CliError::usage(message, help));
     };
+    let (_, trust) = trust(ca)?;
+    let token = operator_token(token, environment)?;
+    Target::servers(&servers, trust, token)
+        .map_err(|error| CliError::usage(error.to_string(), "servers are given as host:port"))
+}
+
+/// The text of a certificate file, and the authorities in it.
+///
+/// # Errors
+/// If it cannot be read, or is no certificate of a cluster's authority.
+pub(crate) fn trust(ca: &Path) -> Result<(String, TrustBundle), CliError> {
     let pem = fs::read_to_string(ca)
         .map_err(|error| CliError::local(format!("cannot read {}", ca.display()), error))?;
     let trust = TrustBundle::from_pem(&pem).map_err(|error| {
@@ -36,9 +50,7 @@ pub(crate) fn target(choice: &Choice, environment: &Environment) -> Result<Targe
             error,
         )
     })?;
-    let token = operator_token(token, environment)?;
-    Target::servers(servers, trust, token)
-        .map_err(|error| CliError::usage(error.to_string(), "servers are given as host:port"))
+    Ok((pem, trust))
 }
 
 fn operator_token(
@@ -56,6 +68,14 @@ fn operator_token(
             });
         }
     };
+    parse_token(&text)
+}
+
+/// An operator token, as a file or the environment holds it.
+///
+/// # Errors
+/// If it is no operator token.
+pub(crate) fn parse_token(text: &str) -> Result<OperatorToken, CliError> {
     text.trim().parse().map_err(|error: jaco_pki::TokenParseError| CliError::Refused {
         code: ErrorCode::TokenInvalid,
         message: format!("the operator {error}"),

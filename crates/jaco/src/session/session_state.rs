@@ -6,7 +6,7 @@ use jaco_client::{Client, Staleness};
 use jaco_types::code::ExitCode;
 use tokio::time::Instant;
 
-use crate::connect::{self, Contexts, Environment};
+use crate::connect::{self, Choice, ContextFolder, Contexts, Environment};
 use crate::error::CliError;
 use crate::format::time;
 use crate::options::GlobalOptions;
@@ -21,6 +21,8 @@ pub(crate) struct Session {
     pub(crate) ui: Ui,
     options: GlobalOptions,
     client: Option<Client>,
+    /// The files of the context that the client comes from.
+    context: Option<ContextFolder>,
     /// When the time limit of the command is reached.
     deadline: Option<Instant>,
     age: AgeNote,
@@ -35,7 +37,7 @@ enum AgeNote {
 
 impl Session {
     pub(crate) fn new(options: GlobalOptions, ui: Ui) -> Self {
-        Self { ui, options, client: None, deadline: None, age: AgeNote::Due }
+        Self { ui, options, client: None, context: None, deadline: None, age: AgeNote::Due }
     }
 
     /// The client of the chosen cluster. Nothing is connected before the first call of the client.
@@ -47,6 +49,10 @@ impl Session {
         let contexts = Contexts::load_default()?;
         let choice = connect::choose(&self.options, &environment, &contexts)?;
         let client = Client::new(connect::target(&choice, &environment)?).until(self.deadline);
+        self.context = match choice {
+            Choice::Servers { context, .. } => context.as_deref().and_then(ContextFolder::of),
+            Choice::Socket(_) => None,
+        };
         Ok(self.client.insert(client).clone())
     }
 
@@ -77,9 +83,19 @@ impl Session {
         }
     }
 
+    /// Remembers for the next command which server of the context answered, and the members of its cluster.
+    pub(crate) fn remember_members(&self) {
+        let (Some(context), Some(client)) = (&self.context, &self.client) else { return };
+        if let Some(answering) = client.answering() {
+            // It saves time only: a home directory that cannot be written is no reason to complain.
+            context.remember(&answering, &client.members()).ok();
+        }
+    }
+
     /// Uses this client from now on.
     pub(crate) fn use_client(&mut self, client: Client) {
         self.client = Some(client);
+        self.context = None;
     }
 
     /// Asks before something is deleted.

@@ -1,10 +1,13 @@
 //! `jaco context`
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::connect::{Cluster, Contexts};
+use crate::connect::{
+    Cluster, ContextFolder, Contexts, is_context_name, parse_token, secret_file, trust,
+};
 use crate::error::CliError;
 use crate::format::table::Table;
 use crate::output::{Frame, Show};
@@ -14,8 +17,9 @@ use crate::view::json::without_null;
 
 /// Manage contexts: named clusters
 ///
-/// Contexts are stored in ~/.config/jaco/config.toml (0600), which holds paths of token files, never
-/// tokens.
+/// Contexts are stored in ~/.config/jaco/config.toml, with copies of the certificate and the token in
+/// ~/.config/jaco/contexts/NAME (0600). The members of the cluster are learned from its answers: a
+/// context works as long as one of them is reachable.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   jaco context set prod --servers 10.0.0.1:7000,10.0.0.2:7000 --ca ~/prod.crt --token ~/prod.token
@@ -55,7 +59,7 @@ enum Action {
         /// The context's name
         name: String,
     },
-    /// Remove a context; the files it refers to stay
+    /// Remove a context, with its copies of the certificate and the token
     #[command(
         visible_alias = "remove",
         alias = "delete",
@@ -70,7 +74,8 @@ enum Action {
 
 /// Add or replace a context
 ///
-/// The first context becomes the current one.
+/// The first context becomes the current one. The certificate and the token are copied: their files
+/// are not needed afterwards.
 #[derive(Debug, clap::Args)]
 #[command(
     aliases = ["add", "create"],
@@ -94,7 +99,7 @@ struct Set {
     /// The cluster's CA certificate, PEM
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// A file with the operator token, which only its owner can read
+    /// A file with the operator token, which only its owner can read; `-` for stdin
     #[arg(long = "token", value_name = "FILE")]
     token: Option<PathBuf>,
     /// The unix socket of a daemon on this machine, instead of servers
@@ -129,6 +134,9 @@ pub(crate) fn run(session: &mut Session, args: Args) -> CommandResult {
         Action::Rm { name } => {
             find(&contexts, &name)?;
             contexts.contexts.remove(&name);
+            if is_context_name(&name) {
+                folder(&name)?.remove().map_err(not_kept)?;
+            }
             contexts.current = contexts.current.filter(|current| *current != name);
             contexts.save_default()?;
             done(session, &name, "removed")
@@ -150,19 +158,36 @@ fn find<'c>(contexts: &'c Contexts, name: &str) -> Result<&'c Cluster, CliError>
     })
 }
 
-/// The paths are made absolute: a context is used from any directory.
+/// The context, with copies of its files. The path of a socket is made absolute: a context is used from any
+/// directory.
 fn cluster(set: Set) -> Result<(String, Cluster), CliError> {
-    let absolute = |path: Option<PathBuf>| {
-        let absolute = path.as_deref().map(std::path::absolute).transpose();
-        absolute.map_err(|error| CliError::local("a path cannot be resolved", error))
-    };
-    let cluster = Cluster {
-        socket: absolute(set.unix)?,
-        servers: set.servers,
-        ca: absolute(set.ca)?,
-        token_file: absolute(set.token)?,
-    };
-    Ok((set.name, cluster))
+    if !is_context_name(&set.name) {
+        let message = format!("{:?} cannot be the name of a context", set.name);
+        return Err(CliError::usage(message, "use at most 64 letters, digits, -, _ and ."));
+    }
+    let socket = set.unix.as_deref().map(std::path::absolute).transpose();
+    let socket =
+        socket.map_err(|error| CliError::local("the path of the socket cannot be resolved", error))?;
+    // All is read before anything is replaced.
+    let ca = set.ca.as_deref().map(trust).transpose()?;
+    let token = set.token.as_deref().map(secret_file).transpose()?;
+    token.as_deref().map(parse_token).transpose()?;
+    let folder = folder(&set.name)?;
+    // What is known of the cluster that had this name before is not true of this one.
+    folder.remove().map_err(not_kept)?;
+    let ca = ca.map(|(pem, _)| folder.keep_ca(&pem)).transpose().map_err(not_kept)?;
+    let token_file = token.map(|text| folder.keep_token(&text)).transpose().map_err(not_kept)?;
+    Ok((set.name, Cluster { socket, servers: set.servers, ca, token_file }))
+}
+
+fn folder(context: &str) -> Result<ContextFolder, CliError> {
+    ContextFolder::of(context).ok_or_else(|| {
+        CliError::usage("there is no directory for contexts", "set HOME or XDG_CONFIG_HOME")
+    })
+}
+
+fn not_kept(error: io::Error) -> CliError {
+    CliError::local("the files of the context cannot be changed", error)
 }
 
 struct Listing<'a>(&'a Contexts);
