@@ -1,17 +1,21 @@
 //! What the nodes tell the leader while it leads: never replicated, and forgotten with it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
 use jaco_scheduler::input::{EngineSignal, NodeSignal};
 use jaco_scheduler::{ConsumerSignal, Signals};
-use jaco_types::{ConsumerName, ImageNeed, ImageReadiness, NodeId, StateIndex, Timestamp};
+use jaco_types::{
+    ConsumerName, ImageNeed, ImagePull, ImageReadiness, NodeId, StateIndex, Timestamp,
+};
 use tokio::sync::Notify;
 
 /// The last heartbeat of each node, shared between the listener that receives it and the loop that plans.
 #[derive(Debug, Default)]
 pub struct SignalBook {
     signals: Mutex<Signals>,
+    /// Nothing is decided by these, so the planner does not get them.
+    pulls: Mutex<BTreeMap<NodeId, Vec<ImagePull>>>,
     news: Notify,
 }
 
@@ -20,6 +24,8 @@ impl SignalBook {
     pub fn start_listening(&self, now: Timestamp) {
         let mut signals = self.lock();
         *signals = Signals { listening_since: now, ..Signals::default() };
+        drop(signals);
+        self.lock_pulls().clear();
     }
 
     /// Takes a node's word. The loop is woken only by what could change a decision: a first word,
@@ -45,6 +51,23 @@ impl SignalBook {
         if is_news {
             self.news.notify_one();
         }
+    }
+
+    /// Takes a node's word about its image pulls, for people.
+    pub fn record_pulls(&self, node: NodeId, pulls: Vec<ImagePull>) {
+        let mut known = self.lock_pulls();
+        match pulls.is_empty() {
+            true => known.remove(&node),
+            false => known.insert(node, pulls),
+        };
+    }
+
+    /// The image pulls of these nodes, as far as they told.
+    #[must_use]
+    pub fn pulls(&self, nodes: &BTreeSet<NodeId>) -> BTreeMap<NodeId, Vec<ImagePull>> {
+        let known = self.lock_pulls();
+        let of = |node: &NodeId| Some((*node, known.get(node)?.clone()));
+        nodes.iter().filter_map(of).collect()
     }
 
     /// Records a consumer's acknowledgement. Only one that has acknowledged more than before wakes the loop.
@@ -73,6 +96,10 @@ impl SignalBook {
     /// Waits until something was heard that could change a decision.
     pub async fn news(&self) {
         self.news.notified().await;
+    }
+
+    fn lock_pulls(&self) -> std::sync::MutexGuard<'_, BTreeMap<NodeId, Vec<ImagePull>>> {
+        self.pulls.lock().expect("no holder of the lock panics")
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Signals> {

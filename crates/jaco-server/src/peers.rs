@@ -14,7 +14,7 @@ use jaco_proto::v1::peer_client::PeerClient;
 use jaco_proto::v1::query_client::QueryClient;
 use jaco_proto::v1::{
     AcknowledgeEndpointsRequest, ForwardRequest, HeartbeatRequest, HeartbeatResponse,
-    ProposeRequest, RaftRequest,
+    ProposeRequest, PullsRequest, PullsResponse, RaftRequest,
 };
 use jaco_types::{ErrorCode, NodeId, Rejection};
 use tonic::transport::{Channel, Endpoint};
@@ -177,6 +177,22 @@ impl Peers {
         let mut request = Request::new(message);
         request.set_timeout(deadline);
         let answer = within(deadline, self.peer(node, address).heartbeat(request)).await;
+        answer.map_err(|status| from_status(&status))
+    }
+
+    /// Asks the leader for the image pulls of nodes.
+    ///
+    /// # Errors
+    /// When the leader is unreachable or leads no more.
+    pub async fn pulls(
+        &self,
+        (node, address): (NodeId, &str),
+        message: PullsRequest,
+        deadline: Duration,
+    ) -> Result<PullsResponse, Rejection> {
+        let mut request = Request::new(message);
+        request.set_timeout(deadline);
+        let answer = within(deadline, self.peer(node, address).pulls(request)).await;
         answer.map_err(|status| from_status(&status))
     }
 

@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::id::SpecHash;
+use crate::time::Timestamp;
+use crate::unit::Bytes;
 
 /// The longest name of an image with its digest, in bytes.
 const DIGEST_MAX: usize = 512;
@@ -144,6 +146,21 @@ pub struct ImageNeed {
     pub spec: SpecHash,
     /// Which content it must be; where none is named, what its name leads the node to.
     pub digest: Option<ImageDigest>,
+}
+
+/// The state of a pull on one node, as the node tells the leader. Never replicated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImagePull {
+    /// The image, as the engine is asked for it.
+    pub image: Arc<str>,
+    /// What has been fetched of the layers whose size is known so far.
+    pub done: Bytes,
+    /// The size of these layers; zero before the first is known.
+    pub total: Bytes,
+    /// Attempts, with the one that goes on.
+    pub attempts: u32,
+    /// When the next attempt begins; `None` while one goes on, and after the last one.
+    pub next_attempt: Option<Timestamp>,
 }
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ pub use id::{
     SpecHash, StateIndex, TokenId,
 };
 pub use identity::Identity;
-pub use image::{ImageDigest, ImageNeed, is_image_name};
+pub use image::{ImageDigest, ImageNeed, ImagePull, is_image_name};
 pub use machine::Machine;
 pub use membership::voter_target;
 pub use node::{Availability, Drain, Node, NodeFacts, NodeStatus};

@@ -12,7 +12,7 @@ use jaco_scheduler::input::EngineSignal;
 use jaco_server::Member;
 use jaco_state::command::NodeReport;
 use jaco_store::{Proposal, Store};
-use jaco_types::{Identity, ImageDigest, ImageNeed, ImageReadiness, NodeFacts};
+use jaco_types::{Identity, ImageDigest, ImageNeed, ImagePull, ImageReadiness, NodeFacts};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
@@ -72,7 +72,9 @@ pub(crate) async fn run(
             _ = ticks.tick() => {}
             // A rollout waits for this, so it is reported at once.
             () = prepull_change(&mut agent, &mut readiness) => {
-                let report = Report { engine: engine.signal(&disks), images: &readiness, load: None };
+                let pulls = agent.borrow().image_pulls();
+                let signal = engine.signal(&disks);
+                let report = Report { engine: signal, images: &readiness, pulls, load: None };
                 send(&member, report, &contact).await;
                 continue;
             }
@@ -85,7 +87,8 @@ pub(crate) async fn run(
         let news = measured.has_changed().unwrap_or(false);
         let load = news.then(|| measured.borrow_and_update().clone()).flatten();
         let has_load = load.is_some();
-        let report = Report { engine: engine.signal(&disks), images: &readiness, load };
+        let pulls = agent.borrow().image_pulls();
+        let report = Report { engine: engine.signal(&disks), images: &readiness, pulls, load };
         if send(&member, report, &contact).await == Delivery::Rejected && has_load {
             measured.mark_changed();
         }
@@ -162,6 +165,7 @@ impl EngineWatch {
 struct Report<'a> {
     engine: EngineSignal,
     images: &'a Images,
+    pulls: Vec<ImagePull>,
     /// Resource usage, if there is a new sample.
     load: Option<Arc<NodeUsage>>,
 }
@@ -174,7 +178,7 @@ enum Delivery {
 }
 
 async fn send(member: &Member, report: Report<'_>, contact: &LeaderContact) -> Delivery {
-    let Report { engine, images, load } = report;
+    let Report { engine, images, pulls, load } = report;
     let sent_at = contact.now();
     if member.store.leads() {
         if member.store.has_quorum() {
@@ -182,6 +186,7 @@ async fn send(member: &Member, report: Report<'_>, contact: &LeaderContact) -> D
         }
         let now = member.clock.now();
         member.signals.record_images(member.id, images.clone());
+        member.signals.record_pulls(member.id, pulls);
         member.signals.record(member.id, engine, now);
         if let Some(load) = load {
             pressure::record_own(member, &load, now);
@@ -204,6 +209,7 @@ async fn send(member: &Member, report: Report<'_>, contact: &LeaderContact) -> D
         prepulls: true,
         images,
         load: load.map(|load| pressure::message(&load)),
+        pulls: pulls.iter().map(jaco_server::pull_message).collect(),
     };
     match member.peers.heartbeat((node, &address), message, DEADLINE).await {
         Ok(answer) => {

@@ -19,6 +19,7 @@ mod logs;
 mod membership;
 mod outages;
 mod planning;
+mod pulls;
 mod rebalance;
 mod results;
 mod revisions;

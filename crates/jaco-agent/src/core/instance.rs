@@ -1,6 +1,7 @@
 //! State of one instance in the agent, and the report derived from it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jaco_state::view::DesiredInstance;
 use jaco_types::{
@@ -8,7 +9,7 @@ use jaco_types::{
     ServiceKey, Timestamp,
 };
 
-use super::{History, back_off};
+use super::{History, PullAttempts, back_off};
 use crate::engine::{ContainerStatus, Health, ObservedContainer, PullRequest};
 use crate::spec::ImageSpec;
 
@@ -226,6 +227,18 @@ impl Tracked {
     pub(super) fn image(&self) -> Option<ImageSpec> {
         let desired = self.desired.as_ref()?;
         Some(ImageSpec::of(desired.spec.as_ref()?, desired.digest.as_ref()))
+    }
+
+    /// The image that it waits for, and the attempts at it.
+    pub(super) fn pull_attempts(&self) -> Option<(Arc<str>, PullAttempts)> {
+        let attempts = match self.work {
+            Work::AwaitingPull => PullAttempts { made: self.failures + 1, next_at: None },
+            Work::Idle | Work::Starting | Work::Cancelling | Work::Stopping | Work::Removing => {
+                self.blocked.as_ref()?;
+                PullAttempts { made: self.failures, next_at: self.retry_at }
+            }
+        };
+        Some((self.pull()?.image, attempts))
     }
 
     /// Credentials for these registries changed: a failed pull from them is retried immediately.

@@ -1,6 +1,7 @@
 //! The agent as a state machine: events in, effects out. It has no clock and performs no I/O, so
 //! that the simulation and the daemon run the same decisions.
 
+mod attempts;
 mod instance;
 mod networks;
 mod prepull;
@@ -22,6 +23,7 @@ use crate::engine::{
 };
 use crate::plan::{Action, Desired, History, Phase, plan};
 
+pub use attempts::PullAttempts;
 use instance::{Blocked, TerminalFailure, Tracked, Work};
 use networks::Networks;
 use prepull::Prepulls;
@@ -226,6 +228,17 @@ impl AgentCore {
     #[must_use]
     pub fn prepulls(&self) -> BTreeMap<ImageNeed, ImageReadiness> {
         self.prepulls.readiness()
+    }
+
+    /// The attempts at each image that instances or rollouts wait for here.
+    #[must_use]
+    pub fn pull_attempts(&self) -> BTreeMap<Arc<str>, PullAttempts> {
+        let mut all: BTreeMap<Arc<str>, PullAttempts> = BTreeMap::new();
+        let of_instances = self.instances.values().filter_map(Tracked::pull_attempts);
+        for (image, attempts) in of_instances.chain(self.prepulls.attempts()) {
+            all.entry(image).and_modify(|known| *known = known.with(attempts)).or_insert(attempts);
+        }
+        all
     }
 
     fn begin_prepulls(&mut self, effects: &mut Vec<Effect>) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jaco_types::spec::{PullPolicy, ServiceSpec};
 use jaco_types::{ImageDigest, ImageNeed, ImageReadiness, RegistryName, Timestamp};
 
-use super::{Effect, back_off};
+use super::{Effect, PullAttempts, back_off};
 use crate::engine::{EngineError, ObservedImage, PullError, PullRequest};
 use crate::spec::ImageSpec;
 
@@ -150,6 +150,20 @@ impl Prepulls {
     pub(super) fn awaited(&self) -> BTreeSet<PullRequest> {
         let pulling = self.0.values().filter(|image| image.stage == Stage::Pulling);
         pulling.map(|image| image.spec.pull.clone()).collect()
+    }
+
+    /// The images that are being pulled or whose pull failed, and the attempts at them.
+    pub(super) fn attempts(&self) -> impl Iterator<Item = (Arc<str>, PullAttempts)> + '_ {
+        self.0.values().filter_map(|image| {
+            let attempts = match &image.stage {
+                Stage::Pulling => PullAttempts { made: image.failures + 1, next_at: None },
+                Stage::Failed { .. } => {
+                    PullAttempts { made: image.failures, next_at: image.retry_at }
+                }
+                Stage::Inspecting | Stage::ResolvingDigest | Stage::Ready { .. } => return None,
+            };
+            Some((Arc::clone(&image.spec.pull.image), attempts))
+        })
     }
 
     pub(super) fn retry_at(&self) -> Option<Timestamp> {

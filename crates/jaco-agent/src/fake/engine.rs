@@ -25,6 +25,9 @@ use crate::engine::{
 
 use crate::engine::exec::{ExecInputs, ExecOutputs, ExecRequest};
 
+/// How often a pull tells its progress.
+const PULL_STEPS: u64 = 10;
+
 /// Polling interval of observers: only changes made directly on the host, as by a test, wait this
 /// long.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
@@ -159,9 +162,13 @@ impl ContainerEngine for FakeEngine {
             answer.map_err(|error| PullError::Unreachable { reason: error.to_string() })?;
             Ok(host.pull_outcome(pull, credentials).0)
         })?;
-        progress(PullProgress { done: 0, total: takes.0 });
-        tokio::time::sleep(Duration::from_millis(takes.0)).await;
-        progress(PullProgress { done: takes.0, total: takes.0 });
+        // A byte a millisecond.
+        let begun = tokio::time::Instant::now();
+        for step in 0..=PULL_STEPS {
+            let done = takes.0 * step / PULL_STEPS;
+            tokio::time::sleep_until(begun + Duration::from_millis(done)).await;
+            progress(PullProgress { done, total: takes.0 });
+        }
         self.edit(|host, _| host.finish_pull(pull, credentials))
     }
 

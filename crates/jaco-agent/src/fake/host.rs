@@ -294,8 +294,7 @@ impl FakeHost {
     }
 
     fn require_image(&mut self, request: &ContainerRequest) -> Result<(), StartError> {
-        if let Some(reason) = SpecKeys::read(&request.container).pull_error() {
-            let script = ImageScript::Failing { takes: Millis(0), reason: reason.clone() };
+        if let Some(script) = SpecKeys::read(&request.container).image_script() {
             self.images.entry(request.image.to_string()).or_insert(script);
         }
         match self.images.get(&*request.image) {

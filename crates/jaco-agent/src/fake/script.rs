@@ -125,8 +125,15 @@ impl SpecKeys {
         self.stop_grace_period.as_deref().and_then(seconds).unwrap_or(Millis::from_secs(10))
     }
 
-    pub(super) fn pull_error(&self) -> Option<&String> {
-        self.labels.get("jaco.fake.pull_error")
+    /// How its image is pulled, if its labels say so.
+    pub(super) fn image_script(&self) -> Option<ImageScript> {
+        let takes = self.labels.get("jaco.fake.pull_ms").and_then(|takes| takes.parse().ok());
+        let takes = takes.map(Millis);
+        let failing = self.labels.get("jaco.fake.pull_error").map(|reason| ImageScript::Failing {
+            takes: takes.unwrap_or(Millis(0)),
+            reason: reason.clone(),
+        });
+        failing.or(takes.map(|takes| ImageScript::Pullable { takes }))
     }
 
     /// Behaviour set by labels, on top of `base`.

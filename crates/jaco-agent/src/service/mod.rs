@@ -15,15 +15,16 @@ use jaco_state::view::{DesiredInstance, desired_on, prepull_on};
 use jaco_state::{ClusterState, Deployment, Table};
 use jaco_store::{Clock, Store};
 use jaco_types::spec::ServiceSpec;
+use jaco_types::unit::Bytes;
 use jaco_types::{
-    DeploymentName, ImageNeed, ImageReadiness, InstanceId, InstanceObserved, Millis, RegistryName,
+    DeploymentName, ImageNeed, ImagePull, ImageReadiness, InstanceId, InstanceObserved, Millis, RegistryName,
     ReplicaId, Scheduling, ServiceKey, Slot, TerminatingInstance,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-use crate::core::{AgentCore, Effect, Event};
+use crate::core::{AgentCore, Effect, Event, PullAttempts};
 use crate::engine::exec::{ExecInputs, ExecOutputs, ExecRequest};
 use crate::engine::{
     CollectedVolume, ContainerEngine, ContainerId, EngineError, LogLines, LogQuery, Owner,
@@ -107,10 +108,30 @@ pub struct AgentStatus {
     pub containers: BTreeMap<InstanceId, ContainerId>,
     /// Pulls in progress, by image.
     pub pulls: BTreeMap<Arc<str>, PullProgress>,
+    /// Attempts at the images that are being pulled or whose pull failed.
+    pub pull_attempts: BTreeMap<Arc<str>, PullAttempts>,
     /// Readiness of the images that rollouts pre-pull on this node.
     pub prepulls: BTreeMap<ImageNeed, ImageReadiness>,
     /// Whether nothing is desired here and nothing is left.
     pub is_drained: bool,
+}
+
+impl AgentStatus {
+    /// The pulls that this node tells the leader about.
+    #[must_use]
+    pub fn image_pulls(&self) -> Vec<ImagePull> {
+        let pull = |(image, attempts): (&Arc<str>, &PullAttempts)| {
+            let PullProgress { done, total } = self.pulls.get(image).copied().unwrap_or_default();
+            ImagePull {
+                image: Arc::clone(image),
+                done: Bytes(done),
+                total: Bytes(total),
+                attempts: attempts.made,
+                next_attempt: attempts.next_at,
+            }
+        };
+        self.pull_attempts.iter().map(pull).collect()
+    }
 }
 
 /// Whether the engine is reachable.
@@ -406,12 +427,15 @@ impl<'a> Running<'a> {
             .map(|seen| (seen.instance.clone(), seen.container.clone()))
             .collect();
         let (prepulls, is_drained) = (self.core.prepulls(), self.core.is_drained());
+        let pull_attempts = self.core.pull_attempts();
         self.status.send_if_modified(|status| {
             let changed = status.containers != containers
                 || status.prepulls != prepulls
+                || status.pull_attempts != pull_attempts
                 || status.is_drained != is_drained;
             status.containers = containers;
             status.prepulls = prepulls;
+            status.pull_attempts = pull_attempts;
             status.is_drained = is_drained;
             changed
         });

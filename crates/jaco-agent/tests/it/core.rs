@@ -7,6 +7,7 @@ use jaco_agent::engine::{
     ContainerRequest, EngineError, EngineEvent, Health, MountedFiles, PullError, PullRequest,
 };
 use jaco_agent::fake::{Behaviour, FakeDriver, FakeHost, ImageCheck, ImageScript, Reachability};
+use jaco_agent::core::PullAttempts;
 use jaco_agent::{AgentCore, Effect, Event};
 use jaco_state::view::{DesiredInstance, Role};
 use jaco_types::spec::{OnNodeLoss, PullPolicy, ServiceSpec};
@@ -306,13 +307,18 @@ fn failing_pull_is_retried_with_back_off() {
     let pending = Some((ReplicaState::Pending, Some(ReasonCode::ImagePullFailed)));
     assert_eq!((node.state(&id), node.reason(&id)), (pending, "app:2: manifest unknown"));
     let pulls = |node: &Node| node.count(|effect| matches!(effect, Effect::Pull(_)));
+    let attempts = |node: &Node| node.core.pull_attempts().into_iter().collect::<Vec<_>>();
+    let next_at = Some(node.now.after(Millis(1000)));
+    assert_eq!(attempts(&node), [("app:2".into(), PullAttempts { made: 1, next_at })]);
     let reports = node.reports();
     // 1 + 2 + 4 + 8 + 16 + 30 + 30 s, and 100 ms for each attempt.
     node.run_for(91_000 + 700);
     assert_eq!((pulls(&node), node.reports()), (8, reports), "a new attempt is no transition");
+    assert_eq!(attempts(&node)[0].1.made, 8);
     node.host().set_image("app:2", ImageScript::Pullable { takes: Millis(0) });
     node.run_for(30_000);
     assert_eq!(node.state(&id), RUNNING);
+    assert_eq!(attempts(&node), []);
 }
 
 /// R-CLI-6: credentials that change wake the pulls that their registry refused, those of rollouts as well,

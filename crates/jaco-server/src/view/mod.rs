@@ -264,6 +264,8 @@ fn rollout_info(state: &ClusterState, rollout: &Rollout) -> v1::RolloutInfo {
         started_at_ms: millis(rollout.started_at),
         prepull: prepull(state, rollout),
         previous_revision: rollout.previous_revision.0,
+        // From live signals, not from the state.
+        pulls: HashMap::new(),
         rollback_progress: rollout.rollback_progress.map(
             |RollbackProgress { total_steps, current_step }| v1::RollbackProgressInfo {
                 total_steps,
@@ -318,6 +320,7 @@ fn replica_info(state: &ClusterState, slot: &Slot) -> v1::ReplicaInfo {
         restart_at_ms: view::restart_at(state, slot).map_or(0, millis),
         gpus: slot.current.gpus.iter().map(ToString::to_string).collect(),
         image_digest: digest.map(ToString::to_string).unwrap_or_default(),
+        pull: None,
     }
 }
 

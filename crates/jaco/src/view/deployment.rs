@@ -8,10 +8,11 @@ use jaco_proto::v1::{
 use serde_json::{Value, json};
 
 use super::json::{image_with_digest, non_empty, string_map, without_null};
+use crate::format::quantity::natural_order;
 use crate::format::table::Table;
 use crate::format::time;
 use crate::output::{Detail, Frame};
-use crate::view::{progress, reason};
+use crate::view::{progress, pull, reason};
 
 /// A deployment as JSON.
 pub(crate) fn json(deployment: &DeploymentInfo) -> Value {
@@ -59,6 +60,7 @@ fn rollout_json(rollout: &RolloutInfo) -> Value {
         "current_step": rollout.current_step,
         "state": rollout.state,
         "pre_pull": (!rollout.prepull.is_empty()).then(|| string_map(&rollout.prepull)),
+        "pulls": (!rollout.pulls.is_empty()).then(|| pulls_json(rollout)),
         "rollback_progress": rollout.rollback_progress.as_ref().map(|back| json!({
             "total_steps": back.total_steps,
             "current_step": back.current_step,
@@ -66,6 +68,11 @@ fn rollout_json(rollout: &RolloutInfo) -> Value {
         "failure_reason": non_empty(&rollout.failure_reason),
         "started_at": time::rfc3339(rollout.started_at_ms),
     }))
+}
+
+fn pulls_json(rollout: &RolloutInfo) -> Value {
+    let pulls = rollout.pulls.iter().map(|(node, pull)| (node.clone(), pull::json(pull)));
+    Value::Object(pulls.collect())
 }
 
 fn unplaced_json(unplaced: &UnplacedInfo) -> Value {
@@ -115,7 +122,7 @@ pub(crate) fn services_table(status: &StatusResponse, frame: &Frame) -> String {
                 image(status, deployment, service, frame.detail),
                 service.placement.clone(),
                 format!("{}/{}", service.running, service.desired),
-                notes(status, deployment, service),
+                notes(status, deployment, service, frame.now_ms),
             ];
             if frame.detail == Detail::Wide {
                 row.insert(4, service.spec_hash.clone());
@@ -148,9 +155,24 @@ fn image(
     }
 }
 
-fn notes(status: &StatusResponse, deployment: &DeploymentInfo, service: &ServiceInfo) -> String {
+/// How far the nodes are that pull the image before the first step of a rollout.
+fn pulls(service: &ServiceInfo, now_ms: i64) -> Vec<String> {
+    let mut pulls: Vec<_> = service.rollout.iter().flat_map(|rollout| &rollout.pulls).collect();
+    pulls.sort_by(|(a, _), (b, _)| natural_order(a, b));
+    let texts = pulls.into_iter().map(|(node, pull)| (node, pull::text(pull, now_ms)));
+    let told = texts.filter(|(_, text)| !text.is_empty());
+    told.map(|(node, text)| format!("{node}: {text}")).collect()
+}
+
+fn notes(
+    status: &StatusResponse,
+    deployment: &DeploymentInfo,
+    service: &ServiceInfo,
+    now_ms: i64,
+) -> String {
     let mut notes: Vec<String> =
         progress::rollout(status, deployment, service).into_iter().collect();
+    notes.extend(pulls(service, now_ms));
     notes.extend(service.unplaced.iter().map(reason::of_unplaced));
     notes.join("; ")
 }

@@ -12,6 +12,7 @@ pub(crate) mod machine;
 pub(crate) mod node;
 pub(crate) mod plan;
 pub mod progress;
+pub(crate) mod pull;
 pub(crate) mod reason;
 pub(crate) mod rebalance;
 pub(crate) mod registry;

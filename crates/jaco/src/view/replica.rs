@@ -4,7 +4,7 @@ use jaco_proto::v1::{ReplicaInfo, RetiringInfo, TerminatingInfo};
 use serde_json::{Value, json};
 
 use super::json::{image_with_digest, non_empty, string_map, without_null};
-use super::termination;
+use super::{pull, termination};
 use crate::format::quantity::natural_order;
 use crate::format::table::Table;
 use crate::format::time;
@@ -23,6 +23,7 @@ pub(crate) fn json(replica: &ReplicaInfo) -> Value {
         "details": string_map(&replica.details),
         "image": non_empty(&replica.image),
         "image_digest": non_empty(&replica.image_digest),
+        "pull": replica.pull.as_ref().map(pull::json),
         "revision": (replica.revision > 0).then_some(replica.revision),
         "spec_hash": replica.spec_hash,
         "raft_index": replica.raft_index,
@@ -107,7 +108,7 @@ pub(crate) fn table(replicas: &[ReplicaInfo], frame: &Frame) -> String {
             replica.node.clone(),
             revision(replica),
             time::ago(replica.since_ms, frame.now_ms),
-            reason(replica),
+            reason(replica, frame.now_ms),
         ];
         if frame.detail == Detail::Wide {
             let ports = ports(replica);
@@ -139,11 +140,12 @@ fn last_termination(replica: &ReplicaInfo, frame: &Frame) -> String {
     })
 }
 
-fn reason(replica: &ReplicaInfo) -> String {
+fn reason(replica: &ReplicaInfo, now_ms: i64) -> String {
     let mut parts = Vec::new();
     if replica.state != "running" {
         parts.push(reason::of_replica(replica));
     }
+    parts.extend(replica.pull.as_ref().map(|pull| pull::text(pull, now_ms)));
     if let Some(retiring) = &replica.retiring {
         parts.push(format!("the retiring instance on {} still serves", retiring.node));
     }

@@ -19,6 +19,7 @@ use crate::auth::{self, address, caller};
 use crate::forward::execute_forwarded;
 use crate::member::Member;
 use crate::peers::no_leader;
+use crate::pulls;
 use crate::status::{from_propose_error, invalid, to_status};
 use heartbeat::{measured, readiness};
 use renew::renew;
@@ -110,12 +111,29 @@ impl Peer for PeerService {
         if message.prepulls {
             member.signals.record_images(sender, readiness(message.images));
         }
+        member.signals.record_pulls(sender, pulls::read(message.pulls));
         member.signals.record(sender, engine, now);
         if let Some(load) = message.load {
             let (node, instances) = measured(load).map_err(|rejection| to_status(&rejection))?;
             member.rebalance.record(sender, node, instances, now);
         }
         Ok(Response::new(v1::HeartbeatResponse { has_quorum: member.store.has_quorum() }))
+    }
+
+    async fn pulls(
+        &self,
+        request: Request<v1::PullsRequest>,
+    ) -> Result<Response<v1::PullsResponse>, Status> {
+        let (member, _) = self.sender(&request)?;
+        if !member.store.leads() {
+            return Err(to_status(&no_leader()));
+        }
+        let nodes = request.into_inner().nodes.into_iter().map(NodeId).collect();
+        let nodes = member.signals.pulls(&nodes).into_iter().map(|(node, pulls)| v1::NodePulls {
+            node: node.0,
+            pulls: pulls.iter().map(pulls::message).collect(),
+        });
+        Ok(Response::new(v1::PullsResponse { nodes: nodes.collect() }))
     }
 
     async fn acknowledge_endpoints(

@@ -65,7 +65,7 @@ impl Query for QueryService {
             caught_up.map_err(|error| to_status(&from_propose_error(&error)))?;
         }
         overview::wait_for_index(&member, request.min_index).await?;
-        Ok(Response::new(overview::answer(&member, &request)))
+        Ok(Response::new(overview::answer(&member, &request).await))
     }
 
     async fn watch(

@@ -11,6 +11,7 @@ use tonic::Status;
 
 use crate::freshness::Freshness;
 use crate::member::Member;
+use crate::pulls;
 use crate::service::cluster::status::suffrage;
 use crate::status::to_status;
 use crate::view;
@@ -39,7 +40,7 @@ pub(super) async fn wait_for_index(member: &Member, index: u64) -> Result<(), St
 }
 
 /// The status as of this node's newest state.
-pub(super) fn answer(member: &Member, request: &v1::StatusRequest) -> v1::StatusResponse {
+pub(super) async fn answer(member: &Member, request: &v1::StatusRequest) -> v1::StatusResponse {
     // Before the state: what is committed in between is in it.
     let freshness = member.freshness();
     let raft = member.store.raft().status();
@@ -57,12 +58,16 @@ pub(super) fn answer(member: &Member, request: &v1::StatusRequest) -> v1::Status
             answer.staleness = staleness;
         }
     }
+    pulls::add_to(&mut answer, &state, member).await;
     answer.answered_by = member.hostname.to_string();
     answer
 }
 
 /// How often a watch looks whether its answers are still current.
 const FRESHNESS_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How often a watch looks at the progress of pulls: nodes tell it once a second.
+const PULLS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Sends the status whenever it has changed or is no longer current, until the reader disconnects. Changes
 /// between two reads are merged.
@@ -75,9 +80,10 @@ pub(super) async fn watch(
     let mut last: Option<v1::StatusResponse> = None;
     loop {
         index.borrow_and_update();
-        let message = answer(&member, &request);
+        let message = answer(&member, &request).await;
         let now = without_age(message.clone());
         let was_current = now.staleness.is_none();
+        let has_pulls = pulls::are_in(&now);
         if last.as_ref() != Some(&now) {
             last = Some(now);
             if sender.send(Ok(message)).await.is_err() {
@@ -87,6 +93,8 @@ pub(super) async fn watch(
         let changed = tokio::select! {
             changed = index.changed() => changed.is_ok(),
             () = freshness_change(&member, was_current) => true,
+            // The progress of pulls is no change of the state.
+            () = tokio::time::sleep(PULLS_INTERVAL), if has_pulls => true,
             () = sender.closed() => false,
         };
         if !changed {
