@@ -29,7 +29,8 @@ mod tests {
             suffrage: if number >= 20 { "voter".to_owned() } else { "learner".to_owned() },
             ..Default::default()
         };
-        let answer = v1::StatusResponse { nodes: (1..=22).map(node).collect(), ..Default::default() };
+        let answer =
+            v1::StatusResponse { nodes: (1..=22).map(node).collect(), ..Default::default() };
         let listed = listed_in(&answer).unwrap();
         assert_eq!(listed[..4], ["n20:7000", "n21:7000", "n22:7000", "n1:7000"]);
         assert_eq!(listed.len(), MEMBERS_MAX);

@@ -24,6 +24,7 @@ pub mod report;
 mod rollout;
 mod verdict;
 
+pub use analysis::compliance::{Noncompliant, noncompliant};
 pub use analysis::explain::explain;
 pub use analysis::forecast::{Forecast, forecast};
 pub use analysis::hypothetical::{Hypothesis, suppose};

@@ -46,7 +46,14 @@ impl Daemon {
         bootstrap.resume().await?;
         let socket = daemon.bind_socket()?;
         let node = &daemon.node;
-        info!(node = %node.hostname, socket = %node.config.socket.display(), "ready");
+        let socket_path = node.config.socket.display();
+        match node.config.check_engine() {
+            Ok(()) => info!(node = %node.hostname, socket = %socket_path, "ready"),
+            // It may be installed or started later: the node is `engine_down` until then.
+            Err(error) => {
+                warn!(node = %node.hostname, socket = %socket_path, %error, "started without a container engine");
+            }
+        }
         let (stage, shutdown) = (Arc::clone(&node.stage), node.shutdown.clone());
         let serving = serve::serve_unix(socket, stage, Arc::new(bootstrap), shutdown);
         let serving = tokio::spawn(serving);

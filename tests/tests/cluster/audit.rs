@@ -46,7 +46,8 @@ fn trust(cluster: &Cluster) -> jaco_pki::TrustBundle {
 /// A client with the addresses of all nodes.
 async fn remote(cluster: &Cluster) -> Client {
     let (client, trust) = (cluster.client(), trust(cluster));
-    let request = v1::IssueOperatorTokenRequest { name: "follower".to_owned(), ..Default::default() };
+    let request =
+        v1::IssueOperatorTokenRequest { name: "follower".to_owned(), ..Default::default() };
     let issued = client.issue_operator_token(request).await.expect("a token is issued");
     let servers: Vec<_> = cluster.nodes.iter().map(|node| node.address.clone()).collect();
     let target = Target::servers(&servers, trust, issued.token.parse().expect("a token"));

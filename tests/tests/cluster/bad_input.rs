@@ -4,7 +4,7 @@
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use jaco_testkit::{Cluster, Engine, Node, binary};
+use jaco_testkit::{Cluster, Engine, Node, binary, eventually};
 
 /// An unoptimised build is several times slower than what users run.
 const TIME_LIMIT: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 2 });
@@ -98,4 +98,45 @@ async fn unknown_host_is_refused() {
     assert_eq!(out.status.code(), Some(3), "{said}");
     assert!(said.contains("unknown_host") && said.contains("n9"), "{said}");
     assert!(cluster.overview(0).await.unwrap().deployments.is_empty());
+}
+
+/// A daemon without a container engine starts, because one may be installed later, and says so instead of `ready`;
+/// `--check` fails.
+#[tokio::test(flavor = "multi_thread")]
+async fn missing_engine_is_not_ready() {
+    let folder = tempfile::tempdir().expect("temporary files can be made");
+    let path = folder.path().display();
+    let config = folder.path().join("jacod.yaml");
+    let text = format!(
+        "node_name: n1\ndata_dir: {path}/data\nsecrets_dir: {path}/secrets\nlisten: 127.0.0.1:7999\n\
+         socket: {path}/s\nengine: docker\ndocker_host: unix://{path}/docker.sock\n"
+    );
+    std::fs::write(&config, text).expect("the folder was just made");
+    let mut jacod = Command::new(binary("jacod"));
+    jacod.arg("--config").arg(&config);
+    let checked =
+        Command::new(binary("jacod")).arg("--check").arg("--config").arg(&config).output();
+    let checked = checked.expect("the daemon can be started");
+    let said = String::from_utf8_lossy(&checked.stderr);
+    assert!(!checked.status.success() && said.contains("docker.sock"), "{said}");
+
+    let log = folder.path().join("log");
+    let file = std::fs::File::create(&log).expect("the folder was just made");
+    let mut daemon = jacod.stderr(file).spawn().expect("the daemon can be started");
+    let said = eventually("the daemon tells", || async {
+        let said = std::fs::read_to_string(&log).map_err(|error| error.to_string())?;
+        if said.contains("container engine") || said.contains("ready") {
+            Ok(said)
+        } else {
+            Err(said)
+        }
+    })
+    .await;
+    daemon.kill().expect("an own child can be killed");
+    daemon.wait().expect("an own child can be waited for");
+    assert!(said.contains("started without a container engine"), "{said}");
+    assert!(
+        said.contains("docker.sock") && !said.contains("\"ready\"") && !said.contains(" ready "),
+        "{said}"
+    );
 }

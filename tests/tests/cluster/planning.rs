@@ -159,3 +159,65 @@ async fn label_makes_a_node_eligible() {
         assert_eq!(cluster.cli(0, &["node", "label", node, label]).status.code(), Some(code));
     }
 }
+
+/// Writes `compose.yaml` and `jaco.yaml` of one deployment into a folder; its path.
+fn folder(cluster: &Cluster, name: &str, compose: &str, overlay: &str) -> PathBuf {
+    let folder = cluster.nodes[0].folder().join(name);
+    std::fs::create_dir_all(&folder).expect("the node's folder is there");
+    std::fs::write(folder.join("compose.yaml"), compose).expect("the folder was just made");
+    std::fs::write(folder.join("jaco.yaml"), overlay).expect("the folder was just made");
+    folder
+}
+
+/// R-CLI-2: a constraint that changes moves nobody, and the plan names the replicas that do not comply any more, as
+/// long as they do not; it does not name those of other deployments.
+#[tokio::test(flavor = "multi_thread")]
+async fn plan_names_replicas_that_do_not_comply() {
+    let cluster = Cluster::start(2, Engine::Fake).await;
+    let compose = "name: shop\nservices:\n  web:\n    image: web:1\n    deploy: {replicas: 2}\n";
+    let apply = |overlay: &str| {
+        let folder = folder(&cluster, "shop", compose, overlay);
+        cluster.cli(0, &["apply", folder.to_str().unwrap()])
+    };
+    let out = apply("deployment: shop\n");
+    assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
+    let on_n1 = "services:\n  - {name: web, constraints: hostname=n1}\n";
+    let out = apply(&format!("deployment: shop\n{on_n1}"));
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(0), "{said}");
+    let told: Vec<_> = said.lines().filter(|line| line.contains("does not comply")).collect();
+    assert_eq!(told.len(), 1, "{said}");
+    assert!(told[0].ends_with("stays on n2: n2 does not satisfy node.hostname = n1"), "{said}");
+    let status = cluster.overview(0).await.unwrap();
+    assert_eq!(crate::scenario::per_node(&status).len(), 2, "nobody has moved");
+    let file = compose_file(&cluster, "blog", "blog:1", 1);
+    let out = cluster.cli(0, &["plan", "-f", file.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&out.stdout);
+    assert!(out.status.success() && !said.contains("does not comply"), "{said}");
+}
+
+/// R-CLI-1: a warning is given by the revision that introduces it, and not again by those that keep it.
+#[tokio::test(flavor = "multi_thread")]
+async fn warnings_are_given_once() {
+    let cluster = Cluster::start(1, Engine::Fake).await;
+    let warnings = |out: &std::process::Output| {
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert!(out.status.success(), "{said}");
+        said.matches("works differently").count()
+    };
+    let apply = |image: &str, rest: &str| {
+        let compose = format!(
+            "name: shop\nservices:\n  web:\n    image: {image}\n    restart: always\n{rest}"
+        );
+        let folder = folder(&cluster, "shop", &compose, "deployment: shop\n");
+        cluster.cli(0, &["apply", folder.to_str().unwrap()])
+    };
+    assert_eq!(warnings(&apply("web:1", "")), 1);
+    assert_eq!(warnings(&apply("web:2", "")), 0);
+    assert_eq!(warnings(&cluster.cli(0, &["scale", "shop/web", "2"])), 0);
+    assert_eq!(warnings(&cluster.cli(0, &["restart", "shop/web"])), 0);
+    let other = "  db:\n    image: db:1\n    pid: host\n";
+    let introduced = apply("web:2", other);
+    let said = String::from_utf8_lossy(&introduced.stderr).into_owned();
+    assert!(introduced.status.success() && !said.contains("`services.web.restart`"), "{said}");
+}

@@ -70,5 +70,8 @@ async fn every_node_shows_the_attempts_of_failing_pulls() {
     }
     let shown = cluster.cli(1, &["status", "broken"]);
     let shown = String::from_utf8(shown.stdout).expect("text");
-    assert!(shown.contains("no such image; ") && shown.contains("attempts, the next in"), "{shown}");
+    assert!(
+        shown.contains("no such image; ") && shown.contains("attempts, the next in"),
+        "{shown}"
+    );
 }

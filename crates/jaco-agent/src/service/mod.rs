@@ -17,8 +17,8 @@ use jaco_store::{Clock, Store};
 use jaco_types::spec::ServiceSpec;
 use jaco_types::unit::Bytes;
 use jaco_types::{
-    DeploymentName, ImageNeed, ImagePull, ImageReadiness, InstanceId, InstanceObserved, Millis, RegistryName,
-    ReplicaId, Scheduling, ServiceKey, Slot, TerminatingInstance,
+    DeploymentName, ImageNeed, ImagePull, ImageReadiness, InstanceId, InstanceObserved, Millis,
+    RegistryName, ReplicaId, Scheduling, ServiceKey, Slot, TerminatingInstance,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;

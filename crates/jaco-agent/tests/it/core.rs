@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use jaco_agent::core::PullAttempts;
 use jaco_agent::engine::{
     ContainerRequest, EngineError, EngineEvent, Health, MountedFiles, PullError, PullRequest,
 };
 use jaco_agent::fake::{Behaviour, FakeDriver, FakeHost, ImageCheck, ImageScript, Reachability};
-use jaco_agent::core::PullAttempts;
 use jaco_agent::{AgentCore, Effect, Event};
 use jaco_state::view::{DesiredInstance, Role};
 use jaco_types::spec::{OnNodeLoss, PullPolicy, ServiceSpec};

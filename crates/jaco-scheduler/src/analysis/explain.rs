@@ -86,7 +86,7 @@ pub fn spread_shares(input: &PlanInput<'_>, service: &ServiceKey) -> Option<Vec<
 }
 
 /// The state as a pass has it when it begins to choose nodes.
-fn draft<'a>(input: &PlanInput<'a>) -> Draft<'a> {
+pub(super) fn draft<'a>(input: &PlanInput<'a>) -> Draft<'a> {
     let mut draft = read(*input);
     draft.remove_unwanted();
     draft.set_goals(rollout::set_goal);

@@ -8,4 +8,4 @@ mod rules;
 pub(crate) use colocation::{Bond, Colocation, ColocationView, Partner, Presence};
 pub use ineligible::Ineligible;
 pub(crate) use limit::{Limit, Room};
-pub(crate) use rules::{Others, refusals};
+pub(crate) use rules::{Others, place_refusals, refusals};

@@ -53,6 +53,10 @@ pub(crate) fn refusals(
         failed.push(Ineligible::NotPinned);
     }
     failed.extend(refused_by(nodes, at, &goal.scheduling));
+    let minimum = nodes.demands.minimum(&goal.scheduling);
+    if !row.has_left(minimum) {
+        failed.push(Ineligible::BelowMinimum { minimum });
+    }
     failed.extend(others.colocation.missing(at));
     failed.extend(others.limit.and_then(|limit| limit.refuses(at)));
     let taken = spec.host_ports.iter().filter(|port| row.usage.has_port(**port));
@@ -70,6 +74,21 @@ pub(crate) fn refusals(
     failed
 }
 
+/// Every rule about where a replica may be that keeps one of `goal` off the node `at`, whatever room and state the
+/// node has.
+pub(crate) fn place_refusals(
+    nodes: &NodeTable<'_>,
+    at: NodeIx,
+    goal: &ServiceSpec,
+    others: Others<'_>,
+) -> Vec<Ineligible> {
+    let not_pinned = !nodes.row(at).is_named_by(&goal.placement);
+    let mut failed: Vec<_> = not_pinned.then_some(Ineligible::NotPinned).into_iter().collect();
+    failed.extend(refused_by(nodes, at, &goal.scheduling));
+    failed.extend(others.colocation.missing(at));
+    failed
+}
+
 /// What the policy has against a node.
 fn refused_by(nodes: &NodeTable<'_>, at: NodeIx, policy: &SchedulingPolicy) -> Vec<Ineligible> {
     let (row, gate) = (nodes.row(at), nodes.gate(policy));
@@ -77,7 +96,5 @@ fn refused_by(nodes: &NodeTable<'_>, at: NodeIx, policy: &SchedulingPolicy) -> V
         .map(|label| Ineligible::MissingLabel { label: label.to_owned() });
     let failing = gate.failing(row.node).map(describe);
     let failing = failing.map(|constraint| Ineligible::ConstraintFails { constraint });
-    let minimum = nodes.demands.minimum(policy);
-    let below = (!row.has_left(minimum)).then_some(Ineligible::BelowMinimum { minimum });
-    labels.chain(failing).chain(below).collect()
+    labels.chain(failing).collect()
 }

@@ -17,6 +17,9 @@ use crate::report::{NodeVerdict, NotPlaced};
 use crate::rollout::{self, dependency};
 use crate::verdict::{Content, ServiceFacts, SlotFacts, Verdict, Wait, agenda, judge};
 
+/// The pinned hosts are too few.
+const HOSTS_SHORT: &str = "cannot_satisfy_host_placement";
+
 /// Something that is wanted and cannot be done now.
 struct Unplaced<'a> {
     count: u32,
@@ -48,7 +51,9 @@ pub(crate) fn report(draft: &mut Draft<'_>) {
             None => missing_replicas(service, pass),
         };
         if !agenda(service, pass).is_empty() {
+            let of_service = unplaced.len();
             waiting_slots(service, pass, &mut unplaced);
+            count_once(&mut unplaced, of_service);
             unrollable(service, pass, &mut unplaced);
         }
         service.unplaced = unplaced.iter().map(|one| explain(service, one, pass)).collect();
@@ -82,6 +87,22 @@ fn waiting_for_dependency<'a>(
     Some(waiting).filter(|_| wanted > 0).into_iter().collect()
 }
 
+/// A replica whose data is on a pinned host that is lost is told by itself: it is not also one of those that the
+/// pinned hosts are too few for. The first `of_service` entries are of the service as a whole.
+fn count_once(unplaced: &mut Vec<Unplaced<'_>>, of_service: usize) {
+    let (service, slots) = unplaced.split_at_mut(of_service);
+    for shortage in service.iter_mut().filter(|one| one.reason == HOSTS_SHORT) {
+        let missing = shortage.details.get("missing").map_or("", String::as_str);
+        let on_missing = |slot: &&Unplaced<'_>| {
+            let node = slot.details.get("node");
+            node.is_some_and(|node| missing.split(", ").any(|missing| missing == node))
+        };
+        let told = u32::try_from(slots.iter().filter(on_missing).count()).unwrap_or(u32::MAX);
+        shortage.count = shortage.count.saturating_sub(told);
+    }
+    unplaced.retain(|one| one.count > 0);
+}
+
 /// Replicas that should be created.
 fn missing_replicas<'a>(service: &ServiceDraft<'a>, pass: &Pass<'a>) -> Vec<Unplaced<'a>> {
     let spec = service.goal().spec;
@@ -99,7 +120,7 @@ fn missing_replicas<'a>(service: &ServiceDraft<'a>, pass: &Pass<'a>) -> Vec<Unpl
     if let Some(shortage) = hosts::shortage(service, pass) {
         let count = shortage.replicas_without_host.max(missing);
         let details = fact("missing", join(&shortage.missing));
-        return unplaced(count, "cannot_satisfy_host_placement", details);
+        return unplaced(count, HOSTS_SHORT, details);
     }
     match missing {
         0 => Vec::new(),

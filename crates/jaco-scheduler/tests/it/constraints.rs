@@ -2,6 +2,7 @@
 
 use jaco_scheduler::attribute::holds;
 use jaco_scheduler::contradiction::contradictions;
+use jaco_scheduler::{Noncompliant, noncompliant};
 use jaco_state::Outcome;
 use jaco_state::command::ConstraintsSet;
 use jaco_types::spec::{Constraint, Operator, Placement};
@@ -63,6 +64,37 @@ fn changed_defaults_move_no_replica() {
     cluster.constrain("zone", "");
     cluster.settle();
     assert_eq!(cluster.reasons("shop", "web"), "");
+}
+
+/// R-CLI-2: a rule that changed moves nobody; the replicas that do not comply any more are named, with the rule.
+#[test]
+fn replicas_that_do_not_comply_are_named() {
+    let mut cluster = cluster();
+    let web = || service("web", "w").replicas(3).reserves(500, 0);
+    let named = |cluster: &Cluster| -> Vec<String> {
+        let found = noncompliant(&cluster.input()).into_iter();
+        let text = |one: Noncompliant| {
+            let failed: Vec<_> = one.failed.iter().map(ToString::to_string).collect();
+            format!("{} {}", one.replica, failed.join("; "))
+        };
+        found.map(text).collect()
+    };
+    cluster.apply("shop", &[web()]);
+    cluster.settle();
+    assert_eq!(named(&cluster), Vec::<String>::new());
+    let before = cluster.show();
+    let mut check = |web: Service, expected: &[&str]| {
+        cluster.apply("shop", &[web]);
+        cluster.settle();
+        assert_eq!(cluster.show().replace(" r2", " r1"), before.replace(" r2", " r1"));
+        assert_eq!(named(&cluster), expected);
+    };
+    let on_n4 = "shop-web-0 does not satisfy node.zone = a";
+    check(web().constrained("node.zone", Operator::Equal, "a"), &[on_n4]);
+    check(web(), &[]);
+    // n1 has one core: what is reserved there already is its own, and not enough.
+    let short = "shop-web-2 1000m of cpu left, 1500m needed";
+    check(web().reserves(1500, 0), &[short]);
 }
 
 /// R-CONS-2: pairs that are not understood are refused together, and nothing is set.

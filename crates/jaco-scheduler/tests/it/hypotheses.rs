@@ -71,6 +71,26 @@ fn lost_nodes_are_down_at_once() {
     assert_eq!(unplaced(&cluster, &lost(&["n1", "n2", "n3"])), 4);
 }
 
+/// R-CLI-2: one replica that is lost with its host is one that waits, and is told once.
+#[test]
+fn a_pinned_replica_with_data_is_counted_once() {
+    let mut cluster = cluster();
+    cluster.apply("data", &[service("db", "d").hosts(&["n1"]).stateful()]);
+    cluster.settle();
+    let lost = &survival(&cluster.input(), "node.hostname")[0];
+    assert_eq!(lost.waiting.get(&key("data", "db")), Some(&1));
+    let lost = [cluster.node("n1")].into();
+    let report = lose(&cluster.input(), &lost).report;
+    let told = report.unplaced.iter().filter(|entry| entry.service == key("data", "db"));
+    assert_eq!(told.map(|entry| entry.reason).collect::<Vec<_>>(), ["waiting_for_node"]);
+    // A pinned host without the data is still one that is missing.
+    cluster.apply("data", &[service("db", "d").hosts(&["n1", "n9"]).stateful().replicas(2)]);
+    let report = lose(&cluster.input(), &lost).report;
+    let told = report.unplaced.iter().filter(|entry| entry.service == key("data", "db"));
+    let told: Vec<_> = told.map(|entry| (entry.reason, entry.count)).collect();
+    assert_eq!(told, [("cannot_satisfy_host_placement", 1), ("waiting_for_node", 1)]);
+}
+
 #[test]
 fn added_nodes_take_replicas() {
     let cluster = cluster();

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use jaco_proto::v1;
 use jaco_scheduler::forecast::{Action, End, Move};
 use jaco_scheduler::report::NotPlaced;
-use jaco_scheduler::{Forecast, PlannerConfig};
+use jaco_scheduler::{Forecast, PlanInput, PlannerConfig, noncompliant};
 use jaco_state::ClusterState;
 use jaco_state::command::Previous;
 use jaco_types::{DeploymentName, RolloutState, ServiceKey, ServiceName, ServiceSpec};
@@ -32,6 +32,7 @@ pub(crate) fn preview(
         digest: String::new(),
         based_on: before.index.0,
         complete: forecast.end == End::Rest,
+        stays: stays(before, forecast, config),
     };
     preview.digest = digest(&preview);
     preview
@@ -135,6 +136,28 @@ fn container_fields(before: &ClusterState, after: &ClusterState, each: &Move) ->
     }
 }
 
+/// Replicas that do not comply at the end, unless the same was so before and their service does not change.
+fn stays(
+    before: &ClusterState,
+    forecast: &Forecast,
+    config: &PlannerConfig,
+) -> Vec<v1::PlannedStay> {
+    let after = forecast.input(config);
+    let known = noncompliant(&PlanInput { state: before, ..after });
+    let is_changed = |key: &ServiceKey| wanted(before, key) != wanted(&forecast.state, key);
+    let found = noncompliant(&after).into_iter();
+    let found = found.filter(|found| is_changed(&found.service) || !known.contains(found));
+    found
+        .map(|found| v1::PlannedStay {
+            deployment: found.service.deployment.to_string(),
+            service: found.service.service.to_string(),
+            replica: found.replica.to_string(),
+            node: view::hostname(&forecast.state, found.node),
+            failed: found.failed.iter().map(ToString::to_string).collect(),
+        })
+        .collect()
+}
+
 fn wait(entry: &NotPlaced) -> v1::PlannedWait {
     v1::PlannedWait {
         deployment: entry.service.deployment.to_string(),
@@ -161,6 +184,10 @@ fn digest(preview: &v1::Preview) -> String {
     for row in &preview.waits {
         let v1::PlannedWait { deployment, service, count, reason, .. } = row;
         text.push_str(&format!("{deployment}/{service} waits {count} {reason}\n"));
+    }
+    for row in &preview.stays {
+        let v1::PlannedStay { replica, node, failed, .. } = row;
+        text.push_str(&format!("{replica} stays {node} {failed:?}\n"));
     }
     hex::encode(ring::digest::digest(&ring::digest::SHA256, text.as_bytes()))
 }

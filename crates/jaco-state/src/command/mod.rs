@@ -16,9 +16,9 @@ use jaco_types::{Identity, Origin, RequestId, StateIndex, Timestamp};
 pub use audit::{AuditNote, AuditRetention};
 pub use change::{Change, NewInstance, Previous, ReplaceCause};
 pub use cluster::{
-    ClusterInit, ConstraintsSet, DisabledSet, Disabling, JoinTokenIssue, JoinTokenRevoke, NewNode, NodeAdmit,
-    NodeDrain, NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels, OperatorTokenIssue,
-    OperatorTokenRevoke,
+    ClusterInit, ConstraintsSet, DisabledSet, Disabling, JoinTokenIssue, JoinTokenRevoke, NewNode,
+    NodeAdmit, NodeDrain, NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels,
+    OperatorTokenIssue, OperatorTokenRevoke,
 };
 pub use content::{ContentPut, NamedContentPut, NamedContentRemove, RegistryRemove, RegistryStore};
 pub use deployment::{DeploymentApply, DeploymentDelete, DeploymentRollback, RevisionPin};

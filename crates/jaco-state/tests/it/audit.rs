@@ -7,8 +7,9 @@ use jaco_state::audit::{Broken, Digest};
 use jaco_state::command::{
     AuditNote, AuditRetention, Batch, ConstraintsSet, ConsumerAttach, ConsumerDetach, ContentPut,
     DeploymentApply, DeploymentDelete, DeploymentRollback, DisabledSet, Disabling, JoinTokenIssue,
-    JoinTokenRevoke, NamedContentRemove, NodeDrain, NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels,
-    Observe, OperatorTokenIssue, OperatorTokenRevoke, Rebalance, RebalanceRevert, RevisionPin,
+    JoinTokenRevoke, NamedContentRemove, NodeDrain, NodeRemove, NodeReport, NodeSetAvailability,
+    NodeSetLabels, Observe, OperatorTokenIssue, OperatorTokenRevoke, Rebalance, RebalanceRevert,
+    RevisionPin,
 };
 use jaco_state::contents::Piece;
 use jaco_state::deployment::Pin;

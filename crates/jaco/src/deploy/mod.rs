@@ -8,6 +8,7 @@ mod reapply;
 pub(crate) mod request;
 mod submit;
 pub mod verdict;
+mod warnings;
 pub(crate) mod whatif;
 
 pub(crate) use reapply::reapply;

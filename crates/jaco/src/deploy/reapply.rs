@@ -7,6 +7,7 @@ use jaco_proto::v1::{ApplyRequest, GetDeploymentRequest, GetDeploymentResponse};
 use jaco_types::ErrorCode;
 
 use super::submit::{After, Change, submit};
+use super::warnings;
 use crate::error::CliError;
 use crate::session::{CommandResult, Session};
 use crate::upload::Upload;
@@ -49,6 +50,8 @@ async fn submit_stored(
     compose_json: String,
     after: After,
 ) -> CommandResult {
+    // What the revision says already need not be said again.
+    let told = warnings::of_stored(&stored);
     let request = ApplyRequest {
         compose_json,
         overlay_yaml: stored.overlay_yaml,
@@ -63,5 +66,5 @@ async fn submit_stored(
         based_on: stored.revision,
         ..ApplyRequest::default()
     };
-    submit(session, Change { request, upload: &Upload::default(), warnings: &[] }, after).await
+    submit(session, Change { request, upload: &Upload::default(), told: &told }, after).await
 }

@@ -1,8 +1,12 @@
 //! From the user's files to the request that applies them.
 
+use std::collections::BTreeSet;
+
 use jaco_client::{ClientError, fresh_request_id};
+use jaco_compose::Problems;
 use jaco_proto::v1::{ApplyRequest, GetDeploymentRequest};
 
+use super::warnings;
 use crate::error::CliError;
 use crate::manifest::{Manifest, ManifestArgs};
 use crate::session::Session;
@@ -14,18 +18,15 @@ pub(crate) struct ManifestRequest {
     pub(crate) request: ApplyRequest,
     /// The files to be uploaded.
     pub(crate) upload: Upload,
-    /// The warnings that were printed.
-    pub(crate) warnings: Vec<String>,
+    /// The warnings of the files.
+    pub(crate) warnings: Problems,
 }
 
 impl ManifestRequest {
-    /// Reads the user's files and prints the warnings.
-    pub(crate) fn read(session: &mut Session, args: &ManifestArgs) -> Result<Self, CliError> {
+    /// Reads the user's files.
+    pub(crate) fn read(args: &ManifestArgs) -> Result<Self, CliError> {
         let mut manifest = Manifest::checked(args)?;
         let upload = manifest.upload()?;
-        if !manifest.warnings.is_empty() {
-            session.ui.note(&format!("{}\n", manifest.warnings));
-        }
         let request = ApplyRequest {
             compose_json: manifest.project.sent_model().to_string(),
             overlay_yaml: manifest.overlay_text,
@@ -35,39 +36,47 @@ impl ManifestRequest {
             max_file_bytes: manifest.max_file_bytes,
             ..ApplyRequest::default()
         };
-        let warnings = manifest.warnings.list.into_iter().map(|problem| problem.message).collect();
-        Ok(Self { request, upload, warnings })
+        Ok(Self { request, upload, warnings: manifest.warnings })
     }
 }
 
-/// Warns if the applied revision has a jaco.yaml and these files have none.
+/// Prints the warnings that the applied revision does not have as well, and warns if it has a jaco.yaml and these
+/// files have none. Returns the messages that need not be printed again.
 ///
 /// # Errors
 /// If the cluster does not answer.
-pub(crate) async fn warn_of_missing_overlay(
+pub(crate) async fn warn(
     session: &mut Session,
     args: &ManifestArgs,
-    request: &ApplyRequest,
-) -> Result<(), CliError> {
-    if args.no_overlay || !request.overlay_yaml.is_empty() {
-        return Ok(());
-    }
+    manifest: &ManifestRequest,
+) -> Result<BTreeSet<String>, CliError> {
+    let request = &manifest.request;
     let stored = GetDeploymentRequest { name: request.deployment.clone(), revision: 0 };
-    match session.client()?.get_deployment(stored).await {
-        Ok(stored) if !stored.overlay_yaml.is_empty() => {
-            session.ui.note(&format!(
-                "warning: revision {} of {} has a jaco.yaml, and these files have none: its placement, \
-                 constraints and policies would return to their defaults\n  help: a compose file given by \
-                 name is read alone; give its folder, or jaco.yaml with -f for the compose file; \
-                 --no-overlay leaves jaco.yaml out on purpose\n",
-                stored.revision, stored.name
-            ));
-            Ok(())
-        }
+    let stored = match session.client()?.get_deployment(stored).await {
+        Ok(stored) => Some(stored),
         // What is refused now is refused again, and then reported.
-        Ok(_) | Err(ClientError::Refused(_)) => Ok(()),
-        Err(error) => Err(error.into()),
+        Err(ClientError::Refused(_)) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let mut told = stored.as_ref().map(warnings::of_stored).unwrap_or_default();
+    let mut new = manifest.warnings.clone();
+    new.list.retain(|problem| !told.contains(&problem.message));
+    if !new.is_empty() {
+        session.ui.note(&format!("{new}\n"));
     }
+    told.extend(new.list.into_iter().map(|problem| problem.message));
+    if let Some(stored) = stored.filter(|_| !args.no_overlay && request.overlay_yaml.is_empty())
+        && !stored.overlay_yaml.is_empty()
+    {
+        session.ui.note(&format!(
+            "warning: revision {} of {} has a jaco.yaml, and these files have none: its placement, \
+             constraints and policies would return to their defaults\n  help: a compose file given by \
+             name is read alone; give its folder, or jaco.yaml with -f for the compose file; \
+             --no-overlay leaves jaco.yaml out on purpose\n",
+            stored.revision, stored.name
+        ));
+    }
+    Ok(told)
 }
 
 /// The loss that a plan is required to survive.

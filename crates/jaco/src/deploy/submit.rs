@@ -1,5 +1,6 @@
 //! Submits a change and follows it until it has converged.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jaco_client::{ClientError, fresh_request_id};
@@ -22,8 +23,8 @@ pub(crate) struct Change<'a> {
     pub(crate) request: ApplyRequest,
     /// The files that were uploaded for it.
     pub(crate) upload: &'a Upload,
-    /// The warnings that were printed before.
-    pub(crate) warnings: &'a [String],
+    /// The warnings that need not be printed any more.
+    pub(crate) told: &'a BTreeSet<String>,
 }
 
 /// What to do after the cluster has accepted a change.
@@ -41,7 +42,7 @@ pub(crate) async fn submit(
     change: Change<'_>,
     after: After,
 ) -> CommandResult {
-    let Change { request, upload, warnings } = change;
+    let Change { request, upload, told } = change;
     let dry_run = request.dry_run;
     if !dry_run && session.ui.prints_notes() {
         show_plan(session, &request).await?;
@@ -55,7 +56,7 @@ pub(crate) async fn submit(
         answer => answer?,
     };
     // The cluster repeats the checks of the manifest: only new warnings are printed.
-    for warning in applied.warnings.iter().filter(|warning| !warnings.contains(warning)) {
+    for warning in applied.warnings.iter().filter(|warning| !told.contains(*warning)) {
         session.ui.note(&format!("warning: {warning}"));
     }
     if dry_run {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jaco_proto::v1::{
-    ApplyResponse, Loss, PlannedChange, PlannedService, PlannedWait, Preview, Survival,
+    ApplyResponse, Loss, PlannedChange, PlannedService, PlannedStay, PlannedWait, Preview, Survival,
 };
 use serde_json::{Value, json};
 
@@ -93,6 +93,7 @@ pub(crate) fn json(preview: &Preview) -> Value {
         "services": preview.services.iter().map(service_json).collect::<Value>(),
         "changes": preview.changes.iter().map(change_json).collect::<Value>(),
         "pending": preview.waits.iter().map(pending_json).collect::<Value>(),
+        "noncompliant": preview.stays.iter().map(stay_json).collect::<Value>(),
         "survival": preview.survival.iter().map(survival_json).collect::<Value>(),
         "complete": preview.complete,
         "based_on": preview.based_on,
@@ -123,6 +124,7 @@ pub(crate) fn text(preview: &Preview) -> String {
     for line in pending_lines(preview) {
         lines.push_str(&format!("{line}\n"));
     }
+    lines.push_str(&stays(&preview.stays));
     for survival in &preview.survival {
         lines.push_str(&format!("{}\n", survival_line(survival)));
     }
@@ -167,6 +169,33 @@ pub(super) fn pending_json(wait: &PlannedWait) -> Value {
         "reason": wait.reason,
         "details": string_map(&wait.details),
     })
+}
+
+fn stay_json(stay: &PlannedStay) -> Value {
+    json!({
+        "deployment": stay.deployment,
+        "service": stay.service,
+        "replica": stay.replica,
+        "node": stay.node,
+        "failed": stay.failed,
+    })
+}
+
+/// A line for each replica that stays where its service would not place it any more, and how they move.
+fn stays(stays: &[PlannedStay]) -> String {
+    let mut sorted: Vec<&PlannedStay> = stays.iter().collect();
+    sorted.sort_by(|a, b| natural_order(&a.replica, &b.replica));
+    let line = |stay: &&PlannedStay| {
+        let PlannedStay { replica, node, failed, .. } = stay;
+        format!("{replica} does not comply and stays on {node}: {node} {}\n", failed.join("; "))
+    };
+    let mut text: String = sorted.iter().map(line).collect();
+    if !stays.is_empty() {
+        text.push_str(
+            "a changed rule moves no replica; draining its node moves one without data\n",
+        );
+    }
+    text
 }
 
 fn survival_json(survival: &Survival) -> Value {

@@ -170,5 +170,6 @@ pub(crate) fn preview() -> v1::Preview {
         based_on: 39,
         complete: true,
         waits: Vec::new(),
+        stays: Vec::new(),
     }
 }

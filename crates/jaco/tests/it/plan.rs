@@ -234,6 +234,13 @@ fn plan_shows_changes_and_survival() {
     });
     plan.changes[3].node = String::new();
     plan.complete = false;
+    plan.stays.push(v1::PlannedStay {
+        deployment: "shop".to_owned(),
+        service: "db".to_owned(),
+        replica: "shop-db-0".to_owned(),
+        node: "n1".to_owned(),
+        failed: vec!["does not satisfy node.zone = b".to_owned()],
+    });
     check(
         &planner("updated", plan),
         "plan",
@@ -251,6 +258,8 @@ fn plan_shows_changes_and_survival() {
 
             the plan is incomplete: it has more steps than are computed in advance; replicas without a node get one in a later step
             1 replica of shop/web could not be placed: no node is eligible (nodes 2 draining)
+            shop-db-0 does not comply and stays on n1: n1 does not satisfy node.zone = b
+            a changed rule moves no replica; draining its node moves one without data
             survives the loss of any one node: no: n2 (2 replicas of shop/web would be pending)
             survives the loss of any one zone: no node has a zone
             --- stderr

@@ -1,8 +1,9 @@
 //! Commands about members, their tokens and the cluster's defaults.
 
 use jaco_state::command::{
-    ClusterInit, ConstraintsSet, DisabledSet, JoinTokenIssue, JoinTokenRevoke, NodeAdmit, NodeDrain,
-    NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels, OperatorTokenIssue, OperatorTokenRevoke,
+    ClusterInit, ConstraintsSet, DisabledSet, JoinTokenIssue, JoinTokenRevoke, NodeAdmit,
+    NodeDrain, NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels, OperatorTokenIssue,
+    OperatorTokenRevoke,
 };
 use jaco_types::{Millis, NodeId};
 

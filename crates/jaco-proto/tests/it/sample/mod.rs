@@ -18,8 +18,8 @@ use jaco_state::audit::{AuditEvent, AuditKey, AuditKind, Retention};
 use jaco_state::command::{
     AuditNote, AuditRetention, Batch, ClusterInit, ConstraintsSet, ConsumerAttach, ConsumerDetach,
     ContentPut, DeploymentApply, DeploymentDelete, DeploymentRollback, DisabledSet, Disabling,
-    JoinTokenIssue, JoinTokenRevoke, NamedContentPut, NamedContentRemove, NewInstance, NewNode, NodeAdmit,
-    NodeDrain, NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels, Observe,
+    JoinTokenIssue, JoinTokenRevoke, NamedContentPut, NamedContentRemove, NewInstance, NewNode,
+    NodeAdmit, NodeDrain, NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels, Observe,
     OperatorTokenIssue, OperatorTokenRevoke, Previous, Rebalance, RebalanceMove, RebalanceRevert,
     RegistryRemove, RegistryStore, ReplaceCause, RevertedMove, RevisionPin, SpecChange,
 };

@@ -166,8 +166,8 @@ fn cluster(set: Set) -> Result<(String, Cluster), CliError> {
         return Err(CliError::usage(message, "use at most 64 letters, digits, -, _ and ."));
     }
     let socket = set.unix.as_deref().map(std::path::absolute).transpose();
-    let socket =
-        socket.map_err(|error| CliError::local("the path of the socket cannot be resolved", error))?;
+    let socket = socket
+        .map_err(|error| CliError::local("the path of the socket cannot be resolved", error))?;
     // All is read before anything is replaced.
     let ca = set.ca.as_deref().map(trust).transpose()?;
     let token = set.token.as_deref().map(secret_file).transpose()?;

@@ -1,9 +1,10 @@
 //! `jaco apply`
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::deploy::plan_file::{self, SavedPlan};
-use crate::deploy::request::{Loss, ManifestRequest, warn_of_missing_overlay};
+use crate::deploy::request::{Loss, ManifestRequest, warn};
 use crate::deploy::{After, Change, submit};
 use crate::error::CliError;
 use crate::format::time;
@@ -48,23 +49,19 @@ pub(crate) struct Args {
 pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
     session.limit(args.timeout);
     let after = if args.detach { After::Return } else { After::Wait(args.timeout) };
-    let ManifestRequest { mut request, upload, warnings } = match saved_plan(&args.manifest)? {
-        Some(saved) => ManifestRequest {
-            request: saved.request(),
-            upload: Upload::default(),
-            warnings: Vec::new(),
-        },
+    let (mut request, upload, told) = match saved_plan(&args.manifest)? {
+        Some(saved) => (saved.request(), Upload::default(), BTreeSet::new()),
         None => {
-            let mut manifest = ManifestRequest::read(session, &args.manifest)?;
-            warn_of_missing_overlay(session, &args.manifest, &manifest.request).await?;
+            let mut manifest = ManifestRequest::read(&args.manifest)?;
+            let told = warn(session, &args.manifest, &manifest).await?;
             let mode = if args.dry_run { UploadMode::DryRun } else { UploadMode::Store };
             upload::send(session, &manifest.upload, mode).await?.fill(&mut manifest.request);
-            manifest
+            (manifest.request, manifest.upload, told)
         }
     };
     request.require_survive = args.require_survive.map_or("", Loss::as_str).to_owned();
     request.dry_run = args.dry_run;
-    submit(session, Change { request, upload: &upload, warnings: &warnings }, after).await
+    submit(session, Change { request, upload: &upload, told: &told }, after).await
 }
 
 /// The saved plan, if FILE is one.

@@ -6,7 +6,7 @@ use jaco_proto::v1::ApplyRequest;
 use jaco_types::code::ExitCode;
 
 use crate::deploy::plan_file;
-use crate::deploy::request::{Loss, ManifestRequest, warn_of_missing_overlay};
+use crate::deploy::request::{Loss, ManifestRequest, warn};
 use crate::error::CliError;
 use crate::manifest::ManifestArgs;
 use crate::session::{CommandResult, Session};
@@ -47,15 +47,15 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
-    let manifest = ManifestRequest::read(session, &args.manifest)?;
-    warn_of_missing_overlay(session, &args.manifest, &manifest.request).await?;
-    let ManifestRequest { mut request, upload, warnings } = manifest;
+    let manifest = ManifestRequest::read(&args.manifest)?;
+    let told = warn(session, &args.manifest, &manifest).await?;
+    let ManifestRequest { mut request, upload, .. } = manifest;
     // A saved plan refers to its uploaded files.
     let mode = if args.out.is_some() { UploadMode::Store } else { UploadMode::DryRun };
     upload::send(session, &upload, mode).await?.fill(&mut request);
     let dry_run = ApplyRequest { dry_run: true, ..request.clone() };
     let response = session.client()?.apply(dry_run).await?;
-    for warning in response.warnings.iter().filter(|warning| !warnings.contains(warning)) {
+    for warning in response.warnings.iter().filter(|warning| !told.contains(*warning)) {
         session.ui.note(&format!("warning: {warning}"));
     }
     if let Some(path) = &args.out {
