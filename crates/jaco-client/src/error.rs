@@ -34,7 +34,7 @@ pub enum ClientError {
         source: TransportError,
     },
     /// No response before the deadline. A write may have taken effect.
-    #[error("no answer from {endpoint} within {} s", .limit.as_secs())]
+    #[error("no answer from {endpoint} within {} s", .limit.as_millis().div_ceil(1000))]
     TimedOut {
         /// The socket or server.
         endpoint: String,

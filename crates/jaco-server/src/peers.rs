@@ -86,6 +86,13 @@ impl Peers {
         QueryClient::new(self.channel(node, address)).max_decoding_message_size(MESSAGE_BYTES_MAX)
     }
 
+    /// The query service of a member, over a connection of its own: a kept one may be dead without either side knowing
+    /// it, as after a pause of one of the machines, and says nothing about whether the member can be reached now.
+    #[must_use]
+    pub fn probe(&self, node: NodeId, address: &str) -> QueryClient<Channel> {
+        QueryClient::new(self.open(node, address)).max_decoding_message_size(MESSAGE_BYTES_MAX)
+    }
+
     /// The cluster service of a member.
     #[must_use]
     pub fn cluster(&self, node: NodeId, address: &str) -> ClusterClient<Channel> {

@@ -91,7 +91,7 @@ struct Allocatable {
     storage: Bytes,
 }
 
-/// The declared capacity, else the detected one, subtract_reserve the reserve.
+/// The declared capacity, else the detected one, less the reserve.
 fn allocatable(
     machine: &Machine,
     declared: &Capacity,
@@ -101,21 +101,30 @@ fn allocatable(
     let cpu = declared.cpu_millis.unwrap_or(cores);
     let memory = declared.memory_bytes.unwrap_or(machine.memory.0);
     let disk = declared.disk_bytes.unwrap_or(machine.disk.0);
-    let cpu = subtract_reserve("reserve.cpu_millis", cpu, reserved.cpu_millis)?;
-    let memory = subtract_reserve("reserve.memory_bytes", memory, reserved.memory_bytes)?;
-    let disk = subtract_reserve("reserve.disk_bytes", disk, reserved.disk_bytes)?;
+    let bytes = |n| Bytes(n).to_string();
+    let cpu = subtract_reserve("reserve.cpu_millis", cpu, reserved.cpu_millis, |n| {
+        MilliCores(n).to_string()
+    })?;
+    let memory = subtract_reserve("reserve.memory_bytes", memory, reserved.memory_bytes, bytes)?;
+    let disk = subtract_reserve("reserve.disk_bytes", disk, reserved.disk_bytes, bytes)?;
     let resources = Resources { cpu: MilliCores(cpu), memory: Bytes(memory) };
     Ok(Allocatable { resources, storage: Bytes(disk) })
 }
 
 /// Subtracts the reserve. The rest must not be zero: zero capacity means that no limit is enforced.
-fn subtract_reserve(key: &'static str, all: u64, reserved: u64) -> Result<u64, ConfigError> {
+fn subtract_reserve(
+    key: &'static str,
+    all: u64,
+    reserved: u64,
+    amount: fn(u64) -> String,
+) -> Result<u64, ConfigError> {
     match all.checked_sub(reserved) {
         Some(left) if left > 0 || reserved == 0 => Ok(left),
         Some(_) | None => {
             let reason = format!(
-                "{reserved} leaves replicas nothing of {all}; keep back subtract_reserve, or declare more under \
-                 `capacity`"
+                "{} leaves replicas nothing of {}; reserve less, or declare more under `capacity`",
+                amount(reserved),
+                amount(all)
             );
             Err(ConfigError::Value { key, reason })
         }
@@ -176,6 +185,13 @@ mod tests {
                 allocatable(&MACHINE, &Capacity::default(), &reserved).unwrap_err().to_string();
             assert!(refused.contains("reserve.cpu_millis"), "{refused}");
         }
+        let reserved = Reserve { memory_bytes: 9 << 30, ..Reserve::default() };
+        let refused =
+            allocatable(&MACHINE, &Capacity::default(), &reserved).unwrap_err().to_string();
+        assert!(
+            refused.contains("9 GiB leaves replicas nothing of 8 GiB; reserve less"),
+            "{refused}"
+        );
         let nothing = Capacity { cpu_millis: Some(0), ..Capacity::default() };
         let allocatable = allocatable(&MACHINE, &nothing, &Reserve::default()).unwrap();
         assert_eq!(allocatable.resources.cpu, MilliCores(0), "0 still means unlimited");

@@ -76,3 +76,26 @@ async fn doctor_finds_problems() {
     })
     .await;
 }
+
+/// R-CLI-6: a node that stood still for longer than its connections live is reached again: neither it nor the
+/// others take a dead connection for a network that lets nothing through.
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_is_right_after_a_pause() {
+    let cluster = Cluster::start(3, Engine::Fake).await;
+    for node in 0..3 {
+        // From now on each has connections to the others.
+        let (code, report) = report(&cluster, node);
+        assert_eq!((code, found(&report)), (Some(0), vec![]), "{report:#}");
+    }
+    let paused = (cluster.leader().await + 1) % 3;
+    cluster.nodes[paused].pause();
+    // The time of a keep-alive and of its answer, after which the others have closed their connections.
+    tokio::time::sleep(std::time::Duration::from_secs(17)).await;
+    cluster.nodes[paused].resume();
+    for node in [paused, (paused + 1) % 3] {
+        let (_, report) = report(&cluster, node);
+        let reach: Vec<_> =
+            found(&report).into_iter().filter(|found| found.starts_with("reach")).collect();
+        assert_eq!(reach, Vec::<String>::new(), "n{}: {report:#}", node + 1);
+    }
+}

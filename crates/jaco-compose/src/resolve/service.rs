@@ -80,7 +80,7 @@ pub(crate) fn facts(scene: &Scene<'_>, compose: &mut Report, manifest: &mut Repo
         depends_on: depends_on(service),
         shares_namespaces_with: shares_namespaces_with(service),
         volumes_from: volumes_from(service),
-        reservation: reservation(scene, bounds, manifest),
+        reservation: reservation(scene, bounds, compose, manifest),
         bounds: effective_bounds(scene, bounds),
         limit: limit(service),
         storage: storage(service, scene.contents),

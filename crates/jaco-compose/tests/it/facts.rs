@@ -599,14 +599,14 @@ fn overlay_bounds() {
         "deploy: {resources: {reservations: {memory: 256M}}}",
         "resources: {memory: {max: 128 MB}}",
         expect![
-            "4:16 error unsupported_resource_configuration: service `web` reserves 268435456 bytes of memory, outside of 0 to 134217728"
+            "5:49 error unsupported_resource_configuration: service `web` reserves 256 MiB of memory, outside of 0 B to 128 MiB"
         ],
     );
     overlay(
         "deploy: {resources: {reservations: {cpus: 0.1}}}",
         "resources: {cpu: {min: 500}}",
         expect![
-            "4:16 error unsupported_resource_configuration: service `web` reserves 100 thousandths of a core of cpu, outside of 500 to 500"
+            "5:47 error unsupported_resource_configuration: service `web` reserves 100m of cpu, outside of 500m to 500m"
         ],
     );
 }
@@ -657,7 +657,7 @@ fn reservations_of_an_environment() {
         "1 GB",
         "",
         expect![
-            "4:16 error unsupported_resource_configuration: service `web` reserves 1073741824 bytes of memory, outside of 67108864 to 536870912"
+            "4:16 error unsupported_resource_configuration: service `web` reserves 1 GiB of memory, outside of 64 MiB to 512 MiB"
         ],
     );
     environment(
@@ -665,7 +665,7 @@ fn reservations_of_an_environment() {
         "32 MB",
         "",
         expect![
-            "4:16 error unsupported_resource_configuration: service `web` reserves 33554432 bytes of memory, outside of 67108864 to 536870912"
+            "4:16 error unsupported_resource_configuration: service `web` reserves 32 MiB of memory, outside of 64 MiB to 512 MiB"
         ],
     );
     environment(
@@ -697,7 +697,7 @@ fn reservations_of_an_environment() {
         "",
         "2 GHz",
         expect![
-            "4:16 error unsupported_resource_configuration: service `web` reserves 2000 thousandths of a core of cpu, outside of 0 to 1000"
+            "4:16 error unsupported_resource_configuration: service `web` reserves 2000m of cpu, outside of 0m to 1000m"
         ],
     );
 }

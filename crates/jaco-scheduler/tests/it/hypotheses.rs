@@ -84,7 +84,8 @@ fn a_pinned_replica_with_data_is_counted_once() {
     let told = report.unplaced.iter().filter(|entry| entry.service == key("data", "db"));
     assert_eq!(told.map(|entry| entry.reason).collect::<Vec<_>>(), ["waiting_for_node"]);
     // A pinned host without the data is still one that is missing.
-    cluster.apply("data", &[service("db", "d").hosts(&["n1", "n9"]).stateful().replicas(2)]);
+    cluster.apply("data", &[service("db", "d").hosts(&["n1", "n2"]).stateful().replicas(2)]);
+    let lost = [cluster.node("n1"), cluster.node("n2")].into();
     let report = lose(&cluster.input(), &lost).report;
     let told = report.unplaced.iter().filter(|entry| entry.service == key("data", "db"));
     let told: Vec<_> = told.map(|entry| (entry.reason, entry.count)).collect();

@@ -10,6 +10,7 @@ use jaco_types::spec::{Operator, Placement, ServiceSpec};
 use jaco_types::{Node, NodeId};
 
 use super::notes::Notes;
+use super::out_of_reach;
 
 /// Compares a service, which needs at least `min_allocations` replicas, with the nodes.
 pub(super) fn compare(
@@ -19,6 +20,7 @@ pub(super) fn compare(
     notes: &mut Notes,
 ) {
     notes.warnings.extend(unknown_labels(spec, nodes));
+    notes.warnings.extend(out_of_reach::warnings(spec, nodes));
     let count = match &spec.placement {
         // It follows another service, whose placement is not known yet.
         Placement::Global if !spec.scheduling.shares_namespaces_with.is_empty() => return,

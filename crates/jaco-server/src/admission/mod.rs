@@ -6,6 +6,7 @@ mod files;
 mod gpu;
 mod members;
 mod notes;
+mod out_of_reach;
 mod policy;
 mod spec;
 

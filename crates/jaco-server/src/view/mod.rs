@@ -13,8 +13,8 @@ use jaco_types::rollout::Scheduling;
 use jaco_types::spec::{Placement, ServiceSpec};
 use jaco_types::{
     DesiredState, ImageDigest, Instance, InstanceId, InstanceObserved, Node, NodeId, NodeStatus,
-    ReplicaId, Revision, RollbackProgress, Rollout, RolloutState, ServiceKey, ServiceName, Slot,
-    StateIndex, TerminatingInstance, Termination, Timestamp, Unplaced,
+    ReplicaId, ReplicaState, Revision, RollbackProgress, Rollout, RolloutState, ServiceKey,
+    ServiceName, Slot, StateIndex, TerminatingInstance, Termination, Timestamp, Unplaced,
 };
 
 /// The code of an instance that runs until the endpoint consumers have acknowledged its removal.
@@ -245,7 +245,22 @@ fn replica_state(state: &ClusterState, slot: &Slot) -> (String, String, BTreeMap
         return (UNKNOWN.to_owned(), NODE_DOWN.to_owned(), details);
     }
     let code = view.code.map(|code| code.as_str().to_owned()).unwrap_or_default();
+    if view.state == ReplicaState::Pending
+        && code.is_empty()
+        && let Some(waits) = waits_for(state, slot)
+    {
+        let details = waits.details.clone();
+        return (view.state.as_str().to_owned(), waits.reason.clone(), details);
+    }
     (view.state.as_str().to_owned(), code, view.details)
+}
+
+/// What the planner has written that this slot waits for.
+fn waits_for<'a>(state: &'a ClusterState, slot: &Slot) -> Option<&'a Unplaced> {
+    let record = state.scheduling.get(&slot.service)?;
+    let is_its =
+        |one: &&Unplaced| one.details.get("replica").is_some_and(|id| *id == *slot.id.as_str());
+    record.unplaced.iter().find(is_its)
 }
 
 /// By host name, why the image is not ready on each node.

@@ -25,7 +25,8 @@ pub struct ReplicaView {
 /// The state of a slot: its current instance's observation, or `pending` while there is none. A
 /// slot whose restart budget is exhausted is `failed/restart_exhausted`, whatever its container did last, with
 /// `reason: step_timeout` where it did not run within the time of its rollout step instead; one that ran to its
-/// end is `completed`; one that is disabled is `stopped/disabled`, with who disabled it, and when.
+/// end is `completed`; one that is disabled is `stopped/disabled`, with who disabled it, and when, and `pending` once it
+/// is enabled again and waits for its instance.
 #[must_use]
 pub fn replica(state: &ClusterState, slot: &Slot) -> ReplicaView {
     let seen = state.observed.get(&slot.current_id());
@@ -60,12 +61,14 @@ pub fn replica(state: &ClusterState, slot: &Slot) -> ReplicaView {
 }
 
 fn disabled_replica(state: &ClusterState, slot: &Slot) -> ReplicaView {
-    let mut details = BTreeMap::new();
-    if let Some((scope, disablement)) = state.disabled.of_slot(slot) {
-        details.insert("disabled".to_owned(), disabled::describe(state, &scope));
-        details.insert("by".to_owned(), disablement.by.to_string());
-        details.insert("at_ms".to_owned(), disablement.at.0.to_string());
-    }
+    let Some((scope, disablement)) = state.disabled.of_slot(slot) else {
+        return ReplicaView { state: ReplicaState::Pending, code: None, details: BTreeMap::new() };
+    };
+    let details = BTreeMap::from([
+        ("disabled".to_owned(), disabled::describe(state, &scope)),
+        ("by".to_owned(), disablement.by.to_string()),
+        ("at_ms".to_owned(), disablement.at.0.to_string()),
+    ]);
     ReplicaView { state: ReplicaState::Stopped, code: Some(ReasonCode::Disabled), details }
 }
 

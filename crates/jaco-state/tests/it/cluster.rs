@@ -1,11 +1,12 @@
 //! Membership and tokens.
 
+use jaco_state::Outcome;
 use jaco_state::command::{
-    JoinTokenIssue, JoinTokenRevoke, NodeRemove, NodeReport, NodeSetLabels, OperatorTokenIssue,
-    OperatorTokenRevoke,
+    JoinTokenIssue, JoinTokenRevoke, NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels,
+    OperatorTokenIssue, OperatorTokenRevoke,
 };
 use jaco_types::node::LABELS_MAX;
-use jaco_types::{ErrorCode, NodeFacts, NodeId, Timestamp};
+use jaco_types::{Availability, ErrorCode, NodeFacts, NodeId, Timestamp};
 
 use crate::history::{History, admit, init, join_token};
 
@@ -151,4 +152,22 @@ fn labels_of_people_win() {
     let command = NodeSetLabels::new(node).set(many).into();
     assert_eq!(history.refused(command), ErrorCode::TooLarge);
     assert_eq!(history.refused(NodeSetLabels::new(NodeId(999)).into()), ErrorCode::NodeNotFound);
+}
+
+/// Why a drain ended is told until an operator sets the availability again, also where it is the present one; the
+/// node counts as unmodified then, because nothing that is planned by has changed.
+#[test]
+fn the_end_of_a_drain_is_forgotten() {
+    let mut history = History::founded();
+    let node = history.join("n2");
+    let mut member = history.state.nodes.get(&node).unwrap().clone();
+    member.availability_reason = "drain_timeout: nothing left for 300 s".to_owned();
+    let modified = member.modified;
+    history.state.nodes.insert(node, member);
+    let events = history.state.audit.events.len();
+    let uncordon = NodeSetAvailability::new(node, Availability::Active);
+    assert_eq!(history.apply(uncordon.into()), Outcome::Done);
+    let member = history.state.nodes.get(&node).unwrap();
+    assert_eq!((member.availability_reason.as_str(), member.modified), ("", modified));
+    assert_eq!(history.state.audit.events.len(), events);
 }

@@ -140,6 +140,10 @@ fn a_disabled_slot_runs_nothing_and_keeps_its_definition() {
     let slot = history.state.slots.get(&replica("shop-web-0")).unwrap();
     assert_eq!((slot.current.revision.0, slot.desired_state), (2, DesiredState::Disabled));
     assert_eq!(history.state.audit.events.len(), events, "its definition is no event");
+    history.apply(set(Disabling::Enable, &[of_pair(node)]));
+    let slot = history.state.slots.get(&replica("shop-web-0")).unwrap();
+    let shown = view::replica(&history.state, slot);
+    assert_eq!((shown.state, shown.code), (ReplicaState::Pending, None), "it waits for room");
     history.batch(vec![replace(&replica("shop-web-0"), node, Previous::Retire)]);
     let slot = history.state.slots.get(&replica("shop-web-0")).unwrap();
     assert_eq!((slot.desired_state, &slot.retiring), (DesiredState::Active, &None), "ST-15");

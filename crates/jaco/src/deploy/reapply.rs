@@ -50,7 +50,7 @@ async fn submit_stored(
     compose_json: String,
     after: After,
 ) -> CommandResult {
-    // What the revision says already need not be said again.
+    // The stored revision has these warnings already.
     let told = warnings::of_stored(&stored);
     let request = ApplyRequest {
         compose_json,

@@ -53,6 +53,7 @@ pub(crate) async fn submit(
         {
             apply_again(session, request, upload).await?
         }
+        Err(error) if dry_run => return Err(CliError::of_dry_run(error)),
         answer => answer?,
     };
     // The cluster repeats the checks of the manifest: only new warnings are printed.
@@ -105,7 +106,7 @@ async fn show_plan(session: &mut Session, request: &ApplyRequest) -> Result<(), 
         }
         Err(ClientError::Refused(refusal)) if refusal.code.exit_code() != ExitCode::Unreachable => {
         }
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(CliError::of_dry_run(error)),
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ pub(crate) async fn whatif(
     session: &mut Session,
     request: WhatifRequest,
 ) -> Result<HypotheticalPlan, CliError> {
-    let answer = session.client()?.whatif(request).await?;
+    let answer = session.client()?.whatif(request).await.map_err(CliError::of_dry_run)?;
     answer.preview.map(HypotheticalPlan).ok_or_else(|| {
         CliError::local("the daemon's response holds no preview", "it has another version")
     })

@@ -51,14 +51,30 @@ pub fn start(program: &Path, node: &mut NodeRecord) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the daemon of a node runs. Pids are reused: only a process whose command line contains the
-/// node's configuration file is its daemon.
+/// Whether the daemon of a node runs.
 #[must_use]
 pub fn is_running(node: &NodeRecord) -> bool {
-    let Some(pid) = node.pid else { return false };
+    pid(node).is_some()
+}
+
+/// The pid of a node's daemon, if it runs: that of the record, or of one that a user has started since. Pids are
+/// reused: only a process that was started with the node's configuration file is its daemon.
+#[must_use]
+pub fn pid(node: &NodeRecord) -> Option<u32> {
+    let recorded = node.pid.filter(|pid| is_daemon(*pid, &node.config));
+    recorded.or_else(|| {
+        let processes = fs::read_dir("/proc").ok()?.flatten();
+        let mut pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        pids.find(|pid| is_daemon(*pid, &node.config))
+    })
+}
+
+/// Whether a process has the words `--config FILE` in its command line.
+fn is_daemon(pid: u32, config: &Path) -> bool {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let config = node.config.as_os_str().as_encoded_bytes();
-    line.split(|byte| *byte == 0).any(|word| word == config)
+    let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+    let config = config.as_os_str().as_encoded_bytes();
+    words.windows(2).any(|pair| pair == [b"--config".as_slice(), config])
 }
 
 /// How a daemon stopped.
@@ -98,8 +114,7 @@ pub async fn stop(nodes: &[NodeRecord]) -> Vec<Stopped> {
 }
 
 fn signal(node: &NodeRecord, signal: Signal) {
-    let pid = node.pid.filter(|_| is_running(node));
-    if let Some(pid) = pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw) {
+    if let Some(pid) = pid(node).and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw) {
         // Fails if it has exited since it was checked.
         kill_process(pid, signal).ok();
     }

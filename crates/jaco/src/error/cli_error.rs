@@ -93,6 +93,23 @@ impl CliError {
         Self::Usage { message: message.into(), help: Some(help.into()) }
     }
 
+    /// A request that changes nothing and failed. One that ran out of time has left no work that could go on.
+    #[must_use]
+    pub fn of_dry_run(error: ClientError) -> Self {
+        if error.code() != ErrorCode::TimedOut {
+            return Self::Client(error);
+        }
+        Self::Outcome {
+            code: ErrorCode::TimedOut,
+            message: format!("the plan was not computed in time: {error}"),
+            because: Vec::new(),
+            help: vec![
+                "nothing was changed, and no work is left in the cluster; it can be asked for again"
+                    .to_owned(),
+            ],
+        }
+    }
+
     /// The error as it is printed.
     #[must_use]
     pub fn report(&self) -> Report {

@@ -11,9 +11,21 @@ use crate::view::termination;
 /// The maximum length of a log line inside another line, in characters.
 const LAST_LINE_MAX: usize = 100;
 
+/// What a replica may wait for before it has an instance, as the planner calls it.
+const WAITS: [&str; 5] = [
+    "data_stays_on_node",
+    "no_eligible_node",
+    "no_room_to_start",
+    "waiting_for_neighbour",
+    "waiting_for_node",
+];
+
 /// Why a replica is in its state; empty if there is no reason to show.
 #[must_use]
 pub(crate) fn of_replica(replica: &ReplicaInfo) -> String {
+    if replica.state == "pending" && WAITS.contains(&replica.code.as_str()) {
+        return sentence(&replica.code, &replica.details);
+    }
     let fact = |key: &str| replica.details.get(key).map(|value| one_line(value));
     let mut parts = Vec::new();
     parts.push(match replica.code.as_str() {
@@ -261,6 +273,13 @@ mod tests {
         for code in jaco_types::ReasonCode::ALL {
             let replica = ReplicaInfo { code: code.as_str().to_owned(), ..ReplicaInfo::default() };
             assert!(!of_replica(&replica).contains('_'), "{}", code.as_str());
+        }
+        for code in WAITS {
+            let details = [("replica".to_owned(), "shop-db-0".to_owned())].into();
+            let (state, code) = ("pending".to_owned(), code.to_owned());
+            let replica = ReplicaInfo { state, code, details, ..ReplicaInfo::default() };
+            let sentence = of_replica(&replica);
+            assert!(sentence.contains("shop-db-0") && !sentence.contains('_'), "{sentence}");
         }
     }
 }

@@ -366,3 +366,35 @@ fn refusal_is_printed_with_details_and_advice() {
     .assert_eq(&run.err);
     assert_eq!((run.code, run.out.as_str()), (Some(3), ""));
 }
+
+/// Computes plans for longer than anyone waits.
+struct Slow;
+
+impl Script for Slow {
+    fn apply(&self, _: v1::ApplyRequest, _: Option<&str>) -> Answer<v1::ApplyResponse> {
+        std::thread::sleep(std::time::Duration::from_secs(3));
+        Ok(v1::ApplyResponse::default())
+    }
+
+    fn get_deployment(
+        &self,
+        _: v1::GetDeploymentRequest,
+        _: Option<&str>,
+    ) -> Answer<v1::GetDeploymentResponse> {
+        Err(Rejection::new(ErrorCode::DeploymentNotFound, "there is none"))
+    }
+}
+
+/// R-CLI-7: a plan that runs out of time exits with 7, and has no work that goes on.
+#[test]
+fn plan_out_of_time_leaves_nothing() {
+    for line in ["apply --dry-run --timeout 1s", "apply --timeout 1s"] {
+        let session = Session::with(Slow);
+        session.write("compose.yaml", COMPOSE);
+        let run = session.run(line);
+        assert_eq!(run.code, Some(7), "{line}: {}", run.err);
+        assert!(run.err.contains("within 1 s"), "{}", run.err);
+        assert!(run.err.contains("nothing was changed, and no work is left"), "{}", run.err);
+        assert!(!run.err.contains("goes on"), "{}", run.err);
+    }
+}

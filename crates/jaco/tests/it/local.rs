@@ -68,3 +68,69 @@ fn contexts_are_stored_and_used() {
     assert_eq!(session.run("context rm a").code, Some(0));
     assert!(without_socket("status").err.contains("/run/jaco/jaco.sock"));
 }
+
+/// A process that looks like the daemon of a node. Ended when dropped.
+struct Daemon(std::process::Child);
+
+impl Daemon {
+    fn start(config: &std::path::Path) -> Self {
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", "while :; do sleep 0.1; done", "jacod", "--config"]).arg(config);
+        Self(command.spawn().unwrap())
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // It may have been stopped by the command under test.
+        let _gone = self.0.kill().is_err();
+        self.0.wait().unwrap();
+    }
+}
+
+/// Daemons that a user started again are the cluster's: `ls` shows them and `down` stops them; `start` starts
+/// those that have stopped, and no others.
+#[test]
+fn restarted_daemons_are_found() {
+    let session = Session::alone();
+    let data = session.folder.path().join("data");
+    let node = |name: &str| {
+        let file = |file: &str| data.join(name).join(file).display().to_string();
+        serde_json::json!({
+            "name": name,
+            "address": "127.9.9.9:7000",
+            "socket": file("jaco.sock"),
+            "config": file("jacod.yaml"),
+            "log": file("jacod.log"),
+            "pid": 4_194_304,
+        })
+    };
+    let record = serde_json::json!({
+        "name": "it", "engine": "fake", "data": data.display().to_string(),
+        "nodes": [node("n1"), node("n2")],
+    });
+    session.write(".local/state/jaco/dev/it/cluster.json", &record.to_string());
+    session.write("data/n2/jacod.log", "");
+    let mut daemon = Daemon::start(&data.join("n1/jacod.yaml"));
+    let listed = || -> serde_json::Value {
+        serde_json::from_str(&session.run("dev ls --name it -o json").out).unwrap()
+    };
+    let nodes = listed();
+    assert_eq!((&nodes[0]["running"], &nodes[0]["pid"]), (&true.into(), &daemon.0.id().into()));
+    assert_eq!(nodes[1]["running"], false);
+
+    session.write("jacod", "#!/bin/sh\necho no disk today >&2\nexit 1\n");
+    let program = session.folder.path().join("jacod");
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(session.run("dev start n3 --name it --jacod ./jacod").code, Some(2));
+    let run = session.run("dev start n1 --name it --jacod ./jacod");
+    assert_eq!(run.code, Some(0), "it runs: {}", run.err);
+    let run = session.run("dev start --name it --jacod ./jacod");
+    assert_eq!(run.code, Some(9), "{run:?}");
+    assert!(run.err.contains("the daemon of n2") && run.err.contains("no disk today"), "{run:?}");
+
+    let run = session.run("dev down --name it");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(daemon.0.try_wait().unwrap().is_some(), "it was stopped");
+    assert!(!data.join("n1").exists());
+}

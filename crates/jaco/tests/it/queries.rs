@@ -77,7 +77,8 @@ impl Script for Shop {
         _: Option<&str>,
     ) -> Answer<v1::SetLabelsResponse> {
         assert_eq!((request.hostname.as_str(), &*request.unset), ("n2", &["rack".to_owned()][..]));
-        Ok(v1::SetLabelsResponse { labels: request.set })
+        let effects = vec!["shop/agent is global and stops on n2".to_owned()];
+        Ok(v1::SetLabelsResponse { labels: request.set, effects })
     }
 
     fn set_constraints(
@@ -168,6 +169,7 @@ fn node_labels_are_set_and_removed() {
     let session = Session::with(Shop);
     let run = session.run("node label n2 zone=a disk=ssd rack-");
     assert_eq!((run.code, run.out.as_str()), (Some(0), "n2: disk=ssd zone=a\n"), "{}", run.err);
+    assert_eq!(run.err, "shop/agent is global and stops on n2\n");
     for wrong in ["node label n2", "node label n2 zone", "node label n2 -", "node label n2 a=1 a=2"]
     {
         assert_eq!(session.run(wrong).code, Some(2), "{wrong}");

@@ -3,6 +3,7 @@
 mod constraints;
 pub(super) mod disabled;
 mod join;
+mod labels;
 mod nodes;
 mod registries;
 mod retention;

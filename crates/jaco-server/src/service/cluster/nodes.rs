@@ -12,6 +12,8 @@ use crate::member::Member;
 use crate::peers::no_leader;
 use crate::status::invalid;
 
+use super::labels;
+
 #[async_trait]
 impl Write for v1::SetAvailabilityRequest {
     async fn execute(
@@ -27,7 +29,9 @@ impl Write for v1::SetAvailabilityRequest {
         })?;
         let node = member.store.read(|state| find_node(state, &self.hostname))?;
         let is_set = |state: &ClusterState| {
-            state.nodes.get(&node).is_some_and(|node| node.availability == availability)
+            state.nodes.get(&node).is_some_and(|node| {
+                node.availability == availability && node.availability_reason.is_empty()
+            })
         };
         // Writes nothing if the newest state has this availability already.
         if member.store.catch_up().await.is_ok() && member.store.read(is_set) {
@@ -65,16 +69,20 @@ impl Write for v1::SetLabelsRequest {
             return Err(invalid(format!("label {key:?} is both set and removed: give it once")));
         }
         let node = member.store.read(|state| find_node(state, &self.hostname))?;
+        let before = member.store.read(|state| labels::global_services(state, node));
         let set = self.set.into_iter().collect();
         let command =
             NodeSetLabels::new(node).set(set).unset(self.unset.into_iter().collect()).into();
         member.commit(by, &self.request_id, command).await?;
+        let effects = member.store.read(|state| {
+            labels::effects(&before, &labels::global_services(state, node), &self.hostname)
+        });
         let labels = member.store.read(|state| {
             let node = state.nodes.get(&node);
             let labels = node.map(jaco_types::Node::all_labels).unwrap_or_default();
             labels.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
         });
-        Ok(v1::SetLabelsResponse { labels })
+        Ok(v1::SetLabelsResponse { labels, effects })
     }
 }
 

@@ -6,9 +6,11 @@ use std::time::{Duration, Instant};
 use futures::future::join_all;
 use jaco_agent::service::EngineStatus;
 use jaco_proto::v1;
+use jaco_proto::v1::query_client::QueryClient;
 use jaco_raft::Status as RaftStatus;
 use jaco_types::{NodeId, Rejection, Timestamp};
 use tonic::Request;
+use tonic::transport::Channel;
 
 use crate::freshness::Freshness;
 use crate::member::Member;
@@ -27,6 +29,9 @@ enum Scope {
     Node,
     Own,
 }
+
+/// A connection to another member.
+type Peer = QueryClient<Channel>;
 
 /// Another member of the cluster.
 struct Other {
@@ -131,28 +136,45 @@ async fn with_reach(member: &Member) -> v1::ExaminedNode {
 }
 
 async fn reach(member: &Member, other: Other) -> v1::Reach {
-    let begun = Instant::now();
-    let answer = question(member, &other, "self", PROBE_PATIENCE).await;
+    let peer = member.peers.probe(other.id, &other.address);
+    let RoundTrip { answer, taken, .. } = round_trip(member, &peer).await;
     v1::Reach {
         node: other.hostname,
         unreachable: answer.err().unwrap_or_default(),
-        round_trip_us: micros(begun.elapsed()),
+        round_trip_us: micros(taken),
     }
+}
+
+/// A short question over an open connection.
+struct RoundTrip {
+    answer: Result<v1::ExaminedNode, String>,
+    sent_at: Timestamp,
+    taken: Duration,
+}
+
+/// Opens the connection by one question and measures another: a handshake is not part of a round trip.
+async fn round_trip(member: &Member, peer: &Peer) -> RoundTrip {
+    let opened = question(peer, "self", PROBE_PATIENCE).await;
+    let (sent_at, begun) = (member.clock.now(), Instant::now());
+    let answer = match opened {
+        Ok(_) => question(peer, "self", PROBE_PATIENCE).await,
+        Err(why) => Err(why),
+    };
+    RoundTrip { answer, sent_at, taken: begun.elapsed() }
 }
 
 /// Another member's report, with its clock difference and round trip.
 async fn ask(member: &Member, other: Other) -> v1::ExaminedNode {
     // The clock is compared by the short request: the long one waits for other nodes.
-    let (before, begun) = (member.clock.now(), Instant::now());
-    let short = question(member, &other, "self", PROBE_PATIENCE).await;
-    let taken = begun.elapsed();
+    let peer = member.peers.probe(other.id, &other.address);
+    let RoundTrip { answer: short, sent_at, taken } = round_trip(member, &peer).await;
     let long = match short {
-        Ok(_) => question(member, &other, "node", NODE_PATIENCE).await,
+        Ok(_) => question(&peer, "node", NODE_PATIENCE).await,
         Err(ref why) => Err(why.clone()),
     };
     match (short, long) {
         (Ok(short), Ok(long)) => v1::ExaminedNode {
-            clock_ahead_ms: ahead(before, taken, short.clock_ms),
+            clock_ahead_ms: ahead(sent_at, taken, short.clock_ms),
             round_trip_us: micros(taken),
             ..long
         },
@@ -170,13 +192,12 @@ fn ahead(before: Timestamp, taken: Duration, said_ms: i64) -> i64 {
 }
 
 async fn question(
-    member: &Member,
-    other: &Other,
+    peer: &Peer,
     scope: &str,
     patience: Duration,
 ) -> Result<v1::ExaminedNode, String> {
     let request = Request::new(v1::ExamineRequest { scope: scope.to_owned() });
-    let mut peer = member.peers.query(other.id, &other.address);
+    let mut peer = peer.clone();
     match tokio::time::timeout(patience, peer.examine(request)).await {
         Ok(Ok(answer)) => {
             let node = answer.into_inner().nodes.into_iter().next();

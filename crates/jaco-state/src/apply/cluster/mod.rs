@@ -124,6 +124,11 @@ pub(in crate::apply) fn set_availability(
     let (id, availability) = (*id, *availability);
     let Some(node) = state.nodes.get(&id) else { return unknown_node(id) };
     if node.availability == availability {
+        // Why an earlier drain ended is no news any more once an operator has said what is wanted. Nothing that
+        // is planned by has changed, so the node counts as unmodified.
+        if let Some(node) = state.nodes.get_mut(&id) {
+            node.availability_reason.clear();
+        }
         return Outcome::Done;
     }
     make_available(state, entry, id, availability, audit);

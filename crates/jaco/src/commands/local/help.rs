@@ -60,7 +60,7 @@ const EXIT_CODES: [(ExitCode, &str); 13] = [
     (ExitCode::ChangesPending, "changes are pending"),
     (ExitCode::CannotPlace, "not all replicas can be placed; the others run"),
     (ExitCode::RolledBack, "the change was rolled back; the previous revision serves"),
-    (ExitCode::TimedOut, "timed out; the change goes on in the cluster"),
+    (ExitCode::TimedOut, "timed out; a change that was accepted goes on in the cluster"),
     (ExitCode::StalePlan, "the state that the change is based on has changed"),
     (ExitCode::Unreachable, "no leader, no quorum, or no connection"),
     (ExitCode::NotAuthorised, "not authorised"),

@@ -54,7 +54,8 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
     let mode = if args.out.is_some() { UploadMode::Store } else { UploadMode::DryRun };
     upload::send(session, &upload, mode).await?.fill(&mut request);
     let dry_run = ApplyRequest { dry_run: true, ..request.clone() };
-    let response = session.client()?.apply(dry_run).await?;
+    let response = session.client()?.apply(dry_run).await;
+    let response = response.map_err(CliError::of_dry_run)?;
     for warning in response.warnings.iter().filter(|warning| !told.contains(*warning)) {
         session.ui.note(&format!("warning: {warning}"));
     }

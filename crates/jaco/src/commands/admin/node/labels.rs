@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use jaco_client::fresh_request_id;
-use jaco_proto::v1::SetLabelsRequest;
+use jaco_proto::v1::{SetLabelsRequest, SetLabelsResponse};
 use serde_json::json;
 
 use crate::error::CliError;
@@ -14,10 +14,13 @@ pub(super) async fn run(session: &mut Session, node: String, labels: &[String]) 
     let (set, unset) = parse(labels)?;
     let request_id = fresh_request_id();
     let request = SetLabelsRequest { hostname: node.clone(), set, unset, request_id };
-    let labels = session.client()?.set_labels(request).await?.labels;
+    let SetLabelsResponse { labels, effects } = session.client()?.set_labels(request).await?;
+    for effect in &effects {
+        session.ui.note(effect);
+    }
     let labels: BTreeMap<_, _> = labels.into_iter().collect();
     let words: Vec<_> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    let json = json!({ "node": node, "labels": labels, "outcome": "labelled" });
+    let json = json!({ "node": node, "labels": labels, "effects": effects, "outcome": "labelled" });
     session.done(&Summary { json, text: format!("{node}: {}\n", words.join(" ")) })
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::dev::process::is_running;
+use crate::dev::process;
 use crate::dev::record::{self, NodeRecord, Record};
 use crate::error::CliError;
 use crate::format::table::Table;
@@ -46,8 +46,8 @@ impl Show for Nodes<'_> {
                 "socket": node.socket.display().to_string(),
                 "config": node.config.display().to_string(),
                 "log": node.log.display().to_string(),
-                "pid": node.pid,
-                "running": is_running(node),
+                "pid": process::pid(node),
+                "running": process::is_running(node),
             }))
         };
         self.0.nodes.iter().map(node).collect()
@@ -56,11 +56,12 @@ impl Show for Nodes<'_> {
     fn text(&self, _: &Frame) -> String {
         let mut table = Table::new(&["NODE", "STATE", "PID", "ADDRESS", "SOCKET"]);
         for node in &self.0.nodes {
-            let state = if is_running(node) { "running" } else { "stopped" };
+            let pid = process::pid(node);
+            let state = if pid.is_some() { "running" } else { "stopped" };
             table.row([
                 node.name.clone(),
                 state.to_owned(),
-                node.pid.map(|pid| pid.to_string()).unwrap_or_default(),
+                pid.map(|pid| pid.to_string()).unwrap_or_default(),
                 node.address.clone(),
                 node.socket.display().to_string(),
             ]);

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod down;
+mod start;
 mod up;
 
 use jaco_types::code::ExitCode;
@@ -29,6 +30,7 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Action {
     Up(up::Args),
+    Start(start::Args),
     Down(down::Args),
     /// List the nodes and their processes
     #[command(
@@ -56,6 +58,7 @@ enum Action {
 pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
     match args.action {
         Action::Up(args) => up::run(session, &args).await,
+        Action::Start(args) => start::run(session, &args).await,
         Action::Down(args) => down::run(session, &args).await,
         Action::Ls { name } => {
             let record = existing(&name)?;

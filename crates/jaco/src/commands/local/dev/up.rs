@@ -257,7 +257,7 @@ fn node_record(node: &NodeLayout) -> NodeRecord {
     }
 }
 
-async fn await_daemon(node: &NodeRecord, client: &Client) -> Result<(), CliError> {
+pub(super) async fn await_daemon(node: &NodeRecord, client: &Client) -> Result<(), CliError> {
     let deadline = Instant::now() + SOCKET_LIMIT;
     loop {
         let Err(error) = client.status(ClusterStatusRequest {}).await else { return Ok(()) };
