@@ -1,0 +1,89 @@
+//! Constraints from the file to the node, their bounds and exit codes, by real daemons.
+
+use std::collections::BTreeMap;
+use std::process::Output;
+
+use jaco_testkit::{Cluster, Engine};
+use serde_json::Value;
+
+/// Applies deployment `name` of services with these constraints and numbers of replicas.
+fn apply(cluster: &Cluster, name: &str, services: &[(&str, &str, u32)]) -> Output {
+    let folder = cluster.nodes[0].folder().join(name);
+    std::fs::create_dir_all(&folder).expect("the node's folder is there");
+    let mut compose = format!("name: {name}\nservices:\n");
+    let mut overlay = format!("deployment: {name}\nservices:\n");
+    for (service, constraints, replicas) in services {
+        compose.push_str(&format!(
+            "  {service}:\n    image: {service}:1\n    deploy: {{replicas: {replicas}}}\n"
+        ));
+        overlay.push_str(&format!("  - {{name: {service}, constraints: '{constraints}'}}\n"));
+    }
+    std::fs::write(folder.join("compose.yaml"), compose).expect("the folder was just made");
+    std::fs::write(folder.join("jaco.yaml"), overlay).expect("the folder was just made");
+    cluster.cli(0, &["apply", folder.to_str().expect("text"), "--timeout", "60s"])
+}
+
+fn said(out: &Output) -> String {
+    String::from_utf8_lossy(&out.stderr).into_owned()
+}
+
+/// R-CONS-6, R-CONS-2: `tags=a,b` asks for both labels, `zone=0` for the zone of that name, and `cpu=max` for a node
+/// that has as much as any has, also one that only might join.
+#[tokio::test(flavor = "multi_thread")]
+async fn constraints_reach_the_planner() {
+    let cluster = Cluster::start(3, Engine::Fake).await;
+    for labels in [["n1", "a=", "b="], ["n2", "a=", "zone=1"], ["n3", "b=", "zone=0"]] {
+        let out = cluster.cli(0, &["node", "label", labels[0], labels[1], labels[2]]);
+        assert!(out.status.success(), "{}", said(&out));
+    }
+    let services = [("both", "tags=a,b", 2), ("zero", "zone=0", 2), ("great", "cpu=max", 1)];
+    let out = apply(&cluster, "shop", &services);
+    assert_eq!(out.status.code(), Some(0), "{}", said(&out));
+    let status = cluster.overview(0).await.expect("it answers");
+    let mut nodes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for replica in &status.replicas {
+        nodes.entry(&replica.service).or_default().push(&replica.node);
+    }
+    assert_eq!((&nodes["both"], &nodes["zero"]), (&vec!["n1", "n1"], &vec!["n3", "n3"]));
+    assert_eq!(nodes["great"].len(), 1, "all have as much");
+    let args = ["whatif", "--add", "n9 cpu=4096", "--scale", "great=2", "-o", "json"];
+    let out = cluster.cli(1, &args);
+    let plan: Value = serde_json::from_slice(&out.stdout).expect("json");
+    let rows = plan["changes"].as_array().expect("a list").iter();
+    let created: Vec<_> = rows.filter(|row| row["action"] == "create").collect();
+    assert_eq!(created.len(), 1, "{plan:#}");
+    assert_eq!(created[0]["node"], "n9", "{plan:#}");
+}
+
+/// R-CLI-7: what cannot be understood is refused with 3 and changes nothing, what no node can take is admitted with
+/// a warning and exits with 5, and questions have the bounds that deployments have.
+#[tokio::test(flavor = "multi_thread")]
+async fn exit_codes_tell_refusal_from_want_of_room() {
+    let cluster = Cluster::start(1, Engine::Fake).await;
+    for wrong in ["cpu=many", "tags=a,,b", "max-per-node=0", "place-with=nobody"] {
+        let out = apply(&cluster, "shop", &[("web", wrong, 1)]);
+        assert_eq!(out.status.code(), Some(3), "{wrong}: {}", said(&out));
+    }
+    assert!(cluster.overview(0).await.expect("it answers").deployments.is_empty());
+    let out = apply(&cluster, "shop", &[("web", "place-in=n2", 1)]);
+    assert_eq!(out.status.code(), Some(5), "{}", said(&out));
+    assert!(
+        said(&out).contains("no node has node.hostname = n2; did you mean n1?"),
+        "{}",
+        said(&out)
+    );
+    let out = apply(&cluster, "shop", &[("web", "", 1)]);
+    assert_eq!(out.status.code(), Some(0), "{}", said(&out));
+    for (line, code) in [
+        (["whatif", "--scale", "web=10000"], 0),
+        (["whatif", "--scale", "web=10001"], 3),
+        (["whatif", "--scale", "web=many"], 2),
+        (["whatif", "--scale", "nobody=1"], 3),
+        (["scale", "shop/web", "10001"], 3),
+    ] {
+        let out = cluster.cli(0, &line);
+        assert_eq!(out.status.code(), Some(code), "{line:?}: {}", said(&out));
+    }
+    let revision = cluster.overview(0).await.expect("it answers").deployments[0].revision;
+    assert_eq!(revision, 2, "refusals and questions make no revision");
+}
