@@ -294,6 +294,7 @@ fn node(id: NodeId, now: Timestamp) -> Node {
         id,
         hostname: format!("n{id}").parse().expect("a name"),
         address: String::new(),
+        mesh_address: None,
         key_fingerprint: [0; 32],
         status: NodeStatus::Ready,
         status_reason: String::new(),
@@ -326,6 +327,7 @@ fn service(number: usize, version: u8) -> ServiceSpec {
         update: UpdatePolicy::default(),
         scheduling: policy(),
         on_node_loss: jaco_types::spec::OnNodeLoss::default(),
+        networks: Vec::new(),
         container: "".into(),
         hash: SpecHash([version; 32]),
     }

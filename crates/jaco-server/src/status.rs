@@ -97,8 +97,11 @@ fn grpc_code(code: ErrorCode) -> Code {
         | ErrorCode::ReplicaNotFound
         | ErrorCode::ContentMissing
         | ErrorCode::ContentNotFound
+        | ErrorCode::NetworkNotFound
         | ErrorCode::NodeNotFound => Code::NotFound,
-        ErrorCode::TokenExists | ErrorCode::NodeAlreadyMember => Code::AlreadyExists,
+        ErrorCode::TokenExists | ErrorCode::NetworkExists | ErrorCode::NodeAlreadyMember => {
+            Code::AlreadyExists
+        }
         ErrorCode::StalePlan => Code::Aborted,
         ErrorCode::CsrInvalid
         | ErrorCode::InvalidManifest
@@ -112,6 +115,9 @@ fn grpc_code(code: ErrorCode) -> Code {
         | ErrorCode::PortConflict
         | ErrorCode::ReplicaIdConflict
         | ErrorCode::ContentInUse
+        | ErrorCode::NetworkInUse
+        | ErrorCode::NetworksNotEnabled
+        | ErrorCode::NetworkPoolExhausted
         | ErrorCode::ReplicaNotRunning
         | ErrorCode::StillDisabled
         | ErrorCode::BackupInvalid

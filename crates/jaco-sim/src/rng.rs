@@ -12,6 +12,8 @@ pub(crate) enum Stream {
     Network = 1,
     /// What happens to the cluster.
     Nemesis = 2,
+    /// Which networks services have.
+    Networks = 3,
 }
 
 impl Rng {

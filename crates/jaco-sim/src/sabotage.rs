@@ -45,11 +45,13 @@ pub enum Sabotage {
     DisableUnasked,
     /// A planner that runs what ran to its end once more.
     RunFinished,
+    /// Nodes that give freed addresses again at once.
+    ForgetQuarantine,
 }
 
 impl Sabotage {
     /// Every defect.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::RecreateOnStart,
         Self::DropInsteadOfRetire,
         Self::NeverQuiet,
@@ -68,7 +70,27 @@ impl Sabotage {
         Self::WakeInCircles,
         Self::DisableUnasked,
         Self::RunFinished,
+        Self::ForgetQuarantine,
     ];
+
+    /// Spoils the state of a node.
+    pub(crate) fn state(self, state: &mut ClusterState) {
+        if self != Self::ForgetQuarantine {
+            return;
+        }
+        let freed: Vec<_> = std::mem::take(&mut state.networks.quarantine)
+            .values()
+            .flat_map(|row| row.addresses.clone())
+            .collect();
+        let ids: Vec<_> = state.networks.rows.keys().copied().collect();
+        for id in ids {
+            let Some(network) = state.networks.rows.get_mut(&id) else { continue };
+            network.cursor = 0;
+            for own in freed.iter().filter(|own| own.network == id) {
+                network.taken.remove(&own.address);
+            }
+        }
+    }
 
     /// Spoils a plan.
     pub(crate) fn plan(self, mut plan: Plan, state: &ClusterState) -> Plan {

@@ -5,13 +5,16 @@ use std::num::NonZeroU32;
 
 use jaco_types::demand::{Demand, canonical_key};
 use jaco_types::spec::{
-    Affinity, Constraint, Dependency, DependencyCondition, DependencyRequirement, Healthcheck,
-    HostPort, OnNodeLoss, Operator, Placement, Protocol, PullPolicy, RestartPolicy,
-    RollbackFailureAction, RollbackPolicy, SchedulingPolicy, Scoring, ServiceMode, ServiceSpec,
-    SpreadCriterion, Storage, UpdateOrder, UpdatePolicy,
+    Affinity, Attachment, Constraint, Dependency, DependencyCondition, DependencyRequirement,
+    Healthcheck, HostPort, NetworkRef, NetworkSpec, OnNodeLoss, Operator, Placement, Protocol,
+    PullPolicy, RestartPolicy, RollbackFailureAction, RollbackPolicy, SchedulingPolicy, Scoring,
+    ServiceMode, ServiceSpec, SpreadCriterion, Storage, UpdateOrder, UpdatePolicy,
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
-use jaco_types::{GpuChoice, GpuDemand, Hostname, InvalidName, Millis, ServiceName, SpecHash};
+use jaco_types::{
+    GpuChoice, GpuDemand, Hostname, InvalidName, Millis, NetworkName, NetworkReach, ServiceName,
+    SpecHash,
+};
 use sha2::{Digest, Sha256};
 
 /// The driver of all simulated GPUs.
@@ -40,7 +43,7 @@ pub(crate) enum ServiceError {
 }
 
 /// All keys. Those marked are part of the container, so that a change of them is rolled out.
-const KEYS: [(&str, Part); 31] = [
+const KEYS: [(&str, Part); 32] = [
     ("image", Part::Container),
     ("replicas", Part::Service),
     ("placement", Part::Service),
@@ -72,6 +75,7 @@ const KEYS: [(&str, Part); 31] = [
     ("needs", Part::Service),
     ("restart", Part::Service),
     ("mode", Part::Service),
+    ("net", Part::Container),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,9 +150,49 @@ impl ServiceText {
             update: self.update()?,
             scheduling: self.scheduling()?,
             on_node_loss: self.on_node_loss()?,
+            networks: self.attachments()?,
             container: container.into(),
             hash,
         })
+    }
+
+    /// The same service in a cluster whose networks are those of each node.
+    pub(crate) fn without_networks(&self) -> Self {
+        let mut text = self.clone();
+        text.keys.remove("net");
+        text
+    }
+
+    /// Its own networks, with the prefix lengths that they ask for: `net=default,back:26`.
+    pub(crate) fn networks(&self) -> Result<Vec<(NetworkName, NetworkSpec)>, ServiceError> {
+        let own = self.network_words().filter(|word| !word.starts_with('@'));
+        let networks = own.map(|word| {
+            let (key, length) = word.split_once(':').unwrap_or((word, ""));
+            let length = match length {
+                "" => None,
+                length => Some(length.parse().map_err(|_| self.wrong("net", "<key>:<length>"))?),
+            };
+            Ok((NetworkName::new(key)?, NetworkSpec { reach: NetworkReach::Outside, length }))
+        });
+        networks.collect()
+    }
+
+    fn attachments(&self) -> Result<Vec<Attachment>, ServiceError> {
+        let attachments = self.network_words().map(|word| {
+            let network = match word.strip_prefix('@') {
+                Some(name) => NetworkRef::Shared(NetworkName::new(name)?),
+                None => {
+                    let (key, _) = word.split_once(':').unwrap_or((word, ""));
+                    NetworkRef::Own(NetworkName::new(key)?)
+                }
+            };
+            Ok(Attachment { network, aliases: Vec::new() })
+        });
+        attachments.collect()
+    }
+
+    fn network_words(&self) -> impl Iterator<Item = &str> {
+        self.keys.get("net").into_iter().flat_map(|words| words.split(','))
     }
 
     fn container(&self) -> String {

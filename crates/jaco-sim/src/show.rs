@@ -14,7 +14,17 @@ impl World {
         let own =
             state.slots.values().filter(|slot| slot.service.deployment.as_str() == deployment);
         let mut lines: Vec<String> = own.map(|slot| self.show_slot(slot)).collect();
-        for (key, record) in state.scheduling.iter() {
+        lines.extend(self.show_unplaced(deployment));
+        if lines.is_empty() {
+            lines.push("none".to_owned());
+        }
+        lines
+    }
+
+    /// What is wanted of a deployment and cannot be.
+    pub(crate) fn show_unplaced(&self, deployment: &str) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (key, record) in self.checker.reference().scheduling.iter() {
             if key.deployment.as_str() != deployment {
                 continue;
             }
@@ -29,10 +39,39 @@ impl World {
                 );
             }
         }
-        if lines.is_empty() {
-            lines.push("none".to_owned());
-        }
         lines
+    }
+
+    /// The networks, and how many of their addresses are free.
+    pub(crate) fn show_networks(&self) -> Vec<String> {
+        let networks = &self.checker.reference().networks;
+        if networks.pool.is_none() {
+            return vec!["those of each node".to_owned()];
+        }
+        let rows = networks.rows.values().map(|network| {
+            let free = networks.free(network, self.now);
+            let quarantined = network.taken.values().filter(|id| networks.quarantine.contains(id));
+            let quarantined = quarantined.count();
+            let held = network.taken.len() - quarantined;
+            let subnet = network.subnet.prefix();
+            format!(
+                "{} {subnet}: {held} held, {quarantined} in quarantine, {free} free",
+                network.scope
+            )
+        });
+        rows.collect()
+    }
+
+    /// The addresses of the replicas of a deployment.
+    pub(crate) fn show_addresses(&self, deployment: &str) -> Vec<String> {
+        let slots = self.checker.reference().slots.values();
+        let own = slots.filter(|slot| slot.service.deployment.as_str() == deployment);
+        let line = |slot: &Slot| {
+            let addresses = slot.current.addresses.iter().map(|own| own.address.to_string());
+            let addresses: Vec<String> = addresses.collect();
+            format!("{} {}", slot.id, addresses.join(" ")).trim_end().to_owned()
+        };
+        own.map(line).collect()
     }
 
     fn show_slot(&self, slot: &Slot) -> String {

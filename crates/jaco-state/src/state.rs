@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jaco_types::spec::ServiceSpec;
+use jaco_types::spec::{NetworkRef, ServiceSpec};
 use jaco_types::{
     Consumer, ConsumerName, ContentId, DeploymentName, Hostname, ImageDigest, InstanceId,
     InstanceObserved, NamedKey, Node, NodeId, RegistryName, ReplicaId, Revision, Scheduling,
@@ -15,6 +15,7 @@ use crate::DisabledAllocations;
 use crate::audit::AuditLog;
 use crate::contents::{Content, NamedContent};
 use crate::deployment::Deployment;
+use crate::network::{Network, Networks};
 use crate::registries::RegistryLogin;
 use crate::requests::RequestLog;
 use crate::table::Table;
@@ -64,6 +65,8 @@ pub struct ClusterState {
     pub named: Table<NamedKey, NamedContent>,
     /// Credentials of image registries.
     pub registries: Table<RegistryName, RegistryLogin>,
+    /// Networks of the cluster, and the addresses that nobody may have.
+    pub networks: Networks,
 }
 
 impl ClusterState {
@@ -91,6 +94,7 @@ impl ClusterState {
             contents: self.contents.clone(),
             named: self.named.clone(),
             registries: self.registries.clone(),
+            networks: self.networks.clone(),
         }
     }
 
@@ -109,6 +113,25 @@ impl ClusterState {
     ) -> Option<&Arc<ServiceSpec>> {
         let record = self.deployments.get(&service.deployment)?.revisions.get(&revision)?;
         record.spec.services.get(&service.service)
+    }
+
+    /// The networks that replicas of `service` are attached to at `revision`, in order; none where the
+    /// revision is not kept. `None` where one of them is not there.
+    #[must_use]
+    pub fn networks_of(&self, service: &ServiceKey, revision: Revision) -> Option<Vec<&Network>> {
+        let deployment = self.deployments.get(&service.deployment);
+        let record = deployment.and_then(|deployment| deployment.revisions.get(&revision));
+        let spec = record.map(|record| &record.spec);
+        let wanted = spec.and_then(|spec| Some((spec, spec.services.get(&service.service)?)));
+        let Some((spec, wanted)) = wanted else { return Some(Vec::new()) };
+        let networks = wanted.networks.iter().map(|attachment| {
+            let reach = match &attachment.network {
+                NetworkRef::Own(key) => Some(spec.networks.get(key)?.reach),
+                NetworkRef::Shared(_) => None,
+            };
+            self.networks.find(&attachment.network.scope(&service.deployment), reach)
+        });
+        networks.collect()
     }
 
     /// What the image of `service` is at `revision`, where that is known.

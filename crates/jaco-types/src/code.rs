@@ -117,6 +117,16 @@ error_codes! {
     PortConflict => "port_conflict", Rejected;
     /// Two services would give their replicas the same names.
     ReplicaIdConflict => "replica_id_conflict", Rejected;
+    /// There is no network of this name.
+    NetworkNotFound => "network_not_found", Rejected;
+    /// A network of this name exists.
+    NetworkExists => "network_exists", Rejected;
+    /// Something is attached to the network, or was until a minute ago, or a deployment names it.
+    NetworkInUse => "network_in_use", Rejected;
+    /// The cluster's networks are not enabled, or cannot be.
+    NetworksNotEnabled => "networks_not_enabled", Rejected;
+    /// The pool of addresses has no room for another network.
+    NetworkPoolExhausted => "network_pool_exhausted", Rejected;
     /// There is no deployment of this name.
     DeploymentNotFound => "deployment_not_found", Rejected;
     /// The deployment has no revision of this number any more.

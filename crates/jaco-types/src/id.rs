@@ -116,6 +116,13 @@ name_type!(
     is_service_name
 );
 name_type!(
+    /// The name of a network: the key in a compose file, or that of a shared one.
+    NetworkName,
+    "network name",
+    "use 1 to 63 of a-z, A-Z, 0-9, '.', '-' and '_', not starting with '.' or '-'",
+    is_network_name
+);
+name_type!(
     /// An account at an image registry.
     RegistryUsername,
     "username of a registry",
@@ -166,6 +173,10 @@ fn is_consumer_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
         && text.len() <= 63
         && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b".-_".contains(&b))
+}
+
+fn is_network_name(text: &str) -> bool {
+    text.starts_with('_') && text.len() > 1 && is_service_name(&text[1..]) || is_service_name(text)
 }
 
 fn is_registry_username(text: &str) -> bool {

@@ -13,6 +13,7 @@ pub mod identity;
 pub mod image;
 pub mod machine;
 pub mod membership;
+pub mod network;
 pub mod node;
 pub mod observed;
 pub mod origin;
@@ -32,13 +33,14 @@ pub use content::{ContentId, NamedKey, NamedKind};
 pub use gpu::{Gpu, GpuChoice, GpuDemand};
 pub use id::{
     ClusterId, ConsumerName, ContentName, DeploymentName, Hostname, InstanceId, InvalidName,
-    NodeId, Ordinal, RegistryUsername, ReplicaId, RequestId, Revision, ServiceKey, ServiceName,
-    SpecHash, StateIndex, TokenId,
+    NetworkName, NodeId, Ordinal, RegistryUsername, ReplicaId, RequestId, Revision, ServiceKey,
+    ServiceName, SpecHash, StateIndex, TokenId,
 };
 pub use identity::Identity;
 pub use image::{ImageDigest, ImageNeed, ImagePull, is_image_name};
 pub use machine::Machine;
 pub use membership::voter_target;
+pub use network::{InstanceAddress, Ipv4Prefix, NetworkId, NetworkReach, NetworkScope, Subnet};
 pub use node::{Availability, Drain, Node, NodeFacts, NodeStatus};
 pub use observed::{Exit, InstanceObserved, ReasonCode, ReplicaState};
 pub use origin::{Author, Origin};

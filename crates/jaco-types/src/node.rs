@@ -1,6 +1,7 @@
 //! A machine that runs the daemon.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 
 use crate::gpu::Gpu;
 use crate::id::{Hostname, NodeId, StateIndex};
@@ -17,6 +18,8 @@ pub struct Node {
     pub hostname: Hostname,
     /// `ip:port` where its peers reach it.
     pub address: String,
+    /// Its own address in the mesh of routers; absent in a cluster whose networks are those of each node.
+    pub mesh_address: Option<Ipv4Addr>,
     /// SHA-256 of the public key in its certificate.
     pub key_fingerprint: [u8; 32],
     /// Whether it takes part; written by the planner from the node's signals.

@@ -148,6 +148,9 @@ pub const WAITING_FOR_DEPENDENCY: &str = "waiting_for_dependency";
 /// The reason of a replica that a drain waits for, because its job runs. That, too, is progress.
 pub const WAITING_FOR_JOB: &str = "waiting_for_job";
 
+/// The reason of replicas that a network has no free address for (PL-24).
+pub const NO_ADDRESS: &str = "no_address";
+
 /// Replicas that are wanted and cannot be placed, and why.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Unplaced {

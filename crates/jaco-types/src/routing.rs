@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use crate::id::{ConsumerName, InstanceId, NodeId, Revision, ServiceKey, SpecHash, StateIndex};
+use crate::network::InstanceAddress;
 use crate::time::{Millis, Timestamp};
 
 /// The shortest lease that a consumer may have.
@@ -49,6 +50,8 @@ pub struct TerminatingInstance {
     pub spec_hash: SpecHash,
     /// The ids of the GPUs that it still has.
     pub gpus: Vec<Arc<str>>,
+    /// The addresses that it still has.
+    pub addresses: Vec<InstanceAddress>,
     /// The entry that took it out of the endpoints: a consumer that has acknowledged this much sends
     /// nothing there any more.
     pub left_at: StateIndex,

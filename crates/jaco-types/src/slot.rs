@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::id::{
     InstanceId, NodeId, Ordinal, ReplicaId, Revision, ServiceKey, SpecHash, StateIndex,
 };
+use crate::network::InstanceAddress;
 use crate::termination::Termination;
 use crate::time::Millis;
 
@@ -132,6 +133,8 @@ pub struct Instance {
     pub spec_hash: SpecHash,
     /// The ids of the GPUs that it has for itself.
     pub gpus: Vec<Arc<str>>,
+    /// Its addresses, in the order in which it is attached; chosen by `apply`.
+    pub addresses: Vec<InstanceAddress>,
 }
 
 /// Failures in a row without a steady run between them (R-HEAL-1, R-HEAL-2).

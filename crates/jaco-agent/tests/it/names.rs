@@ -61,6 +61,7 @@ pub(crate) fn spec_pulled(image: &str, keys: &str, pull: PullPolicy) -> Arc<Serv
         scheduling: SchedulingPolicy::default(),
         on_node_loss: jaco_types::spec::OnNodeLoss::default(),
         update: UpdatePolicy::default(),
+        networks: Vec::new(),
         container: container.into(),
         hash: SpecHash([7; 32]),
     })

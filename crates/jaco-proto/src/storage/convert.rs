@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use jaco_types::{
     ClusterId, ConsumerName, ContentId, ContentName, DeploymentName, Hostname, ImageDigest,
-    InstanceId, RegistryName, RegistryUsername, ReplicaId, RequestId, ServiceKey, ServiceName,
-    SpecHash, StateIndex, TokenId,
+    InstanceId, NetworkName, RegistryName, RegistryUsername, ReplicaId, RequestId, ServiceKey,
+    ServiceName, SpecHash, StateIndex, TokenId,
 };
 use prost::Message;
 
@@ -124,6 +124,7 @@ wire_names! {
     ContentName by new,
     DeploymentName by new,
     Hostname by new,
+    NetworkName by new,
     RegistryName by new,
     RegistryUsername by new,
     ReplicaId by parse,

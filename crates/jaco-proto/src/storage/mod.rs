@@ -25,6 +25,7 @@ mod disabled;
 mod envelope;
 mod error;
 mod identity;
+mod network;
 mod node;
 mod observed;
 mod outcome;

@@ -1,5 +1,7 @@
 //! Members and the facts that they report.
 
+use std::net::Ipv4Addr;
+
 use jaco_state::command::NewNode;
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
@@ -22,6 +24,7 @@ impl Wire for Node {
             id: self.id.0,
             hostname: self.hostname.to_wire(),
             address: self.address.clone(),
+            mesh_address: self.mesh_address.map(Ipv4Addr::to_bits),
             key_fingerprint: self.key_fingerprint.to_wire(),
             status: self.status.to_wire(),
             status_reason: self.status_reason.clone(),
@@ -40,6 +43,7 @@ impl Wire for Node {
             id: NodeId(message.id),
             hostname: Wire::from_wire(message.hostname)?,
             address: message.address,
+            mesh_address: message.mesh_address.map(Ipv4Addr::from_bits),
             key_fingerprint: Wire::from_wire(message.key_fingerprint)?,
             status: Wire::from_wire(message.status)?,
             status_reason: message.status_reason,

@@ -2,7 +2,7 @@
 
 use jaco_types::{Consumer, Millis, NodeId, Revision, StateIndex, TerminatingInstance, Timestamp};
 
-use super::convert::{Wire, required};
+use super::convert::{Wire, list, required, to_list};
 use super::error::Problem;
 use super::slot::{shared, texts};
 use super::wire;
@@ -42,6 +42,7 @@ impl Wire for TerminatingInstance {
             revision: self.revision.0,
             spec_hash: self.spec_hash.to_wire(),
             gpus: texts(&self.gpus),
+            addresses: to_list(&self.addresses),
             left_at: self.left_at.0,
             since_ms: self.since.0,
         }
@@ -55,6 +56,7 @@ impl Wire for TerminatingInstance {
             revision: Revision(message.revision),
             spec_hash: Wire::from_wire(message.spec_hash)?,
             gpus: shared(message.gpus),
+            addresses: list(message.addresses)?,
             left_at: StateIndex(message.left_at),
             since: Timestamp(message.since_ms),
         })

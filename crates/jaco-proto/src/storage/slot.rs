@@ -9,7 +9,7 @@ use jaco_types::{
     Termination, TerminationOutcome, Timestamp,
 };
 
-use super::convert::{Wire, optional, required, wire_enum};
+use super::convert::{Wire, list, optional, required, to_list, wire_enum};
 use super::error::Problem;
 use super::observed::NO_REASON;
 use super::wire::{self, ordinal::Kind};
@@ -145,6 +145,7 @@ impl Wire for Instance {
             revision: self.revision.0,
             spec_hash: self.spec_hash.to_wire(),
             gpus: texts(&self.gpus),
+            addresses: to_list(&self.addresses),
         }
     }
 
@@ -155,6 +156,7 @@ impl Wire for Instance {
             revision: Revision(message.revision),
             spec_hash: Wire::from_wire(message.spec_hash)?,
             gpus: shared(message.gpus),
+            addresses: list(message.addresses)?,
         })
     }
 }

@@ -14,6 +14,7 @@ use jaco_types::{DeploymentSpec, GpuChoice, GpuDemand, Millis, ServiceName, Serv
 
 use super::convert::{Wire, ascending, list, optional, required, to_list, wire_enum};
 use super::error::Problem;
+use super::network;
 use super::observed::port_number;
 use super::slot::{shared, texts};
 use super::wire::gpu_demand::Choice;
@@ -61,6 +62,7 @@ impl Wire for DeploymentSpec {
             contents: self.contents.iter().map(Wire::to_wire).collect(),
             named: self.named.iter().map(Wire::to_wire).collect(),
             privileges: self.privileges.iter().map(privileges_to_wire).collect(),
+            networks: self.networks.iter().map(network::to_deployment_network).collect(),
         }
     }
 
@@ -73,7 +75,9 @@ impl Wire for DeploymentSpec {
         let contents = ascending("contents", message.contents.into_iter().map(content))?;
         let key = |key| Ok((Wire::from_wire(key)?, ()));
         let named = ascending("named contents", message.named.into_iter().map(key))?;
+        let networks = message.networks.into_iter().map(network::from_deployment_network);
         Ok(Self {
+            networks: ascending("networks of a deployment", networks)?,
             services: ascending("services", message.services.into_iter().map(service))?,
             compose: message.compose.into(),
             overlay: message.overlay.into(),
@@ -132,6 +136,7 @@ impl Wire for ServiceSpec {
             gpus: self.gpus.as_ref().map(Wire::to_wire),
             restart: restart_to_wire(self.restart),
             job: self.mode == ServiceMode::Job,
+            networks: to_list(&self.networks),
         }
     }
 
@@ -159,6 +164,7 @@ impl Wire for ServiceSpec {
                 true => ServiceMode::Job,
                 false => ServiceMode::Service,
             },
+            networks: list(message.networks)?,
         })
     }
 }

@@ -47,6 +47,8 @@ fn log_entries_are_as_they_were() {
     let samples: Vec<_> =
         sample::commands_of_other_values().into_iter().map(sample::payload).collect();
     check(&samples, v1_log_entry::OTHER_VALUES, encode_payload, decode_payload);
+    let samples: Vec<_> = sample::commands_of_networks().into_iter().map(sample::payload).collect();
+    check(&samples, v1_log_entry::NETWORKS, encode_payload, decode_payload);
     let samples = sample::payloads_with_origin();
     check(&samples, v1_log_entry::ORIGINS, encode_payload, decode_payload);
 }
@@ -80,6 +82,7 @@ fn snapshots_are_as_they_were() {
         (v1_snapshot::DIGEST_FRAMES, sample::state_of_digests()),
         (v1_snapshot::NO_DATA_FRAMES, sample::state_without_data()),
         (v1_snapshot::TOKEN_FRAMES, sample::state_of_tokens()),
+        (v1_snapshot::NETWORK_FRAMES, sample::state_of_networks()),
     ] {
         let frozen: String = frames.iter().map(|(_, hex)| *hex).collect();
         assert_eq!(hex::encode(snapshot(&sample)), frozen, "what is written has changed");

@@ -5,6 +5,7 @@ mod archive;
 mod chain;
 mod damage;
 mod frozen;
+mod replay;
 mod round_trip;
 mod sample;
 mod strategy;

@@ -78,6 +78,7 @@ fn newcomer(
         id: NodeId(state.index.0),
         hostname: hostname.clone(),
         address: String::new(),
+        mesh_address: None,
         key_fingerprint: [0; 32],
         status: NodeStatus::Ready,
         status_reason: String::new(),

@@ -1,5 +1,6 @@
 //! The draft of the state that a pass edits, in place of the state itself.
 
+mod addresses;
 mod agenda;
 mod cluster;
 mod colocate;
@@ -13,6 +14,7 @@ mod service;
 mod slot;
 mod slots;
 
+pub(crate) use addresses::NoAddress;
 pub(crate) use agenda::{Agenda, Phase};
 pub(crate) use cluster::Draft;
 pub(crate) use disabled::DisabledNodes;

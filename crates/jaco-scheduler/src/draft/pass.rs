@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use jaco_state::Change;
-use jaco_types::{ConsumerName, StateIndex, Timestamp};
+use jaco_types::spec::ServiceSpec;
+use jaco_types::{ConsumerName, Revision, ServiceKey, StateIndex, Timestamp};
 
+use super::addresses::{Addresses, NoAddress};
 use crate::input::PlanInput;
 use crate::nodes::NodeTable;
 use crate::report::Report;
@@ -17,6 +19,7 @@ pub(crate) struct Pass<'a> {
     pub(crate) report: Report,
     pub(crate) wake_at: Option<Timestamp>,
     pub(crate) consumers: Consumers<'a>,
+    addresses: Addresses,
 }
 
 /// The endpoint consumers whose leases hold, with what each has acknowledged.
@@ -42,8 +45,38 @@ impl<'a> Pass<'a> {
     /// A pass that has decided nothing yet.
     pub(crate) fn begin(input: PlanInput<'a>, nodes: NodeTable<'a>) -> Self {
         let (changes, report) = (Vec::new(), Report::default());
-        let consumers = Consumers::default();
-        Self { input, nodes, changes, report, wake_at: None, consumers }
+        let (consumers, addresses) = (Consumers::default(), Addresses::default());
+        Self { input, nodes, changes, report, wake_at: None, consumers, addresses }
+    }
+
+    /// Whether an instance of this revision can have an address in each of its networks (PL-24).
+    pub(crate) fn has_addresses(
+        &self,
+        service: &ServiceKey,
+        revision: Revision,
+        spec: &ServiceSpec,
+    ) -> bool {
+        self.no_address(service, revision, spec).is_none()
+    }
+
+    /// Why it cannot have them.
+    pub(crate) fn no_address(
+        &self,
+        service: &ServiceKey,
+        revision: Revision,
+        spec: &ServiceSpec,
+    ) -> Option<NoAddress> {
+        self.addresses.check(self.input, service, revision, spec).err()
+    }
+
+    /// Counts the addresses of an instance that the pass starts.
+    pub(crate) fn take_addresses(
+        &self,
+        service: &ServiceKey,
+        revision: Revision,
+        spec: &ServiceSpec,
+    ) {
+        self.addresses.take(self.input, service, revision, spec);
     }
 
     /// Notes a future moment at which a decision may differ.

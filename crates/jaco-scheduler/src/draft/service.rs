@@ -207,6 +207,7 @@ impl<'a> ServiceDraft<'a> {
         };
         if desired_state == DesiredState::Active {
             current.reserve(&mut pass.nodes);
+            pass.take_addresses(&self.key, self.goal.revision, self.goal.spec);
             move_count(&mut pass.nodes, None, Some(at));
         }
         pass.changes.push(Change::SlotCreate {

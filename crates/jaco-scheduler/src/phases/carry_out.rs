@@ -112,8 +112,19 @@ fn act<'a>(
         Verdict::Disable => service.slots.edit(at).disable(pass),
         Verdict::Revert => service.slots.edit(at).revert_handover(pass),
         Verdict::CompleteHandover => service.slots.edit(at).complete_handover(pass),
-        Verdict::Restart(Restart::Failed) => restart_failed(service.slots.edit(at), pass),
-        Verdict::Restart(Restart::PartnerReplaced) => restart(service.slots.edit(at), pass),
+        Verdict::Restart(why) => {
+            let InstanceDraft { revision, spec, .. } = service.slots[at].current;
+            if spec.is_some_and(|spec| !pass.has_addresses(&service.key, revision, spec)) {
+                return;
+            }
+            if let Some(spec) = spec {
+                pass.take_addresses(&service.key, revision, spec);
+            }
+            match why {
+                Restart::Failed => restart_failed(service.slots.edit(at), pass),
+                Restart::PartnerReplaced => restart(service.slots.edit(at), pass),
+            }
+        }
         Verdict::Exhaust => exhaust(service.slots.edit(at), pass),
         Verdict::Finish(completion) => {
             let slot = service.slots.edit(at);
@@ -179,6 +190,7 @@ fn relocate<'a>(
         None => (goal.revision, goal.spec),
     };
     let node = match home {
+        _ if !pass.has_addresses(&service.key, revision, spec) => None,
         Some(home) => open_with_room(home, spec, pass),
         None => choosers.choose(service, pass, at, spec),
     };
@@ -208,6 +220,9 @@ fn start<'a>(
     choosers: &mut Choosers<'a>,
 ) {
     let (slot, Goal { revision, spec, .. }) = (&service.slots[at], service.goal());
+    if !pass.has_addresses(&service.key, revision, spec) {
+        return service.set_no_node(at);
+    }
     let here = match slot.current.at {
         Some(own) => Some(own).filter(|own| slot.fits_at(pass.nodes.row(*own), spec)),
         None => home(slot, pass).and_then(|home| open_with_room(home, spec, pass)),
@@ -244,6 +259,7 @@ fn place<'a>(
     at: usize,
     successor: Successor<'a>,
 ) {
+    pass.take_addresses(&service.key, successor.revision, successor.spec);
     let slot = service.slots.edit(at);
     slot.replace(pass, successor);
     pass.report.place(slot.id.clone(), slot.current.node, successor.cause.as_str());

@@ -80,6 +80,9 @@ fn create_missing<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) {
     let mut chooser = Chooser::new(&pass.nodes, service);
     service.slots.reserve(missing.min(RESERVED_MAX));
     for _ in 0..missing {
+        if !pass.has_addresses(&service.key, service.goal().revision, spec) {
+            return;
+        }
         let (index, ordinal) = next_ordinal(service, pass);
         let Some(node) = chooser.choose(&pass.nodes, spec, &ordinal) else { return };
         service.record.next_index = index.saturating_add(1);
@@ -115,7 +118,9 @@ fn create_on_each_node<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>) 
         let is_taken = pass.input.state.slots.contains(&ReplicaId::new(&service.key, &ordinal));
         // A disabled replica takes no room.
         let is_disabled = service.desired_state_of_new(pass, node) == DesiredState::Disabled;
-        if is_taken || !(is_disabled || row.fits(spec)) {
+        let revision = service.goal().revision;
+        let fits = row.fits(spec) && pass.has_addresses(&service.key, revision, spec);
+        if is_taken || !(is_disabled || fits) {
             continue;
         }
         let id = row.id;

@@ -4,12 +4,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jaco_types::rollout::{WAITING_FOR_DEPENDENCY, WAITING_FOR_JOB};
+use jaco_types::rollout::{NO_ADDRESS, WAITING_FOR_DEPENDENCY, WAITING_FOR_JOB};
 use jaco_types::spec::{Placement, ServiceSpec};
 use jaco_types::{Hostname, NodeStatus, Ordinal, ReplicaId};
 
 use super::create::{missing, nodes_of_global};
-use crate::draft::{Draft, Pass, ServiceDraft, SlotDraft};
+use crate::draft::{Draft, NoAddress, Pass, Search, ServiceDraft, SlotDraft};
 use crate::eligibility::{Ineligible, refusals};
 use crate::nodes::NodeIx;
 use crate::placement::{candidates, hosts};
@@ -56,7 +56,19 @@ pub(crate) fn report(draft: &mut Draft<'_>) {
             count_once(&mut unplaced, of_service);
             unrollable(service, pass, &mut unplaced);
         }
+        if unplaced.iter().any(|one| one.reason == NO_ADDRESS) {
+            wake_for_addresses(pass);
+        }
         service.unplaced = unplaced.iter().map(|one| explain(service, one, pass)).collect();
+    }
+}
+
+/// Looks again when the next address comes out of quarantine.
+fn wake_for_addresses(pass: &mut Pass<'_>) {
+    let now = pass.input.now;
+    let ends = pass.input.state.networks.quarantine.values().filter_map(|row| row.until);
+    if let Some(next) = ends.filter(|end| *end > now).min() {
+        pass.wake(next);
     }
 }
 
@@ -108,11 +120,19 @@ fn missing_replicas<'a>(service: &ServiceDraft<'a>, pass: &Pass<'a>) -> Vec<Unpl
     let spec = service.goal().spec;
     let unplaced =
         |count, reason, details| vec![Unplaced { count, reason, details, spec, asked: Asked::All }];
+    let no_address = pass.no_address(&service.key, service.goal().revision, spec);
+    let lacking = |count, lacking: &NoAddress| {
+        let details = lacking.facts(pass.input.state, &service.key, spec);
+        Unplaced { count, reason: NO_ADDRESS, details, spec, asked: Asked::None }
+    };
     if spec.placement == Placement::Global {
         let hosts = hosts_without_replica(service, pass);
         let count = u32::try_from(hosts.len()).unwrap_or(u32::MAX);
         return match count {
             0 => Vec::new(),
+            count if no_address.is_some() => {
+                no_address.iter().map(|one| lacking(count, one)).collect()
+            }
             count => unplaced(count, "no_room_on_node", fact("nodes", join(&hosts))),
         };
     }
@@ -124,6 +144,7 @@ fn missing_replicas<'a>(service: &ServiceDraft<'a>, pass: &Pass<'a>) -> Vec<Unpl
     }
     match missing {
         0 => Vec::new(),
+        count if no_address.is_some() => no_address.iter().map(|one| lacking(count, one)).collect(),
         count => unplaced(count, "no_eligible_node", BTreeMap::new()),
     }
 }
@@ -184,6 +205,9 @@ fn waiting<'a>(
     verdict: Verdict,
     pass: &Pass<'a>,
 ) -> Option<Unplaced<'a>> {
+    if let Some(lacking) = without_address(service, slot, verdict, pass) {
+        return Some(lacking);
+    }
     let Verdict::Wait(wait) = verdict else { return None };
     let node = node_name(slot, pass);
     let here = || place(&slot.id, &node);
@@ -225,6 +249,43 @@ fn waiting<'a>(
     Some(Unplaced { count: 1, reason, details, spec, asked })
 }
 
+/// How a slot is reported that would get an instance now if its networks had an address for it.
+fn without_address<'a>(
+    service: &ServiceDraft<'a>,
+    slot: &SlotDraft<'a>,
+    verdict: Verdict,
+    pass: &Pass<'a>,
+) -> Option<Unplaced<'a>> {
+    let is_sought = match verdict {
+        Verdict::Restart(_) => true,
+        Verdict::Wait(wait) => {
+            matches!(wait, Wait::NoNode | Wait::NoRoomToStart) && slot.search == Search::NoNode
+        }
+        Verdict::Keep
+        | Verdict::Disable
+        | Verdict::Revert
+        | Verdict::Remove
+        | Verdict::CompleteHandover
+        | Verdict::Exhaust
+        | Verdict::Finish(_)
+        | Verdict::ForgetFailures
+        | Verdict::Move(_)
+        | Verdict::Start(_)
+        | Verdict::Replace(_)
+        | Verdict::Define => false,
+    };
+    let goal = service.goal();
+    let own = slot.current.spec.filter(|_| slot.is_active());
+    let (revision, spec) = match own {
+        Some(own) => (slot.current.revision, own),
+        None => (goal.revision, goal.spec),
+    };
+    let lacking = pass.no_address(&service.key, revision, spec).filter(|_| is_sought)?;
+    let mut details = lacking.facts(pass.input.state, &service.key, spec);
+    details.insert("replica".to_owned(), slot.id.to_string());
+    Some(Unplaced { count: 1, reason: NO_ADDRESS, details, spec, asked: Asked::None })
+}
+
 /// Replicas that a rollout could replace if a node had room for a successor. One that has nowhere to go
 /// has nowhere to be replaced either, which is said once.
 fn unrollable<'a>(
@@ -233,8 +294,16 @@ fn unrollable<'a>(
     unplaced: &mut Vec<Unplaced<'a>>,
 ) {
     let spec = service.goal().spec;
+    let no_address = pass.no_address(&service.key, service.goal().revision, spec);
     for at in rollout::stuck(service, pass) {
         let slot = &service.slots[at];
+        if let Some(lacking) = &no_address {
+            let mut details = lacking.facts(pass.input.state, &service.key, spec);
+            details.insert("replica".to_owned(), slot.id.to_string());
+            let (reason, asked) = (NO_ADDRESS, Asked::None);
+            unplaced.push(Unplaced { count: 1, reason, details, spec, asked });
+            continue;
+        }
         if !slot.is_outdated(&service.goal()) {
             let (reason, details) = ("no_eligible_node", place(&slot.id, &node_name(slot, pass)));
             unplaced.push(Unplaced { count: 1, reason, details, spec, asked: Asked::All });

@@ -11,7 +11,18 @@ pub(super) fn is_movable(state: &ClusterState, slot: &Slot, spec: &ServiceSpec) 
     can_hand_over(spec)
         && spec.placement != Placement::Global
         && spec.gpus.is_none()
+        && has_free_addresses(state, slot)
         && !is_colocated(state, slot)
+}
+
+/// Whether its networks have an address for the successor of a replica. One in quarantine is none: a move
+/// for better balance can wait.
+fn has_free_addresses(state: &ClusterState, slot: &Slot) -> bool {
+    let networks = state.networks_of(&slot.service, slot.current.revision);
+    let has_room = |network: &&jaco_state::network::Network| {
+        u32::try_from(network.taken.len()).is_ok_and(|taken| taken < network.subnet.capacity())
+    };
+    networks.is_some_and(|networks| networks.iter().all(has_room))
 }
 
 /// Whether a replica can run on two nodes until its successor serves.

@@ -84,6 +84,7 @@ pub(super) fn take_steps<'a>(
         };
         let successor =
             Successor { at: node, revision, spec, cause, handover, consecutive_failures: 0 };
+        pass.take_addresses(&service.key, revision, spec);
         let slot = service.slots.edit(*at);
         let before = slot.current.node;
         slot.replace(pass, successor);
@@ -110,6 +111,10 @@ pub(super) fn target_of<'a>(
     let slot = &service.slots[at];
     let verdict = facts.of(service, slot, pass).verdict();
     let Verdict::Replace(place) = verdict else { return None };
+    let goal = service.goal();
+    if !pass.has_addresses(&service.key, goal.revision, goal.spec) {
+        return None;
+    }
     let better = || better_node(service, pass, at, on_nodes);
     if slot.completion().is_some() || service.role == ServiceRole::Job {
         return job_target(service, pass, slot, &siblings, place, better);
@@ -165,6 +170,10 @@ pub(super) fn has_target<'a>(
     on_nodes: &OnNodes,
 ) -> bool {
     // The question that costs little first: there may be thousands of them.
+    let goal = service.goal();
+    if !pass.has_addresses(&service.key, goal.revision, goal.spec) {
+        return false;
+    }
     let own = service.slots[slot].current.at.map(|at| pass.nodes.row(at));
     let is_kept = || facts.of(service, &service.slots[slot], pass).verdict();
     own.is_some_and(|row| row.fits(service.goal().spec))

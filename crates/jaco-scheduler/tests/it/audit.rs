@@ -9,8 +9,9 @@ use jaco_state::ClusterMeta;
 use jaco_state::audit::{AuditEvent, AuditKind, DEFAULT_AGE};
 use jaco_state::command::{
     AuditRetention, ClusterInit, Command, DeploymentApply, DeploymentDelete, DeploymentRollback,
-    Disabling, NamedContentPut, NamedContentRemove, NewNode, NodeRemove, NodeSetLabels,
-    OperatorTokenIssue, OperatorTokenRevoke, RegistryRemove, RegistryStore, RevisionPin,
+    Disabling, NamedContentPut, NamedContentRemove, NetworkBegin, NetworkCreate, NetworkRemove,
+    NetworkResize, NewNode, NodeRemove, NodeSetLabels, OperatorTokenIssue, OperatorTokenRevoke,
+    RegistryRemove, RegistryStore, RevisionPin,
 };
 use jaco_state::contents::{Form, Piece, PieceBytes};
 use jaco_state::deployment::Pin;
@@ -21,8 +22,8 @@ use jaco_types::spec::{
 };
 use jaco_types::{
     AllocationScope, Availability, ClusterId, ContentId, ContentName, DeploymentName, Identity,
-    ImageDigest, ImageNeed, ImageReadiness, Millis, NamedKey, NamedKind, NodeFacts, RegistryName,
-    RegistryUsername, ReplicaState, Revision, ServiceName, TokenId,
+    ImageDigest, ImageNeed, ImageReadiness, Millis, NamedKey, NamedKind, NetworkName, NetworkScope,
+    NodeFacts, RegistryName, RegistryUsername, ReplicaState, Revision, ServiceName, TokenId,
 };
 
 use crate::cluster::{Cluster, Service, hostname, key, resources, service};
@@ -308,6 +309,16 @@ fn path(kind: AuditKind) -> Path {
             log_in(it);
             it.commit(RegistryRemove::new(registry()).into());
         }),
+        AuditKind::NetworksEnabled => Here(enable_networks),
+        AuditKind::NetworkCreated => Here(create_network),
+        AuditKind::NetworkRemoved => Here(|it| {
+            create_network(it);
+            it.commit(NetworkRemove::new(backbone()).into());
+        }),
+        AuditKind::NetworkResized => Here(|it| {
+            create_network(it);
+            it.commit(NetworkResize::new(NetworkScope::Shared(backbone()), 22).into());
+        }),
         AuditKind::AuditChainBegun => Here(|it| {
             it.commit(Command::AuditBegin);
         }),
@@ -385,6 +396,19 @@ fn store(cluster: &mut Cluster) {
     let pieces =
         vec![Piece { id: tree, bytes: PieceBytes([1].as_slice().into()), form: Form::Plain }];
     cluster.commit(NamedContentPut::new(secret(), tree, pieces, 1).into());
+}
+
+fn backbone() -> NetworkName {
+    NetworkName::new("backbone").unwrap()
+}
+
+fn enable_networks(cluster: &mut Cluster) {
+    cluster.commit(NetworkBegin::new("10.64.0.0/12".parse().unwrap(), 1420).into());
+}
+
+fn create_network(cluster: &mut Cluster) {
+    enable_networks(cluster);
+    cluster.commit(NetworkCreate::new(backbone()).into());
 }
 
 fn registry() -> RegistryName {

@@ -11,22 +11,24 @@ use jaco_scheduler::{ConsumerSignal, NodeSignal, Plan, PlanInput, PlannerConfig,
 use jaco_state::audit::{AuditKind, DEFAULT_AGE, Retention};
 use jaco_state::command::{
     Batch, Change, Command, ConstraintsSet, ConsumerAttach, DeploymentApply, DisabledSet,
-    Disabling, JoinTokenIssue, NewNode, NodeAdmit, NodeDrain, NodeReport, NodeSetAvailability,
-    Observe,
+    Disabling, JoinTokenIssue, NetworkBegin, NetworkCreate, NewNode, NodeAdmit, NodeDrain,
+    NodeReport, NodeSetAvailability, Observe,
 };
+use jaco_state::network::Quarantine;
 use jaco_state::token::JoinToken;
 use jaco_state::view::desired_on;
 use jaco_state::{ClusterState, Entry, Outcome, apply};
 use jaco_types::spec::{
-    Constraint, DeploymentSpec, Healthcheck, HostPort, Operator, Placement, Protocol,
-    RestartPolicy, SchedulingPolicy, ServiceMode, ServiceSpec, SpreadCriterion, SpreadTarget,
-    Storage, UpdatePolicy,
+    Attachment, Constraint, DeploymentSpec, Healthcheck, HostPort, NetworkRef, Operator, Placement,
+    Protocol, RestartPolicy, SchedulingPolicy, ServiceMode, ServiceSpec, SpreadCriterion,
+    SpreadTarget, Storage, UpdatePolicy,
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
     AllocationScope, Availability, DeploymentName, Exit, FirstWatch, Gpu, GpuChoice, GpuDemand,
-    Hostname, Identity, InstanceId, InstanceObserved, Millis, Node, NodeFacts, NodeId, NodeStatus,
-    ReplicaState, RolloutState, ServiceKey, ServiceName, Slot, SpecHash, StateIndex, Timestamp,
+    Hostname, Identity, InstanceAddress, InstanceId, InstanceObserved, Millis, NetworkName, Node,
+    NodeFacts, NodeId, NodeStatus, ReplicaId, ReplicaState, RolloutState, ServiceKey, ServiceName,
+    Slot, SpecHash, StateIndex, Timestamp,
 };
 
 /// A service to be applied: `web("image").replicas(3)`.
@@ -65,6 +67,7 @@ pub(crate) fn service(name: &str, image: &str) -> Service {
         update: UpdatePolicy::default(),
         scheduling: SchedulingPolicy::default(),
         on_node_loss: jaco_types::spec::OnNodeLoss::default(),
+        networks: Vec::new(),
         container: image.into(),
         hash: hash_of(image),
     };
@@ -127,6 +130,18 @@ impl Service {
         self.with(|spec| spec.gpus = Some(demand))
     }
 
+    /// Attaches it to the network that all services share here; one that shares namespaces has none.
+    fn attached(self) -> Self {
+        if !self.0.scheduling.shares_namespaces_with.is_empty() {
+            return self;
+        }
+        let network = NetworkRef::Shared(NetworkName::new(BACKBONE).unwrap());
+        self.with(|spec| {
+            spec.networks.push(Attachment { network, aliases: Vec::new() });
+            spec.hash.0[31] ^= 0x55;
+        })
+    }
+
     pub(crate) fn reserves(self, cpu: u64, memory: u64) -> Self {
         self.with(|spec| spec.reservation = resources(cpu, memory))
     }
@@ -160,6 +175,9 @@ pub(crate) struct Cluster {
     pub(crate) config: PlannerConfig,
 }
 
+/// The network that all services share, once networks are the cluster's.
+pub(crate) const BACKBONE: &str = "backbone";
+
 /// Longer than any time that a rollout waits for.
 const PATIENCE: Millis = Millis(200_000);
 
@@ -172,6 +190,26 @@ impl Cluster {
         }
         cluster.pass();
         cluster
+    }
+
+    /// Networks become the cluster's, with one that all services share and that has so many addresses left:
+    /// the others are in quarantine for longer than any test.
+    pub(crate) fn share_network(&mut self, free: u32) {
+        self.commit(NetworkBegin::new("10.64.0.0/12".parse().unwrap(), 1420).into());
+        let name = NetworkName::new(BACKBONE).unwrap();
+        self.commit(NetworkCreate::new(name).length(Some(26)).into());
+        let network = *self.state.networks.rows.keys().next().unwrap();
+        let row = self.state.networks.rows.get_mut(&network).unwrap();
+        let replica = ReplicaId::parse("earlier-web-0").unwrap();
+        let holder = InstanceId { replica, raft_index: StateIndex(1) };
+        let places = free..row.subnet.capacity();
+        let addresses: Vec<_> = places.map(|place| row.subnet.instance_address(place)).collect();
+        row.taken = addresses.iter().map(|address| (*address, holder.clone())).collect();
+        let addresses = addresses.into_iter();
+        let addresses = addresses.map(|address| InstanceAddress { network, address }).collect();
+        let until = Some(Timestamp(u64::MAX));
+        let quarantine = Quarantine { node: NodeId(0), addresses, until };
+        self.state.networks.quarantine.insert(holder, quarantine);
     }
 
     pub(crate) fn empty() -> Self {
@@ -292,6 +330,11 @@ impl Cluster {
     }
 
     pub(crate) fn apply(&mut self, deployment: &str, services: &[Service]) -> Outcome {
+        // As admission does it: without a pool there are no networks in a spec.
+        let services: Vec<Service> = match self.state.networks.pool {
+            Some(_) => services.iter().cloned().map(Service::attached).collect(),
+            None => services.to_vec(),
+        };
         let services = services.iter().map(|s| (s.0.name.clone(), Arc::new(s.0.clone())));
         let spec = DeploymentSpec { services: services.collect(), ..DeploymentSpec::default() };
         let name = DeploymentName::new(deployment).unwrap();

@@ -20,6 +20,7 @@ mod greatest;
 mod hypotheses;
 mod jobs;
 mod laws;
+mod networks;
 mod nomad_scoring;
 mod operators;
 mod packing;

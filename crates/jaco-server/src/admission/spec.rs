@@ -55,6 +55,7 @@ pub(super) fn deployment_spec(
     }
     Ok(DeploymentSpec {
         services,
+        networks: BTreeMap::new(),
         compose: request.compose_json.as_str().into(),
         overlay: request.overlay_yaml.as_str().into(),
         environment: request.environment_toml.as_str().into(),
@@ -118,6 +119,7 @@ fn service_spec(name: &str, service: &ResolvedService) -> Result<ServiceSpec, In
         update: facts.update,
         scheduling: SchedulingPolicy::default(),
         on_node_loss: facts.on_node_loss,
+        networks: Vec::new(),
         container: service.container.canonical.as_str().into(),
         hash: service.container.hash,
     })

@@ -276,6 +276,7 @@ fn nodes(labels: &[(&str, &str)]) -> Table<NodeId, Node> {
         id: NodeId(number),
         hostname: Hostname::new(host).unwrap(),
         address: String::new(),
+        mesh_address: None,
         key_fingerprint: [0; 32],
         status: jaco_types::NodeStatus::Ready,
         status_reason: String::new(),

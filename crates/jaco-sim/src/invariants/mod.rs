@@ -1,9 +1,10 @@
 //! The laws of a whole cluster (SIM-1 to SIM-19, ARCHITECTURE.md §4), each in a file of its own: a
 //! type that keeps what its law needs, and says at each event whether the law still holds. The laws
-//! of the replicated state (ST-…) are asked after every entry, too.
+//! of the replicated state (ST-…, NET-…) are asked after every entry, too.
 
 mod event;
 mod facts;
+mod net_03_quarantined;
 mod sim_01_equal_states;
 mod sim_02_live_containers;
 mod sim_03_started_once;
@@ -32,6 +33,7 @@ use jaco_state::{ClusterState, Command, Entry, Outcome, apply};
 use jaco_types::{Hostname, StateIndex, Timestamp};
 
 use crate::network::MachineIx;
+use crate::sabotage::Sabotage;
 
 pub(crate) use event::{AgentEffect, Committed, Process, Started};
 pub(crate) use facts::Facts;
@@ -113,6 +115,7 @@ fn all() -> Vec<Box<dyn Invariant>> {
         Box::<sim_17_routed_ended::RoutedEnded>::default(),
         Box::<sim_18_pinned_image::PinnedImage>::default(),
         Box::<sim_19_finished_once::FinishedOnce>::default(),
+        Box::<net_03_quarantined::Quarantined>::default(),
     ]
 }
 
@@ -122,11 +125,18 @@ pub(crate) struct Checker {
     facts: Facts,
     laws: Vec<Box<dyn Invariant>>,
     violations: Vec<Violation>,
+    /// A defect of the nodes' states, which that of the checker has too.
+    sabotage: Option<Sabotage>,
 }
 
 impl Checker {
     pub(crate) fn new() -> Self {
-        Self { facts: Facts::new(), laws: all(), violations: Vec::new() }
+        Self { facts: Facts::new(), laws: all(), violations: Vec::new(), sabotage: None }
+    }
+
+    /// Puts a defect in.
+    pub(crate) fn sabotage(&mut self, sabotage: Sabotage) {
+        self.sabotage = Some(sabotage);
     }
 
     pub(crate) fn violations(&self) -> &[Violation] {
@@ -155,6 +165,9 @@ impl Checker {
         self.facts.now = now;
         let before = self.facts.state.clone();
         let outcome = apply(&mut self.facts.state, entry);
+        if let Some(sabotage) = self.sabotage {
+            sabotage.state(&mut self.facts.state);
+        }
         for violation in jaco_state::invariants::violations(&self.facts.state) {
             let broken = InvariantViolation::State(violation);
             self.violations.push(Violation { at: now, broken });

@@ -4,10 +4,12 @@
 //! read, kept and replayed as a script.
 
 mod fault;
+mod networks;
 mod service;
 
 use jaco_types::Millis;
 
+use self::networks::Networks;
 use crate::rng::{Rng, Stream};
 use crate::sabotage::Sabotage;
 use crate::script::{CommandError, Session};
@@ -65,6 +67,7 @@ pub fn run(seed: u64, steps: usize, style: Style, sabotage: Option<Sabotage>) ->
     let mut nemesis = Nemesis {
         style,
         rng: Rng::new(seed, Stream::Nemesis),
+        networks: Networks::new(Rng::new(seed, Stream::Networks), steps),
         session: Session::new(seed, sabotage),
         script: Vec::new(),
         images: vec!["db:1".to_owned(), "web:1".to_owned()],
@@ -85,6 +88,7 @@ pub fn run(seed: u64, steps: usize, style: Style, sabotage: Option<Sabotage>) ->
 struct Nemesis {
     style: Style,
     rng: Rng,
+    networks: Networks,
     session: Session,
     script: Vec<String>,
     images: Vec<String>,
@@ -166,7 +170,10 @@ impl Nemesis {
         if self.style == Style::Harsh {
             self.describe_nodes()?;
         }
-        for _ in 0..steps {
+        for step in 0..steps {
+            for line in self.networks.lines(step) {
+                self.line(line)?;
+            }
             if let Some(line) = self.choose() {
                 self.line(line)?;
             }

@@ -38,6 +38,10 @@ impl Nemesis {
             Style::Plain => services,
             Style::Harsh => self.with_job(services),
         };
+        let mut services = services;
+        for service in &mut services {
+            self.networks.attach(service);
+        }
         let begin = if self.rng.below(3) == 0 { "" } else { "begin " };
         format!("{begin}apply {deployment} {}", services.join(" + "))
     }

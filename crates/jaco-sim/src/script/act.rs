@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use jaco_scheduler::rebalance::Goal;
 use jaco_state::command::{
-    DeploymentApply, DeploymentDelete, DeploymentRollback, DisabledSet, Disabling, NodeDrain,
-    NodeReport, NodeSetAvailability, SpecChange,
+    DeploymentApply, DeploymentDelete, DeploymentRollback, DisabledSet, Disabling, NetworkBegin,
+    NetworkCreate, NetworkRemove, NodeDrain, NodeReport, NodeSetAvailability, SpecChange,
 };
+use jaco_state::network::{MTU_DEFAULT, POOL_DEFAULT};
 use jaco_state::view::{Convergence, convergence};
 use jaco_state::{ClusterState, Command, Deployment, Outcome};
 use jaco_types::spec::DeploymentSpec;
@@ -67,6 +68,19 @@ impl Session {
             ["rollback", deployment] => {
                 let name: DeploymentName = name(deployment)?;
                 self.ask(DeploymentRollback::new(name).into(), None, Answer::Awaited)?;
+            }
+            ["network", "begin"] => {
+                let prefix = POOL_DEFAULT.parse().map_err(|_| CommandError::unclear("no pool"))?;
+                let begin = NetworkBegin::new(prefix, MTU_DEFAULT);
+                self.ask(begin.into(), None, Answer::Awaited)?;
+            }
+            ["network", "create", network] => {
+                let create = NetworkCreate::new(name(network)?);
+                self.ask(create.into(), None, Answer::Awaited)?;
+            }
+            ["network", "remove", network] => {
+                let remove = NetworkRemove::new(name(network)?);
+                self.ask(remove.into(), None, Answer::Awaited)?;
             }
             ["rebalance", goal] => self.rearrange(goal)?,
             ["disable", scope @ ..] => self.rest(Disabling::Disable, scope)?,
@@ -148,7 +162,15 @@ impl Session {
         answer: Answer,
     ) -> Result<(), CommandError> {
         let mut spec = DeploymentSpec::default();
+        let has_networks = self.cluster()?.checker.reference().networks.pool.is_some();
         for service in &services {
+            let service = &match has_networks {
+                true => service.clone(),
+                false => service.without_networks(),
+            };
+            let networks = service.networks();
+            spec.networks
+                .extend(networks.map_err(|error| CommandError::unclear(error.to_string()))?);
             let built = service.spec().map_err(|error| CommandError::unclear(error.to_string()))?;
             spec.services.insert(service.name.clone(), Arc::new(built));
             self.cluster()?.know_image(&service.image());
@@ -314,6 +336,9 @@ impl Session {
         let lines = match what {
             ["replicas", deployment] => world.show_replicas(deployment),
             ["rollout", service] => world.show_rollout(&service_key(service)?),
+            ["unplaced", deployment] => world.show_unplaced(deployment),
+            ["networks"] => world.show_networks(),
+            ["addresses", deployment] => world.show_addresses(deployment),
             ["nodes"] => world.show_nodes(),
             ["deployments"] => world.show_deployments(),
             ["containers"] => world.show_containers(),

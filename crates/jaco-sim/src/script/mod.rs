@@ -21,6 +21,7 @@
 //! | `delete shop` | |
 //! | `rollback shop` | goes back to the revision before |
 //! | `cordon n1`, `uncordon n1`, `drain n1 [within 30s]` | |
+//! | `network begin`, `network create backbone`, `network remove backbone` | networks of the cluster |
 //! | `facts n1 cpu=… memory=… gpus=2 zone=a` | what the node reports of itself |
 //! | `load n1 95`, `load n1 unknown` | how much of its processors is in use, in percent |
 //! | `rebalance spread\|pack` | an operator has up to three replicas moved |
@@ -35,6 +36,7 @@
 //! | `freeze 60s` | all machines stand still for so long, and their clocks do not |
 //! | `drift n1 -90` | its steady clock goes too slowly by so many thousandths |
 //! | `show replicas shop`, `rollout shop/web`, `nodes`, `deployments`, `containers`, `audit 5` | |
+//! | `show unplaced shop`, `networks`, `addresses shop` | |
 //! | `mark`, `expect …` | see `expect.rs` |
 
 mod act;

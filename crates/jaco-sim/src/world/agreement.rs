@@ -265,6 +265,9 @@ impl World {
                 true => daemon.skip(entry),
                 false => daemon.apply(entry),
             });
+            if let Some(sabotage) = self.sabotage {
+                sabotage.state(&mut daemon.state);
+            }
             self.checker.applied(&machine.hostname, &daemon.state);
         }
         daemon.applied = daemon.applied.max(upto);

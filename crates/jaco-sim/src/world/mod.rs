@@ -139,6 +139,7 @@ impl World {
     /// Puts a defect in.
     pub fn sabotage(&mut self, sabotage: Sabotage) {
         self.sabotage = Some(sabotage);
+        self.checker.sabotage(sabotage);
     }
 
     /// How long the cluster has lived.

@@ -169,3 +169,17 @@ fn sim_19_finds_a_job_that_is_run_again() {
         settle";
     finds("SIM-19", Sabotage::RunFinished, script);
 }
+
+/// NET-3: nodes that give freed addresses again at once.
+#[test]
+fn net_3_finds_a_skipped_quarantine() {
+    let script = "nodes n1 n2 n3
+        network begin
+        apply shop web image=web:1 replicas=3 net=default
+        settle
+        change shop web image=web:2
+        settle
+        change shop web image=web:3
+        settle";
+    finds("NET-3", Sabotage::ForgetQuarantine, script);
+}

@@ -4,6 +4,7 @@
 //! cluster      members, tokens, constraints, disabled allocations
 //! content      contents of files, named configs and secrets, registry credentials
 //! deployment   deployments, their revisions and image digests
+//! network      networks, addresses of instances and nodes
 //! planner      changes of the planner and the rebalancer, observed state, endpoint consumers
 //! retention    the age of audit events
 //! ```
@@ -12,6 +13,7 @@ mod audit;
 mod cluster;
 mod content;
 pub mod deployment;
+mod network;
 mod planner;
 mod retention;
 
@@ -19,6 +21,7 @@ use self::audit::Audit;
 use self::cluster::{constraints, disabled, drain, tokens};
 use self::content::{named, registries};
 use self::deployment::revision;
+use self::network::operator;
 use self::planner::{batch, observe, rebalance, routing};
 use crate::audit::{AuditKind, Evicted};
 use crate::command::{AuditNote, Batch, Command, Entry, Outcome};
@@ -80,7 +83,7 @@ fn execute(state: &mut ClusterState, entry: &Entry, evicted: &mut Evicted) -> Ou
         }
         Command::Rebalance(command) => rebalance::apply_moves(state, entry, command, &mut audit),
         Command::RebalanceRevert(command) => rebalance::revert(state, entry, command, &mut audit),
-        Command::Observe(command) => observe::record(state, command),
+        Command::Observe(command) => observe::record(state, entry, command),
         Command::OperatorTokenIssue(command) => tokens::issue(state, command, &mut audit),
         Command::OperatorTokenRevoke(command) => tokens::revoke(state, entry, command, &mut audit),
         Command::JoinTokenIssue(command) => tokens::issue_join(state, command, &mut audit),
@@ -95,6 +98,10 @@ fn execute(state: &mut ClusterState, entry: &Entry, evicted: &mut Evicted) -> Ou
             }
             Outcome::Done
         }
+        Command::NetworkBegin(command) => operator::begin(state, command, &mut audit),
+        Command::NetworkCreate(command) => operator::create(state, command, &mut audit),
+        Command::NetworkRemove(command) => operator::remove(state, entry, command, &mut audit),
+        Command::NetworkResize(command) => operator::resize(state, entry, command, &mut audit),
         Command::AuditRetention(command) => retention::set(state, command, &mut audit),
         Command::AuditNote(AuditNote { kind, payload }) => {
             audit.note(*kind, payload.clone());

@@ -117,6 +117,14 @@ audit_kinds! {
     VolumesCollected => 404, "volumes_collected";
     /// A command was started in a replica's container.
     ExecStarted => 405, "exec_started";
+    /// Networks became the cluster's.
+    NetworksEnabled => 750, "networks_enabled";
+    /// A shared network was created.
+    NetworkCreated => 751, "network_created";
+    /// A shared network was removed.
+    NetworkRemoved => 752, "network_removed";
+    /// A network got a subnet of another size.
+    NetworkResized => 753, "network_resized";
     /// A backup was taken, with all secrets.
     BackupTaken => 900, "backup_taken";
     /// A rollout started.

@@ -260,6 +260,7 @@ impl NewNode {
             id,
             hostname: self.hostname,
             address: self.address,
+            mesh_address: None,
             key_fingerprint: self.key_fingerprint,
             status: NodeStatus::Joining,
             status_reason: String::new(),

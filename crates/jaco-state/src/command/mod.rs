@@ -8,6 +8,7 @@ mod change;
 mod cluster;
 mod content;
 mod deployment;
+mod network;
 mod outcome;
 mod planner;
 
@@ -22,6 +23,7 @@ pub use cluster::{
 };
 pub use content::{ContentPut, NamedContentPut, NamedContentRemove, RegistryRemove, RegistryStore};
 pub use deployment::{DeploymentApply, DeploymentDelete, DeploymentRollback, RevisionPin};
+pub use network::{NetworkBegin, NetworkCreate, NetworkRemove, NetworkResize};
 pub use outcome::{Outcome, SpecChange};
 pub use planner::{
     Batch, ConsumerAttach, ConsumerDetach, Observe, Rebalance, RebalanceMove, RebalanceRevert,
@@ -100,4 +102,8 @@ commands! {
     ConsumerDetach,
     AuditRetention,
     AuditNote,
+    NetworkBegin,
+    NetworkCreate,
+    NetworkRemove,
+    NetworkResize,
 }

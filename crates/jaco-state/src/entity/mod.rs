@@ -4,5 +4,6 @@ pub mod cluster_meta;
 pub mod contents;
 pub mod deployment;
 pub mod disabled;
+pub mod network;
 pub mod registries;
 pub mod token;

@@ -6,6 +6,7 @@ mod contents;
 mod deployments;
 mod disabled;
 mod members;
+pub mod network;
 mod slots;
 
 use std::fmt;
@@ -41,6 +42,16 @@ pub enum Law {
     Digests,
     /// ST-17: bounds of registry credentials.
     RegistryBounds,
+    /// NET-1: an address has one holder.
+    AddressHeldOnce,
+    /// NET-2: addresses lie in their networks, and subnets in the pool, apart from each other.
+    AddressInNetwork,
+    /// NET-3: an address is in quarantine after its holder is gone.
+    AddressQuarantined,
+    /// NET-4: an instance has exactly the networks of its revision.
+    NetworksOfRevision,
+    /// NET-6: nodes have addresses of their own in the mesh.
+    MeshAddress,
     /// ST-18: a finished slot retires nothing, and one that succeeded has not exhausted its retries.
     FinishedRunsNothing,
 }
@@ -64,6 +75,11 @@ impl Law {
             Self::Digests => "ST-16",
             Self::RegistryBounds => "ST-17",
             Self::FinishedRunsNothing => "ST-18",
+            Self::AddressHeldOnce => "NET-1",
+            Self::AddressInNetwork => "NET-2",
+            Self::AddressQuarantined => "NET-3",
+            Self::NetworksOfRevision => "NET-4",
+            Self::MeshAddress => "NET-6",
         }
     }
 }
@@ -100,6 +116,7 @@ pub fn violations(state: &ClusterState) -> Vec<Violation> {
     audit::check(state, &mut found);
     disabled::check(state, &mut found);
     contents::check(state, &mut found);
+    network::check(state, &mut found);
     found.0
 }
 

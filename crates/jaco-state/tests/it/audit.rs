@@ -7,9 +7,9 @@ use jaco_state::audit::{Broken, Digest};
 use jaco_state::command::{
     AuditNote, AuditRetention, Batch, ConstraintsSet, ConsumerAttach, ConsumerDetach, ContentPut,
     DeploymentApply, DeploymentDelete, DeploymentRollback, DisabledSet, Disabling, JoinTokenIssue,
-    JoinTokenRevoke, NamedContentRemove, NodeDrain, NodeRemove, NodeReport, NodeSetAvailability,
-    NodeSetLabels, Observe, OperatorTokenIssue, OperatorTokenRevoke, Rebalance, RebalanceRevert,
-    RevisionPin,
+    JoinTokenRevoke, NamedContentRemove, NetworkCreate, NetworkRemove, NetworkResize, NodeDrain,
+    NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels, Observe, OperatorTokenIssue,
+    OperatorTokenRevoke, Rebalance, RebalanceRevert, RevisionPin,
 };
 use jaco_state::contents::Piece;
 use jaco_state::deployment::Pin;
@@ -17,15 +17,15 @@ use jaco_state::token::OperatorToken;
 use jaco_state::{Change, Command, Outcome};
 use jaco_types::spec::Privilege;
 use jaco_types::{
-    Availability, ConsumerName, Identity, Millis, NodeFacts, NodeId, Origin, ReplicaState,
-    RequestId, Revision, ServiceName, StateIndex, Timestamp, TokenId,
+    Availability, ConsumerName, Identity, Millis, NetworkScope, NodeFacts, NodeId, Origin,
+    ReplicaState, RequestId, Revision, ServiceName, StateIndex, Timestamp, TokenId,
 };
 use proptest::prelude::*;
 
 use crate::history::{
     History, ORIGIN, admit, create, deploy, deployment, init, join_token, key, seen, service, spec,
 };
-use crate::{contents, registries};
+use crate::{attached, contents, registries};
 
 /// What a command leaves in the audit log when it is done.
 #[derive(Debug, PartialEq, Eq)]
@@ -73,6 +73,10 @@ fn leaves(command: &Command) -> Leaves {
         Command::NamedContentRemove(_) => Events(&[AuditKind::ContentRemoved]),
         Command::RegistryStore(_) => Events(&[AuditKind::RegistryStored]),
         Command::RegistryRemove(_) => Events(&[AuditKind::RegistryRemoved]),
+        Command::NetworkBegin(_) => Events(&[AuditKind::NetworksEnabled]),
+        Command::NetworkCreate(_) => Events(&[AuditKind::NetworkCreated]),
+        Command::NetworkRemove(_) => Events(&[AuditKind::NetworkRemoved]),
+        Command::NetworkResize(_) => Events(&[AuditKind::NetworkResized]),
         Command::ContentPut(_) => Nothing("the apply that refers to it has the event"),
     }
 }
@@ -127,6 +131,10 @@ fn every_command(now: Timestamp) -> Vec<Command> {
         NamedContentRemove::new(contents::db()).into(),
         registries::store("ghcr.io", b"sealed"),
         registries::remove("ghcr.io"),
+        attached::begin("10.64.0.0/12", 1420),
+        NetworkCreate::new(attached::network_name("backbone")).into(),
+        NetworkResize::new(NetworkScope::parse("backbone").unwrap(), 22).into(),
+        NetworkRemove::new(attached::network_name("backbone")).into(),
         AuditRetention::new(DEFAULT_AGE).into(),
         JoinTokenRevoke::new(TokenId::new("t").unwrap()).into(),
         NodeDrain::new(node, Millis::from_secs(300)).into(),

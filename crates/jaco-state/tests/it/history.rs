@@ -174,6 +174,7 @@ pub(crate) fn service(name: &str, image: &str) -> ServiceSpec {
         update: UpdatePolicy::default(),
         scheduling: SchedulingPolicy::default(),
         on_node_loss: jaco_types::spec::OnNodeLoss::default(),
+        networks: Vec::new(),
         container: "{}".into(),
         hash: SpecHash(hash),
     }

@@ -6,6 +6,7 @@
     reason = "what a test did not expect ends it, wherever that is"
 )]
 
+mod attached;
 mod audit;
 mod bounds;
 mod broken;
@@ -22,6 +23,8 @@ mod history;
 mod instances;
 mod jobs;
 mod laws;
+mod network_laws;
+mod networks;
 mod planner_batch;
 mod reasons;
 mod refusals;

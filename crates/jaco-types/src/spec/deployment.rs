@@ -4,16 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::dependency::DependencyCondition;
+use super::network::NetworkSpec;
 use super::privilege::Privilege;
 use super::service::{ServiceMode, ServiceSpec};
 use crate::content::{ContentId, NamedKey};
-use crate::id::ServiceName;
+use crate::id::{NetworkName, ServiceName};
 
 /// The spec of one revision of a deployment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeploymentSpec {
     /// Its services by name.
     pub services: BTreeMap<ServiceName, Arc<ServiceSpec>>,
+    /// The networks that its services are attached to and that are its own, by key. Empty in a cluster
+    /// whose networks are those of each node.
+    pub networks: BTreeMap<NetworkName, NetworkSpec>,
     /// The canonical compose model as the client sent it (JSON with sorted keys).
     pub compose: Arc<str>,
     /// The overlay (`jaco.yaml`) as the client sent it; empty when there is none.

@@ -6,6 +6,7 @@
 mod constraint;
 mod dependency;
 mod deployment;
+mod network;
 mod placement;
 mod privilege;
 mod scheduling;
@@ -15,6 +16,7 @@ mod update;
 pub use constraint::{Constraint, Operator};
 pub use dependency::{Dependency, DependencyCondition, DependencyRequirement};
 pub use deployment::DeploymentSpec;
+pub use network::{Attachment, NetworkRef, NetworkSpec};
 pub use placement::{OnNodeLoss, Placement};
 pub use privilege::Privilege;
 pub use scheduling::{Affinity, SchedulingPolicy, Scoring, SpreadCriterion, SpreadTarget};

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::dependency::Dependency;
+use super::network::Attachment;
 use super::placement::{OnNodeLoss, Placement};
 use super::scheduling::SchedulingPolicy;
 use super::update::UpdatePolicy;
@@ -52,6 +53,9 @@ pub struct ServiceSpec {
     /// What becomes of its replicas whose node becomes unreachable. An instance keeps the one that it was
     /// started under.
     pub on_node_loss: OnNodeLoss,
+    /// The networks of the cluster that its containers are attached to, the first with the default route.
+    /// None where the networks are those of each node, or the container has no network of its own.
+    pub networks: Vec<Attachment>,
     /// Canonical JSON of all that changes the container.
     pub container: Arc<str>,
     /// SHA-256 of `container` (R-HASH-1).

@@ -9,6 +9,7 @@ mod enums;
 mod ids;
 mod images;
 mod names;
+mod networks;
 mod nodes;
 mod orders;
 mod quantities;

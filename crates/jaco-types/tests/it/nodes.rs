@@ -16,6 +16,7 @@ fn node(configured: &[(&str, &str)], given: &[(&str, &str)]) -> Node {
         id: NodeId(1),
         hostname: Hostname::new("n1").unwrap(),
         address: "127.0.0.1:7071".to_owned(),
+        mesh_address: None,
         key_fingerprint: [0; 32],
         status: NodeStatus::Ready,
         status_reason: String::new(),

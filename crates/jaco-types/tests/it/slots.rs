@@ -12,6 +12,7 @@ fn instance(raft_index: u64) -> Instance {
         node: NodeId(1),
         revision: Revision(1),
         spec_hash: SpecHash([0; 32]),
+        addresses: Vec::new(),
         gpus: Vec::new(),
     }
 }

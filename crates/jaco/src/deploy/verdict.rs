@@ -114,6 +114,12 @@ fn is_in_flight(status: &StatusResponse, deployment: &DeploymentInfo) -> bool {
 
 /// Whether a rollout with this reason continues only when a node has room again.
 fn is_out_of_room(reason: &str) -> bool {
-    ["no_eligible_node", "no_room_to_roll", "no_room_on_node", "cannot_satisfy_host_placement"]
-        .contains(&reason)
+    [
+        "no_eligible_node",
+        "no_room_to_roll",
+        "no_room_on_node",
+        "no_address",
+        "cannot_satisfy_host_placement",
+    ]
+    .contains(&reason)
 }

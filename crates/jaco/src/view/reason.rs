@@ -100,6 +100,17 @@ pub(crate) fn of_unplaced(unplaced: &UnplacedInfo) -> String {
     }
 }
 
+/// What a network lacks, and the command that helps.
+fn no_address(network: &str, remedy: &str) -> (String, &'static [&'static str]) {
+    let text = match remedy.contains(" resize ") {
+        true => format!(
+            "network {network} has no free address ({remedy} gives it more once nothing is attached)"
+        ),
+        false => format!("there is no network {network} ({remedy})"),
+    };
+    (text, &["network", "remedy", "subnet"])
+}
+
 /// The reason of a pending replica with its facts.
 #[must_use]
 pub(crate) fn sentence(reason: &str, details: &HashMap<String, String>) -> String {
@@ -117,6 +128,7 @@ pub(crate) fn sentence(reason: &str, details: &HashMap<String, String>) -> Strin
         "no_room_to_roll" => {
             (format!("no node has room for the successor of {}", fact("replica")), &["replica"])
         }
+        "no_address" => no_address(fact("network"), fact("remedy")),
         "no_room_on_node" => (format!("no room on {}", fact("nodes")), &["nodes"]),
         "no_room_to_start" => (
             format!("{} has no room for {}, whose data is there", fact("node"), fact("replica")),
@@ -259,6 +271,18 @@ mod tests {
             "no_room_to_roll",
             &[("replica", "shop-web-1")],
             "2 replicas cannot be replaced: no node has room for the successor of shop-web-1",
+        );
+        check(
+            "no_address",
+            &[("network", "shop/default"), ("remedy", "jaco network resize shop/default")],
+            "2 replicas cannot be placed: network shop/default has no free address (jaco network \
+             resize shop/default gives it more once nothing is attached)",
+        );
+        check(
+            "no_address",
+            &[("network", "backbone"), ("remedy", "jaco network create backbone")],
+            "2 replicas cannot be placed: there is no network backbone (jaco network create \
+             backbone)",
         );
         check(
             "cannot_satisfy_host_placement",

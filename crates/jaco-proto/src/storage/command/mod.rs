@@ -4,6 +4,7 @@ mod audit;
 mod cluster;
 mod content;
 mod deployment;
+mod network;
 mod planner;
 
 use jaco_state::Command;
@@ -66,4 +67,8 @@ commands! {
     RebalanceRevert,
     AuditRetention,
     AuditNote,
+    NetworkBegin,
+    NetworkCreate,
+    NetworkRemove,
+    NetworkResize,
 }

@@ -11,6 +11,7 @@ use crate::storage::content;
 use crate::storage::convert::{Wire, whole};
 use crate::storage::disabled;
 use crate::storage::envelope::known_format;
+use crate::storage::network;
 use crate::storage::registry;
 use crate::storage::wire::{self, snapshot_row::Kind};
 use crate::storage::{CodecError, FORMAT, Problem};
@@ -114,6 +115,16 @@ fn add(state: &mut ClusterState, kind: Kind) -> Result<(), Problem> {
         Kind::DisabledScope(scope) => {
             let scope = disabled::to_disablement(scope)?;
             append_pair(&mut state.disabled.scopes, "disabled allocations", scope)
+        }
+        Kind::NetworkPool(pool) => {
+            set_once(&mut state.networks.pool, "network pools", Wire::from_wire(pool)?)
+        }
+        Kind::Network(network) => {
+            append_row(&mut state.networks.rows, "networks", |network| network.id, network)
+        }
+        Kind::AddressQuarantine(row) => {
+            let row = network::to_quarantine(row)?;
+            append_pair(&mut state.networks.quarantine, "addresses in quarantine", row)
         }
         Kind::Trailer(_) => Err(Problem::Unordered("rows")),
     }

@@ -10,6 +10,7 @@ use super::{MAX_ROW_BYTES, row};
 use crate::storage::content;
 use crate::storage::convert::Wire;
 use crate::storage::disabled;
+use crate::storage::network;
 use crate::storage::registry;
 use crate::storage::wire::{self, snapshot_row::Kind};
 use crate::storage::{CodecError, FORMAT};
@@ -95,6 +96,15 @@ fn write_tables(state: &ClusterState, rows: &mut Rows<'_>) -> Result<(), CodecEr
     }
     for (by, count) in state.audit.refusals.iter() {
         rows.push(row::from_refusals(by, count))?;
+    }
+    if let Some(pool) = &state.networks.pool {
+        rows.push(Kind::NetworkPool(pool.to_wire()))?;
+    }
+    for network in state.networks.rows.values() {
+        rows.push(Kind::Network(network.to_wire()))?;
+    }
+    for (id, quarantine) in state.networks.quarantine.iter() {
+        rows.push(Kind::AddressQuarantine(network::from_quarantine(id, quarantine)))?;
     }
     Ok(())
 }

@@ -88,6 +88,10 @@ pub(crate) fn commands() -> Vec<Command> {
         .into(),
         RegistryRemove::new(RegistryName::new("docker.io").unwrap()).into(),
         JoinTokenRevoke::new(token_id("join-1")).into(),
+        NetworkBegin::new("10.64.0.0/12".parse().unwrap(), 1420).into(),
+        NetworkCreate::new(network_name("backbone")).into(),
+        NetworkRemove::new(network_name("backbone")).into(),
+        NetworkResize::new(NetworkScope::Shared(network_name("backbone")), 20).into(),
     ]
 }
 
@@ -162,6 +166,10 @@ pub(crate) fn consumer_name() -> ConsumerName {
 pub(crate) fn command_name(command: &Command) -> &'static str {
     match command {
         Command::ClusterInit(_) => "cluster_init",
+        Command::NetworkBegin(_) => "network_begin",
+        Command::NetworkCreate(_) => "network_create",
+        Command::NetworkRemove(_) => "network_remove",
+        Command::NetworkResize(_) => "network_resize",
         Command::NodeAdmit(_) => "node_admit",
         Command::NodeReport(_) => "node_report",
         Command::NodeSetAvailability(_) => "node_set_availability",

@@ -30,6 +30,7 @@ pub(crate) fn terminating() -> TerminatingInstance {
         revision: Revision(1),
         spec_hash: hash(),
         gpus: Vec::new(),
+        addresses: Vec::new(),
         left_at: StateIndex(36),
         since: Timestamp(1_700_000_000_500),
     }
@@ -90,6 +91,7 @@ pub(crate) fn node() -> Node {
         id: NodeId(7),
         hostname: hostname(),
         address: "10.0.0.7:7000".into(),
+        mesh_address: None,
         key_fingerprint: [0x33; 32],
         status: NodeStatus::EngineDown,
         status_reason: "the engine does not answer".into(),
@@ -146,6 +148,7 @@ pub(crate) fn slot() -> Slot {
         revision: Revision(2),
         spec_hash: hash(),
         gpus: Vec::new(),
+        addresses: Vec::new(),
     };
     Slot {
         id: replica_id(),

@@ -4,6 +4,8 @@
 mod changes;
 mod commands;
 mod entities;
+mod history;
+mod networks;
 mod specs;
 mod states;
 
@@ -18,13 +20,15 @@ use jaco_state::audit::{AuditEvent, AuditKey, AuditKind, Retention};
 use jaco_state::command::{
     AuditNote, AuditRetention, Batch, ClusterInit, ConstraintsSet, ConsumerAttach, ConsumerDetach,
     ContentPut, DeploymentApply, DeploymentDelete, DeploymentRollback, DisabledSet, Disabling,
-    JoinTokenIssue, JoinTokenRevoke, NamedContentPut, NamedContentRemove, NewInstance, NewNode,
-    NodeAdmit, NodeDrain, NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels, Observe,
-    OperatorTokenIssue, OperatorTokenRevoke, Previous, Rebalance, RebalanceMove, RebalanceRevert,
-    RegistryRemove, RegistryStore, ReplaceCause, RevertedMove, RevisionPin, SpecChange,
+    JoinTokenIssue, JoinTokenRevoke, NamedContentPut, NamedContentRemove, NetworkBegin,
+    NetworkCreate, NetworkRemove, NetworkResize, NewInstance, NewNode, NodeAdmit, NodeDrain,
+    NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels, Observe, OperatorTokenIssue,
+    OperatorTokenRevoke, Previous, Rebalance, RebalanceMove, RebalanceRevert, RegistryRemove,
+    RegistryStore, ReplaceCause, RevertedMove, RevisionPin, SpecChange,
 };
 use jaco_state::contents::{Content, Form, Hold, NamedContent, Piece, PieceBytes};
 use jaco_state::deployment::{Pin, RevisionRecord};
+use jaco_state::network::{Network, NetworkPool, Networks, Quarantine};
 use jaco_state::registries::{RegistryLogin, SealedPassword};
 use jaco_state::token::{JoinToken, OperatorToken};
 use jaco_state::{
@@ -32,25 +36,28 @@ use jaco_state::{
 };
 use jaco_types::slot::{Exhausted, SlotData};
 use jaco_types::spec::{
-    Dependency, DependencyCondition, DependencyRequirement, DeploymentSpec, FailureAction,
-    Healthcheck, HostPort, OnNodeLoss, Placement, Privilege, Protocol, PullPolicy, RestartPolicy,
-    RollbackFailureAction, RollbackPolicy, SchedulingPolicy, Scoring, ServiceMode, ServiceSpec,
-    Storage, UpdateOrder, UpdatePolicy,
+    Attachment, Dependency, DependencyCondition, DependencyRequirement, DeploymentSpec,
+    FailureAction, Healthcheck, HostPort, NetworkRef, NetworkSpec, OnNodeLoss, Placement,
+    Privilege, Protocol, PullPolicy, RestartPolicy, RollbackFailureAction, RollbackPolicy,
+    SchedulingPolicy, Scoring, ServiceMode, ServiceSpec, Storage, UpdateOrder, UpdatePolicy,
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
     AllocationScope, Author, Availability, ClusterId, Consumer, ConsumerName, ContentId,
     ContentName, DeploymentName, DesiredState, Disablement, Drain, ErrorCode, Exit, FirstWatch,
-    Gpu, GpuChoice, GpuDemand, Hostname, Identity, ImageDigest, Instance, InstanceId,
-    InstanceObserved, Machine, Millis, NamedKey, NamedKind, Node, NodeFacts, NodeId, NodeStatus,
-    Ordinal, Origin, Prepull, ReasonCode, RegistryName, RegistryUsername, Rejection, ReplicaId,
-    ReplicaState, RequestId, RestartCount, Revision, RollbackProgress, Rollout, RolloutState,
-    Scheduling, ServiceKey, ServiceName, Slot, SpecHash, StateIndex, TerminatingInstance,
-    Termination, TerminationOutcome, Timestamp, TokenId, Unplaced,
+    Gpu, GpuChoice, GpuDemand, Hostname, Identity, ImageDigest, Instance, InstanceAddress,
+    InstanceId, InstanceObserved, Machine, Millis, NamedKey, NamedKind, NetworkId, NetworkName,
+    NetworkReach, NetworkScope, Node, NodeFacts, NodeId, NodeStatus, Ordinal, Origin, Prepull,
+    ReasonCode, RegistryName, RegistryUsername, Rejection, ReplicaId, ReplicaState, RequestId,
+    RestartCount, Revision, RollbackProgress, Rollout, RolloutState, Scheduling, ServiceKey,
+    ServiceName, Slot, SpecHash, StateIndex, Subnet, TerminatingInstance, Termination,
+    TerminationOutcome, Timestamp, TokenId, Unplaced,
 };
 
 pub(crate) use self::changes::*;
 pub(crate) use self::commands::*;
 pub(crate) use self::entities::*;
+pub(crate) use self::history::*;
+pub(crate) use self::networks::*;
 pub(crate) use self::specs::*;
 pub(crate) use self::states::*;

@@ -58,6 +58,13 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
                 .into()
         ),
         registry_name().prop_map(|registry| RegistryRemove::new(registry).into()),
+        (prefix(), any::<u16>()).prop_map(|(prefix, mtu)| NetworkBegin::new(prefix, mtu).into()),
+        (network_name(), reach(), option::of(any::<u8>())).prop_map(|(name, reach, length)| {
+            NetworkCreate::new(name).reach(reach).length(length).into()
+        }),
+        network_name().prop_map(|name| NetworkRemove::new(name).into()),
+        (network_scope(), any::<u8>())
+            .prop_map(|(scope, length)| NetworkResize::new(scope, length).into()),
         (deployment_name(), spec(), option::of(revision())).prop_map(|(name, spec, based_on)| {
             DeploymentApply::new(name, spec).based_on(based_on).into()
         }),

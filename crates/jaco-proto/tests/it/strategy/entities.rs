@@ -42,6 +42,7 @@ pub(crate) fn terminating() -> impl Strategy<Value = TerminatingInstance> {
             revision: instance.revision,
             spec_hash: instance.spec_hash,
             gpus: instance.gpus,
+            addresses: instance.addresses,
             left_at,
             since,
         },
@@ -58,7 +59,8 @@ pub(crate) fn drain() -> impl Strategy<Value = Drain> {
 
 pub(crate) fn node() -> impl Strategy<Value = Node> {
     let desired_state = (node_status(), text(), availability(), text(), option::of(drain()));
-    let desired_state = (desired_state, facts_by_name());
+    let mesh_address = option::of(any::<Ipv4Addr>());
+    let desired_state = (desired_state, facts_by_name(), mesh_address);
     (node_id(), hostname(), text(), any::<[u8; 32]>(), desired_state, facts(), moment(), index())
         .prop_map(
             |(
@@ -71,13 +73,14 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
                 joined_at,
                 modified,
             )| {
-                let (desired_state_of_slot, labels) = desired_state_of_slot;
+                let (desired_state_of_slot, labels, mesh_address) = desired_state_of_slot;
                 let (status, status_reason, availability, availability_reason, drain) =
                     desired_state_of_slot;
                 Node {
                     id,
                     hostname,
                     address,
+                    mesh_address,
                     key_fingerprint,
                     status,
                     status_reason,
@@ -183,12 +186,14 @@ pub(crate) fn termination() -> impl Strategy<Value = Termination> {
 }
 
 pub(crate) fn instance() -> impl Strategy<Value = Instance> {
-    (index(), new_instance()).prop_map(|(raft_index, new)| Instance {
+    let addresses = vec(instance_address(), 0..3);
+    (index(), new_instance(), addresses).prop_map(|(raft_index, new, addresses)| Instance {
         raft_index,
         node: new.node,
         revision: new.revision,
         spec_hash: new.spec_hash,
         gpus: new.gpus,
+        addresses,
     })
 }
 

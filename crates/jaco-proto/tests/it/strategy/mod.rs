@@ -4,12 +4,13 @@
 mod commands;
 mod contents;
 mod entities;
+mod networks;
 mod specs;
 mod states;
 mod values;
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
@@ -20,13 +21,15 @@ use jaco_state::audit::{AuditEvent, AuditKey, AuditKind, AuditLog, Retention};
 use jaco_state::command::{
     AuditNote, AuditRetention, Batch, ClusterInit, ConstraintsSet, ConsumerAttach, ConsumerDetach,
     ContentPut, DeploymentApply, DeploymentDelete, DeploymentRollback, DisabledSet, Disabling,
-    JoinTokenIssue, JoinTokenRevoke, NamedContentPut, NamedContentRemove, NewInstance, NewNode,
-    NodeAdmit, NodeDrain, NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels, Observe,
-    OperatorTokenIssue, OperatorTokenRevoke, Previous, Rebalance, RebalanceMove, RebalanceRevert,
-    RegistryRemove, RegistryStore, ReplaceCause, RevertedMove, RevisionPin, SpecChange,
+    JoinTokenIssue, JoinTokenRevoke, NamedContentPut, NamedContentRemove, NetworkBegin,
+    NetworkCreate, NetworkRemove, NetworkResize, NewInstance, NewNode, NodeAdmit, NodeDrain,
+    NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels, Observe, OperatorTokenIssue,
+    OperatorTokenRevoke, Previous, Rebalance, RebalanceMove, RebalanceRevert, RegistryRemove,
+    RegistryStore, ReplaceCause, RevertedMove, RevisionPin, SpecChange,
 };
 use jaco_state::contents::{Content, Form, Hold, NamedContent, Piece, PieceBytes};
 use jaco_state::deployment::{Pin, RevisionRecord};
+use jaco_state::network::{Network, NetworkPool, Networks, Quarantine};
 use jaco_state::registries::{RegistryLogin, SealedPassword};
 use jaco_state::requests::RequestLog;
 use jaco_state::token::{JoinToken, OperatorToken};
@@ -35,21 +38,23 @@ use jaco_state::{
 };
 use jaco_types::slot::{Exhausted, SlotData};
 use jaco_types::spec::{
-    Affinity, Constraint, Dependency, DependencyCondition, DependencyRequirement, DeploymentSpec,
-    FailureAction, Healthcheck, HostPort, OnNodeLoss, Operator, Placement, Privilege, Protocol,
-    PullPolicy, RestartPolicy, RollbackFailureAction, RollbackPolicy, SchedulingPolicy, Scoring,
-    ServiceMode, ServiceSpec, SpreadCriterion, SpreadTarget, Storage, UpdateOrder, UpdatePolicy,
+    Affinity, Attachment, Constraint, Dependency, DependencyCondition, DependencyRequirement,
+    DeploymentSpec, FailureAction, Healthcheck, HostPort, NetworkRef, NetworkSpec, OnNodeLoss,
+    Operator, Placement, Privilege, Protocol, PullPolicy, RestartPolicy, RollbackFailureAction,
+    RollbackPolicy, SchedulingPolicy, Scoring, ServiceMode, ServiceSpec, SpreadCriterion,
+    SpreadTarget, Storage, UpdateOrder, UpdatePolicy,
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
     AllocationScope, Author, Availability, ClusterId, Completion, Consumer, ConsumerName,
     ContentId, ContentName, DeploymentName, DesiredState, Disablement, Drain, ErrorCode, Exit,
-    FirstWatch, Gpu, GpuChoice, GpuDemand, Hostname, Identity, ImageDigest, Instance, InstanceId,
-    InstanceObserved, Machine, Millis, NamedKey, NamedKind, Node, NodeFacts, NodeId, NodeStatus,
-    Ordinal, Origin, Prepull, ReasonCode, RegistryName, RegistryUsername, Rejection, ReplicaId,
-    ReplicaState, RequestId, RestartCount, Revision, RollbackProgress, Rollout, RolloutState,
-    Scheduling, ServiceKey, ServiceName, Slot, SpecHash, StateIndex, TerminatingInstance,
-    Termination, TerminationOutcome, Timestamp, TokenId, Unplaced,
+    FirstWatch, Gpu, GpuChoice, GpuDemand, Hostname, Identity, ImageDigest, Instance,
+    InstanceAddress, InstanceId, InstanceObserved, Ipv4Prefix, Machine, Millis, NamedKey,
+    NamedKind, NetworkId, NetworkName, NetworkReach, NetworkScope, Node, NodeFacts, NodeId,
+    NodeStatus, Ordinal, Origin, Prepull, ReasonCode, RegistryName, RegistryUsername, Rejection,
+    ReplicaId, ReplicaState, RequestId, RestartCount, Revision, RollbackProgress, Rollout,
+    RolloutState, Scheduling, ServiceKey, ServiceName, Slot, SpecHash, StateIndex, Subnet,
+    TerminatingInstance, Termination, TerminationOutcome, Timestamp, TokenId, Unplaced,
 };
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
@@ -59,6 +64,7 @@ use proptest::sample::select;
 pub(crate) use self::commands::*;
 pub(crate) use self::contents::*;
 pub(crate) use self::entities::*;
+pub(crate) use self::networks::*;
 pub(crate) use self::specs::*;
 pub(crate) use self::states::*;
 pub(crate) use self::values::*;

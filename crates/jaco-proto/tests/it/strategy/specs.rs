@@ -16,8 +16,11 @@ pub(crate) fn spec() -> impl Strategy<Value = DeploymentSpec> {
     let contents = (btree_set(content_id(), 0..3), btree_set(named_key(), 0..3));
     let privileges = btree_set(select(Privilege::ALL), 1..4);
     let privileges = btree_map(service_name(), privileges, 0..3);
-    let fields = (vec(service_spec(), 0..3), text(), text(), text(), contents, privileges);
-    fields.prop_map(|(services, compose, overlay, environment, (contents, named), privileges)| {
+    let networks = btree_map(network_name(), network_spec(), 0..3);
+    let kept = (contents, networks);
+    let fields = (vec(service_spec(), 0..3), text(), text(), text(), kept, privileges);
+    fields.prop_map(|(services, compose, overlay, environment, kept, privileges)| {
+        let ((contents, named), networks) = kept;
         let by_name = |service: ServiceSpec| (service.name.clone(), Arc::new(service));
         DeploymentSpec {
             services: services.into_iter().map(by_name).collect(),
@@ -27,6 +30,7 @@ pub(crate) fn spec() -> impl Strategy<Value = DeploymentSpec> {
             contents,
             named,
             privileges,
+            networks,
         }
     })
 }
@@ -41,9 +45,10 @@ pub(crate) fn service_spec() -> impl Strategy<Value = ServiceSpec> {
         restart_policy(),
         select(vec![ServiceMode::Service, ServiceMode::Job]),
     );
-    let hash = (text(), any::<[u8; 32]>(), option::of(gpu_demand()));
+    let hash = (text(), any::<[u8; 32]>(), option::of(gpu_demand()), vec(attachment(), 0..3));
     (wanted, needs, kinds, update_policy(), scheduling_policy(), on_node_loss(), hash).prop_map(
-        |(wanted, needs, kinds, update, scheduling, on_node_loss, (container, hash, gpus))| {
+        |(wanted, needs, kinds, update, scheduling, on_node_loss, made)| {
+            let (container, hash, gpus, networks) = made;
             let (name, image, placement, replicas) = wanted;
             let (host_ports, depends_on, reservation, limit) = needs;
             let (storage, healthcheck, pull, restart, mode) = kinds;
@@ -65,6 +70,7 @@ pub(crate) fn service_spec() -> impl Strategy<Value = ServiceSpec> {
                 update,
                 scheduling,
                 on_node_loss,
+                networks,
                 container: container.into(),
                 hash: SpecHash(hash),
             }

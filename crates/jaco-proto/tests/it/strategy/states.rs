@@ -25,10 +25,11 @@ pub(crate) fn state() -> impl Strategy<Value = ClusterState> {
     let contents = btree_map(content_id(), content(), 0..4);
     let named = btree_map(named_key(), named_content(), 0..4);
     let registries = btree_map(registry_name(), registry_login(), 0..4);
+    let others = (contents, named, registries, networks());
     let one = (option::of(meta()), facts_by_name(), disabled());
-    (index(), one, tables, requests(), audit(), (contents, named, registries)).prop_map(
-        |(index, (meta, constraints, disabled), tables, requests, audit, files)| {
-            let (contents, named, registries) = files;
+    (index(), one, tables, requests(), audit(), others).prop_map(
+        |(index, (meta, constraints, disabled), tables, requests, audit, others)| {
+            let (contents, named, registries, networks) = others;
             let (
                 nodes,
                 deployments,
@@ -59,6 +60,7 @@ pub(crate) fn state() -> impl Strategy<Value = ClusterState> {
                 contents: contents.into_iter().collect(),
                 named: named.into_iter().collect(),
                 registries: registries.into_iter().collect(),
+                networks,
             }
         },
     )

@@ -218,6 +218,7 @@ mod tests {
             id,
             hostname: Hostname::new(&format!("n{id}")).unwrap(),
             address: String::new(),
+            mesh_address: None,
             key_fingerprint: [0; 32],
             status,
             status_reason: String::new(),
@@ -252,6 +253,7 @@ mod tests {
             node,
             revision: Revision(1),
             spec_hash: SpecHash([0; 32]),
+            addresses: Vec::new(),
             gpus: Vec::new(),
         }
     }

@@ -293,6 +293,7 @@ mod tests {
             id: NodeId::FIRST,
             hostname: Hostname::new("n1").expect("a host name"),
             address: "n1:7000".to_owned(),
+            mesh_address: None,
             key_fingerprint: [1; 32],
             status: NodeStatus::Ready,
             status_reason: String::new(),

@@ -6,9 +6,10 @@ pub(super) mod drain;
 pub(super) mod tokens;
 
 use jaco_types::node::LABELS_MAX;
-use jaco_types::{Availability, ErrorCode, InstanceId, NodeId, Rejection};
+use jaco_types::{Availability, ErrorCode, InstanceId, NodeId, Rejection, TerminatingInstance};
 
 use super::audit::Audit;
+use super::network::{address, mesh};
 use crate::audit::AuditKind;
 use crate::command::{
     ClusterInit, Entry, NodeAdmit, NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels,
@@ -92,6 +93,7 @@ pub(in crate::apply) fn admit(
         [("node", node.hostname.to_string()), ("node_id", id.to_string())],
     );
     state.nodes.insert(id, node.clone().into_member(id, entry));
+    mesh::assign(state, id);
     Outcome::NodeAdmitted { id }
 }
 
@@ -207,7 +209,13 @@ pub(in crate::apply) fn remove(
     );
     state.nodes.remove(&id);
     state.observed.retain(|_: &InstanceId, observed| observed.node != id);
-    state.terminating.retain(|_: &InstanceId, terminating| terminating.node != id);
+    let ended: Vec<TerminatingInstance> =
+        state.terminating.values().filter(|row| row.node == id).cloned().collect();
+    for row in ended {
+        state.terminating.remove(&row.id);
+        address::withhold(state, entry.at, row.id, id, row.addresses);
+    }
+    address::note_left(state, entry.at, id);
     disabled::forget(state, entry.index, |scope| scope.node() == Some(id));
     Outcome::Done
 }

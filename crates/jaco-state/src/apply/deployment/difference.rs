@@ -43,6 +43,7 @@ fn fields(before: &ServiceSpec, after: &ServiceSpec) -> Vec<String> {
         update,
         scheduling,
         on_node_loss,
+        networks,
         container,
         // Follows from the container.
         hash: _,
@@ -69,6 +70,7 @@ fn fields(before: &ServiceSpec, after: &ServiceSpec) -> Vec<String> {
         ("update", *update != after.update),
         ("scheduling", *scheduling != after.scheduling),
         ("on_node_loss", *on_node_loss != after.on_node_loss),
+        ("networks", *networks != after.networks),
         ("container", *container != after.container),
     ];
     fields.extend(named.iter().filter(|(_, differs)| *differs).map(|(name, _)| (*name).to_owned()));

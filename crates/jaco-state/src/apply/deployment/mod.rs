@@ -16,6 +16,7 @@ use self::difference::difference;
 use super::audit::Audit;
 use super::cluster::disabled;
 use super::content;
+use super::network::{address, wanted as networks};
 use crate::audit::AuditKind;
 use crate::command::{DeploymentApply, DeploymentDelete, Entry, Outcome, SpecChange};
 use crate::deployment::{Deployment, Pin, RevisionRecord};
@@ -137,6 +138,9 @@ pub(in crate::apply) fn want(
     state.deployments.insert(name.clone(), deployment);
     disabled::forget_unwanted(state, entry.index, name);
     content::settle(state, entry.at);
+    networks::create(state, name, spec);
+    address::expire(state, entry.at);
+    networks::settle(state);
     Outcome::Deployed { revision, change }
 }
 
@@ -174,6 +178,7 @@ pub fn check(
         }
     }
     content::check(state, spec)?;
+    networks::check(state, name, spec)?;
     check_replica_ids(state, name, spec)
 }
 
@@ -265,6 +270,8 @@ pub(in crate::apply) fn delete(
     }
     disabled::forget_unwanted(state, entry.index, name);
     content::settle(state, entry.at);
+    address::expire(state, entry.at);
+    networks::settle(state);
     Outcome::Done
 }
 

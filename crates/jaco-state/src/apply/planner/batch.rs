@@ -3,14 +3,16 @@
 use jaco_types::slot::{Exhausted, SlotData};
 use jaco_types::spec::Storage;
 use jaco_types::{
-    AllocationScope, Completion, DesiredState, ErrorCode, Instance, NodeId, Ordinal, Rejection,
-    ReplicaId, RestartCount, Scheduling, ServiceKey, Slot, StateIndex, TerminationOutcome,
+    AllocationScope, Completion, DesiredState, ErrorCode, Instance, InstanceId, NodeId, Ordinal,
+    Rejection, ReplicaId, RestartCount, Scheduling, ServiceKey, Slot, StateIndex,
+    TerminationOutcome,
 };
 
 use super::{rollout, routing, termination};
 use crate::apply::audit::Audit;
 use crate::apply::cluster::{disabled, drain};
 use crate::apply::deployment::revision;
+use crate::apply::network::address;
 use crate::audit::AuditKind;
 use crate::command::{Change, Entry, NewInstance, Outcome, Previous, ReplaceCause};
 use crate::state::ClusterState;
@@ -27,6 +29,11 @@ pub(in crate::apply) fn apply_batch(
         let message = format!("{moved} changed after index {based_on}, which the plan is based on");
         return Outcome::Rejected(Rejection::new(ErrorCode::StalePlan, message));
     }
+    if let Some(what) = address::lacking(state, entry.at, changes) {
+        let message = format!("{what} is not what it was at index {based_on}");
+        return Outcome::Rejected(Rejection::new(ErrorCode::StalePlan, message));
+    }
+    address::expire(state, entry.at);
     for change in changes {
         execute(state, entry, change, audit);
     }
@@ -126,8 +133,11 @@ fn wanted_since(state: &ClusterState, based_on: StateIndex, key: &ServiceKey) ->
 
 fn execute(state: &mut ClusterState, entry: &Entry, change: &Change, audit: &mut Audit<'_>) {
     let before = departing_slot(change).map(|id| (id, nodes_of(state, id)));
+    let slot = written_slot(change);
+    let held = address::held(state, slot);
     drop_instances(state, entry, change);
     carry_out(state, entry, change, audit);
+    address::withhold_dropped(state, entry.at, slot, held);
     if let Some((id, before)) = before {
         let after = nodes_of(state, id);
         for node in before.into_iter().flatten().filter(|node| !after.contains(&Some(*node))) {
@@ -141,6 +151,11 @@ fn nodes_of(state: &ClusterState, id: &ReplicaId) -> [Option<NodeId>; 2] {
     let Some(slot) = state.slots.get(id) else { return [None; 2] };
     let mut nodes = slot.instances().map(|(_, instance)| instance.node);
     [nodes.next(), nodes.next()]
+}
+
+/// The slot whose instances may be others after this change.
+fn written_slot(change: &Change) -> Option<&ReplicaId> {
+    if let Change::SlotCreate { id, .. } = change { Some(id) } else { departing_slot(change) }
 }
 
 /// The slot that an instance may leave with this change.
@@ -186,7 +201,10 @@ fn carry_out(state: &mut ClusterState, entry: &Entry, change: &Change, audit: &m
             state.scheduling.insert(service.clone(), record);
         }
         Change::TerminatingRemove { id } => {
-            state.terminating.remove(id);
+            if let Some(row) = state.terminating.remove(id) {
+                let (id, node, addresses) = (id.clone(), row.node, row.addresses.clone());
+                address::withhold(state, entry.at, id, node, addresses);
+            }
         }
         Change::ConsumerExpire { name } => {
             routing::end_consumer(state, name, "lease_expired", audit);
@@ -236,12 +254,16 @@ fn change_slot(
                 DesiredState::Active | DesiredState::Finished(_) => SlotData::Possible,
                 DesiredState::Disabled => SlotData::None,
             };
+            let current = match desired_state {
+                DesiredState::Active => start(state, index, service, id, instance),
+                DesiredState::Disabled | DesiredState::Finished(_) => stamp(instance, index),
+            };
             let slot = Slot {
                 id: id.clone(),
                 service: service.clone(),
                 ordinal: ordinal.clone(),
                 desired_state: *desired_state,
-                current: stamp(instance, index),
+                current,
                 retiring: None,
                 data,
                 restarts: RestartCount::default(),
@@ -252,8 +274,11 @@ fn change_slot(
         }
         Change::SlotReplace { id, instance, previous, cause, consecutive_failures } => {
             slot_event(state, audit, replaced_kind(*cause), id, instance, cause.as_str());
+            let Some(slot) = state.slots.get(id) else { return };
+            let service = slot.service.clone();
+            let started = start(state, index, &service, id, instance);
             with_slot(state, index, id, |slot| {
-                let before = std::mem::replace(&mut slot.current, stamp(instance, index));
+                let before = std::mem::replace(&mut slot.current, started);
                 match (previous, std::mem::take(&mut slot.desired_state)) {
                     (Previous::Retire, DesiredState::Active) => slot.retiring = Some(before),
                     // The current instance of a disabled slot never ran, that of a finished one has ended.
@@ -363,6 +388,7 @@ fn finish_slot(
     );
     with_slot(state, index, id, |slot| {
         slot.desired_state = DesiredState::Finished(completion);
+        slot.current.addresses.clear();
         slot.restarts = RestartCount { consecutive, exhausted };
     });
 }
@@ -448,7 +474,21 @@ fn stamp(instance: &NewInstance, index: StateIndex) -> Instance {
         revision: instance.revision,
         spec_hash: instance.spec_hash,
         gpus: instance.gpus.clone(),
+        addresses: Vec::new(),
     }
+}
+
+/// An instance that starts, with its addresses.
+fn start(
+    state: &mut ClusterState,
+    index: StateIndex,
+    service: &ServiceKey,
+    id: &ReplicaId,
+    instance: &NewInstance,
+) -> Instance {
+    let id = InstanceId { replica: id.clone(), raft_index: index };
+    let addresses = address::assign(state, service, &id, instance.revision);
+    Instance { addresses, ..stamp(instance, index) }
 }
 
 fn replaced_kind(cause: ReplaceCause) -> AuditKind {

@@ -3,12 +3,17 @@
 use jaco_types::{InstanceId, NodeId};
 
 use crate::apply::cluster::{is_member, unknown_node};
-use crate::command::{Observe, Outcome};
+use crate::apply::network::address;
+use crate::command::{Entry, Observe, Outcome};
 use crate::state::ClusterState;
 
 /// Records a report. A node can only report its own instances: a report about another node's is
 /// ignored, and so is one about an instance that is in no slot any more.
-pub(in crate::apply) fn record(state: &mut ClusterState, command: &Observe) -> Outcome {
+pub(in crate::apply) fn record(
+    state: &mut ClusterState,
+    entry: &Entry,
+    command: &Observe,
+) -> Outcome {
     let Observe { node, observed, gone } = command;
     let node = *node;
     if !is_member(state, node) {
@@ -18,12 +23,16 @@ pub(in crate::apply) fn record(state: &mut ClusterState, command: &Observe) -> O
         if state.observed.get(id).is_some_and(|known| known.node == node) {
             state.observed.remove(id);
         }
+        address::note_gone(state, entry.at, node, id);
     }
     for seen in observed.iter().filter(|seen| seen.node == node) {
-        if is_live(state, &seen.id, node) && state.observed.get(&seen.id) != Some(seen) {
+        if !is_live(state, &seen.id, node) {
+            address::note_there(state, entry.at, node, &seen.id);
+        } else if state.observed.get(&seen.id) != Some(seen) {
             state.observed.insert(seen.id.clone(), seen.clone());
         }
     }
+    address::expire(state, entry.at);
     Outcome::Done
 }
 

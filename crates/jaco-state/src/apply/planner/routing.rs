@@ -91,6 +91,7 @@ pub(in crate::apply) fn leave(
         revision: instance.revision,
         spec_hash: instance.spec_hash,
         gpus: instance.gpus.clone(),
+        addresses: instance.addresses.clone(),
         left_at: entry.index,
         since: entry.at,
     };

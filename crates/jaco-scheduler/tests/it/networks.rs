@@ -1,0 +1,125 @@
+//! Replicas and the addresses of their networks (PL-24).
+
+use jaco_scheduler::Planner;
+use jaco_state::Outcome;
+use jaco_state::command::NetworkRemove;
+use jaco_types::{Millis, NetworkName, Timestamp};
+use proptest::prelude::*;
+
+use crate::cluster::{BACKBONE, Cluster, service};
+use crate::events::{HOSTS, check, events, happen};
+
+const FULL: &str = "no_address network=backbone remedy=jaco network resize backbone";
+
+/// Three nodes that share a network with so many free addresses.
+fn three(free: u32) -> Cluster {
+    let mut cluster = Cluster::of(&HOSTS[..3]);
+    cluster.share_network(free);
+    cluster
+}
+
+/// PL-24: what the network has no address for is not placed, and the report names network and remedy.
+#[test]
+fn replicas_without_an_address_wait() {
+    let mut cluster = three(4);
+    cluster.apply("shop", &[service("web", "web:1").replicas(6)]);
+    cluster.settle();
+    assert_eq!(cluster.state.slots.len(), 4);
+    assert_eq!(cluster.reasons("shop", "web"), format!("2 {FULL} subnet=10.65.0.0/26"));
+    // What is removed frees its addresses a minute after it is gone, and the pass is woken for that.
+    cluster.apply("shop", &[service("web", "web:1").replicas(1)]);
+    cluster.settle();
+    cluster.apply("shop", &[service("web", "web:1").replicas(4)]);
+    let plan = cluster.pass();
+    let ends = cluster.state.networks.quarantine.values().filter_map(|row| row.until);
+    let end = ends.min().unwrap();
+    assert!(plan.wake_at.is_some_and(|at| at <= end), "{:?}", plan.wake_at);
+    assert_eq!(cluster.reasons("shop", "web"), format!("3 {FULL} subnet=10.65.0.0/26"));
+    cluster.advance(Millis(end.since(cluster.now).0 - 1), &[]);
+    cluster.settle();
+    assert_eq!(cluster.state.slots.len(), 1);
+    cluster.advance(Millis(1), &[]);
+    cluster.settle();
+    assert_eq!(cluster.state.slots.len(), 4);
+    assert_eq!(cluster.reasons("shop", "web"), "");
+}
+
+/// PL-24: a global replica waits likewise, and one that failed is not restarted without an address.
+#[test]
+fn restarts_and_global_replicas_wait_too() {
+    let mut cluster = three(2);
+    let everywhere = service("web", "web:1").placement(jaco_types::spec::Placement::Global);
+    cluster.apply("shop", &[everywhere]);
+    cluster.settle();
+    assert_eq!(cluster.state.slots.len(), 2);
+    assert_eq!(cluster.reasons("shop", "web"), format!("1 {FULL} subnet=10.65.0.0/26"));
+    let failed = cluster.state.slots.keys().next().unwrap().to_string();
+    cluster.see(&failed, jaco_types::ReplicaState::Failed);
+    let plan = cluster.pass();
+    assert!(plan.changes.iter().all(|change| !format!("{change:?}").contains("SlotReplace")));
+    assert!(cluster.reasons("shop", "web").contains(&format!("replica={failed}")));
+}
+
+/// PL-24, PL-19: a rollout that has no address for a successor waits for one, and says so.
+#[test]
+fn rollouts_wait_for_addresses() {
+    let mut cluster = three(3);
+    cluster.apply("shop", &[service("web", "web:1").replicas(2)]);
+    cluster.settle();
+    cluster.apply("shop", &[service("web", "web:2").replicas(2)]);
+    for _ in 0..20 {
+        cluster.pass();
+        cluster.obey();
+        cluster.advance(Millis(5_000), &[]);
+    }
+    cluster.settle();
+    let images = cluster.state.slots.values().map(|slot| slot.current.revision.0);
+    assert_eq!(images.collect::<Vec<_>>(), [2, 2], "{}", cluster.reasons("shop", "web"));
+}
+
+/// PL-24: a shared network that is not there any more is named with the command that creates it.
+#[test]
+fn a_missing_network_is_named() {
+    let mut cluster = three(4);
+    cluster.apply("shop", &[service("web", "web:1")]);
+    cluster.apply(
+        "shop",
+        &[service("web", "web:2").with(|spec| {
+            spec.scheduling.shares_namespaces_with.insert("none".parse().unwrap());
+        })],
+    );
+    cluster.state.networks.quarantine = jaco_state::Table::default();
+    let network = *cluster.state.networks.rows.keys().next().unwrap();
+    cluster.state.networks.rows.get_mut(&network).unwrap().taken.clear();
+    let name = NetworkName::new(BACKBONE).unwrap();
+    assert_eq!(cluster.commit(NetworkRemove::new(name).into()), Outcome::Done);
+    let name = "shop".parse().unwrap();
+    let back = jaco_state::command::DeploymentRollback::new(name).to(Some(jaco_types::Revision(1)));
+    let Outcome::Rejected(rejection) = cluster.commit(back.into()) else { panic!() };
+    assert_eq!(rejection.code, jaco_types::ErrorCode::NetworkNotFound);
+    assert!(rejection.message.contains("jaco network create backbone"), "{}", rejection.message);
+}
+
+proptest! {
+    /// PL-24, PL-14, PL-2: whatever happens, no plan gives away more addresses than there are (its batch
+    /// would be refused), and a planner with memory gives the same.
+    #[test]
+    fn no_plan_gives_away_more_addresses_than_there_are(
+        events in events(1..40),
+        free in 0..12u32,
+        back in any::<bool>(),
+    ) {
+        let mut cluster = three(free);
+        let mut planner = Planner::default();
+        for event in &events {
+            happen(&mut cluster, event);
+            if back {
+                cluster.now = Timestamp(cluster.now.0.saturating_sub(500));
+            }
+            let before = cluster.clone();
+            prop_assert_eq!(&planner.plan(&cluster.input()), &cluster.plan());
+            let plan = cluster.pass();
+            check(&before, &plan, &cluster);
+        }
+    }
+}
