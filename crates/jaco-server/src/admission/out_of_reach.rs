@@ -91,6 +91,7 @@ mod tests {
                 id: NodeId(number),
                 hostname: Hostname::new(host).unwrap(),
                 address: String::new(),
+                mesh_address: None,
                 key_fingerprint: [0; 32],
                 status: NodeStatus::Ready,
                 status_reason: String::new(),
