@@ -177,13 +177,6 @@ impl<'a> Domains<'a> {
         shares
     }
 
-    /// Whether every domain has what it would get, were all placed anew.
-    pub(crate) fn is_even(&self) -> bool {
-        let mut anew = self.clone();
-        let actual = anew.place_anew();
-        anew.targets == actual
-    }
-
     /// Sets the targets as if nothing were placed, closest to what is there; gives what is there.
     fn place_anew(&mut self) -> Vec<u32> {
         let actual = std::mem::take(&mut self.placed);

@@ -36,7 +36,7 @@ pub use domain::SpreadShare;
 pub(crate) use domain::{Domains, Presence, criteria};
 pub use nomad::NodeScore;
 pub(crate) use preference::{Preference, RankingPolicy, ReplicaCount};
-pub(crate) use scores::{is_spread_evenly, scores, shares};
+pub(crate) use scores::{scores, shares};
 pub(crate) use spread::Seed;
 
 /// Chooses nodes for the replicas of one service. It counts what it chose, so its caller has to

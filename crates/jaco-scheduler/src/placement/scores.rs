@@ -29,15 +29,6 @@ pub(crate) fn shares<'a>(nodes: &NodeTable<'a>, service: &ServiceDraft<'a>) -> V
     domains.map(Domains::shares).unwrap_or_default()
 }
 
-/// Whether the service's replicas, on these nodes, are spread as well as if all were placed anew.
-pub(crate) fn is_spread_evenly<'a>(
-    nodes: &NodeTable<'a>,
-    service: &ServiceDraft<'a>,
-    on_nodes: impl Iterator<Item = NodeIx>,
-) -> bool {
-    domains(nodes, service, on_nodes).is_none_or(|domains| domains.is_even())
-}
-
 /// The domains of a service's spread criteria; none without any, and where there is no choice of nodes.
 fn domains<'a>(
     nodes: &NodeTable<'a>,

@@ -107,20 +107,19 @@ pub(super) fn target_of<'a>(
     slot: usize,
     on_nodes: &OnNodes,
 ) -> Option<(NodeIx, Handover)> {
-    let (at, siblings) = (slot, on_nodes.without(slot));
-    let slot = &service.slots[at];
+    let siblings = on_nodes.without(slot);
+    let slot = &service.slots[slot];
     let verdict = facts.of(service, slot, pass).verdict();
     let Verdict::Replace(place) = verdict else { return None };
     let goal = service.goal();
     if !pass.has_addresses(&service.key, goal.revision, goal.spec) {
         return None;
     }
-    let better = || better_node(service, pass, at, on_nodes);
     if slot.completion().is_some() || service.role == ServiceRole::Job {
-        return job_target(service, pass, slot, &siblings, place, better);
+        return job_target(service, pass, slot, &siblings, place);
     }
     match place {
-        Place::Anywhere => better()
+        Place::Anywhere => better_node(service, pass, slot, &siblings)
             .map(|better| (better, handover_elsewhere(service, pass, slot)))
             .or_else(|| target_nearby(service, pass, slot, &siblings, place)),
         Place::Here => target_nearby(service, pass, slot, &siblings, place),
@@ -138,7 +137,6 @@ fn job_target<'a>(
     slot: &SlotDraft<'a>,
     siblings: &[NodeIx],
     place: Place,
-    better: impl FnOnce() -> Option<NodeIx>,
 ) -> Option<(NodeIx, Handover)> {
     let handover = match slot.completion() {
         Some(_) => Handover::Abandon,
@@ -155,7 +153,7 @@ fn job_target<'a>(
     let other = || other_node(service, pass, slot, siblings);
     let node = match place {
         Place::Here => own(),
-        Place::Anywhere => better().or_else(own).or_else(other),
+        Place::Anywhere => better_node(service, pass, slot, siblings).or_else(own).or_else(other),
         Place::Elsewhere => other(),
     };
     node.map(|node| (node, handover))
