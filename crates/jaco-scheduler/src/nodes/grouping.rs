@@ -35,10 +35,6 @@ pub(crate) enum DomainValue {
 /// The values of a criterion that nodes have, numbered in their order.
 type Numbers<'n> = BTreeMap<Cow<'n, str>, (Arc<str>, usize)>;
 
-/// The groupings of a set of nodes, by the attributes of the criteria. They stay right as long as no node
-/// changes.
-pub(crate) type Groupings = BTreeMap<Vec<String>, Arc<Grouping>>;
-
 impl Grouping {
     /// Groups all nodes, which come in the order of the table.
     pub(crate) fn new(nodes: &[&Node], criteria: &[&SpreadCriterion]) -> Self {

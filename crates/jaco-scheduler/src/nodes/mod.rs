@@ -3,10 +3,12 @@
 pub mod gpu;
 mod grouping;
 mod index;
+mod lasting;
 mod table;
 mod usage;
 
-pub(crate) use grouping::{DomainValue, Grouping, Groupings};
+pub(crate) use grouping::{DomainValue, Grouping};
 pub(crate) use index::NodeIx;
+pub(crate) use lasting::Lasting;
 pub(crate) use table::{NodeRow, NodeTable};
 pub(crate) use usage::Usage;

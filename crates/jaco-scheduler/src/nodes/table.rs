@@ -11,8 +11,9 @@ use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{Availability, Hostname, Node, NodeId, NodeStatus, Timestamp};
 
 use super::gpu::{Shortage, grant};
-use super::grouping::{Grouping, Groupings};
+use super::grouping::Grouping;
 use super::index::NodeIx;
+use super::lasting::Lasting;
 use super::usage::Usage;
 use crate::attribute::{ClusterDemands, Gate, Greatest};
 
@@ -23,7 +24,7 @@ pub(crate) struct NodeTable<'a> {
     /// The nodes that take new replicas: ready, and neither cordoned nor draining. In order.
     open: Rc<[NodeIx]>,
     memory: RefCell<Memory<'a>>,
-    groupings: RefCell<Groupings>,
+    lasting: RefCell<Lasting>,
     /// What the cluster asks of nodes where a service says nothing.
     pub(crate) demands: ClusterDemands,
     greatest: Greatest,
@@ -91,18 +92,28 @@ impl<'a> NodeTable<'a> {
         let mut by_id: Vec<_> =
             rows.iter().enumerate().map(|(ix, row)| (row.id, NodeIx(ix))).collect();
         by_id.sort_unstable();
-        let (open, memory, groupings) = (Rc::default(), RefCell::default(), RefCell::default());
-        Self { rows, by_id, open, memory, groupings, demands, greatest: Greatest::default() }
+        let (open, memory, lasting) = (Rc::default(), RefCell::default(), RefCell::default());
+        Self { rows, by_id, open, memory, lasting, demands, greatest: Greatest::default() }
     }
 
-    /// The same table, with groupings of these nodes that are known from an earlier pass.
-    pub(crate) fn with_groupings(self, groupings: Groupings) -> Self {
-        Self { groupings: RefCell::new(groupings), ..self }
+    /// The same table, with what is known of these nodes from an earlier pass.
+    pub(crate) fn with_lasting(self, lasting: Lasting) -> Self {
+        Self { lasting: RefCell::new(lasting), ..self }
     }
 
-    /// The groupings that were asked for, for a later pass over the same nodes.
-    pub(crate) fn groupings(&self) -> Groupings {
-        self.groupings.borrow().clone()
+    /// What was worked out, for a later pass over the same nodes.
+    pub(crate) fn lasting(&self) -> Lasting {
+        self.lasting.borrow().clone()
+    }
+
+    /// The version of JACO that all members run, if it is one.
+    pub(crate) fn version(&self) -> Option<Arc<str>> {
+        let common = || {
+            let mut versions = self.rows.iter().map(|row| &*row.node.facts.version);
+            let first = versions.next()?;
+            versions.all(|other| other == first).then(|| Arc::from(first))
+        };
+        self.lasting.borrow_mut().version(common)
     }
 
     pub(crate) fn find(&self, id: NodeId) -> Option<NodeIx> {
@@ -140,10 +151,25 @@ impl<'a> NodeTable<'a> {
             if gate.is_open() {
                 return Rc::clone(&self.open);
             }
-            let is_allowed = |at: &&NodeIx| gate.admits(self.row(**at).node);
-            self.open.iter().filter(is_allowed).copied().collect()
+            let admitted = self.admitted(policy, &gate);
+            let mut admitted = admitted.iter().peekable();
+            let is_admitted = |open: &&NodeIx| {
+                while admitted.next_if(|at| at < open).is_some() {}
+                admitted.peek() == Some(open)
+            };
+            self.open.iter().filter(is_admitted).copied().collect()
         };
         Rc::clone(self.memory.borrow_mut().allowed.entry(key).or_insert_with(work_out))
+    }
+
+    /// The nodes that a policy admits, in order, whether or not they take replicas.
+    fn admitted(&self, policy: &SchedulingPolicy, gate: &Gate<'_>) -> Arc<[NodeIx]> {
+        let (selectors, constraints, own_keys) = demands(policy);
+        let key = (selectors.clone(), constraints.to_vec(), own_keys.clone());
+        self.lasting.borrow_mut().admitted(key, || {
+            let rows = self.rows().filter(|(_, row)| gate.admits(row.node));
+            rows.map(|(at, _)| at).collect()
+        })
     }
 
     /// What a policy and the cluster ask a node to carry and to satisfy.
@@ -154,12 +180,11 @@ impl<'a> NodeTable<'a> {
 
     /// The domains of all nodes under these criteria.
     pub(crate) fn grouping(&self, criteria: &[&'a SpreadCriterion]) -> Arc<Grouping> {
-        let work_out = || {
-            let nodes: Vec<_> = self.rows.iter().map(|row| row.node).collect();
-            Arc::new(Grouping::new(&nodes, criteria))
-        };
         let key = attributes(criteria).into_iter().map(str::to_owned).collect();
-        Arc::clone(self.groupings.borrow_mut().entry(key).or_insert_with(work_out))
+        self.lasting.borrow_mut().grouping(key, || {
+            let nodes: Vec<_> = self.rows.iter().map(|row| row.node).collect();
+            Grouping::new(&nodes, criteria)
+        })
     }
 
     /// What [`NodeTable::allowed`] gives, sorted by domain.

@@ -4,6 +4,8 @@
 //! moves, and at most what fits; what it takes more or less than its share is shared by the others,
 //! to a fixed point (R-SPREAD-2, R-SPREAD-4).
 
+use std::cmp::Reverse;
+
 /// One of the domains that share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Party {
@@ -55,22 +57,30 @@ fn by_largest_remainder(count: u32, open: &[usize], parties: &[Party]) -> Vec<(u
     // Where nobody has a weight, what nobody else takes is shared equally.
     let weight = |at: usize| if total == 0 { 1 } else { u128::from(parties[at].weight) };
     let total = if total == 0 { open.len().max(1) as u128 } else { total };
-    let quota = |at: usize| u128::from(count) * weight(at);
-    let mut shares: Vec<(usize, u32)> = open
-        .iter()
-        .map(|at| (*at, u32::try_from(quota(*at) / total).unwrap_or(u32::MAX)))
-        .collect();
+    let mut shares: Vec<(usize, u32)> = Vec::with_capacity(open.len());
+    let mut order = Vec::with_capacity(open.len());
+    for at in open {
+        let (share, remainder) = divide(u128::from(count) * weight(*at), total);
+        if weight(*at) > 0 {
+            order.push((Reverse(remainder), parties[*at].rank, shares.len()));
+        }
+        shares.push((*at, u32::try_from(share).unwrap_or(u32::MAX)));
+    }
     let given: u64 = shares.iter().map(|(_, share)| u64::from(*share)).sum();
     let left = usize::try_from(u64::from(count).saturating_sub(given)).unwrap_or(usize::MAX);
-    let mut order: Vec<usize> = (0..shares.len()).filter(|i| weight(shares[*i].0) > 0).collect();
-    order.sort_by_key(|i| {
-        let at = shares[*i].0;
-        (std::cmp::Reverse(quota(at) % total), parties[at].rank, at)
-    });
-    for i in order.into_iter().take(left) {
+    order.sort_unstable();
+    for (.., i) in order.into_iter().take(left) {
         shares[i].1 += 1;
     }
     shares
+}
+
+/// Quotient and remainder. Nearly all weights are small, and a division of 128 bits costs ten of 64.
+fn divide(of: u128, by: u128) -> (u128, u128) {
+    match (u64::try_from(of), u64::try_from(by)) {
+        (Ok(of), Ok(by)) => (u128::from(of / by), u128::from(of % by)),
+        _ => (of / by, of % by),
+    }
 }
 
 #[cfg(test)]

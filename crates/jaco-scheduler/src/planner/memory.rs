@@ -18,7 +18,7 @@ use jaco_types::{
 
 use crate::attribute::ClusterDemands;
 use crate::draft::{Draft, Pass, ServiceDraft, keeps_ports};
-use crate::nodes::{Groupings, NodeTable, Usage};
+use crate::nodes::{Lasting, NodeTable, Usage};
 
 /// What is known of the state that was seen last; in the beginning, that of an empty cluster.
 #[derive(Default)]
@@ -33,13 +33,9 @@ pub(crate) struct Memory {
     judged_nodes: BTreeMap<NodeId, Judged>,
     /// Nodes that are not what they were when they were judged last.
     moved: BTreeSet<NodeId>,
-    /// The domains of the nodes, as long as no node changes: to group thousands of them costs more than
-    /// the rest of a pass over one deployment.
-    groupings: Groupings,
+    /// What follows from the nodes, as long as none changes.
+    lasting: Lasting,
 }
-
-/// Users may apply specs with ever new criteria; those that are in use are grouped again.
-const GROUPINGS_MAX: usize = 64;
 
 /// What is taken of a node, and by whom.
 #[derive(Default)]
@@ -103,6 +99,7 @@ impl Memory {
         }
         self.follow_disabled(&seen, state);
         if state.constraints != seen.constraints {
+            self.lasting = Lasting::default();
             self.unsettle_followers();
         }
         for terminating in state.terminating.values() {
@@ -133,7 +130,7 @@ impl Memory {
             self.hosts = hosts.into_iter().map(|node| node.id).collect();
         }
         if !changed.is_empty() {
-            self.groupings.clear();
+            self.lasting = Lasting::default();
         }
         self.moved.extend(changed.iter().map(|change| *change.key));
     }
@@ -235,7 +232,7 @@ impl Memory {
         let rows = self.hosts.iter().filter_map(|id| state.nodes.get(id));
         let rows = rows.map(|node| (node, usage(&node.id).unwrap_or_default()));
         let table = NodeTable::new(rows, ClusterDemands::read(&state.constraints));
-        table.with_groupings(self.groupings.clone())
+        table.with_lasting(self.lasting.clone())
     }
 
     /// A draft of the deployments that need a look, now that the nodes are judged.
@@ -295,10 +292,7 @@ impl Memory {
         let unsettled_services = services.iter().filter(|service| !is_settled(service));
         let unsettled_services = unsettled_services.map(|service| &service.key.deployment);
         let unsettled = touched.chain(unsettled_services).cloned().collect();
-        self.groupings = pass.nodes.groupings();
-        if self.groupings.len() > GROUPINGS_MAX {
-            self.groupings.clear();
-        }
+        self.lasting = pass.nodes.lasting();
         for name in std::mem::replace(&mut self.unsettled, unsettled) {
             if self.groups.get(&name).is_some_and(|group| group.is_empty())
                 && !state.deployments.contains(&name)

@@ -199,9 +199,8 @@ impl<'a> Image<'a> {
 /// under that name; and not before every member understands it.
 fn resolution(spec: &ServiceSpec, pass: &Pass<'_>) -> Resolution {
     let is_resolved = spec.image.contains('@') || spec.pull == PullPolicy::Never;
-    let version = &pass.input.config.version;
-    let mut nodes = pass.input.state.nodes.values();
-    match !is_resolved && nodes.all(|node| node.facts.version == *version) {
+    let is_understood = || pass.nodes.version().as_deref() == Some(&*pass.input.config.version);
+    match !is_resolved && is_understood() {
         true => Resolution::Wanted,
         false => Resolution::No,
     }
