@@ -7,7 +7,7 @@ use jaco_types::slot::Exhausted;
 use jaco_types::spec::ServiceSpec;
 use jaco_types::{Completion, DesiredState, FirstWatch, RolloutState, ServiceKey, Slot};
 
-use super::replica::is_running;
+use super::replica::{is_running, slots_of};
 use crate::entity::deployment::Deployment;
 use crate::state::ClusterState;
 
@@ -47,7 +47,7 @@ impl Convergence {
 #[must_use]
 pub fn convergence(state: &ClusterState, deployment: &Deployment) -> Convergence {
     let mut slots: BTreeMap<&ServiceKey, Vec<&Slot>> = BTreeMap::new();
-    for slot in state.slots.values().filter(|slot| slot.service.deployment == deployment.name) {
+    for slot in slots_of(state, &deployment.name) {
         slots.entry(&slot.service).or_default().push(slot);
     }
     let mut worst = Convergence::Converged;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use jaco_types::slot::Exhausted;
 use jaco_types::{
-    Completion, DeploymentName, DesiredState, InstanceId, ReasonCode, ReplicaState, RestartCount,
-    Slot, Timestamp,
+    Completion, DeploymentName, DesiredState, InstanceId, ReasonCode, ReplicaId, ReplicaState,
+    RestartCount, Slot, Timestamp,
 };
 
 use super::disabled;
@@ -101,7 +101,14 @@ pub fn is_running(state: &ClusterState, id: &InstanceId) -> bool {
 /// The slots of one deployment, in the order of their names.
 pub fn slots_of<'a>(
     state: &'a ClusterState,
-    deployment: &'a DeploymentName,
-) -> impl Iterator<Item = &'a Slot> {
-    state.slots.values().filter(|slot| slot.service.deployment == *deployment)
+    deployment: &DeploymentName,
+) -> impl Iterator<Item = &'a Slot> + use<'a> {
+    // The ids of a deployment are those between these two, because `.` follows `-`; another deployment's may
+    // lie among them, such as those of `shop-eu` among those of `shop`.
+    let bound = |end: char| ReplicaId::parse(&format!("{deployment}{end}"));
+    let range = bound('-').ok().zip(bound('.').ok());
+    let slots = range.map(|(from, to)| state.slots.range(from..to));
+    let slots = slots.into_iter().flatten().map(|(_, slot)| slot);
+    let deployment = deployment.clone();
+    slots.filter(move |slot| slot.service.deployment == deployment)
 }

@@ -67,7 +67,7 @@ pub(in crate::service) fn history(
         return Err(Rejection::new(ErrorCode::DeploymentNotFound, message));
     };
     let mut replicas: BTreeMap<Revision, u32> = BTreeMap::new();
-    for slot in state.slots.values().filter(|slot| slot.service.deployment == name) {
+    for slot in jaco_state::view::slots_of(state, &name) {
         *replicas.entry(slot.current.revision).or_default() += 1;
     }
     let info = |(revision, record): (&Revision, &std::sync::Arc<RevisionRecord>)| {

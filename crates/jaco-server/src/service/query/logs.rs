@@ -154,7 +154,7 @@ fn of_service<'a>(
         let message = format!("there is no deployment {name}");
         Rejection::new(ErrorCode::DeploymentNotFound, message)
     })?;
-    let of_deployment = state.slots.values().filter(|slot| slot.service.deployment == name);
+    let of_deployment = jaco_state::view::slots_of(state, &name);
     if request.service.is_empty() {
         return Ok(of_deployment.collect());
     }

@@ -7,6 +7,7 @@ use jaco_types::{DeploymentName, ImageDigest, Revision, ServiceKey, ServiceName}
 
 use super::Wanted;
 use crate::state::ClusterState;
+use crate::view::slots_of;
 
 /// What the images of a new revision are, as far as that is known beforehand. One that goes back takes
 /// all from where it goes back to. Else a service keeps the image that it runs while its name stays the
@@ -25,7 +26,7 @@ pub(in crate::apply) fn carried(
         return record.digests.clone();
     }
     let mut running: BTreeMap<&ServiceKey, Revision> = BTreeMap::new();
-    for slot in state.slots.values().filter(|slot| slot.service.deployment == *name) {
+    for slot in slots_of(state, name) {
         let Some(spec) = wanted.spec.services.get(&slot.service.service) else { continue };
         for instance in std::iter::once(&slot.current).chain(&slot.retiring) {
             let known = state.service_spec(&slot.service, instance.revision);

@@ -21,6 +21,7 @@ use crate::audit::AuditKind;
 use crate::command::{DeploymentApply, DeploymentDelete, Entry, Outcome, SpecChange};
 use crate::deployment::{Deployment, Pin, RevisionRecord};
 use crate::state::ClusterState;
+use crate::view::slots_of;
 
 /// How many revisions are kept besides those that are pinned and those that a replica still runs.
 pub const KEPT_REVISIONS: usize = 10;
@@ -208,9 +209,8 @@ fn check_replica_ids(
 
 /// An apply gives every replica of the deployment a new budget (R-HEAL-2).
 fn reset_restarts(state: &mut ClusterState, index: StateIndex, name: &DeploymentName) {
-    let spent = state.slots.values().filter(|slot| {
-        slot.service.deployment == *name && slot.restarts != jaco_types::RestartCount::default()
-    });
+    let spent =
+        slots_of(state, name).filter(|slot| slot.restarts != jaco_types::RestartCount::default());
     let spent: Vec<_> = spent.map(|slot| slot.id.clone()).collect();
     for id in spent {
         if let Some(slot) = state.slots.get_mut(&id) {
@@ -225,7 +225,7 @@ fn forget_old_revisions(
     name: &DeploymentName,
     revisions: &mut BTreeMap<Revision, Arc<RevisionRecord>>,
 ) {
-    let slots = state.slots.values().filter(|slot| slot.service.deployment == *name);
+    let slots = slots_of(state, name);
     let terminating =
         state.terminating.values().filter(|terminating| terminating.service.deployment == *name);
     let used: BTreeSet<Revision> = slots
