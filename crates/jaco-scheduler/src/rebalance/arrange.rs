@@ -14,12 +14,12 @@ use jaco_state::command::RebalanceMove;
 use jaco_types::spec::{Placement, ServiceSpec};
 use jaco_types::{DesiredState, Node, NodeId, ReplicaId, ReplicaState, ServiceKey, Slot, SpecHash};
 
-use super::choice::count_current;
 use super::movable::is_movable;
-use crate::attribute::{ClusterDemands, affinity};
+use super::taken;
+use crate::attribute::affinity;
 use crate::draft::DisabledNodes;
 use crate::eligibility::{ColocationView, Limit, Others, refusals};
-use crate::nodes::{Grouping, NodeIx, NodeTable, Usage};
+use crate::nodes::{Grouping, NodeIx, NodeTable};
 use crate::placement::{Preference, RankingPolicy, criteria};
 
 /// What is made better.
@@ -146,19 +146,7 @@ struct Tally {
 
 impl<'a> Board<'a> {
     fn read(state: &'a ClusterState, goal: Goal) -> Self {
-        let ids: Vec<NodeId> = state.nodes.keys().copied().collect();
-        let mut usage = vec![Usage::default(); ids.len()];
-        for slot in state.slots.values() {
-            for (_, instance) in slot.instances() {
-                let spec = state.service_spec(&slot.service, instance.revision);
-                if let (Some(spec), Ok(at)) = (spec, ids.binary_search(&instance.node)) {
-                    usage[at].take(spec, &instance.gpus);
-                }
-            }
-            count_current(slot, &ids, &mut usage);
-        }
-        let rows = state.nodes.values().zip(usage);
-        let nodes = NodeTable::new(rows, ClusterDemands::read(&state.constraints));
+        let nodes = taken::nodes(state, |_| {});
         let mut board = Self {
             goal,
             groups: Vec::new(),

@@ -4,16 +4,19 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use jaco_state::ClusterState;
+use jaco_state::view::slots_of;
 use jaco_types::spec::{Placement, ServiceSpec};
-use jaco_types::{DesiredState, Node, NodeId, ReplicaState, Revision, ServiceKey, Slot};
+use jaco_types::{Node, NodeId, ReplicaState, ServiceKey, Slot};
 
 use super::heat::{Hot, fresh};
 use super::movable::is_movable;
+use super::taken;
 use super::{CycleInput, Load, Rebalancer, Share, Weighed};
-use crate::attribute::{ClusterDemands, affinity, value_of};
+use crate::attribute::{affinity, value_of};
 use crate::draft::DisabledNodes;
 use crate::eligibility::{ColocationView, Ineligible, Limit, Others, refusals};
-use crate::nodes::{NodeIx, NodeRow, NodeTable, Usage};
+use crate::nodes::{NodeIx, NodeRow, NodeTable};
 use crate::placement::{Preference, RankingPolicy};
 
 /// Why a replica stays on a hot node. The order is that of the checks: of several destinations, the
@@ -102,42 +105,13 @@ impl<'a> View<'a> {
         let state = input.state;
         let src = state.nodes.get(&hot.node)?;
         let src_load = fresh(input, hot.node)?.load;
-        let slots = state.slots.values();
-        let here: Vec<&Slot> = slots.filter(|slot| slot.current.node == hot.node).collect();
-        let mut homes: BTreeMap<_, BTreeMap<NodeId, u32>> =
-            here.iter().map(|slot| (&slot.service, BTreeMap::new())).collect();
-        let ids: Vec<NodeId> = state.nodes.keys().copied().collect();
-        let mut usage = vec![Usage::default(); ids.len()];
-        // Slots come by their names, so that those of one service mostly follow each other.
-        let mut service: Option<&ServiceKey> = None;
-        let mut is_here = false;
-        let mut spec: Option<(Revision, Option<&ServiceSpec>)> = None;
-        for slot in state.slots.values() {
-            if service != Some(&slot.service) {
-                (service, spec) = (Some(&slot.service), None);
-                is_here = homes.contains_key(&slot.service);
+        let mut here = Vec::new();
+        let nodes = taken::nodes(state, |slot| {
+            if slot.current.node == hot.node {
+                here.push(slot);
             }
-            for (_, instance) in slot.instances() {
-                if is_here && let Some(nodes) = homes.get_mut(&slot.service) {
-                    *nodes.entry(instance.node).or_default() += 1;
-                }
-                let of_revision = match spec {
-                    Some((revision, known)) if revision == instance.revision => known,
-                    Some(_) | None => {
-                        let read = state.service_spec(&slot.service, instance.revision);
-                        let read = read.map(|spec| &**spec);
-                        spec = Some((instance.revision, read));
-                        read
-                    }
-                };
-                if let (Some(spec), Ok(at)) = (of_revision, ids.binary_search(&instance.node)) {
-                    usage[at].take(spec, &instance.gpus);
-                }
-            }
-            count_current(slot, &ids, &mut usage);
-        }
-        let rows = state.nodes.values().zip(usage);
-        let nodes = NodeTable::new(rows, ClusterDemands::read(&state.constraints));
+        });
+        let homes = here.iter().map(|slot| (&slot.service, homes(state, &slot.service))).collect();
         let others = nodes.rows().filter(|(_, row)| row.id != hot.node);
         let others = others
             .filter_map(|(at, row)| {
@@ -336,13 +310,14 @@ impl<'a> View<'a> {
     }
 }
 
-/// Counts a replica in on the node of its current instance.
-pub(super) fn count_current(slot: &Slot, ids: &[NodeId], usage: &mut [Usage]) {
-    if let (DesiredState::Active, Ok(at)) =
-        (slot.desired_state, ids.binary_search(&slot.current.node))
-    {
-        usage[at].replicas += 1;
+/// Where a service has instances, and how many.
+fn homes(state: &ClusterState, service: &ServiceKey) -> BTreeMap<NodeId, u32> {
+    let mut homes = BTreeMap::new();
+    let slots = slots_of(state, &service.deployment).filter(|slot| slot.service == *service);
+    for (_, instance) in slots.flat_map(Slot::instances) {
+        *homes.entry(instance.node).or_default() += 1;
     }
+    homes
 }
 
 fn reason_of(ineligible: &Ineligible) -> Reason {

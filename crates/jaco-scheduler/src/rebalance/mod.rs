@@ -12,6 +12,7 @@ mod hot_node;
 mod movable;
 mod payload;
 mod share;
+mod taken;
 
 use std::collections::{BTreeMap, BTreeSet};
 
