@@ -87,14 +87,19 @@ pub(super) fn is_lost(state: &ClusterState, node: NodeId) -> bool {
     })
 }
 
-/// Whether the next instance of a slot cannot run beside the present one.
+/// Whether the next instance of a slot cannot run beside the present one. Two of a job would do the same
+/// work at once.
 pub(super) fn must_stop_first(state: &ClusterState, slot: &Slot, next: Revision) -> bool {
-    state.service_spec(&slot.service, next).is_none_or(|spec| {
-        spec.update.order == UpdateOrder::StopFirst
-            || !spec.host_ports.is_empty()
-            || spec.gpus.is_some()
-            || spec.reservation != Resources::default()
-    })
+    let service = &slot.service;
+    let deployment = state.deployments.get(&service.deployment);
+    let is_job = deployment.is_some_and(|it| it.spec().jobs().contains(&service.service));
+    is_job
+        || state.service_spec(service, next).is_none_or(|spec| {
+            spec.update.order == UpdateOrder::StopFirst
+                || !spec.host_ports.is_empty()
+                || spec.gpus.is_some()
+                || spec.reservation != Resources::default()
+        })
 }
 
 pub(super) fn wanted_spec<'a>(
