@@ -16,6 +16,7 @@ mod exec;
 mod facts;
 mod failover;
 mod freshness;
+mod frozen;
 mod logs;
 mod membership;
 mod outages;

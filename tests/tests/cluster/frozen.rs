@@ -1,0 +1,67 @@
+//! Daemons that stand still for longer than a node may be silent, as those of a machine that is suspended do.
+
+use std::time::Duration;
+
+use jaco_testkit::{Cluster, Engine, stays, v1};
+
+use crate::scenario::{containers, deploy};
+
+/// Half as much again as the time without a heartbeat after which a node counts as down.
+const FROZEN: Duration = Duration::from_secs(12);
+
+/// For how long nothing may come of it: a node that is wrongly silent counts as down after 8 s.
+const WATCHED: Duration = Duration::from_secs(12);
+
+/// The names of the nodes that were declared down, and of the replicas that were moved or replaced.
+async fn judged(cluster: &Cluster, node: usize) -> Result<Vec<String>, String> {
+    let client = cluster.nodes[node].client();
+    let mut events = client.events(v1::AuditRequest::default());
+    let mut judged = Vec::new();
+    while let Some(event) = events.next().await.map_err(|error| error.to_string())? {
+        let is_down =
+            event.kind == "node_status" && event.payload.get("to").is_some_and(|to| to == "down");
+        let is_move = matches!(&*event.kind, "replica_moved" | "replica_replaced");
+        let subject = if is_down { "node" } else { "replica" };
+        if is_down || is_move {
+            judged.push(event.payload.get(subject).cloned().unwrap_or_default());
+        }
+    }
+    Ok(judged)
+}
+
+/// R-NODE-1: all machines stand still, as those of one host that is suspended. Whoever leads afterwards heard
+/// nobody meanwhile, and declares nobody down; no container is replaced.
+#[tokio::test(flavor = "multi_thread")]
+async fn cluster_that_was_frozen_judges_nobody() {
+    let cluster = Cluster::start(3, Engine::Fake).await;
+    deploy(&cluster, "shop", "web:1", 6).await;
+    let before = containers(&cluster.overview(0).await.unwrap());
+    cluster.nodes.iter().for_each(jaco_testkit::Node::pause);
+    tokio::time::sleep(FROZEN).await;
+    cluster.nodes.iter().for_each(jaco_testkit::Node::resume);
+    cluster.settled().await;
+    stays(WATCHED, "nobody is declared down", &Vec::new(), || judged(&cluster, 0)).await;
+    assert_eq!(containers(&cluster.converged(0, "shop").await), before);
+}
+
+/// R-NODE-1: the leader alone stands still. It is declared down by the next one, and declares nobody down by the
+/// time in which it did not live, when it goes on in the belief that it leads.
+#[tokio::test(flavor = "multi_thread")]
+async fn leader_that_was_frozen_judges_nobody() {
+    let cluster = Cluster::start(3, Engine::Fake).await;
+    deploy(&cluster, "shop", "web:1", 6).await;
+    let leader = cluster.leader().await;
+    let name = cluster.nodes[leader].name.clone();
+    cluster.nodes[leader].pause();
+    tokio::time::sleep(FROZEN).await;
+    cluster.nodes[leader].resume();
+    cluster.settled().await;
+    let down = || async {
+        let judged = judged(&cluster, leader).await?;
+        Ok(judged
+            .into_iter()
+            .filter(|one| cluster.nodes.iter().any(|node| node.name == *one))
+            .collect::<Vec<_>>())
+    };
+    stays(WATCHED, "only the frozen node was declared down", &vec![name], down).await;
+}
