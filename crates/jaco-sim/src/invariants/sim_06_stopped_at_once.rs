@@ -20,6 +20,8 @@ pub(super) struct StoppedAtOnce {
     excused: BTreeSet<InstanceId>,
     /// Slots that the user removed or disabled: all instances that are older than this.
     excused_before: BTreeMap<ReplicaId, StateIndex>,
+    /// Slots whose instance failed or was lost: what shared its namespaces has lost them.
+    failed: BTreeSet<ReplicaId>,
     /// Containers that an agent asked to stop or to remove.
     asked_to_end: BTreeSet<ContainerId>,
     /// Slots that stopped serving because an agent ended their container.
@@ -73,6 +75,13 @@ impl StoppedAtOnce {
             && matches!(cause, ReplaceCause::Failed | ReplaceCause::NodeLost)
         {
             self.excused.extend(before.slots.get(id).map(Slot::current_id));
+            self.failed.insert(id.clone());
+        }
+        if let Change::SlotReplace { id, cause: ReplaceCause::ColocatedReplaced, .. } = change
+            && let Some(slot) = before.slots.get(id)
+            && self.has_lost_namespaces(before, slot)
+        {
+            self.excused.insert(slot.current_id());
         }
         // The old instance goes because the new one serves. If that ends before the old one has
         // stopped, it was not us.
@@ -82,6 +91,20 @@ impl StoppedAtOnce {
         {
             self.excused.extend(slot.retiring_id());
         }
+    }
+
+    /// Whether a replica whose namespaces this one shares failed on the same node (harsh seed 402752).
+    fn has_lost_namespaces(&self, state: &ClusterState, slot: &Slot) -> bool {
+        let Some(spec) = state.service_spec(&slot.service, slot.current.revision) else {
+            return false;
+        };
+        let is_partner = |other: &&Slot| {
+            other.service.deployment == slot.service.deployment
+                && spec.scheduling.shares_namespaces_with.contains(&other.service.service)
+                && other.current.node == slot.current.node
+        };
+        let mut partners = state.slots.values().filter(is_partner);
+        partners.any(|partner| self.failed.contains(&partner.id))
     }
 
     /// A container stopped serving: was it the last of its slot, and was it us?

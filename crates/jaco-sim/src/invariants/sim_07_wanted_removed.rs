@@ -25,6 +25,10 @@ impl Invariant for WantedRemoved {
 fn check(after: &ClusterState, before: &ClusterState, id: &ReplicaId) -> Verdict {
     let Some(slot) = before.slots.get(id) else { return Ok(()) };
     let Some(spec) = wanted_spec(after, &slot.service) else { return Ok(()) };
+    if is_of_former_deployment(before, slot) {
+        // What it reserves and whether it has data is not known any more; another one is created.
+        return Ok(());
+    }
     if is_rolled_back(after, &slot.service) {
         // The revision before says what is wanted.
         return Ok(());
@@ -44,6 +48,12 @@ fn check(after: &ClusterState, before: &ClusterState, id: &ReplicaId) -> Verdict
             Ok(())
         }
     }
+}
+
+/// Whether the deployment of a slot was deleted before the one that has its name now was applied.
+fn is_of_former_deployment(state: &ClusterState, slot: &Slot) -> bool {
+    let spec = state.service_spec(&slot.service, slot.current.revision);
+    spec.is_none_or(|spec| spec.hash != slot.current.spec_hash)
 }
 
 fn check_global(after: &ClusterState, slot: &Slot, spec: &ServiceSpec) -> Verdict {

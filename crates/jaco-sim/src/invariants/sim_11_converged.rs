@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jaco_state::ClusterState;
 use jaco_state::view::{Convergence, convergence, is_running, replica};
-use jaco_types::spec::Storage;
+use jaco_types::rollout::Unplaced;
+use jaco_types::spec::{ServiceSpec, Storage};
 use jaco_types::{DeploymentName, DesiredState, InstanceId, ReplicaId, ServiceKey, Slot};
 
 use super::{Facts, Invariant, InvariantViolation, Verdict};
@@ -66,9 +67,14 @@ fn waits_for_user(state: &ClusterState, name: &DeploymentName) -> bool {
             .is_some_and(|spec| spec.storage == Storage::Stateful)
     };
     let mut waits = records.flat_map(|(key, record)| record.unplaced.iter().map(move |u| (key, u)));
+    let concerned = |unplaced: &Unplaced| {
+        let id = ReplicaId::parse(unplaced.details.get("replica")?).ok()?;
+        state.slots.get(&id)
+    };
     waits.all(|(key, unplaced)| match unplaced.reason.as_str() {
         "data_stays_on_node" => true,
         "no_room_to_roll" => is_stateful(key),
+        "no_room_to_start" => concerned(unplaced).is_some_and(|slot| is_kept_by_gpus(state, slot)),
         _ => false,
     })
 }
@@ -79,8 +85,24 @@ fn is_kept_by_data(state: &ClusterState, slot: &Slot) -> bool {
     let mut unplaced = record.into_iter().flat_map(|record| &record.unplaced);
     unplaced.any(|one| {
         let names_it = one.details.get("replica").is_some_and(|id| id == slot.id.as_str());
-        one.reason == "data_stays_on_node" && names_it
+        let waits = match one.reason.as_str() {
+            "data_stays_on_node" => true,
+            "no_room_to_start" => is_kept_by_gpus(state, slot),
+            _ => false,
+        };
+        waits && names_it
     })
+}
+
+/// Whether the GPUs of the node with the data of a replica are held by replicas that have data there too: one
+/// that was disabled meanwhile waits until the user moves one of them (harsh seed 405742).
+fn is_kept_by_gpus(state: &ClusterState, slot: &Slot) -> bool {
+    let spec = |slot: &Slot| state.service_spec(&slot.service, slot.current.revision).cloned();
+    let has_data = |spec: &ServiceSpec| spec.storage == Storage::Stateful;
+    let there = state.slots.values().filter(|other| other.current.node == slot.current.node);
+    let mut holders = there.filter_map(spec).filter(|spec| spec.gpus.is_some());
+    let needs = spec(slot).is_some_and(|spec| has_data(&spec) && spec.gpus.is_some());
+    needs && holders.all(|spec| has_data(&spec))
 }
 
 /// Whether the replica ran to its end: what is expected of it is over.
