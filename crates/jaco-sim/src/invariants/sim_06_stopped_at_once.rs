@@ -91,6 +91,14 @@ impl StoppedAtOnce {
         {
             self.excused.extend(slot.retiring_id());
         }
+        // The successor goes because the old instance serves, as far as its node reported: what a node that is
+        // cut off stopped meanwhile is not known (seed 302688).
+        if let Change::SlotRevert { id } = change
+            && let Some(slot) = before.slots.get(id)
+            && slot.retiring_id().is_some_and(|old| is_running(before, &old))
+        {
+            self.excused.insert(slot.current_id());
+        }
     }
 
     /// Whether a replica whose namespaces this one shares failed on the same node (harsh seed 402752).
