@@ -29,18 +29,22 @@ pub(crate) async fn measure(plan: Plan) -> Result<Vec<Figure>> {
     let client = ours.client(0)?;
     let mut figures = Vec::new();
     for health in [Health::Unchecked, Health::EverySecond] {
-        let mut took = (Vec::new(), Vec::new());
+        let (mut started, mut completed) = <((Vec<_>, Vec<_>), (Vec<_>, Vec<_>))>::default();
         let mut commits = Vec::new();
         for round in 1..=plan.rounds {
             let (own, written) = roll(&ours, &client, health).await?;
             let theirs = tokio::task::block_in_place(|| roll_swarm(health))?;
             say(&format!("roll, {}, {round}: {own:?}; {} {theirs:?}", health.name(), swarm::WHO));
-            took.0.push(millis(own) / 1e3);
-            took.1.push(millis(theirs) / 1e3);
+            started.0.push(millis(own.started) / 1e3);
+            started.1.push(millis(theirs.started) / 1e3);
+            completed.0.push(millis(own.completed) / 1e3);
+            completed.1.push(millis(theirs.completed) / 1e3);
             commits.push(written);
         }
+        let name = format!("10 new replicas running, {}", health.name());
+        figures.push(Figure::beside(name, "s", started.0, swarm::WHO, started.1));
         let name = format!("10 replicas rolled, {}", health.name());
-        figures.push(Figure::beside(name, "s", took.0, swarm::WHO, took.1));
+        figures.push(Figure::beside(name, "s", completed.0, swarm::WHO, completed.1));
         let name = format!("raft commits per rolled replica, {}", health.name());
         figures.push(Figure::alone(name, "", commits));
     }
@@ -109,6 +113,13 @@ impl Containers {
         self.until("all replicas run", |it| Ok(it.running(health)?.len() == REPLICAS))
     }
 
+    /// Until all of the new are there, whether or not some of the old still are.
+    fn until_started(&self, old: &BTreeSet<String>, health: Health) -> Result<()> {
+        self.until("all new replicas run", |it| {
+            Ok(it.running(health)?.difference(old).count() == REPLICAS)
+        })
+    }
+
     /// Until none of the old runs and all of the new are there.
     fn until_replaced(&self, old: &BTreeSet<String>, health: Health) -> Result<()> {
         self.until("all replicas are replaced", |it| {
@@ -156,24 +167,36 @@ async fn remove(client: &Client, containers: &Containers) -> Result<()> {
     tokio::task::block_in_place(|| containers.until_gone())
 }
 
+/// How long a new version takes.
+#[derive(Debug, Clone, Copy)]
+struct Rolled {
+    /// Until all new replicas run.
+    started: Duration,
+    /// Until none of the old runs and the orchestrator calls the rollout complete. Both watch what they started
+    /// for 5 s by default: ours before it stops the predecessor, Swarm afterwards.
+    completed: Duration,
+}
+
 /// How long a new version takes, and how many entries it writes for each replica.
-async fn roll(ours: &Ours, client: &Client, health: Health) -> Result<(Duration, f64)> {
+async fn roll(ours: &Ours, client: &Client, health: Health) -> Result<(Rolled, f64)> {
     let containers = deploy(ours, client, health).await?;
     let old = containers.running(Health::Unchecked)?;
     let before = ours.raft_index().await?;
     let begun = Instant::now();
     ours.apply(client, model("jaco-hello:v2", health)).await?;
+    tokio::task::block_in_place(|| containers.until_started(&old, health))?;
+    let started = begun.elapsed();
     tokio::task::block_in_place(|| containers.until_replaced(&old, health))?;
-    let took = begun.elapsed();
     ours.cluster.converged(0, DEPLOYMENT).await;
+    let rolled = Rolled { started, completed: begun.elapsed() };
     let written = ours.raft_index().await? - before;
     remove(client, &containers).await?;
     #[expect(clippy::cast_precision_loss, reason = "some hundred entries")]
-    Ok((took, written as f64 / REPLICAS as f64))
+    Ok((rolled, written as f64 / REPLICAS as f64))
 }
 
 /// In and out of swarm mode each round, so that an idle swarm takes nothing from our rounds.
-fn roll_swarm(health: Health) -> Result<Duration> {
+fn roll_swarm(health: Health) -> Result<Rolled> {
     let swarm = Swarm::start()?;
     swarm.create(REPLICAS, &model::swarm("jaco-hello:v1", health))?;
     let containers = Containers::of_swarm();
@@ -181,10 +204,13 @@ fn roll_swarm(health: Health) -> Result<Duration> {
     let old = containers.running(Health::Unchecked)?;
     let begun = Instant::now();
     swarm.update(REPLICAS, &model::swarm("jaco-hello:v2", health))?;
+    containers.until_started(&old, health)?;
+    let started = begun.elapsed();
     containers.until_replaced(&old, health)?;
-    let took = begun.elapsed();
+    swarm.until_updated()?;
+    let completed = begun.elapsed();
     swarm.remove()?;
-    Ok(took)
+    Ok(Rolled { started, completed })
 }
 
 async fn die(ours: &Ours, client: &Client) -> Result<Duration> {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
 use crate::docker::{command, get, post};
@@ -52,6 +52,21 @@ impl Swarm {
         service["UpdateConfig"] = json!({"Parallelism": 1, "Order": "start-first"});
         post(&format!("/services/{SERVICE}/update?version={version}"), &service)?;
         Ok(())
+    }
+
+    /// Waits until it calls the update complete, which it does a monitoring period after the last task.
+    pub(crate) fn until_updated(&self) -> Result<()> {
+        let begun = Instant::now();
+        loop {
+            let found = get(&format!("/services/{SERVICE}"))?;
+            match found["UpdateStatus"]["State"].as_str() {
+                Some("completed") => return Ok(()),
+                Some("updating") | None => {}
+                Some(other) => bail!("the update of swarm is {other}"),
+            }
+            ensure!(begun.elapsed() < LIMIT, "swarm did not complete its update");
+            std::thread::sleep(LOOK);
+        }
     }
 
     fn running(&self) -> Result<usize> {

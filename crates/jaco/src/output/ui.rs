@@ -239,7 +239,7 @@ impl Ui {
 
     fn rendered(&self, result: &dyn Show) -> String {
         match self.format {
-            Format::Json => format!("{:#}\n", result.json()),
+            Format::Json => pretty(&result.json()),
             Format::Yaml => to_yaml(&result.json()),
             Format::Table | Format::Wide => result.text(&self.frame()),
         }
@@ -289,4 +289,11 @@ impl std::fmt::Debug for Ui {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Ui").field("format", &self.format).finish_non_exhaustive()
     }
+}
+
+/// Indented JSON; `Display` of a value takes twice as long.
+fn pretty(value: &serde_json::Value) -> String {
+    let mut text = serde_json::to_string_pretty(value).unwrap_or_else(|_| value.to_string());
+    text.push('\n');
+    text
 }

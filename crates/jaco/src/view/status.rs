@@ -1,9 +1,9 @@
 //! Deployments, replicas and nodes.
 
 use jaco_proto::v1::StatusResponse;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::json::{non_empty, without_null};
+use super::json::{non_empty, object};
 use super::{deployment, node, replica, staleness};
 use crate::output::{Frame, Show};
 
@@ -14,15 +14,15 @@ pub(crate) struct Status<'a>(pub(crate) &'a StatusResponse);
 impl Show for Status<'_> {
     fn json(&self) -> Value {
         let status = self.0;
-        without_null(json!({
-            "raft_index": status.raft_index,
-            "stale": status.staleness.as_ref().map(staleness::json),
-            "leader": non_empty(&status.leader),
-            "answered_by": non_empty(&status.answered_by),
-            "deployments": status.deployments.iter().map(deployment::json).collect::<Value>(),
-            "replicas": status.replicas.iter().map(replica::json).collect::<Value>(),
-            "nodes": status.nodes.iter().map(node::json).collect::<Value>(),
-        }))
+        object([
+            ("raft_index", status.raft_index.into()),
+            ("stale", status.staleness.as_ref().map(staleness::json).into()),
+            ("leader", non_empty(&status.leader).into()),
+            ("answered_by", non_empty(&status.answered_by).into()),
+            ("deployments", status.deployments.iter().map(deployment::json).collect()),
+            ("replicas", status.replicas.iter().map(replica::json).collect()),
+            ("nodes", status.nodes.iter().map(node::json).collect()),
+        ])
     }
 
     fn text(&self, frame: &Frame) -> String {

@@ -60,6 +60,8 @@ pub(super) const MEASUREMENTS: &[Measurement] = &[
         name: "change",
         how: clusters("change", 3, 0, Needs::Docker),
         promises: &[
+            ("10 new replicas running, no healthcheck", Promise::Ratio(Less, 1.0)),
+            ("10 new replicas running, 1 s healthcheck", Promise::Ratio(Less, 1.0)),
             ("10 replicas rolled, no healthcheck", Promise::Ratio(Less, 1.0)),
             ("10 replicas rolled, 1 s healthcheck", Promise::Ratio(Less, 1.0)),
             ("raft commits per rolled replica, no healthcheck", Promise::Value(Less, 6.0)),
