@@ -34,6 +34,24 @@ const FIRST_OFFSET: u32 = 3;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NetworkId(pub u32);
 
+impl NetworkId {
+    /// The name of the Linux bridge that the network has on each node: `jn` and the number to the base 36,
+    /// which is at most 9 characters. The container engine makes it, the router looks for it.
+    #[must_use]
+    pub fn bridge(self) -> String {
+        let mut digits = Vec::new();
+        let mut rest = self.0;
+        loop {
+            digits.push(char::from_digit(rest % 36, 36).expect("it is below 36"));
+            rest /= 36;
+            if rest == 0 {
+                break;
+            }
+        }
+        "jn".chars().chain(digits.into_iter().rev()).collect()
+    }
+}
+
 impl fmt::Display for NetworkId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.0, f)

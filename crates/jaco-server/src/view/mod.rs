@@ -12,9 +12,10 @@ use jaco_state::{ClusterState, Deployment, view};
 use jaco_types::rollout::Scheduling;
 use jaco_types::spec::{Placement, ServiceSpec};
 use jaco_types::{
-    DesiredState, ImageDigest, Instance, InstanceId, InstanceObserved, Node, NodeId, NodeStatus,
-    ReplicaId, ReplicaState, Revision, RollbackProgress, Rollout, RolloutState, ServiceKey,
-    ServiceName, Slot, StateIndex, TerminatingInstance, Termination, Timestamp, Unplaced,
+    DesiredState, ImageDigest, Instance, InstanceAddress, InstanceId, InstanceObserved, Node,
+    NodeId, NodeStatus, ReplicaId, ReplicaState, Revision, RollbackProgress, Rollout, RolloutState,
+    ServiceKey, ServiceName, Slot, StateIndex, TerminatingInstance, Termination, Timestamp,
+    Unplaced,
 };
 
 /// The code of an instance that runs until the endpoint consumers have acknowledged its removal.
@@ -334,9 +335,19 @@ fn replica_info(state: &ClusterState, slot: &Slot) -> v1::ReplicaInfo {
             .collect(),
         restart_at_ms: view::restart_at(state, slot).map_or(0, millis),
         gpus: slot.current.gpus.iter().map(ToString::to_string).collect(),
+        addresses: addresses(state, slot),
         image_digest: digest.map(ToString::to_string).unwrap_or_default(),
         pull: None,
     }
+}
+
+/// The addresses of the current instance.
+fn addresses(state: &ClusterState, slot: &Slot) -> Vec<v1::ReplicaAddress> {
+    let named = |one: &InstanceAddress| {
+        let network = state.networks.rows.get(&one.network)?.scope.to_string();
+        Some(v1::ReplicaAddress { network, address: one.address.to_string() })
+    };
+    slot.current.addresses.iter().filter_map(named).collect()
 }
 
 fn termination_info(state: &ClusterState, termination: &Termination) -> v1::TerminationInfo {

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use jaco_types::network::network_length;
-use jaco_types::{Ipv4Prefix, NetworkName, NetworkScope, Subnet};
+use jaco_types::{Ipv4Prefix, NetworkId, NetworkName, NetworkScope, Subnet};
 use proptest::prelude::*;
 
 fn prefix(text: &str) -> Ipv4Prefix {
@@ -85,5 +85,15 @@ proptest! {
         prop_assert_eq!(prefix.contains(Ipv4Addr::from_bits(other)), (first..=last).contains(&other));
         prop_assert!(prefix.contains(Ipv4Addr::from_bits(bits)));
         prop_assert_eq!(prefix.to_string().parse::<Ipv4Prefix>().unwrap(), prefix);
+    }
+}
+
+/// Each network has a bridge of its own name, which the kernel takes: at most 15 characters.
+#[test]
+fn bridges_are_named_after_the_number_of_their_network() {
+    for (id, bridge) in
+        [(0, "jn0"), (1, "jn1"), (35, "jnz"), (36, "jn10"), (1295, "jnzz"), (u32::MAX, "jn1z141z3")]
+    {
+        assert_eq!(NetworkId(id).bridge(), bridge);
     }
 }

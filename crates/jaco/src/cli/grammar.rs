@@ -65,6 +65,7 @@ pub(crate) enum Command {
     Config(admin::contents::config::Args),
     Secret(admin::contents::secret::Args),
     Registry(admin::registry::Args),
+    Network(admin::network::Args),
     Validate(compose::validate::Args),
     Schema(compose::schema::Args),
     Compose(compose::Args),

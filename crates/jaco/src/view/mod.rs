@@ -9,6 +9,7 @@ pub(crate) mod explain;
 pub(crate) mod json;
 mod list;
 pub(crate) mod machine;
+pub(crate) mod network;
 pub(crate) mod node;
 pub(crate) mod plan;
 pub mod progress;

@@ -1,6 +1,6 @@
 //! Replicas of services.
 
-use jaco_proto::v1::{ReplicaInfo, RetiringInfo, TerminatingInfo};
+use jaco_proto::v1::{ReplicaAddress, ReplicaInfo, RetiringInfo, TerminatingInfo};
 use serde_json::{Value, json};
 
 use super::json::{image_with_digest, non_empty, string_map, without_null};
@@ -29,6 +29,8 @@ pub(crate) fn json(replica: &ReplicaInfo) -> Value {
         "raft_index": replica.raft_index,
         "container_id": non_empty(&replica.container_id),
         "gpus": (!replica.gpus.is_empty()).then_some(&replica.gpus),
+        "addresses": (!replica.addresses.is_empty())
+            .then(|| replica.addresses.iter().map(address_json).collect::<Value>()),
         "ports": ports(replica).iter().map(Port::json).collect::<Value>(),
         "started_at": time::rfc3339(replica.started_at_ms),
         "since": time::rfc3339(replica.since_ms),
@@ -42,6 +44,10 @@ pub(crate) fn json(replica: &ReplicaInfo) -> Value {
         "terminations": (!replica.terminations.is_empty())
             .then(|| replica.terminations.iter().map(termination::json).collect::<Value>()),
     }))
+}
+
+fn address_json(address: &ReplicaAddress) -> Value {
+    json!({ "network": address.network, "address": address.address })
 }
 
 fn retiring_json(retiring: &RetiringInfo) -> Value {
@@ -96,7 +102,15 @@ fn ports(replica: &ReplicaInfo) -> Vec<Port<'_>> {
 pub(crate) fn table(replicas: &[ReplicaInfo], frame: &Frame) -> String {
     let mut head = vec!["REPLICA", "STATE", "NODE", "REVISION", "SINCE", "REASON"];
     if frame.detail == Detail::Wide {
-        head.extend(["CONTAINER", "PORTS", "IMAGE", "SPEC", "FAILURES", "LAST TERMINATION"]);
+        head.extend([
+            "ADDRESS",
+            "CONTAINER",
+            "PORTS",
+            "IMAGE",
+            "SPEC",
+            "FAILURES",
+            "LAST TERMINATION",
+        ]);
     }
     let mut table = Table::new(&head);
     let mut replicas: Vec<&ReplicaInfo> = replicas.iter().collect();
@@ -113,7 +127,9 @@ pub(crate) fn table(replicas: &[ReplicaInfo], frame: &Frame) -> String {
         if frame.detail == Detail::Wide {
             let ports = ports(replica);
             let ports = ports.iter().map(|port| format!("{}→{}", port.address, port.container));
+            let addresses = replica.addresses.iter().map(|address| address.address.as_str());
             row.extend([
+                addresses.collect::<Vec<_>>().join(" "),
                 replica.container_id.chars().take(12).collect(),
                 ports.collect::<Vec<_>>().join(" "),
                 image_with_digest(&replica.image, &replica.image_digest),

@@ -11,6 +11,7 @@ mod errors;
 mod fixture;
 mod help;
 mod local;
+mod networks;
 mod node_facts;
 mod plan;
 mod progress;

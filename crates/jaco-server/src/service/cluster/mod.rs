@@ -4,6 +4,7 @@ mod constraints;
 pub(super) mod disabled;
 mod join;
 mod labels;
+mod networks;
 mod nodes;
 mod registries;
 mod retention;
@@ -144,6 +145,17 @@ impl Cluster for ClusterService {
         member.caught_up().await.map_err(|rejection| to_status(&rejection))?;
         let registries = member.store.read(registries::list);
         Ok(Response::new(v1::ListRegistriesResponse { registries }))
+    }
+
+    async fn list_networks(
+        &self,
+        request: Request<v1::ListNetworksRequest>,
+    ) -> Result<Response<v1::ListNetworksResponse>, Status> {
+        let (member, _) = self.context.identify(&request)?;
+        member.caught_up().await.map_err(|rejection| to_status(&rejection))?;
+        let (request, now) = (request.into_inner(), member.clock.now());
+        let listed = member.store.read(|state| networks::list(state, &request, now));
+        listed.map(Response::new).map_err(|rejection| to_status(&rejection))
     }
 }
 

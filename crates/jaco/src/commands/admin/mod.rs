@@ -5,6 +5,7 @@ pub(crate) mod backup;
 pub(crate) mod cluster;
 pub(crate) mod contents;
 pub(crate) mod doctor;
+pub(crate) mod network;
 pub(crate) mod node;
 pub(crate) mod registry;
 pub(crate) mod restore;
