@@ -33,8 +33,8 @@ pub use notation::{paths, units};
 pub use overlay::JacoYaml;
 pub use project::{CONSTRAINTS_EXTENSION, Loaded, Project, Reference, ReferenceKind, SecretText};
 pub use resolve::{
-    ALLOW_PRIVILEGED_LABEL, Container, Contents, Images, Options, Override, Resolved,
-    ResolvedService, Route, resolve,
+    ALLOW_PRIVILEGED_LABEL, Container, Contents, Images, NetworkIn, Networks, Options, Override,
+    Resolved, ResolvedService, Route, resolve,
 };
 pub use upload::{
     Access, UploadItem, UploadKind, UploadProblem, UploadProblemKind, UploadSource, tree,

@@ -21,7 +21,7 @@ pub use limits::{
 pub use mount::{
     BindOptions, FileMount, ImageOptions, Mount, MountKind, TmpfsOptions, VolumeOptions,
 };
-pub use resource::{Content, Network, Volume};
+pub use resource::{ClusterNetwork, Content, Network, Volume};
 pub use service::{Attachment, Health, Logging, Port, Service};
 
 /// What a container is made of.

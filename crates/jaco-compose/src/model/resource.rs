@@ -13,6 +13,19 @@ pub struct Network {
     pub internal: bool,
     /// Shared with other deployments that name it.
     pub external: bool,
+    /// Which network of the cluster it is; none where it is the node's own.
+    pub cluster: Option<ClusterNetwork>,
+}
+
+/// Among which networks of the cluster one is. Its subnet and addresses are those of the cluster, and its
+/// names are not the engine's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ClusterNetwork {
+    /// Those of its deployment.
+    Deployment,
+    /// Those for all deployments.
+    Shared,
 }
 
 /// A named volume.

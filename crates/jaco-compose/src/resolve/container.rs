@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use jaco_types::SpecHash;
 use sha2::{Digest as _, Sha256};
 
-use crate::resolve::options::Contents;
+use crate::resolve::network_owner::owner;
+use crate::resolve::options::{NetworkIn, Networks, Options};
 use crate::support;
 use crate::support::shape::{Class, Shape};
 use crate::yaml::node::{Entry, Map, Node, Value};
@@ -39,18 +40,26 @@ pub struct Container {
 }
 
 /// Describes the containers of a service whose networks and mounts are final.
-pub(crate) fn container(service: &Map, root: &Map, contents: &Contents) -> Container {
-    let used = used(service);
+pub(crate) fn container(
+    deployment: &str,
+    service: &Map,
+    root: &Map,
+    options: &Options,
+) -> Container {
+    let (used, contents) = (used(service), &options.contents);
     let mut out = Writer::default();
     // Sorted by hand: the sections and the service in the order of their names.
     out.open('{');
-    resources(&mut out, "configs", &used[0], root, &contents.configs);
+    let none = BTreeMap::new();
+    let versions = Written::Versions;
+    resources(&mut out, "configs", &used[0], root, versions(&contents.configs));
     files(&mut out, service, &contents.binds);
-    resources(&mut out, "networks", &used[1], root, &BTreeMap::new());
-    resources(&mut out, "secrets", &used[2], root, &contents.secrets);
+    let networks = Written::Networks { deployment, networks: &options.networks };
+    resources(&mut out, "networks", &used[1], root, networks);
+    resources(&mut out, "secrets", &used[2], root, versions(&contents.secrets));
     out.key("service");
     service_object(&mut out, service);
-    resources(&mut out, "volumes", &used[3], root, &BTreeMap::new());
+    resources(&mut out, "volumes", &used[3], root, versions(&none));
     out.close('}');
     let canonical = out.finish();
     let hash = SpecHash(Sha256::digest(canonical.as_bytes()).into());
@@ -153,12 +162,21 @@ fn effective(out: &mut Writer, shape: &'static Shape, node: &Node) {
     }
 }
 
+/// What is written of resources besides what the file says.
+#[derive(Clone, Copy)]
+enum Written<'a> {
+    /// The versions of their contents, by name.
+    Versions(&'a BTreeMap<String, String>),
+    /// Which networks of the cluster they are.
+    Networks { deployment: &'a str, networks: &'a Networks },
+}
+
 fn resources(
     out: &mut Writer,
     section: &str,
     used: &BTreeSet<&str>,
     root: &Map,
-    versions: &BTreeMap<String, String>,
+    written: Written<'_>,
 ) {
     if used.is_empty() {
         return;
@@ -175,29 +193,50 @@ fn resources(
             opened = true;
         }
         out.key(name);
-        resource_object(out, section, resource, versions.get(*name));
+        let written = match written {
+            Written::Versions(versions) => versions.get(*name).map(Mark::Version),
+            Written::Networks { deployment, networks } => {
+                networks.scope_of(&owner(deployment, name, resource)).map(|within| match within {
+                    NetworkIn::Deployment => Mark::OfCluster("deployment"),
+                    NetworkIn::Shared(_) => Mark::OfCluster("shared"),
+                })
+            }
+        };
+        resource_object(out, section, resource, written);
     }
     if opened {
         out.close('}');
     }
 }
 
-fn resource_object(out: &mut Writer, section: &str, resource: &Node, version: Option<&String>) {
+/// What is written of one resource besides what the file says.
+#[derive(Clone, Copy)]
+enum Mark<'a> {
+    Version(&'a String),
+    OfCluster(&'static str),
+}
+
+fn resource_object(out: &mut Writer, section: &str, resource: &Node, mark: Option<Mark<'_>>) {
     let kept: &[&str] = match section {
         "networks" => &["external", "internal", "name"],
         "volumes" => &["driver", "driver_opts", "external", "labels", "name"],
         // Where a content came from does not matter once it is known.
-        _ if version.is_some() => &["external", "name"],
+        _ if mark.is_some() => &["external", "name"],
         _ => &["content", "environment", "external", "file", "name"],
     };
     out.open('{');
+    // Keys are sorted, and this one is before all that are kept.
+    if let Some(Mark::OfCluster(within)) = mark {
+        out.key("cluster");
+        out.text(within);
+    }
     for entry in resource.as_map().into_iter().flat_map(Map::iter) {
         if kept.contains(&entry.key.as_str()) {
             out.key(&entry.key);
             out.node(&entry.node);
         }
     }
-    if let Some(version) = version {
+    if let Some(Mark::Version(version)) = mark {
         out.key("version");
         out.text(version);
     }

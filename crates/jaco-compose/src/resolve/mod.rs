@@ -10,6 +10,7 @@ mod effective;
 mod host;
 mod lifecycle;
 mod links;
+mod network_owner;
 mod networks;
 pub(crate) mod options;
 mod ranges;
@@ -45,7 +46,7 @@ use crate::yaml::node::{Map, Node};
 
 pub use checks::ALLOW_PRIVILEGED_LABEL;
 pub use container::Container;
-pub use options::{Contents, Images, Options, Override};
+pub use options::{Contents, Images, NetworkIn, Networks, Options, Override};
 pub use resolved::{Resolved, ResolvedService};
 pub use routes::Route;
 
@@ -107,7 +108,7 @@ pub fn resolve(
         };
         let facts = service::facts(&scene, &mut compose, &mut manifest);
         check_privileges(name, &service, &facts, &mut compose);
-        let container = container(&service, root, &options.contents);
+        let container = container(&project.name, &service, root, options);
         size += container.canonical.len();
         if size > MAX_CANONICAL_BYTES {
             compose

@@ -10,6 +10,7 @@ use crate::diagnostics::report::Report;
 use crate::diagnostics::source::Pos;
 use crate::facts::{Dns, NetworkAttachment, NetworkFacts, NetworkOwner, NetworkReach};
 use crate::project::Project;
+use crate::resolve::network_owner::{is_on, owner};
 use crate::resolve::resolved::ResolvedService;
 use crate::resolve::scene::{Scene, below};
 use crate::yaml::access::{items, texts};
@@ -48,20 +49,12 @@ pub(super) fn networks(
 }
 
 fn network(project: &Project, key: &str, node: &Node, report: &mut Report) -> NetworkFacts {
-    let on = |key: &str| node.get(key).and_then(Node::as_bool) == Some(true);
-    let name = node.get_str("name").unwrap_or(key).to_owned();
-    let owner = if on("external") {
-        NetworkOwner::Cluster(name)
-    } else if name == format!("{}_{key}", project.name) {
-        NetworkOwner::Deployment
-    } else {
-        NetworkOwner::Name(name)
-    };
+    let owner = owner(&project.name, key, node);
     // The size of one that exists already is not this file's to say.
     let own = !matches!(owner, NetworkOwner::Cluster(_));
     NetworkFacts {
         owner,
-        reach: if on("internal") { NetworkReach::Internal } else { NetworkReach::Outside },
+        reach: if is_on(node, "internal") { NetworkReach::Internal } else { NetworkReach::Outside },
         mtu: own.then(|| mtu(node, report)).flatten(),
         prefix_length: own.then(|| prefix_length(node, report)).flatten(),
     }

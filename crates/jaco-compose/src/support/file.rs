@@ -31,7 +31,7 @@ pub static TOP_LEVEL: Object = object(&[
         "networks",
         Honoured,
         Shape::MapOrNull(&Shape::Object(&NETWORK), Names::Plain),
-        "A separate bridge network on each node; services on different nodes do not reach each other by name yet.",
+        "A separate bridge network on each node; after `jaco network enable`, one of the cluster.",
     ),
     key(
         "secrets",

@@ -14,7 +14,7 @@ pub(crate) static NETWORK: Object = object(&[
         "driver",
         Differently,
         Shape::Str,
-        "Every network is a bridge network on its node; the driver is not used.",
+        "Every network is a bridge network on each node; the driver is not used.",
     ),
     key("driver_opts", Ignored, OPTIONS, "The driver is not used, so its options have no effect."),
     key("enable_ipv4", Ignored, Shape::Bool, "Networks use IPv4."),
@@ -23,7 +23,7 @@ pub(crate) static NETWORK: Object = object(&[
         "external",
         Differently,
         Shape::Short(Short::External, &Shape::Bool),
-        "On each node, deployments that use the same name share the network; it is created where it is missing.",
+        "The network of that name on each node; after `jaco network enable`, the shared one that `jaco network create` made.",
     ),
     key(
         "internal",
@@ -31,13 +31,18 @@ pub(crate) static NETWORK: Object = object(&[
         Shape::Bool,
         "Containers cannot reach anything outside of the network.",
     ),
-    key("ipam", Differently, Shape::Object(&IPAM), "The engine of each node assigns the subnets."),
+    key(
+        "ipam",
+        Differently,
+        Shape::Object(&IPAM),
+        "Subnets are assigned by the engine of each node, or by the cluster.",
+    ),
     key("labels", Ignored, LABELS, "Networks only carry JACO's own labels."),
     key(
         "name",
         Honoured,
         Shape::Str,
-        "On a node, deployments that use the same name share the network.",
+        "On a node, deployments that use the same name share the network; after `jaco network enable`, those of the cluster do if it has a shared one of the name.",
     ),
 ]);
 

@@ -186,7 +186,7 @@ pub(crate) static SERVICE: Object = object(&[
         "networks",
         Differently,
         NETWORKS,
-        "A bridge network on each node: services reach each other by name only on the same node. Names across nodes are not implemented yet.",
+        "A bridge network on each node: services reach each other by name only on the same node. After `jaco network enable`, one of the cluster.",
     ),
     key("oom_kill_disable", Honoured, Shape::Bool, "Passed to the engine."),
     key("oom_score_adj", Honoured, Shape::Int, "Passed to the engine."),

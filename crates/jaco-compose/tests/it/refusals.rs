@@ -66,7 +66,7 @@ fn keys_that_are_ignored() {
     check(
         "networks: {n: {ipv4_address: 10.0.0.2}}",
         expect![[r#"
-            5:5 warning honoured_differently: `services.web.networks` works differently on a cluster: A bridge network on each node: services reach each other by name only on the same node. Names across nodes are not implemented yet.
+            5:5 warning honoured_differently: `services.web.networks` works differently on a cluster: A bridge network on each node: services reach each other by name only on the same node. After `jaco network enable`, one of the cluster.
             5:20 warning no_effect: `services.web.networks.n.ipv4_address` has no effect: Replicas cannot share an address; use the service's name."#]],
     );
     check(
@@ -179,7 +179,7 @@ fn keys_that_work_differently() {
     check(
         "networks: [n]",
         expect![
-            "5:5 warning honoured_differently: `services.web.networks` works differently on a cluster: A bridge network on each node: services reach each other by name only on the same node. Names across nodes are not implemented yet."
+            "5:5 warning honoured_differently: `services.web.networks` works differently on a cluster: A bridge network on each node: services reach each other by name only on the same node. After `jaco network enable`, one of the cluster."
         ],
     );
 }

@@ -5,6 +5,7 @@ mod colocation;
 mod files;
 mod gpu;
 mod members;
+mod networks;
 mod notes;
 mod out_of_reach;
 mod policy;
@@ -22,6 +23,8 @@ use jaco_types::{ContentId, DeploymentName, ErrorCode, NamedKey, Node, NodeId, R
 use serde_json::Value;
 
 use crate::status::invalid;
+
+use self::spec::Cluster;
 
 pub(crate) use files::id as content_id;
 
@@ -50,6 +53,8 @@ pub(crate) struct Stored {
     pub nodes: Table<NodeId, Node>,
     /// The present deployments.
     pub deployments: Table<DeploymentName, Deployment>,
+    /// The networks of the cluster.
+    pub networks: jaco_state::network::Networks,
 }
 
 /// Checks an apply.
@@ -86,12 +91,18 @@ pub(crate) fn admit(request: &v1::ApplyRequest, stored: &Stored) -> Result<Admit
     let named = files::named(&project, request, &stored.named)?;
     let request = &named.request;
     let contents = files::versions(&project, request)?;
-    let options =
-        Options { images: Images::AllowLocal, overrides: environment.overrides(), contents };
+    let options = Options {
+        images: Images::AllowLocal,
+        overrides: environment.overrides(),
+        contents,
+        networks: networks::of_state(&stored.networks),
+    };
     let resolved = resolve(&project, overlay.as_ref(), &options).map_err(|all| refuse(&all))?;
     let warnings = resolved.warnings.list.iter().map(|problem| problem.message.clone());
     let mut warnings: Vec<String> = warnings.collect();
-    let mut spec = spec::deployment_spec(request, &resolved, &stored.nodes, &mut warnings)?;
+    let cluster = Cluster { nodes: &stored.nodes, networks: &options.networks };
+    let mut spec = spec::deployment_spec(request, &resolved, cluster, &mut warnings)?;
+    warnings.extend(networks::migration(stored.deployments.get(&name), &spec));
     spec.named = named.keys;
     // For a dry run nothing was uploaded.
     if !request.dry_run {

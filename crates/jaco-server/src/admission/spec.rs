@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jaco_compose::facts::Facts;
-use jaco_compose::{Resolved, ResolvedService};
+use jaco_compose::{Networks, Resolved, ResolvedService};
 use jaco_proto::v1;
 use jaco_state::Table;
 use jaco_types::spec::{
@@ -13,17 +13,26 @@ use jaco_types::spec::{
 use jaco_types::{ErrorCode, InvalidName, Node, NodeId, Rejection, ServiceName};
 
 use super::notes::Notes;
-use super::{colocation, gpu, members, policy};
+use super::{colocation, gpu, members, networks, policy};
 use crate::status::invalid;
+
+/// What the spec of a deployment depends on besides its manifest.
+#[derive(Clone, Copy)]
+pub(super) struct Cluster<'a> {
+    /// The members.
+    pub(super) nodes: &'a Table<NodeId, Node>,
+    /// Whose the networks are.
+    pub(super) networks: &'a Networks,
+}
 
 /// The spec of a deployment. Warnings are added to `warnings`.
 ///
 /// # Errors
-/// `invalid_manifest` with every problem of every service.
+/// `invalid_manifest` with every problem of every service, `network_not_found`.
 pub(super) fn deployment_spec(
     request: &v1::ApplyRequest,
     resolved: &Resolved,
-    nodes: &Table<NodeId, Node>,
+    Cluster { nodes, networks }: Cluster<'_>,
     warnings: &mut Vec<String>,
 ) -> Result<DeploymentSpec, Rejection> {
     let mut notes = Notes::default();
@@ -45,6 +54,7 @@ pub(super) fn deployment_spec(
             members::compare(spec, service.facts.min_allocations, nodes, &mut notes);
         }
     }
+    let networks = networks::attach(resolved, networks, services.values_mut(), &mut notes)?;
     warnings.append(&mut notes.warnings);
     if !notes.problems.is_empty() {
         return Err(Rejection::new(ErrorCode::InvalidManifest, notes.problems.join("; ")));
@@ -55,7 +65,7 @@ pub(super) fn deployment_spec(
     }
     Ok(DeploymentSpec {
         services,
-        networks: BTreeMap::new(),
+        networks,
         compose: request.compose_json.as_str().into(),
         overlay: request.overlay_yaml.as_str().into(),
         environment: request.environment_toml.as_str().into(),

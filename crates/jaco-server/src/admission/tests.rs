@@ -8,7 +8,7 @@ use jaco_types::spec::{
     FailureAction, Placement, Privilege, RollbackFailureAction, RollbackPolicy, UpdateOrder,
     UpdatePolicy,
 };
-use jaco_types::{Hostname, Identity, Millis, ServiceName, StateIndex, Timestamp};
+use jaco_types::{Hostname, Identity, Millis, NetworkName, ServiceName, StateIndex, Timestamp};
 
 use super::*;
 
@@ -289,6 +289,135 @@ fn nodes(labels: &[(&str, &str)]) -> Table<NodeId, Node> {
         modified: jaco_types::StateIndex(number),
     };
     (1..).zip(labels).map(node).map(|node| (node.id, node)).collect()
+}
+
+/// A cluster whose networks are its own, with these shared ones.
+fn with_networks(shared: &[&str]) -> Stored {
+    use jaco_state::command::{NetworkBegin, NetworkCreate};
+    let mut state = ClusterState::default();
+    let begin = NetworkBegin::new("10.64.0.0/12".parse().unwrap(), 1420).into();
+    let create =
+        shared.iter().map(|name| NetworkCreate::new(NetworkName::new(name).unwrap()).into());
+    for (index, command) in (1..).zip([begin].into_iter().chain(create)) {
+        let (index, at, by) = (StateIndex(index), Timestamp(0), Identity::Scheduler);
+        let entry = Entry { index, at, by, origin: None, request: None, command };
+        assert_eq!(apply(&mut state, &entry), Outcome::Done);
+    }
+    Stored { networks: state.networks, ..Stored::default() }
+}
+
+/// Services with two networks of the deployment, a shared one, and one with a name of its own.
+const ATTACHED: &str = r#"{"name":"shop","services":{
+    "web":{"image":"w","container_name":"front.1","networks":{
+        "default":null,"back":{"aliases":["www","web"],"priority":5},"lan":null}},
+    "db":{"image":"d","networks":{"back":{"aliases":["base"]},"named":null}},
+    "host":{"image":"h","network_mode":"host"}},
+    "networks":{"default":{"name":"shop_default"},
+        "back":{"name":"shop_back","internal":true,"ipam":{"config":[{"subnet":"10.5.0.0/16"}]}},
+        "named":{"name":"metrics"},"lan":{"name":"lan","external":true}}}"#;
+
+/// The attachments of each service: `back(alias,alias)`, `@shared()`.
+fn attached(admitted: &Admitted) -> Vec<String> {
+    let attachment = |one: &jaco_types::spec::Attachment| {
+        let name = match &one.network {
+            jaco_types::spec::NetworkRef::Own(key) => key.to_string(),
+            jaco_types::spec::NetworkRef::Shared(name) => format!("@{name}"),
+        };
+        format!("{name}({})", one.aliases.join(","))
+    };
+    let services = admitted.spec.services.values();
+    let line = |service: &std::sync::Arc<jaco_types::ServiceSpec>| {
+        let networks: Vec<String> = service.networks.iter().map(attachment).collect();
+        format!("{}: {}", service.name, networks.join(" "))
+    };
+    services.map(line).collect()
+}
+
+/// R-IN-2: in a cluster with networks of its own, services are attached to them in order, under all names that
+/// do not follow from the service's; a network with a name of its own is the shared one of that name, if there is
+/// one; without, and in other clusters, nothing is attached.
+#[test]
+fn services_are_attached_to_networks_of_the_cluster() {
+    let admitted = super::admit(&request(ATTACHED, ""), &with_networks(&["lan"])).unwrap();
+    assert_eq!(
+        attached(&admitted),
+        [
+            "db: back(base) named()",
+            "host: ",
+            "web: back(front.1,web,www) default(front.1) @lan(front.1)",
+        ]
+    );
+    let networks = admitted.spec.networks.iter().map(|(key, spec)| (key.as_str(), *spec));
+    use jaco_types::NetworkReach::{Internal, Outside};
+    let spec = |reach, length| jaco_types::spec::NetworkSpec { reach, length };
+    assert_eq!(
+        networks.collect::<Vec<_>>(),
+        [
+            ("back", spec(Internal, Some(20))),
+            ("default", spec(Outside, None)),
+            ("named", spec(Outside, None)),
+        ]
+    );
+    let warnings = admitted.warnings.join("\n");
+    assert!(warnings.contains("prefix length of 16 and gets one of 20"), "{warnings}");
+    assert!(warnings.contains("`jaco network create metrics`"), "{warnings}");
+    let shared = super::admit(&request(ATTACHED, ""), &with_networks(&["lan", "metrics"])).unwrap();
+    assert_eq!(attached(&shared)[0], "db: back(base) @metrics()");
+    let before = super::admit(&request(ATTACHED, ""), &Stored::default()).unwrap();
+    assert_eq!(attached(&before), ["db: ", "host: ", "web: "]);
+    assert!(before.spec.networks.is_empty());
+    // A container that has a network is another one in each of these; one without is the same.
+    let hashes = [&before, &admitted, &shared].map(|admitted| {
+        admitted.spec.services.values().map(|service| service.hash).collect::<Vec<_>>()
+    });
+    let [db, host, web] =
+        [0, 1, 2].map(|at| hashes.iter().map(|hashes| hashes[at]).collect::<BTreeSet<_>>().len());
+    assert_eq!((db, host, web), (3, 1, 2));
+}
+
+/// R-IN-3: shared networks that are missing are refused at once, with the commands that create them.
+#[test]
+fn missing_shared_networks_are_refused() {
+    let model = r#"{"name":"shop","services":{"web":{"image":"w","networks":{"a":null,"b":null}}},
+        "networks":{"a":{"name":"lan","external":true},"b":{"name":"wan","external":true}}}"#;
+    let refused = super::admit(&request(model, ""), &with_networks(&["other"])).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::NetworkNotFound);
+    let expected = "the cluster has no shared network lan, wan: run `jaco network create lan` and `jaco \
+                    network create wan`";
+    assert_eq!(refused.message, expected);
+    assert_eq!(refused.details["networks"], "lan,wan");
+    assert!(super::admit(&request(model, ""), &Stored::default()).is_ok());
+}
+
+/// The first apply after the networks became the cluster's says that it replaces all services with networks;
+/// later ones do not.
+#[test]
+fn migration_is_announced_once() {
+    let says = |admitted: &Admitted| {
+        admitted.warnings.iter().filter(|warning| warning.contains("are replaced")).count()
+    };
+    let before = admit(&request(SHOP, "")).unwrap();
+    let present = applied(&before).deployments;
+    let stored = Stored { deployments: present, ..with_networks(&[]) };
+    let moved = super::admit(&request(SHOP, ""), &stored).unwrap();
+    let expected = "the networks of shop become the cluster's: all replicas of web are replaced, once; until a \
+                    service is, the other ones do not reach it";
+    assert_eq!(moved.warnings, [expected]);
+    assert_eq!(says(&super::admit(&request(SHOP, ""), &with_networks(&[])).unwrap()), 0);
+    let mut state = ClusterState { networks: stored.networks.clone(), ..ClusterState::default() };
+    state.deployments = stored.deployments;
+    let command = DeploymentApply::new(moved.name, moved.spec).into();
+    let (index, at, by) = (StateIndex(9), Timestamp(0), Identity::Scheduler);
+    let entry = Entry { index, at, by, origin: None, request: None, command };
+    assert!(matches!(apply(&mut state, &entry), Outcome::Deployed { .. }));
+    let event = state.audit.events.values().last().unwrap();
+    assert_eq!(
+        event.payload["changes"],
+        "networks of each node -> of the cluster; web: networks, container"
+    );
+    let stored =
+        Stored { networks: state.networks, deployments: state.deployments, ..Stored::default() };
+    assert_eq!(says(&super::admit(&request(SHOP, ""), &stored).unwrap()), 0);
 }
 
 /// R-IN-3: a model that a client cannot have resolved is refused.

@@ -68,7 +68,8 @@ impl Manifest {
         let model = self.project.sent_model().to_string();
         let project = jaco_compose::from_model(model.as_bytes()).map_err(refused)?;
         let overrides = self.environment.overrides();
-        let options = Options { images: Images::AllowLocal, overrides, contents };
+        let options =
+            Options { images: Images::AllowLocal, overrides, contents, ..Options::default() };
         jaco_compose::resolve(&project, self.overlay.as_ref(), &options).map_err(refused)
     }
 

@@ -25,6 +25,7 @@ impl Write for v1::ApplyRequest {
             named: state.named.clone(),
             nodes: state.nodes.clone(),
             deployments: state.deployments.clone(),
+            networks: state.networks.clone(),
         });
         let Admitted { name, spec, warnings } = match admission::admit(&self, &stored) {
             Ok(admitted) => admitted,

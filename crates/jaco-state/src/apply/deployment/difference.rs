@@ -8,6 +8,11 @@ use jaco_types::spec::{DeploymentSpec, ServiceSpec};
 /// The services that come, go and change: `-db; web: image web:1 -> web:2, limit; +cache`.
 pub(in crate::apply) fn difference(before: &DeploymentSpec, after: &DeploymentSpec) -> String {
     let mut parts = Vec::new();
+    match (is_attached(before), is_attached(after)) {
+        (false, true) => parts.push("networks of each node -> of the cluster".to_owned()),
+        (true, false) => parts.push("networks of the cluster -> of each node".to_owned()),
+        (false, false) | (true, true) => {}
+    }
     for name in before.services.keys().filter(|name| !after.services.contains_key(*name)) {
         parts.push(format!("-{name}"));
     }
@@ -21,6 +26,11 @@ pub(in crate::apply) fn difference(before: &DeploymentSpec, after: &DeploymentSp
         }
     }
     parts.join("; ")
+}
+
+/// Whether a service is attached to networks of the cluster.
+fn is_attached(spec: &DeploymentSpec) -> bool {
+    spec.services.values().any(|service| !service.networks.is_empty())
 }
 
 /// The fields that differ. A field that is added to services does not compile before it is named here.
