@@ -4,15 +4,17 @@
 //! The image must contain the `hello` program, which serves, checks itself, exits and delays as
 //! told. The fake is scripted by the labels next to each command.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use jaco_types::{
-    DeploymentName, Exit, InstanceId, Ordinal, RegistryName, RegistryUsername, ReplicaId,
-    ServiceKey, ServiceName, SpecHash, StateIndex,
+    DeploymentName, Exit, InstanceId, Ipv4Prefix, NetworkId, NetworkName, NetworkReach,
+    NetworkScope, Ordinal, RegistryName, RegistryUsername, ReplicaId, ServiceKey, ServiceName,
+    SpecHash, StateIndex, Subnet,
 };
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -22,8 +24,9 @@ use crate::engine::exec::{
     ExecInput, ExecInputs, ExecOutput, ExecOutputs, ExecRequest, Stdin, TerminalSize,
 };
 use crate::engine::{
-    ContainerEngine, ContainerRequest, ContainerStatus, EngineError, EngineEvent, EventStream,
-    Follow, Health, LogQuery, MountedFiles, ObservedContainer, PullError, PullRequest, StartError,
+    AttachedNetwork, ContainerEngine, ContainerRequest, ContainerStatus, EngineError, EngineEvent,
+    EventStream, Follow, Health, KeptNetworks, LogQuery, MountedFiles, ObservedContainer,
+    PullError, PullRequest, StartError,
 };
 
 /// Time limit of every wait.
@@ -80,6 +83,7 @@ impl Fixture {
             spec_hash: SpecHash([9; 32]),
             files: MountedFiles::default(),
             gpus: Vec::new(),
+            networks: Vec::new(),
         }
     }
 
@@ -417,7 +421,7 @@ pub async fn owners_are_isolated(fixture: &Fixture) {
     };
     let listed = ids(fixture.engine.list_owned().await.expect("a list"));
     assert!(listed.contains_key(&mine.container) && !listed.contains_key(&theirs.container));
-    fixture.engine.remove_networks(&BTreeSet::new()).await.expect("networks in use stay");
+    fixture.engine.remove_networks(&KeptNetworks::default()).await.expect("networks in use stay");
     fixture.clear(&mine).await;
     let listed = ids(fixture.other_node.list_owned().await.expect("a list"));
     assert!(listed.contains_key(&theirs.container));
@@ -425,9 +429,68 @@ pub async fn owners_are_isolated(fixture: &Fixture) {
     fixture.other_node.remove(&theirs.container).await.expect("it can be removed");
     for engine in [&fixture.engine, &fixture.other_node] {
         for _ in 0..2 {
-            engine.remove_networks(&BTreeSet::new()).await.expect("gone is fine");
+            engine.remove_networks(&KeptNetworks::default()).await.expect("gone is fine");
         }
     }
+}
+
+/// The networks of a test, which run side by side on one engine: subnet 10.66.`place`.0/24.
+#[must_use]
+pub fn network_of_cluster(place: u8, address: u8) -> AttachedNetwork {
+    let number = u32::from(place) + 1000;
+    let first = Ipv4Addr::new(10, 66, place, 0);
+    let prefix = Ipv4Prefix::new(first, 24).expect("it is the first address");
+    AttachedNetwork {
+        id: NetworkId(number),
+        scope: NetworkScope::Shared(NetworkName::new(&format!("n{place}")).expect("a valid name")),
+        subnet: Subnet::new(prefix).expect("a size that networks have"),
+        reach: NetworkReach::Outside,
+        mtu: 1400,
+        address: Ipv4Addr::new(10, 66, place, address),
+    }
+}
+
+/// In networks of the cluster a container has its own addresses: none gets one that another container has.
+/// Nodes that share an engine share such a network. It is removed once nobody uses it, and where other
+/// networks have its addresses, the refusal says so.
+pub async fn networks_of_the_cluster_have_their_addresses(fixture: &Fixture) {
+    let request = |networks: &[AttachedNetwork]| ContainerRequest {
+        networks: networks.to_vec(),
+        ..fixture.request(SERVES)
+    };
+    let (front, back) = (network_of_cluster(1, 3), network_of_cluster(2, 3));
+    let one = request(&[front.clone(), back.clone()]);
+    let seen = fixture.start(&one).await;
+    assert_eq!(fixture.start(&one).await.container, seen.container);
+    let again = fixture.engine.ensure_running(&request(std::slice::from_ref(&front))).await;
+    let Err(StartError::Refused { reason }) = again else { panic!("{again:?}") };
+    assert!(reason.to_lowercase().contains("already in use"), "{reason}");
+    let other = AttachedNetwork { id: NetworkId(1101), ..network_of_cluster(1, 9) };
+    let overlapping = request(&[other]);
+    let refused = fixture.engine.ensure_running(&overlapping).await;
+    let Err(StartError::SubnetInUse { network, subnet, .. }) = refused else {
+        panic!("{refused:?}")
+    };
+    assert_eq!((network.as_str(), subnet.as_str()), ("n1", "10.66.1.0/24"));
+    fixture.engine.remove_networks(&KeptNetworks::default()).await.expect("those in use stay");
+    let second = fixture.start(&request(&[network_of_cluster(1, 4)])).await;
+    let theirs = request(&[network_of_cluster(1, 5)]);
+    let theirs = fixture.other_node.ensure_running(&theirs).await.expect("the network is shared");
+    fixture.other_node.stop(&theirs.container).await.expect("it stops");
+    fixture.other_node.remove(&theirs.container).await.expect("it can be removed");
+    for seen in [&seen, &second] {
+        fixture.clear(seen).await;
+    }
+    let keep = KeptNetworks { cluster: [back.id].into(), ..KeptNetworks::default() };
+    for engine in [&fixture.engine, &fixture.other_node] {
+        engine.remove_networks(&keep).await.expect("they are not in use");
+    }
+    let seen = fixture.engine.ensure_running(&overlapping).await.expect("its place is free now");
+    fixture.clear(&seen).await;
+    for seen in fixture.engine.list_owned().await.expect("a list") {
+        fixture.clear(&seen).await;
+    }
+    fixture.engine.remove_networks(&KeptNetworks::default()).await.expect("they are not in use");
 }
 
 /// Concurrent starts do not interfere.

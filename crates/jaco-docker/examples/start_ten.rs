@@ -6,13 +6,12 @@
 
 #![allow(clippy::print_stdout, reason = "the figures are what it is for")]
 
-use std::collections::BTreeSet;
 use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::future::try_join_all;
-use jaco_agent::engine::{ContainerEngine, ContainerRequest, MountedFiles, Owner};
+use jaco_agent::engine::{ContainerEngine, ContainerRequest, KeptNetworks, MountedFiles, Owner};
 use jaco_docker::{DockerEngine, DockerOptions};
 use jaco_types::{
     ClusterId, DeploymentName, InstanceId, NodeId, Ordinal, ReplicaId, ServiceKey, ServiceName,
@@ -36,7 +35,7 @@ async fn main() -> Result<()> {
     for round in 1..=rounds {
         let cold = by_engine(&engine, round * 1000).await?;
         let warm = by_engine(&engine, round * 1000).await?;
-        engine.remove_networks(&BTreeSet::new()).await?;
+        engine.remove_networks(&KeptNetworks::default()).await?;
         docker(&["network", "create", "--label", LABEL, NETWORK]).await?;
         let client = by_client().await?;
         docker(&["network", "rm", NETWORK]).await?;
@@ -73,6 +72,7 @@ fn request(number: u64) -> Result<ContainerRequest> {
         spec_hash: SpecHash([0; 32]),
         files: MountedFiles::default(),
         gpus: Vec::new(),
+        networks: Vec::new(),
     })
 }
 

@@ -18,7 +18,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use jaco_agent::RegistryCredentials;
 use jaco_agent::engine::{
     CollectedVolume, ContainerEngine, ContainerId, ContainerRequest, ContainerStatus, Counters,
-    EngineError, EngineEvent, EngineVersion, EventStream, Health, LogLines, LogQuery,
+    EngineError, EngineEvent, EngineVersion, EventStream, Health, KeptNetworks, LogLines, LogQuery,
     ObservedContainer, ObservedImage, Owner, ProgressSink, PullError, PullRequest, StartError,
     VolumeGc,
 };
@@ -504,7 +504,7 @@ impl ContainerEngine for DockerEngine {
         allow(removed, &[NOT_FOUND, CONFLICT])
     }
 
-    async fn remove_networks(&self, keep: &BTreeSet<DeploymentName>) -> Result<(), EngineError> {
+    async fn remove_networks(&self, keep: &KeptNetworks) -> Result<(), EngineError> {
         self.networks.remove_unused(self.docker().await?, &self.owner, keep).await
     }
 

@@ -4,12 +4,16 @@ use std::collections::{BTreeMap, HashMap};
 
 use jaco_agent::engine::{ContainerRequest, Owner};
 use jaco_types::{
-    ClusterId, DeploymentName, InstanceId, NodeId, ReplicaId, ServiceKey, ServiceName, SpecHash,
-    StateIndex,
+    ClusterId, DeploymentName, InstanceId, NetworkId, NetworkScope, NodeId, ReplicaId, ServiceKey,
+    ServiceName, SpecHash, StateIndex,
 };
 
 pub(crate) const CLUSTER: &str = "jaco.cluster_id";
 pub(crate) const NODE: &str = "jaco.node";
+/// The number of a network of the cluster.
+pub(crate) const NETWORK_ID: &str = "jaco.network_id";
+/// Its name in the cluster.
+const NETWORK: &str = "jaco.network";
 pub(crate) const DEPLOYMENT: &str = "jaco.deployment";
 pub(crate) const SERVICE: &str = "jaco.service";
 pub(crate) const REPLICA: &str = "jaco.replica_id";
@@ -32,6 +36,33 @@ pub(crate) fn container(owner: &Owner, instance: &InstanceId) -> String {
 /// Name of a manifest's network, or of its volume without an explicit name.
 pub(crate) fn scoped(owner: &Owner, name: &str) -> String {
     format!("{}-{name}", scope(owner))
+}
+
+/// Name of a network of the cluster. It has no node in it: nodes that share an engine share the network,
+/// because an engine has a subnet once.
+pub(crate) fn cluster_network(owner: &Owner, id: NetworkId) -> String {
+    let cluster = owner.cluster.as_str();
+    format!("jaco-{}-{}", cluster.get(..8).unwrap_or(cluster), id.bridge())
+}
+
+/// Labels of a network of the cluster.
+pub(crate) fn cluster_network_labels(
+    owner: &Owner,
+    id: NetworkId,
+    scope: &NetworkScope,
+) -> HashMap<String, String> {
+    let pairs = [
+        (CLUSTER, owner.cluster.to_string()),
+        (NETWORK_ID, id.to_string()),
+        (NETWORK, scope.to_string()),
+    ];
+    pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+/// Filter for networks of the owner's cluster.
+pub(crate) fn cluster_network_filter(owner: &Owner) -> HashMap<String, Vec<String>> {
+    let labels = vec![format!("{CLUSTER}={}", owner.cluster), NETWORK_ID.to_owned()];
+    HashMap::from([("label".to_owned(), labels)])
 }
 
 /// Labels of the owner.

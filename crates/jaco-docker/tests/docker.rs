@@ -3,7 +3,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::collections::BTreeSet;
 use std::io::Write;
 use std::panic::AssertUnwindSafe;
 use std::process::{Command, Stdio};
@@ -12,13 +11,14 @@ use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
 use jaco_agent::engine::{
-    ContainerEngine, ContainerRequest, ContainerStatus, EngineEvent, EventStream, Follow, Health,
-    LogQuery, ObservedContainer, ObservedImage, Owner, PullRequest, StartError,
+    AttachedNetwork, ContainerEngine, ContainerRequest, ContainerStatus, EngineEvent, EventStream,
+    Follow, Health, KeptNetworks, LogQuery, ObservedContainer, ObservedImage, Owner, PullRequest,
+    StartError,
 };
 use jaco_agent::exec::{ExecInput, ExecOutput, ExecRequest, Stdin};
 use jaco_agent::suite::{self, Fixture};
 use jaco_docker::{DockerEngine, DockerOptions};
-use jaco_types::{ClusterId, InstanceId, NodeId};
+use jaco_types::{ClusterId, InstanceId, NetworkReach, NodeId};
 
 const IMAGE: &str = "jaco-hello:v1";
 const SERVES: &str = r#""command":["serve"]"#;
@@ -41,7 +41,7 @@ async fn clean(engines: &[Arc<DockerEngine>]) {
         for seen in engine.list_owned().await.unwrap() {
             engine.remove(&seen.container).await.unwrap();
         }
-        engine.remove_networks(&BTreeSet::new()).await.unwrap();
+        engine.remove_networks(&KeptNetworks::default()).await.unwrap();
     }
 }
 
@@ -129,6 +129,7 @@ contract! {
     command_has_a_terminal
     command_requires_a_running_container
     owners_are_isolated
+    networks_of_the_cluster_have_their_addresses
     concurrent_starts_do_not_interfere
 }
 
@@ -230,6 +231,54 @@ async fn several_networks_are_connected() {
         let shown = docker(&["inspect", "--format", format, &seen.container.0]);
         assert!(shown.contains("contract_front=web,web.contract,"), "{shown}");
         assert!(shown.contains("contract_back=web,web.contract,db,"), "{shown}");
+    })
+    .await;
+}
+
+/// A network of the cluster is what the router of the node expects: its bridge, the gateway first, the router's
+/// address kept free; a container has its address there and no alias, in the order of its networks.
+#[tokio::test]
+async fn networks_of_the_cluster_are_made_for_the_router() {
+    with_fixture("router", async |fixture| {
+        let front = suite::network_of_cluster(3, 77);
+        let back =
+            AttachedNetwork { reach: NetworkReach::Internal, ..suite::network_of_cluster(4, 78) };
+        let networks = vec![front.clone(), back];
+        let request = ContainerRequest { networks, ..fixture.request(SERVES) };
+        let seen = fixture.engine.ensure_running(&request).await.unwrap();
+        let format = "{{json .NetworkSettings.Networks}}";
+        let shown = docker(&["inspect", "--format", format, &seen.container.0]);
+        let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+        let shown = shown.as_object().unwrap();
+        let name = |bridge: &str| {
+            let name = shown.keys().find(|name| name.ends_with(bridge));
+            name.unwrap_or_else(|| panic!("{bridge} is not among {shown:?}")).clone()
+        };
+        let (front_name, back_name) = (name("-jnrv"), name("-jnrw"));
+        assert_eq!(shown.len(), 2);
+        assert_eq!(shown[&front_name]["IPAddress"], "10.66.3.77");
+        assert_eq!(shown[&back_name]["IPAddress"], "10.66.4.78");
+        for network in shown.values() {
+            let aliases = network["Aliases"].as_array().cloned().unwrap_or_default();
+            let is_id =
+                |alias: &serde_json::Value| seen.container.0.starts_with(alias.as_str().unwrap());
+            assert!(aliases.iter().all(is_id), "{aliases:?}");
+        }
+        let network = docker(&["network", "inspect", "--format", "{{json .}}", &front_name]);
+        let network: serde_json::Value = serde_json::from_str(&network).unwrap();
+        let range = &network["IPAM"]["Config"][0];
+        assert_eq!(range["Subnet"], "10.66.3.0/24");
+        assert_eq!(range["Gateway"], "10.66.3.1");
+        let router = range["AuxiliaryAddresses"].as_object().or(range["AuxAddress"].as_object());
+        assert_eq!(router.unwrap()["router"], "10.66.3.2", "{range}");
+        assert_eq!(network["Options"]["com.docker.network.bridge.name"], front.id.bridge());
+        assert_eq!(network["Options"]["com.docker.network.driver.mtu"], "1400");
+        assert_eq!(network["Labels"]["jaco.network"], "n3");
+        assert_eq!(network["Labels"]["jaco.cluster_id"], cluster("router"));
+        assert!(network["Labels"].get("jaco.node").is_none());
+        assert_eq!(network["Internal"], false);
+        let internal = docker(&["network", "inspect", "--format", "{{.Internal}}", &back_name]);
+        assert_eq!(internal.trim(), "true");
     })
     .await;
 }

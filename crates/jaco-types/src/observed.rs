@@ -104,6 +104,9 @@ pub enum ReasonCode {
     NodeIsolated,
     /// It was disabled.
     Disabled,
+    /// The engine cannot have a network of the cluster, because something else has its addresses; it is tried
+    /// again.
+    NetworkConflict,
 }
 
 impl ReasonCode {
@@ -119,6 +122,7 @@ impl ReasonCode {
         Self::RestartExhausted,
         Self::NodeIsolated,
         Self::Disabled,
+        Self::NetworkConflict,
     ];
 
     /// The code as users see it.
@@ -135,6 +139,7 @@ impl ReasonCode {
             Self::RestartExhausted => "restart_exhausted",
             Self::NodeIsolated => "node_isolated",
             Self::Disabled => "disabled",
+            Self::NetworkConflict => "network_conflict",
         }
     }
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use jaco_state::view::DesiredInstance;
 use jaco_types::{
-    Exit, InstanceId, InstanceObserved, Millis, NodeId, ReasonCode, RegistryName, ReplicaState,
-    ServiceKey, Timestamp,
+    Exit, InstanceId, InstanceObserved, Millis, NetworkId, NodeId, ReasonCode, RegistryName,
+    ReplicaState, ServiceKey, Timestamp,
 };
 
 use super::{History, PullAttempts, back_off};
-use crate::engine::{ContainerStatus, Health, ObservedContainer, PullRequest};
+use crate::engine::{ContainerStatus, Health, KeptNetworks, ObservedContainer, PullRequest};
 use crate::spec::ImageSpec;
 
 /// Maximum length of a replicated healthcheck output, in characters.
@@ -37,6 +37,9 @@ pub(super) struct Tracked {
     pub(super) stopped_isolated: bool,
     /// The last report of it.
     pub(super) reported: Option<InstanceObserved>,
+    /// The networks of the cluster that it was attached to when it was last desired: its container has
+    /// them for as long as it exists. `None` if that is not known.
+    networks: Option<BTreeSet<NetworkId>>,
     image: Image,
     failures: u32,
     retry_at: Option<Timestamp>,
@@ -68,7 +71,13 @@ impl Work {
 /// Why an instance cannot start at present. It is retried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Blocked {
-    Pull { reason: String },
+    Pull {
+        reason: String,
+    },
+    /// The engine cannot have one of its networks.
+    Network {
+        reason: String,
+    },
 }
 
 /// Failure of an instance other than an exit of its process. It is not retried.
@@ -93,6 +102,9 @@ impl Tracked {
     pub(super) fn set_desired(&mut self, desired: Option<DesiredInstance>) {
         if self.desired.is_some() != desired.is_some() {
             self.forget_failures();
+        }
+        if let Some(desired) = &desired {
+            self.networks = Some(desired.networks.iter().map(|network| network.id).collect());
         }
         let before = self.pull();
         self.desired = desired;
@@ -234,7 +246,7 @@ impl Tracked {
         let attempts = match self.work {
             Work::AwaitingPull => PullAttempts { made: self.failures + 1, next_at: None },
             Work::Idle | Work::Starting | Work::Cancelling | Work::Stopping | Work::Removing => {
-                self.blocked.as_ref()?;
+                self.pull_failed().then_some(())?;
                 PullAttempts { made: self.failures, next_at: self.retry_at }
             }
         };
@@ -243,8 +255,16 @@ impl Tracked {
 
     /// Credentials for these registries changed: a failed pull from them is retried immediately.
     pub(super) fn retry_pull_from(&mut self, registries: &BTreeSet<RegistryName>) {
-        if self.blocked.is_some() && self.pull().is_some_and(|pull| pull.is_from(registries)) {
+        if self.pull_failed() && self.pull().is_some_and(|pull| pull.is_from(registries)) {
             self.forget_failures();
+        }
+    }
+
+    /// Whether it waits because its image could not be fetched.
+    fn pull_failed(&self) -> bool {
+        match &self.blocked {
+            Some(Blocked::Pull { .. }) => true,
+            Some(Blocked::Network { .. }) | None => false,
         }
     }
 
@@ -258,6 +278,19 @@ impl Tracked {
         self.retry_at = None;
         if self.work == Work::AwaitingPull {
             self.work = Work::Idle;
+        }
+    }
+
+    /// Adds the networks that it needs here. Of a container whose instance was never desired since the
+    /// start of the agent nobody knows what it has: its deployment's networks of this node stay, and those
+    /// of the cluster are in use.
+    pub(super) fn keep_networks(&self, keep: &mut KeptNetworks) {
+        let desired = self.desired.as_ref().map(|desired| &desired.service.deployment);
+        let seen = self.container.as_ref().map(|seen| &seen.service.deployment);
+        let Some(deployment) = desired.or(seen) else { return };
+        match &self.networks {
+            Some(networks) if !networks.is_empty() => keep.cluster.extend(networks),
+            Some(_) | None => drop(keep.deployments.insert(deployment.clone())),
         }
     }
 
@@ -329,8 +362,12 @@ impl Tracked {
     }
 
     fn summary_before_start(&self) -> Option<Summary> {
-        if let Some(Blocked::Pull { reason }) = &self.blocked {
-            let summary = Summary::new(ReplicaState::Pending, Some(ReasonCode::ImagePullFailed));
+        if let Some(blocked) = &self.blocked {
+            let (code, reason) = match blocked {
+                Blocked::Pull { reason } => (ReasonCode::ImagePullFailed, reason),
+                Blocked::Network { reason } => (ReasonCode::NetworkConflict, reason),
+            };
+            let summary = Summary::new(ReplicaState::Pending, Some(code));
             return Some(summary.with("reason", reason.clone()));
         }
         (self.work == Work::AwaitingPull)

@@ -13,13 +13,13 @@ use std::sync::Arc;
 use jaco_state::view::{DesiredInstance, Role};
 use jaco_types::spec::{PullPolicy, ServiceSpec};
 use jaco_types::{
-    DeploymentName, ImageNeed, ImageReadiness, InstanceId, InstanceObserved, Millis, RegistryName,
-    StateIndex, Timestamp,
+    ImageNeed, ImageReadiness, InstanceId, InstanceObserved, Millis, RegistryName, StateIndex,
+    Timestamp,
 };
 
 use crate::engine::{
-    ContainerId, ContainerRequest, EngineError, EngineEvent, MountedFiles, ObservedContainer,
-    ObservedImage, Owner, PullError, PullRequest, StartError,
+    ContainerId, ContainerRequest, EngineError, EngineEvent, KeptNetworks, MountedFiles,
+    ObservedContainer, ObservedImage, Owner, PullError, PullRequest, StartError,
 };
 use crate::plan::{Action, Desired, History, Phase, plan};
 
@@ -127,10 +127,10 @@ pub enum Effect {
         /// Its container.
         container: ContainerId,
     },
-    /// Remove the networks of this owner that belong to none of these deployments.
+    /// Remove the networks of this owner but for these.
     RemoveNetworks {
-        /// Deployments that still have instances here.
-        keep: BTreeSet<DeploymentName>,
+        /// Those that instances here have.
+        keep: KeptNetworks,
     },
     /// Report to the cluster: to be delivered once, in order; a newer observation of an instance
     /// replaces older ones.
@@ -372,6 +372,7 @@ impl AgentCore {
             // Filled in when the effect is carried out: the paths do not influence decisions.
             files: MountedFiles::default(),
             gpus: desired.gpus.clone(),
+            networks: desired.networks.clone(),
         };
         tracked.begin(Work::Starting);
         effects.push(Effect::Start(request));
@@ -452,10 +453,10 @@ impl AgentCore {
     }
 
     fn sweep_networks(&mut self, effects: &mut Vec<Effect>) {
-        let desired = self.instances.values().filter_map(|tracked| tracked.desired.as_ref());
-        let mut keep: BTreeSet<DeploymentName> =
-            desired.map(|desired| desired.service.deployment.clone()).collect();
-        keep.extend(self.containers().map(|seen| seen.service.deployment.clone()));
+        let mut keep = KeptNetworks::default();
+        for tracked in self.instances.values() {
+            tracked.keep_networks(&mut keep);
+        }
         self.networks.keep(keep, effects);
     }
 }

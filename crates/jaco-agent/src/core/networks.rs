@@ -1,18 +1,14 @@
 //! Networks of this owner. They outlive containers, so unused ones are removed: once after the
-//! start, and whenever the last instance of a deployment is gone.
-
-use std::collections::BTreeSet;
-
-use jaco_types::DeploymentName;
+//! start, and whenever the last instance of a deployment or of a network of the cluster is gone.
 
 use super::Effect;
+use crate::engine::KeptNetworks;
 
 /// State of the networks on this node.
 #[derive(Debug, Default)]
 pub(super) struct Networks {
-    /// Deployments that may have networks; `None` before the first sweep: an earlier agent may have
-    /// left any.
-    of: Option<BTreeSet<DeploymentName>>,
+    /// What there may be; `None` before the first sweep: an earlier agent may have left any.
+    of: Option<KeptNetworks>,
     sweep: Sweep,
 }
 
@@ -21,18 +17,18 @@ pub(super) struct Networks {
 enum Sweep {
     #[default]
     Idle,
-    /// Deployments that may have networks afterwards.
-    InProgress(BTreeSet<DeploymentName>),
+    /// What there may be afterwards.
+    InProgress(KeptNetworks),
     /// Retried at the next tick: the network may not be in use by then.
     Failed,
 }
 
 impl Networks {
-    /// Keeps the networks of these deployments and removes others.
-    pub(super) fn keep(&mut self, keep: BTreeSet<DeploymentName>, effects: &mut Vec<Effect>) {
+    /// Keeps these networks and removes others.
+    pub(super) fn keep(&mut self, keep: KeptNetworks, effects: &mut Vec<Effect>) {
         let is_left = self.of.as_ref().is_none_or(|known| !known.is_subset(&keep));
         if let Some(known) = &mut self.of {
-            known.extend(keep.iter().cloned());
+            known.extend(keep.clone());
         }
         match &mut self.sweep {
             Sweep::Idle if is_left => {
@@ -62,16 +58,24 @@ impl Networks {
 
     /// Whether no networks are left.
     pub(super) fn are_gone(&self) -> bool {
-        matches!(self.sweep, Sweep::Idle) && self.of.as_ref().is_some_and(BTreeSet::is_empty)
+        matches!(self.sweep, Sweep::Idle) && self.of.as_ref().is_some_and(KeptNetworks::is_empty)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use jaco_types::{DeploymentName, NetworkId};
+
     use super::*;
 
-    fn names(names: &[&str]) -> BTreeSet<DeploymentName> {
-        names.iter().map(|name| DeploymentName::new(name).unwrap()).collect()
+    /// Deployments by their names, networks of the cluster by their numbers.
+    fn names(names: &[&str]) -> KeptNetworks {
+        let (cluster, deployments): (Vec<&str>, Vec<&str>) =
+            names.iter().partition(|name| name.parse::<u32>().is_ok());
+        KeptNetworks {
+            deployments: deployments.iter().map(|one| DeploymentName::new(one).unwrap()).collect(),
+            cluster: cluster.iter().map(|one| NetworkId(one.parse().unwrap())).collect(),
+        }
     }
 
     fn kept(networks: &mut Networks, keep: &[&str]) -> Vec<Effect> {
@@ -101,6 +105,23 @@ mod tests {
         assert!(!networks.are_gone());
         assert_eq!(kept(&mut networks, &[]), sweep(&[]));
         assert!(!networks.are_gone(), "the answer is pending");
+        networks.removed(Ok::<_, ()>(()));
+        assert!(networks.are_gone());
+    }
+
+    /// A network of the cluster goes with its last instance here, whatever else its deployment has.
+    #[test]
+    fn sweeps_when_a_network_of_the_cluster_is_not_used_any_more() {
+        let mut networks = Networks::default();
+        kept(&mut networks, &["a", "7"]);
+        networks.removed(Ok::<_, ()>(()));
+        assert_eq!(kept(&mut networks, &["a", "7", "9"]), []);
+        assert_eq!(kept(&mut networks, &["a", "9"]), sweep(&["a", "9"]));
+        networks.removed(Ok::<_, ()>(()));
+        assert_eq!(kept(&mut networks, &["9"]), sweep(&["9"]));
+        networks.removed(Ok::<_, ()>(()));
+        assert!(!networks.are_gone());
+        assert_eq!(kept(&mut networks, &[]), sweep(&[]));
         networks.removed(Ok::<_, ()>(()));
         assert!(networks.are_gone());
     }

@@ -181,6 +181,14 @@ impl AgentCore {
                 self.request_list(effects);
             }
             Err(StartError::Cancelled) => self.request_list(effects),
+            // A user has to remove what is in the way; the container may exist, and never ran.
+            Err(error @ StartError::SubnetInUse { .. }) => {
+                if !cancelled {
+                    tracked.blocked = Some(Blocked::Network { reason: error.to_string() });
+                }
+                tracked.fail(now);
+                self.request_list(effects);
+            }
             Err(
                 error @ (StartError::AddressPoolExhausted { .. }
                 | StartError::GpuRuntimeMissing { .. }

@@ -1,11 +1,14 @@
 //! Containers of a node: what is requested, and what is observed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use jaco_types::{ClusterId, Exit, InstanceId, NodeId, ServiceKey, SpecHash, Timestamp};
+use jaco_state::view::AttachedNetwork;
+use jaco_types::{
+    ClusterId, DeploymentName, Exit, InstanceId, NetworkId, NodeId, ServiceKey, SpecHash, Timestamp,
+};
 
 /// Owner of containers. Several nodes may share one engine, and do not touch each other's
 /// containers.
@@ -112,6 +115,38 @@ pub struct ContainerRequest {
     pub files: MountedFiles,
     /// Ids of the GPUs reserved for it.
     pub gpus: Vec<Arc<str>>,
+    /// The networks of the cluster that it is attached to, in order, with its addresses; none where its
+    /// networks are those of the node.
+    pub networks: Vec<AttachedNetwork>,
+}
+
+/// The networks that a node may have.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KeptNetworks {
+    /// Deployments whose networks of this node stay.
+    pub deployments: BTreeSet<DeploymentName>,
+    /// Networks of the cluster that stay.
+    pub cluster: BTreeSet<NetworkId>,
+}
+
+impl KeptNetworks {
+    /// Whether it has none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.deployments.is_empty() && self.cluster.is_empty()
+    }
+
+    /// Whether another one has all of it.
+    #[must_use]
+    pub fn is_subset(&self, other: &Self) -> bool {
+        self.deployments.is_subset(&other.deployments) && self.cluster.is_subset(&other.cluster)
+    }
+
+    /// Adds what another one has.
+    pub fn extend(&mut self, other: Self) {
+        self.deployments.extend(other.deployments);
+        self.cluster.extend(other.cluster);
+    }
 }
 
 /// Files of a container on this node.

@@ -57,6 +57,18 @@ pub enum StartError {
         /// The network to be created.
         network: String,
     },
+    /// A network of the cluster has addresses that another network of the engine has as well.
+    #[error(
+        "the engine of this node cannot have network {network} with subnet {subnet}, because another          network of it has addresses of that subnet or the same bridge: find it with `docker network ls`          and remove it ({reason})"
+    )]
+    SubnetInUse {
+        /// The network to be created.
+        network: String,
+        /// Its subnet.
+        subnet: String,
+        /// Message of the engine.
+        reason: String,
+    },
     /// The engine has no runtime for the requested GPUs.
     #[error(
         "the engine cannot hand out GPUs: {reason}; install the container toolkit of their vendor on \

@@ -11,16 +11,14 @@ mod image;
 mod log;
 mod volume;
 
-use std::collections::BTreeSet;
-
 use async_trait::async_trait;
 use futures::stream::BoxStream;
-use jaco_types::{DeploymentName, InstanceId};
+use jaco_types::InstanceId;
 
 use self::exec::{ExecInputs, ExecOutputs, ExecRequest};
 
 pub use self::container::{
-    ContainerId, ContainerRequest, ContainerStatus, FileBind, Health, MountedFiles,
+    ContainerId, ContainerRequest, ContainerStatus, FileBind, Health, KeptNetworks, MountedFiles,
     ObservedContainer, Owner,
 };
 pub use self::credentials::RegistryCredentials;
@@ -28,6 +26,8 @@ pub use self::error::{EngineError, PullError, StartError};
 pub use self::image::{ObservedImage, ProgressSink, PullProgress, PullRequest};
 pub use self::log::{Follow, LogLine, LogLines, LogQuery, LogStream};
 pub use self::volume::{CollectedVolume, GcMode, VolumeGc};
+
+pub use jaco_state::view::AttachedNetwork;
 
 /// A change of a container of this node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,7 +106,8 @@ pub trait ContainerEngine: Send + Sync + 'static {
     async fn find_image(&self, pull: &PullRequest) -> Result<Option<ObservedImage>, EngineError>;
 
     /// Ensures that the container of this instance exists and was started, with its networks and
-    /// volumes. A running one is not changed; an exited one is not restarted.
+    /// volumes. In a network of the cluster it has exactly the requested address, and the engine
+    /// resolves no name to it. A running one is not changed; an exited one is not restarted.
     ///
     /// # Errors
     /// Why it was not; whatever was made before stays for the next attempt.
@@ -129,12 +130,12 @@ pub trait ContainerEngine: Send + Sync + 'static {
     /// If the engine did not do it.
     async fn remove(&self, container: &ContainerId) -> Result<(), EngineError>;
 
-    /// Removes this owner's networks, except those of the deployments in `keep`. A network in use
-    /// stays.
+    /// Removes this owner's networks and those of its cluster, except the ones in `keep`. A network in
+    /// use stays.
     ///
     /// # Errors
     /// If the engine is unreachable.
-    async fn remove_networks(&self, keep: &BTreeSet<DeploymentName>) -> Result<(), EngineError>;
+    async fn remove_networks(&self, keep: &KeptNetworks) -> Result<(), EngineError>;
 
     /// Lists, and removes if requested, this owner's unused volumes. A volume that a container uses
     /// stays.

@@ -1,13 +1,15 @@
 //! Performs the agent's effects on a fake host, with time as an argument. The simulation puts it
 //! between `AgentCore` and the world.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use jaco_types::{DeploymentName, InstanceId, Timestamp};
+use jaco_types::{InstanceId, Timestamp};
 
 use super::host::{FakeHost, Shown};
 use crate::core::{Effect, Event};
-use crate::engine::{ContainerId, ContainerRequest, PullError, PullRequest, StartError};
+use crate::engine::{
+    ContainerId, ContainerRequest, KeptNetworks, PullError, PullRequest, StartError,
+};
 
 /// A fake host with its pending jobs.
 #[derive(Debug, Clone)]
@@ -28,7 +30,7 @@ enum Job {
     Start(ContainerRequest),
     Answer(Box<Event>),
     Remove { instance: InstanceId, container: ContainerId },
-    RemoveNetworks(BTreeSet<DeploymentName>),
+    RemoveNetworks(KeptNetworks),
 }
 
 impl FakeDriver {

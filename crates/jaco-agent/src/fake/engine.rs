@@ -1,6 +1,5 @@
 //! The fake host behind the engine trait, in real time.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -10,7 +9,7 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use futures::stream;
 use jaco_store::{Clock, SystemClock};
-use jaco_types::{DeploymentName, Timestamp};
+use jaco_types::Timestamp;
 use tokio::sync::watch;
 
 use super::host::{FakeHost, Shown};
@@ -18,7 +17,7 @@ use super::{exec, record};
 use crate::engine::RegistryCredentials;
 use crate::engine::{
     CollectedVolume, ContainerEngine, ContainerId, ContainerRequest, Counters, EngineError,
-    EngineEvent, EngineVersion, EventStream, Follow, LogLine, LogLines, LogQuery,
+    EngineEvent, EngineVersion, EventStream, Follow, KeptNetworks, LogLine, LogLines, LogQuery,
     ObservedContainer, ObservedImage, Owner, ProgressSink, PullError, PullProgress, PullRequest,
     StartError, VolumeGc,
 };
@@ -195,7 +194,7 @@ impl ContainerEngine for FakeEngine {
         self.edit(|host, _| host.remove(container))
     }
 
-    async fn remove_networks(&self, keep: &BTreeSet<DeploymentName>) -> Result<(), EngineError> {
+    async fn remove_networks(&self, keep: &KeptNetworks) -> Result<(), EngineError> {
         self.edit(|host, _| host.remove_networks(keep))
     }
 

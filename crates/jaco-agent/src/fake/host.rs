@@ -5,14 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jaco_compose::model::{ContainerSpec, MountKind};
-use jaco_types::{DeploymentName, Exit, ImageDigest, InstanceId, Millis, RegistryName, Timestamp};
+use jaco_types::{
+    DeploymentName, Exit, ImageDigest, InstanceAddress, InstanceId, Ipv4Prefix, Millis, NetworkId,
+    RegistryName, Subnet, Timestamp,
+};
 
 use super::script::{Behaviour, ImageScript, SpecKeys};
 use crate::engine::RegistryCredentials;
 use crate::engine::{
-    CollectedVolume, ContainerId, ContainerRequest, ContainerStatus, EngineError, EngineEvent,
-    GcMode, Health, LogLine, LogStream, ObservedContainer, ObservedImage, Owner, PullError,
-    PullRequest, StartError, VolumeGc,
+    AttachedNetwork, CollectedVolume, ContainerId, ContainerRequest, ContainerStatus, EngineError,
+    EngineEvent, GcMode, Health, KeptNetworks, LogLine, LogStream, ObservedContainer,
+    ObservedImage, Owner, PullError, PullRequest, StartError, VolumeGc,
 };
 
 /// Whether the engine is reachable.
@@ -41,6 +44,10 @@ pub struct FakeHost {
     scripts: BTreeMap<String, Behaviour>,
     pub(super) containers: BTreeMap<ContainerId, FakeContainer>,
     networks: BTreeSet<DeploymentName>,
+    /// Networks of the cluster.
+    pub(super) cluster_networks: BTreeMap<NetworkId, Subnet>,
+    /// Addresses of networks that are not JACO's.
+    foreign_networks: Vec<Ipv4Prefix>,
     /// Named volumes, with the deployments they were created for.
     pub(super) volumes: BTreeMap<String, DeploymentName>,
     pub(super) made: u64,
@@ -74,6 +81,8 @@ impl FakeHost {
             scripts: BTreeMap::new(),
             containers: BTreeMap::new(),
             networks: BTreeSet::new(),
+            cluster_networks: BTreeMap::new(),
+            foreign_networks: Vec::new(),
             volumes: BTreeMap::new(),
             made: 0,
             removed: Vec::new(),
@@ -156,6 +165,28 @@ impl FakeHost {
     #[must_use]
     pub fn networks(&self) -> &BTreeSet<DeploymentName> {
         &self.networks
+    }
+
+    /// Networks of the cluster here.
+    #[must_use]
+    pub fn cluster_networks(&self) -> &BTreeMap<NetworkId, Subnet> {
+        &self.cluster_networks
+    }
+
+    /// Makes these the networks that other users have on this engine.
+    pub fn set_foreign_networks(&mut self, networks: Vec<Ipv4Prefix>) {
+        self.foreign_networks = networks;
+    }
+
+    /// The addresses of the containers that run now, by instance.
+    #[must_use]
+    pub fn addresses(&self, now: Timestamp) -> BTreeMap<InstanceId, Vec<InstanceAddress>> {
+        let running = self.containers.values().filter(|container| container.ended(now).is_none());
+        let addresses = running.map(|container| {
+            let request = &container.request;
+            (request.instance.clone(), request.networks.iter().map(address_in).collect())
+        });
+        addresses.collect()
     }
 
     /// Whether the engine is reachable.
@@ -273,10 +304,10 @@ impl FakeHost {
         if let Some(reason) = behaviour.refuse {
             return Err(StartError::refused(reason));
         }
+        self.attach(request, now)?;
         self.made += 1;
         let id = ContainerId(format!("fake-{}-{}", self.owner.node, self.made).into());
         let deployment = &request.service.deployment;
-        self.networks.insert(deployment.clone());
         for name in volume_names(deployment, &request.container) {
             self.volumes.entry(name).or_insert_with(|| deployment.clone());
         }
@@ -291,6 +322,37 @@ impl FakeHost {
         let seen = self.show(&id, &container, now);
         self.containers.insert(id, container);
         Ok(seen)
+    }
+
+    /// Ensures the networks of a container, in which nobody else may have its addresses.
+    fn attach(&mut self, request: &ContainerRequest, now: Timestamp) -> Result<(), StartError> {
+        if request.networks.is_empty() {
+            self.networks.insert(request.service.deployment.clone());
+            return Ok(());
+        }
+        let wanted: Vec<InstanceAddress> = request.networks.iter().map(address_in).collect();
+        let others = self.addresses(now);
+        let mut taken = others.iter().flat_map(|(id, all)| all.iter().map(move |one| (id, one)));
+        if let Some((holder, one)) = taken.find(|(_, one)| wanted.contains(one)) {
+            let address = one.address;
+            let reason = format!("address {address} is already in use by {}", holder.replica);
+            return Err(StartError::refused(reason));
+        }
+        for network in &request.networks {
+            let prefix = network.subnet.prefix();
+            let known = self.cluster_networks.iter().filter(|(id, _)| **id != network.id);
+            let known = known.map(|(_, subnet)| subnet.prefix());
+            let mut others = known.chain(self.foreign_networks.iter().copied());
+            if let Some(other) = others.find(|other| other.overlaps(prefix)) {
+                return Err(StartError::SubnetInUse {
+                    network: network.scope.to_string(),
+                    subnet: prefix.to_string(),
+                    reason: format!("pool overlaps with {other}"),
+                });
+            }
+            self.cluster_networks.insert(network.id, network.subnet);
+        }
+        Ok(())
     }
 
     fn require_image(&mut self, request: &ContainerRequest) -> Result<(), StartError> {
@@ -341,11 +403,18 @@ impl FakeHost {
     ///
     /// # Errors
     /// If the engine is unreachable.
-    pub fn remove_networks(&mut self, keep: &BTreeSet<DeploymentName>) -> Result<(), EngineError> {
+    pub fn remove_networks(&mut self, keep: &KeptNetworks) -> Result<(), EngineError> {
         self.answer()?;
-        let used: BTreeSet<DeploymentName> =
-            self.containers.values().map(|c| c.request.service.deployment.clone()).collect();
-        self.networks.retain(|name| keep.contains(name) || used.contains(name));
+        let mut used = KeptNetworks::default();
+        for FakeContainer { request, .. } in self.containers.values() {
+            match request.networks.is_empty() {
+                true => drop(used.deployments.insert(request.service.deployment.clone())),
+                false => used.cluster.extend(request.networks.iter().map(|network| network.id)),
+            }
+        }
+        let KeptNetworks { deployments, cluster } = keep;
+        self.networks.retain(|name| deployments.contains(name) || used.deployments.contains(name));
+        self.cluster_networks.retain(|id, _| cluster.contains(id) || used.cluster.contains(id));
         Ok(())
     }
 
@@ -483,6 +552,10 @@ impl FakeContainer {
         ];
         health.into_iter().flatten().chain(self.end().map(|(at, _)| at))
     }
+}
+
+fn address_in(network: &AttachedNetwork) -> InstanceAddress {
+    InstanceAddress { network: network.id, address: network.address }
 }
 
 /// Named volumes of a container; none if its spec cannot be read.

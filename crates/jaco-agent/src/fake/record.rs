@@ -3,17 +3,18 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::net::Ipv4Addr;
 use std::path::Path;
 
 use jaco_types::{
-    DeploymentName, Exit, InstanceId, InvalidName, Millis, ReplicaId, ServiceKey, ServiceName,
-    SpecHash, StateIndex, Timestamp,
+    DeploymentName, Exit, InstanceId, InvalidName, Millis, NetworkId, NetworkReach, NetworkScope,
+    ReplicaId, ServiceKey, ServiceName, SpecHash, StateIndex, Subnet, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
 use super::host::{FakeContainer, FakeHost, container_id};
 use super::script::{Behaviour, ImageCheck, ImageScript};
-use crate::engine::{ContainerRequest, Health, MountedFiles};
+use crate::engine::{AttachedNetwork, ContainerRequest, Health, MountedFiles};
 
 #[derive(Debug, Serialize, Deserialize)]
 struct HostRecord {
@@ -45,6 +46,19 @@ struct ContainerRecord {
     healthy_after: u64,
     unhealthy_after: Option<u64>,
     exit: Option<ExitRecord>,
+    #[serde(default)]
+    networks: Vec<NetworkRecord>,
+}
+
+/// A network of the cluster, with the container's address in it.
+#[derive(Debug, Serialize, Deserialize)]
+struct NetworkRecord {
+    id: u32,
+    name: String,
+    subnet: String,
+    internal: bool,
+    mtu: u16,
+    address: Ipv4Addr,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -89,6 +103,8 @@ pub(super) fn load(host: &mut FakeHost, path: &Path) -> io::Result<()> {
     }
     for (id, container) in record.containers {
         let container = read(container).map_err(io::Error::other)?;
+        let networks = container.request.networks.iter();
+        host.cluster_networks.extend(networks.map(|network| (network.id, network.subnet)));
         host.containers.insert(container_id(&id), container);
     }
     Ok(())
@@ -119,7 +135,31 @@ fn write(container: &FakeContainer) -> ContainerRecord {
         healthy_after: behaviour.healthy_after.0,
         unhealthy_after: behaviour.unhealthy_after.map(|after| after.0),
         exit: behaviour.exit.map(|(after, exit)| exit_record(after.0, exit)),
+        networks: request.networks.iter().map(write_network).collect(),
     }
+}
+
+fn write_network(network: &AttachedNetwork) -> NetworkRecord {
+    NetworkRecord {
+        id: network.id.0,
+        name: network.scope.to_string(),
+        subnet: network.subnet.prefix().to_string(),
+        internal: network.reach == NetworkReach::Internal,
+        mtu: network.mtu,
+        address: network.address,
+    }
+}
+
+fn read_network(record: &NetworkRecord) -> Result<AttachedNetwork, InvalidName> {
+    let reach = if record.internal { NetworkReach::Internal } else { NetworkReach::Outside };
+    Ok(AttachedNetwork {
+        id: NetworkId(record.id),
+        scope: NetworkScope::parse(&record.name)?,
+        subnet: Subnet::new(record.subnet.parse()?)?,
+        reach,
+        mtu: record.mtu,
+        address: record.address,
+    })
 }
 
 fn read(record: ContainerRecord) -> Result<FakeContainer, InvalidName> {
@@ -142,6 +182,7 @@ fn read(record: ContainerRecord) -> Result<FakeContainer, InvalidName> {
         spec_hash: SpecHash(hash),
         files: MountedFiles::default(),
         gpus: Vec::new(),
+        networks: record.networks.iter().map(read_network).collect::<Result<_, _>>()?,
     };
     let behaviour = Behaviour {
         start_takes: Millis(0),

@@ -17,7 +17,7 @@ use jaco_types::{
 };
 use proptest::prelude::*;
 
-use crate::names::{Desired, instance, owner, spec, spec_pulled, wanted, web};
+use crate::names::{Desired, instance, owner, spec, spec_pulled, wanted, wanted_in, web};
 
 /// A node: its agent, its engine, and what the cluster knows of it.
 struct Node {
@@ -642,6 +642,7 @@ fn foreign_containers_are_not_touched() {
         spec_hash: SpecHash([0; 32]),
         files: MountedFiles::default(),
         gpus: Vec::new(),
+        networks: Vec::new(),
     };
     let seen = foreign.ensure_running(&request, node.now).unwrap();
     node.want([]);
@@ -787,4 +788,59 @@ proptest! {
         let quiet = node.effects.iter().all(|effect| *effect == Effect::List);
         prop_assert!(quiet, "{:?}", node.effects);
     }
+}
+
+/// R-RUN-1: an instance has its addresses in networks of the cluster, and its node has such a network as long
+/// as an instance or a container needs it, and no network of its own for them.
+#[test]
+fn networks_of_the_cluster_last_as_long_as_their_instances() {
+    let mut node = Node::new();
+    let (old, new) = (instance(0, 5), instance(1, 6));
+    let ids = |node: &Node| -> Vec<u32> {
+        node.driver.host.cluster_networks().keys().map(|id| id.0).collect()
+    };
+    node.want([
+        wanted_in(&old, Role::Current, &[(7, "10.65.7.3"), (9, "10.65.9.3")]),
+        wanted_in(&new, Role::Current, &[(9, "10.65.9.4")]),
+    ]);
+    assert_eq!(node.state(&old), RUNNING);
+    let addresses = node.driver.host.addresses(node.now);
+    let of = |id: &InstanceId| -> Vec<String> {
+        addresses[id].iter().map(|one| format!("{} {}", one.network, one.address)).collect()
+    };
+    assert_eq!(
+        (of(&old), of(&new)),
+        (vec!["7 10.65.7.3".to_owned(), "9 10.65.9.3".to_owned()], vec!["9 10.65.9.4".to_owned()],)
+    );
+    assert_eq!(ids(&node), [7, 9]);
+    assert!(node.driver.host.networks().is_empty(), "none of the node's own");
+    node.want([wanted_in(&new, Role::Current, &[(9, "10.65.9.4")])]);
+    node.run_for(10_000);
+    assert_eq!(ids(&node), [9]);
+    node.want([]);
+    node.run_for(10_000);
+    assert_eq!(ids(&node), [0; 0]);
+    assert!(node.core.is_drained());
+}
+
+/// R-RUN-2: where something else on the node has addresses of a network, the replica waits with that as its
+/// reason and starts once it is gone; it is not counted as a failed start.
+#[test]
+fn occupied_subnet_is_waited_for() {
+    let mut node = Node::new();
+    let id = instance(0, 5);
+    node.host().set_foreign_networks(vec!["10.65.0.0/16".parse().unwrap()]);
+    node.want([wanted_in(&id, Role::Current, &[(7, "10.65.7.3")])]);
+    let pending = Some((ReplicaState::Pending, Some(ReasonCode::NetworkConflict)));
+    assert_eq!(node.state(&id), pending);
+    let reason = node.reason(&id).to_owned();
+    assert!(reason.contains("network net7 with subnet 10.65.7.0/24"), "{reason}");
+    assert!(reason.contains("docker network ls"), "{reason}");
+    assert_eq!(node.core.pull_attempts().len(), 0, "its image is not what it waits for");
+    let reports = node.reports();
+    node.run_for(60_000);
+    assert_eq!((node.state(&id), node.reports()), (pending, reports));
+    node.host().set_foreign_networks(Vec::new());
+    node.run_for(30_000);
+    assert_eq!(node.state(&id), RUNNING);
 }

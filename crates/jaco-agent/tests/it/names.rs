@@ -1,18 +1,20 @@
 //! Short ways to name things.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use jaco_agent::Owner;
-use jaco_state::view::{DesiredInstance, Role};
+use jaco_state::view::{AttachedNetwork, DesiredInstance, Role};
 use jaco_types::spec::{
     Healthcheck, Placement, PullPolicy, RestartPolicy, SchedulingPolicy, ServiceMode, Storage,
     UpdatePolicy,
 };
 use jaco_types::unit::Resources;
 use jaco_types::{
-    ClusterId, DeploymentName, InstanceId, NodeId, Ordinal, ReplicaId, ServiceKey, ServiceName,
-    ServiceSpec, SpecHash, StateIndex,
+    ClusterId, DeploymentName, InstanceId, Ipv4Prefix, NetworkId, NetworkName, NetworkReach,
+    NetworkScope, NodeId, Ordinal, ReplicaId, ServiceKey, ServiceName, ServiceSpec, SpecHash,
+    StateIndex, Subnet,
 };
 
 pub(crate) fn owner(node: u64) -> Owner {
@@ -78,9 +80,32 @@ pub(crate) fn wanted(
         spec: Some(Arc::clone(spec)),
         digest: None,
         gpus: Vec::new(),
+        networks: Vec::new(),
         role,
     };
     (id.clone(), wanted)
+}
+
+/// An instance that is to run with addresses: `[(7, "10.65.7.3")]` in network 7 with the /24 of the address.
+pub(crate) fn wanted_in(
+    id: &InstanceId,
+    role: Role,
+    networks: &[(u32, &str)],
+) -> (InstanceId, DesiredInstance) {
+    let attached = networks.iter().map(|(id, address)| {
+        let address: Ipv4Addr = address.parse().unwrap();
+        let first = Ipv4Addr::from_bits(address.to_bits() & !0xff);
+        AttachedNetwork {
+            id: NetworkId(*id),
+            scope: NetworkScope::Shared(NetworkName::new(&format!("net{id}")).unwrap()),
+            subnet: Subnet::new(Ipv4Prefix::new(first, 24).unwrap()).unwrap(),
+            reach: NetworkReach::Outside,
+            mtu: 1420,
+            address,
+        }
+    });
+    let (key, desired) = wanted(id, role, &spec("app:1", ""));
+    (key, DesiredInstance { networks: attached.collect(), ..desired })
 }
 
 pub(crate) type Desired = BTreeMap<InstanceId, DesiredInstance>;

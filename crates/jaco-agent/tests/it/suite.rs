@@ -44,5 +44,6 @@ contract! {
     command_has_a_terminal
     command_requires_a_running_container
     owners_are_isolated
+    networks_of_the_cluster_have_their_addresses
     concurrent_starts_do_not_interfere
 }

@@ -7,11 +7,11 @@ mod resource;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bollard::models::{
-    ContainerCreateBody, EndpointSettings, HealthConfig, HostConfig, HostConfigCgroupnsModeEnum,
-    HostConfigLogConfig, NetworkingConfig, PortBinding, PortMap, RestartPolicy,
-    RestartPolicyNameEnum,
+    ContainerCreateBody, EndpointIpamConfig, EndpointSettings, HealthConfig, HostConfig,
+    HostConfigCgroupnsModeEnum, HostConfigLogConfig, NetworkingConfig, PortBinding, PortMap,
+    RestartPolicy, RestartPolicyNameEnum,
 };
-use jaco_agent::engine::{ContainerRequest, Owner};
+use jaco_agent::engine::{AttachedNetwork, ContainerRequest, Owner};
 use jaco_compose::model::{Attachment, ContainerSpec, Health, ModelError, Port, Service};
 use jaco_types::DeploymentName;
 
@@ -85,10 +85,12 @@ pub enum NetworkReach {
 }
 
 /// Who creates a network.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NetworkOrigin {
     /// This node, for its own replicas.
     Node,
+    /// This node, as every other one that has an instance in this network of the cluster.
+    Cluster(AttachedNetwork),
     /// External: it must exist.
     External,
 }
@@ -220,6 +222,9 @@ fn networks(
     if service.network_mode.as_deref().is_some_and(|mode| !mode.is_empty()) {
         return Vec::new();
     }
+    if !request.networks.is_empty() {
+        return cluster_networks(owner, request);
+    }
     let nothing = Attachment::default();
     let mut attachments: Vec<(&str, &Attachment)> =
         service.networks.iter().map(|(key, attachment)| (key.as_str(), attachment)).collect();
@@ -238,6 +243,31 @@ fn networks(
         .into_iter()
         .map(|(key, attachment)| needed_network(owner, request, container, key, attachment))
         .collect()
+}
+
+/// The networks of the cluster of a container. They have no aliases: the resolver of the engine, which
+/// knows the containers of this node alone, would answer with those.
+fn cluster_networks(owner: &Owner, request: &ContainerRequest) -> Vec<NeededNetwork> {
+    let count = request.networks.len();
+    let needed = request.networks.iter().enumerate().map(|(place, network)| NeededNetwork {
+        name: names::cluster_network(owner, network.id),
+        reach: match network.reach {
+            jaco_types::NetworkReach::Outside => NetworkReach::Outside,
+            jaco_types::NetworkReach::Internal => NetworkReach::Internal,
+        },
+        origin: NetworkOrigin::Cluster(network.clone()),
+        endpoint: EndpointSettings {
+            ipam_config: Some(EndpointIpamConfig {
+                ipv4_address: Some(network.address.to_string()),
+                ..EndpointIpamConfig::default()
+            }),
+            // The first one has the default route; engines that do not know this take the one with the
+            // lowest number.
+            gw_priority: i64::try_from(count - place).ok(),
+            ..EndpointSettings::default()
+        },
+    });
+    needed.collect()
 }
 
 fn needed_network(

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use expect_test::{Expect, expect};
 use jaco_agent::engine::{ContainerRequest, MountedFiles, Owner};
+use jaco_agent::suite;
 use jaco_docker::spec;
 use jaco_types::{
     ClusterId, DeploymentName, InstanceId, NodeId, Ordinal, ReplicaId, ServiceKey, ServiceName,
@@ -31,6 +32,7 @@ fn request(container: &str) -> ContainerRequest {
         spec_hash: SpecHash([1; 32]),
         files: MountedFiles::default(),
         gpus: Vec::new(),
+        networks: Vec::new(),
     }
 }
 
@@ -208,7 +210,7 @@ fn declared_networks() {
     let request = request(text);
     let needs = spec::needs(&owner(), &request, &spec::read(text).unwrap());
     let shown: Vec<_> =
-        needs.networks.iter().map(|n| (n.name.as_str(), n.reach, n.origin)).collect();
+        needs.networks.iter().map(|n| (n.name.as_str(), n.reach, n.origin.clone())).collect();
     use spec::{NetworkOrigin, NetworkReach};
     assert_eq!(
         shown,
@@ -217,6 +219,36 @@ fn declared_networks() {
             ("lan", NetworkReach::Outside, NetworkOrigin::External)
         ]
     );
+}
+
+/// In networks of the cluster a container asks for its addresses, in the order of attachment and whatever the
+/// manifest calls them, and for no alias; one with the network of something else has none of them.
+#[test]
+fn networks_of_the_cluster() {
+    let text = r#"{"service":{"networks":{"a":{"aliases":["www"]},"b":{}}},
+        "networks":{"a":{"cluster":"deployment","name":"shop_a"},
+                    "b":{"cluster":"shared","name":"lan","external":true}}}"#;
+    let networks = vec![suite::network_of_cluster(9, 5), suite::network_of_cluster(8, 4)];
+    let request = ContainerRequest { networks: networks.clone(), ..request(text) };
+    let container = spec::read(text).unwrap();
+    let needs = spec::needs(&owner(), &request, &container);
+    let shown: Vec<_> = needs.networks.iter().map(|n| (n.name.as_str(), &n.origin)).collect();
+    use spec::NetworkOrigin::Cluster;
+    let [front, back] = <[_; 2]>::try_from(networks).unwrap();
+    assert_eq!(
+        shown,
+        [("jaco-abababab-jns1", &Cluster(front)), ("jaco-abababab-jns0", &Cluster(back))]
+    );
+    let body = spec::body(&owner(), &request, &container, &needs, &BTreeMap::new()).unwrap();
+    let body = serde_json::to_value(body).unwrap();
+    assert_eq!(body["HostConfig"]["NetworkMode"], "jaco-abababab-jns1");
+    assert_eq!(
+        body["NetworkingConfig"]["EndpointsConfig"],
+        json!({"jaco-abababab-jns1": {"IPAMConfig": {"IPv4Address": "10.66.9.5"}, "GwPriority": 2}})
+    );
+    let text = r#"{"service":{"network_mode":"none"}}"#;
+    let needs = spec::needs(&owner(), &request, &spec::read(text).unwrap());
+    assert_eq!(needs.networks, []);
 }
 
 /// R-RES-7: limits, as of now and of old, are in what the engine is asked to create.

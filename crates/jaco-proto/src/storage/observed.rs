@@ -25,6 +25,7 @@ wire_enum!(
         RestartExhausted,
         NodeIsolated,
         Disabled,
+        NetworkConflict,
     ]
 );
 

@@ -1,12 +1,14 @@
 //! What a node should run, fetch and stop.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use jaco_types::spec::{PullPolicy, ServiceSpec};
 use jaco_types::{
-    DesiredState, FirstWatch, ImageDigest, ImageNeed, Instance, InstanceId, NodeId, NodeStatus,
-    Scheduling, ServiceKey, Slot,
+    DesiredState, FirstWatch, ImageDigest, ImageNeed, Instance, InstanceAddress, InstanceId,
+    NetworkId, NetworkReach, NetworkScope, NodeId, NodeStatus, Scheduling, ServiceKey, Slot,
+    Subnet,
 };
 
 use super::replica::is_running;
@@ -26,8 +28,28 @@ pub struct DesiredInstance {
     pub digest: Option<ImageDigest>,
     /// The ids of the GPUs that it has for itself.
     pub gpus: Vec<Arc<str>>,
+    /// The networks of the cluster that it is attached to, in order; none where its networks are those of its
+    /// node.
+    pub networks: Vec<AttachedNetwork>,
     /// Whether it is to be started, or only kept.
     pub role: Role,
+}
+
+/// A network of the cluster, as a node needs it for an instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttachedNetwork {
+    /// The network.
+    pub id: NetworkId,
+    /// Whose it is, under which name.
+    pub scope: NetworkScope,
+    /// Its subnet, which is the same on all nodes.
+    pub subnet: Subnet,
+    /// What its members reach besides each other.
+    pub reach: NetworkReach,
+    /// The MTU of the instance's interface in it.
+    pub mtu: u16,
+    /// The address of the instance in it.
+    pub address: Ipv4Addr,
 }
 
 /// Whether an instance is to be started, or only kept.
@@ -74,6 +96,7 @@ pub fn desired_on(state: &ClusterState, node: NodeId) -> BTreeMap<InstanceId, De
             spec: state.service_spec(&terminating.service, terminating.revision).map(Arc::clone),
             digest: state.image_digest(&terminating.service, terminating.revision).cloned(),
             gpus: terminating.gpus.clone(),
+            networks: attached(state, &terminating.addresses),
             role: Role::Terminating,
         };
         desired.insert(wanted.id.clone(), wanted);
@@ -157,6 +180,24 @@ fn desired_instance(
         spec: state.service_spec(&slot.service, instance.revision).map(Arc::clone),
         digest: state.image_digest(&slot.service, instance.revision).cloned(),
         gpus: instance.gpus.clone(),
+        networks: attached(state, &instance.addresses),
         role,
     }
+}
+
+/// The networks of an instance with these addresses. They exist as long as it does.
+fn attached(state: &ClusterState, addresses: &[InstanceAddress]) -> Vec<AttachedNetwork> {
+    let Some(pool) = &state.networks.pool else { return Vec::new() };
+    let one = |one: &InstanceAddress| {
+        let network = state.networks.rows.get(&one.network)?;
+        Some(AttachedNetwork {
+            id: network.id,
+            scope: network.scope.clone(),
+            subnet: network.subnet,
+            reach: network.reach,
+            mtu: pool.mtu,
+            address: one.address,
+        })
+    };
+    addresses.iter().filter_map(one).collect()
 }

@@ -10,7 +10,7 @@ mod routing;
 
 pub use contents::users;
 pub use convergence::{Convergence, convergence};
-pub use desired::{DesiredInstance, Role, desired_on, prepull_on, stopping};
+pub use desired::{AttachedNetwork, DesiredInstance, Role, desired_on, prepull_on, stopping};
 pub use disabled::describe;
 pub use needed::{Needed, needed_on};
 pub use replica::{ReplicaView, is_running, replica, restart_at, slots_of};
