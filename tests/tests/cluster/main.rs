@@ -19,6 +19,7 @@ mod freshness;
 mod frozen;
 mod logs;
 mod membership;
+mod networks;
 mod outages;
 mod planning;
 mod pulls;

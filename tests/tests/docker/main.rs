@@ -12,6 +12,7 @@ mod honoured;
 mod jobs;
 mod lifecycle;
 mod minority;
+mod networks;
 mod node_loss;
 mod projects;
 mod pulling;

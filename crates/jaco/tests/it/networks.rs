@@ -116,6 +116,20 @@ impl Script for Cluster {
         };
         Ok(v1::ListNetworksResponse { pool: self.pool(), networks })
     }
+
+    fn overview(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<v1::StatusResponse> {
+        let address = |network: &str, address: &str| v1::ReplicaAddress {
+            network: network.to_owned(),
+            address: address.to_owned(),
+        };
+        let replica = v1::ReplicaInfo {
+            id: "shop-web-0".to_owned(),
+            state: "running".to_owned(),
+            addresses: vec![address("shop/default", "10.65.1.4"), address("lan", "10.65.2.3")],
+            ..v1::ReplicaInfo::default()
+        };
+        Ok(v1::StatusResponse { replicas: vec![replica], ..v1::StatusResponse::default() })
+    }
 }
 
 fn session(has_pool: bool) -> (Session, Cluster) {
@@ -223,4 +237,21 @@ fn addresses_are_inspected() {
     });
     assert_eq!(json[0]["addresses"][0], expected);
     assert_eq!(json[0]["mtu"], json!(1420));
+}
+
+/// R-CLI-6: a replica has its addresses in the order in which it is attached.
+#[test]
+fn replicas_have_addresses() {
+    let (session, _) = session(true);
+    let wide = session.run("get replicas -o wide").out;
+    let lines: Vec<&str> = wide.lines().collect();
+    let at = lines[0].find("ADDRESS").expect("there is such a column");
+    assert!(lines[1][at..].starts_with("10.65.1.4 10.65.2.3 "), "{wide}");
+    let json: Value =
+        serde_json::from_str(&session.run("get replica shop-web-0 -o json").out).unwrap();
+    let expected = json!([
+        {"network": "shop/default", "address": "10.65.1.4"},
+        {"network": "lan", "address": "10.65.2.3"},
+    ]);
+    assert_eq!(json["addresses"], expected);
 }
