@@ -20,6 +20,7 @@ pub mod origin;
 pub mod registry;
 pub mod rejection;
 pub mod rollout;
+pub mod router;
 pub mod routing;
 pub mod slot;
 pub mod spec;
@@ -50,6 +51,7 @@ pub use rollout::{
     FirstWatch, ImageReadiness, Prepull, RollbackProgress, Rollout, RolloutState, Scheduling,
     Unplaced,
 };
+pub use router::{NodeRouter, RouterLink, TunnelBackend};
 pub use routing::{Consumer, TerminatingInstance};
 pub use slot::{Completion, DesiredState, Instance, RestartCount, Slot};
 pub use spec::{DeploymentSpec, ServiceSpec};

@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 use crate::gpu::Gpu;
 use crate::id::{Hostname, NodeId, StateIndex};
 use crate::machine::Machine;
+use crate::router::NodeRouter;
 use crate::time::{Millis, Timestamp};
 use crate::unit::{Bytes, Resources};
 
@@ -163,4 +164,6 @@ pub struct NodeFacts {
     pub machine: Machine,
     /// Labels from its configuration; every node also counts as carrying `worker`.
     pub labels: BTreeMap<String, String>,
+    /// Its router; absent as long as networks are those of each node, and without one to report on.
+    pub router: Option<NodeRouter>,
 }

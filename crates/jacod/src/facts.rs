@@ -31,6 +31,8 @@ pub(crate) fn facts(config: &Config) -> Result<NodeFacts, ConfigError> {
         gpus: gpus(&config.capacity, root)?,
         labels: config.labels.clone(),
         machine,
+        // Reported once there are networks of the cluster.
+        router: None,
     })
 }
 

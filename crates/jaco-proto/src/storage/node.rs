@@ -5,15 +5,17 @@ use std::net::Ipv4Addr;
 use jaco_state::command::NewNode;
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
-    Availability, Drain, Gpu, Machine, Millis, Node, NodeFacts, NodeId, NodeStatus, StateIndex,
-    Timestamp,
+    Availability, Drain, Gpu, Machine, Millis, Node, NodeFacts, NodeId, NodeRouter, NodeStatus,
+    RouterLink, StateIndex, Timestamp, TunnelBackend,
 };
 
 use super::convert::{Wire, list, optional, required, to_list, wire_enum};
 use super::error::Problem;
+use super::observed::port_number;
 use super::wire;
 
 wire_enum!(NodeStatus, "node status", [Joining, Ready, Down, EngineDown, DiskFull]);
+wire_enum!(TunnelBackend, "tunnel backend", [Kernel, Userspace]);
 wire_enum!(Availability, "availability", [Active, Cordoned, Draining]);
 
 impl Wire for Node {
@@ -114,6 +116,7 @@ impl Wire for NodeFacts {
             storage_bytes: self.storage.0,
             gpus: to_list(&self.gpus),
             machine: (self.machine != Machine::default()).then(|| self.machine.to_wire()),
+            router: self.router.as_ref().map(Wire::to_wire),
         }
     }
 
@@ -128,6 +131,42 @@ impl Wire for NodeFacts {
             storage: Bytes(message.storage_bytes),
             gpus: list(message.gpus)?,
             machine: machine_from_wire(message.machine)?,
+            router: optional(message.router)?,
+        })
+    }
+}
+
+impl Wire for NodeRouter {
+    type Message = wire::NodeRouter;
+
+    fn to_wire(&self) -> wire::NodeRouter {
+        wire::NodeRouter {
+            link: self.link.as_ref().map(Wire::to_wire),
+            problem: self.problem.clone(),
+        }
+    }
+
+    fn from_wire(message: wire::NodeRouter) -> Result<Self, Problem> {
+        Ok(Self { link: optional(message.link)?, problem: message.problem })
+    }
+}
+
+impl Wire for RouterLink {
+    type Message = wire::RouterLink;
+
+    fn to_wire(&self) -> wire::RouterLink {
+        wire::RouterLink {
+            key: self.key.to_wire(),
+            port: self.port.into(),
+            backend: self.backend.to_wire(),
+        }
+    }
+
+    fn from_wire(message: wire::RouterLink) -> Result<Self, Problem> {
+        Ok(Self {
+            key: Wire::from_wire(message.key)?,
+            port: port_number("router port", message.port)?,
+            backend: Wire::from_wire(message.backend)?,
         })
     }
 }

@@ -49,6 +49,8 @@ fn log_entries_are_as_they_were() {
     check(&samples, v1_log_entry::OTHER_VALUES, encode_payload, decode_payload);
     let samples: Vec<_> = sample::commands_of_networks().into_iter().map(sample::payload).collect();
     check(&samples, v1_log_entry::NETWORKS, encode_payload, decode_payload);
+    let samples: Vec<_> = sample::reports_of_routers().into_iter().map(sample::payload).collect();
+    check(&samples, v1_log_entry::ROUTERS, encode_payload, decode_payload);
     let samples = sample::payloads_with_origin();
     check(&samples, v1_log_entry::ORIGINS, encode_payload, decode_payload);
 }

@@ -47,6 +47,7 @@ fn describe(node: &Hostname, step: &Ineligible) -> String {
         Ineligible::NotReady => format!("bring {node} back"),
         Ineligible::EngineDown => format!("repair the container engine of {node}"),
         Ineligible::DiskFull { .. } => format!("free disk space on {node}"),
+        Ineligible::NoNetwork { .. } => format!("repair the router of {node}"),
         Ineligible::Cordoned | Ineligible::Draining => format!("uncordon {node}"),
         Ineligible::Disabled => format!("enable the service on {node}"),
         Ineligible::NotPinned => format!("add {node} to the hosts of the service"),

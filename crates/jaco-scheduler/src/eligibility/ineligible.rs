@@ -21,6 +21,11 @@ pub enum Ineligible {
         /// Which one, and how full.
         reason: String,
     },
+    /// The service is attached to networks of the cluster, and the node's router does not work.
+    NoNetwork {
+        /// Why.
+        reason: String,
+    },
     /// Operators cordoned it: it takes no new replicas.
     Cordoned,
     /// Operators drain it: its replicas are being moved away.
@@ -99,6 +104,7 @@ impl Ineligible {
             Self::NotReady => "not_ready",
             Self::EngineDown => "engine_down",
             Self::DiskFull { .. } => "disk_full",
+            Self::NoNetwork { .. } => "no_network",
             Self::Cordoned => "cordoned",
             Self::Draining => "draining",
             Self::Disabled => "disabled",
@@ -125,6 +131,7 @@ impl fmt::Display for Ineligible {
             Self::NotReady => f.write_str("not ready"),
             Self::EngineDown => f.write_str("its engine does not answer"),
             Self::DiskFull { reason } => f.write_str(reason),
+            Self::NoNetwork { reason } => write!(f, "its router does not work: {reason}"),
             Self::Cordoned => f.write_str("cordoned"),
             Self::Draining => f.write_str("draining"),
             Self::Disabled => f.write_str("the service is disabled there"),

@@ -41,6 +41,7 @@ pub(crate) fn refusals(
         }
         NodeStatus::Ready => {}
     }
+    failed.extend(row.lacks_network(spec).map(|reason| Ineligible::NoNetwork { reason }));
     match row.availability {
         Availability::Active => {}
         Availability::Cordoned => failed.push(Ineligible::Cordoned),

@@ -252,6 +252,15 @@ impl NodeRow<'_> {
             && left.memory.is_none_or(|left| needs.memory <= left)
             && !spec.host_ports.iter().any(|port| self.usage.has_port(*port))
             && self.lacks_gpus(spec).is_none()
+            && self.lacks_network(spec).is_none()
+    }
+
+    /// Why replicas of `spec` cannot reach the networks of the cluster here, if they are to be in any. A node
+    /// that has reported nothing of a router is not judged: its agent starts nothing before one works.
+    pub(crate) fn lacks_network(&self, spec: &ServiceSpec) -> Option<String> {
+        let router = self.node.facts.router.as_ref().filter(|_| !spec.networks.is_empty())?;
+        let unknown = || "it was not started yet".to_owned();
+        (!router.works()).then(|| router.problem.clone().unwrap_or_else(unknown))
     }
 
     /// How far its free GPUs are from what one more instance of `spec` has for itself.

@@ -325,6 +325,7 @@ fn reason_of(ineligible: &Ineligible) -> Reason {
         Ineligible::NotReady
         | Ineligible::EngineDown
         | Ineligible::DiskFull { .. }
+        | Ineligible::NoNetwork { .. }
         | Ineligible::Cordoned
         | Ineligible::Draining
         | Ineligible::Disabled

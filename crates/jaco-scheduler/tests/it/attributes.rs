@@ -38,6 +38,7 @@ fn facts(kind: &str) -> NodeFacts {
         labels: [("datacenter", kind), ("rack", kind)]
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .into(),
+        router: None,
     }
 }
 

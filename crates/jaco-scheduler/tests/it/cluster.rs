@@ -27,8 +27,8 @@ use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
     AllocationScope, Availability, DeploymentName, Exit, FirstWatch, Gpu, GpuChoice, GpuDemand,
     Hostname, Identity, InstanceAddress, InstanceId, InstanceObserved, Millis, NetworkName, Node,
-    NodeFacts, NodeId, NodeStatus, ReplicaId, ReplicaState, RolloutState, ServiceKey, ServiceName,
-    Slot, SpecHash, StateIndex, Timestamp,
+    NodeFacts, NodeId, NodeRouter, NodeStatus, ReplicaId, ReplicaState, RolloutState, RouterLink,
+    ServiceKey, ServiceName, Slot, SpecHash, StateIndex, Timestamp, TunnelBackend,
 };
 
 /// A service to be applied: `web("image").replicas(3)`.
@@ -276,6 +276,16 @@ impl Cluster {
         let (address, gpus) = (node.address.clone(), (0..count).map(gpu).collect());
         let facts = NodeFacts { gpus, ..node.facts.clone() };
         self.commit(NodeReport::new(node.id, address, facts).into());
+    }
+
+    /// The node says of its router that it works, or why it does not.
+    pub(crate) fn report_router(&mut self, host: &str, problem: Option<&str>) {
+        let node = self.state.node_by_hostname(&hostname(host)).expect("a member");
+        let key = hash_of(host).0;
+        let link = RouterLink { key, port: 51820, backend: TunnelBackend::Userspace };
+        let router = NodeRouter { link: Some(link), problem: problem.map(str::to_owned) };
+        let facts = NodeFacts { router: Some(router), ..node.facts.clone() };
+        self.commit(NodeReport::new(node.id, node.address.clone(), facts).into());
     }
 
     pub(crate) fn node(&self, host: &str) -> NodeId {

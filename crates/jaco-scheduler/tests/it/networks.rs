@@ -77,6 +77,40 @@ fn rollouts_wait_for_addresses() {
     assert_eq!(images.collect::<Vec<_>>(), [2, 2], "{}", cluster.reasons("shop", "web"));
 }
 
+/// A node without a router that works takes no replica with networks of the cluster, and the report says why; others
+/// it takes. Replicas that run there stay.
+#[test]
+fn a_node_without_a_router_takes_no_replica_of_a_network() {
+    let mut cluster = three(60);
+    for host in HOSTS.into_iter().take(3) {
+        cluster.report_router(host, None);
+    }
+    let web = |count| service("web", "web:1").replicas(count);
+    cluster.apply("shop", &[web(3)]);
+    cluster.settle();
+    cluster.report_router("n1", Some("nft cannot be run"));
+    cluster.settle();
+    let on = |cluster: &Cluster, host: &str| {
+        let node = cluster.node(host);
+        cluster.state.slots.values().filter(|slot| slot.current.node == node).count()
+    };
+    assert_eq!(on(&cluster, "n1"), 1, "what runs goes on");
+    cluster.apply("shop", &[web(6)]);
+    cluster.settle();
+    assert_eq!(["n1", "n2", "n3"].map(|host| on(&cluster, host)).iter().sum::<usize>(), 6);
+    assert_eq!(on(&cluster, "n1"), 1);
+    for host in ["n2", "n3"] {
+        cluster.report_router(host, Some("nft cannot be run"));
+    }
+    cluster.apply("shop", &[web(7)]);
+    cluster.settle();
+    expect_test::expect!["1 no_eligible_node no_network=3"]
+        .assert_eq(&cluster.reasons("shop", "web"));
+    cluster.report_router("n1", None);
+    cluster.settle();
+    assert_eq!((on(&cluster, "n1"), cluster.reasons("shop", "web")), (2, String::new()));
+}
+
 /// PL-24: a shared network that is not there any more is named with the command that creates it.
 #[test]
 fn a_missing_network_is_named() {

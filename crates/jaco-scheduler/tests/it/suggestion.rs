@@ -91,6 +91,7 @@ fn carry_out(cluster: &mut Cluster, web: &mut Service, answer: &NodeAnswer, step
             let signal = NodeSignal { heard_at: cluster.now, engine: EngineSignal::Up };
             cluster.signals.nodes.insert(answer.node, signal);
         }
+        Ineligible::NoNetwork { .. } => cluster.report_router(host, None),
         Ineligible::Cordoned | Ineligible::Draining => {
             cluster.set_availability(host, Availability::Active);
         }

@@ -126,7 +126,24 @@ fn node_info(node: &Node, suffrage: &Suffrage, counts: Counts) -> v1::NodeInfo {
         joined_at_ms: millis(node.joined_at),
         stopping: counts.stopping,
         availability_reason: node.availability_reason.clone(),
+        net: net(node).to_owned(),
+        net_reason: problem(node).unwrap_or_default().to_owned(),
     }
+}
+
+/// Where the tunnel of a node runs; empty for one that has reported nothing of its router.
+fn net(node: &Node) -> &'static str {
+    match &node.facts.router {
+        None => "",
+        Some(router) => match router.link.filter(|_| router.works()) {
+            Some(link) => link.backend.as_str(),
+            None => "none",
+        },
+    }
+}
+
+fn problem(node: &Node) -> Option<&str> {
+    node.facts.router.as_ref()?.problem.as_deref()
 }
 
 fn deployment_info(

@@ -21,6 +21,8 @@ pub(crate) fn json(node: &NodeInfo) -> Value {
         "availability": node.availability,
         "availability_reason": non_empty(&node.availability_reason),
         "suffrage": node.suffrage,
+        "net": non_empty(&node.net),
+        "net_reason": non_empty(&node.net_reason),
         "version": node.version,
         "engine": node.engine,
         "os": node.os,
@@ -36,7 +38,11 @@ pub(crate) fn json(node: &NodeInfo) -> Value {
 
 /// Nodes as a table, in natural order of their names.
 pub(crate) fn table(nodes: &[NodeInfo], frame: &Frame) -> String {
-    let mut head = vec!["NODE", "STATUS", "AVAILABILITY", "RAFT", "REPLICAS", "ADDRESS", "NOTES"];
+    let mut head = vec!["NODE", "STATUS", "AVAILABILITY", "RAFT"];
+    // Without networks of the cluster there is nothing to say.
+    let has_net = nodes.iter().any(|node| !node.net.is_empty());
+    head.extend(has_net.then_some("NET"));
+    head.extend(["REPLICAS", "ADDRESS", "NOTES"]);
     if frame.detail == Detail::Wide {
         head.extend(["ID", "CPU", "MEMORY", "ENGINE", "VERSION", "PLATFORM", "LABELS", "JOINED"]);
     }
@@ -49,10 +55,9 @@ pub(crate) fn table(nodes: &[NodeInfo], frame: &Frame) -> String {
             node.status.clone(),
             node.availability.clone(),
             node.suffrage.clone(),
-            node.replicas.to_string(),
-            node.address.clone(),
-            notes(node),
         ];
+        row.extend(has_net.then(|| node.net.clone()));
+        row.extend([node.replicas.to_string(), node.address.clone(), notes(node)]);
         if frame.detail == Detail::Wide {
             row.extend(wide_cells(node, frame));
         }
@@ -62,7 +67,9 @@ pub(crate) fn table(nodes: &[NodeInfo], frame: &Frame) -> String {
 }
 
 fn notes(node: &NodeInfo) -> String {
-    let notes = [node.status_reason.as_str(), node.availability_reason.as_str()];
+    let net = Some(&node.net_reason).filter(|reason| !reason.is_empty());
+    let net = net.map(|reason| format!("no network: {reason}")).unwrap_or_default();
+    let notes = [node.status_reason.as_str(), node.availability_reason.as_str(), net.as_str()];
     notes.into_iter().filter(|note| !note.is_empty()).collect::<Vec<_>>().join("; ")
 }
 

@@ -194,6 +194,7 @@ fn rule_text(key: &str, value: &str) -> String {
         "not_ready" => "not ready",
         "engine_down" => "without an engine that answers",
         "disk_full" => "with a full disk",
+        "no_network" => "without a router that works",
         "cordoned" => "cordoned",
         "draining" => "draining",
         "disabled" => "where the service is disabled",

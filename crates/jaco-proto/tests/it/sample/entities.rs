@@ -116,6 +116,7 @@ pub(crate) fn facts() -> NodeFacts {
         gpus: Vec::new(),
         machine: Machine::default(),
         labels: by_name("zone", "a"),
+        router: None,
     }
 }
 

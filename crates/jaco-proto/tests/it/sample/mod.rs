@@ -47,11 +47,11 @@ use jaco_types::{
     ContentName, DeploymentName, DesiredState, Disablement, Drain, ErrorCode, Exit, FirstWatch,
     Gpu, GpuChoice, GpuDemand, Hostname, Identity, ImageDigest, Instance, InstanceAddress,
     InstanceId, InstanceObserved, Machine, Millis, NamedKey, NamedKind, NetworkId, NetworkName,
-    NetworkReach, NetworkScope, Node, NodeFacts, NodeId, NodeStatus, Ordinal, Origin, Prepull,
-    ReasonCode, RegistryName, RegistryUsername, Rejection, ReplicaId, ReplicaState, RequestId,
-    RestartCount, Revision, RollbackProgress, Rollout, RolloutState, Scheduling, ServiceKey,
-    ServiceName, Slot, SpecHash, StateIndex, Subnet, TerminatingInstance, Termination,
-    TerminationOutcome, Timestamp, TokenId, Unplaced,
+    NetworkReach, NetworkScope, Node, NodeFacts, NodeId, NodeRouter, NodeStatus, Ordinal, Origin,
+    Prepull, ReasonCode, RegistryName, RegistryUsername, Rejection, ReplicaId, ReplicaState,
+    RequestId, RestartCount, Revision, RollbackProgress, Rollout, RolloutState, RouterLink,
+    Scheduling, ServiceKey, ServiceName, Slot, SpecHash, StateIndex, Subnet, TerminatingInstance,
+    Termination, TerminationOutcome, Timestamp, TokenId, TunnelBackend, Unplaced,
 };
 
 pub(crate) use self::changes::*;

@@ -42,6 +42,21 @@ pub(crate) fn commands_of_networks() -> Vec<Command> {
     ]
 }
 
+/// Reports of nodes about their routers: one that works, one that stopped, and one that never worked.
+pub(crate) fn reports_of_routers() -> Vec<Command> {
+    let link = |backend| RouterLink { key: [7; 32], port: 51820, backend };
+    let router = |link, problem: Option<&str>| {
+        let problem = problem.map(str::to_owned);
+        let facts = NodeFacts { router: Some(NodeRouter { link, problem }), ..facts() };
+        NodeReport::new(NodeId(7), "10.0.0.7:7000".into(), facts).into()
+    };
+    vec![
+        router(Some(link(TunnelBackend::Kernel)), None),
+        router(Some(link(TunnelBackend::Userspace)), Some("its process has ended")),
+        router(None, Some("nft cannot be run")),
+    ]
+}
+
 /// A state with networks and with a node, a slot and a terminating instance that have addresses, and
 /// nothing else.
 pub(crate) fn state_of_networks() -> ClusterState {

@@ -99,19 +99,31 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
 pub(crate) fn facts() -> impl Strategy<Value = NodeFacts> {
     let said = (text(), text(), text(), text());
     let gpus = vec(gpu(), 0..3);
-    (said, resources(), facts_by_name(), any::<u64>(), gpus, machine()).prop_map(
-        |((version, os, arch, engine), capacity, labels, storage, gpus, machine)| NodeFacts {
-            version,
-            os,
-            arch,
-            engine,
-            capacity,
-            storage: Bytes(storage),
-            gpus,
-            machine,
-            labels,
+    let machine = (gpus, machine(), option::of(router()));
+    (said, resources(), facts_by_name(), any::<u64>(), machine).prop_map(
+        |((version, os, arch, engine), capacity, labels, storage, (gpus, machine, router))| {
+            NodeFacts {
+                version,
+                os,
+                arch,
+                engine,
+                capacity,
+                storage: Bytes(storage),
+                gpus,
+                machine,
+                labels,
+                router,
+            }
         },
     )
+}
+
+fn router() -> impl Strategy<Value = NodeRouter> {
+    let backend = prop_oneof![Just(TunnelBackend::Kernel), Just(TunnelBackend::Userspace)];
+    let link = (any::<[u8; 32]>(), any::<u16>(), backend);
+    let link = link.prop_map(|(key, port, backend)| RouterLink { key, port, backend });
+    let router = |(link, problem)| NodeRouter { link, problem };
+    (option::of(link), option::of(text())).prop_map(router)
 }
 
 pub(crate) fn gpu() -> impl Strategy<Value = Gpu> {

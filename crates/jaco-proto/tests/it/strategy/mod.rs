@@ -51,10 +51,11 @@ use jaco_types::{
     FirstWatch, Gpu, GpuChoice, GpuDemand, Hostname, Identity, ImageDigest, Instance,
     InstanceAddress, InstanceId, InstanceObserved, Ipv4Prefix, Machine, Millis, NamedKey,
     NamedKind, NetworkId, NetworkName, NetworkReach, NetworkScope, Node, NodeFacts, NodeId,
-    NodeStatus, Ordinal, Origin, Prepull, ReasonCode, RegistryName, RegistryUsername, Rejection,
-    ReplicaId, ReplicaState, RequestId, RestartCount, Revision, RollbackProgress, Rollout,
-    RolloutState, Scheduling, ServiceKey, ServiceName, Slot, SpecHash, StateIndex, Subnet,
-    TerminatingInstance, Termination, TerminationOutcome, Timestamp, TokenId, Unplaced,
+    NodeRouter, NodeStatus, Ordinal, Origin, Prepull, ReasonCode, RegistryName, RegistryUsername,
+    Rejection, ReplicaId, ReplicaState, RequestId, RestartCount, Revision, RollbackProgress,
+    Rollout, RolloutState, RouterLink, Scheduling, ServiceKey, ServiceName, Slot, SpecHash,
+    StateIndex, Subnet, TerminatingInstance, Termination, TerminationOutcome, Timestamp, TokenId,
+    TunnelBackend, Unplaced,
 };
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
