@@ -4,10 +4,9 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-use jaco_types::NodeId;
+use jaco_types::{NetworkId, NodeId};
 
 use crate::site::{Scope, SitePlan};
-use crate::topology::NetworkId;
 
 /// A packet that a container sends; its source address may be forged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,11 +71,11 @@ fn try_deliver(
     let port = plan.ports.get(&network).ok_or(Dropped::NoPort)?;
     let remote = plan.routes.contains_key(&packet.destination);
     // The bridge itself carries a packet to whoever answers for the address there.
-    if port.subnet.contains(packet.destination) && !remote {
+    if port.subnet.prefix().contains(packet.destination) && !remote {
         let to_router = packet.destination == port.subnet.router();
         return Ok(if to_router { Delivery::Router } else { Delivery::Bridge { site, network } });
     }
-    if !port.subnet.contains(packet.source) || plan.routes.contains_key(&packet.source) {
+    if !port.subnet.prefix().contains(packet.source) || plan.routes.contains_key(&packet.source) {
         return Err(Dropped::ForgedSource);
     }
     if !remote {
@@ -107,7 +106,7 @@ fn receive(site: NodeId, plan: &SitePlan, packet: Packet) -> Result<Delivery, Dr
     }
     let mut ports = plan.ports.iter();
     let (network, port) = ports
-        .find(|(_, port)| port.subnet.contains(packet.destination))
+        .find(|(_, port)| port.subnet.prefix().contains(packet.destination))
         .filter(|_| !plan.routes.contains_key(&packet.destination))
         .ok_or(Dropped::NoRoute)?;
     let admitted = |scope: &Scope| scope.interface == port.interface && admits(scope, packet);
@@ -118,5 +117,6 @@ fn receive(site: NodeId, plan: &SitePlan, packet: Packet) -> Result<Delivery, Dr
 }
 
 fn admits(scope: &Scope, packet: Packet) -> bool {
-    scope.subnet.contains(packet.source) && scope.subnet.contains(packet.destination)
+    scope.subnet.prefix().contains(packet.source)
+        && scope.subnet.prefix().contains(packet.destination)
 }

@@ -4,10 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
+use jaco_types::NetworkId;
+
 use crate::names::{ByDeployment, Names, NamesChange};
 use crate::seen::{Found, Seen};
 use crate::site::{Peer, Policy, Port, Scope, SitePlan, Tunnel};
-use crate::topology::{InterfaceName, NetworkId, PublicKey};
+use crate::topology::{InterfaceName, PublicKey};
 
 /// One step. Each is idempotent, and leaves everything that it does not name as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]

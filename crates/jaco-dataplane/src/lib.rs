@@ -11,10 +11,10 @@ mod carry_out;
 mod delivery;
 mod diff;
 mod names;
+mod of_state;
 mod plan;
 mod seen;
 mod site;
-mod subnet;
 mod topology;
 
 pub use delivery::{Delivery, Dropped, Packet, deliver};
@@ -25,8 +25,7 @@ pub use names::{
 pub use plan::plan;
 pub use seen::{Found, Seen};
 pub use site::{Peer, Policy, Port, Scope, SitePlan, Tunnel};
-pub use subnet::{InvalidSubnet, Subnet};
 pub use topology::{
-    Instance, InterfaceName, InvalidInterfaceName, Link, Mesh, Network, NetworkId, Node, PublicKey,
-    Reach, Readiness, Topology,
+    Instance, InterfaceName, InvalidInterfaceName, Link, Mesh, Network, Node, PublicKey, Readiness,
+    Topology,
 };

@@ -3,10 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
-use jaco_types::DeploymentName;
-
-use crate::subnet::Subnet;
-use crate::topology::{NetworkId, Reach};
+use jaco_types::{DeploymentName, Ipv4Prefix, NetworkId, NetworkReach};
 
 /// The domain of all names of the cluster: what ends with it is never asked elsewhere.
 pub const ZONE: &str = "jaco.internal";
@@ -24,7 +21,7 @@ pub struct Names {
     /// Who may ask: the instances of this site, by each of their addresses.
     pub askers: BTreeMap<Ipv4Addr, Asker>,
     /// All addresses that networks may have: what resolvers outside say of them is not believed.
-    pub pool: Option<Subnet>,
+    pub pool: Option<Ipv4Prefix>,
 }
 
 /// The instance that has an address.
@@ -46,7 +43,7 @@ pub struct NamesChange {
     /// Of [`Names::askers`].
     pub askers: BTreeMap<Ipv4Addr, Option<Asker>>,
     /// The new [`Names::pool`], if it changes.
-    pub pool: Option<Option<Subnet>>,
+    pub pool: Option<Option<Ipv4Prefix>>,
 }
 
 /// The addresses of a name.
@@ -68,7 +65,7 @@ pub struct Asker {
     /// Its networks, in the order in which they are searched.
     pub networks: Vec<NetworkId>,
     /// Whether its questions about other names are forwarded.
-    pub reach: Reach,
+    pub reach: NetworkReach,
 }
 
 /// What a name is.

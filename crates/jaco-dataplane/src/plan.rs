@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
-use jaco_types::NodeId;
+use jaco_types::{NetworkId, NetworkReach, NodeId};
 
 use crate::names::{Asker, Names, Owner};
-use crate::site::{Peer, Policy, Port, Scope, SitePlan, Tunnel};
-use crate::topology::{Instance, Link, Network, NetworkId, Reach, Readiness, Topology};
+use crate::site::{Peer, Policy, Port, SitePlan, Tunnel};
+use crate::topology::{Instance, Link, Network, Readiness, Topology};
 
 /// The largest packet where no tunnel limits it.
 const LOCAL_MTU: u16 = 1500;
@@ -23,14 +23,14 @@ pub fn plan(topology: &Topology, site: NodeId) -> SitePlan {
         mtu: mesh.mtu,
     });
     let mtu = mesh.map_or(LOCAL_MTU, |mesh| mesh.mtu);
+    let ports = ports(topology, site, mtu);
     let mut plan = SitePlan {
-        policy: Policy { scopes: BTreeMap::new(), mesh: tunnel.and(mesh).map(|mesh| mesh.subnet) },
+        policy: Policy::of(&ports, tunnel.and(mesh).map(|mesh| mesh.subnet)),
         tunnel,
-        ports: ports(topology, site, mtu),
+        ports,
         names: Names { pool: mesh.map(|mesh| mesh.pool), ..Names::default() },
         ..SitePlan::default()
     };
-    plan.policy.scopes = plan.ports.iter().map(|(id, port)| (*id, scope(port))).collect();
     for attachment in attachments(topology) {
         if !plan.ports.contains_key(&attachment.network) {
             continue;
@@ -83,9 +83,7 @@ fn attachments(topology: &Topology) -> impl Iterator<Item = Attachment<'_>> {
 
 /// Whether an instance may have the address: neither the engine's gateway nor the router, which are on every site.
 fn is_assignable(network: &Network, address: Ipv4Addr) -> bool {
-    let subnet = network.subnet;
-    let reserved = [subnet.address(), subnet.gateway(), subnet.router()];
-    subnet.contains(address) && !reserved.contains(&address)
+    network.subnet.is_for_instances(address)
 }
 
 fn link(topology: &Topology, site: NodeId) -> Option<&Link> {
@@ -105,10 +103,6 @@ fn ports(topology: &Topology, site: NodeId, mtu: u16) -> BTreeMap<NetworkId, Por
         .collect()
 }
 
-fn scope(port: &Port) -> Scope {
-    Scope { interface: port.interface.clone(), subnet: port.subnet }
-}
-
 fn record_names(
     names: &mut Names,
     topology: &Topology,
@@ -124,7 +118,8 @@ fn record_names(
     if instance.readiness == Readiness::Terminating {
         return;
     }
-    let all = instance.names.iter().chain([&instance.replica]);
+    let aliases = instance.aliases.get(&network).into_iter().flatten();
+    let all = instance.names.iter().chain(aliases).chain([&instance.replica]);
     for name in all {
         let by_deployment = names.known.entry((network, name.clone())).or_default();
         let found = by_deployment.entry(instance.deployment.clone()).or_default();
@@ -141,10 +136,10 @@ fn record_names(
 fn asker(topology: &Topology, instance: &Instance) -> Asker {
     let networks: Vec<NetworkId> = instance.addresses.iter().map(|(id, _)| *id).collect();
     let reach = |id: &NetworkId| topology.networks.get(id).map(|network| network.reach);
-    let external = networks.iter().any(|id| reach(id) == Some(Reach::External));
+    let external = networks.iter().any(|id| reach(id) == Some(NetworkReach::Outside));
     Asker {
         deployment: instance.deployment.clone(),
         networks,
-        reach: if external { Reach::External } else { Reach::Internal },
+        reach: if external { NetworkReach::Outside } else { NetworkReach::Internal },
     }
 }

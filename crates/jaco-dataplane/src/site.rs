@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 
+use jaco_types::{Ipv4Prefix, NetworkId, Subnet};
+
 use crate::names::Names;
-use crate::subnet::Subnet;
-use crate::topology::{InterfaceName, NetworkId, PublicKey};
+use crate::topology::{InterfaceName, PublicKey};
 
 /// What the router of one site should hold. Made by [`plan`](crate::plan()) alone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,7 +32,15 @@ pub struct Policy {
     /// Between the tunnel and a network: one scope per port, its name being unique.
     pub scopes: BTreeMap<NetworkId, Scope>,
     /// Whose packets out of the tunnel may reach the router itself. `None`: nobody's.
-    pub mesh: Option<Subnet>,
+    pub mesh: Option<Ipv4Prefix>,
+}
+
+impl Policy {
+    /// The policy of a router with these ports: one scope for each.
+    pub fn of(ports: &BTreeMap<NetworkId, Port>, mesh: Option<Ipv4Prefix>) -> Self {
+        let scope = |port: &Port| Scope { interface: port.interface.clone(), subnet: port.subnet };
+        Self { scopes: ports.iter().map(|(id, port)| (*id, scope(port))).collect(), mesh }
+    }
 }
 
 /// Packets between the tunnel and `interface` are let through if source and destination are in `subnet`.
@@ -49,7 +58,7 @@ pub struct Tunnel {
     /// The router's address in the mesh.
     pub address: Ipv4Addr,
     /// The addresses of all routers.
-    pub mesh: Subnet,
+    pub mesh: Ipv4Prefix,
     /// The key that the other sites expect of this one.
     pub key: PublicKey,
     /// The largest packet, in bytes.
@@ -82,10 +91,11 @@ pub struct Peer {
 }
 
 impl Port {
-    pub(crate) fn new(id: NetworkId, bridge: InterfaceName, subnet: Subnet, mtu: u16) -> Self {
+    /// The port of a network.
+    pub fn new(id: NetworkId, bridge: InterfaceName, subnet: Subnet, mtu: u16) -> Self {
         Self {
-            interface: InterfaceName::numbered("s", id.0),
-            bridge_end: InterfaceName::numbered("jn", id.0),
+            interface: InterfaceName::numbered("s", id),
+            bridge_end: InterfaceName::numbered("jr", id),
             bridge,
             subnet,
             mtu,

@@ -4,19 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 
-use jaco_types::{DeploymentName, InstanceId, NodeId};
-
-use crate::subnet::Subnet;
-
-/// The id of a network, never used twice in a cluster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NetworkId(pub u64);
-
-impl fmt::Display for NetworkId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
-    }
-}
+use jaco_types::{DeploymentName, InstanceId, Ipv4Prefix, NetworkId, NetworkReach, NodeId, Subnet};
 
 /// What the network of a whole cluster is derived from. Addresses and names are as the replicated state has
 /// them; nothing in here depends on the site that reads it.
@@ -36,9 +24,9 @@ pub struct Topology {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mesh {
     /// Holds all addresses of the cluster's networks and routers.
-    pub pool: Subnet,
+    pub pool: Ipv4Prefix,
     /// Holds the addresses of the routers, and no network.
-    pub subnet: Subnet,
+    pub subnet: Ipv4Prefix,
     /// The largest packet between sites, in bytes: the smallest MTU of all nodes less what the tunnel adds.
     pub mtu: u16,
 }
@@ -49,18 +37,9 @@ pub struct Network {
     /// Its addresses.
     pub subnet: Subnet,
     /// Whether its members reach more than each other.
-    pub reach: Reach,
+    pub reach: NetworkReach,
     /// The Linux bridge that the container engine of each site has for it.
     pub bridge: InterfaceName,
-}
-
-/// What the members of a network reach besides each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reach {
-    /// What the container engine lets through.
-    External,
-    /// Nothing: Compose's `internal`.
-    Internal,
 }
 
 /// A member of the cluster.
@@ -103,8 +82,10 @@ pub struct Instance {
     pub deployment: DeploymentName,
     /// The name of the instance alone, unique in its deployment: what its addresses resolve to.
     pub replica: String,
-    /// What else it is called: its service, aliases, `container_name`. Lower case.
+    /// What else it is called in each of its networks: its service. Lower case.
     pub names: BTreeSet<String>,
+    /// What it is called in one of its networks only: aliases, `container_name`. Lower case.
+    pub aliases: BTreeMap<NetworkId, BTreeSet<String>>,
     /// Its addresses, in the order in which it is attached to networks.
     pub addresses: Vec<(NetworkId, Ipv4Addr)>,
     /// Whether its names lead to it.
@@ -152,19 +133,15 @@ impl InterfaceName {
         &self.0
     }
 
-    /// A name made of a prefix of one or two characters and a number to the base 36, so that any id fits.
-    pub(crate) fn numbered(prefix: &str, number: u64) -> Self {
-        let mut digits = Vec::new();
-        let mut rest = number;
-        loop {
-            let digit = u32::try_from(rest % 36).expect("below 36");
-            digits.push(char::from_digit(digit, 36).expect("below 36"));
-            rest /= 36;
-            if rest == 0 {
-                break;
-            }
-        }
-        Self(prefix.chars().chain(digits.into_iter().rev()).collect())
+    /// The bridge that the container engine of each site has for a network.
+    pub fn bridge_of(network: NetworkId) -> Self {
+        Self(network.bridge())
+    }
+
+    /// A name made of a prefix of one or two characters and the number of a network.
+    pub(crate) fn numbered(prefix: &str, network: NetworkId) -> Self {
+        let bridge = network.bridge();
+        Self(format!("{prefix}{}", bridge.strip_prefix("jn").unwrap_or(&bridge)))
     }
 }
 

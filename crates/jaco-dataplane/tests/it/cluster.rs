@@ -4,20 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 
 use jaco_dataplane::{
-    Instance, InterfaceName, Link, Mesh, Network, NetworkId, Node, PublicKey, Reach, Readiness,
-    SitePlan, Subnet, Topology, plan,
+    Instance, InterfaceName, Link, Mesh, Network, Node, PublicKey, Readiness, SitePlan, Topology,
+    plan,
 };
-use jaco_types::{DeploymentName, InstanceId, NodeId};
+use jaco_types::{DeploymentName, InstanceId, Ipv4Prefix, NetworkId, NetworkReach, NodeId, Subnet};
 use proptest::prelude::*;
 
-pub(crate) fn subnet(address: [u8; 4], length: u8) -> Subnet {
-    Subnet::new(address.into(), length).unwrap()
+pub(crate) fn prefix(address: [u8; 4], length: u8) -> Ipv4Prefix {
+    Ipv4Prefix::new(address.into(), length).unwrap()
 }
 
-pub(crate) fn network(id: u64, reach: Reach) -> (NetworkId, Network) {
+pub(crate) fn network(id: u32, reach: NetworkReach) -> (NetworkId, Network) {
     let third = u8::try_from(id).unwrap();
     let network = Network {
-        subnet: subnet([10, 65, third, 0], 24),
+        subnet: Subnet::new(prefix([10, 65, third, 0], 24)).unwrap(),
         reach,
         bridge: InterfaceName::new(&format!("br-{id}")).unwrap(),
     };
@@ -25,7 +25,7 @@ pub(crate) fn network(id: u64, reach: Reach) -> (NetworkId, Network) {
 }
 
 pub(crate) fn mesh() -> Mesh {
-    Mesh { pool: subnet([10, 64, 0, 0], 12), subnet: subnet([10, 64, 0, 0], 16), mtu: 1420 }
+    Mesh { pool: prefix([10, 64, 0, 0], 12), subnet: prefix([10, 64, 0, 0], 16), mtu: 1420 }
 }
 
 /// A node that keeps the router of its own site.
@@ -39,9 +39,9 @@ pub(crate) fn node(id: u8) -> (NodeId, Node) {
 }
 
 /// `address` is the last byte, in each of the networks.
-pub(crate) fn instance(node: u64, name: &str, networks: &[u64], address: u8) -> Instance {
+pub(crate) fn instance(node: u64, name: &str, networks: &[u32], address: u8) -> Instance {
     let (deployment, service) = name.split_once('/').unwrap();
-    let in_network = |id: &u64| {
+    let in_network = |id: &u32| {
         let third = u8::try_from(*id).unwrap();
         (NetworkId(*id), Ipv4Addr::new(10, 65, third, address))
     };
@@ -50,6 +50,7 @@ pub(crate) fn instance(node: u64, name: &str, networks: &[u64], address: u8) -> 
         deployment: DeploymentName::new(deployment).unwrap(),
         replica: format!("{service}-{address}"),
         names: BTreeSet::from([service.to_owned()]),
+        aliases: BTreeMap::new(),
         addresses: networks.iter().map(in_network).collect(),
         readiness: Readiness::Ready,
     }
@@ -57,13 +58,13 @@ pub(crate) fn instance(node: u64, name: &str, networks: &[u64], address: u8) -> 
 
 pub(crate) fn topology(
     nodes: &[u8],
-    networks: &[u64],
+    networks: &[u32],
     instances: impl IntoIterator<Item = Instance>,
 ) -> Topology {
     let instances = (1..).zip(instances).map(|(id, instance)| (instance_id(id), instance));
     Topology {
         mesh: Some(mesh()),
-        networks: networks.iter().map(|id| network(*id, Reach::External)).collect(),
+        networks: networks.iter().map(|id| network(*id, NetworkReach::Outside)).collect(),
         nodes: nodes.iter().map(|id| node(*id)).collect(),
         instances: instances.collect(),
     }
@@ -96,12 +97,12 @@ pub(crate) fn topologies() -> impl Strategy<Value = Topology> {
         Just(Readiness::Terminating)
     ];
     let networks =
-        prop::collection::btree_set(1_u64..=5, 1..=3).prop_map(Vec::from_iter).prop_shuffle();
+        prop::collection::btree_set(1_u32..=5, 1..=3).prop_map(Vec::from_iter).prop_shuffle();
     let deployment = prop_oneof![Just("shop"), Just("blog")];
     let service = prop_oneof![Just("web"), Just("db")];
     let drawn = (1_u64..=5, deployment, service, networks, readiness);
     let instances = prop::collection::vec(drawn, 0..=12);
-    let reach = prop_oneof![Just(Reach::External), Just(Reach::Internal)];
+    let reach = prop_oneof![Just(NetworkReach::Outside), Just(NetworkReach::Internal)];
     let networks = prop::collection::vec(reach, 5);
     let unlinked = prop::option::weighted(0.1, 1_u8..=5);
     (sites, networks, instances, any::<bool>(), unlinked).prop_map(

@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use jaco_dataplane::{
-    Delivery, Found, Instance, NetworkId, Packet, Seen, SitePlan, Step, Topology, deliver, diff,
-    plan,
+    Delivery, Found, Instance, Packet, Seen, SitePlan, Step, Topology, deliver, diff, plan,
 };
-use jaco_types::NodeId;
+use jaco_types::{NetworkId, NodeId};
 use proptest::prelude::*;
 
 use crate::cluster::{plans, topologies};
@@ -37,7 +36,7 @@ fn check_delivery(topology: &Topology, plans: &BTreeMap<NodeId, SitePlan>) -> Re
     let mut sources: BTreeSet<Ipv4Addr> = holders.iter().map(|holder| holder.3).collect();
     sources.extend(mesh);
     sources.extend(topology.networks.values().flat_map(|network| {
-        [network.subnet.gateway(), network.subnet.router(), network.subnet.address()]
+        [network.subnet.gateway(), network.subnet.router(), network.subnet.prefix().first()]
     }));
     for &(_, site, network, own) in &holders {
         for &(_, there, target_network, destination) in &holders {
@@ -77,7 +76,7 @@ proptest! {
         for &(_, site, network, own) in &holders {
             for &(_, there, _, destination) in holders.iter().filter(|holder| holder.1 != site) {
                 let subnet = topology.networks[&network].subnet;
-                let unassigned = Ipv4Addr::from(u32::from(subnet.address()) + 200);
+                let unassigned = Ipv4Addr::from(u32::from(subnet.prefix().first()) + 200);
                 let elsewhere = holders.iter().filter(|holder| holder.1 != site).map(|holder| holder.3);
                 for source in elsewhere.chain([unassigned]).filter(|source| *source != own) {
                     let packet = Packet { source, destination };

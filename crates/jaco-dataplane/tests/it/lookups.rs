@@ -1,8 +1,8 @@
 //! Which names lead where, for whom.
 
 use expect_test::{Expect, expect};
-use jaco_dataplane::{Addresses, Lookup, Reach, Readiness, Topology, lookup, lookup_address, plan};
-use jaco_types::NodeId;
+use jaco_dataplane::{Addresses, Lookup, Readiness, Topology, lookup, lookup_address, plan};
+use jaco_types::{NetworkReach, NodeId};
 
 use crate::cluster::{instance, network, topology};
 
@@ -24,7 +24,7 @@ fn two_deployments() -> Topology {
         instance(1, "shop/cache", &[9], 40),
     ];
     let mut topology = topology(&[1, 2], &[1, 2, 9], instances);
-    topology.networks.extend([network(2, Reach::Internal)]);
+    topology.networks.extend([network(2, NetworkReach::Internal)]);
     topology
 }
 
@@ -97,10 +97,10 @@ fn addresses_have_the_name_of_their_replica() {
 #[test]
 fn only_members_of_external_networks_ask_outside() {
     let mut topology = two_deployments();
-    topology.networks.extend([network(9, Reach::Internal)]);
+    topology.networks.extend([network(9, NetworkReach::Internal)]);
     let names = plan(&topology, NodeId(1)).names;
-    assert_eq!(names.askers[&[10, 65, 1, 11].into()].reach, Reach::External);
-    assert_eq!(names.askers[&[10, 65, 2, 30].into()].reach, Reach::Internal);
+    assert_eq!(names.askers[&[10, 65, 1, 11].into()].reach, NetworkReach::Outside);
+    assert_eq!(names.askers[&[10, 65, 2, 30].into()].reach, NetworkReach::Internal);
     // Only instances of this site may ask here.
     assert!(!names.askers.contains_key(&[10, 65, 1, 12].into()));
 }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use jaco_dataplane::{Found, InterfaceName, Port, Subnet};
+use jaco_dataplane::{Found, InterfaceName, Port};
+use jaco_types::{Ipv4Prefix, Subnet};
 
 use super::{Kernel, settings};
 use crate::error::{NetError, refused};
@@ -68,7 +69,7 @@ fn configure(kernel: &mut Kernel, ports: &[Port]) -> Result<(), NetError> {
     let addresses: Vec<InterfaceAddress> = indexed
         .iter()
         .map(|&(port, index)| {
-            let (address, length) = (port.subnet.router(), port.subnet.length());
+            let (address, length) = (port.subnet.router(), port.subnet.prefix().length());
             InterfaceAddress { index, address, length }
         })
         .collect();
@@ -108,7 +109,7 @@ fn sound(
 ) -> Option<Port> {
     let [address] = addresses? else { return None };
     let subnet = subnet_of(address)?;
-    let end = ends.get(format!("jn{}", &link.name[PREFIX.len_utf8()..]).as_str())?;
+    let end = ends.get(format!("jr{}", &link.name[PREFIX.len_utf8()..]).as_str())?;
     let bridge = bridges.get(&end.controller?)?;
     let same = link.kind == LinkKind::Veth && link.running && end.running && end.mtu == link.mtu;
     let known = link.address == crate::netlink::hardware_address(subnet.router());
@@ -127,6 +128,7 @@ fn sound(
 /// The subnet that a router's address stands for.
 fn subnet_of(address: &InterfaceAddress) -> Option<Subnet> {
     let mask = u32::MAX.checked_shl(32_u32.checked_sub(address.length.into())?)?;
-    let subnet = Subnet::new((u32::from(address.address) & mask).into(), address.length).ok()?;
+    let first = (u32::from(address.address) & mask).into();
+    let subnet = Subnet::new(Ipv4Prefix::new(first, address.length).ok()?).ok()?;
     (subnet.router() == address.address).then_some(subnet)
 }

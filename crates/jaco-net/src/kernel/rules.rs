@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use jaco_dataplane::{NetworkId, Policy, Scope, Subnet};
+use jaco_dataplane::{Policy, Scope};
+use jaco_types::{Ipv4Prefix, NetworkId};
 use serde_json::{Value, json};
 
 use super::TUNNEL;
@@ -124,7 +125,7 @@ fn forward_rules() -> Vec<Value> {
 }
 
 /// From a network to the router's address in it: names and echo. From other routers: echo.
-fn input_rules(mesh: Option<Subnet>) -> Vec<Value> {
+fn input_rules(mesh: Option<Ipv4Prefix>) -> Vec<Value> {
     let from_network =
         |what: Value| rule("inet", "input", vec![in_scope("iifname", ip()), what, accept()]);
     let echo = || {
@@ -177,8 +178,8 @@ fn accept() -> Value {
     json!({ "accept": null })
 }
 
-fn prefix(subnet: Subnet) -> Value {
-    json!({ "prefix": { "addr": subnet.address().to_string(), "len": subnet.length() } })
+fn prefix(prefix: Ipv4Prefix) -> Value {
+    json!({ "prefix": { "addr": prefix.first().to_string(), "len": prefix.length() } })
 }
 
 fn element(family: &str, elements: &[Value]) -> Value {
@@ -189,7 +190,7 @@ fn element(family: &str, elements: &[Value]) -> Value {
 
 fn elements<'a>(scopes: impl Iterator<Item = &'a Scope>) -> Vec<Value> {
     let element = |scope: &Scope| {
-        let (interface, subnet) = (scope.interface.as_str(), prefix(scope.subnet));
+        let (interface, subnet) = (scope.interface.as_str(), prefix(scope.subnet.prefix()));
         json!({ "concat": [interface, subnet, subnet] })
     };
     scopes.map(element).collect()
@@ -247,17 +248,18 @@ fn run(arguments: &[&str], input: Option<&Value>) -> Result<Vec<u8>, NetError> {
 mod tests {
     use expect_test::expect;
     use jaco_dataplane::InterfaceName;
+    use jaco_types::Subnet;
 
     use super::*;
 
     #[test]
     fn a_policy_is_one_transaction() {
-        let subnet = |address: [u8; 4], length| Subnet::new(address.into(), length).unwrap();
+        let prefix = |address: [u8; 4], length| Ipv4Prefix::new(address.into(), length).unwrap();
         let interface = InterfaceName::new("s7").unwrap();
-        let scope = Scope { interface, subnet: subnet([10, 65, 3, 0], 24) };
+        let scope = Scope { interface, subnet: Subnet::new(prefix([10, 65, 3, 0], 24)).unwrap() };
         let policy = Policy {
             scopes: BTreeMap::from([(NetworkId(7), scope)]),
-            mesh: Some(subnet([10, 64, 0, 0], 16)),
+            mesh: Some(prefix([10, 64, 0, 0], 16)),
         };
         let commands = transaction(&policy);
         let lines: String = objects(&commands).map(|command| format!("{command}\n")).collect();

@@ -5,7 +5,8 @@ use std::net::Ipv4Addr;
 use hickory_proto::op::{Message, MessageType, Metadata, OpCode, ResponseCode};
 use hickory_proto::rr::rdata::{A, PTR};
 use hickory_proto::rr::{DNSClass, Name, RData, Record, RecordType};
-use jaco_dataplane::{Addresses, Asker, Lookup, Names, Reach, lookup, lookup_address};
+use jaco_dataplane::{Addresses, Asker, Lookup, Names, lookup, lookup_address};
+use jaco_types::NetworkReach;
 
 /// Seconds that an answer may be remembered: addresses change with every rollout.
 const TTL: u32 = 1;
@@ -53,7 +54,7 @@ pub(super) fn answer(names: &Names, asker: &Asker, question: &Message, seed: u64
             response.metadata.authoritative = true;
             response.metadata.response_code = ResponseCode::NXDomain;
         }
-        Found::Foreign if asker.reach == Reach::External => return Outcome::Forward,
+        Found::Foreign if asker.reach == NetworkReach::Outside => return Outcome::Forward,
         Found::Foreign => response.metadata.response_code = ResponseCode::Refused,
     }
     Outcome::Answer(response)

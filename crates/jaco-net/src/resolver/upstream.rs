@@ -6,7 +6,7 @@ use std::{io, iter};
 
 use hickory_proto::op::Message;
 use hickory_proto::rr::{RData, Record};
-use jaco_dataplane::Subnet;
+use jaco_types::Ipv4Prefix;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::sync::Semaphore;
@@ -43,7 +43,7 @@ impl Upstream {
         &self,
         question: &Message,
         transport: Transport,
-        pool: Option<Subnet>,
+        pool: Option<Ipv4Prefix>,
     ) -> Option<Message> {
         let _place = self.places.try_acquire().ok()?;
         for resolver in &self.resolvers {
@@ -100,7 +100,7 @@ fn answers(question: &Message, answer: &Message) -> bool {
 }
 
 /// Nobody outside says what an address of the cluster is called (DNS rebinding).
-fn without_pool(mut answer: Message, pool: Option<Subnet>) -> Message {
+fn without_pool(mut answer: Message, pool: Option<Ipv4Prefix>) -> Message {
     let foreign = |record: &Record| {
         let address = if let RData::A(address) = &record.data {
             Some(address.0)

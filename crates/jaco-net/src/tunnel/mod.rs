@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use gotatun::x25519;
-use jaco_dataplane::{Found, Peer, PublicKey, Subnet, Tunnel};
+use jaco_dataplane::{Found, Peer, PublicKey, Tunnel};
+use jaco_types::Ipv4Prefix;
 
 use crate::error::NetError;
 use crate::kernel::{TunnelLink, Worker};
@@ -157,6 +158,6 @@ impl AnyTunnel {
 fn sound(link: TunnelLink, key: PublicKey) -> Option<Tunnel> {
     let (address, length) = link.address?;
     let mask = u32::MAX.checked_shl(32_u32.checked_sub(length.into())?)?;
-    let mesh = Subnet::new((u32::from(address) & mask).into(), length).ok()?;
+    let mesh = Ipv4Prefix::new((u32::from(address) & mask).into(), length).ok()?;
     Some(Tunnel { address, mesh, key, mtu: u16::try_from(link.mtu).ok()? })
 }

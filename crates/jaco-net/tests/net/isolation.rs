@@ -93,7 +93,7 @@ fn forged_packets_are_not_delivered() {
         }
         for source in sources.into_iter().filter(|source| *source != destination) {
             let packet = Packet { source, destination };
-            let model = deliver(&plans, NodeId(1), jaco_dataplane::NetworkId(7), packet);
+            let model = deliver(&plans, NodeId(1), jaco_types::NetworkId(7), packet);
             assert!(!matches!(model, Delivery::Bridge { .. }), "{packet:?}: {model:?}");
             forge(sender, address(7, 2), source, destination);
             send(sender, source, destination, &format!("forged {packet:?}"));

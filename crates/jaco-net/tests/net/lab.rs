@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use jaco_dataplane::{NetworkId, Topology};
+use jaco_dataplane::Topology;
 use jaco_net::Namespace;
+use jaco_types::NetworkId;
 use nix::sched::{CloneFlags, unshare};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 
@@ -115,7 +116,7 @@ impl Lab {
         for (id, network) in networks_of(topology, number) {
             let bridge = &network.bridge;
             ip(&site.engine, &format!("link add {bridge} type bridge"));
-            ip(&site.engine, &format!("addr add {}/24 dev {bridge}", address(id.0, 1)));
+            ip(&site.engine, &format!("addr add {}/24 dev {bridge}", address(id.0.into(), 1)));
             // What a container engine sets on networks between sites.
             ip(&site.engine, &format!("link set {bridge} mtu 1420 up"));
             let rule =
@@ -151,11 +152,11 @@ impl Site {
             let peer = format!("type veth peer name {own} netns {}", id(&container));
             ip(&self.engine, &format!("link add {end} {peer}"));
             ip(&self.engine, &format!("link set {end} master br-{network} up"));
-            ip(&container, &format!("addr add {}/24 dev {own}", address(network.0, last)));
+            ip(&container, &format!("addr add {}/24 dev {own}", address(network.0.into(), last)));
             ip(&container, &format!("link set {own} mtu 1420 up"));
         }
         ip(&container, "link set lo up");
-        ip(&container, &format!("route add default via {}", address(networks[0].0, 1)));
+        ip(&container, &format!("route add default via {}", address(networks[0].0.into(), 1)));
         self.containers.insert(last, container);
     }
 

@@ -3,13 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 
-use jaco_dataplane::{
-    Instance, InterfaceName, Link, Mesh, Network, NetworkId, Node, Reach, Readiness, Subnet,
-    Topology,
-};
+use jaco_dataplane::{Instance, InterfaceName, Link, Mesh, Network, Node, Readiness, Topology};
 use jaco_net::PrivateKey;
 use jaco_types::{
-    DeploymentName, InstanceId, NodeId, Ordinal, ReplicaId, ServiceKey, ServiceName, StateIndex,
+    DeploymentName, InstanceId, Ipv4Prefix, NetworkId, NetworkReach, NodeId, Ordinal, ReplicaId,
+    ServiceKey, ServiceName, StateIndex, Subnet,
 };
 
 /// Where tunnels listen.
@@ -31,8 +29,8 @@ impl Scenario {
     pub(crate) fn topology(&self) -> Topology {
         let mut topology = Topology {
             mesh: Some(Mesh {
-                pool: Subnet::new([10, 64, 0, 0].into(), 12).unwrap(),
-                subnet: Subnet::new([10, 64, 0, 0].into(), 16).unwrap(),
+                pool: Ipv4Prefix::new([10, 64, 0, 0].into(), 12).unwrap(),
+                subnet: Ipv4Prefix::new([10, 64, 0, 0].into(), 16).unwrap(),
                 mtu: 1420,
             }),
             ..Topology::default()
@@ -84,10 +82,10 @@ fn node(id: u8) -> (NodeId, Node) {
 }
 
 fn network(id: u64, reach: &str) -> (NetworkId, Network) {
-    let reach = if reach == "internal" { Reach::Internal } else { Reach::External };
+    let reach = if reach == "internal" { NetworkReach::Internal } else { NetworkReach::Outside };
     let bridge = InterfaceName::new(&format!("br-{id}")).unwrap();
-    let subnet = Subnet::new(address(id, 0), 24).unwrap();
-    (NetworkId(id), Network { subnet, reach, bridge })
+    let subnet = Subnet::new(Ipv4Prefix::new(address(id, 0), 24).unwrap()).unwrap();
+    (NetworkId(u32::try_from(id).unwrap()), Network { subnet, reach, bridge })
 }
 
 fn instance(node: u64, name: &str, networks: &[u64], last: u8, readiness: &str) -> Instance {
@@ -103,7 +101,11 @@ fn instance(node: u64, name: &str, networks: &[u64], last: u8, readiness: &str) 
         deployment: DeploymentName::new(deployment).unwrap(),
         replica: format!("{service}-{last}"),
         names: BTreeSet::from([service.to_owned()]),
-        addresses: networks.iter().map(|id| (NetworkId(*id), address(*id, last))).collect(),
+        aliases: BTreeMap::new(),
+        addresses: networks
+            .iter()
+            .map(|id| (NetworkId(u32::try_from(*id).unwrap()), address(*id, last)))
+            .collect(),
         readiness,
     }
 }

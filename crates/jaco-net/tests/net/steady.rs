@@ -103,7 +103,7 @@ fn no_port_without_a_policy() {
     let applied = site.ask("apply");
     assert!(applied.starts_with("error nft cannot be run"), "{applied}");
     assert!(!ip(&site.router(), "-o link").contains("s7"));
-    assert!(!ip(&site.engine, "-o link").contains("jn7"));
+    assert!(!ip(&site.engine, "-o link").contains("jr7"));
     // With the program there, the same namespace becomes what it should be, rules first.
     site.kill();
     site.start();
@@ -140,8 +140,8 @@ fn what_is_not_planned_is_removed() {
     lab.apply(&Scenario::new(&smaller));
     let site = &lab.sites[&1];
     let (inside, outside) = (ip(&site.router(), "-o link"), ip(&site.engine, "-o link"));
-    assert!(!inside.contains("s7") && !outside.contains("jn7"), "{inside}{outside}");
-    assert!(inside.contains("s8") && outside.contains("jn8"), "{inside}{outside}");
+    assert!(!inside.contains("s7") && !outside.contains("jr7"), "{inside}{outside}");
+    assert!(inside.contains("s8") && outside.contains("jr8"), "{inside}{outside}");
     let routes = ip(&site.router(), "route");
     assert!(!routes.contains("10.65.7.12") && routes.contains("10.65.8.13"), "{routes}");
     assert!(!nft(&site.router(), "list ruleset").contains("10.65.7.0"));
@@ -159,11 +159,11 @@ fn the_engines_namespace_is_left_alone() {
         let links: Vec<String> = ip(engine, "-br link")
             .lines()
             .filter_map(|line| line.split_whitespace().next())
-            .filter(|name| !name.starts_with("jn"))
+            .filter(|name| !name.starts_with("jr"))
             .map(str::to_owned)
             .collect();
         let settings =
-            "find /proc/sys/net -type f -not -path '*/jn*' | sort | xargs grep -s . || true";
+            "find /proc/sys/net -type f -not -path '*/jr*' | sort | xargs grep -s . || true";
         let mut settings = run(engine, Command::new("sh").args(["-c", settings]));
         settings.retain(|c| c != '\r');
         // Counters that move by themselves.

@@ -28,7 +28,7 @@ const ARROWS: [(&str, &[&str]); 24] = [
     ("jaco-compose", &["jaco-types"]),
     ("jaco-state", &["jaco-types"]),
     ("jaco-scheduler", &["jaco-types", "jaco-state"]),
-    ("jaco-dataplane", &["jaco-types"]),
+    ("jaco-dataplane", &["jaco-types", "jaco-state"]),
     // wire, seen by the edges only
     ("jaco-proto", &["jaco-types", "jaco-state"]),
     // seam
@@ -75,6 +75,8 @@ const ARROWS: [(&str, &[&str]); 24] = [
             "jaco-pki",
             "jaco-raft",
             "jaco-docker",
+            "jaco-dataplane",
+            "jaco-net",
             "jaco-client",
             "jaco-server",
         ],
