@@ -55,6 +55,21 @@ pub enum NetError {
         /// Why.
         why: String,
     },
+    /// A file of the router cannot be made, read or written.
+    #[error("the file {path:?} cannot be used")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// Another process keeps the router.
+    #[error("another process keeps this router: it holds {path:?}")]
+    Kept {
+        /// The file that it holds.
+        path: PathBuf,
+    },
     /// The thread in the namespace is gone.
     #[error("the router's thread has ended")]
     Ended,
@@ -63,4 +78,16 @@ pub enum NetError {
 /// For `map_err`: the kernel refused to do `what`.
 pub(crate) fn refused<E: Into<io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> NetError {
     move |error| NetError::Refused { what: what.into(), source: error.into() }
+}
+
+/// An error with its causes, in one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        source = error.source();
+    }
+    text.replace('\n', " ")
 }

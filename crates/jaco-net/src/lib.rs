@@ -2,7 +2,8 @@
 //! bridges, rules, routes, a WireGuard tunnel and a resolver.
 //!
 //! What should be there is decided by `jaco-dataplane`; this crate carries steps out and reports what it sees. The
-//! entry point is [`Router`], whose documentation says which privileges it needs. Linux only.
+//! entry point is [`serve`], the process of a router, around [`Router`], whose documentation says which privileges it
+//! needs. Linux only.
 
 mod error;
 mod kernel;
@@ -10,10 +11,12 @@ mod namespace;
 mod netlink;
 mod resolver;
 mod router;
+mod service;
 mod tunnel;
 
 pub use error::NetError;
 pub use namespace::Namespace;
 pub use resolver::Resolver;
 pub use router::{Applied, Options, Router};
+pub use service::{NetworkFailure, RouterClient, RouterStatus, ServiceOptions, serve};
 pub use tunnel::{Backend, PrivateKey};

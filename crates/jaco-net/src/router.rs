@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use jaco_dataplane::{Names, Policy, Seen, SitePlan, Step, diff};
+use jaco_dataplane::{InterfaceName, Names, Policy, Seen, SitePlan, Step, diff};
 
 use crate::error::NetError;
 use crate::kernel::{Kernel, Worker};
@@ -57,8 +57,11 @@ pub struct Applied {
     /// Steps that were carried out; none if nothing was missing.
     pub steps: usize,
     /// Ports that could not be made, each with its reason. All else was done.
-    pub failed_ports: Vec<NetError>,
+    pub failed_ports: BTreeMap<InterfaceName, NetError>,
 }
+
+/// By the name of the interface in the router.
+type FailedPorts = BTreeMap<InterfaceName, NetError>;
 
 impl Router {
     /// Makes the router's namespace or takes up the one that is there. To be called in a tokio runtime.
@@ -109,7 +112,7 @@ impl Router {
             None => self.read().await?,
         };
         let steps = diff(plan, &seen);
-        let mut applied = Applied { steps: steps.len(), failed_ports: Vec::new() };
+        let mut applied = Applied { steps: steps.len(), failed_ports: BTreeMap::new() };
         let mut steps = steps.into_iter().peekable();
         while let Some(step) = steps.next() {
             let mut group = vec![step];
@@ -160,7 +163,7 @@ impl Router {
     }
 
     /// Carries out steps of one kind, and says which ports could not be made.
-    async fn carry_out(&mut self, group: &[Step], seen: &Seen) -> Result<Vec<NetError>, NetError> {
+    async fn carry_out(&mut self, group: &[Step], seen: &Seen) -> Result<FailedPorts, NetError> {
         let (first, worker) = (group[0].clone(), &self.worker);
         match first {
             Step::LoadPolicy(policy) => load(worker, policy).await?,
@@ -189,7 +192,7 @@ impl Router {
             Step::RemovePort(_) => remove_ports(worker, group).await?,
             Step::AddPort(_) => return add_ports(worker, group).await,
         }
-        Ok(Vec::new())
+        Ok(FailedPorts::new())
     }
 }
 
@@ -205,14 +208,13 @@ async fn remove_ports(worker: &Worker, group: &[Step]) -> Result<(), NetError> {
     worker.call(move |kernel| kernel.remove_ports(&names)).await
 }
 
-async fn add_ports(worker: &Worker, group: &[Step]) -> Result<Vec<NetError>, NetError> {
+async fn add_ports(worker: &Worker, group: &[Step]) -> Result<FailedPorts, NetError> {
     let ports = group
         .iter()
         .filter_map(|step| if let Step::AddPort(port) = step { Some(port.clone()) } else { None });
     let ports: Vec<_> = ports.collect();
-    let failed: BTreeMap<_, _> =
-        worker.call(move |kernel| Ok(kernel.add_ports(&ports))).await?.into_iter().collect();
-    Ok(failed.into_values().collect())
+    let failed = worker.call(move |kernel| Ok(kernel.add_ports(&ports))).await?;
+    Ok(failed.into_iter().collect())
 }
 
 fn same_kind(first: &Step, next: &Step) -> bool {

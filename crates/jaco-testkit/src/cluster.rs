@@ -1,5 +1,6 @@
 //! Several daemons that form a cluster.
 
+use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -12,6 +13,7 @@ use tempfile::TempDir;
 use crate::binary::binary;
 use crate::docker;
 use crate::node::Node;
+use crate::router;
 use crate::wait::eventually;
 
 /// Tells clusters of one test process apart by their loopback addresses.
@@ -49,6 +51,8 @@ pub struct Cluster {
     // After the nodes, so that the daemons end before their data goes.
     folder: TempDir,
     network: String,
+    /// The UDP port of its router.
+    port: u16,
     engine: Engine,
     settings: String,
 }
@@ -94,6 +98,7 @@ impl Cluster {
             id: String::new(),
             folder,
             network,
+            port: u16::try_from(40_000 + (pid * 16 + number) % 20_000).unwrap_or(40_000),
             engine,
             settings: String::new(),
         }
@@ -105,11 +110,20 @@ impl Cluster {
         let name = format!("n{number}");
         let address = format!("{}.{number}:7000", self.network);
         let folder = self.folder.path().join(&name);
-        let settings = format!("engine: {}\n{}", self.engine.as_str(), self.settings);
+        // One engine, one router.
+        let router = format!("{{runtime_dir: {}, port: {}}}", self.router().display(), self.port);
+        let engine = self.engine.as_str();
+        let settings = format!("engine: {engine}\nnet: {router}\n{}", self.settings);
         let mut node = Node::create(folder, &name, &address, &settings);
         node.start();
         self.nodes.push(node);
         self.nodes.last_mut().expect("just added")
+    }
+
+    /// The folder of the router that its nodes share, if their networks are the cluster's.
+    #[must_use]
+    pub fn router(&self) -> PathBuf {
+        self.folder.path().join("net")
     }
 
     /// Makes a daemon join the cluster of the first one.
@@ -246,6 +260,7 @@ impl Drop for Cluster {
         if self.engine == Engine::Docker && !self.id.is_empty() {
             docker::remove_all(&self.id);
         }
+        router::remove(&self.router());
     }
 }
 

@@ -5,6 +5,7 @@ mod binary;
 mod cluster;
 pub mod docker;
 mod node;
+pub mod router;
 mod wait;
 
 pub use binary::binary;

@@ -12,13 +12,16 @@ use jaco_scheduler::input::EngineSignal;
 use jaco_server::Member;
 use jaco_state::command::NodeReport;
 use jaco_store::{Proposal, Store};
-use jaco_types::{Identity, ImageDigest, ImageNeed, ImagePull, ImageReadiness, NodeFacts};
+use jaco_types::{
+    Identity, ImageDigest, ImageNeed, ImagePull, ImageReadiness, NodeFacts, NodeRouter,
+};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use crate::disk::{DiskWatch, Disks};
 use crate::pressure::{self, Measured};
+use crate::router::RouterView;
 
 /// Interval of heartbeats; a fifteenth of the time after which a node counts as down.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -48,6 +51,8 @@ pub(crate) struct NodeDescription {
 pub(crate) struct Sources {
     pub(crate) disks: Disks,
     pub(crate) measured: Measured,
+    /// What is known of the node's router, where it can have one.
+    pub(crate) router: Option<watch::Receiver<RouterView>>,
 }
 
 /// Runs until `shutdown`.
@@ -58,7 +63,7 @@ pub(crate) async fn run(
     sources: Sources,
     shutdown: CancellationToken,
 ) {
-    let Sources { disks, mut measured } = sources;
+    let Sources { disks, mut measured, router } = sources;
     let mut ticks = tokio::time::interval(INTERVAL);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     let mut engine = EngineWatch::default();
@@ -93,7 +98,8 @@ pub(crate) async fn run(
             measured.mark_changed();
         }
         if engine.signal == EngineSignal::Up {
-            update_facts(&member, &description, &engine.version).await;
+            let router = router.as_ref().and_then(|view| view.borrow().report.clone());
+            update_facts(&member, &description, &engine.version, router).await;
         }
     }
 }
@@ -247,8 +253,16 @@ fn prepared_image(need: &ImageNeed, readiness: &ImageReadiness) -> PrepullStatus
 }
 
 /// Updates the node's address and facts in the replicated state, if they differ.
-async fn update_facts(member: &Member, description: &NodeDescription, engine: &str) {
-    let facts = NodeFacts { engine: engine.to_owned(), ..description.facts.clone() };
+async fn update_facts(
+    member: &Member,
+    description: &NodeDescription,
+    engine: &str,
+    router: Option<NodeRouter>,
+) {
+    // What is not known yet after a start is as it was reported.
+    let before = || member.store.read(|state| state.nodes.get(&member.id)?.facts.router.clone());
+    let router = router.or_else(before);
+    let facts = NodeFacts { engine: engine.to_owned(), router, ..description.facts.clone() };
     let known = member.store.read(|state| {
         let node = state.nodes.get(&member.id);
         node.is_none_or(|node| node.facts == facts && node.address == description.address)

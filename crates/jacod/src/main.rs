@@ -15,13 +15,16 @@ mod member;
 mod membership;
 mod pressure;
 mod renewal;
+mod router;
 mod telemetry;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::Parser;
+use clap::{Parser, Subcommand};
+use jaco_net::ServiceOptions;
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
@@ -45,7 +48,7 @@ const EXIT_REMOVED: u8 = 3;
 #[command(version, about)]
 struct Args {
     /// Configuration file. The sample deploy/jacod.yaml explains every key
-    #[arg(long, env = "JACO_CONFIG", default_value = DEFAULT_CONFIG)]
+    #[arg(long, global = true, env = "JACO_CONFIG", default_value = DEFAULT_CONFIG)]
     config: PathBuf,
     /// Check the configuration, report errors, and exit
     #[arg(long)]
@@ -58,6 +61,20 @@ struct Args {
     /// last few entries as committed.
     #[arg(long, conflicts_with = "check")]
     digest: bool,
+    #[command(subcommand)]
+    part: Option<Part>,
+}
+
+/// A part of the daemon that is a process of its own.
+#[derive(Debug, Clone, Copy, Subcommand)]
+enum Part {
+    /// Run the router of this node
+    ///
+    /// It joins the networks of this node's container engine to those of other nodes, as the daemon
+    /// says. What it sets up stays when it ends: containers keep their connections. It needs
+    /// CAP_NET_ADMIN, CAP_SYS_ADMIN and CAP_NET_BIND_SERVICE, and the program `nft`; the daemon
+    /// itself needs none of them.
+    Net,
 }
 
 fn main() -> ExitCode {
@@ -95,6 +112,9 @@ fn run(args: &Args) -> anyhow::Result<Ended> {
         return Ok(Ended::Stopped);
     }
     telemetry::init(&config)?;
+    if let Some(Part::Net) = args.part {
+        return run_router(&config, &runtime);
+    }
     std::fs::create_dir_all(&config.data_dir)
         .with_context(|| format!("cannot create {}", config.data_dir.display()))?;
     // First of all: a second daemon would take over the socket of this one.
@@ -104,6 +124,17 @@ fn run(args: &Args) -> anyhow::Result<Ended> {
         stop_on_signal(&shutdown)?;
         Daemon::run(config, shutdown).await
     })
+}
+
+fn run_router(config: &Config, runtime: &Runtime) -> anyhow::Result<Ended> {
+    let options =
+        ServiceOptions { runtime_dir: config.net.runtime_dir.clone(), port: config.net.port };
+    runtime.block_on(async {
+        let stop = CancellationToken::new();
+        stop_on_signal(&stop)?;
+        router::run(options, stop).await
+    })?;
+    Ok(Ended::Stopped)
 }
 
 /// The first signal stops the daemon cleanly, the second one immediately.

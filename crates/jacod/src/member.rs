@@ -38,6 +38,7 @@ use crate::config::{EngineKind, Network, SamplerSettings};
 use crate::context::NodeContext;
 use crate::heartbeat::{self, NodeDescription, Sources};
 use crate::pressure::Measured;
+use crate::router::{Process, RouterLoop, RouterView, Starter};
 use crate::{audit_chain, membership, pressure, renewal};
 
 /// Handshake failures that may wait to be audited; the listener counts those that do not fit.
@@ -105,6 +106,7 @@ pub(crate) async fn start(
         Arc::clone(&node.clock),
         file_dirs,
     );
+    let router = router(node);
     let contact = LeaderContact::new(boot_time);
     agent.contact = contact.clone();
     agent.removal = certificates.removal().clone();
@@ -131,7 +133,12 @@ pub(crate) async fn start(
     node.run_until_shutdown(refusal_writer.run(store, shutdown.clone()));
     node.agent.spawn(agent.run(shutdown.clone().cancelled_owned()));
     spawn_rebalancing(node, &member);
-    let sources = Sources { disks, measured: spawn_sampler(node, &member, sampler) };
+    let router = router.map(|(router, view)| {
+        node.run_until_shutdown(router.run(Arc::clone(&member)));
+        view
+    });
+    let measured = spawn_sampler(node, &member, sampler);
+    let sources = Sources { disks, measured, router };
     spawn_loops(node, &member, certificates, contact, sources);
     info!(%cluster, node_id = %id, address = %node.advertised, "member started");
     Ok(())
@@ -219,6 +226,17 @@ fn open_engine(node: &NodeContext, owner: &Owner) -> anyhow::Result<Arc<dyn Cont
             Arc::new(FakeEngine::kept_in(owner.clone(), file)?)
         }
     })
+}
+
+/// The loop that makes plans for the router; none where containers are pretended.
+fn router(node: &NodeContext) -> Option<(RouterLoop, watch::Receiver<RouterView>)> {
+    match node.config.engine {
+        EngineKind::Docker => {
+            let process = Process::new(Starter::of_this_process(), node.config.file.clone());
+            Some(RouterLoop::new(node.config.net.runtime_dir.clone(), process))
+        }
+        EngineKind::Fake => None,
+    }
 }
 
 /// Starts to accept connections of peers and operators.

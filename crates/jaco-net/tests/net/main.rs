@@ -23,6 +23,7 @@ mod names;
 mod packets;
 mod process;
 mod scenario;
+mod service;
 mod site;
 mod steady;
 
@@ -37,6 +38,9 @@ fn main() -> ExitCode {
     if arguments.first().is_some_and(|first| first == "site") {
         return site::main(&arguments[1..]);
     }
+    if arguments.first().is_some_and(|first| first == "service") {
+        return service::main(&arguments[1..]);
+    }
     if let Err(why) = lab::isolate() {
         println!("this machine cannot run these tests: {why}");
         println!(
@@ -49,7 +53,8 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let filter = arguments.iter().find(|argument| !argument.starts_with('-'));
-    let tests: Vec<Test> = [isolation::TESTS, steady::TESTS, process::TESTS, names::TESTS].concat();
+    let tests: Vec<Test> =
+        [isolation::TESTS, steady::TESTS, process::TESTS, service::TESTS, names::TESTS].concat();
     let chosen: Vec<Test> = tests
         .into_iter()
         .filter(|(name, _)| filter.is_none_or(|part| name.contains(part)))

@@ -70,6 +70,11 @@ fn ask(container: &Namespace, router: Ipv4Addr, name: &str, kind: RecordType) ->
     Some(answer)
 }
 
+/// The addresses of a name.
+pub(crate) fn addresses_of(container: &Namespace, router: Ipv4Addr, name: &str) -> Vec<Ipv4Addr> {
+    addresses(&ask(container, router, name, RecordType::A).unwrap())
+}
+
 fn addresses(answer: &Message) -> Vec<Ipv4Addr> {
     let addresses = answer.answers.iter().map(|record| {
         let RData::A(address) = &record.data else { panic!("{record:?}") };

@@ -21,13 +21,13 @@ pub(crate) const TESTS: &[Test] = &[
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// A connection whose messages come back, and the longest that one took.
-struct Conversation {
+pub(crate) struct Conversation {
     stopped: Arc<AtomicBool>,
     speaker: thread::JoinHandle<(usize, Duration)>,
 }
 
 impl Conversation {
-    fn begin(lab: &Lab, port: u16) -> Self {
+    pub(crate) fn begin(lab: &Lab, port: u16) -> Self {
         let listen = || TcpListener::bind((address(7, 12), port)).unwrap();
         let listener = lab.container(2, 12).run(listen).unwrap();
         thread::spawn(move || {
@@ -57,7 +57,7 @@ impl Conversation {
     }
 
     /// How many messages came back, and the longest that one took.
-    fn end(self) -> (usize, Duration) {
+    pub(crate) fn end(self) -> (usize, Duration) {
         self.stopped.store(true, Ordering::Relaxed);
         self.speaker.join().expect("the connection was not reset")
     }

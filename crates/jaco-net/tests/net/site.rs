@@ -65,7 +65,7 @@ impl Site {
             }
             "apply" => self.router.apply(&self.plan).await.map(|applied| {
                 let failed: Vec<String> =
-                    applied.failed_ports.iter().map(|error| chain(error)).collect();
+                    applied.failed_ports.values().map(|error| chain(error)).collect();
                 format!("steps={} failed={} {failed:?}", applied.steps, failed.len())
             }),
             "observe" => self.router.observe().await.map(|seen| {

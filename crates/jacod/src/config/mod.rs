@@ -65,6 +65,28 @@ pub(crate) struct Config {
     pub(crate) rebalance: RebalanceSettings,
     /// Files in which this node keeps evicted audit events.
     pub(crate) audit: AuditSettings,
+    /// The router, once the cluster has networks of its own.
+    pub(crate) net: NetSettings,
+    /// The file that this was read from, for processes that this daemon starts.
+    #[serde(skip)]
+    pub(crate) file: PathBuf,
+}
+
+/// The router, which joins the networks of this node's container engine to those of other nodes.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct NetSettings {
+    /// Folder of its namespace, key and socket, on a file system that ends with the machine's run.
+    /// Daemons that share a container engine need the same.
+    pub(crate) runtime_dir: PathBuf,
+    /// UDP port of its tunnel.
+    pub(crate) port: u16,
+}
+
+impl Default for NetSettings {
+    fn default() -> Self {
+        Self { runtime_dir: PathBuf::from("/run/jaco/net"), port: 51820 }
+    }
 }
 
 /// Files in which this node keeps evicted audit events.
@@ -179,6 +201,8 @@ impl Default for Config {
             disk: DiskSettings::default(),
             rebalance: RebalanceSettings::default(),
             audit: AuditSettings::default(),
+            net: NetSettings::default(),
+            file: PathBuf::new(),
         }
     }
 }
@@ -192,11 +216,14 @@ impl Config {
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && path == default_place => {
-                return Ok(Self::default());
+                return Ok(Self { file: path.to_owned(), ..Self::default() });
             }
             Err(source) => return Err(ConfigError::Read { path: path.to_owned(), source }),
         };
-        Self::parse(&text).map_err(|reason| ConfigError::Parse { path: path.to_owned(), reason })
+        let config = Self::parse(&text);
+        let config =
+            config.map_err(|reason| ConfigError::Parse { path: path.to_owned(), reason })?;
+        Ok(Self { file: path.to_owned(), ..config })
     }
 
     fn parse(text: &str) -> Result<Self, String> {

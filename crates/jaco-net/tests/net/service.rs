@@ -1,0 +1,219 @@
+//! The process of a router, as a daemon uses it: by its socket.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use jaco_dataplane::plan;
+use jaco_net::{RouterClient, RouterStatus, ServiceOptions, serve};
+use jaco_types::{NetworkId, NodeId, StateIndex};
+use tokio::runtime::Runtime;
+
+use crate::Test;
+use crate::lab::{Lab, Site, ip, nft};
+use crate::names::addresses_of;
+use crate::packets::{Receiver, arrives};
+use crate::process::Conversation;
+use crate::scenario::{PORT, Scenario, address};
+use crate::steady::TWO_SITES;
+
+pub(crate) const TESTS: &[Test] = &[
+    ("a_plan_is_carried_out_and_acknowledged", a_plan_is_carried_out_and_acknowledged),
+    ("a_killed_process_goes_on_with_its_plan_alone", a_killed_process_goes_on_with_its_plan_alone),
+    ("a_missing_bridge_is_waited_for", a_missing_bridge_is_waited_for),
+    ("there_is_one_process_and_one_user", there_is_one_process_and_one_user),
+];
+
+/// Longer than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The largest pause that a killed and restarted process may cause.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// `service RUNTIME_DIR`
+pub(crate) fn main(arguments: &[String]) -> ExitCode {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let options = ServiceOptions { runtime_dir: PathBuf::from(&arguments[0]), port: PORT };
+    match runtime.block_on(serve(options, std::future::pending())) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            println!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The process of a site, and a connection to it.
+struct Service {
+    child: Child,
+    dir: PathBuf,
+}
+
+impl Service {
+    /// Starts the process in the namespace of the site's engine. Its key is that of the scenario.
+    fn start(site: &Site) -> Self {
+        let key = site.folder.join("key");
+        fs::write(&key, [site.number; 32]).unwrap();
+        fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+        let child = site.engine.run(|| command(&site.folder).spawn().unwrap()).unwrap();
+        Self { child, dir: site.folder.clone() }
+    }
+
+    fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    async fn connect(&self) -> RouterClient {
+        let begun = Instant::now();
+        loop {
+            match RouterClient::connect(&self.dir).await {
+                Ok(client) => return client,
+                Err(error) => assert!(begun.elapsed() < PATIENCE, "{error}"),
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        // It may have been killed.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+fn command(dir: &Path) -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg("service").arg(dir).stdin(Stdio::null());
+    command
+}
+
+fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+async fn hold(client: &mut RouterClient, index: u64, scenario: &Scenario, site: u8) {
+    let plan = plan(&scenario.topology(), NodeId(site.into()));
+    client.hold(StateIndex(index), &plan).await.unwrap();
+}
+
+/// Waits until the status is as `wanted` says.
+async fn status(client: &RouterClient, wanted: impl Fn(&RouterStatus) -> bool) -> RouterStatus {
+    let mut status = client.status();
+    let found = tokio::time::timeout(PATIENCE, status.wait_for(|status| wanted(status))).await;
+    found
+        .map(|found| found.unwrap().clone())
+        .unwrap_or_else(|_| panic!("the status stays {:?}", client.status().borrow()))
+}
+
+/// Both sites hold the scenario as the plan of this index.
+fn started(lab: &Lab, scenario: &Scenario, index: u64) -> (Runtime, Vec<Service>) {
+    let runtime = runtime();
+    let services: Vec<Service> = lab.sites.values().map(Service::start).collect();
+    runtime.block_on(async {
+        for (service, site) in services.iter().zip(lab.sites.values()) {
+            let mut client = service.connect().await;
+            hold(&mut client, index, scenario, site.number).await;
+            status(&client, |status| status.applied() == Some(StateIndex(index))).await;
+        }
+    });
+    (runtime, services)
+}
+
+fn reaches(lab: &Lab) -> bool {
+    let receiver = Receiver::new(lab.container(2, 12));
+    arrives(lab.container(1, 10), address(7, 10), &receiver, address(7, 12))
+}
+
+/// NET-12: what is acknowledged holds: packets arrive, names are answered, and the next plan replaces this one.
+fn a_plan_is_carried_out_and_acknowledged() {
+    let scenario = Scenario::new(TWO_SITES);
+    let lab = Lab::new(&scenario);
+    let (runtime, services) = started(&lab, &scenario, 41);
+    assert!(reaches(&lab));
+    assert_eq!(addresses_of(lab.container(1, 10), address(7, 2), "db."), [address(7, 12)]);
+    let smaller = Scenario::new(&TWO_SITES.replace("instance 1 shop/web 7 10 ready", ""));
+    runtime.block_on(async {
+        let mut client = services[0].connect().await;
+        assert_eq!(client.status().borrow().applied(), Some(StateIndex(41)), "it says so at once");
+        hold(&mut client, 42, &smaller, 1).await;
+        let held = status(&client, |status| status.applied() == Some(StateIndex(42))).await;
+        assert_eq!((held.error.clone(), held.failure(&[NetworkId(7)])), (None, None));
+    });
+    assert!(!ip(&lab.sites[&1].router(), "-o link").contains("s7"));
+}
+
+/// `kill -9`: rules and routes stay; the next process goes on with the last plan although no daemon is there, and an
+/// open connection sees a pause and no reset.
+fn a_killed_process_goes_on_with_its_plan_alone() {
+    let scenario = Scenario::new(TWO_SITES);
+    let lab = Lab::new(&scenario);
+    let (runtime, mut services) = started(&lab, &scenario, 41);
+    for (at, site) in lab.sites.values().enumerate() {
+        let conversation = Conversation::begin(&lab, 6000 + u16::from(site.number));
+        thread::sleep(Duration::from_millis(300));
+        let router = site.router();
+        let before = (ip(&router, "route"), nft(&router, "list ruleset"));
+        services[at].kill();
+        let routes = ip(&router, "route").replace(" linkdown", "");
+        assert_eq!((routes, nft(&router, "list ruleset")), before, "site {}", site.number);
+        services[at] = Service::start(site);
+        runtime.block_on(async {
+            let client = services[at].connect().await;
+            status(&client, |status| status.applied() == Some(StateIndex(41))).await;
+        });
+        thread::sleep(Duration::from_millis(1500));
+        let (count, longest) = conversation.end();
+        println!("site {}: longest pause {longest:.0?}, {count} messages", site.number);
+        assert!(count > 100 && longest < PAUSE, "{count} messages, longest pause {longest:?}");
+    }
+    assert_eq!(addresses_of(lab.container(1, 10), address(7, 2), "db."), [address(7, 12)]);
+}
+
+/// A network whose bridge the engine has not made yet is named with the reason, keeps nothing else away, and has its
+/// port soon after the bridge is there.
+fn a_missing_bridge_is_waited_for() {
+    let scenario = Scenario::new(TWO_SITES);
+    let lab = Lab::new(&scenario);
+    let engine = &lab.sites[&1].engine;
+    ip(engine, "link del br-8");
+    let (runtime, services) = started(&lab, &scenario, 41);
+    assert!(reaches(&lab));
+    runtime.block_on(async {
+        let mut client = services[0].connect().await;
+        let current = client.status().borrow().clone();
+        assert_eq!(current.failure(&[NetworkId(7)]), None);
+        let failure = current.failure(&[NetworkId(7), NetworkId(8)]).unwrap();
+        assert_eq!(
+            (failure.network, failure.reason.as_str()),
+            (NetworkId(8), "there is no bridge br-8")
+        );
+        ip(engine, "link add br-8 type bridge");
+        ip(engine, "link set br-8 up");
+        client.retry().await.unwrap();
+        status(&client, |status| status.failure(&[NetworkId(8)]).is_none()).await;
+    });
+    assert!(ip(engine, "-o link").contains("jr8"));
+}
+
+/// The folder is its owner's alone, and so is the key; a second process refuses to start.
+fn there_is_one_process_and_one_user() {
+    let scenario = Scenario::new(TWO_SITES);
+    let lab = Lab::new(&scenario);
+    let (_runtime, _services) = started(&lab, &scenario, 41);
+    let site = &lab.sites[&1];
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&site.folder), 0o700);
+    assert_eq!(mode(&site.folder.join("key")), 0o600);
+    assert_eq!(mode(&site.folder.join("socket")), 0o600);
+    let second = site.engine.run(|| command(&site.folder).output().unwrap()).unwrap();
+    assert!(!second.status.success());
+    let said = String::from_utf8(second.stdout).unwrap();
+    assert!(said.contains("another process keeps this router"), "{said}");
+}

@@ -1,0 +1,48 @@
+//! The router that a cluster under test leaves behind: it outlives its daemons on purpose.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// How long a killed process may take to end.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The number of the process that keeps the router of this folder, if one does.
+#[must_use]
+pub fn pid(folder: &Path) -> Option<u32> {
+    let pid: u32 = fs::read_to_string(folder.join("lock")).ok()?.trim().parse().ok()?;
+    let command = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    // Another process may have got the number since.
+    let is_router = command.split(|byte| *byte == 0).any(|word| word == b"net");
+    is_router.then_some(pid)
+}
+
+/// Kills the process of a router, as a crash would.
+pub fn kill(folder: &Path) {
+    let Some(pid) = pid(folder) else { return };
+    let raw = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    // It may have ended by itself.
+    let _gone = raw.is_some_and(|raw| kill_process(raw, Signal::KILL).is_err());
+    let begun = Instant::now();
+    let is_there = || {
+        let state = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        !state.is_empty() && !state.contains(") Z ")
+    };
+    while is_there() && begun.elapsed() < PATIENCE {
+        sleep(Duration::from_millis(5));
+    }
+}
+
+/// Ends the router of a folder, with everything that it made.
+pub(crate) fn remove(folder: &Path) {
+    kill(folder);
+    let namespace = folder.join("router");
+    if namespace.exists() {
+        // Without the binding the namespace ends, and its ports with it.
+        let _unbound = Command::new("umount").arg("-l").arg(&namespace).status().is_err();
+    }
+}

@@ -1,0 +1,233 @@
+//! This daemon's side of the router: it plans what the router of this node should hold, tells the process
+//! that keeps it, and knows what holds. It needs no privilege for that, and has none.
+//!
+//! Nothing happens before the cluster has networks of its own. Members that share a container engine share
+//! its router: all of them know what it holds, the lowest makes its plans.
+
+mod process;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jaco_dataplane::{SitePlan, Topology, plan};
+use jaco_net::{RouterClient, RouterStatus};
+use jaco_server::Member;
+use jaco_state::network::Network;
+use jaco_state::{ClusterState, Deployment, Table};
+use jaco_store::Store;
+use jaco_types::{
+    DeploymentName, InstanceId, InstanceObserved, NetworkId, Node, NodeId, NodeRouter, ReplicaId,
+    RouterLink, Slot, TerminatingInstance,
+};
+use tokio::sync::watch;
+use tokio::time::sleep;
+use tracing::{info, warn};
+
+pub(crate) use process::{Process, Starter, run};
+
+/// The least time between two plans: one deployment's replicas become ready within few entries.
+const PLAN_INTERVAL: Duration = Duration::from_millis(5);
+
+/// How long the router may be away or failing before the node counts as one without: a restart of its process
+/// moves no replica.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Pauses between attempts to reach the process.
+const RECONNECT: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+
+/// What is known of the router.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct RouterView {
+    /// What this node reports of it; absent before there is anything to say.
+    pub(crate) report: Option<NodeRouter>,
+}
+
+/// The loop around the connection to the process.
+pub(crate) struct RouterLoop {
+    runtime_dir: PathBuf,
+    process: Process,
+    view: watch::Sender<RouterView>,
+    /// Since when it does not work.
+    failing_since: Option<Instant>,
+}
+
+impl RouterLoop {
+    pub(crate) fn new(
+        runtime_dir: PathBuf,
+        process: Process,
+    ) -> (Self, watch::Receiver<RouterView>) {
+        let (sender, view) = watch::channel(RouterView::default());
+        let failing_since = None;
+        (Self { runtime_dir, process, view: sender, failing_since }, view)
+    }
+
+    /// Runs until it is dropped. The router goes on without it.
+    pub(crate) async fn run(mut self, member: Arc<Member>) {
+        let mut index = member.store.watch_index();
+        while member.store.read(|state| state.networks.pool.is_none()) {
+            if index.changed().await.is_err() {
+                return;
+            }
+        }
+        let mut pause = RECONNECT.0;
+        loop {
+            match RouterClient::connect(&self.runtime_dir).await {
+                Ok(client) => {
+                    info!(dir = %self.runtime_dir.display(), "router connected");
+                    pause = RECONNECT.0;
+                    self.follow(client, &member).await;
+                    warn!("connection to the router lost");
+                    self.note_away("its process has ended".to_owned());
+                }
+                Err(error) => {
+                    let why = self.process.ensure(&self.runtime_dir);
+                    self.note_away(why.unwrap_or_else(|| error.to_string()));
+                    sleep(pause).await;
+                    pause = (pause * 2).min(RECONNECT.1);
+                }
+            }
+        }
+    }
+
+    /// Makes plans and takes notes, until the connection has ended.
+    async fn follow(&mut self, mut client: RouterClient, member: &Member) {
+        let (mut status, mut index) = (client.status(), member.store.watch_index());
+        let mut planner = SitePlanner::new(member.id);
+        loop {
+            let current = status.borrow_and_update().clone();
+            index.borrow_and_update();
+            let state = member.store.snapshot();
+            if let Some(plan) = planner.next(&state, &current)
+                && client.hold(state.index, plan).await.is_err()
+            {
+                return;
+            }
+            self.note(current);
+            let grace = self.failing_since.map(|since| since + GRACE);
+            tokio::select! {
+                changed = status.changed() => if changed.is_err() { return },
+                changed = index.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                    sleep(PLAN_INTERVAL).await;
+                }
+                () = until(grace) => {}
+            }
+        }
+    }
+
+    fn note(&mut self, status: RouterStatus) {
+        let problem = self.problem_to_report(status.error.clone());
+        let link = RouterLink { key: status.key().0, port: status.port, backend: status.backend() };
+        let report = Some(NodeRouter { link: Some(link), problem });
+        self.publish(RouterView { report });
+    }
+
+    fn note_away(&mut self, why: String) {
+        let problem = self.problem_to_report(Some(why));
+        let before = self.view.borrow().report.clone();
+        let report = match problem {
+            None => before,
+            Some(_) => Some(NodeRouter { link: before.and_then(|one| one.link), problem }),
+        };
+        self.publish(RouterView { report });
+    }
+
+    /// A failure, once it has lasted.
+    fn problem_to_report(&mut self, failure: Option<String>) -> Option<String> {
+        if failure.is_none() {
+            self.failing_since = None;
+        }
+        let failure = failure?;
+        let since = *self.failing_since.get_or_insert_with(Instant::now);
+        // What changes from try to try would be written each time.
+        let reported = self.view.borrow().report.as_ref().and_then(|one| one.problem.clone());
+        (since.elapsed() >= GRACE).then(|| reported.unwrap_or(failure))
+    }
+
+    fn publish(&self, view: RouterView) {
+        self.view.send_if_modified(|known| {
+            let changed = *known != view;
+            *known = view;
+            changed
+        });
+    }
+}
+
+/// Ends once a failure has lasted long enough to be reported; never without one, or after that.
+async fn until(deadline: Option<Instant>) {
+    match deadline.filter(|deadline| *deadline > Instant::now()) {
+        Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Plans for the router of this node, and remembers what it planned last.
+struct SitePlanner {
+    node: NodeId,
+    tables: Option<Tables>,
+    last: Option<SitePlan>,
+}
+
+/// Tables that plans are made from: while they are the same, so is the plan.
+struct Tables {
+    key: [u8; 32],
+    nodes: Table<NodeId, Node>,
+    slots: Table<ReplicaId, Slot>,
+    deployments: Table<DeploymentName, Deployment>,
+    observed: Table<InstanceId, InstanceObserved>,
+    terminating: Table<InstanceId, TerminatingInstance>,
+    networks: Table<NetworkId, Network>,
+}
+
+impl Tables {
+    fn of(state: &ClusterState, key: [u8; 32]) -> Self {
+        Self {
+            key,
+            nodes: state.nodes.clone(),
+            slots: state.slots.clone(),
+            deployments: state.deployments.clone(),
+            observed: state.observed.clone(),
+            terminating: state.terminating.clone(),
+            networks: state.networks.rows.clone(),
+        }
+    }
+
+    fn are_those_of(&self, state: &ClusterState, key: [u8; 32]) -> bool {
+        self.key == key
+            && self.nodes.is_same(&state.nodes)
+            && self.slots.is_same(&state.slots)
+            && self.deployments.is_same(&state.deployments)
+            && self.observed.is_same(&state.observed)
+            && self.terminating.is_same(&state.terminating)
+            && self.networks.is_same(&state.networks.rows)
+    }
+}
+
+impl SitePlanner {
+    fn new(node: NodeId) -> Self {
+        Self { node, tables: None, last: None }
+    }
+
+    /// The plan that the router should hold now, if it is another one than before and this node makes it.
+    fn next(&mut self, state: &ClusterState, router: &RouterStatus) -> Option<&SitePlan> {
+        let key = router.key().0;
+        if self.tables.as_ref().is_some_and(|tables| tables.are_those_of(state, key)) {
+            return None;
+        }
+        self.tables = Some(Tables::of(state, key));
+        // Before the others know the key of this router, nobody can tell whether they share it.
+        let reported = state.nodes.get(&self.node)?.facts.router.as_ref()?.link?;
+        let topology = Topology::of(state);
+        if reported.key != key || topology.site_of(self.node) != self.node {
+            return None;
+        }
+        let plan = plan(&topology, self.node);
+        if self.last.as_ref() == Some(&plan) {
+            return None;
+        }
+        Some(self.last.insert(plan))
+    }
+}
