@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
+use std::net::Ipv4Addr;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,6 +23,9 @@ use crate::engine::{FileBind, MountedFiles};
 
 /// Default mode of configs and secrets, by the compose specification.
 const DEFAULT_MODE: u32 = 0o444;
+
+/// Where a process looks for its resolver.
+const RESOLV_CONF: &str = "/etc/resolv.conf";
 
 /// Mode bits that are kept. No set-user-id: an uploaded file must not grant root on this machine.
 const MODE_KEPT: u32 = 0o1777;
@@ -137,7 +141,8 @@ pub fn are_needed(container: &str) -> bool {
     ["\"configs\"", "\"files\"", "\"secrets\""].iter().any(|key| container.contains(key))
 }
 
-/// Writes all files of `container`; returns where they are.
+/// Writes all files of `container`; returns where they are. With a resolver, the one of its first network of the
+/// cluster, it gets a `/etc/resolv.conf` of its own.
 ///
 /// # Errors
 /// If content is missing or on an I/O error.
@@ -146,9 +151,13 @@ pub fn put(
     instance: &InstanceId,
     container: &str,
     contents: &Table<ContentId, Content>,
+    resolver: Option<Ipv4Addr>,
 ) -> Result<MountedFiles, FilesError> {
     let spec = ContainerSpec::parse(container).map_err(|_| FilesError::Spec)?;
-    let wanted = deliveries(file_dirs, instance, &spec)?;
+    let mut wanted = deliveries(file_dirs, instance, &spec)?;
+    if let Some(resolver) = resolver {
+        add_resolver(file_dirs, instance, &spec, resolver, &mut wanted);
+    }
     for (place, deliveries) in
         [(&file_dirs.files, wanted.files), (&file_dirs.secrets, wanted.secrets)]
     {
@@ -240,6 +249,35 @@ fn deliveries(
         all.secrets.push(delivery);
     }
     Ok(all)
+}
+
+/// The container asks the resolver of its router, which asks the node's about other names. The engine's own
+/// would answer with containers of this node, and forwards nothing from internal networks.
+fn add_resolver(
+    file_dirs: &FileDirs,
+    instance: &InstanceId,
+    spec: &ContainerSpec,
+    resolver: Ipv4Addr,
+    all: &mut Deliveries,
+) {
+    let volumes = spec.service.volumes.iter().map(|mount| mount.target.as_str());
+    let mut targets = volumes.chain(all.shipped.mounts.iter().map(|bind| bind.target.as_str()));
+    // What the file mounts there itself is what its user wants.
+    if targets.any(|target| target == RESOLV_CONF) {
+        return;
+    }
+    let line = |key: &str, words: &[String]| match words {
+        [] => String::new(),
+        words => format!("{key} {}\n", words.join(" ")),
+    };
+    let service = &spec.service;
+    let search = line("search", &service.dns_search);
+    let text = format!("nameserver {resolver}\n{search}{}", line("options", &service.dns_opt));
+    let name = "resolv.conf".to_owned();
+    let host = folder(&file_dirs.files, instance).join(&name);
+    all.shipped.mounts.push(FileBind { host, target: RESOLV_CONF.to_owned() });
+    let (what, source) = (RESOLV_CONF.to_owned(), Source::Text(text));
+    all.files.push(Delivery { what, name, source, owner: None, mode: Some(DEFAULT_MODE) });
 }
 
 /// Path in the container: a target that is only a name is below `default`.

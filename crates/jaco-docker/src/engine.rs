@@ -457,6 +457,13 @@ impl ContainerEngine for DockerEngine {
         }
     }
 
+    async fn prepare_networks(&self, request: &ContainerRequest) -> Result<(), StartError> {
+        let docker = self.docker().await?;
+        let container = spec::read(&request.container).map_err(unsupported)?;
+        let needs = spec::needs(&self.owner, request, &container);
+        self.ensure_networks(docker, &request.service.deployment, &needs).await
+    }
+
     async fn ensure_running(
         &self,
         request: &ContainerRequest,

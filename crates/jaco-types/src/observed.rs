@@ -107,6 +107,8 @@ pub enum ReasonCode {
     /// The engine cannot have a network of the cluster, because something else has its addresses; it is tried
     /// again.
     NetworkConflict,
+    /// The router of its node does not hold its addresses yet; it is tried again.
+    NetworkNotReady,
 }
 
 impl ReasonCode {
@@ -123,6 +125,7 @@ impl ReasonCode {
         Self::NodeIsolated,
         Self::Disabled,
         Self::NetworkConflict,
+        Self::NetworkNotReady,
     ];
 
     /// The code as users see it.
@@ -140,6 +143,7 @@ impl ReasonCode {
             Self::NodeIsolated => "node_isolated",
             Self::Disabled => "disabled",
             Self::NetworkConflict => "network_conflict",
+            Self::NetworkNotReady => "network_not_ready",
         }
     }
 }

@@ -8,7 +8,7 @@ use anyhow::Context;
 use jaco_agent::engine::{ContainerEngine, Owner};
 use jaco_agent::fake::FakeEngine;
 use jaco_agent::measure::Sampler;
-use jaco_agent::{AgentService, FileDirs, LeaderContact, Unseal, service};
+use jaco_agent::{AgentService, FileDirs, LeaderContact, NetworkGate, Unseal, service};
 use jaco_controller::{
     Controller, Options as ControllerOptions, RebalanceLoop, RebalanceState, SignalBook,
 };
@@ -38,7 +38,7 @@ use crate::config::{EngineKind, Network, SamplerSettings};
 use crate::context::NodeContext;
 use crate::heartbeat::{self, NodeDescription, Sources};
 use crate::pressure::Measured;
-use crate::router::{Process, RouterLoop, RouterView, Starter};
+use crate::router::{Process, RouterHandle, RouterLoop, Starter};
 use crate::{audit_chain, membership, pressure, renewal};
 
 /// Handshake failures that may wait to be audited; the listener counts those that do not fit.
@@ -110,6 +110,8 @@ pub(crate) async fn start(
     let contact = LeaderContact::new(boot_time);
     agent.contact = contact.clone();
     agent.removal = certificates.removal().clone();
+    let gate = router.as_ref().map(|(_, handle)| Arc::new(handle.clone()) as Arc<dyn NetworkGate>);
+    agent.gate = gate;
     let (agent, agent_handle) = AgentService::new(agent);
     let (refusals, refusal_writer) = refusals::channel();
     let member = Arc::new(Member {
@@ -133,9 +135,9 @@ pub(crate) async fn start(
     node.run_until_shutdown(refusal_writer.run(store, shutdown.clone()));
     node.agent.spawn(agent.run(shutdown.clone().cancelled_owned()));
     spawn_rebalancing(node, &member);
-    let router = router.map(|(router, view)| {
+    let router = router.map(|(router, handle)| {
         node.run_until_shutdown(router.run(Arc::clone(&member)));
-        view
+        handle.view()
     });
     let measured = spawn_sampler(node, &member, sampler);
     let sources = Sources { disks, measured, router };
@@ -229,7 +231,7 @@ fn open_engine(node: &NodeContext, owner: &Owner) -> anyhow::Result<Arc<dyn Cont
 }
 
 /// The loop that makes plans for the router; none where containers are pretended.
-fn router(node: &NodeContext) -> Option<(RouterLoop, watch::Receiver<RouterView>)> {
+fn router(node: &NodeContext) -> Option<(RouterLoop, RouterHandle)> {
     match node.config.engine {
         EngineKind::Docker => {
             let process = Process::new(Starter::of_this_process(), node.config.file.clone());

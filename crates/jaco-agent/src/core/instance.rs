@@ -78,6 +78,10 @@ pub(super) enum Blocked {
     Network {
         reason: String,
     },
+    /// The router does not hold its addresses.
+    Router {
+        reason: String,
+    },
 }
 
 /// Failure of an instance other than an exit of its process. It is not retried.
@@ -264,7 +268,7 @@ impl Tracked {
     fn pull_failed(&self) -> bool {
         match &self.blocked {
             Some(Blocked::Pull { .. }) => true,
-            Some(Blocked::Network { .. }) | None => false,
+            Some(Blocked::Network { .. } | Blocked::Router { .. }) | None => false,
         }
     }
 
@@ -366,6 +370,7 @@ impl Tracked {
             let (code, reason) = match blocked {
                 Blocked::Pull { reason } => (ReasonCode::ImagePullFailed, reason),
                 Blocked::Network { reason } => (ReasonCode::NetworkConflict, reason),
+                Blocked::Router { reason } => (ReasonCode::NetworkNotReady, reason),
             };
             let summary = Summary::new(ReplicaState::Pending, Some(code));
             return Some(summary.with("reason", reason.clone()));

@@ -189,6 +189,12 @@ impl AgentCore {
                 tracked.fail(now);
                 self.request_list(effects);
             }
+            Err(StartError::NetworkNotReady { reason }) => {
+                if !cancelled {
+                    tracked.blocked = Some(Blocked::Router { reason });
+                }
+                tracked.fail(now);
+            }
             Err(
                 error @ (StartError::AddressPoolExhausted { .. }
                 | StartError::GpuRuntimeMissing { .. }

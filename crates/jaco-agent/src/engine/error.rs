@@ -69,6 +69,12 @@ pub enum StartError {
         /// Message of the engine.
         reason: String,
     },
+    /// The router of this node does not hold the container's addresses.
+    #[error("{reason}")]
+    NetworkNotReady {
+        /// Why.
+        reason: String,
+    },
     /// The engine has no runtime for the requested GPUs.
     #[error(
         "the engine cannot hand out GPUs: {reason}; install the container toolkit of their vendor on \

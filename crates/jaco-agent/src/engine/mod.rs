@@ -105,6 +105,15 @@ pub trait ContainerEngine: Send + Sync + 'static {
     /// If the engine is unreachable.
     async fn find_image(&self, pull: &PullRequest) -> Result<Option<ObservedImage>, EngineError>;
 
+    /// Ensures the networks that a container is attached to, before it is made: the router of the node has its ports
+    /// in them. An engine without networks of its own has nothing to do.
+    ///
+    /// # Errors
+    /// Why one of them cannot be made.
+    async fn prepare_networks(&self, _request: &ContainerRequest) -> Result<(), StartError> {
+        Ok(())
+    }
+
     /// Ensures that the container of this instance exists and was started, with its networks and
     /// volumes. In a network of the cluster it has exactly the requested address, and the engine
     /// resolves no name to it. A running one is not changed; an exited one is not restarted.

@@ -32,6 +32,7 @@ use crate::engine::{
 };
 use crate::files::FileDirs;
 use crate::leader_contact::LeaderContact;
+use crate::network_gate::Gate;
 use crate::registry;
 use crate::removed::RemovedAllocations;
 use crate::reporter::Reporter;
@@ -62,6 +63,8 @@ pub struct Options {
     /// Cancelled once this node is removed from the cluster: then nothing should run here, whatever
     /// the local state says, which may not have heard of it.
     pub removal: CancellationToken,
+    /// Says when the router of this node holds the addresses of an instance; without one, nothing waits for it.
+    pub gate: Gate,
 }
 
 impl Options {
@@ -78,7 +81,8 @@ impl Options {
         let tick = Duration::from_secs(2);
         let contact = LeaderContact::new(steady);
         let removal = CancellationToken::new();
-        Self { owner, store, engine, clock, file_dirs, starts_max: 8, tick, contact, removal }
+        let (starts_max, gate) = (8, None);
+        Self { owner, store, engine, clock, file_dirs, starts_max, tick, contact, removal, gate }
     }
 }
 

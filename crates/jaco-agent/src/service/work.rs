@@ -1,6 +1,7 @@
 //! Runs effects as concurrent tasks, whose results come back as events.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use crate::engine::{
     MountedFiles, ProgressSink, PullRequest, StartError,
 };
 use crate::files::{self, FileDirs};
+use crate::network_gate::Gate;
 use crate::registry;
 use crate::removed::{LINES_MAX, RemovedAllocations};
 
@@ -41,6 +43,7 @@ pub(super) struct Work {
     engine: Arc<dyn ContainerEngine>,
     store: Arc<dyn Store>,
     file_dirs: FileDirs,
+    gate: Gate,
     status: watch::Sender<AgentStatus>,
     tasks: JoinSet<Event>,
     starts: Arc<Semaphore>,
@@ -55,6 +58,7 @@ impl Work {
             engine: Arc::clone(&options.engine),
             store: Arc::clone(&options.store),
             file_dirs: options.file_dirs.clone(),
+            gate: options.gate.clone(),
             status,
             tasks: JoinSet::new(),
             starts: Arc::new(Semaphore::new(options.starts_max.max(1))),
@@ -203,15 +207,16 @@ impl Work {
     fn begin_start(&mut self, mut request: ContainerRequest) {
         let engine = Arc::clone(&self.engine);
         let (store, file_dirs) = (Arc::clone(&self.store), self.file_dirs.clone());
-        let starts = Arc::clone(&self.starts);
+        let (starts, gate) = (Arc::clone(&self.starts), self.gate.clone());
         let instance = request.instance.clone();
         let (cancel, cancelled) = oneshot::channel();
         self.start_cancels.insert(instance.clone(), cancel);
         self.spawn(async move {
             let start = async {
+                let resolver = pass_gate(&*engine, gate, &request).await?;
                 let _permit = starts.acquire().await;
-                if files::are_needed(&request.container) {
-                    request.files = prepare_files(store, file_dirs, &request).await?;
+                if files::are_needed(&request.container) || resolver.is_some() {
+                    request.files = prepare_files(store, file_dirs, &request, resolver).await?;
                 }
                 engine.ensure_running(&request).await
             };
@@ -237,14 +242,33 @@ async fn last_lines(
     engine.logs(container, query).await?.try_collect().await
 }
 
+/// Waits until what the container sends and is sent has a way: the networks of the engine come first, for the
+/// router has its ports in their bridges. Returns the container's resolver, if there is a router.
+async fn pass_gate(
+    engine: &dyn ContainerEngine,
+    gate: Gate,
+    request: &ContainerRequest,
+) -> Result<Option<Ipv4Addr>, StartError> {
+    let (Some(gate), Some(first)) = (gate, request.networks.first()) else { return Ok(None) };
+    engine.prepare_networks(request).await?;
+    let networks: Vec<_> = request.networks.iter().map(|network| network.id).collect();
+    let ready = gate.ready(&request.instance, &networks).await;
+    match ready {
+        Ok(()) => Ok(Some(first.subnet.router())),
+        Err(reason) => Err(StartError::NetworkNotReady { reason }),
+    }
+}
+
 /// Writes the files that a container mounts.
 async fn prepare_files(
     store: Arc<dyn Store>,
     file_dirs: FileDirs,
     request: &ContainerRequest,
+    resolver: Option<Ipv4Addr>,
 ) -> Result<MountedFiles, StartError> {
     let (instance, container) = (request.instance.clone(), Arc::clone(&request.container));
-    let put = move || files::put(&file_dirs, &instance, &container, &store.snapshot().contents);
+    let put =
+        move || files::put(&file_dirs, &instance, &container, &store.snapshot().contents, resolver);
     let put = tokio::task::spawn_blocking(put).await;
     let put = put.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
     put.map_err(|error| StartError::Refused { reason: error.to_string() })

@@ -113,7 +113,7 @@ pub(crate) fn shipping() -> (Vec<Piece>, String) {
 }
 
 fn run(folder: &Path, pieces: &[Piece], container: &str) -> Result<MountedFiles, FilesError> {
-    files::put(&file_dirs(folder), &instance(0, 5), container, &stored(pieces))
+    files::put(&file_dirs(folder), &instance(0, 5), container, &stored(pieces), None)
 }
 
 fn mode(path: &Path) -> u32 {
@@ -167,7 +167,8 @@ fn writing_files_is_idempotent() {
     fs::create_dir_all(unfinished.join("bind-0/half")).unwrap();
     assert_eq!(run(folder.path(), &pieces, &container).unwrap(), first);
     assert!(first.binds["conf"].join("written").is_file());
-    let next = files::put(&file_dirs(folder.path()), &instance(0, 6), &container, &stored(&pieces));
+    let next =
+        files::put(&file_dirs(folder.path()), &instance(0, 6), &container, &stored(&pieces), None);
     let next = next.unwrap();
     assert!(
         !next.binds["conf"].join("half").exists() && !next.binds["conf"].join("written").exists()
@@ -202,7 +203,7 @@ fn file_owners_follow_the_manifest() {
 
 fn check(instance: &InstanceId, pieces: &[Piece], container: &str, expected: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let put = files::put(&file_dirs(folder.path()), instance, container, &stored(pieces));
+    let put = files::put(&file_dirs(folder.path()), instance, container, &stored(pieces), None);
     let error = put.unwrap_err().to_string();
     assert!(error.contains(expected), "{error}");
     assert!(!error.contains("hunter2"), "{error}");
@@ -226,4 +227,28 @@ fn failed_write_names_the_file() {
     check(&of, &pieces, r#"{"files":{}}"#, "cannot be read");
     pieces[2].bytes = PieceBytes(b"damaged"[..].into());
     check(&of, &pieces, &container, "secret \"s\": sealed value was altered");
+}
+
+/// The resolver of a container is its router's; search and options are those of its file, and what the file mounts
+/// in that place itself stays.
+#[test]
+fn resolv_conf_names_the_router() {
+    let folder = tempfile::tempdir().unwrap();
+    let put = |index, service: &str| {
+        let container = format!(r#"{{"service":{{"image":"i"{service}}}}}"#);
+        let resolver = Some("10.65.0.2".parse().unwrap());
+        let dirs = file_dirs(folder.path());
+        files::put(&dirs, &instance(0, index), &container, &stored(&[]), resolver).unwrap()
+    };
+    let put_text = |index, service: &str| {
+        let mounted = put(index, service).mounts.remove(0);
+        assert_eq!(mounted.target, "/etc/resolv.conf");
+        std::fs::read_to_string(mounted.host).unwrap()
+    };
+    assert_eq!(put_text(1, ""), "nameserver 10.65.0.2\n");
+    let written = r#","dns_search":["a.example","b.example"],"dns_opt":["ndots:2"]"#;
+    let expected = "nameserver 10.65.0.2\nsearch a.example b.example\noptions ndots:2\n";
+    assert_eq!(put_text(2, written), expected);
+    let own = r#","volumes":[{"type":"bind","source":"/r","target":"/etc/resolv.conf"}]"#;
+    assert_eq!(put(3, own), MountedFiles::default());
 }

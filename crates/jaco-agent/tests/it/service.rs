@@ -1,29 +1,31 @@
 //! The loop, on a store in memory and a fake engine in real time.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jaco_agent::engine::{ContainerEngine, Follow, LogQuery};
 use jaco_agent::fake::{FakeEngine, FakeHost, Reachability};
 use jaco_agent::service::EngineStatus;
-use jaco_agent::{AgentHandle, AgentService, FileDirs, Options, RegistryCredentials};
+use jaco_agent::{
+    AgentHandle, AgentService, FileDirs, Gate, NetworkGate, Options, RegistryCredentials,
+};
 use jaco_state::command::{
-    Batch, ClusterInit, ConsumerAttach, DeploymentApply, NewInstance, NewNode, Previous,
-    RegistryStore, ReplaceCause,
+    Batch, ClusterInit, ConsumerAttach, DeploymentApply, NetworkBegin, NetworkCreate, NewInstance,
+    NewNode, Previous, RegistryStore, ReplaceCause,
 };
 use jaco_state::registries::SealedPassword;
 use jaco_state::token::OperatorToken;
 use jaco_state::{Change, ClusterMeta, ClusterState, Command, Outcome};
 use jaco_store::SystemClock;
 use jaco_store::{Leadership, MemStore, Proposal, RaftRole, Store};
-use jaco_types::spec::DeploymentSpec;
+use jaco_types::spec::{Attachment, DeploymentSpec, NetworkRef};
 use jaco_types::{
-    ConsumerName, ContentId, Hostname, Identity, InstanceId, Millis, NodeFacts, NodeId, NodeStatus,
-    Ordinal, ReasonCode, RegistryName, RegistryUsername, ReplicaId, ReplicaState, ServiceSpec,
-    StateIndex, Timestamp, TokenId,
+    ConsumerName, ContentId, Hostname, Identity, InstanceId, Millis, NetworkId, NetworkName,
+    NodeFacts, NodeId, NodeStatus, Ordinal, ReasonCode, RegistryName, RegistryUsername, ReplicaId,
+    ReplicaState, ServiceSpec, StateIndex, Timestamp, TokenId,
 };
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -41,6 +43,7 @@ struct World {
     /// Removed with the world.
     folder: tempfile::TempDir,
     agent: Option<Agent>,
+    gate: Gate,
 }
 
 struct Agent {
@@ -57,10 +60,14 @@ impl World {
     }
 
     async fn with_engine(engine: FakeEngine) -> Self {
+        Self::with_gate(engine, None).await
+    }
+
+    async fn with_gate(engine: FakeEngine, gate: Gate) -> Self {
         let store = Arc::new(MemStore::new(NODE));
         let folder = tempfile::tempdir().unwrap();
         let file_dirs = file_dirs(folder.path());
-        let mut world = Self { store, engine, file_dirs, folder, agent: None };
+        let mut world = Self { store, engine, file_dirs, folder, agent: None, gate };
         world.init().await;
         world.start_agent();
         world
@@ -96,13 +103,14 @@ impl World {
     fn start_agent(&mut self) {
         let store = Arc::clone(&self.store) as Arc<dyn Store>;
         let engine = Arc::new(self.engine.clone()) as Arc<dyn ContainerEngine>;
-        let options = Options::new(
+        let mut options = Options::new(
             owner(NODE.0),
             store,
             engine,
             Arc::new(SystemClock),
             self.file_dirs.clone(),
         );
+        options.gate = self.gate.clone();
         let removal = options.removal.clone();
         let (service, handle) = AgentService::new(options);
         let (stop, stopped) = oneshot::channel();
@@ -228,6 +236,56 @@ async fn t90_released_instance_is_stopped_immediately() {
     assert!(world.state().observed.contains(&ids[0]), "it runs on meanwhile");
     world.plan(vec![Change::TerminatingRemove { id: ids[0].clone() }]).await;
     world.wait_for("stopped", |state| !state.observed.contains(&ids[0])).await;
+}
+
+/// A router that holds nothing, until it does.
+#[derive(Default)]
+struct Router {
+    open: watch::Sender<bool>,
+    asked: Mutex<Vec<(InstanceId, Vec<NetworkId>)>>,
+}
+
+#[async_trait::async_trait]
+impl NetworkGate for Router {
+    async fn ready(&self, instance: &InstanceId, networks: &[NetworkId]) -> Result<(), String> {
+        self.asked.lock().unwrap().push((instance.clone(), networks.to_vec()));
+        let mut open = self.open.subscribe();
+        let opened = tokio::time::timeout(Duration::from_millis(100), open.wait_for(|open| *open));
+        let opened = opened.await.is_ok();
+        if opened { Ok(()) } else { Err("the router of this node does not run".to_owned()) }
+    }
+}
+
+/// R-RUN-2: a replica that is attached to a network starts once the router holds its addresses, and says so before;
+/// its resolver is the router of its first network. One without networks waits for nothing.
+#[tokio::test]
+async fn replicas_wait_for_the_router() {
+    let router = Arc::new(Router::default());
+    let engine = FakeEngine::new(FakeHost::new(owner(NODE.0)));
+    let gate = Arc::clone(&router) as Arc<dyn NetworkGate>;
+    let world = World::with_gate(engine, Some(gate)).await;
+    let alone = world.place(&spec("app:1", ""), 1).await;
+    world.wait_for_state(&alone[0], ReplicaState::Running).await;
+    assert_eq!(router.asked.lock().unwrap().len(), 0);
+    world.plan(vec![Change::SlotRemove { id: alone[0].replica.clone() }]).await;
+    world.propose(NetworkBegin::new("10.64.0.0/12".parse().unwrap(), 1420).into()).await;
+    let name = NetworkName::new("backbone").unwrap();
+    world.propose(NetworkCreate::new(name.clone()).into()).await;
+    let mut attached = ServiceSpec::clone(&spec("app:1", ""));
+    attached.networks = vec![Attachment { network: NetworkRef::Shared(name), aliases: Vec::new() }];
+    let ids = world.place(&Arc::new(attached), 1).await;
+    let code = |state: &ClusterState| state.observed.get(&ids[0]).and_then(|seen| seen.code);
+    world.wait_for("waiting", |state| code(state) == Some(ReasonCode::NetworkNotReady)).await;
+    let state = world.state();
+    let seen = state.observed.get(&ids[0]).unwrap();
+    assert_eq!(seen.state, ReplicaState::Pending);
+    assert_eq!(seen.details["reason"], "the router of this node does not run");
+    assert_eq!(router.asked.lock().unwrap()[0], (ids[0].clone(), vec![NetworkId(1)]));
+    assert_eq!(world.engine.edit(|host, now| host.addresses(now).len()), 0);
+    router.open.send_replace(true);
+    world.wait_for_state(&ids[0], ReplicaState::Running).await;
+    let file = world.file_dirs.files.join(ids[0].to_string()).join("resolv.conf");
+    assert_eq!(std::fs::read_to_string(file).unwrap(), "nameserver 10.65.0.2\n");
 }
 
 /// R-LOOP-4: ten starts are few entries, and an idle node writes none.

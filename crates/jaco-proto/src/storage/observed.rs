@@ -26,6 +26,7 @@ wire_enum!(
         NodeIsolated,
         Disabled,
         NetworkConflict,
+        NetworkNotReady,
     ]
 );
 

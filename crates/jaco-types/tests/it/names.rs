@@ -65,7 +65,7 @@ fn reasons_and_privileges_keep_their_names() {
     assert_eq!(
         listed(ReasonCode::ALL, ReasonCode::as_str),
         "pulling image_pull_failed health_pending unhealthy container_exited container_missing \
-         engine_error restart_exhausted node_isolated disabled network_conflict"
+         engine_error restart_exhausted node_isolated disabled network_conflict network_not_ready"
     );
     assert_eq!(
         listed(TerminationOutcome::ALL, TerminationOutcome::as_str),

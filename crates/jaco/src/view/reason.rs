@@ -45,6 +45,7 @@ pub(crate) fn of_replica(replica: &ReplicaInfo) -> String {
             }
             None => "it is not restarted any more".to_owned(),
         },
+        "network_not_ready" => "its network does not reach it on this node yet".to_owned(),
         "network_conflict" => "its network has addresses that are in use on the node".to_owned(),
         "node_isolated" => "its node was cut off and stopped it".to_owned(),
         "node_down" => format!("node {} is down", fact("node").unwrap_or_default()),

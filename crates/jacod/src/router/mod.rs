@@ -10,6 +10,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use async_trait::async_trait;
+use jaco_agent::NetworkGate;
 use jaco_dataplane::{SitePlan, Topology, plan};
 use jaco_net::{RouterClient, RouterStatus};
 use jaco_server::Member;
@@ -20,8 +22,8 @@ use jaco_types::{
     DeploymentName, InstanceId, InstanceObserved, NetworkId, Node, NodeId, NodeRouter, ReplicaId,
     RouterLink, Slot, TerminatingInstance,
 };
-use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{sleep, timeout_at};
 use tracing::{info, warn};
 
 pub(crate) use process::{Process, Starter, run};
@@ -36,11 +38,25 @@ const GRACE: Duration = Duration::from_secs(10);
 /// Pauses between attempts to reach the process.
 const RECONNECT: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
+/// How long the start of an instance waits before it is reported why.
+const WAIT: Duration = Duration::from_secs(3);
+
 /// What is known of the router.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct RouterView {
     /// What this node reports of it; absent before there is anything to say.
     pub(crate) report: Option<NodeRouter>,
+    /// What it holds; absent while it is away.
+    status: Option<RouterStatus>,
+    /// Why it is away.
+    away: Option<String>,
+}
+
+/// What others see of the router.
+#[derive(Debug, Clone)]
+pub(crate) struct RouterHandle {
+    view: watch::Receiver<RouterView>,
+    retry: mpsc::Sender<()>,
 }
 
 /// The loop around the connection to the process.
@@ -48,18 +64,18 @@ pub(crate) struct RouterLoop {
     runtime_dir: PathBuf,
     process: Process,
     view: watch::Sender<RouterView>,
+    retry: mpsc::Receiver<()>,
     /// Since when it does not work.
     failing_since: Option<Instant>,
 }
 
 impl RouterLoop {
-    pub(crate) fn new(
-        runtime_dir: PathBuf,
-        process: Process,
-    ) -> (Self, watch::Receiver<RouterView>) {
+    pub(crate) fn new(runtime_dir: PathBuf, process: Process) -> (Self, RouterHandle) {
         let (sender, view) = watch::channel(RouterView::default());
+        let (retry, requests) = mpsc::channel(1);
         let failing_since = None;
-        (Self { runtime_dir, process, view: sender, failing_since }, view)
+        let this = Self { runtime_dir, process, view: sender, retry: requests, failing_since };
+        (this, RouterHandle { view, retry })
     }
 
     /// Runs until it is dropped. The router goes on without it.
@@ -113,6 +129,7 @@ impl RouterLoop {
                     }
                     sleep(PLAN_INTERVAL).await;
                 }
+                Some(()) = self.retry.recv() => if client.retry().await.is_err() { return },
                 () = until(grace) => {}
             }
         }
@@ -122,17 +139,17 @@ impl RouterLoop {
         let problem = self.problem_to_report(status.error.clone());
         let link = RouterLink { key: status.key().0, port: status.port, backend: status.backend() };
         let report = Some(NodeRouter { link: Some(link), problem });
-        self.publish(RouterView { report });
+        self.publish(RouterView { report, status: Some(status), away: None });
     }
 
     fn note_away(&mut self, why: String) {
-        let problem = self.problem_to_report(Some(why));
+        let problem = self.problem_to_report(Some(why.clone()));
         let before = self.view.borrow().report.clone();
         let report = match problem {
             None => before,
             Some(_) => Some(NodeRouter { link: before.and_then(|one| one.link), problem }),
         };
-        self.publish(RouterView { report });
+        self.publish(RouterView { report, status: None, away: Some(why) });
     }
 
     /// A failure, once it has lasted.
@@ -162,6 +179,47 @@ async fn until(deadline: Option<Instant>) {
         Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
         None => std::future::pending().await,
     }
+}
+
+impl RouterHandle {
+    /// What is known of the router, as it changes.
+    pub(crate) fn view(&self) -> watch::Receiver<RouterView> {
+        self.view.clone()
+    }
+}
+
+#[async_trait]
+impl NetworkGate for RouterHandle {
+    async fn ready(&self, instance: &InstanceId, networks: &[NetworkId]) -> Result<(), String> {
+        let deadline = tokio::time::Instant::now() + WAIT;
+        let mut view = self.view.clone();
+        // The bridges may have been made only now. One request is enough, so a full channel is as well.
+        let _requested = self.retry.try_send(()).is_ok();
+        loop {
+            let missing = missing(&view.borrow_and_update(), instance, networks);
+            let Some(missing) = missing else { return Ok(()) };
+            match timeout_at(deadline, view.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) | Err(_) => return Err(missing),
+            }
+        }
+    }
+}
+
+/// Why an instance cannot start yet, if that is so.
+fn missing(view: &RouterView, instance: &InstanceId, networks: &[NetworkId]) -> Option<String> {
+    let Some(status) = &view.status else {
+        let why = view.away.as_deref().unwrap_or("it is being started");
+        return Some(format!("the router of this node does not run: {why}"));
+    };
+    if let Some(error) = &status.error {
+        return Some(format!("the router of this node failed: {error}"));
+    }
+    if status.applied() < Some(instance.raft_index) {
+        return Some(format!("the router does not hold index {} yet", instance.raft_index));
+    }
+    let failure = status.failure(networks)?;
+    Some(format!("the router has no port in network {}: {}", failure.network, failure.reason))
 }
 
 /// Plans for the router of this node, and remembers what it planned last.
