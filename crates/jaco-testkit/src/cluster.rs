@@ -120,6 +120,23 @@ impl Cluster {
         self.nodes.last_mut().expect("just added")
     }
 
+    /// Starts one more daemon at an address of its own, with further lines of `jacod.yaml`, through another program:
+    /// `command` ends where the daemon's path and arguments begin.
+    pub fn add_daemon_at(
+        &mut self,
+        address: &str,
+        settings: &str,
+        command: &mut Command,
+    ) -> &mut Node {
+        let name = format!("n{}", self.nodes.len() + 1);
+        let folder = self.folder.path().join(&name);
+        let settings = format!("engine: {}\n{settings}", self.engine.as_str());
+        let mut node = Node::create(folder, &name, address, &settings);
+        node.start_under(command.arg(binary("jacod")));
+        self.nodes.push(node);
+        self.nodes.last_mut().expect("just added")
+    }
+
     /// The folder of the router that its nodes share, if their networks are the cluster's.
     #[must_use]
     pub fn router(&self) -> PathBuf {

@@ -38,7 +38,7 @@ pub fn kill(folder: &Path) {
 }
 
 /// Ends the router of a folder, with everything that it made.
-pub(crate) fn remove(folder: &Path) {
+pub fn remove(folder: &Path) {
     kill(folder);
     let namespace = folder.join("router");
     if namespace.exists() {

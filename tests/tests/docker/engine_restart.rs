@@ -15,13 +15,13 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Whether containers survive their engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LiveRestore {
+pub(crate) enum LiveRestore {
     On,
     Off,
 }
 
 /// An engine of this test. Dropping it ends it and its containers.
-struct Dockerd {
+pub(crate) struct Dockerd {
     folder: TempDir,
     /// Keeps a network namespace for it: an engine removes the bridge `docker0` of another one.
     namespace: Child,
@@ -30,7 +30,7 @@ struct Dockerd {
 }
 
 impl Dockerd {
-    async fn start(live_restore: LiveRestore) -> Self {
+    pub(crate) async fn start(live_restore: LiveRestore) -> Self {
         let folder = tempfile::Builder::new().prefix("jaco-dockerd-").tempdir();
         let folder = folder.expect("temporary files can be made");
         std::fs::write(folder.path().join("daemon.json"), "{}").expect("written");
@@ -54,7 +54,12 @@ impl Dockerd {
         self.folder.path().join(name)
     }
 
-    fn host(&self) -> String {
+    /// The number of a process in its network namespace.
+    pub(crate) fn namespace(&self) -> u32 {
+        self.namespace.id()
+    }
+
+    pub(crate) fn host(&self) -> String {
         format!("unix://{}", self.at("sock").display())
     }
 
@@ -114,7 +119,7 @@ impl Dockerd {
         std::fs::remove_file(file).expect("it is ours");
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new("docker");
         command.arg("--host").arg(self.host()).args(args);
         command

@@ -11,6 +11,7 @@ mod health;
 mod honoured;
 mod jobs;
 mod lifecycle;
+mod mesh;
 mod minority;
 mod networks;
 mod node_loss;
