@@ -3,7 +3,7 @@
 use jaco_proto::v1::{ReplicaAddress, ReplicaInfo, RetiringInfo, TerminatingInfo};
 use serde_json::{Value, json};
 
-use super::json::{image_with_digest, non_empty, string_map, without_null};
+use super::json::{image_with_digest, non_empty, object, string_map, without_null};
 use super::{pull, termination};
 use crate::format::quantity::natural_order;
 use crate::format::table::Table;
@@ -13,37 +13,39 @@ use crate::view::reason;
 
 /// A replica as JSON.
 pub(crate) fn json(replica: &ReplicaInfo) -> Value {
-    without_null(json!({
-        "id": replica.id,
-        "deployment": replica.deployment,
-        "service": replica.service,
-        "node": replica.node,
-        "state": replica.state,
-        "code": non_empty(&replica.code),
-        "details": string_map(&replica.details),
-        "image": non_empty(&replica.image),
-        "image_digest": non_empty(&replica.image_digest),
-        "pull": replica.pull.as_ref().map(pull::json),
-        "revision": (replica.revision > 0).then_some(replica.revision),
-        "spec_hash": replica.spec_hash,
-        "raft_index": replica.raft_index,
-        "container_id": non_empty(&replica.container_id),
-        "gpus": (!replica.gpus.is_empty()).then_some(&replica.gpus),
-        "addresses": (!replica.addresses.is_empty())
-            .then(|| replica.addresses.iter().map(address_json).collect::<Value>()),
-        "ports": ports(replica).iter().map(Port::json).collect::<Value>(),
-        "started_at": time::rfc3339(replica.started_at_ms),
-        "since": time::rfc3339(replica.since_ms),
-        "consecutive_failures": replica.consecutive_failures,
-        "exit_code": replica.exited.then_some(replica.exit_code),
-        "retiring": replica.retiring.as_ref().map(retiring_json),
-        "in_routing": replica.in_routing,
-        "terminating": (!replica.terminating.is_empty())
-            .then(|| replica.terminating.iter().map(terminating_json).collect::<Value>()),
-        "restart_at": time::rfc3339(replica.restart_at_ms),
-        "terminations": (!replica.terminations.is_empty())
-            .then(|| replica.terminations.iter().map(termination::json).collect::<Value>()),
-    }))
+    object([
+        ("id", replica.id.as_str().into()),
+        ("deployment", replica.deployment.as_str().into()),
+        ("service", replica.service.as_str().into()),
+        ("node", replica.node.as_str().into()),
+        ("state", replica.state.as_str().into()),
+        ("code", non_empty(&replica.code).into()),
+        ("details", string_map(&replica.details)),
+        ("image", non_empty(&replica.image).into()),
+        ("image_digest", non_empty(&replica.image_digest).into()),
+        ("pull", replica.pull.as_ref().map(pull::json).into()),
+        ("revision", (replica.revision > 0).then_some(replica.revision).into()),
+        ("spec_hash", replica.spec_hash.as_str().into()),
+        ("raft_index", replica.raft_index.into()),
+        ("container_id", non_empty(&replica.container_id).into()),
+        ("gpus", list(&replica.gpus, |gpu| gpu.as_str().into())),
+        ("addresses", list(&replica.addresses, address_json)),
+        ("ports", ports(replica).iter().map(Port::json).collect()),
+        ("started_at", time::rfc3339(replica.started_at_ms).into()),
+        ("since", time::rfc3339(replica.since_ms).into()),
+        ("consecutive_failures", replica.consecutive_failures.into()),
+        ("exit_code", replica.exited.then_some(replica.exit_code).into()),
+        ("retiring", replica.retiring.as_ref().map(retiring_json).into()),
+        ("in_routing", replica.in_routing.into()),
+        ("terminating", list(&replica.terminating, terminating_json)),
+        ("restart_at", time::rfc3339(replica.restart_at_ms).into()),
+        ("terminations", list(&replica.terminations, termination::json)),
+    ])
+}
+
+/// The items as JSON, or null if there are none.
+fn list<T>(items: &[T], json: impl Fn(&T) -> Value) -> Value {
+    if items.is_empty() { Value::Null } else { items.iter().map(json).collect() }
 }
 
 fn address_json(address: &ReplicaAddress) -> Value {
