@@ -33,8 +33,8 @@ enum Action {
     ///
     /// From then on, the next apply of each deployment attaches its services to networks of the cluster,
     /// which replaces all of their replicas once, in a rollout. All nodes must run the same version. Pool
-    /// and MTU cannot be changed later. Nodes of this version have no router yet: in networks of the
-    /// cluster names do not resolve, and packets stay on their node.
+    /// and MTU cannot be changed later. Each node needs `nft` and its UDP port for the tunnel, 51820 unless
+    /// its settings say otherwise.
     #[command(after_long_help = "Examples:
   jaco network enable
   jaco network enable --pool 172.16.0.0/12
