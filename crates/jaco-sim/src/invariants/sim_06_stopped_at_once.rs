@@ -22,6 +22,9 @@ pub(super) struct StoppedAtOnce {
     excused_before: BTreeMap<ReplicaId, StateIndex>,
     /// Slots whose instance failed or was lost: what shared its namespaces has lost them.
     failed: BTreeSet<ReplicaId>,
+    /// How many were replaced at a time when it was decided to replace the instance of a slot: users may ask for
+    /// fewer while the agents are at it (harsh seed 408594).
+    parallelism: BTreeMap<ReplicaId, usize>,
     /// Containers that an agent asked to stop or to remove.
     asked_to_end: BTreeSet<ContainerId>,
     /// Slots that stopped serving because an agent ended their container.
@@ -71,11 +74,20 @@ impl StoppedAtOnce {
             self.excused_before.insert(id.clone(), index);
             self.stopped.remove(id);
         }
+        if let Change::SlotReplace { id, previous: Previous::Drop, .. } = change
+            && let Some(slot) = before.slots.get(id)
+        {
+            self.parallelism.insert(id.clone(), parallelism(before, &slot.service));
+        }
         if let Change::SlotReplace { id, previous: Previous::Drop, cause, .. } = change
             && matches!(cause, ReplaceCause::Failed | ReplaceCause::NodeLost)
         {
             self.excused.extend(before.slots.get(id).map(Slot::current_id));
             self.failed.insert(id.clone());
+        }
+        // What its node could not be told to stop before it was lost stops once that is back (harsh seed 406578).
+        if let Change::SlotReplace { id, cause: ReplaceCause::NodeLost, .. } = change {
+            self.excused_before.insert(id.clone(), index);
         }
         if let Change::SlotReplace { id, cause: ReplaceCause::ColocatedReplaced, .. } = change
             && let Some(slot) = before.slots.get(id)
@@ -123,7 +135,11 @@ impl StoppedAtOnce {
         }
         let is_excused = self.excused.contains(&was.instance)
             || self.excused_before.get(slot).is_some_and(|index| was.instance.raft_index < *index);
-        if is_excused || !facts.state.slots.contains(slot) {
+        // Its successor was up before this one stopped; if it is not now, a fault came between (harsh seed 408093).
+        let is_taken_over = facts.state.slots.get(slot).is_some_and(|slot| {
+            slot.current_id() != was.instance && is_running(&facts.state, &slot.current_id())
+        });
+        if is_excused || is_taken_over || !facts.state.slots.contains(slot) {
             return Ok(());
         }
         self.stopped.insert(slot.clone(), was.service.clone());
@@ -132,13 +148,22 @@ impl StoppedAtOnce {
 
     fn check(&self, facts: &Facts, service: &ServiceKey) -> Verdict {
         // What the user deleted may stop, and its slots are removed in a moment.
-        let Some(spec) = wanted_spec(&facts.state, service) else { return Ok(()) };
-        let parallelism = usize::try_from(spec.update.parallelism.max(1)).unwrap_or(usize::MAX);
+        if wanted_spec(&facts.state, service).is_none() {
+            return Ok(());
+        }
         let of_service = self.stopped.iter().filter(|(_, of)| *of == service);
         let slots: Vec<ReplicaId> = of_service.map(|(slot, _)| slot.clone()).collect();
-        match slots.len() > parallelism {
+        let at_decision = slots.iter().filter_map(|slot| self.parallelism.get(slot)).copied();
+        let allowed = at_decision.chain([parallelism(&facts.state, service)]).max().unwrap_or(1);
+        match slots.len() > allowed {
             true => Err(InvariantViolation::StoppedAtOnce { slots }),
             false => Ok(()),
         }
     }
+}
+
+/// How many replicas of a service are replaced at a time.
+fn parallelism(state: &ClusterState, service: &ServiceKey) -> usize {
+    let wanted = wanted_spec(state, service).map_or(1, |spec| spec.update.parallelism.max(1));
+    usize::try_from(wanted).unwrap_or(usize::MAX)
 }
