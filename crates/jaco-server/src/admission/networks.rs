@@ -54,6 +54,13 @@ pub(super) fn attach<'a>(
         let Some(service) = resolved.services.get(spec.name.as_str()) else { continue };
         let service = (spec.name.as_str(), service);
         let attachments = attachments(resolved, networks, service, notes);
+        if !attachments.is_empty() && !service.1.facts.dns.servers.is_empty() {
+            notes.warnings.push(format!(
+                "service {} names DNS servers, which are not asked: in networks of the cluster, names that \
+                 are not the cluster's go to the resolvers of the node",
+                spec.name
+            ));
+        }
         Arc::make_mut(spec).networks = attachments;
     }
     Ok(own)

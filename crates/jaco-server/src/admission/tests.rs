@@ -308,7 +308,7 @@ fn with_networks(shared: &[&str]) -> Stored {
 
 /// Services with two networks of the deployment, a shared one, and one with a name of its own.
 const ATTACHED: &str = r#"{"name":"shop","services":{
-    "web":{"image":"w","container_name":"front.1","networks":{
+    "web":{"image":"w","container_name":"front.1","dns":"10.0.0.53","networks":{
         "default":null,"back":{"aliases":["www","web"],"priority":5},"lan":null}},
     "db":{"image":"d","networks":{"back":{"aliases":["base"]},"named":null}},
     "host":{"image":"h","network_mode":"host"}},
@@ -361,6 +361,7 @@ fn services_are_attached_to_networks_of_the_cluster() {
     let warnings = admitted.warnings.join("\n");
     assert!(warnings.contains("prefix length of 16 and gets one of 20"), "{warnings}");
     assert!(warnings.contains("`jaco network create metrics`"), "{warnings}");
+    assert!(warnings.contains("service web names DNS servers, which are not asked"), "{warnings}");
     let shared = super::admit(&request(ATTACHED, ""), &with_networks(&["lan", "metrics"])).unwrap();
     assert_eq!(attached(&shared)[0], "db: back(base) @metrics()");
     let before = super::admit(&request(ATTACHED, ""), &Stored::default()).unwrap();
