@@ -248,7 +248,13 @@ fn repair(facts: &SlotFacts) -> Option<Verdict> {
         (NodeFact::Leave(_) | NodeFact::NotPinned, Bound::Free | Bound::Host)
         | (NodeFact::Silent | NodeFact::Lost | NodeFact::Gone | NodeFact::Returned, _) => false,
     };
-    let can_start = stays && facts.colocation == Colocation::Met;
+    let has_partner = match (facts.colocation, facts.handover) {
+        (Colocation::Met, _) => true,
+        // A failed successor would wait for the end of its handover, and that for the successor.
+        (Colocation::Replaced, HandoverFact::Pending) => true,
+        (Colocation::Replaced | Colocation::Pending | Colocation::Missing, _) => false,
+    };
+    let can_start = stays && has_partner;
     match (facts.failure, facts.restarts) {
         _ if is_handed_over => Some(Verdict::CompleteHandover),
         (Failure::BudgetSpent, _) if can_start => Some(Verdict::Exhaust),

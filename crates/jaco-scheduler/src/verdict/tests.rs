@@ -73,6 +73,26 @@ fn disabled_replica_stops_first() {
     }
 }
 
+/// PL-19 (harsh seed 410302): a successor that failed after its partner was replaced is restarted, and gives up once its
+/// budget is spent; the end of its handover does not come without it.
+#[test]
+fn failed_successor_does_not_wait_for_its_own_handover() {
+    let replaced = SlotFacts { colocation: Colocation::Replaced, ..GOOD };
+    let handed_over = SlotFacts { handover: HandoverFact::Pending, ..replaced };
+    check(&[
+        (
+            SlotFacts { failure: Failure::Restartable, ..handed_over },
+            Verdict::Restart(Restart::Failed),
+        ),
+        (SlotFacts { failure: Failure::BudgetSpent, ..handed_over }, Verdict::Exhaust),
+        (handed_over, Verdict::Wait(Wait::Handover)),
+        (
+            SlotFacts { failure: Failure::Restartable, ..replaced },
+            Verdict::Restart(Restart::PartnerReplaced),
+        ),
+    ]);
+}
+
 /// R-PLACE-7: surplus goes before it is restarted, moved or replaced, whatever it is bound to.
 #[test]
 fn unneeded_replica_is_removed() {

@@ -232,6 +232,9 @@ impl Nemesis {
             self.line(format!("image {image} {ends}"))?;
         }
         self.line("settle".to_owned())?;
+        for line in self.networks.make_peace() {
+            self.line(line)?;
+        }
         for scope in self.disabled.clone() {
             self.line(format!("enable {scope}"))?;
         }
