@@ -113,7 +113,9 @@ impl StoppedAtOnce {
         }
     }
 
-    /// Whether a replica whose namespaces this one shares failed on the same node (harsh seed 402752).
+    /// Whether a replica whose namespaces this one shares failed on the same node (harsh seed 402752), or was
+    /// replaced there and its former instance is gone: all that share its namespaces have lost them at once
+    /// (harsh seed 428252).
     fn has_lost_namespaces(&self, state: &ClusterState, slot: &Slot) -> bool {
         let Some(spec) = state.service_spec(&slot.service, slot.current.revision) else {
             return false;
@@ -124,7 +126,7 @@ impl StoppedAtOnce {
                 && other.current.node == slot.current.node
         };
         let mut partners = state.slots.values().filter(is_partner);
-        partners.any(|partner| self.failed.contains(&partner.id))
+        partners.any(|partner| self.failed.contains(&partner.id) || partner.retiring.is_none())
     }
 
     /// A container stopped serving: was it the last of its slot, and was it us?
