@@ -1,6 +1,7 @@
 //! SIM-6: of one service, no more replicas stop serving because of us than are replaced at a time.
-//! What the user removes or disables does not count, and neither does what failed, was lost, or had
-//! to stop because its node was cut off.
+//! What the user removes or disables does not count, and neither does what failed, was lost, had to
+//! stop because its node was cut off, or has lost the namespaces that it shared. A plan is judged by
+//! what the state said of its replicas: what a fault did meanwhile comes too late for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

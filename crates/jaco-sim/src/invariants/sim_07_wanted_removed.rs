@@ -1,4 +1,5 @@
-//! SIM-7: a slot is removed only if it is not wanted.
+//! SIM-7: a slot is removed only if it is not wanted, or is left of a deployment that was deleted before the one
+//! that has its name now.
 
 use jaco_state::{Change, ClusterState};
 use jaco_types::spec::{Placement, ServiceSpec};

@@ -1,4 +1,5 @@
-//! SIM-11: once all faults are over, every wanted replica runs once, and nothing else is left.
+//! SIM-11: once all faults are over, every wanted replica runs once, and nothing else is left. What only a user can
+//! put right, because data stays on its node, may wait.
 
 use std::collections::{BTreeMap, BTreeSet};
 
