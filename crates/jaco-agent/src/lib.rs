@@ -24,7 +24,7 @@ pub use self::core::{AgentCore, Effect, Event};
 pub use engine::{ContainerEngine, Owner, RegistryCredentials, exec};
 pub use fake::{FakeEngine, FakeHost};
 pub use files::{FileDirs, Unseal};
-pub use leader_contact::LeaderContact;
+pub use leader_contact::{CONTACT_LAPSE, LeaderContact, StateAge};
 pub use network_gate::{Gate, NetworkGate};
 pub use removed::{RemovedAllocation, RemovedAllocations};
 pub use service::{AgentHandle, AgentService, AgentStatus, Options};

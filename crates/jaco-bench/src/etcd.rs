@@ -94,6 +94,11 @@ impl Etcd {
         format!("http://{}:2379", self.address(number))
     }
 
+    /// The processes of the members that run.
+    pub(crate) fn pids(&self) -> Vec<u32> {
+        self.members.iter().filter_map(|member| member.process.as_ref()).map(Child::id).collect()
+    }
+
     /// A client of one member.
     pub(crate) async fn client(&self, member: usize, number: u32) -> Result<EtcdClient> {
         Ok(EtcdClient { kv: KvClient::new(self.channel(member).await?), number })

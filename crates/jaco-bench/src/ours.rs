@@ -31,13 +31,18 @@ impl Ours {
         for _ in 0..NODES {
             cluster.add_daemon();
         }
+        Self::form(cluster, engine).await
+    }
+
+    /// Makes daemons that were started one settled cluster.
+    pub(crate) async fn form(cluster: Cluster, engine: Engine) -> Result<Self> {
         let first = cluster.nodes[0].client();
         eventually("the first daemon answers", || async {
             first.status(v1::ClusterStatusRequest {}).await.map_err(|error| error.to_string())
         })
         .await;
         let born = first.init(v1::InitRequest::default()).await.context("cluster init")?;
-        for node in 1..NODES {
+        for node in 1..cluster.nodes.len() {
             cluster.join(node).await;
         }
         cluster.settled().await;

@@ -1,5 +1,8 @@
 //! What a step changes, if it succeeds.
 
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+
 use crate::diff::Step;
 use crate::seen::{Found, Seen};
 
@@ -19,16 +22,22 @@ impl Seen {
                 }
             }
             Step::ChangeNames(change) => self.names.change(change),
-            Step::RemoveRoutes(routes) => self.routes.retain(|address| !routes.contains(address)),
+            Step::RemoveRoutes(routes) => {
+                for address in routes {
+                    self.routes.remove(address);
+                }
+            }
             Step::AddRoutes(routes) => self.routes.extend(routes),
             Step::RemovePeer(key) => {
                 self.peers.remove(key);
             }
             Step::SetPeer { key, peer } => {
-                for other in self.peers.values_mut() {
-                    other.addresses.retain(|address| !peer.addresses.contains(address));
-                }
+                self.take_from_peers(&peer.addresses);
                 self.peers.insert(*key, peer.clone());
+            }
+            Step::ChangePeer { key, change } => {
+                self.take_from_peers(&change.gained);
+                self.peers.entry(*key).or_default().change(change);
             }
             // The device takes its routes and peers with it.
             Step::RemoveTunnel => {
@@ -42,6 +51,15 @@ impl Seen {
             }
             Step::AddPort(port) => {
                 self.ports.insert(port.interface.clone(), Found::Sound(port.clone()));
+            }
+        }
+    }
+
+    /// An address is one peer's: who gains it takes it from the others.
+    fn take_from_peers(&mut self, addresses: &BTreeSet<Ipv4Addr>) {
+        for peer in self.peers.values_mut() {
+            for address in addresses {
+                peer.addresses.remove(address);
             }
         }
     }

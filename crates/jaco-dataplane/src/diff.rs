@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 
 use jaco_types::NetworkId;
 
+use crate::change::PeerChange;
 use crate::names::{ByDeployment, Names, NamesChange};
 use crate::seen::{Found, Seen};
 use crate::site::{Peer, Policy, Port, Scope, SitePlan, Tunnel};
@@ -34,12 +35,19 @@ pub enum Step {
     AddTunnel(Tunnel),
     /// The port is made, or made as it should be.
     AddPort(Port),
-    /// The peer has exactly these properties; an address that another peer has is taken from it.
+    /// There is a new peer with exactly these properties; an address that another peer has is taken from it.
     SetPeer {
         /// Which peer.
         key: PublicKey,
         /// Its properties.
         peer: Peer,
+    },
+    /// A peer that is there changes; an address that it gains and another peer has is taken from that one.
+    ChangePeer {
+        /// Which peer.
+        key: PublicKey,
+        /// What changes of it.
+        change: PeerChange,
     },
     /// Packets to these addresses go into the tunnel.
     AddRoutes(BTreeSet<Ipv4Addr>),
@@ -93,12 +101,13 @@ fn remove_from_tunnel(steps: &mut Vec<Step>, plan: &SitePlan, seen: &Seen) {
     for (key, peer) in &seen.peers {
         match plan.peers.get(key) {
             None => steps.push(Step::RemovePeer(*key)),
-            Some(wanted) if !peer.addresses.is_subset(&wanted.addresses) => {
-                let addresses = peer.addresses.intersection(&wanted.addresses).copied().collect();
-                let peer = Peer { addresses, ..*wanted };
-                steps.push(Step::SetPeer { key: *key, peer });
+            Some(wanted) => {
+                let change = PeerChange::between(Some(peer), wanted);
+                if !change.lost.is_empty() {
+                    let change = PeerChange { gained: BTreeSet::new(), ..change };
+                    steps.push(Step::ChangePeer { key: *key, change });
+                }
             }
-            Some(_) => {}
         }
     }
 }
@@ -142,9 +151,16 @@ fn add_ports(steps: &mut Vec<Step>, plan: &SitePlan, seen: &Seen) {
 
 fn add_to_tunnel(steps: &mut Vec<Step>, plan: &SitePlan, seen: &Seen) {
     for (key, peer) in &plan.peers {
-        // Where addresses were removed before, the step above has set everything else.
-        if seen.peers.get(key) != Some(peer) {
+        let Some(before) = seen.peers.get(key) else {
             steps.push(Step::SetPeer { key: *key, peer: peer.clone() });
+            continue;
+        };
+        let PeerChange { endpoint, lost, gained } = PeerChange::between(Some(before), peer);
+        // Where addresses were removed before, that step has set the endpoint.
+        let moved = before.endpoint != endpoint && lost.is_empty();
+        if moved || !gained.is_empty() {
+            let change = PeerChange { endpoint, lost: BTreeSet::new(), gained };
+            steps.push(Step::ChangePeer { key: *key, change });
         }
     }
     let new = |address: &&Ipv4Addr| !seen.routes.contains(address);

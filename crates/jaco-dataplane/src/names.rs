@@ -121,7 +121,11 @@ impl NamesChange {
     }
 }
 
-fn change_all<K: Ord + Clone, V: Clone>(map: &mut BTreeMap<K, V>, change: &BTreeMap<K, Option<V>>) {
+/// Carries out what changes in a table; `None` removes.
+pub(crate) fn change_all<K: Ord + Clone, V: Clone>(
+    map: &mut BTreeMap<K, V>,
+    change: &BTreeMap<K, Option<V>>,
+) {
     for (key, value) in change {
         match value {
             Some(value) => map.insert(key.clone(), value.clone()),

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
 use jaco_state::ClusterState;
-use jaco_state::network::NetworkPool;
+use jaco_state::network::{Network as NetworkRow, Quarantine};
 use jaco_state::view::in_routing;
 use jaco_types::spec::ServiceSpec;
 use jaco_types::{
     InstanceAddress, InstanceId, NetworkId, Node as Member, NodeId, Revision, RouterLink,
-    ServiceKey, Slot, SpecHash,
+    ServiceKey, Slot, SpecHash, TerminatingInstance,
 };
 
 use crate::topology::{
@@ -19,29 +19,20 @@ use crate::topology::{
 impl Topology {
     /// The topology that a state stands for; an empty one where networks are those of each node.
     pub fn of(state: &ClusterState) -> Self {
-        let Some(pool) = &state.networks.pool else { return Self::default() };
-        let sites = sites(state);
-        let nodes = state.nodes.values().map(|member| (member.id, node(member, &sites)));
-        let networks = state.networks.rows.values().map(|row| {
-            let bridge = InterfaceName::bridge_of(row.id);
-            (row.id, Network { subnet: row.subnet, reach: row.reach, bridge })
-        });
+        let Some(mesh) = mesh(state) else { return Self::default() };
+        let networks = state.networks.rows.values().map(|row| (row.id, network(row)));
         let slots = state.slots.values().flat_map(|slot| in_slot(state, slot));
-        let terminating = state.terminating.values().map(|row| Live {
-            id: row.id.clone(),
-            node: row.node,
-            service: &row.service,
-            revision: row.revision,
-            hash: row.spec_hash,
-            addresses: &row.addresses,
-            readiness: Readiness::Terminating,
-        });
-        let live = slots.chain(terminating).filter(|live| !live.addresses.is_empty());
+        let quarantine = state.networks.quarantine.iter();
+        let stopping = quarantine.filter_map(|(id, row)| stopping(state, id, row));
+        let live = stopping
+            .chain(slots)
+            .chain(state.terminating.values().map(terminating))
+            .filter(|live| !live.addresses.is_empty());
         let live = live.filter(|live| !has_ended(state, &live.id));
         Self {
-            mesh: Some(mesh(pool)),
+            mesh: Some(mesh),
             networks: networks.collect(),
-            nodes: nodes.collect(),
+            nodes: nodes(state),
             instances: live.map(|live| (live.id.clone(), instance(state, &live))).collect(),
         }
     }
@@ -52,8 +43,36 @@ impl Topology {
     }
 }
 
-fn mesh(pool: &NetworkPool) -> Mesh {
-    Mesh { pool: pool.prefix, subnet: pool.mesh(), mtu: pool.mtu }
+/// What all tunnels have in common; `None` where networks are those of each node.
+pub(crate) fn mesh(state: &ClusterState) -> Option<Mesh> {
+    let pool = state.networks.pool.as_ref()?;
+    Some(Mesh { pool: pool.prefix, subnet: pool.mesh(), mtu: pool.mtu })
+}
+
+/// The members, with the sites that they form.
+pub(crate) fn nodes(state: &ClusterState) -> BTreeMap<NodeId, Node> {
+    let sites = sites(state);
+    state.nodes.values().map(|member| (member.id, node(member, &sites))).collect()
+}
+
+/// A network as routers see it.
+pub(crate) fn network(row: &NetworkRow) -> Network {
+    let bridge = InterfaceName::bridge_of(row.id);
+    Network { subnet: row.subnet, reach: row.reach, bridge }
+}
+
+/// What [`Topology::of`] says of one instance.
+pub(crate) fn instance_of(state: &ClusterState, id: &InstanceId) -> Option<Instance> {
+    let slot = state.slots.get(&id.replica);
+    let of_slot = slot.into_iter().flat_map(|slot| in_slot(state, slot));
+    let row = state.networks.quarantine.get(id);
+    let candidates = row
+        .and_then(|row| stopping(state, id, row))
+        .into_iter()
+        .chain(of_slot.filter(|live| live.id == *id))
+        .chain(state.terminating.get(id).map(terminating));
+    let live = candidates.filter(|live| !live.addresses.is_empty()).last()?;
+    (!has_ended(state, id)).then(|| instance(state, &live))
 }
 
 /// The lowest member of those that share a router, by its key.
@@ -95,8 +114,8 @@ struct Live<'a> {
     id: InstanceId,
     node: NodeId,
     service: &'a ServiceKey,
-    revision: Revision,
-    hash: SpecHash,
+    /// The spec that its aliases are from; no name leads to one without.
+    spec: Option<(Revision, SpecHash)>,
     addresses: &'a [InstanceAddress],
     readiness: Readiness,
 }
@@ -110,9 +129,33 @@ fn in_slot<'a>(state: &'a ClusterState, slot: &'a Slot) -> impl Iterator<Item = 
         id,
         node: instance.node,
         service: &slot.service,
-        revision: instance.revision,
-        hash: instance.spec_hash,
+        spec: Some((instance.revision, instance.spec_hash)),
         addresses: &instance.addresses,
+    })
+}
+
+fn terminating(row: &TerminatingInstance) -> Live<'_> {
+    Live {
+        id: row.id.clone(),
+        node: row.node,
+        service: &row.service,
+        spec: None,
+        addresses: &row.addresses,
+        readiness: Readiness::Terminating,
+    }
+}
+
+/// What has been told to stop and is not known to be gone: it answers what it was asked before, and closes its
+/// connections itself.
+fn stopping<'a>(state: &'a ClusterState, id: &InstanceId, row: &'a Quarantine) -> Option<Live<'a>> {
+    let observed = state.observed.get(id).filter(|_| row.until.is_none())?;
+    Some(Live {
+        id: id.clone(),
+        node: row.node,
+        service: &observed.service,
+        spec: None,
+        addresses: &row.addresses,
+        readiness: Readiness::Terminating,
     })
 }
 
@@ -138,8 +181,9 @@ fn instance(state: &ClusterState, live: &Live<'_>) -> Instance {
 
 /// The aliases of its revision, where that is kept: attachments and addresses have one order (NET-4).
 fn aliases(state: &ClusterState, live: &Live<'_>) -> BTreeMap<NetworkId, BTreeSet<String>> {
-    let spec = state.service_spec(live.service, live.revision);
-    let is_its_own = |spec: &&std::sync::Arc<ServiceSpec>| spec.hash == live.hash;
+    let Some((revision, hash)) = live.spec else { return BTreeMap::new() };
+    let spec = state.service_spec(live.service, revision);
+    let is_its_own = |spec: &&std::sync::Arc<ServiceSpec>| spec.hash == hash;
     let Some(spec) = spec.filter(is_its_own) else { return BTreeMap::new() };
     let attached = live.addresses.iter().zip(&spec.networks);
     let names = attached.map(|(own, attachment)| {

@@ -15,6 +15,26 @@ const LOCAL_MTU: u16 = 1500;
 /// What the router of the site that `site` keeps should hold. Total: what contradicts itself (an instance on a
 /// node that is no member, an address of a network that does not exist) is left out, as if it were not there.
 pub fn plan(topology: &Topology, site: NodeId) -> SitePlan {
+    plan_for(topology, site, topology.instances.values().flat_map(|one| attachments(topology, one)))
+}
+
+/// The part of [`plan`] that is about these networks; peers have only what they have in them. `instances` are all
+/// that are in one of them, in the order of the topology.
+pub(crate) fn plan_part<'a>(
+    topology: &'a Topology,
+    site: NodeId,
+    networks: &BTreeSet<NetworkId>,
+    instances: impl Iterator<Item = &'a Instance> + Clone,
+) -> SitePlan {
+    let all = instances.flat_map(|one| attachments(topology, one));
+    plan_for(topology, site, all.filter(|one| networks.contains(&one.network)))
+}
+
+fn plan_for<'a>(
+    topology: &'a Topology,
+    site: NodeId,
+    attachments: impl Iterator<Item = Attachment<'a>> + Clone,
+) -> SitePlan {
     let mesh = topology.mesh;
     let tunnel = mesh.zip(link(topology, site)).map(|(mesh, link)| Tunnel {
         address: link.address,
@@ -23,7 +43,8 @@ pub fn plan(topology: &Topology, site: NodeId) -> SitePlan {
         mtu: mesh.mtu,
     });
     let mtu = mesh.map_or(LOCAL_MTU, |mesh| mesh.mtu);
-    let ports = ports(topology, site, mtu);
+    let here = attachments.clone().filter(|one| one.site == site);
+    let ports = ports(topology, here.map(|one| one.network).collect(), mtu);
     let mut plan = SitePlan {
         policy: Policy::of(&ports, tunnel.and(mesh).map(|mesh| mesh.subnet)),
         tunnel,
@@ -31,7 +52,7 @@ pub fn plan(topology: &Topology, site: NodeId) -> SitePlan {
         names: Names { pool: mesh.map(|mesh| mesh.pool), ..Names::default() },
         ..SitePlan::default()
     };
-    for attachment in attachments(topology) {
+    for attachment in attachments {
         if !plan.ports.contains_key(&attachment.network) {
             continue;
         }
@@ -53,6 +74,7 @@ pub fn plan(topology: &Topology, site: NodeId) -> SitePlan {
 }
 
 /// One address of an instance, in a network that exists, on a node that is a member.
+#[derive(Clone, Copy)]
 struct Attachment<'a> {
     instance: &'a Instance,
     site: NodeId,
@@ -66,18 +88,16 @@ enum Locality {
     Elsewhere,
 }
 
-fn attachments(topology: &Topology) -> impl Iterator<Item = Attachment<'_>> {
-    topology.instances.values().flat_map(move |instance| {
-        let site = topology.nodes.get(&instance.node).map(|node| node.site);
-        instance.addresses.iter().filter_map(move |&(id, address)| {
-            let (network, site) = (topology.networks.get(&id)?, site?);
-            is_assignable(network, address).then_some(Attachment {
-                instance,
-                site,
-                network: id,
-                address,
-            })
-        })
+/// The attachments of an instance.
+fn attachments<'a>(
+    topology: &'a Topology,
+    instance: &'a Instance,
+) -> impl Iterator<Item = Attachment<'a>> + Clone {
+    let site = topology.nodes.get(&instance.node).map(|node| node.site);
+    instance.addresses.iter().filter_map(move |&(id, address)| {
+        let (network, site) = (topology.networks.get(&id)?, site?);
+        let attachment = Attachment { instance, site, network: id, address };
+        is_assignable(network, address).then_some(attachment)
     })
 }
 
@@ -90,11 +110,7 @@ fn link(topology: &Topology, site: NodeId) -> Option<&Link> {
     topology.nodes.get(&site).filter(|node| node.site == site)?.link.as_ref()
 }
 
-fn ports(topology: &Topology, site: NodeId, mtu: u16) -> BTreeMap<NetworkId, Port> {
-    let here: BTreeSet<NetworkId> = attachments(topology)
-        .filter(|attachment| attachment.site == site)
-        .map(|attachment| attachment.network)
-        .collect();
+fn ports(topology: &Topology, here: BTreeSet<NetworkId>, mtu: u16) -> BTreeMap<NetworkId, Port> {
     here.into_iter()
         .filter_map(|id| {
             let network = topology.networks.get(&id)?;

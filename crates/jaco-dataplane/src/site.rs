@@ -38,8 +38,7 @@ pub struct Policy {
 impl Policy {
     /// The policy of a router with these ports: one scope for each.
     pub fn of(ports: &BTreeMap<NetworkId, Port>, mesh: Option<Ipv4Prefix>) -> Self {
-        let scope = |port: &Port| Scope { interface: port.interface.clone(), subnet: port.subnet };
-        Self { scopes: ports.iter().map(|(id, port)| (*id, scope(port))).collect(), mesh }
+        Self { scopes: ports.iter().map(|(id, port)| (*id, Scope::of(port))).collect(), mesh }
     }
 }
 
@@ -50,6 +49,13 @@ pub struct Scope {
     pub interface: InterfaceName,
     /// The network's addresses.
     pub subnet: Subnet,
+}
+
+impl Scope {
+    /// That of a port.
+    pub(crate) fn of(port: &Port) -> Self {
+        Self { interface: port.interface.clone(), subnet: port.subnet }
+    }
 }
 
 /// The router's end of the tunnel to all other sites.
@@ -94,11 +100,16 @@ impl Port {
     /// The port of a network.
     pub fn new(id: NetworkId, bridge: InterfaceName, subnet: Subnet, mtu: u16) -> Self {
         Self {
-            interface: InterfaceName::numbered("s", id),
+            interface: Self::interface_of(id),
             bridge_end: InterfaceName::numbered("jr", id),
             bridge,
             subnet,
             mtu,
         }
+    }
+
+    /// The interface in the router that the port of a network has.
+    pub(crate) fn interface_of(id: NetworkId) -> InterfaceName {
+        InterfaceName::numbered("s", id)
     }
 }

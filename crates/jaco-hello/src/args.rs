@@ -7,6 +7,7 @@ pub(crate) const USAGE: &str = "\
 usage: hello <command>
   serve [--port N]                  answer HTTP (default: $PORT, else 8080)
   check URL                         exit 0 if URL answers 2xx, else 1
+  watch URL [--every MS]            ask URL until stdin ends; say which requests failed, and how many
   sleep [SECONDS]                   wait for the time or for a stop signal
   exit CODE [--after MS]            exit with CODE
   crash-loop [--after MS]           exit with 1 every time it is started
@@ -25,6 +26,7 @@ HELLO_VERSION, HELLO_HEALTHY_AFTER_MS, HELLO_UNHEALTHY_AFTER_MS, HELLO_DRAIN_MS.
 pub(crate) enum Command {
     Serve { port: u16 },
     Check { url: String },
+    Watch { url: String, every: Duration },
     Sleep { limit: Option<Duration> },
     Exit { code: u8, after: Duration },
     CrashLoop { after: Duration },
@@ -65,6 +67,10 @@ pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Command, Usage
     let command = match name.as_str() {
         "serve" => Command::Serve { port: args.option("--port")?.unwrap_or_else(default_port) },
         "check" => Command::Check { url: args.take_word().ok_or(UsageError::Missing("URL"))? },
+        "watch" => Command::Watch {
+            every: args.millis("--every", 10)?,
+            url: args.take_word().ok_or(UsageError::Missing("URL"))?,
+        },
         "sleep" => Command::Sleep { limit: args.number("SECONDS")?.map(Duration::from_secs) },
         "exit" => Command::Exit {
             after: args.millis("--after", 0)?,
@@ -155,6 +161,8 @@ mod tests {
         let ms = Duration::from_millis;
         check("serve --port 81", Ok(Command::Serve { port: 81 }));
         check("check http://a/", Ok(Command::Check { url: "http://a/".to_owned() }));
+        let watch = Command::Watch { url: "http://a/".to_owned(), every: ms(5) };
+        check("watch http://a/ --every 5", Ok(watch));
         check("sleep", Ok(Command::Sleep { limit: None }));
         check("exit 3 --after 250", Ok(Command::Exit { code: 3, after: ms(250) }));
         check("exit --after 250 3", Ok(Command::Exit { code: 3, after: ms(250) }));

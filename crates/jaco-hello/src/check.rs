@@ -1,14 +1,17 @@
 //! `hello check URL`: the health probe of an image that has no shell and no curl.
 
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use crate::say;
 
-/// How long one probe may take; engines kill a probe after 30 s by default, this answers well before.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a connection may take to begin.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long an answer may take; engines kill a probe after 30 s by default, this answers well before.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Probes once and prints what it saw: the engine keeps that line with the health result.
 pub(crate) fn run(url: &str) -> ExitCode {
@@ -28,17 +31,25 @@ pub(crate) fn run(url: &str) -> ExitCode {
     }
 }
 
-struct Answer {
-    status: u16,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
     body: String,
 }
 
 fn probe(url: &str) -> io::Result<Answer> {
     let (authority, path) = split(url)?;
     let address = authority.to_socket_addrs()?.next().ok_or_else(|| bad("name has no address"))?;
-    let mut stream = TcpStream::connect_timeout(&address, PROBE_TIMEOUT)?;
-    stream.set_read_timeout(Some(PROBE_TIMEOUT))?;
-    stream.set_write_timeout(Some(PROBE_TIMEOUT))?;
+    ask(&address, &authority, &path)
+}
+
+/// One request on a connection of its own.
+///
+/// # Errors
+/// If there is no answer within the time of a probe, or none that is HTTP.
+pub(crate) fn ask(address: &SocketAddr, authority: &str, path: &str) -> io::Result<Answer> {
+    let mut stream = TcpStream::connect_timeout(address, CONNECT_TIMEOUT)?;
+    stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+    stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
     let request = format!("GET {path} HTTP/1.1\r\nhost: {authority}\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes())?;
     let mut text = String::new();
@@ -47,7 +58,7 @@ fn probe(url: &str) -> io::Result<Answer> {
 }
 
 /// Splits `http://host[:port][/path]`.
-fn split(url: &str) -> io::Result<(String, String)> {
+pub(crate) fn split(url: &str) -> io::Result<(String, String)> {
     let rest = url.strip_prefix("http://").ok_or_else(|| bad("URL does not begin with http://"))?;
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
     let has_port = authority.rsplit(']').next().is_some_and(|tail| tail.contains(':'));
@@ -61,7 +72,7 @@ fn answer(text: &str) -> io::Result<Answer> {
     Ok(Answer { status: status.ok_or_else(|| bad("answer has no status"))?, body: body.to_owned() })
 }
 
-fn bad(why: &'static str) -> io::Error {
+pub(crate) fn bad(why: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, why)
 }
 

@@ -10,6 +10,7 @@ mod http;
 mod say;
 mod serve;
 mod signal;
+mod watch;
 mod work;
 
 use std::process::ExitCode;
@@ -30,6 +31,7 @@ fn run(command: Command) -> ExitCode {
     match command {
         Command::Serve { port } => serve::run(port),
         Command::Check { url } => check::run(&url),
+        Command::Watch { url, every } => watch::run(&url, every),
         Command::Sleep { limit } => work::sleep(limit),
         Command::Exit { code, after } => work::exit_after(code, after),
         Command::CrashLoop { after } => work::exit_after(1, after),

@@ -9,6 +9,7 @@ mod error;
 mod kernel;
 mod namespace;
 mod netlink;
+mod probe;
 mod resolver;
 mod router;
 mod service;
@@ -16,6 +17,7 @@ mod tunnel;
 
 pub use error::NetError;
 pub use namespace::Namespace;
+pub use probe::{Connect, Connection, PeerReport, ProbeQuestion, ProbeReport};
 pub use resolver::Resolver;
 pub use router::{Applied, Options, Router};
 pub use service::{NetworkFailure, RouterClient, RouterStatus, ServiceOptions, serve};

@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
+use std::time::Instant;
 
-use jaco_dataplane::{InterfaceName, Names, Policy, Seen, SitePlan, Step, diff};
+use jaco_dataplane::{InterfaceName, PlanChange, Policy, Seen, SitePlan, Step, diff, steps};
 
 use crate::error::NetError;
 use crate::kernel::{Kernel, Worker};
 use crate::namespace::Namespace;
-use crate::resolver::Resolver;
+use crate::probe::{Probe, ProbeQuestion, Work};
+use crate::resolver::{Resolver, ServedNames};
 use crate::tunnel::{AnyTunnel, Backend, Identity, PrivateKey};
 
 /// What a router is opened with.
@@ -37,7 +39,7 @@ pub struct Options {
 ///
 /// # Privileges
 /// CAP_SYS_ADMIN (to make and enter the namespace) and CAP_NET_ADMIN in the user namespace of the container
-/// engine's network namespace, access to `/dev/net/tun` without WireGuard in the kernel, the program `nft` 1.0 or
+/// engine's network namespace, CAP_NET_RAW there for probes, access to `/dev/net/tun` without WireGuard in the kernel, the program `nft` 1.0 or
 /// newer in `PATH`, and a kernel 5.6 or newer. The calling process must be in the network namespace of the
 /// container engine, with all threads of its runtime.
 #[derive(Debug)]
@@ -45,7 +47,7 @@ pub struct Router {
     namespace: Arc<Namespace>,
     worker: Worker,
     tunnel: AnyTunnel,
-    names: Arc<RwLock<Names>>,
+    names: Arc<ServedNames>,
     resolvers: Vec<SocketAddr>,
     /// What is there, if nobody but this router changed anything since it was observed.
     seen: Option<Seen>,
@@ -82,7 +84,7 @@ impl Router {
             namespace,
             worker,
             tunnel,
-            names: Arc::default(),
+            names: Arc::new(ServedNames::new(Instant::now())),
             resolvers: options.resolvers,
             seen: None,
         })
@@ -107,26 +109,28 @@ impl Router {
     /// If a step fails; those before it have been carried out, and the next call observes first. A port that
     /// cannot be made is reported and keeps nothing else from being done.
     pub async fn apply(&mut self, plan: &SitePlan) -> Result<Applied, NetError> {
-        let mut seen = match self.seen.take() {
+        let seen = match self.seen.take() {
             Some(seen) => seen,
             None => self.read().await?,
         };
-        let steps = diff(plan, &seen);
-        let mut applied = Applied { steps: steps.len(), failed_ports: BTreeMap::new() };
-        let mut steps = steps.into_iter().peekable();
-        while let Some(step) = steps.next() {
-            let mut group = vec![step];
-            // Ports are made and removed together: one request each costs more than the port.
-            while let Some(next) = steps.next_if(|next| same_kind(&group[0], next)) {
-                group.push(next);
-            }
-            let failed = self.carry_out(&group, &seen).await?;
-            group.iter().for_each(|step| seen.carry_out(step));
-            applied.failed_ports.extend(failed);
-        }
-        // A port that failed is not there, and which others with it is not known.
-        self.seen = applied.failed_ports.is_empty().then_some(seen);
-        Ok(applied)
+        self.carry_out_all(diff(plan, &seen), seen).await
+    }
+
+    /// Makes the router what `plan` says, which differs by `change` from the plan that [`Router::apply`] or this was
+    /// given last. It costs as much as the change: nothing else is compared.
+    ///
+    /// # Errors
+    /// As [`Router::apply`].
+    pub async fn change(
+        &mut self,
+        plan: &SitePlan,
+        change: &PlanChange,
+    ) -> Result<Applied, NetError> {
+        let Some(steps) = self.seen.as_ref().and_then(|seen| steps(change, seen)) else {
+            return self.apply(plan).await;
+        };
+        let seen = self.seen.take().unwrap_or_default();
+        self.carry_out_all(steps, seen).await
     }
 
     /// Reads what is there from the kernel and the tunnel.
@@ -149,6 +153,35 @@ impl Router {
         Resolver::start(&self.namespace, Arc::clone(&self.names), self.resolvers.clone()).await
     }
 
+    /// Until when an address may be used under a name that it has lost, because an answer of the resolver may be
+    /// remembered. It never moves back.
+    pub fn remembered_until(&self) -> Instant {
+        self.names.remembered_until()
+    }
+
+    /// Begins to find out by packets what holds between this router and others. The router can be changed
+    /// meanwhile: what is returned needs it no more.
+    ///
+    /// # Errors
+    /// If the tunnel cannot be asked.
+    pub(crate) async fn probe(
+        &self,
+        plan: &SitePlan,
+        question: &ProbeQuestion,
+    ) -> Result<Probe, NetError> {
+        let tunnel = self.worker.call(Kernel::tunnel_index).await?;
+        let links = match tunnel {
+            Some(_) => self.tunnel.links(&self.worker).await?,
+            None => BTreeMap::new(),
+        };
+        let namespace = Arc::clone(&self.namespace);
+        let addresses = question
+            .lookup
+            .as_ref()
+            .and_then(|(asker, name)| crate::resolver::addresses(&self.names.read(), *asker, name));
+        Ok(Probe { namespace, work: Work::of(plan, question), tunnel, links, addresses })
+    }
+
     async fn read(&self) -> Result<Seen, NetError> {
         let observed = self.worker.call(Kernel::observe).await?;
         let (tunnel, peers) = self.tunnel.observe(observed.tunnel, &self.worker).await?;
@@ -158,18 +191,43 @@ impl Router {
             ports: observed.ports,
             peers,
             routes: observed.routes,
-            names: self.names.read().unwrap_or_else(PoisonError::into_inner).clone(),
+            names: self.names.read().clone(),
         })
     }
 
+    /// Carries steps out in their order, from what is there.
+    async fn carry_out_all(
+        &mut self,
+        steps: Vec<Step>,
+        mut seen: Seen,
+    ) -> Result<Applied, NetError> {
+        let mut applied = Applied { steps: steps.len(), failed_ports: BTreeMap::new() };
+        let mut steps = steps.into_iter().peekable();
+        while let Some(step) = steps.next() {
+            let mut group = vec![step];
+            // Ports are made and removed together: one request each costs more than the port.
+            while let Some(next) = steps.next_if(|next| same_kind(&group[0], next)) {
+                group.push(next);
+            }
+            let failed = self.carry_out(&group).await?;
+            group.iter().for_each(|step| seen.carry_out(step));
+            applied.failed_ports.extend(failed);
+        }
+        // A port without a bridge is not there. Of one that failed otherwise it is not known what is left, nor which
+        // others failed with it.
+        let mut failed = applied.failed_ports.iter();
+        let is_known = failed.all(|(_, error)| matches!(error, NetError::NoBridge(_)));
+        seen.ports.retain(|interface, _| !applied.failed_ports.contains_key(interface));
+        self.seen = is_known.then_some(seen);
+        Ok(applied)
+    }
+
     /// Carries out steps of one kind, and says which ports could not be made.
-    async fn carry_out(&mut self, group: &[Step], seen: &Seen) -> Result<FailedPorts, NetError> {
+    async fn carry_out(&mut self, group: &[Step]) -> Result<FailedPorts, NetError> {
         let (first, worker) = (group[0].clone(), &self.worker);
         match first {
             Step::LoadPolicy(policy) => load(worker, policy).await?,
-            Step::ChangeNames(change) => {
-                self.names.write().unwrap_or_else(PoisonError::into_inner).change(&change);
-            }
+            Step::ChangeNames(change) => self.names.change(&change),
             Step::RemoveRoutes(routes) => {
                 worker.call(move |kernel| kernel.remove_routes(&routes)).await?;
             }
@@ -177,9 +235,9 @@ impl Router {
                 worker.call(move |kernel| kernel.add_routes(&routes)).await?;
             }
             Step::RemovePeer(key) => self.tunnel.remove_peer(key, worker).await?,
-            Step::SetPeer { key, peer } => {
-                let before = seen.peers.get(&key).cloned();
-                self.tunnel.set_peer(key, peer, before, worker).await?;
+            Step::SetPeer { key, peer } => self.tunnel.set_peer(key, peer, worker).await?,
+            Step::ChangePeer { key, change } => {
+                self.tunnel.change_peer(key, change, worker).await?;
             }
             Step::AddTunnel(tunnel) => self.tunnel.add(tunnel, worker).await?,
             Step::RemoveTunnel => self.tunnel.remove(worker).await?,

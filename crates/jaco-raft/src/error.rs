@@ -98,6 +98,9 @@ pub enum TransportError {
     /// No connection; raft backs off before a retry.
     #[error("peer is unreachable: {0}")]
     Unreachable(String),
+    /// No connection, because the peer's machine answered that no process listens at the address.
+    #[error("peer does not listen: {0}")]
+    NotListening(String),
     #[error("peer did not answer in time")]
     Timeout,
     /// The peer refused, or its answer cannot be decoded.

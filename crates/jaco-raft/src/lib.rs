@@ -27,6 +27,7 @@ mod snapshot;
 mod status;
 #[cfg(test)]
 mod suite;
+mod takeover;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod ticker;

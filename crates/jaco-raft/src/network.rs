@@ -233,7 +233,9 @@ impl Client {
         error: &TransportError,
     ) -> RPCError<TypeConfig> {
         match error {
-            TransportError::Unreachable(_) => RPCError::Unreachable(Unreachable::new(error)),
+            TransportError::Unreachable(_) | TransportError::NotListening(_) => {
+                RPCError::Unreachable(Unreachable::new(error))
+            }
             TransportError::Refused(_) => RPCError::Network(NetworkError::new(error)),
             TransportError::Timeout => RPCError::Timeout(Timeout {
                 action,

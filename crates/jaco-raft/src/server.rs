@@ -17,9 +17,11 @@ use crate::engine::queue::Driver;
 use crate::error::HandleError;
 use crate::log_store::{LogStore, run_blocking};
 use crate::machine::{MachineStore, StateMachine, snapshot_of};
+use crate::network::Transport;
 use crate::pipe::{CONCURRENT_APPENDS_MAX, Pipe};
 use crate::reconnect::Reconnects;
 use crate::snapshot::SnapshotStore;
+use crate::takeover::Takeover;
 use crate::ticker::LeaderActivity;
 use crate::types::{TypeConfig, Vote};
 use crate::wire::{self, Append, History, ReplyBody, Request, RequestBody, SnapshotChunk, VoteAsk};
@@ -39,6 +41,8 @@ pub(crate) struct Server<M: StateMachine> {
     pub(crate) receiving: Arc<Mutex<()>>,
     pub(crate) leader_activity: LeaderActivity,
     pub(crate) reconnects: Reconnects,
+    pub(crate) transport: Arc<dyn Transport>,
+    pub(crate) takeover: Takeover,
 }
 
 impl<M: StateMachine> Server<M> {
@@ -71,13 +75,25 @@ impl<M: StateMachine> Server<M> {
         Ok(wire::encode_reply(reply))
     }
 
-    /// Answers the appends of a peer's raft stream, in order, until either side closes it. `admit`
-    /// verifies the sender of each frame.
+    /// Serves a peer's raft stream until either side closes it. `admit` verifies the sender of each frame.
     pub(crate) async fn serve(
+        &self,
+        pipe: Box<dyn Pipe>,
+        admit: impl Fn(u64) -> Result<(), String>,
+    ) -> Result<(), HandleError> {
+        if let Some(peer) = self.serve_appends(pipe, admit).await? {
+            self.takeover.connection_closed(&self.raft, self.transport.as_ref(), peer).await;
+        }
+        Ok(())
+    }
+
+    /// Answers the appends of a raft stream, in order; returns who sent them.
+    async fn serve_appends(
         &self,
         mut pipe: Box<dyn Pipe>,
         admit: impl Fn(u64) -> Result<(), String>,
-    ) -> Result<(), HandleError> {
+    ) -> Result<Option<u64>, HandleError> {
+        let mut sender = None;
         let mut answers = FuturesOrdered::new();
         loop {
             tokio::select! {
@@ -86,13 +102,14 @@ impl<M: StateMachine> Server<M> {
                     let answer: Result<_, RaftError<TypeConfig>> = answer;
                     let reply = self.appended(answer.map_err(|error| stopped(&error))?);
                     if pipe.send(wire::encode_reply(reply)).await.is_err() {
-                        return Ok(());
+                        return Ok(sender);
                     }
                 }
                 frame = pipe.next(), if answers.len() < CONCURRENT_APPENDS_MAX => {
                     // A closed stream is logged by the peer.
-                    let Some(Ok(frame)) = frame else { return Ok(()) };
+                    let Some(Ok(frame)) = frame else { return Ok(sender) };
                     let append = self.append_in(frame.freeze(), &admit)?;
+                    sender = Some(append.vote.node_id);
                     let request = wire::append_from(append, &self.log, self.history);
                     let request = request.inspect_err(log_divergence)?;
                     // Processed in this order as soon as `answers` is polled, which is next.

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use openraft::alias::WatchReceiverOf;
 use openraft::async_runtime::WatchReceiver as _;
-use openraft::{Instant, RaftMetrics, ServerState};
+use openraft::metrics::RaftServerMetrics;
+use openraft::{Instant as _, RaftMetrics, ServerState};
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::error::Member;
 use crate::network::AddressBook;
@@ -61,6 +63,9 @@ pub struct Status {
     pub purged: Option<u64>,
     /// All voters; during a joint change, of both sets.
     pub voters: BTreeSet<u64>,
+    /// The voters of the last membership that is complete: during a joint change those of the old set. One that is
+    /// only in the new set protects nothing yet, as the old set still decides alone what it always did.
+    pub established_voters: BTreeSet<u64>,
     pub learners: BTreeSet<u64>,
     /// Addresses of voters and learners.
     pub members: BTreeMap<u64, String>,
@@ -87,16 +92,45 @@ impl Status {
     }
 }
 
+/// The pause between two statuses that differ only in how far the node is. Under load that changes thousands of
+/// times a second, and each status is a copy of the membership; nobody who watches it needs every one.
+const PROGRESS_PAUSE: Duration = Duration::from_millis(5);
+
+/// The metrics of the core: all of them, and those that are not about how far it is.
+pub(crate) struct Metrics {
+    pub(crate) all: WatchReceiverOf<TypeConfig, RaftMetrics<TypeConfig>>,
+    pub(crate) server: WatchReceiverOf<TypeConfig, RaftServerMetrics<TypeConfig>>,
+}
+
+impl Metrics {
+    /// Waits until something has changed: term, role, leader or membership at any time, the rest only after
+    /// `pause_end`. Returns whether the core still runs. Cancel-safe.
+    async fn changed(&mut self, pause_end: Instant) -> bool {
+        if self.all.changed().await.is_err() {
+            return false;
+        }
+        if Instant::now() < pause_end {
+            // Either way there is a new status; after an end of the core the next call notices it.
+            tokio::select! {
+                _ = self.server.changed() => {}
+                () = sleep_until(pause_end) => {}
+            }
+        }
+        true
+    }
+}
+
 /// Updates `sender` until the node stops or all receivers are gone.
 pub(crate) async fn follow(
-    mut metrics: WatchReceiverOf<TypeConfig, RaftMetrics<TypeConfig>>,
+    mut metrics: Metrics,
     sender: watch::Sender<Status>,
     addresses: AddressBook,
     lease: Duration,
 ) {
     let mut membership = None;
     loop {
-        let status = status_of(&metrics.borrow_and_update(), lease);
+        metrics.server.borrow_and_update();
+        let status = status_of(&metrics.all.borrow_and_update(), lease);
         let stopped = status.role == Role::Stopped;
         if membership != status.membership_index {
             membership = status.membership_index;
@@ -113,19 +147,23 @@ pub(crate) async fn follow(
             return;
         }
         // The loss of a quorum causes no event, so it is also checked by time.
-        match tokio::time::timeout(lease, metrics.changed()).await {
-            Ok(Ok(())) | Err(_) => {}
-            Ok(Err(_)) => return,
+        let changed = metrics.changed(Instant::now() + PROGRESS_PAUSE);
+        if let Ok(false) = timeout(lease, changed).await {
+            return;
         }
+    }
+}
+
+/// Why the node stopped because of an error, if it did.
+pub(crate) fn failure_of(metrics: &RaftMetrics<TypeConfig>) -> Option<String> {
+    match &metrics.running_state {
+        Ok(()) | Err(openraft::errors::Fatal::Stopped) => None,
+        Err(fatal) => Some(fatal.to_string()),
     }
 }
 
 pub(crate) fn status_of(metrics: &RaftMetrics<TypeConfig>, lease: Duration) -> Status {
     let membership = &metrics.membership_config;
-    let failure = match &metrics.running_state {
-        Ok(()) | Err(openraft::errors::Fatal::Stopped) => None,
-        Err(fatal) => Some(fatal.to_string()),
-    };
     let leader = metrics.current_leader.map(|id| Member {
         id,
         address: membership.get_node(&id).map(|peer| peer.address.clone()).unwrap_or_default(),
@@ -144,6 +182,7 @@ pub(crate) fn status_of(metrics: &RaftMetrics<TypeConfig>, lease: Duration) -> S
         applied: metrics.last_applied.map(|id| id.index),
         snapshot: metrics.snapshot.map(|id| id.index),
         purged: metrics.purged.map(|id| id.index),
+        established_voters: membership.get_joint_config().first().cloned().unwrap_or_default(),
         learners: membership.membership().learner_ids().collect(),
         members: membership.nodes().map(|(id, peer)| (*id, peer.address.clone())).collect(),
         membership_index: membership.log_id().map(|id| id.index),
@@ -151,7 +190,7 @@ pub(crate) fn status_of(metrics: &RaftMetrics<TypeConfig>, lease: Duration) -> S
         lag: lag.map(|(id, at)| (*id, at.map(|at| next.saturating_sub(at.index + 1)))).collect(),
         quorum: quorum_of(metrics, is_leader, voters.len(), lease),
         voters,
-        failure,
+        failure: failure_of(metrics),
     }
 }
 
@@ -162,14 +201,18 @@ pub(crate) fn contact_of(
     limit: Duration,
 ) -> Contact {
     let leads = metrics.state == ServerState::Leader && metrics.running_state.is_ok();
+    let acknowledged = metrics.last_quorum_acked.as_ref().filter(|_| leads);
+    // A new leader has no acknowledgement yet.
+    let since = acknowledged.map_or(silence, |at| at.elapsed());
+    let led = leads || metrics.current_leader.is_some_and(|leader| leader != metrics.id);
+    if led && since < limit {
+        return Contact::Recent;
+    }
+    // Asked last: the voters are collected for it, and every request asks for the contact.
     if leads && metrics.membership_config.voter_ids().count() == 1 {
         return Contact::Recent;
     }
-    let acknowledged = metrics.last_quorum_acked.as_ref().filter(|_| leads);
-    // A new leader has no acknowledgement yet.
-    let since = acknowledged.map_or(silence, |at| Instant::elapsed(&**at));
-    let led = leads || metrics.current_leader.is_some_and(|leader| leader != metrics.id);
-    if led && since < limit { Contact::Recent } else { Contact::Lost { since } }
+    Contact::Lost { since }
 }
 
 /// Whether everything in the log of a node is known to be committed, and applied.
@@ -202,6 +245,66 @@ fn quorum_of(
         return Quorum::Unknown;
     }
     // A single voter is its own quorum and sends no heartbeats.
-    let age = metrics.last_quorum_acked.as_ref().map(|at| Instant::elapsed(&**at));
+    let age = metrics.last_quorum_acked.as_ref().map(|at| at.elapsed());
     if voters == 1 || age.is_some_and(|age| age < lease) { Quorum::Held } else { Quorum::Lost }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use openraft::async_runtime::WatchSender as _;
+    use openraft::type_config::TypeConfigExt as _;
+
+    use super::*;
+
+    const LEASE: Duration = Duration::from_millis(600);
+
+    fn at(last_log: u64, leader: Option<u64>) -> RaftMetrics<TypeConfig> {
+        let mut metrics = RaftMetrics::new_initial(1);
+        (metrics.last_log_index, metrics.current_leader) = (Some(last_log), leader);
+        metrics
+    }
+
+    fn server(leader: Option<u64>) -> RaftServerMetrics<TypeConfig> {
+        let RaftMetrics { id, vote, state, current_leader, membership_config, .. } = at(0, leader);
+        let committed_membership_config = Arc::clone(&membership_config);
+        RaftServerMetrics {
+            id,
+            vote,
+            state,
+            current_leader,
+            membership_config,
+            committed_membership_config,
+        }
+    }
+
+    /// Progress is told in paces, the last of it too; a new leader is told at once.
+    #[tokio::test(start_paused = true)]
+    async fn progress_is_told_in_paces_and_a_leader_at_once() {
+        let (all, seen) = TypeConfig::watch_channel(at(0, None));
+        let (servers, server_seen) = TypeConfig::watch_channel(server(None));
+        let (sender, mut told) = watch::channel(status_of(&at(0, None), LEASE));
+        let metrics = Metrics { all: seen, server: server_seen };
+        let following = tokio::spawn(follow(metrics, sender, AddressBook::default(), LEASE));
+        let mut statuses = 0;
+        for index in 1..=100 {
+            all.send(at(index, None)).unwrap();
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            statuses += u32::from(told.has_changed().unwrap());
+            told.mark_unchanged();
+        }
+        assert!((15..=25).contains(&statuses), "{statuses} statuses of 100 ms");
+        told.wait_for(|status| status.last_log == Some(100)).await.unwrap();
+        // Within the pause after that.
+        all.send(at(101, None)).unwrap();
+        tokio::task::yield_now().await;
+        let sent = Instant::now();
+        servers.send(server(Some(2))).unwrap();
+        all.send(at(101, Some(2))).unwrap();
+        told.wait_for(|status| status.leader.is_some()).await.unwrap();
+        assert_eq!(sent.elapsed(), Duration::ZERO);
+        drop((all, servers));
+        following.await.unwrap();
+    }
 }

@@ -21,8 +21,8 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// One data centre: a killed leader is replaced within about a second. A follower campaigns
-    /// after a lease and an election timeout, in which at least four heartbeats are due; more would
+    /// One data centre: a silent leader is replaced within about a second, one whose process has ended at once
+    /// (`takeover.rs`). A follower campaigns after a lease and an election timeout, in which at least four heartbeats are due; more would
     /// only cost an idle cluster.
     pub const fn lan() -> Self {
         Self {

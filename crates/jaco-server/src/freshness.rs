@@ -52,7 +52,9 @@ impl Member {
         }
     }
 
-    fn has_caught_up(&self) -> bool {
+    /// Whether this node has applied what was committed before it stopped.
+    #[must_use]
+    pub fn has_caught_up(&self) -> bool {
         let caught_up = &self.recovery.caught_up;
         if !caught_up.load(Ordering::Relaxed) && self.store.raft().has_recovered() {
             caught_up.store(true, Ordering::Relaxed);

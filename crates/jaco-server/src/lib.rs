@@ -7,6 +7,7 @@
 mod admission;
 mod audit;
 mod auth;
+mod consumer;
 mod forward;
 mod freshness;
 mod member;
@@ -15,6 +16,7 @@ mod preview;
 mod pulls;
 mod raft;
 mod recovery;
+mod router;
 pub mod serve;
 mod service;
 pub mod status;
@@ -22,9 +24,12 @@ mod view;
 
 pub use audit::{archive, writer::Archived};
 pub use auth::refusals;
+pub use consumer::{ConsumerSession, Delivery};
 pub use member::{Lifecycle, Member, Stage};
 pub use peers::Peers;
 pub use pulls::message as pull_message;
 pub use raft::transport;
 pub use raft::{ClusterMachine, RaftStore};
 pub use recovery::Recovery;
+pub use router::RouterProbe;
+pub use service::cluster::networks::{asked_pool, pool_info};

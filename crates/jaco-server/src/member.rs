@@ -19,6 +19,7 @@ use crate::auth::refusals::Refusals;
 use crate::peers::Peers;
 use crate::raft::RaftStore;
 use crate::recovery::Recovery;
+use crate::router::RouterProbe;
 use crate::status::{from_propose_error, invalid};
 
 /// A member of a cluster.
@@ -39,6 +40,8 @@ pub struct Member {
     pub rebalance: Arc<RebalanceState>,
     /// The node's container engine.
     pub engine: Arc<dyn ContainerEngine>,
+    /// The node's router; none where containers are pretended.
+    pub router: Option<Arc<dyn RouterProbe>>,
     /// The node's agent.
     pub agent: AgentHandle,
     /// Opens sealed values of the state.
@@ -67,7 +70,11 @@ pub type Stage = Arc<ArcSwapOption<Member>>;
 #[async_trait]
 pub trait Lifecycle: Send + Sync + 'static {
     /// Creates a cluster of this one node.
-    async fn init(&self, name: &str, by: Identity) -> Result<v1::InitResponse, Rejection>;
+    async fn init(
+        &self,
+        request: v1::InitRequest,
+        by: Identity,
+    ) -> Result<v1::InitResponse, Rejection>;
 
     /// Joins the cluster of the node at `server`.
     async fn join(&self, server: &str, token: &str) -> Result<v1::JoinClusterResponse, Rejection>;

@@ -14,7 +14,8 @@ use jaco_proto::v1::peer_client::PeerClient;
 use jaco_proto::v1::query_client::QueryClient;
 use jaco_proto::v1::{
     AcknowledgeEndpointsRequest, ForwardRequest, HeartbeatRequest, HeartbeatResponse,
-    ProposeRequest, PullsRequest, PullsResponse, RaftRequest,
+    ProbeRouterRequest, ProbeRouterResponse, ProposeRequest, PullsRequest, PullsResponse,
+    RaftRequest,
 };
 use jaco_types::{ErrorCode, NodeId, Rejection};
 use tonic::transport::{Channel, Endpoint};
@@ -200,6 +201,22 @@ impl Peers {
         let mut request = Request::new(message);
         request.set_timeout(deadline);
         let answer = within(deadline, self.peer(node, address).pulls(request)).await;
+        answer.map_err(|status| from_status(&status))
+    }
+
+    /// Asks a member what its router holds and reaches.
+    ///
+    /// # Errors
+    /// When the member is unreachable, or runs a version without this question.
+    pub async fn probe_router(
+        &self,
+        (node, address): (NodeId, &str),
+        message: ProbeRouterRequest,
+        deadline: Duration,
+    ) -> Result<ProbeRouterResponse, Rejection> {
+        let mut request = Request::new(message);
+        request.set_timeout(deadline);
+        let answer = within(deadline, self.peer(node, address).probe_router(request)).await;
         answer.map_err(|status| from_status(&status))
     }
 

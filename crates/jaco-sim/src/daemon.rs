@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jaco_agent::engine::EngineError;
-use jaco_agent::{AgentCore, Event, Owner};
+use jaco_agent::{AgentCore, Event, Owner, StateAge};
+use jaco_dataplane::Planner;
 use jaco_scheduler::input::EngineSignal;
 use jaco_state::audit::{DEFAULT_AGE, Retention};
 use jaco_state::view::{DesiredInstance, desired_on, prepull_on};
@@ -32,10 +33,14 @@ pub(crate) struct Daemon {
     pub(crate) core: AgentCore,
     pub(crate) outbox: Outbox,
     pub(crate) leading: Option<LeaderLoop>,
+    /// Plans what the router of its machine holds.
+    pub(crate) site: Planner,
     /// What its engine answered last; absent before the first answer.
     pub(crate) engine: Option<EngineSignal>,
     /// For how long there was no contact with a leader, as sent to its agent last.
     pub(crate) silence: Millis,
+    /// Whether `state` may lack what was decided about the node while it had no contact.
+    pub(crate) state_age: StateAge,
     /// Readiness of the images that rollouts need there, as its agent reported it last.
     pub(crate) images: BTreeMap<ImageNeed, ImageReadiness>,
     node: NodeId,
@@ -75,12 +80,14 @@ impl Daemon {
             applied: StateIndex(0),
             view: View::Old,
             node: owner.node,
+            site: Planner::new(owner.node),
             core: AgentCore::new(owner),
             outbox: Outbox::default(),
             leading: None,
             engine: None,
             sent: Sent::default(),
             silence: Millis(0),
+            state_age: StateAge::Current,
             images: BTreeMap::new(),
             asked_to_prepare: BTreeMap::new(),
         }

@@ -18,13 +18,16 @@ pub mod nemesis;
 mod network;
 mod outbox;
 mod rng;
+mod router;
 pub mod sabotage;
 pub mod script;
 mod service;
 mod show;
+mod shrink;
 mod world;
 
 pub use invariants::{InvariantViolation, Violation};
 pub use sabotage::Sabotage;
 pub use script::Session;
+pub use shrink::shrink;
 pub use world::World;

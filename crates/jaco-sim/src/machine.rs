@@ -11,6 +11,7 @@ use jaco_types::{
 };
 
 use crate::daemon::Daemon;
+use crate::router::Router;
 
 /// A machine of the cluster.
 #[derive(Debug)]
@@ -28,6 +29,9 @@ pub(crate) struct Machine {
     pub(crate) load_percent: Option<u64>,
     /// When its daemon was last in contact with a leader, by true time.
     pub(crate) contact_at: Timestamp,
+    /// What was committed then.
+    pub(crate) committed_at_contact: StateIndex,
+    pub(crate) router: Router,
 }
 
 /// The cluster that the simulated one is.
@@ -49,6 +53,8 @@ impl Machine {
             drift_permille: 0,
             load_percent: None,
             contact_at: Timestamp(0),
+            committed_at_contact: StateIndex(0),
+            router: Router::default(),
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use clap::Parser;
-use jaco_sim::{nemesis, script};
+use jaco_sim::{nemesis, script, shrink};
 
 /// Simulated clusters: real planner, real state machine, real agents, on a fake clock.
 #[derive(Debug, Parser)]
@@ -27,6 +27,9 @@ struct Args {
     /// What the histories are made of
     #[arg(long, value_enum, default_value_t = StyleArg::Plain)]
     style: StyleArg,
+    /// Shrink each history that breaks a law to the lines that matter, and print these as a script
+    #[arg(long)]
+    shrink: bool,
     /// After a failure, print this many of the newest log entries
     #[arg(long, default_value_t = 0)]
     log: usize,
@@ -109,6 +112,10 @@ fn run_seeds(from: u64, to: u64, args: &Args) -> ExitCode {
             println!("# seed {seed}: {failure}");
             let style = args.style.name();
             println!("# replay: cargo xtask sim --seed {seed} -- --steps {steps} --style {style}");
+            if args.shrink {
+                let few = shrink(&run.script, None);
+                println!("# the same in {} lines:\n{}", few.len(), few.join("\n"));
+            }
             failed.push(seed);
         }
     }

@@ -14,6 +14,8 @@ pub(crate) enum Stream {
     Nemesis = 2,
     /// Which networks services have.
     Networks = 3,
+    /// How long routers take.
+    Routers = 4,
 }
 
 impl Rng {

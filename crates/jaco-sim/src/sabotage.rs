@@ -47,11 +47,19 @@ pub enum Sabotage {
     RunFinished,
     /// Nodes that give freed addresses again at once.
     ForgetQuarantine,
+    /// Routers that answer names before the way to their addresses stands.
+    NamesBeforeRoutes,
+    /// Routers that remove no way to an address.
+    KeepRoutes,
+    /// Routers that let packets through between networks whose addresses are near each other.
+    OpenPolicy,
+    /// Routers that take the address of an instance for that of another one.
+    ExchangeOwners,
 }
 
 impl Sabotage {
     /// Every defect.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 23] = [
         Self::RecreateOnStart,
         Self::DropInsteadOfRetire,
         Self::NeverQuiet,
@@ -71,6 +79,10 @@ impl Sabotage {
         Self::DisableUnasked,
         Self::RunFinished,
         Self::ForgetQuarantine,
+        Self::NamesBeforeRoutes,
+        Self::KeepRoutes,
+        Self::OpenPolicy,
+        Self::ExchangeOwners,
     ];
 
     /// Spoils the state of a node.

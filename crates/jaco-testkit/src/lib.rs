@@ -1,15 +1,17 @@
 //! Clusters of real daemons on loopback, for tests: start, kill, pause and restart them, and wait
-//! for the expected state. Nothing here uses another network.
+//! for the expected state. Nothing here uses another network, but for namespaces that it makes.
 
 mod binary;
 mod cluster;
 pub mod docker;
+mod machines;
 mod node;
 pub mod router;
 mod wait;
 
 pub use binary::binary;
 pub use cluster::{Cluster, Engine};
+pub use machines::Machines;
 pub use node::Node;
 pub use wait::{eventually, eventually_within, stays};
 

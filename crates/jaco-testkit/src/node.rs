@@ -3,11 +3,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
 use jaco_client::{Client, Target};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::binary::binary;
+
+/// The longest that a process takes to stop at a signal: a thread that waits for the disk stops after that.
+const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 /// A daemon under test. Dropping it kills its process.
 #[derive(Debug)]
@@ -87,9 +91,18 @@ impl Node {
         assert!(status.success(), "{} stopped with {status}:\n{}", self.name, self.log_tail());
     }
 
-    /// Holds the daemon up: it does nothing and loses nothing until [`Node::resume`].
+    /// Holds the daemon up: it does nothing and loses nothing until [`Node::resume`]. On a busy machine its threads go on
+    /// for a moment after the signal, so they are waited for.
+    ///
+    /// # Panics
+    /// When it does not run, or does not stop.
     pub fn pause(&self) {
         self.signal(Signal::STOP);
+        let begun = Instant::now();
+        while !is_stopped(self.pid()) {
+            assert!(begun.elapsed() < STOP_LIMIT, "{} does not stop", self.name);
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Lets the daemon go on.
@@ -168,6 +181,18 @@ impl Node {
         let lines: Vec<_> = text.lines().rev().take(30).collect();
         lines.into_iter().rev().collect::<Vec<_>>().join("\n")
     }
+}
+
+/// Whether all threads of a process are stopped.
+fn is_stopped(pid: u32) -> bool {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("the process is there");
+    let mut states = threads.filter_map(|thread| {
+        // A thread may have ended meanwhile.
+        let stat = fs::read_to_string(thread.ok()?.path().join("stat")).ok()?;
+        // The name before the state is in parentheses and may hold anything.
+        stat.rsplit_once(") ")?.1.chars().next()
+    });
+    states.all(|state| state == 'T')
 }
 
 impl Drop for Node {

@@ -11,9 +11,10 @@ use jaco_pki::{
 };
 use jaco_proto::v1::cluster_client::ClusterClient;
 use jaco_proto::v1::{self, AdmitNodeRequest};
-use jaco_server::Lifecycle;
 use jaco_server::status::from_status;
+use jaco_server::{Lifecycle, asked_pool, pool_info};
 use jaco_state::command::{ClusterInit, NewNode};
+use jaco_state::network::NetworkPool;
 use jaco_state::{ClusterMeta, token};
 use jaco_types::{ClusterId, ErrorCode, Identity, NodeId, Rejection, TokenId};
 use ring::rand::{SecureRandom, SystemRandom};
@@ -21,11 +22,24 @@ use tokio::sync::Mutex;
 use tonic::transport::Endpoint;
 use tracing::{info, warn};
 
+use crate::config::EngineKind;
 use crate::context::NodeContext;
 use crate::member::{self, Founding, MemberParts};
+use crate::router::{Process, try_router};
 
 /// Name of the operator token that `cluster init` prints.
 const FIRST_TOKEN: &str = "bootstrap";
+
+/// The networks of a new cluster.
+#[derive(Default)]
+struct Networks {
+    /// Absent where they are those of each node.
+    pool: Option<NetworkPool>,
+    /// The process that was started to try it.
+    router: Option<Process>,
+    /// Why they are not the cluster's although that was asked for.
+    refused: String,
+}
 
 /// Makes the node a member. Clones are the same.
 #[derive(Clone)]
@@ -37,8 +51,12 @@ pub(crate) struct Bootstrap {
 
 #[async_trait]
 impl Lifecycle for Bootstrap {
-    async fn init(&self, name: &str, by: Identity) -> Result<v1::InitResponse, Rejection> {
-        self.create_cluster(name, by).await
+    async fn init(
+        &self,
+        request: v1::InitRequest,
+        by: Identity,
+    ) -> Result<v1::InitResponse, Rejection> {
+        self.create_cluster(request, by).await
     }
 
     async fn join(&self, server: &str, token: &str) -> Result<v1::JoinClusterResponse, Rejection> {
@@ -108,11 +126,12 @@ impl Bootstrap {
 impl Bootstrap {
     async fn create_cluster(
         &self,
-        name: &str,
+        request: v1::InitRequest,
         by: Identity,
     ) -> Result<v1::InitResponse, Rejection> {
         let _joining = self.joining.lock().await;
         self.require_no_cluster()?;
+        let networks = self.try_networks(request.networks.as_ref()).await?;
         self.remove_unfinished()?;
         let now = self.node.clock.now();
         let cluster = fresh_cluster_id();
@@ -128,13 +147,16 @@ impl Bootstrap {
             .map_err(|error| internal(&error))?;
         let mut first_token = OperatorToken::mint();
         first_token.id = TokenId::new(FIRST_TOKEN).map_err(|error| internal(&error))?;
-        let name = if name.is_empty() {
-            format!("jaco-{}", &cluster.as_str()[..8])
-        } else {
-            name.to_owned()
+        let name = match request.name.as_str() {
+            "" => format!("jaco-{}", &cluster.as_str()[..8]),
+            name => name.to_owned(),
         };
+        let Networks { pool, router, refused } = networks;
+        let pool_info = pool.as_ref().map(pool_info);
         let founding = Founding {
             by: by.clone(),
+            pool,
+            router,
             command: ClusterInit::new(
                 ClusterMeta {
                     id: cluster.clone(),
@@ -172,7 +194,32 @@ impl Bootstrap {
             name,
             operator_token: first_token.reveal().to_string(),
             ca_certificate_pem: trust.to_pem(),
+            networks: pool_info,
+            networks_refused: refused,
         })
+    }
+
+    /// Whether the cluster can have networks of its own, where that is asked for: as long as nobody can do without
+    /// them, a cluster that cannot place anything would be worse than one without.
+    async fn try_networks(&self, asked: Option<&v1::InitNetworks>) -> Result<Networks, Rejection> {
+        let Some(asked) = asked else { return Ok(Networks::default()) };
+        let pool = asked_pool(&asked.pool, asked.mtu)?;
+        if self.node.config.engine == EngineKind::Fake {
+            let refused = "the daemon pretends its containers (`engine: fake`)".to_owned();
+            return Ok(Networks { refused, ..Networks::default() });
+        }
+        let mut process = member::router_process(&self.node);
+        match try_router(&self.node.config.net.runtime_dir, &pool, &mut process).await {
+            Ok(()) => {
+                let (pool, router) = (Some(pool), Some(process));
+                Ok(Networks { pool, router, refused: String::new() })
+            }
+            Err(refused) => {
+                warn!(reason = %refused, "no router can be made, networks are those of each node");
+                process.stop();
+                Ok(Networks { refused, ..Networks::default() })
+            }
+        }
     }
 
     async fn join_cluster(

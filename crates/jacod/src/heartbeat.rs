@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jaco_agent::measure::NodeUsage;
-use jaco_agent::{AgentStatus, LeaderContact};
+use jaco_agent::{AgentStatus, LeaderContact, StateAge};
 use jaco_proto::v1::{HeartbeatRequest, PrepullStatus};
 use jaco_scheduler::input::EngineSignal;
 use jaco_server::Member;
 use jaco_state::command::NodeReport;
 use jaco_store::{Proposal, Store};
 use jaco_types::{
-    Identity, ImageDigest, ImageNeed, ImagePull, ImageReadiness, NodeFacts, NodeRouter,
+    Identity, ImageDigest, ImageNeed, ImagePull, ImageReadiness, Millis, NodeFacts, NodeRouter,
 };
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -23,7 +23,7 @@ use crate::disk::{DiskWatch, Disks};
 use crate::pressure::{self, Measured};
 use crate::router::RouterView;
 
-/// Interval of heartbeats; a fifteenth of the time after which a node counts as down.
+/// Interval of heartbeats; an eighth of the time after which a node counts as down.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The engine is probed every so many heartbeats.
@@ -188,7 +188,7 @@ async fn send(member: &Member, report: Report<'_>, contact: &LeaderContact) -> D
     let sent_at = contact.now();
     if member.store.leads() {
         if member.store.has_quorum() {
-            contact.record(sent_at);
+            record(member, contact, sent_at).await;
         }
         let now = member.clock.now();
         member.signals.record_images(member.id, images.clone());
@@ -220,7 +220,7 @@ async fn send(member: &Member, report: Report<'_>, contact: &LeaderContact) -> D
     match member.peers.heartbeat((node, &address), message, DEADLINE).await {
         Ok(answer) => {
             if answer.has_quorum {
-                contact.record(sent_at);
+                record(member, contact, sent_at).await;
             } else {
                 debug!(leader = %node, "leader has lost its quorum");
             }
@@ -231,6 +231,19 @@ async fn send(member: &Member, report: Report<'_>, contact: &LeaderContact) -> D
             debug!(leader = %node, %error, "heartbeat rejected");
             Delivery::Rejected
         }
+    }
+}
+
+/// Records the contact. After a lapse it also brings the state up to date: what was decided about this node's replicas
+/// meanwhile decides whether they start.
+async fn record(member: &Member, contact: &LeaderContact, sent_at: Millis) {
+    if contact.record(sent_at) == StateAge::Current {
+        return;
+    }
+    match tokio::time::timeout(DEADLINE, member.store.catch_up()).await {
+        Ok(Ok(_)) => contact.caught_up(sent_at),
+        Ok(Err(error)) => debug!(%error, "state not brought up to date after a lapse of contact"),
+        Err(_) => debug!("state not brought up to date after a lapse of contact within a second"),
     }
 }
 
@@ -275,5 +288,22 @@ async fn update_facts(
     let by = Identity::Node { id: member.id };
     if let Err(error) = member.store.propose(Proposal { by, request: None, command }).await {
         debug!(%error, "node facts update failed, will retry");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jaco_agent::CONTACT_LAPSE;
+    use jaco_scheduler::PlannerConfig;
+
+    use super::*;
+
+    /// R-JOB-1: a node takes its state for outdated before the leader counts it as down, also where the leader's clock
+    /// counts 11 where the node's counts 10, and with a heartbeat's interval in between.
+    #[test]
+    fn state_is_outdated_before_the_node_counts_as_down() {
+        let by_the_leaders_clock = CONTACT_LAPSE.0 * 11 / 10;
+        let interval = u64::try_from(INTERVAL.as_millis()).unwrap();
+        assert!(by_the_leaders_clock + interval < PlannerConfig::default().node_down_after.0);
     }
 }

@@ -72,7 +72,7 @@ enum Part {
     ///
     /// It joins the networks of this node's container engine to those of other nodes, as the daemon
     /// says. What it sets up stays when it ends: containers keep their connections. It needs
-    /// CAP_NET_ADMIN, CAP_SYS_ADMIN and CAP_NET_BIND_SERVICE, and the program `nft`; the daemon
+    /// CAP_NET_ADMIN, CAP_SYS_ADMIN, CAP_NET_BIND_SERVICE and CAP_NET_RAW, and the program `nft`; the daemon
     /// itself needs none of them.
     Net,
 }

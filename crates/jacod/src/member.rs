@@ -22,7 +22,11 @@ use jaco_raft::{Options as RaftOptions, Raft, Timing};
 use jaco_server::archive::AuditArchive;
 use jaco_server::refusals::Refusals;
 use jaco_server::transport::PeerTransport;
-use jaco_server::{ClusterMachine, Lifecycle, Member, Peers, RaftStore, Recovery, refusals, serve};
+use jaco_server::{
+    ClusterMachine, Lifecycle, Member, Peers, RaftStore, Recovery, RouterProbe, refusals, serve,
+};
+use jaco_state::command::NetworkBegin;
+use jaco_state::network::NetworkPool;
 use jaco_state::registries::RegistryLogin;
 use jaco_state::{Command, Outcome};
 use jaco_store::{Proposal, Store};
@@ -54,16 +58,20 @@ pub(crate) struct MemberParts {
     pub(crate) credentials: Credentials,
     /// Key that opens sealed values of the state.
     pub(crate) kek: KeyEncryptionKey,
-    /// The first command, if this node creates the cluster.
+    /// The first commands, if this node creates the cluster.
     pub(crate) founding: Option<Founding>,
 }
 
-/// The first command of a cluster.
+/// The first commands of a cluster.
 pub(crate) struct Founding {
     /// Identity of the operator.
     pub(crate) by: Identity,
     /// The command that creates the cluster.
     pub(crate) command: Command,
+    /// The pool of its networks, if they are the cluster's from the start.
+    pub(crate) pool: Option<NetworkPool>,
+    /// The process of the router, if it was started to try it.
+    pub(crate) router: Option<Process>,
 }
 
 /// Starts all parts of a member; the daemon's stage is set before the first request is answered.
@@ -85,7 +93,9 @@ pub(crate) async fn start(
     let raft = open_raft(node, &cluster, id, &peers).await?;
     let store = RaftStore::new(id, raft, peers.clone(), Arc::clone(&node.clock));
     node.tasks.spawn(Arc::clone(&store).follow(node.shutdown.clone()));
-    if let Some(founding) = parts.founding {
+    let mut router_process = None;
+    if let Some(mut founding) = parts.founding {
+        router_process = founding.router.take();
         store.raft().initialize(node.advertised.clone()).await?;
         found(&*store, founding).await?;
         info!(%cluster, "cluster created");
@@ -106,12 +116,13 @@ pub(crate) async fn start(
         Arc::clone(&node.clock),
         file_dirs,
     );
-    let router = router(node);
+    let router = router(node, router_process);
     let contact = LeaderContact::new(boot_time);
     agent.contact = contact.clone();
     agent.removal = certificates.removal().clone();
     let gate = router.as_ref().map(|(_, handle)| Arc::new(handle.clone()) as Arc<dyn NetworkGate>);
     agent.gate = gate;
+    let probe = router.as_ref().map(|(_, handle)| Arc::new(handle.clone()) as Arc<dyn RouterProbe>);
     let (agent, agent_handle) = AgentService::new(agent);
     let (refusals, refusal_writer) = refusals::channel();
     let member = Arc::new(Member {
@@ -123,6 +134,7 @@ pub(crate) async fn start(
         signals: Arc::new(SignalBook::default()),
         rebalance: Arc::new(RebalanceState::new(rebalance)),
         engine,
+        router: probe,
         agent: agent_handle,
         key_encryption_key: parts.kek,
         clock: Arc::clone(&node.clock),
@@ -171,13 +183,21 @@ impl Unseal for KeyRing {
     }
 }
 
-/// Proposes the first command of a new cluster.
+/// Proposes the first commands of a new cluster.
 async fn found(store: &dyn Store, founding: Founding) -> anyhow::Result<()> {
-    let Founding { by, command } = founding;
-    let applied = store.propose(Proposal { by, request: None, command }).await?;
+    let Founding { by, command, pool, router: _ } = founding;
+    let applied = store.propose(Proposal { by: by.clone(), request: None, command }).await?;
     anyhow::ensure!(
         applied.outcome == Outcome::NodeAdmitted { id: NodeId::FIRST },
         "the first command of the cluster was rejected: {:?}",
+        applied.outcome
+    );
+    let Some(pool) = pool else { return Ok(()) };
+    let command = NetworkBegin::new(pool.prefix, pool.mtu).into();
+    let applied = store.propose(Proposal { by, request: None, command }).await?;
+    anyhow::ensure!(
+        applied.outcome == Outcome::Done,
+        "the pool of the cluster's networks was rejected: {:?}",
         applied.outcome
     );
     Ok(())
@@ -231,14 +251,19 @@ fn open_engine(node: &NodeContext, owner: &Owner) -> anyhow::Result<Arc<dyn Cont
 }
 
 /// The loop that makes plans for the router; none where containers are pretended.
-fn router(node: &NodeContext) -> Option<(RouterLoop, RouterHandle)> {
+fn router(node: &NodeContext, started: Option<Process>) -> Option<(RouterLoop, RouterHandle)> {
     match node.config.engine {
         EngineKind::Docker => {
-            let process = Process::new(Starter::of_this_process(), node.config.file.clone());
+            let process = started.unwrap_or_else(|| router_process(node));
             Some(RouterLoop::new(node.config.net.runtime_dir.clone(), process))
         }
         EngineKind::Fake => None,
     }
+}
+
+/// The process of this node's router, which is not started by this.
+pub(crate) fn router_process(node: &NodeContext) -> Process {
+    Process::new(Starter::of_this_process(), node.config.file.clone())
 }
 
 /// Starts to accept connections of peers and operators.

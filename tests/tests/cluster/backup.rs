@@ -148,6 +148,7 @@ async fn spoken(cluster: &Cluster) -> BTreeSet<String> {
             other @ (Kind::Retention(_)
             | Kind::Constraints(_)
             | Kind::Node(_)
+            | Kind::Network(_)
             | Kind::Disabled(_)
             | Kind::End(_)) => {
                 said.insert(format!("{other:?}"));
@@ -278,6 +279,72 @@ async fn backup_restores_a_lost_cluster() {
         let log = fs::read_to_string(node.log_path()).expect("it has a log");
         assert!(SECRETS.iter().all(|secret| !log.contains(secret)), "{}", node.name);
     }
+}
+
+/// R-CLI-6, NET-2: shared networks come back before the deployments that are attached to them. A cluster without networks of
+/// its own refuses both and says what to do; a network that differs is kept, and replaced on request.
+#[tokio::test(flavor = "multi_thread")]
+async fn shared_networks_are_restored() {
+    let compose = "name: shop\nservices: {web: {image: web:1, networks: [back]}}\n\
+                   networks: {back: {external: true, name: backbone}}\n";
+    let shop = project(&[("compose.yaml", compose)]);
+    let folder = tempfile::tempdir().expect("temporary files can be made");
+    let file = path(folder.path(), "a.jacobak");
+    let backbone = ["network", "create", "backbone", "--internal", "--prefix-length", "25"];
+    let lost = Cluster::start(1, Engine::Fake).await;
+    enable_networks(&lost).await;
+    run(&lost, 0, &backbone);
+    apply(&lost, shop.path());
+    run(&lost, 0, &["backup", &file]);
+    drop(lost);
+
+    let fresh = Cluster::start(1, Engine::Fake).await;
+    let (code, items) = restore(&fresh, &file, &["--dry-run"]);
+    assert_eq!((code, &*items["network backbone"]), (Some(3), "refused networks_not_enabled"));
+    let (code, items) = restore(&fresh, &file, &[]);
+    assert_eq!((code, &*items["network backbone"]), (Some(3), "refused networks_not_enabled"));
+    enable_networks(&fresh).await;
+    let (code, items) = restore(&fresh, &file, &[]);
+    assert_eq!((code, &*items["network backbone"]), (Some(0), "restored"), "{items:?}");
+    let shown = || {
+        let shown = run(&fresh, 0, &["network", "inspect", "backbone", "-o", "json"]);
+        let shown: Value = serde_json::from_slice(&shown.stdout).expect("json");
+        let subnet = shown[0]["subnet"].as_str().expect("a subnet").to_owned();
+        (subnet.ends_with("/25"), shown[0]["internal"].as_bool())
+    };
+    assert_eq!(shown(), (true, Some(true)));
+    let (code, items) = restore(&fresh, &file, &[]);
+    assert_eq!((code, except(&items, "unchanged")), (Some(0), Vec::new()));
+
+    // What is attached to it keeps a network from being replaced.
+    run(&fresh, 0, &["delete", "shop", "--yes"]);
+    eventually("nothing is attached to it", || async {
+        let out = fresh.cli(0, &["network", "rm", "backbone"]);
+        if out.status.success() { Ok(()) } else { Err(said(&out)) }
+    })
+    .await;
+    run(&fresh, 0, &["network", "create", "backbone"]);
+    let (code, items) = restore(&fresh, &file, &[]);
+    assert_eq!((code, &*items["network backbone"]), (Some(0), "skipped"), "{items:?}");
+    assert_eq!(shown(), (false, Some(false)));
+    run(&fresh, 0, &["delete", "shop", "--yes"]);
+    eventually("nothing is attached to it", || async {
+        let shown = run(&fresh, 0, &["network", "inspect", "backbone", "-o", "json"]);
+        let shown: Value = serde_json::from_slice(&shown.stdout).expect("json");
+        if shown[0]["used"] == 0 { Ok(()) } else { Err(shown) }
+    })
+    .await;
+    let (code, items) = restore(&fresh, &file, &["--replace"]);
+    assert_eq!((code, &*items["network backbone"]), (Some(0), "restored"), "{items:?}");
+    assert_eq!(shown(), (true, Some(true)));
+}
+
+async fn enable_networks(cluster: &Cluster) {
+    eventually("all nodes have reported their versions", || async {
+        let out = cluster.cli(0, &["network", "enable"]);
+        if out.status.success() { Ok(()) } else { Err(said(&out)) }
+    })
+    .await;
 }
 
 /// R-CLI-6: a backup is a consistent snapshot: it has the files of every deployment, however fast

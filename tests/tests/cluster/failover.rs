@@ -61,6 +61,19 @@ async fn leader_crash_around_an_apply_loses_nothing() {
     assert_eq!(cluster.overview(0).await.unwrap().replicas.len(), 3 * 6, "nothing is doubled");
 }
 
+/// The machine of a killed leader refuses connections to its port, so no election timeout is awaited: a lease of 2 s
+/// and a timeout of 1 s at least, less the time since its last message.
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_leader_is_replaced_without_an_election_timeout() {
+    let mut cluster = Cluster::start_with(3, Engine::Fake, "network: wan\n").await;
+    let leader = cluster.leader().await;
+    cluster.nodes[leader].kill();
+    let died = Instant::now();
+    new_leader(&cluster, leader).await;
+    let gap = died.elapsed();
+    assert!(gap < Duration::from_millis(2500), "a new leader took {gap:?}");
+}
+
 /// Waits until all other nodes agree on a leader among them.
 async fn new_leader(cluster: &Cluster, dead: usize) {
     eventually("a new leader", || async {

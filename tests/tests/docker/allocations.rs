@@ -1,16 +1,10 @@
 //! Disabled allocations in real containers.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use jaco_testkit::docker::{containers, docker, running};
 use jaco_testkit::{Cluster, Engine, eventually, fresh_request_id, v1};
 
+use crate::engine_events::EngineEvents;
 use crate::scenario::{IMAGE, apply, replicas};
-
-fn seconds() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.expect("the clock is after 1970").as_secs()
-}
 
 /// R-SEL-3, R-SEL-4: a disabled container gets its own stop signal and exits within its grace
 /// period, and is not replaced; enabled, one runs again.
@@ -21,7 +15,7 @@ async fn disabled_container_stops_and_starts_again() {
     apply(&cluster, "shop", IMAGE, 1, stop).await;
     cluster.converged(0, "shop").await;
     let first = replicas(&cluster, 0, "shop").await[0].container_id.clone();
-    let begun = seconds();
+    let events = EngineEvents::follow(&cluster.id);
     let out = cluster.cli(0, &["disable", "shop/web"]);
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     eventually("nothing is left", || async {
@@ -32,14 +26,9 @@ async fn disabled_container_stops_and_starts_again() {
     let status = cluster.converged(0, "shop").await;
     let (state, code) = (&status.replicas[0].state, &status.replicas[0].code);
     assert_eq!((state.as_str(), code.as_str()), ("stopped", "disabled"));
-    let (since, until) = (begun.saturating_sub(1).to_string(), (seconds() + 1).to_string());
-    let filter = format!("container={first}");
-    let format = "{{.Action}} {{.Actor.Attributes.signal}} {{.Actor.Attributes.exitCode}}";
-    let told = docker(&[
-        "events", "--since", &since, "--until", &until, "--filter", &filter, "--format", format,
-    ]);
-    assert!(told.contains("kill 2 "), "asked by its own signal: {told}");
-    assert!(!told.contains("kill 9 "), "it had its time: {told}");
+    let told = events.end_of(&first).await;
+    let signals: Vec<u32> = told.signals.iter().map(|(signal, _)| *signal).collect();
+    assert_eq!(signals, [2], "asked by its own signal, and it had its time: {told:?}");
     let out = cluster.cli(0, &["enable", "shop/web"]);
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     eventually("it runs again", || async {

@@ -69,7 +69,7 @@ impl Dockerd {
     }
 
     /// Uses an address range that the machine's own engine does not assign.
-    async fn boot(&mut self) {
+    pub(crate) async fn boot(&mut self) {
         let log = std::fs::File::create(self.at("log")).expect("written");
         let mut command = Command::new("nsenter");
         command.arg(format!("--net=/proc/{}/ns/net", self.namespace.id())).arg("dockerd");
@@ -95,7 +95,7 @@ impl Dockerd {
         .await;
     }
 
-    fn end(&mut self, signal: Signal) {
+    pub(crate) fn end(&mut self, signal: Signal) {
         let Some(mut process) = self.process.take() else { return };
         let pid = i32::try_from(process.id()).ok().and_then(Pid::from_raw);
         let _gone = kill_process(pid.expect("a process has a number"), signal).is_err();
@@ -104,7 +104,7 @@ impl Dockerd {
 
     /// A crashed engine takes its containerd down shortly after. An engine started in between takes
     /// the old containerd for alive and fails.
-    async fn is_over(&self) {
+    pub(crate) async fn is_over(&self) {
         let file = self.at("exec/containerd/containerd.pid");
         let Ok(pid) = std::fs::read_to_string(&file) else { return };
         let stat = PathBuf::from("/proc").join(pid.trim()).join("stat");
@@ -146,8 +146,9 @@ impl Drop for Dockerd {
         // While the engine is up: its containers would survive it.
         let ids = self.command(&["ps", "--all", "--quiet"]).output().map(|out| out.stdout);
         let ids = String::from_utf8_lossy(&ids.unwrap_or_default()).into_owned();
-        for id in ids.lines() {
-            let _gone = self.command(&["rm", "--force", id]).output().is_err();
+        // In one command, which removes them at the same time.
+        if !ids.is_empty() {
+            let _gone = self.command(&["rm", "--force"]).args(ids.lines()).output().is_err();
         }
         let _gone = self.command(&["network", "prune", "--force"]).output().is_err();
         self.end(Signal::TERM);

@@ -3,20 +3,25 @@
 
 mod adoption;
 mod allocations;
+mod application;
 mod colocation;
 mod credentials;
+mod engine_events;
 mod engine_restart;
 mod files;
+mod founding;
 mod health;
 mod honoured;
 mod jobs;
 mod lifecycle;
+mod machines;
 mod mesh;
 mod minority;
 mod networks;
 mod node_loss;
 mod projects;
 mod pulling;
+mod reach;
 mod rebalance;
 mod registry;
 mod routing;

@@ -1,12 +1,13 @@
 //! R-RUN-1, R-RUN-2: a hanging pull blocks nothing else, is visible, and recovers with the
 //! registry.
 
+use std::io::Read as _;
 use std::time::Duration;
 
 use jaco_testkit::docker::{docker, running};
-use jaco_testkit::{Cluster, Engine, eventually, eventually_within};
+use jaco_testkit::{Cluster, Engine, eventually, eventually_within, v1};
 
-use crate::registry::{Registry, UnresponsiveRegistry, free_port, images_with_hello};
+use crate::registry::{Registry, UnresponsiveRegistry, free_port, images_with_hello, slow_line};
 use crate::scenario::{IMAGE, apply, replicas};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -53,6 +54,36 @@ async fn hanging_pull_blocks_nothing_and_recovers() {
         if is_up { Ok(()) } else { Err(now) }
     })
     .await;
+    docker(&["rmi", "--force", &image]);
+}
+
+/// R-RUN-2: the status shows how much of an image has arrived, and how much there is, in bytes.
+#[tokio::test(flavor = "multi_thread")]
+async fn progress_of_a_slow_pull_is_shown() {
+    let images = images_with_hello().await;
+    let port = free_port();
+    let _registry = Registry::start(port, &images);
+    push_with_unknown_layer(&format!("127.0.0.1:{port}/hello:1"));
+    let image = format!("127.0.0.1:{}/hello:1", slow_line(port).await);
+    let cluster = Cluster::start(1, Engine::Docker).await;
+    apply(&cluster, "shop", &image, 1, "").await;
+    let mut shown: Vec<u64> = Vec::new();
+    while shown.len() < 3 {
+        let pull = eventually("more of it has arrived", || async {
+            let pull = replicas(&cluster, 0, "shop").await.first().and_then(|it| it.pull);
+            let is_more =
+                |pull: &v1::PullInfo| pull.done_bytes > shown.last().copied().unwrap_or(0);
+            pull.filter(is_more).ok_or("no pull, or no more of it")
+        })
+        .await;
+        assert!(pull.done_bytes <= pull.total_bytes, "{pull:?}");
+        shown.push(pull.done_bytes);
+    }
+    let status = cluster.cli(0, &["status", "shop"]);
+    let status = String::from_utf8(status.stdout).expect("text");
+    assert!(status.contains("MiB of ") || status.contains("KiB of "), "{status}");
+    cluster.converged(0, "shop").await;
+    drop(cluster);
     docker(&["rmi", "--force", &image]);
 }
 
@@ -153,4 +184,20 @@ fn push_another(image: &str) {
     docker(&["commit", "--change", "LABEL moved=yes", id.trim(), image]);
     docker(&["rm", id.trim()]);
     docker(&["push", "--quiet", image]);
+}
+
+/// Pushes an image that has a layer which no engine has, and that does not become smaller.
+fn push_with_unknown_layer(image: &str) {
+    let folder = tempfile::tempdir().expect("temporary files can be made");
+    let random = std::fs::File::open("/dev/urandom").expect("it is there");
+    let mut noise = Vec::new();
+    random.take(512 * 1024).read_to_end(&mut noise).expect("it does not end");
+    let file = folder.path().join("noise");
+    std::fs::write(&file, noise).expect("temporary files can be written");
+    let id = docker(&["create", IMAGE]);
+    docker(&["cp", file.to_str().expect("a path in ASCII"), &format!("{}:/noise", id.trim())]);
+    docker(&["commit", id.trim(), image]);
+    docker(&["rm", id.trim()]);
+    docker(&["push", "--quiet", image]);
+    docker(&["rmi", image]);
 }

@@ -3,10 +3,13 @@
 use std::fs;
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use jaco_testkit::docker::docker;
 use jaco_testkit::eventually;
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::scenario::IMAGE;
 
@@ -85,6 +88,32 @@ impl UnresponsiveRegistry {
     pub(crate) fn port(&self) -> u16 {
         self.listener.local_addr().expect("it is bound").port()
     }
+}
+
+/// A port of loopback behind which a registry answers slowly: each connection brings one block every 50 ms.
+pub(crate) async fn slow_line(registry: u16) -> u16 {
+    const BLOCK: usize = 4 * 1024;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
+    let listener = listener.expect("a loopback port is free");
+    let port = listener.local_addr().expect("it is bound").port();
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            let Ok(server) = TcpStream::connect(("127.0.0.1", registry)).await else { continue };
+            let (mut answers, mut requests) = server.into_split();
+            let (mut from_client, mut to_client) = client.into_split();
+            tokio::spawn(async move { tokio::io::copy(&mut from_client, &mut requests).await });
+            tokio::spawn(async move {
+                let mut block = vec![0; BLOCK];
+                while let Ok(length @ 1..) = answers.read(&mut block).await {
+                    if to_client.write_all(&block[..length]).await.is_err() {
+                        break;
+                    }
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            });
+        }
+    });
+    port
 }
 
 /// A registry's folder that holds `hello:1`.

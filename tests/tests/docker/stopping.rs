@@ -2,11 +2,12 @@
 //! and not before.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use jaco_testkit::docker::{containers, docker};
 use jaco_testkit::{Cluster, Engine, eventually_within, fresh_request_id, v1};
 
+use crate::engine_events::{EngineEvents, StopEvents};
 use crate::scenario::IMAGE;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -35,14 +36,13 @@ enum Way {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_stop_honours_signal_and_grace_period() {
     let cluster = Cluster::start_with(3, Engine::Docker, SETTINGS).await;
+    let events = EngineEvents::follow(&cluster.id);
     let ways =
         [Way::Roll, Way::ScaleDown, Way::Drain, Way::Rebalance, Way::Delete, Way::NodeRemove];
     for way in ways {
         let before = begin(&cluster, way).await;
-        let since = seconds() - 1;
         take(&cluster, way).await;
         let gone = gone(&cluster, way, &before).await;
-        let until = seconds() + 1;
         for service in ["polite", "slow"] {
             let gone: Vec<&String> = before
                 .iter()
@@ -51,7 +51,7 @@ async fn every_stop_honours_signal_and_grace_period() {
                 .collect();
             assert!(!gone.is_empty(), "{way:?} stopped nothing of {service}");
             for id in gone {
-                check(way, service, &told_of(id, since, until));
+                check(way, service, &events.end_of(id).await);
             }
         }
         clear(&cluster, way).await;
@@ -178,38 +178,10 @@ async fn clear(cluster: &Cluster, way: Way) {
     }
 }
 
-/// The engine's events about the end of a container.
-#[derive(Debug)]
-struct StopEvents {
-    /// Signals with their times in milliseconds.
-    signals: Vec<(u32, u64)>,
-    /// Exit code and time.
-    end: Option<(i64, u64)>,
-}
-
-fn told_of(id: &str, since: u64, until: u64) -> StopEvents {
-    let (since, until) = (since.to_string(), until.to_string());
-    let filter = format!("container={id}");
-    let args = ["events", "--since", &since, "--until", &until, "--filter", &filter];
-    let said = docker(&[&args[..], &["--format", "{{json .}}"]].concat());
-    let mut told = StopEvents { signals: Vec::new(), end: None };
-    for line in said.lines() {
-        let event: serde_json::Value = serde_json::from_str(line).expect("an event");
-        let at = event["timeNano"].as_u64().expect("a moment") / 1_000_000;
-        let attribute = |name: &str| event["Actor"]["Attributes"][name].as_str().unwrap_or("");
-        match event["Action"].as_str() {
-            Some("kill") => told.signals.push((attribute("signal").parse().expect("one"), at)),
-            Some("die") => told.end = Some((attribute("exitCode").parse().expect("one"), at)),
-            _ => {}
-        }
-    }
-    told
-}
-
 /// Tolerance for the engine's clock and a busy machine.
 fn check(way: Way, service: &str, told: &StopEvents) {
     let signals: Vec<u32> = told.signals.iter().map(|(signal, _)| *signal).collect();
-    let (code, ended) = told.end.unwrap_or_else(|| panic!("{way:?}: {service} did not end"));
+    let (code, ended) = told.end.expect("it has ended");
     let took = ended.saturating_sub(told.signals.first().map_or(ended, |(_, at)| *at));
     match service {
         "polite" => {
@@ -225,9 +197,4 @@ fn check(way: Way, service: &str, told: &StopEvents) {
             assert!((2_900..15_000).contains(&took), "{way:?}: killed after {took} ms: {told:?}");
         }
     }
-}
-
-fn seconds() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.expect("the clock is after 1970").as_secs()
 }

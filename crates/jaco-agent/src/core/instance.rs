@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use jaco_state::view::DesiredInstance;
+use jaco_state::view::{DesiredInstance, Role};
+use jaco_types::spec::ServiceMode;
 use jaco_types::{
     Exit, InstanceId, InstanceObserved, Millis, NetworkId, NodeId, ReasonCode, RegistryName,
     ReplicaState, ServiceKey, Timestamp,
@@ -11,6 +12,7 @@ use jaco_types::{
 
 use super::{History, PullAttempts, back_off};
 use crate::engine::{ContainerStatus, Health, KeptNetworks, ObservedContainer, PullRequest};
+use crate::leader_contact::StateAge;
 use crate::spec::ImageSpec;
 
 /// Maximum length of a replicated healthcheck output, in characters.
@@ -226,6 +228,22 @@ impl Tracked {
     /// Whether it must stop after this time without leader contact.
     pub(super) fn is_isolated(&self, leaderless_for: Millis) -> bool {
         self.stops_after().is_some_and(|after| leaderless_for >= after)
+    }
+
+    /// Whether it stops without leader contact, or does not start: it must not run, or have run, elsewhere
+    /// (`stop_self`, R-JOB-1).
+    pub(super) fn depends_on_contact(&self) -> bool {
+        let may_complete = |desired: &DesiredInstance| {
+            let by_policy = desired.spec.as_ref().is_some_and(|spec| spec.restart.may_complete());
+            desired.role == Role::Current && (desired.mode == ServiceMode::Job || by_policy)
+        };
+        self.desired.as_ref().is_some_and(may_complete) || self.stops_after().is_some()
+    }
+
+    /// Whether it may start after this time without leader contact, as far as the desired state goes.
+    pub(super) fn may_start(&self, leaderless_for: Millis, state: StateAge) -> bool {
+        let may_run_elsewhere = state == StateAge::Outdated && self.depends_on_contact();
+        !may_run_elsewhere && !self.is_isolated(leaderless_for)
     }
 
     /// Whether its process runs.

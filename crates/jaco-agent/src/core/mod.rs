@@ -21,6 +21,7 @@ use crate::engine::{
     ContainerId, ContainerRequest, EngineError, EngineEvent, KeptNetworks, MountedFiles,
     ObservedContainer, ObservedImage, Owner, PullError, PullRequest, StartError,
 };
+use crate::leader_contact::StateAge;
 use crate::plan::{Action, Desired, History, Phase, plan};
 
 pub use attempts::PullAttempts;
@@ -91,6 +92,8 @@ pub enum Event {
     LeaderContact {
         /// By a monotonic clock.
         elapsed: Millis,
+        /// Whether the last `Desired` may lack what was decided meanwhile.
+        state: StateAge,
     },
     /// Periodic check of everything.
     Tick,
@@ -164,6 +167,8 @@ pub struct AgentCore {
     networks: Networks,
     /// Time without leader contact, by the last event.
     leaderless_for: Millis,
+    /// Whether what is desired may lack what was decided meanwhile, by the last event.
+    state_age: StateAge,
 }
 
 /// Whether the containers are known, and whether they are being listed.
@@ -202,6 +207,7 @@ impl AgentCore {
             reported_gone: BTreeSet::new(),
             networks: Networks::default(),
             leaderless_for: Millis(0),
+            state_age: StateAge::Current,
         }
     }
 
@@ -249,10 +255,10 @@ impl AgentCore {
         }
     }
 
-    /// Whether any instance here stops without leader contact.
+    /// Whether any instance here stops without leader contact, or does not start.
     #[must_use]
     pub fn depends_on_leader_contact(&self) -> bool {
-        self.instances.values().any(|tracked| tracked.stops_after().is_some())
+        self.instances.values().any(Tracked::depends_on_contact)
     }
 
     /// Whether nothing is desired here and no container or network is left.
@@ -271,6 +277,7 @@ impl AgentCore {
     fn reconcile(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
         self.cancel_unwanted_starts(effects);
         self.stop_isolated(now, effects);
+        self.cancel_outdated_starts(effects);
         for action in plan(&self.desired(), &self.actual()) {
             match action {
                 Action::Start(id) => self.start(&id, now, effects),
@@ -330,13 +337,8 @@ impl AgentCore {
             self.instances.iter_mut().filter(|(_, known)| known.is_isolated(self.leaderless_for));
         let mut up = Vec::new();
         for (id, tracked) in isolated {
-            match tracked.work {
-                Work::Starting => {
-                    tracked.work = Work::Cancelling;
-                    effects.push(Effect::CancelStart(id.clone()));
-                }
-                Work::AwaitingPull => tracked.work = Work::Idle,
-                Work::Idle | Work::Cancelling | Work::Stopping | Work::Removing => {}
+            if tracked.work == Work::AwaitingPull {
+                tracked.work = Work::Idle;
             }
             if tracked.is_up() {
                 tracked.stopped_isolated = true;
@@ -348,10 +350,21 @@ impl AgentCore {
         }
     }
 
+    /// Cancels starts of what may run or have run elsewhere meanwhile: jobs, and what must not run twice.
+    fn cancel_outdated_starts(&mut self, effects: &mut Vec<Effect>) {
+        let (leaderless_for, age) = (self.leaderless_for, self.state_age);
+        for (id, tracked) in &mut self.instances {
+            if tracked.work == Work::Starting && !tracked.may_start(leaderless_for, age) {
+                tracked.work = Work::Cancelling;
+                effects.push(Effect::CancelStart(id.clone()));
+            }
+        }
+    }
+
     fn start(&mut self, id: &InstanceId, now: Timestamp, effects: &mut Vec<Effect>) {
-        let leaderless_for = self.leaderless_for;
+        let (leaderless_for, age) = (self.leaderless_for, self.state_age);
         let Some(tracked) = self.instances.get_mut(id) else { return };
-        if !tracked.is_due(now) || tracked.is_isolated(leaderless_for) {
+        if !tracked.is_due(now) || !tracked.may_start(leaderless_for, age) {
             return;
         }
         let Some(spec) = tracked.desired.as_ref().and_then(|desired| desired.spec.clone()) else {

@@ -51,7 +51,10 @@ impl AgentCore {
             Event::Stopped { instance, result } => self.note_stopped(&instance, result, now),
             Event::Removed { instance, result } => self.note_removed(&instance, result, now),
             Event::NetworksRemoved(result) => self.networks.removed(result),
-            Event::LeaderContact { elapsed } => self.leaderless_for = elapsed,
+            Event::LeaderContact { elapsed, state } => {
+                self.leaderless_for = elapsed;
+                self.state_age = state;
+            }
             Event::Wake => {}
         }
     }

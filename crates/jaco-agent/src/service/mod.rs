@@ -31,7 +31,7 @@ use crate::engine::{
     PullProgress, VolumeGc,
 };
 use crate::files::FileDirs;
-use crate::leader_contact::LeaderContact;
+use crate::leader_contact::{LeaderContact, StateAge};
 use crate::network_gate::Gate;
 use crate::registry;
 use crate::removed::RemovedAllocations;
@@ -382,24 +382,48 @@ impl<'a> Running<'a> {
                         // The store was closed: the daemon is shutting down.
                         return;
                     }
+                    let contact = self.leader_contact();
                     let state = self.options.store.snapshot();
                     self.retry_pulls_if_changed(&state);
                     let desired = self.desired_if_changed(&state);
                     self.prepull_if_changed(&state);
                     match desired {
-                        Some(event) => event,
+                        Some(event) => {
+                            self.warn_of_outdated(contact);
+                            event
+                        }
                         None => continue,
                     }
                 }
                 Some(event) = engine_events.recv() => event,
                 event = self.work.next() => event,
                 _ = contact.tick(), if self.core.depends_on_leader_contact() => {
-                    Event::LeaderContact { elapsed: self.options.contact.elapsed() }
+                    // Read before the state, so that a state that is current then is the one that the core gets.
+                    let contact = self.leader_contact();
+                    if let Some(desired) = self.desired_if_changed(&self.options.store.snapshot()) {
+                        self.warn_of_outdated(contact.clone());
+                        self.handle(desired);
+                    }
+                    contact
                 }
                 _ = tick.tick() => Event::Tick,
                 () = wake => Event::Wake,
             };
             self.handle(event);
+        }
+    }
+
+    /// The time without leader contact, and whether the state may be outdated.
+    fn leader_contact(&self) -> Event {
+        let contact = &self.options.contact;
+        Event::LeaderContact { elapsed: contact.elapsed(), state: contact.state() }
+    }
+
+    /// Tells the core that what it gets next may be outdated: a node that catches up meets desired states on the way that
+    /// have long been replaced.
+    fn warn_of_outdated(&mut self, contact: Event) {
+        if matches!(contact, Event::LeaderContact { state: StateAge::Outdated, .. }) {
+            self.handle(contact);
         }
     }
 

@@ -8,9 +8,9 @@ use jaco_agent::engine::{
     ContainerRequest, EngineError, EngineEvent, Health, MountedFiles, PullError, PullRequest,
 };
 use jaco_agent::fake::{Behaviour, FakeDriver, FakeHost, ImageCheck, ImageScript, Reachability};
-use jaco_agent::{AgentCore, Effect, Event};
+use jaco_agent::{AgentCore, Effect, Event, StateAge};
 use jaco_state::view::{DesiredInstance, Role};
-use jaco_types::spec::{OnNodeLoss, PullPolicy, ServiceSpec};
+use jaco_types::spec::{OnNodeLoss, PullPolicy, RestartPolicy, ServiceMode, ServiceSpec};
 use jaco_types::{
     Exit, ImageDigest, ImageNeed, ImageReadiness, InstanceId, InstanceObserved, Millis, ReasonCode,
     RegistryName, ReplicaState, SpecHash, StateIndex, Timestamp,
@@ -223,10 +223,10 @@ fn isolated_node_stops_exclusive_instances() {
     let wanted_alone = wanted(&alone, Role::Current, &stops);
     let wanted_other = wanted(&other, Role::Current, &spec_of(OnNodeLoss::Wait));
     node.want([wanted_alone.clone(), wanted_other.clone()]);
-    node.handle(Event::LeaderContact { elapsed: Millis(19_999) });
+    node.handle(Event::LeaderContact { elapsed: Millis(19_999), state: StateAge::Outdated });
     node.run_for(100);
     assert_eq!((node.state(&alone), node.state(&other)), (RUNNING, RUNNING));
-    node.handle(Event::LeaderContact { elapsed: after });
+    node.handle(Event::LeaderContact { elapsed: after, state: StateAge::Outdated });
     node.run_for(100);
     let isolated = Some((ReplicaState::Failed, Some(ReasonCode::NodeIsolated)));
     assert_eq!((node.state(&alone), node.state(&other)), (isolated, RUNNING));
@@ -235,9 +235,38 @@ fn isolated_node_stops_exclusive_instances() {
     node.want([wanted_alone, wanted_other, wanted(&next, Role::Current, &stops)]);
     node.run_for(5_000);
     assert_eq!(node.starts(), starts);
-    node.handle(Event::LeaderContact { elapsed: Millis(0) });
+    // Contact alone does not say whether they were placed elsewhere.
+    node.handle(Event::LeaderContact { elapsed: Millis(0), state: StateAge::Outdated });
+    node.run_for(5_000);
+    assert_eq!(node.starts(), starts);
+    node.handle(Event::LeaderContact { elapsed: Millis(0), state: StateAge::Current });
     node.run_for(100);
     assert_eq!((node.state(&next), node.starts()), (RUNNING, starts + 1));
+}
+
+/// R-JOB-1: a job whose image arrives while the node is cut off, or before it has caught up afterwards, is not
+/// started: it may have completed elsewhere meanwhile.
+#[test]
+fn t101_outdated_node_starts_no_job() {
+    let mut node = Node::new();
+    let (job, once, server) = (instance(0, 5), instance(1, 6), instance(2, 7));
+    let usual = spec("app:1", "");
+    let runs_to_its_end = ServiceSpec { mode: ServiceMode::Job, ..usual.as_ref().clone() };
+    let is_not_restarted = ServiceSpec { restart: RestartPolicy::Never, ..usual.as_ref().clone() };
+    node.handle(Event::LeaderContact { elapsed: Millis(6_000), state: StateAge::Outdated });
+    node.want([
+        wanted(&job, Role::Current, &Arc::new(runs_to_its_end)),
+        wanted(&once, Role::Current, &Arc::new(is_not_restarted)),
+        wanted(&server, Role::Current, &usual),
+    ]);
+    node.run_for(5_000);
+    assert_eq!((node.state(&server), node.starts()), (RUNNING, 1));
+    node.handle(Event::LeaderContact { elapsed: Millis(0), state: StateAge::Outdated });
+    node.run_for(5_000);
+    assert_eq!(node.starts(), 1);
+    node.handle(Event::LeaderContact { elapsed: Millis(0), state: StateAge::Current });
+    node.run_for(100);
+    assert_eq!(node.starts(), 3);
 }
 
 /// A container that was removed by hand is missed at once, and not made again here: neither by

@@ -78,6 +78,7 @@ pub(crate) fn wanted(
         id: id.clone(),
         service: web(),
         spec: Some(Arc::clone(spec)),
+        mode: spec.mode,
         digest: None,
         gpus: Vec::new(),
         networks: Vec::new(),

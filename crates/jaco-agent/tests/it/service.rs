@@ -1,6 +1,7 @@
 //! The loop, on a store in memory and a fake engine in real time.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -8,7 +9,8 @@ use jaco_agent::engine::{ContainerEngine, Follow, LogQuery};
 use jaco_agent::fake::{FakeEngine, FakeHost, Reachability};
 use jaco_agent::service::EngineStatus;
 use jaco_agent::{
-    AgentHandle, AgentService, FileDirs, Gate, NetworkGate, Options, RegistryCredentials,
+    AgentHandle, AgentService, CONTACT_LAPSE, FileDirs, Gate, LeaderContact, NetworkGate, Options,
+    RegistryCredentials,
 };
 use jaco_state::command::{
     Batch, ClusterInit, ConsumerAttach, DeploymentApply, NetworkBegin, NetworkCreate, NewInstance,
@@ -19,7 +21,7 @@ use jaco_state::token::OperatorToken;
 use jaco_state::{Change, ClusterMeta, ClusterState, Command, Outcome};
 use jaco_store::SystemClock;
 use jaco_store::{Leadership, MemStore, Proposal, RaftRole, Store};
-use jaco_types::spec::{Attachment, DeploymentSpec, NetworkRef};
+use jaco_types::spec::{Attachment, DeploymentSpec, NetworkRef, RestartPolicy};
 use jaco_types::{
     ConsumerName, ContentId, Hostname, Identity, InstanceId, Millis, NetworkId, NetworkName,
     NodeFacts, NodeId, NodeStatus, Ordinal, ReasonCode, RegistryName, RegistryUsername, ReplicaId,
@@ -44,6 +46,8 @@ struct World {
     folder: tempfile::TempDir,
     agent: Option<Agent>,
     gate: Gate,
+    /// Of the agent, unless it makes its own.
+    contact: Option<LeaderContact>,
 }
 
 struct Agent {
@@ -67,7 +71,7 @@ impl World {
         let store = Arc::new(MemStore::new(NODE));
         let folder = tempfile::tempdir().unwrap();
         let file_dirs = file_dirs(folder.path());
-        let mut world = Self { store, engine, file_dirs, folder, agent: None, gate };
+        let mut world = Self { store, engine, file_dirs, folder, agent: None, gate, contact: None };
         world.init().await;
         world.start_agent();
         world
@@ -111,6 +115,9 @@ impl World {
             self.file_dirs.clone(),
         );
         options.gate = self.gate.clone();
+        if let Some(contact) = &self.contact {
+            options.contact = contact.clone();
+        }
         let removal = options.removal.clone();
         let (service, handle) = AgentService::new(options);
         let (stop, stopped) = oneshot::channel();
@@ -188,6 +195,26 @@ impl World {
         let state = |state: &ClusterState| state.observed.get(id).map(|seen| seen.state);
         self.wait_for(wanted.as_str(), |now| state(now) == Some(wanted)).await;
     }
+}
+
+/// R-JOB-1: a node that was cut off and catches up meets states that have long been replaced. The first that has a job for
+/// it starts none, although nothing there depended on contact before; once the node has caught up, it does.
+#[tokio::test]
+async fn t102_node_that_catches_up_starts_no_job() {
+    static NOW: AtomicU64 = AtomicU64::new(0);
+    let mut world = World::new().await;
+    world.stop_agent().await;
+    let contact = LeaderContact::new(|| Millis(NOW.load(Ordering::Relaxed)));
+    world.contact = Some(contact.clone());
+    world.start_agent();
+    NOW.store(CONTACT_LAPSE.0, Ordering::Relaxed);
+    contact.record(contact.now());
+    let once = ServiceSpec { restart: RestartPolicy::Never, ..spec("app:1", "").as_ref().clone() };
+    let id = world.place(&Arc::new(once), 1).await.remove(0);
+    let runs = world.wait_for_state(&id, ReplicaState::Running);
+    assert!(tokio::time::timeout(Duration::from_secs(1), runs).await.is_err(), "it was started");
+    contact.caught_up(contact.now());
+    world.wait_for_state(&id, ReplicaState::Running).await;
 }
 
 #[tokio::test]

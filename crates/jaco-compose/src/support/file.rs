@@ -31,7 +31,7 @@ pub static TOP_LEVEL: Object = object(&[
         "networks",
         Honoured,
         Shape::MapOrNull(&Shape::Object(&NETWORK), Names::Plain),
-        "A separate bridge network on each node; after `jaco network enable`, one of the cluster.",
+        "One network of the cluster; where the cluster has none of its own, a separate bridge network on each node.",
     ),
     key(
         "secrets",

@@ -14,7 +14,7 @@ pub(crate) static NETWORK: Object = object(&[
         "driver",
         Differently,
         Shape::Str,
-        "Every network is a bridge network on each node; the driver is not used.",
+        "The driver is not used: each node has a bridge network, and the cluster joins them if it has networks of its own.",
     ),
     key("driver_opts", Ignored, OPTIONS, "The driver is not used, so its options have no effect."),
     key("enable_ipv4", Ignored, Shape::Bool, "Networks use IPv4."),
@@ -23,7 +23,7 @@ pub(crate) static NETWORK: Object = object(&[
         "external",
         Differently,
         Shape::Short(Short::External, &Shape::Bool),
-        "The network of that name on each node; after `jaco network enable`, the shared one that `jaco network create` made.",
+        "The shared network that `jaco network create` made; where the cluster has none of its own, the network of that name on each node.",
     ),
     key(
         "internal",
@@ -42,7 +42,7 @@ pub(crate) static NETWORK: Object = object(&[
         "name",
         Honoured,
         Shape::Str,
-        "On a node, deployments that use the same name share the network; after `jaco network enable`, those of the cluster do if it has a shared one of the name.",
+        "The shared network of that name if there is one, else the deployment's own; where the cluster has none of its own, deployments on a node that use the same name share it.",
     ),
 ]);
 

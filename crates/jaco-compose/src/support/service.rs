@@ -184,9 +184,9 @@ pub(crate) static SERVICE: Object = object(&[
     ),
     key(
         "networks",
-        Differently,
+        Honoured,
         NETWORKS,
-        "A bridge network on each node: services reach each other by name only on the same node. After `jaco network enable`, one of the cluster.",
+        "One network of the cluster: services reach each other by name on all nodes. Where the cluster has none of its own, a bridge network on each node.",
     ),
     key("oom_kill_disable", Honoured, Shape::Bool, "Passed to the engine."),
     key("oom_score_adj", Honoured, Shape::Int, "Passed to the engine."),

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use jaco_dataplane::{
-    Delivery, Found, Instance, Packet, Seen, SitePlan, Step, Topology, deliver, diff, plan,
+    Delivery, Found, Instance, Packet, PlanChange, Seen, SitePlan, Step, Topology, deliver, diff,
+    plan, steps,
 };
 use jaco_types::{NetworkId, NodeId};
 use proptest::prelude::*;
@@ -99,6 +100,23 @@ proptest! {
         prop_assert_eq!(&seen, &Seen::of(&after));
         prop_assert_eq!(diff(&after, &seen), vec![]);
         prop_assert_eq!(diff(&before, &Seen::of(&before)), vec![]);
+    }
+
+    /// NET-13: what differs between two plans leads from the one to the other, and its steps are those of all of it.
+    #[test]
+    fn a_change_is_as_good_as_a_plan(before in topologies(), after in topologies(), site in 1_u64..=5) {
+        let (before, after) = (plan(&before, NodeId(site)), plan(&after, NodeId(site)));
+        let (change, seen) = (PlanChange::between(&before, &after), Seen::of(&before));
+        prop_assert_eq!(change.is_empty(), before == after);
+        let mut changed = before.clone();
+        changed.change(&change);
+        prop_assert_eq!(&changed, &after);
+        match steps(&change, &seen) {
+            Some(steps) => prop_assert_eq!(steps, diff(&after, &seen)),
+            None => prop_assert!(
+                (before.tunnel, before.policy.mesh) != (after.tunnel, after.policy.mesh)
+            ),
+        }
     }
 
     /// Between any two steps no port is without a policy, and no route or name leads where there is no way.

@@ -11,6 +11,8 @@
 mod attached;
 mod cluster;
 mod examples;
+mod follow;
+mod histories;
 #[path = "../../../jaco-state/tests/it/history.rs"]
 #[allow(dead_code, reason = "shared with the tests of the state, which use more of it")]
 mod history;

@@ -4,31 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jaco_dataplane::{Readiness, Topology, plan};
 use jaco_state::Change;
-use jaco_state::command::{DeploymentApply, NodeReport, Observe, Previous, ReplaceCause};
+use jaco_state::command::{DeploymentApply, Observe, Previous};
 use jaco_state::invariants::violations;
 use jaco_types::spec::{Attachment, NetworkRef, NetworkSpec, ServiceSpec};
-use jaco_types::{
-    InstanceId, Millis, NodeFacts, NodeId, NodeRouter, ReplicaState, RouterLink, TunnelBackend,
-};
+use jaco_types::{InstanceId, Millis, NodeId, ReplicaState};
 use proptest::prelude::*;
 
-use crate::attached::{created, deploy_attached, network_name, networked, start, start_again};
-use crate::history::{History, deployment, key, replica, seen, service, spec};
+use crate::attached::{deploy_attached, network_name, networked, start, start_again};
+use crate::histories::{carry_out, observe, report, steps};
+use crate::history::{History, deployment, replica, service, spec};
 
 const N1: NodeId = NodeId::FIRST;
-
-/// The node says that it has the router with this key.
-fn report(history: &mut History, node: NodeId, key: u8, problem: Option<&str>) {
-    let link = RouterLink { key: [key; 32], port: 51820, backend: TunnelBackend::Userspace };
-    let router = NodeRouter { link: Some(link), problem: problem.map(str::to_owned) };
-    let facts = NodeFacts { router: Some(router), ..NodeFacts::default() };
-    let address = format!("192.0.2.{node}:7000");
-    history.apply(NodeReport::new(node, address, facts).into());
-}
-
-fn observe(history: &mut History, id: &InstanceId, node: NodeId, state: ReplicaState) {
-    history.apply(Observe::new(node).observed(vec![seen(id.clone(), node, state)]).into());
-}
 
 fn current(history: &History, name: &str) -> InstanceId {
     history.state.slots.get(&replica(name)).unwrap().current_id()
@@ -65,6 +51,34 @@ fn readiness_is_that_of_the_endpoints() {
     let next = current(&history, "shop-web-0");
     observe(&mut history, &next, N1, ReplicaState::Failed);
     assert_eq!(readiness(&history, &next), None);
+}
+
+/// PL-13: what was told to stop is reached at its addresses until its node reports that it is gone, and has no name.
+#[test]
+fn what_is_told_to_stop_is_reached_until_it_is_gone() {
+    let mut history = networked();
+    let n2 = history.join("n2");
+    history.apply(deploy_attached("shop", "web:1", &["default"]));
+    for index in 0..2 {
+        start(&mut history, index);
+    }
+    let [old, other] = ["shop-web-0", "shop-web-1"].map(|name| current(&history, name));
+    report(&mut history, N1, 7, None);
+    report(&mut history, n2, 8, None);
+    for id in [&old, &other] {
+        observe(&mut history, id, N1, ReplicaState::Running);
+    }
+    // Nothing follows the endpoints, so it is told at once.
+    start_again(&mut history, 0, Previous::Drop);
+    assert_eq!(readiness(&history, &old), Some(Readiness::Terminating));
+    let topology = Topology::of(&history.state);
+    let (network, address) = topology.instances[&old].addresses[0];
+    let names = plan(&topology, N1).names;
+    assert!(names.askers.contains_key(&address), "it asks for names until it has ended");
+    let found = &names.known[&(network, "web".to_owned())];
+    assert!(found.values().all(|addresses| !addresses.contains(address)), "{found:?}");
+    history.apply(Observe::new(N1).gone(vec![old.clone()]).into());
+    assert_eq!(readiness(&history, &old), None);
 }
 
 /// Service and replica are names in every network, aliases in their own; all in lower case.
@@ -118,98 +132,6 @@ fn a_cluster_without_networks_has_an_empty_topology() {
     assert_eq!(Topology::of(&history.state), Topology::default());
 }
 
-#[derive(Debug, Clone)]
-enum Step {
-    Deploy(bool, Vec<bool>),
-    Create(bool, u64, u64),
-    Replace(usize, u64, bool),
-    Remove(usize),
-    Observe(usize, ReplicaState),
-    Gone(usize),
-    Report(u64, u8),
-    Wait(u64),
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    let state = prop_oneof![
-        3 => Just(ReplicaState::Running),
-        1 => Just(ReplicaState::Starting),
-        1 => Just(ReplicaState::Failed),
-    ];
-    let keys = prop::collection::vec(any::<bool>(), 2);
-    prop_oneof![
-        2 => (any::<bool>(), keys).prop_map(|(name, keys)| Step::Deploy(name, keys)),
-        6 => (any::<bool>(), 0..4_u64, 0..3_u64)
-            .prop_map(|(name, index, node)| Step::Create(name, index, node)),
-        4 => (0..8_usize, 0..3_u64, any::<bool>())
-            .prop_map(|(slot, node, retire)| Step::Replace(slot, node, retire)),
-        1 => (0..8_usize).prop_map(Step::Remove),
-        5 => (0..8_usize, state).prop_map(|(slot, state)| Step::Observe(slot, state)),
-        2 => (0..8_usize).prop_map(Step::Gone),
-        3 => (0..3_u64, 1..4_u8).prop_map(|(node, key)| Step::Report(node, key)),
-        2 => (0..90_u64).prop_map(Step::Wait),
-    ]
-}
-
-fn carry_out(history: &mut History, nodes: &[NodeId], step: &Step) {
-    let name = |shop: bool| if shop { "shop" } else { "blog" };
-    let slots: Vec<_> = history.state.slots.values().cloned().collect();
-    let nth = |at: usize| slots.get(at % slots.len().max(1));
-    match step {
-        Step::Deploy(shop, keys) => {
-            let keys = keys.iter().zip(["default", "back"]);
-            let keys: Vec<_> = keys.filter(|(named, _)| **named).map(|(_, key)| key).collect();
-            history.apply(deploy_attached(name(*shop), "web:1", &keys));
-        }
-        Step::Create(shop, index, node) => {
-            let service = key(name(*shop), "web");
-            if history.state.deployments.contains(&service.deployment) {
-                let change =
-                    created(history, &service, *index, nodes[usize::try_from(*node).unwrap()]);
-                history.batch(vec![change]);
-            }
-        }
-        Step::Replace(at, node, retire) => {
-            let Some(slot) = nth(*at) else { return };
-            let Change::SlotCreate { instance, .. } =
-                created(history, &slot.service, 0, nodes[usize::try_from(*node).unwrap()])
-            else {
-                return;
-            };
-            let previous = if *retire { Previous::Retire } else { Previous::Drop };
-            let cause = ReplaceCause::SpecChanged;
-            let id = slot.id.clone();
-            history.batch(vec![Change::SlotReplace {
-                id,
-                instance,
-                previous,
-                cause,
-                consecutive_failures: 0,
-            }]);
-        }
-        Step::Remove(at) => {
-            if let Some(slot) = nth(*at) {
-                history.batch(vec![Change::SlotRemove { id: slot.id.clone() }]);
-            }
-        }
-        Step::Observe(at, state) => {
-            if let Some(slot) = nth(*at) {
-                observe(history, &slot.current_id(), slot.current.node, *state);
-            }
-        }
-        Step::Gone(at) => {
-            if let Some(slot) = nth(*at) {
-                let gone = Observe::new(slot.current.node).gone(vec![slot.current_id()]);
-                history.apply(gone.into());
-            }
-        }
-        Step::Report(node, key) => {
-            report(history, nodes[usize::try_from(*node).unwrap()], *key, None);
-        }
-        Step::Wait(seconds) => history.now = history.now.after(Millis(seconds * 1000)),
-    }
-}
-
 /// What `plan` takes for granted.
 fn check(history: &History) -> Result<(), TestCaseError> {
     prop_assert_eq!(violations(&history.state), vec![]);
@@ -245,7 +167,7 @@ proptest! {
 
     /// NET-1, NET-2, NET-6: of every state that a history leads to, the topology is one that can be planned for.
     #[test]
-    fn topologies_of_states_can_be_planned_for(steps in prop::collection::vec(step(), 0..40)) {
+    fn topologies_of_states_can_be_planned_for(steps in steps()) {
         let mut history = networked();
         let nodes = [N1, history.join("n2"), history.join("n3")];
         for step in &steps {

@@ -141,6 +141,11 @@ impl Kernel {
         self.remove_link(TUNNEL)
     }
 
+    /// The number of the tunnel's interface, if there is one.
+    pub(crate) fn tunnel_index(&mut self) -> Result<Option<u32>, NetError> {
+        Ok(self.link(TUNNEL)?.map(|link| link.index))
+    }
+
     /// Leads addresses into the tunnel.
     pub(crate) fn add_routes(&mut self, routes: &BTreeSet<Ipv4Addr>) -> Result<(), NetError> {
         let gone = || io::Error::from(io::ErrorKind::NotFound);
@@ -163,8 +168,7 @@ impl Kernel {
     }
 
     fn link(&mut self, name: &str) -> Result<Option<Link>, NetError> {
-        let links = self.inside.links().map_err(refused("list interfaces"))?;
-        Ok(links.into_iter().find(|link| link.name == name))
+        self.inside.link(name).map_err(refused("find an interface"))
     }
 }
 

@@ -15,12 +15,12 @@ const PREFIX: char = 's';
 /// Makes ports. One whose bridge is missing does not keep the others from being made.
 pub(super) fn add(kernel: &mut Kernel, ports: &[Port]) -> Vec<(InterfaceName, NetError)> {
     let (mut failed, mut new) = (Vec::new(), Vec::new());
-    let outside = match kernel.outside.links().map_err(refused("list interfaces")) {
+    let ends = ports.iter().flat_map(|port| [port.bridge.as_str(), port.bridge_end.as_str()]);
+    let found = kernel.outside.links_named(&ends.collect()).map_err(refused("list interfaces"));
+    let by_name = match found {
         Ok(links) => links,
         Err(error) => return all_failed(ports, error),
     };
-    let by_name: BTreeMap<&str, &Link> =
-        outside.iter().map(|link| (link.name.as_str(), link)).collect();
     // Half of a pair may be left where a namespace ended: its other half went with it, but later.
     let stale: Vec<InterfaceName> = ports
         .iter()
@@ -54,15 +54,14 @@ fn all_failed(ports: &[Port], error: NetError) -> Vec<(InterfaceName, NetError)>
 
 /// The settings come before the address: without an address the router answers nobody.
 fn configure(kernel: &mut Kernel, ports: &[Port]) -> Result<(), NetError> {
-    let links = kernel.inside.links().map_err(refused("list interfaces"))?;
-    let indices: BTreeMap<&str, u32> =
-        links.iter().map(|link| (link.name.as_str(), link.index)).collect();
+    let names = ports.iter().map(|port| port.interface.as_str()).collect();
+    let links = kernel.inside.links_named(&names).map_err(refused("list interfaces"))?;
     for port in ports {
         settings::write_port(&port.interface)?;
     }
     let indexed: Vec<(&Port, u32)> = ports
         .iter()
-        .filter_map(|port| Some((port, *indices.get(port.interface.as_str())?)))
+        .filter_map(|port| Some((port, links.get(port.interface.as_str())?.index)))
         .collect();
     let up = kernel.inside.set_up(indexed.iter().map(|(port, index)| (*index, port.mtu)));
     up.map_err(refused("set ports up"))?;

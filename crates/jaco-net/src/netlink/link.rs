@@ -1,5 +1,6 @@
 //! Network interfaces.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd};
@@ -13,6 +14,9 @@ use netlink_packet_route::link::{
 };
 
 use super::socket::{Missing, Socket};
+
+/// So many interfaces are asked for one by one.
+const NAMES: usize = 16;
 
 /// A network interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +57,31 @@ impl Socket {
         let request = RouteNetlinkMessage::GetLink(LinkMessage::default());
         let found = self.dump(request, 0)?.into_iter();
         Ok(found.filter_map(link).collect())
+    }
+
+    /// The interface of this name.
+    pub(crate) fn link(&mut self, name: &str) -> io::Result<Option<Link>> {
+        let mut message = LinkMessage::default();
+        message.attributes.push(LinkAttribute::IfName(name.to_owned()));
+        Ok(self.get(RouteNetlinkMessage::GetLink(message))?.and_then(link))
+    }
+
+    /// Those of these names that are there, by name. Few are asked for one by one: a list of all is as long as the
+    /// namespace is large.
+    pub(crate) fn links_named(
+        &mut self,
+        names: &BTreeSet<&str>,
+    ) -> io::Result<BTreeMap<String, Link>> {
+        let found: Vec<Link> = if names.len() <= NAMES {
+            let found: io::Result<Vec<Option<Link>>> =
+                names.iter().map(|name| self.link(name)).collect();
+            found?.into_iter().flatten().collect()
+        } else {
+            let mut links = self.links()?;
+            links.retain(|link| names.contains(link.name.as_str()));
+            links
+        };
+        Ok(found.into_iter().map(|link| (link.name.clone(), link)).collect())
     }
 
     /// Makes the pairs of interfaces of ports: one end in its bridge and up, the other in the router and down,

@@ -11,4 +11,4 @@ mod wireguard;
 pub(crate) use link::{Link, LinkKind, NewPort, hardware_address};
 pub(crate) use route::{InterfaceAddress, Route};
 pub(crate) use socket::Socket;
-pub(crate) use wireguard::WireGuard;
+pub(crate) use wireguard::{PeerLink, WireGuard};

@@ -121,6 +121,32 @@ impl Socket {
         }
     }
 
+    /// Asks for one object; `None` if there is none.
+    pub(crate) fn get<I>(&mut self, message: I) -> io::Result<Option<I>>
+    where
+        I: NetlinkSerializable + NetlinkDeserializable + Into<NetlinkPayload<I>>,
+    {
+        let bytes = self.encode(message, NLM_F_REQUEST);
+        send(&self.fd, &bytes, SendFlags::empty())?;
+        let sequence = self.sequence;
+        loop {
+            let answer = self.receive()?;
+            for (header, message) in messages(&answer).filter(|(it, _)| it.sequence == sequence) {
+                if header.kind == NLMSG_ERROR {
+                    return match error(message) {
+                        Some(error) if !is_missing(&error) => Err(error),
+                        Some(_) | None => Ok(None),
+                    };
+                }
+                let message =
+                    NetlinkMessage::<I>::deserialize(message).map_err(io::Error::other)?;
+                if let NetlinkPayload::InnerMessage(message) = message.payload {
+                    return Ok(Some(message));
+                }
+            }
+        }
+    }
+
     fn encode<I>(&mut self, message: I, flags: u16) -> Vec<u8>
     where
         I: NetlinkSerializable + Into<NetlinkPayload<I>>,

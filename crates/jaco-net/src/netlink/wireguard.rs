@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use jaco_dataplane::{Peer, PublicKey};
+use jaco_dataplane::{Peer, PeerChange, PublicKey};
 use netlink_packet_generic::GenlMessage;
 use netlink_packet_generic::ctrl::nlas::GenlCtrlAttrs;
 use netlink_packet_generic::ctrl::{GenlCtrl, GenlCtrlCmd};
@@ -34,6 +35,20 @@ pub(crate) struct Device {
     pub(crate) key: PublicKey,
     pub(crate) port: u16,
     pub(crate) peers: BTreeMap<PublicKey, Peer>,
+    pub(crate) links: BTreeMap<PublicKey, PeerLink>,
+}
+
+/// What a tunnel knows of a peer besides what it was told.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct PeerLink {
+    /// Where it was heard of last, or is said to listen.
+    pub(crate) endpoint: Option<SocketAddr>,
+    /// How long ago the last handshake was.
+    pub(crate) handshake: Option<Duration>,
+    /// Bytes.
+    pub(crate) received: u64,
+    /// Bytes.
+    pub(crate) sent: u64,
 }
 
 impl WireGuard {
@@ -61,18 +76,16 @@ impl WireGuard {
         self.set([attributes])
     }
 
-    /// Makes a peer what it should be, given what it is. Addresses that stay are never without it.
-    pub(crate) fn set_peer(
+    /// Changes a peer, and adds one that is not there; without an endpoint it keeps its own. Addresses that stay are
+    /// never without it.
+    pub(crate) fn change_peer(
         &mut self,
         name: &str,
         key: PublicKey,
-        peer: &Peer,
-        before: Option<&Peer>,
+        change: &PeerChange,
     ) -> io::Result<()> {
-        let none = BTreeSet::new();
-        let had = before.map_or(&none, |before| &before.addresses);
-        let gone: Vec<Ipv4Addr> = had.difference(&peer.addresses).copied().collect();
-        let new: Vec<Ipv4Addr> = peer.addresses.difference(had).copied().collect();
+        let gone: Vec<Ipv4Addr> = change.lost.iter().copied().collect();
+        let new: Vec<Ipv4Addr> = change.gained.iter().copied().collect();
         let mut messages = Vec::new();
         // The kernel takes an address from a peer by giving it to another; that other one is then removed.
         let nobody = PublicKey([0xff; 32]);
@@ -81,9 +94,7 @@ impl WireGuard {
             messages.push(device(name, removed(nobody)));
         }
         let mut fixed = vec![WireguardPeerAttribute::PersistentKeepalive(KEEPALIVE)];
-        if before.is_none_or(|before| before.endpoint != peer.endpoint) {
-            fixed.extend(peer.endpoint.map(WireguardPeerAttribute::Endpoint));
-        }
+        fixed.extend(change.endpoint.map(WireguardPeerAttribute::Endpoint));
         let mut parts = new.chunks(ADDRESSES);
         let first = parts.next().unwrap_or_default();
         messages.push(device(name, encoded(key, fixed, first)));
@@ -165,7 +176,8 @@ fn removed(key: PublicKey) -> WireguardPeer {
 
 /// A peer with many addresses comes in several parts, each with its key.
 fn read(attributes: impl Iterator<Item = WireguardAttribute>) -> Device {
-    let mut device = Device { key: PublicKey([0; 32]), port: 0, peers: BTreeMap::new() };
+    let mut device =
+        Device { key: PublicKey([0; 32]), port: 0, peers: BTreeMap::new(), links: BTreeMap::new() };
     for attribute in attributes {
         if let WireguardAttribute::PublicKey(key) = attribute {
             device.key = PublicKey(key);
@@ -177,9 +189,40 @@ fn read(attributes: impl Iterator<Item = WireguardAttribute>) -> Device {
                 peer.endpoint = endpoint.or(peer.endpoint);
                 peer.addresses.extend(addresses);
             }
+            for peer in &peers {
+                read_link(peer, &mut device.links);
+            }
         }
     }
     device
+}
+
+/// Only the first part of a peer with many addresses has these.
+fn read_link(peer: &WireguardPeer, links: &mut BTreeMap<PublicKey, PeerLink>) {
+    let key = peer.iter().find_map(|part| {
+        if let WireguardPeerAttribute::PublicKey(key) = part { Some(PublicKey(*key)) } else { None }
+    });
+    let Some(key) = key else { return };
+    let link = links.entry(key).or_default();
+    for part in peer.iter() {
+        if let WireguardPeerAttribute::Endpoint(found) = part {
+            link.endpoint = Some(*found);
+        } else if let WireguardPeerAttribute::LastHandshake(at) = part {
+            link.handshake = since(at.seconds, at.nano_seconds);
+        } else if let WireguardPeerAttribute::RxBytes(bytes) = part {
+            link.received = *bytes;
+        } else if let WireguardPeerAttribute::TxBytes(bytes) = part {
+            link.sent = *bytes;
+        }
+    }
+}
+
+/// The kernel says when a handshake was, by the clock on the wall, and zero for never.
+fn since(seconds: i64, nanoseconds: i64) -> Option<Duration> {
+    let seconds = u64::try_from(seconds).ok().filter(|seconds| *seconds > 0)?;
+    let nanoseconds = u32::try_from(nanoseconds).unwrap_or_default();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Some(now.saturating_sub(Duration::new(seconds, nanoseconds)))
 }
 
 fn read_peer(peer: &WireguardPeer) -> Option<(PublicKey, Option<SocketAddr>, BTreeSet<Ipv4Addr>)> {

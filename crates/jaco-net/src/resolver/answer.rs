@@ -9,7 +9,7 @@ use jaco_dataplane::{Addresses, Asker, Lookup, Names, lookup, lookup_address};
 use jaco_types::NetworkReach;
 
 /// Seconds that an answer may be remembered: addresses change with every rollout.
-const TTL: u32 = 1;
+pub(super) const TTL: u32 = 1;
 
 /// What becomes of a question.
 #[derive(Debug)]
@@ -100,7 +100,7 @@ fn pool_address(names: &Names, name: &Name) -> Option<Ipv4Addr> {
 }
 
 /// Ready ones of this site, then ready ones of others; those that are starting only if there is nothing else.
-fn order(addresses: &Addresses, seed: u64) -> Vec<Ipv4Addr> {
+pub(super) fn order(addresses: &Addresses, seed: u64) -> Vec<Ipv4Addr> {
     let mut random = seed | 1;
     let mut shuffled = |group: &std::collections::BTreeSet<Ipv4Addr>| {
         let mut group: Vec<Ipv4Addr> = group.iter().copied().collect();

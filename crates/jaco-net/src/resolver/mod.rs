@@ -5,15 +5,17 @@
 
 mod answer;
 mod limit;
+mod served;
 mod upstream;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hickory_proto::op::{Message, ResponseCode};
-use jaco_dataplane::Names;
+use hickory_proto::rr::{RData, Record};
+use jaco_dataplane::{Lookup, Names, lookup};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
@@ -24,6 +26,7 @@ use crate::error::{NetError, refused};
 use crate::namespace::Namespace;
 use answer::{Outcome, answer};
 use limit::Limit;
+pub(crate) use served::ServedNames;
 use upstream::{Transport, Upstream};
 
 /// The longest question over UDP that is read.
@@ -50,7 +53,7 @@ impl Drop for Resolver {
 /// What all questions share.
 #[derive(Debug)]
 struct Shared {
-    names: Arc<RwLock<Names>>,
+    names: Arc<ServedNames>,
     limit: Mutex<Limit>,
     upstream: Upstream,
 }
@@ -58,7 +61,7 @@ struct Shared {
 impl Resolver {
     pub(crate) async fn start(
         namespace: &Namespace,
-        names: Arc<RwLock<Names>>,
+        names: Arc<ServedNames>,
         resolvers: Vec<SocketAddr>,
     ) -> Result<Self, NetError> {
         let open = || {
@@ -82,6 +85,15 @@ impl Resolver {
     }
 }
 
+/// What a name leads to for who asks from this address, in the order of an answer; `None` if nothing asks from there,
+/// or the name is not one of the cluster that it may know.
+pub(crate) fn addresses(names: &Names, asker: Ipv4Addr, name: &str) -> Option<Vec<Ipv4Addr>> {
+    match lookup(names, names.askers.get(&asker)?, name) {
+        Lookup::Known(addresses) => Some(answer::order(&addresses, 0)),
+        Lookup::Unknown | Lookup::Foreign => None,
+    }
+}
+
 /// What becomes of a question.
 enum Reply {
     Now(Message),
@@ -94,26 +106,34 @@ impl Shared {
     fn reply(&self, question: &[u8], from: IpAddr) -> Reply {
         let IpAddr::V4(from) = from else { return Reply::Nothing };
         let Ok(question) = Message::from_vec(question) else { return Reply::Nothing };
-        let names = self.names.read().unwrap_or_else(PoisonError::into_inner);
+        let names = self.names.read();
+        let now = Instant::now();
         let Some(asker) = names.askers.get(&from) else {
             return Reply::Now(refusal(&question, ResponseCode::Refused));
         };
         let mut limit = self.limit.lock().unwrap_or_else(PoisonError::into_inner);
-        if !limit.admits(from, Instant::now(), |address| names.askers.contains_key(&address)) {
+        if !limit.admits(from, now, |address| names.askers.contains_key(&address)) {
             return Reply::Nothing;
         }
         drop(limit);
         match answer(&names, asker, &question, seed()) {
-            Outcome::Answer(message) => Reply::Now(message),
+            Outcome::Answer(message) => {
+                self.names.note(message.answers.iter().filter_map(address), now);
+                Reply::Now(message)
+            }
             Outcome::Forward => Reply::Forward(question),
         }
     }
 
     async fn forward(&self, question: &Message, transport: Transport) -> Message {
-        let pool = self.names.read().unwrap_or_else(PoisonError::into_inner).pool;
+        let pool = self.names.read().pool;
         let found = self.upstream.ask(question, transport, pool).await;
         found.unwrap_or_else(|| refusal(question, ResponseCode::ServFail))
     }
+}
+
+fn address(record: &Record) -> Option<Ipv4Addr> {
+    if let RData::A(address) = &record.data { Some(address.0) } else { None }
 }
 
 fn refusal(question: &Message, code: ResponseCode) -> Message {

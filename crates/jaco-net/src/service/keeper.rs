@@ -2,21 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jaco_dataplane::{InterfaceName, SitePlan};
 use jaco_types::{NetworkId, StateIndex};
 use tokio::sync::{mpsc, watch};
-use tokio::time::sleep;
 use tracing::{info, warn};
 
-use super::message::{Order, PlanMessage, RouterStatus};
+use super::change_message::ChangeMessage;
+use super::journal::Journal;
+use super::message::RouterStatus;
+use super::plan_message::PlanMessage;
+use super::remembered::Remembered;
 use crate::error::{NetError, chain};
+use crate::probe::{ProbeQuestion, ProbeReport};
 use crate::resolver::Resolver;
 use crate::router::{Applied, Router};
 
-/// How often the router is compared with its plan while nobody asks for anything: what others changed in it
-/// stays for so long at most.
+/// How often the router is compared with its plan: what others changed in it stays for so long at most.
 const OBSERVE: Duration = Duration::from_secs(30);
 
 /// How long after a failure the first try follows; twice as long after each, up to the second of these.
@@ -26,11 +29,32 @@ const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_
 #[derive(Debug)]
 pub(super) struct Keeper {
     router: Router,
-    /// Where the last plan is kept for the next process.
-    file: PathBuf,
+    /// The plan, for the next process.
+    journal: Journal,
     status: watch::Sender<RouterStatus>,
     plan: Option<(StateIndex, SitePlan)>,
     resolver: Option<Resolver>,
+    remembered: Remembered,
+}
+
+/// What the router is told to do.
+#[derive(Debug)]
+pub(super) enum Task {
+    /// Hold another plan.
+    Hold(Update),
+    /// Try again at once what failed for want of a bridge.
+    Retry,
+    /// Find out what holds between this router and others, and say it there.
+    Probe(ProbeQuestion, mpsc::Sender<ProbeReport>),
+}
+
+/// The plan that is to be held.
+#[derive(Debug)]
+pub(super) enum Update {
+    /// This one.
+    Plan(Box<PlanMessage>),
+    /// What this makes of the one that is held.
+    Change(Box<ChangeMessage>),
 }
 
 /// Whether others may have changed what is there since it was seen last.
@@ -42,59 +66,67 @@ enum Trust {
 
 impl Keeper {
     pub(super) fn new(router: Router, file: PathBuf, status: watch::Sender<RouterStatus>) -> Self {
-        Self { router, file, status, plan: None, resolver: None }
+        let (journal, remembered) = (Journal::new(file), Remembered::default());
+        Self { router, journal, status, plan: None, resolver: None, remembered }
     }
 
-    /// Runs until nobody can send orders any more.
+    /// Runs until nobody can send tasks any more.
     ///
     /// # Errors
     /// If the router's own thread has ended: a new process is needed.
-    pub(super) async fn run(mut self, mut orders: mpsc::Receiver<Order>) -> Result<(), NetError> {
+    pub(super) async fn run(mut self, mut tasks: mpsc::Receiver<Task>) -> Result<(), NetError> {
         self.take_up().await?;
         let mut pause = RETRY.0;
+        // Moments and not pauses: what is asked and told in between must not put them off.
+        let mut retry_at = Instant::now() + pause;
+        let mut observe_at = Instant::now() + OBSERVE;
         loop {
             let failing = self.status.borrow().has_failures();
             tokio::select! {
-                order = orders.recv() => {
-                    let Some(order) = order else { return Ok(()) };
-                    let newest = newest(order, &mut orders);
-                    pause = RETRY.0;
-                    match newest {
-                        Order::Plan(message) => self.take(&message).await?,
-                        Order::Retry if failing => self.apply(Trust::Seen).await?,
-                        Order::Retry => {}
+                task = tasks.recv() => {
+                    let Some(task) = task else { return Ok(()) };
+                    let due = Due::of(task, &mut tasks);
+                    if !due.updates.is_empty() || due.retry && failing {
+                        pause = RETRY.0;
+                        retry_at = Instant::now() + pause;
+                    }
+                    if due.updates.is_empty() && due.retry && failing {
+                        self.apply(Trust::Seen).await?;
+                    }
+                    for update in due.updates {
+                        self.take(update).await?;
+                    }
+                    for (question, answer) in due.probes {
+                        self.probe(&question, answer).await?;
                     }
                 }
-                () = sleep(pause), if failing => {
-                    pause = (pause * 2).min(RETRY.1);
+                () = until(Some(retry_at)), if failing => {
                     self.apply(Trust::Seen).await?;
+                    pause = (pause * 2).min(RETRY.1);
+                    retry_at = Instant::now() + pause;
                 }
-                () = sleep(OBSERVE), if !failing => self.apply(Trust::Nothing).await?,
+                () = until(self.remembered.next()) => self.forget(),
+                () = until(Some(observe_at)), if !failing => {
+                    self.apply(Trust::Nothing).await?;
+                    observe_at = Instant::now() + OBSERVE;
+                }
             }
         }
     }
 
     /// Goes on with the plan of the process before.
     async fn take_up(&mut self) -> Result<(), NetError> {
-        let Ok(bytes) = std::fs::read(&self.file) else { return Ok(()) };
-        match serde_json::from_slice::<PlanMessage>(&bytes) {
-            Ok(message) => self.hold(&message).await,
-            Err(error) => {
-                warn!(%error, "last plan not readable, waiting for a new one");
-                Ok(())
-            }
-        }
+        self.plan = self.journal.read();
+        self.apply(Trust::Seen).await
     }
 
-    async fn take(&mut self, message: &PlanMessage) -> Result<(), NetError> {
-        // Written first: a process that is killed on the way leaves the next one what to go on with.
-        let bytes = serde_json::to_vec(message).unwrap_or_default();
-        let new = self.file.with_extension("new");
-        let kept = std::fs::write(&new, bytes).and_then(|()| std::fs::rename(&new, &self.file));
-        if let Err(error) = kept {
-            warn!(%error, "plan not kept for the next process");
+    /// What is told is kept before it is carried out: a process that is killed on the way leaves the next one what to
+    /// go on with.
+    async fn take(&mut self, update: Update) -> Result<(), NetError> {
+        match update {
+            Update::Plan(message) => self.hold(&message).await,
+            Update::Change(message) => self.change(&message).await,
         }
-        self.hold(message).await
     }
 
     async fn hold(&mut self, message: &PlanMessage) -> Result<(), NetError> {
@@ -104,16 +136,78 @@ impl Keeper {
             self.status.send_modify(|status| status.error = error);
             return Ok(());
         };
+        self.journal.write(message);
         self.plan = Some((StateIndex(message.index), plan));
+        // Said with what this plan leads to: nobody waits for it.
+        self.status.send_if_modified(|status| {
+            status.refuse_nothing();
+            false
+        });
         self.apply(Trust::Seen).await
     }
 
+    /// Holds what a change makes of the plan that is held; one of another plan is refused.
+    async fn change(&mut self, message: &ChangeMessage) -> Result<(), NetError> {
+        let held = self.plan.as_mut().filter(|(index, _)| index.0 == message.base);
+        let Some(((index, plan), change)) = held.zip(message.change()) else {
+            warn!(
+                raft_index = message.index,
+                base = message.base,
+                "change of another plan refused"
+            );
+            self.status.send_modify(|status| status.refuse(StateIndex(message.index)));
+            return Ok(());
+        };
+        self.journal.append(message, || PlanMessage::new(*index, plan));
+        plan.change(&change);
+        *index = StateIndex(message.index);
+        // What failed before is tried again with it.
+        let failing = self.status.borrow().has_failures();
+        let result = match failing {
+            true => self.router.apply(plan).await,
+            false => self.router.change(plan, &change).await,
+        };
+        self.note(result).await?;
+        if let Some((index, plan)) = self.plan.as_ref().filter(|_| self.journal.is_long()) {
+            self.journal.write(&PlanMessage::new(*index, plan));
+        }
+        Ok(())
+    }
+
+    /// Begins a probe of what is held; it goes on beside all else.
+    async fn probe(
+        &self,
+        question: &ProbeQuestion,
+        answer: mpsc::Sender<ProbeReport>,
+    ) -> Result<(), NetError> {
+        let nothing = SitePlan::default();
+        let plan = self.plan.as_ref().map_or(&nothing, |(_, plan)| plan);
+        let probe = match self.router.probe(plan, question).await {
+            Ok(probe) => probe,
+            Err(NetError::Ended) => return Err(NetError::Ended),
+            Err(error) => {
+                let report = ProbeReport { error: Some(chain(&error)), ..ProbeReport::default() };
+                // Who has asked may be gone.
+                drop(answer.try_send(report));
+                return Ok(());
+            }
+        };
+        tokio::task::spawn_blocking(move || drop(answer.blocking_send(probe.run())));
+        Ok(())
+    }
+
     async fn apply(&mut self, trust: Trust) -> Result<(), NetError> {
-        let Some((index, plan)) = &self.plan else { return Ok(()) };
+        let Some((_, plan)) = &self.plan else { return Ok(()) };
         let result = match trust {
             Trust::Seen => self.router.apply(plan).await,
             Trust::Nothing => repair(&mut self.router, plan).await,
         };
+        self.note(result).await
+    }
+
+    /// Says what holds, after the plan was carried out or could not be.
+    async fn note(&mut self, result: Result<Applied, NetError>) -> Result<(), NetError> {
+        let Some((index, plan)) = &self.plan else { return Ok(()) };
         let result = match (result, &self.resolver) {
             (Ok(applied), None) => match self.router.serve_names().await {
                 Ok(resolver) => {
@@ -126,7 +220,13 @@ impl Keeper {
         };
         let mut status = self.status.borrow().clone();
         match result {
-            Ok(applied) => status.hold(*index, failures(plan, applied)),
+            Ok(applied) => {
+                status.hold(*index, failures(plan, applied));
+                self.remembered.note(*index, self.router.remembered_until());
+                if let Some(index) = self.remembered.forgotten(Instant::now()) {
+                    status.forget(index);
+                }
+            }
             Err(NetError::Ended) => return Err(NetError::Ended),
             Err(error) => status.error = Some(chain(&error)),
         }
@@ -139,6 +239,21 @@ impl Keeper {
             changed
         });
         Ok(())
+    }
+
+    /// Says which names nobody remembers any more.
+    fn forget(&mut self) {
+        if let Some(index) = self.remembered.forgotten(Instant::now()) {
+            self.status.send_modify(|status| status.forget(index));
+        }
+    }
+}
+
+/// Ends at this moment; never without one.
+async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment.into()).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -158,15 +273,33 @@ async fn repair(router: &mut Router, plan: &SitePlan) -> Result<Applied, NetErro
     Ok(applied)
 }
 
-/// The last plan of those that wait, else a request to try again.
-fn newest(first: Order, orders: &mut mpsc::Receiver<Order>) -> Order {
-    let mut newest = first;
-    while let Ok(next) = orders.try_recv() {
-        if matches!(next, Order::Plan(_)) || matches!(newest, Order::Retry) {
-            newest = next;
+/// What is to be done of the tasks that wait: of several plans, the last one and what changes it.
+#[derive(Debug, Default)]
+struct Due {
+    updates: Vec<Update>,
+    retry: bool,
+    probes: Vec<(ProbeQuestion, mpsc::Sender<ProbeReport>)>,
+}
+
+impl Due {
+    fn of(first: Task, tasks: &mut mpsc::Receiver<Task>) -> Self {
+        let mut due = Self::default();
+        let mut next = Some(first);
+        while let Some(task) = next {
+            match task {
+                Task::Hold(update) => {
+                    if matches!(update, Update::Plan(_)) {
+                        due.updates.clear();
+                    }
+                    due.updates.push(update);
+                }
+                Task::Retry => due.retry = true,
+                Task::Probe(question, answer) => due.probes.push((question, answer)),
+            }
+            next = tasks.try_recv().ok();
         }
+        due
     }
-    newest
 }
 
 fn failures(plan: &SitePlan, applied: Applied) -> BTreeMap<NetworkId, String> {

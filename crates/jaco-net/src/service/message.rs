@@ -2,19 +2,17 @@
 //!
 //! Both ends are of one program and one version, on one machine; what cannot be read ends the connection.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
 
-use jaco_dataplane::{
-    Addresses, Asker, InterfaceName, Names, Owner, Peer, Policy, Port, PublicKey, SitePlan, Tunnel,
-};
-use jaco_types::{
-    DeploymentName, Ipv4Prefix, NetworkId, NetworkReach, StateIndex, Subnet, TunnelBackend,
-};
+use jaco_dataplane::PublicKey;
+use jaco_types::{NetworkId, StateIndex, TunnelBackend};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
+use super::change_message::ChangeMessage;
+use super::plan_message::PlanMessage;
+use crate::probe::{ProbeQuestion, ProbeReport};
 use crate::tunnel::Backend;
 
 /// The longest message: a plan of several hundred thousand addresses.
@@ -25,8 +23,21 @@ const LENGTH_MAX: usize = 256 << 20;
 pub(super) enum Order {
     /// Hold this.
     Plan(Box<PlanMessage>),
+    /// Hold what this makes of the plan that is held.
+    Change(Box<ChangeMessage>),
     /// Try again at once what failed for want of a bridge.
     Retry,
+    /// Find out what holds between this router and others. Answered by [`Said::Probed`].
+    Probe(ProbeQuestion),
+}
+
+/// What a router says.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Said {
+    /// What it holds; said first, and whenever it changes.
+    Status(RouterStatus),
+    /// The answer to the question that was asked over this connection.
+    Probed(Box<ProbeReport>),
 }
 
 /// What a router says of itself.
@@ -37,6 +48,8 @@ pub struct RouterStatus {
     pub port: u16,
     userspace: bool,
     applied: Option<u64>,
+    forgotten: Option<u64>,
+    refused: Option<u64>,
     failed: BTreeMap<u32, String>,
     /// Why the last plan could not be carried out, if that is so.
     pub error: Option<String>,
@@ -54,8 +67,16 @@ pub struct NetworkFailure {
 impl RouterStatus {
     pub(super) fn new(key: PublicKey, port: u16, backend: Backend) -> Self {
         let userspace = backend == Backend::Userspace;
-        let (applied, failed, error) = (None, BTreeMap::new(), None);
-        Self { key: key.0, port, userspace, applied, failed, error }
+        Self {
+            key: key.0,
+            port,
+            userspace,
+            applied: None,
+            forgotten: None,
+            refused: None,
+            failed: BTreeMap::new(),
+            error: None,
+        }
     }
 
     /// Its public key.
@@ -76,6 +97,18 @@ impl RouterStatus {
         self.applied.map(StateIndex)
     }
 
+    /// The newest state of which nobody remembers a name of this router that it no longer has: no answer leads to
+    /// what had left by then. `None` before that is so of any.
+    pub fn forgotten(&self) -> Option<StateIndex> {
+        self.forgotten.map(StateIndex)
+    }
+
+    /// The state of a change that it was told and could not take, as it did not hold the plan that this is a change of:
+    /// it needs a whole one. `None` once it has one.
+    pub fn refused(&self) -> Option<StateIndex> {
+        self.refused.map(StateIndex)
+    }
+
     /// Why it has no port in one of these networks, if that is so.
     pub fn failure(&self, networks: &[NetworkId]) -> Option<NetworkFailure> {
         networks.iter().find_map(|network| {
@@ -84,8 +117,28 @@ impl RouterStatus {
         })
     }
 
+    /// Why it has no ports in networks, by network.
+    pub fn failures(&self) -> impl Iterator<Item = NetworkFailure> {
+        let failed = self.failed.iter();
+        failed
+            .map(|(id, reason)| NetworkFailure { network: NetworkId(*id), reason: reason.clone() })
+    }
+
     pub(super) fn has_failures(&self) -> bool {
         self.error.is_some() || !self.failed.is_empty()
+    }
+
+    pub(super) fn forget(&mut self, index: StateIndex) {
+        self.forgotten = Some(index.0);
+    }
+
+    pub(super) fn refuse(&mut self, index: StateIndex) {
+        self.refused = Some(index.0);
+    }
+
+    /// It was told a whole plan.
+    pub(super) fn refuse_nothing(&mut self) {
+        self.refused = None;
     }
 
     pub(super) fn hold(&mut self, index: StateIndex, failed: BTreeMap<NetworkId, String>) {
@@ -93,192 +146,6 @@ impl RouterStatus {
         self.failed = failed.into_iter().map(|(id, reason)| (id.0, reason)).collect();
         self.error = None;
     }
-}
-
-/// A plan, with the state that it is of.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct PlanMessage {
-    pub(super) index: u64,
-    /// All prefixes as text.
-    pool: Option<String>,
-    mesh: Option<String>,
-    tunnel: Option<TunnelMessage>,
-    ports: Vec<(u32, PortMessage)>,
-    peers: Vec<([u8; 32], Option<SocketAddr>, Vec<Ipv4Addr>)>,
-    routes: Vec<(Ipv4Addr, u32)>,
-    known: Vec<KnownMessage>,
-    owners: Vec<(Ipv4Addr, u32, String)>,
-    askers: Vec<AskerMessage>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct TunnelMessage {
-    address: Ipv4Addr,
-    mesh: String,
-    key: [u8; 32],
-    mtu: u16,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct PortMessage {
-    bridge: String,
-    subnet: String,
-    mtu: u16,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct KnownMessage {
-    network: u32,
-    name: String,
-    deployment: String,
-    ready_here: Vec<Ipv4Addr>,
-    ready_elsewhere: Vec<Ipv4Addr>,
-    starting: Vec<Ipv4Addr>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct AskerMessage {
-    address: Ipv4Addr,
-    deployment: String,
-    networks: Vec<u32>,
-    internal: bool,
-}
-
-impl PlanMessage {
-    pub(super) fn new(index: StateIndex, plan: &SitePlan) -> Self {
-        let text = |prefix: Ipv4Prefix| prefix.to_string();
-        let tunnel = |tunnel: Tunnel| TunnelMessage {
-            address: tunnel.address,
-            mesh: text(tunnel.mesh),
-            key: tunnel.key.0,
-            mtu: tunnel.mtu,
-        };
-        let port = |(id, port): (&NetworkId, &Port)| {
-            let (bridge, subnet) = (port.bridge.to_string(), text(port.subnet.prefix()));
-            (id.0, PortMessage { bridge, subnet, mtu: port.mtu })
-        };
-        let peers = plan.peers.iter();
-        let names = &plan.names;
-        Self {
-            index: index.0,
-            pool: names.pool.map(text),
-            mesh: plan.policy.mesh.map(text),
-            tunnel: plan.tunnel.map(tunnel),
-            ports: plan.ports.iter().map(port).collect(),
-            peers: peers
-                .map(|(key, peer)| (key.0, peer.endpoint, peer.addresses.iter().copied().collect()))
-                .collect(),
-            routes: plan.routes.iter().map(|(address, id)| (*address, id.0)).collect(),
-            known: known_message(names),
-            owners: names
-                .owners
-                .iter()
-                .map(|(address, owner)| (*address, owner.network.0, owner.name.clone()))
-                .collect(),
-            askers: names.askers.iter().map(asker_message).collect(),
-        }
-    }
-
-    /// The plan; `None` if anything in it is not what a plan can hold.
-    pub(super) fn plan(&self) -> Option<SitePlan> {
-        let prefix = |text: &Option<String>| match text {
-            Some(text) => text.parse::<Ipv4Prefix>().ok().map(Some),
-            None => Some(None),
-        };
-        let tunnel = match &self.tunnel {
-            Some(tunnel) => Some(Tunnel {
-                address: tunnel.address,
-                mesh: tunnel.mesh.parse().ok()?,
-                key: PublicKey(tunnel.key),
-                mtu: tunnel.mtu,
-            }),
-            None => None,
-        };
-        let ports: Option<BTreeMap<_, _>> = self.ports.iter().map(port).collect();
-        let ports = ports?;
-        let peers = self.peers.iter().map(|(key, endpoint, addresses)| {
-            let addresses = addresses.iter().copied().collect();
-            (PublicKey(*key), Peer { endpoint: *endpoint, addresses })
-        });
-        let owners = self.owners.iter().map(|(address, network, name)| {
-            (*address, Owner { network: NetworkId(*network), name: name.clone() })
-        });
-        let askers: Option<BTreeMap<_, _>> = self.askers.iter().map(asker).collect();
-        Some(SitePlan {
-            policy: Policy::of(&ports, prefix(&self.mesh)?),
-            tunnel,
-            ports,
-            peers: peers.collect(),
-            routes: self.routes.iter().map(|(address, id)| (*address, NetworkId(*id))).collect(),
-            names: Names {
-                known: known(&self.known)?,
-                owners: owners.collect(),
-                askers: askers?,
-                pool: prefix(&self.pool)?,
-            },
-        })
-    }
-}
-
-fn port((id, port): &(u32, PortMessage)) -> Option<(NetworkId, Port)> {
-    let bridge = InterfaceName::new(&port.bridge).ok()?;
-    let subnet = Subnet::new(port.subnet.parse().ok()?).ok()?;
-    Some((NetworkId(*id), Port::new(NetworkId(*id), bridge, subnet, port.mtu)))
-}
-
-fn known_message(names: &Names) -> Vec<KnownMessage> {
-    let list = |addresses: &BTreeSet<Ipv4Addr>| addresses.iter().copied().collect();
-    let known = names.known.iter().flat_map(|((network, name), by_deployment)| {
-        by_deployment.iter().map(move |(deployment, addresses)| KnownMessage {
-            network: network.0,
-            name: name.clone(),
-            deployment: deployment.to_string(),
-            ready_here: list(&addresses.ready_here),
-            ready_elsewhere: list(&addresses.ready_elsewhere),
-            starting: list(&addresses.starting),
-        })
-    });
-    known.collect()
-}
-
-type Known = BTreeMap<(NetworkId, String), BTreeMap<DeploymentName, Addresses>>;
-
-fn known(messages: &[KnownMessage]) -> Option<Known> {
-    let mut known = Known::new();
-    for message in messages {
-        let key = (NetworkId(message.network), message.name.clone());
-        let set = |addresses: &[Ipv4Addr]| addresses.iter().copied().collect();
-        let addresses = Addresses {
-            ready_here: set(&message.ready_here),
-            ready_elsewhere: set(&message.ready_elsewhere),
-            starting: set(&message.starting),
-        };
-        let deployment = DeploymentName::new(&message.deployment).ok()?;
-        known.entry(key).or_default().insert(deployment, addresses);
-    }
-    Some(known)
-}
-
-fn asker_message((address, asker): (&Ipv4Addr, &Asker)) -> AskerMessage {
-    AskerMessage {
-        address: *address,
-        deployment: asker.deployment.to_string(),
-        networks: asker.networks.iter().map(|id| id.0).collect(),
-        internal: asker.reach == NetworkReach::Internal,
-    }
-}
-
-fn asker(message: &AskerMessage) -> Option<(Ipv4Addr, Asker)> {
-    let reach = match message.internal {
-        true => NetworkReach::Internal,
-        false => NetworkReach::Outside,
-    };
-    let asker = Asker {
-        deployment: DeploymentName::new(&message.deployment).ok()?,
-        networks: message.networks.iter().map(|id| NetworkId(*id)).collect(),
-        reach,
-    };
-    Some((message.address, asker))
 }
 
 /// Writes a message.
@@ -312,82 +179,10 @@ pub(super) async fn receive<M: for<'a> Deserialize<'a>>(
 
 #[cfg(test)]
 mod tests {
-    use std::net::SocketAddr;
-
     use super::*;
 
-    fn everything() -> SitePlan {
-        let prefix = |text: &str| text.parse::<Ipv4Prefix>().unwrap();
-        let at = |last| Ipv4Addr::new(10, 65, 7, last);
-        let subnet = Subnet::new(prefix("10.65.7.0/24")).unwrap();
-        let port = Port::new(NetworkId(7), InterfaceName::new("jn7").unwrap(), subnet, 1420);
-        let ports = BTreeMap::from([(NetworkId(7), port)]);
-        let deployment = DeploymentName::new("shop").unwrap();
-        let addresses = Addresses {
-            ready_here: [at(3)].into(),
-            ready_elsewhere: [at(4)].into(),
-            starting: [at(5)].into(),
-        };
-        let asker = |reach| Asker {
-            deployment: deployment.clone(),
-            networks: vec![NetworkId(7), NetworkId(8)],
-            reach,
-        };
-        SitePlan {
-            policy: Policy::of(&ports, Some(prefix("10.64.0.0/16"))),
-            tunnel: Some(Tunnel {
-                address: Ipv4Addr::new(10, 64, 0, 1),
-                mesh: prefix("10.64.0.0/16"),
-                key: PublicKey([7; 32]),
-                mtu: 1420,
-            }),
-            ports,
-            peers: [(
-                PublicKey([9; 32]),
-                Peer {
-                    endpoint: Some(SocketAddr::from(([192, 0, 2, 1], 51820))),
-                    addresses: [at(4)].into(),
-                },
-            )]
-            .into(),
-            routes: [(at(4), NetworkId(7))].into(),
-            names: Names {
-                known: [(
-                    (NetworkId(7), "web".to_owned()),
-                    [(deployment.clone(), addresses)].into(),
-                )]
-                .into(),
-                owners: [(at(3), Owner { network: NetworkId(7), name: "web-0.shop".to_owned() })]
-                    .into(),
-                askers: [
-                    (at(3), asker(NetworkReach::Internal)),
-                    (at(5), asker(NetworkReach::Outside)),
-                ]
-                .into(),
-                pool: Some(prefix("10.64.0.0/12")),
-            },
-        }
-    }
-
-    /// NET-12: the router is told exactly what was planned, an empty plan included.
     #[tokio::test]
-    async fn a_plan_arrives_as_it_was() {
-        for plan in [everything(), SitePlan::default()] {
-            let order = Order::Plan(Box::new(PlanMessage::new(StateIndex(42), &plan)));
-            let mut wire = Vec::new();
-            send(&mut wire, &order).await.unwrap();
-            let mut wire = wire.as_slice();
-            let Some(Order::Plan(read)) = receive(&mut wire).await.unwrap() else { panic!() };
-            assert_eq!((read.index, read.plan()), (42, Some(plan)));
-            assert!(receive::<Order>(&mut wire).await.unwrap().is_none());
-        }
-    }
-
-    #[tokio::test]
-    async fn what_no_plan_holds_is_refused() {
-        let mut message = PlanMessage::new(StateIndex(1), &everything());
-        message.ports[0].1.subnet = "10.65.7.1/24".to_owned();
-        assert_eq!(message.plan(), None);
+    async fn what_is_too_long_is_not_read() {
         let mut too_long: &[u8] = &[0xff; 8];
         assert!(receive::<Order>(&mut too_long).await.is_err());
     }

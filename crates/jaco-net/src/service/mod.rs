@@ -2,20 +2,26 @@
 //! made, and says what holds.
 //!
 //! What is in the router's namespace stays when the process ends; the last plan is kept beside the socket, so
-//! that the next process goes on with it before anybody speaks to it.
+//! that the next process goes on with it before anybody speaks to it. After a whole plan, changes of it are told.
 //!
 //! ```text
 //! socket    the socket, and who may connect
 //! keeper    the router itself: plans in, status out
 //! key       the private key, which never leaves the node
-//! message   what is said over the socket
+//! message   what is said over the socket; plan_message and change_message: plans and their changes
+//! journal   the plan on disk
+//! remembered  until when names are remembered that a plan no longer has
 //! client    the other end
 //! ```
 
+mod change_message;
 mod client;
+mod journal;
 mod keeper;
 mod key;
 mod message;
+mod plan_message;
+mod remembered;
 mod socket;
 
 use std::fs::{self, DirBuilder, File, Permissions};
@@ -63,14 +69,14 @@ pub async fn serve(
         resolvers: resolvers(Path::new("/etc/resolv.conf")),
     };
     let router = Router::open(router).await?;
-    let (orders, inbox) = mpsc::channel(16);
+    let (tasks, inbox) = mpsc::channel(16);
     let (status, seen) = watch::channel(RouterStatus::new(public, options.port, router.backend()));
     let keeper = keeper::Keeper::new(router, dir.join("plan"), status);
     let listener = socket::listen(&socket_path(dir))?;
     tracing::info!(socket = ?socket_path(dir), "router started");
     tokio::select! {
         result = keeper.run(inbox) => result,
-        () = socket::accept(listener, orders, seen) => Ok(()),
+        () = socket::accept(listener, tasks, seen) => Ok(()),
         () = shutdown => Ok(()),
     }
 }

@@ -11,7 +11,8 @@ use tokio::sync::{mpsc, watch};
 use tracing::warn;
 
 use super::file_error;
-use super::message::{Order, RouterStatus, receive, send};
+use super::keeper::{Task, Update};
+use super::message::{Order, RouterStatus, Said, receive, send};
 use crate::error::NetError;
 
 /// Listens, in the place of a socket that a killed process left.
@@ -31,13 +32,13 @@ pub(super) fn listen(path: &Path) -> Result<UnixListener, NetError> {
 /// Takes connections of this user and of root, for ever.
 pub(super) async fn accept(
     listener: UnixListener,
-    orders: mpsc::Sender<Order>,
+    tasks: mpsc::Sender<Task>,
     status: watch::Receiver<RouterStatus>,
 ) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) if may_connect(stream.peer_cred()) => {
-                tokio::spawn(speak(stream, orders.clone(), status.clone()));
+                tokio::spawn(speak(stream, tasks.clone(), status.clone()));
             }
             Ok(_) => warn!("connection of another user refused"),
             Err(error) => {
@@ -56,22 +57,34 @@ fn may_connect(peer: io::Result<UCred>) -> bool {
 /// Takes orders and says what holds, until the other end is gone.
 async fn speak(
     stream: UnixStream,
-    orders: mpsc::Sender<Order>,
+    tasks: mpsc::Sender<Task>,
     mut status: watch::Receiver<RouterStatus>,
 ) {
     let (mut input, mut output) = stream.into_split();
+    let (reports, mut answers) = mpsc::channel(1);
     let told = async {
+        let first = status.borrow_and_update().clone();
+        send(&mut output, &Said::Status(first)).await?;
         loop {
-            let current = status.borrow_and_update().clone();
-            send(&mut output, &current).await?;
-            if status.changed().await.is_err() {
-                return io::Result::Ok(());
-            }
+            let said = tokio::select! {
+                changed = status.changed() => match changed {
+                    Ok(()) => Said::Status(status.borrow_and_update().clone()),
+                    Err(_) => return io::Result::Ok(()),
+                },
+                Some(report) = answers.recv() => Said::Probed(Box::new(report)),
+            };
+            send(&mut output, &said).await?;
         }
     };
     let heard = async {
         while let Some(order) = receive(&mut input).await? {
-            if orders.send(order).await.is_err() {
+            let task = match order {
+                Order::Plan(plan) => Task::Hold(Update::Plan(plan)),
+                Order::Change(change) => Task::Hold(Update::Change(change)),
+                Order::Retry => Task::Retry,
+                Order::Probe(question) => Task::Probe(question, reports.clone()),
+            };
+            if tasks.send(task).await.is_err() {
                 break;
             }
         }

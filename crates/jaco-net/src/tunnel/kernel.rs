@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 
-use jaco_dataplane::{Peer, PublicKey, Tunnel};
+use jaco_dataplane::{Peer, PeerChange, PublicKey, Tunnel};
 
 use super::Identity;
 use crate::error::{NetError, refused};
 use crate::kernel::{Kernel, TUNNEL, TunnelLink, Worker};
-use crate::netlink::{LinkKind, WireGuard};
+use crate::netlink::{LinkKind, PeerLink, WireGuard};
 
 /// A tunnel in the kernel. All its state but the declared endpoints is there.
 #[derive(Debug)]
@@ -46,16 +46,22 @@ impl KernelTunnel {
         worker.call(Kernel::remove_tunnel).await
     }
 
-    pub(super) async fn set_peer(
+    /// Changes a peer, and adds one that is not there.
+    pub(super) async fn change_peer(
         &mut self,
         key: PublicKey,
-        peer: Peer,
-        before: Option<Peer>,
+        change: PeerChange,
         worker: &Worker,
     ) -> Result<(), NetError> {
-        let endpoint = peer.endpoint;
+        let endpoint = change.endpoint;
+        // Where it was heard of last stands until another place is declared.
+        let declared = match self.endpoints.get(&key) == Some(&endpoint) {
+            true => None,
+            false => endpoint,
+        };
+        let change = PeerChange { endpoint: declared, ..change };
         let set = move |kernel: &mut Kernel| {
-            let set = wireguard(kernel)?.set_peer(TUNNEL, key, &peer, before.as_ref());
+            let set = wireguard(kernel)?.change_peer(TUNNEL, key, &change);
             set.map_err(refused("set a peer of the tunnel"))
         };
         worker.call(set).await?;
@@ -75,6 +81,17 @@ impl KernelTunnel {
         worker.call(remove).await?;
         self.endpoints.remove(&key);
         Ok(())
+    }
+
+    /// What the kernel knows of its peers.
+    pub(super) async fn links(
+        &self,
+        worker: &Worker,
+    ) -> Result<BTreeMap<PublicKey, PeerLink>, NetError> {
+        let read = |kernel: &mut Kernel| {
+            wireguard(kernel)?.device(TUNNEL).map_err(refused("read the tunnel"))
+        };
+        Ok(worker.call(read).await?.links)
     }
 
     /// Its key and peers, or `None` if the interface is not ours.

@@ -4,15 +4,16 @@ mod kernel;
 mod packets;
 mod userspace;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use gotatun::x25519;
-use jaco_dataplane::{Found, Peer, PublicKey, Tunnel};
+use jaco_dataplane::{Found, Peer, PeerChange, PublicKey, Tunnel};
 use jaco_types::Ipv4Prefix;
 
 use crate::error::NetError;
 use crate::kernel::{TunnelLink, Worker};
+use crate::netlink::PeerLink;
 use kernel::KernelTunnel;
 use userspace::UserspaceTunnel;
 
@@ -113,16 +114,33 @@ impl AnyTunnel {
         }
     }
 
+    /// Adds a peer.
     pub(crate) async fn set_peer(
         &mut self,
         key: PublicKey,
         peer: Peer,
-        before: Option<Peer>,
         worker: &Worker,
     ) -> Result<(), NetError> {
         match self {
-            Self::Kernel(it) => it.set_peer(key, peer, before, worker).await,
+            Self::Kernel(it) => {
+                let Peer { endpoint, addresses: gained } = peer;
+                let lost = BTreeSet::new();
+                it.change_peer(key, PeerChange { endpoint, lost, gained }, worker).await
+            }
             Self::Userspace(it) => it.set_peer(key, peer).await,
+        }
+    }
+
+    /// Changes a peer that is there.
+    pub(crate) async fn change_peer(
+        &mut self,
+        key: PublicKey,
+        change: PeerChange,
+        worker: &Worker,
+    ) -> Result<(), NetError> {
+        match self {
+            Self::Kernel(it) => it.change_peer(key, change, worker).await,
+            Self::Userspace(it) => it.change_peer(key, change).await,
         }
     }
 
@@ -134,6 +152,17 @@ impl AnyTunnel {
         match self {
             Self::Kernel(it) => it.remove_peer(key, worker).await,
             Self::Userspace(it) => it.remove_peer(key).await,
+        }
+    }
+
+    /// What the tunnel knows of its peers.
+    pub(crate) async fn links(
+        &self,
+        worker: &Worker,
+    ) -> Result<BTreeMap<PublicKey, PeerLink>, NetError> {
+        match self {
+            Self::Kernel(it) => it.links(worker).await,
+            Self::Userspace(it) => Ok(it.links().await),
         }
     }
 

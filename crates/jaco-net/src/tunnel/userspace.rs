@@ -11,7 +11,7 @@ use std::sync::Arc;
 use gotatun::device::{Device, DeviceBuilder, Error};
 use gotatun::udp::socket::UdpSocketFactory;
 use gotatun::x25519;
-use jaco_dataplane::{Peer, PublicKey, Tunnel};
+use jaco_dataplane::{Peer, PeerChange, PublicKey, Tunnel};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tun_rs::AsyncDevice;
@@ -20,7 +20,7 @@ use super::packets::{Inlet, Outlet};
 use super::{Identity, KEEPALIVE};
 use crate::error::{NetError, refused};
 use crate::kernel::{Kernel, TUNNEL, TunnelLink, Worker};
-use crate::netlink::LinkKind;
+use crate::netlink::{LinkKind, PeerLink};
 
 /// Bytes of datagrams that wait, as far as the system allows.
 const SOCKET_BUFFER: usize = 4 * 1024 * 1024;
@@ -87,16 +87,44 @@ impl UserspaceTunnel {
     pub(super) async fn set_peer(&mut self, key: PublicKey, peer: Peer) -> Result<(), NetError> {
         let failed = failed("set a peer");
         if let Some(device) = &mut self.device {
-            match self.peers.get(&key) {
-                Some(before) => change(device, key, &peer, before).await,
-                None => device.add_peer(encoded(key, &peer)).await.map(|_| ()),
-            }
-            .map_err(failed)?;
+            device.add_or_update_peer(encoded(key, &peer)).await.map_err(failed)?;
         } else {
             self.device = Some(self.start(encoded(key, &peer)).await?);
         }
         self.peers.insert(key, peer);
         Ok(())
+    }
+
+    pub(super) async fn change_peer(
+        &mut self,
+        key: PublicKey,
+        change: PeerChange,
+    ) -> Result<(), NetError> {
+        let PeerChange { endpoint, lost, gained } = change;
+        let Some((device, peer)) = self.device.as_mut().zip(self.peers.get_mut(&key)) else {
+            return self.set_peer(key, Peer { endpoint, addresses: gained }).await;
+        };
+        let moved = peer.endpoint != endpoint;
+        peer.endpoint = endpoint;
+        for address in &lost {
+            peer.addresses.remove(address);
+        }
+        peer.addresses.extend(&gained);
+        // The device forgets addresses only all together.
+        let new = if lost.is_empty() { &gained } else { &peer.addresses };
+        let new: Vec<IpAddr> = new.iter().map(|address| IpAddr::V4(*address)).collect();
+        let key = x25519::PublicKey::from(key.0);
+        let edit = device.modify_peer(&key, |edited| {
+            if !lost.is_empty() {
+                edited.clear_allowed_ips();
+            }
+            edited.add_allowed_ips(new);
+            // Where it was heard of last stands until another place is declared.
+            if moved {
+                edited.set_endpoint(endpoint);
+            }
+        });
+        edit.await.map(drop).map_err(failed("change a peer"))
     }
 
     pub(super) async fn remove_peer(&mut self, key: PublicKey) -> Result<(), NetError> {
@@ -106,6 +134,22 @@ impl UserspaceTunnel {
         }
         self.peers.remove(&key);
         Ok(())
+    }
+
+    /// What the device knows of its peers.
+    pub(super) async fn links(&self) -> BTreeMap<PublicKey, PeerLink> {
+        let Some(device) = &self.device else { return BTreeMap::new() };
+        let bytes = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        let links = device.peers().await.into_iter().map(|found| {
+            let link = PeerLink {
+                endpoint: found.peer.endpoint,
+                handshake: found.stats.last_handshake,
+                received: bytes(found.stats.rx_bytes),
+                sent: bytes(found.stats.tx_bytes),
+            };
+            (PublicKey(found.peer.public_key.to_bytes()), link)
+        });
+        links.collect()
     }
 
     /// Its key and peers, or `None` if the interface is not held by this process.
@@ -157,32 +201,6 @@ async fn attach(worker: &Worker) -> Result<Arc<AsyncDevice>, NetError> {
         Ok(Arc::new(interface))
     };
     worker.call(open).await
-}
-
-async fn change(
-    device: &mut Running,
-    key: PublicKey,
-    peer: &Peer,
-    before: &Peer,
-) -> Result<(), Error> {
-    let adds_only = before.addresses.is_subset(&peer.addresses);
-    let new: Vec<IpAddr> = if adds_only {
-        peer.addresses.difference(&before.addresses).map(|address| IpAddr::V4(*address)).collect()
-    } else {
-        peer.addresses.iter().map(|address| IpAddr::V4(*address)).collect()
-    };
-    let key = x25519::PublicKey::from(key.0);
-    let edit = device.modify_peer(&key, |edited| {
-        if !adds_only {
-            edited.clear_allowed_ips();
-        }
-        edited.add_allowed_ips(new);
-        // Where it was heard of last stands until another place is declared.
-        if before.endpoint != peer.endpoint {
-            edited.set_endpoint(peer.endpoint);
-        }
-    });
-    edit.await.map(|_| ())
 }
 
 fn encoded(key: PublicKey, peer: &Peer) -> gotatun::device::Peer {

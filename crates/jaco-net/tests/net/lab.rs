@@ -68,7 +68,11 @@ pub(crate) struct Process {
 impl Lab {
     /// Builds the engines, bridges and containers of a scenario. No router is started.
     pub(crate) fn new(scenario: &Scenario) -> Self {
-        let topology = scenario.topology();
+        Self::of(&scenario.topology())
+    }
+
+    /// The same of a topology; one with many instances gets no containers.
+    pub(crate) fn of(topology: &Topology) -> Self {
         let number = LABS.fetch_add(1, Ordering::Relaxed);
         let folder = Path::new(FOLDER).join(format!("lab{number}"));
         let wire = Namespace::ensure(&folder.join("wire")).unwrap();
@@ -76,7 +80,7 @@ impl Lab {
         ip(&wire, "link set wire up");
         let mut lab = Self { folder, wire, sites: BTreeMap::new() };
         for node in topology.nodes.keys() {
-            lab.add_site(u8::try_from(node.0).unwrap(), &topology);
+            lab.add_site(u8::try_from(node.0).unwrap(), topology);
         }
         lab
     }

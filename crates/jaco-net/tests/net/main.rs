@@ -8,6 +8,7 @@
 //! cargo test -p jaco-net --test net                    all of it
 //! cargo test -p jaco-net --test net -- forged          those whose name contains a text
 //! cargo test -p jaco-net --test net -- --figures       throughput and times, printed
+//! cargo test -p jaco-net --test net -- --stopwatch     what `cargo xtask bench net` shows
 //! ```
 
 #![allow(
@@ -16,16 +17,20 @@
     reason = "a test program talks to a terminal and ends at the first surprise"
 )]
 
+mod changes;
+mod cluster;
 mod figures;
 mod isolation;
 mod lab;
 mod names;
 mod packets;
 mod process;
+mod questions;
 mod scenario;
 mod service;
 mod site;
 mod steady;
+mod stopwatch;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -52,9 +57,20 @@ fn main() -> ExitCode {
         figures::print();
         return ExitCode::SUCCESS;
     }
+    if arguments.iter().any(|argument| argument == "--stopwatch") {
+        stopwatch::print();
+        return ExitCode::SUCCESS;
+    }
     let filter = arguments.iter().find(|argument| !argument.starts_with('-'));
-    let tests: Vec<Test> =
-        [isolation::TESTS, steady::TESTS, process::TESTS, service::TESTS, names::TESTS].concat();
+    let tests: Vec<Test> = [
+        isolation::TESTS,
+        steady::TESTS,
+        process::TESTS,
+        service::TESTS,
+        changes::TESTS,
+        names::TESTS,
+    ]
+    .concat();
     let chosen: Vec<Test> = tests
         .into_iter()
         .filter(|(name, _)| filter.is_none_or(|part| name.contains(part)))

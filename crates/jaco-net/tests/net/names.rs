@@ -49,7 +49,7 @@ fn served(resolver: bool) -> Lab {
     lab
 }
 
-fn question(name: &str, kind: RecordType) -> Message {
+pub(crate) fn question(name: &str, kind: RecordType) -> Message {
     let mut message = Message::query();
     message.metadata.recursion_desired = true;
     message.add_query(Query::query(Name::from_ascii(name).unwrap(), kind));

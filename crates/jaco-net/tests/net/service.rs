@@ -48,14 +48,14 @@ pub(crate) fn main(arguments: &[String]) -> ExitCode {
 }
 
 /// The process of a site, and a connection to it.
-struct Service {
+pub(crate) struct Service {
     child: Child,
     dir: PathBuf,
 }
 
 impl Service {
     /// Starts the process in the namespace of the site's engine. Its key is that of the scenario.
-    fn start(site: &Site) -> Self {
+    pub(crate) fn start(site: &Site) -> Self {
         let key = site.folder.join("key");
         fs::write(&key, [site.number; 32]).unwrap();
         fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
@@ -63,12 +63,29 @@ impl Service {
         Self { child, dir: site.folder.clone() }
     }
 
-    fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    async fn connect(&self) -> RouterClient {
+    /// How much memory it has, in MiB.
+    pub(crate) fn memory_mib(&self) -> f64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<f64>().unwrap() / 1024.0
+    }
+
+    /// How long processors have worked for it.
+    pub(crate) fn processor_time(&self) -> Duration {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+        let (_, fields) = stat.rsplit_once(") ").unwrap();
+        let fields: Vec<&str> = fields.split_whitespace().collect();
+        // User and system, in hundredths of a second.
+        let ticks: u64 = [11, 12].map(|at| fields[at].parse::<u64>().unwrap()).iter().sum();
+        Duration::from_millis(ticks * 10)
+    }
+
+    pub(crate) async fn connect(&self) -> RouterClient {
         let begun = Instant::now();
         loop {
             match RouterClient::connect(&self.dir).await {
@@ -94,17 +111,20 @@ fn command(dir: &Path) -> Command {
     command
 }
 
-fn runtime() -> Runtime {
+pub(crate) fn runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-async fn hold(client: &mut RouterClient, index: u64, scenario: &Scenario, site: u8) {
+pub(crate) async fn hold(client: &mut RouterClient, index: u64, scenario: &Scenario, site: u8) {
     let plan = plan(&scenario.topology(), NodeId(site.into()));
     client.hold(StateIndex(index), &plan).await.unwrap();
 }
 
 /// Waits until the status is as `wanted` says.
-async fn status(client: &RouterClient, wanted: impl Fn(&RouterStatus) -> bool) -> RouterStatus {
+pub(crate) async fn status(
+    client: &RouterClient,
+    wanted: impl Fn(&RouterStatus) -> bool,
+) -> RouterStatus {
     let mut status = client.status();
     let found = tokio::time::timeout(PATIENCE, status.wait_for(|status| wanted(status))).await;
     found
@@ -113,7 +133,7 @@ async fn status(client: &RouterClient, wanted: impl Fn(&RouterStatus) -> bool) -
 }
 
 /// Both sites hold the scenario as the plan of this index.
-fn started(lab: &Lab, scenario: &Scenario, index: u64) -> (Runtime, Vec<Service>) {
+pub(crate) fn started(lab: &Lab, scenario: &Scenario, index: u64) -> (Runtime, Vec<Service>) {
     let runtime = runtime();
     let services: Vec<Service> = lab.sites.values().map(Service::start).collect();
     runtime.block_on(async {

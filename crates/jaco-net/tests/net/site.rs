@@ -1,6 +1,6 @@
 //! The process of one site: a router that does what it is told on standard input.
 //!
-//! `cluster` begins the lines of a cluster, which a dot ends; `apply`, `observe`, `serve` and `names` act. Each answer
+//! `cluster` begins the lines of a cluster, which a dot ends; `apply`, `change`, `observe`, `serve` and `names` act. Each answer
 //! is one line.
 
 use std::io::BufRead;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use jaco_dataplane::{SitePlan, plan};
+use jaco_dataplane::{PlanChange, SitePlan, plan};
 use jaco_net::{Options, Resolver, Router};
 use jaco_types::NodeId;
 
@@ -33,7 +33,8 @@ pub(crate) fn main(arguments: &[String]) -> ExitCode {
         match Router::open(options).await {
             Ok(router) => {
                 println!("ok backend={:?}", router.backend());
-                let mut site = Site { number, router, plan: SitePlan::default(), resolver: None };
+                let (plan, before) = (SitePlan::default(), SitePlan::default());
+                let mut site = Site { number, router, plan, before, resolver: None };
                 let mut lines = std::io::stdin().lock().lines().map_while(Result::ok);
                 while let Some(command) = lines.next() {
                     println!("{}", site.act(&command, &mut lines).await);
@@ -49,6 +50,8 @@ struct Site {
     number: u8,
     router: Router,
     plan: SitePlan,
+    /// The plan before it.
+    before: SitePlan,
     resolver: Option<Resolver>,
 }
 
@@ -60,7 +63,8 @@ impl Site {
                 let lines = lines.take_while(|line| line != ".").collect();
                 let topology = Scenario { lines }.topology();
                 let begun = Instant::now();
-                self.plan = plan(&topology, NodeId(self.number.into()));
+                let next = plan(&topology, NodeId(self.number.into()));
+                self.before = std::mem::replace(&mut self.plan, next);
                 return format!("ok micros={}", begun.elapsed().as_micros());
             }
             "apply" => self.router.apply(&self.plan).await.map(|applied| {
@@ -68,6 +72,13 @@ impl Site {
                     applied.failed_ports.values().map(|error| chain(error)).collect();
                 format!("steps={} failed={} {failed:?}", applied.steps, failed.len())
             }),
+            "change" => {
+                let change = PlanChange::between(&self.before, &self.plan);
+                let changed = self.router.change(&self.plan, &change).await;
+                changed.map(|applied| {
+                    format!("steps={} failed={}", applied.steps, applied.failed_ports.len())
+                })
+            }
             "observe" => self.router.observe().await.map(|seen| {
                 let (ports, routes) = (seen.ports.len(), seen.routes.len());
                 format!("ports={ports} routes={routes} policy={}", seen.policy.is_some())

@@ -240,6 +240,7 @@ impl<M: StateMachine> Raft<M> {
 
     /// Why this node stopped because of an error, if it did.
     pub fn failure(&self) -> Option<String> {
-        self.inner.log.failure().or_else(|| self.status().failure)
+        let failed = || status::failure_of(&self.inner.raft.metrics().borrow_watched());
+        self.inner.log.failure().or_else(failed)
     }
 }

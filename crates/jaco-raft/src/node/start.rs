@@ -21,7 +21,8 @@ use crate::machine::{MachineStore, Shared, StateMachine};
 use crate::network::{AddressBook, Network, Transport};
 use crate::server::Server;
 use crate::snapshot::{SnapshotFile, SnapshotStore};
-use crate::status::{self, Status};
+use crate::status::{self, Metrics, Status};
+use crate::takeover::Takeover;
 use crate::ticker::{self, LeaderActivity};
 use crate::timing::{self, LeaderRestore};
 use crate::types::{Runtime, TypeConfig};
@@ -125,6 +126,8 @@ impl<M: StateMachine> Raft<M> {
             receiving: Arc::default(),
             leader_activity: leader_activity.clone(),
             reconnects,
+            transport: Arc::clone(&transport),
+            takeover: Takeover::default(),
         };
         Ok(Self {
             inner: Arc::new(Inner {
@@ -187,8 +190,9 @@ fn follow_status<M: StateMachine>(
     addresses: AddressBook,
     lease: Duration,
 ) -> watch::Receiver<Status> {
-    let metrics = raft.metrics();
-    let (sender, receiver) = watch::channel(status::status_of(&metrics.borrow_watched(), lease));
+    let metrics = Metrics { all: raft.metrics(), server: raft.server_metrics() };
+    let status = status::status_of(&metrics.all.borrow_watched(), lease);
+    let (sender, receiver) = watch::channel(status);
     drop(tokio::spawn(status::follow(metrics, sender, addresses, lease)));
     receiver
 }

@@ -22,6 +22,8 @@ const STREAM_BUFFER_BYTES: usize = 1 << 20;
 struct State<M: StateMachine> {
     nodes: BTreeMap<u64, Raft<M>>,
     cut: BTreeSet<(u64, u64)>,
+    /// From whom, to whom.
+    closed_ports: BTreeSet<(u64, u64)>,
     calls: BTreeMap<RpcKind, u64>,
     /// Last address used per node.
     addresses: BTreeMap<u64, String>,
@@ -45,6 +47,7 @@ impl<M: StateMachine> Default for Loopback<M> {
         let state = State {
             nodes: BTreeMap::new(),
             cut: BTreeSet::new(),
+            closed_ports: BTreeSet::new(),
             calls: BTreeMap::new(),
             addresses: BTreeMap::new(),
             connects: BTreeMap::new(),
@@ -70,7 +73,7 @@ impl<M: StateMachine> Loopback<M> {
         self.lock().nodes.insert(raft.id(), raft);
     }
 
-    /// Makes a node unreachable and drops it.
+    /// Ends a node as its process ends: nothing listens at its address any more.
     pub fn detach(&self, id: u64) {
         self.lock().nodes.remove(&id);
     }
@@ -80,9 +83,16 @@ impl<M: StateMachine> Loopback<M> {
         self.lock().cut.insert((from, to));
     }
 
-    /// Restores every link.
+    /// Refuses new connections from `from` to `to`, as if nothing listened there.
+    pub fn close_port(&self, from: u64, to: u64) {
+        self.lock().closed_ports.insert((from, to));
+    }
+
+    /// Restores every link and opens every port.
     pub fn heal(&self) {
-        self.lock().cut.clear();
+        let mut state = self.lock();
+        state.cut.clear();
+        state.closed_ports.clear();
     }
 
     /// Number of calls of each kind.
@@ -105,7 +115,16 @@ impl<M: StateMachine> Loopback<M> {
         let mut state = self.lock();
         state.addresses.insert(to, address.to_owned());
         let peer = state.nodes.get(&to).cloned();
-        peer.filter(|_| !state.cut.contains(&(from, to)))
+        let link = (from, to);
+        peer.filter(|_| !state.cut.contains(&link) && !state.closed_ports.contains(&link))
+    }
+
+    /// Why there is no connection.
+    fn absence(&self, from: u64, to: u64) -> TransportError {
+        if self.lock().cut.contains(&(from, to)) {
+            return TransportError::Unreachable("no such link".to_owned());
+        }
+        TransportError::NotListening("no such node".to_owned())
     }
 
     fn is_cut(&self, from: u64, to: u64) -> bool {
@@ -127,8 +146,8 @@ impl<M: StateMachine> Loopback<M> {
     }
 }
 
-/// Forwards frames both ways. A frame sent over a cut link breaks the stream; an answer over one is
-/// lost.
+/// Forwards frames both ways until one side closes its end. A frame sent over a cut link breaks the stream; an
+/// answer over one is lost.
 async fn relay<M: StateMachine>(
     network: Loopback<M>,
     (from, to): (u64, u64),
@@ -138,7 +157,8 @@ async fn relay<M: StateMachine>(
     loop {
         tokio::select! {
             biased;
-            Some(Ok(frame)) = far.next() => {
+            frame = far.next() => {
+                let Some(Ok(frame)) = frame else { return };
                 if network.is_cut(to, from) {
                     continue;
                 }
@@ -146,14 +166,14 @@ async fn relay<M: StateMachine>(
                     return;
                 }
             }
-            Some(Ok(frame)) = near.next() => {
+            frame = near.next() => {
+                let Some(Ok(frame)) = frame else { return };
                 let frame = frame.freeze();
                 network.count(&frame);
                 if network.is_cut(from, to) || far.send(frame).await.is_err() {
                     return;
                 }
             }
-            else => return,
         }
     }
 }
@@ -190,7 +210,7 @@ impl<M: StateMachine> Transport for Link<M> {
     async fn pipe(&self, target: u64, address: &str) -> Result<Box<dyn Pipe>, TransportError> {
         *self.network.lock().connects.entry(target).or_default() += 1;
         let peer = self.network.peer(self.from, target, address);
-        let peer = peer.ok_or_else(|| TransportError::Unreachable("no such link".to_owned()))?;
+        let peer = peer.ok_or_else(|| self.network.absence(self.from, target))?;
         let (ours, relayed) = duplex(STREAM_BUFFER_BYTES);
         let (onward, theirs) = duplex(STREAM_BUFFER_BYTES);
         let from = self.from;

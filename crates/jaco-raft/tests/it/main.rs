@@ -7,3 +7,4 @@ mod faults;
 mod membership;
 mod process;
 mod support;
+mod takeover;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use jaco_raft::testing::{Journal, Loopback};
-use jaco_raft::{Options, ProposeError, Raft, Reconciler, SnapshotLimits, Status};
+use jaco_raft::{Options, ProposeError, Raft, Reconciler, SnapshotLimits, Status, Timing};
 use tempfile::TempDir;
 
 /// Far above what anything here should take, so that it only ends what hangs.
@@ -16,6 +16,7 @@ pub(crate) struct Cluster {
     pub(crate) nodes: BTreeMap<u64, Raft<Journal>>,
     dirs: BTreeMap<u64, TempDir>,
     snapshots: SnapshotLimits,
+    timing: Timing,
 }
 
 impl Cluster {
@@ -25,6 +26,7 @@ impl Cluster {
             nodes: BTreeMap::new(),
             dirs: BTreeMap::new(),
             snapshots,
+            timing: Timing::default(),
         }
     }
 
@@ -34,7 +36,16 @@ impl Cluster {
     }
 
     pub(crate) async fn of_three_with(snapshots: SnapshotLimits) -> Self {
-        let mut cluster = Self::new(snapshots);
+        Self::new(snapshots).started().await
+    }
+
+    pub(crate) async fn of_three_timed(timing: Timing) -> Self {
+        let cluster = Self { timing, ..Self::new(SnapshotLimits::default()) };
+        cluster.started().await
+    }
+
+    async fn started(mut self) -> Self {
+        let cluster = &mut self;
         for id in 1..=3 {
             cluster.start(id).await;
         }
@@ -43,13 +54,14 @@ impl Cluster {
             cluster.nodes[&1].add_learner(id, format!("n{id}")).await.unwrap();
         }
         cluster.nodes[&1].set_voters(BTreeSet::from([1, 2, 3])).await.unwrap();
-        cluster
+        self
     }
 
     pub(crate) fn options(&mut self, id: u64) -> Options {
         let dir = self.dirs.entry(id).or_insert_with(|| tempfile::tempdir().unwrap());
         let mut options = Options::new(id, "test", dir.path());
         options.snapshots = self.snapshots;
+        options.timing = self.timing;
         options
     }
 

@@ -20,6 +20,7 @@ mod line;
 mod net;
 mod oracle;
 mod restore;
+mod succession;
 mod world;
 
 use std::process::{Command, ExitCode, Stdio};
@@ -51,6 +52,10 @@ fn main() -> ExitCode {
     if let Err(wrong) = &restored {
         println!("leader restore: {wrong}");
     }
+    let succeeded = succession::check();
+    if let Err(wrong) = &succeeded {
+        println!("succession: {wrong}");
+    }
     let lost = failures(0..seeds, Syncing::Honest);
     let caught = failures(0..CONTROL_SEEDS, Syncing::Removed);
     println!(
@@ -67,8 +72,9 @@ fn main() -> ExitCode {
         println!("the harness missed the loss that a removed fsync causes; caught: {caught:?}");
     }
     let missed = CONTROL_SEEDS - caught.len() as u64;
-    let failed = lost.len() as u64 + missed + u64::from(restored.is_err());
-    let passed = seeds + CONTROL_SEEDS + 1 - failed;
+    let failed =
+        lost.len() as u64 + missed + u64::from(restored.is_err()) + u64::from(succeeded.is_err());
+    let passed = seeds + CONTROL_SEEDS + 2 - failed;
     let word = if failed == 0 { "ok" } else { "FAILED" };
     // As the standard harness ends, so that whoever adds up test results counts each seed.
     println!(

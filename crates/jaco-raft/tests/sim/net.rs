@@ -15,9 +15,16 @@ use turmoil::net::UdpSocket;
 
 use crate::line::{Line, Ordered};
 use crate::oracle::Oracle;
+use crate::world;
 
 const PORT: u16 = 9000;
 const MAX_DATAGRAM: usize = 1 << 20;
+
+/// How often the machine of a process that has ended closes its connections.
+const CLOSING: Duration = Duration::from_millis(4);
+
+/// The nodes whose processes run.
+pub(crate) type Running = Arc<Mutex<BTreeMap<u64, Raft<Journal>>>>;
 
 type Answer = Result<Bytes, TransportError>;
 
@@ -77,6 +84,7 @@ impl Waiting {
 pub(crate) struct Datagrams {
     out: Outgoing,
     waiting: Arc<Mutex<Waiting>>,
+    running: Running,
 }
 
 #[async_trait]
@@ -106,7 +114,11 @@ impl Transport for Datagrams {
         }
     }
 
-    async fn pipe(&self, _target: u64, address: &str) -> Result<Box<dyn Pipe>, TransportError> {
+    async fn pipe(&self, target: u64, address: &str) -> Result<Box<dyn Pipe>, TransportError> {
+        // A real machine cannot say so over a cut link; it is true nevertheless.
+        if !self.running.lock().unwrap().contains_key(&target) {
+            return Err(TransportError::NotListening("its process has ended".to_owned()));
+        }
         let (sender, incoming) = mpsc::unbounded_channel();
         let mut waiting = self.waiting.lock().unwrap();
         let number = waiting.number();
@@ -122,16 +134,21 @@ pub(crate) struct Socket {
     out: Outgoing,
     outgoing: mpsc::UnboundedReceiver<(To, Frame)>,
     waiting: Arc<Mutex<Waiting>>,
+    running: Running,
 }
 
-pub(crate) async fn bind() -> std::io::Result<(Arc<Datagrams>, Socket)> {
+pub(crate) async fn bind(running: Running) -> std::io::Result<(Arc<Datagrams>, Socket)> {
     let socket = Arc::new(UdpSocket::bind(("0.0.0.0", PORT)).await?);
     let (out, outgoing) = mpsc::unbounded_channel();
     let next = u64::try_from(turmoil::elapsed().as_nanos()).unwrap();
     let waiting = Waiting { next, calls: BTreeMap::new(), lines: BTreeMap::new() };
     let waiting = Arc::new(Mutex::new(waiting));
-    let transport = Arc::new(Datagrams { out: out.clone(), waiting: Arc::clone(&waiting) });
-    Ok((transport, Socket { socket, out, outgoing, waiting }))
+    let transport = Arc::new(Datagrams {
+        out: out.clone(),
+        waiting: Arc::clone(&waiting),
+        running: Arc::clone(&running),
+    });
+    Ok((transport, Socket { socket, out, outgoing, waiting, running }))
 }
 
 /// Sends, receives and answers until the node crashes.
@@ -140,8 +157,9 @@ pub(crate) async fn serve(
     raft: Raft<Journal>,
     oracle: Oracle,
 ) -> std::io::Result<()> {
-    let Socket { socket, out, mut outgoing, waiting } = socket;
+    let Socket { socket, out, mut outgoing, waiting, running } = socket;
     let mut answering = BTreeMap::new();
+    let mut closing = tokio::time::interval(CLOSING);
     let mut buffer = vec![0; MAX_DATAGRAM];
     loop {
         tokio::select! {
@@ -153,6 +171,11 @@ pub(crate) async fn serve(
                 }
                 To::Address(address) => drop(socket.send_to(&frame.encode(), address).await),
             },
+            _ = closing.tick() => {
+                let running = running.lock().unwrap();
+                let runs = |from: &SocketAddr| running.keys().any(|id| is_at(*id, from));
+                answering.retain(|(from, _), _| runs(from));
+            }
             received = socket.recv_from(&mut buffer) => {
                 let (len, from) = received?;
                 let frame = Frame::decode(&buffer[..len]);
@@ -186,6 +209,10 @@ pub(crate) async fn serve(
             }
         }
     }
+}
+
+fn is_at(id: u64, address: &SocketAddr) -> bool {
+    turmoil::lookup(world::name(id)) == address.ip()
 }
 
 async fn answer(

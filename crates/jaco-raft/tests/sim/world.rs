@@ -284,7 +284,7 @@ async fn node(
     options.snapshots =
         SnapshotLimits { entries_between: 100, entries_kept: 30, ..SnapshotLimits::default() };
     options.proposals = ProposalLimits { deadline: Duration::from_secs(2), ..options.proposals };
-    let (transport, socket) = net::bind().await?;
+    let (transport, socket) = net::bind(Arc::clone(&shared.handles)).await?;
     let machine = Journal::default();
     let raft = testing::open(options, machine, transport, &storage, shared.sabotage).await?;
     shared.handles.lock().unwrap().insert(id, raft.clone());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jaco_state::NewInstance;
-use jaco_types::spec::{RestartPolicy, ServiceSpec};
+use jaco_types::spec::ServiceSpec;
 use jaco_types::{InstanceObserved, NodeId, ReplicaState, Revision, SpecHash, StateIndex};
 
 use super::goal::ServiceRole;
@@ -45,9 +45,7 @@ impl<'a> InstanceDraft<'a> {
 
     /// Whether an exit with 0 is what it is for: it is a job's, or its restart policy says so (R-JOB-1).
     pub(crate) fn may_complete(&self, role: ServiceRole) -> bool {
-        let policy = self.spec.map(|spec| spec.restart);
-        role == ServiceRole::Job
-            || matches!(policy, Some(RestartPolicy::OnFailure { .. } | RestartPolicy::Never))
+        role == ServiceRole::Job || self.spec.is_some_and(|spec| spec.restart.may_complete())
     }
 
     /// Whether it ended without an error, and that is what it is for.

@@ -249,10 +249,17 @@ impl<'a> SlotDraft<'a> {
             || (self.is_active() && self.current.has_completed(role))
     }
 
-    /// Counts the slot out of its nodes, and proposes to remove it.
+    /// Counts the slot out of its nodes, and proposes to remove it. One that this plan creates is not created: a plan
+    /// that removes what is not there is refused whole, and would be made again.
     pub(crate) fn remove(&mut self, pass: &mut Pass<'a>) {
         self.count_out(pass);
-        pass.changes.push(Change::SlotRemove { id: self.id.clone() });
+        if pass.input.state.slots.contains(&self.id) {
+            pass.changes.push(Change::SlotRemove { id: self.id.clone() });
+        } else {
+            pass.changes.retain(
+                |change| !matches!(change, Change::SlotCreate { id, .. } if *id == self.id),
+            );
+        }
     }
 
     /// A disabled replica reserves nothing but the ports that it comes back to where its data is: if

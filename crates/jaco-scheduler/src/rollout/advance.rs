@@ -16,7 +16,7 @@ use super::failures::{judge_held, judge_prepull, pause};
 use super::goal::{is_news, serving_revision};
 use super::prepull;
 use super::progress::{
-    Progress, is_prepulling, is_rolling, is_rolling_back, needs_steps, renews_step,
+    Progress, is_prepulling, is_rolling, is_rolling_back, is_step_renewed, needs_steps,
 };
 use super::step::{Taken, has_target, next_step_at, take_steps, target_of};
 use crate::draft::{Draft, InstanceDraft, Pass, Roll, ServiceDraft};
@@ -80,7 +80,7 @@ fn is_quiet(service: &ServiceDraft<'_>) -> bool {
 
 /// Writes down how far the rollback is, before its next step.
 fn keep_rollback<'a>(service: &mut ServiceDraft<'a>, pass: &Pass<'a>, progress: &Progress) {
-    let is_renewed = service.slots.iter().any(|slot| renews_step(service, slot, pass));
+    let is_renewed = is_step_renewed(service, pass);
     let Some(rollout) = &mut service.record.rollout else { return };
     let Some(back) = &mut rollout.rollback_progress else { return };
     back.current_step = back.current_step.max(progress.done(back.total_steps));
@@ -100,7 +100,7 @@ fn keep_record<'a>(service: &mut ServiceDraft<'a>, pass: &mut Pass<'a>, progress
     if !(is_current && is_rolling(service)) && begin(service, pass, progress) == Begun::No {
         return;
     }
-    let is_renewed = service.slots.iter().any(|slot| renews_step(service, slot, pass));
+    let is_renewed = is_step_renewed(service, pass);
     let now = pass.input.now;
     let Some(rollout) = &mut service.record.rollout else { return };
     if is_renewed {

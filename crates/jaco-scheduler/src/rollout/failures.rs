@@ -7,7 +7,7 @@ use jaco_types::{Millis, ReplicaId, RestartCount, RollbackProgress, RolloutState
 use super::better_node::OnNodes;
 use super::goal::goal_after_abort;
 use super::prepull;
-use super::progress::{Progress, Stage, is_step, renews_step};
+use super::progress::{Awaited, Progress, Stage, is_step};
 use super::step::{pace, target_of};
 use crate::draft::{
     Goal, Handover, InstanceDraft, Pass, Roll, ServiceDraft, ServiceRole, SlotDraft,
@@ -143,10 +143,12 @@ impl Failures {
 fn late<'a>(service: &ServiceDraft<'a>, pass: &mut Pass<'a>, due: Timestamp) -> Vec<usize> {
     let starting = Progress::of(service, pass).unproven.into_iter();
     let starting = starting.filter(|(_, stage)| *stage == Stage::Starting).map(|(at, _)| at);
+    let awaited = Awaited::by(service);
     let mut late: Vec<usize> = starting
         .filter(|at| {
             let slot = &service.slots[*at];
-            service.colocation_of(slot) == Colocation::Met && !renews_step(service, slot, pass)
+            service.colocation_of(slot) == Colocation::Met
+                && !awaited.renews_step(service, slot, pass)
         })
         .collect();
     if pass.input.now < due {

@@ -65,7 +65,7 @@ impl Progress {
         let facts = ServiceFacts::read(service, pass);
         let is_own = |slot: &SlotDraft<'_>| is_own_kind(slot, &goal.spec.placement);
         let own = service.slots.iter().filter(|slot| is_own(slot)).count();
-        let has_surplus = own < service.slots.len();
+        let awaited = Awaited::by(service);
         for (at, slot) in service.slots.iter().enumerate() {
             if !is_own(slot) {
                 progress.surplus += 1;
@@ -91,8 +91,7 @@ impl Progress {
                 }
             } else if is_reachable
                 && slot.restarts.exhausted == Exhausted::No
-                // What takes over from the other kind is waited for, whoever made it.
-                && (has_surplus || is_step(service, slot, pass))
+                && awaited.has(service, slot, pass)
             {
                 let proven = proof.of(slot, pass.input.now);
                 if let Proven::NotBefore(at) = proven {
@@ -176,19 +175,52 @@ pub(super) fn needs_steps(service: &ServiceDraft<'_>) -> bool {
     service.agenda().is_none_or(|agenda| agenda.has(Phase::Roll))
 }
 
-/// Whether a replica was created, started anew or moved since the record was written: it gets the whole
-/// time of a step from now. One whose predecessor of before the rollout still serves has never been
-/// proven, and its time runs on.
-pub(super) fn renews_step(
-    service: &ServiceDraft<'_>,
-    slot: &SlotDraft<'_>,
-    pass: &Pass<'_>,
-) -> bool {
-    let is_first_attempt =
-        slot.retiring.as_ref().is_some_and(|retiring| retiring.revision != slot.current.revision);
-    let is_newer = slot.current.since.is_none_or(|since| since > service.record.modified);
-    // The definition of a disabled slot is updated without a step.
-    slot.is_active() && is_newer && !is_first_attempt && is_step(service, slot, pass)
+/// Which replicas a rollout waits for until they are proven.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Awaited {
+    /// Those that are as they are because of the rollout.
+    Steps,
+    /// All of them: there are replicas of a kind that the placement has no use for, and what takes over from these
+    /// is waited for, whoever made it.
+    All,
+}
+
+impl Awaited {
+    pub(super) fn by(service: &ServiceDraft<'_>) -> Self {
+        let placement = &service.goal().spec.placement;
+        match service.slots.iter().all(|slot| is_own_kind(slot, placement)) {
+            true => Self::Steps,
+            false => Self::All,
+        }
+    }
+
+    fn has(self, service: &ServiceDraft<'_>, slot: &SlotDraft<'_>, pass: &Pass<'_>) -> bool {
+        self == Self::All || is_step(service, slot, pass)
+    }
+
+    /// Whether a replica was created, started anew or moved since the record was written: it gets the whole
+    /// time of a step from now. One whose predecessor of before the rollout still serves has never been
+    /// proven, and its time runs on.
+    pub(super) fn renews_step(
+        self,
+        service: &ServiceDraft<'_>,
+        slot: &SlotDraft<'_>,
+        pass: &Pass<'_>,
+    ) -> bool {
+        let is_first_attempt = slot
+            .retiring
+            .as_ref()
+            .is_some_and(|retiring| retiring.revision != slot.current.revision);
+        let is_newer = slot.current.since.is_none_or(|since| since > service.record.modified);
+        // The definition of a disabled slot is updated without a step.
+        slot.is_active() && is_newer && !is_first_attempt && self.has(service, slot, pass)
+    }
+}
+
+/// Whether some replica that is waited for gets the whole time of a step from now.
+pub(super) fn is_step_renewed(service: &ServiceDraft<'_>, pass: &Pass<'_>) -> bool {
+    let awaited = Awaited::by(service);
+    service.slots.iter().any(|slot| awaited.renews_step(service, slot, pass))
 }
 
 /// The replicas whose steps have begun and are not over, as the pass leaves them.

@@ -643,6 +643,35 @@ fn t90_4_unrelated_hanging_replica_does_not_block_the_rollout() {
     check_that_it_ends(&twists, false);
 }
 
+/// PL-2, R-ROLL-3: a replica of a node that joins while a rollout waits for it gets the whole time of a step. Found
+/// by random histories: it was given up in the moment in which it was created, by the clock of the step before.
+#[test]
+fn t100_replica_of_a_later_node_gets_the_whole_time_of_a_step() {
+    let mut cluster = Cluster::of(&["n1", "n2", "n3", "n4"]);
+    cluster.apply("shop", &[web(0, 3)]);
+    cluster.settle();
+    let global = web(1, 0).placement(Placement::Global);
+    let watched = global.with(|spec| spec.update.monitor = Some(Millis::from_secs(12)));
+    cluster.apply("shop", &[watched]);
+    cluster.pass();
+    cluster.advance(Millis::from_secs(59), &[]);
+    for host in ["n1", "n2", "n3", "n4"] {
+        cluster.see(&format!("shop-web-{host}"), ReplicaState::Running);
+    }
+    cluster.pass();
+    // Its step began more than a minute ago, and those that it waits for are watched.
+    cluster.advance(Millis::from_secs(6), &[]);
+    cluster.join("n5");
+    cluster.pass();
+    cluster.advance(Millis::from_secs(59), &[]);
+    cluster.pass();
+    assert_eq!(rollout(&cluster).unwrap().state, RolloutState::InProgress);
+    cluster.advance(Millis::from_secs(1), &[]);
+    cluster.pass();
+    let ended = rollout(&cluster).unwrap();
+    assert_eq!(ended.failure_reason, "step_timeout: shop-web-n5 did not run within 60s");
+}
+
 proptest! {
     /// PL-19, R-ROLL-1, R-ROLL-3, R-ROLL-4: every rollout ends, whatever was changed and however it is
     /// to be rolled out: with containers that run it is completed, or was given up before; with

@@ -32,10 +32,16 @@ pub(super) fn of_state(state: &jaco_state::network::Networks) -> Networks {
 pub(super) fn attach<'a>(
     resolved: &Resolved,
     networks: &Networks,
+    nodes: usize,
     services: impl Iterator<Item = &'a mut Arc<ServiceSpec>>,
     notes: &mut Notes,
 ) -> Result<BTreeMap<NetworkName, NetworkSpec>, Rejection> {
-    let Networks::Cluster { shared } = networks else { return Ok(BTreeMap::new()) };
+    let Networks::Cluster { shared } = networks else {
+        if nodes > 1 {
+            notes.warnings.extend(apart(resolved));
+        }
+        return Ok(BTreeMap::new());
+    };
     check_shared(resolved, shared)?;
     let mut own = BTreeMap::new();
     for (key, facts) in &resolved.networks {
@@ -64,6 +70,23 @@ pub(super) fn attach<'a>(
         Arc::make_mut(spec).networks = attachments;
     }
     Ok(own)
+}
+
+/// What an apply says where networks are those of each node, and some service counts on more than that.
+fn apart(resolved: &Resolved) -> Option<String> {
+    let mut members: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (name, service) in &resolved.services {
+        for attached in &service.facts.networks {
+            members.entry(&attached.network).or_default().insert(name);
+        }
+    }
+    let (network, services) = members.into_iter().find(|(_, services)| services.len() > 1)?;
+    let services: Vec<&str> = services.into_iter().collect();
+    Some(format!(
+        "services {} share the network {network}, and those on different nodes do not reach each other: \
+         this cluster has no networks of its own, `jaco network enable` makes them",
+        services.join(", ")
+    ))
 }
 
 /// All shared networks that are missing, in one refusal, with the commands that create them.

@@ -32,7 +32,7 @@ pub(super) struct Cluster<'a> {
 pub(super) fn deployment_spec(
     request: &v1::ApplyRequest,
     resolved: &Resolved,
-    Cluster { nodes, networks }: Cluster<'_>,
+    cluster: Cluster<'_>,
     warnings: &mut Vec<String>,
 ) -> Result<DeploymentSpec, Rejection> {
     let mut notes = Notes::default();
@@ -51,10 +51,12 @@ pub(super) fn deployment_spec(
     for (name, service) in &resolved.services {
         let spec = services.values().find(|spec| spec.name.as_str() == name);
         if let Some(spec) = spec {
-            members::compare(spec, service.facts.min_allocations, nodes, &mut notes);
+            members::compare(spec, service.facts.min_allocations, cluster.nodes, &mut notes);
         }
     }
-    let networks = networks::attach(resolved, networks, services.values_mut(), &mut notes)?;
+    let nodes = cluster.nodes.len();
+    let networks =
+        networks::attach(resolved, cluster.networks, nodes, services.values_mut(), &mut notes)?;
     warnings.append(&mut notes.warnings);
     if !notes.problems.is_empty() {
         return Err(Rejection::new(ErrorCode::InvalidManifest, notes.problems.join("; ")));

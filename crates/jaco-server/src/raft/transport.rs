@@ -1,10 +1,12 @@
 //! The transport of raft over the connections to the members.
 
 use std::error::Error;
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use jaco_pki::DialError;
 use jaco_proto::v1::RaftRequest;
 use jaco_raft::{Pipe, RpcKind, Transport, TransportError, framed};
 use jaco_types::NodeId;
@@ -51,6 +53,9 @@ impl Transport for PeerTransport {
     async fn pipe(&self, target: u64, address: &str) -> Result<Box<dyn Pipe>, TransportError> {
         match self.peers.raft_stream(NodeId(target), address).await {
             Ok(connection) => Ok(framed(connection)),
+            Err(DialError::Connect(error)) if error.kind() == ErrorKind::ConnectionRefused => {
+                Err(TransportError::NotListening(error.to_string()))
+            }
             Err(error) => Err(TransportError::Unreachable(with_causes(&error))),
         }
     }

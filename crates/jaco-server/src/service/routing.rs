@@ -11,21 +11,18 @@ use futures::Stream;
 use jaco_proto::v1;
 use jaco_proto::v1::routing_request::Kind;
 use jaco_proto::v1::routing_server::Routing;
-use jaco_state::command::{ConsumerAttach, ConsumerDetach};
+use jaco_state::ClusterState;
 use jaco_state::view::{Endpoint, endpoints};
-use jaco_state::{ClusterState, Command, Outcome};
-use jaco_store::{Proposal, Store};
-use jaco_types::{
-    ConsumerName, DeploymentName, ErrorCode, Identity, Millis, Rejection, ServiceKey, StateIndex,
-};
+use jaco_store::Store;
+use jaco_types::{ConsumerName, DeploymentName, Millis, Rejection, ServiceKey, StateIndex};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
-use tracing::debug;
 
 use super::context::Context;
+use crate::consumer::ConsumerSession;
 use crate::member::Member;
-use crate::status::{from_propose_error, invalid, to_status};
+use crate::status::{invalid, to_status};
 use crate::view::{hostname, is_up};
 
 /// Capacity of the queue of versions for a slow consumer.
@@ -36,9 +33,6 @@ const LEASE: Millis = Millis(5000);
 
 /// Interval at which the lease of a consumer is renewed at the leader, well within the shortest lease.
 const RENEWAL: Duration = Duration::from_millis(300);
-
-/// Deadline of an acknowledgement to the leader.
-const DEADLINE: Duration = Duration::from_secs(1);
 
 type Versions = Pin<Box<dyn Stream<Item = Result<v1::RoutingResponse, Status>> + Send>>;
 
@@ -87,7 +81,7 @@ struct Watcher {
     member: Arc<Member>,
     deployment: Option<DeploymentName>,
     /// Absent for a consumer without a name, which nothing waits for.
-    attached: Option<Attached>,
+    attached: Option<ConsumerSession>,
     /// The endpoints that were sent last, and the first state that had them.
     sent: Option<(StateIndex, Endpoints)>,
     /// The newest state that is known to have those endpoints.
@@ -97,12 +91,6 @@ struct Watcher {
 }
 
 type Endpoints = BTreeMap<ServiceKey, Vec<Endpoint>>;
-
-#[derive(Clone)]
-struct Attached {
-    name: ConsumerName,
-    session: StateIndex,
-}
 
 /// What a watcher reacts to.
 enum Event {
@@ -126,10 +114,7 @@ impl Watcher {
             name => {
                 let name = ConsumerName::new(name).map_err(invalid)?;
                 let lease = if attach.lease_ms == 0 { LEASE } else { Millis(attach.lease_ms) };
-                let node = member.id;
-                let command = ConsumerAttach::new(name.clone(), node, lease).into();
-                let session = propose(&member, command).await?;
-                Some(Attached { name, session })
+                Some(ConsumerSession::attach(Arc::clone(&member), name, lease).await?)
             }
         };
         let (current, acknowledged) = (StateIndex(0), StateIndex(0));
@@ -191,24 +176,9 @@ impl Watcher {
         }
     }
 
-    /// Why this stream must end: the consumer was replaced or its lease has expired. This node may not have
-    /// applied the attachment yet.
+    /// Why this stream must end: the consumer was replaced or its lease has expired.
     fn replaced(&self) -> Option<Rejection> {
-        let Attached { name, session } = self.attached.as_ref()?;
-        let state = self.member.store.read(|state| {
-            (state.index, state.consumers.get(name).map(|consumer| consumer.session))
-        });
-        let (index, known) = state;
-        if index < *session || known == Some(*session) {
-            return None;
-        }
-        let message = match known {
-            Some(_) => format!(
-                "another consumer attached with the name {name}: use a unique name for each consumer"
-            ),
-            None => format!("the lease of consumer {name} expired: attach again"),
-        };
-        Some(Rejection::new(ErrorCode::StalePlan, message))
+        self.attached.as_ref()?.ended()
     }
 
     /// The endpoints, if they differ from those that were sent last.
@@ -251,44 +221,14 @@ impl Watcher {
     }
 
     async fn acknowledge(&self) {
-        let Some(Attached { name, session }) = self.attached.clone() else { return };
-        let (member, acknowledged) = (&self.member, self.acknowledged_state());
-        if member.store.leads() {
-            let now = member.clock.now();
-            return member.signals.record_consumer(name, session, acknowledged, now);
-        }
-        let Some((node, address)) = member.store.leader_elsewhere() else { return };
-        let message = v1::AcknowledgeEndpointsRequest {
-            consumer: name.to_string(),
-            session: session.0,
-            acknowledged: acknowledged.0,
-        };
-        if let Err(error) =
-            member.peers.acknowledge_endpoints((node, &address), message, DEADLINE).await
-        {
-            // The leader may be changing; the next renewal repeats it.
-            debug!(leader = %node, consumer = %name, %error, "acknowledgement not delivered");
-        }
+        let Some(attached) = &self.attached else { return };
+        // What is not delivered is repeated at the next renewal.
+        let _delivered = attached.acknowledge(self.acknowledged_state()).await;
     }
 
     async fn detach(&self) {
-        let Some(Attached { name, session }) = self.attached.clone() else { return };
-        let command = ConsumerDetach::new(name.clone(), session).into();
-        if let Err(error) = propose(&self.member, command).await {
-            debug!(consumer = %name, %error, "could not detach the consumer; its lease will expire");
-        }
-    }
-}
-
-/// Proposes a command in the name of this node; returns its log index.
-async fn propose(member: &Member, command: Command) -> Result<StateIndex, Rejection> {
-    let by = Identity::Node { id: member.id };
-    let applied = member.store.propose(Proposal { by, request: None, command }).await;
-    let applied = applied.map_err(|error| from_propose_error(&error))?;
-    match applied.outcome {
-        Outcome::Rejected(rejection) => Err(rejection),
-        Outcome::Done | Outcome::NodeAdmitted { .. } | Outcome::Deployed { .. } => {
-            Ok(applied.index)
+        if let Some(attached) = &self.attached {
+            attached.detach().await;
         }
     }
 }

@@ -2,7 +2,9 @@
 //! node.
 
 pub(crate) mod allocation;
+pub(crate) mod path;
 mod serving;
+pub(crate) mod ways;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -69,6 +69,7 @@ pub(crate) async fn open_with(folder: &Path, certificates: Arc<CertificateStore>
         signals: Arc::new(SignalBook::default()),
         rebalance: Arc::new(RebalanceState::new(RebalanceOptions::new(""))),
         engine,
+        router: None,
         agent,
         key_encryption_key: KeyEncryptionKey::generate(),
         clock,

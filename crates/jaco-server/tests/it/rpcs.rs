@@ -32,7 +32,7 @@ struct AlreadyMember;
 
 #[async_trait::async_trait]
 impl Lifecycle for AlreadyMember {
-    async fn init(&self, _: &str, _: Identity) -> Result<v1::InitResponse, Rejection> {
+    async fn init(&self, _: v1::InitRequest, _: Identity) -> Result<v1::InitResponse, Rejection> {
         Err(Rejection::new(ErrorCode::ClusterAlreadyInitialized, "it is a member"))
     }
 

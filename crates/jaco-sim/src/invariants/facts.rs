@@ -4,11 +4,13 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use jaco_agent::engine::{ContainerId, ContainerStatus, Health, ObservedContainer};
+use jaco_dataplane::{Seen, SitePlan};
 use jaco_state::{Change, ClusterState};
 use jaco_types::spec::{ServiceSpec, UpdateOrder};
 use jaco_types::unit::Resources;
 use jaco_types::{
-    Instance, Millis, NodeId, NodeStatus, ReplicaId, Revision, ServiceKey, Slot, Timestamp,
+    Instance, InstanceAddress, InstanceId, Millis, NodeId, NodeStatus, ReplicaId, Revision,
+    ServiceKey, Slot, Timestamp,
 };
 
 use crate::daemon::before_all_entries;
@@ -23,11 +25,30 @@ pub(crate) struct Facts {
     pub(crate) state: ClusterState,
     /// The containers that carry the cluster's labels.
     pub(crate) machines: BTreeMap<MachineIx, BTreeMap<ContainerId, ObservedContainer>>,
+    /// What the routers of machines hold.
+    pub(super) routers: BTreeMap<MachineIx, RouterHolds>,
+    /// The addresses that instances were started with.
+    pub(super) addresses: BTreeMap<InstanceId, Vec<InstanceAddress>>,
+}
+
+/// What the router of a machine holds.
+#[derive(Debug)]
+pub(crate) struct RouterHolds {
+    pub(crate) node: NodeId,
+    pub(crate) seen: Seen,
+    /// The same as a plan that is carried out in full.
+    pub(crate) plan: SitePlan,
 }
 
 impl Facts {
     pub(super) fn new() -> Self {
-        Self { now: Timestamp(0), state: before_all_entries(), machines: BTreeMap::new() }
+        Self {
+            now: Timestamp(0),
+            state: before_all_entries(),
+            machines: BTreeMap::new(),
+            routers: BTreeMap::new(),
+            addresses: BTreeMap::new(),
+        }
     }
 
     /// The live containers of all machines.

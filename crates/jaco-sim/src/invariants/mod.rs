@@ -1,10 +1,16 @@
 //! The laws of a whole cluster (SIM-1 to SIM-19, ARCHITECTURE.md §4), each in a file of its own: a
 //! type that keeps what its law needs, and says at each event whether the law still holds. The laws
-//! of the replicated state (ST-…, NET-…) are asked after every entry, too.
+//! of the replicated state (ST-…, NET-1 and those after it) are asked after every entry, too; those of the dataplane after
+//! every step of a router and every change of a machine's containers.
 
 mod event;
 mod facts;
 mod net_03_quarantined;
+mod net_07_delivered;
+mod net_08_named;
+mod net_09_reached;
+mod net_12_held;
+mod packets;
 mod sim_01_equal_states;
 mod sim_02_live_containers;
 mod sim_03_started_once;
@@ -36,7 +42,7 @@ use crate::network::MachineIx;
 use crate::sabotage::Sabotage;
 
 pub(crate) use event::{AgentEffect, Committed, Process, Started};
-pub(crate) use facts::Facts;
+pub(crate) use facts::{Facts, RouterHolds};
 pub use violation::{InvariantViolation, Violation};
 
 /// Whether a law still holds.
@@ -71,6 +77,10 @@ pub(crate) trait Invariant: Debug {
         _machine: MachineIx,
         _before: &[ObservedContainer],
     ) -> Verdict {
+        Ok(())
+    }
+    /// The router of a machine took a step.
+    fn routed(&mut self, _facts: &Facts, _machine: MachineIx) -> Verdict {
         Ok(())
     }
     /// A daemon on this machine is in contact with a leader.
@@ -116,6 +126,10 @@ fn all() -> Vec<Box<dyn Invariant>> {
         Box::<sim_18_pinned_image::PinnedImage>::default(),
         Box::<sim_19_finished_once::FinishedOnce>::default(),
         Box::<net_03_quarantined::Quarantined>::default(),
+        Box::<net_07_delivered::Delivered>::default(),
+        Box::<net_08_named::Named>::default(),
+        Box::<net_09_reached::Reached>::default(),
+        Box::<net_12_held::Held>::default(),
     ]
 }
 
@@ -190,6 +204,15 @@ impl Checker {
     }
 
     pub(crate) fn started(&mut self, started: &Started<'_>) {
+        let slot = started.state.slots.get(&started.instance.replica);
+        let instance = slot.and_then(|slot| {
+            let mut instances = slot.instances();
+            instances.find(|(id, _)| id == started.instance).map(|(_, instance)| instance)
+        });
+        if let Some(instance) = instance {
+            let addresses = instance.addresses.clone();
+            self.facts.addresses.insert(started.instance.clone(), addresses);
+        }
         self.ask(|law, facts| law.started(facts, started));
     }
 
@@ -206,6 +229,13 @@ impl Checker {
         let before = self.facts.machines.insert(machine, there).unwrap_or_default();
         let before: Vec<ObservedContainer> = before.into_values().collect();
         self.ask(|law, facts| law.containers(facts, machine, &before));
+    }
+
+    /// What a router holds now.
+    pub(crate) fn routed(&mut self, machine: MachineIx, holds: RouterHolds, now: Timestamp) {
+        self.facts.now = now;
+        self.facts.routers.insert(machine, holds);
+        self.ask(|law, facts| law.routed(facts, machine));
     }
 
     pub(crate) fn attended(&mut self, machine: MachineIx) {

@@ -87,8 +87,12 @@ impl StoppedAtOnce {
             self.failed.insert(id.clone());
         }
         // What its node could not be told to stop before it was lost stops once that is back (harsh seed 406578).
-        if let Change::SlotReplace { id, cause: ReplaceCause::NodeLost, .. } = change {
-            self.excused_before.insert(id.clone(), index);
+        // What still retires elsewhere is not excused.
+        if let Change::SlotReplace { id, cause: ReplaceCause::NodeLost, .. } = change
+            && let Some(slot) = before.slots.get(id)
+        {
+            let oldest = slot.retiring.as_ref().map_or(index, |retiring| retiring.raft_index);
+            self.excused_before.insert(id.clone(), oldest);
         }
         if let Change::SlotReplace { id, cause: ReplaceCause::ColocatedReplaced, .. } = change
             && let Some(slot) = before.slots.get(id)
@@ -104,9 +108,10 @@ impl StoppedAtOnce {
         {
             self.excused.extend(slot.retiring_id());
         }
-        // The successor goes because the old instance serves, as far as its node reported: what a node that is
-        // cut off stopped meanwhile is not known (seed 302688).
-        if let Change::SlotRevert { id } = change
+        // The successor goes, or is replaced by another one, while the old instance serves, as far as its node
+        // reported: what a node that is cut off stopped meanwhile is not known (seed 302688, harsh seed 603360).
+        if let Change::SlotRevert { id } | Change::SlotReplace { id, previous: Previous::Drop, .. } =
+            change
             && let Some(slot) = before.slots.get(id)
             && slot.retiring_id().is_some_and(|old| is_running(before, &old))
         {
@@ -127,7 +132,10 @@ impl StoppedAtOnce {
                 && other.current.node == slot.current.node
         };
         let mut partners = state.slots.values().filter(is_partner);
-        partners.any(|partner| self.failed.contains(&partner.id) || partner.retiring.is_none())
+        partners.any(|partner| {
+            let is_newer = partner.current.raft_index > slot.current.raft_index;
+            self.failed.contains(&partner.id) || (is_newer && partner.retiring.is_none())
+        })
     }
 
     /// A container stopped serving: was it the last of its slot, and was it us?

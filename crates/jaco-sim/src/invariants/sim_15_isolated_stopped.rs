@@ -1,12 +1,12 @@
 //! SIM-15: an instance that stops by itself on a node that is cut off has stopped before its
 //! successor starts, while a daemon with an engine looks after it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jaco_agent::engine::ObservedContainer;
-use jaco_state::Change;
-use jaco_state::command::{Previous, ReplaceCause};
-use jaco_types::InstanceId;
+use jaco_state::command::{DeploymentDelete, Previous, ReplaceCause};
+use jaco_state::{Change, Command};
+use jaco_types::{DeploymentName, InstanceId, Slot, StateIndex};
 
 use super::facts::{in_turn, is_up, stops_after};
 use super::{Committed, Facts, Invariant, InvariantViolation, Verdict};
@@ -20,10 +20,15 @@ pub(super) struct IsolatedStopped {
     /// Machines on which nothing can be stopped: no daemon runs that was in contact since, or the
     /// engine does not answer it.
     unattended: BTreeSet<MachineIx>,
+    /// When deployments were deleted last.
+    deleted: BTreeMap<DeploymentName, StateIndex>,
 }
 
 impl Invariant for IsolatedStopped {
     fn committed(&mut self, facts: &Facts, step: &Committed<'_>) -> Verdict {
+        if let Command::DeploymentDelete(DeploymentDelete { name }) = &step.entry.command {
+            self.deleted.insert(name.clone(), step.entry.index);
+        }
         let Some((_, changes)) = step.plan() else { return Ok(()) };
         in_turn(step.before, changes, |before, change| {
             if let Change::SlotReplace { id, previous, cause, .. } = change
@@ -31,6 +36,7 @@ impl Invariant for IsolatedStopped {
                 && let Some(slot) = before.slots.get(id)
                 && facts.state.nodes.contains(&slot.current.node)
                 && stops_after(before, slot, &slot.current).is_some()
+                && !self.is_of_deleted(slot)
             {
                 self.given_up.insert(slot.current_id());
             }
@@ -67,6 +73,15 @@ impl Invariant for IsolatedStopped {
 
     fn unattended(&mut self, machine: MachineIx) {
         self.unattended.insert(machine);
+    }
+}
+
+impl IsolatedStopped {
+    /// Whether the current instance was started under a deployment that was deleted since, and goes on
+    /// in the one that has its name now. Its node follows the policy of the former (harsh seed 432610).
+    fn is_of_deleted(&self, slot: &Slot) -> bool {
+        let deleted = self.deleted.get(&slot.service.deployment);
+        deleted.is_some_and(|deleted| slot.current.raft_index < *deleted)
     }
 }
 

@@ -1,5 +1,7 @@
 //! What can be found broken.
 
+use std::net::Ipv4Addr;
+
 use jaco_agent::engine::ContainerId;
 use jaco_state::command::ReplaceCause;
 use jaco_types::{
@@ -68,6 +70,16 @@ pub enum InvariantViolation {
     OtherImage { instance: InstanceId, image: String, digest: ImageDigest },
     #[error("{instance} was started, and its replica has completed that before")]
     FinishedStarted { instance: InstanceId },
+    #[error("packets of {from} reach {to}, and they share no network")]
+    ReachedWithoutNetwork { from: InstanceId, to: InstanceId },
+    #[error("{subject}")]
+    NotReached { subject: String },
+    #[error("{name} leads to {address} on machine {machine}, and no way to it stands")]
+    NamedWithoutWay { name: String, address: Ipv4Addr, machine: usize },
+    #[error("{subject}")]
+    OtherReached { subject: String },
+    #[error("the router of machine {machine} does not hold its plan: {missing}")]
+    PlanNotHeld { machine: usize, missing: String },
 }
 
 impl InvariantViolation {
@@ -97,6 +109,10 @@ impl InvariantViolation {
             Self::RoutedEnded { .. } => "SIM-17",
             Self::OtherImage { .. } => "SIM-18",
             Self::FinishedStarted { .. } => "SIM-19",
+            Self::ReachedWithoutNetwork { .. } | Self::NotReached { .. } => "NET-7",
+            Self::NamedWithoutWay { .. } => "NET-8",
+            Self::OtherReached { .. } => "NET-9",
+            Self::PlanNotHeld { .. } => "NET-12",
         }
     }
 }

@@ -21,6 +21,7 @@ use jaco_types::{
 use super::words::{Words, millis, name, number, service_key};
 use super::{CommandError, Session};
 use crate::network::MachineIx;
+use crate::router::facts_of;
 use crate::service::{GPU_DRIVER, ServiceText};
 use crate::world::{Reached, RequestState, World};
 
@@ -239,6 +240,7 @@ impl Session {
         let ix = self.machine(host)?;
         let machine = self.cluster()?.machine(ix);
         let (node, address) = (machine.node, format!("{}:7000", machine.hostname));
+        let facts = NodeFacts { router: Some(facts_of(host)), ..facts };
         self.ask(NodeReport::new(node, address, facts).into(), None, Answer::Awaited)
     }
 

@@ -1,7 +1,7 @@
 //! The nodes: daemons start and die, agents receive events and act on their engines.
 
 use jaco_agent::engine::{ContainerId, EngineEvent, ObservedContainer};
-use jaco_agent::{Effect, Event};
+use jaco_agent::{CONTACT_LAPSE, Effect, Event, StateAge};
 use jaco_state::view::Role;
 use jaco_types::{Hostname, Identity, Millis, NodeId};
 
@@ -51,6 +51,7 @@ impl World {
         let machine = &mut self.machines[ix.0];
         machine.daemon = None;
         machine.driver.drop_jobs();
+        machine.router.daemon_died();
         self.checker.unattended(ix);
         self.topology_changed();
     }
@@ -134,7 +135,7 @@ impl World {
         } else if self.sabotage != Some(Sabotage::NeverStop)
             || !matches!(effect, Effect::Stop { .. } | Effect::Remove { .. })
         {
-            machine.driver.execute(effect, self.now);
+            self.ask_engine(ix, effect);
         }
     }
 
@@ -245,7 +246,30 @@ impl World {
             if let Some(daemon) = &mut self.machines[ix.0].daemon {
                 daemon.silence = silence;
             }
-            self.tell_agent(ix, Event::LeaderContact { elapsed: silence });
+            let state = self.state_age(ix, silence);
+            self.tell_agent(ix, Event::LeaderContact { elapsed: silence, state });
+        }
+    }
+
+    /// Whether a machine's state may lack what was decided about its replicas: from a lapse of contact on until it has
+    /// what was committed when there was contact again.
+    fn state_age(&mut self, ix: MachineIx, silence: Millis) -> StateAge {
+        let machine = &mut self.machines[ix.0];
+        let Some(daemon) = &mut machine.daemon else { return StateAge::Outdated };
+        if silence >= CONTACT_LAPSE {
+            daemon.state_age = StateAge::Outdated;
+        } else if daemon.applied >= machine.committed_at_contact {
+            daemon.state_age = StateAge::Current;
+        }
+        daemon.state_age
+    }
+
+    /// Tells the agent that the state which it gets next may be outdated.
+    pub(super) fn warn_of_outdated(&mut self, ix: MachineIx) {
+        let elapsed = self.machine(ix).silence(self.now);
+        let state = self.state_age(ix, elapsed);
+        if state == StateAge::Outdated && self.sabotage != Some(Sabotage::NeverIsolated) {
+            self.tell_agent(ix, Event::LeaderContact { elapsed, state });
         }
     }
 

@@ -277,12 +277,14 @@ impl World {
         if daemon.view == View::Old {
             self.agent_begins(ix);
         } else if let Some(event) = daemon.desired() {
+            self.warn_of_outdated(ix);
             self.tell_agent(ix, event);
         }
         let prepare = self.machines[ix.0].daemon.as_mut().and_then(Daemon::prepare);
         if let Some(event) = prepare {
             self.tell_agent(ix, event);
         }
+        self.look_at_router(ix);
         outcome
     }
 
@@ -311,8 +313,10 @@ impl World {
         let leads = self.machine(from).daemon.as_ref().is_some_and(|it| it.leading.is_some());
         let to = self.all().find(|ix| self.machine(*ix).node == node);
         let Some(to) = to.filter(|to| leads && self.network.is_open(from, *to)) else { return };
+        let committed = self.consensus.last();
         let machine = &mut self.machines[to.0];
         machine.contact_at = machine.contact_at.max(sent_at);
+        machine.committed_at_contact = committed;
         let acts = machine.daemon.as_ref().is_some_and(|daemon| daemon.view == View::Current);
         // The reported state of the engine may be some seconds old.
         let answers = machine.driver.host.answer().is_ok();

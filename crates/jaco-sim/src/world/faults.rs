@@ -56,6 +56,7 @@ impl World {
         self.machines[ix.0].driver.host.power_cycle(self.now);
         self.crash(ix);
         self.look_at(ix);
+        self.lose_router(ix);
     }
 
     /// Machines of different groups cannot talk. One that is in no group talks to all.

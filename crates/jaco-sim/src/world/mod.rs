@@ -5,6 +5,7 @@ mod agreement;
 mod faults;
 mod rebalance;
 mod requests;
+mod routers;
 
 use std::collections::BTreeMap;
 
@@ -47,6 +48,8 @@ pub struct World {
     pub(crate) requests: Vec<Request>,
     queue: BTreeMap<(Timestamp, u64), Happening>,
     sequence: u64,
+    /// How long routers take.
+    routing: Rng,
     images: BTreeMap<String, ImageScript>,
     /// The digests of the registry's tags.
     tags: BTreeMap<String, ImageDigest>,
@@ -92,6 +95,10 @@ enum Happening {
     Report { machine: MachineIx, life: u64 },
     /// A client tries (again).
     Try { request: usize },
+    /// A daemon looks at what its router should hold.
+    PlanRouter { machine: MachineIx },
+    /// A router takes its next step.
+    Route { machine: MachineIx },
 }
 
 /// The content of a heartbeat.
@@ -124,6 +131,7 @@ impl World {
             requests: Vec::new(),
             queue: BTreeMap::new(),
             sequence: 0,
+            routing: Rng::new(seed, Stream::Routers),
             images: BTreeMap::new(),
             tags: BTreeMap::new(),
             behaviours: BTreeMap::new(),
@@ -256,6 +264,8 @@ impl World {
             Happening::Tick { machine, life } => self.tick(machine, life),
             Happening::Report { machine, life } => self.report(machine, life),
             Happening::Try { request } => self.try_request(request),
+            Happening::PlanRouter { machine } => self.plan_router(machine),
+            Happening::Route { machine } => self.route(machine),
         }
     }
 

@@ -16,6 +16,7 @@ use super::{Happening, World};
 use crate::consensus::{Origin, Proposal};
 use crate::machine::cluster_id;
 use crate::network::MachineIx;
+use crate::router::facts_of;
 
 /// How long a client goes on trying.
 const PATIENCE: Millis = Millis(10_000);
@@ -152,7 +153,8 @@ impl World {
             revoked_at: None,
             expires_at: None,
         };
-        let node = new_node(&hostname, NodeFacts::default());
+        let router = Some(facts_of(hostname.as_str()));
+        let node = new_node(&hostname, NodeFacts { router, ..NodeFacts::default() });
         self.win(ix);
         let request = self.request(ClusterInit::new(meta, node, token).into(), None);
         self.await_request(request);
@@ -187,7 +189,8 @@ impl World {
         let id = token.id.clone();
         let issued = self.request(JoinTokenIssue::new(token).into(), None);
         self.await_request(issued);
-        let node = new_node(hostname, facts);
+        let router = Some(facts_of(hostname.as_str()));
+        let node = new_node(hostname, NodeFacts { router, ..facts });
         let request = self.request(NodeAdmit::new(node, id).into(), None);
         let answer = self.await_request(request);
         let RequestState::Done(Outcome::NodeAdmitted { id }) = answer else { return Err(answer) };

@@ -183,3 +183,37 @@ fn net_3_finds_a_skipped_quarantine() {
         settle";
     finds("NET-3", Sabotage::ForgetQuarantine, script);
 }
+
+/// Two deployments with a network each, on both nodes.
+const NETWORKS: &str = "nodes n1 n2
+    network begin
+    apply shop web image=web:1 replicas=2 net=default
+    apply blog web image=web:1 replicas=2 net=default
+    settle
+    change shop web image=web:2
+    settle
+    expect rest";
+
+/// Routers that let packets through from one network into another.
+#[test]
+fn net_7_finds_a_policy_that_is_too_wide() {
+    finds("NET-7", Sabotage::OpenPolicy, NETWORKS);
+}
+
+/// Routers that answer names before the way to their addresses stands.
+#[test]
+fn net_8_finds_names_before_routes() {
+    finds("NET-8", Sabotage::NamesBeforeRoutes, NETWORKS);
+}
+
+/// Routers that take the address of one instance for that of another.
+#[test]
+fn net_9_finds_exchanged_owners() {
+    finds("NET-9", Sabotage::ExchangeOwners, NETWORKS);
+}
+
+/// Routers that leave routes and peers behind.
+#[test]
+fn net_12_finds_routes_that_stay() {
+    finds("NET-12", Sabotage::KeepRoutes, NETWORKS);
+}

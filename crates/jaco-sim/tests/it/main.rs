@@ -7,4 +7,5 @@ mod histories;
 mod invariants;
 mod node_loss;
 mod scripts;
+mod shrink;
 mod stalls;

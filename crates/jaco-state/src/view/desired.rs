@@ -1,14 +1,14 @@
 //! What a node should run, fetch and stop.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use jaco_types::spec::{PullPolicy, ServiceSpec};
+use jaco_types::spec::{PullPolicy, ServiceMode, ServiceSpec};
 use jaco_types::{
-    DesiredState, FirstWatch, ImageDigest, ImageNeed, Instance, InstanceAddress, InstanceId,
-    NetworkId, NetworkReach, NetworkScope, NodeId, NodeStatus, Scheduling, ServiceKey, Slot,
-    Subnet,
+    DeploymentName, DesiredState, FirstWatch, ImageDigest, ImageNeed, Instance, InstanceAddress,
+    InstanceId, NetworkId, NetworkReach, NetworkScope, NodeId, NodeStatus, Scheduling, ServiceKey,
+    ServiceName, Slot, Subnet,
 };
 
 use super::replica::is_running;
@@ -24,6 +24,8 @@ pub struct DesiredInstance {
     /// The spec to run. Absent only if the revision is no longer kept: a running container stays then,
     /// and a missing one cannot be started.
     pub spec: Option<Arc<ServiceSpec>>,
+    /// Whether it serves, or runs to its end because its service says so or others wait for that.
+    pub mode: ServiceMode,
     /// Its pinned image digest, if there is one.
     pub digest: Option<ImageDigest>,
     /// The ids of the GPUs that it has for itself.
@@ -74,6 +76,7 @@ pub fn desired_on(state: &ClusterState, node: NodeId) -> BTreeMap<InstanceId, De
     if !state.nodes.contains(&node) {
         return desired;
     }
+    let mut jobs = Jobs { state, of: BTreeMap::new() };
     for slot in state.slots.values() {
         let current = match slot.desired_state {
             DesiredState::Active => Some(Role::Current),
@@ -84,7 +87,8 @@ pub fn desired_on(state: &ClusterState, node: NodeId) -> BTreeMap<InstanceId, De
         let roles = current.map(|role| (&slot.current, role)).into_iter().chain(retiring);
         for (instance, role) in roles {
             if instance.node == node {
-                let wanted = desired_instance(state, slot, instance, role);
+                let mode = jobs.mode(&slot.service);
+                let wanted = desired_instance(state, slot, instance, (role, mode));
                 desired.insert(wanted.id.clone(), wanted);
             }
         }
@@ -94,6 +98,7 @@ pub fn desired_on(state: &ClusterState, node: NodeId) -> BTreeMap<InstanceId, De
             id: terminating.id.clone(),
             service: terminating.service.clone(),
             spec: state.service_spec(&terminating.service, terminating.revision).map(Arc::clone),
+            mode: jobs.mode(&terminating.service),
             digest: state.image_digest(&terminating.service, terminating.revision).cloned(),
             gpus: terminating.gpus.clone(),
             networks: attached(state, &terminating.addresses),
@@ -102,6 +107,25 @@ pub fn desired_on(state: &ClusterState, node: NodeId) -> BTreeMap<InstanceId, De
         desired.insert(wanted.id.clone(), wanted);
     }
     desired
+}
+
+/// The jobs of deployments, each deployment read once.
+struct Jobs<'a> {
+    state: &'a ClusterState,
+    of: BTreeMap<&'a DeploymentName, BTreeSet<&'a ServiceName>>,
+}
+
+impl<'a> Jobs<'a> {
+    fn mode(&mut self, service: &ServiceKey) -> ServiceMode {
+        let Some(deployment) = self.state.deployments.get(&service.deployment) else {
+            return ServiceMode::Service;
+        };
+        let jobs = self.of.entry(&deployment.name).or_insert_with(|| deployment.spec().jobs());
+        match jobs.contains(&service.service) {
+            true => ServiceMode::Job,
+            false => ServiceMode::Service,
+        }
+    }
 }
 
 /// Instances that belong to no slot any more and of which something is left, with their nodes. Not
@@ -172,12 +196,13 @@ fn desired_instance(
     state: &ClusterState,
     slot: &Slot,
     instance: &Instance,
-    role: Role,
+    (role, mode): (Role, ServiceMode),
 ) -> DesiredInstance {
     DesiredInstance {
         id: InstanceId { replica: slot.id.clone(), raft_index: instance.raft_index },
         service: slot.service.clone(),
         spec: state.service_spec(&slot.service, instance.revision).map(Arc::clone),
+        mode,
         digest: state.image_digest(&slot.service, instance.revision).cloned(),
         gpus: instance.gpus.clone(),
         networks: attached(state, &instance.addresses),

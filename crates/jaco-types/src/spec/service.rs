@@ -79,6 +79,17 @@ pub enum RestartPolicy {
     Never,
 }
 
+impl RestartPolicy {
+    /// Whether an exit with 0 is a completion, also of what is no job.
+    #[must_use]
+    pub const fn may_complete(self) -> bool {
+        match self {
+            Self::Always => false,
+            Self::OnFailure { .. } | Self::Never => true,
+        }
+    }
+}
+
 /// Whether the containers of a service serve, or run to their end (R-JOB-1).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ServiceMode {

@@ -1,6 +1,6 @@
 //! Slots: which of their instances are live, and how long a failing one waits.
 
-use jaco_types::slot::SlotData;
+use jaco_types::slot::{Completion, Exhausted, SlotData};
 use jaco_types::{
     DeploymentName, DesiredState, Instance, Millis, NodeId, Ordinal, ReplicaId, RestartCount,
     Revision, ServiceKey, ServiceName, Slot, SpecHash, StateIndex,
@@ -61,6 +61,31 @@ fn disabled_slots_have_no_live_instance() {
     assert_eq!(live(&disabled), [""; 0]);
     assert_eq!(disabled.current_id().to_string(), "shop-web-0@9");
     assert_eq!(DesiredState::default(), DesiredState::Active);
+}
+
+/// R-JOB-1, ST-18: a finished slot runs nothing and keeps its container; a disabled one keeps none; while one instance
+/// hands over to the next, both are kept.
+#[test]
+fn containers_are_kept_of_what_lives_or_has_finished() {
+    let kept =
+        |slot: &Slot| slot.kept_instances().map(|(id, _)| id.to_string()).collect::<Vec<_>>();
+    for how in Completion::ALL {
+        let finished = slot(DesiredState::Finished(*how), None);
+        assert_eq!((live(&finished), kept(&finished)), (vec![], vec!["shop-web-0@9".to_owned()]));
+    }
+    let disabled = slot(DesiredState::Disabled, None);
+    assert!(kept(&disabled).is_empty());
+    let handover = slot(DesiredState::Active, Some(instance(4)));
+    assert_eq!(kept(&handover), live(&handover));
+    assert_eq!(kept(&handover).len(), 2);
+}
+
+/// R-ROLL-3: a replica whose rollout step ran out of time is told from one that failed too often.
+#[test]
+fn a_timeout_is_no_failure() {
+    let exhausted = RestartCount { consecutive: 3, exhausted: Exhausted::Yes };
+    assert!(RestartCount::TIMED_OUT.is_timeout());
+    assert!(!exhausted.is_timeout() && !RestartCount::default().is_timeout());
 }
 
 /// R-HEAL-1: the first failure is answered at once, later ones after twice the time, 30 s at most.

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use jaco_proto::v1::backup_part::Kind;
-use jaco_proto::v1::{AllocationRef, BackupEnd, BackupHeader, BackupNode, BackupPair, BackupPart};
+use jaco_proto::v1::{
+    AllocationRef, BackupEnd, BackupHeader, BackupNetwork, BackupNode, BackupPair, BackupPart,
+};
 use jaco_types::{ContentId, NamedKind};
 use prost::Message;
 use prost::bytes::Bytes;
@@ -13,7 +15,8 @@ use super::damage::Damage;
 use super::format::FORMAT;
 use super::parts::Position;
 
-/// The maximum size of parts that are kept in memory: nodes, constraints, disabled allocations.
+/// The maximum size of parts that are kept in memory: nodes, constraints, networks, disabled
+/// allocations.
 const MEMORY_BYTES_MAX: usize = 64 << 20;
 
 /// A stored config or secret in a backup.
@@ -33,6 +36,7 @@ pub(super) struct Index {
     pub(super) retention_ms: Option<u64>,
     pub(super) constraints: Vec<BackupPair>,
     pub(super) nodes: Vec<BackupNode>,
+    pub(super) networks: Vec<BackupNetwork>,
     pub(super) named: Vec<NamedPart>,
     pub(super) disabled: Vec<AllocationRef>,
     pub(super) registries: Vec<Position>,
@@ -64,6 +68,10 @@ impl Index {
             Kind::Node(node) => {
                 self.count_memory(bytes)?;
                 self.nodes.push(node);
+            }
+            Kind::Network(network) => {
+                self.count_memory(bytes)?;
+                self.networks.push(network);
             }
             Kind::Disabled(disabled) => {
                 self.count_memory(bytes)?;
@@ -107,8 +115,10 @@ impl Index {
             return Err(inconsistent("the header or the end is missing"));
         };
         let contents = self.pieces.len() + self.secrets.len();
-        let counted = [self.deployments.len(), self.named.len(), contents, self.registries.len()];
-        let declared = [end.deployments, end.named, end.contents, end.registries];
+        let (named, registries, networks) =
+            (self.named.len(), self.registries.len(), self.networks.len());
+        let counted = [self.deployments.len(), named, contents, registries, networks];
+        let declared = [end.deployments, end.named, end.contents, end.registries, end.networks];
         if counted.map(|count| count as u64) != declared {
             return Err(inconsistent("the number of parts is wrong"));
         }

@@ -8,8 +8,8 @@ use std::os::unix::fs::FileExt;
 
 use jaco_proto::v1::backup_part::Kind;
 use jaco_proto::v1::{
-    AllocationRef, BackupDeployment, BackupHeader, BackupNode, BackupPair, BackupPart,
-    BackupRegistry,
+    AllocationRef, BackupDeployment, BackupHeader, BackupNetwork, BackupNode, BackupPair,
+    BackupPart, BackupRegistry,
 };
 use jaco_types::ContentId;
 use prost::Message;
@@ -27,6 +27,8 @@ pub(crate) struct Backup {
     pub(crate) retention_ms: Option<u64>,
     pub(crate) constraints: Vec<BackupPair>,
     pub(crate) nodes: Vec<BackupNode>,
+    /// Those that operators made.
+    pub(crate) networks: Vec<BackupNetwork>,
     pub(crate) named: Vec<NamedPart>,
     pub(crate) disabled: Vec<AllocationRef>,
     registries: Vec<Position>,
@@ -64,6 +66,7 @@ impl Backup {
             retention_ms: index.retention_ms,
             constraints: index.constraints,
             nodes: index.nodes,
+            networks: index.networks,
             named: index.named,
             disabled: index.disabled,
             registries: index.registries,

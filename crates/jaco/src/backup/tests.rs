@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use jaco_proto::v1::backup_part::Kind;
 use jaco_proto::v1::{
     AllocationRef, BackupConstraints, BackupDeployment, BackupDisabled, BackupEnd, BackupHeader,
-    BackupNamed, BackupNode, BackupPair, BackupPart, BackupPiece, BackupRegistry, BackupRetention,
-    BackupSecret, FileUpload,
+    BackupNamed, BackupNetwork, BackupNode, BackupPair, BackupPart, BackupPiece, BackupRegistry,
+    BackupRetention, BackupSecret, FileUpload,
 };
 use jaco_types::{ContentId, NamedKind};
 use prost::Message;
@@ -73,7 +73,7 @@ fn parts() -> Vec<Kind> {
                 ..AllocationRef::default()
             }],
         }),
-        Kind::End(BackupEnd { deployments: 1, named: 1, contents: 2, registries: 1 }),
+        Kind::End(BackupEnd { deployments: 1, named: 1, contents: 2, registries: 1, networks: 0 }),
     ]
 }
 
@@ -138,6 +138,23 @@ fn first_format_is_frozen() {
     assert_eq!((names, shop.revision, shop.secrets[0].tree[0]), (vec!["shop"], 3, 3));
     assert!(backup.deployment("blog").unwrap().is_none());
     assert!(matches!(backup.piece(ContentId([9; 32])), Err(Damage::Contradiction(_))));
+}
+
+/// R-CLI-6: shared networks are read back, and one that is missing is noticed.
+#[test]
+fn shared_networks_are_counted() {
+    let network = BackupNetwork { name: "back".to_owned(), internal: true, prefix_length: 25 };
+    let with = |networks: Vec<BackupNetwork>, declared: u64| {
+        let mut all = parts();
+        let Some(Kind::End(end)) = all.pop() else { panic!("the end is last") };
+        all.extend(networks.into_iter().map(Kind::Network));
+        all.push(Kind::End(BackupEnd { networks: declared, ..end }));
+        open(&write(all))
+    };
+    assert_eq!(with(vec![network.clone()], 1).unwrap().networks, std::slice::from_ref(&network));
+    for (networks, declared) in [(vec![], 1), (vec![network.clone()], 0), (vec![network], 2)] {
+        assert!(matches!(with(networks, declared), Err(Damage::Contradiction(_))), "{declared}");
+    }
 }
 
 /// R-CLI-6: a file truncated at any byte is reported as truncated.

@@ -58,6 +58,7 @@ impl<W: Write> Writer<W> {
                 | Kind::Node(_)
                 | Kind::Named(_)
                 | Kind::Registry(_)
+                | Kind::Network(_)
                 | Kind::Piece(_)
                 | Kind::Secret(_)
                 | Kind::Deployment(_)

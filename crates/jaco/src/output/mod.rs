@@ -5,6 +5,6 @@ mod show;
 pub(crate) mod terminal;
 mod ui;
 
-pub use show::{Detail, Format, Frame, Show};
+pub use show::{Detail, Format, Frame, JsonLayout, Show};
 pub use ui::Ui;
 pub(crate) use ui::{Confirmation, Stream, Verbosity};

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use jaco_types::code::ExitCode;
 
 use super::painted::{self, Size};
-use super::show::{Detail, Format, Frame, Show};
+use super::show::{Detail, Format, Frame, JsonLayout, Show};
 use super::terminal;
 use crate::error::{Colour, Report};
 use crate::format::time;
@@ -95,7 +95,7 @@ impl Ui {
     /// If stdout cannot be written to.
     pub fn item(&mut self, item: &dyn Show) -> io::Result<()> {
         let text = match self.format {
-            Format::Json => format!("{}\n", item.json()),
+            Format::Json => item.json_text(JsonLayout::Line),
             Format::Yaml => format!("---\n{}", to_yaml(&item.json())),
             Format::Table | Format::Wide => item.text(&self.frame()),
         };
@@ -239,7 +239,7 @@ impl Ui {
 
     fn rendered(&self, result: &dyn Show) -> String {
         match self.format {
-            Format::Json => pretty(&result.json()),
+            Format::Json => result.json_text(JsonLayout::Indented),
             Format::Yaml => to_yaml(&result.json()),
             Format::Table | Format::Wide => result.text(&self.frame()),
         }
@@ -289,11 +289,4 @@ impl std::fmt::Debug for Ui {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Ui").field("format", &self.format).finish_non_exhaustive()
     }
-}
-
-/// Indented JSON; `Display` of a value takes twice as long.
-fn pretty(value: &serde_json::Value) -> String {
-    let mut text = serde_json::to_string_pretty(value).unwrap_or_else(|_| value.to_string());
-    text.push('\n');
-    text
 }

@@ -3,6 +3,7 @@
 mod deployments;
 mod disabled;
 mod named;
+mod networks;
 mod outcome;
 mod progress;
 mod registries;

@@ -17,6 +17,7 @@ pub(super) enum Kind {
     Config,
     Secret,
     Registry,
+    Network,
     Deployment,
     Disabled,
 }
@@ -30,6 +31,7 @@ impl Kind {
             Self::Config => "config",
             Self::Secret => "secret",
             Self::Registry => "registry",
+            Self::Network => "network",
             Self::Deployment => "deployment",
             Self::Disabled => "disabled",
         }

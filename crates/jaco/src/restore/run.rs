@@ -29,6 +29,7 @@ pub(crate) async fn restore(
         restore.constraints().await?;
         restore.nodes().await?;
         restore.registries().await?;
+        restore.networks().await?;
     }
     restore.named().await?;
     restore.deployments().await?;

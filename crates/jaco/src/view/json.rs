@@ -16,13 +16,6 @@ pub(crate) fn without_null(mut value: Value) -> Value {
     value
 }
 
-/// An object of these members, without those that are null. Takes what it gets, where `json!` copies each nested
-/// value: for lists of thousands of objects.
-pub(crate) fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
-    let known = members.into_iter().filter(|(_, member)| !member.is_null());
-    Value::Object(known.map(|(key, member)| (key.to_owned(), member)).collect::<Map<_, _>>())
-}
-
 /// An image with the beginning of its digest, if that is resolved.
 pub(crate) fn image_with_digest(image: &str, digest: &str) -> String {
     match digest.split_once("@sha256:") {

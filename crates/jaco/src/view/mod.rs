@@ -11,6 +11,7 @@ mod list;
 pub(crate) mod machine;
 pub(crate) mod network;
 pub(crate) mod node;
+pub(crate) mod path;
 pub(crate) mod plan;
 pub mod progress;
 pub(crate) mod pull;

@@ -1,9 +1,10 @@
 //! Replicas of services.
 
 use jaco_proto::v1::{ReplicaAddress, ReplicaInfo, RetiringInfo, TerminatingInfo};
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::json::{image_with_digest, non_empty, object, string_map, without_null};
+use super::json::{image_with_digest, non_empty, string_map, without_null};
 use super::{pull, termination};
 use crate::format::quantity::natural_order;
 use crate::format::table::Table;
@@ -13,39 +14,88 @@ use crate::view::reason;
 
 /// A replica as JSON.
 pub(crate) fn json(replica: &ReplicaInfo) -> Value {
-    object([
-        ("id", replica.id.as_str().into()),
-        ("deployment", replica.deployment.as_str().into()),
-        ("service", replica.service.as_str().into()),
-        ("node", replica.node.as_str().into()),
-        ("state", replica.state.as_str().into()),
-        ("code", non_empty(&replica.code).into()),
-        ("details", string_map(&replica.details)),
-        ("image", non_empty(&replica.image).into()),
-        ("image_digest", non_empty(&replica.image_digest).into()),
-        ("pull", replica.pull.as_ref().map(pull::json).into()),
-        ("revision", (replica.revision > 0).then_some(replica.revision).into()),
-        ("spec_hash", replica.spec_hash.as_str().into()),
-        ("raft_index", replica.raft_index.into()),
-        ("container_id", non_empty(&replica.container_id).into()),
-        ("gpus", list(&replica.gpus, |gpu| gpu.as_str().into())),
-        ("addresses", list(&replica.addresses, address_json)),
-        ("ports", ports(replica).iter().map(Port::json).collect()),
-        ("started_at", time::rfc3339(replica.started_at_ms).into()),
-        ("since", time::rfc3339(replica.since_ms).into()),
-        ("consecutive_failures", replica.consecutive_failures.into()),
-        ("exit_code", replica.exited.then_some(replica.exit_code).into()),
-        ("retiring", replica.retiring.as_ref().map(retiring_json).into()),
-        ("in_routing", replica.in_routing.into()),
-        ("terminating", list(&replica.terminating, terminating_json)),
-        ("restart_at", time::rfc3339(replica.restart_at_ms).into()),
-        ("terminations", list(&replica.terminations, termination::json)),
-    ])
+    serde_json::to_value(Json::of(replica)).expect("texts and numbers are JSON")
 }
 
-/// The items as JSON, or null if there are none.
-fn list<T>(items: &[T], json: impl Fn(&T) -> Value) -> Value {
-    if items.is_empty() { Value::Null } else { items.iter().map(json).collect() }
+/// What JSON shows of a replica. It borrows from the message, because a status has thousands of them.
+///
+/// The members are in alphabetical order, as those of a [`Value`] are.
+#[derive(Debug, Serialize)]
+pub(crate) struct Json<'a> {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    addresses: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'a str>,
+    consecutive_failures: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    container_id: Option<&'a str>,
+    deployment: &'a str,
+    details: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i64>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    gpus: &'a [String],
+    id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    image: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    image_digest: Option<&'a str>,
+    in_routing: bool,
+    node: &'a str,
+    ports: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pull: Option<Value>,
+    raft_index: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    restart_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retiring: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<u64>,
+    service: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since: Option<String>,
+    spec_hash: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    started_at: Option<String>,
+    state: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    terminating: Vec<Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    terminations: Vec<Value>,
+}
+
+impl<'a> Json<'a> {
+    pub(crate) fn of(replica: &'a ReplicaInfo) -> Self {
+        Self {
+            addresses: replica.addresses.iter().map(address_json).collect(),
+            code: non_empty(&replica.code),
+            consecutive_failures: replica.consecutive_failures,
+            container_id: non_empty(&replica.container_id),
+            deployment: &replica.deployment,
+            details: string_map(&replica.details),
+            exit_code: replica.exited.then_some(replica.exit_code),
+            gpus: &replica.gpus,
+            id: &replica.id,
+            image: non_empty(&replica.image),
+            image_digest: non_empty(&replica.image_digest),
+            in_routing: replica.in_routing,
+            node: &replica.node,
+            ports: ports(replica).iter().map(Port::json).collect(),
+            pull: replica.pull.as_ref().map(pull::json),
+            raft_index: replica.raft_index,
+            restart_at: time::rfc3339(replica.restart_at_ms),
+            retiring: replica.retiring.as_ref().map(retiring_json),
+            revision: (replica.revision > 0).then_some(replica.revision),
+            service: &replica.service,
+            since: time::rfc3339(replica.since_ms),
+            spec_hash: &replica.spec_hash,
+            started_at: time::rfc3339(replica.started_at_ms),
+            state: &replica.state,
+            terminating: replica.terminating.iter().map(terminating_json).collect(),
+            terminations: replica.terminations.iter().map(termination::json).collect(),
+        }
+    }
 }
 
 fn address_json(address: &ReplicaAddress) -> Value {

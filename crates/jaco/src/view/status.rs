@@ -1,28 +1,58 @@
 //! Deployments, replicas and nodes.
 
-use jaco_proto::v1::StatusResponse;
+use jaco_proto::v1::{ReplicaInfo, StatusResponse};
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use super::json::{non_empty, object};
+use super::json::non_empty;
 use super::{deployment, node, replica, staleness};
-use crate::output::{Frame, Show};
+use crate::output::{Frame, JsonLayout, Show};
 
 /// The result of `jaco status`.
 #[derive(Debug)]
 pub(crate) struct Status<'a>(pub(crate) &'a StatusResponse);
 
+/// What JSON shows of a status. The replicas are converted one by one, when each is written.
+#[derive(Debug, Serialize)]
+struct Json<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answered_by: Option<&'a str>,
+    deployments: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    leader: Option<&'a str>,
+    nodes: Vec<Value>,
+    raft_index: u64,
+    #[serde(serialize_with = "one_by_one")]
+    replicas: &'a [ReplicaInfo],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stale: Option<Value>,
+}
+
+fn one_by_one<S: Serializer>(replicas: &[ReplicaInfo], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(replicas.iter().map(replica::Json::of))
+}
+
+impl<'a> Json<'a> {
+    fn of(status: &'a StatusResponse) -> Self {
+        Self {
+            answered_by: non_empty(&status.answered_by),
+            deployments: status.deployments.iter().map(deployment::json).collect(),
+            leader: non_empty(&status.leader),
+            nodes: status.nodes.iter().map(node::json).collect(),
+            raft_index: status.raft_index,
+            replicas: &status.replicas,
+            stale: status.staleness.as_ref().map(staleness::json),
+        }
+    }
+}
+
 impl Show for Status<'_> {
     fn json(&self) -> Value {
-        let status = self.0;
-        object([
-            ("raft_index", status.raft_index.into()),
-            ("stale", status.staleness.as_ref().map(staleness::json).into()),
-            ("leader", non_empty(&status.leader).into()),
-            ("answered_by", non_empty(&status.answered_by).into()),
-            ("deployments", status.deployments.iter().map(deployment::json).collect()),
-            ("replicas", status.replicas.iter().map(replica::json).collect()),
-            ("nodes", status.nodes.iter().map(node::json).collect()),
-        ])
+        serde_json::to_value(Json::of(self.0)).expect("texts and numbers are JSON")
+    }
+
+    fn json_text(&self, layout: JsonLayout) -> String {
+        layout.text(&Json::of(self.0))
     }
 
     fn text(&self, frame: &Frame) -> String {
@@ -40,5 +70,94 @@ impl Show for Status<'_> {
         }
         parts.push(node::table(&status.nodes, frame));
         parts.join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jaco_proto::v1::{
+        DeploymentInfo, NodeInfo, PullInfo, ReplicaAddress, RetiringInfo, Staleness,
+        TerminatingInfo, TerminationInfo,
+    };
+
+    use super::*;
+
+    /// A replica with everything that there is to show.
+    fn replica() -> ReplicaInfo {
+        let text = str::to_owned;
+        ReplicaInfo {
+            id: text("shop-web-0"),
+            deployment: text("shop"),
+            service: text("web"),
+            node: text("n1"),
+            state: text("running"),
+            code: text("exited"),
+            details: [(text("why"), text("a \"quote\"\n"))].into(),
+            image: text("web:1"),
+            revision: 3,
+            spec_hash: text("0123"),
+            raft_index: 9,
+            container_id: text("abc"),
+            ports: [(80, text("127.0.0.1:8080")), (53, text("10.0.0.1:53"))].into(),
+            started_at_ms: 1_767_225_600_000,
+            since_ms: 1_767_225_600_500,
+            consecutive_failures: 2,
+            retiring: Some(RetiringInfo { node: text("n2"), ..RetiringInfo::default() }),
+            exit_code: 137,
+            exited: true,
+            in_routing: true,
+            terminating: vec![TerminatingInfo { raft_index: 4, ..TerminatingInfo::default() }],
+            terminations: vec![TerminationInfo { at_ms: 5, ..TerminationInfo::default() }],
+            restart_at_ms: 1_767_225_601_000,
+            gpus: vec![text("gpu-0")],
+            image_digest: text("web@sha256:1"),
+            pull: Some(PullInfo { attempts: 1, ..PullInfo::default() }),
+            addresses: vec![ReplicaAddress { network: text("n"), address: text("10.0.0.2") }],
+        }
+    }
+
+    /// R-CLI-6: what is written replica by replica is the text of the value, with the same members in the
+    /// same order.
+    #[test]
+    fn text_is_that_of_the_value() {
+        let full = StatusResponse {
+            raft_index: 12,
+            leader: "n1".to_owned(),
+            answered_by: "n2".to_owned(),
+            deployments: vec![DeploymentInfo::default()],
+            replicas: vec![replica(), ReplicaInfo::default()],
+            nodes: vec![NodeInfo::default()],
+            staleness: Some(Staleness { age_ms: 7, reason: "no quorum".to_owned() }),
+        };
+        for status in [full, StatusResponse::default()] {
+            let shown = Status(&status);
+            for layout in [JsonLayout::Indented, JsonLayout::Line] {
+                assert_eq!(shown.json_text(layout), layout.text(&shown.json()));
+            }
+        }
+    }
+
+    /// Every member that there is, and none of those that say nothing.
+    #[test]
+    fn replicas_show_what_is_known() {
+        let names = |replica: &ReplicaInfo| -> Vec<String> {
+            let Value::Object(members) = replica::json(replica) else { panic!("no object") };
+            members.into_iter().map(|(name, _)| name).collect()
+        };
+        assert_eq!(names(&replica()).len(), 26);
+        let always = [
+            "consecutive_failures",
+            "deployment",
+            "details",
+            "id",
+            "in_routing",
+            "node",
+            "ports",
+            "raft_index",
+            "service",
+            "spec_hash",
+            "state",
+        ];
+        assert_eq!(names(&ReplicaInfo::default()), always);
     }
 }

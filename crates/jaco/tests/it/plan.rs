@@ -56,6 +56,31 @@ impl Script for Planner {
         })
     }
 
+    fn explain_path(
+        &self,
+        request: v1::ExplainPathRequest,
+        _: Option<&str>,
+    ) -> Answer<v1::ExplainPathResponse> {
+        let step = |step: &str, holds, detail: &str, fix: &str| v1::PathStep {
+            step: step.to_owned(),
+            holds,
+            detail: detail.to_owned(),
+            fix: fix.to_owned(),
+        };
+        let mut steps = vec![step("network", true, "both are attached to shop/default", "")];
+        if request.port > 0 {
+            steps.push(step("connect", false, "nothing listens", "let it listen"));
+        }
+        Ok(v1::ExplainPathResponse {
+            from: "shop-web-0".to_owned(),
+            from_node: "n1".to_owned(),
+            to: request.to,
+            port: request.port,
+            steps,
+            asked: vec!["shop-web-0".to_owned(), "shop-web-1".to_owned()],
+        })
+    }
+
     fn whatif(&self, request: v1::WhatifRequest, _: Option<&str>) -> Answer<v1::WhatifResponse> {
         let v1::WhatifRequest { lose, add, scale, .. } = request;
         assert_eq!(lose, ["n3", "n4"]);
@@ -356,6 +381,36 @@ fn eligibility_of_every_node_is_explained() {
     assert_eq!(json["nodes"][1]["failed"][1]["rule"], "insufficient_cpu");
     assert_eq!(json["smallest_change"][1], "free 400m of cpu on n2");
     assert_eq!((&json["nodes"][0]["eligible"], &json["replica"]), (&true.into(), &().into()));
+}
+
+/// R-CLI-3: the steps of a path, and the fix of the one that does not hold; the exit code says whether all hold.
+#[test]
+fn a_path_is_printed_step_by_step() {
+    let session = planner("unchanged", preview());
+    check(
+        &session,
+        "explain shop/web --to shop/db:5432",
+        &expect![[r#"
+        shop-web-0 on n1 to shop/db:5432
+        asked from shop-web-0, shop-web-1
+
+        STEP     HOLDS  FOUND
+        network  yes    both are attached to shop/default
+        connect  no     nothing listens
+
+        fix: let it listen
+        --- stderr
+        --- exit 1
+    "#]],
+    );
+    let run = session.run("explain shop/web --to shop/db -o json");
+    let json: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!((run.code, &json["holds"], &json["port"]), (Some(0), &true.into(), &().into()));
+    assert_eq!(json["steps"][0]["step"], "network");
+    for port in ["0", "http", "65536"] {
+        let run = session.run(&format!("explain shop/web --to shop/db:{port}"));
+        assert_eq!(run.code, Some(2), "{}", run.err);
+    }
 }
 
 /// R-CLI-3: a what-if is sent as given, and printed like a plan.

@@ -4,7 +4,11 @@
 //! Nothing happens before the cluster has networks of its own. Members that share a container engine share
 //! its router: all of them know what it holds, the lowest makes its plans.
 
+mod consumer;
+mod planner;
+mod probe;
 mod process;
+mod trial;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,23 +16,21 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use jaco_agent::NetworkGate;
-use jaco_dataplane::{SitePlan, Topology, plan};
 use jaco_net::{RouterClient, RouterStatus};
 use jaco_server::Member;
-use jaco_state::network::Network;
-use jaco_state::{ClusterState, Deployment, Table};
 use jaco_store::Store;
-use jaco_types::{
-    DeploymentName, InstanceId, InstanceObserved, NetworkId, Node, NodeId, NodeRouter, ReplicaId,
-    RouterLink, Slot, TerminatingInstance,
-};
+use jaco_types::{InstanceId, NetworkId, NodeRouter, RouterLink, StateIndex};
 use tokio::sync::{mpsc, watch};
-use tokio::time::{sleep, timeout_at};
+use tokio::time::{sleep, sleep_until, timeout_at};
 use tracing::{info, warn};
 
+use consumer::Released;
+use planner::{Order, SitePlanner};
 pub(crate) use process::{Process, Starter, run};
+pub(crate) use trial::try_router;
 
-/// The least time between two plans: one deployment's replicas become ready within few entries.
+/// The least time between a plan and the next: one deployment's replicas become ready within few entries. The first of
+/// them is told at once.
 const PLAN_INTERVAL: Duration = Duration::from_millis(5);
 
 /// How long the router may be away or failing before the node counts as one without: a restart of its process
@@ -37,6 +39,9 @@ const GRACE: Duration = Duration::from_secs(10);
 
 /// Pauses between attempts to reach the process.
 const RECONNECT: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+
+/// How often a node that has just started looks whether it has caught up.
+const CATCH_UP: Duration = Duration::from_millis(100);
 
 /// How long the start of an instance waits before it is reported why.
 const WAIT: Duration = Duration::from_secs(3);
@@ -50,11 +55,14 @@ pub(crate) struct RouterView {
     status: Option<RouterStatus>,
     /// Why it is away.
     away: Option<String>,
+    /// The state of the newest plan that this node has made for it.
+    planned: Option<StateIndex>,
 }
 
 /// What others see of the router.
 #[derive(Debug, Clone)]
 pub(crate) struct RouterHandle {
+    runtime_dir: PathBuf,
     view: watch::Receiver<RouterView>,
     retry: mpsc::Sender<()>,
 }
@@ -65,21 +73,39 @@ pub(crate) struct RouterLoop {
     process: Process,
     view: watch::Sender<RouterView>,
     retry: mpsc::Receiver<()>,
+    /// What replicas that leave wait for.
+    released: watch::Sender<Released>,
     /// Since when it does not work.
     failing_since: Option<Instant>,
+    /// The state of the newest plan.
+    planned: Option<StateIndex>,
 }
 
 impl RouterLoop {
     pub(crate) fn new(runtime_dir: PathBuf, process: Process) -> (Self, RouterHandle) {
         let (sender, view) = watch::channel(RouterView::default());
         let (retry, requests) = mpsc::channel(1);
-        let failing_since = None;
-        let this = Self { runtime_dir, process, view: sender, retry: requests, failing_since };
-        (this, RouterHandle { view, retry })
+        let released = watch::Sender::new(None);
+        let handle = RouterHandle { runtime_dir: runtime_dir.clone(), view, retry };
+        let this = Self {
+            runtime_dir,
+            process,
+            view: sender,
+            retry: requests,
+            released,
+            failing_since: None,
+            planned: None,
+        };
+        (this, handle)
     }
 
     /// Runs until it is dropped. The router goes on without it.
-    pub(crate) async fn run(mut self, member: Arc<Member>) {
+    pub(crate) async fn run(self, member: Arc<Member>) {
+        let consumer = consumer::run(Arc::clone(&member), self.released.subscribe());
+        tokio::join!(self.keep_plans(&member), consumer);
+    }
+
+    async fn keep_plans(mut self, member: &Member) {
         let mut index = member.store.watch_index();
         while member.store.read(|state| state.networks.pool.is_none()) {
             if index.changed().await.is_err() {
@@ -92,7 +118,8 @@ impl RouterLoop {
                 Ok(client) => {
                     info!(dir = %self.runtime_dir.display(), "router connected");
                     pause = RECONNECT.0;
-                    self.follow(client, &member).await;
+                    self.follow(client, member).await;
+                    self.released.send_replace(None);
                     warn!("connection to the router lost");
                     self.note_away("its process has ended".to_owned());
                 }
@@ -109,16 +136,30 @@ impl RouterLoop {
     /// Makes plans and takes notes, until the connection has ended.
     async fn follow(&mut self, mut client: RouterClient, member: &Member) {
         let (mut status, mut index) = (client.status(), member.store.watch_index());
-        let mut planner = SitePlanner::new(member.id);
+        let (mut planner, mut planned_at) = (SitePlanner::new(member.id), None::<Instant>);
         loop {
             let current = status.borrow_and_update().clone();
             index.borrow_and_update();
             let state = member.store.snapshot();
-            if let Some(plan) = planner.next(&state, &current)
-                && client.hold(state.index, plan).await.is_err()
+            let is_current = member.has_caught_up();
+            // Until it has caught up, this node may know less than what the router already holds.
+            if (is_current || current.applied() <= Some(state.index))
+                && let Some(order) = planner.next(&state, &current)
             {
-                return;
+                self.planned = Some(state.index);
+                let told = match order {
+                    Order::Whole(plan) => client.hold(state.index, plan).await,
+                    Order::Change(base, change) => client.change(base, state.index, &change).await,
+                };
+                if told.is_err() {
+                    return;
+                }
+                planned_at = Some(Instant::now());
             }
+            self.released.send_if_modified(|known| {
+                let index = planner.released(&current);
+                std::mem::replace(known, index) != index
+            });
             self.note(current);
             let grace = self.failing_since.map(|since| since + GRACE);
             tokio::select! {
@@ -127,10 +168,13 @@ impl RouterLoop {
                     if changed.is_err() {
                         return;
                     }
-                    sleep(PLAN_INTERVAL).await;
+                    if let Some(planned_at) = planned_at {
+                        sleep_until((planned_at + PLAN_INTERVAL).into()).await;
+                    }
                 }
                 Some(()) = self.retry.recv() => if client.retry().await.is_err() { return },
                 () = until(grace) => {}
+                () = sleep(CATCH_UP), if !is_current => {}
             }
         }
     }
@@ -139,7 +183,8 @@ impl RouterLoop {
         let problem = self.problem_to_report(status.error.clone());
         let link = RouterLink { key: status.key().0, port: status.port, backend: status.backend() };
         let report = Some(NodeRouter { link: Some(link), problem });
-        self.publish(RouterView { report, status: Some(status), away: None });
+        let planned = self.planned;
+        self.publish(RouterView { report, status: Some(status), away: None, planned });
     }
 
     fn note_away(&mut self, why: String) {
@@ -149,7 +194,8 @@ impl RouterLoop {
             None => before,
             Some(_) => Some(NodeRouter { link: before.and_then(|one| one.link), problem }),
         };
-        self.publish(RouterView { report, status: None, away: Some(why) });
+        let planned = self.planned;
+        self.publish(RouterView { report, status: None, away: Some(why), planned });
     }
 
     /// A failure, once it has lasted.
@@ -220,72 +266,4 @@ fn missing(view: &RouterView, instance: &InstanceId, networks: &[NetworkId]) -> 
     }
     let failure = status.failure(networks)?;
     Some(format!("the router has no port in network {}: {}", failure.network, failure.reason))
-}
-
-/// Plans for the router of this node, and remembers what it planned last.
-struct SitePlanner {
-    node: NodeId,
-    tables: Option<Tables>,
-    last: Option<SitePlan>,
-}
-
-/// Tables that plans are made from: while they are the same, so is the plan.
-struct Tables {
-    key: [u8; 32],
-    nodes: Table<NodeId, Node>,
-    slots: Table<ReplicaId, Slot>,
-    deployments: Table<DeploymentName, Deployment>,
-    observed: Table<InstanceId, InstanceObserved>,
-    terminating: Table<InstanceId, TerminatingInstance>,
-    networks: Table<NetworkId, Network>,
-}
-
-impl Tables {
-    fn of(state: &ClusterState, key: [u8; 32]) -> Self {
-        Self {
-            key,
-            nodes: state.nodes.clone(),
-            slots: state.slots.clone(),
-            deployments: state.deployments.clone(),
-            observed: state.observed.clone(),
-            terminating: state.terminating.clone(),
-            networks: state.networks.rows.clone(),
-        }
-    }
-
-    fn are_those_of(&self, state: &ClusterState, key: [u8; 32]) -> bool {
-        self.key == key
-            && self.nodes.is_same(&state.nodes)
-            && self.slots.is_same(&state.slots)
-            && self.deployments.is_same(&state.deployments)
-            && self.observed.is_same(&state.observed)
-            && self.terminating.is_same(&state.terminating)
-            && self.networks.is_same(&state.networks.rows)
-    }
-}
-
-impl SitePlanner {
-    fn new(node: NodeId) -> Self {
-        Self { node, tables: None, last: None }
-    }
-
-    /// The plan that the router should hold now, if it is another one than before and this node makes it.
-    fn next(&mut self, state: &ClusterState, router: &RouterStatus) -> Option<&SitePlan> {
-        let key = router.key().0;
-        if self.tables.as_ref().is_some_and(|tables| tables.are_those_of(state, key)) {
-            return None;
-        }
-        self.tables = Some(Tables::of(state, key));
-        // Before the others know the key of this router, nobody can tell whether they share it.
-        let reported = state.nodes.get(&self.node)?.facts.router.as_ref()?.link?;
-        let topology = Topology::of(state);
-        if reported.key != key || topology.site_of(self.node) != self.node {
-            return None;
-        }
-        let plan = plan(&topology, self.node);
-        if self.last.as_ref() == Some(&plan) {
-            return None;
-        }
-        Some(self.last.insert(plan))
-    }
 }

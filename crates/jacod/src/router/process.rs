@@ -77,6 +77,15 @@ impl Process {
         }
     }
 
+    /// Ends the process, if this daemon has started it.
+    pub(crate) fn stop(mut self) {
+        if let Some(mut child) = self.child.take() {
+            // It may have ended by itself.
+            let _ended = child.kill().is_err();
+            let _ended = child.wait().is_err();
+        }
+    }
+
     /// In a process group of its own: it goes on when this daemon ends, however that is.
     fn start(&self) -> std::io::Result<Child> {
         let program = std::env::current_exe()?;

@@ -3,6 +3,7 @@
 
 use anyhow::{Result, ensure};
 
+use super::build::Build;
 use super::table::{Promise, Row};
 use crate::process;
 use crate::workspace::Workspace;
@@ -21,11 +22,12 @@ pub(super) const GROWTH_MAX: f64 = 1.1;
 ///
 /// # Errors
 /// If the stopwatch does not build or says nothing.
-pub(super) fn measure(workspace: &Workspace) -> Result<Vec<Row>> {
+pub(super) fn measure(workspace: &Workspace, build: Build) -> Result<Vec<Row>> {
     let mut rows: Vec<Row> = Vec::new();
     for _ in 0..RUNS {
         let mut command = workspace.cargo();
-        command.args(["run", "--quiet", "--release", "-p", "jaco-compose", "--example", "load"]);
+        command.args(["run", "--quiet"]).args(build.arguments());
+        command.args(["-p", "jaco-compose", "--example", "load"]);
         let text = process::capture(&mut command)?;
         for (what, parser, ours) in text.lines().filter_map(timed) {
             add(&mut rows, &format!("compose, {what}"), parser, ours);

@@ -7,7 +7,7 @@ use anyhow::Result;
 use super::program::{Needs, Program};
 use super::table::Better::{Less, More};
 use super::table::{Promise, Row};
-use super::{loader, planner, sampler};
+use super::{loader, net, planner, sampler};
 
 /// One thing that can be measured.
 pub(super) struct Measurement {
@@ -27,6 +27,8 @@ enum How {
     Loader,
     /// The sampler's stopwatch.
     Sampler,
+    /// The stopwatch of the network.
+    Net,
 }
 
 /// All measurements, in the order in which they run.
@@ -102,6 +104,20 @@ pub(super) const MEASUREMENTS: &[Measurement] = &[
         promises: &[(sampler::LOOK, Promise::Value(Less, 1.0))],
     },
     Measurement {
+        name: "net",
+        how: How::Net,
+        promises: &[
+            ("net, whole plan to kernel, from nothing", Promise::Value(Less, 300.0)),
+            ("net, state to kernel, an instance more p50", Promise::Value(Less, 10.0)),
+            ("net, state to kernel, an instance more p99", Promise::Value(Less, 50.0)),
+            ("net, state to kernel, an instance less p50", Promise::Value(Less, 10.0)),
+            ("net, state to kernel, an instance less p99", Promise::Value(Less, 50.0)),
+            ("net, DNS, 5,000 questions/s p99", Promise::Value(Less, 1.0)),
+            ("net, idle memory, 2 networks", Promise::Value(Less, 12.0)),
+            ("net, idle processor, 2 networks", Promise::Value(Less, 0.2)),
+        ],
+    },
+    Measurement {
         name: "idle",
         how: clusters("idle", 3, 10, Needs::Nothing),
         promises: &[
@@ -121,7 +137,7 @@ pub(super) const MEASUREMENTS: &[Measurement] = &[
     },
     Measurement {
         name: "degraded",
-        how: clusters("degraded", 3, 10, Needs::Namespace),
+        how: clusters("degraded", 3, 10, Needs::Namespaces),
         promises: &[
             ("processor of survivors, a member refused", Promise::Value(Less, 1.0)),
             ("connection attempts, a member refused", Promise::Value(Less, 5.0)),
@@ -160,9 +176,10 @@ impl Measurement {
                 ];
                 program.run(&arguments, *needs, *limit)?
             }
-            How::Planner => planner::measure(program.workspace)?,
-            How::Loader => loader::measure(program.workspace)?,
-            How::Sampler => sampler::measure(program.workspace)?,
+            How::Planner => planner::measure(program.workspace, program.build)?,
+            How::Loader => loader::measure(program.workspace, program.build)?,
+            How::Sampler => sampler::measure(program.workspace, program.build)?,
+            How::Net => net::measure(program.workspace, program.build)?,
         };
         Ok(promised(rows, self.promises))
     }

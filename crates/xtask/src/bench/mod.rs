@@ -1,8 +1,10 @@
 //! `cargo xtask bench`: figures of ours beside those of others, measured in one run on one machine.
 
+mod build;
 mod loader;
 mod machine;
 mod measurement;
+mod net;
 mod page;
 mod planner;
 mod program;
@@ -13,6 +15,7 @@ use anyhow::{Result, bail};
 
 use crate::say;
 use crate::workspace::Workspace;
+use build::Build;
 use measurement::MEASUREMENTS;
 use program::Program;
 
@@ -24,6 +27,9 @@ pub(crate) struct Args {
     /// Write the table to docs/performance.md as well; only with all measurements
     #[arg(long, conflicts_with = "filters")]
     write: bool,
+    /// Measure debug builds, which are there sooner and say where time goes; promises are of release builds
+    #[arg(long, conflicts_with = "write")]
+    debug: bool,
 }
 
 /// Measures and prints the table.
@@ -34,7 +40,8 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     let wanted = |name: &str| {
         args.filters.is_empty() || args.filters.iter().any(|filter| name.contains(filter))
     };
-    let mut program = Program::new(workspace);
+    let build = if args.debug { Build::Debug } else { Build::Release };
+    let mut program = Program::new(workspace, build);
     let mut rows = Vec::new();
     let mut failed = Vec::new();
     for measurement in MEASUREMENTS.iter().filter(|measurement| wanted(measurement.name)) {

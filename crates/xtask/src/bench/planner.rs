@@ -2,6 +2,7 @@
 
 use anyhow::{Result, ensure};
 
+use super::build::Build;
 use super::table::{Promise, Row};
 use crate::process;
 use crate::workspace::Workspace;
@@ -15,13 +16,14 @@ const SIZES: [(&str, &str); 2] = [("1250", "37500"), ("5000", "150000")];
 ///
 /// # Errors
 /// If the stopwatch does not build or says nothing.
-pub(super) fn measure(workspace: &Workspace) -> Result<Vec<Row>> {
+pub(super) fn measure(workspace: &Workspace, build: Build) -> Result<Vec<Row>> {
     let mut rows: Vec<Row> = Vec::new();
     let mut per_replica = [const { Vec::new() }; SIZES.len()];
     for _ in 0..RUNS {
         for (size, (nodes, replicas)) in SIZES.into_iter().enumerate() {
             let mut command = workspace.cargo();
-            command.args(["run", "--quiet", "--release", "-p", "jaco-scheduler"]);
+            command.args(["run", "--quiet"]).args(build.arguments());
+            command.args(["-p", "jaco-scheduler"]);
             command.args(["--example", "pass", "--", nodes, replicas]);
             let text = process::capture(&mut command)?;
             for figure in text.lines().flat_map(figures) {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
+use super::build::Build;
 use super::table::{Promise, Row};
 use crate::engine::{self, Engine};
 use crate::workspace::Workspace;
@@ -20,13 +21,14 @@ pub(super) enum Needs {
     Etcd,
     /// An engine, and our image on it.
     Docker,
-    /// A network namespace of its own, and a packet filter in it.
-    Namespace,
+    /// Network namespaces, and packet filters in them.
+    Namespaces,
 }
 
 /// The program, built at most once, and what it needs.
 pub(super) struct Program<'a> {
     pub(super) workspace: &'a Workspace,
+    pub(super) build: Build,
     built: bool,
     engine: Option<Engine>,
 }
@@ -47,8 +49,8 @@ struct Theirs {
 }
 
 impl<'a> Program<'a> {
-    pub(super) fn new(workspace: &'a Workspace) -> Self {
-        Self { workspace, built: false, engine: None }
+    pub(super) fn new(workspace: &'a Workspace, build: Build) -> Self {
+        Self { workspace, build, built: false, engine: None }
     }
 
     /// Runs it to the end and reads its figures.
@@ -62,17 +64,8 @@ impl<'a> Program<'a> {
         limit: Duration,
     ) -> Result<Vec<Row>> {
         self.prepare(needs)?;
-        let programs = self.workspace.target.join("release");
-        let mut command = match needs {
-            Needs::Namespace => {
-                let mut command = Command::new("unshare");
-                command.arg("--net").arg(programs.join("jaco-bench"));
-                command
-            }
-            Needs::Nothing | Needs::Etcd | Needs::Docker => {
-                Command::new(programs.join("jaco-bench"))
-            }
-        };
+        let programs = self.workspace.target.join(self.build.folder());
+        let mut command = Command::new(programs.join("jaco-bench"));
         command.args(arguments).env("JACO_BIN_DIR", &programs);
         if let Some(folder) = real_disk() {
             command.env("TMPDIR", folder);
@@ -87,13 +80,13 @@ impl<'a> Program<'a> {
 
     fn prepare(&mut self, needs: Needs) -> Result<()> {
         if !self.built {
-            build(self.workspace)?;
+            build(self.workspace, self.build)?;
             self.built = true;
         }
         match needs {
             Needs::Nothing => {}
             Needs::Etcd => install_etcd()?,
-            Needs::Namespace => install_filter()?,
+            Needs::Namespaces => install_filter()?,
             Needs::Docker if self.engine.is_some() => {}
             Needs::Docker => {
                 if engine::find("ip").is_none() {
@@ -108,10 +101,10 @@ impl<'a> Program<'a> {
     }
 }
 
-fn build(workspace: &Workspace) -> Result<()> {
-    say::note("building the release programs");
+fn build(workspace: &Workspace, build: Build) -> Result<()> {
+    say::note("building the programs");
     let mut command = workspace.cargo();
-    command.args(["build", "--quiet", "--release"]);
+    command.args(["build", "--quiet"]).args(build.arguments());
     process::run(command.args(["-p", "jacod", "-p", "jaco", "-p", "jaco-bench"]))
 }
 

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result};
 
+use super::build::Build;
 use super::table::{Promise, Row};
 use crate::process;
 use crate::workspace::Workspace;
@@ -16,11 +17,12 @@ pub(super) const LOOK: &str = "sampler, one look at 100 containers";
 ///
 /// # Errors
 /// If the stopwatch does not build or shows no time.
-pub(super) fn measure(workspace: &Workspace) -> Result<Vec<Row>> {
+pub(super) fn measure(workspace: &Workspace, build: Build) -> Result<Vec<Row>> {
     let mut ours = Vec::new();
     for _ in 0..RUNS {
         let mut command = workspace.cargo();
-        command.args(["run", "--quiet", "--release", "-p", "jaco-agent"]);
+        command.args(["run", "--quiet"]).args(build.arguments());
+        command.args(["-p", "jaco-agent"]);
         command.args(["--example", "sample", "--", "own", CONTAINERS]);
         let text = process::capture(&mut command)?;
         ours.push(millis(&text).context("the sampler's stopwatch shows no time")?);

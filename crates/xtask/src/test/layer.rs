@@ -60,6 +60,15 @@ impl Layer {
         package.targets.iter().any(|target| Self::of(&package.name, target) == self)
     }
 
+    /// How many of its tests run at once on so many cores. Daemons and containers are waited for most of the time: two
+    /// tests a core keep it busy, and find what only holds on an idle machine.
+    pub(super) fn tests_at_once(self, cores: usize) -> usize {
+        match self {
+            Self::Lint | Self::Pure | Self::Unit | Self::Net | Self::RaftSim | Self::Sim => cores,
+            Self::Cluster | Self::Docker => cores * 2,
+        }
+    }
+
     /// The longest that one of its test programs may take before it counts as hanging.
     pub(super) fn limit(self) -> Duration {
         match self {

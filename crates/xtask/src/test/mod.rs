@@ -4,6 +4,7 @@
 //! cannot run has failed: no result must not look like success.
 
 mod build;
+mod examples;
 mod layer;
 mod lint;
 mod outcome;
@@ -67,6 +68,14 @@ pub(crate) fn run(workspace: &Workspace, args: &Args, xtask: &clap::Command) -> 
     }
 }
 
+/// Installs what makes sites and sends packets, where it is missing: the benchmark of the network needs it too.
+///
+/// # Errors
+/// If it cannot be installed.
+pub(crate) fn ensure_packet_tools() -> Result<()> {
+    packages::ensure(Layer::Net)
+}
+
 /// What the layers of one run share.
 struct Run<'a> {
     workspace: &'a Workspace,
@@ -121,7 +130,7 @@ impl Run<'_> {
             outcome.add(program.run(&built.bin_dir, rest, effort, layer.limit())?);
         }
         if layer == Layer::Unit && rest.is_empty() {
-            outcome.add(program::doc_tests(workspace, layer.limit())?);
+            outcome.add(examples::run(workspace, layer.limit())?);
         }
         if outcome.counts().is_empty() {
             outcome.fail("not one test ran".to_owned());

@@ -30,11 +30,14 @@ const REGISTRY: Needed = Needed {
     purpose: "serves images on loopback, for tests of pulling",
 };
 
+const TCPDUMP: Needed =
+    Needed { program: "tcpdump", package: "tcpdump", purpose: "shows what is on the wire" };
+
 /// What builds sites, sends, measures and captures in the layer of packets.
 const PACKETS: [Needed; 5] = [
     Needed { program: "ip", package: "iproute2", purpose: "makes bridges and containers" },
     Needed { program: "nft", package: "nftables", purpose: "loads the rules of routers" },
-    Needed { program: "tcpdump", package: "tcpdump", purpose: "shows what is on the wire" },
+    TCPDUMP,
     Needed { program: "iperf3", package: "iperf3", purpose: "measures throughput" },
     Needed { program: "ping", package: "iputils-ping", purpose: "measures round trips" },
 ];
@@ -59,7 +62,7 @@ fn needed(layer: Layer) -> &'static [Needed] {
         Layer::Unit => &[STRACE],
         Layer::Cluster => &[STRACE, FAKETIME],
         Layer::Net => &PACKETS,
-        Layer::Docker => &[REGISTRY],
+        Layer::Docker => &[REGISTRY, TCPDUMP],
         Layer::Lint | Layer::Pure | Layer::RaftSim | Layer::Sim => &[],
     }
 }
@@ -78,6 +81,6 @@ mod tests {
         check(Layer::Unit, &["strace"]);
         check(Layer::Cluster, &["strace", "faketime"]);
         check(Layer::Net, &["ip", "nft", "tcpdump", "iperf3", "ping"]);
-        check(Layer::Docker, &["docker-registry"]);
+        check(Layer::Docker, &["docker-registry", "tcpdump"]);
     }
 }

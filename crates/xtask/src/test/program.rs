@@ -8,7 +8,7 @@ use anyhow::Result;
 
 use super::layer::Layer;
 use super::outcome::{Counts, Outcome};
-use crate::workspace::{Package, Workspace};
+use crate::workspace::Package;
 use crate::{interrupt, process, say};
 
 /// How many cases of each law are tried.
@@ -53,12 +53,14 @@ impl Program {
         limit: Duration,
     ) -> Result<Outcome> {
         let folder = self.package.manifest.parent().expect("a manifest lies in a folder");
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let mut command = Command::new(&self.executable);
         command
             .current_dir(folder)
             .env("CARGO_MANIFEST_DIR", folder)
             .env("CARGO_PKG_NAME", &self.package.name)
             .env("JACO_BIN_DIR", bin_dir)
+            .env("RUST_TEST_THREADS", self.layer.tests_at_once(cores).to_string())
             .args(rest);
         let (cases, times) = effort.of(self.layer);
         command.envs(cases.map(|cases| ("PROPTEST_CASES", cases)));
@@ -66,14 +68,12 @@ impl Program {
     }
 }
 
-/// The examples in doc comments, which only cargo can build.
+/// Runs a command that prints as test programs do.
 ///
 /// # Errors
 /// If it was interrupted.
-pub(super) fn doc_tests(workspace: &Workspace, limit: Duration) -> Result<Outcome> {
-    let mut command = workspace.cargo();
-    command.args(["test", "--quiet", "--workspace", "--doc", "--no-fail-fast"]);
-    run("doc tests", &mut command, limit, say::result)
+pub(super) fn stream(name: &str, command: &mut Command, limit: Duration) -> Result<Outcome> {
+    run(name, command, limit, say::result)
 }
 
 fn run(name: &str, command: &mut Command, limit: Duration, show: fn(&str)) -> Result<Outcome> {

@@ -90,6 +90,7 @@ const ARROWS: [(&str, &[&str]); 24] = [
             "jaco-compose",
             "jaco-state",
             "jaco-scheduler",
+            "jaco-dataplane",
             "jaco-store",
             "jaco-controller",
             "jaco-agent",
@@ -169,8 +170,11 @@ fn refusal(package: &str, may_use: &[&str], dependency: &Dependency) -> Option<S
     let name = dependency.name.as_str();
     let dev = dependency.is_dev();
     if ARROWS.iter().any(|(ours, _)| *ours == name) {
-        // A crate may use itself in its tests: that is how it turns on a feature for them.
-        let in_tests = dev && (name == package || DEV.contains(&name));
+        // A crate may use itself in its tests: that is how it turns on a feature for them; and what lies below what it
+        // uses, to make that from the beginning.
+        let below =
+            || ARROWS.iter().any(|(one, uses)| may_use.contains(one) && uses.contains(&name));
+        let in_tests = dev && (name == package || DEV.contains(&name) || below());
         let allowed = may_use.contains(&name) || in_tests;
         return (!allowed).then(|| format!("may not use {name}: no arrow leads there"));
     }
@@ -224,6 +228,9 @@ mod tests {
         check_one("jaco-tests", "jacod", Some("dev"), &["may not use jacod: no arrow leads there"]);
         check_one("jaco-docker", "jaco-testkit", Some("dev"), &[]);
         check_one("jaco-store", "jaco-store", Some("dev"), &[]);
+        check_one("jaco-net", "jaco-state", Some("dev"), &[]);
+        let refused = ["may not use jaco-state: no arrow leads there"];
+        check_one("jaco-net", "jaco-state", None, &refused);
         check_one(
             "jaco-docker",
             "jaco-testkit",

@@ -341,6 +341,7 @@ extra_hosts: {far: 10.0.0.9, six: '::1'}
             "networks",
             "networks.*.internal",
             "networks.*.name",
+            "services.*.networks",
             "services.*.networks.*.aliases",
             "services.*.networks.*.priority",
         ],

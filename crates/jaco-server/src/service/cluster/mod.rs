@@ -4,7 +4,7 @@ mod constraints;
 pub(super) mod disabled;
 mod join;
 mod labels;
-mod networks;
+pub(crate) mod networks;
 mod nodes;
 mod registries;
 mod retention;
@@ -51,7 +51,7 @@ impl Cluster for ClusterService {
         request: Request<v1::InitRequest>,
     ) -> Result<Response<v1::InitResponse>, Status> {
         let by = local_only(&request)?;
-        let done = self.lifecycle.init(&request.into_inner().name, by).await;
+        let done = self.lifecycle.init(request.into_inner(), by).await;
         done.map(Response::new).map_err(|rejection| to_status(&rejection))
     }
 

@@ -24,17 +24,26 @@ impl Write for v1::EnableNetworksRequest {
         member: &Member,
         by: Author,
     ) -> Result<v1::EnableNetworksResponse, Rejection> {
-        let prefix = Some(self.pool.as_str()).filter(|text| !text.is_empty());
-        let prefix: Ipv4Prefix = prefix.unwrap_or(POOL_DEFAULT).parse().map_err(invalid)?;
-        let mtu = Some(self.mtu).filter(|mtu| *mtu > 0).unwrap_or(MTU_DEFAULT.into());
-        let mtu = u16::try_from(mtu)
-            .map_err(|_| invalid(format!("{mtu} is not an MTU: use 1280 to 9000 bytes")))?;
+        let pool = asked_pool(&self.pool, self.mtu)?;
         member.store.read(understood_by_all)?;
-        let command = NetworkBegin::new(prefix, mtu).into();
+        let command = NetworkBegin::new(pool.prefix, pool.mtu).into();
         member.commit(by, &self.request_id, command).await?;
         let pool = member.store.read(|state| state.networks.pool.as_ref().map(pool_info));
         Ok(v1::EnableNetworksResponse { pool })
     }
+}
+
+/// The pool that a request asks for: the defaults for an empty prefix and an MTU of 0.
+///
+/// # Errors
+/// `invalid_argument` if there can be no such pool.
+pub fn asked_pool(prefix: &str, mtu: u32) -> Result<NetworkPool, Rejection> {
+    let prefix = Some(prefix).filter(|text| !text.is_empty());
+    let prefix: Ipv4Prefix = prefix.unwrap_or(POOL_DEFAULT).parse().map_err(invalid)?;
+    let mtu = Some(mtu).filter(|mtu| *mtu > 0).unwrap_or(MTU_DEFAULT.into());
+    let mtu = u16::try_from(mtu)
+        .map_err(|_| invalid(format!("{mtu} is not an MTU: use 1280 to 9000 bytes")))?;
+    NetworkPool::new(prefix, mtu).map_err(invalid)
 }
 
 /// Whether all members know the commands about networks: one that does not would stop at them.
@@ -160,7 +169,9 @@ pub(super) fn list(
     Ok(v1::ListNetworksResponse { pool, networks })
 }
 
-fn pool_info(pool: &NetworkPool) -> v1::NetworkPoolInfo {
+/// A pool as answers tell it.
+#[must_use]
+pub fn pool_info(pool: &NetworkPool) -> v1::NetworkPoolInfo {
     v1::NetworkPoolInfo {
         prefix: pool.prefix.to_string(),
         mesh: pool.mesh().to_string(),

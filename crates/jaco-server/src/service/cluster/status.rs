@@ -65,7 +65,7 @@ fn nodes(
 /// The suffrage of each member of the raft group.
 pub(crate) fn suffrage(raft: &RaftStatus) -> view::Suffrage {
     let mut suffrage = BTreeMap::new();
-    suffrage.extend(raft.learners.iter().map(|id| (NodeId(*id), "learner")));
-    suffrage.extend(raft.voters.iter().map(|id| (NodeId(*id), "voter")));
+    suffrage.extend(raft.members.keys().map(|id| (NodeId(*id), "learner")));
+    suffrage.extend(raft.established_voters.iter().map(|id| (NodeId(*id), "voter")));
     suffrage
 }

@@ -2,6 +2,7 @@
 //! message.
 
 mod heartbeat;
+pub(super) mod probe;
 mod renew;
 
 use std::sync::Arc;
@@ -151,6 +152,14 @@ impl Peer for PeerService {
             (StateIndex(message.session), StateIndex(message.acknowledged));
         member.signals.record_consumer(name, session, acknowledged, member.clock.now());
         Ok(Response::new(v1::AcknowledgeEndpointsResponse {}))
+    }
+
+    async fn probe_router(
+        &self,
+        request: Request<v1::ProbeRouterRequest>,
+    ) -> Result<Response<v1::ProbeRouterResponse>, Status> {
+        let (member, _) = self.sender(&request)?;
+        Ok(Response::new(probe::probe(&member, request.into_inner()).await))
     }
 
     async fn renew_certificate(

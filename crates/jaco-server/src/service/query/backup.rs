@@ -11,11 +11,13 @@ use jaco_proto::v1;
 use jaco_proto::v1::backup_part::Kind;
 use jaco_state::audit::AuditKind;
 use jaco_state::contents::{Form, NamedContent};
+use jaco_state::network::Network;
 use jaco_state::registries::RegistryLogin;
 use jaco_state::{ClusterMeta, ClusterState, Deployment};
 use jaco_store::Store;
 use jaco_types::{
-    Author, Availability, ContentId, ErrorCode, NamedKey, Node, RegistryName, Rejection, Timestamp,
+    Author, Availability, ContentId, ErrorCode, NamedKey, NetworkName, NetworkReach, NetworkScope,
+    Node, RegistryName, Rejection, Timestamp,
 };
 use tokio::sync::mpsc;
 use tonic::Status;
@@ -93,6 +95,7 @@ enum Item<'s> {
     Node(&'s Node),
     Named(&'s NamedKey, &'s NamedContent),
     Registry(&'s RegistryName, &'s RegistryLogin),
+    Network(&'s NetworkName, &'s Network),
     Content(ContentId),
     Deployment(&'s Deployment),
     Disabled(Vec<v1::AllocationRef>),
@@ -110,6 +113,8 @@ fn order(state: &ClusterState) -> Vec<Item<'_>> {
     items.extend(state.named.iter().map(|(key, named)| Item::Named(key, named)));
     let registries = state.registries.iter();
     items.extend(registries.map(|(name, login)| Item::Registry(name, login)));
+    let networks = shared_networks(state);
+    items.extend(networks.iter().map(|(name, network)| Item::Network(name, network)));
     let mut contents = BTreeSet::new();
     for deployment in state.deployments.values() {
         let needed = deployment.spec().contents.iter().copied();
@@ -123,12 +128,22 @@ fn order(state: &ClusterState) -> Vec<Item<'_>> {
         named: count(state.named.len()),
         contents: count(contents.len()),
         registries: count(state.registries.len()),
+        networks: count(networks.len()),
     }));
     items
 }
 
 fn count(number: usize) -> u64 {
     u64::try_from(number).unwrap_or(u64::MAX)
+}
+
+/// The networks that operators made; those of deployments follow from these.
+fn shared_networks(state: &ClusterState) -> Vec<(&NetworkName, &Network)> {
+    let shared = state.networks.rows.values().filter_map(|network| match &network.scope {
+        NetworkScope::Shared(name) => Some((name, network)),
+        NetworkScope::Deployment { .. } => None,
+    });
+    shared.collect()
 }
 
 /// Whether a node has labels or another availability than active.
@@ -158,6 +173,11 @@ impl Source<'_> {
             }),
             Item::Named(key, named) => Kind::Named(self.named(key, named)?),
             Item::Registry(name, login) => Kind::Registry(self.registry(name, login)?),
+            Item::Network(name, network) => Kind::Network(v1::BackupNetwork {
+                name: name.to_string(),
+                internal: network.reach == NetworkReach::Internal,
+                prefix_length: network.subnet.prefix().length().into(),
+            }),
             Item::Content(id) => self.content(id)?,
             Item::Deployment(deployment) => Kind::Deployment(desired(deployment)),
             Item::Disabled(allocations) => Kind::Disabled(v1::BackupDisabled { allocations }),
@@ -335,6 +355,7 @@ mod tests {
             | Item::Node(_)
             | Item::Named(..)
             | Item::Registry(..)
+            | Item::Network(..)
             | Item::Disabled(_) => format!("{item:?}"),
         };
         let shown: Vec<String> = order(&state).iter().map(show).collect();

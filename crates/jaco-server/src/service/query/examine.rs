@@ -118,9 +118,9 @@ fn own(member: &Member) -> v1::ExaminedNode {
 }
 
 fn suffrage(raft: &RaftStatus, id: NodeId) -> &'static str {
-    if raft.voters.contains(&id.0) {
+    if raft.established_voters.contains(&id.0) {
         "voter"
-    } else if raft.learners.contains(&id.0) {
+    } else if raft.members.contains_key(&id.0) {
         "learner"
     } else {
         "none"

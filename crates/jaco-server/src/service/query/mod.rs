@@ -6,8 +6,10 @@ mod backup;
 mod deployment;
 mod examine;
 mod logs;
+mod network;
 mod node_facts;
 mod overview;
+mod path;
 mod uploads;
 
 use std::collections::HashMap;
@@ -161,6 +163,24 @@ impl Query for QueryService {
         let (member, _) = self.context.identify(&request)?;
         let examined = examine::examine(&member, request.get_ref()).await;
         examined.map(Response::new).map_err(|rejection| to_status(&rejection))
+    }
+
+    async fn examine_network(
+        &self,
+        request: Request<v1::ExamineNetworkRequest>,
+    ) -> Result<Response<v1::ExamineNetworkResponse>, Status> {
+        let (member, _) = self.context.identify(&request)?;
+        Ok(Response::new(network::examine(&member).await))
+    }
+
+    async fn explain_path(
+        &self,
+        request: Request<v1::ExplainPathRequest>,
+    ) -> Result<Response<v1::ExplainPathResponse>, Status> {
+        let (member, _) = self.context.identify(&request)?;
+        member.caught_up().await.map_err(|rejection| to_status(&rejection))?;
+        let explained = path::explain(&member, request.get_ref()).await;
+        explained.map(Response::new).map_err(|rejection| to_status(&rejection))
     }
 
     async fn logs(

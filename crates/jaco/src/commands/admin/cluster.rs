@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use jaco_client::Client;
 use jaco_proto::v1::{
-    ClusterStatusRequest, ClusterStatusResponse, InitRequest, InitResponse, JoinClusterRequest,
-    JoinClusterResponse,
+    ClusterStatusRequest, ClusterStatusResponse, InitNetworks, InitRequest, InitResponse,
+    JoinClusterRequest, JoinClusterResponse,
 };
 use jaco_types::ErrorCode;
 use serde_json::{Value, json};
@@ -17,9 +17,9 @@ use crate::connect::secret_file;
 use crate::error::CliError;
 use crate::output::{Frame, Show};
 use crate::session::{CommandResult, Session};
-use crate::view::Summary;
 use crate::view::cluster::ClusterStatus;
 use crate::view::json::{non_empty, without_null};
+use crate::view::{Summary, network};
 
 /// Create, join or show a cluster
 #[derive(Debug, clap::Args)]
@@ -47,9 +47,16 @@ enum Action {
 ///
 /// Connects to the daemon of this machine over its socket. Prints the first operator token, which is
 /// shown once and not stored.
+///
+/// Networks are the cluster's from the start: services reach each other by name on all nodes. Where this
+/// machine cannot have a router, for want of `nft`, of `/dev/net/tun` or of a running `jacod-net`, the
+/// cluster is created without them, says why, and `jaco network enable` is for later. Pool and MTU cannot
+/// be changed later.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
-  jaco cluster init --name prod --save-token ~/prod.token --ca-file ~/prod.crt")]
+  jaco cluster init --name prod --save-token ~/prod.token --ca-file ~/prod.crt
+  jaco cluster init --pool 172.16.0.0/12 --mtu 1370
+  jaco cluster init --no-network                    networks of each node, as with Docker alone")]
 struct Init {
     /// The name of the cluster
     #[arg(long, default_value = "", hide_default_value = true)]
@@ -60,6 +67,15 @@ struct Init {
     /// Write the cluster's CA certificate to this new file; clients on the network need it
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
+    /// The IPv4 prefix of 8 to 15 bits that all subnets are taken from, used by nothing else
+    #[arg(long, value_name = "PREFIX", default_value = "10.64.0.0/12")]
+    pool: String,
+    /// The MTU of containers in bytes, 80 less than that of the links between the nodes
+    #[arg(long, value_name = "BYTES", default_value_t = 1420)]
+    mtu: u32,
+    /// Leave networks to each node: services on different nodes do not reach each other
+    #[arg(long, conflicts_with_all = ["pool", "mtu"])]
+    no_network: bool,
 }
 
 /// Join this machine's node to a cluster
@@ -104,7 +120,9 @@ async fn init(session: &mut Session, client: &Client, args: &Init) -> CommandRes
     // Created first: a token that cannot be written would be lost.
     let token_file = args.token_file.as_deref().map(|path| create(path, 0o600)).transpose()?;
     let ca_file = args.ca_file.as_deref().map(|path| create(path, 0o644)).transpose()?;
-    let made = match client.init(InitRequest { name: args.name.clone() }).await {
+    let networks = InitNetworks { pool: args.pool.clone(), mtu: args.mtu };
+    let networks = (!args.no_network).then_some(networks);
+    let made = match client.init(InitRequest { name: args.name.clone(), networks }).await {
         Ok(made) => made,
         Err(error) => {
             for path in args.token_file.iter().chain(&args.ca_file) {
@@ -119,6 +137,13 @@ async fn init(session: &mut Session, client: &Client, args: &Init) -> CommandRes
     }
     if let (Some(mut file), Some(path)) = (ca_file, &args.ca_file) {
         write(&mut file, path, &made.ca_certificate_pem)?;
+    }
+    if !made.networks_refused.is_empty() {
+        session.ui.note(&format!(
+            "warning: services on different nodes do not reach each other: no router works on this machine: \
+             {}; once that is solved: jaco network enable",
+            made.networks_refused
+        ));
     }
     session.done(&Created { cluster: &made, token_file: args.token_file.as_deref() })
 }
@@ -207,11 +232,19 @@ impl Show for Created<'_> {
             Some(path) => json["operator_token_file"] = path.display().to_string().into(),
             None => json["operator_token"] = cluster.operator_token.clone().into(),
         }
+        json["network_pool"] = cluster.networks.as_ref().map_or(Value::Null, network::pool_json);
+        if let Some(refused) = non_empty(&cluster.networks_refused) {
+            json["networks_refused"] = refused.into();
+        }
         json
     }
 
     fn text(&self, _: &Frame) -> String {
-        let InitResponse { cluster_id, name, operator_token, .. } = self.cluster;
+        let InitResponse { cluster_id, name, operator_token, networks, .. } = self.cluster;
+        let networks = match networks {
+            Some(pool) => format!("the cluster's, pool {}, MTU {}", pool.prefix, pool.mtu),
+            None => "those of each node".to_owned(),
+        };
         let token = match self.token_file {
             Some(path) => format!("Operator token  in {}\n", path.display()),
             None => {
@@ -221,7 +254,7 @@ impl Show for Created<'_> {
             }
         };
         format!(
-            "Cluster         {name} ({cluster_id})\n{token}\n\
+            "Cluster         {name} ({cluster_id})\nNetworks        {networks}\n{token}\n\
              `jaco token join` adds nodes; `jaco apply` deploys a compose file.\n"
         )
     }

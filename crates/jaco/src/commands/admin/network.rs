@@ -14,8 +14,9 @@ use crate::view::{List, Summary, network};
 
 /// Manage networks of the cluster
 ///
-/// A network of the cluster is one subnet on all nodes; each replica has its own address in it. Without
-/// `jaco network enable`, networks are those of each node.
+/// A network of the cluster is one subnet on all nodes; each replica has its own address in it. A
+/// cluster has them from `jaco cluster init` or `jaco network enable` on; until then networks are those of
+/// each node.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   jaco network enable

@@ -2,7 +2,7 @@
 
 use super::examination::Examination;
 use super::finding::{Finding, Findings};
-use super::{cluster_checks, node_checks, workload_checks};
+use super::{cluster_checks, network_checks, node_checks, workload_checks};
 
 /// All findings, failures first.
 pub(super) fn findings(examination: &Examination<'_>) -> Vec<Finding> {
@@ -14,6 +14,7 @@ pub(super) fn findings(examination: &Examination<'_>) -> Vec<Finding> {
     for node in &examination.cluster.nodes {
         node_checks::availability(node, examination, &mut found);
     }
+    network_checks::network(examination.network, &mut found);
     cluster_checks::versions(examination, &mut found);
     if let Some(status) = examination.status {
         workload_checks::workload(status, &mut found);

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use jaco_client::{Client, ClientError};
 use jaco_proto::v1::{
-    ClusterStatusRequest, ClusterStatusResponse, ExamineRequest, ExamineResponse, ExaminedNode,
-    Reach, StatusRequest, StatusResponse,
+    ClusterStatusRequest, ClusterStatusResponse, ExamineNetworkRequest, ExamineNetworkResponse,
+    ExamineRequest, ExamineResponse, ExaminedNode, ExaminedWay, Reach, StatusRequest,
+    StatusResponse,
 };
 use jaco_types::ErrorCode;
 use jaco_types::code::ExitCode;
@@ -29,7 +30,8 @@ const OVERVIEW_LIMIT: Duration = Duration::from_secs(5);
 /// Diagnose the cluster
 ///
 /// Asks every node for its health, its clock and the voters it can reach, and checks nodes, services and
-/// replicas. Works without a quorum. The exit code is 1 if something does not work; warnings alone are
+/// replicas. Where the cluster has networks of its own, routers of nodes that share one send each other packets: small
+/// ones, such of the size of the MTU, and one that the receiver must drop. Works without a quorum. The exit code is 1 if something does not work; warnings alone are
 /// not a failure.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
@@ -42,17 +44,19 @@ pub(crate) async fn run(session: &mut Session, Args {}: Args) -> CommandResult {
     let client = session.client()?;
     session.shows_age();
     session.ui.note("examining all nodes");
-    let (cluster, members, status) = tokio::try_join!(
+    let (cluster, members, network, status) = tokio::try_join!(
         client.status(ClusterStatusRequest {}),
         client.examine(ExamineRequest::default()),
+        client.examine_network(ExamineNetworkRequest {}),
         overview(&client),
     )?;
     let own_version = env!("CARGO_PKG_VERSION");
     let status = status.as_ref();
-    let examination = Examination { cluster: &cluster, members: &members, status, own_version };
+    let (cluster, members, network) = (&cluster, &members, &network);
+    let examination = Examination { cluster, members, network, status, own_version };
     let found = findings(&examination);
     let fails = found.iter().any(|finding| finding.severity == Severity::Failing);
-    let report = Diagnosis { cluster: &cluster, members: &members, found: &found };
+    let report = Diagnosis { cluster, members, network, found: &found };
     session.ui.result(&report).map_err(CliError::Output)?;
     Ok(if fails { ExitCode::Unexpected } else { ExitCode::Converged })
 }
@@ -71,6 +75,7 @@ async fn overview(client: &Client) -> Result<Option<StatusResponse>, ClientError
 struct Diagnosis<'a> {
     cluster: &'a ClusterStatusResponse,
     members: &'a ExamineResponse,
+    network: &'a ExamineNetworkResponse,
     found: &'a [Finding],
 }
 
@@ -85,6 +90,7 @@ impl Show for Diagnosis<'_> {
             "asked": self.members.asked,
             "findings": self.found.iter().map(Finding::json).collect::<Value>(),
             "nodes": self.members.nodes.iter().map(node).collect::<Value>(),
+            "tunnels": self.network.ways.iter().map(tunnel).collect::<Value>(),
         })
     }
 
@@ -115,6 +121,18 @@ impl Diagnosis<'_> {
             }
         }
     }
+}
+
+fn tunnel(way: &ExaminedWay) -> Value {
+    without_null(json!({
+        "from": way.from,
+        "to": way.to,
+        "arrives": way.arrives,
+        "arrives_full": way.arrives_full,
+        "heard_by_receiver": way.one_direction,
+        "path_mtu": (way.path_mtu > 0).then_some(way.path_mtu),
+        "round_trip_us": way.round_trip_us,
+    }))
 }
 
 fn node(node: &ExaminedNode) -> Value {

@@ -1,6 +1,8 @@
 //! The responses that `jaco doctor` checks.
 
-use jaco_proto::v1::{ClusterStatusResponse, ExamineResponse, StatusResponse};
+use jaco_proto::v1::{
+    ClusterStatusResponse, ExamineNetworkResponse, ExamineResponse, StatusResponse,
+};
 
 /// The responses that are checked.
 #[derive(Debug)]
@@ -9,6 +11,8 @@ pub(super) struct Examination<'a> {
     pub(super) cluster: &'a ClusterStatusResponse,
     /// What each member reports about itself.
     pub(super) members: &'a ExamineResponse,
+    /// What packets between the routers of the nodes have found.
+    pub(super) network: &'a ExamineNetworkResponse,
     /// The desired and the observed state; `None` if the node that answers has not caught up since its
     /// start.
     pub(super) status: Option<&'a StatusResponse>,

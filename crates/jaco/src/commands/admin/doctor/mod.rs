@@ -5,6 +5,7 @@ mod cluster_checks;
 mod command;
 mod examination;
 mod finding;
+mod network_checks;
 mod node_checks;
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,9 @@
 //! The findings of `jaco doctor` by example.
 
 use jaco_proto::v1::{
-    ClusterStatusResponse, DeploymentInfo, ExamineResponse, ExaminedNode, NodeInfo, Reach,
-    ReplicaInfo, RolloutInfo, ServiceInfo, StatusResponse, UnplacedInfo,
+    ClusterStatusResponse, DeploymentInfo, ExamineNetworkResponse, ExamineResponse, ExaminedNode,
+    ExaminedRouter, ExaminedWay, NodeInfo, Reach, ReplicaInfo, RolloutInfo, ServiceInfo,
+    StatusResponse, UnplacedInfo,
 };
 
 use super::checks::findings;
@@ -42,7 +43,9 @@ fn lines(
     status: &StatusResponse,
 ) -> Vec<String> {
     let status = Some(status);
-    let found = findings(&Examination { cluster, members, status, own_version: "1.0.0" });
+    let network = &ExamineNetworkResponse::default();
+    let examination = Examination { cluster, members, network, status, own_version: "1.0.0" };
+    let found = findings(&examination);
     let line = |one: Finding| {
         assert!(!one.help.is_empty(), "{one:?}");
         format!("{} {} {}: {}", one.severity.as_str(), one.check, one.object, one.message)
@@ -191,5 +194,66 @@ fn what_does_not_run_is_lines() {
     assert_eq!(
         rollout,
         "warning rollout shop/web: its rollout to revision 3 is aborted: step_timeout"
+    );
+}
+
+/// R-CLI-6: packets between routers are findings with the pair, the direction and what to do.
+#[test]
+fn packets_between_routers_are_checked() {
+    let way = |from: &str, to: &str| ExaminedWay {
+        from: from.to_owned(),
+        to: to.to_owned(),
+        port: 51820,
+        arrives: true,
+        arrives_full: true,
+        one_direction: true,
+        sent_forbidden: true,
+        path_mtu: 1500,
+        round_trip_us: Some(600),
+    };
+    let router = |node: &str| ExaminedRouter { node: node.to_owned(), ..ExaminedRouter::default() };
+    let mut network = ExamineNetworkResponse {
+        routers: vec![router("n1"), router("n2"), router("n3")],
+        ways: vec![way("n1", "n2"), way("n1", "n3"), way("n2", "n1"), way("n2", "n3")],
+        mtu: 1420,
+    };
+    let lines = |network: &ExamineNetworkResponse| -> Vec<String> {
+        let mut found = super::finding::Findings::default();
+        super::network_checks::network(network, &mut found);
+        let line = |one: Finding| {
+            format!(
+                "{} {} {}: {}; {}",
+                one.severity.as_str(),
+                one.check,
+                one.object,
+                one.message,
+                one.help
+            )
+        };
+        found.into_sorted().into_iter().map(line).collect()
+    };
+    assert_eq!(lines(&network), [""; 0]);
+    network.ways[0].arrives = false;
+    network.ways[1] = ExaminedWay { arrives: false, one_direction: false, ..way("n1", "n3") };
+    network.ways[2].arrives_full = false;
+    network.ways[3].path_mtu = 1280;
+    network.routers[1].let_through = vec!["n1".to_owned()];
+    network.routers[2].problem = "nft cannot be run".to_owned();
+    assert_eq!(
+        lines(&network),
+        [
+            "failing isolation n1 to n2: its router let a packet of n1 through that its rules must drop: replicas of \
+             other networks may be reached; rules in the router's namespace were changed: restart jacod-net on \
+             n2, and look for what did it",
+            "failing mtu n2 to n1: small packets arrive, those of 1420 bytes do not: connections hang; let the links \
+             from n2 to n1 take packets of 1500 bytes, or let what is between them report what it takes",
+            "failing router n3: its router does not work: nft cannot be run; see NET in jaco node ls, and journalctl -u \
+             jacod-net on n3",
+            "failing tunnel n1 to n2: n2 hears nothing of the router of n1; let UDP port 51820 pass from n1 to n2",
+            "failing tunnel n1 to n3: n3 does not answer the router of n1; let UDP port 51820 pass from n1 to n3, and \
+             back",
+            "warning mtu n2 to n3: the link takes 1280 bytes, so each packet of 1420 bytes is sent in two: slower, and \
+             lost where fragments are dropped; let the links between the two take packets of 1500 bytes",
+        ]
     );
 }

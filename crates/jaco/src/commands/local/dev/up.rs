@@ -168,7 +168,8 @@ impl StartingCluster {
 
     /// Creates the cluster, and saves the credentials for connections over the network.
     async fn init(&self, first: &Client) -> Result<(), CliError> {
-        let made = first.init(InitRequest { name: self.record.name.clone() }).await?;
+        let made =
+            first.init(InitRequest { name: self.record.name.clone(), networks: None }).await?;
         let save = |name: &str, text: &str| {
             let path = self.record.data.join(name);
             let mut options = OpenOptions::new();

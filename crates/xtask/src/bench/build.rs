@@ -1,0 +1,28 @@
+//! Which build is measured.
+
+/// A build of our programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Build {
+    /// What users run.
+    Release,
+    /// What developers have: its figures say where time goes, and nothing of the promises.
+    Debug,
+}
+
+impl Build {
+    /// What cargo is told.
+    pub(super) fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Release => &["--release"],
+            Self::Debug => &[],
+        }
+    }
+
+    /// Where its programs are, in the target directory.
+    pub(super) fn folder(self) -> &'static str {
+        match self {
+            Self::Release => "release",
+            Self::Debug => "debug",
+        }
+    }
+}

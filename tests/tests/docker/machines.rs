@@ -1,0 +1,176 @@
+//! Machines: network namespaces with an engine, a daemon and a router each, wired to one switch. They are no cluster yet.
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use jaco_testkit::{Cluster, Engine, Node, eventually_within, router, v1};
+
+use crate::engine_restart::{Dockerd, LiveRestore};
+
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Machines, `n1` first.
+pub(crate) struct Machines {
+    pub(crate) cluster: Cluster,
+    pub(crate) engines: Vec<Dockerd>,
+    /// Keeps the namespace of the switch.
+    switch: Child,
+    /// The `PATH` of the daemons.
+    path: String,
+}
+
+impl Machines {
+    /// Machines whose daemons have this `PATH`; containers survive their engines.
+    pub(crate) async fn start(count: usize, path: &str) -> Self {
+        let (cluster, engines) = (Cluster::without_nodes(Engine::Docker), Vec::new());
+        let make = "ip link add switch type bridge && ip link set switch up && exec sleep infinity";
+        let mut holder = Command::new("unshare");
+        let switch =
+            holder.args(["--net", "sh", "-c", make]).spawn().expect("there is a namespace");
+        let mut machines = Self { cluster, engines, switch, path: path.to_owned() };
+        eventually_within(PATIENCE, "the switch is there", || async {
+            let shown = machines.at_switch().args(["ip", "link", "show", "switch"]).output();
+            let shown = shown.expect("nsenter is there");
+            if shown.status.success() { Ok(()) } else { Err(format!("{shown:?}")) }
+        })
+        .await;
+        for at in 0..count {
+            machines.engines.push(Dockerd::start(LiveRestore::On).await);
+            machines.wire(at);
+            let settings = format!(
+                "docker_host: {}\nnet: {{runtime_dir: {}, port: 51820}}\n",
+                machines.engines[at].host(),
+                machines.router(at).display()
+            );
+            let mut command = machines.daemon(at);
+            machines.cluster.add_daemon_at(&address(at), &settings, &mut command);
+        }
+        for node in &machines.cluster.nodes {
+            answers(node).await;
+        }
+        machines
+    }
+
+    fn at_switch(&self) -> Command {
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--net=/proc/{}/ns/net", self.switch.id()));
+        command
+    }
+
+    fn wire(&self, at: usize) {
+        let (machine, port) = (self.engines[at].namespace().to_string(), format!("port{at}"));
+        let mut command = self.at_switch();
+        command.args(["ip", "link", "add", &port, "type", "veth", "peer", "name", "wire", "netns"]);
+        ran(command.arg(machine));
+        ran(self.at_switch().args(["ip", "link", "set", &port, "master", "switch", "up"]));
+        let ip = format!("10.99.0.{}/24", at + 1);
+        ran(self.inside(at).args(["ip", "address", "add", &ip, "dev", "wire"]));
+        ran(self.inside(at).args(["ip", "link", "set", "wire", "up"]));
+        ran(self.inside(at).args(["ip", "link", "set", "lo", "up"]));
+    }
+
+    /// Runs what is appended on a machine.
+    pub(crate) fn inside(&self, at: usize) -> Command {
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--net=/proc/{}/ns/net", self.engines[at].namespace()));
+        command
+    }
+
+    /// Where a daemon's command line is appended.
+    fn daemon(&self, at: usize) -> Command {
+        let mut command = self.inside(at);
+        command.arg("env").arg(format!("PATH={}", self.path));
+        command
+    }
+
+    /// Starts a daemon again that was killed.
+    pub(crate) async fn restart(&mut self, at: usize) {
+        let mut command = self.daemon(at);
+        let node = &mut self.cluster.nodes[at];
+        node.start_under(command.arg(jaco_testkit::binary("jacod")));
+        answers(node).await;
+    }
+
+    pub(crate) fn router(&self, at: usize) -> PathBuf {
+        self.cluster.router().join(format!("n{}", at + 1))
+    }
+
+    /// `jaco cluster init` on the first machine, with these flags; the others join.
+    pub(crate) async fn found(&mut self, flags: &[&str]) -> Output {
+        let created =
+            self.cluster.cli(0, &[&["cluster", "init", "--output", "json"], flags].concat());
+        let text = String::from_utf8_lossy(&created.stdout).into_owned();
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap_or_else(|error| {
+            panic!("{error}: {created:?}");
+        });
+        self.cluster.id = json["cluster_id"].as_str().expect("it has an id").to_owned();
+        for at in 1..self.engines.len() {
+            self.cluster.join(at).await;
+        }
+        self.cluster.settled().await;
+        created
+    }
+
+    /// Applies a compose file with its overlay, if it has one, and waits for it.
+    pub(crate) fn apply(&self, compose: &str, overlay: Option<&str>) {
+        let folder = tempfile::tempdir().expect("temporary files can be made");
+        std::fs::write(folder.path().join("compose.yaml"), compose).expect("written");
+        if let Some(overlay) = overlay {
+            std::fs::write(folder.path().join("jaco.yaml"), overlay).expect("written");
+        }
+        let folder = folder.path().to_str().expect("a path in ASCII");
+        succeeded(&self.cluster.cli(0, &["apply", folder, "--timeout", "90s"]));
+    }
+
+    /// Waits until all machines have a router.
+    pub(crate) async fn have_routers(&self) {
+        eventually_within(PATIENCE, "all nodes have a router", || async {
+            let nodes = self.cluster.overview(0).await?.nodes;
+            let works = |node: &v1::NodeInfo| ["kernel", "userspace"].contains(&node.net.as_str());
+            let done = nodes.len() == self.engines.len() && nodes.iter().all(works);
+            if done { Ok(()) } else { Err(format!("{nodes:?}")) }
+        })
+        .await;
+    }
+}
+
+impl Drop for Machines {
+    fn drop(&mut self) {
+        self.cluster.nodes.clear();
+        for at in 0..self.engines.len() {
+            router::remove(&self.router(at));
+        }
+        // Each takes seconds to end its containers.
+        std::thread::scope(|scope| {
+            for engine in self.engines.drain(..) {
+                scope.spawn(move || drop(engine));
+            }
+        });
+        let _gone = self.switch.kill().is_err();
+        let _gone = self.switch.wait().is_err();
+    }
+}
+
+/// Where the daemon of a machine listens.
+pub(crate) fn address(at: usize) -> String {
+    format!("10.99.0.{}:7000", at + 1)
+}
+
+async fn answers(node: &Node) {
+    eventually_within(PATIENCE, "the daemon answers", || async {
+        let status = node.client().status(v1::ClusterStatusRequest {}).await;
+        status.map(drop).map_err(|error| error.to_string())
+    })
+    .await;
+}
+
+pub(crate) fn ran(command: &mut Command) -> String {
+    let output = command.stdin(Stdio::null()).output().expect("the program is there");
+    succeeded(&output)
+}
+
+pub(crate) fn succeeded(output: &Output) -> String {
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
