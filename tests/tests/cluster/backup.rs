@@ -5,9 +5,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Output;
+use std::time::Duration;
 
 use jaco_testkit::v1::backup_part::Kind;
-use jaco_testkit::{Cluster, Engine, eventually, fresh_request_id, v1};
+use jaco_testkit::{Cluster, Engine, eventually, eventually_within, fresh_request_id, v1};
 use serde_json::Value;
 
 const COMPOSE: &str = "
@@ -290,10 +291,11 @@ async fn shared_networks_are_restored() {
     let shop = project(&[("compose.yaml", compose)]);
     let folder = tempfile::tempdir().expect("temporary files can be made");
     let file = path(folder.path(), "a.jacobak");
-    let backbone = ["network", "create", "backbone", "--internal", "--prefix-length", "25"];
     let lost = Cluster::start(1, Engine::Fake).await;
     enable_networks(&lost).await;
-    run(&lost, 0, &backbone);
+    for network in ["backbone", "spare"] {
+        run(&lost, 0, &["network", "create", network, "--internal", "--prefix-length", "25"]);
+    }
     apply(&lost, shop.path());
     run(&lost, 0, &["backup", &file]);
     drop(lost);
@@ -304,39 +306,42 @@ async fn shared_networks_are_restored() {
     let (code, items) = restore(&fresh, &file, &[]);
     assert_eq!((code, &*items["network backbone"]), (Some(3), "refused networks_not_enabled"));
     enable_networks(&fresh).await;
-    let (code, items) = restore(&fresh, &file, &[]);
-    assert_eq!((code, &*items["network backbone"]), (Some(0), "restored"), "{items:?}");
-    let shown = || {
-        let shown = run(&fresh, 0, &["network", "inspect", "backbone", "-o", "json"]);
-        let shown: Value = serde_json::from_slice(&shown.stdout).expect("json");
-        let subnet = shown[0]["subnet"].as_str().expect("a subnet").to_owned();
-        (subnet.ends_with("/25"), shown[0]["internal"].as_bool())
-    };
-    assert_eq!(shown(), (true, Some(true)));
-    let (code, items) = restore(&fresh, &file, &[]);
-    assert_eq!((code, except(&items, "unchanged")), (Some(0), Vec::new()));
-
-    // What is attached to it keeps a network from being replaced.
-    run(&fresh, 0, &["delete", "shop", "--yes"]);
-    eventually("nothing is attached to it", || async {
-        let out = fresh.cli(0, &["network", "rm", "backbone"]);
-        if out.status.success() { Ok(()) } else { Err(said(&out)) }
-    })
-    .await;
     run(&fresh, 0, &["network", "create", "backbone"]);
     let (code, items) = restore(&fresh, &file, &[]);
-    assert_eq!((code, &*items["network backbone"]), (Some(0), "skipped"), "{items:?}");
-    assert_eq!(shown(), (false, Some(false)));
-    run(&fresh, 0, &["delete", "shop", "--yes"]);
-    eventually("nothing is attached to it", || async {
-        let shown = run(&fresh, 0, &["network", "inspect", "backbone", "-o", "json"]);
+    assert_eq!((code, &*items["network spare"]), (Some(0), "restored"), "{items:?}");
+    assert_eq!((&*items["network backbone"], &*items["deployment shop"]), ("skipped", "restored"));
+    let shown = |name| {
+        let shown = run(&fresh, 0, &["network", "inspect", name, "-o", "json"]);
         let shown: Value = serde_json::from_slice(&shown.stdout).expect("json");
-        if shown[0]["used"] == 0 { Ok(()) } else { Err(shown) }
+        shown[0].clone()
+    };
+    let kind = |name| {
+        let shown = shown(name);
+        let subnet = shown["subnet"].as_str().expect("a subnet").to_owned();
+        (subnet.ends_with("/25"), shown["internal"].as_bool())
+    };
+    assert_eq!((kind("spare"), kind("backbone")), ((true, Some(true)), (false, Some(false))));
+
+    // What is attached to it keeps a network from being replaced, and so do addresses in quarantine.
+    eventually("the replica has its address", || async {
+        let shown = shown("backbone");
+        if shown["used"] == 1 { Ok(()) } else { Err(shown) }
+    })
+    .await;
+    let (code, items) = restore(&fresh, &file, &["--replace"]);
+    assert_eq!((code, &*items["network backbone"]), (Some(3), "refused network_in_use"));
+    run(&fresh, 0, &["delete", "shop", "--yes"]);
+    let quarantine = Duration::from_secs(60);
+    eventually_within(quarantine * 2, "no address is in use or in quarantine", || async {
+        let shown = shown("backbone");
+        if shown["used"] == 0 && shown["quarantined"] == 0 { Ok(()) } else { Err(shown) }
     })
     .await;
     let (code, items) = restore(&fresh, &file, &["--replace"]);
     assert_eq!((code, &*items["network backbone"]), (Some(0), "restored"), "{items:?}");
-    assert_eq!(shown(), (true, Some(true)));
+    assert_eq!(kind("backbone"), (true, Some(true)));
+    let (code, items) = restore(&fresh, &file, &[]);
+    assert_eq!((code, except(&items, "unchanged")), (Some(0), Vec::new()));
 }
 
 async fn enable_networks(cluster: &Cluster) {
