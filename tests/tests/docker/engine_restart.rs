@@ -82,7 +82,6 @@ impl Dockerd {
             command.arg(flag).arg(self.at(name));
         }
         command.args(["--host", &self.host(), "--storage-driver", "vfs", "--bridge", "none"]);
-        command.args(["--iptables=false", "--ip6tables=false", "--ip-masq=false"]);
         command.args(["--default-address-pool", "base=10.213.0.0/16,size=24"]);
         command.arg(format!("--live-restore={}", self.live_restore == LiveRestore::On));
         let process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn();

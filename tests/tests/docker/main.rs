@@ -19,6 +19,7 @@ mod mesh;
 mod minority;
 mod networks;
 mod node_loss;
+mod packages;
 mod projects;
 mod pulling;
 mod reach;

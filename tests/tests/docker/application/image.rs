@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 use crate::machines::ran;
+use crate::packages;
 
 pub(super) const IMAGE: &str = "jaco-application:v1";
 
@@ -61,27 +62,13 @@ pub(super) struct Root {
 
 impl Root {
     /// Downloads the packages and unpacks them.
-    ///
-    /// # Panics
-    /// If they cannot be had: the layer would prove less than it says.
     pub(super) fn build() -> Self {
         let folder = tempfile::tempdir().expect("temporary files can be made");
         let root = Self { folder };
-        let packages = root.at("packages");
-        fs::create_dir_all(&packages).expect("written");
         fs::create_dir_all(root.path("tmp")).expect("written");
-        let known = Command::new("apt-cache").arg("show").args(PACKAGES).output();
-        if !known.expect("this is a Debian").status.success() {
-            ran(Command::new("apt-get").args(["update", "-qq"]));
-        }
-        // As an unprivileged user, apt-get could not write into a folder of ours.
-        let mut download = Command::new("apt-get");
-        download.current_dir(&packages).args(["download", "-qq", "-o", "APT::Sandbox::User=root"]);
-        ran(download.args(root.closure()));
-        for package in fs::read_dir(&packages).expect("it is there") {
-            let package = package.expect("it can be read").path();
-            ran(Command::new("dpkg").arg("-x").arg(package).arg(root.at("root")));
-        }
+        packages::know(&PACKAGES);
+        let names = root.closure();
+        packages::unpack(names.iter().map(String::as_str), &root.at("packages"), &root.at("root"));
         root.trim();
         root.furnish();
         root

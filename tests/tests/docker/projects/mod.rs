@@ -1,19 +1,19 @@
-//! Compose files of public projects, unmodified, deployed on real containers: only their images are
-//! replaced, by an override file as a user would write it.
-//!
-//! The files keep their own licences and are not part of this repository. Where their folder is
-//! absent the test says so and checks nothing; `JACO_COMPOSE_CORPUS` names another folder.
+//! Compose files of public projects, unmodified, deployed on real containers.
 
 mod agreement;
+mod corpus;
+mod spread;
+mod stand_in;
+mod talks;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Output;
 
 use jaco_testkit::docker::docker;
 use jaco_testkit::{Cluster, Engine};
 use serde_json::{Value, json};
+
+use corpus::{Corpus, done, model, text};
 
 /// A project: its compose file below the folder, and how many services run.
 struct Public {
@@ -41,19 +41,14 @@ const PROJECTS: [Public; 5] = [
 /// files say.
 #[tokio::test(flavor = "multi_thread")]
 async fn public_projects_run_unmodified() {
-    let Some(corpus) = corpus() else { return };
-    let index = fs::read(corpus.join("index.json")).expect("the index can be read");
-    let index: Vec<Value> = serde_json::from_slice(&index).expect("the index is JSON");
+    let Some(corpus) = Corpus::open() else { return };
     let cluster = Cluster::start(1, Engine::Docker).await;
     let mut wrong = Vec::new();
     for project in PROJECTS {
-        let file = format!("files/{}", project.file);
-        let row = index.iter().find(|row| row["file"] == file.as_str());
-        let row = row.unwrap_or_else(|| panic!("the index has no {file}"));
-        let files = files(&cluster, &corpus, row);
+        let files = files(&cluster, &corpus, project.file);
         let model = model(&cluster, &files);
         let services = model["services"].as_object().map_or(0, |services| services.len());
-        assert_eq!(services, project.services, "{file}");
+        assert_eq!(services, project.services, "{}", project.file);
         let apply = ["apply", "--timeout", "120s"].map(String::from);
         done(&cluster, &[apply.as_slice(), &files].concat());
         wrong.extend(agreement::disagreements(&model, &containers(&cluster.id)));
@@ -63,44 +58,13 @@ async fn public_projects_run_unmodified() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The corpus; none only if `JACO_COMPOSE_CORPUS=none` asks for no comparison.
-fn corpus() -> Option<PathBuf> {
-    let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/corpus/compose");
-    let named = std::env::var_os("JACO_COMPOSE_CORPUS");
-    if named.as_deref() == Some("none".as_ref()) {
-        return None;
-    }
-    let folder = named.map_or_else(|| default.into(), PathBuf::from);
-    let place = folder.display();
-    let is_there = folder.join("index.json").is_file();
-    assert!(is_there, "no compose corpus at {place}: set JACO_COMPOSE_CORPUS to it, or to `none`");
-    Some(folder)
-}
-
-/// The arguments that name a project's files: its own, what its platform would add, and the override
-/// that replaces the images.
-fn files(cluster: &Cluster, corpus: &Path, row: &Value) -> Vec<String> {
-    let text = |path: PathBuf| path.to_str().expect("a path of plain letters").to_owned();
-    let mut args = Vec::new();
-    for key in ["file", "override"] {
-        if let Some(path) = row[key].as_str() {
-            args.extend(["-f".to_owned(), text(corpus.join(path))]);
-        }
-    }
+/// The arguments that name a project's files, and the override that replaces the images.
+fn files(cluster: &Cluster, corpus: &Corpus, file: &str) -> Vec<String> {
     let folder = cluster.nodes[0].folder();
-    let variables = row["env"].as_object();
-    if let Some(variables) = variables.filter(|variables| !variables.is_empty()) {
-        let line = |(name, value): (&String, &Value)| {
-            format!("{name}={}\n", value.as_str().unwrap_or_default())
-        };
-        let path = folder.join("variables.env");
-        fs::write(&path, variables.iter().map(line).collect::<String>())
-            .expect("it can be written");
-        args.extend(["--env-file".to_owned(), text(path)]);
-    }
+    let mut args = corpus.arguments(file, folder);
     let path = folder.join("override.yaml");
     fs::write(&path, replaced_images(&model(cluster, &args))).expect("it can be written");
-    args.extend(["-f".to_owned(), text(path)]);
+    args.extend(["-f".to_owned(), text(&path)]);
     args
 }
 
@@ -125,22 +89,6 @@ fn replaced_images(model: &Value) -> String {
         (name.clone(), members)
     });
     json!({ "services": replaced.collect::<serde_json::Map<_, _>>() }).to_string()
-}
-
-/// What the files come to.
-fn model(cluster: &Cluster, files: &[String]) -> Value {
-    let config = ["config", "-o", "json"].map(String::from);
-    let out = done(cluster, &[config.as_slice(), files].concat());
-    serde_json::from_slice(&out.stdout).expect("config prints JSON")
-}
-
-/// Runs a command that must work.
-fn done(cluster: &Cluster, args: &[String]) -> Output {
-    let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let out = cluster.cli(0, &args);
-    let said = String::from_utf8_lossy(&out.stderr);
-    assert!(out.status.success(), "jaco {}: {said}", args.join(" "));
-    out
 }
 
 /// What Docker says about the containers of the cluster, by service.
