@@ -75,7 +75,8 @@ pub struct Facts {
     pub gpus: Vec<GpuRequest>,
     /// Privileges on the node that its containers ask for.
     pub privileges: BTreeSet<Privilege>,
-    /// The names that resolve to it on each of its networks: its own, `SERVICE.DEPLOYMENT`, its `container_name`.
+    /// The names that resolve to it on each of its networks: its own, `SERVICE.DEPLOYMENT`, its `container_name`,
+    /// its `hostname`.
     pub names: BTreeSet<String>,
     /// The networks that its containers are attached to, in order: the first one gives the default route.
     pub networks: Vec<NetworkAttachment>,

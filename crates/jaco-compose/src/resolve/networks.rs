@@ -146,6 +146,9 @@ pub(super) fn names(scene: &Scene<'_>, report: &mut Report) -> BTreeSet<String> 
     }
     let mut names =
         BTreeSet::from([scene.name.to_owned(), format!("{}.{}", scene.name, scene.deployment)]);
+    // As engines do it within one network of their own; one that is no name is of use in its container alone.
+    let host_name = scene.service.get("hostname").and_then(Node::as_str);
+    names.extend(host_name.filter(|name| is_dns_name(name)).map(str::to_owned));
     if let Some(node) = scene.service.get("container_name") {
         let name = node.as_str().unwrap_or_default();
         if is_dns_name(name) {

@@ -120,7 +120,7 @@ pub(crate) static SERVICE: Object = object(&[
         Shape::Object(&HEALTHCHECK),
         "Run by the engine; rollouts, endpoints and `depends_on` wait for it. Without it the health check of the image applies.",
     ),
-    key("hostname", Honoured, Shape::Str, "Set in every replica."),
+    key("hostname", Honoured, Shape::Str, "Set in every replica; other services find them by it."),
     key("image", Honoured, Shape::Str, "Pulled by every node that runs a replica."),
     key("init", Honoured, Shape::Bool, "Passed to the engine."),
     key(

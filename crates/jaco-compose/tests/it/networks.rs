@@ -88,8 +88,8 @@ proptest! {
     }
 }
 
-/// A service is found by its own name, with and without the deployment's, by its container's, by its aliases on
-/// that network, and by those that others link to it with.
+/// A service is found by its own name, with and without the deployment's, by its container's, by the host name of its
+/// containers, by its aliases on that network, and by those that others link to it with.
 #[test]
 fn services_are_found_by_all_their_names() {
     assert_eq!(attached(&service("tty: true"), None), ["default: web web.shop"]);
@@ -97,6 +97,9 @@ fn services_are_found_by_all_their_names() {
         attached(&service("container_name: front.1"), None),
         ["default: front.1 web web.shop"]
     );
+    assert_eq!(attached(&service("hostname: www.lan"), None), ["default: web web.shop www.lan"]);
+    let odd = service("hostname: a..b");
+    assert_eq!(attached(&odd, None), ["default: web web.shop"], "nobody can ask for it");
     let members = "networks: {a: {aliases: [www, web, x_y]}, b: }";
     assert_eq!(attached(&service(members), None), ["a: web web.shop www x_y", "b: web web.shop"]);
     let linked = "services:

@@ -172,7 +172,7 @@ fn attachments(
 }
 
 /// The names that a service has on each of its networks besides `SERVICE` and `SERVICE.DEPLOYMENT`, which
-/// follow from where it is: its `container_name`.
+/// follow from where it is: its `container_name` and its `hostname`.
 fn own_names<'a>(
     deployment: &str,
     (name, service): (&str, &'a ResolvedService),
