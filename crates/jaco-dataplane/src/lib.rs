@@ -2,7 +2,7 @@
 //! there from what is there. [`Planner`] and [`steps`] are the incremental forms of both: they give the same at
 //! the price of what has changed (NET-13).
 //!
-//! A site is the members that share one container engine; its lowest member keeps the router. Everything here
+//! A site is the members that share one container engine; the lowest of them that is not down keeps the router. Everything here
 //! is a pure function of plain data: no IO, no clock, no randomness. `jaco-net` carries the steps out and
 //! observes the kernel; it decides nothing.
 

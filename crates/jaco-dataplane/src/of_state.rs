@@ -8,8 +8,8 @@ use jaco_state::network::{Network as NetworkRow, Quarantine};
 use jaco_state::view::in_routing;
 use jaco_types::spec::ServiceSpec;
 use jaco_types::{
-    InstanceAddress, InstanceId, NetworkId, Node as Member, NodeId, Revision, RouterLink,
-    ServiceKey, Slot, SpecHash, TerminatingInstance,
+    InstanceAddress, InstanceId, NetworkId, Node as Member, NodeId, NodeStatus, Revision,
+    RouterLink, ServiceKey, Slot, SpecHash, TerminatingInstance,
 };
 
 use crate::topology::{
@@ -75,16 +75,18 @@ pub(crate) fn instance_of(state: &ClusterState, id: &InstanceId) -> Option<Insta
     (!has_ended(state, id)).then(|| instance(state, &live))
 }
 
-/// The lowest member of those that share a router, by its key.
+/// The member that keeps each router, by its key: the lowest of those that share it and are not down. A daemon that is gone
+/// makes no plans, and the router goes on without it.
 fn sites(state: &ClusterState) -> BTreeMap<[u8; 32], NodeId> {
-    let mut sites = BTreeMap::new();
+    let mut sites: BTreeMap<[u8; 32], (bool, NodeId)> = BTreeMap::new();
     for member in state.nodes.values() {
         if let Some(link) = link(member) {
-            let lowest = sites.entry(link.key).or_insert(member.id);
-            *lowest = member.id.min(*lowest);
+            let rank = (member.status == NodeStatus::Down, member.id);
+            let first = sites.entry(link.key).or_insert(rank);
+            *first = rank.min(*first);
         }
     }
-    sites
+    sites.into_iter().map(|(key, (_, keeper))| (key, keeper)).collect()
 }
 
 fn link(member: &Member) -> Option<RouterLink> {

@@ -45,7 +45,8 @@ pub struct Network {
 /// A member of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// The member that keeps the router of the site: the lowest of those that share the container engine.
+    /// The member that keeps the router of the site: the lowest of those that share the container engine
+    /// and are not down.
     pub site: NodeId,
     /// How its router is reached. Only the link of the member that keeps the router counts.
     pub link: Option<Link>,

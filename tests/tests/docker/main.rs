@@ -6,6 +6,7 @@ mod allocations;
 mod application;
 mod colocation;
 mod credentials;
+mod dev;
 mod engine_events;
 mod engine_restart;
 mod files;

@@ -7,7 +7,7 @@ use jaco_state::Change;
 use jaco_state::command::{DeploymentApply, Observe, Previous};
 use jaco_state::invariants::violations;
 use jaco_types::spec::{Attachment, NetworkRef, NetworkSpec, ServiceSpec};
-use jaco_types::{InstanceId, Millis, NodeId, ReplicaState};
+use jaco_types::{InstanceId, Millis, NodeId, NodeStatus, ReplicaState};
 use proptest::prelude::*;
 
 use crate::attached::{deploy_attached, network_name, networked, start, start_again};
@@ -30,7 +30,7 @@ fn readiness_is_that_of_the_endpoints() {
     let mut history = networked();
     history.apply(deploy_attached("shop", "web:1", &["default"]));
     start(&mut history, 0);
-    let status = jaco_types::NodeStatus::Ready;
+    let status = NodeStatus::Ready;
     history.batch(vec![Change::NodeStatusSet { node: N1, status, reason: String::new() }]);
     let id = current(&history, "shop-web-0");
     assert_eq!(readiness(&history, &id), Some(Readiness::Starting), "nothing was reported yet");
@@ -108,7 +108,7 @@ fn aliases_belong_to_one_network() {
     assert!(knows(0, "web") && knows(1, "web") && knows(0, "web-0"));
 }
 
-/// Members with one router are one site, kept by the lowest; a router that stopped keeps its link.
+/// Members with one router are one site, kept by the lowest that is not down; a router that stopped keeps its link.
 #[test]
 fn members_that_share_a_router_are_one_site() {
     let mut history = networked();
@@ -122,6 +122,15 @@ fn members_that_share_a_router_are_one_site() {
     let link = topology.nodes[&N1].link.clone().unwrap();
     assert_eq!(link.endpoint.unwrap().to_string(), format!("192.0.2.{N1}:51820"));
     assert_eq!(Some(link.address), history.state.nodes.get(&N1).unwrap().mesh_address);
+    let mut site_once = |node: NodeId, status: NodeStatus| {
+        let change = Change::NodeStatusSet { node, status, reason: String::new() };
+        history.batch(vec![change]);
+        let topology = Topology::of(&history.state);
+        [second, third].map(|node| topology.site_of(node))
+    };
+    assert_eq!(site_once(second, NodeStatus::Down), [third, third]);
+    assert_eq!(site_once(third, NodeStatus::Down), [second, second]);
+    assert_eq!(site_once(second, NodeStatus::EngineDown), [second, second]);
 }
 
 /// Without a pool there is nothing to plan.

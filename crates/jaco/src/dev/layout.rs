@@ -1,12 +1,16 @@
 //! Addresses, folders and configurations of a development cluster. Pure.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use jaco_types::DeploymentName;
 
 /// The port of every node, each on its own address.
 pub const PORT: u16 = 7000;
+
+/// The ports that tunnels of development clusters may have.
+const TUNNEL_PORTS: Range<u16> = 20_000..30_000;
 
 /// The maximum number of nodes on one machine.
 pub const NODES_MAX: u8 = 99;
@@ -43,6 +47,17 @@ pub struct NodeLayout {
     pub address: SocketAddrV4,
     /// The folder of all its files.
     pub folder: PathBuf,
+    /// The router of its container engine, which all nodes share.
+    pub router: RouterLayout,
+}
+
+/// Folder and port of the router that all nodes of a development cluster share, as they share the engine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RouterLayout {
+    /// The folder of its files.
+    pub folder: PathBuf,
+    /// The UDP port of its tunnel, which nothing uses as long as all nodes are on this machine.
+    pub port: u16,
 }
 
 impl NodeLayout {
@@ -65,10 +80,14 @@ impl NodeLayout {
     }
 
     /// The contents of the configuration file. All nodes share one machine: its disk does not limit
-    /// placement, and only a node's own replicas count as its load.
+    /// placement, and only a node's own replicas count as its load. `docker_host` is where the engine
+    /// listens, if not at its usual place.
     #[must_use]
-    pub fn config(&self, engine: Engine) -> String {
+    pub fn config(&self, engine: Engine, docker_host: Option<&str>) -> String {
         let quoted = |path: &Path| serde_json::Value::from(path.display().to_string());
+        let docker_host = docker_host.map_or_else(String::new, |host| {
+            format!("docker_host: {}\n", serde_json::Value::from(host))
+        });
         format!(
             "# Written by `jaco dev up`.\n\
              node_name: {}\n\
@@ -78,14 +97,17 @@ impl NodeLayout {
              advertise: \"{address}\"\n\
              socket: {}\n\
              engine: {}\n\
+             net: {{runtime_dir: {}, port: {}}}\n\
              disk: {{full_percent: 0}}\n\
              rebalance: {{measure: replicas}}\n\
-             log_level: info\n",
+             log_level: info\n{docker_host}",
             self.name,
             quoted(&self.folder.join("data")),
             quoted(&self.folder.join("secrets")),
             quoted(&self.socket()),
             engine.as_str(),
+            quoted(&self.router.folder),
+            self.router.port,
             address = self.address,
         )
     }
@@ -99,20 +121,38 @@ impl NodeLayout {
 #[must_use]
 pub fn nodes(name: &str, data: &Path, count: u8, attempt: u8) -> Vec<NodeLayout> {
     let [second, third] = network(name, attempt);
+    let router = RouterLayout { folder: router(data), port: tunnel_port(name, attempt) };
     let node = |number: u8| NodeLayout {
         name: format!("n{number}"),
         address: SocketAddrV4::new(Ipv4Addr::new(127, second, third, number), PORT),
         folder: data.join(format!("n{number}")),
+        router: router.clone(),
     };
     (1..=count).map(node).collect()
+}
+
+/// The folder of the router of a cluster whose data is in `data`.
+#[must_use]
+pub fn router(data: &Path) -> PathBuf {
+    data.join("net")
+}
+
+/// The port of the tunnel: below those that the kernel gives to connections, and not the one of a cluster in use.
+fn tunnel_port(name: &str, attempt: u8) -> u16 {
+    let place = hash(name, attempt) % u32::from(TUNNEL_PORTS.end - TUNNEL_PORTS.start);
+    TUNNEL_PORTS.start + u16::try_from(place).unwrap_or_default()
 }
 
 /// The second and third byte of the addresses: never `127.0`, which other programs use, and no third
 /// byte of 255.
 fn network(name: &str, attempt: u8) -> [u8; 2] {
-    let hash = fnv1a(name).wrapping_add(u32::from(attempt).wrapping_mul(0x9e37_79b9));
-    let [a, b, c, d] = hash.to_be_bytes();
+    let [a, b, c, d] = hash(name, attempt).to_be_bytes();
     [1 + (a ^ b) % 254, (c ^ d) % 255]
+}
+
+/// Differs between names, and between the attempts of a name.
+fn hash(name: &str, attempt: u8) -> u32 {
+    fnv1a(name).wrapping_add(u32::from(attempt).wrapping_mul(0x9e37_79b9))
 }
 
 /// FNV-1a with 32 bits: stable across versions and machines.
@@ -156,11 +196,14 @@ mod tests {
             advertise: "127.141.43.2:7000"
             socket: "/var/dev cluster/n2/jaco.sock"
             engine: fake
+            net: {runtime_dir: "/var/dev cluster/net", port: 28556}
             disk: {full_percent: 0}
             rebalance: {measure: replicas}
             log_level: info
         "##]]
-        .assert_eq(&nodes[1].config(Engine::Fake));
+        .assert_eq(&nodes[1].config(Engine::Fake, None));
+        let elsewhere = nodes[1].config(Engine::Docker, Some("unix:///run/docker.sock"));
+        assert!(elsewhere.ends_with("log_level: info\ndocker_host: \"unix:///run/docker.sock\"\n"));
     }
 
     #[test]
@@ -170,6 +213,8 @@ mod tests {
         assert_ne!(of("dev", 0), of("demo", 0));
         let tried: BTreeSet<_> = (0..16).map(|attempt| of("dev", attempt)).collect();
         assert_eq!(tried.len(), 16);
+        let ports: BTreeSet<_> = (0..16).map(|attempt| tunnel_port("dev", attempt)).collect();
+        assert!(ports.len() == 16 && ports.iter().all(|port| TUNNEL_PORTS.contains(port)));
     }
 
     #[test]

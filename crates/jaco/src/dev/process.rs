@@ -62,19 +62,64 @@ pub fn is_running(node: &NodeRecord) -> bool {
 #[must_use]
 pub fn pid(node: &NodeRecord) -> Option<u32> {
     let recorded = node.pid.filter(|pid| is_daemon(*pid, &node.config));
-    recorded.or_else(|| {
-        let processes = fs::read_dir("/proc").ok()?.flatten();
-        let mut pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        pids.find(|pid| is_daemon(*pid, &node.config))
-    })
+    recorded.or_else(|| processes().find(|pid| is_daemon(*pid, &node.config)))
 }
 
-/// Whether a process has the words `--config FILE` in its command line.
 fn is_daemon(pid: u32, config: &Path) -> bool {
+    role(pid, config) == Some(Role::Daemon)
+}
+
+/// What a process does that was started with a configuration file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Daemon,
+    Router,
+}
+
+/// What a process does whose command line has the words `--config FILE`.
+fn role(pid: u32, config: &Path) -> Option<Role> {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
     let config = config.as_os_str().as_encoded_bytes();
-    words.windows(2).any(|pair| pair == [b"--config".as_slice(), config])
+    let is_ours = words.windows(2).any(|pair| pair == [b"--config".as_slice(), config]);
+    let is_router = words.contains(&b"net".as_slice());
+    is_ours.then_some(if is_router { Role::Router } else { Role::Daemon })
+}
+
+/// All processes.
+fn processes() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// The pid of the router that the nodes of a cluster share, if it runs: any of their daemons may have started it.
+#[must_use]
+pub fn router(nodes: &[NodeRecord]) -> Option<u32> {
+    let is_router =
+        |pid: &u32| nodes.iter().any(|node| role(*pid, &node.config) == Some(Role::Router));
+    processes().find(is_router)
+}
+
+/// Ends the router of a cluster whose daemons have stopped: it outlives them.
+///
+/// # Errors
+/// If it still runs after [`GRACE`] and a kill, as one that another user has started.
+pub async fn stop_router(nodes: &[NodeRecord]) -> io::Result<()> {
+    for signal in [Signal::TERM, Signal::KILL] {
+        let Some(pid) = router(nodes) else { return Ok(()) };
+        if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+            // Fails if it has ended since it was found; that it may not is found below.
+            kill_process(pid, signal).ok();
+        }
+        let deadline = Instant::now() + GRACE;
+        while router(nodes).is_some() && Instant::now() < deadline {
+            tokio::time::sleep(POLL).await;
+        }
+    }
+    match router(nodes) {
+        None => Ok(()),
+        Some(pid) => Err(io::Error::other(format!("its router, process {pid}, does not end"))),
+    }
 }
 
 /// How a daemon stopped.

@@ -2,7 +2,7 @@
 //! that keeps it, and knows what holds. It needs no privilege for that, and has none.
 //!
 //! Nothing happens before the cluster has networks of its own. Members that share a container engine share
-//! its router: all of them know what it holds, the lowest makes its plans.
+//! its router: all of them know what it holds, the lowest that is not down makes its plans.
 
 mod consumer;
 mod planner;

@@ -1,5 +1,6 @@
 //! Whether a router can be made on this node, tried before a cluster counts on it.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -74,6 +75,27 @@ async fn carry_out(
 
 /// A bridge as the first networks of every cluster have it: an engine can have those of one cluster only.
 fn foreign_bridge() -> Option<String> {
-    let bridges = (1..64).map(|number| NetworkId(number).bridge());
-    bridges.into_iter().find(|bridge| Path::new("/sys/class/net").join(bridge).exists())
+    // Not `/sys/class/net`: where that was mounted decides whose interfaces it has.
+    let interfaces = std::fs::read_to_string("/proc/self/net/dev").unwrap_or_default();
+    bridge_in(&interfaces)
+}
+
+fn bridge_in(interfaces: &str) -> Option<String> {
+    let names = interfaces.lines().filter_map(|line| Some(line.split_once(':')?.0.trim()));
+    let bridges: BTreeSet<String> = (1..64).map(|number| NetworkId(number).bridge()).collect();
+    names.filter(|name| bridges.contains(*name)).min().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bridges_of_another_cluster_are_found() {
+        let head = "Inter-|   Receive\n face |bytes    packets\n    lo: 7 7 0\n";
+        let with = |name: &str| bridge_in(&format!("{head}{name}: 1234 5 0\n"));
+        assert_eq!(with(" jn2"), Some("jn2".to_owned()));
+        assert_eq!(with("jnx"), Some("jnx".to_owned()), "33");
+        assert_eq!((with(" jnv7"), with("  eth0"), with(" jn")), (None, None, None));
+    }
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::dev::process;
 use crate::dev::record::{self, NodeRecord, Record};
+use crate::dev::{layout, network, process};
 use crate::error::CliError;
 use crate::format::table::Table;
 use crate::output::{Frame, Show};
@@ -70,8 +70,18 @@ impl Show for Nodes<'_> {
     }
 }
 
-/// Removes all files of a cluster; of a folder given by `--data` only those that `jaco dev up` created.
-pub(super) fn remove(record: &Record, folder: &Path) -> std::io::Result<()> {
+/// The other development cluster of this user whose router runs, if one does: an engine has the networks of one cluster.
+pub(super) fn other_with_router(name: &str) -> Option<String> {
+    let folder = record::folder(name)?;
+    let others = fs::read_dir(folder.parent()?).ok()?.flatten().filter(|one| one.path() != folder);
+    let mut records = others.filter_map(|one| Record::load(&one.path()).ok().flatten());
+    records.find(|record| process::router(&record.nodes).is_some()).map(|record| record.name)
+}
+
+/// Ends what outlives the daemons of a cluster, and removes all its files; of a folder given by `--data` only those that `jaco dev up` created.
+pub(super) async fn remove(record: &Record, folder: &Path) -> std::io::Result<()> {
+    process::stop_router(&record.nodes).await?;
+    network::remove_router(&layout::router(&record.data))?;
     let ignore_absent = |done: std::io::Result<()>| match done {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         done => done,

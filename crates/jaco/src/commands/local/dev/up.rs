@@ -2,20 +2,21 @@
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::Write;
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, UdpSocket};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use jaco_client::{Client, Target};
 use jaco_proto::v1::{
-    ClusterStatusRequest, ClusterStatusResponse, InitRequest, IssueJoinTokenRequest,
-    JoinClusterRequest,
+    ClusterStatusRequest, ClusterStatusResponse, InitNetworks, InitRequest, InitResponse,
+    IssueJoinTokenRequest, JoinClusterRequest,
 };
 use jaco_types::{ErrorCode, voter_target};
+use rustix::process::{Uid, geteuid};
 use tokio::time::Instant;
 
-use super::cluster::{Nodes, folder, load, remove};
+use super::cluster::{Nodes, folder, load, other_with_router, remove};
 use crate::dev::layout::{self, Engine, NodeLayout};
 use crate::dev::process::{self, POLL};
 use crate::dev::record::{NodeRecord, Record};
@@ -23,6 +24,12 @@ use crate::error::CliError;
 use crate::format::time;
 use crate::session::wait::interrupted;
 use crate::session::{CommandResult, Session};
+
+/// The pool of networks, as in `jaco cluster init`.
+const POOL_DEFAULT: &str = "10.64.0.0/12";
+
+/// The MTU of containers, as in `jaco cluster init`.
+const MTU_DEFAULT: u16 = 1420;
 
 /// A daemon opens its socket in well under a second, except on a loaded machine.
 const SOCKET_LIMIT: Duration = Duration::from_secs(30);
@@ -37,16 +44,21 @@ const TOKEN_TTL_SECS: u64 = 600;
 const ATTEMPTS: u8 = 16;
 
 /// Start a development cluster and wait until it is ready
+///
+/// Networks are the cluster's, as after `jaco cluster init`: services reach each other by name on all nodes.
+/// That takes root and `nft`, and one cluster on a machine can have it; else the cluster is started without,
+/// and says why.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   jaco dev up
   jaco dev up --nodes 5 --name blue
-  jaco dev up --engine fake        without containers")]
+  jaco dev up --engine fake        without containers
+  jaco dev up --no-network         networks of each node, as with Docker alone")]
 pub(super) struct Args {
     /// Number of nodes
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=i64::from(layout::NODES_MAX)))]
     nodes: u8,
-    /// The container engine
+    /// The container engine; docker is the one of DOCKER_HOST, if that is set
     #[arg(long, value_enum, default_value = "docker")]
     engine: Engine,
     /// The cluster's name; several clusters can run at the same time
@@ -58,6 +70,12 @@ pub(super) struct Args {
     /// The daemon's program [default: the one beside this program] [env: JACO_JACOD]
     #[arg(long, value_name = "FILE")]
     jacod: Option<PathBuf>,
+    /// The IPv4 prefix of 8 to 15 bits that all subnets are taken from, used by nothing else
+    #[arg(long, value_name = "PREFIX", default_value = POOL_DEFAULT)]
+    pool: String,
+    /// Leave networks to each node: services on different nodes do not reach each other
+    #[arg(long, conflicts_with = "pool")]
+    no_network: bool,
 }
 
 pub(super) async fn run(session: &mut Session, args: &Args) -> CommandResult {
@@ -87,6 +105,8 @@ struct StartingCluster {
     record: Record,
     layout: Vec<NodeLayout>,
     engine: Engine,
+    /// The pool of its networks, if they are to be the cluster's.
+    pool: Option<String>,
     program: PathBuf,
     /// The folder of the record.
     folder: PathBuf,
@@ -121,7 +141,10 @@ impl StartingCluster {
             nodes: layout.iter().map(node_record).collect(),
         };
         let program = process::program(named.as_deref());
-        Ok(Self { record, layout, engine: args.engine, program, folder, begun: Instant::now() })
+        let has_networks = args.engine == Engine::Docker && !args.no_network;
+        let pool = has_networks.then(|| args.pool.clone());
+        let begun = Instant::now();
+        Ok(Self { record, layout, engine: args.engine, pool, program, folder, begun })
     }
 
     async fn bring_up(&mut self, session: &mut Session) -> Result<(), CliError> {
@@ -137,8 +160,15 @@ impl StartingCluster {
         }
         self.note(session, "all daemons answer");
         let [first, others @ ..] = clients.as_slice() else { return Ok(()) };
-        self.init(first).await?;
+        let other = self.pool.as_ref().and_then(|_| other_with_router(&self.record.name));
+        let pool = self.pool.clone().filter(|_| other.is_none());
+        let made = self.init(first, pool).await?;
         self.note(session, "cluster created on n1");
+        if let Some(why) = without_networks(&made, other.as_deref(), geteuid()) {
+            session.ui.note(&format!(
+                "warning: services on different nodes do not reach each other: {why}"
+            ));
+        }
         self.join(session, first, others).await?;
         let status = self.await_ready(first).await?;
         let ready =
@@ -149,10 +179,12 @@ impl StartingCluster {
 
     fn start(&mut self, session: &mut Session) -> Result<(), CliError> {
         let failed = |what: String| move |error| CliError::local(what, error);
+        let docker_host = std::env::var("DOCKER_HOST").ok().filter(|host| !host.is_empty());
         for node in &self.layout {
             let made = DirBuilder::new().recursive(true).mode(0o700).create(&node.folder);
             made.map_err(failed(format!("cannot create {}", node.folder.display())))?;
-            fs::write(node.config_path(), node.config(self.engine))
+            let config = node.config(self.engine, docker_host.as_deref());
+            fs::write(node.config_path(), config)
                 .map_err(failed(format!("cannot write {}", node.config_path().display())))?;
         }
         self.save()?;
@@ -167,9 +199,9 @@ impl StartingCluster {
     }
 
     /// Creates the cluster, and saves the credentials for connections over the network.
-    async fn init(&self, first: &Client) -> Result<(), CliError> {
-        let made =
-            first.init(InitRequest { name: self.record.name.clone(), networks: None }).await?;
+    async fn init(&self, first: &Client, pool: Option<String>) -> Result<InitResponse, CliError> {
+        let networks = pool.map(|pool| InitNetworks { pool, mtu: MTU_DEFAULT.into() });
+        let made = first.init(InitRequest { name: self.record.name.clone(), networks }).await?;
         let save = |name: &str, text: &str| {
             let path = self.record.data.join(name);
             let mut options = OpenOptions::new();
@@ -178,7 +210,8 @@ impl StartingCluster {
                 .map_err(|error| CliError::local(format!("cannot write {}", path.display()), error))
         };
         save("operator.token", &format!("{}\n", made.operator_token))?;
-        save("ca.crt", &made.ca_certificate_pem)
+        save("ca.crt", &made.ca_certificate_pem)?;
+        Ok(made)
     }
 
     async fn join(
@@ -226,7 +259,7 @@ impl StartingCluster {
             }
         }
         process::stop(&self.record.nodes).await;
-        if let Err(error) = remove(&self.record, &self.folder) {
+        if let Err(error) = remove(&self.record, &self.folder).await {
             session
                 .ui
                 .note(&format!("warning: cannot remove {}: {error}", self.record.data.display()));
@@ -243,8 +276,25 @@ impl StartingCluster {
     }
 }
 
+/// Why networks are not the cluster's although that was asked for, and what to do.
+fn without_networks(made: &InitResponse, other: Option<&str>, user: Uid) -> Option<String> {
+    if let Some(other) = other {
+        return Some(format!(
+            "the development cluster {other} has the networks of this machine's engine; jaco dev down --name {other}, \
+             then start this one again"
+        ));
+    }
+    let refused = Some(&made.networks_refused).filter(|why| !why.is_empty())?;
+    let next = match user.is_root() {
+        true => "once that is solved: jaco dev down, jaco dev up",
+        false => "only root can have one: jaco dev down, then run jaco dev up as root",
+    };
+    Some(format!("no router works on this machine: {refused}; {next}"))
+}
+
 fn is_free(node: &NodeLayout) -> bool {
-    TcpListener::bind(node.address).is_ok()
+    let tunnel = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, node.router.port);
+    TcpListener::bind(node.address).is_ok() && UdpSocket::bind(tunnel).is_ok()
 }
 
 fn node_record(node: &NodeLayout) -> NodeRecord {
@@ -292,5 +342,26 @@ fn not_ready(status: &ClusterStatusResponse) -> CliError {
         message: format!("not all nodes are ready after {}", time::elapsed(READY_LIMIT)),
         because: status.nodes.iter().map(state).map(|line| line.trim_end().to_owned()).collect(),
         help: vec!["a node is ready when its container engine answers".to_owned()],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_without_networks_says_why_and_what_to_do() {
+        let refused =
+            |why: &str| InitResponse { networks_refused: why.to_owned(), ..Default::default() };
+        let says =
+            |why: &str, other, user| without_networks(&refused(why), other, Uid::from_raw(user));
+        assert_eq!(says("", None, 0), None);
+        let check = |said: Option<String>, words: &[&str]| {
+            let said = said.unwrap();
+            assert!(words.iter().all(|word| said.contains(word)), "{said}");
+        };
+        check(says("nft cannot be run", None, 0), &["nft cannot be run", "once that is solved"]);
+        check(says("not permitted", None, 7), &["not permitted", "only root", "jaco dev up"]);
+        check(says("", Some("blue"), 0), &["cluster blue", "jaco dev down --name blue"]);
     }
 }
