@@ -183,7 +183,15 @@ async fn development_clusters_without_networks_say_why() {
         assert!(said.contains(words), "{words}: {said}");
     }
     laptop.apply("blue", "one");
-    succeeded(&laptop.down("dev"));
+    succeeded(&laptop.down("blue"));
+
+    laptop.apply("dev", "one");
+    let mut down = laptop.jaco(&[]);
+    ran(down.args(["dev", "down", "--name", "dev", "--keep-containers"]));
+    let said = laptop.up(&[], "blue");
+    for words in ["warning: services on different nodes", "bridge jn1", "docker network ls"] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
     succeeded(&laptop.down("blue"));
 }
 

@@ -19,6 +19,7 @@ services:
   db:
     image: 'jaco-hello:v1'
     command: [serve]
+    hostname: base.lan
     environment: {HELLO_VERSION: one, HELLO_DRAIN_MS: '20000'}
     stop_grace_period: 30s
 ";
@@ -207,7 +208,7 @@ async fn services_reach_each_other_by_name_over_machines() {
     mesh.apply(BLOG, BLOG_PLACES);
     let (web, db) = (mesh.container(0, "shop", "web"), mesh.container(1, "shop", "db"));
     let blog = mesh.container(0, "blog", "web");
-    for name in ["db", "db.shop", "db.shop.jaco.internal", "tasks.db", "db-0"] {
+    for name in ["db", "db.shop", "db.shop.jaco.internal", "tasks.db", "db-0", "base.lan"] {
         let url = format!("http://{name}:8080/healthz");
         eventually_within(PATIENCE, "the name leads there", || async {
             let output = mesh.check(0, &web, &url).output().expect("docker runs");
