@@ -46,6 +46,11 @@ impl Seen {
                 self.routes.clear();
             }
             Step::AddTunnel(tunnel) => self.tunnel = Some(Found::Sound(*tunnel)),
+            Step::SetKey(key) => {
+                if let Some(Found::Sound(tunnel)) = &mut self.tunnel {
+                    tunnel.key = *key;
+                }
+            }
             Step::RemovePort(interface) => {
                 self.ports.remove(interface);
             }

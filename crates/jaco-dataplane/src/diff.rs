@@ -33,6 +33,8 @@ pub enum Step {
     OpenScopes(BTreeMap<NetworkId, Scope>),
     /// The tunnel is made, without peers.
     AddTunnel(Tunnel),
+    /// The tunnel has this key from now on. Peers and routes stay; with each peer there is another handshake.
+    SetKey(PublicKey),
     /// The port is made, or made as it should be.
     AddPort(Port),
     /// There is a new peer with exactly these properties; an address that another peer has is taken from it.
@@ -66,7 +68,8 @@ pub fn diff(plan: &SitePlan, seen: &Seen) -> Vec<Step> {
     }
     let fewer = fewer_names(&plan.names, &seen.names);
     push_names(&mut steps, fewer.clone());
-    let tunnel_stays = seen.tunnel.is_some() && seen.tunnel == plan.tunnel.map(Found::Sound);
+    let fate = fate(plan, seen);
+    let tunnel_stays = fate != Fate::Remade;
     if tunnel_stays {
         remove_from_tunnel(&mut steps, plan, seen);
     } else if seen.tunnel.is_some() {
@@ -76,14 +79,39 @@ pub fn diff(plan: &SitePlan, seen: &Seen) -> Vec<Step> {
     if let Some(policy) = loaded {
         change_scopes(&mut steps, &plan.policy, policy);
     }
-    if !tunnel_stays {
-        steps.extend(plan.tunnel.map(Step::AddTunnel));
+    match fate {
+        Fate::Stays => {}
+        Fate::Rekeyed(key) => steps.push(Step::SetKey(key)),
+        Fate::Remade => steps.extend(plan.tunnel.map(Step::AddTunnel)),
     }
     add_ports(&mut steps, plan, seen);
     let nothing = Seen::default();
     add_to_tunnel(&mut steps, plan, if tunnel_stays { seen } else { &nothing });
     push_names(&mut steps, new_names(&plan.names, &seen.names, &fewer));
     steps
+}
+
+/// What becomes of the tunnel that is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// It is as planned, with its peers and routes.
+    Stays,
+    /// It gets this key, and is as planned otherwise.
+    Rekeyed(PublicKey),
+    /// There is none, or it is removed; the planned one is made.
+    Remade,
+}
+
+fn fate(plan: &SitePlan, seen: &Seen) -> Fate {
+    match (seen.tunnel, plan.tunnel) {
+        (Some(Found::Sound(seen)), Some(planned)) if seen == planned => Fate::Stays,
+        (Some(Found::Sound(seen)), Some(planned))
+            if Tunnel { key: planned.key, ..seen } == planned =>
+        {
+            Fate::Rekeyed(planned.key)
+        }
+        (Some(Found::Sound(_) | Found::Broken) | None, Some(_) | None) => Fate::Remade,
+    }
 }
 
 fn push_names(steps: &mut Vec<Step>, change: NamesChange) {
@@ -99,17 +127,25 @@ fn remove_from_tunnel(steps: &mut Vec<Step>, plan: &SitePlan, seen: &Seen) {
         steps.push(Step::RemoveRoutes(routes));
     }
     for (key, peer) in &seen.peers {
-        match plan.peers.get(key) {
-            None => steps.push(Step::RemovePeer(*key)),
-            Some(wanted) => {
-                let change = PeerChange::between(Some(peer), wanted);
-                if !change.lost.is_empty() {
-                    let change = PeerChange { gained: BTreeSet::new(), ..change };
-                    steps.push(Step::ChangePeer { key: *key, change });
-                }
-            }
+        let successor = || successor(plan, seen, peer);
+        let Some(wanted) = plan.peers.get(key).or_else(successor) else {
+            steps.push(Step::RemovePeer(*key));
+            continue;
+        };
+        let change = PeerChange::between(Some(peer), wanted);
+        if !change.lost.is_empty() {
+            let change = PeerChange { gained: BTreeSet::new(), ..change };
+            steps.push(Step::ChangePeer { key: *key, change });
         }
     }
+}
+
+/// The new peer that is the same router under another key: it has its address in the mesh.
+fn successor<'a>(plan: &'a SitePlan, seen: &Seen, peer: &Peer) -> Option<&'a Peer> {
+    let mesh = plan.tunnel?.mesh;
+    let own = peer.addresses.iter().find(|address| mesh.contains(**address))?;
+    let mut new = plan.peers.iter().filter(|(key, _)| !seen.peers.contains_key(key));
+    new.find(|(_, peer)| peer.addresses.contains(own)).map(|(_, peer)| peer)
 }
 
 fn remove_ports(steps: &mut Vec<Step>, plan: &SitePlan, seen: &Seen) {
@@ -161,6 +197,12 @@ fn add_to_tunnel(steps: &mut Vec<Step>, plan: &SitePlan, seen: &Seen) {
         if moved || !gained.is_empty() {
             let change = PeerChange { endpoint, lost: BTreeSet::new(), gained };
             steps.push(Step::ChangePeer { key: *key, change });
+        }
+    }
+    // Its successor has taken its addresses over: they were never without a peer.
+    for (key, peer) in &seen.peers {
+        if !plan.peers.contains_key(key) && successor(plan, seen, peer).is_some() {
+            steps.push(Step::RemovePeer(*key));
         }
     }
     let new = |address: &&Ipv4Addr| !seen.routes.contains(address);

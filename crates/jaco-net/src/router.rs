@@ -23,6 +23,8 @@ pub struct Options {
     pub runtime_dir: PathBuf,
     /// The key of this site.
     pub key: PrivateKey,
+    /// The key that takes its place once a plan names it.
+    pub next_key: Option<PrivateKey>,
     /// The UDP port of the tunnel, in the namespace of the container engine.
     pub port: u16,
     /// Where the tunnel runs. `None`: in the kernel if it can.
@@ -78,7 +80,7 @@ impl Router {
             None if worker.call(|kernel| Ok(kernel.try_wireguard())).await? => Backend::Kernel,
             None => Backend::Userspace,
         };
-        let identity = Identity { key: options.key, port: options.port };
+        let identity = Identity { key: options.key, next: options.next_key, port: options.port };
         let tunnel = AnyTunnel::open(backend, identity, &worker).await?;
         Ok(Self {
             namespace,
@@ -98,6 +100,11 @@ impl Router {
     /// Where the tunnel runs.
     pub fn backend(&self) -> Backend {
         self.tunnel.backend()
+    }
+
+    /// Lets plans name another key: the tunnel takes it with the first one that does, and the one before is forgotten.
+    pub fn offer_key(&mut self, next: PrivateKey) {
+        self.tunnel.offer_key(next);
     }
 
     /// Makes the router what `plan` says, in the order that [`diff`] gives.
@@ -240,6 +247,7 @@ impl Router {
                 self.tunnel.change_peer(key, change, worker).await?;
             }
             Step::AddTunnel(tunnel) => self.tunnel.add(tunnel, worker).await?,
+            Step::SetKey(key) => self.tunnel.set_key(key, worker).await?,
             Step::RemoveTunnel => self.tunnel.remove(worker).await?,
             Step::CloseScopes(scopes) => {
                 worker.call(move |kernel| kernel.rules().close(&scopes)).await?;

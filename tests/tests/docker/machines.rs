@@ -52,7 +52,7 @@ impl Machines {
         machines
     }
 
-    fn at_switch(&self) -> Command {
+    pub(crate) fn at_switch(&self) -> Command {
         let mut command = Command::new("nsenter");
         command.arg(format!("--net=/proc/{}/ns/net", self.switch.id()));
         command
@@ -98,6 +98,13 @@ impl Machines {
 
     /// `jaco cluster init` on the first machine, with these flags; the others join.
     pub(crate) async fn found(&mut self, flags: &[&str]) -> Output {
+        let created = self.found_of(self.engines.len(), flags).await;
+        self.cluster.settled().await;
+        created
+    }
+
+    /// The same of the first machines alone, so many of them.
+    pub(crate) async fn found_of(&mut self, count: usize, flags: &[&str]) -> Output {
         let created =
             self.cluster.cli(0, &[&["cluster", "init", "--output", "json"], flags].concat());
         let text = String::from_utf8_lossy(&created.stdout).into_owned();
@@ -105,10 +112,9 @@ impl Machines {
             panic!("{error}: {created:?}");
         });
         self.cluster.id = json["cluster_id"].as_str().expect("it has an id").to_owned();
-        for at in 1..self.engines.len() {
+        for at in 1..count {
             self.cluster.join(at).await;
         }
-        self.cluster.settled().await;
         created
     }
 

@@ -149,7 +149,7 @@ impl Mesh {
     }
 
     /// Asks a URL from a container again and again, until [`Watch::end`].
-    fn watch(&self, at: usize, container: &str, url: &str) -> Watch {
+    pub(crate) fn watch(&self, at: usize, container: &str, url: &str) -> Watch {
         let args = ["exec", "--interactive", container, "/hello", "watch", url];
         let mut command = self.engines[at].command(&args);
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -172,14 +172,14 @@ impl Drop for Mesh {
 }
 
 /// A client that asks again and again.
-struct Watch(Child);
+pub(crate) struct Watch(Child);
 
 impl Watch {
     /// Ends it, and hands back how many requests it made.
     ///
     /// # Panics
     /// If any of them failed.
-    fn end(mut self) -> usize {
+    pub(crate) fn end(mut self) -> usize {
         drop(self.0.stdin.take());
         let said = succeeded(&self.0.wait_with_output().expect("docker runs"));
         let asked = said.lines().last().and_then(|line| line.split(' ').next()?.parse().ok());

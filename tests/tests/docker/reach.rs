@@ -2,13 +2,13 @@
 
 use std::process::Command;
 
-use jaco_testkit::eventually_within;
+use jaco_testkit::{Cluster, eventually_within};
 use serde_json::Value;
 
 use crate::mesh::{BLOG, BLOG_PLACES, Mesh, PATIENCE, ran, succeeded};
 
 /// `web` on one machine, `db` on the other. `late` is never healthy.
-const SHOP: &str = "
+pub(crate) const SHOP: &str = "
 name: shop
 services:
   web: {image: 'jaco-hello:v1', command: [serve]}
@@ -25,23 +25,23 @@ services:
     healthcheck: {test: [CMD, /hello, check, 'http://127.0.0.1:1/'], interval: 1s, retries: 100, start_period: 1h}
 ";
 
-const PLACES: &str = "
+pub(crate) const PLACES: &str = "
 services:
   - {name: web, placement: hosts, hosts: [n1]}
   - {name: db, placement: hosts, hosts: [n2]}
 ";
 
 /// What `jaco explain --to` finds: the exit code and the steps.
-fn explained(mesh: &Mesh, from: &str, to: &str) -> (Option<i32>, Value) {
-    let output = mesh.cluster.cli(0, &["explain", from, "--to", to, "-o", "json"]);
+pub(crate) fn explained(cluster: &Cluster, from: &str, to: &str) -> (Option<i32>, Value) {
+    let output = cluster.cli(0, &["explain", from, "--to", to, "-o", "json"]);
     let json = serde_json::from_slice(&output.stdout);
     let json: Value = json.unwrap_or_else(|error| panic!("{error}: {output:?}"));
     (output.status.code(), json)
 }
 
 /// All steps but the last hold; the last one is this one, with these words and a fix.
-fn breaks_at(mesh: &Mesh, from: &str, to: &str, step: &str, words: &str) {
-    let (code, json) = explained(mesh, from, to);
+pub(crate) fn breaks_at(cluster: &Cluster, from: &str, to: &str, step: &str, words: &str) {
+    let (code, json) = explained(cluster, from, to);
     let steps = json["steps"].as_array().expect("a list");
     let (last, held) = steps.split_last().expect("not empty");
     assert_eq!((code, &json["holds"]), (Some(1), &Value::Bool(false)), "{json:#}");
@@ -51,13 +51,13 @@ fn breaks_at(mesh: &Mesh, from: &str, to: &str, step: &str, words: &str) {
     assert!(last["fix"].as_str().is_some_and(|fix| !fix.is_empty()), "{json:#}");
 }
 
-async fn holds(mesh: &Mesh, from: &str, to: &str) {
+pub(crate) async fn holds(cluster: &Cluster, from: &str, to: &str) {
     eventually_within(PATIENCE, "all of it holds", || async {
-        let (code, json) = explained(mesh, from, to);
+        let (code, json) = explained(cluster, from, to);
         if code == Some(0) { Ok(()) } else { Err(format!("{json:#}")) }
     })
     .await;
-    let (_, json) = explained(mesh, from, to);
+    let (_, json) = explained(cluster, from, to);
     let steps = json["steps"].as_array().expect("a list");
     let names: Vec<&str> = steps.iter().filter_map(|step| step["step"].as_str()).collect();
     assert_eq!(names, ["network", "name", "endpoints", "tunnel", "applied", "connect"]);
@@ -72,13 +72,13 @@ async fn explain_names_what_breaks_the_way() {
     mesh.apply(SHOP, PLACES);
     mesh.apply(BLOG, BLOG_PLACES);
     for (from, to) in [("shop/web", "shop/db:8080"), ("shop/db-0", "shop/web-0:8080")] {
-        holds(&mesh, from, to).await;
+        holds(&mesh.cluster, from, to).await;
     }
-    breaks_at(&mesh, "shop/web", "blog/web", "network", "no network connects them");
-    breaks_at(&mesh, "shop/web", "shop/db:5432", "connect", "nothing listens");
+    breaks_at(&mesh.cluster, "shop/web", "blog/web", "network", "no network connects them");
+    breaks_at(&mesh.cluster, "shop/web", "shop/db:5432", "connect", "nothing listens");
     // Where both are on one machine, there is no tunnel between them, and the same answer.
-    breaks_at(&mesh, "shop/web", "shop/web-0:5432", "connect", "nothing listens");
-    holds(&mesh, "shop/web", "shop/web-0:8080").await;
+    breaks_at(&mesh.cluster, "shop/web", "shop/web-0:5432", "connect", "nothing listens");
+    holds(&mesh.cluster, "shop/web", "shop/web-0:8080").await;
     // Nothing was left of the connections that were tried.
     let db = mesh.container(1, "shop", "db");
     let pid = ran(&mut mesh.engines[1].command(&["inspect", "--format", "{{.State.Pid}}", &db]));
@@ -93,14 +93,14 @@ async fn explain_names_what_breaks_the_way() {
     let path = folder.path().to_str().expect("a path in ASCII");
     succeeded(&mesh.cluster.cli(0, &["apply", path, "--detach"]));
     eventually_within(PATIENCE, "the endpoint is not ready", || async {
-        let (_, json) = explained(&mesh, "late/web", "late/db");
+        let (_, json) = explained(&mesh.cluster, "late/web", "late/db");
         let steps = json["steps"].as_array().expect("a list");
         let last = steps.last().expect("not empty");
         let starting = last["detail"].as_str().is_some_and(|found| found.contains("is starting"));
         if last["step"] == "endpoints" && starting { Ok(()) } else { Err(format!("{json:#}")) }
     })
     .await;
-    breaks_at(&mesh, "late/web", "late/db", "endpoints", "late-db-0 on n2 is starting");
+    breaks_at(&mesh.cluster, "late/web", "late/db", "endpoints", "late-db-0 on n2 is starting");
 
     // UDP in one direction, then in none, while the daemons go on talking.
     let drop = |at: usize, chain: &str| {
@@ -111,13 +111,25 @@ async fn explain_names_what_breaks_the_way() {
         ran(nft.args(["nft", &rules]));
     };
     drop(1, "input");
-    breaks_at(&mesh, "shop/web", "shop/db:8080", "tunnel", "n1 hears n2, and n2 does not hear n1");
+    breaks_at(
+        &mesh.cluster,
+        "shop/web",
+        "shop/db:8080",
+        "tunnel",
+        "n1 hears n2, and n2 does not hear n1",
+    );
     drop(0, "input");
-    breaks_at(&mesh, "shop/web", "shop/db:8080", "tunnel", "no packet passes between n1 and n2");
+    breaks_at(
+        &mesh.cluster,
+        "shop/web",
+        "shop/db:8080",
+        "tunnel",
+        "no packet passes between n1 and n2",
+    );
     for at in 0..2 {
         ran(mesh.inside(at).args(["nft", "delete table inet cut"]));
     }
-    holds(&mesh, "shop/web", "shop/db:8080").await;
+    holds(&mesh.cluster, "shop/web", "shop/db:8080").await;
 }
 
 /// The findings of `jaco doctor` about packets, as check, object and severity.
@@ -159,6 +171,8 @@ async fn doctor_sends_packets_between_routers() {
     // A link that takes less at its far end and says nothing about it, as behind another router.
     ran(mesh.inside(1).args(["ip", "link", "set", "wire", "mtu", "1280"]));
     finds(&mesh, &["failing mtu n1 to n2", "warning mtu n2 to n1"]).await;
+    let small = "between n1 and n2 small packets pass, those of 1420 bytes do not";
+    breaks_at(&mesh.cluster, "shop/web", "shop/db:8080", "tunnel", small);
     ran(mesh.inside(0).args(["ip", "link", "set", "wire", "mtu", "1280"]));
     finds(&mesh, &["warning mtu n1 to n2", "warning mtu n2 to n1"]).await;
     for at in 0..2 {
@@ -182,6 +196,10 @@ async fn doctor_sends_packets_between_routers() {
     ran(mesh.inside(1).args(["nft", rules]));
     finds(&mesh, &["failing tunnel n1 to n2"]).await;
     ran(mesh.inside(1).args(["nft", "delete table inet cut"]));
+    // The whole wire: the daemons do not reach each other either.
     ran(mesh.inside(1).args(["ip", "link", "set", "wire", "down"]));
     finds(&mesh, &["failing tunnel n1 to n2"]).await;
+    breaks_at(&mesh.cluster, "shop/web", "shop/db:8080", "tunnel", "n2 cannot be asked");
+    ran(mesh.inside(1).args(["ip", "link", "set", "wire", "up"]));
+    holds(&mesh.cluster, "shop/web", "shop/db:8080").await;
 }

@@ -105,8 +105,10 @@ pub(crate) fn topologies() -> impl Strategy<Value = Topology> {
     let reach = prop_oneof![Just(NetworkReach::Outside), Just(NetworkReach::Internal)];
     let networks = prop::collection::vec(reach, 5);
     let unlinked = prop::option::weighted(0.1, 1_u8..=5);
-    (sites, networks, instances, any::<bool>(), unlinked).prop_map(
-        |(sites, networks, instances, has_mesh, unlinked)| {
+    // A site whose key is another one than in most other clusters.
+    let rekeyed = prop::option::of(1_u8..=5);
+    (sites, networks, instances, any::<bool>(), unlinked, rekeyed).prop_map(
+        |(sites, networks, instances, has_mesh, unlinked, rekeyed)| {
             let drawn = (10_u8..).zip(instances);
             let instances =
                 drawn.map(|(address, (node, deployment, service, networks, readiness))| {
@@ -116,6 +118,9 @@ pub(crate) fn topologies() -> impl Strategy<Value = Topology> {
             let mut topology = topology(&[1, 2, 3, 4, 5], &[], instances);
             topology.networks = (1..).zip(networks).map(|(id, reach)| network(id, reach)).collect();
             share_engines(&mut topology, &sites);
+            if let Some(id) = rekeyed {
+                rekey(&mut topology, id);
+            }
             if let Some(id) = unlinked {
                 topology.nodes.get_mut(&NodeId(id.into())).unwrap().link = None;
             }
@@ -123,6 +128,12 @@ pub(crate) fn topologies() -> impl Strategy<Value = Topology> {
             topology
         },
     )
+}
+
+/// Gives the router of a node another key.
+pub(crate) fn rekey(topology: &mut Topology, id: u8) {
+    let node = topology.nodes.get_mut(&NodeId(id.into())).unwrap();
+    node.link.as_mut().unwrap().key = PublicKey([id + 100; 32]);
 }
 
 /// Nodes with the same number share an engine; the lowest of them keeps the router.

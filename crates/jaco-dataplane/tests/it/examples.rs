@@ -4,7 +4,7 @@ use expect_test::expect;
 use jaco_dataplane::{InterfaceName, Seen, Topology, diff, plan};
 use jaco_types::{NetworkId, NodeId};
 
-use crate::cluster::{instance, topology};
+use crate::cluster::{instance, rekey, topology};
 
 fn shop() -> Topology {
     let instances = [
@@ -204,6 +204,24 @@ fn a_new_instance_elsewhere_is_a_peer_then_a_route_then_a_name() {
         RemoveRoutes({10.65.7.12})
         RemovePeer(03030303…)
     "#]].assert_eq(&steps(&after, &shop()));
+}
+
+/// A tunnel that gets another key keeps its routes; one whose peer has another key is never without a peer for them.
+#[test]
+fn another_key_takes_no_route_away() {
+    let mut after = shop();
+    rekey(&mut after, 1);
+    expect![[r#"
+        SetKey(65656565…)
+    "#]]
+    .assert_eq(&steps(&shop(), &after));
+    let mut after = shop();
+    rekey(&mut after, 2);
+    expect![[r#"
+        SetPeer { key: 66666666…, peer: Peer { endpoint: Some(192.0.2.2:51820), addresses: {10.64.0.2, 10.65.7.11} } }
+        RemovePeer(02020202…)
+    "#]]
+    .assert_eq(&steps(&shop(), &after));
 }
 
 #[test]

@@ -15,6 +15,9 @@ use netlink_packet_route::link::{
 
 use super::socket::{Missing, Socket};
 
+/// The smallest MTU of an interface with IPv6, in bytes.
+const IPV6_MTU_MIN: u16 = 1280;
+
 /// So many interfaces are asked for one by one.
 const NAMES: usize = 16;
 
@@ -89,7 +92,8 @@ impl Socket {
     pub(crate) fn add_ports<Fd: AsFd>(&mut self, ports: &[NewPort<'_, Fd>]) -> io::Result<()> {
         let messages = ports.iter().map(|port| RouteNetlinkMessage::NewLink(pair(port)));
         self.request(messages, NLM_F_CREATE | NLM_F_EXCL, Missing::Error)?;
-        // Without an address of its own: that would be a route in the namespace of the container engine.
+        // Without an address of its own: that would be a route in the namespace of the container engine. Interfaces that
+        // are too small for IPv6 get none, and refuse to be told so.
         let settings = ports.iter().flat_map(|port| {
             let (mut silent, mut up) = (LinkMessage::default(), up());
             let name = LinkAttribute::IfName(port.port.bridge_end.as_str().to_owned());
@@ -97,7 +101,8 @@ impl Socket {
             let family = vec![AfSpecUnspec::Inet6(vec![mode])];
             silent.attributes = vec![name.clone(), LinkAttribute::AfSpecUnspec(family)];
             up.attributes = vec![name];
-            [silent, up].map(RouteNetlinkMessage::SetLink)
+            let silent = (port.port.mtu >= IPV6_MTU_MIN).then_some(silent);
+            silent.into_iter().chain([up]).map(RouteNetlinkMessage::SetLink)
         });
         self.request(settings, 0, Missing::Error)
     }

@@ -76,6 +76,17 @@ impl WireGuard {
         self.set([attributes])
     }
 
+    /// Begins a handshake with each peer that there is no session with: the kernel sends a keepalive where it is told to
+    /// begin with them.
+    pub(crate) fn greet(&mut self, name: &str) -> io::Result<()> {
+        let peers = self.device(name)?.peers.into_keys();
+        let messages = peers.flat_map(|key| {
+            [0, KEEPALIVE].map(|seconds| device(name, with_keepalive(key, seconds)))
+        });
+        let messages: Vec<_> = messages.collect();
+        self.set(messages)
+    }
+
     /// Changes a peer, and adds one that is not there; without an endpoint it keeps its own. Addresses that stay are
     /// never without it.
     pub(crate) fn change_peer(
@@ -165,6 +176,15 @@ fn encoded(
     attributes.extend(more);
     attributes.push(WireguardPeerAttribute::AllowedIps(allowed.collect()));
     WireguardPeer(attributes)
+}
+
+/// A peer that is there, with this interval of keepalives; 0 for none.
+fn with_keepalive(key: PublicKey, seconds: u16) -> WireguardPeer {
+    WireguardPeer(vec![
+        WireguardPeerAttribute::PublicKey(key.0),
+        WireguardPeerAttribute::Flags(WireguardPeerFlags::UpdateOnly),
+        WireguardPeerAttribute::PersistentKeepalive(seconds),
+    ])
 }
 
 fn removed(key: PublicKey) -> WireguardPeer {

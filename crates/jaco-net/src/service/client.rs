@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use jaco_dataplane::{PlanChange, SitePlan};
+use jaco_dataplane::{PlanChange, PublicKey, SitePlan};
 use jaco_types::StateIndex;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -58,8 +58,24 @@ impl RouterClient {
         send(&mut output, &Order::Probe(question)).await?;
         loop {
             match receive(&mut input).await?.ok_or_else(ended)? {
-                Said::Status(_) => {}
+                Said::Status(_) | Said::NextKey(_) => {}
                 Said::Probed(report) => return Ok(*report),
+            }
+        }
+    }
+
+    /// Has the router of this folder make another key, and returns its public part; the same one until a plan has named
+    /// it. [`RouterStatus::next_key`] says so from then on.
+    ///
+    /// # Errors
+    /// If none listens there, or one of another user, or it cannot keep a key.
+    pub async fn make_key(runtime_dir: &Path) -> io::Result<PublicKey> {
+        let (mut input, mut output) = open(runtime_dir).await?.into_split();
+        send(&mut output, &Order::MakeKey).await?;
+        loop {
+            match receive(&mut input).await?.ok_or_else(ended)? {
+                Said::Status(_) | Said::Probed(_) => {}
+                Said::NextKey(made) => return made.map(PublicKey).map_err(io::Error::other),
             }
         }
     }
@@ -114,7 +130,7 @@ async fn next_status(input: &mut OwnedReadHalf) -> io::Result<RouterStatus> {
     loop {
         match receive(input).await?.ok_or_else(ended)? {
             Said::Status(status) => return Ok(status),
-            Said::Probed(_) => {}
+            Said::Probed(_) | Said::NextKey(_) => {}
         }
     }
 }

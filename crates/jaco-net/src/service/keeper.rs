@@ -11,6 +11,7 @@ use tracing::{info, warn};
 
 use super::change_message::ChangeMessage;
 use super::journal::Journal;
+use super::key::Keys;
 use super::message::RouterStatus;
 use super::plan_message::PlanMessage;
 use super::remembered::Remembered;
@@ -29,6 +30,7 @@ const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_
 #[derive(Debug)]
 pub(super) struct Keeper {
     router: Router,
+    keys: Keys,
     /// The plan, for the next process.
     journal: Journal,
     status: watch::Sender<RouterStatus>,
@@ -46,7 +48,12 @@ pub(super) enum Task {
     Retry,
     /// Find out what holds between this router and others, and say it there.
     Probe(ProbeQuestion, mpsc::Sender<ProbeReport>),
+    /// Make another key that plans may name, and say its public part there.
+    MakeKey(mpsc::Sender<MadeKey>),
 }
+
+/// The public part of a key, or why it could not be made.
+pub(super) type MadeKey = Result<[u8; 32], String>;
 
 /// The plan that is to be held.
 #[derive(Debug)]
@@ -65,9 +72,14 @@ enum Trust {
 }
 
 impl Keeper {
-    pub(super) fn new(router: Router, file: PathBuf, status: watch::Sender<RouterStatus>) -> Self {
+    pub(super) fn new(
+        router: Router,
+        keys: Keys,
+        file: PathBuf,
+        status: watch::Sender<RouterStatus>,
+    ) -> Self {
         let (journal, remembered) = (Journal::new(file), Remembered::default());
-        Self { router, journal, status, plan: None, resolver: None, remembered }
+        Self { router, keys, journal, status, plan: None, resolver: None, remembered }
     }
 
     /// Runs until nobody can send tasks any more.
@@ -95,6 +107,11 @@ impl Keeper {
                     }
                     for update in due.updates {
                         self.take(update).await?;
+                    }
+                    for answer in due.keys {
+                        let made = self.make_key();
+                        // Who has asked may be gone.
+                        drop(answer.try_send(made));
                     }
                     for (question, answer) in due.probes {
                         self.probe(&question, answer).await?;
@@ -174,6 +191,16 @@ impl Keeper {
         Ok(())
     }
 
+    /// Makes another key, unless one waits for its plan already.
+    fn make_key(&mut self) -> MadeKey {
+        let next = self.keys.make_next().map_err(|error| chain(&error))?;
+        let public = next.public_key();
+        info!(key = ?public, "next key offered");
+        self.router.offer_key(next);
+        self.status.send_modify(|status| status.offer(public));
+        Ok(public.0)
+    }
+
     /// Begins a probe of what is held; it goes on beside all else.
     async fn probe(
         &self,
@@ -222,6 +249,17 @@ impl Keeper {
         match result {
             Ok(applied) => {
                 status.hold(*index, failures(plan, applied));
+                if let Some(tunnel) = plan.tunnel {
+                    match self.keys.settle(tunnel.key) {
+                        Ok(true) => {
+                            info!(key = ?tunnel.key, "tunnel has its next key");
+                            status.take_key(tunnel.key);
+                        }
+                        Ok(false) => {}
+                        // Both stay, and the next plan tries again.
+                        Err(error) => warn!(error = %chain(&error), "key not replaced on disk"),
+                    }
+                }
                 self.remembered.note(*index, self.router.remembered_until());
                 if let Some(index) = self.remembered.forgotten(Instant::now()) {
                     status.forget(index);
@@ -279,6 +317,7 @@ struct Due {
     updates: Vec<Update>,
     retry: bool,
     probes: Vec<(ProbeQuestion, mpsc::Sender<ProbeReport>)>,
+    keys: Vec<mpsc::Sender<MadeKey>>,
 }
 
 impl Due {
@@ -295,6 +334,7 @@ impl Due {
                 }
                 Task::Retry => due.retry = true,
                 Task::Probe(question, answer) => due.probes.push((question, answer)),
+                Task::MakeKey(answer) => due.keys.push(answer),
             }
             next = tasks.try_recv().ok();
         }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::change_message::ChangeMessage;
+use super::key::Keys;
 use super::plan_message::PlanMessage;
 use crate::probe::{ProbeQuestion, ProbeReport};
 use crate::tunnel::Backend;
@@ -29,6 +30,8 @@ pub(super) enum Order {
     Retry,
     /// Find out what holds between this router and others. Answered by [`Said::Probed`].
     Probe(ProbeQuestion),
+    /// Make another key, for plans to name. Answered by [`Said::NextKey`].
+    MakeKey,
 }
 
 /// What a router says.
@@ -38,12 +41,15 @@ pub(super) enum Said {
     Status(RouterStatus),
     /// The answer to the question that was asked over this connection.
     Probed(Box<ProbeReport>),
+    /// The public part of the key that plans may name from now on, or why there is none.
+    NextKey(Result<[u8; 32], String>),
 }
 
 /// What a router says of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RouterStatus {
     key: [u8; 32],
+    next_key: Option<[u8; 32]>,
     /// The UDP port that it listens on.
     pub port: u16,
     userspace: bool,
@@ -65,10 +71,11 @@ pub struct NetworkFailure {
 }
 
 impl RouterStatus {
-    pub(super) fn new(key: PublicKey, port: u16, backend: Backend) -> Self {
+    pub(super) fn new(keys: &Keys, port: u16, backend: Backend) -> Self {
         let userspace = backend == Backend::Userspace;
         Self {
-            key: key.0,
+            key: keys.current.public_key().0,
+            next_key: keys.next.as_ref().map(|next| next.public_key().0),
             port,
             userspace,
             applied: None,
@@ -82,6 +89,11 @@ impl RouterStatus {
     /// Its public key.
     pub fn key(&self) -> PublicKey {
         PublicKey(self.key)
+    }
+
+    /// The public key that it takes in place of that, once a plan names it.
+    pub fn next_key(&self) -> Option<PublicKey> {
+        self.next_key.map(PublicKey)
     }
 
     /// Where its tunnel runs.
@@ -126,6 +138,16 @@ impl RouterStatus {
 
     pub(super) fn has_failures(&self) -> bool {
         self.error.is_some() || !self.failed.is_empty()
+    }
+
+    pub(super) fn offer(&mut self, next: PublicKey) {
+        self.next_key = Some(next.0);
+    }
+
+    /// It has taken the next key.
+    pub(super) fn take_key(&mut self, key: PublicKey) {
+        self.key = key.0;
+        self.next_key = None;
     }
 
     pub(super) fn forget(&mut self, index: StateIndex) {

@@ -7,7 +7,7 @@
 //! ```text
 //! socket    the socket, and who may connect
 //! keeper    the router itself: plans in, status out
-//! key       the private key, which never leaves the node
+//! key       the private keys, which never leave the node
 //! message   what is said over the socket; plan_message and change_message: plans and their changes
 //! journal   the plan on disk
 //! remembered  until when names are remembered that a plan no longer has
@@ -59,19 +59,20 @@ pub async fn serve(
     let dir = options.runtime_dir.as_path();
     prepare(dir)?;
     let _lock = lock(dir)?;
-    let key = key::load_or_make(&dir.join("key"))?;
-    let public = key.public_key();
+    let keys = key::Keys::load_or_make(&dir.join("key"))?;
     let router = Options {
         runtime_dir: dir.to_owned(),
-        key,
+        key: keys.current.clone(),
+        next_key: keys.next.clone(),
         port: options.port,
         backend: None,
         resolvers: resolvers(Path::new("/etc/resolv.conf")),
     };
     let router = Router::open(router).await?;
     let (tasks, inbox) = mpsc::channel(16);
-    let (status, seen) = watch::channel(RouterStatus::new(public, options.port, router.backend()));
-    let keeper = keeper::Keeper::new(router, dir.join("plan"), status);
+    let first = RouterStatus::new(&keys, options.port, router.backend());
+    let (status, seen) = watch::channel(first);
+    let keeper = keeper::Keeper::new(router, keys, dir.join("plan"), status);
     let listener = socket::listen(&socket_path(dir))?;
     tracing::info!(socket = ?socket_path(dir), "router started");
     tokio::select! {

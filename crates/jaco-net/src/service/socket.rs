@@ -62,6 +62,7 @@ async fn speak(
 ) {
     let (mut input, mut output) = stream.into_split();
     let (reports, mut answers) = mpsc::channel(1);
+    let (keys, mut made) = mpsc::channel(1);
     let told = async {
         let first = status.borrow_and_update().clone();
         send(&mut output, &Said::Status(first)).await?;
@@ -72,6 +73,7 @@ async fn speak(
                     Err(_) => return io::Result::Ok(()),
                 },
                 Some(report) = answers.recv() => Said::Probed(Box::new(report)),
+                Some(key) = made.recv() => Said::NextKey(key),
             };
             send(&mut output, &said).await?;
         }
@@ -83,6 +85,7 @@ async fn speak(
                 Order::Change(change) => Task::Hold(Update::Change(change)),
                 Order::Retry => Task::Retry,
                 Order::Probe(question) => Task::Probe(question, reports.clone()),
+                Order::MakeKey => Task::MakeKey(keys.clone()),
             };
             if tasks.send(task).await.is_err() {
                 break;

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use jaco_dataplane::{Peer, PeerChange, PublicKey, Tunnel};
 
-use super::Identity;
+use super::{Identity, PrivateKey};
 use crate::error::{NetError, refused};
 use crate::kernel::{Kernel, TUNNEL, TunnelLink, Worker};
 use crate::netlink::{LinkKind, PeerLink, WireGuard};
@@ -24,13 +24,18 @@ impl KernelTunnel {
         Self { identity, endpoints: BTreeMap::new() }
     }
 
-    pub(super) fn identity(&self) -> &Identity {
-        &self.identity
+    pub(super) fn identity(&mut self) -> &mut Identity {
+        &mut self.identity
     }
 
-    pub(super) async fn add(&mut self, tunnel: Tunnel, worker: &Worker) -> Result<(), NetError> {
+    pub(super) async fn add(
+        &mut self,
+        tunnel: Tunnel,
+        key: PrivateKey,
+        worker: &Worker,
+    ) -> Result<(), NetError> {
         self.endpoints.clear();
-        let Identity { key, port } = self.identity.clone();
+        let port = self.identity.port;
         let add = move |kernel: &mut Kernel| {
             kernel.remove_tunnel()?;
             kernel.add_wireguard()?;
@@ -44,6 +49,18 @@ impl KernelTunnel {
     pub(super) async fn remove(&mut self, worker: &Worker) -> Result<(), NetError> {
         self.endpoints.clear();
         worker.call(Kernel::remove_tunnel).await
+    }
+
+    /// Changes the key; the kernel ends all sessions with it.
+    pub(super) async fn set_key(&self, key: PrivateKey, worker: &Worker) -> Result<(), NetError> {
+        let port = self.identity.port;
+        let set = move |kernel: &mut Kernel| {
+            let wireguard = wireguard(kernel)?;
+            let changed = wireguard.configure(TUNNEL, key.0, port);
+            let greeted = changed.and_then(|()| wireguard.greet(TUNNEL));
+            greeted.map_err(refused("give the tunnel another key"))
+        };
+        worker.call(set).await
     }
 
     /// Changes a peer, and adds one that is not there.

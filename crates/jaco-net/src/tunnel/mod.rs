@@ -59,8 +59,25 @@ impl fmt::Debug for PrivateKey {
 #[derive(Debug, Clone)]
 pub(crate) struct Identity {
     pub(crate) key: PrivateKey,
+    /// The one that a plan may name in place of that.
+    pub(crate) next: Option<PrivateKey>,
     /// The UDP port, in the namespace of the container engine.
     pub(crate) port: u16,
+}
+
+impl Identity {
+    /// The key that a plan names. Once that is the next one, the one before is forgotten.
+    fn take(&mut self, planned: PublicKey) -> Result<PrivateKey, NetError> {
+        if let Some(next) = self.next.take_if(|next| next.public_key() == planned) {
+            self.key = next;
+        }
+        let own = self.key.public_key();
+        if own == planned {
+            return Ok(self.key.clone());
+        }
+        let why = format!("its key is {own:?}, the cluster's for this site is {planned:?}");
+        Err(NetError::Tunnel { what: "take the planned key", why })
+    }
 }
 
 /// The tunnel, of either kind.
@@ -92,18 +109,36 @@ impl AnyTunnel {
 
     /// Makes the tunnel, without peers.
     pub(crate) async fn add(&mut self, tunnel: Tunnel, worker: &Worker) -> Result<(), NetError> {
-        let own = match self {
-            Self::Kernel(it) => it.identity().key.public_key(),
-            Self::Userspace(it) => it.identity().key.public_key(),
-        };
-        if own != tunnel.key {
-            let why =
-                format!("its key is {own:?}, the cluster's for this site is {:?}", tunnel.key);
-            return Err(NetError::Tunnel { what: "take the planned key", why });
-        }
+        let key = self.identity().take(tunnel.key)?;
         match self {
-            Self::Kernel(it) => it.add(tunnel, worker).await,
+            Self::Kernel(it) => it.add(tunnel, key, worker).await,
             Self::Userspace(it) => it.add(tunnel, worker).await,
+        }
+    }
+
+    /// Lets plans name this key.
+    pub(crate) fn offer_key(&mut self, next: PrivateKey) {
+        self.identity().next = Some(next);
+    }
+
+    /// Changes the key. With each peer there is another handshake, which begins at once: the peer may have begun one
+    /// before that this side could not answer.
+    pub(crate) async fn set_key(
+        &mut self,
+        key: PublicKey,
+        worker: &Worker,
+    ) -> Result<(), NetError> {
+        let key = self.identity().take(key)?;
+        match self {
+            Self::Kernel(it) => it.set_key(key, worker).await,
+            Self::Userspace(it) => it.set_key().await,
+        }
+    }
+
+    fn identity(&mut self) -> &mut Identity {
+        match self {
+            Self::Kernel(it) => it.identity(),
+            Self::Userspace(it) => it.identity(),
         }
     }
 

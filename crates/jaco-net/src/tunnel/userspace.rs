@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use gotatun::device::{Device, DeviceBuilder, Error};
 use gotatun::udp::socket::UdpSocketFactory;
@@ -14,6 +15,7 @@ use gotatun::x25519;
 use jaco_dataplane::{Peer, PeerChange, PublicKey, Tunnel};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
+use tokio::time::sleep;
 use tun_rs::AsyncDevice;
 
 use super::packets::{Inlet, Outlet};
@@ -27,6 +29,10 @@ const SOCKET_BUFFER: usize = 4 * 1024 * 1024;
 
 /// The packet size until one is planned.
 const FIRST_MTU: u16 = 1420;
+
+/// How long the port of a device that was stopped may stay in use, and the pause between two tries.
+const CLOSE_MAX: Duration = Duration::from_secs(2);
+const CLOSE_PAUSE: Duration = Duration::from_millis(5);
 
 type Running = Device<(UdpSocketFactory, Outlet, Inlet)>;
 
@@ -65,8 +71,28 @@ impl UserspaceTunnel {
         Ok(tunnel)
     }
 
-    pub(super) fn identity(&self) -> &Identity {
-        &self.identity
+    pub(super) fn identity(&mut self) -> &mut Identity {
+        &mut self.identity
+    }
+
+    /// Starts the device anew, with the key that its identity has now. Peers are told where they were heard of last,
+    /// and a keepalive is sent to each at once.
+    pub(super) async fn set_key(&mut self) -> Result<(), NetError> {
+        let links = self.links().await;
+        let Some(device) = self.device.take() else { return Ok(()) };
+        device.stop().await;
+        // Where the start fails there are none, which is seen: they are set again, and start it.
+        let peers = std::mem::take(&mut self.peers);
+        let heard = |(key, peer): (&PublicKey, &Peer)| {
+            let heard = links.get(key).and_then(|link| link.endpoint);
+            encoded(*key, &Peer { endpoint: heard.or(peer.endpoint), ..peer.clone() })
+        };
+        let encoded: Vec<_> = peers.iter().map(heard).collect();
+        if !encoded.is_empty() {
+            self.device = Some(self.start(encoded).await?);
+        }
+        self.peers = peers;
+        Ok(())
     }
 
     pub(super) async fn add(&mut self, tunnel: Tunnel, worker: &Worker) -> Result<(), NetError> {
@@ -89,7 +115,7 @@ impl UserspaceTunnel {
         if let Some(device) = &mut self.device {
             device.add_or_update_peer(encoded(key, &peer)).await.map_err(failed)?;
         } else {
-            self.device = Some(self.start(encoded(key, &peer)).await?);
+            self.device = Some(self.start(vec![encoded(key, &peer)]).await?);
         }
         self.peers.insert(key, peer);
         Ok(())
@@ -161,9 +187,24 @@ impl UserspaceTunnel {
         held.then(|| (self.identity.key.public_key(), self.peers.clone()))
     }
 
-    async fn start(&self, first: gotatun::device::Peer) -> Result<Running, NetError> {
+    async fn start(&self, peers: Vec<gotatun::device::Peer>) -> Result<Running, NetError> {
         let none = || NetError::Tunnel { what: "start", why: "it has no interface".to_owned() };
         let interface = self.interface.as_ref().ok_or_else(none)?;
+        let begun = Instant::now();
+        loop {
+            match self.build(interface, peers.clone()).await {
+                // The sockets of a device that was stopped are closed a moment later.
+                Err(Error::Bind(..)) if begun.elapsed() < CLOSE_MAX => sleep(CLOSE_PAUSE).await,
+                built => return built.map_err(failed("start")),
+            }
+        }
+    }
+
+    async fn build(
+        &self,
+        interface: &Arc<AsyncDevice>,
+        peers: Vec<gotatun::device::Peer>,
+    ) -> Result<Running, Error> {
         let outlet = Outlet::new(Arc::clone(interface));
         let inlet = Inlet::new(Arc::clone(interface), self.mtu.subscribe());
         let device = DeviceBuilder::new()
@@ -173,8 +214,8 @@ impl UserspaceTunnel {
             .with_ip_pair(outlet, inlet)
             .with_private_key(self.identity.key.secret())
             .with_listen_port(self.identity.port)
-            .with_peer(first);
-        device.build().await.map_err(failed("start"))
+            .with_peers(peers);
+        device.build().await
     }
 
     async fn close(&mut self) {

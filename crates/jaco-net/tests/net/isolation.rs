@@ -203,7 +203,7 @@ fn nothing_crosses_the_wire_in_clear() {
 }
 
 /// What passes an interface while `task` runs.
-fn capture(namespace: &Namespace, interface: &str, task: impl FnOnce()) -> Vec<u8> {
+pub(crate) fn capture(namespace: &Namespace, interface: &str, task: impl FnOnce()) -> Vec<u8> {
     let file = namespace.path().with_extension("pcap");
     let mut command = Command::new("tcpdump");
     command.args(["-i", interface, "-U", "-n", "-s0", "-Z", "root", "-w"]).arg(&file);

@@ -26,11 +26,13 @@ mod names;
 mod packets;
 mod process;
 mod questions;
+mod rotation;
 mod scenario;
 mod service;
 mod site;
 mod steady;
 mod stopwatch;
+mod underlay;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -69,6 +71,8 @@ fn main() -> ExitCode {
         service::TESTS,
         changes::TESTS,
         names::TESTS,
+        rotation::TESTS,
+        underlay::TESTS,
     ]
     .concat();
     let chosen: Vec<Test> = tests

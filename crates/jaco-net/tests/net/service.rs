@@ -7,7 +7,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use jaco_dataplane::plan;
+use jaco_dataplane::{Topology, plan};
 use jaco_net::{RouterClient, RouterStatus, ServiceOptions, serve};
 use jaco_types::{NetworkId, NodeId, StateIndex};
 use tokio::runtime::Runtime;
@@ -59,6 +59,11 @@ impl Service {
         let key = site.folder.join("key");
         fs::write(&key, [site.number; 32]).unwrap();
         fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+        Self::again(site)
+    }
+
+    /// Starts the process where one was before, whose key it finds.
+    pub(crate) fn again(site: &Site) -> Self {
         let child = site.engine.run(|| command(&site.folder).spawn().unwrap()).unwrap();
         Self { child, dir: site.folder.clone() }
     }
@@ -116,7 +121,16 @@ pub(crate) fn runtime() -> Runtime {
 }
 
 pub(crate) async fn hold(client: &mut RouterClient, index: u64, scenario: &Scenario, site: u8) {
-    let plan = plan(&scenario.topology(), NodeId(site.into()));
+    hold_topology(client, index, &scenario.topology(), site).await;
+}
+
+pub(crate) async fn hold_topology(
+    client: &mut RouterClient,
+    index: u64,
+    topology: &Topology,
+    site: u8,
+) {
+    let plan = plan(topology, NodeId(site.into()));
     client.hold(StateIndex(index), &plan).await.unwrap();
 }
 
@@ -134,16 +148,28 @@ pub(crate) async fn status(
 
 /// Both sites hold the scenario as the plan of this index.
 pub(crate) fn started(lab: &Lab, scenario: &Scenario, index: u64) -> (Runtime, Vec<Service>) {
+    started_with(lab, &scenario.topology(), index)
+}
+
+pub(crate) fn started_with(lab: &Lab, topology: &Topology, index: u64) -> (Runtime, Vec<Service>) {
     let runtime = runtime();
     let services: Vec<Service> = lab.sites.values().map(Service::start).collect();
     runtime.block_on(async {
         for (service, site) in services.iter().zip(lab.sites.values()) {
             let mut client = service.connect().await;
-            hold(&mut client, index, scenario, site.number).await;
+            hold_topology(&mut client, index, topology, site.number).await;
             status(&client, |status| status.applied() == Some(StateIndex(index))).await;
         }
     });
     (runtime, services)
+}
+
+/// A site holds the topology as the plan of this index, without a failure.
+pub(crate) async fn tell(service: &Service, index: u64, topology: &Topology, site: u8) {
+    let mut client = service.connect().await;
+    hold_topology(&mut client, index, topology, site).await;
+    let held = status(&client, |status| status.applied() == Some(StateIndex(index))).await;
+    assert_eq!((held.error.clone(), held.failures().next()), (None, None));
 }
 
 fn reaches(lab: &Lab) -> bool {

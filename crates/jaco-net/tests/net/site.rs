@@ -25,6 +25,7 @@ pub(crate) fn main(arguments: &[String]) -> ExitCode {
     let options = Options {
         runtime_dir: PathBuf::from(folder),
         key: key(number),
+        next_key: None,
         port: PORT,
         backend: None,
         resolvers: resolvers.collect(),

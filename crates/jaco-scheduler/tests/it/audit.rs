@@ -169,6 +169,7 @@ enum Path {
 const AUDIT: &str = include_str!("../../../../tests/tests/cluster/audit.rs");
 const EXEC: &str = include_str!("../../../../tests/tests/cluster/exec.rs");
 const BACKUP: &str = include_str!("../../../../tests/tests/cluster/backup.rs");
+const ROTATION: &str = include_str!("../../../../tests/tests/docker/rotation.rs");
 const ALLOCATIONS: &str = include_str!("../../../../tests/tests/docker/allocations.rs");
 
 /// For each kind there is. A new one does not compile before it says how it is caused.
@@ -244,6 +245,7 @@ fn path(kind: AuditKind) -> Path {
         }
         AuditKind::ExecStarted => AtAnEdge(EXEC, "command_runs_on_the_node_of_the_replica"),
         AuditKind::VolumesCollected => AtAnEdge(ALLOCATIONS, "volumes_are_kept_until_gc"),
+        AuditKind::NetworkKeyRotated => AtAnEdge(ROTATION, "a_key_is_rotated_under_traffic"),
         AuditKind::BackupTaken => AtAnEdge(BACKUP, "backup_restores_a_lost_cluster"),
         AuditKind::RequestRefused => Here(|it| {
             it.apply("shop", &[web(1).hosts(&["nowhere"])]);

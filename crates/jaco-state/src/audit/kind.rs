@@ -125,6 +125,8 @@ audit_kinds! {
     NetworkRemoved => 752, "network_removed";
     /// A network got a subnet of another size.
     NetworkResized => 753, "network_resized";
+    /// An operator had the router of a node take another key.
+    NetworkKeyRotated => 754, "network_key_rotated";
     /// A backup was taken, with all secrets.
     BackupTaken => 900, "backup_taken";
     /// A rollout started.

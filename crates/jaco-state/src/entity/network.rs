@@ -76,14 +76,15 @@ impl NetworkPool {
     /// A pool that nothing was taken from.
     ///
     /// # Errors
-    /// When the prefix is not of 8 to 15 bits, or the MTU not of 1,280 to 9,000 bytes.
+    /// When the prefix is not of 8 to 15 bits, or the MTU not of 1,200 to 9,000 bytes: the least is what a tunnel leaves of a
+    /// link that takes 1,280.
     pub fn new(prefix: Ipv4Prefix, mtu: u16) -> Result<Self, InvalidName> {
         if !(8..MESH_LENGTH).contains(&prefix.length()) {
             let rule = "a pool has a prefix length of 8 to 15";
             return Err(InvalidName { kind: "network pool", text: prefix.to_string(), rule });
         }
-        if !(1280..=9000).contains(&mtu) {
-            let rule = "use 1280 to 9000 bytes";
+        if !(1200..=9000).contains(&mtu) {
+            let rule = "use 1200 to 9000 bytes";
             return Err(InvalidName { kind: "MTU", text: mtu.to_string(), rule });
         }
         let (first, next_network) = (prefix.first(), 1);

@@ -32,6 +32,22 @@ pub(crate) fn pool_json(pool: &NetworkPoolInfo) -> Value {
     json!({ "pool": pool.prefix, "mesh": pool.mesh, "mtu": pool.mtu })
 }
 
+/// A WireGuard public key as `wg` shows it: in base64.
+pub(crate) fn key(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for group in bytes.chunks(3) {
+        let number = (0..3).fold(0, |number, at| {
+            number << 8 | usize::from(group.get(at).copied().unwrap_or_default())
+        });
+        for at in 0..4 {
+            let digit = char::from(DIGITS[number >> (18 - 6 * at) & 63]);
+            text.push(if at <= group.len() { digit } else { '=' });
+        }
+    }
+    text
+}
+
 /// Networks as a table.
 pub(crate) fn table(networks: &[NetworkInfo], frame: &Frame) -> String {
     let mut head = vec!["NAME", "SUBNET", "USED", "FREE", "NODES", "INTERNAL", "DEPLOYMENTS"];

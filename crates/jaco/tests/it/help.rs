@@ -34,6 +34,7 @@ const VERBS: &[&str] = &[
     "Print",
     "Rebalance",
     "Remove",
+    "Replace",
     "Restart",
     "Restore",
     "Revoke",

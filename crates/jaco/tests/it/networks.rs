@@ -103,6 +103,16 @@ impl Script for Cluster {
         Ok(v1::ResizeNetworkResponse { network: Some(network(&request.network)) })
     }
 
+    fn rotate_network_key(
+        &self,
+        request: v1::RotateNetworkKeyRequest,
+        _: Option<&str>,
+    ) -> Answer<v1::RotateNetworkKeyResponse> {
+        self.asked.lock().unwrap().push(format!("{request:?}"));
+        let (before, key) = (vec![0; 32].into(), (0..32).collect::<Vec<u8>>().into());
+        Ok(v1::RotateNetworkKeyResponse { before, key })
+    }
+
     fn list_networks(
         &self,
         request: v1::ListNetworksRequest,
@@ -162,6 +172,23 @@ fn networks_are_enabled() {
     assert_eq!(refused.code, Some(3), "{}", refused.err);
     assert!(refused.err.contains("n1 runs version 1"), "{}", refused.err);
     assert!(refused.err.contains("networks_not_enabled"), "{}", refused.err);
+}
+
+/// R-CLI-6: a key is shown as WireGuard's own tools show it.
+#[test]
+fn a_key_is_rotated_by_node() {
+    let (session, cluster) = session(true);
+    let run = session.run("network rotate-key n2");
+    expect![[r#"
+        router of n2: key AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8= in place of AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=
+    "#]]
+    .assert_eq(&run.out);
+    let run = session.run("network rotate-key n2 -o json");
+    let json: Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(json["node"], "n2");
+    assert_eq!(json["key"], "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=");
+    let asked = std::mem::take(&mut *cluster.asked.lock().unwrap());
+    assert_eq!(asked, [r#"RotateNetworkKeyRequest { hostname: "n2" }"#; 2]);
 }
 
 /// R-CLI-6: shared networks are created, resized and removed by name.

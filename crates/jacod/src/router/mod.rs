@@ -5,6 +5,7 @@
 //! its router: all of them know what it holds, the lowest that is not down makes its plans.
 
 mod consumer;
+mod key;
 mod planner;
 mod probe;
 mod process;
@@ -181,7 +182,9 @@ impl RouterLoop {
 
     fn note(&mut self, status: RouterStatus) {
         let problem = self.problem_to_report(status.error.clone());
-        let link = RouterLink { key: status.key().0, port: status.port, backend: status.backend() };
+        // The key that it will have counts, once there is one: it takes it when the others know it.
+        let key = status.next_key().unwrap_or_else(|| status.key());
+        let link = RouterLink { key: key.0, port: status.port, backend: status.backend() };
         let report = Some(NodeRouter { link: Some(link), problem });
         let planned = self.planned;
         self.publish(RouterView { report, status: Some(status), away: None, planned });

@@ -1,6 +1,6 @@
 //! Which plan the router of this node should hold now, and what of it is released.
 
-use jaco_dataplane::{PlanChange, Planner, SitePlan};
+use jaco_dataplane::{PlanChange, Planner, PublicKey, SitePlan};
 use jaco_net::RouterStatus;
 use jaco_state::ClusterState;
 use jaco_types::{NodeId, StateIndex};
@@ -68,7 +68,8 @@ impl SitePlanner {
     fn is_mine(&self, state: &ClusterState, router: &RouterStatus) -> bool {
         let member = state.nodes.get(&self.node);
         let reported = member.and_then(|member| member.facts.router.as_ref()?.link);
-        reported.is_some_and(|link| link.key == router.key().0)
+        let keys = [Some(router.key()), router.next_key()];
+        reported.is_some_and(|link| keys.contains(&Some(PublicKey(link.key))))
             && self.planner.keeper() == self.node
     }
 
@@ -130,18 +131,26 @@ mod tests {
 
     /// What a router of key 7 says that has refused this change.
     fn status(refused: Option<u64>) -> RouterStatus {
+        with_next_key(refused, "null")
+    }
+
+    fn with_next_key(refused: Option<u64>, next: &str) -> RouterStatus {
         let refused = refused.map_or("null".to_owned(), |index| index.to_string());
         let key = vec!["7"; 32].join(",");
         let text = format!(
-            r#"{{"key":[{key}],"port":51820,"userspace":true,"applied":null,"forgotten":null,
-                "refused":{refused},"failed":{{}},"error":null}}"#
+            r#"{{"key":[{key}],"next_key":{next},"port":51820,"userspace":true,"applied":null,
+                "forgotten":null,"refused":{refused},"failed":{{}},"error":null}}"#
         );
         serde_json::from_str(&text).unwrap()
     }
 
     /// The next order, in short.
     fn next(planner: &mut SitePlanner, state: &ClusterState, refused: Option<u64>) -> String {
-        match planner.next(state, &status(refused)) {
+        shown(planner, state, &status(refused))
+    }
+
+    fn shown(planner: &mut SitePlanner, state: &ClusterState, status: &RouterStatus) -> String {
+        match planner.next(state, status) {
             None => "nothing".to_owned(),
             Some(Order::Whole(plan)) => format!("whole, mtu {:?}", plan.tunnel.map(|it| it.mtu)),
             Some(Order::Change(base, change)) => {
@@ -171,6 +180,22 @@ mod tests {
         assert_eq!(told(&with_mtu(16, 1280), Some(12)), "change of 15, mtu Some(1280)");
         assert_eq!(told(&with_mtu(16, 1280), Some(16)), "whole, mtu Some(1280)");
         assert_eq!(told(&with_mtu(16, 1280), None), "nothing");
+    }
+
+    /// NET-13: a router that has another key ready is told changes before the cluster knows that key, and after.
+    #[test]
+    fn a_router_with_a_next_key_is_told_of_it() {
+        let mut planner = SitePlanner::new(N1);
+        let offered = with_next_key(None, &format!("[{}]", vec!["9"; 32].join(",")));
+        assert_eq!(next(&mut planner, &state(10, 7), None), "whole, mtu Some(1420)");
+        assert_eq!(shown(&mut planner, &state(11, 7), &offered), "nothing");
+        let Some(Order::Change(StateIndex(10), change)) = planner.next(&state(12, 9), &offered)
+        else {
+            panic!("no change is told")
+        };
+        let tunnel = change.tunnel.flatten().unwrap();
+        assert_eq!(tunnel.key, PublicKey([9; 32]));
+        assert_eq!(shown(&mut planner, &state(13, 8), &offered), "nothing", "it is not ours");
     }
 
     /// NET-13: what another member may have told it meanwhile is not built upon.

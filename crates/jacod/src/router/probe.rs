@@ -30,6 +30,10 @@ impl RouterProbe for RouterHandle {
         // As it is after the packets: what they met is what it held at their end.
         answer(&self.view.borrow().clone(), report, lost)
     }
+
+    async fn rotate_key(&self) -> Result<[u8; 32], String> {
+        self.take_another_key().await
+    }
 }
 
 fn question(request: &v1::ProbeRouterRequest) -> ProbeQuestion {
@@ -66,6 +70,7 @@ fn answer(view: &RouterView, report: ProbeReport, lost: Option<String>) -> v1::P
         peers: report.peers.into_iter().map(peer).collect(),
         connections: report.connections.into_iter().map(connection).collect(),
         arrived_forbidden: report.arrived_forbidden.iter().map(text).collect(),
+        key: status.map(|status| status.key().0.to_vec().into()).unwrap_or_default(),
     }
 }
 

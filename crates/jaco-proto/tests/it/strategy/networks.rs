@@ -17,7 +17,7 @@ pub(crate) fn networks() -> impl Strategy<Value = Networks> {
 
 fn pool() -> impl Strategy<Value = NetworkPool> {
     let prefix = (any::<u32>(), 8..=15_u8).prop_map(prefix_of);
-    (prefix, 1280..=9000_u16, any::<u32>(), any::<Ipv4Addr>(), any::<Ipv4Addr>()).prop_map(
+    (prefix, 1200..=9000_u16, any::<u32>(), any::<Ipv4Addr>(), any::<Ipv4Addr>()).prop_map(
         |(prefix, mtu, next_network, next_subnet, next_mesh)| NetworkPool {
             prefix,
             mtu,

@@ -4,6 +4,7 @@ mod constraints;
 pub(super) mod disabled;
 mod join;
 mod labels;
+mod network_key;
 pub(crate) mod networks;
 mod nodes;
 mod registries;
@@ -145,6 +146,16 @@ impl Cluster for ClusterService {
         member.caught_up().await.map_err(|rejection| to_status(&rejection))?;
         let registries = member.store.read(registries::list);
         Ok(Response::new(v1::ListRegistriesResponse { registries }))
+    }
+
+    async fn rotate_network_key(
+        &self,
+        request: Request<v1::RotateNetworkKeyRequest>,
+    ) -> Result<Response<v1::RotateNetworkKeyResponse>, Status> {
+        let (member, by) = self.context.identify(&request)?;
+        member.caught_up().await.map_err(|rejection| to_status(&rejection))?;
+        let rotated = network_key::rotate(&member, by, request.into_inner()).await;
+        rotated.map(Response::new).map_err(|rejection| to_status(&rejection))
     }
 
     async fn list_networks(

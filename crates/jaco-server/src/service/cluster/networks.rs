@@ -42,7 +42,7 @@ pub fn asked_pool(prefix: &str, mtu: u32) -> Result<NetworkPool, Rejection> {
     let prefix: Ipv4Prefix = prefix.unwrap_or(POOL_DEFAULT).parse().map_err(invalid)?;
     let mtu = Some(mtu).filter(|mtu| *mtu > 0).unwrap_or(MTU_DEFAULT.into());
     let mtu = u16::try_from(mtu)
-        .map_err(|_| invalid(format!("{mtu} is not an MTU: use 1280 to 9000 bytes")))?;
+        .map_err(|_| invalid(format!("{mtu} is not an MTU: use 1200 to 9000 bytes")))?;
     NetworkPool::new(prefix, mtu).map_err(invalid)
 }
 
@@ -302,6 +302,14 @@ mod tests {
     fn members(versions: &[&str]) -> ClusterState {
         let nodes = (1..).zip(versions).map(|(id, version)| (NodeId(id), node(id, version)));
         ClusterState { nodes: nodes.collect(), ..ClusterState::default() }
+    }
+
+    /// R-CLI-6: links of 1280 bytes leave 1200 for containers, and less is refused with what is possible.
+    #[test]
+    fn a_pool_has_the_mtu_of_the_smallest_links() {
+        assert_eq!(asked_pool("", 1200).unwrap().mtu, 1200);
+        let refused = asked_pool("", 1199).unwrap_err();
+        assert!(refused.message.contains("use 1200 to 9000 bytes"), "{}", refused.message);
     }
 
     /// R-CLI-6: networks are not enabled before all members understand the commands about them.

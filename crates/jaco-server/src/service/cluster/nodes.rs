@@ -137,7 +137,7 @@ impl Write for v1::RemoveNodeRequest {
     }
 }
 
-fn find_node(state: &ClusterState, hostname: &str) -> Result<NodeId, Rejection> {
+pub(super) fn find_node(state: &ClusterState, hostname: &str) -> Result<NodeId, Rejection> {
     let name = Hostname::new(hostname).map_err(invalid)?;
     let node = state.node_by_hostname(&name).map(|node| node.id);
     node.ok_or_else(|| {

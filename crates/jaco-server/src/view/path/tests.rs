@@ -266,6 +266,32 @@ fn the_direction_of_a_broken_tunnel_is_named() {
         fix: try again in a second; if it stays, see journalctl -u jacod -u jacod-net on n1"#]]);
 }
 
+/// While a key is replaced, who has not taken it is named, and no firewall is blamed.
+#[test]
+fn a_tunnel_with_the_key_before_is_named() {
+    let mut cluster = Cluster::new();
+    let n2 = cluster.n2;
+    cluster.report(N1).key = vec![1; 32].into();
+    cluster.report(n2).key = vec![9; 32].into();
+    assert!(cluster.walked("shop/db", 0).holds(), "packets decide");
+    cluster.peer(N1).answered_us = None;
+    cluster.ends(
+        "shop/db",
+        0,
+        &expect![[r#"
+        tunnel false: the key of n2 is being replaced: its tunnel has not taken the new one yet
+        fix: try again in a second; if it stays, see journalctl -u jacod -u jacod-net on n2"#]],
+    );
+    cluster.report(N1).key = vec![8; 32].into();
+    cluster.ends(
+        "shop/db",
+        0,
+        &expect![[r#"
+        tunnel false: the key of n1 is being replaced: its tunnel has not taken the new one yet
+        fix: try again in a second; if it stays, see journalctl -u jacod -u jacod-net on n1"#]],
+    );
+}
+
 #[test]
 fn a_router_that_is_behind_is_named() {
     let mut cluster = Cluster::new();

@@ -36,6 +36,24 @@ impl Walker<'_> {
         Ok(ways?.join("; "))
     }
 
+    /// Whether the tunnel of a node has the key that the others expect: while it is replaced, one of them is first.
+    fn has_its_key(&self, node: NodeId, report: &v1::ProbeRouterResponse) -> Result<(), Broken> {
+        let expected = self.link(node).map(|link| link.key);
+        if report.key.is_empty() || expected.is_some_and(|key| report.key == key[..]) {
+            return Ok(());
+        }
+        let name = hostname(self.state, node);
+        Err(Broken::new(
+            Step::Tunnel,
+            format!(
+                "the key of {name} is being replaced: its tunnel has not taken the new one yet"
+            ),
+            format!(
+                "try again in a second; if it stays, see journalctl -u jacod -u jacod-net on {name}"
+            ),
+        ))
+    }
+
     fn tunnel_to(
         &self,
         own: &v1::ProbeRouterResponse,
@@ -64,6 +82,8 @@ impl Walker<'_> {
         let known = known(peer);
         let Some(answered) = peer.answered_us else {
             let theirs = self.report(node, Step::Tunnel)?;
+            self.has_its_key(self.course.asker.node, own)?;
+            self.has_its_key(node, theirs)?;
             let own_key = self.link(self.course.asker.node).map(|link| link.key);
             let back =
                 theirs.peers.iter().find(|peer| own_key.is_some_and(|key| peer.key == key[..]));

@@ -3,7 +3,7 @@
 use jaco_client::fresh_request_id;
 use jaco_proto::v1::{
     CreateNetworkRequest, EnableNetworksRequest, ListNetworksRequest, RemoveNetworkRequest,
-    ResizeNetworkRequest,
+    ResizeNetworkRequest, RotateNetworkKeyRequest,
 };
 use jaco_types::{Ipv4Prefix, NetworkName, NetworkScope};
 use serde_json::json;
@@ -108,6 +108,19 @@ enum Action {
         #[arg(value_name = "BITS")]
         prefix_length: u32,
     },
+    /// Replace the WireGuard key of a node's router
+    ///
+    /// The private key is made on the node and never leaves it; the routers of the other nodes take the new public
+    /// key over by themselves. Connections between replicas stay open, and packets between this node and the others
+    /// wait for another handshake. Who asks again before the key is in use gets the same one.
+    #[command(after_long_help = "Examples:
+  jaco network rotate-key n2
+  jaco network rotate-key n2 -o json")]
+    RotateKey {
+        /// The node
+        #[arg(value_name = "NODE")]
+        node: String,
+    },
 }
 
 pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
@@ -125,6 +138,7 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
             session.done(&Summary { json: network::json(&created), text })
         }
         Action::Rm { name } => remove(session, &name).await,
+        Action::RotateKey { node } => rotate_key(session, node).await,
         Action::Resize { network, prefix_length } => {
             let request_id = fresh_request_id();
             let network = scope(&network)?.to_string();
@@ -135,6 +149,15 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
             session.done(&Summary { json: network::json(&resized), text })
         }
     }
+}
+
+async fn rotate_key(session: &mut Session, hostname: String) -> CommandResult {
+    let request = RotateNetworkKeyRequest { hostname: hostname.clone() };
+    let rotated = session.client()?.rotate_network_key(request).await?;
+    let (before, key) = (network::key(&rotated.before), network::key(&rotated.key));
+    let text = format!("router of {hostname}: key {key} in place of {before}\n");
+    let json = json!({ "node": hostname, "key": key, "before": before });
+    session.done(&Summary { json, text })
 }
 
 async fn enable(session: &mut Session, pool: String, mtu: u32) -> CommandResult {
