@@ -283,7 +283,7 @@ async fn backup_restores_a_lost_cluster() {
 }
 
 /// R-CLI-6, NET-2: shared networks come back before the deployments that are attached to them. A cluster without networks of
-/// its own refuses both and says what to do; a network that differs is kept, and replaced on request.
+/// its own refuses them and says what to do; a network that differs is kept, and replaced on request.
 #[tokio::test(flavor = "multi_thread")]
 async fn shared_networks_are_restored() {
     let compose = "name: shop\nservices: {web: {image: web:1, networks: [back]}}\n\
@@ -305,6 +305,9 @@ async fn shared_networks_are_restored() {
     assert_eq!((code, &*items["network backbone"]), (Some(3), "refused networks_not_enabled"));
     let (code, items) = restore(&fresh, &file, &[]);
     assert_eq!((code, &*items["network backbone"]), (Some(3), "refused networks_not_enabled"));
+    // Without them it is attached to a network of that name which its engine has.
+    assert_eq!(items["deployment shop"], "restored");
+    run(&fresh, 0, &["delete", "shop", "--yes"]);
     enable_networks(&fresh).await;
     run(&fresh, 0, &["network", "create", "backbone"]);
     let (code, items) = restore(&fresh, &file, &[]);
