@@ -192,6 +192,12 @@ impl<M: StateMachine> Raft<M> {
         )
     }
 
+    /// The leader that this node knows of, itself included: [`Status::leader`] for those who ask with each request and
+    /// need nothing else of the status.
+    pub fn leader_id(&self) -> Option<u64> {
+        self.inner.raft.metrics().borrow_watched().current_leader
+    }
+
     /// Contact with a quorum. It is lost after two leases without a sign of one: an election takes about as
     /// long.
     pub fn contact(&self) -> Contact {

@@ -187,6 +187,8 @@ async fn follower_names_the_leader_and_reads_its_writes() {
     let leader = cluster.leader().await;
     let follower = cluster.nodes.values().find(|node| node.id() != leader.id()).unwrap();
     let index = cluster.write("read me").await;
+    assert_eq!(follower.leader_id(), Some(leader.id()));
+    assert_eq!(leader.leader_id(), Some(leader.id()));
     let refused = follower.propose("no".into()).await.unwrap_err();
     let ProposeError::NotLeader { leader: Some(named) } = refused else {
         panic!("{refused:?}");

@@ -103,7 +103,7 @@ impl RaftStore {
     /// Whether this node leads.
     #[must_use]
     pub fn leads(&self) -> bool {
-        leadership(self.own, &self.raft.status()).role == RaftRole::Leader
+        self.raft.leader_id() == Some(self.own.0)
     }
 
     /// Whether this node leads and has recent contact with a quorum.
