@@ -1,6 +1,7 @@
 //! Where a packet arrives, by the plans of all sites alone: the meaning of a [`SitePlan`], for tests and
 //! simulations. The kernel has the last say; tests with real packets compare it with this.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
@@ -52,8 +53,8 @@ pub enum Dropped {
 
 /// Where a packet arrives that a container of `site` sends into the bridge of `network`, given the plans of all
 /// sites, each carried out in full.
-pub fn deliver(
-    plans: &BTreeMap<NodeId, SitePlan>,
+pub fn deliver<P: Borrow<SitePlan>>(
+    plans: &BTreeMap<NodeId, P>,
     site: NodeId,
     network: NetworkId,
     packet: Packet,
@@ -61,13 +62,13 @@ pub fn deliver(
     try_deliver(plans, site, network, packet).unwrap_or_else(Delivery::Dropped)
 }
 
-fn try_deliver(
-    plans: &BTreeMap<NodeId, SitePlan>,
+fn try_deliver<P: Borrow<SitePlan>>(
+    plans: &BTreeMap<NodeId, P>,
     site: NodeId,
     network: NetworkId,
     packet: Packet,
 ) -> Result<Delivery, Dropped> {
-    let plan = plans.get(&site).ok_or(Dropped::NoPort)?;
+    let plan = plans.get(&site).ok_or(Dropped::NoPort)?.borrow();
     let port = plan.ports.get(&network).ok_or(Dropped::NoPort)?;
     let remote = plan.routes.contains_key(&packet.destination);
     // The bridge itself carries a packet to whoever answers for the address there.
@@ -92,7 +93,8 @@ fn try_deliver(
     let receiver = sent_to(plan, packet.destination).ok_or(Dropped::NoPeer)?;
     let sender = plan.tunnel.ok_or(Dropped::NoPeer)?.key;
     let of_receiver = |plan: &SitePlan| plan.tunnel.is_some_and(|tunnel| tunnel.key == receiver);
-    let (site, plan) = plans.iter().find(|(_, plan)| of_receiver(plan)).ok_or(Dropped::NoPeer)?;
+    let mut sites = plans.iter().map(|(site, plan)| (site, plan.borrow()));
+    let (site, plan) = sites.find(|(_, plan)| of_receiver(plan)).ok_or(Dropped::NoPeer)?;
     if sent_to(plan, packet.source) != Some(sender) {
         return Err(Dropped::NotOfPeer);
     }

@@ -18,6 +18,8 @@ pub(crate) enum Origin {
     Rebalancer { machine: MachineIx },
     /// A node's observations.
     Reporter { machine: MachineIx, life: u64 },
+    /// The router of a node that attaches as an endpoint consumer.
+    Consumer { machine: MachineIx, life: u64 },
     /// A user's request, by its place in the list, sent to this machine.
     Client { request: usize, entry: MachineIx },
 }
@@ -28,7 +30,8 @@ impl Origin {
         match self {
             Self::Planner { machine, .. }
             | Self::Rebalancer { machine }
-            | Self::Reporter { machine, .. } => machine,
+            | Self::Reporter { machine, .. }
+            | Self::Consumer { machine, .. } => machine,
             Self::Client { entry, .. } => entry,
         }
     }

@@ -16,6 +16,7 @@ use jaco_types::{
     ImageNeed, ImageReadiness, InstanceId, InstanceObserved, Millis, NodeId, StateIndex,
 };
 
+use crate::consumer::RouterConsumer;
 use crate::leader::LeaderLoop;
 use crate::outbox::Outbox;
 
@@ -35,6 +36,8 @@ pub(crate) struct Daemon {
     pub(crate) leading: Option<LeaderLoop>,
     /// Plans what the router of its machine holds.
     pub(crate) site: Planner,
+    /// What it does as the endpoint consumer that its router is.
+    pub(crate) consumer: RouterConsumer,
     /// What its engine answered last; absent before the first answer.
     pub(crate) engine: Option<EngineSignal>,
     /// For how long there was no contact with a leader, as sent to its agent last.
@@ -81,6 +84,7 @@ impl Daemon {
             view: View::Old,
             node: owner.node,
             site: Planner::new(owner.node),
+            consumer: RouterConsumer::default(),
             core: AgentCore::new(owner),
             outbox: Outbox::default(),
             leading: None,

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 
 use jaco_controller::{ClockStep, ClockWatch, Options, PassResult, PassSchedule};
-use jaco_scheduler::input::EngineSignal;
+use jaco_scheduler::input::{ConsumerSignal, EngineSignal};
 use jaco_scheduler::rebalance::{
     CycleInput, Load, Overdue, Pressure, RebalanceConfig, Rebalancer, Sample, Share,
 };
 use jaco_scheduler::{NodeSignal, Plan, PlanInput, Planner, Signals};
 use jaco_state::{ClusterState, Command};
-use jaco_types::{ImageNeed, ImageReadiness, Millis, NodeId, Timestamp};
+use jaco_types::{ConsumerName, ImageNeed, ImageReadiness, Millis, NodeId, StateIndex, Timestamp};
 
 /// What a leader keeps while it leads. All moments are by its own clock.
 #[derive(Debug)]
@@ -87,6 +87,21 @@ impl LeaderLoop {
         let is_news = self.signals.images.get(&node).is_some_and(|known| *known != images);
         self.signals.images.insert(node, images);
         if is_news {
+            self.schedule.event(now);
+        }
+    }
+
+    /// An endpoint consumer acknowledges a state.
+    pub(crate) fn hear_of_endpoints(
+        &mut self,
+        name: ConsumerName,
+        (session, acknowledged): (StateIndex, StateIndex),
+        now: Timestamp,
+    ) {
+        let signal = ConsumerSignal { session, heard_at: now, acknowledged };
+        let is_news =
+            |known: ConsumerSignal| known.session != session || known.acknowledged < acknowledged;
+        if self.signals.consumers.insert(name, signal).is_none_or(is_news) {
             self.schedule.event(now);
         }
     }

@@ -8,6 +8,7 @@
 //! pure part, the loop is mirrored here and the pure part is the same code.
 
 mod consensus;
+mod consumer;
 mod daemon;
 pub mod forecast;
 mod invariants;

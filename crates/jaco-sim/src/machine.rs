@@ -91,7 +91,7 @@ impl Machine {
     /// cluster. They carry the name of an instance of ours where there is one, so that only the
     /// owner tells them apart.
     pub(crate) fn foreign(&self, now: Timestamp) -> Vec<ObservedContainer> {
-        let own = self.driver.host.list(now).into_iter().next();
+        let own = self.driver.host.any(now);
         let (instance, service) = match own {
             Some(own) => (own.instance, own.service),
             None => invented(),

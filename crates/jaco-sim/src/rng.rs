@@ -16,6 +16,8 @@ pub(crate) enum Stream {
     Networks = 3,
     /// How long routers take.
     Routers = 4,
+    /// Which routers fail.
+    RouterFaults = 5,
 }
 
 impl Rng {

@@ -1,24 +1,35 @@
 //! The router of a machine. What its namespace holds stays when the daemon dies, and changes step by step, as the
 //! plans of the daemon ask for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
 
 use jaco_agent::engine::ContainerRequest;
-use jaco_dataplane::{Found, InterfaceName, Owner, Port, Seen, SitePlan, Step, diff};
+use jaco_dataplane::{Found, InterfaceName, Names, Owner, Port, Seen, SitePlan, Step, diff};
 use jaco_types::{
-    InstanceId, Ipv4Prefix, NetworkId, NodeRouter, RouterLink, StateIndex, Subnet, TunnelBackend,
+    InstanceId, Ipv4Prefix, Millis, NetworkId, NodeRouter, RouterLink, StateIndex, Subnet,
+    Timestamp, TunnelBackend,
 };
 
 use crate::sabotage::Sabotage;
+
+/// How long those who were told an address use it, after it was answered last.
+pub(crate) const REMEMBERED: Millis = Millis(1250);
 
 /// The router of a machine.
 #[derive(Debug, Default)]
 pub(crate) struct Router {
     /// What its namespace holds, and its resolver.
     pub(crate) seen: Seen,
-    /// What it should hold, and the state that this was planned of.
-    plan: Option<(StateIndex, SitePlan)>,
+    process: Process,
+    /// What it should hold.
+    plan: Option<Planned>,
+    /// Plans that were carried out, oldest first, and until when what they removed is remembered.
+    waiting: VecDeque<(StateIndex, Timestamp)>,
+    /// Of the newest of them, nobody remembers what it removed.
+    forgotten: Option<StateIndex>,
+    /// Until when something may be remembered that has no name any more.
+    remembered_until: Timestamp,
     /// The networks of the ports that it ever had.
     networks: BTreeMap<InterfaceName, NetworkId>,
     /// Whether its daemon is about to look at what it should hold.
@@ -26,7 +37,25 @@ pub(crate) struct Router {
     /// Whether its next step is about to be taken.
     pub(crate) work: Due,
     /// Containers that start once it holds their addresses.
-    waiting: Vec<ContainerRequest>,
+    starting: Vec<ContainerRequest>,
+}
+
+/// Whether the process that keeps a router runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Process {
+    #[default]
+    Runs,
+    Away,
+}
+
+/// What a router should hold.
+#[derive(Debug)]
+struct Planned {
+    /// The first state that asks for it.
+    since: StateIndex,
+    /// The newest state that does.
+    newest: StateIndex,
+    plan: SitePlan,
 }
 
 /// Whether something is about to happen.
@@ -42,14 +71,17 @@ impl Router {
     pub(crate) fn take(&mut self, index: StateIndex, plan: SitePlan) -> Due {
         let networks = plan.ports.iter().map(|(id, port)| (port.interface.clone(), *id));
         self.networks.extend(networks);
-        let is_news = self.plan.as_ref().is_none_or(|(_, known)| *known != plan);
-        self.plan = Some((index, plan));
-        if is_news { Due::Yes } else { Due::No }
+        if let Some(known) = self.plan.as_mut().filter(|known| known.plan == plan) {
+            known.newest = index;
+            return Due::No;
+        }
+        self.plan = Some(Planned { since: index, newest: index, plan });
+        Due::Yes
     }
 
     /// Carries out the next step; none where it holds its plan.
-    pub(crate) fn step(&mut self, sabotage: Option<Sabotage>) -> Option<Step> {
-        let (_, plan) = self.plan.as_ref()?;
+    pub(crate) fn step(&mut self, sabotage: Option<Sabotage>, now: Timestamp) -> Option<Step> {
+        let Planned { since, plan, .. } = self.plan.as_ref().filter(|_| self.runs())?;
         let mut steps = diff(plan, &self.seen);
         match sabotage {
             Some(Sabotage::NamesBeforeRoutes) => steps.reverse(),
@@ -58,46 +90,107 @@ impl Router {
             }
             Some(_) | None => {}
         }
-        let step = steps.into_iter().next()?;
+        let Some(step) = steps.into_iter().next() else {
+            self.waiting.push_back((*since, self.remembered_until));
+            return None;
+        };
+        let before = named(&self.seen.names);
         self.seen.carry_out(&step);
+        // Somebody asked for them until now.
+        if !before.is_subset(&named(&self.seen.names)) {
+            self.remembered_until = now.after(REMEMBERED);
+        }
         Some(step)
+    }
+
+    /// The newest state of which it is known that nobody is led any more to what had left by then.
+    pub(crate) fn released(
+        &mut self,
+        sabotage: Option<Sabotage>,
+        now: Timestamp,
+    ) -> Option<StateIndex> {
+        let Planned { since, newest, .. } = self.plan.as_ref().filter(|_| self.runs())?;
+        if sabotage == Some(Sabotage::ReleaseAtOnce) {
+            return Some(*newest);
+        }
+        let is_over = |until: Timestamp| until <= now || sabotage == Some(Sabotage::ForgetNames);
+        while let Some((index, _)) = self.waiting.front().filter(|(_, until)| is_over(*until)) {
+            self.forgotten = Some(*index);
+            self.waiting.pop_front();
+        }
+        // Of a plan that is not carried out, only what was known before it was made counts.
+        let before = StateIndex(since.0.saturating_sub(1));
+        let forgotten = self.forgotten?;
+        Some(if forgotten == *since { *newest } else { forgotten.min(before) })
+    }
+
+    /// When something is forgotten next.
+    pub(crate) fn forgets_at(&self) -> Option<Timestamp> {
+        self.waiting.front().map(|(_, until)| *until)
     }
 
     /// A container starts only once the router holds its addresses.
     pub(crate) fn wait(&mut self, request: ContainerRequest) {
-        self.waiting.push(request);
+        self.starting.push(request);
     }
 
     /// The containers that need not wait any longer.
     pub(crate) fn ready(&mut self) -> Vec<ContainerRequest> {
-        let (ready, waiting) =
-            std::mem::take(&mut self.waiting).into_iter().partition(|request| self.holds(request));
-        self.waiting = waiting;
+        let (ready, starting) =
+            std::mem::take(&mut self.starting).into_iter().partition(|request| self.holds(request));
+        self.starting = starting;
         ready
     }
 
     /// A container that waited and is not to start any more.
     pub(crate) fn give_up(&mut self, instance: &InstanceId) -> Option<ContainerRequest> {
-        let at = self.waiting.iter().position(|request| request.instance == *instance)?;
-        Some(self.waiting.remove(at))
+        let at = self.starting.iter().position(|request| request.instance == *instance)?;
+        Some(self.starting.remove(at))
     }
 
     /// Its daemon died: what waited is not asked for any more.
     pub(crate) fn daemon_died(&mut self) {
-        self.waiting.clear();
+        self.starting.clear();
         self.look = Due::No;
+    }
+
+    fn runs(&self) -> bool {
+        self.process == Process::Runs
+    }
+
+    /// Its process dies, and with it the resolver, and the tunnel with everything that led into it: that is in
+    /// userspace. The ports and their policy stay.
+    pub(crate) fn process_died(&mut self) {
+        self.process = Process::Away;
+        let Seen { tunnel, peers, routes, names, .. } = &mut self.seen;
+        *tunnel = None;
+        peers.clear();
+        routes.clear();
+        *names = Names::default();
+        self.waiting.clear();
+        self.forgotten = None;
+    }
+
+    /// Another process takes its place, and holds the same plan. The one before may have answered until now.
+    pub(crate) fn process_started(&mut self, now: Timestamp) {
+        self.process = Process::Runs;
+        self.remembered_until = now.after(REMEMBERED);
     }
 
     /// Everything is gone; what is about to happen finds nothing.
     pub(crate) fn lose_power(&mut self) {
         self.seen = Seen::default();
         self.plan = None;
+        self.starting.clear();
         self.waiting.clear();
+        self.forgotten = None;
     }
 
     /// Whether it has carried out its plan, and this has the addresses of the container.
     fn holds(&self, request: &ContainerRequest) -> bool {
-        let Some((_, plan)) = &self.plan else { return false };
+        let Some(Planned { plan, .. }) = self.plan.as_ref().filter(|_| self.runs()) else {
+            return false;
+        };
         let has = |address: &Ipv4Addr| plan.names.askers.contains_key(address);
         request.networks.iter().all(|network| has(&network.address))
             && diff(plan, &self.seen).is_empty()
@@ -141,6 +234,14 @@ impl Router {
             names: names.clone(),
         }
     }
+}
+
+/// The addresses that names lead to.
+pub(crate) fn named(names: &Names) -> BTreeSet<Ipv4Addr> {
+    let found = names.known.values().flat_map(BTreeMap::values);
+    let lists =
+        found.flat_map(|it| [&it.ready_here, &it.ready_elsewhere, &it.starting].into_iter());
+    lists.flatten().copied().collect()
 }
 
 /// How the others reach the router of a machine: each has its own container engine.

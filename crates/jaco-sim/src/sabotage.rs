@@ -55,11 +55,15 @@ pub enum Sabotage {
     OpenPolicy,
     /// Routers that take the address of an instance for that of another one.
     ExchangeOwners,
+    /// Routers that acknowledge what they are about to do.
+    ReleaseAtOnce,
+    /// Routers that forget that names are remembered.
+    ForgetNames,
 }
 
 impl Sabotage {
     /// Every defect.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 25] = [
         Self::RecreateOnStart,
         Self::DropInsteadOfRetire,
         Self::NeverQuiet,
@@ -83,6 +87,8 @@ impl Sabotage {
         Self::KeepRoutes,
         Self::OpenPolicy,
         Self::ExchangeOwners,
+        Self::ReleaseAtOnce,
+        Self::ForgetNames,
     ];
 
     /// Spoils the state of a node.

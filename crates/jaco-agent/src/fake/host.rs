@@ -59,6 +59,8 @@ pub struct FakeHost {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FakeContainer {
     pub(super) request: ContainerRequest,
+    /// What of its spec the fake evaluates: it is asked for at every look.
+    pub(super) keys: SpecKeys,
     pub(super) started_at: Timestamp,
     pub(super) stop_asked_at: Option<Timestamp>,
     pub(super) killed: Option<(Timestamp, Exit)>,
@@ -208,11 +210,25 @@ impl FakeHost {
         self.containers.iter().map(|(id, container)| self.show(id, container, now)).collect()
     }
 
+    /// One of its containers, if there is any.
+    #[must_use]
+    pub fn any(&self, now: Timestamp) -> Option<ObservedContainer> {
+        self.containers.iter().next().map(|(id, container)| self.show(id, container, now))
+    }
+
     /// The next time after `now` at which a container changes by itself.
     #[must_use]
     pub fn next_change(&self, now: Timestamp) -> Option<Timestamp> {
-        let changes = self.containers.values().flat_map(FakeContainer::changes);
-        changes.filter(|at| *at > now).min()
+        // Asked after each event of a simulation, in builds without optimisation.
+        let mut next = None;
+        for container in self.containers.values() {
+            for at in container.changes() {
+                if at > Some(now) && (next.is_none() || at < next) {
+                    next = at;
+                }
+            }
+        }
+        next
     }
 
     /// Requires these credentials for pulls from their registry from now on.
@@ -313,6 +329,7 @@ impl FakeHost {
         }
         let container = FakeContainer {
             request: request.clone(),
+            keys: SpecKeys::read(&request.container),
             started_at: now,
             stop_asked_at: None,
             killed: None,
@@ -510,7 +527,7 @@ impl FakeContainer {
     }
 
     fn health(&self, now: Timestamp) -> Health {
-        if !SpecKeys::read(&self.request.container).is_checked(self.behaviour.image_check) {
+        if !self.keys.is_checked(self.behaviour.image_check) {
             return Health::None;
         }
         if let Some(health) = &self.forced_health {
@@ -537,20 +554,20 @@ impl FakeContainer {
     }
 
     fn end_of_stop(&self, asked_at: Timestamp) -> (Timestamp, Exit) {
-        let grace = SpecKeys::read(&self.request.container).grace();
+        let grace = self.keys.grace();
         let takes = self.behaviour.stop_takes;
         let code = if takes > grace { 137 } else { 0 };
         (asked_at.after(takes.min(grace)), Exit { code, out_of_memory: false })
     }
 
     /// Times at which it changes by itself.
-    fn changes(&self) -> impl Iterator<Item = Timestamp> {
+    fn changes(&self) -> [Option<Timestamp>; 3] {
         let after_start = |after: Millis| self.started_at.after(after);
-        let health = [
+        [
             Some(after_start(self.behaviour.healthy_after)),
             self.behaviour.unhealthy_after.map(after_start),
-        ];
-        health.into_iter().flatten().chain(self.end().map(|(at, _)| at))
+            self.end().map(|(at, _)| at),
+        ]
     }
 }
 

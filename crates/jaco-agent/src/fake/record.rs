@@ -13,7 +13,7 @@ use jaco_types::{
 use serde::{Deserialize, Serialize};
 
 use super::host::{FakeContainer, FakeHost, container_id};
-use super::script::{Behaviour, ImageCheck, ImageScript};
+use super::script::{Behaviour, ImageCheck, ImageScript, SpecKeys};
 use crate::engine::{AttachedNetwork, ContainerRequest, Health, MountedFiles};
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -197,6 +197,7 @@ fn read(record: ContainerRecord) -> Result<FakeContainer, InvalidName> {
         refuse: None,
     };
     Ok(FakeContainer {
+        keys: SpecKeys::read(&request.container),
         request,
         started_at: Timestamp(record.started_at),
         stop_asked_at: record.stop_asked_at.map(Timestamp),

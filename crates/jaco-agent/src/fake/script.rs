@@ -86,7 +86,7 @@ struct Container {
 }
 
 /// Spec keys that the fake evaluates.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub(super) struct SpecKeys {
     #[serde(default)]
     labels: BTreeMap<String, String>,
@@ -96,7 +96,7 @@ pub(super) struct SpecKeys {
     stop_grace_period: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 struct HealthcheckKeys {
     #[serde(default)]
     disable: bool,

@@ -53,12 +53,15 @@ impl<'a> AgentEffect<'a> {
 
     /// Whether this instance has to stop because its node is cut off.
     pub(crate) fn is_isolated(&self, instance: &InstanceId) -> bool {
-        self.state.slots.get(&instance.replica).is_some_and(|slot| {
+        let slot = self.state.slots.get(&instance.replica);
+        let of_slot = slot.and_then(|slot| {
             let mut live = slot.instances().filter(|(id, _)| id == instance);
-            live.any(|(_, live)| {
-                let limit = super::facts::stops_after(self.state, slot, live);
-                limit.is_some_and(|limit| self.silence >= limit)
-            })
+            live.next().map(|(_, live)| (&slot.service, live.revision))
+        });
+        let left = self.state.terminating.get(instance).map(|left| (&left.service, left.revision));
+        of_slot.or(left).is_some_and(|(service, revision)| {
+            let limit = super::facts::stops_after(self.state, service, revision);
+            limit.is_some_and(|limit| self.silence >= limit)
         })
     }
 }

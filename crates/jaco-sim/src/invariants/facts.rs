@@ -9,8 +9,8 @@ use jaco_state::{Change, ClusterState};
 use jaco_types::spec::{ServiceSpec, UpdateOrder};
 use jaco_types::unit::Resources;
 use jaco_types::{
-    Instance, InstanceAddress, InstanceId, Millis, NodeId, NodeStatus, ReplicaId, Revision,
-    ServiceKey, Slot, Timestamp,
+    InstanceAddress, InstanceId, Millis, NodeId, NodeStatus, ReplicaId, Revision, ServiceKey, Slot,
+    Timestamp,
 };
 
 use crate::daemon::before_all_entries;
@@ -93,10 +93,10 @@ pub(super) fn serves(seen: &ObservedContainer) -> bool {
 /// After how long without a leader an instance must stop by itself, if its service asks for that.
 pub(super) fn stops_after(
     state: &ClusterState,
-    slot: &Slot,
-    instance: &Instance,
+    service: &ServiceKey,
+    revision: Revision,
 ) -> Option<Millis> {
-    let spec = state.service_spec(&slot.service, instance.revision);
+    let spec = state.service_spec(service, revision);
     spec.and_then(|spec| spec.on_node_loss.stops_after())
 }
 

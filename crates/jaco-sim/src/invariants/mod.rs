@@ -10,6 +10,7 @@ mod net_07_delivered;
 mod net_08_named;
 mod net_09_reached;
 mod net_12_held;
+mod net_14_released;
 mod packets;
 mod sim_01_equal_states;
 mod sim_02_live_containers;
@@ -130,6 +131,7 @@ fn all() -> Vec<Box<dyn Invariant>> {
         Box::<net_08_named::Named>::default(),
         Box::<net_09_reached::Reached>::default(),
         Box::<net_12_held::Held>::default(),
+        Box::<net_14_released::Released>::default(),
     ]
 }
 

@@ -4,7 +4,7 @@
 use jaco_agent::engine::ObservedContainer;
 use jaco_state::view::is_running;
 
-use super::packets::{Attached, Packets};
+use super::packets::{Attached, Packets, are_others_up};
 use super::{Facts, Invariant, InvariantViolation, Verdict};
 use crate::network::MachineIx;
 
@@ -20,8 +20,11 @@ impl Invariant for Delivered {
         &mut self,
         facts: &Facts,
         machine: MachineIx,
-        _: &[ObservedContainer],
+        before: &[ObservedContainer],
     ) -> Verdict {
+        if !are_others_up(facts, machine, before) {
+            return Ok(());
+        }
         reaches_only_its_networks(facts, machine)
     }
 
@@ -42,21 +45,15 @@ impl Invariant for Delivered {
     }
 }
 
-/// Of all pairs that have one end on this machine.
 fn reaches_only_its_networks(facts: &Facts, machine: MachineIx) -> Verdict {
     let Some(packets) = Packets::of(facts) else { return Ok(()) };
-    for from in &packets.attached {
-        let others = packets.attached.iter().filter(|to| {
-            (from.machine == machine || to.machine == machine) && !share_network(from, to)
-        });
-        for to in others {
-            for (own, other) in pairs(from, to) {
-                let delivery = packets.send(from, own, other);
-                if packets.receiver(delivery, other).is_some_and(|got| got.instance == to.instance)
-                {
-                    let (from, to) = (from.instance.clone(), to.instance.clone());
-                    return Err(InvariantViolation::ReachedWithoutNetwork { from, to });
-                }
+    let strangers = packets.pairs_with(machine).filter(|(from, to)| !share_network(from, to));
+    for (from, to) in strangers {
+        for (own, other) in pairs(from, to) {
+            let delivery = packets.send(from, own, other);
+            if packets.receiver(delivery, other).is_some_and(|got| got.instance == to.instance) {
+                let (from, to) = (from.instance.clone(), to.instance.clone());
+                return Err(InvariantViolation::ReachedWithoutNetwork { from, to });
             }
         }
     }

@@ -2,8 +2,9 @@
 //! address that is used again is another replica's for everybody before it is reached.
 
 use jaco_agent::engine::ObservedContainer;
+use jaco_types::InstanceAddress;
 
-use super::packets::Packets;
+use super::packets::{Packets, are_others_up};
 use super::{Facts, Invariant, InvariantViolation, Verdict};
 use crate::network::MachineIx;
 
@@ -11,22 +12,31 @@ use crate::network::MachineIx;
 pub(super) struct Reached;
 
 impl Invariant for Reached {
-    fn routed(&mut self, facts: &Facts, _machine: MachineIx) -> Verdict {
-        reaches_its_owners(facts)
+    fn routed(&mut self, facts: &Facts, machine: MachineIx) -> Verdict {
+        reaches_its_owners(facts, machine)
     }
 
-    fn containers(&mut self, facts: &Facts, _: MachineIx, _: &[ObservedContainer]) -> Verdict {
-        reaches_its_owners(facts)
+    fn containers(
+        &mut self,
+        facts: &Facts,
+        machine: MachineIx,
+        before: &[ObservedContainer],
+    ) -> Verdict {
+        if !are_others_up(facts, machine, before) {
+            return Ok(());
+        }
+        reaches_its_owners(facts, machine)
     }
 }
 
-fn reaches_its_owners(facts: &Facts) -> Verdict {
+fn reaches_its_owners(facts: &Facts, machine: MachineIx) -> Verdict {
     let Some(packets) = Packets::of(facts) else { return Ok(()) };
-    for from in &packets.attached {
+    for (from, to) in packets.pairs_with(machine) {
         let Some(holds) = facts.routers.get(&from.machine) else { continue };
         for own in from.addresses {
-            let owners = &holds.plan.names.owners;
-            for (address, owner) in owners.iter().filter(|(_, it)| it.network == own.network) {
+            for InstanceAddress { address, .. } in to.addresses {
+                let owner = holds.plan.names.owners.get(address);
+                let Some(owner) = owner.filter(|it| it.network == own.network) else { continue };
                 let delivery = packets.send(from, own, *address);
                 let Some(got) = packets.receiver(delivery, *address) else { continue };
                 if !is_name_of(&owner.name, got.instance.replica.as_str()) {

@@ -33,9 +33,9 @@ impl Invariant for Released {
 
     fn committed(&mut self, facts: &Facts, step: &Committed<'_>) -> Verdict {
         let Some((based_on, changes)) = step.plan() else { return Ok(()) };
-        let released = changes.iter().filter_map(|change| match change {
-            Change::TerminatingRemove { id } => step.before.terminating.get(id),
-            _ => None,
+        let released = changes.iter().filter_map(|change| {
+            let Change::TerminatingRemove { id } = change else { return None };
+            step.before.terminating.get(id)
         });
         let patience = PlannerConfig::default().routing_patience;
         let runs = |left: &TerminatingInstance| {

@@ -12,7 +12,7 @@ use super::facts::is_up;
 use crate::network::MachineIx;
 
 /// A container that is up and has addresses.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Attached<'a> {
     pub(super) machine: MachineIx,
     pub(super) node: NodeId,
@@ -30,7 +30,7 @@ impl Attached<'_> {
 /// What all routers hold, and the containers that send and receive.
 #[derive(Debug)]
 pub(super) struct Packets<'a> {
-    plans: BTreeMap<NodeId, SitePlan>,
+    plans: BTreeMap<NodeId, &'a SitePlan>,
     pub(super) attached: Vec<Attached<'a>>,
 }
 
@@ -40,7 +40,7 @@ impl<'a> Packets<'a> {
         if facts.routers.is_empty() {
             return None;
         }
-        let plans = facts.routers.values().map(|holds| (holds.node, holds.plan.clone())).collect();
+        let plans = facts.routers.values().map(|holds| (holds.node, &holds.plan)).collect();
         let attached = facts.machines.iter().flat_map(|(machine, containers)| {
             let node = facts.routers.get(machine).map(|holds| holds.node);
             let up = containers.values().filter(|seen| is_up(seen));
@@ -52,6 +52,18 @@ impl<'a> Packets<'a> {
             })
         });
         Some(Self { plans, attached: attached.collect() })
+    }
+
+    /// Senders and receivers of which at least one is on this machine: a step of its router, or a change of its
+    /// containers, changes nothing for others.
+    pub(super) fn pairs_with(
+        &self,
+        machine: MachineIx,
+    ) -> impl Iterator<Item = (&Attached<'a>, &Attached<'a>)> {
+        let pairs = self.attached.iter().flat_map(|from| {
+            self.attached.iter().map(move |to| (from, to)).filter(|(from, to)| from != to)
+        });
+        pairs.filter(move |(from, to)| from.machine == machine || to.machine == machine)
     }
 
     /// What becomes of a packet from a container, out of its interface in a network.
@@ -71,4 +83,15 @@ impl<'a> Packets<'a> {
         let mut there = self.attached.iter().filter(|one| one.node == site);
         there.find(|one| one.address_in(network) == Some(address))
     }
+}
+
+/// Whether other containers of a machine send and receive than before.
+pub(super) fn are_others_up(
+    facts: &Facts,
+    machine: MachineIx,
+    before: &[ObservedContainer],
+) -> bool {
+    let up = |seen: &&ObservedContainer| is_up(seen);
+    let now = facts.on(machine).filter(up).map(|seen| &seen.instance);
+    !before.iter().filter(up).map(|seen| &seen.instance).eq(now)
 }

@@ -35,7 +35,7 @@ impl Invariant for IsolatedStopped {
                 && (*previous, *cause) == (Previous::Drop, ReplaceCause::NodeLost)
                 && let Some(slot) = before.slots.get(id)
                 && facts.state.nodes.contains(&slot.current.node)
-                && stops_after(before, slot, &slot.current).is_some()
+                && stops_after(before, &slot.service, slot.current.revision).is_some()
                 && !self.is_of_deleted(slot)
             {
                 self.given_up.insert(slot.current_id());

@@ -80,6 +80,10 @@ pub enum InvariantViolation {
     OtherReached { subject: String },
     #[error("the router of machine {machine} does not hold its plan: {missing}")]
     PlanNotHeld { machine: usize, missing: String },
+    #[error(
+        "{instance} may stop, and the router of machine {machine} leads to it, or did until now"
+    )]
+    ReleasedWhileNamed { instance: InstanceId, machine: usize },
 }
 
 impl InvariantViolation {
@@ -113,6 +117,7 @@ impl InvariantViolation {
             Self::NamedWithoutWay { .. } => "NET-8",
             Self::OtherReached { .. } => "NET-9",
             Self::PlanNotHeld { .. } => "NET-12",
+            Self::ReleasedWhileNamed { .. } => "NET-14",
         }
     }
 }

@@ -67,7 +67,11 @@ pub fn run(seed: u64, steps: usize, style: Style, sabotage: Option<Sabotage>) ->
     let mut nemesis = Nemesis {
         style,
         rng: Rng::new(seed, Stream::Nemesis),
-        networks: Networks::new(Rng::new(seed, Stream::Networks), steps),
+        networks: Networks::new(
+            Rng::new(seed, Stream::Networks),
+            Rng::new(seed, Stream::RouterFaults),
+            steps,
+        ),
         session: Session::new(seed, sabotage),
         script: Vec::new(),
         images: vec!["db:1".to_owned(), "web:1".to_owned()],
@@ -172,6 +176,10 @@ impl Nemesis {
         }
         for step in 0..steps {
             for line in self.networks.lines(step) {
+                self.line(line)?;
+            }
+            let hosts = self.hosts();
+            if let Some(line) = self.networks.fault(step, &hosts) {
                 self.line(line)?;
             }
             if let Some(line) = self.choose() {

@@ -15,16 +15,18 @@ pub(super) struct Networks {
     rng: Rng,
     /// The step in which the pool is begun; in half of the runs it never is.
     begins: Option<usize>,
+    /// Which routers fail, from another stream: the attachments of a run are the same without faults.
+    faults: Rng,
 }
 
 impl Networks {
     /// Those of a run of so many steps.
-    pub(super) fn new(mut rng: Rng, steps: usize) -> Self {
+    pub(super) fn new(mut rng: Rng, faults: Rng, steps: usize) -> Self {
         let has_networks = rng.below(2) == 0;
         let step = rng.place(steps.max(1));
         // A third of them from the start.
         let step = if rng.below(3) == 0 { 0 } else { step };
-        Self { rng, begins: has_networks.then_some(step) }
+        Self { rng, begins: has_networks.then_some(step), faults }
     }
 
     /// What is done about networks in a step.
@@ -35,6 +37,13 @@ impl Networks {
             }
             Some(_) | None => Vec::new(),
         }
+    }
+
+    /// The process of a router that fails in this step.
+    pub(super) fn fault(&mut self, step: usize, hosts: &[String]) -> Option<String> {
+        let has_routers = self.begins.is_some_and(|begins| begins < step);
+        (has_routers && self.faults.below(8) == 0)
+            .then(|| format!("kill-router {}", self.faults.pick(hosts)))
     }
 
     /// What makes up for it where a fault kept that from being done.

@@ -26,6 +26,11 @@ impl Session {
                     self.cluster()?.power_off(ix);
                 }
             }
+            ["kill-router", hosts @ ..] => {
+                for ix in self.machines(hosts)? {
+                    self.cluster()?.kill_router(ix);
+                }
+            }
             ["partition", groups @ ..] => {
                 let groups = groups.split(|word| *word == "|");
                 let groups: Vec<Vec<MachineIx>> =

@@ -27,6 +27,7 @@
 //! | `rebalance spread\|pack` | an operator has up to three replicas moved |
 //! | `settle [within 15s]`, `advance 61s` | lets time pass |
 //! | `kill n1`, `start n1`, `power-off n1` | the daemon, or the machine; also `leader`, `all` |
+//! | `kill-router n1` | the process that keeps the router; another one starts within two seconds |
 //! | `partition n1 \| n2 n3`, `cut n1 -> n2`, `heal` | |
 //! | `pull web:2 works\|hangs\|takes 5s\|fails "…" [on n1]` | the registry |
 //! | `pull web:2 is a` | who fetches it from now on gets this content, called by a hex digit |

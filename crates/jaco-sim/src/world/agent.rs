@@ -161,16 +161,14 @@ impl World {
 
     /// An engine that others use too lists everything; the agent has to recognise its own containers.
     fn mix_in_foreign(&self, ix: MachineIx, event: Event) -> Event {
+        let Event::Listed(Ok(listed)) = event else { return event };
         let machine = self.machine(ix);
         let own = machine.owner();
         let mut foreign = machine.foreign(self.now);
         if self.sabotage == Some(Sabotage::IgnoreOwner) {
             foreign.iter_mut().for_each(|seen| seen.owner = own.clone());
         }
-        if let Event::Listed(Ok(listed)) = event {
-            return Event::Listed(Ok(foreign.into_iter().chain(listed).collect()));
-        }
-        event
+        Event::Listed(Ok(foreign.into_iter().chain(listed).collect()))
     }
 
     /// What happened on a machine's engine reaches its agent, if there is one.

@@ -357,6 +357,7 @@ impl World {
         match origin {
             Origin::Planner { machine, life } => self.answer_planner(machine, life, &result),
             Origin::Reporter { machine, life } => self.answer_reporter(machine, life, &result),
+            Origin::Consumer { machine, life } => self.answer_consumer(machine, life),
             // What is refused is not tried again; the next cycle sees what came in between.
             Origin::Rebalancer { .. } => {}
             Origin::Client { request, .. } => self.answer_client(request, result),

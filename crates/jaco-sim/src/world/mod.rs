@@ -2,6 +2,7 @@
 
 mod agent;
 mod agreement;
+mod consumers;
 mod faults;
 mod rebalance;
 mod requests;
@@ -19,6 +20,7 @@ use jaco_types::{
 };
 
 use crate::consensus::{Consensus, Origin, Proposal};
+use crate::consumer::Acknowledgement;
 use crate::invariants::{Checker, Violation};
 use crate::machine::Machine;
 use crate::network::{MachineIx, Network};
@@ -99,6 +101,14 @@ enum Happening {
     PlanRouter { machine: MachineIx },
     /// A router takes its next step.
     Route { machine: MachineIx },
+    /// A process that keeps a router starts in the place of another.
+    StartRouter { machine: MachineIx },
+    /// Names that a router has removed are forgotten.
+    Forget { machine: MachineIx },
+    /// It is time to renew the lease of a router as an endpoint consumer.
+    Renew { machine: MachineIx, life: u64 },
+    /// The acknowledgement of a router reaches the leader.
+    Acknowledge { to: MachineIx, news: Acknowledgement },
 }
 
 /// The content of a heartbeat.
@@ -266,6 +276,10 @@ impl World {
             Happening::Try { request } => self.try_request(request),
             Happening::PlanRouter { machine } => self.plan_router(machine),
             Happening::Route { machine } => self.route(machine),
+            Happening::StartRouter { machine } => self.start_router(machine),
+            Happening::Forget { machine } => self.tell_released(machine),
+            Happening::Renew { machine, life } => self.renew(machine, life),
+            Happening::Acknowledge { to, news } => self.hear_of_endpoints(to, news),
         }
     }
 

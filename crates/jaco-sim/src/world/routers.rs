@@ -21,6 +21,9 @@ impl World {
             let after = Millis(self.routing.between(1, 5));
             self.plan_in(after, Happening::PlanRouter { machine: ix });
         }
+        if has_networks {
+            self.begin_renewals(ix);
+        }
     }
 
     pub(super) fn plan_router(&mut self, ix: MachineIx) {
@@ -35,19 +38,38 @@ impl World {
             machine.router.work = Due::Yes;
             self.plan_in(Millis(0), Happening::Route { machine: ix });
         }
+        self.tell_released(ix);
         self.start_ready(ix);
     }
 
     /// A router takes a step. Its plan may be another one than when it took the last.
     pub(super) fn route(&mut self, ix: MachineIx) {
         let router = &mut self.machines[ix.0].router;
-        if router.step(self.sabotage).is_none() {
+        if router.step(self.sabotage, self.now).is_none() {
             router.work = Due::No;
+            self.tell_released(ix);
             return self.start_ready(ix);
         }
         self.tell_checker(ix);
         let after = Millis(self.routing.between(1, 3));
         self.plan_in(after, Happening::Route { machine: ix });
+    }
+
+    /// The process of a router dies; another one takes its place.
+    pub(crate) fn kill_router(&mut self, ix: MachineIx) {
+        self.machines[ix.0].router.process_died();
+        self.tell_checker(ix);
+        let after = Millis(self.routing.between(50, 2000));
+        self.plan_in(after, Happening::StartRouter { machine: ix });
+    }
+
+    pub(super) fn start_router(&mut self, ix: MachineIx) {
+        let router = &mut self.machines[ix.0].router;
+        router.process_started(self.now);
+        if router.work == Due::No {
+            router.work = Due::Yes;
+            self.plan_in(Millis(0), Happening::Route { machine: ix });
+        }
     }
 
     /// The machine lost its power, and its router with it.

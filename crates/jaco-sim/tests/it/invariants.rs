@@ -217,3 +217,15 @@ fn net_9_finds_exchanged_owners() {
 fn net_12_finds_routes_that_stay() {
     finds("NET-12", Sabotage::KeepRoutes, NETWORKS);
 }
+
+/// Routers that acknowledge that an instance left before they lead nobody to it.
+#[test]
+fn net_14_finds_an_early_acknowledgement() {
+    finds("NET-14", Sabotage::ReleaseAtOnce, NETWORKS);
+}
+
+/// Routers that acknowledge it while somebody may remember the address that they were told.
+#[test]
+fn net_14_finds_names_that_are_remembered() {
+    finds("NET-14", Sabotage::ForgetNames, NETWORKS);
+}
