@@ -96,7 +96,7 @@ impl Router {
         };
         let before = named(&self.seen.names);
         self.seen.carry_out(&step);
-        // Somebody asked for them until now.
+        // Clients asked for them until now.
         if !before.is_subset(&named(&self.seen.names)) {
             self.remembered_until = now.after(REMEMBERED);
         }

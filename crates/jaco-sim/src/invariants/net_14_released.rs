@@ -1,5 +1,5 @@
-//! NET-14: an instance that leaves the endpoints keeps running while the router of a node leads somebody to it, or
-//! somebody remembers that it did, for as long as that router's lease and the patience of the planner last.
+//! NET-14: an instance that leaves the endpoints keeps running while the router of a node leads a client to it, or
+//! a client remembers that it did, for as long as that router's lease and the patience of the planner last.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;

@@ -224,7 +224,7 @@ fn net_14_finds_an_early_acknowledgement() {
     finds("NET-14", Sabotage::ReleaseAtOnce, NETWORKS);
 }
 
-/// Routers that acknowledge it while somebody may remember the address that they were told.
+/// Routers that acknowledge it while a client may remember the address that they were told.
 #[test]
 fn net_14_finds_names_that_are_remembered() {
     finds("NET-14", Sabotage::ForgetNames, NETWORKS);
