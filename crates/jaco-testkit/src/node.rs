@@ -51,6 +51,21 @@ impl Node {
         self.start_under(&mut Command::new(binary("jacod")));
     }
 
+    /// Gives the daemon another address to listen at, from its next start on.
+    ///
+    /// # Panics
+    /// When it runs, or its settings cannot be written.
+    pub fn move_to(&mut self, address: &str) {
+        assert!(self.process.is_none(), "{} runs", self.name);
+        let path = self.folder.join("jacod.yaml");
+        let settings = fs::read_to_string(&path).expect("the settings were written");
+        let line = |address: &str| format!("\nlisten: {address}\n");
+        let moved = settings.replace(&line(&self.address), &line(address));
+        assert_ne!(moved, settings, "the settings have its address");
+        fs::write(path, moved).expect("the test's folder can be written");
+        address.clone_into(&mut self.address);
+    }
+
     /// Starts the daemon through another program, for example a tracer: `command` ends where the
     /// daemon's own path and arguments begin.
     ///

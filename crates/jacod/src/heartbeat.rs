@@ -11,9 +11,10 @@ use jaco_proto::v1::{HeartbeatRequest, PrepullStatus};
 use jaco_scheduler::input::EngineSignal;
 use jaco_server::Member;
 use jaco_state::command::NodeReport;
-use jaco_store::{Proposal, Store};
+use jaco_store::{Applied, Proposal, ProposeError, Store};
 use jaco_types::{
-    Identity, ImageDigest, ImageNeed, ImagePull, ImageReadiness, Millis, NodeFacts, NodeRouter,
+    Identity, ImageDigest, ImageNeed, ImagePull, ImageReadiness, Millis, NodeFacts, NodeId,
+    NodeRouter,
 };
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -97,10 +98,9 @@ pub(crate) async fn run(
         if send(&member, report, &contact).await == Delivery::Rejected && has_load {
             measured.mark_changed();
         }
-        if engine.signal == EngineSignal::Up {
-            let router = router.as_ref().and_then(|view| view.borrow().report.clone());
-            update_facts(&member, &description, &engine.version, router).await;
-        }
+        let router = router.as_ref().and_then(|view| view.borrow().report.clone());
+        let version = (engine.signal == EngineSignal::Up).then_some(engine.version.as_str());
+        update_facts(&member, &description, version, router).await;
     }
 }
 
@@ -265,30 +265,63 @@ fn prepared_image(need: &ImageNeed, readiness: &ImageReadiness) -> PrepullStatus
     }
 }
 
-/// Updates the node's address and facts in the replicated state, if they differ.
+/// Updates the node's address and facts in the replicated state, if they differ. While its engine does not answer, and its
+/// version is not known, only a new address is reported.
 async fn update_facts(
     member: &Member,
     description: &NodeDescription,
-    engine: &str,
+    engine: Option<&str>,
     router: Option<NodeRouter>,
 ) {
-    // What is not known yet after a start is as it was reported.
-    let before = || member.store.read(|state| state.nodes.get(&member.id)?.facts.router.clone());
-    let router = router.or_else(before);
-    let facts = NodeFacts { engine: engine.to_owned(), router, ..description.facts.clone() };
     let known = member.store.read(|state| {
-        let node = state.nodes.get(&member.id);
-        node.is_none_or(|node| node.facts == facts && node.address == description.address)
+        let node = state.nodes.get(&member.id)?;
+        Some((node.address.clone(), node.facts.clone()))
     });
-    if known {
+    let Some((known_address, known_facts)) = known else { return };
+    let facts = match engine {
+        Some(engine) => NodeFacts {
+            engine: engine.to_owned(),
+            // What is not known yet after a start is as it was reported.
+            router: router.or_else(|| known_facts.router.clone()),
+            ..description.facts.clone()
+        },
+        None => known_facts.clone(),
+    };
+    let address = description.address.clone();
+    let has_moved = known_address != address;
+    if !has_moved && known_facts == facts {
         return;
     }
-    let address = description.address.clone();
     let command = NodeReport::new(member.id, address, facts).into();
-    let by = Identity::Node { id: member.id };
-    if let Err(error) = member.store.propose(Proposal { by, request: None, command }).await {
-        debug!(%error, "node facts update failed, will retry");
+    let proposal = Proposal { by: Identity::Node { id: member.id }, request: None, command };
+    let told = match member.store.propose(proposal.clone()).await {
+        Err(ProposeError::NoLeader) if has_moved => tell_the_others(member, proposal).await,
+        told => told,
+    };
+    match told {
+        Ok(_) if has_moved => {
+            info!(from = %known_address, to = %description.address, "new address reported");
+        }
+        Ok(_) => {}
+        Err(error) => debug!(%error, "node facts update failed, will retry"),
     }
+}
+
+/// A node with a new address hears of no leader: the leader calls it where it was. Whichever of the others leads takes
+/// the report.
+async fn tell_the_others(member: &Member, proposal: Proposal) -> Result<Applied, ProposeError> {
+    let others: Vec<(NodeId, String)> = member.store.read(|state| {
+        let others = state.nodes.values().filter(|node| node.id != member.id);
+        others.map(|node| (node.id, node.address.clone())).collect()
+    });
+    let mut told = Err(ProposeError::NoLeader);
+    for other in others {
+        told = member.store.propose_through(other, proposal.clone()).await;
+        if told.is_ok() {
+            break;
+        }
+    }
+    told
 }
 
 #[cfg(test)]

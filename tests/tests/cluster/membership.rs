@@ -255,3 +255,50 @@ async fn removed_node_stops_and_is_refused() {
     })
     .await;
 }
+
+/// R-NODE-2: a node whose address changes while it is off finds the leader, which calls it at its former address, and is
+/// a voter that counts again. So does one that led before.
+#[tokio::test(flavor = "multi_thread")]
+async fn node_with_a_new_address_comes_back() {
+    let mut cluster = Cluster::start(3, Engine::Fake).await;
+    has_voters(&cluster, 3).await;
+    let leader = cluster.leader().await;
+    for moved in [leader, (leader + 1) % 3] {
+        let node = &mut cluster.nodes[moved];
+        node.stop();
+        // The leader that it remembers leads no more.
+        let remembered = cluster.leader().await;
+        cluster.nodes[remembered].stop();
+        cluster.nodes[remembered].start();
+        cluster.leader().await;
+        let node = &mut cluster.nodes[moved];
+        let (before, port) = node.address.rsplit_once(':').expect("host and port");
+        let address = format!("{before}0:{port}");
+        node.move_to(&address);
+        node.start();
+        let other = (moved + 1) % 3;
+        eventually("its new address is known", || async {
+            let status = cluster.nodes[other].client().status(v1::ClusterStatusRequest {}).await;
+            let nodes = status.map_err(|error| error.to_string())?.nodes;
+            let name = &cluster.nodes[moved].name;
+            let found = nodes.into_iter().find(|node| node.hostname == *name).ok_or("no member")?;
+            match (found.address == address, found.status.as_str()) {
+                (true, "ready") => Ok(()),
+                _ => Err(format!("{found:?}")),
+            }
+        })
+        .await;
+        // Without it there is no quorum.
+        let third = (moved + 2) % 3;
+        cluster.nodes[third].stop();
+        eventually("a write is acknowledged", || async {
+            let labels = [("moved".to_owned(), moved.to_string())].into_iter().collect();
+            let hostname = cluster.nodes[moved].name.clone();
+            let request = v1::SetLabelsRequest { hostname, set: labels, ..Default::default() };
+            cluster.nodes[other].client().set_labels(request).await
+        })
+        .await;
+        cluster.nodes[third].start();
+        cluster.settled().await;
+    }
+}

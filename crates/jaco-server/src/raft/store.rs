@@ -140,6 +140,19 @@ impl RaftStore {
         }
     }
 
+    /// Proposes a command through one other member: for a node that hears of no leader.
+    ///
+    /// # Errors
+    /// `NoLeader` when that member does not lead, and those of [`Store::propose`].
+    pub async fn propose_through(
+        &self,
+        member: (NodeId, String),
+        proposal: Proposal,
+    ) -> Result<Applied, ProposeError> {
+        let payload = self.encode(proposal, Some(Origin::Member { node: self.own }));
+        self.propose_elsewhere(member, payload).await
+    }
+
     /// Proposes as the leader what another member sent, with this node's time. The payload is decoded
     /// first: what this node does not understand must not enter the log.
     ///
