@@ -267,6 +267,9 @@ impl World {
         let elapsed = self.machine(ix).silence(self.now);
         let state = self.state_age(ix, elapsed);
         if state == StateAge::Outdated && self.sabotage != Some(Sabotage::NeverIsolated) {
+            if let Some(daemon) = &mut self.machines[ix.0].daemon {
+                daemon.silence = elapsed;
+            }
             self.tell_agent(ix, Event::LeaderContact { elapsed, state });
         }
     }
