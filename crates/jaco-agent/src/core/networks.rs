@@ -27,7 +27,7 @@ impl Networks {
     /// Keeps these networks and removes others.
     pub(super) fn keep(&mut self, keep: KeptNetworks, effects: &mut Vec<Effect>) {
         let is_left = self.of.as_ref().is_none_or(|known| !known.is_subset(&keep));
-        if let Some(known) = &mut self.of {
+        if let Some(known) = self.of.as_mut().filter(|known| !keep.is_subset(known)) {
             known.extend(keep.clone());
         }
         match &mut self.sweep {

@@ -84,8 +84,10 @@ impl FakeDriver {
                 None => break,
             }
         }
-        self.seen_until = now;
-        events.extend(self.changes(now));
+        if self.seen_until < now {
+            self.seen_until = now;
+            events.extend(self.changes(now));
+        }
         events
     }
 

@@ -608,15 +608,20 @@ impl Shown {
 
     /// Changes since the last call.
     pub(super) fn news(&mut self, host: &FakeHost, now: Timestamp) -> Vec<EngineEvent> {
-        let removed = host.removed[self.removed..].iter().cloned();
-        let mut events: Vec<EngineEvent> = removed
-            .map(|(instance, container)| EngineEvent::Gone { instance, container })
-            .collect();
-        let list: BTreeMap<ContainerId, ObservedContainer> =
-            host.list(now).into_iter().map(|seen| (seen.container.clone(), seen)).collect();
-        let changed = list.iter().filter(|(id, seen)| self.containers.get(id) != Some(seen));
-        events.extend(changed.map(|(_, seen)| EngineEvent::Changed(seen.clone())));
-        *self = Self { containers: list, removed: host.removed.len() };
+        let mut events = Vec::new();
+        for (instance, container) in &host.removed[self.removed..] {
+            self.containers.remove(container);
+            let (instance, container) = (instance.clone(), container.clone());
+            events.push(EngineEvent::Gone { instance, container });
+        }
+        self.removed = host.removed.len();
+        for (id, container) in &host.containers {
+            let seen = host.show(id, container, now);
+            if self.containers.get(id) != Some(&seen) {
+                self.containers.insert(id.clone(), seen.clone());
+                events.push(EngineEvent::Changed(seen));
+            }
+        }
         events
     }
 }
