@@ -24,6 +24,8 @@ pub(crate) struct Router {
     process: Process,
     /// What it should hold.
     plan: Option<Planned>,
+    /// The steps that are left of those that lead there from what it held.
+    steps: VecDeque<Step>,
     /// Plans that were carried out, oldest first, and until when what they removed is remembered.
     waiting: VecDeque<(StateIndex, Timestamp)>,
     /// Of the newest of them, nobody remembers what it removed.
@@ -68,29 +70,25 @@ pub(crate) enum Due {
 
 impl Router {
     /// Takes a plan; says whether it is another one than before.
-    pub(crate) fn take(&mut self, index: StateIndex, plan: SitePlan) -> Due {
-        let networks = plan.ports.iter().map(|(id, port)| (port.interface.clone(), *id));
-        self.networks.extend(networks);
-        if let Some(known) = self.plan.as_mut().filter(|known| known.plan == plan) {
+    pub(crate) fn take(&mut self, index: StateIndex, plan: &SitePlan) -> Due {
+        if let Some(known) = self.plan.as_mut().filter(|known| known.plan == *plan) {
             known.newest = index;
             return Due::No;
         }
-        self.plan = Some(Planned { since: index, newest: index, plan });
+        let networks = plan.ports.iter().map(|(id, port)| (port.interface.clone(), *id));
+        self.networks.extend(networks);
+        self.plan = Some(Planned { since: index, newest: index, plan: plan.clone() });
+        self.steps.clear();
         Due::Yes
     }
 
     /// Carries out the next step; none where it holds its plan.
     pub(crate) fn step(&mut self, sabotage: Option<Sabotage>, now: Timestamp) -> Option<Step> {
         let Planned { since, plan, .. } = self.plan.as_ref().filter(|_| self.runs())?;
-        let mut steps = diff(plan, &self.seen);
-        match sabotage {
-            Some(Sabotage::NamesBeforeRoutes) => steps.reverse(),
-            Some(Sabotage::KeepRoutes) => {
-                steps.retain(|step| !matches!(step, Step::RemoveRoutes(_) | Step::RemovePeer(_)));
-            }
-            Some(_) | None => {}
+        if self.steps.is_empty() {
+            self.steps = steps(plan, &self.seen, sabotage).into();
         }
-        let Some(step) = steps.into_iter().next() else {
+        let Some(step) = self.steps.pop_front() else {
             self.waiting.push_back((*since, self.remembered_until));
             return None;
         };
@@ -162,6 +160,7 @@ impl Router {
     /// userspace. The ports and their policy stay.
     pub(crate) fn process_died(&mut self) {
         self.process = Process::Away;
+        self.steps.clear();
         let Seen { tunnel, peers, routes, names, .. } = &mut self.seen;
         *tunnel = None;
         peers.clear();
@@ -181,6 +180,7 @@ impl Router {
     pub(crate) fn lose_power(&mut self) {
         self.seen = Seen::default();
         self.plan = None;
+        self.steps.clear();
         self.starting.clear();
         self.waiting.clear();
         self.forgotten = None;
@@ -234,6 +234,19 @@ impl Router {
             names: names.clone(),
         }
     }
+}
+
+/// What leads from what a router holds to its plan.
+fn steps(plan: &SitePlan, seen: &Seen, sabotage: Option<Sabotage>) -> Vec<Step> {
+    let mut steps = diff(plan, seen);
+    match sabotage {
+        Some(Sabotage::NamesBeforeRoutes) => steps.reverse(),
+        Some(Sabotage::KeepRoutes) => {
+            steps.retain(|step| !matches!(step, Step::RemoveRoutes(_) | Step::RemovePeer(_)));
+        }
+        Some(_) | None => {}
+    }
+    steps
 }
 
 /// The addresses that names lead to.

@@ -190,7 +190,7 @@ impl World {
     /// What really is on the machines.
     pub(crate) fn show_containers(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        for machine in &self.machines {
+        for machine in self.machines.iter() {
             for seen in machine.driver.host.list(self.now) {
                 let status = match &seen.status {
                     ContainerStatus::Created => "created",

@@ -43,6 +43,7 @@ use crate::network::MachineIx;
 use crate::sabotage::Sabotage;
 
 pub(crate) use event::{AgentEffect, Committed, Process, Started};
+use facts::is_up;
 pub(crate) use facts::{Facts, RouterHolds};
 pub use violation::{InvariantViolation, Violation};
 
@@ -59,8 +60,8 @@ pub(crate) trait Invariant: Debug {
     fn plan_written(&mut self, _by: MachineIx, _leader: MachineIx, _at: StateIndex) -> Verdict {
         Ok(())
     }
-    /// A node executed the log up to an entry.
-    fn applied(&mut self, _host: &Hostname, _state: &ClusterState) -> Verdict {
+    /// A node executed the log up to an entry. A law may only put an equal state in the place of its state.
+    fn applied(&mut self, _host: &Hostname, _state: &mut ClusterState) -> Verdict {
         Ok(())
     }
     /// An agent asks its engine for something.
@@ -78,6 +79,10 @@ pub(crate) trait Invariant: Debug {
         _machine: MachineIx,
         _before: &[ObservedContainer],
     ) -> Verdict {
+        Ok(())
+    }
+    /// Others of the containers of a machine are up than before.
+    fn up_changed(&mut self, _facts: &Facts, _machine: MachineIx) -> Verdict {
         Ok(())
     }
     /// The router of a machine took a step.
@@ -169,7 +174,7 @@ impl Checker {
         &self.facts.state
     }
 
-    fn ask(&mut self, hook: impl Fn(&mut dyn Invariant, &Facts) -> Verdict) {
+    fn ask(&mut self, mut hook: impl FnMut(&mut dyn Invariant, &Facts) -> Verdict) {
         for law in &mut self.laws {
             if let Err(broken) = hook(&mut **law, &self.facts) {
                 self.violations.push(Violation { at: self.facts.now, broken });
@@ -196,7 +201,7 @@ impl Checker {
         self.ask(|law, _| law.plan_written(by, leader, at));
     }
 
-    pub(crate) fn applied(&mut self, host: &Hostname, state: &ClusterState) {
+    pub(crate) fn applied(&mut self, host: &Hostname, state: &mut ClusterState) {
         self.ask(|law, _| law.applied(host, state));
     }
 
@@ -231,6 +236,12 @@ impl Checker {
         let before = self.facts.machines.insert(machine, there).unwrap_or_default();
         let before: Vec<ObservedContainer> = before.into_values().collect();
         self.ask(|law, facts| law.containers(facts, machine, &before));
+        let up = |seen: &&ObservedContainer| is_up(seen);
+        let now_up = self.facts.on(machine).filter(up).map(|seen| &seen.instance);
+        let are_others_up = !before.iter().filter(up).map(|seen| &seen.instance).eq(now_up);
+        if are_others_up {
+            self.ask(|law, facts| law.up_changed(facts, machine));
+        }
     }
 
     /// What a router holds now.

@@ -1,10 +1,9 @@
 //! NET-7: a packet of an instance reaches another one only if they share a network, whatever the routers are doing; once
 //! all faults are over it does if they share one.
 
-use jaco_agent::engine::ObservedContainer;
 use jaco_state::view::is_running;
 
-use super::packets::{Attached, Packets, are_others_up};
+use super::packets::{Attached, Packets};
 use super::{Facts, Invariant, InvariantViolation, Verdict};
 use crate::network::MachineIx;
 
@@ -16,15 +15,7 @@ impl Invariant for Delivered {
         reaches_only_its_networks(facts, machine)
     }
 
-    fn containers(
-        &mut self,
-        facts: &Facts,
-        machine: MachineIx,
-        before: &[ObservedContainer],
-    ) -> Verdict {
-        if !are_others_up(facts, machine, before) {
-            return Ok(());
-        }
+    fn up_changed(&mut self, facts: &Facts, machine: MachineIx) -> Verdict {
         reaches_only_its_networks(facts, machine)
     }
 

@@ -1,10 +1,9 @@
 //! NET-9: packets to an address reach nobody but the replica that it is the address of for those who send them: an
 //! address that is used again is another replica's for everybody before it is reached.
 
-use jaco_agent::engine::ObservedContainer;
 use jaco_types::InstanceAddress;
 
-use super::packets::{Packets, are_others_up};
+use super::packets::Packets;
 use super::{Facts, Invariant, InvariantViolation, Verdict};
 use crate::network::MachineIx;
 
@@ -16,15 +15,7 @@ impl Invariant for Reached {
         reaches_its_owners(facts, machine)
     }
 
-    fn containers(
-        &mut self,
-        facts: &Facts,
-        machine: MachineIx,
-        before: &[ObservedContainer],
-    ) -> Verdict {
-        if !are_others_up(facts, machine, before) {
-            return Ok(());
-        }
+    fn up_changed(&mut self, facts: &Facts, machine: MachineIx) -> Verdict {
         reaches_its_owners(facts, machine)
     }
 }

@@ -84,14 +84,3 @@ impl<'a> Packets<'a> {
         there.find(|one| one.address_in(network) == Some(address))
     }
 }
-
-/// Whether other containers of a machine send and receive than before.
-pub(super) fn are_others_up(
-    facts: &Facts,
-    machine: MachineIx,
-    before: &[ObservedContainer],
-) -> bool {
-    let up = |seen: &&ObservedContainer| is_up(seen);
-    let now = facts.on(machine).filter(up).map(|seen| &seen.instance);
-    !before.iter().filter(up).map(|seen| &seen.instance).eq(now)
-}

@@ -24,11 +24,16 @@ impl Invariant for EqualStates {
         Ok(())
     }
 
-    fn applied(&mut self, host: &Hostname, state: &ClusterState) -> Verdict {
-        let known = self.checkpoints.get(&state.index);
-        if known.is_none_or(|known| known == state) {
-            return Ok(());
+    fn applied(&mut self, host: &Hostname, state: &mut ClusterState) -> Verdict {
+        let Some(known) = self.checkpoints.get(&state.index) else { return Ok(()) };
+        if known != state {
+            return Err(InvariantViolation::StatesDiffer {
+                host: host.clone(),
+                index: state.index,
+            });
         }
-        Err(InvariantViolation::StatesDiffer { host: host.clone(), index: state.index })
+        // From here on both share their rows: the next comparison costs only what has changed since.
+        state.clone_from(known);
+        Ok(())
     }
 }

@@ -37,7 +37,7 @@ impl World {
         let stored = self.consensus.stored(ix);
         for entry in self.consensus.entries(daemon.applied, stored) {
             daemon.apply(entry);
-            self.checker.applied(&self.machines[ix.0].hostname, &daemon.state);
+            self.checker.applied(&self.machines[ix.0].hostname, &mut daemon.state);
         }
         daemon.applied = stored;
         self.machines[ix.0].daemon = Some(daemon);

@@ -268,7 +268,7 @@ impl World {
             if let Some(sabotage) = self.sabotage {
                 sabotage.state(&mut daemon.state);
             }
-            self.checker.applied(&machine.hostname, &daemon.state);
+            self.checker.applied(&machine.hostname, &mut daemon.state);
         }
         daemon.applied = daemon.applied.max(upto);
         if let Some(leading) = daemon.leading.as_mut().filter(|_| outcome.is_some()) {

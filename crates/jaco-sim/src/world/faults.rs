@@ -110,7 +110,7 @@ impl World {
     pub(crate) fn move_tag(&mut self, image: &str, digest: &ImageDigest) {
         self.know_image(image);
         self.tags.insert(image.to_owned(), digest.clone());
-        for machine in &mut self.machines {
+        for machine in self.machines.iter_mut() {
             machine.driver.host.move_tag(image, digest);
         }
     }
@@ -118,7 +118,7 @@ impl World {
     /// What containers of an image do that are started from now on.
     pub(crate) fn set_behaviour(&mut self, image: &str, behaviour: Behaviour) {
         self.behaviours.insert(image.to_owned(), behaviour.clone());
-        for machine in &mut self.machines {
+        for machine in self.machines.iter_mut() {
             machine.driver.host.set_behaviour(image, behaviour.clone());
         }
     }
@@ -128,7 +128,7 @@ impl World {
         if !self.images.contains_key(image) {
             let script = ImageScript::Pullable { takes: PULL_TAKES };
             self.images.insert(image.to_owned(), script.clone());
-            for machine in &mut self.machines {
+            for machine in self.machines.iter_mut() {
                 machine.driver.host.set_image(image, script.clone());
             }
         }

@@ -4,6 +4,7 @@ mod agent;
 mod agreement;
 mod consumers;
 mod faults;
+mod machines;
 mod rebalance;
 mod requests;
 mod routers;
@@ -26,6 +27,7 @@ use crate::machine::Machine;
 use crate::network::{MachineIx, Network};
 use crate::rng::{Rng, Stream};
 use crate::sabotage::Sabotage;
+use crate::world::machines::{Machines, Timer};
 
 pub(crate) use faults::{Harm, Registry, usual_behaviour};
 pub(crate) use requests::{Request, RequestState};
@@ -43,7 +45,7 @@ const AT_ONCE_LOOK: u32 = 1_000;
 #[derive(Debug)]
 pub struct World {
     pub(crate) now: Timestamp,
-    pub(crate) machines: Vec<Machine>,
+    pub(crate) machines: Machines,
     pub(crate) network: Network,
     pub(crate) consensus: Consensus,
     pub(crate) checker: Checker,
@@ -120,21 +122,13 @@ struct NodeSignalSent {
     load_percent: Option<u64>,
 }
 
-/// A moment that follows from the state of a part, and is not planned ahead.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Timer {
-    Engine(MachineIx),
-    Agent(MachineIx),
-    Pass(MachineIx),
-}
-
 impl World {
     /// A cluster of one node, which created it.
     #[must_use]
     pub fn new(seed: u64, first: Hostname) -> Self {
         let mut world = Self {
             now: BEGINNING,
-            machines: Vec::new(),
+            machines: Machines::default(),
             network: Network::new(Rng::new(seed, Stream::Network)),
             consensus: Consensus::default(),
             checker: Checker::new(),
@@ -217,7 +211,7 @@ impl World {
     fn step(&mut self, end: Timestamp) -> Step {
         let timer = match self.sabotage {
             Some(Sabotage::WakeInCircles) => Some((self.now, Timer::Agent(MachineIx(0)))),
-            _ => self.next_timer(),
+            _ => self.machines.next_timer(),
         };
         let message = self.queue.keys().next().map(|(at, _)| *at);
         let timer_first = timer.filter(|(at, _)| message.is_none_or(|message| *at <= message));
@@ -236,20 +230,6 @@ impl World {
             self.happen(happening);
         }
         Step::Happened
-    }
-
-    fn next_timer(&self) -> Option<(Timestamp, Timer)> {
-        let machines = self.machines.iter().enumerate();
-        let timers = machines.flat_map(|(at, machine)| {
-            let ix = MachineIx(at);
-            let engine = machine.driver.next_at().map(|at| (at, Timer::Engine(ix)));
-            let daemon = machine.daemon.as_ref();
-            let agent = daemon.and_then(|daemon| daemon.core.wake_at());
-            let pass = daemon.and_then(|daemon| daemon.leading.as_ref()?.due_at());
-            let shown = |at: Option<Timestamp>, timer| at.map(|at| (machine.true_time(at), timer));
-            [engine, shown(agent, Timer::Agent(ix)), shown(pass, Timer::Pass(ix))]
-        });
-        timers.flatten().min()
     }
 
     fn ring(&mut self, timer: Timer) {

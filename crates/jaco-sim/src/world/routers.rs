@@ -33,8 +33,8 @@ impl World {
             return;
         };
         daemon.site.next(&daemon.state);
-        let (index, plan) = (daemon.state.index, daemon.site.plan().clone());
-        if machine.router.take(index, plan) == Due::Yes && machine.router.work == Due::No {
+        let taken = machine.router.take(daemon.state.index, daemon.site.plan());
+        if taken == Due::Yes && machine.router.work == Due::No {
             machine.router.work = Due::Yes;
             self.plan_in(Millis(0), Happening::Route { machine: ix });
         }
