@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use jaco_agent::measure::NodeUsage;
 use jaco_agent::{AgentStatus, LeaderContact, StateAge};
 use jaco_proto::v1::{HeartbeatRequest, PrepullStatus};
@@ -72,6 +74,7 @@ pub(crate) async fn run(
     let mut agent = member.agent.status();
     let mut readiness = agent.borrow_and_update().prepulls.clone();
     let mut round: u32 = 0;
+    let mut unreported = String::new();
     loop {
         tokio::select! {
             () = shutdown.cancelled() => return,
@@ -100,7 +103,7 @@ pub(crate) async fn run(
         }
         let router = router.as_ref().and_then(|view| view.borrow().report.clone());
         let version = (engine.signal == EngineSignal::Up).then_some(engine.version.as_str());
-        update_facts(&member, &description, version, router).await;
+        update_facts(&member, &description, version, router, &mut unreported).await;
     }
 }
 
@@ -266,12 +269,14 @@ fn prepared_image(need: &ImageNeed, readiness: &ImageReadiness) -> PrepullStatus
 }
 
 /// Updates the node's address and facts in the replicated state, if they differ. While its engine does not answer, and its
-/// version is not known, only a new address is reported.
+/// version is not known, only a new address is reported. `unreported` is the address of which it was said that it could
+/// not be reported: once is enough.
 async fn update_facts(
     member: &Member,
     description: &NodeDescription,
     engine: Option<&str>,
     router: Option<NodeRouter>,
+    unreported: &mut String,
 ) {
     let known = member.store.read(|state| {
         let node = state.nodes.get(&member.id)?;
@@ -292,7 +297,7 @@ async fn update_facts(
     if !has_moved && known_facts == facts {
         return;
     }
-    let command = NodeReport::new(member.id, address, facts).into();
+    let command = NodeReport::new(member.id, address.clone(), facts).into();
     let proposal = Proposal { by: Identity::Node { id: member.id }, request: None, command };
     let told = match member.store.propose(proposal.clone()).await {
         Err(ProposeError::NoLeader) if has_moved => tell_the_others(member, proposal).await,
@@ -303,20 +308,26 @@ async fn update_facts(
             info!(from = %known_address, to = %description.address, "new address reported");
         }
         Ok(_) => {}
+        Err(error) if has_moved && *unreported != address => {
+            warn!(address, %error, "new address not reported to the cluster yet, will retry");
+            *unreported = address;
+        }
         Err(error) => debug!(%error, "node facts update failed, will retry"),
     }
 }
 
 /// A node with a new address hears of no leader: the leader calls it where it was. Whichever of the others leads takes
-/// the report.
+/// the report. All are asked at once, so that one that does not answer delays no heartbeat more than it has to.
 async fn tell_the_others(member: &Member, proposal: Proposal) -> Result<Applied, ProposeError> {
     let others: Vec<(NodeId, String)> = member.store.read(|state| {
         let others = state.nodes.values().filter(|node| node.id != member.id);
         others.map(|node| (node.id, node.address.clone())).collect()
     });
+    let asked = others.into_iter().map(|one| member.store.propose_through(one, proposal.clone()));
+    let mut answers: FuturesUnordered<_> = asked.collect();
     let mut told = Err(ProposeError::NoLeader);
-    for other in others {
-        told = member.store.propose_through(other, proposal.clone()).await;
+    while let Some(answer) = answers.next().await {
+        told = answer;
         if told.is_ok() {
             break;
         }
