@@ -123,6 +123,13 @@ name_type!(
     is_network_name
 );
 name_type!(
+    /// The name of a certificate of a user, as routes name it.
+    CertificateName,
+    "name of a certificate",
+    "use 1 to 63 of a-z, A-Z, 0-9, '.', '-' and '_', starting with a letter or digit, and none of `auto`, `on` and `off`",
+    is_certificate_name
+);
+name_type!(
     /// An account at an image registry.
     RegistryUsername,
     "username of a registry",
@@ -177,6 +184,11 @@ fn is_consumer_name(text: &str) -> bool {
 
 fn is_network_name(text: &str) -> bool {
     text.starts_with('_') && text.len() > 1 && is_service_name(&text[1..]) || is_service_name(text)
+}
+
+fn is_certificate_name(text: &str) -> bool {
+    // These are other values of the key in which routes name a certificate.
+    is_service_name(text) && !["auto", "on", "off"].contains(&&*text.to_ascii_lowercase())
 }
 
 fn is_registry_username(text: &str) -> bool {

@@ -20,6 +20,7 @@ pub mod origin;
 pub mod registry;
 pub mod rejection;
 pub mod rollout;
+pub mod route;
 pub mod router;
 pub mod routing;
 pub mod slot;
@@ -33,9 +34,9 @@ pub use code::ErrorCode;
 pub use content::{ContentId, NamedKey, NamedKind};
 pub use gpu::{Gpu, GpuChoice, GpuDemand};
 pub use id::{
-    ClusterId, ConsumerName, ContentName, DeploymentName, Hostname, InstanceId, InvalidName,
-    NetworkName, NodeId, Ordinal, RegistryUsername, ReplicaId, RequestId, Revision, ServiceKey,
-    ServiceName, SpecHash, StateIndex, TokenId,
+    CertificateName, ClusterId, ConsumerName, ContentName, DeploymentName, Hostname, InstanceId,
+    InvalidName, NetworkName, NodeId, Ordinal, RegistryUsername, ReplicaId, RequestId, Revision,
+    ServiceKey, ServiceName, SpecHash, StateIndex, TokenId,
 };
 pub use identity::Identity;
 pub use image::{ImageDigest, ImageNeed, ImagePull, is_image_name};
@@ -51,6 +52,7 @@ pub use rollout::{
     FirstWatch, ImageReadiness, Prepull, RollbackProgress, Rollout, RolloutState, Scheduling,
     Unplaced,
 };
+pub use route::{Route, RouteKey};
 pub use router::{NodeRouter, RouterLink, TunnelBackend};
 pub use routing::{Consumer, TerminatingInstance};
 pub use slot::{Completion, DesiredState, Instance, RestartCount, Slot};

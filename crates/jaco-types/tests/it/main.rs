@@ -17,5 +17,6 @@ mod orders;
 mod quantities;
 mod registries;
 mod routers;
+mod routes;
 mod rules;
 mod slots;
