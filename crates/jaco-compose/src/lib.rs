@@ -34,7 +34,7 @@ pub use overlay::JacoYaml;
 pub use project::{CONSTRAINTS_EXTENSION, Loaded, Project, Reference, ReferenceKind, SecretText};
 pub use resolve::{
     ALLOW_PRIVILEGED_LABEL, Container, Contents, Images, NetworkIn, Networks, Options, Override,
-    Resolved, ResolvedService, Route, resolve,
+    Resolved, ResolvedService, resolve,
 };
 pub use upload::{
     Access, UploadItem, UploadKind, UploadProblem, UploadProblemKind, UploadSource, tree,

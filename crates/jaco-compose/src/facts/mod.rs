@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
 use jaco_types::ServiceName;
+use jaco_types::route::DrainTime;
 use jaco_types::spec::{
     Affinity, Constraint, Dependency, Healthcheck, OnNodeLoss, Placement, Privilege, Protocol,
     PullPolicy, RestartPolicy, Scoring, ServiceMode, SpreadCriterion, Storage, UpdatePolicy,
@@ -59,6 +60,8 @@ pub struct Facts {
     pub update: UpdatePolicy,
     /// What happens to replicas whose node is lost.
     pub on_node_loss: OnNodeLoss,
+    /// How long requests that a replica has got may go on once it leaves the endpoints; `None` is the default.
+    pub drain: Option<DrainTime>,
     /// How replicas are spread; the service's criteria, then the deployment's.
     pub spread: Vec<SpreadCriterion>,
     /// Constraints of the service.

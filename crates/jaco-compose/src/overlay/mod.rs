@@ -22,4 +22,4 @@ pub(crate) use amounts::{
 };
 pub(crate) use constraints::constraints as read_constraints;
 pub use schema::json_schema;
-pub use types::{Acme, JacoYaml, RouteOverlay, Selectors, ServiceOverlay, Tls, UpdateOverlay};
+pub use types::{Acme, JacoYaml, RouteOverlay, Selectors, ServiceOverlay, UpdateOverlay};

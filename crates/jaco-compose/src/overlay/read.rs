@@ -33,10 +33,10 @@ pub(super) fn overlay(root: &Node, report: &mut Report) -> Option<JacoYaml> {
     };
     overlay.constraints = constraints(map.get("constraints"), Some(&overlay.roles), report);
     check_top(map, &overlay, report);
-    for node in items(map, "routes") {
-        overlay.routes.extend(route(node, acme, report));
+    for (index, node) in items(map, "routes").iter().enumerate() {
+        overlay.routes.extend(route(node, index, acme, report));
     }
-    check_routes(&overlay.routes, report);
+    check_routes(map.get("routes"), &overlay.routes, report);
     for node in items(map, "services") {
         overlay.services.extend(service(node, &overlay.roles, report));
     }
@@ -51,11 +51,15 @@ pub(super) fn overlay(root: &Node, report: &mut Report) -> Option<JacoYaml> {
 }
 
 /// Keys whose values are checked but which nothing implements yet.
-const NOT_IMPLEMENTED: [&str; 3] = ["acme", "acme_email", "routes"];
+const NOT_IMPLEMENTED: [&str; 2] = ["acme", "acme_email"];
 
 fn check_top(map: &Map, overlay: &JacoYaml, report: &mut Report) {
     for entry in NOT_IMPLEMENTED.iter().filter_map(|key| map.entry(key)) {
         let message = format!("`{}` has no effect: it is not implemented yet", entry.key);
+        report.warning(entry.key_pos, Code::NoEffect, message);
+    }
+    if let Some(entry) = map.entry("routes") {
+        let message = "`routes` are kept by the cluster, and no request is answered by them yet";
         report.warning(entry.key_pos, Code::NoEffect, message);
     }
     if let (Some(node), Some(name)) = (map.get("deployment"), &overlay.deployment)

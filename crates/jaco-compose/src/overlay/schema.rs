@@ -35,6 +35,10 @@ fn object(object: &'static Object) -> Json {
     if !object.required.is_empty() {
         schema["required"] = json!(object.required);
     }
+    if std::ptr::eq(object, &raw const table::ROUTE) {
+        schema["anyOf"] =
+            json!([{ "required": ["service", "port"] }, { "required": ["redirect"] }]);
+    }
     schema
 }
 
@@ -61,7 +65,14 @@ fn by_name(name: &str) -> Option<Json> {
         "acme" => {
             Some(json!({ "enum": ["on", "off", "On", "Off", "ON", "OFF", "", true, false, null] }))
         }
-        "tls" => Some(json!({ "enum": ["auto", "off", false] })),
+        "tls" => Some(json!({ "anyOf": [
+            { "const": false },
+            { "type": "string", "minLength": 1, "not": { "const": "on" } },
+        ] })),
+        "status" => Some(json!({ "enum": [301, 302, 307, 308] })),
+        "basic_auth" | "set" => {
+            Some(json!({ "type": "object", "additionalProperties": { "type": "string" } }))
+        }
         "port" => Some(json!({ "type": ["integer", "string"], "minimum": 1, "maximum": 65_535 })),
         "replicas" | "min_allocations_count" | "parallelism" => {
             Some(json!({ "type": ["integer", "string"], "minimum": 0 }))

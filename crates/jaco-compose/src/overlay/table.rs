@@ -2,7 +2,7 @@
 
 use crate::support::shape::Class::{Honoured, Ignored};
 use crate::support::shape::key;
-use crate::support::shape::{Extensions, Key, Object, Shape, Unique};
+use crate::support::shape::{Extensions, Key, Names, Object, Shape, Unique};
 
 const fn closed(keys: &'static [Key], required: &'static [&'static str]) -> Object {
     Object { keys, extensions: Extensions::Refused, required }
@@ -67,7 +67,7 @@ pub(super) static FILE: Object = closed(
             "routes",
             Ignored,
             Shape::List(&Shape::Object(&ROUTE), Unique::Free),
-            "Domains and the services behind them. Not implemented yet: routes have no effect.",
+            "Domains and the services behind them. They are kept by the cluster, and not answered yet.",
         ),
         key(
             "scoring",
@@ -86,27 +86,107 @@ pub(super) static FILE: Object = closed(
     &[],
 );
 
-static ROUTE: Object = closed(
+pub(super) static ROUTE: Object = closed(
     &[
-        key("domain", Ignored, Shape::Str, "The host name of the request."),
+        key(
+            "allow_from",
+            Ignored,
+            STRINGS,
+            "Ranges of addresses from which requests may come, such as `10.0.0.0/8`; the default is all.",
+        ),
+        key(
+            "basic_auth",
+            Ignored,
+            Shape::Map(&STR, Names::Any),
+            "Users with the hashes of their passwords, as `jaco route password` prints them.",
+        ),
+        key("body_max", Ignored, Shape::Bytes, "The maximum size of a request's body."),
+        key(
+            "domain",
+            Ignored,
+            Shape::Str,
+            "The host name of the request, or `*.x` for all names one label below `x`.",
+        ),
+        key("headers", Ignored, Shape::Object(&HEADERS), "Changes to headers."),
+        key(
+            "hsts",
+            Ignored,
+            Shape::Duration,
+            "How long browsers are told to use HTTPS only; the default does not tell them.",
+        ),
         key("path", Ignored, Shape::Str, "A prefix of the path; the default matches every path."),
         key("port", Ignored, Shape::Int, "The port in the container."),
+        key(
+            "protocol",
+            Ignored,
+            Shape::OneOf(&["http", "h2c", "https"]),
+            "What the containers speak; `h2c` is gRPC without TLS, certificates for `https` are not checked.",
+        ),
+        key(
+            "redirect",
+            Ignored,
+            Shape::Object(&REDIRECT),
+            "Another address that clients are sent to, instead of a service.",
+        ),
         key("service", Ignored, Shape::Str, "The service that handles the requests."),
+        key(
+            "sticky",
+            Ignored,
+            Shape::OneOf(&["cookie"]),
+            "`cookie` keeps each client with one replica while that is ready.",
+        ),
         key("strip_path", Ignored, Shape::Bool, "Whether the prefix is removed from the path."),
+        key("timeout", Ignored, Shape::Duration, "How long a response may take to begin."),
         key(
             "tls",
             Ignored,
             Shape::Any,
-            "`auto` requests a certificate, `off` answers without TLS.",
+            "`auto` requests a certificate, `off` answers without TLS; else the name of a certificate.",
         ),
     ],
-    &["domain", "service", "port"],
+    &["domain"],
+);
+
+static HEADERS: Object = closed(
+    &[
+        key("request", Ignored, Shape::Object(&HEADER_RULES), "In requests to the containers."),
+        key("response", Ignored, Shape::Object(&HEADER_RULES), "In responses to clients."),
+    ],
+    &[],
+);
+
+static HEADER_RULES: Object = closed(
+    &[
+        key("remove", Ignored, STRINGS, "Headers that are removed."),
+        key("set", Ignored, Shape::Map(&STR, Names::Any), "Headers that are set or replaced."),
+    ],
+    &[],
+);
+
+static REDIRECT: Object = closed(
+    &[
+        key(
+            "rest",
+            Ignored,
+            Shape::OneOf(&["append", "drop"]),
+            "Whether the rest of the path and the query are appended to the target; the default is `append`.",
+        ),
+        key("status", Ignored, Shape::Int, "The status of the response; the default is 308."),
+        key("to", Ignored, Shape::Str, "A path or URL that replaces the prefix."),
+    ],
+    &["to"],
 );
 
 static SERVICE: Object = closed(
     &[
         key("affinities", Honoured, Shape::Any, "Weighted preferences for nodes."),
         key("constraints", Honoured, Shape::Any, "Placement constraints."),
+        key(
+            "drain",
+            Honoured,
+            Shape::Duration,
+            "How long requests may go on at a replica that leaves the endpoints; the default is 10s.",
+        ),
         key("hosts", Honoured, STRINGS, "The hosts of `placement: hosts`."),
         key(
             "min_allocations_count",

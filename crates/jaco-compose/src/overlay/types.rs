@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jaco_types::Millis;
+use jaco_types::route::{DrainTime, Route, RouteKey};
 use jaco_types::spec::{
     Affinity, FailureAction, OnNodeLoss, Placement, Scoring, SpreadCriterion, UpdateOrder,
 };
@@ -56,15 +57,6 @@ pub enum Acme {
     Off,
 }
 
-/// TLS of a route.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tls {
-    /// A certificate is requested for the domain.
-    Auto,
-    /// Requests are answered in plain text.
-    Off,
-}
-
 /// Labels that a node must all carry, as written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Selectors {
@@ -77,21 +69,13 @@ pub enum Selectors {
     Auto,
 }
 
-/// A route as written.
+/// A route as written. Whether its service exists is not known here.
 #[derive(Debug, Clone)]
 pub struct RouteOverlay {
-    /// The host name of the request.
-    pub domain: String,
-    /// The service that answers.
-    pub service: String,
-    /// The port in the container.
-    pub port: u16,
-    /// TLS, after `acme` was considered.
-    pub tls: Tls,
-    /// A prefix of the path; empty takes every path.
-    pub path: String,
-    /// Whether the prefix is taken off.
-    pub strip_path: bool,
+    /// The requests that it is for.
+    pub key: RouteKey,
+    /// What is done with them, after `acme` was considered.
+    pub route: Route,
     pub(crate) pos: Pos,
 }
 
@@ -122,6 +106,8 @@ pub struct ServiceOverlay {
     pub rollback: Option<UpdateOverlay>,
     /// What happens to replicas of a lost node, without the grace period, which is in the compose file.
     pub on_node_loss: Option<OnNodeLoss>,
+    /// How long requests that a replica has got may go on once it leaves the endpoints.
+    pub drain: Option<DrainTime>,
     /// The fewest replicas an apply accepts.
     pub min_allocations: Option<u32>,
     /// How nodes are compared.

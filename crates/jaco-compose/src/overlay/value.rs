@@ -1,9 +1,12 @@
 //! Single values that several keys take.
 
+use jaco_types::Millis;
+use jaco_types::route::DrainTime;
 use jaco_types::spec::{MAX_REPLICAS, Scoring};
 
 use crate::diagnostics::code::Code;
 use crate::diagnostics::report::Report;
+use crate::notation::units;
 use crate::yaml::node::{Node, Value};
 use crate::yaml::scalar;
 
@@ -37,6 +40,25 @@ pub(crate) fn scoring(node: Option<&Node>) -> Option<Scoring> {
         "nomad" => Some(Scoring::Nomad),
         "jaco" => Some(Scoring::Jaco),
         _ => None,
+    }
+}
+
+/// A time that was written in one of the ways of compose.
+pub(crate) fn millis(node: &Node) -> Option<Millis> {
+    Some(Millis(units::parse_duration_nanos(node.as_str()?)? / 1_000_000))
+}
+
+/// How long requests go on at a replica that leaves.
+pub(crate) fn drain(node: Option<&Node>, report: &mut Report) -> Option<DrainTime> {
+    let node = node?;
+    match DrainTime::new(millis(node)?) {
+        Ok(drain) => Some(drain),
+        Err(invalid) => {
+            report
+                .error(node.pos, Code::InvalidValue, format!("`drain` cannot be {}", invalid.text))
+                .suggest(invalid.rule);
+            None
+        }
     }
 }
 

@@ -23,7 +23,7 @@ mod swarm;
 
 use std::collections::BTreeMap;
 
-use jaco_types::ServiceName;
+use jaco_types::{Route, RouteKey, ServiceName};
 
 use self::effective::effective;
 use crate::diagnostics::code::Code;
@@ -48,7 +48,6 @@ pub use checks::ALLOW_PRIVILEGED_LABEL;
 pub use container::Container;
 pub use options::{Contents, Images, NetworkIn, Networks, Options, Override};
 pub use resolved::{Resolved, ResolvedService};
-pub use routes::Route;
 
 /// Most bytes of canonical text of a deployment. A config that many services share counts for each,
 /// and all of it is replicated.
@@ -132,7 +131,7 @@ fn finish(
     overlay: &JacoYaml,
     services: BTreeMap<String, ResolvedService>,
     networks: BTreeMap<String, NetworkFacts>,
-    routes: Vec<Route>,
+    routes: BTreeMap<RouteKey, Route>,
     (compose, manifest): (Report, Report),
 ) -> Result<Resolved, Problems> {
     let failed = compose.has_errors() || manifest.has_errors();

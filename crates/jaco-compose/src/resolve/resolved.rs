@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use jaco_types::{Route, RouteKey};
+
 use crate::diagnostics::problem::Problems;
 use crate::facts::{Facts, NetworkFacts};
 use crate::overlay::Acme;
 use crate::resolve::container::Container;
-use crate::resolve::routes::Route;
 
 /// A project as JACO runs it.
 #[derive(Debug, Clone)]
@@ -18,7 +19,7 @@ pub struct Resolved {
     /// The networks that they are attached to, by their keys in the compose file.
     pub networks: BTreeMap<String, NetworkFacts>,
     /// Domains and the services behind them.
-    pub routes: Vec<Route>,
+    pub routes: BTreeMap<RouteKey, Route>,
     /// Whether certificates are ordered.
     pub acme: Acme,
     /// The contact given to the certificate authority.

@@ -86,6 +86,7 @@ pub(crate) fn facts(scene: &Scene<'_>, compose: &mut Report, manifest: &mut Repo
         storage: storage(service, scene.contents),
         healthcheck: healthcheck(service),
         on_node_loss: on_node_loss(own, stop_grace_period_nanos),
+        drain: own.and_then(|own| own.drain),
         update: update_policy(deploy, own, default_order(service, scene.contents), compose),
         spread,
         constraints,

@@ -37,6 +37,7 @@ mod precedence;
 mod refusals;
 mod reservation_units;
 mod round_trip;
+mod routes;
 mod schema;
 mod sections;
 mod short_forms;

@@ -28,11 +28,11 @@ fn hosts_need_their_placement() {
 }
 
 #[test]
-fn routes_are_not_implemented() {
+fn routes_are_not_answered_yet() {
     let overlay = "deployment: shop\nroutes:\n  - {domain: a.example, service: web, port: 80}\n";
     assert_eq!(
         warnings(COMPOSE, Some(overlay)),
-        "2:1 warning no_effect: `routes` has no effect: it is not implemented yet"
+        "2:1 warning no_effect: `routes` are kept by the cluster, and no request is answered by them yet"
     );
 }
 

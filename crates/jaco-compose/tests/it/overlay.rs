@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use expect_test::{Expect, expect};
-use jaco_compose::overlay::Tls;
 use jaco_compose::{JacoYaml, Options, Override, resolve};
+use jaco_types::route::RouteTls;
 use jaco_types::spec::Placement;
 use jaco_types::unit::{Bytes, MilliCores};
 
@@ -180,7 +180,8 @@ fn rules_of_routes() {
         Some("deployment: shop\nacme: off\nroutes: [{domain: a.b, service: web, port: 80}]"),
     )
     .unwrap();
-    assert_eq!(resolved.routes[0].tls, Tls::Off);
+    let tls: Vec<&RouteTls> = resolved.routes.values().map(|route| &route.tls).collect();
+    assert_eq!(tls, [&RouteTls::Off]);
 }
 
 /// R-IN-1: jaco.yaml, then compose, then the default.
@@ -277,7 +278,7 @@ fn rules_of_each_value() {
     );
     check(
         &top("routes: [{domain: a.b, service: web, port: 80, tls: on}]"),
-        expect!["2:53 validation_failed `tls` must be `auto` or `off`"],
+        expect!["2:53 validation_failed `tls` must be `auto`, `off` or the name of a certificate"],
     );
     check(
         &top("routes: [{domain: a.b, service: web, port: 80, compose_service: web}]"),
@@ -294,12 +295,13 @@ fn routes_are_as_acme_says() {
     let tls = |acme: &str, own: &str| {
         let routes = format!("routes: [{{domain: a.b, service: web, port: 80{own}}}]");
         let overlay = format!("deployment: shop\n{acme}\n{routes}");
-        resolve_text(COMPOSE, Some(&overlay)).expect("it is a manifest").routes[0].tls
+        let routes = resolve_text(COMPOSE, Some(&overlay)).expect("it is a manifest").routes;
+        routes.into_values().next().expect("it has a route").tls
     };
-    assert_eq!(tls("", ""), Tls::Auto);
-    assert_eq!(tls("acme: off", ""), Tls::Off);
-    assert_eq!(tls("acme: off", ", tls: auto"), Tls::Auto);
-    assert_eq!(tls("", ", tls: off"), Tls::Off);
+    assert_eq!(tls("", ""), RouteTls::Auto);
+    assert_eq!(tls("acme: off", ""), RouteTls::Off);
+    assert_eq!(tls("acme: off", ", tls: auto"), RouteTls::Auto);
+    assert_eq!(tls("", ", tls: off"), RouteTls::Off);
 }
 
 /// R-CONS-6: constraints have names; what is written beside a name wins over it, and the first name

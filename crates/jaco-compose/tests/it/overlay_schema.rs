@@ -21,7 +21,14 @@ const TAKEN: &[&str] = &[
         {"attribute":"zone","operator":"=","value":"a"}]}"#,
     r#"{"deployment":"shop","routes":[{"domain":"a.b","path":"/x","port":80,"service":"web",
         "strip_path":true,"tls":"auto"},{"domain":"c.d","port":"81","service":"web","tls":"off"}]}"#,
-    r#"{"deployment":"shop","services":[{"name":"web","replicas":2,"placement":"spread",
+    r#"{"deployment":"shop","routes":[{"domain":"*.b.c","port":80,"service":"web","tls":"own",
+        "protocol":"h2c","sticky":"cookie","timeout":"30s","body_max":"10m","hsts":"8760h",
+        "headers":{"request":{"set":{"X-A":"b"},"remove":["X-C"]},
+            "response":{"set":{"X-A":"b"},"remove":["X-C"]}},
+        "basic_auth":{"ann":"pbkdf2-sha256:10000:0001020304050607:0000000000000000000000000000000000000000000000000000000000000000"},
+        "allow_from":["10.0.0.0/8","::1"]},
+        {"domain":"www.b.c","redirect":{"to":"https://b.c","rest":"drop","status":301}}]}"#,
+    r#"{"deployment":"shop","services":[{"name":"web","drain":"30s","replicas":2,"placement":"spread",
         "networks":["front"],"min_allocations_count":1,"selectors":"auto","scoring":"nomad",
         "on_node_loss":"stop_self after 30s",
         "affinities":[{"attribute":"zone","operator":"=","value":"a","weight":-100}],
@@ -57,6 +64,9 @@ const REFUSED: &[&str] = &[
     r#"{"deployment":"shop","routes":[{"domain":"a.b","service":"web"}]}"#,
     r#"{"deployment":"shop","routes":[{"domain":"a.b","service":"web","port":0}]}"#,
     r#"{"deployment":"shop","routes":[{"domain":"a.b","service":"web","port":80,"tls":"on"}]}"#,
+    r#"{"deployment":"shop","routes":[{"domain":"a.b","redirect":{"rest":"drop"}}]}"#,
+    r#"{"deployment":"shop","routes":[{"domain":"a.b","redirect":{"to":"/","status":303}}]}"#,
+    r#"{"deployment":"shop","routes":[{"domain":"a.b","service":"web","port":80,"protocol":"grpc"}]}"#,
     r#"{"deployment":"shop","services":[{"replicas":1}]}"#,
     r#"{"deployment":"shop","services":[{"name":"web","replicas":-1}]}"#,
     r#"{"deployment":"shop","services":[{"name":"web","replicas":[1]}]}"#,
@@ -101,6 +111,7 @@ fn takes(schema: &Json, value: &Json) -> bool {
         }),
         "minimum" => value.as_f64().is_none_or(|number| number >= rule.as_f64().expect("a number")),
         "maximum" => value.as_f64().is_none_or(|number| number <= rule.as_f64().expect("a number")),
+        "not" => !takes(rule, value),
         "minLength" => {
             value.as_str().is_none_or(|text| text.len() as u64 >= rule.as_u64().unwrap())
         }
@@ -215,8 +226,8 @@ fn the_schema_knows_the_keys_of_the_reader() {
         }
     }
     assert!(strangers >= 15, "{strangers} mappings are closed");
-    // Free names of constraints, of roles and of shares.
-    let free = [".constraints.", ".roles.", ".targets."];
+    // Free names of constraints, of roles, of shares, of headers and of users.
+    let free = [".constraints.", ".roles.", ".targets.", ".set.", ".basic_auth."];
     taken.retain(|path| in_schema.contains(path) || !free.iter().any(|part| path.contains(part)));
     assert_eq!(taken, in_schema);
 }
