@@ -328,6 +328,7 @@ fn service(number: usize, version: u8) -> ServiceSpec {
         scheduling: policy(),
         on_node_loss: jaco_types::spec::OnNodeLoss::default(),
         networks: Vec::new(),
+        drain: None,
         container: "".into(),
         hash: SpecHash([version; 32]),
     }

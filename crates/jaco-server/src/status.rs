@@ -98,6 +98,7 @@ fn grpc_code(code: ErrorCode) -> Code {
         | ErrorCode::ContentMissing
         | ErrorCode::ContentNotFound
         | ErrorCode::NetworkNotFound
+        | ErrorCode::CertificateNotFound
         | ErrorCode::NodeNotFound => Code::NotFound,
         ErrorCode::TokenExists | ErrorCode::NetworkExists | ErrorCode::NodeAlreadyMember => {
             Code::AlreadyExists
@@ -106,6 +107,7 @@ fn grpc_code(code: ErrorCode) -> Code {
         ErrorCode::CsrInvalid
         | ErrorCode::InvalidManifest
         | ErrorCode::InvalidRequest
+        | ErrorCode::CertificateUnusable
         | ErrorCode::TooLarge => Code::InvalidArgument,
         ErrorCode::ClusterUninitialized
         | ErrorCode::ClusterAlreadyInitialized
@@ -116,6 +118,9 @@ fn grpc_code(code: ErrorCode) -> Code {
         | ErrorCode::ReplicaIdConflict
         | ErrorCode::ContentInUse
         | ErrorCode::NetworkInUse
+        | ErrorCode::MembersOutdated
+        | ErrorCode::RouteConflict
+        | ErrorCode::CertificateInUse
         | ErrorCode::NetworksNotEnabled
         | ErrorCode::NetworkPoolExhausted
         | ErrorCode::ReplicaNotRunning

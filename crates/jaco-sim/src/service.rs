@@ -151,6 +151,7 @@ impl ServiceText {
             scheduling: self.scheduling()?,
             on_node_loss: self.on_node_loss()?,
             networks: self.attachments()?,
+            drain: None,
             container: container.into(),
             hash,
         })

@@ -15,6 +15,7 @@ use crate::DisabledAllocations;
 use crate::audit::AuditLog;
 use crate::contents::{Content, NamedContent};
 use crate::deployment::Deployment;
+use crate::edge::Edges;
 use crate::network::{Network, Networks};
 use crate::registries::RegistryLogin;
 use crate::requests::RequestLog;
@@ -67,6 +68,8 @@ pub struct ClusterState {
     pub registries: Table<RegistryName, RegistryLogin>,
     /// Networks of the cluster, and the addresses that nobody may have.
     pub networks: Networks,
+    /// Routes and certificates.
+    pub edges: Edges,
 }
 
 impl ClusterState {
@@ -95,6 +98,7 @@ impl ClusterState {
             named: self.named.clone(),
             registries: self.registries.clone(),
             networks: self.networks.clone(),
+            edges: self.edges.clone(),
         }
     }
 

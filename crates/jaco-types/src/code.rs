@@ -161,6 +161,16 @@ error_codes! {
     RestoreIncomplete => "restore_incomplete", Rejected;
     /// What was to be enabled stays disabled as part of something wider.
     StillDisabled => "still_disabled", Rejected;
+    /// Some member runs a version that does not know what was asked for.
+    MembersOutdated => "members_outdated", Rejected;
+    /// Another deployment has the route, or another setting for its domain.
+    RouteConflict => "route_conflict", Rejected;
+    /// There is no certificate of that name.
+    CertificateNotFound => "certificate_not_found", Rejected;
+    /// A route names the certificate.
+    CertificateInUse => "certificate_in_use", Rejected;
+    /// What was given is no certificate that an edge could use.
+    CertificateUnusable => "certificate_unusable", Rejected;
     /// What the change was based on has moved.
     StalePlan => "stale_plan", StalePlan;
     /// Not every replica can be placed.

@@ -64,6 +64,7 @@ pub(crate) fn spec_pulled(image: &str, keys: &str, pull: PullPolicy) -> Arc<Serv
         on_node_loss: jaco_types::spec::OnNodeLoss::default(),
         update: UpdatePolicy::default(),
         networks: Vec::new(),
+        drain: None,
         container: container.into(),
         hash: SpecHash([7; 32]),
     })

@@ -307,6 +307,7 @@ pub(crate) fn deploy(replicas: u32, version: u8) -> Command {
         on_node_loss: jaco_types::spec::OnNodeLoss::default(),
         update: UpdatePolicy::default(),
         networks: Vec::new(),
+        drain: None,
         container: format!(r#"{{"service":{{"image":"web:{version}"}}}}"#).into(),
         hash: SpecHash([version; 32]),
     };

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use jaco_types::{
-    ClusterId, ConsumerName, ContentId, ContentName, DeploymentName, Hostname, ImageDigest,
-    InstanceId, NetworkName, RegistryName, RegistryUsername, ReplicaId, RequestId, ServiceKey,
-    ServiceName, SpecHash, StateIndex, TokenId,
+    CertificateName, ClusterId, ConsumerName, ContentId, ContentName, DeploymentName, Hostname,
+    ImageDigest, InstanceId, NetworkName, RegistryName, RegistryUsername, ReplicaId, RequestId,
+    ServiceKey, ServiceName, SpecHash, StateIndex, TokenId,
 };
 use prost::Message;
 
@@ -119,6 +119,7 @@ macro_rules! wire_names {
 }
 
 wire_names! {
+    CertificateName by new,
     ClusterId by new,
     ConsumerName by new,
     ContentName by new,

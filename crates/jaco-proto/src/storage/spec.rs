@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use jaco_types::route::DrainTime;
 use jaco_types::spec::{
     Affinity, Constraint, Dependency, DependencyCondition, DependencyRequirement, FailureAction,
     Healthcheck, HostPort, OnNodeLoss, Operator, Placement, Privilege, Protocol, PullPolicy,
@@ -16,6 +17,7 @@ use super::convert::{Wire, ascending, list, optional, required, to_list, wire_en
 use super::error::Problem;
 use super::network;
 use super::observed::port_number;
+use super::route;
 use super::slot::{shared, texts};
 use super::wire::gpu_demand::Choice;
 use super::wire::on_node_loss::Kind as Loss;
@@ -63,6 +65,7 @@ impl Wire for DeploymentSpec {
             named: self.named.iter().map(Wire::to_wire).collect(),
             privileges: self.privileges.iter().map(privileges_to_wire).collect(),
             networks: self.networks.iter().map(network::to_deployment_network).collect(),
+            routes: self.routes.iter().map(route::to_deployment_route).collect(),
         }
     }
 
@@ -78,6 +81,10 @@ impl Wire for DeploymentSpec {
         let networks = message.networks.into_iter().map(network::from_deployment_network);
         Ok(Self {
             networks: ascending("networks of a deployment", networks)?,
+            routes: ascending(
+                "routes",
+                message.routes.into_iter().map(route::from_deployment_route),
+            )?,
             services: ascending("services", message.services.into_iter().map(service))?,
             compose: message.compose.into(),
             overlay: message.overlay.into(),
@@ -137,6 +144,7 @@ impl Wire for ServiceSpec {
             restart: restart_to_wire(self.restart),
             job: self.mode == ServiceMode::Job,
             networks: to_list(&self.networks),
+            drain_ms: self.drain.map(|drain| drain.length().0),
         }
     }
 
@@ -165,6 +173,7 @@ impl Wire for ServiceSpec {
                 false => ServiceMode::Service,
             },
             networks: list(message.networks)?,
+            drain: message.drain_ms.map(|ms| DrainTime::new(Millis(ms))).transpose()?,
         })
     }
 }

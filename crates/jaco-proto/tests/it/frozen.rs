@@ -51,6 +51,8 @@ fn log_entries_are_as_they_were() {
     check(&samples, v1_log_entry::NETWORKS, encode_payload, decode_payload);
     let samples: Vec<_> = sample::reports_of_routers().into_iter().map(sample::payload).collect();
     check(&samples, v1_log_entry::ROUTERS, encode_payload, decode_payload);
+    let samples: Vec<_> = sample::commands_of_routes().into_iter().map(sample::payload).collect();
+    check(&samples, v1_log_entry::ROUTES, encode_payload, decode_payload);
     let samples = sample::payloads_with_origin();
     check(&samples, v1_log_entry::ORIGINS, encode_payload, decode_payload);
 }
@@ -85,6 +87,7 @@ fn snapshots_are_as_they_were() {
         (v1_snapshot::NO_DATA_FRAMES, sample::state_without_data()),
         (v1_snapshot::TOKEN_FRAMES, sample::state_of_tokens()),
         (v1_snapshot::NETWORK_FRAMES, sample::state_of_networks()),
+        (v1_snapshot::ROUTE_FRAMES, sample::state_of_routes()),
     ] {
         let frozen: String = frames.iter().map(|(_, hex)| *hex).collect();
         assert_eq!(hex::encode(snapshot(&sample)), frozen, "what is written has changed");

@@ -30,5 +30,6 @@ fn a_log_from_before_networks_leads_to_the_same_bytes() {
     assert_eq!(made, log, "what is written has changed");
     let state = replay(&log);
     assert_eq!(state.networks, jaco_state::network::Networks::default());
+    assert_eq!(state.edges, jaco_state::edge::Edges::default());
     assert_eq!(hex::encode(snapshot(&state)), v1_replay::SNAPSHOT_BEFORE_NETWORKS);
 }

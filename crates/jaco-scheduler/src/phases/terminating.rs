@@ -2,7 +2,7 @@
 //! that.
 
 use jaco_state::Change;
-use jaco_types::{Consumer, StateIndex, TerminatingInstance, Timestamp};
+use jaco_types::{Consumer, Millis, StateIndex, TerminatingInstance, Timestamp};
 
 use crate::draft::{Draft, Pass};
 use crate::input::PlanInput;
@@ -39,7 +39,7 @@ fn last_heartbeat(
 pub(crate) fn release(draft: &mut Draft<'_>) {
     let input = draft.pass.input;
     for terminating in input.state.terminating.values() {
-        let due = terminating.since.after(input.config.routing_patience);
+        let due = terminating.since.after(patience(&input, terminating));
         if input.now >= due || is_over(terminating, &draft.pass) {
             draft.pass.changes.push(Change::TerminatingRemove { id: terminating.id.clone() });
             continue;
@@ -47,6 +47,15 @@ pub(crate) fn release(draft: &mut Draft<'_>) {
         draft.pass.wake(due);
         draft.note_terminating(terminating);
     }
+}
+
+/// How long an instance waits for those that do not acknowledge: the drain time of its service, where that asks
+/// for one and its revision is kept. A moment passes in any case: the plan that takes an instance out of the endpoints
+/// does not stop it, too.
+fn patience(input: &PlanInput<'_>, terminating: &TerminatingInstance) -> Millis {
+    let spec = input.state.service_spec(&terminating.service, terminating.revision);
+    let drain = spec.and_then(|spec| spec.drain);
+    drain.map_or(input.config.routing_patience, |drain| drain.length().max(Millis(1)))
 }
 
 fn is_over(terminating: &TerminatingInstance, pass: &Pass<'_>) -> bool {

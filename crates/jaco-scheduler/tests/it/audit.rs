@@ -8,22 +8,28 @@ use jaco_scheduler::rebalance::{
 use jaco_state::ClusterMeta;
 use jaco_state::audit::{AuditEvent, AuditKind, DEFAULT_AGE};
 use jaco_state::command::{
-    AuditRetention, ClusterInit, Command, DeploymentApply, DeploymentDelete, DeploymentRollback,
-    Disabling, NamedContentPut, NamedContentRemove, NetworkBegin, NetworkCreate, NetworkRemove,
-    NetworkResize, NewNode, NodeRemove, NodeSetLabels, OperatorTokenIssue, OperatorTokenRevoke,
-    RegistryRemove, RegistryStore, RevisionPin,
+    AuditRetention, CertificateRemove, CertificateStore, ClusterInit, Command, DeploymentApply,
+    DeploymentDelete, DeploymentRollback, Disabling, EdgeBegin, NamedContentPut,
+    NamedContentRemove, NetworkBegin, NetworkCreate, NetworkRemove, NetworkResize, NewNode,
+    NodeRemove, NodeSetLabels, OperatorTokenIssue, OperatorTokenRevoke, RegistryRemove,
+    RegistryStore, RevisionPin,
 };
 use jaco_state::contents::{Form, Piece, PieceBytes};
 use jaco_state::deployment::Pin;
+use jaco_state::edge::SealedKey;
 use jaco_state::registries::SealedPassword;
 use jaco_state::token::OperatorToken;
+use jaco_types::route::{
+    Redirect, RedirectRest, RedirectStatus, RedirectTarget, RouteAction, RoutePath,
+};
 use jaco_types::spec::{
     DeploymentSpec, FailureAction, Placement, Privilege, RestartPolicy, UpdatePolicy,
 };
 use jaco_types::{
-    AllocationScope, Availability, ClusterId, ContentId, ContentName, DeploymentName, Identity,
-    ImageDigest, ImageNeed, ImageReadiness, Millis, NamedKey, NamedKind, NetworkName, NetworkScope,
-    NodeFacts, RegistryName, RegistryUsername, ReplicaState, Revision, ServiceName, TokenId,
+    AllocationScope, Availability, CertificateName, ClusterId, ContentId, ContentName,
+    DeploymentName, Identity, ImageDigest, ImageNeed, ImageReadiness, Millis, NamedKey, NamedKind,
+    NetworkName, NetworkScope, NodeFacts, RegistryName, RegistryUsername, ReplicaState, Revision,
+    Route, RouteKey, ServiceName, TokenId,
 };
 
 use crate::cluster::{Cluster, Service, hostname, key, resources, service};
@@ -321,6 +327,16 @@ fn path(kind: AuditKind) -> Path {
             create_network(it);
             it.commit(NetworkResize::new(NetworkScope::Shared(backbone()), 22).into());
         }),
+        AuditKind::RouteAdded => Here(add_route),
+        AuditKind::RouteRemoved => Here(|it| {
+            add_route(it);
+            it.commit(DeploymentDelete::new(name()).into());
+        }),
+        AuditKind::CertificateStored => Here(store_certificate),
+        AuditKind::CertificateRemoved => Here(|it| {
+            store_certificate(it);
+            it.commit(CertificateRemove::new(certificate()).into());
+        }),
         AuditKind::AuditChainBegun => Here(|it| {
             it.commit(Command::AuditBegin);
         }),
@@ -411,6 +427,40 @@ fn enable_networks(cluster: &mut Cluster) {
 fn create_network(cluster: &mut Cluster) {
     enable_networks(cluster);
     cluster.commit(NetworkCreate::new(backbone()).into());
+}
+
+/// A deployment with a route that leads elsewhere, so that it needs no network.
+fn add_route(cluster: &mut Cluster) {
+    cluster.commit(EdgeBegin.into());
+    let to = RedirectTarget::new("https://shop.example.com").unwrap();
+    let (rest, status) = (RedirectRest::Append, RedirectStatus::Permanent);
+    let route = Route::new(RouteAction::Redirect(Redirect { to, rest, status }));
+    let key = RouteKey { domain: "example.com".parse().unwrap(), path: RoutePath::default() };
+    let one = web(1).0;
+    let spec = DeploymentSpec {
+        services: [(one.name.clone(), one.into())].into(),
+        routes: [(key, route)].into(),
+        ..DeploymentSpec::default()
+    };
+    cluster.commit(DeploymentApply::new(name(), spec).into());
+}
+
+fn certificate() -> CertificateName {
+    CertificateName::new("own").unwrap()
+}
+
+fn store_certificate(cluster: &mut Cluster) {
+    cluster.commit(EdgeBegin.into());
+    let command = CertificateStore {
+        name: certificate(),
+        chain: "PEM".into(),
+        key: SealedKey([1].into()),
+        names: ["example.com".into()].into(),
+        not_before: cluster.now,
+        not_after: cluster.now.after(Millis::from_secs(3600)),
+        fingerprint: [1; 32],
+    };
+    cluster.commit(command.into());
 }
 
 fn registry() -> RegistryName {

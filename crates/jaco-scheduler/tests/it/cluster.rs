@@ -68,6 +68,7 @@ pub(crate) fn service(name: &str, image: &str) -> Service {
         scheduling: SchedulingPolicy::default(),
         on_node_loss: jaco_types::spec::OnNodeLoss::default(),
         networks: Vec::new(),
+        drain: None,
         container: image.into(),
         hash: hash_of(image),
     };

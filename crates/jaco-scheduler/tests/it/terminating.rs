@@ -2,7 +2,9 @@
 
 use expect_test::expect;
 use jaco_state::audit::AuditKind;
+use jaco_state::command::EdgeBegin;
 use jaco_state::view::{endpoints, in_routing};
+use jaco_types::route::DrainTime;
 use jaco_types::{Availability, InstanceId, Millis};
 use proptest::prelude::*;
 
@@ -64,6 +66,30 @@ fn silent_acknowledgement_is_awaited_until_the_deadline() {
     cluster.advance(Millis(1), &[]);
     cluster.pass();
     assert_eq!(terminating(&cluster), "");
+}
+
+/// R-EDGE-1: a service says how long its instances wait for those that do not acknowledge; without its revision the
+/// planner's own patience counts.
+#[test]
+fn silent_acknowledgement_is_awaited_for_the_drain_time() {
+    for (drain, patience) in [(30_000, 30_000), (2_000, 2_000), (0, 1)] {
+        let mut cluster = Cluster::of(&HOSTS[..3]);
+        cluster.commit(EdgeBegin.into());
+        cluster.attach("edge", Millis::from_secs(60));
+        let drain = DrainTime::new(Millis(drain)).ok();
+        let drained = |replicas| web(1).replicas(replicas).with(|spec| spec.drain = drain);
+        cluster.apply("shop", &[drained(2)]);
+        cluster.settle();
+        cluster.apply("shop", &[drained(1)]);
+        cluster.pass();
+        assert_eq!(terminating(&cluster), "shop-web-1");
+        cluster.advance(Millis(patience - 1), &[]);
+        cluster.pass();
+        assert_eq!(terminating(&cluster), "shop-web-1", "{patience}");
+        cluster.advance(Millis(1), &[]);
+        cluster.pass();
+        assert_eq!(terminating(&cluster), "", "{patience}");
+    }
 }
 
 /// One that is silent for its lease is forgotten, and nothing waits for it any more.

@@ -68,6 +68,7 @@ pub(super) fn deployment_spec(
     Ok(DeploymentSpec {
         services,
         networks,
+        routes: BTreeMap::new(),
         compose: request.compose_json.as_str().into(),
         overlay: request.overlay_yaml.as_str().into(),
         environment: request.environment_toml.as_str().into(),
@@ -132,6 +133,7 @@ fn service_spec(name: &str, service: &ResolvedService) -> Result<ServiceSpec, In
         scheduling: SchedulingPolicy::default(),
         on_node_loss: facts.on_node_loss,
         networks: Vec::new(),
+        drain: facts.drain,
         container: service.container.canonical.as_str().into(),
         hash: service.container.hash,
     })

@@ -4,6 +4,7 @@
 //! cluster      members, tokens, constraints, disabled allocations
 //! content      contents of files, named configs and secrets, registry credentials
 //! deployment   deployments, their revisions and image digests
+//! edge         routes and certificates
 //! network      networks, addresses of instances and nodes
 //! planner      changes of the planner and the rebalancer, observed state, endpoint consumers
 //! retention    the age of audit events
@@ -13,6 +14,7 @@ mod audit;
 mod cluster;
 mod content;
 pub mod deployment;
+mod edge;
 mod network;
 mod planner;
 mod retention;
@@ -21,10 +23,11 @@ use self::audit::Audit;
 use self::cluster::{constraints, disabled, drain, tokens};
 use self::content::{named, registries};
 use self::deployment::revision;
+use self::edge::certificate;
 use self::network::operator;
 use self::planner::{batch, observe, rebalance, routing};
 use crate::audit::{AuditKind, Evicted};
-use crate::command::{AuditNote, Batch, Command, Entry, Outcome};
+use crate::command::{AuditNote, Batch, Command, EdgeBegin, Entry, Outcome};
 use crate::state::ClusterState;
 
 /// Executes one entry.
@@ -102,6 +105,9 @@ fn execute(state: &mut ClusterState, entry: &Entry, evicted: &mut Evicted) -> Ou
         Command::NetworkCreate(command) => operator::create(state, command, &mut audit),
         Command::NetworkRemove(command) => operator::remove(state, entry, command, &mut audit),
         Command::NetworkResize(command) => operator::resize(state, entry, command, &mut audit),
+        Command::EdgeBegin(EdgeBegin) => edge::begin(state, entry),
+        Command::CertificateStore(command) => certificate::store(state, entry, command, &mut audit),
+        Command::CertificateRemove(command) => certificate::remove(state, command, &mut audit),
         Command::AuditRetention(command) => retention::set(state, command, &mut audit),
         Command::AuditNote(AuditNote { kind, payload }) => {
             audit.note(*kind, payload.clone());

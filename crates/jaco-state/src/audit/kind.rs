@@ -127,6 +127,14 @@ audit_kinds! {
     NetworkResized => 753, "network_resized";
     /// An operator had the router of a node take another key.
     NetworkKeyRotated => 754, "network_key_rotated";
+    /// A deployment got a route.
+    RouteAdded => 760, "route_added";
+    /// A deployment gave a route up.
+    RouteRemoved => 761, "route_removed";
+    /// A certificate of a user was stored or replaced.
+    CertificateStored => 762, "certificate_stored";
+    /// A certificate of a user was removed.
+    CertificateRemoved => 763, "certificate_removed";
     /// A backup was taken, with all secrets.
     BackupTaken => 900, "backup_taken";
     /// A rollout started.

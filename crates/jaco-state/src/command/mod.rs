@@ -8,6 +8,7 @@ mod change;
 mod cluster;
 mod content;
 mod deployment;
+mod edge;
 mod network;
 mod outcome;
 mod planner;
@@ -23,6 +24,7 @@ pub use cluster::{
 };
 pub use content::{ContentPut, NamedContentPut, NamedContentRemove, RegistryRemove, RegistryStore};
 pub use deployment::{DeploymentApply, DeploymentDelete, DeploymentRollback, RevisionPin};
+pub use edge::{CertificateRemove, CertificateStore, EdgeBegin};
 pub use network::{NetworkBegin, NetworkCreate, NetworkRemove, NetworkResize};
 pub use outcome::{Outcome, SpecChange};
 pub use planner::{
@@ -106,4 +108,7 @@ commands! {
     NetworkCreate,
     NetworkRemove,
     NetworkResize,
+    EdgeBegin,
+    CertificateStore,
+    CertificateRemove,
 }

@@ -4,6 +4,7 @@ pub mod cluster_meta;
 pub mod contents;
 pub mod deployment;
 pub mod disabled;
+pub mod edge;
 pub mod network;
 pub mod registries;
 pub mod token;

@@ -5,6 +5,7 @@ mod audit;
 mod contents;
 mod deployments;
 mod disabled;
+mod edge;
 mod members;
 pub mod network;
 mod slots;
@@ -50,6 +51,9 @@ pub enum Law {
     AddressQuarantined,
     /// NET-4: an instance has exactly the networks of its revision.
     NetworksOfRevision,
+    /// NET-5: a route has one owner, whose desired spec has it and the service that it goes to; a certificate
+    /// that a route names is there.
+    RouteOwned,
     /// NET-6: nodes have addresses of their own in the mesh.
     MeshAddress,
     /// ST-18: a finished slot retires nothing, and one that succeeded has not exhausted its retries.
@@ -79,6 +83,7 @@ impl Law {
             Self::AddressInNetwork => "NET-2",
             Self::AddressQuarantined => "NET-3",
             Self::NetworksOfRevision => "NET-4",
+            Self::RouteOwned => "NET-5",
             Self::MeshAddress => "NET-6",
         }
     }
@@ -117,6 +122,7 @@ pub fn violations(state: &ClusterState) -> Vec<Violation> {
     disabled::check(state, &mut found);
     contents::check(state, &mut found);
     network::check(state, &mut found);
+    edge::check(state, &mut found);
     found.0
 }
 

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use jaco_state::audit::{AuditEvent, AuditKey, AuditKind, DEFAULT_AGE};
 use jaco_state::audit::{Broken, Digest};
 use jaco_state::command::{
-    AuditNote, AuditRetention, Batch, ConstraintsSet, ConsumerAttach, ConsumerDetach, ContentPut,
-    DeploymentApply, DeploymentDelete, DeploymentRollback, DisabledSet, Disabling, JoinTokenIssue,
-    JoinTokenRevoke, NamedContentRemove, NetworkCreate, NetworkRemove, NetworkResize, NodeDrain,
-    NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels, Observe, OperatorTokenIssue,
-    OperatorTokenRevoke, Rebalance, RebalanceRevert, RevisionPin,
+    AuditNote, AuditRetention, Batch, CertificateRemove, ConstraintsSet, ConsumerAttach,
+    ConsumerDetach, ContentPut, DeploymentApply, DeploymentDelete, DeploymentRollback, DisabledSet,
+    Disabling, EdgeBegin, JoinTokenIssue, JoinTokenRevoke, NamedContentRemove, NetworkCreate,
+    NetworkRemove, NetworkResize, NodeDrain, NodeRemove, NodeReport, NodeSetAvailability,
+    NodeSetLabels, Observe, OperatorTokenIssue, OperatorTokenRevoke, Rebalance, RebalanceRevert,
+    RevisionPin,
 };
 use jaco_state::contents::Piece;
 use jaco_state::deployment::Pin;
@@ -25,7 +26,7 @@ use proptest::prelude::*;
 use crate::history::{
     History, ORIGIN, admit, create, deploy, deployment, init, join_token, key, seen, service, spec,
 };
-use crate::{attached, contents, registries};
+use crate::{attached, contents, registries, routes};
 
 /// What a command leaves in the audit log when it is done.
 #[derive(Debug, PartialEq, Eq)]
@@ -77,6 +78,9 @@ fn leaves(command: &Command) -> Leaves {
         Command::NetworkCreate(_) => Events(&[AuditKind::NetworkCreated]),
         Command::NetworkRemove(_) => Events(&[AuditKind::NetworkRemoved]),
         Command::NetworkResize(_) => Events(&[AuditKind::NetworkResized]),
+        Command::EdgeBegin(_) => Nothing("the apply or certificate that needs it has the event"),
+        Command::CertificateStore(_) => Events(&[AuditKind::CertificateStored]),
+        Command::CertificateRemove(_) => Events(&[AuditKind::CertificateRemoved]),
         Command::ContentPut(_) => Nothing("the apply that refers to it has the event"),
     }
 }
@@ -135,6 +139,9 @@ fn every_command(now: Timestamp) -> Vec<Command> {
         NetworkCreate::new(attached::network_name("backbone")).into(),
         NetworkResize::new(NetworkScope::parse("backbone").unwrap(), 22).into(),
         NetworkRemove::new(attached::network_name("backbone")).into(),
+        EdgeBegin.into(),
+        routes::certificate("own").into(),
+        CertificateRemove::new(routes::certificate_name("own")).into(),
         AuditRetention::new(DEFAULT_AGE).into(),
         JoinTokenRevoke::new(TokenId::new("t").unwrap()).into(),
         NodeDrain::new(node, Millis::from_secs(300)).into(),
@@ -196,6 +203,8 @@ fn what_changes_nothing_leaves_nothing() {
         deploy("shop", &[service("web", "web:1")]),
         registries::store("ghcr.io", b"sealed"),
         registries::remove("quay.io"),
+        EdgeBegin.into(),
+        routes::certificate("own").into(),
         RevisionPin::new(deployment("shop"), Revision(1), Pin::Yes).into(),
     ];
     for command in commands {

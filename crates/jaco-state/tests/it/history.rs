@@ -175,6 +175,7 @@ pub(crate) fn service(name: &str, image: &str) -> ServiceSpec {
         scheduling: SchedulingPolicy::default(),
         on_node_loss: jaco_types::spec::OnNodeLoss::default(),
         networks: Vec::new(),
+        drain: None,
         container: "{}".into(),
         hash: SpecHash(hash),
     }

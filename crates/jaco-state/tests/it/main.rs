@@ -31,5 +31,7 @@ mod refusals;
 mod registries;
 mod retention;
 mod revision;
+mod route_laws;
+mod routes;
 mod steps;
 mod terminations;

@@ -9,6 +9,7 @@ use super::privilege::Privilege;
 use super::service::{ServiceMode, ServiceSpec};
 use crate::content::{ContentId, NamedKey};
 use crate::id::{NetworkName, ServiceName};
+use crate::route::{Route, RouteKey};
 
 /// The spec of one revision of a deployment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,6 +19,9 @@ pub struct DeploymentSpec {
     /// The networks that its services are attached to and that are its own, by key. Empty in a cluster
     /// whose networks are those of each node.
     pub networks: BTreeMap<NetworkName, NetworkSpec>,
+    /// The routes to its services, by the requests that they are for. Empty in a cluster whose networks are those
+    /// of each node, where no edge could reach an instance.
+    pub routes: BTreeMap<RouteKey, Route>,
     /// The canonical compose model as the client sent it (JSON with sorted keys).
     pub compose: Arc<str>,
     /// The overlay (`jaco.yaml`) as the client sent it; empty when there is none.
@@ -36,6 +40,19 @@ pub struct DeploymentSpec {
 }
 
 impl DeploymentSpec {
+    /// Whether it asks for the same as another one: what differs besides, such as the text of the manifest,
+    /// is no new revision.
+    #[must_use]
+    pub fn asks_the_same(&self, other: &Self) -> bool {
+        self.services == other.services && self.routes == other.routes
+    }
+
+    /// Whether it asks for something that only members know that know of edges.
+    #[must_use]
+    pub fn needs_edges(&self) -> bool {
+        !self.routes.is_empty() || self.services.values().any(|service| service.drain.is_some())
+    }
+
     /// Its jobs: the services that run to their end because they say so, or because others wait for them
     /// to complete (R-JOB-1).
     #[must_use]

@@ -9,6 +9,7 @@ use super::scheduling::SchedulingPolicy;
 use super::update::UpdatePolicy;
 use crate::gpu::GpuDemand;
 use crate::id::{ServiceName, SpecHash};
+use crate::route::DrainTime;
 use crate::unit::Resources;
 
 /// Most replicas of a deployment. Each is planned for in every pass and kept by every node: this many
@@ -56,6 +57,9 @@ pub struct ServiceSpec {
     /// The networks of the cluster that its containers are attached to, the first with the default route.
     /// None where the networks are those of each node, or the container has no network of its own.
     pub networks: Vec<Attachment>,
+    /// How long requests that a replica has got may go on once it leaves the endpoints; none is
+    /// [`DrainTime::DEFAULT`].
+    pub drain: Option<DrainTime>,
     /// Canonical JSON of all that changes the container.
     pub container: Arc<str>,
     /// SHA-256 of `container` (R-HASH-1).

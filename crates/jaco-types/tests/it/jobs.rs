@@ -35,6 +35,7 @@ fn service(name: &str, mode: ServiceMode, after: &[(&str, DependencyCondition)])
         scheduling: SchedulingPolicy::default(),
         on_node_loss: OnNodeLoss::default(),
         networks: Vec::new(),
+        drain: None,
         container: "{}".into(),
         hash: SpecHash([0; 32]),
     }

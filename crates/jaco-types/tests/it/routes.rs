@@ -262,7 +262,7 @@ fn amounts_have_bounds() {
     assert!(weights(&[]) && weights(&[(1, 0), (2, 100)]));
     assert!(!weights(&[(1, 0)]) && !weights(&[(1, 101)]));
     assert!(!weights(&(0..9).map(|n| (n, 1)).collect::<Vec<_>>()));
-    assert!(DEPLOYMENT_ROUTES_MAX <= CLUSTER_ROUTES_MAX);
+    const { assert!(DEPLOYMENT_ROUTES_MAX <= CLUSTER_ROUTES_MAX) };
 }
 
 /// R-EDGE-2: parts that do not go together are refused, with what to do.

@@ -4,6 +4,7 @@ mod audit;
 mod cluster;
 mod content;
 mod deployment;
+mod edge;
 mod network;
 mod planner;
 
@@ -71,4 +72,7 @@ commands! {
     NetworkCreate,
     NetworkRemove,
     NetworkResize,
+    EdgeBegin,
+    CertificateStore,
+    CertificateRemove,
 }

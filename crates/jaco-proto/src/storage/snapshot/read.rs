@@ -10,6 +10,7 @@ use super::{MAX_ROW_BYTES, row};
 use crate::storage::content;
 use crate::storage::convert::{Wire, whole};
 use crate::storage::disabled;
+use crate::storage::edge;
 use crate::storage::envelope::known_format;
 use crate::storage::network;
 use crate::storage::registry;
@@ -125,6 +126,16 @@ fn add(state: &mut ClusterState, kind: Kind) -> Result<(), Problem> {
         Kind::AddressQuarantine(row) => {
             let row = network::to_quarantine(row)?;
             append_pair(&mut state.networks.quarantine, "addresses in quarantine", row)
+        }
+        Kind::EdgeBegun(begun) => {
+            set_once(&mut state.edges.begun, "beginnings of routes", StateIndex(begun.index))
+        }
+        Kind::RouteClaim(claim) => {
+            append_pair(&mut state.edges.claims, "routes", edge::to_claim(claim)?)
+        }
+        Kind::Certificate(row) => {
+            let row = edge::to_certificate(row)?;
+            append_pair(&mut state.edges.certificates, "certificates", row)
         }
         Kind::Trailer(_) => Err(Problem::Unordered("rows")),
     }

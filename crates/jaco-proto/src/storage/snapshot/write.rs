@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use jaco_state::edge::Edges;
 use jaco_state::requests::RequestLog;
 use jaco_state::{ClusterState, DisabledAllocations};
 use prost::Message;
@@ -10,6 +11,7 @@ use super::{MAX_ROW_BYTES, row};
 use crate::storage::content;
 use crate::storage::convert::Wire;
 use crate::storage::disabled;
+use crate::storage::edge;
 use crate::storage::network;
 use crate::storage::registry;
 use crate::storage::wire::{self, snapshot_row::Kind};
@@ -105,6 +107,19 @@ fn write_tables(state: &ClusterState, rows: &mut Rows<'_>) -> Result<(), CodecEr
     }
     for (id, quarantine) in state.networks.quarantine.iter() {
         rows.push(Kind::AddressQuarantine(network::from_quarantine(id, quarantine)))?;
+    }
+    write_edges(&state.edges, rows)
+}
+
+fn write_edges(edges: &Edges, rows: &mut Rows<'_>) -> Result<(), CodecError> {
+    if let Some(begun) = edges.begun {
+        rows.push(Kind::EdgeBegun(edge::from_begun(begun)))?;
+    }
+    for (key, claim) in edges.claims.iter() {
+        rows.push(Kind::RouteClaim(edge::from_claim(key, claim)))?;
+    }
+    for (name, certificate) in edges.certificates.iter() {
+        rows.push(Kind::Certificate(edge::from_certificate(name, certificate)))?;
     }
     Ok(())
 }

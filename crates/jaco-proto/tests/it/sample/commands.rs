@@ -92,6 +92,9 @@ pub(crate) fn commands() -> Vec<Command> {
         NetworkCreate::new(network_name("backbone")).into(),
         NetworkRemove::new(network_name("backbone")).into(),
         NetworkResize::new(NetworkScope::Shared(network_name("backbone")), 20).into(),
+        EdgeBegin.into(),
+        certificate_store().into(),
+        CertificateRemove::new(certificate_name()).into(),
     ]
 }
 
@@ -170,6 +173,9 @@ pub(crate) fn command_name(command: &Command) -> &'static str {
         Command::NetworkCreate(_) => "network_create",
         Command::NetworkRemove(_) => "network_remove",
         Command::NetworkResize(_) => "network_resize",
+        Command::EdgeBegin(_) => "edge_begin",
+        Command::CertificateStore(_) => "certificate_store",
+        Command::CertificateRemove(_) => "certificate_remove",
         Command::NodeAdmit(_) => "node_admit",
         Command::NodeReport(_) => "node_report",
         Command::NodeSetAvailability(_) => "node_set_availability",

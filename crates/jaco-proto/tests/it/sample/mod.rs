@@ -6,11 +6,12 @@ mod commands;
 mod entities;
 mod history;
 mod networks;
+mod routes;
 mod specs;
 mod states;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::num::NonZeroU32;
+use std::num::{NonZeroU16, NonZeroU32};
 use std::sync::Arc;
 
 use jaco_proto::storage::Payload;
@@ -18,21 +19,29 @@ use jaco_state::audit::Digest;
 use jaco_state::audit::RefusalCount;
 use jaco_state::audit::{AuditEvent, AuditKey, AuditKind, Retention};
 use jaco_state::command::{
-    AuditNote, AuditRetention, Batch, ClusterInit, ConstraintsSet, ConsumerAttach, ConsumerDetach,
-    ContentPut, DeploymentApply, DeploymentDelete, DeploymentRollback, DisabledSet, Disabling,
-    JoinTokenIssue, JoinTokenRevoke, NamedContentPut, NamedContentRemove, NetworkBegin,
-    NetworkCreate, NetworkRemove, NetworkResize, NewInstance, NewNode, NodeAdmit, NodeDrain,
-    NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels, Observe, OperatorTokenIssue,
-    OperatorTokenRevoke, Previous, Rebalance, RebalanceMove, RebalanceRevert, RegistryRemove,
-    RegistryStore, ReplaceCause, RevertedMove, RevisionPin, SpecChange,
+    AuditNote, AuditRetention, Batch, CertificateRemove, CertificateStore, ClusterInit,
+    ConstraintsSet, ConsumerAttach, ConsumerDetach, ContentPut, DeploymentApply, DeploymentDelete,
+    DeploymentRollback, DisabledSet, Disabling, EdgeBegin, JoinTokenIssue, JoinTokenRevoke,
+    NamedContentPut, NamedContentRemove, NetworkBegin, NetworkCreate, NetworkRemove, NetworkResize,
+    NewInstance, NewNode, NodeAdmit, NodeDrain, NodeRemove, NodeReport, NodeSetAvailability,
+    NodeSetLabels, Observe, OperatorTokenIssue, OperatorTokenRevoke, Previous, Rebalance,
+    RebalanceMove, RebalanceRevert, RegistryRemove, RegistryStore, ReplaceCause, RevertedMove,
+    RevisionPin, SpecChange,
 };
 use jaco_state::contents::{Content, Form, Hold, NamedContent, Piece, PieceBytes};
 use jaco_state::deployment::{Pin, RevisionRecord};
+use jaco_state::edge::{Certificate, Edges, RouteClaim, SealedKey};
 use jaco_state::network::{Network, NetworkPool, Networks, Quarantine};
 use jaco_state::registries::{RegistryLogin, SealedPassword};
 use jaco_state::token::{JoinToken, OperatorToken};
 use jaco_state::{
     Change, ClusterMeta, ClusterState, Command, Deployment, DisabledAllocations, Outcome,
+};
+use jaco_types::route::{
+    AllowedSources, AllowedUsers, BodyLimit, DrainTime, ForwardedPath, HeaderName, HeaderRules,
+    HeaderValue, HstsAge, IpRange, PasswordHash, Redirect, RedirectRest, RedirectStatus,
+    RedirectTarget, RevisionWeights, RouteAction, RouteDomain, RouteHeaders, RoutePath,
+    RouteProtocol, RouteTimeout, RouteTls, SessionAffinity, Upstream, UserName,
 };
 use jaco_types::slot::{Exhausted, SlotData};
 use jaco_types::spec::{
@@ -43,15 +52,16 @@ use jaco_types::spec::{
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
-    AllocationScope, Author, Availability, ClusterId, Consumer, ConsumerName, ContentId,
-    ContentName, DeploymentName, DesiredState, Disablement, Drain, ErrorCode, Exit, FirstWatch,
-    Gpu, GpuChoice, GpuDemand, Hostname, Identity, ImageDigest, Instance, InstanceAddress,
-    InstanceId, InstanceObserved, Machine, Millis, NamedKey, NamedKind, NetworkId, NetworkName,
-    NetworkReach, NetworkScope, Node, NodeFacts, NodeId, NodeRouter, NodeStatus, Ordinal, Origin,
-    Prepull, ReasonCode, RegistryName, RegistryUsername, Rejection, ReplicaId, ReplicaState,
-    RequestId, RestartCount, Revision, RollbackProgress, Rollout, RolloutState, RouterLink,
-    Scheduling, ServiceKey, ServiceName, Slot, SpecHash, StateIndex, Subnet, TerminatingInstance,
-    Termination, TerminationOutcome, Timestamp, TokenId, TunnelBackend, Unplaced,
+    AllocationScope, Author, Availability, CertificateName, ClusterId, Consumer, ConsumerName,
+    ContentId, ContentName, DeploymentName, DesiredState, Disablement, Drain, ErrorCode, Exit,
+    FirstWatch, Gpu, GpuChoice, GpuDemand, Hostname, Identity, ImageDigest, Instance,
+    InstanceAddress, InstanceId, InstanceObserved, Machine, Millis, NamedKey, NamedKind, NetworkId,
+    NetworkName, NetworkReach, NetworkScope, Node, NodeFacts, NodeId, NodeRouter, NodeStatus,
+    Ordinal, Origin, Prepull, ReasonCode, RegistryName, RegistryUsername, Rejection, ReplicaId,
+    ReplicaState, RequestId, RestartCount, Revision, RollbackProgress, Rollout, RolloutState,
+    Route, RouteKey, RouterLink, Scheduling, ServiceKey, ServiceName, Slot, SpecHash, StateIndex,
+    Subnet, TerminatingInstance, Termination, TerminationOutcome, Timestamp, TokenId,
+    TunnelBackend, Unplaced,
 };
 
 pub(crate) use self::changes::*;
@@ -59,5 +69,6 @@ pub(crate) use self::commands::*;
 pub(crate) use self::entities::*;
 pub(crate) use self::history::*;
 pub(crate) use self::networks::*;
+pub(crate) use self::routes::*;
 pub(crate) use self::specs::*;
 pub(crate) use self::states::*;

@@ -150,6 +150,7 @@ pub(crate) fn spec() -> DeploymentSpec {
         scheduling: SchedulingPolicy::default(),
         on_node_loss: OnNodeLoss::default(),
         networks: Vec::new(),
+        drain: None,
         container: r#"{"image":"nginx:1.29"}"#.into(),
         hash: hash(),
     };
@@ -170,6 +171,7 @@ pub(crate) fn spec() -> DeploymentSpec {
     DeploymentSpec {
         services: [db, web].map(|service| (service.name.clone(), Arc::new(service))).into(),
         networks: BTreeMap::new(),
+        routes: BTreeMap::new(),
         compose: r#"{"services":{}}"#.into(),
         overlay: "services: {}".into(),
         environment: "[web]".into(),

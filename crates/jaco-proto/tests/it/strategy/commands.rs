@@ -65,6 +65,9 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
         network_name().prop_map(|name| NetworkRemove::new(name).into()),
         (network_scope(), any::<u8>())
             .prop_map(|(scope, length)| NetworkResize::new(scope, length).into()),
+        Just(EdgeBegin.into()),
+        certificate_store(),
+        certificate_name().prop_map(|name| CertificateRemove::new(name).into()),
         (deployment_name(), spec(), option::of(revision())).prop_map(|(name, spec, based_on)| {
             DeploymentApply::new(name, spec).based_on(based_on).into()
         }),

@@ -17,10 +17,11 @@ pub(crate) fn spec() -> impl Strategy<Value = DeploymentSpec> {
     let privileges = btree_set(select(Privilege::ALL), 1..4);
     let privileges = btree_map(service_name(), privileges, 0..3);
     let networks = btree_map(network_name(), network_spec(), 0..3);
-    let kept = (contents, networks);
+    let routes = btree_map(route_key(), route(), 0..3);
+    let kept = (contents, networks, routes);
     let fields = (vec(service_spec(), 0..3), text(), text(), text(), kept, privileges);
     fields.prop_map(|(services, compose, overlay, environment, kept, privileges)| {
-        let ((contents, named), networks) = kept;
+        let ((contents, named), networks, routes) = kept;
         let by_name = |service: ServiceSpec| (service.name.clone(), Arc::new(service));
         DeploymentSpec {
             services: services.into_iter().map(by_name).collect(),
@@ -31,6 +32,7 @@ pub(crate) fn spec() -> impl Strategy<Value = DeploymentSpec> {
             named,
             privileges,
             networks,
+            routes,
         }
     })
 }
@@ -45,10 +47,11 @@ pub(crate) fn service_spec() -> impl Strategy<Value = ServiceSpec> {
         restart_policy(),
         select(vec![ServiceMode::Service, ServiceMode::Job]),
     );
-    let hash = (text(), any::<[u8; 32]>(), option::of(gpu_demand()), vec(attachment(), 0..3));
+    let attachments = (vec(attachment(), 0..3), drain_time());
+    let hash = (text(), any::<[u8; 32]>(), option::of(gpu_demand()), attachments);
     (wanted, needs, kinds, update_policy(), scheduling_policy(), on_node_loss(), hash).prop_map(
         |(wanted, needs, kinds, update, scheduling, on_node_loss, made)| {
-            let (container, hash, gpus, networks) = made;
+            let (container, hash, gpus, (networks, drain)) = made;
             let (name, image, placement, replicas) = wanted;
             let (host_ports, depends_on, reservation, limit) = needs;
             let (storage, healthcheck, pull, restart, mode) = kinds;
@@ -71,6 +74,7 @@ pub(crate) fn service_spec() -> impl Strategy<Value = ServiceSpec> {
                 scheduling,
                 on_node_loss,
                 networks,
+                drain,
                 container: container.into(),
                 hash: SpecHash(hash),
             }

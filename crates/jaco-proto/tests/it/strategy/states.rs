@@ -25,11 +25,11 @@ pub(crate) fn state() -> impl Strategy<Value = ClusterState> {
     let contents = btree_map(content_id(), content(), 0..4);
     let named = btree_map(named_key(), named_content(), 0..4);
     let registries = btree_map(registry_name(), registry_login(), 0..4);
-    let others = (contents, named, registries, networks());
+    let others = (contents, named, registries, (networks(), edges()));
     let one = (option::of(meta()), facts_by_name(), disabled());
     (index(), one, tables, requests(), audit(), others).prop_map(
         |(index, (meta, constraints, disabled), tables, requests, audit, others)| {
-            let (contents, named, registries, networks) = others;
+            let (contents, named, registries, (networks, edges)) = others;
             let (
                 nodes,
                 deployments,
@@ -61,6 +61,7 @@ pub(crate) fn state() -> impl Strategy<Value = ClusterState> {
                 named: named.into_iter().collect(),
                 registries: registries.into_iter().collect(),
                 networks,
+                edges,
             }
         },
     )

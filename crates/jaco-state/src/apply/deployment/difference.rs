@@ -25,6 +25,9 @@ pub(in crate::apply) fn difference(before: &DeploymentSpec, after: &DeploymentSp
             Some(_) => {}
         }
     }
+    if before.routes != after.routes {
+        parts.push("routes".to_owned());
+    }
     parts.join("; ")
 }
 
@@ -54,6 +57,7 @@ fn fields(before: &ServiceSpec, after: &ServiceSpec) -> Vec<String> {
         scheduling,
         on_node_loss,
         networks,
+        drain,
         container,
         // Follows from the container.
         hash: _,
@@ -81,6 +85,7 @@ fn fields(before: &ServiceSpec, after: &ServiceSpec) -> Vec<String> {
         ("scheduling", *scheduling != after.scheduling),
         ("on_node_loss", *on_node_loss != after.on_node_loss),
         ("networks", *networks != after.networks),
+        ("drain", *drain != after.drain),
         ("container", *container != after.container),
     ];
     fields.extend(named.iter().filter(|(_, differs)| *differs).map(|(name, _)| (*name).to_owned()));

@@ -16,6 +16,7 @@ use self::difference::difference;
 use super::audit::Audit;
 use super::cluster::disabled;
 use super::content;
+use super::edge::claim;
 use super::network::{address, wanted as networks};
 use crate::audit::AuditKind;
 use crate::command::{DeploymentApply, DeploymentDelete, Entry, Outcome, SpecChange};
@@ -58,6 +59,7 @@ pub(in crate::apply) fn apply_spec(
             }
         }
         note_privileges(name, *revision, spec, audit);
+        claim::settle(state, entry.at, name, audit);
     }
     outcome
 }
@@ -116,7 +118,7 @@ pub(in crate::apply) fn want(
     reset_restarts(state, entry.index, name);
     let previous = state.deployments.get(name);
     if let Some(deployment) = previous
-        && deployment.spec().services == spec.services
+        && deployment.spec().asks_the_same(spec)
         && !has_failed(state, deployment)
     {
         return Outcome::Deployed { revision: deployment.revision, change: SpecChange::Unchanged };
@@ -180,6 +182,7 @@ pub fn check(
     }
     content::check(state, spec)?;
     networks::check(state, name, spec)?;
+    claim::check(state, name, spec)?;
     check_replica_ids(state, name, spec)
 }
 
@@ -257,6 +260,7 @@ pub(in crate::apply) fn delete(
         AuditKind::Delete,
         [("deployment", name.to_string()), ("revision", deployment.revision.to_string())],
     );
+    claim::settle(state, entry.at, name, audit);
     let services: Vec<ServiceKey> =
         state.scheduling.keys().filter(|key| key.deployment == *name).cloned().collect();
     for key in services {

@@ -8,6 +8,7 @@ use jaco_types::{DeploymentName, ErrorCode, ImageDigest, Rejection, Revision, Se
 use super::difference::difference;
 use super::{Wanted, check, note_privileges, want};
 use crate::apply::audit::Audit;
+use crate::apply::edge::claim;
 use crate::audit::AuditKind;
 use crate::command::{DeploymentRollback, Entry, Outcome, RevisionPin, SpecChange};
 use crate::deployment::{Deployment, Pin, RevisionRecord};
@@ -52,6 +53,7 @@ pub(in crate::apply) fn rollback(
         );
         if *change != SpecChange::Unchanged {
             note_privileges(name, *revision, &spec, audit);
+            claim::settle(state, entry.at, name, audit);
         }
     }
     outcome
@@ -60,10 +62,10 @@ pub(in crate::apply) fn rollback(
 /// The newest revision before the desired one whose spec differs and whose rollout did not fail.
 #[must_use]
 pub fn previous_good(deployment: &Deployment) -> Option<Revision> {
-    let wanted = &deployment.spec().services;
+    let wanted = deployment.spec();
     let earlier = deployment.revisions.range(..deployment.revision).rev();
-    let mut good =
-        earlier.filter(|(_, record)| record.failure.is_empty() && record.spec.services != *wanted);
+    let mut good = earlier
+        .filter(|(_, record)| record.failure.is_empty() && !record.spec.asks_the_same(wanted));
     good.next().map(|(revision, _)| *revision)
 }
 
