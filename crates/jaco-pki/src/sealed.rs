@@ -41,6 +41,8 @@ pub enum Purpose<'a> {
     Secret { name: &'a str, version: u64 },
     /// The password of a user at an image registry.
     Registry { name: &'a str, username: &'a str },
+    /// The private key of a certificate that a user brought, under the name that routes have for it.
+    ServedKey { name: &'a str },
 }
 
 /// Why an envelope does not open.
@@ -232,6 +234,10 @@ fn associated_data(header: &[u8], cluster: &ClusterId, purpose: Purpose<'_>) -> 
             field(b"registry");
             field(name.as_bytes());
             field(username.as_bytes());
+        }
+        Purpose::ServedKey { name } => {
+            field(b"served-key");
+            field(name.as_bytes());
         }
     }
     out

@@ -8,5 +8,6 @@ mod lifecycle;
 mod limits;
 mod rotation;
 mod sealed;
+mod served;
 mod support;
 mod token;

@@ -17,6 +17,8 @@ const PASSWORD: Purpose<'static> = Purpose::Secret { name: "db-password", versio
 
 const LOGIN: Purpose<'static> = Purpose::Registry { name: "ghcr.io", username: "robot" };
 
+const SERVED: Purpose<'static> = Purpose::ServedKey { name: "shop" };
+
 /// Version 1, as first shipped: if this fails, clusters can no longer read their own secrets.
 #[test]
 fn version_1_envelopes_open() {
@@ -24,6 +26,7 @@ fn version_1_envelopes_open() {
         (PASSWORD, b"hunter2".as_slice(), include_str!("frozen/sealed_v1_secret.hex")),
         (Purpose::CaKey, b"not really a key", include_str!("frozen/sealed_v1_ca_key.hex")),
         (LOGIN, b"hunter2", include_str!("frozen/sealed_v1_registry.hex")),
+        (SERVED, b"not really a key", include_str!("frozen/sealed_v1_served_key.hex")),
     ];
     for (purpose, plaintext, frozen) in cases {
         let envelope = HEXLOWER.decode(frozen.trim().as_bytes()).unwrap();
@@ -92,6 +95,19 @@ fn a_registry_password_is_for_one_user_of_one_registry() {
     for other in [&b""[..], b"hunter3", b"hunter22"] {
         assert!(!holds(&key(), &cluster(OURS), LOGIN, &sealed, other));
     }
+}
+
+/// R-EDGE-2: the private key of a certificate opens under its own name alone.
+#[test]
+fn a_served_key_is_for_one_certificate() {
+    let sealed = seal(&key(), &cluster(OURS), SERVED, b"not really a key");
+    let other = Purpose::ServedKey { name: "sho" };
+    let secret = Purpose::Secret { name: "shop", version: 0 };
+    for purpose in [other, secret, Purpose::CaKey] {
+        let refused = open(&key(), &cluster(OURS), purpose, &sealed).unwrap_err();
+        assert_eq!(refused, OpenError::Refused, "{purpose:?}");
+    }
+    assert!(holds(&key(), &cluster(OURS), SERVED, &sealed, b"not really a key"));
 }
 
 #[test]
