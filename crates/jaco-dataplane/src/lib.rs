@@ -12,6 +12,9 @@ mod carry_out;
 mod change;
 mod delivery;
 mod diff;
+pub mod edge;
+mod edge_of_state;
+mod edge_planner;
 mod names;
 mod of_state;
 mod plan;
@@ -24,6 +27,8 @@ mod topology;
 pub use change::{PeerChange, PlanChange};
 pub use delivery::{Delivery, Dropped, Packet, deliver};
 pub use diff::{Step, diff};
+pub use edge_of_state::plan_edge;
+pub use edge_planner::EdgePlanner;
 pub use names::{
     Addresses, Asker, ByDeployment, Lookup, Names, NamesChange, Owner, ZONE, lookup, lookup_address,
 };

@@ -10,6 +10,7 @@
 #[allow(dead_code, reason = "shared with the tests of the state, which use more of it")]
 mod attached;
 mod cluster;
+mod edges;
 mod examples;
 mod follow;
 mod histories;
