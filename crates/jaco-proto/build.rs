@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 const ROOT: &str = "../../proto";
 
 /// Messages with secrets or user content: `src/redacted.rs` implements their `Debug`.
-const REDACTED: [&str; 7] = [
+const REDACTED: [&str; 8] = [
     ".jaco.v1.BackupRegistry",
     ".jaco.v1.ExecStart",
     ".jaco.v1.StoreRegistryRequest",
+    ".jaco.v1.StoreCertificateRequest",
     ".jaco.v1.BackupNamed",
     ".jaco.v1.BackupPiece",
     ".jaco.v1.BackupSecret",

@@ -4,13 +4,21 @@ use std::fmt;
 
 use crate::v1::{
     BackupDeployment, BackupNamed, BackupPiece, BackupRegistry, BackupSecret, ExecStart,
-    StoreRegistryRequest,
+    StoreCertificateRequest, StoreRegistryRequest,
 };
 
 impl fmt::Debug for StoreRegistryRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_struct("StoreRegistryRequest");
         out.field("registry", &self.registry).field("username", &self.username);
+        out.field("request_id", &self.request_id).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for StoreCertificateRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("StoreCertificateRequest");
+        out.field("name", &self.name).field("chain_bytes", &self.chain.len());
         out.field("request_id", &self.request_id).finish_non_exhaustive()
     }
 }
@@ -82,6 +90,8 @@ mod tests {
         let mut shown = parts.map(|kind| format!("{:?}", BackupPart { kind: Some(kind) })).to_vec();
         let request = StoreRegistryRequest { password: text(), ..StoreRegistryRequest::default() };
         shown.push(format!("{request:?} {request:#?}"));
+        let key = StoreCertificateRequest { key: bytes(), ..StoreCertificateRequest::default() };
+        shown.push(format!("{key:?} {key:#?}"));
         let start = ExecStart {
             command: vec!["login".to_owned(), text()],
             environment: vec![text()],

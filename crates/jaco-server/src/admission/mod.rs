@@ -9,6 +9,7 @@ mod networks;
 mod notes;
 mod out_of_reach;
 mod policy;
+mod routes;
 mod spec;
 
 use jaco_compose::{
@@ -19,7 +20,9 @@ use jaco_proto::v1;
 use jaco_state::contents::NamedContent;
 use jaco_state::{Content, Deployment, Table};
 use jaco_types::spec::DeploymentSpec;
-use jaco_types::{ContentId, DeploymentName, ErrorCode, NamedKey, Node, NodeId, Rejection};
+use jaco_types::{
+    ContentId, DeploymentName, ErrorCode, NamedKey, Node, NodeId, Rejection, Timestamp,
+};
 use serde_json::Value;
 
 use crate::status::invalid;
@@ -27,6 +30,7 @@ use crate::status::invalid;
 use self::spec::Cluster;
 
 pub(crate) use files::id as content_id;
+pub(crate) use routes::certificate_warnings;
 
 /// Maximum size of a manifest: it must fit into a log entry.
 const MODEL_BYTES_MAX: usize = 2 << 20;
@@ -55,13 +59,18 @@ pub(crate) struct Stored {
     pub deployments: Table<DeploymentName, Deployment>,
     /// The networks of the cluster.
     pub networks: jaco_state::network::Networks,
+    /// The routes that deployments have, and the certificates.
+    pub edges: jaco_state::edge::Edges,
+    /// The time, for certificates that expire.
+    pub now: Timestamp,
 }
 
 /// Checks an apply.
 ///
 /// # Errors
-/// `invalid_manifest` with every problem, `too_large`, `content_missing`, or `content_not_found` with every external
-/// config and secret that does not exist.
+/// `invalid_manifest` with every problem, `too_large`, `content_missing`, `content_not_found` with every external
+/// config and secret that does not exist, `route_conflict` with every route that another deployment has, or
+/// `certificate_not_found`.
 pub(crate) fn admit(request: &v1::ApplyRequest, stored: &Stored) -> Result<Admitted, Rejection> {
     let texts = [&request.compose_json, &request.overlay_yaml, &request.environment_toml];
     let size: usize = texts.iter().map(|text| text.len()).sum();
@@ -103,6 +112,7 @@ pub(crate) fn admit(request: &v1::ApplyRequest, stored: &Stored) -> Result<Admit
     let cluster = Cluster { nodes: &stored.nodes, networks: &options.networks };
     let mut spec = spec::deployment_spec(request, &resolved, cluster, &mut warnings)?;
     warnings.extend(networks::migration(stored.deployments.get(&name), &spec));
+    spec.routes = routes::routes(&resolved, &options.networks, (&name, stored), &mut warnings)?;
     spec.named = named.keys;
     // For a dry run nothing was uploaded.
     if !request.dry_run {

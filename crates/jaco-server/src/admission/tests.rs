@@ -544,3 +544,104 @@ fn automatic_selectors_are_the_name_of_the_service() {
     assert_eq!(selectors(&overlay("[ssd, gpu]")), ["gpu", "ssd"].map(str::to_owned).into());
     assert_eq!(selectors(""), BTreeSet::new());
 }
+
+/// The manifest of a deployment with these routes, which are jaco.yaml's.
+fn routed(routes: &str) -> v1::ApplyRequest {
+    request(SHOP, &format!("deployment: shop\nroutes: {routes}\n"))
+}
+
+/// A cluster with networks of its own in which `blog` has the route `a.de/blog`, and with a certificate that is for
+/// `*.example.com` and ends 10 days after the time of admission.
+fn with_routes() -> Stored {
+    let stored = with_networks(&[]);
+    let mut state = ClusterState { networks: stored.networks, ..ClusterState::default() };
+    let blog = r#"{"name":"blog","services":{"web":{"image":"web:1"}}}"#;
+    let overlay = "routes: [{domain: a.de, path: /blog, service: web, port: 80}]\n";
+    let request = request(blog, overlay);
+    let now = Timestamp(1_000_000_000_000);
+    let stored = Stored { networks: state.networks.clone(), now, ..Stored::default() };
+    let admitted = super::admit(&request, &stored).unwrap();
+    let own = jaco_state::command::CertificateStore {
+        name: jaco_types::CertificateName::new("own").unwrap(),
+        chain: "PEM".into(),
+        key: jaco_state::edge::SealedKey([7; 40].into()),
+        names: ["*.example.com".into()].into(),
+        not_before: Timestamp(0),
+        not_after: now.after(Millis::from_secs(10 * 86_400)),
+        fingerprint: [0; 32],
+    };
+    let apply_of_blog = DeploymentApply::new(admitted.name, admitted.spec);
+    let commands = [jaco_state::command::EdgeBegin.into(), own.into(), apply_of_blog.into()];
+    for (command, index) in commands.into_iter().zip(2..) {
+        let (index, at, by) = (StateIndex(index), now, Identity::Scheduler);
+        let entry = Entry { index, at, by, origin: None, request: None, command };
+        assert!(!matches!(apply(&mut state, &entry), Outcome::Rejected(_)));
+    }
+    Stored {
+        networks: state.networks,
+        edges: state.edges,
+        deployments: state.deployments,
+        now,
+        ..Stored::default()
+    }
+}
+
+/// R-EDGE-2: routes become part of the spec where networks are the cluster's; elsewhere no edge could reach a
+/// replica, which the apply says.
+#[test]
+fn routes_become_part_of_the_spec() {
+    let request = routed("[{domain: a.de, service: web, port: 80}]");
+    let admitted = super::admit(&request, &with_routes()).unwrap();
+    let keys: Vec<String> = admitted.spec.routes.keys().map(ToString::to_string).collect();
+    assert_eq!(keys, ["a.de"]);
+    assert!(admitted.spec.needs_edges());
+    let elsewhere = admit(&request).unwrap();
+    assert!(!elsewhere.spec.needs_edges());
+    let said =
+        elsewhere.warnings.iter().filter(|text| text.contains("`jaco network enable` first"));
+    assert_eq!(said.count(), 1, "{:?}", elsewhere.warnings);
+}
+
+/// R-EDGE-2, NET-5: all routes that others have are refused at once, with the names of their deployments.
+#[test]
+fn routes_of_others_are_refused() {
+    let taken = "[{domain: a.de, path: /blog, service: web, port: 80}, {domain: a.de, service: web, port: 80}]";
+    let refused = super::admit(&routed(taken), &with_routes()).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::RouteConflict);
+    assert_eq!(
+        refused.message,
+        "routes that other deployments have: a.de/blog (deployment blog); remove them there first, or use other \
+         domains or paths"
+    );
+    assert_eq!((&*refused.details["route"], &*refused.details["owner"]), ("a.de/blog", "blog"));
+}
+
+/// R-EDGE-2: a certificate that is missing is refused with the command that stores it; one that ends soon, or is
+/// not for a domain, is warned about.
+#[test]
+fn certificates_of_routes_are_checked() {
+    let of = |domain: &str, name: &str| {
+        routed(&format!("[{{domain: '{domain}', service: web, port: 80, tls: {name}}}]"))
+    };
+    let refused = super::admit(&of("b.example.com", "other"), &with_routes()).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::CertificateNotFound);
+    assert_eq!(
+        refused.message,
+        "the cluster has no certificate other: run `jaco certificate set other`"
+    );
+    let warnings = |domain: &str, now: Timestamp| {
+        let stored = Stored { now, ..with_routes() };
+        let all = super::admit(&of(domain, "own"), &stored).unwrap().warnings;
+        all.into_iter().filter(|text| text.starts_with("certificate")).collect::<Vec<_>>()
+    };
+    let now = with_routes().now;
+    let soon = "certificate own expires in 10 days: replace it with `jaco certificate set own`";
+    assert_eq!(warnings("b.example.com", now), [soon]);
+    assert_eq!(warnings("*.example.com", now), [soon]);
+    assert_eq!(warnings("b.example.com", Timestamp(now.0 - 5 * 86_400_000)), [""; 0], "15 days");
+    let over = "certificate own has expired: replace it with `jaco certificate set own`";
+    assert_eq!(warnings("b.example.com", now.after(Millis::from_secs(11 * 86_400))), [over]);
+    let other = "certificate own is not for c.b.example.com, so clients will refuse it there: it is for \
+                 *.example.com";
+    assert_eq!(warnings("c.b.example.com", now), [soon, other]);
+}

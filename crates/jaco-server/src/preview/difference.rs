@@ -30,6 +30,7 @@ pub(super) fn of_services(old: &ServiceSpec, new: &ServiceSpec) -> Vec<String> {
         ("depends_on", old.depends_on != new.depends_on),
         ("update", old.update != new.update),
         ("pull_policy", old.pull != new.pull),
+        ("drain", old.drain != new.drain),
         ("constraints and preferences", old.scheduling != new.scheduling),
     ];
     let rest = rest.iter().filter(|(_, differs)| *differs).map(|(name, _)| (*name).to_owned());

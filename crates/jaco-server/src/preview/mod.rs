@@ -1,6 +1,7 @@
 //! The effect of a change, shown before it is made. Pure: built from a forecast, decides nothing.
 
 mod difference;
+mod routes;
 mod survival;
 
 use std::collections::BTreeSet;
@@ -33,6 +34,7 @@ pub(crate) fn preview(
         based_on: before.index.0,
         complete: forecast.end == End::Rest,
         stays: stays(before, forecast, config),
+        routes: routes::routes(before, &forecast.state),
     };
     preview.digest = digest(&preview);
     preview
@@ -180,6 +182,10 @@ fn digest(preview: &v1::Preview) -> String {
         text.push_str(&format!(
             "{action} {replica} {from_node} {node} {reason:?} {order} {fields:?}\n"
         ));
+    }
+    for row in &preview.routes {
+        let v1::PlannedRoute { deployment, route, change, target, tls } = row;
+        text.push_str(&format!("{deployment} {change} {route} {target:?} {tls}\n"));
     }
     for row in &preview.waits {
         let v1::PlannedWait { deployment, service, count, reason, .. } = row;

@@ -9,5 +9,6 @@ pub(crate) mod peer;
 pub(crate) mod planner;
 pub(crate) mod query;
 pub(crate) mod routing;
+mod upgraded;
 
 pub(crate) use context::Context;

@@ -33,6 +33,8 @@ pub(crate) async fn dispatch(command: Command, session: &mut Session) -> Result<
         Command::Secret(args) => interruptible(admin::contents::secret::run(session, args)).await,
         Command::Registry(args) => interruptible(admin::registry::run(session, args)).await,
         Command::Network(args) => interruptible(admin::network::run(session, args)).await,
+        Command::Route(args) => interruptible(admin::route::run(session, args)).await,
+        Command::Certificate(args) => interruptible(admin::certificate::run(session, args)).await,
         Command::Plan(args) => interruptible(workload::plan::run(session, args)).await,
         Command::Explain(args) => interruptible(placement::explain::run(session, args)).await,
         Command::Whatif(args) => interruptible(placement::whatif::run(session, args)).await,

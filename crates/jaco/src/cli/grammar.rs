@@ -66,6 +66,8 @@ pub(crate) enum Command {
     Secret(admin::contents::secret::Args),
     Registry(admin::registry::Args),
     Network(admin::network::Args),
+    Route(admin::route::Args),
+    Certificate(admin::certificate::Args),
     Validate(compose::validate::Args),
     Schema(compose::schema::Args),
     Compose(compose::Args),

@@ -31,6 +31,16 @@ pub fn ago(at_ms: i64, now_ms: i64) -> String {
     }
 }
 
+/// How long it is until a time, in its largest unit: `in 60d`; `expired` if it has passed, `-` for never.
+#[must_use]
+pub fn left(at_ms: i64, now_ms: i64) -> String {
+    match (at_ms, at_ms <= now_ms) {
+        (..=0, _) => "-".to_owned(),
+        (_, true) => "expired".to_owned(),
+        (_, false) => format!("in {}", ago(now_ms, at_ms)),
+    }
+}
+
 /// A duration, exactly: `90d`, `36h`, `1h30m`.
 #[must_use]
 pub fn length(millis: u64) -> String {

@@ -2,6 +2,7 @@
 
 pub(crate) mod allocation;
 pub(crate) mod audit;
+pub(crate) mod certificate;
 pub(crate) mod cluster;
 pub(crate) mod content;
 pub(crate) mod deployment;
@@ -19,6 +20,7 @@ pub(crate) mod reason;
 pub(crate) mod rebalance;
 pub(crate) mod registry;
 pub(crate) mod replica;
+pub(crate) mod route;
 pub(crate) mod staleness;
 pub(crate) mod status;
 pub(crate) mod termination;

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jaco_proto::v1::{
-    ApplyResponse, Loss, PlannedChange, PlannedService, PlannedStay, PlannedWait, Preview, Survival,
+    ApplyResponse, Loss, PlannedChange, PlannedRoute, PlannedService, PlannedStay, PlannedWait,
+    Preview, Survival,
 };
 use serde_json::{Value, json};
 
@@ -92,6 +93,7 @@ pub(crate) fn json(preview: &Preview) -> Value {
     json!({
         "services": preview.services.iter().map(service_json).collect::<Value>(),
         "changes": preview.changes.iter().map(change_json).collect::<Value>(),
+        "routes": preview.routes.iter().map(route_json).collect::<Value>(),
         "pending": preview.waits.iter().map(pending_json).collect::<Value>(),
         "noncompliant": preview.stays.iter().map(stay_json).collect::<Value>(),
         "survival": preview.survival.iter().map(survival_json).collect::<Value>(),
@@ -109,6 +111,9 @@ pub(crate) fn text(preview: &Preview) -> String {
     }
     if !preview.changes.is_empty() {
         parts.push(changes_table(&preview.changes));
+    }
+    if !preview.routes.is_empty() {
+        parts.push(routes_table(&preview.routes));
     }
     let mut lines = total(&preview.changes);
     lines.push_str(&stops_first(&preview.changes));
@@ -145,6 +150,30 @@ fn service_json(row: &PlannedService) -> Value {
         "fields": row.fields,
         "rolled_back": non_empty(&row.rolled_back),
     }))
+}
+
+fn route_json(row: &PlannedRoute) -> Value {
+    json!({
+        "deployment": row.deployment,
+        "route": row.route,
+        "change": row.change,
+        "target": row.target,
+        "tls": row.tls,
+    })
+}
+
+fn routes_table(routes: &[PlannedRoute]) -> String {
+    let mut table = Table::new(&["ROUTE", "CHANGE", "DEPLOYMENT", "TARGET", "TLS"]);
+    for row in routes {
+        table.row([
+            row.route.clone(),
+            row.change.clone(),
+            row.deployment.clone(),
+            row.target.clone(),
+            row.tls.clone(),
+        ]);
+    }
+    table.render()
 }
 
 fn change_json(row: &PlannedChange) -> Value {

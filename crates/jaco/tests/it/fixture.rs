@@ -171,5 +171,6 @@ pub(crate) fn preview() -> v1::Preview {
         complete: true,
         waits: Vec::new(),
         stays: Vec::new(),
+        routes: Vec::new(),
     }
 }

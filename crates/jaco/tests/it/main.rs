@@ -18,4 +18,5 @@ mod progress;
 mod queries;
 mod rebalance;
 mod registry;
+mod routes;
 mod upload;

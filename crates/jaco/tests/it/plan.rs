@@ -4,6 +4,7 @@ use expect_test::{Expect, expect};
 use jaco_client::scripted::{Answer, Script};
 use jaco_proto::v1;
 use jaco_types::{ErrorCode, Rejection};
+use serde_json::Value;
 
 use crate::fixture::{Session, preview};
 
@@ -453,4 +454,41 @@ fn large_plans_have_a_total_and_name_what_stops_first() {
     assert!(position(9) < position(10), "{large}");
     let small = of(&changes[..1]);
     assert!(!small.contains("would change") && !small.contains("stops each"), "{small}");
+}
+
+/// R-EDGE-2: a plan names the routes that come, go and change, also where no replica does.
+#[test]
+fn plan_names_routes() {
+    let route = |route: &str, change: &str, target: &str| v1::PlannedRoute {
+        deployment: "shop".to_owned(),
+        route: route.to_owned(),
+        change: change.to_owned(),
+        target: target.to_owned(),
+        tls: "auto".to_owned(),
+    };
+    let routes = vec![
+        route("example.com", "added", "web:8080"),
+        route("example.com/old", "removed", "redirect to /new"),
+    ];
+    let preview =
+        v1::Preview { routes, digest: "d1".to_owned(), complete: true, ..Default::default() };
+    let session = planner("updated", preview);
+    check(
+        &session,
+        "plan",
+        &expect![[r#"
+            shop revision 2 would be updated; nothing was changed
+
+            ROUTE            CHANGE   DEPLOYMENT  TARGET            TLS
+            example.com      added    shop        web:8080          auto
+            example.com/old  removed  shop        redirect to /new  auto
+
+            no replica would change
+            --- stderr
+            --- exit 0
+        "#]],
+    );
+    let json: Value = serde_json::from_str(&session.run("plan -o json").out).unwrap();
+    assert_eq!(json["routes"][1]["change"], "removed");
+    assert_eq!(json["outcome"], "changes_pending");
 }

@@ -2,6 +2,7 @@
 
 mod constraints;
 pub(super) mod disabled;
+mod edges;
 mod join;
 mod labels;
 mod network_key;
@@ -167,6 +168,27 @@ impl Cluster for ClusterService {
         let (request, now) = (request.into_inner(), member.clock.now());
         let listed = member.store.read(|state| networks::list(state, &request, now));
         listed.map(Response::new).map_err(|rejection| to_status(&rejection))
+    }
+
+    async fn list_routes(
+        &self,
+        request: Request<v1::ListRoutesRequest>,
+    ) -> Result<Response<v1::ListRoutesResponse>, Status> {
+        let (member, _) = self.context.identify(&request)?;
+        member.caught_up().await.map_err(|rejection| to_status(&rejection))?;
+        let (request, now) = (request.into_inner(), member.clock.now());
+        let listed = member.store.read(|state| edges::list_routes(state, &request, now));
+        listed.map(Response::new).map_err(|rejection| to_status(&rejection))
+    }
+
+    async fn list_certificates(
+        &self,
+        request: Request<v1::ListCertificatesRequest>,
+    ) -> Result<Response<v1::ListCertificatesResponse>, Status> {
+        let (member, _) = self.context.identify(&request)?;
+        member.caught_up().await.map_err(|rejection| to_status(&rejection))?;
+        let certificates = member.store.read(edges::list_certificates);
+        Ok(Response::new(v1::ListCertificatesResponse { certificates }))
     }
 }
 

@@ -15,6 +15,7 @@ use jaco_types::{
 
 use crate::forward::Write;
 use crate::member::Member;
+use crate::service::upgraded;
 use crate::status::invalid;
 
 #[async_trait]
@@ -48,22 +49,7 @@ pub fn asked_pool(prefix: &str, mtu: u32) -> Result<NetworkPool, Rejection> {
 
 /// Whether all members know the commands about networks: one that does not would stop at them.
 fn understood_by_all(state: &ClusterState) -> Result<(), Rejection> {
-    let own = env!("CARGO_PKG_VERSION");
-    let others = state.nodes.values().filter(|node| node.facts.version != own);
-    let others: Vec<String> = others
-        .map(|node| match node.facts.version.as_str() {
-            "" => format!("{} has not reported its version yet", node.hostname),
-            version => format!("{} runs version {version}", node.hostname),
-        })
-        .collect();
-    if others.is_empty() {
-        return Ok(());
-    }
-    let message = format!(
-        "networks can be enabled once all members run version {own}: {}",
-        others.join(", ")
-    );
-    Err(Rejection::new(ErrorCode::NetworksNotEnabled, message).with("members", others.join(", ")))
+    upgraded::by_all(state, "networks can be enabled", ErrorCode::NetworksNotEnabled)
 }
 
 #[async_trait]

@@ -15,6 +15,7 @@ use super::preview::{check_preview, forecast_apply, required};
 use crate::admission::{self, Admitted, Stored};
 use crate::forward::Write;
 use crate::member::Member;
+use crate::service::upgraded;
 use crate::status::invalid;
 
 #[async_trait]
@@ -26,12 +27,23 @@ impl Write for v1::ApplyRequest {
             nodes: state.nodes.clone(),
             deployments: state.deployments.clone(),
             networks: state.networks.clone(),
+            edges: state.edges.clone(),
+            now: member.clock.now(),
         });
         let Admitted { name, spec, warnings } = match admission::admit(&self, &stored) {
             Ok(admitted) => admitted,
             Err(rejection) => return Err(refused(member, by, &self, rejection).await),
         };
         let spec = member.store.read(|state| for_all_members(state, spec));
+        if spec.needs_edges() {
+            let known = match self.dry_run {
+                true => member.store.read(upgraded::edges_may_begin),
+                false => upgraded::begin_edges(member, by.clone()).await,
+            };
+            if let Err(rejection) = known {
+                return Err(refused(member, by, &self, rejection).await);
+            }
+        }
         let based_on = (self.based_on > 0).then_some(Revision(self.based_on));
         let command = DeploymentApply::new(name.clone(), spec).based_on(based_on).into();
         if self.dry_run {

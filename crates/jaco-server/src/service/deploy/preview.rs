@@ -23,6 +23,8 @@ pub(super) async fn forecast_apply(
     let Author { by, origin } = by;
     let work = move || {
         let mut state = before.clone();
+        // An apply that needs it was found to be understood by all members, and begins it.
+        state.edges.begun.get_or_insert(state.index);
         let index = StateIndex(state.index.0 + 1);
         let outcome =
             apply(&mut state, &Entry { index, at: now, by, origin, request: None, command });

@@ -2,11 +2,14 @@
 
 pub(crate) mod audit;
 pub(crate) mod backup;
+pub(crate) mod certificate;
 pub(crate) mod cluster;
 pub(crate) mod contents;
 pub(crate) mod doctor;
 pub(crate) mod network;
 pub(crate) mod node;
+mod password;
 pub(crate) mod registry;
 pub(crate) mod restore;
+pub(crate) mod route;
 pub(crate) mod token;

@@ -54,7 +54,7 @@ fn checked(mut bytes: Vec<u8>, user: &str) -> Result<String, CliError> {
     }
     String::from_utf8(bytes).map_err(|_| {
         let message = format!("the password of {user} is not UTF-8");
-        CliError::usage(message, "registries accept passwords in UTF-8")
+        CliError::usage(message, "use a password in UTF-8")
     })
 }
 

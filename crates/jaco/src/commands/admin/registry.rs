@@ -1,13 +1,11 @@
 //! `jaco registry`
 
-mod password;
-
 use jaco_client::fresh_request_id;
 use jaco_proto::v1::{ListRegistriesRequest, RemoveRegistryRequest, StoreRegistryRequest};
 use jaco_types::RegistryName;
 use serde_json::json;
 
-use self::password::PasswordSource;
+use super::password::{self, PasswordSource};
 use crate::error::CliError;
 use crate::session::{CommandResult, Session};
 use crate::view::{List, Summary, registry};

@@ -1,0 +1,227 @@
+//! Routes as they are listed, and certificates of users (R-EDGE-2). A private key is sealed on the leader and
+//! never returned.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use jaco_pki::sealed::{self, Purpose};
+use jaco_pki::served::ServedCertificate;
+use jaco_proto::v1;
+use jaco_state::command::{CertificateRemove, CertificateStore};
+use jaco_state::edge::{CHAIN_BYTES_MAX, Certificate, KEY_BYTES_MAX, SealedKey};
+use jaco_state::view::in_routing;
+use jaco_state::{ClusterState, Deployment};
+use jaco_types::route::{RouteAction, RouteTls};
+use jaco_types::{
+    Author, CertificateName, DeploymentName, ErrorCode, Rejection, Route, RouteKey, ServiceKey,
+    Timestamp,
+};
+
+use crate::admission::certificate_warnings;
+use crate::forward::Write;
+use crate::member::Member;
+use crate::service::deploy::contents::cluster;
+use crate::service::upgraded;
+use crate::status::invalid;
+use crate::view::millis;
+
+#[async_trait]
+impl Write for v1::StoreCertificateRequest {
+    async fn execute(
+        self,
+        member: &Member,
+        by: Author,
+    ) -> Result<v1::StoreCertificateResponse, Rejection> {
+        let name = CertificateName::new(&self.name).map_err(invalid)?;
+        check_sizes(&self)?;
+        let now = member.clock.now();
+        let served = ServedCertificate::check(&self.chain, &self.key, now).map_err(|problem| {
+            Rejection::new(ErrorCode::CertificateUnusable, problem.to_string())
+        })?;
+        upgraded::begin_edges(member, by.clone()).await?;
+        let cluster = cluster(member)?;
+        let key = &member.key_encryption_key;
+        let purpose = Purpose::ServedKey { name: name.as_str() };
+        let known = member.store.read(|state| state.edges.certificates.get(&name).cloned());
+        // Sealing is not deterministic, so equality is tested with the key.
+        let holds = |known: &Certificate| {
+            *known.chain == *served.chain
+                && sealed::holds(key, &cluster, purpose, &known.key.0, &self.key)
+        };
+        let change = match &known {
+            None => "created",
+            Some(known) if holds(known) => "unchanged",
+            Some(_) => "updated",
+        };
+        if change != "unchanged" {
+            let sealed = SealedKey(sealed::seal(key, &cluster, purpose, &self.key).into());
+            let command = command(name.clone(), served, sealed).into();
+            member.commit(by, &self.request_id, command).await?;
+        }
+        let (certificate, warnings) = member.store.read(|state| {
+            let stored = state.edges.certificates.get(&name);
+            let info = stored.map(|stored| info(state, &name, stored));
+            (info, warnings_of(state, &name, now))
+        });
+        Ok(v1::StoreCertificateResponse { certificate, change: change.to_owned(), warnings })
+    }
+}
+
+fn check_sizes(request: &v1::StoreCertificateRequest) -> Result<(), Rejection> {
+    let sizes = [
+        ("chain", request.chain.len(), CHAIN_BYTES_MAX),
+        ("private key", request.key.len(), KEY_BYTES_MAX),
+    ];
+    for (what, size, most) in sizes {
+        if size > most {
+            let message = format!("the {what} has {size} bytes, more than the maximum of {most}");
+            return Err(Rejection::new(ErrorCode::TooLarge, message));
+        }
+    }
+    Ok(())
+}
+
+fn command(name: CertificateName, served: ServedCertificate, key: SealedKey) -> CertificateStore {
+    let names: BTreeSet<Arc<str>> = served.names.into_iter().map(Into::into).collect();
+    CertificateStore {
+        name,
+        chain: served.chain.into(),
+        key,
+        names,
+        not_before: served.validity.not_before,
+        not_after: served.validity.not_after,
+        fingerprint: *served.fingerprint.as_bytes(),
+    }
+}
+
+#[async_trait]
+impl Write for v1::RemoveCertificateRequest {
+    async fn execute(
+        self,
+        member: &Member,
+        by: Author,
+    ) -> Result<v1::RemoveCertificateResponse, Rejection> {
+        let name = CertificateName::new(&self.name).map_err(invalid)?;
+        // One that is there shows that all members know the command.
+        if member.store.read(|state| state.edges.begun.is_none()) {
+            let message = format!("the cluster has no certificate {name}");
+            return Err(Rejection::new(ErrorCode::CertificateNotFound, message));
+        }
+        member.commit(by, &self.request_id, CertificateRemove::new(name).into()).await?;
+        Ok(v1::RemoveCertificateResponse {})
+    }
+}
+
+/// The certificates, by name.
+pub(super) fn list_certificates(state: &ClusterState) -> Vec<v1::CertificateInfo> {
+    state.edges.certificates.iter().map(|(name, row)| info(state, name, row)).collect()
+}
+
+fn info(state: &ClusterState, name: &CertificateName, row: &Certificate) -> v1::CertificateInfo {
+    v1::CertificateInfo {
+        name: name.to_string(),
+        names: row.names.iter().map(ToString::to_string).collect(),
+        not_before_ms: millis(row.not_before),
+        not_after_ms: millis(row.not_after),
+        fingerprint: row.fingerprint.to_vec().into(),
+        stored_at_ms: millis(row.stored_at),
+        by: row.by.to_string(),
+        routes: routes_by(state, name).map(|(_, key, _)| key.to_string()).collect(),
+    }
+}
+
+/// The desired routes that name a certificate.
+fn routes_by<'a>(
+    state: &'a ClusterState,
+    name: &CertificateName,
+) -> impl Iterator<Item = (&'a Deployment, &'a RouteKey, &'a Route)> {
+    let tls = RouteTls::Certificate(name.clone());
+    desired(state).filter(move |(_, _, route)| route.tls == tls)
+}
+
+/// The routes of all deployments, in the order of their keys.
+fn desired(state: &ClusterState) -> impl Iterator<Item = (&Deployment, &RouteKey, &Route)> {
+    state.edges.claims.iter().filter_map(|(key, claim)| {
+        let deployment = state.deployments.get(&claim.deployment)?;
+        Some((deployment, key, deployment.spec().routes.get(key)?))
+    })
+}
+
+/// What is to be said of a certificate and the routes that name it.
+fn warnings_of(state: &ClusterState, name: &CertificateName, now: Timestamp) -> Vec<String> {
+    let Some(certificate) = state.edges.certificates.get(name) else { return Vec::new() };
+    let domains = routes_by(state, name).map(|(_, key, _)| &key.domain);
+    certificate_warnings(name, certificate, domains, now)
+}
+
+/// The routes of a deployment, or of all.
+///
+/// # Errors
+/// `deployment_not_found`.
+pub(super) fn list_routes(
+    state: &ClusterState,
+    request: &v1::ListRoutesRequest,
+    now: Timestamp,
+) -> Result<v1::ListRoutesResponse, Rejection> {
+    let name = match request.deployment.as_str() {
+        "" => None,
+        text => Some(DeploymentName::new(text).map_err(invalid)?),
+    };
+    if let Some(name) = name.as_ref().filter(|name| !state.deployments.contains(name)) {
+        let message = format!("there is no deployment {name}");
+        return Err(Rejection::new(ErrorCode::DeploymentNotFound, message));
+    }
+    let is_meant = |one: &Deployment| name.as_ref().is_none_or(|name| one.name == *name);
+    let routes = desired(state).filter(|(deployment, _, _)| is_meant(deployment));
+    let routes =
+        routes.map(|(deployment, key, route)| route_info(state, deployment, (key, route), now));
+    Ok(v1::ListRoutesResponse { routes: routes.collect() })
+}
+
+fn route_info(
+    state: &ClusterState,
+    deployment: &Deployment,
+    (key, route): (&RouteKey, &Route),
+    now: Timestamp,
+) -> v1::RouteInfo {
+    let certificate = match &route.tls {
+        RouteTls::Certificate(name) => Some(name).zip(state.edges.certificates.get(name)),
+        RouteTls::Auto | RouteTls::Off => None,
+    };
+    let warnings = certificate.map(|(name, certificate)| {
+        certificate_warnings(name, certificate, std::iter::once(&key.domain), now)
+    });
+    let since = state.edges.claims.get(key).map(|claim| millis(claim.since));
+    let mut info = v1::RouteInfo {
+        domain: key.domain.to_string(),
+        path: key.path.to_string(),
+        deployment: deployment.name.to_string(),
+        tls: route.tls.to_string(),
+        expires_at_ms: certificate.map_or(0, |(_, certificate)| millis(certificate.not_after)),
+        warning: warnings.unwrap_or_default().join("; "),
+        since_ms: since.unwrap_or_default(),
+        ..v1::RouteInfo::default()
+    };
+    match &route.action {
+        RouteAction::Redirect(redirect) => info.redirect = redirect.to.to_string(),
+        RouteAction::Forward(upstream) => {
+            let (name, service) = (deployment.name.clone(), upstream.service.clone());
+            let key = ServiceKey { deployment: name, service };
+            (info.endpoints, info.wanted) = endpoints(state, &key);
+            info.service = key.service.to_string();
+            info.port = upstream.port.get().into();
+        }
+    }
+    info
+}
+
+/// How many instances of a service are ready, and how many slots it has.
+fn endpoints(state: &ClusterState, service: &ServiceKey) -> (u32, u32) {
+    let slots = jaco_state::view::slots_of(state, &service.deployment);
+    let slots: Vec<_> = slots.filter(|slot| slot.service == *service).collect();
+    let instances = slots.iter().flat_map(|slot| slot.instances());
+    let ready = instances.filter(|(id, _)| in_routing(state, id)).count();
+    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    (count(ready), count(slots.len()))
+}

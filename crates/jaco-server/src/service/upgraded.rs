@@ -1,0 +1,98 @@
+//! Whether all members know what a request writes: one that does not would stop at it.
+
+use jaco_state::ClusterState;
+use jaco_state::command::EdgeBegin;
+use jaco_types::{Author, ErrorCode, Rejection};
+
+use crate::member::Member;
+
+/// Refuses what members of other versions may not know. `what` is what there can be once all run this version.
+///
+/// # Errors
+/// `code`, with the members and their versions.
+pub(super) fn by_all(state: &ClusterState, what: &str, code: ErrorCode) -> Result<(), Rejection> {
+    let own = env!("CARGO_PKG_VERSION");
+    let others = state.nodes.values().filter(|node| node.facts.version != own);
+    let others: Vec<String> = others
+        .map(|node| match node.facts.version.as_str() {
+            "" => format!("{} has not reported its version yet", node.hostname),
+            version => format!("{} runs version {version}", node.hostname),
+        })
+        .collect();
+    if others.is_empty() {
+        return Ok(());
+    }
+    let message = format!("{what} once all members run version {own}: {}", others.join(", "));
+    Err(Rejection::new(code, message).with("members", others.join(", ")))
+}
+
+/// Whether there are routes, drain times and certificates, or may be.
+///
+/// # Errors
+/// `members_outdated` as long as a member runs another version.
+pub(super) fn edges_may_begin(state: &ClusterState) -> Result<(), Rejection> {
+    if state.edges.begun.is_some() {
+        return Ok(());
+    }
+    let what = "routes, drain times and certificates can be used";
+    by_all(state, what, ErrorCode::MembersOutdated)
+}
+
+/// Sees to it that the state may have them: with the first request that needs it, if all members know them.
+///
+/// # Errors
+/// Those of [`edges_may_begin`], and of consensus.
+pub(super) async fn begin_edges(member: &Member, by: Author) -> Result<(), Rejection> {
+    member.store.read(edges_may_begin)?;
+    if member.store.read(|state| state.edges.begun.is_none()) {
+        member.commit(by, "", EdgeBegin.into()).await?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use jaco_types::{
+        Availability, Hostname, Node, NodeFacts, NodeId, NodeStatus, StateIndex, Timestamp,
+    };
+
+    use super::*;
+
+    fn member(id: u64, version: &str) -> (NodeId, Node) {
+        let node = Node {
+            id: NodeId(id),
+            hostname: Hostname::new(&format!("n{id}")).unwrap(),
+            address: String::new(),
+            mesh_address: None,
+            key_fingerprint: [0; 32],
+            status: NodeStatus::Ready,
+            status_reason: String::new(),
+            availability: Availability::Active,
+            availability_reason: String::new(),
+            drain: None,
+            facts: NodeFacts { version: version.to_owned(), ..NodeFacts::default() },
+            labels: std::collections::BTreeMap::new(),
+            joined_at: Timestamp(0),
+            modified: StateIndex(id),
+        };
+        (node.id, node)
+    }
+
+    /// R-EDGE-2: routes and certificates wait for all members to know them, and from then on for none.
+    #[test]
+    fn routes_wait_for_all_members_to_be_upgraded() {
+        let own = env!("CARGO_PKG_VERSION");
+        let mut state = ClusterState {
+            nodes: [member(1, own), member(2, "0.0.1")].into_iter().collect(),
+            ..ClusterState::default()
+        };
+        let refused = edges_may_begin(&state).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::MembersOutdated);
+        assert_eq!(refused.details["members"], "n2 runs version 0.0.1");
+        state.edges.begun = Some(StateIndex(7));
+        assert_eq!(edges_may_begin(&state), Ok(()), "one that is down does not count any more");
+        state.edges.begun = None;
+        state.nodes.remove(&NodeId(2));
+        assert_eq!(edges_may_begin(&state), Ok(()));
+    }
+}

@@ -1,0 +1,221 @@
+//! `jaco route` and `jaco certificate`: what is asked of the cluster and how its answers are shown.
+
+use std::io::Write;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+
+use expect_test::expect;
+use jaco_client::scripted::{Answer, Script};
+use jaco_proto::v1;
+use jaco_types::route::PasswordHash;
+use jaco_types::{ErrorCode, Rejection};
+use serde_json::{Value, json};
+
+use crate::fixture::{Run, Session};
+
+/// A cluster with routes, which records the certificates that it is sent.
+#[derive(Clone, Default)]
+struct Cluster(Arc<Mutex<Vec<v1::StoreCertificateRequest>>>);
+
+fn route(domain: &str, path: &str) -> v1::RouteInfo {
+    v1::RouteInfo {
+        domain: domain.to_owned(),
+        path: path.to_owned(),
+        deployment: "shop".to_owned(),
+        service: "web".to_owned(),
+        port: 8080,
+        tls: "auto".to_owned(),
+        endpoints: 2,
+        wanted: 3,
+        since_ms: 1_700_000_000_000,
+        ..v1::RouteInfo::default()
+    }
+}
+
+fn certificate(name: &str) -> v1::CertificateInfo {
+    v1::CertificateInfo {
+        name: name.to_owned(),
+        names: vec!["*.example.com".to_owned(), "example.com".to_owned()],
+        not_before_ms: 1_690_000_000_000,
+        not_after_ms: 1_710_000_000_000,
+        fingerprint: vec![0xab; 32].into(),
+        stored_at_ms: 1_700_000_000_000,
+        by: "local:0".to_owned(),
+        routes: vec!["*.example.com".to_owned()],
+    }
+}
+
+impl Script for Cluster {
+    fn list_routes(
+        &self,
+        request: v1::ListRoutesRequest,
+        _: Option<&str>,
+    ) -> Answer<v1::ListRoutesResponse> {
+        let warning = "certificate own has expired".to_owned();
+        let own = v1::RouteInfo {
+            tls: "own".to_owned(),
+            expires_at_ms: 1_710_000_000_000,
+            warning,
+            ..route("*.example.com", "/api")
+        };
+        let redirect = v1::RouteInfo {
+            deployment: "blog".to_owned(),
+            service: String::new(),
+            port: 0,
+            redirect: "https://example.com".to_owned(),
+            tls: "off".to_owned(),
+            ..route("www.example.com", "/")
+        };
+        let routes = [own, route("example.com", "/"), redirect];
+        let is_meant = |route: &v1::RouteInfo| {
+            request.deployment.is_empty() || request.deployment == route.deployment
+        };
+        Ok(v1::ListRoutesResponse { routes: routes.into_iter().filter(is_meant).collect() })
+    }
+
+    fn list_certificates(
+        &self,
+        _: v1::ListCertificatesRequest,
+        _: Option<&str>,
+    ) -> Answer<v1::ListCertificatesResponse> {
+        Ok(v1::ListCertificatesResponse { certificates: vec![certificate("own")] })
+    }
+
+    fn store_certificate(
+        &self,
+        request: v1::StoreCertificateRequest,
+        _: Option<&str>,
+    ) -> Answer<v1::StoreCertificateResponse> {
+        let certificate = Some(certificate(&request.name));
+        self.0.lock().unwrap().push(request);
+        let warnings = vec!["certificate own expires in 3 days".to_owned()];
+        Ok(v1::StoreCertificateResponse { certificate, change: "created".to_owned(), warnings })
+    }
+
+    fn remove_certificate(
+        &self,
+        request: v1::RemoveCertificateRequest,
+        _: Option<&str>,
+    ) -> Answer<v1::RemoveCertificateResponse> {
+        assert!(!request.request_id.is_empty());
+        if request.name == "own" {
+            let message = "certificate own is named by routes: *.example.com of shop";
+            return Err(Rejection::new(ErrorCode::CertificateInUse, message));
+        }
+        Ok(v1::RemoveCertificateResponse {})
+    }
+}
+
+fn session() -> (Session, Cluster) {
+    let cluster = Cluster::default();
+    (Session::with(cluster.clone()), cluster)
+}
+
+/// R-EDGE-2: routes are listed with what answers them and when their certificate expires; what is wrong with one is
+/// said beside the list.
+#[test]
+fn routes_are_listed() {
+    let (session, _) = session();
+    let run = session.run("route ls");
+    expect![[r#"
+        DOMAIN           PATH  SERVICE                    TLS   EXPIRES  ENDPOINTS  EDGES
+        *.example.com    /api  shop/web:8080              own   expired  2/3        -
+        example.com      /     shop/web:8080              auto  -        2/3        -
+        www.example.com  /     blog: https://example.com  off   -        -          -
+    "#]]
+    .assert_eq(&run.out);
+    expect![[r#"
+        warning: *.example.com/api: certificate own has expired
+    "#]]
+    .assert_eq(&run.err);
+    let listed: Value = serde_json::from_str(&session.run("route list blog -o json").out).unwrap();
+    let expected = json!([{
+        "domain": "www.example.com",
+        "path": "/",
+        "deployment": "blog",
+        "redirect": "https://example.com",
+        "tls": "off",
+        "since": "2023-11-14T22:13:20Z",
+    }]);
+    assert_eq!(listed, expected);
+    let listed: Value = serde_json::from_str(&session.run("route ls shop -o json").out).unwrap();
+    assert_eq!(listed.as_array().map(Vec::len), Some(2));
+    assert_eq!(
+        (&listed[0]["expires_at"], &listed[0]["endpoints"]),
+        (&json!("2024-03-09T16:00:00Z"), &json!(2))
+    );
+    assert_eq!(session.run("route ls Shop!").code, Some(2));
+}
+
+fn piped(session: &Session, line: &str, input: &[u8]) -> Run {
+    let mut command = session.command(line);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input).ok();
+    session.result(child.wait_with_output().unwrap())
+}
+
+/// R-EDGE-2: the hash of a password is printed as jaco.yaml takes it, and the password is not.
+#[test]
+fn a_password_is_hashed_for_a_route() {
+    let (session, _) = session();
+    let run = piped(&session, "route password ann --password-stdin", b"hunter2\n");
+    assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
+    let hash = run.out.trim_end().strip_prefix("ann: ").unwrap();
+    let hash = PasswordHash::parse(hash).unwrap();
+    assert!(jaco_pki::password::matches(&hash, b"hunter2"));
+    assert!(!run.out.contains("hunter2"));
+    let again = piped(&session, "route password ann --password-stdin -o json", b"hunter2");
+    let again: Value = serde_json::from_str(&again.out).unwrap();
+    assert_ne!(again["hash"], hash.to_text(), "each has a salt of its own");
+    assert_eq!(again["user"], "ann");
+    for line in ["route password a:b --password-stdin", "route password ann hunter2"] {
+        assert_eq!(piped(&session, line, b"hunter2").code, Some(2), "{line}");
+    }
+    assert_eq!(piped(&session, "route password ann", b"hunter2").code, Some(2), "no terminal");
+}
+
+/// R-EDGE-2: a certificate is sent with its key, listed without it, and refused while it is in use.
+#[test]
+fn certificates_are_managed() {
+    let (session, cluster) = session();
+    let folder = tempfile::tempdir().unwrap();
+    let (cert, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
+    std::fs::write(&cert, "CHAIN").unwrap();
+    std::fs::write(&key, "KEY").unwrap();
+    let files = format!("--cert {} --key {}", cert.display(), key.display());
+    let run = session.run(&format!("certificate set own {files}"));
+    assert_eq!(run.out, "certificate own created: for *.example.com, example.com\n", "{}", run.err);
+    assert_eq!(run.err, "warning: certificate own expires in 3 days\n");
+    {
+        let sent = cluster.0.lock().unwrap();
+        assert_eq!(
+            (&*sent[0].name, &*sent[0].chain, &*sent[0].key),
+            ("own", &b"CHAIN"[..], &b"KEY"[..])
+        );
+        assert!(!sent[0].request_id.is_empty());
+    }
+    let run = session.run(&format!("certificate set own {files} -o json"));
+    let stored: Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(
+        (&stored["change"], &stored["not_after"]),
+        (&json!("created"), &json!("2024-03-09T16:00:00Z"))
+    );
+    let listed = session.run("certificate ls").out;
+    let row: Vec<&str> = listed.lines().nth(1).unwrap().split_whitespace().collect();
+    assert_eq!(row[..5], ["own", "*.example.com,", "example.com", "expired", "1"], "{listed}");
+    let listed: Value = serde_json::from_str(&session.run("certificate ls -o json").out).unwrap();
+    assert_eq!(listed[0]["fingerprint"], "ab".repeat(32));
+    assert!(listed[0].get("key").is_none());
+    let refused = session.run("certificate rm own");
+    assert_eq!(refused.code, Some(3));
+    assert!(refused.err.contains("*.example.com of shop"), "{}", refused.err);
+    assert_eq!(session.run("certificate rm old").out, "certificate old removed\n");
+    for line in ["set auto", "set a/b", "rm off"] {
+        let more = if line.starts_with("set") { files.as_str() } else { "" };
+        let run = session.run(&format!("certificate {line} {more}"));
+        assert_eq!(run.code, Some(2), "{line}: {}", run.err);
+    }
+    let absent = session.run("certificate set own --cert /nowhere/cert.pem --key /nowhere/key.pem");
+    assert!(absent.err.contains("cannot read /nowhere/cert.pem"), "{}", absent.err);
+}
