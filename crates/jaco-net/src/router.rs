@@ -216,9 +216,10 @@ impl Router {
             while let Some(next) = steps.next_if(|next| same_kind(&group[0], next)) {
                 group.push(next);
             }
-            let failed = self.carry_out(&group).await?;
-            group.iter().for_each(|step| seen.carry_out(step));
-            applied.failed_ports.extend(failed);
+            // What is there afterwards is written down while the kernel works; where a step fails nothing of it counts.
+            let note = async { group.iter().for_each(|step| seen.carry_out(step)) };
+            let (failed, ()) = tokio::join!(self.carry_out(&group), note);
+            applied.failed_ports.extend(failed?);
         }
         // A port without a bridge is not there. Of one that failed otherwise it is not known what is left, nor which
         // others failed with it.

@@ -20,6 +20,7 @@ use crate::namespace::Namespace;
 use crate::netlink::{InterfaceAddress, Link, LinkKind, Route, Socket, WireGuard};
 
 pub(crate) use rules::Rules;
+use rules::Traffic;
 pub(crate) use worker::Worker;
 
 /// The tunnel's interface in the router.
@@ -60,19 +61,23 @@ impl Kernel {
     fn new(namespace: Arc<Namespace>, outside: Socket) -> Result<Self, NetError> {
         let inside = Socket::route().map_err(refused("open a netlink socket"))?;
         let wireguard = WireGuard::open().ok();
-        Ok(Self { namespace, outside, inside, wireguard, rules: Rules::default() })
+        let rules = Rules::new().map_err(refused("open a netlink socket"))?;
+        Ok(Self { namespace, outside, inside, wireguard, rules })
     }
 
     /// Replaces settings and rules, at once as far as packets see it.
     pub(crate) fn load_policy(&mut self, policy: &Policy) -> Result<(), NetError> {
         settings::write_all()?;
-        let loopback = self.link("lo")?;
-        if let Some(link) = loopback.filter(|link| !link.running) {
+        let links = self.inside.links().map_err(refused("list interfaces"))?;
+        let (loopback, others): (Vec<_>, Vec<_>) =
+            links.into_iter().partition(|link| link.name == "lo");
+        if let Some(link) = loopback.iter().find(|link| !link.running) {
             let mtu = u16::try_from(link.mtu).unwrap_or(u16::MAX);
             let up = self.inside.set_up([(link.index, mtu)].into_iter());
             up.map_err(refused("set the loopback up"))?;
         }
-        self.rules.load(policy)
+        let traffic = if others.is_empty() { Traffic::None } else { Traffic::Possible };
+        self.rules.load(policy, traffic)
     }
 
     pub(crate) fn rules(&mut self) -> &mut Rules {
@@ -104,7 +109,7 @@ impl Kernel {
 
     /// Removes ports that may be gone already.
     pub(crate) fn remove_ports(&mut self, names: &[InterfaceName]) -> Result<(), NetError> {
-        self.inside.remove_links(names).map_err(refused("remove ports"))
+        self.inside.remove_now(names).map_err(refused("remove ports"))
     }
 
     /// Whether the kernel can make WireGuard interfaces, by making one.

@@ -1,7 +1,8 @@
-//! The rules, as one transaction of `nft`: they are in the router's namespace and in no other.
+//! The rules, as one transaction of `nft`, and their scopes: they are in the router's namespace and in no other.
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{self, Write};
+use std::net::Ipv4Addr;
 use std::process::{Command, Stdio};
 
 use jaco_dataplane::{Policy, Scope};
@@ -9,31 +10,64 @@ use jaco_types::{Ipv4Prefix, NetworkId};
 use serde_json::{Value, json};
 
 use super::TUNNEL;
-use crate::error::NetError;
+use crate::error::{NetError, refused};
+use crate::netlink::{Element, ElementChange, FilterSet, Socket};
 
 /// The families that have a table: `inet` for packets, `arp` for questions about addresses.
 const FAMILIES: [&str; 2] = ["inet", "arp"];
 
+/// The sets of these tables, by the numbers that the kernel has for the families.
+const SETS: [FilterSet; 2] = [
+    FilterSet { family: 1, table: "jaco", name: "scopes" },
+    FilterSet { family: 3, table: "jaco", name: "scopes" },
+];
+
+/// Bytes of an interface's name in a key.
+const NAME: usize = 16;
+
 /// The loaded rules.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Rules {
+    /// For the elements of sets.
+    socket: Socket,
     /// What was loaded, and how `nft` lists it without its scopes. The listing differs between releases of
     /// `nft`, so it is compared with its own past and not with what was sent.
     loaded: Option<(Policy, Value)>,
 }
 
+/// Whether packets may pass while rules are loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Traffic {
+    /// There are ports or a tunnel.
+    Possible,
+    /// There is no interface yet.
+    None,
+}
+
 impl Rules {
-    /// Replaces all tables at once.
-    pub(crate) fn load(&mut self, policy: &Policy) -> Result<(), NetError> {
+    /// To be called on a thread inside the router's namespace.
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self { socket: Socket::filter()?, loaded: None })
+    }
+
+    /// Replaces all tables at once. Where nobody waits for a packet the scopes follow: `nft` takes many times as long for
+    /// them as the kernel.
+    pub(super) fn load(&mut self, policy: &Policy, traffic: Traffic) -> Result<(), NetError> {
+        let (first, later) = match traffic {
+            Traffic::Possible => (policy.clone(), BTreeMap::new()),
+            Traffic::None => {
+                (Policy { scopes: BTreeMap::new(), ..policy.clone() }, policy.scopes.clone())
+            }
+        };
         self.loaded = None;
-        run(&["-j", "-f", "-"], Some(&transaction(policy)))?;
-        self.loaded = Some((policy.clone(), without_scopes(list()?)));
-        Ok(())
+        run(&["-j", "-f", "-"], Some(&transaction(&first)))?;
+        self.loaded = Some((first, without_scopes(list()?)));
+        self.open(&later)
     }
 
     /// Lets packets of scopes through.
     pub(crate) fn open(&mut self, scopes: &BTreeMap<NetworkId, Scope>) -> Result<(), NetError> {
-        self.change("add", scopes)?;
+        self.change(ElementChange::Add, scopes)?;
         if let Some((policy, _)) = &mut self.loaded {
             policy.scopes.extend(scopes.clone());
         }
@@ -42,7 +76,7 @@ impl Rules {
 
     /// Drops packets of scopes.
     pub(crate) fn close(&mut self, scopes: &BTreeMap<NetworkId, Scope>) -> Result<(), NetError> {
-        self.change("delete", scopes)?;
+        self.change(ElementChange::Remove, scopes)?;
         if let Some((policy, _)) = &mut self.loaded {
             policy.scopes.retain(|id, scope| scopes.get(id) != Some(scope));
         }
@@ -65,11 +99,27 @@ impl Rules {
         Ok(unchanged.then(|| policy.clone()))
     }
 
-    fn change(&self, how: &str, scopes: &BTreeMap<NetworkId, Scope>) -> Result<(), NetError> {
-        let elements = elements(scopes.values());
-        let commands = FAMILIES.map(|family| json!({ how: element(family, &elements) }));
-        run(&["-j", "-f", "-"], Some(&json!({ "nftables": commands }))).map(|_| ())
+    fn change(
+        &mut self,
+        change: ElementChange,
+        scopes: &BTreeMap<NetworkId, Scope>,
+    ) -> Result<(), NetError> {
+        let elements: Vec<Element> = scopes.values().map(keys).collect();
+        let changed = self.socket.change_elements(change, &SETS, &elements);
+        changed.map_err(refused("change the scopes of the rules"))
     }
+}
+
+/// A scope in the form of the kernel: the interface, the source and the destination.
+fn keys(scope: &Scope) -> Element {
+    let mut name = scope.interface.as_str().as_bytes().to_vec();
+    name.resize(NAME, 0);
+    let subnet = scope.subnet.prefix();
+    let key = |address: Ipv4Addr| {
+        let address = address.octets();
+        [name.as_slice(), &address, &address].concat()
+    };
+    Element { first: key(subnet.first()), last: key(subnet.last()) }
 }
 
 /// The whole policy. A table is added before it is deleted, so that deleting it cannot fail.

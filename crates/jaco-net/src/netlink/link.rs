@@ -21,6 +21,10 @@ const IPV6_MTU_MIN: u16 = 1280;
 /// So many interfaces are asked for one by one.
 const NAMES: usize = 16;
 
+/// Queues of each end of a port. The kernel uses one of a pair whatever it has; where it is not asked for one, it makes
+/// as many as there are processors and gives the others up again, which waits for all of these.
+const QUEUES: u32 = 1;
+
 /// A network interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Link {
@@ -170,12 +174,16 @@ fn pair<Fd: AsFd>(new: &NewPort<'_, Fd>) -> LinkMessage {
         LinkAttribute::Address(hardware_address(port.subnet.router())),
         LinkAttribute::Mtu(port.mtu.into()),
         LinkAttribute::NetNsFd(router.as_fd().as_raw_fd()),
+        LinkAttribute::NumTxQueues(QUEUES),
+        LinkAttribute::NumRxQueues(QUEUES),
     ];
     let mut outside = LinkMessage::default();
     outside.attributes = vec![
         LinkAttribute::IfName(port.bridge_end.as_str().to_owned()),
         LinkAttribute::Mtu(port.mtu.into()),
         LinkAttribute::Controller(*bridge),
+        LinkAttribute::NumTxQueues(QUEUES),
+        LinkAttribute::NumRxQueues(QUEUES),
         LinkAttribute::LinkInfo(vec![
             LinkInfo::Kind(InfoKind::Veth),
             LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(inside))),

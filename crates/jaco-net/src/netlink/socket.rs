@@ -1,7 +1,7 @@
 //! A netlink socket that sends many requests at once.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use netlink_packet_core::{
@@ -25,6 +25,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The kernel's largest answer, and a little more.
 const ANSWER: usize = 64 * 1024;
 
+/// The groups of events that a socket hears of, as bits.
+const NO_EVENTS: u32 = 0;
+const LINK_EVENTS: u32 = 1;
+
 /// A netlink socket. It belongs for ever to the namespace of the thread that opened it.
 #[derive(Debug)]
 pub(crate) struct Socket {
@@ -43,18 +47,28 @@ pub(crate) enum Missing {
 impl Socket {
     /// For links, addresses and routes.
     pub(crate) fn route() -> io::Result<Self> {
-        Self::open(None)
+        Self::open(None, NO_EVENTS)
+    }
+
+    /// For events of links.
+    pub(super) fn link_events() -> io::Result<Self> {
+        Self::open(None, LINK_EVENTS)
     }
 
     /// For generic netlink.
     pub(crate) fn generic() -> io::Result<Self> {
-        Self::open(Some(netlink::GENERIC))
+        Self::open(Some(netlink::GENERIC), NO_EVENTS)
     }
 
-    fn open(protocol: Option<Protocol>) -> io::Result<Self> {
+    /// For the packet filter.
+    pub(crate) fn filter() -> io::Result<Self> {
+        Self::open(Some(netlink::NETFILTER), NO_EVENTS)
+    }
+
+    fn open(protocol: Option<Protocol>, events: u32) -> io::Result<Self> {
         let fd =
             socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol)?;
-        bind(&fd, &netlink::SocketAddrNetlink::new(0, 0))?;
+        bind(&fd, &netlink::SocketAddrNetlink::new(0, events))?;
         // Without the privilege to exceed the limit, what the limit allows.
         if sockopt::set_socket_recv_buffer_size_force(&fd, RECEIVE_BUFFER).is_err() {
             sockopt::set_socket_recv_buffer_size(&fd, RECEIVE_BUFFER)?;
@@ -147,6 +161,57 @@ impl Socket {
         }
     }
 
+    /// Sends requests that the kernel carries out all together or not at all, up to the message that ends them, and waits
+    /// for that. The first one begins them; there are others.
+    pub(super) fn transaction<I>(
+        &mut self,
+        requests: Vec<(I, u16)>,
+        end: (I, u16),
+    ) -> io::Result<()>
+    where
+        I: NetlinkSerializable + Into<NetlinkPayload<I>>,
+    {
+        let begin = self.sequence.wrapping_add(1);
+        let last = requests.len() - 1;
+        let mut batch = Vec::new();
+        for (at, (message, flags)) in requests.into_iter().chain([end]).enumerate() {
+            // Neither beginning nor end is acknowledged by all kernels.
+            let ack = if at == last { NLM_F_ACK } else { 0 };
+            batch.extend(self.encode(message, flags | ack | NLM_F_REQUEST));
+        }
+        let acknowledged = self.sequence.wrapping_sub(1);
+        send(&self.fd, &batch, SendFlags::empty())?;
+        let mut result = Ok(());
+        loop {
+            let answer = self.receive()?;
+            for (header, message) in messages(&answer) {
+                // The refusal of an earlier one may have had several reasons.
+                let own = header.sequence.wrapping_sub(begin) <= acknowledged.wrapping_sub(begin);
+                if header.kind != NLMSG_ERROR || !own {
+                    continue;
+                }
+                result = result.and(error(message).map_or(Ok(()), Err));
+                // What is wrong with all of it is said of its beginning.
+                if [begin, acknowledged].contains(&header.sequence) {
+                    return result;
+                }
+            }
+        }
+    }
+
+    /// The next events, of a socket that hears of some.
+    pub(super) fn events<I: NetlinkDeserializable>(&mut self) -> io::Result<Vec<I>> {
+        let answer = self.receive()?;
+        let events = messages(&answer).map(|(_, message)| {
+            NetlinkMessage::<I>::deserialize(message).map_err(io::Error::other)
+        });
+        let events: io::Result<Vec<_>> = events.collect();
+        let inner = events?.into_iter().filter_map(|event| {
+            if let NetlinkPayload::InnerMessage(event) = event.payload { Some(event) } else { None }
+        });
+        Ok(inner.collect())
+    }
+
     fn encode<I>(&mut self, message: I, flags: u16) -> Vec<u8>
     where
         I: NetlinkSerializable + Into<NetlinkPayload<I>>,
@@ -196,6 +261,12 @@ impl Socket {
         let whole = self.buffer.get(..length);
         let whole = whole.ok_or_else(|| io::Error::other("an answer of the kernel is too long"))?;
         Ok(whole.to_vec())
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 }
 

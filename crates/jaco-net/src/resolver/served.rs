@@ -52,9 +52,12 @@ impl ServedNames {
     pub(crate) fn change(&self, change: &NamesChange) {
         let mut names = self.names.write().unwrap_or_else(PoisonError::into_inner);
         let mut memory = self.memory();
-        for (name, after) in &change.known {
-            let before = names.known.get(name).map(addresses).unwrap_or_default();
-            let after = after.as_ref().map(addresses).unwrap_or_default();
+        // A name that is new loses nothing, and most names of a large change are.
+        let changed = change.known.iter().filter_map(|(name, after)| {
+            let before = names.known.get(name)?;
+            Some((addresses(before), after.as_ref().map(addresses).unwrap_or_default()))
+        });
+        for (before, after) in changed {
             for lost in before.difference(&after) {
                 if let Some(at) = memory.answered.remove(lost) {
                     memory.until = memory.until.max(at + REMEMBERED);

@@ -1,0 +1,193 @@
+//! Elements of sets of the packet filter, changed over netlink.
+//!
+//! The program `nft` reads all that is loaded before it changes one element, and waits as it ends for the memory of those
+//! that it removed. With hundreds of elements that is many times what the change itself takes.
+
+use std::io;
+
+use netlink_packet_core::{NLM_F_CREATE, NetlinkPayload, NetlinkSerializable};
+
+use super::socket::Socket;
+
+/// The subsystem of the packet filter, in the upper byte of a message's type.
+const SUBSYSTEM: u16 = 10;
+
+/// Kinds of messages, by the numbers of the kernel's interface.
+const BEGIN: u16 = 16;
+const END: u16 = 17;
+const NEW_ELEMENTS: u16 = SUBSYSTEM << 8 | 12;
+const DELETE_ELEMENTS: u16 = SUBSYSTEM << 8 | 14;
+
+/// Kinds of attributes: of a message about elements, of an element, and of a key.
+const TABLE: u16 = 1;
+const SET: u16 = 2;
+const ELEMENTS: u16 = 3;
+const ELEMENT: u16 = 1;
+const FIRST: u16 = 1;
+const LAST: u16 = 10;
+const VALUE: u16 = 1;
+
+/// Marks an attribute that holds attributes.
+const NESTED: u16 = 1 << 15;
+
+/// So many elements are in one transaction: a message and a transaction must fit into 64 and 200 KiB.
+const TOGETHER: usize = 500;
+
+/// A set of the packet filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FilterSet {
+    /// The number of the family that its table is in.
+    pub(crate) family: u8,
+    pub(crate) table: &'static str,
+    pub(crate) name: &'static str,
+}
+
+/// An element: the keys from the first to the last, field by field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Element {
+    pub(crate) first: Vec<u8>,
+    pub(crate) last: Vec<u8>,
+}
+
+/// What becomes of elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ElementChange {
+    /// They are there afterwards, wherever they were before.
+    Add,
+    /// They are gone; one that was not there refuses the change.
+    Remove,
+}
+
+impl Socket {
+    /// Changes the same elements of several sets. Up to 500 are changed at once as far as packets see it.
+    pub(crate) fn change_elements(
+        &mut self,
+        change: ElementChange,
+        sets: &[FilterSet],
+        elements: &[Element],
+    ) -> io::Result<()> {
+        elements.chunks(TOGETHER).try_for_each(|elements| {
+            let (kind, flags) = match change {
+                ElementChange::Add => (NEW_ELEMENTS, NLM_F_CREATE),
+                ElementChange::Remove => (DELETE_ELEMENTS, 0),
+            };
+            let changes = sets.iter().map(|set| (Message::elements(kind, *set, elements), flags));
+            let begin = (Message::bound(BEGIN), 0);
+            let all: Vec<_> = [begin].into_iter().chain(changes).collect();
+            self.transaction(all, (Message::bound(END), 0))
+        })
+    }
+}
+
+/// A message to the packet filter.
+#[derive(Debug)]
+struct Message {
+    kind: u16,
+    family: u8,
+    /// What the beginning and the end of a transaction are about, else 0.
+    subsystem: u16,
+    attributes: Vec<u8>,
+}
+
+impl Message {
+    /// The beginning or the end of a transaction.
+    fn bound(kind: u16) -> Self {
+        Self { kind, family: 0, subsystem: SUBSYSTEM, attributes: Vec::new() }
+    }
+
+    fn elements(kind: u16, set: FilterSet, elements: &[Element]) -> Self {
+        let key = |kind: u16, key: &[u8]| attribute(kind | NESTED, &attribute(VALUE, key));
+        let elements = elements.iter().flat_map(|element| {
+            let ends = [key(FIRST, &element.first), key(LAST, &element.last)];
+            attribute(ELEMENT | NESTED, &ends.concat())
+        });
+        let elements: Vec<u8> = elements.collect();
+        let attributes = [
+            attribute(TABLE, &terminated(set.table)),
+            attribute(SET, &terminated(set.name)),
+            attribute(ELEMENTS | NESTED, &elements),
+        ];
+        Self { kind, family: set.family, subsystem: 0, attributes: attributes.concat() }
+    }
+}
+
+impl NetlinkSerializable for Message {
+    fn message_type(&self) -> u16 {
+        self.kind
+    }
+
+    fn buffer_len(&self) -> usize {
+        4 + self.attributes.len()
+    }
+
+    fn serialize(&self, buffer: &mut [u8]) {
+        let [high, low] = self.subsystem.to_be_bytes();
+        buffer[..4].copy_from_slice(&[self.family, 0, high, low]);
+        buffer[4..4 + self.attributes.len()].copy_from_slice(&self.attributes);
+    }
+}
+
+impl From<Message> for NetlinkPayload<Message> {
+    fn from(message: Message) -> Self {
+        Self::InnerMessage(message)
+    }
+}
+
+fn terminated(text: &str) -> Vec<u8> {
+    [text.as_bytes(), &[0]].concat()
+}
+
+/// Its length, its kind and its content, up to a multiple of four bytes.
+fn attribute(kind: u16, content: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(4 + content.len()).expect("elements come in small parts");
+    let mut bytes = [length.to_ne_bytes(), kind.to_ne_bytes()].concat();
+    bytes.extend_from_slice(content);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_are_encoded_as_the_kernel_reads_them() {
+        let set = FilterSet { family: 3, table: "t", name: "set" };
+        let element = Element { first: vec![1, 2, 3, 0], last: vec![1, 2, 3, 255] };
+        let message = Message::elements(NEW_ELEMENTS, set, &[element]);
+        let mut bytes = vec![0xaa; message.buffer_len()];
+        message.serialize(&mut bytes);
+        let text: Vec<String> = bytes.chunks(4).map(hex).collect();
+        let length = |bytes: u16| hex(&bytes.to_ne_bytes());
+        let kind = |kind: u16| hex(&kind.to_ne_bytes());
+        let head = |bytes: u16, of: u16| format!("{}{}", length(bytes), kind(of));
+        let expected = [
+            "03000000".to_owned(),
+            head(6, TABLE),
+            hex(b"t\0\0\0"),
+            head(8, SET),
+            hex(b"set\0"),
+            head(32, ELEMENTS | NESTED),
+            head(28, ELEMENT | NESTED),
+            head(12, FIRST | NESTED),
+            head(8, VALUE),
+            "01020300".to_owned(),
+            head(12, LAST | NESTED),
+            head(8, VALUE),
+            "010203ff".to_owned(),
+        ];
+        assert_eq!(text, expected);
+    }
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    #[test]
+    fn so_many_elements_fit_into_a_message() {
+        let set = FilterSet { family: 1, table: "jaco", name: "scopes" };
+        let element = Element { first: vec![0; 24], last: vec![0; 24] };
+        let message = Message::elements(NEW_ELEMENTS, set, &vec![element; TOGETHER]);
+        assert!(message.buffer_len() < usize::from(u16::MAX));
+    }
+}
