@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -18,16 +19,28 @@ const ANSWER_MAX: u64 = 16 << 20;
 
 /// Asks the engine.
 pub(crate) fn get(path: &str) -> Result<Value> {
-    exchange("GET", path, "")
+    get_at(Path::new(SOCKET), path)
+}
+
+/// Asks the engine of this socket.
+pub(crate) fn get_at(socket: &Path, path: &str) -> Result<Value> {
+    exchange(socket, "GET", path, "")
 }
 
 /// Makes the engine do something.
 pub(crate) fn post(path: &str, body: &Value) -> Result<Value> {
-    exchange("POST", path, &body.to_string())
+    post_at(Path::new(SOCKET), path, body)
 }
 
-fn exchange(method: &str, path: &str, body: &str) -> Result<Value> {
-    let mut stream = UnixStream::connect(SOCKET).context("no Docker Engine answers")?;
+/// Makes the engine of this socket do something; `null` for a request without a body.
+pub(crate) fn post_at(socket: &Path, path: &str, body: &Value) -> Result<Value> {
+    // A body that is not read ends the connection before the answer is.
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    exchange(socket, "POST", path, &body)
+}
+
+fn exchange(socket: &Path, method: &str, path: &str, body: &str) -> Result<Value> {
+    let mut stream = UnixStream::connect(socket).context("no Docker Engine answers")?;
     stream.set_read_timeout(Some(LIMIT))?;
     // HTTP/1.0, so that the answer ends with the connection and nothing has to be counted.
     let length = body.len();
@@ -36,8 +49,11 @@ fn exchange(method: &str, path: &str, body: &str) -> Result<Value> {
     let mut text = String::new();
     stream.take(ANSWER_MAX).read_to_string(&mut text)?;
     let (head, body) = text.split_once("\r\n\r\n").context("the engine does not speak HTTP")?;
-    if !matches!(head.split(' ').nth(1), Some("200" | "201")) {
-        bail!("the engine refuses {path}: {body}");
+    match head.split(' ').nth(1) {
+        Some("200" | "201") => {}
+        // There is nothing to say.
+        Some("204") => return Ok(Value::Null),
+        _ => bail!("the engine refuses {path}: {body}"),
     }
     serde_json::from_str(body).with_context(|| format!("answer to {path}"))
 }

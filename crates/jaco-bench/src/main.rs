@@ -7,12 +7,14 @@
 mod change;
 mod degraded;
 mod docker;
+mod engines;
 mod etcd;
 mod failover;
 mod figure;
 mod idle;
 mod load;
 mod model;
+mod network;
 mod ours;
 mod proc;
 mod rollout;
@@ -52,6 +54,7 @@ enum Measurement {
     Idle,
     IdleDocker,
     Status,
+    Network,
 }
 
 /// How a measurement is taken.
@@ -94,6 +97,7 @@ async fn measure(cli: &Cli) -> Result<Vec<Figure>> {
             Box::pin(idle::measure(plan, jaco_testkit::Engine::Docker)).await
         }
         Measurement::Status => Box::pin(status::measure(plan)).await,
+        Measurement::Network => Box::pin(network::measure(plan)).await,
     }
 }
 

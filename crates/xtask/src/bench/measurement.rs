@@ -112,9 +112,23 @@ pub(super) const MEASUREMENTS: &[Measurement] = &[
             ("net, state to kernel, an instance more p99", Promise::Value(Less, 50.0)),
             ("net, state to kernel, an instance less p50", Promise::Value(Less, 10.0)),
             ("net, state to kernel, an instance less p99", Promise::Value(Less, 50.0)),
+            ("net, state to kernel, a network less p50", Promise::Value(Less, 10.0)),
+            ("net, state to kernel, a network more p50", Promise::Value(Less, 10.0)),
             ("net, DNS, 5,000 questions/s p99", Promise::Value(Less, 1.0)),
             ("net, idle memory, 2 networks", Promise::Value(Less, 12.0)),
             ("net, idle processor, 2 networks", Promise::Value(Less, 0.2)),
+        ],
+    },
+    Measurement {
+        name: "net-nodes",
+        how: clusters("network", 3, 5, Needs::Networks),
+        promises: &[
+            ("net, killed to gone from all names p99", Promise::Value(Less, 250.0)),
+            ("net, commit to applied in all routers and names p50", Promise::Value(Less, 10.0)),
+            ("net, commit to applied in all routers and names p99", Promise::Value(Less, 50.0)),
+            ("net, 10 replicas running, in a network over three nodes", Promise::Ratio(Less, 1.0)),
+            ("net, throughput, without encryption", Promise::Ratio(More, 1.0)),
+            ("net, round trip, without encryption", Promise::Ratio(Less, 1.2)),
         ],
     },
     Measurement {

@@ -11,7 +11,7 @@ use super::build::Build;
 use super::table::{Promise, Row};
 use crate::engine::{self, Engine};
 use crate::workspace::Workspace;
-use crate::{image, process, say};
+use crate::{image, process, say, test};
 
 /// What has to be there besides our own programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub(super) enum Needs {
     Docker,
     /// Network namespaces, and packet filters in them.
     Namespaces,
+    /// Engines with routers, and what sends packets through them.
+    Networks,
 }
 
 /// The program, built at most once, and what it needs.
@@ -87,16 +89,25 @@ impl<'a> Program<'a> {
             Needs::Nothing => {}
             Needs::Etcd => install_etcd()?,
             Needs::Namespaces => install_filter()?,
-            Needs::Docker if self.engine.is_some() => {}
-            Needs::Docker => {
-                if engine::find("ip").is_none() {
-                    engine::install(&["iproute2"]).context("ip, to join engines by a bridge")?;
-                }
-                let engine = engine::ensure(self.workspace)?;
-                image::build(self.workspace)?;
-                self.engine = Some(engine);
+            Needs::Docker => self.prepare_engine()?,
+            Needs::Networks => {
+                test::ensure_packet_tools()?;
+                self.prepare_engine()?;
             }
         }
+        Ok(())
+    }
+
+    fn prepare_engine(&mut self) -> Result<()> {
+        if self.engine.is_some() {
+            return Ok(());
+        }
+        if engine::find("ip").is_none() {
+            engine::install(&["iproute2"]).context("ip, to join engines by a bridge")?;
+        }
+        let engine = engine::ensure(self.workspace)?;
+        image::build(self.workspace)?;
+        self.engine = Some(engine);
         Ok(())
     }
 }

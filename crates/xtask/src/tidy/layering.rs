@@ -97,7 +97,7 @@ const ARROWS: [(&str, &[&str]); 24] = [
         ],
     ),
     ("jaco-testkit", &["jaco-types", "jaco-proto", "jaco-client", "jaco-pki"]),
-    ("jaco-bench", &["jaco-proto", "jaco-client", "jaco-pki", "jaco-testkit"]),
+    ("jaco-bench", &["jaco-net", "jaco-proto", "jaco-client", "jaco-pki", "jaco-testkit"]),
     (
         "jaco-tests",
         &[
