@@ -27,6 +27,7 @@ mod rebalance;
 mod results;
 mod revisions;
 mod rolling;
+mod routes;
 mod scenario;
 mod stopping;
 mod strangers;
