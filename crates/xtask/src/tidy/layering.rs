@@ -20,7 +20,7 @@ const PURE_FOREIGN: [&str; 10] = [
 ];
 
 /// Every crate and what it may use of ours, top to bottom. Tests of a crate may use more; see [`DEV`].
-const ARROWS: [(&str, &[&str]); 24] = [
+const ARROWS: [(&str, &[&str]); 25] = [
     // in the place of a foreign crate
     ("base2histogram", &[]),
     // pure
@@ -43,6 +43,8 @@ const ARROWS: [(&str, &[&str]); 24] = [
     ("jaco-docker", &["jaco-types", "jaco-compose", "jaco-state", "jaco-store", "jaco-agent"]),
     // The network's kernel edge.
     ("jaco-net", &["jaco-types", "jaco-dataplane"]),
+    // What comes in from outside, to the services.
+    ("jaco-edge", &["jaco-types", "jaco-dataplane"]),
     ("jaco-client", &["jaco-types", "jaco-state", "jaco-proto", "jaco-pki"]),
     (
         "jaco-server",
@@ -125,7 +127,7 @@ const ARROWS: [(&str, &[&str]); 24] = [
 const DEV: [&str; 2] = ["jaco-testkit", "jaco-sim"];
 
 /// Foreign crates and who alone may use them; in tests, `jaco-tests` may as well.
-const FENCES: [(&[&str], &[&str]); 5] = [
+const FENCES: [(&[&str], &[&str]); 6] = [
     (&["openraft", "openraft-macros", "openraft-rt", "openraft-rt-tokio", "sled"], &["jaco-raft"]),
     (&["bollard"], &["jaco-docker", "jaco-tests"]),
     (
@@ -133,7 +135,9 @@ const FENCES: [(&[&str], &[&str]); 5] = [
         // jaco-bench speaks to etcd, in etcd's own words.
         &["jaco-proto", "jaco-server", "jaco-client", "jacod", "jaco-bench"],
     ),
-    (&["rustls", "rcgen"], &["jaco-pki"]),
+    (&["rustls"], &["jaco-pki", "jaco-edge"]),
+    // The edge makes certificates in its tests only.
+    (&["rcgen"], &["jaco-pki", "jaco-edge"]),
     (
         &[
             "netlink-packet-core",
@@ -259,7 +263,12 @@ mod tests {
             &["may not use bollard: it belongs to jaco-docker, jaco-tests"],
         );
         check_one("jaco-tests", "sled", Some("dev"), &[]);
-        check_one("jaco-server", "rustls", None, &["may not use rustls: it belongs to jaco-pki"]);
+        check_one(
+            "jaco-server",
+            "rustls",
+            None,
+            &["may not use rustls: it belongs to jaco-pki, jaco-edge"],
+        );
     }
 
     /// The table cannot contradict itself: a crate comes after all that it may use, but for the one arrow inside a layer.

@@ -1,0 +1,59 @@
+//! What all connections of an edge share.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use rustls::crypto::CryptoProvider;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::caps::Caps;
+use crate::handshake::Handshakes;
+use crate::options::Options;
+use crate::tls::TlsToInstances;
+use crate::upstream::Dialer;
+use crate::view::View;
+
+/// What all connections of an edge share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) options: Options,
+    pub(crate) view: Arc<ArcSwap<View>>,
+    pub(crate) dialer: Dialer,
+    pub(crate) handshakes: Handshakes,
+    pub(crate) connections: Arc<Caps>,
+    /// Cancelled when the edge stops: connections end after what they are at.
+    pub(crate) draining: CancellationToken,
+    /// Cancelled when the time for that is over: everything ends.
+    pub(crate) stopping: CancellationToken,
+    /// All connections, and all tunnels that have left theirs.
+    pub(crate) tracker: TaskTracker,
+}
+
+impl Shared {
+    /// # Errors
+    /// If TLS cannot be set up.
+    pub(crate) fn new(
+        options: Options,
+        provider: Arc<CryptoProvider>,
+    ) -> Result<Self, rustls::Error> {
+        let limits = options.limits;
+        let view = Arc::new(ArcSwap::from_pointee(View::default()));
+        let dialer = Dialer {
+            timeout: limits.connect_timeout,
+            tls: TlsToInstances::new(Arc::clone(&provider))?,
+        };
+        let handshakes = Handshakes::new(provider, Arc::clone(&view), &limits)?;
+        let connections = Caps::new(limits.connections_max, limits.connections_per_source_max);
+        Ok(Self {
+            options,
+            view,
+            dialer,
+            handshakes,
+            connections,
+            draining: CancellationToken::new(),
+            stopping: CancellationToken::new(),
+            tracker: TaskTracker::new(),
+        })
+    }
+}

@@ -1,0 +1,80 @@
+//! Ten thousand routes: what they cost in memory, and what a change costs in time.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jaco_dataplane::edge::Route;
+use jaco_types::StateIndex;
+
+use crate::instances::saying;
+use crate::lab::{Lab, PORT, route_key, web};
+
+const ROUTES: usize = 10_000;
+
+/// Says to the second process of [`ten_thousand_routes_are_small`] that it is the second.
+const ALONE: &str = "JACO_EDGE_TEST_ALONE";
+
+fn many() -> impl Iterator<Item = (jaco_dataplane::edge::RouteKey, Arc<Route>)> {
+    (0..ROUTES).map(|number| {
+        let key = route_key(&format!("shop-{number}.customers.example"), "/");
+        (key, Arc::new(Route::to(web(), PORT)))
+    })
+}
+
+/// Memory of this process, in KiB.
+fn resident() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+/// The plan is part of what they cost. Measured in a process of its own, where nothing else runs meanwhile.
+#[tokio::test]
+async fn ten_thousand_routes_are_small() {
+    if std::env::var_os(ALONE).is_none() {
+        let me = std::env::current_exe().unwrap();
+        let test = ["--exact", "scale::ten_thousand_routes_are_small", "--nocapture"];
+        let alone = std::process::Command::new(me).args(test).env(ALONE, "1").output().unwrap();
+        let said = String::from_utf8_lossy(&alone.stdout);
+        assert!(alone.status.success() && said.contains("KiB a route"), "{said}");
+        return;
+    }
+    let mut lab = Lab::new();
+    lab.apply();
+    let before = resident();
+    lab.plan.routes.extend(many());
+    lab.apply();
+    // And one that is changed a few times: what is old goes.
+    for _ in 0..5 {
+        lab.route("shop-1.customers.example", "/", |_| {});
+        lab.apply();
+    }
+    let kib = resident() - before;
+    println!("{:.2} KiB a route", kib as f64 / ROUTES as f64);
+    assert!(kib <= 2 * ROUTES, "{kib} KiB");
+    let found = crate::wire::get(&lab, "shop-9999.customers.example", "/").await;
+    assert_eq!(found.reason(), "no_endpoints");
+}
+
+/// The best of many: how long it takes on a machine that does nothing else.
+#[tokio::test]
+async fn one_change_of_ten_thousand_routes_is_quick() {
+    let one = saying("one");
+    let mut lab = Lab::new();
+    lab.plan.routes.extend(many());
+    lab.ready(&[one.address]);
+    lab.apply();
+    let mut best = Duration::MAX;
+    for number in 0..30 {
+        lab.route("shop-77.customers.example", "/", |route| route.body_max = Some(number));
+        let (plan, certificates) = (Arc::new(lab.plan.clone()), Arc::new(lab.certificates.clone()));
+        let began = Instant::now();
+        lab.edge.apply(StateIndex(100 + number), plan, certificates);
+        best = best.min(began.elapsed());
+    }
+    assert_eq!(lab.status().applied, StateIndex(129));
+    assert!(best <= Duration::from_millis(10), "{best:?}");
+    let large = "POST / HTTP/1.1\r\nHost: shop-77.customers.example\r\nContent-Length: 30\r\n\r\n";
+    let reply = crate::wire::once(&lab, large).await;
+    assert_eq!(reply.reason(), "body_too_large");
+}
