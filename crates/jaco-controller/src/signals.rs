@@ -6,7 +6,8 @@ use std::sync::Mutex;
 use jaco_scheduler::input::{EngineSignal, NodeSignal};
 use jaco_scheduler::{ConsumerSignal, Signals};
 use jaco_types::{
-    ConsumerName, ImageNeed, ImagePull, ImageReadiness, NodeId, StateIndex, Timestamp,
+    Acknowledgement, ConsumerName, ImageNeed, ImagePull, ImageReadiness, NodeId, StateIndex,
+    Timestamp,
 };
 use tokio::sync::Notify;
 
@@ -70,18 +71,20 @@ impl SignalBook {
         nodes.iter().filter_map(of).collect()
     }
 
-    /// Records a consumer's acknowledgement. Only one that has acknowledged more than before wakes the loop.
+    /// Records a consumer's acknowledgement. Only one that says something else than the last one wakes the loop.
     pub fn record_consumer(
         &self,
         name: ConsumerName,
         session: StateIndex,
-        acknowledged: StateIndex,
+        acknowledgement: Acknowledgement,
         now: Timestamp,
     ) {
-        let signal = ConsumerSignal { session, heard_at: now, acknowledged };
+        let signal =
+            ConsumerSignal { session, heard_at: now, acknowledgement: acknowledgement.clone() };
         let known = self.lock().consumers.insert(name, signal);
-        let is_news =
-            |known: ConsumerSignal| known.session != session || known.acknowledged < acknowledged;
+        let is_news = |known: ConsumerSignal| {
+            known.session != session || known.acknowledgement != acknowledgement
+        };
         if known.is_none_or(is_news) {
             self.news.notify_one();
         }

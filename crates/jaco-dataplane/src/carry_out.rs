@@ -21,6 +21,20 @@ impl Seen {
                     policy.scopes.extend(scopes.clone());
                 }
             }
+            Step::CloseServed(served) => {
+                if let Some(policy) = &mut self.policy {
+                    policy.served.retain(|address, id| served.get(address) != Some(id));
+                }
+            }
+            Step::OpenServed(served) => {
+                if let Some(policy) = &mut self.policy {
+                    policy.served.extend(served);
+                }
+            }
+            Step::CloseListeners(listeners) => {
+                self.listeners.retain(|listener| !listeners.contains(listener));
+            }
+            Step::OpenListeners(listeners) => self.listeners.extend(listeners),
             Step::ChangeNames(change) => self.names.change(change),
             Step::RemoveRoutes(routes) => {
                 for address in routes {

@@ -6,6 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use jaco_types::{Ipv4Prefix, NetworkId};
 
+use crate::edge::ListenerKey;
 use crate::names::{Names, NamesChange, change_all};
 use crate::site::{Peer, Port, Scope, SitePlan, Tunnel};
 use crate::topology::PublicKey;
@@ -17,6 +18,8 @@ pub struct PlanChange {
     pub tunnel: Option<Option<Tunnel>>,
     /// The new [`Policy::mesh`](crate::Policy::mesh), if it changes.
     pub mesh: Option<Option<Ipv4Prefix>>,
+    /// Of [`Policy::served`](crate::Policy::served).
+    pub served: BTreeMap<Ipv4Addr, Option<NetworkId>>,
     /// Of [`SitePlan::ports`], and with each port its scope.
     pub ports: BTreeMap<NetworkId, Option<Port>>,
     /// Of [`SitePlan::peers`].
@@ -25,6 +28,8 @@ pub struct PlanChange {
     pub routes: BTreeMap<Ipv4Addr, Option<NetworkId>>,
     /// Of [`SitePlan::names`].
     pub names: NamesChange,
+    /// The new [`SitePlan::listeners`], if they change.
+    pub listeners: Option<BTreeSet<ListenerKey>>,
 }
 
 /// What changes of a peer. One that was not there had no addresses.
@@ -51,10 +56,12 @@ impl PlanChange {
         Self {
             tunnel: (before.tunnel != after.tunnel).then_some(after.tunnel),
             mesh: (before.policy.mesh != mesh).then_some(mesh),
+            served: changes(&before.policy.served, &after.policy.served),
             ports: changes(&before.ports, &after.ports),
             peers: gone.map(|key| (*key, None)).chain(changed).collect(),
             routes: changes(&before.routes, &after.routes),
             names: NamesChange::between(&before.names, &after.names),
+            listeners: (before.listeners != after.listeners).then(|| after.listeners.clone()),
         }
     }
 
@@ -62,10 +69,12 @@ impl PlanChange {
     pub fn is_empty(&self) -> bool {
         self.tunnel.is_none()
             && self.mesh.is_none()
+            && self.served.is_empty()
             && self.ports.is_empty()
             && self.peers.is_empty()
             && self.routes.is_empty()
             && self.names.is_empty()
+            && self.listeners.is_none()
     }
 }
 
@@ -98,6 +107,7 @@ impl SitePlan {
     pub fn change(&mut self, change: &PlanChange) {
         self.tunnel = change.tunnel.unwrap_or(self.tunnel);
         self.policy.mesh = change.mesh.unwrap_or(self.policy.mesh);
+        change_all(&mut self.policy.served, &change.served);
         change_all(&mut self.ports, &change.ports);
         for (id, port) in &change.ports {
             match port {
@@ -113,22 +123,27 @@ impl SitePlan {
         }
         change_all(&mut self.routes, &change.routes);
         self.names.change(&change.names);
+        if let Some(listeners) = &change.listeners {
+            self.listeners.clone_from(listeners);
+        }
     }
 
-    /// What it has of these networks; peers have only their addresses in them.
-    pub(crate) fn part(&self, networks: &BTreeSet<NetworkId>) -> Self {
+    /// What it has of these networks, given their addresses; peers have only what they have in them.
+    pub(crate) fn part(&self, networks: &BTreeMap<NetworkId, Ipv4Prefix>) -> Self {
         let mut part = Self {
             tunnel: self.tunnel,
             names: Names { pool: self.names.pool, ..Names::default() },
+            listeners: self.listeners.clone(),
             ..Self::default()
         };
         part.policy.mesh = self.policy.mesh;
-        // Of a network without a port there is nothing.
-        for (id, port) in networks.iter().filter_map(|id| self.ports.get_key_value(id)) {
-            part.ports.insert(*id, port.clone());
-            part.policy.scopes.insert(*id, Scope::of(port));
-            let prefix = port.subnet.prefix();
+        for (id, prefix) in networks {
+            if let Some(port) = self.ports.get(id) {
+                part.ports.insert(*id, port.clone());
+                part.policy.scopes.insert(*id, Scope::of(port));
+            }
             let range = prefix.first()..=prefix.last();
+            part.policy.served.extend(self.policy.served.range(range.clone()));
             part.routes.extend(self.routes.range(range.clone()));
             for (key, peer) in &self.peers {
                 let addresses: Vec<Ipv4Addr> =

@@ -7,6 +7,7 @@ use std::net::Ipv4Addr;
 use jaco_types::NetworkId;
 
 use crate::change::PeerChange;
+use crate::edge::ListenerKey;
 use crate::names::{ByDeployment, Names, NamesChange};
 use crate::seen::{Found, Seen};
 use crate::site::{Peer, Policy, Port, Scope, SitePlan, Tunnel};
@@ -31,6 +32,10 @@ pub enum Step {
     CloseScopes(BTreeMap<NetworkId, Scope>),
     /// Packets of these scopes are let through.
     OpenScopes(BTreeMap<NetworkId, Scope>),
+    /// Packets of other edges to these addresses, with their network, are dropped.
+    CloseServed(BTreeMap<Ipv4Addr, NetworkId>),
+    /// Packets of other edges to these addresses, with their network, are let through.
+    OpenServed(BTreeMap<Ipv4Addr, NetworkId>),
     /// The tunnel is made, without peers.
     AddTunnel(Tunnel),
     /// The tunnel has this key from now on. Peers and routes stay; with each peer there is another handshake.
@@ -53,12 +58,16 @@ pub enum Step {
     },
     /// Packets to these addresses go into the tunnel.
     AddRoutes(BTreeSet<Ipv4Addr>),
+    /// These sockets of the edge are closed.
+    CloseListeners(BTreeSet<ListenerKey>),
+    /// These sockets of the edge are opened.
+    OpenListeners(BTreeSet<ListenerKey>),
 }
 
 /// The steps from `seen` to `plan`; none if they agree (NET-12).
 ///
-/// The policy comes first of all, so that no port ever is without it. Then what goes, in the order names, routes,
-/// peers, ports, scopes; then what comes, in the reverse order: a name is answered only while the way to its
+/// The policy comes first of all, so that no port ever is without it. Then what goes, in the order listeners, names,
+/// routes, peers, ports, scopes; then what comes, in the reverse order: a name is answered only while the way to its
 /// addresses stands.
 pub fn diff(plan: &SitePlan, seen: &Seen) -> Vec<Step> {
     let mut steps = Vec::new();
@@ -66,6 +75,7 @@ pub fn diff(plan: &SitePlan, seen: &Seen) -> Vec<Step> {
     if loaded.is_none() {
         steps.push(Step::LoadPolicy(plan.policy.clone()));
     }
+    steps.extend(listeners(Step::CloseListeners, &seen.listeners, &plan.listeners));
     let fewer = fewer_names(&plan.names, &seen.names);
     push_names(&mut steps, fewer.clone());
     let fate = fate(plan, seen);
@@ -77,7 +87,7 @@ pub fn diff(plan: &SitePlan, seen: &Seen) -> Vec<Step> {
     }
     remove_ports(&mut steps, plan, seen);
     if let Some(policy) = loaded {
-        change_scopes(&mut steps, &plan.policy, policy);
+        change_policy(&mut steps, &plan.policy, policy);
     }
     match fate {
         Fate::Stays => {}
@@ -88,7 +98,18 @@ pub fn diff(plan: &SitePlan, seen: &Seen) -> Vec<Step> {
     let nothing = Seen::default();
     add_to_tunnel(&mut steps, plan, if tunnel_stays { seen } else { &nothing });
     push_names(&mut steps, new_names(&plan.names, &seen.names, &fewer));
+    steps.extend(listeners(Step::OpenListeners, &plan.listeners, &seen.listeners));
     steps
+}
+
+/// The step for the listeners that are in the first set alone.
+fn listeners(
+    step: fn(BTreeSet<ListenerKey>) -> Step,
+    set: &BTreeSet<ListenerKey>,
+    other: &BTreeSet<ListenerKey>,
+) -> Option<Step> {
+    let own: BTreeSet<ListenerKey> = set.difference(other).copied().collect();
+    (!own.is_empty()).then(|| step(own))
 }
 
 /// What becomes of the tunnel that is there.
@@ -162,18 +183,24 @@ fn remove_ports(steps: &mut Vec<Step>, plan: &SitePlan, seen: &Seen) {
     }
 }
 
-fn change_scopes(steps: &mut Vec<Step>, plan: &Policy, loaded: &Policy) {
-    let difference = |a: &Policy, b: &Policy| -> BTreeMap<NetworkId, Scope> {
-        let differs = |(id, scope): &(&NetworkId, &Scope)| b.scopes.get(id) != Some(scope);
-        a.scopes.iter().filter(differs).map(|(id, scope)| (*id, scope.clone())).collect()
-    };
-    let (closed, opened) = (difference(loaded, plan), difference(plan, loaded));
-    if !closed.is_empty() {
-        steps.push(Step::CloseScopes(closed));
-    }
-    if !opened.is_empty() {
-        steps.push(Step::OpenScopes(opened));
-    }
+fn change_policy(steps: &mut Vec<Step>, plan: &Policy, loaded: &Policy) {
+    steps.extend(unless_empty(Step::CloseServed, only_in(&loaded.served, &plan.served)));
+    steps.extend(unless_empty(Step::CloseScopes, only_in(&loaded.scopes, &plan.scopes)));
+    steps.extend(unless_empty(Step::OpenScopes, only_in(&plan.scopes, &loaded.scopes)));
+    steps.extend(unless_empty(Step::OpenServed, only_in(&plan.served, &loaded.served)));
+}
+
+fn unless_empty<K, V>(step: fn(BTreeMap<K, V>) -> Step, entries: BTreeMap<K, V>) -> Option<Step> {
+    (!entries.is_empty()).then(|| step(entries))
+}
+
+/// The entries that are not the same in the other table.
+fn only_in<K: Ord + Clone, V: Clone + PartialEq>(
+    table: &BTreeMap<K, V>,
+    other: &BTreeMap<K, V>,
+) -> BTreeMap<K, V> {
+    let own = table.iter().filter(|(key, value)| other.get(key) != Some(value));
+    own.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
 fn add_ports(steps: &mut Vec<Step>, plan: &SitePlan, seen: &Seen) {

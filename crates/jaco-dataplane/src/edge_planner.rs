@@ -5,18 +5,16 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use jaco_state::edge::RouteClaim;
-use jaco_state::{ClusterState, Deployment, Table};
-use jaco_types::{
-    DeploymentName, InstanceId, InstanceObserved, Node as Member, NodeId, ReplicaId, RouteKey,
-    ServiceKey, Slot, TerminatingInstance,
-};
+use jaco_state::{ClusterState, Deployment};
+use jaco_types::{DeploymentName, NodeId, Route, RouteKey, ServiceKey};
 
-use crate::edge::{EdgePlan, EdgeService, Route, RouteKey as EdgeKey};
+use crate::edge::{EdgePlan, EdgeService, PlannedRoute};
 use crate::edge_of_state::{
-    edge_key, listeners, plan_edge, route_of, routes, service_key, service_of,
+    challenges, forwarding, plan_edge, put_route_listeners, service_of, site,
 };
 use crate::of_state::nodes;
+use crate::served::{changed_deployments, listener_key, routes, targets};
+use crate::tables::Tables;
 use crate::topology::Node;
 
 /// Plans for the edge of one site, state after state. Its plan is always the one from scratch (NET-13).
@@ -28,30 +26,6 @@ pub struct EdgePlanner {
     /// The members of that state.
     nodes: BTreeMap<NodeId, Node>,
     plan: EdgePlan,
-}
-
-/// What plans are made from: while it is the same, so is the plan.
-#[derive(Debug)]
-struct Tables {
-    claims: Table<RouteKey, RouteClaim>,
-    nodes: Table<NodeId, Member>,
-    slots: Table<ReplicaId, Slot>,
-    deployments: Table<DeploymentName, Deployment>,
-    observed: Table<InstanceId, InstanceObserved>,
-    terminating: Table<InstanceId, TerminatingInstance>,
-}
-
-impl Tables {
-    fn of(state: &ClusterState) -> Self {
-        Self {
-            claims: state.edges.claims.clone(),
-            nodes: state.nodes.clone(),
-            slots: state.slots.clone(),
-            deployments: state.deployments.clone(),
-            observed: state.observed.clone(),
-            terminating: state.terminating.clone(),
-        }
-    }
 }
 
 impl EdgePlanner {
@@ -71,6 +45,11 @@ impl EdgePlanner {
             None => self.begin(state),
         };
         is_changed.then_some(&self.plan)
+    }
+
+    /// The member that keeps the edge of this site, by the last state.
+    pub fn keeper(&self) -> NodeId {
+        site(&self.nodes, self.node)
     }
 
     /// The plan for the last state.
@@ -99,7 +78,7 @@ impl EdgePlanner {
         // A route may have gone from one deployment to another: all go before any comes.
         for row in state.edges.claims.changed_since(&before.claims) {
             if row.new.is_none() {
-                is_changed |= self.remove_route(row.key);
+                is_changed |= self.plan.routes.remove(row.key).is_some();
             }
         }
         let mut services = changed_services(before, state);
@@ -112,9 +91,35 @@ impl EdgePlanner {
             let planned = service_of(state, &self.nodes, self.node, service);
             is_changed |= self.put_service(service, planned);
         }
+        is_changed |= self.follow_ports(before, state);
         if is_changed {
-            self.plan.listeners = listeners(&self.plan.routes);
+            put_route_listeners(&mut self.plan);
         }
+        is_changed | self.follow_challenges(before, state)
+    }
+
+    /// Brings the sockets of published ports up to the state.
+    fn follow_ports(&mut self, before: &Tables, state: &ClusterState) -> bool {
+        let mut is_changed = false;
+        for row in state.edges.ports.changed_since(&before.ports) {
+            let key = listener_key(*row.key);
+            let new = row.new.map(forwarding);
+            is_changed |= self.plan.listeners.get(&key) != new.as_ref();
+            match new {
+                Some(new) => drop(self.plan.listeners.insert(key, new)),
+                None => drop(self.plan.listeners.remove(&key)),
+            }
+        }
+        is_changed
+    }
+
+    fn follow_challenges(&mut self, before: &Tables, state: &ClusterState) -> bool {
+        if before.challenges.is_same(&state.edges.acme.challenges) {
+            return false;
+        }
+        let challenges = challenges(state);
+        let is_changed = challenges != self.plan.challenges;
+        self.plan.challenges = challenges;
         is_changed
     }
 
@@ -124,11 +129,9 @@ impl EdgePlanner {
         let mut wanted = BTreeSet::new();
         if let Some(deployment) = state.deployments.get(name) {
             for (key, route) in routes(state, deployment) {
-                wanted.extend(route.upstream().map(|upstream| service_key(deployment, upstream)));
-                if let Some((key, route)) = route_of(deployment, key, route) {
-                    is_changed |= self.put_route(key, route);
-                }
+                is_changed |= self.put_route(deployment, key, route);
             }
+            wanted.extend(targets(state, deployment));
         }
         for gone in self.services_of(name).into_iter().filter(|key| !wanted.contains(key)) {
             self.plan.services.remove(&gone);
@@ -143,15 +146,14 @@ impl EdgePlanner {
         is_changed
     }
 
-    fn remove_route(&mut self, key: &RouteKey) -> bool {
-        edge_key(key).is_some_and(|key| self.plan.routes.remove(&key).is_some())
-    }
-
-    fn put_route(&mut self, key: EdgeKey, route: Arc<Route>) -> bool {
-        if self.plan.routes.get(&key) == Some(&route) {
+    fn put_route(&mut self, deployment: &Deployment, key: &RouteKey, route: &Route) -> bool {
+        let is_held =
+            |held: &Arc<PlannedRoute>| held.deployment == deployment.name && held.route == *route;
+        if self.plan.routes.get(key).is_some_and(is_held) {
             return false;
         }
-        self.plan.routes.insert(key, route);
+        let planned = PlannedRoute { deployment: deployment.name.clone(), route: route.clone() };
+        self.plan.routes.insert(key.clone(), Arc::new(planned));
         true
     }
 
@@ -178,18 +180,6 @@ fn share<K: Ord, V: PartialEq>(plan: &mut BTreeMap<K, Arc<V>>, older: &BTreeMap<
             *value = Arc::clone(held);
         }
     }
-}
-
-/// The deployments whose routes or revisions anything was written about.
-fn changed_deployments(before: &Tables, state: &ClusterState) -> BTreeSet<DeploymentName> {
-    let deployments = state.deployments.changed_since(&before.deployments);
-    let mut names: BTreeSet<DeploymentName> =
-        deployments.into_iter().map(|row| row.key.clone()).collect();
-    for claim in state.edges.claims.changed_since(&before.claims) {
-        let owners = [claim.old, claim.new].into_iter().flatten();
-        names.extend(owners.map(|claim| claim.deployment.clone()));
-    }
-    names
 }
 
 /// The services whose instances anything was written about.

@@ -20,14 +20,16 @@ mod of_state;
 mod plan;
 mod planner;
 mod seen;
+mod served;
 mod site;
 mod steps;
+mod tables;
 mod topology;
 
 pub use change::{PeerChange, PlanChange};
-pub use delivery::{Delivery, Dropped, Packet, deliver};
+pub use delivery::{Delivery, Dropped, Packet, deliver, deliver_of_router};
 pub use diff::{Step, diff};
-pub use edge_of_state::plan_edge;
+pub use edge_of_state::{keeper, plan_edge};
 pub use edge_planner::EdgePlanner;
 pub use names::{
     Addresses, Asker, ByDeployment, Lookup, Names, NamesChange, Owner, ZONE, lookup, lookup_address,
@@ -38,6 +40,6 @@ pub use seen::{Found, Seen};
 pub use site::{Peer, Policy, Port, Scope, SitePlan, Tunnel};
 pub use steps::steps;
 pub use topology::{
-    Instance, InterfaceName, InvalidInterfaceName, Link, Mesh, Network, Node, PublicKey, Readiness,
-    Topology,
+    Exposure, Instance, InterfaceName, InvalidInterfaceName, Link, Mesh, Network, Node, PublicKey,
+    Readiness, Topology,
 };

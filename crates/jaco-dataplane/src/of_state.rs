@@ -12,14 +12,16 @@ use jaco_types::{
     RouterLink, ServiceKey, Slot, SpecHash, TerminatingInstance,
 };
 
+use crate::served::Served;
 use crate::topology::{
-    Instance, InterfaceName, Link, Mesh, Network, Node, PublicKey, Readiness, Topology,
+    Exposure, Instance, InterfaceName, Link, Mesh, Network, Node, PublicKey, Readiness, Topology,
 };
 
 impl Topology {
     /// The topology that a state stands for; an empty one where networks are those of each node.
     pub fn of(state: &ClusterState) -> Self {
         let Some(mesh) = mesh(state) else { return Self::default() };
+        let served = Served::of(state);
         let networks = state.networks.rows.values().map(|row| (row.id, network(row)));
         let slots = state.slots.values().flat_map(|slot| in_slot(state, slot));
         let quarantine = state.networks.quarantine.iter();
@@ -31,9 +33,14 @@ impl Topology {
         let live = live.filter(|live| !has_ended(state, &live.id));
         Self {
             mesh: Some(mesh),
+            listeners: served.listeners(state),
             networks: networks.collect(),
             nodes: nodes(state),
-            instances: live.map(|live| (live.id.clone(), instance(state, &live))).collect(),
+            instances: live
+                .map(|live| {
+                    (live.id.clone(), instance(state, &live, served.exposure(live.service)))
+                })
+                .collect(),
         }
     }
 
@@ -61,8 +68,12 @@ pub(crate) fn network(row: &NetworkRow) -> Network {
     Network { subnet: row.subnet, reach: row.reach, bridge }
 }
 
-/// What [`Topology::of`] says of one instance.
-pub(crate) fn instance_of(state: &ClusterState, id: &InstanceId) -> Option<Instance> {
+/// What [`Topology::of`] says of one instance, given who reaches those of its service.
+pub(crate) fn instance_of(
+    state: &ClusterState,
+    id: &InstanceId,
+    exposure: impl Fn(&ServiceKey) -> Exposure,
+) -> Option<Instance> {
     let slot = state.slots.get(&id.replica);
     let of_slot = slot.into_iter().flat_map(|slot| in_slot(state, slot));
     let row = state.networks.quarantine.get(id);
@@ -72,7 +83,7 @@ pub(crate) fn instance_of(state: &ClusterState, id: &InstanceId) -> Option<Insta
         .chain(of_slot.filter(|live| live.id == *id))
         .chain(state.terminating.get(id).map(terminating));
     let live = candidates.filter(|live| !live.addresses.is_empty()).last()?;
-    (!has_ended(state, id)).then(|| instance(state, &live))
+    (!has_ended(state, id)).then(|| instance(state, &live, exposure(live.service)))
 }
 
 /// The member that keeps each router, by its key: the lowest of those that share it and are not down. A daemon that is gone
@@ -166,7 +177,7 @@ fn has_ended(state: &ClusterState, id: &InstanceId) -> bool {
     state.observed.get(id).is_some_and(|seen| seen.state.is_over())
 }
 
-fn instance(state: &ClusterState, live: &Live<'_>) -> Instance {
+fn instance(state: &ClusterState, live: &Live<'_>, exposure: Exposure) -> Instance {
     let service = live.service.service.as_str();
     let prefix = format!("{}-", live.service.deployment);
     let replica = live.id.replica.as_str();
@@ -178,6 +189,7 @@ fn instance(state: &ClusterState, live: &Live<'_>) -> Instance {
         aliases: aliases(state, live),
         addresses: live.addresses.iter().map(|own| (own.network, own.address)).collect(),
         readiness: live.readiness,
+        exposure,
     }
 }
 

@@ -7,7 +7,7 @@ use jaco_types::{NetworkId, NetworkReach, NodeId};
 
 use crate::names::{Asker, Names, Owner};
 use crate::site::{Peer, Policy, Port, SitePlan, Tunnel};
-use crate::topology::{Instance, Link, Network, Readiness, Topology};
+use crate::topology::{Exposure, Instance, Link, Network, Readiness, Topology};
 
 /// The largest packet where no tunnel limits it.
 const LOCAL_MTU: u16 = 1500;
@@ -50,27 +50,51 @@ fn plan_for<'a>(
         tunnel,
         ports,
         names: Names { pool: mesh.map(|mesh| mesh.pool), ..Names::default() },
+        listeners: topology.listeners.clone(),
         ..SitePlan::default()
     };
     for attachment in attachments {
-        if !plan.ports.contains_key(&attachment.network) {
-            continue;
-        }
         if attachment.site == site {
-            record_names(&mut plan.names, topology, &attachment, Locality::Here);
-        } else if plan.tunnel.is_some()
-            && let Some(link) = link(topology, attachment.site)
-        {
-            let peer = plan.peers.entry(link.key).or_insert_with(|| Peer {
-                endpoint: link.endpoint,
-                addresses: BTreeSet::from([link.address]),
-            });
-            peer.addresses.insert(attachment.address);
-            plan.routes.insert(attachment.address, attachment.network);
-            record_names(&mut plan.names, topology, &attachment, Locality::Elsewhere);
+            record_here(&mut plan, topology, &attachment);
+        } else {
+            record_elsewhere(&mut plan, topology, &attachment);
         }
     }
+    if !plan.policy.served.is_empty() {
+        let others = topology.nodes.keys().filter(|other| **other != site);
+        others.filter_map(|other| link(topology, *other)).for_each(|link| {
+            peer(&mut plan, link);
+        });
+    }
     plan
+}
+
+/// An instance of this site: those of its networks reach it by name, and the edges of others if they serve it.
+fn record_here(plan: &mut SitePlan, topology: &Topology, attachment: &Attachment<'_>) {
+    if plan.tunnel.is_some() && attachment.exposure == Exposure::Edges {
+        plan.policy.served.insert(attachment.address, attachment.network);
+    }
+    record_names(&mut plan.names, topology, attachment, Locality::Here);
+}
+
+/// An instance of another site. Where its network is not here there is a way to it for the edge alone, and no name.
+fn record_elsewhere(plan: &mut SitePlan, topology: &Topology, attachment: &Attachment<'_>) {
+    let is_member = plan.ports.contains_key(&attachment.network);
+    let link = link(topology, attachment.site).filter(|_| plan.tunnel.is_some());
+    let Some(link) = link.filter(|_| is_member || attachment.exposure == Exposure::Edges) else {
+        return;
+    };
+    peer(plan, link).addresses.insert(attachment.address);
+    plan.routes.insert(attachment.address, attachment.network);
+    if is_member {
+        record_names(&mut plan.names, topology, attachment, Locality::Elsewhere);
+    }
+}
+
+/// The peer that is the router of this link, with its address in the mesh at least.
+fn peer<'a>(plan: &'a mut SitePlan, link: &Link) -> &'a mut Peer {
+    let addresses = BTreeSet::from([link.address]);
+    plan.peers.entry(link.key).or_insert(Peer { endpoint: link.endpoint, addresses })
 }
 
 /// One address of an instance, in a network that exists, on a node that is a member.
@@ -80,6 +104,8 @@ struct Attachment<'a> {
     site: NodeId,
     network: NetworkId,
     address: Ipv4Addr,
+    /// Who reaches the instance at this address.
+    exposure: Exposure,
 }
 
 #[derive(Clone, Copy)]
@@ -94,9 +120,10 @@ fn attachments<'a>(
     instance: &'a Instance,
 ) -> impl Iterator<Item = Attachment<'a>> + Clone {
     let site = topology.nodes.get(&instance.node).map(|node| node.site);
-    instance.addresses.iter().filter_map(move |&(id, address)| {
+    instance.addresses.iter().enumerate().filter_map(move |(place, &(id, address))| {
         let (network, site) = (topology.networks.get(&id)?, site?);
-        let attachment = Attachment { instance, site, network: id, address };
+        let exposure = if place == 0 { instance.exposure } else { Exposure::Members };
+        let attachment = Attachment { instance, site, network: id, address, exposure };
         is_assignable(network, address).then_some(attachment)
     })
 }

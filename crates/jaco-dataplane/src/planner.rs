@@ -4,18 +4,16 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
-use jaco_state::network::{Network as NetworkRow, Quarantine};
+use jaco_state::ClusterState;
 use jaco_state::view::slots_of;
-use jaco_state::{ClusterState, Deployment, Table};
-use jaco_types::{
-    DeploymentName, InstanceId, InstanceObserved, NetworkId, Node as Member, NodeId, ReplicaId,
-    Slot, TerminatingInstance,
-};
+use jaco_types::{InstanceId, Ipv4Prefix, NetworkId, NodeId, Slot};
 
 use crate::change::{PeerChange, PlanChange};
 use crate::of_state::{instance_of, mesh, network, nodes};
 use crate::plan::{plan, plan_part};
+use crate::served::{Served, changed_deployments};
 use crate::site::SitePlan;
+use crate::tables::Tables;
 use crate::topology::{Instance, PublicKey, Topology};
 
 /// Plans for one site, state after state. Its plan is always the one from scratch (NET-13).
@@ -25,35 +23,18 @@ pub struct Planner {
     /// Of the state that was planned for last.
     tables: Option<Tables>,
     topology: Topology,
+    served: Served,
     /// The instances that have an address in a network.
     members: BTreeMap<NetworkId, BTreeSet<InstanceId>>,
     plan: SitePlan,
 }
 
-/// What plans are made from: while it is the same, so is the plan.
-#[derive(Debug)]
-struct Tables {
-    nodes: Table<NodeId, Member>,
-    slots: Table<ReplicaId, Slot>,
-    deployments: Table<DeploymentName, Deployment>,
-    observed: Table<InstanceId, InstanceObserved>,
-    terminating: Table<InstanceId, TerminatingInstance>,
-    networks: Table<NetworkId, NetworkRow>,
-    quarantine: Table<InstanceId, Quarantine>,
-}
-
-impl Tables {
-    fn of(state: &ClusterState) -> Self {
-        Self {
-            nodes: state.nodes.clone(),
-            slots: state.slots.clone(),
-            deployments: state.deployments.clone(),
-            observed: state.observed.clone(),
-            terminating: state.terminating.clone(),
-            networks: state.networks.rows.clone(),
-            quarantine: state.networks.quarantine.clone(),
-        }
-    }
+/// Networks that are to be planned again.
+#[derive(Debug, Default)]
+struct Networks {
+    changed: BTreeSet<NetworkId>,
+    /// Where their addresses were, of those that have others now, or none.
+    former: BTreeMap<NetworkId, Ipv4Prefix>,
 }
 
 impl Planner {
@@ -63,6 +44,7 @@ impl Planner {
             site,
             tables: None,
             topology: Topology::default(),
+            served: Served::default(),
             members: BTreeMap::new(),
             plan: SitePlan::default(),
         }
@@ -95,6 +77,7 @@ impl Planner {
 
     fn begin(&mut self, state: &ClusterState) -> PlanChange {
         self.topology = Topology::of(state);
+        self.served = Served::of(state);
         self.members.clear();
         for (id, instance) in &self.topology.instances {
             for network in networks_of(instance) {
@@ -106,7 +89,7 @@ impl Planner {
 
     /// Brings the topology up to the state. Returns the networks that are to be planned again; `None` if all are, and
     /// then the topology is not that of the state.
-    fn follow(&mut self, before: &Tables, state: &ClusterState) -> Option<BTreeSet<NetworkId>> {
+    fn follow(&mut self, before: &Tables, state: &ClusterState) -> Option<Networks> {
         let is_mesh = self.topology.mesh.is_some() && self.topology.mesh == mesh(state);
         let same_nodes =
             || before.nodes.is_same(&state.nodes) || self.topology.nodes == nodes(state);
@@ -114,27 +97,44 @@ impl Planner {
             return None;
         }
         let mut networks = self.follow_networks(before, state);
-        for id in changed_instances(before, state) {
-            self.follow_instance(state, id, &mut networks);
+        let exposed = self.follow_served(before, state);
+        for id in changed_instances(before, state).into_iter().chain(exposed) {
+            self.follow_instance(state, id, &mut networks.changed);
         }
         Some(networks)
     }
 
-    fn follow_networks(&mut self, before: &Tables, state: &ClusterState) -> BTreeSet<NetworkId> {
-        let mut networks = BTreeSet::new();
+    /// Brings what edges serve up to the state. Returns the instances that may be reached by others now.
+    fn follow_served(&mut self, before: &Tables, state: &ClusterState) -> Vec<InstanceId> {
+        let mut deployments = changed_deployments(before, state);
+        deployments.retain(|name| self.served.follow(state, name));
+        // Few changes are about routes and published ports: only then all instances are looked at.
+        if deployments.is_empty() && before.ports.is_same(&state.edges.ports) {
+            return Vec::new();
+        }
+        self.topology.listeners = self.served.listeners(state);
+        let instances = self.topology.instances.iter();
+        let of_them = instances.filter(|(_, one)| deployments.contains(&one.deployment));
+        of_them.map(|(id, _)| id.clone()).collect()
+    }
+
+    fn follow_networks(&mut self, before: &Tables, state: &ClusterState) -> Networks {
+        let mut networks = Networks::default();
         for row in state.networks.rows.changed_since(&before.networks) {
             // A row has the addresses that are given away too; here they change nothing.
             let new = row.new.map(network);
             if self.topology.networks.get(row.key) == new.as_ref() {
                 continue;
             }
-            match new {
-                Some(new) => drop(self.topology.networks.insert(*row.key, new)),
-                None => drop(self.topology.networks.remove(row.key)),
-            }
+            let old = match new {
+                Some(new) => self.topology.networks.insert(*row.key, new),
+                None => self.topology.networks.remove(row.key),
+            };
+            networks.former.extend(old.map(|old| (*row.key, old.subnet.prefix())));
             // Without members it is in no plan. What they may ask depends on all their networks.
             for id in self.members.get(row.key).into_iter().flatten() {
-                networks.extend(self.topology.instances.get(id).into_iter().flat_map(networks_of));
+                let member = self.topology.instances.get(id);
+                networks.changed.extend(member.into_iter().flat_map(networks_of));
             }
         }
         networks
@@ -146,7 +146,7 @@ impl Planner {
         id: InstanceId,
         networks: &mut BTreeSet<NetworkId>,
     ) {
-        let new = instance_of(state, &id);
+        let new = instance_of(state, &id, |service| self.served.exposure(service));
         let old = self.topology.instances.get(&id);
         if old == new.as_ref() {
             return;
@@ -171,24 +171,35 @@ impl Planner {
     }
 
     /// What changes in these networks, by the topology.
-    fn replan(&mut self, networks: &BTreeSet<NetworkId>) -> PlanChange {
+    fn replan(&mut self, networks: &Networks) -> PlanChange {
+        let Networks { changed: networks, former } = networks;
         let ids: BTreeSet<&InstanceId> =
             networks.iter().filter_map(|id| self.members.get(id)).flatten().collect();
         let instances = ids.iter().filter_map(|id| self.topology.instances.get(*id));
-        let before = self.plan.part(networks);
+        let current =
+            |id: &NetworkId| self.topology.networks.get(id).map(|network| network.subnet.prefix());
+        let prefixes = networks
+            .iter()
+            .filter_map(|id| Some((*id, former.get(id).copied().or_else(|| current(id))?)));
+        let before = self.plan.part(&prefixes.collect());
         let after = plan_part(&self.topology, self.site, networks, instances);
         let peers = self.change_peers(&before, &after);
         PlanChange { peers, ..PlanChange::between(&before, &after) }
     }
 
     /// What changes of peers, which have addresses in other networks too: one is there as long as it has any besides
-    /// that of its own router.
+    /// that of its own router, or anything here is served to the edges of all.
     fn change_peers(
         &self,
         before: &SitePlan,
         after: &SitePlan,
     ) -> BTreeMap<PublicKey, Option<PeerChange>> {
-        let keys: BTreeSet<_> = before.peers.keys().chain(after.peers.keys()).collect();
+        let (gone, new) = (&before.policy.served, &after.policy.served);
+        let others = self.plan.policy.served.len() - gone.len();
+        let is_serving = others + new.len() > 0;
+        let kept_for_edges = self.plan.peers.keys().filter(|_| !gone.is_empty() && !is_serving);
+        let keys: BTreeSet<_> =
+            before.peers.keys().chain(after.peers.keys()).chain(kept_for_edges).collect();
         let mut changes = BTreeMap::new();
         for key in keys {
             let (held, old) = (self.plan.peers.get(key), before.peers.get(key));
@@ -205,7 +216,7 @@ impl Planner {
             change.gained = gained.filter(|address| !is_held(address)).copied().collect();
             let had = held.map_or(0, |held| held.addresses.len());
             let left = had - change.lost.len() + change.gained.len();
-            if left <= 1 {
+            if left <= 1 && !is_serving {
                 changes.insert(*key, None);
             } else if !change.lost.is_empty() || !change.gained.is_empty() {
                 changes.insert(*key, Some(change));

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
+use crate::edge::ListenerKey;
 use crate::names::Names;
 use crate::site::{Peer, Policy, Port, SitePlan, Tunnel};
 use crate::topology::{InterfaceName, PublicKey};
@@ -23,6 +24,8 @@ pub struct Seen {
     pub routes: BTreeSet<Ipv4Addr>,
     /// What the resolver answers.
     pub names: Names,
+    /// Sockets of the edge that are open.
+    pub listeners: BTreeSet<ListenerKey>,
 }
 
 /// A port or a tunnel that was found.
@@ -45,6 +48,7 @@ impl Seen {
             peers: plan.peers.clone(),
             routes: plan.routes.keys().copied().collect(),
             names: plan.names.clone(),
+            listeners: plan.listeners.clone(),
         }
     }
 }

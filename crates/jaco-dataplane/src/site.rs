@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use jaco_types::{Ipv4Prefix, NetworkId, Subnet};
 
+use crate::edge::ListenerKey;
 use crate::names::Names;
 use crate::topology::{InterfaceName, PublicKey};
 
@@ -17,13 +18,16 @@ pub struct SitePlan {
     pub tunnel: Option<Tunnel>,
     /// The networks that have an instance here.
     pub ports: BTreeMap<NetworkId, Port>,
-    /// The other sites that have an instance in one of these networks.
+    /// The other sites that have an instance in one of these networks, or one that edges serve; all, if one that
+    /// edges serve is here.
     pub peers: BTreeMap<PublicKey, Peer>,
     /// Addresses of instances elsewhere that lead into the tunnel, with their network. Each is among the
     /// addresses of exactly one peer.
     pub routes: BTreeMap<Ipv4Addr, NetworkId>,
     /// What the resolver answers.
     pub names: Names,
+    /// The sockets of the edge, in the namespace of the node.
+    pub listeners: BTreeSet<ListenerKey>,
 }
 
 /// Which packets are let through; what is not named here is dropped.
@@ -31,14 +35,18 @@ pub struct SitePlan {
 pub struct Policy {
     /// Between the tunnel and a network: one scope per port, its name being unique.
     pub scopes: BTreeMap<NetworkId, Scope>,
-    /// Whose packets out of the tunnel may reach the router itself. `None`: nobody's.
+    /// The instances here that the edges of other sites connect to, with their network. Their packets come from
+    /// addresses of the mesh, and leave with the address of this router in the network.
+    pub served: BTreeMap<Ipv4Addr, NetworkId>,
+    /// Whose packets out of the tunnel may reach the router itself. `None`: nobody's, and nothing is served.
     pub mesh: Option<Ipv4Prefix>,
 }
 
 impl Policy {
-    /// The policy of a router with these ports: one scope for each.
+    /// The policy of a router with these ports: one scope for each. Nothing is served.
     pub fn of(ports: &BTreeMap<NetworkId, Port>, mesh: Option<Ipv4Prefix>) -> Self {
-        Self { scopes: ports.iter().map(|(id, port)| (*id, Scope::of(port))).collect(), mesh }
+        let scopes = ports.iter().map(|(id, port)| (*id, Scope::of(port))).collect();
+        Self { scopes, served: BTreeMap::new(), mesh }
     }
 }
 
@@ -91,8 +99,8 @@ pub struct Port {
 pub struct Peer {
     /// Where its tunnel listens. `None`: it has to begin.
     pub endpoint: Option<SocketAddr>,
-    /// The only addresses that it may send from, and that are sent to it: its own in the mesh, and those of
-    /// its live instances in the networks of this site.
+    /// The only addresses that it may send from, and that are sent to it: its own in the mesh, those of its live
+    /// instances in the networks of this site, and of those that edges serve the first.
     pub addresses: BTreeSet<Ipv4Addr>,
 }
 

@@ -22,14 +22,15 @@ pub fn steps(change: &PlanChange, seen: &Seen) -> Option<Vec<Step>> {
         return None;
     }
     // What the change names, before and after it: of all else nothing changes.
+    let unchanged = || Policy { mesh: policy.mesh, ..Policy::default() };
     let mut before = Seen {
-        policy: Some(Policy { scopes: BTreeMap::new(), mesh: policy.mesh }),
+        policy: Some(Policy { served: of_table(&change.served, &policy.served), ..unchanged() }),
         tunnel: seen.tunnel,
         names: of_names(&change.names, &seen.names),
         ..Seen::default()
     };
     let mut after = SitePlan {
-        policy: Policy { scopes: BTreeMap::new(), mesh: policy.mesh },
+        policy: Policy { served: of_table(&change.served, &policy.served), ..unchanged() },
         tunnel,
         names: before.names.clone(),
         ..SitePlan::default()
@@ -39,7 +40,12 @@ pub fn steps(change: &PlanChange, seen: &Seen) -> Option<Vec<Step>> {
     let routes = change.routes.keys().filter(|address| seen.routes.contains(address));
     before.routes = routes.copied().collect();
     change_all(&mut after.routes, &change.routes);
+    change_all(&mut after.policy.served, &change.served);
     after.names.change(&change.names);
+    if let Some(listeners) = &change.listeners {
+        before.listeners.clone_from(&seen.listeners);
+        after.listeners.clone_from(listeners);
+    }
     Some(diff(&after, &before))
 }
 

@@ -6,6 +6,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use jaco_types::{DeploymentName, InstanceId, Ipv4Prefix, NetworkId, NetworkReach, NodeId, Subnet};
 
+use crate::edge::ListenerKey;
+
 /// What the network of a whole cluster is derived from. Addresses and names are as the replicated state has
 /// them; nothing in here depends on the site that reads it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,6 +20,8 @@ pub struct Topology {
     pub nodes: BTreeMap<NodeId, Node>,
     /// Instances that have addresses, those that are terminating included.
     pub instances: BTreeMap<InstanceId, Instance>,
+    /// The sockets that the edge of every site has.
+    pub listeners: BTreeSet<ListenerKey>,
 }
 
 /// What all tunnels have in common.
@@ -91,6 +95,17 @@ pub struct Instance {
     pub addresses: Vec<(NetworkId, Ipv4Addr)>,
     /// Whether its names lead to it.
     pub readiness: Readiness,
+    /// Who reaches it.
+    pub exposure: Exposure,
+}
+
+/// Who reaches an instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Exposure {
+    /// The members of its networks.
+    Members,
+    /// Edges, too: those of all sites reach it at its address in its first network.
+    Edges,
 }
 
 /// Whether the names of an instance lead to it.

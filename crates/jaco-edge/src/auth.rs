@@ -3,12 +3,12 @@
 //! A hash of a password is slow on purpose. So what was right is remembered, by a keyed digest that is of no use
 //! outside of this process, and what has to be computed is computed beside the loops, a few at a time.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 
 use http::{HeaderMap, HeaderValue, header};
-use jaco_dataplane::edge::{BasicAuth, PasswordHash};
+use jaco_types::route::{AllowedUsers, PasswordHash, UserName};
 use ring::rand::SystemRandom;
 use ring::{hmac, pbkdf2};
 use tokio::sync::Semaphore;
@@ -19,11 +19,14 @@ const REMEMBERED_MAX: usize = 64;
 /// So many passwords are computed at a time, per route.
 const COMPUTED_MAX: usize = 2;
 
+/// What a browser shows when it asks for a password.
+const CHALLENGE: HeaderValue =
+    HeaderValue::from_static("Basic realm=\"restricted\", charset=\"UTF-8\"");
+
 /// Lets in who knows a password.
 #[derive(Debug)]
 pub(crate) struct Guard {
-    auth: Arc<BasicAuth>,
-    challenge: HeaderValue,
+    users: Arc<AllowedUsers>,
     key: hmac::Key,
     remembered: Mutex<HashMap<[u8; 32], ()>>,
     computing: Semaphore,
@@ -31,37 +34,30 @@ pub(crate) struct Guard {
 
 impl Guard {
     /// # Errors
-    /// Why its realm cannot be shown.
-    pub(crate) fn new(auth: &BasicAuth) -> Result<Self, String> {
-        let realm = auth.realm.replace(['"', '\\'], "");
-        let challenge =
-            HeaderValue::from_str(&format!("Basic realm=\"{realm}\", charset=\"UTF-8\""))
-                .map_err(|_| "the realm of basic_auth has control characters".to_owned())?;
+    /// Why it cannot tell who is let in.
+    pub(crate) fn new(users: &AllowedUsers) -> Result<Self, String> {
         let key = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new())
             .map_err(|_| "the system gives no random numbers".to_owned())?;
-        Ok(Self {
-            auth: Arc::new(auth.clone()),
-            challenge,
-            key,
-            remembered: Mutex::default(),
-            computing: Semaphore::new(COMPUTED_MAX),
-        })
+        Ok(Self::with(users.clone(), key))
     }
 
     /// Lets nobody in.
     pub(crate) fn closed() -> Self {
+        Self::with(AllowedUsers::default(), hmac::Key::new(hmac::HMAC_SHA256, &[]))
+    }
+
+    fn with(users: AllowedUsers, key: hmac::Key) -> Self {
         Self {
-            auth: Arc::new(BasicAuth { realm: String::new(), users: BTreeMap::new() }),
-            challenge: HeaderValue::from_static("Basic"),
-            key: hmac::Key::new(hmac::HMAC_SHA256, &[]),
+            users: Arc::new(users),
+            key,
             remembered: Mutex::default(),
             computing: Semaphore::new(COMPUTED_MAX),
         }
     }
 
     /// The field `WWW-Authenticate` for who is not let in.
-    pub(crate) fn challenge(&self) -> HeaderValue {
-        self.challenge.clone()
+    pub(crate) fn challenge() -> HeaderValue {
+        CHALLENGE
     }
 
     /// Whether a request with this header is let in.
@@ -73,8 +69,8 @@ impl Guard {
         }
         let Some((user, password)) = credentials(given) else { return false };
         let Ok(_permit) = self.computing.acquire().await else { return false };
-        let auth = Arc::clone(&self.auth);
-        let computed = tokio::task::spawn_blocking(move || is_right(&auth, &user, &password));
+        let users = Arc::clone(&self.users);
+        let computed = tokio::task::spawn_blocking(move || is_right(&users, &user, &password));
         let is_right = computed.await.unwrap_or(false);
         if is_right {
             let mut remembered = self.remembered();
@@ -109,8 +105,10 @@ fn credentials(given: &HeaderValue) -> Option<(String, Vec<u8>)> {
 }
 
 /// Takes the same time whether there is such a user or not.
-fn is_right(auth: &BasicAuth, user: &str, password: &[u8]) -> bool {
-    let (hash, exists) = match (auth.users.get(user), auth.users.values().next()) {
+fn is_right(users: &AllowedUsers, user: &str, password: &[u8]) -> bool {
+    let users = users.as_map();
+    let known = UserName::new(user).ok().and_then(|user| users.get(&user));
+    let (hash, exists) = match (known, users.values().next()) {
         (Some(hash), _) => (hash, true),
         (None, Some(other)) => (other, false),
         (None, None) => return false,
@@ -119,7 +117,7 @@ fn is_right(auth: &BasicAuth, user: &str, password: &[u8]) -> bool {
 }
 
 fn verify(hash: &PasswordHash, password: &[u8]) -> bool {
-    let Some(iterations) = NonZeroU32::new(hash.iterations) else { return false };
+    let Some(rounds) = NonZeroU32::new(hash.rounds()) else { return false };
     let algorithm = pbkdf2::PBKDF2_HMAC_SHA256;
-    pbkdf2::verify(algorithm, iterations, &hash.salt, password, &hash.hash).is_ok()
+    pbkdf2::verify(algorithm, rounds, hash.salt(), password, &hash.hash()).is_ok()
 }

@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// Upper bounds of the buckets of latency, in microseconds; one more bucket has all above the last.
 pub const LATENCY_BOUNDS_MICROS: [u64; 15] = [
     250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
@@ -10,7 +12,7 @@ pub const LATENCY_BOUNDS_MICROS: [u64; 15] = [
 ];
 
 /// The requests of a route since the edge has it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RouteCounts {
     /// By class of status: 1xx to 5xx. All together are the requests.
     pub by_class: [u64; 5],

@@ -2,20 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::net::{TcpListener, UdpSocket};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
-use jaco_dataplane::edge::{EdgePlan, ListenerKey, RouteKey};
-use jaco_types::{InstanceId, StateIndex};
+use jaco_dataplane::edge::{EdgePlan, ListenerKey};
+use jaco_types::{InstanceId, RouteKey, StateIndex};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::counters::RouteCounts;
-use crate::listener;
 use crate::options::Options;
+use crate::presence::Presence;
 use crate::shared::Shared;
+use crate::sockets::{Socket, Sockets};
 use crate::state::State;
 use crate::tls::Certificates;
 
@@ -31,22 +31,29 @@ pub struct Edge {
 /// What an edge has done with its plans.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EdgeStatus {
-    /// The version of the plan that is in use. What that plan says of an instance that leaves is kept: nothing new
-    /// is sent there.
-    pub applied: StateIndex,
+    /// The version of the plan that is in use; `None` before the first. What that plan says of an instance that
+    /// leaves is kept: nothing new is sent there.
+    pub applied: Option<StateIndex>,
     /// The instances that leave and still have something to finish, within their drain time.
     pub busy: BTreeSet<InstanceId>,
-    /// What of the plan could not be carried out, by what it is about, and why.
+    /// What of the plan could not be carried out, by what it is about, and why: `route shop.example/x`,
+    /// `certificate NAME`, `certificate of shop.example`, or `listener tcp/80` for which there is no socket yet.
     pub problems: BTreeMap<String, String>,
+    /// The sockets that it has, whether they are in the plan or not.
+    pub listeners: BTreeSet<ListenerKey>,
+    /// Whether another process takes its place.
+    pub succession: Succession,
 }
 
-/// A socket that is bound and, if it is for TCP, listens.
-#[derive(Debug)]
-pub enum Socket {
-    /// For connections.
-    Tcp(TcpListener),
-    /// For datagrams.
-    Udp(UdpSocket),
+/// Whether another process takes the place of an edge.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Succession {
+    /// None does.
+    #[default]
+    None,
+    /// One does, or will: whoever tells this edge its plans should look for that one, and go on telling this one until
+    /// it has ended.
+    Begun,
 }
 
 /// How an edge ended.
@@ -61,21 +68,10 @@ struct Inner {
     shared: Arc<Shared>,
     state: Mutex<State>,
     status: watch::Sender<EdgeStatus>,
-    listeners: Mutex<BTreeMap<ListenerKey, CancellationToken>>,
+    sockets: Sockets,
+    presence: Arc<Presence>,
     /// Told when an instance that leaves has finished, and when there is another plan.
     changed: Arc<Notify>,
-}
-
-impl From<TcpListener> for Socket {
-    fn from(socket: TcpListener) -> Self {
-        Self::Tcp(socket)
-    }
-}
-
-impl From<UdpSocket> for Socket {
-    fn from(socket: UdpSocket) -> Self {
-        Self::Udp(socket)
-    }
 }
 
 impl Edge {
@@ -94,7 +90,8 @@ impl Edge {
             shared: Arc::new(shared),
             state: Mutex::new(State::new(provider, Arc::clone(&changed))),
             status: watch::Sender::default(),
-            listeners: Mutex::default(),
+            sockets: Sockets::default(),
+            presence: Arc::new(Presence::new()),
             changed: Arc::clone(&changed),
         });
         tokio::spawn(follow(Arc::downgrade(&inner), changed, inner.shared.stopping.clone()));
@@ -114,33 +111,31 @@ impl Edge {
     /// socket under the same key takes the place of the former, whose connections go on.
     ///
     /// # Errors
-    /// If the socket cannot be used without blocking.
+    /// If the edge is ending, or the socket cannot be used without blocking.
     pub fn add_listener(&self, key: ListenerKey, socket: impl Into<Socket>) -> io::Result<()> {
-        let stop = self.inner.shared.draining.child_token();
-        let shared = Arc::clone(&self.inner.shared);
-        match socket.into() {
-            Socket::Tcp(socket) => {
-                socket.set_nonblocking(true)?;
-                let listener = tokio::net::TcpListener::from_std(socket)?;
-                tokio::spawn(listener::accept(shared, key, listener, stop.clone()));
-            }
-            Socket::Udp(socket) => {
-                socket.set_nonblocking(true)?;
-                let socket = tokio::net::UdpSocket::from_std(socket)?;
-                tokio::spawn(listener::receive(shared, key, socket, stop.clone()));
-            }
-        }
-        if let Some(former) = self.inner.listeners().insert(key, stop) {
-            former.cancel();
-        }
+        self.inner.sockets.serve(&self.inner.shared, key, socket.into())?;
+        self.inner.note_sockets();
         Ok(())
     }
 
     /// Closes a socket. Connections that came in there go on.
     pub fn remove_listener(&self, key: &ListenerKey) {
-        if let Some(stop) = self.inner.listeners().remove(key) {
-            stop.cancel();
-        }
+        self.inner.sockets.remove(key);
+        self.inner.note_sockets();
+    }
+
+    /// Its sockets once more, for a process that takes the place of this one: both take what comes in, until this one
+    /// is drained. So no client is refused in between.
+    ///
+    /// # Errors
+    /// If the process has too many files.
+    pub fn clone_listeners(&self) -> io::Result<Vec<(ListenerKey, Socket)>> {
+        self.inner.sockets.duplicates()
+    }
+
+    /// Says whether another process takes the place of this one, to all that follow its status.
+    pub fn note_succession(&self, succession: Succession) {
+        self.inner.status.send_modify(|status| status.succession = succession);
     }
 
     /// What is applied, and who is busy: the acknowledgement.
@@ -158,11 +153,25 @@ impl Edge {
         self.inner.shared.tracker.len()
     }
 
+    /// Whether there has been nobody to tell it a plan for so long that it may send requests to instances that are
+    /// gone. It serves on; whoever can choose should choose another edge.
+    pub fn is_stale(&self) -> bool {
+        self.inner.presence.is_stale()
+    }
+
+    pub(crate) fn presence(&self) -> &Arc<Presence> {
+        &self.inner.presence
+    }
+
     /// Ends the edge: it accepts nothing more, tells clients so (`Connection: close`, GOAWAY), and waits until they
     /// have their answers, for at most `limit`; then it cuts what is left.
     pub async fn drain(&self, limit: Duration) -> Drained {
         let shared = &self.inner.shared;
         shared.draining.cancel();
+        self.inner.sockets.clear();
+        // Who was accepted at the last moment is among the connections once nobody accepts any more.
+        shared.acceptors.close();
+        shared.acceptors.wait().await;
         shared.tracker.close();
         let cut = match tokio::time::timeout(limit, shared.tracker.wait()).await {
             Ok(()) => 0,
@@ -183,7 +192,7 @@ impl Drop for Edge {
 impl Inner {
     fn apply(&self, version: StateIndex, plan: Arc<EdgePlan>, certificates: Arc<Certificates>) {
         let mut state = self.state();
-        if version < self.status.borrow().applied {
+        if self.status.borrow().applied.is_some_and(|applied| version < applied) {
             return;
         }
         let (view, departures) = state.update(plan, certificates);
@@ -191,8 +200,25 @@ impl Inner {
         // Whoever looks now finds nobody that leaves: those may.
         state.depart(departures);
         let busy = state.busy();
-        let problems = state.problems();
-        self.status.send_replace(EdgeStatus { applied: version, busy, problems });
+        let listeners = self.sockets.keys();
+        let problems = state.problems(&listeners);
+        let applied = Some(version);
+        self.status.send_modify(|status| {
+            *status =
+                EdgeStatus { applied, busy, problems, listeners, succession: status.succession };
+        });
+    }
+
+    /// Notes that there are other sockets.
+    fn note_sockets(&self) {
+        let state = self.state();
+        let listeners = self.sockets.keys();
+        let problems = state.problems(&listeners);
+        self.status.send_if_modified(|status| {
+            let differs = (&status.problems, &status.listeners) != (&problems, &listeners);
+            (status.problems, status.listeners) = (problems, listeners);
+            differs
+        });
     }
 
     /// Notes who has finished; when to look again.
@@ -213,10 +239,6 @@ impl Inner {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("nothing panics while it holds the lock")
-    }
-
-    fn listeners(&self) -> MutexGuard<'_, BTreeMap<ListenerKey, CancellationToken>> {
-        self.listeners.lock().expect("nothing panics while it holds the lock")
     }
 }
 

@@ -25,15 +25,18 @@
 //!
 //! The rooms, from the pure to the loops: `wire` parses what comes from outside; `table` finds routes and `balance`
 //! chooses instances; `state` goes from one plan to the next; `instance` keeps the promise of the acknowledgement;
-//! `upstream` has the connections to instances; `http`, `handshake` and `l4` serve clients; `edge` is the handle.
+//! `upstream` has the connections to instances; `http`, `handshake` and `l4` serve clients; `edge` is the handle;
+//! `service` is that handle for another process.
 
 mod auth;
 mod backend;
 mod balance;
 mod body;
 mod caps;
+mod change;
 mod counters;
 mod deadline;
+mod difference;
 mod edge;
 mod handshake;
 mod http;
@@ -41,9 +44,12 @@ mod instance;
 mod l4;
 mod listener;
 mod options;
+mod presence;
 mod refusal;
 mod rewound;
+pub mod service;
 mod shared;
+mod sockets;
 mod state;
 mod table;
 mod tls;
@@ -51,8 +57,10 @@ mod upstream;
 mod view;
 pub mod wire;
 
+pub use change::EdgeChange;
 pub use counters::{LATENCY_BOUNDS_MICROS, RouteCounts};
-pub use edge::{Drained, Edge, EdgeStatus, Socket};
+pub use edge::{Drained, Edge, EdgeStatus, Succession};
 pub use options::{AccessLog, Limits, Options};
 pub use refusal::{Refusal, refusal_table};
+pub use sockets::Socket;
 pub use tls::{CertificatePem, Certificates};

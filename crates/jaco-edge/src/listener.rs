@@ -29,7 +29,7 @@ const AFTER_ERROR: Duration = Duration::from_millis(50);
 pub(crate) async fn accept(
     shared: Arc<Shared>,
     key: ListenerKey,
-    listener: TcpListener,
+    listener: Arc<TcpListener>,
     stop: CancellationToken,
 ) {
     loop {
@@ -63,7 +63,7 @@ pub(crate) async fn accept(
 pub(crate) async fn receive(
     shared: Arc<Shared>,
     key: ListenerKey,
-    socket: UdpSocket,
+    socket: Arc<UdpSocket>,
     stop: CancellationToken,
 ) {
     let rule = || match shared.view.load().listeners.get(&key) {

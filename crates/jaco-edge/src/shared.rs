@@ -26,6 +26,8 @@ pub(crate) struct Shared {
     pub(crate) draining: CancellationToken,
     /// Cancelled when the time for that is over: everything ends.
     pub(crate) stopping: CancellationToken,
+    /// What takes connections and datagrams of sockets.
+    pub(crate) acceptors: TaskTracker,
     /// All connections, and all tunnels that have left theirs.
     pub(crate) tracker: TaskTracker,
 }
@@ -53,6 +55,7 @@ impl Shared {
             connections,
             draining: CancellationToken::new(),
             stopping: CancellationToken::new(),
+            acceptors: TaskTracker::new(),
             tracker: TaskTracker::new(),
         })
     }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jaco_dataplane::edge::{
-    Action, EdgePlan, EdgeService, EndpointReadiness, Listener, Locality, Route, RouteKey, Target,
+    EdgePlan, EdgeService, EndpointReadiness, Listener, ListenerKey, Locality, PlannedRoute, Target,
 };
-use jaco_types::{InstanceId, ServiceKey};
+use jaco_types::route::RouteAction;
+use jaco_types::{InstanceId, RouteKey, ServiceKey};
 use ring::digest;
 use rustls::crypto::CryptoProvider;
 use tokio::sync::Notify;
@@ -16,11 +17,15 @@ use tokio::time::Instant;
 use crate::auth::Guard;
 use crate::backend::{Backend, BackendKey, Endpoints};
 use crate::counters::RouteCounts;
+use crate::difference::{Difference, differences};
 use crate::instance::Instance;
 use crate::table::Table;
 use crate::tls::{Certificates, Store};
 use crate::upstream::{Place, Protocol, Upstream};
 use crate::view::{ReadyAction, ReadyEdits, Role, RouteEntry, View, hsts_value};
+
+/// What is said of a listener of the plan without a socket.
+const NO_SOCKET: &str = "nobody has handed over a socket for it: does the router of this node run, and is the port free?";
 
 /// What an edge knows between two plans.
 #[derive(Debug)]
@@ -49,7 +54,7 @@ struct Known {
 /// What of a plan could not be carried out: by what it is about.
 #[derive(Debug, Default)]
 struct Problems {
-    routes: BTreeMap<RouteKey, Vec<String>>,
+    routes: BTreeMap<RouteKey, String>,
     certificates: BTreeMap<String, String>,
 }
 
@@ -148,10 +153,12 @@ impl State {
     }
 
     /// What of the plan cannot be carried out, by what it is about.
-    pub(crate) fn problems(&self) -> BTreeMap<String, String> {
+    pub(crate) fn problems(&self, sockets: &BTreeSet<ListenerKey>) -> BTreeMap<String, String> {
+        let missing = self.plan.listeners.keys().filter(|key| !sockets.contains(key));
+        let missing = missing.map(|key| (format!("listener {key}"), NO_SOCKET.to_owned()));
         let routes = self.problems.routes.iter();
-        let routes = routes.map(|(key, problems)| (format!("route {key}"), problems.join("; ")));
-        routes.chain(self.problems.certificates.clone()).collect()
+        let routes = routes.map(|(key, problem)| (format!("route {key}"), problem.clone()));
+        routes.chain(self.problems.certificates.clone()).chain(missing).collect()
     }
 
     /// What was counted, by route.
@@ -172,9 +179,9 @@ impl State {
         let mut departures = Vec::new();
         for (key, change) in differences(old, new) {
             let (before, after) = match change {
-                Change::Added(after) => (None, Some(after)),
-                Change::Changed(before, after) => (Some(before), Some(after)),
-                Change::Removed(before) => (Some(before), None),
+                Difference::Added(after) => (None, Some(after)),
+                Difference::Changed(before, after) => (Some(before), Some(after)),
+                Difference::Removed(before) => (Some(before), None),
             };
             self.update_instances(before, after, &mut departures);
             let ports = Target { service: key.clone(), port: 0 };
@@ -241,57 +248,52 @@ impl State {
 
     fn update_routes(
         &mut self,
-        old: &BTreeMap<RouteKey, Arc<Route>>,
-        new: &BTreeMap<RouteKey, Arc<Route>>,
+        old: &BTreeMap<RouteKey, Arc<PlannedRoute>>,
+        new: &BTreeMap<RouteKey, Arc<PlannedRoute>>,
     ) {
         for (key, change) in differences(old, new) {
             self.problems.routes.remove(key);
             match change {
-                Change::Added(route) | Change::Changed(_, route) => {
+                Difference::Added(route) | Difference::Changed(_, route) => {
                     let entry = self.entry(key, route);
                     self.routes.insert(key, Arc::new(entry));
                 }
-                Change::Removed(_) => self.routes.remove(key),
+                Difference::Removed(_) => self.routes.remove(key),
             }
         }
     }
 
-    fn entry(&mut self, key: &RouteKey, route: &Arc<Route>) -> RouteEntry {
-        let (request_headers, mut problems) = ReadyEdits::read(&route.request_headers);
-        let (response_headers, more) = ReadyEdits::read(&route.response_headers);
-        problems.extend(more);
+    fn entry(&mut self, key: &RouteKey, planned: &Arc<PlannedRoute>) -> RouteEntry {
+        let route = &planned.route;
         let action = match &route.action {
-            Action::Forward(upstream) => {
+            RouteAction::Forward(upstream) => {
+                let target = planned.target(upstream);
                 let protocol = Protocol::Http(upstream.protocol);
-                let target = upstream.target.clone();
                 let backend = self.backend(BackendKey { target, protocol });
-                ReadyAction::forward(backend, upstream.path)
+                ReadyAction::forward(backend, upstream.forwarded_path)
             }
-            Action::Redirect(redirect) => ReadyAction::redirect(redirect),
+            RouteAction::Redirect(redirect) => ReadyAction::redirect(redirect),
         };
-        let guard = route.basic_auth.as_ref().map(Guard::new).transpose();
+        let guard = (!route.users.is_empty()).then(|| Guard::new(&route.users));
         // A route that cannot be guarded lets nobody in.
-        let guard = guard.unwrap_or_else(|problem| {
-            problems.push(problem);
+        let guard = guard.transpose().unwrap_or_else(|problem| {
+            self.problems.routes.insert(key.clone(), problem);
             Some(Guard::closed())
         });
-        if !problems.is_empty() {
-            self.problems.routes.insert(key.clone(), problems);
-        }
         let counters = self.routes.get(key).map(|entry| Arc::clone(&entry.counters));
         RouteEntry {
             key: key.clone(),
-            spec: Arc::clone(route),
+            planned: Arc::clone(planned),
             action,
-            request_headers,
-            response_headers,
+            request_headers: ReadyEdits::new(&route.headers.request),
+            response_headers: ReadyEdits::new(&route.headers.response),
             hsts: route.hsts.map(hsts_value),
             guard: guard.map(Box::new),
             counters: counters.unwrap_or_default(),
         }
     }
 
-    fn roles(&mut self, plan: &EdgePlan) -> HashMap<jaco_dataplane::edge::ListenerKey, Role> {
+    fn roles(&mut self, plan: &EdgePlan) -> HashMap<ListenerKey, Role> {
         let roles = plan.listeners.iter().map(|(key, listener)| {
             let role = match listener {
                 Listener::Http => Role::Http,
@@ -355,39 +357,4 @@ fn sticky_id(service: &ServiceKey, instance: &InstanceId) -> u64 {
     let digest = digest::digest(&digest::SHA256, text.as_bytes());
     let first = digest.as_ref().first_chunk().expect("SHA-256 has 32 bytes");
     u64::from_be_bytes(*first)
-}
-
-/// How an entry differs between two maps.
-enum Change<'a, V> {
-    Added(&'a V),
-    Changed(&'a V, &'a V),
-    Removed(&'a V),
-}
-
-/// The entries that differ, in order. Values that both maps share are not read.
-fn differences<'a, K: Ord, V: PartialEq>(
-    old: &'a BTreeMap<K, V>,
-    new: &'a BTreeMap<K, V>,
-) -> Vec<(&'a K, Change<'a, V>)> {
-    let (mut old, mut new) = (old.iter().peekable(), new.iter().peekable());
-    let mut changes = Vec::new();
-    loop {
-        let order = match (old.peek(), new.peek()) {
-            (None, None) => return changes,
-            (Some(_), None) => std::cmp::Ordering::Less,
-            (None, Some(_)) => std::cmp::Ordering::Greater,
-            (Some((before, _)), Some((after, _))) => before.cmp(after),
-        };
-        let before = if order.is_le() { old.next() } else { None };
-        let after = if order.is_ge() { new.next() } else { None };
-        match (before, after) {
-            (Some((_, before)), Some((_, after))) if before == after => {}
-            (Some((key, before)), Some((_, after))) => {
-                changes.push((key, Change::Changed(before, after)));
-            }
-            (Some((key, before)), None) => changes.push((key, Change::Removed(before))),
-            (None, Some((key, after))) => changes.push((key, Change::Added(after))),
-            (None, None) => return changes,
-        }
-    }
 }

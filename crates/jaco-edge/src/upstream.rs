@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use jaco_dataplane::edge::UpstreamProtocol;
+use jaco_types::route::RouteProtocol;
 use tokio::net::TcpStream;
 
 use crate::body::Outgoing;
@@ -46,14 +46,14 @@ pub(crate) struct Upstream {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Protocol {
     /// HTTP.
-    Http(UpstreamProtocol),
+    Http(RouteProtocol),
     /// Whatever comes.
     Raw,
 }
 
 impl Protocol {
     /// The least of all in their order.
-    pub(crate) const FIRST: Self = Self::Http(UpstreamProtocol::Http);
+    pub(crate) const FIRST: Self = Self::Http(RouteProtocol::Http);
 }
 
 /// What tells upstreams apart.
@@ -172,7 +172,7 @@ impl Upstream {
         dialer: &Dialer,
     ) -> io::Result<http1::SendRequest<Outgoing>> {
         let protocol = match self.protocol {
-            Protocol::Http(UpstreamProtocol::H2c) => Protocol::Http(UpstreamProtocol::Http),
+            Protocol::Http(RouteProtocol::H2c) => Protocol::Http(RouteProtocol::Http),
             Protocol::Http(_) | Protocol::Raw => self.protocol,
         };
         match within(dialer.timeout, self.dial(protocol, dialer)).await? {
@@ -197,14 +197,14 @@ impl Upstream {
     async fn dial(&self, protocol: Protocol, dialer: &Dialer) -> io::Result<Sender> {
         let stream = self.connect(dialer.timeout).await?;
         match protocol {
-            Protocol::Http(UpstreamProtocol::Https) => {
+            Protocol::Http(RouteProtocol::Https) => {
                 let stream = dialer.tls.connect(*self.address.ip(), stream).await?;
                 Ok(Sender::Http1(handshake(stream).await?))
             }
-            Protocol::Http(UpstreamProtocol::Http) | Protocol::Raw => {
+            Protocol::Http(RouteProtocol::Http) | Protocol::Raw => {
                 Ok(Sender::Http1(handshake(stream).await?))
             }
-            Protocol::Http(UpstreamProtocol::H2c) => {
+            Protocol::Http(RouteProtocol::H2c) => {
                 let (sender, connection) = http2::Builder::new(TokioExecutor::new())
                     .timer(TokioTimer::new())
                     .keep_alive_interval(Some(Duration::from_secs(20)))
@@ -226,7 +226,7 @@ impl Upstream {
 
     fn take_kept(&self, wanted: Wanted) -> Option<Sender> {
         let mut kept = self.lock();
-        if self.protocol == Protocol::Http(UpstreamProtocol::H2c) {
+        if self.protocol == Protocol::Http(RouteProtocol::H2c) {
             kept.http2.retain(|connection| !connection.sender.is_closed());
             let has_room = |connection: &&SharedConnection| {
                 connection.sender.is_ready()

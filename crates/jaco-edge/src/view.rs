@@ -5,10 +5,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue, StatusCode};
-use jaco_dataplane::edge::{
-    Forwarding, HeaderEdits, Hsts, HstsScope, ListenerKey, PathHandling, ProxyProtocol, Redirect,
-    RedirectRest, RedirectStatus, Route, RouteKey, SourceRange, TlsMode,
+use jaco_dataplane::edge::{Forwarding, ListenerKey, PlannedRoute, ProxyProtocol};
+use jaco_types::route::{
+    ForwardedPath, HeaderRules, HstsAge, IpRange, Redirect, RedirectRest, RedirectStatus, RouteTls,
 };
+use jaco_types::{Route, RouteKey};
 use rustls::sign::CertifiedKey;
 
 use crate::auth::Guard;
@@ -23,7 +24,7 @@ pub(crate) struct View {
     pub(crate) routes: Table<Arc<RouteEntry>>,
     pub(crate) listeners: HashMap<ListenerKey, Role>,
     pub(crate) challenges: Arc<BTreeMap<String, String>>,
-    pub(crate) trusted: Arc<BTreeSet<SourceRange>>,
+    pub(crate) trusted: Arc<BTreeSet<IpRange>>,
     pub(crate) certificates: Arc<Store>,
 }
 
@@ -39,7 +40,7 @@ pub(crate) enum Role {
 #[derive(Debug)]
 pub(crate) struct RouteEntry {
     pub(crate) key: RouteKey,
-    pub(crate) spec: Arc<Route>,
+    pub(crate) planned: Arc<PlannedRoute>,
     pub(crate) action: ReadyAction,
     pub(crate) request_headers: ReadyEdits,
     pub(crate) response_headers: ReadyEdits,
@@ -71,11 +72,10 @@ impl View {
 
     /// The certificate of a route, if it is there.
     pub(crate) fn certificate_of(&self, route: &RouteEntry) -> Option<&Arc<CertifiedKey>> {
-        let name = match &route.spec.tls {
-            TlsMode::Certificate(name) => name.as_str(),
-            TlsMode::Auto | TlsMode::Off => route.key.domain.as_str(),
-        };
-        self.certificates.get(name)
+        match &route.spec().tls {
+            RouteTls::Certificate(name) => self.certificates.named(name),
+            RouteTls::Auto | RouteTls::Off => self.certificates.ordered(&route.key.domain),
+        }
     }
 
     /// Whether what a peer says about its clients counts.
@@ -85,7 +85,7 @@ impl View {
 }
 
 /// Whether an address is in one of these ranges.
-pub(crate) fn contains(ranges: &BTreeSet<SourceRange>, address: IpAddr) -> bool {
+pub(crate) fn contains(ranges: &BTreeSet<IpRange>, address: IpAddr) -> bool {
     ranges.iter().any(|range| range.contains(address))
 }
 
@@ -95,9 +95,16 @@ impl Role {
     }
 }
 
+impl RouteEntry {
+    /// The route as it was planned.
+    pub(crate) fn spec(&self) -> &Route {
+        &self.planned.route
+    }
+}
+
 impl ReadyAction {
-    pub(crate) fn forward(backend: Arc<Backend>, path: PathHandling) -> Self {
-        Self::Forward { backend, strip: path == PathHandling::Strip }
+    pub(crate) fn forward(backend: Arc<Backend>, path: ForwardedPath) -> Self {
+        Self::Forward { backend, strip: path == ForwardedPath::Rest }
     }
 
     pub(crate) fn redirect(redirect: &Redirect) -> Self {
@@ -108,29 +115,21 @@ impl ReadyAction {
             RedirectStatus::Permanent => StatusCode::PERMANENT_REDIRECT,
         };
         let append = redirect.rest == RedirectRest::Append;
-        Self::Redirect { location: redirect.location.clone(), append, status }
+        Self::Redirect { location: redirect.to.as_str().to_owned(), append, status }
     }
 }
 
 impl ReadyEdits {
-    /// The edits that HTTP allows, and those that it does not.
-    pub(crate) fn read(edits: &HeaderEdits) -> (Self, Vec<String>) {
-        let mut problems = Vec::new();
-        let mut set = Vec::with_capacity(edits.set.len());
-        for (name, value) in &edits.set {
-            match (name.parse::<HeaderName>(), HeaderValue::from_str(value)) {
-                (Ok(name), Ok(value)) => set.push((name, value)),
-                _ => problems.push(format!("header {name:?} cannot be set: not a field of HTTP")),
-            }
-        }
-        let mut remove = Vec::with_capacity(edits.remove.len());
-        for name in &edits.remove {
-            match name.parse() {
-                Ok(name) => remove.push(name),
-                Err(_) => problems.push(format!("header {name:?} cannot be removed: not a name")),
-            }
-        }
-        (Self { set: set.into(), remove: remove.into() }, problems)
+    /// The edits of these rules.
+    pub(crate) fn new(rules: &HeaderRules) -> Self {
+        let name = |name: &jaco_types::route::HeaderName| -> HeaderName {
+            name.as_str().parse().expect("a name of a rule is a token")
+        };
+        let set = rules.set().iter().map(|(field, value)| {
+            let value = HeaderValue::from_str(value.as_str());
+            (name(field), value.expect("a value of a rule is printable ASCII"))
+        });
+        Self { set: set.collect(), remove: rules.remove().iter().map(name).collect() }
     }
 
     /// Carries them out.
@@ -144,12 +143,32 @@ impl ReadyEdits {
     }
 }
 
-/// The field `Strict-Transport-Security`.
-pub(crate) fn hsts_value(hsts: Hsts) -> HeaderValue {
-    let seconds = hsts.max_age_secs;
-    let text = match hsts.scope {
-        HstsScope::Host => format!("max-age={seconds}"),
-        HstsScope::Subdomains => format!("max-age={seconds}; includeSubDomains"),
-    };
-    HeaderValue::from_str(&text).expect("digits and letters are fine")
+/// The field `Strict-Transport-Security`. Hosts below the own one are not meant: they may be other deployments'.
+pub(crate) fn hsts_value(age: HstsAge) -> HeaderValue {
+    HeaderValue::from_str(&format!("max-age={}", age.secs())).expect("digits and letters are fine")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever a rule may have, HTTP may have: no plan makes the edge panic.
+    #[test]
+    fn fields_of_rules_are_fields_of_http() {
+        let names = (0..=u8::MAX).map(char::from).map(|c| format!("x{c}"));
+        let names = names.filter_map(|name| jaco_types::route::HeaderName::parse(&name).ok());
+        let values = (0..=u8::MAX).map(char::from).map(|c| format!("a{c}b"));
+        let values = values.filter_map(|value| jaco_types::route::HeaderValue::new(&value).ok());
+        for value in values {
+            for name in names.clone().take(30) {
+                let set = BTreeMap::from([(name, value.clone())]);
+                let rules = HeaderRules::new(set, BTreeSet::new()).unwrap();
+                assert_eq!(ReadyEdits::new(&rules).set.len(), 1);
+            }
+        }
+        for name in names {
+            let rules = HeaderRules::new(BTreeMap::new(), [name].into()).unwrap();
+            assert_eq!(ReadyEdits::new(&rules).remove.len(), 1);
+        }
+    }
 }

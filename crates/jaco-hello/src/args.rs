@@ -17,9 +17,10 @@ usage: hello <command>
   cat                               write to stdout what comes to stdin, as it comes
   size                              write the size of the terminal, at first and when it changes,
                                     until stdin ends
-serve understands GET / /healthz /env /burn?ms=N /slow?ms=N /memory?mib=N /stats and
-POST /control/healthy /control/unhealthy /control/exit?code=N; its environment is
-HELLO_VERSION, HELLO_HEALTHY_AFTER_MS, HELLO_UNHEALTHY_AFTER_MS, HELLO_DRAIN_MS.";
+serve understands GET / /healthz /env /burn?ms=N /slow?ms=N /memory?mib=N /stats /events?count=N&ms=N,
+GET /socket (an upgrade that echoes messages of four bytes), POST /record?id=N (a line to the server at
+HELLO_LEDGER, which takes it with a byte) and POST /control/healthy /control/unhealthy /control/exit?code=N; its environment is
+HELLO_VERSION, HELLO_HEALTHY_AFTER_MS, HELLO_UNHEALTHY_AFTER_MS, HELLO_DRAIN_MS, HELLO_LEDGER.";
 
 /// What the program was asked to be.
 #[derive(Debug, PartialEq, Eq)]

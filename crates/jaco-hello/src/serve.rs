@@ -1,6 +1,7 @@
 //! `hello serve`: accepts, answers, and leaves as soon as nobody waits for an answer.
 
 mod route;
+mod stream;
 
 use std::io::{self, BufReader};
 use std::net::{Ipv6Addr, SocketAddr, TcpListener, TcpStream};
@@ -96,6 +97,14 @@ impl Server {
                 Err(error) => return Err(error),
             };
             let _in_flight = Counted::up(&self.in_flight);
+            match stream::Kind::of(&request) {
+                Some(stream::Kind::Events) => {
+                    stream::events(&request, &mut &*stream)?;
+                    continue;
+                }
+                Some(stream::Kind::Echo) => return stream::echo(&mut input, &mut &*stream),
+                None => {}
+            }
             let response = self.workload.answer(&request);
             let after = match self.terminating.load(Ordering::SeqCst) {
                 true => After::Close,

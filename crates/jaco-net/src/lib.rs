@@ -6,6 +6,7 @@
 //! needs. Linux only.
 
 mod error;
+pub mod handover;
 mod kernel;
 mod namespace;
 mod netlink;

@@ -9,6 +9,7 @@ use std::time::Instant;
 use jaco_dataplane::{InterfaceName, PlanChange, Policy, Seen, SitePlan, Step, diff, steps};
 
 use crate::error::NetError;
+use crate::handover::Listeners;
 use crate::kernel::{Kernel, Worker};
 use crate::namespace::Namespace;
 use crate::probe::{Probe, ProbeQuestion, Work};
@@ -37,11 +38,12 @@ pub struct Options {
 ///
 /// It lives in a network namespace of its own, which stays when this process ends: kernel tunnel, routes and
 /// rules go on, a userspace tunnel is taken up by the next [`Router::open`]. Nothing is ever written in the
-/// namespace of the container engine but the outer ends of ports, in bridges that are named by the plan.
+/// namespace of the container engine but the outer ends of ports, in bridges that are named by the plan; the sockets
+/// of the edge are opened there.
 ///
 /// # Privileges
 /// CAP_SYS_ADMIN (to make and enter the namespace) and CAP_NET_ADMIN in the user namespace of the container
-/// engine's network namespace, CAP_NET_RAW there for probes, access to `/dev/net/tun` without WireGuard in the kernel, the program `nft` 1.0 or
+/// engine's network namespace, CAP_NET_RAW there for probes, CAP_NET_BIND_SERVICE for the sockets of the edge, access to `/dev/net/tun` without WireGuard in the kernel, the program `nft` 1.0 or
 /// newer in `PATH`, and a kernel 5.6 or newer. The calling process must be in the network namespace of the
 /// container engine, with all threads of its runtime.
 #[derive(Debug)]
@@ -51,6 +53,7 @@ pub struct Router {
     tunnel: AnyTunnel,
     names: Arc<ServedNames>,
     resolvers: Vec<SocketAddr>,
+    listeners: Arc<Listeners>,
     /// What is there, if nobody but this router changed anything since it was observed.
     seen: Option<Seen>,
 }
@@ -88,6 +91,7 @@ impl Router {
             tunnel,
             names: Arc::new(ServedNames::new(Instant::now())),
             resolvers: options.resolvers,
+            listeners: Arc::default(),
             seen: None,
         })
     }
@@ -116,6 +120,7 @@ impl Router {
     /// If a step fails; those before it have been carried out, and the next call observes first. A port that
     /// cannot be made is reported and keeps nothing else from being done.
     pub async fn apply(&mut self, plan: &SitePlan) -> Result<Applied, NetError> {
+        self.listeners.plan(&plan.listeners);
         let seen = match self.seen.take() {
             Some(seen) => seen,
             None => self.read().await?,
@@ -136,6 +141,7 @@ impl Router {
         let Some(steps) = self.seen.as_ref().and_then(|seen| steps(change, seen)) else {
             return self.apply(plan).await;
         };
+        self.listeners.plan(&plan.listeners);
         let seen = self.seen.take().unwrap_or_default();
         self.carry_out_all(steps, seen).await
     }
@@ -158,6 +164,11 @@ impl Router {
     /// If its sockets cannot be opened in the router's namespace.
     pub async fn serve_names(&self) -> Result<Resolver, NetError> {
         Resolver::start(&self.namespace, Arc::clone(&self.names), self.resolvers.clone()).await
+    }
+
+    /// The sockets of the edge.
+    pub(crate) fn listeners(&self) -> &Arc<Listeners> {
+        &self.listeners
     }
 
     /// Until when an address may be used under a name that it has lost, because an answer of the resolver may be
@@ -189,6 +200,19 @@ impl Router {
         Ok(Probe { namespace, work: Work::of(plan, question), tunnel, links, addresses })
     }
 
+    /// Opens the sockets of the edge that could not be opened before.
+    pub(crate) fn open_failed_listeners(&mut self) {
+        self.listeners.open_failed();
+        self.see_listeners();
+    }
+
+    /// Takes note of sockets that came from the edge.
+    pub(crate) fn see_listeners(&mut self) {
+        if let Some(seen) = &mut self.seen {
+            seen.listeners = self.listeners.opened();
+        }
+    }
+
     async fn read(&self) -> Result<Seen, NetError> {
         let observed = self.worker.call(Kernel::observe).await?;
         let (tunnel, peers) = self.tunnel.observe(observed.tunnel, &self.worker).await?;
@@ -199,6 +223,7 @@ impl Router {
             peers,
             routes: observed.routes,
             names: self.names.read().clone(),
+            listeners: self.listeners.opened(),
         })
     }
 
@@ -226,6 +251,8 @@ impl Router {
         let mut failed = applied.failed_ports.iter();
         let is_known = failed.all(|(_, error)| matches!(error, NetError::NoBridge(_)));
         seen.ports.retain(|interface, _| !applied.failed_ports.contains_key(interface));
+        // Those that could not be opened are tried again by whoever asks for it.
+        seen.listeners = self.listeners.opened();
         self.seen = is_known.then_some(seen);
         Ok(applied)
     }
@@ -256,6 +283,14 @@ impl Router {
             Step::OpenScopes(scopes) => {
                 worker.call(move |kernel| kernel.rules().open(&scopes)).await?;
             }
+            Step::CloseServed(served) => {
+                worker.call(move |kernel| kernel.rules().serve_no_more(&served)).await?;
+            }
+            Step::OpenServed(served) => {
+                worker.call(move |kernel| kernel.rules().serve(&served)).await?;
+            }
+            Step::CloseListeners(listeners) => self.listeners.close(&listeners),
+            Step::OpenListeners(listeners) => self.listeners.open(&listeners),
             Step::RemovePort(_) => remove_ports(worker, group).await?,
             Step::AddPort(_) => return add_ports(worker, group).await,
         }

@@ -43,6 +43,10 @@ pub enum Purpose<'a> {
     Registry { name: &'a str, username: &'a str },
     /// The private key of a certificate that a user brought, under the name that routes have for it.
     ServedKey { name: &'a str },
+    /// The private key of the account at an authority of certificates, by the address of its directory.
+    AcmeAccountKey { directory: &'a str },
+    /// The private key of a certificate that the cluster ordered for a domain.
+    IssuedKey { domain: &'a str },
 }
 
 /// Why an envelope does not open.
@@ -238,6 +242,14 @@ fn associated_data(header: &[u8], cluster: &ClusterId, purpose: Purpose<'_>) -> 
         Purpose::ServedKey { name } => {
             field(b"served-key");
             field(name.as_bytes());
+        }
+        Purpose::AcmeAccountKey { directory } => {
+            field(b"acme-account-key");
+            field(directory.as_bytes());
+        }
+        Purpose::IssuedKey { domain } => {
+            field(b"issued-key");
+            field(domain.as_bytes());
         }
     }
     out

@@ -70,6 +70,20 @@ impl ServedCertificate {
     /// # Errors
     /// The first reason why clients, or an edge, would not take it.
     pub fn check(chain: &[u8], key: &[u8], now: Timestamp) -> Result<Self, ServedError> {
+        let found = Self::read(chain, key)?;
+        if !found.validity.contains(now) {
+            let is_over = found.validity.not_after < now;
+            return Err(if is_over { ServedError::Expired } else { ServedError::NotYetValid });
+        }
+        Ok(found)
+    }
+
+    /// Checks all but when it is valid: for what an authority has just issued, whose clock counts more than that of
+    /// this machine.
+    ///
+    /// # Errors
+    /// The first reason why clients, or an edge, would not take it.
+    pub fn read(chain: &[u8], key: &[u8]) -> Result<Self, ServedError> {
         let certificates = certificates(chain)?;
         let leaf = certificates.first().ok_or(ServedError::NoCertificate)?;
         check_links(&certificates)?;
@@ -79,10 +93,6 @@ impl ServedCertificate {
         }
         let names = names(&parsed)?;
         let validity = Validity::of(&parsed).ok_or(ServedError::Malformed(1))?;
-        if !validity.contains(now) {
-            let is_over = validity.not_after < now;
-            return Err(if is_over { ServedError::Expired } else { ServedError::NotYetValid });
-        }
         check_key(&certificates, key)?;
         Ok(Self {
             // Written anew: what else the file has, such as a key, is not replicated in clear.

@@ -316,6 +316,7 @@ fn service(number: usize, version: u8) -> ServiceSpec {
         placement: if number == 0 { Placement::Pack } else { Placement::Spread },
         replicas: u32::try_from(REPLICAS).expect("fits"),
         host_ports: Vec::new(),
+        ingress_ports: std::collections::BTreeSet::new(),
         restart: RestartPolicy::Always,
         mode: ServiceMode::Service,
         depends_on: Vec::new(),

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use jaco_state::ClusterState;
-use jaco_types::{ConsumerName, ImageNeed, ImageReadiness, Millis, NodeId, StateIndex, Timestamp};
+use jaco_types::{
+    Acknowledgement, ConsumerName, ImageNeed, ImageReadiness, Millis, NodeId, StateIndex, Timestamp,
+};
 
 /// All that a pass may look at.
 #[derive(Debug, Clone, Copy)]
@@ -38,8 +40,8 @@ pub struct ConsumerSignal {
     pub session: StateIndex,
     /// When it came, by the leader's clock.
     pub heard_at: Timestamp,
-    /// The newest state whose endpoints it follows: it sends nothing to what was not among them.
-    pub acknowledged: StateIndex,
+    /// What it says of its traffic.
+    pub acknowledgement: Acknowledgement,
 }
 
 /// The last heartbeat of a node.

@@ -8,7 +8,9 @@ use jaco_proto::v1;
 use jaco_state::command::{ConsumerAttach, ConsumerDetach};
 use jaco_state::{Command, Outcome};
 use jaco_store::{Proposal, Store};
-use jaco_types::{ConsumerName, ErrorCode, Identity, Millis, Rejection, StateIndex};
+use jaco_types::{
+    Acknowledgement, ConsumerName, ErrorCode, Identity, InstanceId, Millis, Rejection, StateIndex,
+};
 use tracing::debug;
 
 use crate::member::Member;
@@ -55,13 +57,17 @@ impl ConsumerSession {
         &self.name
     }
 
-    /// Acknowledges the endpoints of a state, and renews the lease: nothing is sent any more to instances that were
-    /// not among them.
-    pub async fn acknowledge(&self, acknowledged: StateIndex) -> Delivery {
+    /// The entry that attached it.
+    pub fn index(&self) -> StateIndex {
+        self.session
+    }
+
+    /// Acknowledges the endpoints of a state, and renews the lease.
+    pub async fn acknowledge(&self, acknowledgement: &Acknowledgement) -> Delivery {
         let Self { member, name, session } = self;
         if member.store.leads() {
             let now = member.clock.now();
-            member.signals.record_consumer(name.clone(), *session, acknowledged, now);
+            member.signals.record_consumer(name.clone(), *session, acknowledgement.clone(), now);
             return Delivery::Delivered;
         }
         let Some((node, address)) = member.store.leader_elsewhere() else {
@@ -70,7 +76,8 @@ impl ConsumerSession {
         let message = v1::AcknowledgeEndpointsRequest {
             consumer: name.to_string(),
             session: session.0,
-            acknowledged: acknowledged.0,
+            acknowledged: acknowledgement.index.0,
+            busy: acknowledgement.busy.iter().map(busy).collect(),
         };
         match member.peers.acknowledge_endpoints((node, &address), message, DEADLINE).await {
             Ok(_) => Delivery::Delivered,
@@ -108,6 +115,10 @@ impl ConsumerSession {
             debug!(consumer = %self.name, %error, "could not detach the consumer; its lease will expire");
         }
     }
+}
+
+fn busy(id: &InstanceId) -> v1::BusyInstance {
+    v1::BusyInstance { replica: id.replica.to_string(), raft_index: id.raft_index.0 }
 }
 
 /// Proposes a command in the name of this node; returns its log index.

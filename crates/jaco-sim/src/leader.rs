@@ -10,7 +10,9 @@ use jaco_scheduler::rebalance::{
 };
 use jaco_scheduler::{NodeSignal, Plan, PlanInput, Planner, Signals};
 use jaco_state::{ClusterState, Command};
-use jaco_types::{ConsumerName, ImageNeed, ImageReadiness, Millis, NodeId, StateIndex, Timestamp};
+use jaco_types::{
+    Acknowledgement, ConsumerName, ImageNeed, ImageReadiness, Millis, NodeId, StateIndex, Timestamp,
+};
 
 /// What a leader keeps while it leads. All moments are by its own clock.
 #[derive(Debug)]
@@ -98,9 +100,11 @@ impl LeaderLoop {
         (session, acknowledged): (StateIndex, StateIndex),
         now: Timestamp,
     ) {
-        let signal = ConsumerSignal { session, heard_at: now, acknowledged };
-        let is_news =
-            |known: ConsumerSignal| known.session != session || known.acknowledged < acknowledged;
+        let acknowledgement = Acknowledgement::of(acknowledged);
+        let is_news = |known: ConsumerSignal| {
+            known.session != session || known.acknowledgement.index < acknowledged
+        };
+        let signal = ConsumerSignal { session, heard_at: now, acknowledgement };
         if self.signals.consumers.insert(name, signal).is_none_or(is_news) {
             self.schedule.event(now);
         }

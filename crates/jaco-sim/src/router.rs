@@ -208,7 +208,7 @@ impl Router {
     }
 
     fn held(&self) -> SitePlan {
-        let Seen { policy, tunnel, ports, peers, routes, names } = &self.seen;
+        let Seen { policy, tunnel, ports, peers, routes, names, listeners } = &self.seen;
         let tunnel = match tunnel {
             Some(Found::Sound(tunnel)) => Some(*tunnel),
             Some(Found::Broken) | None => None,
@@ -232,6 +232,7 @@ impl Router {
             peers: peers.clone(),
             routes,
             names: names.clone(),
+            listeners: listeners.clone(),
         }
     }
 }

@@ -136,6 +136,7 @@ impl ServiceText {
             placement: self.placement()?,
             replicas: self.number("replicas", 1)?,
             host_ports: self.host_ports()?,
+            ingress_ports: std::collections::BTreeSet::new(),
             restart: self.restart()?,
             mode: self.mode()?,
             depends_on: self.depends_on()?,

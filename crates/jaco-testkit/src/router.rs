@@ -1,4 +1,4 @@
-//! The router that a cluster under test leaves behind: it outlives its daemons on purpose.
+//! The router and the edge that a cluster under test leaves behind: they outlive its daemons on purpose.
 
 use std::fs;
 use std::path::Path;
@@ -21,9 +21,31 @@ pub fn pid(folder: &Path) -> Option<u32> {
     is_router.then_some(pid)
 }
 
+/// The processes of the edge beside the router of this folder: one, and two while one replaces the other.
+#[must_use]
+pub fn edges(folder: &Path) -> Vec<u32> {
+    let mut edge = folder.as_os_str().to_owned();
+    edge.push("-edge");
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    // A successor is started in the folder: that is where both work.
+    pids.filter(|pid: &u32| {
+        let folder = fs::read_link(format!("/proc/{pid}/cwd"));
+        let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let is_edge = command.split(|byte| *byte == 0).any(|word| word == b"edge");
+        is_edge && folder.is_ok_and(|folder| folder.as_os_str() == edge)
+    })
+    .collect()
+}
+
 /// Kills the process of a router, as a crash would.
 pub fn kill(folder: &Path) {
-    let Some(pid) = pid(folder) else { return };
+    if let Some(pid) = pid(folder) {
+        end(pid);
+    }
+}
+
+fn end(pid: u32) {
     let raw = i32::try_from(pid).ok().and_then(Pid::from_raw);
     // It may have ended by itself.
     let _gone = raw.is_some_and(|raw| kill_process(raw, Signal::KILL).is_err());
@@ -37,8 +59,9 @@ pub fn kill(folder: &Path) {
     }
 }
 
-/// Ends the router of a folder, with everything that it made.
+/// Ends the router of a folder and the edge beside it, with everything that they made.
 pub fn remove(folder: &Path) {
+    edges(folder).into_iter().for_each(end);
     kill(folder);
     let namespace = folder.join("router");
     if namespace.exists() {

@@ -3,6 +3,7 @@
 //! Nothing here has behaviour beyond validity, and no type can be serialised: what goes to disk or
 //! to the wire is converted at the edge (`jaco-proto`).
 
+pub mod acme;
 pub mod allocation;
 pub mod code;
 pub mod content;
@@ -17,6 +18,7 @@ pub mod network;
 pub mod node;
 pub mod observed;
 pub mod origin;
+pub mod port;
 pub mod registry;
 pub mod rejection;
 pub mod rollout;
@@ -29,6 +31,7 @@ pub mod termination;
 pub mod time;
 pub mod unit;
 
+pub use acme::{ChallengeKind, RenewalWindow};
 pub use allocation::{AllocationScope, Disablement};
 pub use code::ErrorCode;
 pub use content::{ContentId, NamedKey, NamedKind};
@@ -46,6 +49,7 @@ pub use network::{InstanceAddress, Ipv4Prefix, NetworkId, NetworkReach, NetworkS
 pub use node::{Availability, Drain, Node, NodeFacts, NodeStatus};
 pub use observed::{Exit, InstanceObserved, ReasonCode, ReplicaState};
 pub use origin::{Author, Origin};
+pub use port::{IngressPort, PortKey};
 pub use registry::RegistryName;
 pub use rejection::Rejection;
 pub use rollout::{
@@ -53,8 +57,8 @@ pub use rollout::{
     Unplaced,
 };
 pub use route::{Route, RouteKey};
-pub use router::{NodeRouter, RouterLink, TunnelBackend};
-pub use routing::{Consumer, TerminatingInstance};
+pub use router::{NodeEdge, NodeRouter, RouterLink, TunnelBackend};
+pub use routing::{Acknowledgement, Consumer, TerminatingInstance};
 pub use slot::{Completion, DesiredState, Instance, RestartCount, Slot};
 pub use spec::{DeploymentSpec, ServiceSpec};
 pub use termination::{Termination, TerminationOutcome};

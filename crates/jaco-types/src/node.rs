@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use crate::gpu::Gpu;
 use crate::id::{Hostname, NodeId, StateIndex};
 use crate::machine::Machine;
-use crate::router::NodeRouter;
+use crate::router::{NodeEdge, NodeRouter};
 use crate::time::{Millis, Timestamp};
 use crate::unit::{Bytes, Resources};
 
@@ -166,4 +166,6 @@ pub struct NodeFacts {
     pub labels: BTreeMap<String, String>,
     /// Its router; absent as long as networks are those of each node, and without one to report on.
     pub router: Option<NodeRouter>,
+    /// Its edge; absent as long as there are no routes.
+    pub edge: Option<NodeEdge>,
 }

@@ -1,5 +1,5 @@
-//! What a node reports of its router: the process that joins the networks of its container engine to those
-//! of other nodes.
+//! What a node reports of its router, the process that joins the networks of its container engine to those
+//! of other nodes, and of the edge in it.
 
 /// The router of a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -8,6 +8,13 @@ pub struct NodeRouter {
     /// is set up goes on without its process.
     pub link: Option<RouterLink>,
     /// Why it does not work; absent while it does.
+    pub problem: Option<String>,
+}
+
+/// What a node reports of its edge: the process that takes requests from outside.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NodeEdge {
+    /// What of the routes it does not carry out, and why; absent while it carries out all of them.
     pub problem: Option<String>,
 }
 

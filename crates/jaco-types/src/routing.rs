@@ -3,6 +3,7 @@
 //! A consumer watches the list of endpoints and sends traffic there: a proxy, a name server. A replica
 //! leaves the list first and is stopped once every consumer has acknowledged that, or at a deadline.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::id::{ConsumerName, InstanceId, NodeId, Revision, ServiceKey, SpecHash, StateIndex};
@@ -32,6 +33,30 @@ pub struct Consumer {
     pub session: StateIndex,
     /// When that was.
     pub attached_at: Timestamp,
+}
+
+/// What an endpoint consumer says of its traffic.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Acknowledgement {
+    /// The newest state whose endpoints it follows: it sends nothing new to what was not among them.
+    pub index: StateIndex,
+    /// The instances that had left by then and still have something of it to finish: requests in flight,
+    /// open connections.
+    pub busy: BTreeSet<InstanceId>,
+}
+
+impl Acknowledgement {
+    /// Follows the endpoints of a state, and has nothing to finish elsewhere.
+    #[must_use]
+    pub const fn of(index: StateIndex) -> Self {
+        Self { index, busy: BTreeSet::new() }
+    }
+
+    /// Whether an instance that left the endpoints in this state has nothing more to do for the consumer.
+    #[must_use]
+    pub fn releases(&self, instance: &InstanceId, left_at: StateIndex) -> bool {
+        self.index >= left_at && !self.busy.contains(instance)
+    }
 }
 
 /// An instance that is in no slot any more and that traffic may still reach: out of the endpoints, running

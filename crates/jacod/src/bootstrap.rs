@@ -25,7 +25,8 @@ use tracing::{info, warn};
 use crate::config::EngineKind;
 use crate::context::NodeContext;
 use crate::member::{self, Founding, MemberParts};
-use crate::router::{Process, try_router};
+use crate::process::Process;
+use crate::router::try_router;
 
 /// Name of the operator token that `cluster init` prints.
 const FIRST_TOKEN: &str = "bootstrap";

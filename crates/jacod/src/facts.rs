@@ -33,6 +33,8 @@ pub(crate) fn facts(config: &Config) -> Result<NodeFacts, ConfigError> {
         machine,
         // Reported once there are networks of the cluster.
         router: None,
+        // Reported once there are routes.
+        edge: None,
     })
 }
 

@@ -15,14 +15,15 @@ use jaco_server::Member;
 use jaco_state::command::NodeReport;
 use jaco_store::{Applied, Proposal, ProposeError, Store};
 use jaco_types::{
-    Identity, ImageDigest, ImageNeed, ImagePull, ImageReadiness, Millis, NodeFacts, NodeId,
-    NodeRouter,
+    Identity, ImageDigest, ImageNeed, ImagePull, ImageReadiness, Millis, NodeEdge, NodeFacts,
+    NodeId, NodeRouter,
 };
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use crate::disk::{DiskWatch, Disks};
+use crate::edge::EdgeView;
 use crate::pressure::{self, Measured};
 use crate::router::RouterView;
 
@@ -56,6 +57,8 @@ pub(crate) struct Sources {
     pub(crate) measured: Measured,
     /// What is known of the node's router, where it can have one.
     pub(crate) router: Option<watch::Receiver<RouterView>>,
+    /// What is known of the node's edge, where it can have one.
+    pub(crate) edge: Option<watch::Receiver<EdgeView>>,
 }
 
 /// Runs until `shutdown`.
@@ -66,7 +69,7 @@ pub(crate) async fn run(
     sources: Sources,
     shutdown: CancellationToken,
 ) {
-    let Sources { disks, mut measured, router } = sources;
+    let Sources { disks, mut measured, router, edge } = sources;
     let mut ticks = tokio::time::interval(INTERVAL);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     let mut engine = EngineWatch::default();
@@ -101,10 +104,19 @@ pub(crate) async fn run(
         if send(&member, report, &contact).await == Delivery::Rejected && has_load {
             measured.mark_changed();
         }
-        let router = router.as_ref().and_then(|view| view.borrow().report.clone());
+        let parts = Parts {
+            router: router.as_ref().and_then(|view| view.borrow().report.clone()),
+            edge: edge.as_ref().and_then(|view| view.borrow().clone()),
+        };
         let version = (engine.signal == EngineSignal::Up).then_some(engine.version.as_str());
-        update_facts(&member, &description, version, router, &mut unreported).await;
+        update_facts(&member, &description, version, parts, &mut unreported).await;
     }
+}
+
+/// What is known of the processes beside the daemon.
+struct Parts {
+    router: Option<NodeRouter>,
+    edge: Option<NodeEdge>,
 }
 
 /// State of the engine as last probed.
@@ -275,7 +287,7 @@ async fn update_facts(
     member: &Member,
     description: &NodeDescription,
     engine: Option<&str>,
-    router: Option<NodeRouter>,
+    parts: Parts,
     unreported: &mut String,
 ) {
     let known = member.store.read(|state| {
@@ -287,7 +299,8 @@ async fn update_facts(
         Some(engine) => NodeFacts {
             engine: engine.to_owned(),
             // What is not known yet after a start is as it was reported.
-            router: router.or_else(|| known_facts.router.clone()),
+            router: parts.router.or_else(|| known_facts.router.clone()),
+            edge: parts.edge.or_else(|| known_facts.edge.clone()),
             ..description.facts.clone()
         },
         None => known_facts.clone(),

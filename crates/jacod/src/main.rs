@@ -3,17 +3,20 @@
 mod audit_chain;
 mod bootstrap;
 mod config;
+mod consumer;
 mod context;
 mod daemon;
 mod data_lock;
 mod digest;
 mod disk;
+mod edge;
 mod facts;
 mod gpu;
 mod heartbeat;
 mod member;
 mod membership;
 mod pressure;
+mod process;
 mod renewal;
 mod router;
 mod telemetry;
@@ -66,7 +69,7 @@ struct Args {
 }
 
 /// A part of the daemon that is a process of its own.
-#[derive(Debug, Clone, Copy, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 enum Part {
     /// Run the router of this node
     ///
@@ -75,6 +78,12 @@ enum Part {
     /// CAP_NET_ADMIN, CAP_SYS_ADMIN, CAP_NET_BIND_SERVICE and CAP_NET_RAW, and the program `nft`; the daemon
     /// itself needs none of them.
     Net,
+    /// Run the edge of this node
+    ///
+    /// It takes requests, connections and datagrams from outside for the services that have routes, as the daemon
+    /// says. It runs in the router's namespace without any capability, as a user of its own, and gets its listeners
+    /// from the router. SIGHUP has the program that is installed now take its place, without a lost request.
+    Edge(edge::EdgeArgs),
 }
 
 fn main() -> ExitCode {
@@ -97,6 +106,10 @@ fn eprint_chain(error: &anyhow::Error) {
 }
 
 fn run(args: &Args) -> anyhow::Result<Ended> {
+    if let Some(Part::Edge(args)) = &args.part {
+        edge::run(args)?;
+        return Ok(Ended::Stopped);
+    }
     let config = Config::load(&args.config, Path::new(DEFAULT_CONFIG))?;
     config.hostname()?;
     config.advertised()?;
@@ -111,8 +124,8 @@ fn run(args: &Args) -> anyhow::Result<Ended> {
         runtime.block_on(digest::print(&config))?;
         return Ok(Ended::Stopped);
     }
-    telemetry::init(&config)?;
-    if let Some(Part::Net) = args.part {
+    telemetry::init(&config.log_level, config.log_format)?;
+    if matches!(args.part, Some(Part::Net)) {
         return run_router(&config, &runtime);
     }
     std::fs::create_dir_all(&config.data_dir)
@@ -127,8 +140,11 @@ fn run(args: &Args) -> anyhow::Result<Ended> {
 }
 
 fn run_router(config: &Config, runtime: &Runtime) -> anyhow::Result<Ended> {
-    let options =
-        ServiceOptions { runtime_dir: config.net.runtime_dir.clone(), port: config.net.port };
+    let options = ServiceOptions {
+        runtime_dir: config.net.runtime_dir.clone(),
+        port: config.net.port,
+        edge_socket: edge::listeners_socket(&config.net.edge_dir()),
+    };
     runtime.block_on(async {
         let stop = CancellationToken::new();
         stop_on_signal(&stop)?;

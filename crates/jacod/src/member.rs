@@ -26,12 +26,15 @@ use jaco_server::{
     ClusterMachine, Lifecycle, Member, Peers, RaftStore, Recovery, RouterProbe, refusals, serve,
 };
 use jaco_state::command::NetworkBegin;
+use jaco_state::edge::SealedKey;
 use jaco_state::network::NetworkPool;
 use jaco_state::registries::RegistryLogin;
 use jaco_state::{Command, Outcome};
 use jaco_store::{Proposal, Store};
+use jaco_types::route::RouteDomain;
 use jaco_types::{
-    ClusterId, ContentId, ErrorCode, Identity, Millis, NodeId, RegistryName, Rejection,
+    CertificateName, ClusterId, ContentId, ErrorCode, Identity, Millis, NodeId, RegistryName,
+    Rejection,
 };
 use rustix::time::{ClockId, clock_gettime};
 use tokio::net::TcpListener;
@@ -40,9 +43,11 @@ use tracing::{error, info};
 
 use crate::config::{EngineKind, Network, SamplerSettings};
 use crate::context::NodeContext;
+use crate::edge::{self, EdgeLoop, EdgeView, Keys};
 use crate::heartbeat::{self, NodeDescription, Sources};
 use crate::pressure::Measured;
-use crate::router::{Process, RouterHandle, RouterLoop, Starter};
+use crate::process::{Process, Starter};
+use crate::router::{self, RouterHandle, RouterLoop};
 use crate::{audit_chain, membership, pressure, renewal};
 
 /// Handshake failures that may wait to be audited; the listener counts those that do not fit.
@@ -147,12 +152,13 @@ pub(crate) async fn start(
     node.run_until_shutdown(refusal_writer.run(store, shutdown.clone()));
     node.agent.spawn(agent.run(shutdown.clone().cancelled_owned()));
     spawn_rebalancing(node, &member);
+    let edge = router.as_ref().map(|_| spawn_edge(node, &member, &cluster));
     let router = router.map(|(router, handle)| {
         node.run_until_shutdown(router.run(Arc::clone(&member)));
         handle.view()
     });
     let measured = spawn_sampler(node, &member, sampler);
-    let sources = Sources { disks, measured, router };
+    let sources = Sources { disks, measured, router, edge };
     spawn_loops(node, &member, certificates, contact, sources);
     info!(%cluster, node_id = %id, address = %node.advertised, "member started");
     Ok(())
@@ -180,6 +186,20 @@ impl Unseal for KeyRing {
         let opened = sealed::open(&self.key, &self.cluster, purpose, &login.password.0)
             .map_err(|error| error.to_string())?;
         String::from_utf8(opened.to_vec()).map_err(|_| "the password is not UTF-8".to_owned())
+    }
+}
+
+impl Keys for KeyRing {
+    fn open(&self, name: &CertificateName, key: &SealedKey) -> Result<Vec<u8>, String> {
+        let purpose = Purpose::ServedKey { name: name.as_str() };
+        let opened = sealed::open(&self.key, &self.cluster, purpose, &key.0);
+        opened.map(|key| key.to_vec()).map_err(|error| error.to_string())
+    }
+
+    fn open_issued(&self, domain: &RouteDomain, key: &SealedKey) -> Result<Vec<u8>, String> {
+        let purpose = Purpose::IssuedKey { domain: domain.as_str() };
+        let opened = sealed::open(&self.key, &self.cluster, purpose, &key.0);
+        opened.map(|key| key.to_vec()).map_err(|error| error.to_string())
     }
 }
 
@@ -263,7 +283,23 @@ fn router(node: &NodeContext, started: Option<Process>) -> Option<(RouterLoop, R
 
 /// The process of this node's router, which is not started by this.
 pub(crate) fn router_process(node: &NodeContext) -> Process {
-    Process::new(Starter::of_this_process(), node.config.file.clone())
+    Process::new(Starter::of_this_process(), router::program(&node.config.file))
+}
+
+/// Starts the loop that makes plans for the edge.
+fn spawn_edge(
+    node: &NodeContext,
+    member: &Arc<Member>,
+    cluster: &ClusterId,
+) -> watch::Receiver<EdgeView> {
+    let (config, keys) = (&node.config, &member.key_encryption_key);
+    let dir = config.net.edge_dir();
+    let program = edge::program(config);
+    let process = Process::new(Starter::of_this_process(), program);
+    let keys = Arc::new(KeyRing { key: keys.clone(), cluster: cluster.clone() });
+    let (edge, view) = EdgeLoop::new(dir, process, keys);
+    node.run_until_shutdown(edge.run(Arc::clone(member)));
+    view
 }
 
 /// Starts to accept connections of peers and operators.

@@ -3,21 +3,21 @@
 use anyhow::Context;
 use tracing_subscriber::EnvFilter;
 
-use crate::config::{Config, LogFormat};
+use crate::config::LogFormat;
 
 /// Sets up logging.
-pub(crate) fn init(config: &Config) -> anyhow::Result<()> {
+pub(crate) fn init(log_level: &str, log_format: LogFormat) -> anyhow::Result<()> {
     // openraft warns of every message that an unreachable peer did not receive, many times a
     // second; leadership changes and nodes that are down are logged by the daemon itself.
-    let filter = format!("openraft=error,sled=warn,{}", config.log_level);
+    let filter = format!("openraft=error,sled=warn,{log_level}");
     let filter = EnvFilter::try_new(filter)
-        .with_context(|| format!("log_level {:?} is not valid", config.log_level))?;
+        .with_context(|| format!("log_level {log_level:?} is not valid"))?;
     let logs = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         // A failed write to stderr would be reported on stderr, by a panic.
         .log_internal_errors(false);
-    match config.log_format {
+    match log_format {
         LogFormat::Text => logs.with_ansi(false).init(),
         LogFormat::Json => logs.json().init(),
     }

@@ -58,6 +58,11 @@ impl Machines {
         command
     }
 
+    /// The process whose network namespace has the switch.
+    pub(crate) fn switch(&self) -> u32 {
+        self.switch.id()
+    }
+
     fn wire(&self, at: usize) {
         let (machine, port) = (self.engines[at].namespace().to_string(), format!("port{at}"));
         let mut command = self.at_switch();

@@ -8,6 +8,7 @@ mod colocation;
 mod convergence;
 mod credentials;
 mod dev;
+mod edges;
 mod engine_events;
 mod engine_restart;
 mod files;

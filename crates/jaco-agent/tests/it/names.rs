@@ -52,6 +52,7 @@ pub(crate) fn spec_pulled(image: &str, keys: &str, pull: PullPolicy) -> Arc<Serv
         placement: Placement::Spread,
         replicas: 1,
         host_ports: vec![],
+        ingress_ports: std::collections::BTreeSet::new(),
         restart: RestartPolicy::Always,
         mode: ServiceMode::Service,
         depends_on: vec![],

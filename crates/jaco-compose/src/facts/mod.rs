@@ -6,15 +6,16 @@
 mod network;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::num::NonZeroU32;
+use std::num::{NonZeroU16, NonZeroU32};
 
-use jaco_types::ServiceName;
+use jaco_types::port::{PortRange, ProxyProtocol};
 use jaco_types::route::DrainTime;
 use jaco_types::spec::{
     Affinity, Constraint, Dependency, Healthcheck, OnNodeLoss, Placement, Privilege, Protocol,
     PullPolicy, RestartPolicy, Scoring, ServiceMode, SpreadCriterion, Storage, UpdatePolicy,
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
+use jaco_types::{IngressPort, ServiceName};
 
 pub use network::{Dns, NetworkAttachment, NetworkFacts, NetworkOwner, NetworkReach};
 
@@ -33,7 +34,7 @@ pub struct Facts {
     pub min_allocations: u32,
     /// The largest number of replicas on one node; `None` is as many as fit.
     pub max_replicas_per_node: Option<NonZeroU32>,
-    /// Host ports that each replica publishes.
+    /// The ports that it publishes.
     pub ports: Vec<PublishedPort>,
     /// What follows when one of its containers ends.
     pub restart: RestartPolicy,
@@ -87,10 +88,10 @@ pub struct Facts {
     pub dns: Dns,
 }
 
-/// A host port, or a range from which the engine takes one.
+/// A port of nodes, or a range from which one is taken.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PublishedPort {
-    /// First port; the same as `last` for one port; 0 to 0 lets the engine choose.
+    /// First port; the same as `last` for one port; 0 to 0 leaves the choice open.
     pub first: u16,
     /// Last port.
     pub last: u16,
@@ -100,10 +101,39 @@ pub struct PublishedPort {
     pub host_ip: Option<String>,
     /// The port in the container.
     pub target: u16,
+    /// Which nodes answer on it.
+    pub mode: PortMode,
+    /// Whether the container is told who the client is.
+    pub proxy_protocol: ProxyProtocol,
+}
+
+/// Which nodes answer on a published port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PortMode {
+    /// The one that runs the replica, which takes the port for itself.
+    Host,
+    /// All.
+    Ingress,
 }
 
 impl PublishedPort {
-    /// The one host port that is certainly taken, if it is one.
+    /// The port as edges serve it, if all nodes answer on it.
+    #[must_use]
+    pub fn ingress(&self) -> Option<IngressPort> {
+        let port = IngressPort {
+            transport: self.protocol.transport()?,
+            target: NonZeroU16::new(self.target)?,
+            published: match (self.first, self.last) {
+                (0, 0) => PortRange::ANY,
+                (first, last) => PortRange::new(first, last).ok()?,
+            },
+            address: self.host_ip.as_deref().and_then(|address| address.parse().ok()),
+            proxy_protocol: self.proxy_protocol,
+        };
+        (self.mode == PortMode::Ingress).then_some(port)
+    }
+
+    /// The one port that is certainly taken, if it is one.
     #[must_use]
     pub fn fixed(&self) -> Option<u16> {
         (self.first == self.last && self.first != 0).then_some(self.first)

@@ -7,10 +7,11 @@ use jaco_types::spec::{MAX_REPLICAS, Placement, Protocol};
 use crate::diagnostics::code::Code;
 use crate::diagnostics::report::Report;
 use crate::diagnostics::source::Pos;
-use crate::facts::{Facts, PublishedPort};
+use crate::facts::{Facts, PortMode, PublishedPort};
 use crate::project::Project;
 use crate::project::reference::{Reference, ReferenceKind};
 use crate::resolve::audit;
+use crate::resolve::ports::is_any;
 use crate::resolve::resolved::ResolvedService;
 use crate::yaml::node::{Map, Node};
 
@@ -85,7 +86,10 @@ pub(crate) fn check_ports(
             };
             let others = taken.entry((number, port.protocol)).or_default();
             let clash = others.iter().find(|(other, there)| {
-                overlap(port, there) && (other == name || may_meet(services, name, other))
+                overlap(port, there)
+                    && (other == name
+                        || is_everywhere(port, there)
+                        || may_meet(services, name, other))
             });
             if let Some((other, first)) = clash {
                 let nth = usize::from(other == name && first.target == port.target);
@@ -96,7 +100,11 @@ pub(crate) fn check_ports(
                 } else {
                     let message =
                         format!("services `{other}` and `{name}` both publish port {number}");
-                    (message, "publish another port, or pin the services to different hosts")
+                    let advice = match is_everywhere(port, first) {
+                        true => "publish another port: every node answers on it",
+                        false => "publish another port, or pin the services to different hosts",
+                    };
+                    (message, advice)
                 };
                 report.error(pos, Code::PortConflict, message).suggest(advice);
             }
@@ -134,9 +142,14 @@ pub(crate) fn check_total(
     }
 }
 
+/// Whether every node has one of the two.
+fn is_everywhere(a: &PublishedPort, b: &PublishedPort) -> bool {
+    [a.mode, b.mode].contains(&PortMode::Ingress)
+}
+
 /// Two addresses share a port unless both are given and differ.
 fn overlap(a: &PublishedPort, b: &PublishedPort) -> bool {
-    let any = |ip: &Option<String>| ip.as_deref().is_none_or(|ip| matches!(ip, "0.0.0.0" | "::"));
+    let any = |ip: &Option<String>| ip.as_deref().is_none_or(is_any);
     any(&a.host_ip) || any(&b.host_ip) || a.host_ip == b.host_ip
 }
 

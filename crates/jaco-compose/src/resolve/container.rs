@@ -10,6 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::resolve::network_owner::owner;
 use crate::resolve::options::{NetworkIn, Networks, Options};
+use crate::resolve::ports::{self, Publishing};
 use crate::support;
 use crate::support::shape::{Class, Shape};
 use crate::yaml::node::{Entry, Map, Node, Value};
@@ -45,6 +46,7 @@ pub(crate) fn container(
     service: &Map,
     root: &Map,
     options: &Options,
+    publishing: Publishing,
 ) -> Container {
     let (used, contents) = (used(service), &options.contents);
     let mut out = Writer::default();
@@ -58,7 +60,7 @@ pub(crate) fn container(
     resources(&mut out, "networks", &used[1], root, networks);
     resources(&mut out, "secrets", &used[2], root, versions(&contents.secrets));
     out.key("service");
-    service_object(&mut out, service);
+    service_object(&mut out, service, publishing);
     resources(&mut out, "volumes", &used[3], root, versions(&none));
     out.close('}');
     let canonical = out.finish();
@@ -66,7 +68,7 @@ pub(crate) fn container(
     Container { canonical, hash }
 }
 
-fn service_object(out: &mut Writer, service: &Map) {
+fn service_object(out: &mut Writer, service: &Map, publishing: Publishing) {
     out.open('{');
     for entry in service.iter() {
         let name = entry.key.as_str();
@@ -75,6 +77,12 @@ fn service_object(out: &mut Writer, service: &Map) {
         };
         if name == "deploy" {
             deploy(out, &entry.node);
+        } else if name == "ports" {
+            let ports = ports::of_container(&entry.node, publishing);
+            if ports.as_seq().is_some_and(|ports| !ports.is_empty()) {
+                out.key(name);
+                effective(out, &key.shape, &ports);
+            }
         } else if !SCHEDULING.contains(&name) {
             out.key(name);
             effective(out, &key.shape, &entry.node);

@@ -1,72 +1,15 @@
-//! What a service takes from the nodes that run it: host ports, devices, privileges.
+//! What a service takes from the nodes that run it: devices, privileges.
 
 use std::collections::BTreeSet;
 
-use jaco_types::spec::{Privilege, Protocol};
+use jaco_types::spec::Privilege;
 
-use crate::diagnostics::code::Code;
-use crate::diagnostics::report::Report;
-use crate::facts::{GpuRequest, PublishedPort};
+use crate::facts::GpuRequest;
 use crate::resolve::audit::is_engine_socket;
 use crate::resolve::options::Contents;
 use crate::resolve::scene::{below, text};
 use crate::yaml::access::items;
 use crate::yaml::node::{Map, Node};
-
-pub(super) fn ports(service: &Map, report: &mut Report) -> Vec<PublishedPort> {
-    let mut ports = Vec::new();
-    for node in items(service, "ports") {
-        let target = node.get("target").and_then(Node::as_int).and_then(|n| u16::try_from(n).ok());
-        let Some(target) = target.filter(|target| *target > 0) else {
-            report
-                .error(node.pos, Code::InvalidValue, "a published port has no valid `target`")
-                .expected("a number from 1 to 65535");
-            continue;
-        };
-        let protocol = node.get_str("protocol").unwrap_or("tcp").to_ascii_lowercase();
-        let protocol = match protocol.as_str() {
-            "tcp" => Protocol::Tcp,
-            "udp" => Protocol::Udp,
-            "sctp" => Protocol::Sctp,
-            other => {
-                report
-                    .error(
-                        node.pos,
-                        Code::InvalidValue,
-                        format!("`{other}` is not a supported protocol"),
-                    )
-                    .expected("`tcp`, `udp` or `sctp`");
-                continue;
-            }
-        };
-        let published = node.get_str("published").unwrap_or("0");
-        let Some((first, last)) = published_range(published) else {
-            report
-                .error(
-                    node.pos,
-                    Code::InvalidValue,
-                    format!("`{published}` is not a valid host port"),
-                )
-                .expected("a number from 1 to 65535, or a range");
-            continue;
-        };
-        let host_ip = node.get_str("host_ip").map(str::to_owned);
-        ports.push(PublishedPort { first, last, protocol, host_ip, target });
-    }
-    ports.sort();
-    ports
-}
-
-/// One port or a range of them; the standard parser takes a sign, too.
-fn published_range(text: &str) -> Option<(u16, u16)> {
-    let port = |text: &str| {
-        let digits = text.bytes().all(|byte| byte.is_ascii_digit());
-        digits.then(|| text.parse::<u16>().ok()).flatten()
-    };
-    let (first, last) = text.split_once('-').unwrap_or((text, text));
-    let range = (port(first)?, port(last)?);
-    (range.0 <= range.1).then_some(range)
-}
 
 pub(super) fn gpus(service: &Map) -> Vec<GpuRequest> {
     let reserved = below(service.get("deploy"), &["resources", "reservations", "devices"]);

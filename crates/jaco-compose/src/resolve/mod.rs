@@ -13,6 +13,7 @@ mod links;
 mod network_owner;
 mod networks;
 pub(crate) mod options;
+mod ports;
 mod ranges;
 mod resolved;
 mod rollout;
@@ -40,6 +41,7 @@ use crate::resolve::checks::{
 use crate::resolve::container::container;
 use crate::resolve::effective::attached;
 use crate::resolve::links::Links;
+use crate::resolve::ports::Publishing;
 use crate::resolve::routes::routes;
 use crate::resolve::scene::Scene;
 use crate::yaml::node::{Map, Node};
@@ -95,6 +97,7 @@ pub fn resolve(
         if links.concern(name) {
             links.add_to(name, service.to_mut());
         }
+        let publishing = Publishing::of(&service, &options.networks);
         let scene = Scene {
             deployment: &project.name,
             name,
@@ -104,10 +107,11 @@ pub fn resolve(
             own,
             given: options.overrides.get(name),
             contents: &options.contents,
+            publishing,
         };
         let facts = service::facts(&scene, &mut compose, &mut manifest);
         check_privileges(name, &service, &facts, &mut compose);
-        let container = container(&project.name, &service, root, options);
+        let container = container(&project.name, &service, root, options, publishing);
         size += container.canonical.len();
         if size > MAX_CANONICAL_BYTES {
             compose

@@ -3,6 +3,7 @@
 use crate::facts::Constraints;
 use crate::overlay::types::{JacoYaml, ServiceOverlay};
 use crate::resolve::options::{Contents, Override};
+use crate::resolve::ports::Publishing;
 use crate::yaml::node::{Map, Node};
 
 /// What the facts of a service are made from.
@@ -15,6 +16,7 @@ pub(crate) struct Scene<'s> {
     pub(crate) own: Option<&'s ServiceOverlay>,
     pub(crate) given: Option<&'s Override>,
     pub(crate) contents: &'s Contents,
+    pub(crate) publishing: Publishing,
 }
 
 pub(crate) fn text<'m>(map: &'m Map, key: &str) -> Option<&'m str> {

@@ -18,10 +18,11 @@ use crate::notation::units;
 use crate::overlay::types::{JacoYaml, Selectors, ServiceOverlay};
 use crate::resolve::amounts::{effective_bounds, limit, reservation};
 use crate::resolve::audit::is_engine_socket;
-use crate::resolve::host::{gpus, ports, privileges};
+use crate::resolve::host::{gpus, privileges};
 use crate::resolve::lifecycle;
 use crate::resolve::networks::{attachments, dns, names};
 use crate::resolve::options::Contents;
+use crate::resolve::ports::ports;
 use crate::resolve::ranges;
 use crate::resolve::rollout::update_policy;
 use crate::resolve::scene::{Scene, below, text};
@@ -74,7 +75,7 @@ pub(crate) fn facts(scene: &Scene<'_>, compose: &mut Report, manifest: &mut Repo
             .and_then(|deploy| deploy.get("placement")?.get("max_replicas_per_node")?.as_int())
             .and_then(|number| u32::try_from(number).ok())
             .and_then(NonZeroU32::new),
-        ports: ports(service, compose),
+        ports: ports(service, scene.publishing, compose),
         restart: lifecycle::restart_policy(service, compose),
         mode: lifecycle::mode(service),
         depends_on: depends_on(service),

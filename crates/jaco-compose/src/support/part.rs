@@ -251,20 +251,32 @@ pub(crate) static PORT: Object = object(&[
     key("host_ip", Honoured, Shape::Str, "The node's address to publish on."),
     key(
         "mode",
-        Ignored,
+        Honoured,
         Shape::Str,
-        "`host` and `ingress` both publish the port on the node that runs the replica.",
+        "`host`: on the node that runs the replica. `ingress`, the default: on every node, if the cluster has networks of its own and the service one of them; else as `host`.",
     ),
     key("name", Ignored, Shape::Str, "Only information for other tools."),
-    key("protocol", Honoured, Shape::Str, "tcp, udp or sctp."),
+    key("protocol", Honoured, Shape::Str, "tcp, udp or, with `mode: host`, sctp."),
     key(
         "published",
         Honoured,
         Shape::StrOrNum,
-        "The port on the node; the engine chooses one from a range, or any if none is given.",
+        "The port on the node; one is chosen from a range, or any if none is given.",
     ),
     key("target", Honoured, Shape::Int, "The port in the container."),
+    key("x-jaco", Honoured, Shape::Object(&PORT_EXTENSION), "How every node answers on the port."),
 ]);
+
+static PORT_EXTENSION: Object = Object {
+    keys: &[key(
+        "proxy_protocol",
+        Honoured,
+        Shape::Str,
+        "`v2` tells containers who the client is, by the header of the PROXY protocol.",
+    )],
+    extensions: Extensions::Refused,
+    required: &[],
+};
 
 pub(crate) static ULIMIT: Object = Object {
     keys: &[

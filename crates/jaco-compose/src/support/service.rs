@@ -207,8 +207,9 @@ pub(crate) static SERVICE: Object = object(&[
         "ports",
         Honoured,
         PORTS,
-        "Published on the node that runs the replica; replicas that publish the same host port \
-         are placed on different nodes.",
+        "Every node answers and forwards to ready replicas, if the cluster has networks of its own. Else, and with \
+         `mode: host`: published on the node that runs the replica; replicas that publish the same host port are \
+         placed on different nodes.",
     ),
     key("post_start", Ignored, HOOKS, "Hooks are not run; use the entrypoint of the image."),
     key("pre_stop", Ignored, HOOKS, "Hooks are not run; handle the stop signal."),

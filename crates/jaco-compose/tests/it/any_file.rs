@@ -123,6 +123,8 @@ fn try_files(keys: Keys) -> (u32, BTreeSet<String>) {
 fn any_file_of_the_specification_survives_printing_and_sending() {
     let (_, seen) = try_files(Keys::All);
     let missing: Vec<_> = all_paths().difference(&seen).cloned().collect();
+    // Extensions of ours are no part of the specification.
+    let missing: Vec<_> = missing.iter().filter(|path| !path.contains(".x-jaco")).collect();
     assert!(missing.is_empty(), "keys that no file had: {missing:#?}");
 }
 

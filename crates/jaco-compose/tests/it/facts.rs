@@ -116,19 +116,19 @@ fn compose_replicas_and_ports() {
     compose(
         "ports: ['80:80', '53:53/udp', '127.0.0.1:90:90', '9000-9001:9000', 70]",
         expect![[
-            r#"ports [PublishedPort { first: 0, last: 0, protocol: Tcp, host_ip: None, target: 70 }, PublishedPort { first: 53, last: 53, protocol: Udp, host_ip: None, target: 53 }, PublishedPort { first: 80, last: 80, protocol: Tcp, host_ip: None, target: 80 }, PublishedPort { first: 90, last: 90, protocol: Tcp, host_ip: Some("127.0.0.1"), target: 90 }, PublishedPort { first: 9000, last: 9001, protocol: Tcp, host_ip: None, target: 9000 }]"#
+            r#"ports [PublishedPort { first: 0, last: 0, protocol: Tcp, host_ip: None, target: 70, mode: Host, proxy_protocol: Off }, PublishedPort { first: 53, last: 53, protocol: Udp, host_ip: None, target: 53, mode: Host, proxy_protocol: Off }, PublishedPort { first: 80, last: 80, protocol: Tcp, host_ip: None, target: 80, mode: Host, proxy_protocol: Off }, PublishedPort { first: 90, last: 90, protocol: Tcp, host_ip: Some("127.0.0.1"), target: 90, mode: Host, proxy_protocol: Off }, PublishedPort { first: 9000, last: 9001, protocol: Tcp, host_ip: None, target: 9000, mode: Host, proxy_protocol: Off }]"#
         ]],
     );
     compose(
         "ports: ['90:91/sctp', {target: 5, protocol: SCTP}]",
         expect![
-            "ports [PublishedPort { first: 0, last: 0, protocol: Sctp, host_ip: None, target: 5 }, PublishedPort { first: 90, last: 90, protocol: Sctp, host_ip: None, target: 91 }]"
+            "ports [PublishedPort { first: 0, last: 0, protocol: Sctp, host_ip: None, target: 5, mode: Host, proxy_protocol: Off }, PublishedPort { first: 90, last: 90, protocol: Sctp, host_ip: None, target: 91, mode: Host, proxy_protocol: Off }]"
         ],
     );
     compose(
         "ports: ['82:80', '81:80']",
         expect![
-            "ports [PublishedPort { first: 81, last: 81, protocol: Tcp, host_ip: None, target: 80 }, PublishedPort { first: 82, last: 82, protocol: Tcp, host_ip: None, target: 80 }]"
+            "ports [PublishedPort { first: 81, last: 81, protocol: Tcp, host_ip: None, target: 80, mode: Host, proxy_protocol: Off }, PublishedPort { first: 82, last: 82, protocol: Tcp, host_ip: None, target: 80, mode: Host, proxy_protocol: Off }]"
         ],
     );
     compose(

@@ -19,6 +19,7 @@ mod facts;
 mod forms;
 mod hash;
 mod hash_keys;
+mod ingress;
 mod inherited;
 mod laws;
 mod layer_laws;

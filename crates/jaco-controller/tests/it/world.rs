@@ -295,6 +295,7 @@ pub(crate) fn deploy(replicas: u32, version: u8) -> Command {
         placement: Placement::Spread,
         replicas,
         host_ports: vec![],
+        ingress_ports: std::collections::BTreeSet::new(),
         restart: RestartPolicy::Always,
         mode: ServiceMode::Service,
         depends_on: vec![],

@@ -1,11 +1,12 @@
 //! Clusters for tests, written down briefly or random.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use jaco_dataplane::edge::{ListenerKey, Transport};
 use jaco_dataplane::{
-    Instance, InterfaceName, Link, Mesh, Network, Node, PublicKey, Readiness, SitePlan, Topology,
-    plan,
+    Exposure, Instance, InterfaceName, Link, Mesh, Network, Node, PublicKey, Readiness, SitePlan,
+    Topology, plan,
 };
 use jaco_types::{DeploymentName, InstanceId, Ipv4Prefix, NetworkId, NetworkReach, NodeId, Subnet};
 use proptest::prelude::*;
@@ -53,6 +54,7 @@ pub(crate) fn instance(node: u64, name: &str, networks: &[u32], address: u8) -> 
         aliases: BTreeMap::new(),
         addresses: networks.iter().map(in_network).collect(),
         readiness: Readiness::Ready,
+        exposure: Exposure::Members,
     }
 }
 
@@ -67,6 +69,7 @@ pub(crate) fn topology(
         networks: networks.iter().map(|id| network(*id, NetworkReach::Outside)).collect(),
         nodes: nodes.iter().map(|id| node(*id)).collect(),
         instances: instances.collect(),
+        listeners: BTreeSet::new(),
     }
 }
 
@@ -100,21 +103,25 @@ pub(crate) fn topologies() -> impl Strategy<Value = Topology> {
         prop::collection::btree_set(1_u32..=5, 1..=3).prop_map(Vec::from_iter).prop_shuffle();
     let deployment = prop_oneof![Just("shop"), Just("blog")];
     let service = prop_oneof![Just("web"), Just("db")];
-    let drawn = (1_u64..=5, deployment, service, networks, readiness);
+    let exposure = prop_oneof![3 => Just(Exposure::Members), 1 => Just(Exposure::Edges)];
+    let drawn = (1_u64..=5, deployment, service, networks, readiness, exposure);
     let instances = prop::collection::vec(drawn, 0..=12);
     let reach = prop_oneof![Just(NetworkReach::Outside), Just(NetworkReach::Internal)];
     let networks = prop::collection::vec(reach, 5);
     let unlinked = prop::option::weighted(0.1, 1_u8..=5);
     // A site whose key is another one than in most other clusters.
     let rekeyed = prop::option::of(1_u8..=5);
-    (sites, networks, instances, any::<bool>(), unlinked, rekeyed).prop_map(
-        |(sites, networks, instances, has_mesh, unlinked, rekeyed)| {
+    let listeners = prop::collection::btree_set(listener(), 0..=2);
+    (sites, networks, instances, any::<bool>(), unlinked, rekeyed, listeners).prop_map(
+        |(sites, networks, instances, has_mesh, unlinked, rekeyed, listeners)| {
             let drawn = (10_u8..).zip(instances);
-            let instances =
-                drawn.map(|(address, (node, deployment, service, networks, readiness))| {
+            let instances = drawn.map(
+                |(address, (node, deployment, service, networks, readiness, exposure))| {
                     let name = format!("{deployment}/{service}");
-                    Instance { readiness, ..instance(node, &name, &networks, address) }
-                });
+                    let instance = instance(node, &name, &networks, address);
+                    Instance { readiness, exposure, ..instance }
+                },
+            );
             let mut topology = topology(&[1, 2, 3, 4, 5], &[], instances);
             topology.networks = (1..).zip(networks).map(|(id, reach)| network(id, reach)).collect();
             share_engines(&mut topology, &sites);
@@ -124,10 +131,22 @@ pub(crate) fn topologies() -> impl Strategy<Value = Topology> {
             if let Some(id) = unlinked {
                 topology.nodes.get_mut(&NodeId(id.into())).unwrap().link = None;
             }
+            topology.listeners = listeners;
             topology.mesh = topology.mesh.filter(|_| has_mesh);
             topology
         },
     )
+}
+
+fn listener() -> impl Strategy<Value = ListenerKey> {
+    let transport = prop_oneof![Just(Transport::Tcp), Just(Transport::Udp)];
+    let address = prop::option::of(Just(IpAddr::from([192, 0, 2, 1])));
+    let port = prop_oneof![Just(80), Just(443)];
+    (transport, address, port).prop_map(|(transport, address, port)| ListenerKey {
+        transport,
+        address,
+        port,
+    })
 }
 
 /// Gives the router of a node another key.

@@ -5,10 +5,14 @@ use std::num::NonZeroU16;
 use std::sync::Arc;
 
 use expect_test::expect;
-use jaco_dataplane::edge::{EdgePlan, EndpointReadiness, ListenerKey, Locality};
+use jaco_dataplane::edge::{
+    EdgePlan, EndpointReadiness, Forwarding, Listener, ListenerKey, Locality, Target,
+};
 use jaco_dataplane::{EdgePlanner, plan_edge};
-use jaco_state::command::{ConsumerAttach, DeploymentApply, EdgeBegin, Previous};
+use jaco_state::acme::AcmeChallenge;
+use jaco_state::command::{AcmeNote, ConsumerAttach, DeploymentApply, EdgeBegin, Previous};
 use jaco_state::{Change, Command};
+use jaco_types::port::{PortRange, ProxyProtocol, Transport};
 use jaco_types::route::{
     AllowedUsers, BodyLimit, DrainTime, ForwardedPath, HeaderName, HeaderRules, HeaderValue,
     HstsAge, PasswordHash, Redirect, RedirectRest, RedirectStatus, RedirectTarget, RouteAction,
@@ -16,7 +20,10 @@ use jaco_types::route::{
 };
 use jaco_types::spec::{Attachment, NetworkRef, NetworkSpec, ServiceSpec};
 use jaco_types::unit::Bytes;
-use jaco_types::{InstanceId, Millis, NodeId, NodeStatus, ReplicaState, Route, RouteKey};
+use jaco_types::{
+    ChallengeKind, IngressPort, InstanceId, Millis, NodeId, NodeStatus, ReplicaState, Route,
+    RouteKey, Timestamp,
+};
 use proptest::prelude::*;
 
 use crate::attached::{network_name, networked, start, start_again};
@@ -39,11 +46,33 @@ fn in_clear(name: &str) -> Route {
 
 /// An apply of one service `web` in two networks, with these routes.
 fn deploy(name: &str, image: &str, drain: Option<u64>, routes: Vec<(RouteKey, Route)>) -> Command {
+    publish(name, image, drain, routes, &[])
+}
+
+fn port(published: (u16, u16), target: u16, address: Option<&str>) -> IngressPort {
+    IngressPort {
+        transport: if target == 53 { Transport::Udp } else { Transport::Tcp },
+        target: NonZeroU16::new(target).unwrap(),
+        published: PortRange::new(published.0, published.1).unwrap(),
+        address: address.map(|text| text.parse().unwrap()),
+        proxy_protocol: if target == 90 { ProxyProtocol::V2 } else { ProxyProtocol::Off },
+    }
+}
+
+/// The same, with published ports.
+fn publish(
+    name: &str,
+    image: &str,
+    drain: Option<u64>,
+    routes: Vec<(RouteKey, Route)>,
+    ports: &[IngressPort],
+) -> Command {
     let keys = ["front", "back"];
     let attach = |key| Attachment { network: NetworkRef::Own(network_name(key)), aliases: vec![] };
     let networks = keys.map(attach).to_vec();
     let drain = drain.map(|ms| DrainTime::new(Millis(ms)).unwrap());
-    let mut spec = spec(&[ServiceSpec { networks, drain, ..service("web", image) }]);
+    let ingress_ports = ports.iter().copied().collect();
+    let mut spec = spec(&[ServiceSpec { networks, drain, ingress_ports, ..service("web", image) }]);
     spec.networks = keys.map(|key| (network_name(key), NetworkSpec::default())).into();
     spec.routes = routes.into_iter().collect();
     DeploymentApply::new(deployment(name), spec).into()
@@ -71,6 +100,52 @@ fn endpoints(plan: &EdgePlan) -> Vec<(String, Locality, EndpointReadiness)> {
 
 fn ports(plan: &EdgePlan) -> Vec<u16> {
     plan.listeners.keys().map(|ListenerKey { port, .. }| *port).collect()
+}
+
+/// R-EDGE-2: each published port is a socket on every node, on its address if it has one, and what comes in there goes
+/// to the port of the containers.
+#[test]
+fn published_ports_are_sockets_of_every_edge() {
+    let (mut history, n2) = cluster();
+    let wanted = [
+        port((8000, 8002), 80, None),
+        port((9090, 9090), 90, Some("10.0.0.1")),
+        port((53, 53), 53, None),
+    ];
+    history.apply(publish("shop", "web:1", None, vec![], &wanted));
+    start(&mut history, 0);
+    let id = current(&history, "shop-web-0");
+    let status = NodeStatus::Ready;
+    history.batch(vec![Change::NodeStatusSet { node: N1, status, reason: String::new() }]);
+    observe(&mut history, &id, N1, ReplicaState::Running);
+    let plan = plan_edge(&history.state, n2);
+    let shown: Vec<String> = plan
+        .listeners
+        .iter()
+        .map(|(key, listener)| {
+            let Listener::Forward(Forwarding { target, proxy_protocol }) = listener else {
+                panic!("{listener:?}")
+            };
+            let ListenerKey { transport, address, port } = key;
+            let Target { service, port: to } = target;
+            format!("{transport} {address:?} {port} -> {service}:{to} {proxy_protocol:?}")
+        })
+        .collect();
+    let expected = [
+        "tcp None 8000 -> shop/web:80 Off",
+        "tcp Some(10.0.0.1) 9090 -> shop/web:90 V2",
+        "udp None 53 -> shop/web:53 Off",
+    ];
+    assert_eq!(shown, expected);
+    let address = "10.65.1.3".to_owned();
+    assert_eq!(endpoints(&plan), [(address, Locality::Elsewhere, EndpointReadiness::Ready)]);
+    // Edges of other sites reach it.
+    let topology = jaco_dataplane::Topology::of(&history.state);
+    assert_eq!(topology.instances[&id].exposure, jaco_dataplane::Exposure::Edges);
+    history.apply(deploy("shop", "web:1", None, vec![]));
+    assert_eq!(plan_edge(&history.state, n2), EdgePlan::default());
+    let topology = jaco_dataplane::Topology::of(&history.state);
+    assert_eq!(topology.instances[&id].exposure, jaco_dataplane::Exposure::Members);
 }
 
 /// R-EDGE-2: nothing listens until a route exists, and nothing for TLS if no route has it.
@@ -158,106 +233,152 @@ fn a_route_is_what_the_edge_is_told() {
             RouteKey {
                 domain: "a.de",
                 path: "/api",
-            }: Route {
-                action: Forward(
-                    Upstream {
-                        target: Target {
-                            service: ServiceKey {
-                                deployment: "shop",
-                                service: "web",
-                            },
+            }: PlannedRoute {
+                deployment: "shop",
+                route: Route {
+                    action: Forward(
+                        Upstream {
+                            service: "web",
                             port: 8080,
+                            forwarded_path: Rest,
+                            protocol: H2c,
+                            affinity: Cookie,
+                            timeout: Some(
+                                RouteTimeout(
+                                    Millis(
+                                        30000,
+                                    ),
+                                ),
+                            ),
+                            weights: RevisionWeights(
+                                {},
+                            ),
                         },
-                        protocol: H2c,
-                        path: Strip,
-                        timeout: Some(
-                            Millis(
-                                30000,
+                    ),
+                    tls: Auto,
+                    hsts: Some(
+                        HstsAge(
+                            60,
+                        ),
+                    ),
+                    body_max: Some(
+                        BodyLimit(
+                            Bytes(
+                                1048576,
                             ),
                         ),
-                        sticky: Some(
-                            StickyCookie {
-                                name: "jaco-instance",
+                    ),
+                    headers: RouteHeaders {
+                        request: HeaderRules {
+                            set: {
+                                "x-a": "b",
                             },
-                        ),
-                        weights: {},
+                            remove: {
+                                "x-c",
+                            },
+                        },
+                        response: HeaderRules {
+                            set: {},
+                            remove: {},
+                        },
                     },
-                ),
-                tls: Auto,
-                hsts: Some(
-                    Hsts {
-                        max_age_secs: 60,
-                        scope: Host,
-                    },
-                ),
-                body_max: Some(
-                    1048576,
-                ),
-                request_headers: HeaderEdits {
-                    set: {
-                        "x-a": "b",
-                    },
-                    remove: {
-                        "x-c",
-                    },
+                    users: AllowedUsers(
+                        {
+                            "ann": a password hash,
+                        },
+                    ),
+                    sources: AllowedSources(
+                        {},
+                    ),
                 },
-                response_headers: HeaderEdits {
-                    set: {},
-                    remove: {},
-                },
-                basic_auth: Some(
-                    BasicAuth {
-                        realm: "restricted",
-                        users: [
-                            "ann",
-                        ],
-                    },
-                ),
-                allowed_sources: {},
             },
             RouteKey {
                 domain: "b.de",
-                path: "/",
-            }: Route {
-                action: Redirect(
-                    Redirect {
-                        location: "https://b.de",
-                        rest: Drop,
-                        status: Found,
+                path: "",
+            }: PlannedRoute {
+                deployment: "shop",
+                route: Route {
+                    action: Redirect(
+                        Redirect {
+                            to: "https://b.de",
+                            rest: Drop,
+                            status: Found,
+                        },
+                    ),
+                    tls: Auto,
+                    hsts: None,
+                    body_max: None,
+                    headers: RouteHeaders {
+                        request: HeaderRules {
+                            set: {},
+                            remove: {},
+                        },
+                        response: HeaderRules {
+                            set: {},
+                            remove: {},
+                        },
                     },
-                ),
-                tls: Auto,
-                hsts: None,
-                body_max: None,
-                request_headers: HeaderEdits {
-                    set: {},
-                    remove: {},
+                    users: AllowedUsers(
+                        {},
+                    ),
+                    sources: AllowedSources(
+                        {},
+                    ),
                 },
-                response_headers: HeaderEdits {
-                    set: {},
-                    remove: {},
-                },
-                basic_auth: None,
-                allowed_sources: {},
             },
         }
     "#]]
     .assert_debug_eq(&plan.routes);
 }
 
+fn challenge(domain: &str, token: &str, kind: ChallengeKind) -> Command {
+    let challenge = AcmeChallenge {
+        domain: domain.parse().unwrap(),
+        kind,
+        key_authorization: format!("{token}.thumbprint").into(),
+        expires: Timestamp(u64::MAX),
+    };
+    AcmeNote::Challenge { token: token.into(), challenge }.into()
+}
+
+/// R-EDGE-2: every site answers the same to an authority that asks for a token at port 80, until the order has ended.
+#[test]
+fn challenges_are_answered_by_all_sites() {
+    let (mut history, n2) = cluster();
+    let tls = Route { tls: RouteTls::Auto, ..in_clear("web") };
+    history.apply(deploy("shop", "web:1", None, vec![(route_key("a.de", ""), tls)]));
+    history.apply(challenge("a.de", "one", ChallengeKind::Http01));
+    history.apply(challenge("a.de", "two", ChallengeKind::TlsAlpn01));
+    for node in [N1, n2] {
+        let challenges = plan_edge(&history.state, node).challenges;
+        assert_eq!(challenges, [("one".to_owned(), "one.thumbprint".to_owned())].into());
+    }
+    history.apply(deploy("shop", "web:1", None, vec![]));
+    assert_eq!(plan_edge(&history.state, N1).challenges, [].into());
+}
+
 /// One step of a history with routes.
 #[derive(Debug, Clone)]
-enum Routed {
+pub(crate) enum Routed {
     Plain(Step),
     /// A deployment; which of its routes it has, whether they have TLS, and whether it drains longer.
     Route(bool, Vec<bool>, bool, bool),
+    /// A deployment, and which of some ports it publishes.
+    Publish(bool, Vec<bool>),
+    /// A challenge of one of two domains, of either kind.
+    Challenge(bool, bool),
 }
 
-fn routed() -> impl Strategy<Value = Vec<Routed>> {
+pub(crate) fn routed() -> impl Strategy<Value = Vec<Routed>> {
     let route =
         (any::<bool>(), prop::collection::vec(any::<bool>(), 3), any::<bool>(), any::<bool>())
             .prop_map(|(name, keys, tls, drain)| Routed::Route(name, keys, tls, drain));
-    (steps_and_deletions(), prop::collection::vec((any::<prop::sample::Index>(), route), 1..15))
+    let publish = (any::<bool>(), prop::collection::vec(any::<bool>(), 5))
+        .prop_map(|(name, ports)| Routed::Publish(name, ports));
+    let challenge = (any::<bool>(), any::<bool>());
+    let challenge = challenge.prop_map(|(domain, kind)| Routed::Challenge(domain, kind));
+    let step = prop_oneof![3 => route, 1 => publish, 1 => challenge];
+    (steps_and_deletions(), prop::collection::vec((any::<prop::sample::Index>(), step), 1..20))
         .prop_map(|(steps, routes)| {
             let mut all: Vec<Routed> = steps.into_iter().map(Routed::Plain).collect();
             for (place, route) in routes {
@@ -267,7 +388,8 @@ fn routed() -> impl Strategy<Value = Vec<Routed>> {
         })
 }
 
-fn carry_out_routed(history: &mut History, nodes: &[NodeId], step: &Routed) {
+/// Carries a step out, if it means anything in this state.
+pub(crate) fn carry_out_routed(history: &mut History, nodes: &[NodeId], step: &Routed) {
     match step {
         Routed::Plain(step) => carry_out(history, nodes, step),
         Routed::Route(shop, keys, tls, drain) => {
@@ -280,6 +402,23 @@ fn carry_out_routed(history: &mut History, nodes: &[NodeId], step: &Routed) {
             let drain = drain.then_some(60_000);
             let name = if *shop { "shop" } else { "blog" };
             history.apply(deploy(name, "web:1", drain, routes.collect()));
+        }
+        Routed::Publish(shop, wanted) => {
+            let all = [
+                port((80, 80), 80, None),
+                port((443, 443), 80, Some("10.0.0.1")),
+                port((8000, 8002), 80, None),
+                port((8000, 8002), 90, None),
+                port((53, 53), 53, None),
+            ];
+            let ports = wanted.iter().zip(all).filter(|(wanted, _)| **wanted);
+            let ports: Vec<_> = ports.map(|(_, port)| port).collect();
+            let name = if *shop { "shop" } else { "blog" };
+            history.apply(publish(name, "web:1", None, vec![], &ports));
+        }
+        Routed::Challenge(first, by_file) => {
+            let kind = if *by_file { ChallengeKind::Http01 } else { ChallengeKind::TlsAlpn01 };
+            history.apply(challenge(if *first { "a.de" } else { "b.de" }, "token", kind));
         }
     }
 }
@@ -343,6 +482,9 @@ proptest! {
             carry_out_routed(&mut history, &nodes, step);
             let plan = plan_edge(&history.state, N1);
             prop_assert_eq!(plan.routes.len(), history.state.edges.claims.len());
+            let forwarding = |one: &&Listener| matches!(one, Listener::Forward(_));
+            let forwarded = plan.listeners.values().filter(forwarding).count();
+            prop_assert_eq!(forwarded, history.state.edges.ports.len());
             let topology = jaco_dataplane::Topology::of(&history.state);
             for (key, service) in &plan.services {
                 for (id, endpoint) in &service.endpoints {

@@ -1,7 +1,7 @@
 //! A small cluster, written out: what one site holds, and the steps when it changes.
 
 use expect_test::expect;
-use jaco_dataplane::{InterfaceName, Seen, Topology, diff, plan};
+use jaco_dataplane::{Exposure, InterfaceName, Seen, Topology, diff, plan};
 use jaco_types::{NetworkId, NodeId};
 
 use crate::cluster::{instance, rekey, topology};
@@ -18,8 +18,12 @@ fn shop() -> Topology {
 
 /// One line per step, without what does not matter here.
 fn steps(before: &Topology, after: &Topology) -> String {
-    let seen = Seen::of(&plan(before, NodeId(1)));
-    let steps = diff(&plan(after, NodeId(1)), &seen);
+    steps_of(1, before, after)
+}
+
+fn steps_of(site: u64, before: &Topology, after: &Topology) -> String {
+    let seen = Seen::of(&plan(before, NodeId(site)));
+    let steps = diff(&plan(after, NodeId(site)), &seen);
     steps.iter().map(|step| format!("{step:?}\n")).collect()
 }
 
@@ -39,6 +43,7 @@ fn a_site_holds_its_own_networks_and_the_ways_to_their_members() {
                         ),
                     },
                 },
+                served: {},
                 mesh: Some(
                     10.64.0.0/16,
                 ),
@@ -168,6 +173,7 @@ fn a_site_holds_its_own_networks_and_the_ways_to_their_members() {
                     10.64.0.0/12,
                 ),
             },
+            listeners: {},
         }
     "#]]
     .assert_eq(&format!("{plan:#?}\n"));
@@ -179,13 +185,40 @@ fn an_empty_router_gets_its_policy_first_and_names_last() {
     let steps = diff(&plan(&shop(), NodeId(1)), &seen);
     let lines: String = steps.iter().map(|step| format!("{step:?}\n")).collect();
     expect![[r#"
-        LoadPolicy(Policy { scopes: {NetworkId(7): Scope { interface: s7, subnet: Subnet(10.65.7.0/24) }}, mesh: Some(10.64.0.0/16) })
+        LoadPolicy(Policy { scopes: {NetworkId(7): Scope { interface: s7, subnet: Subnet(10.65.7.0/24) }}, served: {}, mesh: Some(10.64.0.0/16) })
         AddTunnel(Tunnel { address: 10.64.0.1, mesh: 10.64.0.0/16, key: 01010101…, mtu: 1420 })
         AddPort(Port { interface: s7, bridge_end: jr7, bridge: br-7, subnet: Subnet(10.65.7.0/24), mtu: 1420 })
         SetPeer { key: 02020202…, peer: Peer { endpoint: Some(192.0.2.2:51820), addresses: {10.64.0.2, 10.65.7.11} } }
         AddRoutes({10.65.7.11})
         ChangeNames(NamesChange { known: {(NetworkId(7), "db"): Some({"shop": Addresses { ready_here: {}, ready_elsewhere: {10.65.7.11}, starting: {} }}), (NetworkId(7), "db-11"): Some({"shop": Addresses { ready_here: {}, ready_elsewhere: {10.65.7.11}, starting: {} }}), (NetworkId(7), "web"): Some({"shop": Addresses { ready_here: {10.65.7.10}, ready_elsewhere: {}, starting: {} }}), (NetworkId(7), "web-10"): Some({"shop": Addresses { ready_here: {10.65.7.10}, ready_elsewhere: {}, starting: {} }})}, owners: {10.65.7.10: Some(Owner { network: NetworkId(7), name: "web-10.shop" }), 10.65.7.11: Some(Owner { network: NetworkId(7), name: "db-11.shop" })}, askers: {10.65.7.10: Some(Asker { deployment: "shop", networks: [NetworkId(7)], reach: Outside })}, pool: Some(Some(10.64.0.0/12)) })
     "#]].assert_eq(&lines);
+}
+
+/// The first site has no part in network 8: it gets the way to what edges serve there, and neither port nor name. The
+/// third one has all others as peers, as their edges come.
+#[test]
+fn what_edges_serve_is_a_route_elsewhere_and_a_peer_here() {
+    let mut after = shop();
+    let db = after.instances.values_mut().find(|it| it.node == NodeId(3)).unwrap();
+    db.exposure = Exposure::Edges;
+    expect![[r#"
+        SetPeer { key: 03030303…, peer: Peer { endpoint: Some(192.0.2.3:51820), addresses: {10.64.0.3, 10.65.8.11} } }
+        AddRoutes({10.65.8.11})
+    "#]].assert_eq(&steps(&shop(), &after));
+    expect![[r#"
+        RemoveRoutes({10.65.8.11})
+        RemovePeer(03030303…)
+    "#]]
+    .assert_eq(&steps(&after, &shop()));
+    expect![[r#"
+        OpenServed({10.65.8.11: NetworkId(8)})
+        SetPeer { key: 01010101…, peer: Peer { endpoint: Some(192.0.2.1:51820), addresses: {10.64.0.1} } }
+    "#]].assert_eq(&steps_of(3, &shop(), &after));
+    expect![[r#"
+        RemovePeer(01010101…)
+        CloseServed({10.65.8.11: NetworkId(8)})
+    "#]]
+    .assert_eq(&steps_of(3, &after, &shop()));
 }
 
 #[test]

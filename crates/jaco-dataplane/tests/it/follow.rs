@@ -1,11 +1,13 @@
 //! NET-13: whoever follows a history change by change has what one has that begins anew at each state.
 
-use jaco_dataplane::{Planner, Seen, SitePlan, Topology, diff, plan, steps};
+use jaco_dataplane::{Planner, Seen, SitePlan, Topology, diff, plan, plan_edge, steps};
 use jaco_state::Table;
+use jaco_state::command::EdgeBegin;
 use jaco_types::{NetworkReach, NodeId};
 use proptest::prelude::*;
 
 use crate::attached::{deploy_attached, networked, start};
+use crate::edges::{carry_out_routed, routed};
 use crate::histories::{carry_out, report, steps_and_deletions};
 use crate::history::History;
 
@@ -29,6 +31,11 @@ impl Followed {
         let change = self.planner.next(&history.state);
         let anew = plan(&topology, self.node);
         prop_assert_eq!(self.planner.plan(), &anew);
+        // The edge is told of the same sockets, where there are networks.
+        if topology.mesh.is_some() {
+            let of_edge = plan_edge(&history.state, self.node).listeners.into_keys();
+            prop_assert_eq!(&anew.listeners, &of_edge.collect());
+        }
         prop_assert_eq!(self.planner.keeper(), topology.site_of(self.node));
         prop_assert_eq!(change.is_empty(), self.told == anew, "{:?}", change);
         self.told.change(&change);
@@ -66,20 +73,43 @@ proptest! {
         followed.iter_mut().try_for_each(|one| one.follow(&history))?;
     }
 
+    /// NET-13: with routes too, which open instances for edges and close them.
+    #[test]
+    fn plans_follow_routes(
+        steps in routed(),
+        skipped in prop::collection::vec(prop::bool::weighted(0.3), 60),
+    ) {
+        let mut history = networked();
+        let nodes = [NodeId::FIRST, history.join("n2"), history.join("n3")];
+        history.apply(EdgeBegin.into());
+        for (node, key) in nodes.iter().zip(1..) {
+            report(&mut history, *node, key, None);
+        }
+        let mut followed = nodes.map(Followed::new);
+        for (step, skipped) in steps.iter().zip(skipped) {
+            carry_out_routed(&mut history, &nodes, step);
+            if !skipped {
+                followed.iter_mut().try_for_each(|one| one.follow(&history))?;
+            }
+        }
+        followed.iter_mut().try_for_each(|one| one.follow(&history))?;
+    }
+
     /// NET-13: each table counts by itself, whatever else was written with it.
     #[test]
     fn plans_follow_each_table(
-        steps in steps_and_deletions(),
-        writes in prop::collection::vec((0..7_usize, any::<prop::sample::Index>()), 20),
+        steps in routed(),
+        writes in prop::collection::vec((0..9_usize, any::<prop::sample::Index>()), 20),
     ) {
         let mut history = networked();
+        history.apply(EdgeBegin.into());
         let nodes = [NodeId::FIRST, history.join("n2"), history.join("n3")];
         for (node, key) in nodes.iter().zip(1..) {
             report(&mut history, *node, key, None);
         }
         let mut states = vec![history.state.clone()];
         for step in &steps {
-            carry_out(&mut history, &nodes, step);
+            carry_out_routed(&mut history, &nodes, step);
             states.push(history.state.clone());
         }
         let mut followed = nodes.map(Followed::new);
@@ -92,6 +122,8 @@ proptest! {
                 3 => to.observed = from.observed.clone(),
                 4 => to.terminating = from.terminating.clone(),
                 5 => to.networks.rows = from.networks.rows.clone(),
+                6 => to.edges.claims = from.edges.claims.clone(),
+                7 => to.edges.ports = from.edges.ports.clone(),
                 _ => to.networks.quarantine = from.networks.quarantine.clone(),
             }
             followed.iter_mut().try_for_each(|one| one.follow(&history))?;

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use jaco_dataplane::{
-    Delivery, Found, Instance, Packet, PlanChange, Seen, SitePlan, Step, Topology, deliver, diff,
-    plan, steps,
+    Delivery, Exposure, Found, Instance, Packet, PlanChange, PublicKey, Seen, SitePlan, Step,
+    Topology, deliver, deliver_of_router, diff, plan, steps,
 };
 use jaco_types::{NetworkId, NodeId};
 use proptest::prelude::*;
@@ -61,7 +61,75 @@ fn check_delivery(topology: &Topology, plans: &BTreeMap<NodeId, SitePlan>) -> Re
     Ok(())
 }
 
+/// NET-7: what the router of a site sends by itself arrives at the instances of its networks on its own site, and at
+/// the first address of all that edges serve, wherever they are; at others of its networks nowhere else, and at
+/// nobody of another network.
+fn check_delivery_of_routers(
+    topology: &Topology,
+    plans: &BTreeMap<NodeId, SitePlan>,
+) -> Result<(), String> {
+    for &site in plans.keys() {
+        for (instance, there, network, destination) in holders(topology) {
+            let delivery = deliver_of_router(plans, site, destination);
+            let is_served = instance.exposure == Exposure::Edges
+                && instance.addresses[0] == (network, destination);
+            let expected = site == there
+                || is_served && is_linked(topology, site) && is_linked(topology, there);
+            // In another bridge nobody has the address.
+            let arrives = delivery == Delivery::Bridge { site: there, network };
+            if arrives != expected {
+                return Err(format!("{destination} from the router of {site:?}: {delivery:?}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The peers of a site as the networks and routes of the cluster ask for them, each with its addresses.
+fn needed_peers(topology: &Topology, site: NodeId) -> BTreeMap<PublicKey, BTreeSet<Ipv4Addr>> {
+    let mut needed: BTreeMap<PublicKey, BTreeSet<Ipv4Addr>> = BTreeMap::new();
+    if !is_linked(topology, site) {
+        return needed;
+    }
+    let holders = holders(topology);
+    let here: BTreeSet<NetworkId> =
+        holders.iter().filter(|holder| holder.1 == site).map(|holder| holder.2).collect();
+    let is_served = |instance: &Instance, address| {
+        instance.exposure == Exposure::Edges && instance.addresses[0].1 == address
+    };
+    let is_serving = holders.iter().any(|holder| holder.1 == site && is_served(holder.0, holder.3));
+    for (id, node) in topology.nodes.iter().filter(|(id, node)| node.site == **id && **id != site) {
+        let Some(link) = &node.link else { continue };
+        let of_it = holders.iter().filter(|holder| holder.1 == *id);
+        let mut reached: BTreeSet<Ipv4Addr> = of_it
+            .filter(|holder| here.contains(&holder.2) || is_served(holder.0, holder.3))
+            .map(|holder| holder.3)
+            .collect();
+        if is_serving || !reached.is_empty() {
+            reached.insert(link.address);
+            needed.insert(link.key, reached);
+        }
+    }
+    needed
+}
+
 proptest! {
+    /// NET-7: of peers and their addresses there is what packets need, and nothing else.
+    #[test]
+    fn peers_are_those_that_packets_need(topology in topologies()) {
+        for (site, plan) in plans(&topology) {
+            let peers = plan.peers.into_iter().map(|(key, peer)| (key, peer.addresses));
+            prop_assert_eq!(peers.collect::<BTreeMap<_, _>>(), needed_peers(&topology, site));
+        }
+    }
+
+    /// NET-7
+    #[test]
+    fn edges_reach_what_they_serve_and_nobody_else(topology in topologies()) {
+        let plans = plans(&topology);
+        prop_assert_eq!(check_delivery_of_routers(&topology, &plans), Ok(()));
+    }
+
     /// NET-7
     #[test]
     fn packets_are_delivered_iff_a_network_is_shared(topology in topologies()) {
@@ -127,8 +195,10 @@ proptest! {
             for step in diff(&after, &seen) {
                 seen.carry_out(&step);
                 let moved = |address: &Ipv4Addr| {
-                    let owners = [&before.names.owners, &after.names.owners];
-                    owners.iter().all(|owners| owners.contains_key(address))
+                    let has = |plan: &SitePlan| {
+                        plan.names.owners.contains_key(address) || plan.routes.contains_key(address)
+                    };
+                    has(&before) && has(&after)
                 };
                 prop_assert_eq!(unsafe_moment(&seen, moved), None, "after {:?}", step);
             }
@@ -151,7 +221,7 @@ proptest! {
 
     /// NET-12: whatever is taken away or put in by others is put right.
     #[test]
-    fn drift_is_repaired(topology in topologies(), site in 1_u64..=5, which in 0_usize..8) {
+    fn drift_is_repaired(topology in topologies(), site in 1_u64..=5, which in 0_usize..10) {
         let plan = plan(&topology, NodeId(site));
         let mut seen = Seen::of(&plan);
         drift(&mut seen, which);
@@ -167,6 +237,10 @@ proptest! {
     fn sabotage_is_found(topology in topologies(), site in 1_u64..=5) {
         let honest = plans(&topology);
         let Some(mine) = honest.get(&NodeId(site)) else { return Ok(()) };
+        let check = |plans: &_| {
+            check_delivery(&topology, plans)?;
+            check_delivery_of_routers(&topology, plans)
+        };
         for (a, b) in mine.ports.keys().zip(mine.ports.keys().skip(1)) {
             // Ports in each other's bridges: members meet strangers.
             let mut plans = honest.clone();
@@ -183,7 +257,18 @@ proptest! {
         for address in mine.routes.keys() {
             let mut plans = honest.clone();
             plans.get_mut(&NodeId(site)).unwrap().routes.remove(address);
-            prop_assert!(check_delivery(&topology, &plans).is_err(), "without {}", address);
+            prop_assert!(check(&plans).is_err(), "without {}", address);
+        }
+        for (key, peer) in &mine.peers {
+            let mut plans = honest.clone();
+            plans.get_mut(&NodeId(site)).unwrap().peers.remove(key);
+            prop_assert!(check(&plans).is_err(), "without {:?}", peer);
+        }
+        let mut plans = honest.clone();
+        if plans.get_mut(&NodeId(site)).unwrap().policy.served.pop_first().is_some()
+            && honest.keys().any(|other| other.0 != site && is_linked(&topology, *other))
+        {
+            prop_assert!(check(&plans).is_err(), "not served");
         }
     }
 }
@@ -232,6 +317,14 @@ fn drift(seen: &mut Seen, which: usize) {
             if let Some(policy) = &mut seen.policy {
                 policy.scopes.pop_first();
             }
+        }
+        7 => {
+            if let Some(policy) = &mut seen.policy {
+                policy.served.pop_first();
+            }
+        }
+        8 => {
+            seen.listeners.pop_first();
         }
         _ => {
             if let Some(mut peer) = seen.peers.first_entry() {

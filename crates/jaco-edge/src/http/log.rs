@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use http::{Method, StatusCode, Version};
-use jaco_types::InstanceId;
+use jaco_types::{InstanceId, RouteKey};
 use serde::Serialize;
 
 use super::connection::Connection;
@@ -81,7 +81,7 @@ impl Line {
         self.fields.client = client;
     }
 
-    pub(super) fn route(&mut self, route: &jaco_dataplane::edge::RouteKey) {
+    pub(super) fn route(&mut self, route: &RouteKey) {
         self.fields.route = Some(route.to_string());
     }
 

@@ -13,7 +13,7 @@ use http::{Method, Request, Response, StatusCode, Uri, Version};
 use hyper::body::{Body, Incoming};
 use hyper::ext::Protocol;
 use hyper::upgrade::OnUpgrade;
-use jaco_dataplane::edge::{Action, TlsMode, UpstreamProtocol};
+use jaco_types::route::{RouteProtocol, RouteTls, SessionAffinity};
 
 use super::connection::{Active, Connection, Decision};
 use super::forward::{Job, Kind, Lease, Reply, forward};
@@ -22,6 +22,7 @@ use super::headers::{
 };
 use super::log::Line;
 use super::tunnel::{self, Asked};
+use crate::auth::Guard;
 use crate::backend::Backend;
 use crate::body::{Answer, AtEnd, BodyLimits, End, Outgoing};
 use crate::refusal::Refusal;
@@ -31,6 +32,8 @@ use crate::wire::path::{NormalPath, normalize_path};
 
 const REASON: HeaderName = HeaderName::from_static("x-jaco-reason");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+/// The cookie of routes with affinity: it names an instance.
+const STICKY: &str = "jaco-instance";
 const CHALLENGES: &str = "/.well-known/acme-challenge/";
 
 /// A request on its way through.
@@ -109,13 +112,13 @@ impl Exchange {
         self.admit(route, &request).await?;
         match &route.action {
             ReadyAction::Redirect { location, append, status } => {
-                let rest = append.then(|| path.after(route.key.path.as_str()));
+                let rest = append.then(|| path.after(route.key.path.prefix()));
                 let location = redirect_location(location, rest, uri.query());
                 Ok(Outcome::Own(redirect(*status, &location)))
             }
             ReadyAction::Forward { backend, strip } => {
                 let path = if *strip {
-                    path.after(route.key.path.as_str())
+                    path.after(route.key.path.prefix())
                 } else {
                     Cow::Borrowed(&*path.forwarded)
                 };
@@ -142,9 +145,9 @@ impl Exchange {
             response.headers_mut().insert(header::CONTENT_TYPE, text);
             return Ok(Some(response));
         }
-        let mut routes = view.routes.of_host(host).map(|(_, route)| &route.spec.tls);
+        let mut routes = view.routes.of_host(host).map(|(_, route)| &route.spec().tls);
         // Services may have challenges of their own, where the cluster orders no certificate.
-        if routes.any(|tls| *tls == TlsMode::Auto) {
+        if routes.any(|tls| *tls == RouteTls::Auto) {
             Err(Refusal::UnknownChallenge)
         } else {
             Ok(None)
@@ -159,7 +162,7 @@ impl Exchange {
         request: &Request<Incoming>,
         host: &str,
     ) -> Result<Option<Response<Answer>>, Refusal> {
-        if self.connection.tls_host.is_some() || route.spec.tls == TlsMode::Off {
+        if self.connection.tls_host.is_some() || route.spec().tls == RouteTls::Off {
             return Ok(None);
         }
         let said = request.headers().get(FORWARDED_PROTO);
@@ -181,7 +184,7 @@ impl Exchange {
         route: &RouteEntry,
         request: &Request<Incoming>,
     ) -> Result<(), Refusal> {
-        let ranges = &route.spec.allowed_sources;
+        let ranges = route.spec().sources.as_set();
         if !ranges.is_empty() || self.line.is_some() {
             let client = client_of(&self.connection, request.headers());
             if let Some(line) = &mut self.line {
@@ -197,8 +200,8 @@ impl Exchange {
             return Err(Refusal::Unauthorized);
         }
         let announced = request.body().size_hint().lower();
-        match route.spec.body_max {
-            Some(most) if announced > most => Err(Refusal::BodyTooLarge),
+        match route.spec().body_max {
+            Some(most) if announced > most.size().0 => Err(Refusal::BodyTooLarge),
             Some(_) | None => Ok(()),
         }
     }
@@ -211,13 +214,13 @@ impl Exchange {
         target: (&str, &str),
         asked: Option<Asked>,
     ) -> Result<Outcome, Refusal> {
-        let Action::Forward(upstream) = &route.spec.action else { return Err(Refusal::NoRoute) };
+        let Some(upstream) = route.spec().upstream() else { return Err(Refusal::NoRoute) };
         let shared = Arc::clone(&self.connection.shared);
         let client = asked.map(|asked| (asked, hyper::upgrade::on(&mut request)));
         let (mut parts, incoming) = request.into_parts();
-        let cookie_name = upstream.sticky.as_ref().map(|cookie| cookie.name.as_str());
-        let sticky = cookie_name.and_then(|name| sticky_of(&parts, name));
-        let is_http2 = upstream.protocol == UpstreamProtocol::H2c && asked.is_none();
+        let is_sticky = upstream.affinity == SessionAffinity::Cookie;
+        let sticky = if is_sticky { sticky_of(&parts) } else { None };
+        let is_http2 = upstream.protocol == RouteProtocol::H2c && asked.is_none();
         self.prepare(
             route,
             &mut parts,
@@ -233,12 +236,15 @@ impl Exchange {
         };
         let limits = shared.options.limits;
         let progress = Arc::default();
-        let bounds = BodyLimits { bytes_max: route.spec.body_max, idle: limits.body_idle };
+        let bounds = BodyLimits {
+            bytes_max: route.spec().body_max.map(|most| most.size().0),
+            idle: limits.body_idle,
+        };
         let body = match kind {
             Kind::Plain => Outgoing::new(incoming, bounds, &progress),
             Kind::Upgrade => Outgoing::Empty,
         };
-        let timeout = upstream.timeout.map(|timeout| Duration::from_millis(timeout.0));
+        let timeout = upstream.timeout.map(|timeout| Duration::from_millis(timeout.length().0));
         let job = Job {
             backend,
             counters: &route.counters,
@@ -251,11 +257,9 @@ impl Exchange {
         if let Some(line) = &mut self.line {
             line.instance(&reply.lease.upstream.instance.id);
         }
-        if let Some(name) = cookie_name
-            && sticky != Some(reply.lease.upstream.sticky)
-        {
+        if is_sticky && sticky != Some(reply.lease.upstream.sticky) {
             let is_secure = self.connection.tls_host.is_some();
-            set_sticky(&mut reply.response, name, reply.lease.upstream.sticky, is_secure);
+            set_sticky(&mut reply.response, reply.lease.upstream.sticky, is_secure);
         }
         conclude(&self.connection, client, reply)
     }
@@ -352,9 +356,8 @@ impl Exchange {
         headers.insert(REASON, HeaderValue::from_static(refusal.reason()));
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        let guard = self.route.as_ref().and_then(|route| route.guard.as_ref());
-        if let (Refusal::Unauthorized, Some(guard)) = (refusal, guard) {
-            headers.insert(header::WWW_AUTHENTICATE, guard.challenge());
+        if refusal == Refusal::Unauthorized {
+            headers.insert(header::WWW_AUTHENTICATE, Guard::challenge());
         }
         response
     }
@@ -442,13 +445,13 @@ fn asked(request: &Request<Incoming>) -> Result<Option<Asked>, Refusal> {
 }
 
 /// The instance that a cookie names.
-fn sticky_of(parts: &Parts, name: &str) -> Option<u64> {
-    cookie(&parts.headers, name).and_then(|value| u64::from_str_radix(value, 16).ok())
+fn sticky_of(parts: &Parts) -> Option<u64> {
+    cookie(&parts.headers, STICKY).and_then(|value| u64::from_str_radix(value, 16).ok())
 }
 
-fn set_sticky(response: &mut Response<Incoming>, name: &str, sticky: u64, is_secure: bool) {
+fn set_sticky(response: &mut Response<Incoming>, sticky: u64, is_secure: bool) {
     let secure = if is_secure { "; Secure" } else { "" };
-    let cookie = format!("{name}={sticky:016x}; Path=/; HttpOnly; SameSite=Lax{secure}");
+    let cookie = format!("{STICKY}={sticky:016x}; Path=/; HttpOnly; SameSite=Lax{secure}");
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }

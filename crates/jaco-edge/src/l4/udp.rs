@@ -1,5 +1,5 @@
 //! Datagrams: those of one client go to one instance while that is ready, and to another one from the moment when it
-//! leaves; answers go back from the published port.
+//! leaves; answers go back from the published port, at the address that was asked.
 
 use std::collections::HashMap;
 use std::io;
@@ -12,6 +12,7 @@ use jaco_dataplane::edge::ProxyProtocol;
 use tokio::net::UdpSocket;
 use tokio::task::AbortHandle;
 
+use super::addressed::{Flow, receive, send};
 use crate::backend::Backend;
 use crate::caps::{Caps, Permit};
 use crate::shared::Shared;
@@ -38,7 +39,7 @@ struct Session {
 struct Sessions {
     listener: Arc<UdpSocket>,
     began: Instant,
-    by_client: HashMap<SocketAddr, Session>,
+    by_flow: HashMap<Flow, Session>,
     caps: Arc<Caps>,
 }
 
@@ -49,23 +50,23 @@ impl Drop for Session {
 }
 
 /// Forwards the datagrams of a socket until the future is dropped.
-pub(crate) async fn forward(shared: &Shared, listener: UdpSocket, rule: impl Fn() -> Rule) {
+pub(crate) async fn forward(shared: &Shared, listener: Arc<UdpSocket>, rule: impl Fn() -> Rule) {
     let limits = shared.options.limits;
     let mut sessions = Sessions {
-        listener: Arc::new(listener),
+        listener,
         began: Instant::now(),
-        by_client: HashMap::new(),
+        by_flow: HashMap::new(),
         caps: Caps::new(limits.udp_sessions_max, limits.udp_sessions_per_source_max),
     };
     let mut datagram = vec![0; DATAGRAM_MAX];
     let mut forget = tokio::time::interval(limits.udp_idle / 4);
     loop {
         tokio::select! {
-            received = sessions.listener.recv_from(&mut datagram) => match received {
-                Ok((length, client)) => {
+            received = receive(&sessions.listener, &mut datagram) => match received {
+                Ok((length, flow)) => {
                     if let Some((backend, proxy_protocol)) = rule() {
                         let bytes = &datagram[..length];
-                        sessions.send(shared, &backend, proxy_protocol, client, bytes).await;
+                        sessions.send(shared, &backend, proxy_protocol, flow, bytes).await;
                     }
                 }
                 // An answer that could not be delivered is reported here; the socket is fine.
@@ -83,31 +84,32 @@ impl Sessions {
         shared: &Shared,
         backend: &Backend,
         proxy_protocol: ProxyProtocol,
-        client: SocketAddr,
+        flow: Flow,
         bytes: &[u8],
     ) {
         let prefixed;
         let bytes = match (proxy_protocol, self.listener.local_addr()) {
-            (ProxyProtocol::V2, Ok(used)) => {
-                prefixed = [&proxy::write(client, used, Carried::Datagram), bytes].concat();
+            (ProxyProtocol::V2, Ok(local)) => {
+                let used = SocketAddr::new(flow.asked.unwrap_or(local.ip()), local.port());
+                prefixed = [&proxy::write(flow.client, used, Carried::Datagram), bytes].concat();
                 &prefixed
             }
             (ProxyProtocol::V2 | ProxyProtocol::Off, _) => bytes,
         };
         for _ in 0..2 {
             let ejection = shared.options.limits.ejection;
-            let known = self.by_client.get(&client);
+            let known = self.by_flow.get(&flow);
             let is_open = known.is_some_and(|session| !session.answers.is_finished());
             if !is_open {
-                self.by_client.remove(&client);
-                if self.open(backend, client, ejection).await.is_none() {
+                self.by_flow.remove(&flow);
+                if self.open(backend, flow, ejection).await.is_none() {
                     return;
                 }
             }
-            let Some(session) = self.by_client.get(&client) else { return };
+            let Some(session) = self.by_flow.get(&flow) else { return };
             // Entered for the time of the datagram: after the acknowledgement none is sent.
             let Some(_in_flight) = session.upstream.instance.enter() else {
-                self.by_client.remove(&client);
+                self.by_flow.remove(&flow);
                 continue;
             };
             session.last.store(millis_since(self.began), Ordering::Relaxed);
@@ -117,19 +119,14 @@ impl Sessions {
                     // The report that nobody took the datagram before.
                     tracing::debug!(%error, instance = %session.upstream.instance.id, "no datagram");
                     session.upstream.eject(ejection);
-                    self.by_client.remove(&client);
+                    self.by_flow.remove(&flow);
                 }
             }
         }
     }
 
-    async fn open(
-        &mut self,
-        backend: &Backend,
-        client: SocketAddr,
-        ejection: Duration,
-    ) -> Option<()> {
-        let permit = self.caps.enter(client.ip())?;
+    async fn open(&mut self, backend: &Backend, flow: Flow, ejection: Duration) -> Option<()> {
+        let permit = self.caps.enter(flow.client.ip())?;
         let picked = backend.pick(&[])?;
         let socket = match connected(&picked.upstream).await {
             Ok(socket) => Arc::new(socket),
@@ -142,14 +139,14 @@ impl Sessions {
         let answers = answer(
             Arc::clone(&socket),
             Arc::clone(&self.listener),
-            client,
+            flow,
             (Arc::clone(&last), self.began),
             (Arc::clone(&picked.upstream), ejection),
         );
         let answers = tokio::spawn(answers).abort_handle();
         let upstream = picked.upstream;
         let session = Session { upstream, socket, last, answers, _permit: permit };
-        self.by_client.insert(client, session);
+        self.by_flow.insert(flow, session);
         Some(())
     }
 
@@ -160,7 +157,7 @@ impl Sessions {
             now.saturating_sub(session.last.load(Ordering::Relaxed)) < idle
                 && !session.answers.is_finished()
         };
-        self.by_client.retain(|_, session| is_alive(session));
+        self.by_flow.retain(|_, session| is_alive(session));
     }
 }
 
@@ -174,7 +171,7 @@ async fn connected(upstream: &Upstream) -> io::Result<UdpSocket> {
 async fn answer(
     instance: Arc<UdpSocket>,
     listener: Arc<UdpSocket>,
-    client: SocketAddr,
+    flow: Flow,
     (last, began): (Arc<AtomicU64>, Instant),
     (upstream, ejection): (Arc<Upstream>, Duration),
 ) {
@@ -187,15 +184,15 @@ async fn answer(
         match instance.try_recv_buf(&mut datagram) {
             Ok(_) => {
                 last.store(millis_since(began), Ordering::Relaxed);
-                if let Err(error) = listener.send_to(&datagram, client).await {
-                    tracing::trace!(%error, %client, "answer not sent");
+                if let Err(error) = send(&listener, &datagram, flow).await {
+                    tracing::trace!(%error, client = %flow.client, "answer not sent");
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             // Nobody listens there. The report is read once and gone: the session ends, and the next datagram of the
             // client opens another one.
             Err(error) => {
-                tracing::trace!(%error, %client, "no answer");
+                tracing::trace!(%error, client = %flow.client, "no answer");
                 upstream.eject(ejection);
                 return;
             }

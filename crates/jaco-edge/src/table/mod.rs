@@ -5,20 +5,21 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use jaco_dataplane::edge::{Domain, PathPrefix, RouteKey};
+use jaco_types::RouteKey;
+use jaco_types::route::{RouteDomain, RoutePath};
 
 /// Something for each route: found by an exact domain before a wildcard, and by a longer path before a shorter.
 ///
 /// A copy shares all hosts that are the same, so that one route of ten thousand changes at the price of one.
 #[derive(Debug, Clone)]
 pub(crate) struct Table<T> {
-    hosts: HashMap<Name, Arc<Vec<(PathPrefix, T)>>>,
+    hosts: HashMap<Name, Arc<Vec<(RoutePath, T)>>>,
     wildcards: usize,
 }
 
 /// A domain that can be looked up by its text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Name(Domain);
+struct Name(RouteDomain);
 
 impl Borrow<str> for Name {
     fn borrow(&self) -> &str {
@@ -38,7 +39,7 @@ impl<T: Clone> Table<T> {
         let paths = match self.hosts.entry(Name(key.domain.clone())) {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => {
-                self.wildcards += usize::from(key.domain.wildcard_base().is_some());
+                self.wildcards += usize::from(key.domain.is_wildcard());
                 entry.insert(Arc::new(Vec::with_capacity(1)))
             }
         };
@@ -55,7 +56,7 @@ impl<T: Clone> Table<T> {
         let paths = Arc::make_mut(entry.get_mut());
         paths.retain(|(path, _)| *path != key.path);
         if paths.is_empty() {
-            self.wildcards -= usize::from(key.domain.wildcard_base().is_some());
+            self.wildcards -= usize::from(key.domain.is_wildcard());
             entry.remove();
         }
     }
@@ -77,17 +78,17 @@ impl<T> Table<T> {
     }
 
     /// All that is known for a host: by its own domain, and then by the wildcard that it is below.
-    pub(crate) fn of_host(&self, host: &str) -> impl Iterator<Item = (&PathPrefix, &T)> {
+    pub(crate) fn of_host(&self, host: &str) -> impl Iterator<Item = (&RoutePath, &T)> {
         let own = self.paths(host).into_iter().flatten();
         let wildcard = self.wildcard_paths(host).into_iter().flatten();
         own.chain(wildcard).map(|(path, value)| (path, value))
     }
 
-    fn paths(&self, host: &str) -> Option<&Vec<(PathPrefix, T)>> {
+    fn paths(&self, host: &str) -> Option<&Vec<(RoutePath, T)>> {
         self.hosts.get(host).map(|paths| &**paths).filter(|_| !host.starts_with('*'))
     }
 
-    fn wildcard_paths(&self, host: &str) -> Option<&Vec<(PathPrefix, T)>> {
+    fn wildcard_paths(&self, host: &str) -> Option<&Vec<(RoutePath, T)>> {
         let (label, base) = host.split_once('.').filter(|_| self.wildcards > 0)?;
         if label.is_empty() || label == "*" {
             return None;
@@ -97,9 +98,9 @@ impl<T> Table<T> {
 }
 
 /// The value of the longest path that a path begins with: its ends are tried from the right.
-fn longest<'a, T>(paths: &'a [(PathPrefix, T)], path: &str) -> Option<&'a T> {
+fn longest<'a, T>(paths: &'a [(RoutePath, T)], path: &str) -> Option<&'a T> {
     let find = |prefix: &str| {
-        let found = paths.binary_search_by(|(path, _)| path.as_str().cmp(prefix)).ok()?;
+        let found = paths.binary_search_by(|(path, _)| path.prefix().cmp(prefix)).ok()?;
         Some(&paths[found].1)
     };
     if paths.len() == 1 {
@@ -107,13 +108,12 @@ fn longest<'a, T>(paths: &'a [(PathPrefix, T)], path: &str) -> Option<&'a T> {
         return prefix.matches(path).then_some(value);
     }
     let mut end = path.len();
-    while end > 0 {
+    loop {
         if let Some(value) = find(&path[..end]) {
             return Some(value);
         }
         end = path[..end].rfind('/')?;
     }
-    find("/")
 }
 
 #[cfg(test)]
@@ -125,20 +125,28 @@ mod tests {
     use super::*;
 
     fn key(domain: &str, path: &str) -> RouteKey {
-        RouteKey { domain: Domain::new(domain).unwrap(), path: PathPrefix::new(path).unwrap() }
+        RouteKey { domain: domain.parse().unwrap(), path: path.parse().unwrap() }
     }
 
     fn keys() -> impl Strategy<Value = RouteKey> {
         let domain = "(\\*\\.)?(a\\.|b\\.)?(x|y)";
         let path = "(/(a|b|ab)){0,3}/?";
-        let rooted = |path: String| if path.is_empty() { "/".to_owned() } else { path };
-        (domain, path).prop_map(move |(domain, path)| key(&domain, &rooted(path)))
+        (domain, path).prop_map(|(domain, path)| key(&domain, &path))
+    }
+
+    fn is_for(domain: &RouteDomain, host: &str) -> bool {
+        match domain.as_str().strip_prefix("*.") {
+            None => domain.as_str() == host,
+            Some(base) => host
+                .split_once('.')
+                .is_some_and(|(label, rest)| !label.is_empty() && label != "*" && rest == base),
+        }
     }
 
     /// All routes that match, and of them the one with the exact domain and the longest path.
     fn naive<'a>(routes: &'a BTreeMap<RouteKey, u32>, host: &str, path: &str) -> Option<&'a u32> {
-        let matches = |key: &&RouteKey| key.domain.matches(host) && key.path.matches(path);
-        let rank = |key: &RouteKey| (key.domain.wildcard_base().is_none(), key.path.as_str().len());
+        let matches = |key: &&RouteKey| is_for(&key.domain, host) && key.path.matches(path);
+        let rank = |key: &RouteKey| (!key.domain.is_wildcard(), key.path.prefix().len());
         let best = routes.keys().filter(matches).max_by_key(|key| rank(key))?;
         routes.get(best)
     }
@@ -176,8 +184,39 @@ mod tests {
             }
             prop_assert_eq!(table.wildcards, {
                 let hosts: std::collections::BTreeSet<_> = routes.keys().map(|key| &key.domain).collect();
-                hosts.iter().filter(|domain| domain.wildcard_base().is_some()).count()
+                hosts.iter().filter(|domain| domain.is_wildcard()).count()
             });
+        }
+    }
+
+    #[test]
+    fn domains_are_exact_or_one_label_below() {
+        let mut table = Table::default();
+        table.insert(&key("a.example", "/"), 1);
+        assert_eq!(
+            (table.find("a.example", "/"), table.find("b.a.example", "/")),
+            (Some(&1), None)
+        );
+        table.insert(&key("*.example", "/"), 2);
+        assert_eq!(
+            (table.find("a.example", "/"), table.find("b.example", "/")),
+            (Some(&1), Some(&2))
+        );
+        for host in ["example", "b.a.example", ".example", "*.example"] {
+            assert_eq!(table.find(host, "/"), None, "{host}");
+        }
+    }
+
+    #[test]
+    fn paths_are_prefixes_by_segment() {
+        for others in [&["/other"][..], &[]] {
+            let mut table = Table::default();
+            others.iter().for_each(|path| table.insert(&key("x", path), 2));
+            table.insert(&key("x", "/api/"), 1);
+            for path in ["/api", "/api/", "/api/x"] {
+                assert_eq!(table.find("x", path), Some(&1), "{path}");
+            }
+            assert_eq!((table.find("x", "/apis"), table.find("x", "/")), (None, None));
         }
     }
 

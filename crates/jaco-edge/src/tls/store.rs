@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
+use jaco_types::CertificateName;
+use jaco_types::route::RouteDomain;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -12,11 +14,14 @@ use rustls::sign::CertifiedKey;
 /// The certificates that an edge has: the side table of a plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Certificates {
-    /// By name: that of [`TlsMode::Certificate`](jaco_dataplane::edge::TlsMode), or the domain of a route with
-    /// [`TlsMode::Auto`](jaco_dataplane::edge::TlsMode) or `Off`.
-    pub by_name: BTreeMap<String, Arc<CertificatePem>>,
+    /// Those of users: for routes that name them by [`RouteTls::Certificate`](jaco_types::route::RouteTls). A name
+    /// may look like a domain, and is none.
+    pub by_name: BTreeMap<CertificateName, Arc<CertificatePem>>,
+    /// Those that were ordered: for the routes of a domain with [`RouteTls::Auto`](jaco_types::route::RouteTls) or
+    /// `Off`.
+    pub by_domain: BTreeMap<RouteDomain, Arc<CertificatePem>>,
     /// By domain: what answers ACME's TLS-ALPN-01 challenges.
-    pub challenges: BTreeMap<String, Arc<CertificatePem>>,
+    pub challenges: BTreeMap<RouteDomain, Arc<CertificatePem>>,
 }
 
 /// A certificate with its chain and its private key.
@@ -52,6 +57,7 @@ enum Unusable {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Store {
     by_name: HashMap<String, Ready>,
+    by_domain: HashMap<String, Ready>,
     challenges: HashMap<String, Ready>,
 }
 
@@ -69,28 +75,35 @@ impl Store {
         provider: &CryptoProvider,
     ) -> (Self, BTreeMap<String, String>) {
         let mut problems = BTreeMap::new();
-        let mut read = |old: &HashMap<String, Ready>,
-                        new: &BTreeMap<String, Arc<CertificatePem>>| {
-            let mut ready = HashMap::with_capacity(new.len());
-            for (name, pem) in new {
-                let known = old.get(name).filter(|known| known.pem == *pem).cloned();
-                match known.map_or_else(|| Ready::read(pem, provider), Ok) {
-                    Ok(certificate) => drop(ready.insert(name.clone(), certificate)),
-                    Err(error) => {
-                        problems.insert(format!("certificate {name}"), error.to_string());
-                    }
-                }
-            }
-            ready
+        let (by_name, by_domain, challenges) =
+            (&certificates.by_name, &certificates.by_domain, &certificates.challenges);
+        let mut refuse = |what: String, error: &Unusable| {
+            problems.insert(what, error.to_string());
         };
-        let by_name = read(&self.by_name, &certificates.by_name);
-        let challenges = read(&self.challenges, &certificates.challenges);
-        (Self { by_name, challenges }, problems)
+        let served = |pem: &_| Ready::served(pem, provider);
+        let challenge = |pem: &_| Ready::challenge(pem, provider);
+        let store = Self {
+            by_name: read(&self.by_name, by_name, served, |name, error| {
+                refuse(format!("certificate {name}"), error);
+            }),
+            by_domain: read(&self.by_domain, by_domain, served, |domain, error| {
+                refuse(format!("certificate of {domain}"), error);
+            }),
+            challenges: read(&self.challenges, challenges, challenge, |domain, error| {
+                refuse(format!("challenge of {domain}"), error);
+            }),
+        };
+        (store, problems)
     }
 
-    /// The certificate of a name.
-    pub(crate) fn get(&self, name: &str) -> Option<&Arc<CertifiedKey>> {
-        self.by_name.get(name).map(|ready| &ready.certified)
+    /// The certificate of a user that has this name.
+    pub(crate) fn named(&self, name: &CertificateName) -> Option<&Arc<CertifiedKey>> {
+        self.by_name.get(name.as_str()).map(|ready| &ready.certified)
+    }
+
+    /// The certificate that was ordered for a domain.
+    pub(crate) fn ordered(&self, domain: &RouteDomain) -> Option<&Arc<CertifiedKey>> {
+        self.by_domain.get(domain.as_str()).map(|ready| &ready.certified)
     }
 
     /// What answers the challenge of a domain.
@@ -99,16 +112,75 @@ impl Store {
     }
 }
 
-impl Ready {
-    fn read(pem: &Arc<CertificatePem>, provider: &CryptoProvider) -> Result<Self, Unusable> {
-        let chain: Vec<_> = CertificateDer::pem_slice_iter(&pem.chain)
-            .collect::<Result<_, _>>()
-            .map_err(Unusable::Chain)?;
-        if chain.is_empty() {
-            return Err(Unusable::NoCertificate);
+/// Certificates that are ready, with those of `old` that are the same.
+fn read<K: fmt::Display>(
+    old: &HashMap<String, Ready>,
+    new: &BTreeMap<K, Arc<CertificatePem>>,
+    ready: impl Fn(&Arc<CertificatePem>) -> Result<Ready, Unusable>,
+    mut refuse: impl FnMut(&str, &Unusable),
+) -> HashMap<String, Ready> {
+    let mut all = HashMap::with_capacity(new.len());
+    for (name, pem) in new {
+        let name = name.to_string();
+        let known = old.get(&name).filter(|known| known.pem == *pem).cloned();
+        match known.map_or_else(|| ready(pem), Ok) {
+            Ok(one) => drop(all.insert(name, one)),
+            Err(error) => refuse(&name, &error),
         }
-        let key = PrivateKeyDer::from_pem_slice(&pem.key).map_err(Unusable::Key)?;
+    }
+    all
+}
+
+impl Ready {
+    /// For clients.
+    fn served(pem: &Arc<CertificatePem>, provider: &CryptoProvider) -> Result<Self, Unusable> {
+        let (chain, key) = parts(pem)?;
         let certified = CertifiedKey::from_der(chain, key, provider).map_err(Unusable::Pair)?;
         Ok(Self { pem: Arc::clone(pem), certified: Arc::new(certified) })
+    }
+
+    /// For an authority. What proves the domain is a critical extension (RFC 8737), at which the library's comparison of
+    /// certificate and key refuses to read the certificate.
+    fn challenge(pem: &Arc<CertificatePem>, provider: &CryptoProvider) -> Result<Self, Unusable> {
+        let (chain, key) = parts(pem)?;
+        let key = provider.key_provider.load_private_key(key).map_err(Unusable::Pair)?;
+        let certified = Arc::new(CertifiedKey::new(chain, key));
+        Ok(Self { pem: Arc::clone(pem), certified })
+    }
+}
+
+fn parts(
+    pem: &CertificatePem,
+) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), Unusable> {
+    let chain: Vec<_> = CertificateDer::pem_slice_iter(&pem.chain)
+        .collect::<Result<_, _>>()
+        .map_err(Unusable::Chain)?;
+    if chain.is_empty() {
+        return Err(Unusable::NoCertificate);
+    }
+    let key = PrivateKeyDer::from_pem_slice(&pem.key).map_err(Unusable::Key)?;
+    Ok((chain, key))
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{CertificateParams, CustomExtension, KeyPair};
+
+    use super::*;
+
+    /// It was refused as a certificate that clients do not understand, so that no domain could be proven by it.
+    #[test]
+    fn a_challenge_has_an_extension_that_no_client_knows() {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(["a.example".to_owned()]).unwrap();
+        params.custom_extensions = vec![CustomExtension::new_acme_identifier(&[7; 32])];
+        let chain = params.self_signed(&key).unwrap().pem().into_bytes();
+        let pem = Arc::new(CertificatePem { chain, key: key.serialize_pem().into_bytes() });
+        let mut certificates = Certificates::default();
+        certificates.challenges.insert("a.example".parse().unwrap(), pem);
+        let provider = rustls::crypto::ring::default_provider();
+        let (store, problems) = Store::default().update(&certificates, &provider);
+        assert_eq!(problems, BTreeMap::new());
+        assert!(store.challenge("a.example").is_some());
     }
 }

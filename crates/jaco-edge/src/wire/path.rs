@@ -14,11 +14,8 @@ pub struct NormalPath<'a> {
 }
 
 impl NormalPath<'_> {
-    /// What is left of the forwarded path after that of a route, which has to match; at least `/`.
+    /// What is left of the forwarded path after the prefix of a route, which has to match; at least `/`.
     pub fn after(&self, prefix: &str) -> Cow<'_, str> {
-        if prefix == "/" {
-            return Cow::Borrowed(&self.forwarded);
-        }
         // The prefix has no empty segments. If the path has some, what is forwarded has none either: there is no
         // telling to which part they belong.
         let rest = self.forwarded.strip_prefix(prefix).or_else(|| self.key.strip_prefix(prefix));
@@ -146,7 +143,7 @@ mod tests {
             ("/api", "/api", "/"),
             ("/api/", "/api", "/"),
             ("//api//x", "/api", "/x"),
-            ("/x//y", "/", "/x//y"),
+            ("/x//y", "", "/x//y"),
         ] {
             assert_eq!(normalize_path(given).after(prefix), expected, "{given}");
         }

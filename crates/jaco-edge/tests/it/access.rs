@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use data_encoding::BASE64;
-use jaco_dataplane::edge::{BasicAuth, PasswordHash};
+use jaco_types::route::{AllowedSources, AllowedUsers, PasswordHash, UserName};
 use ring::pbkdf2;
 use tokio::io::AsyncWriteExt;
 
@@ -13,21 +13,18 @@ use crate::lab::{Lab, PATIENCE};
 use crate::wire::{ask, get, is_closed, once, read};
 
 fn hash(password: &str) -> PasswordHash {
-    let (salt, iterations) = (b"salt of the test".to_vec(), 1000);
+    let (salt, rounds) = (b"salt of the test", NonZeroU32::new(10_000).unwrap());
     let mut hash = [0; 32];
-    let rounds = NonZeroU32::new(iterations).unwrap();
-    pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, rounds, &salt, password.as_bytes(), &mut hash);
-    PasswordHash { salt, iterations, hash }
+    pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, rounds, salt, password.as_bytes(), &mut hash);
+    PasswordHash::new(rounds.get(), salt, hash).unwrap()
 }
 
 #[tokio::test]
 async fn a_route_may_ask_for_a_password() {
     let one = saying("one");
     let mut lab = Lab::new();
-    let users = BTreeMap::from([("ann".to_owned(), hash("right"))]);
-    lab.route("a.example", "/", |route| {
-        route.basic_auth = Some(BasicAuth { realm: "the \"shop\"".to_owned(), users });
-    });
+    let users = BTreeMap::from([(UserName::new("ann").unwrap(), hash("right"))]);
+    lab.route("a.example", "/", |route| route.users = AllowedUsers::new(users).unwrap());
     lab.ready(&[one.address]);
     lab.apply();
     let with = |scheme: &str, pair: &str| {
@@ -48,7 +45,7 @@ async fn a_route_may_ask_for_a_password() {
         let reply = once(&lab, &with(scheme, pair)).await;
         assert_eq!((reply.status, reply.reason()), (401, "unauthorized"), "{scheme} {pair}");
         let challenge = reply.field("www-authenticate");
-        assert_eq!(challenge, Some("Basic realm=\"the shop\", charset=\"UTF-8\""));
+        assert_eq!(challenge, Some("Basic realm=\"restricted\", charset=\"UTF-8\""));
     }
     assert_eq!(get(&lab, "a.example", "/").await.status, 401);
     assert!(!format!("{:?}", lab.plan.routes).contains("salt"));
@@ -58,18 +55,17 @@ async fn a_route_may_ask_for_a_password() {
 async fn a_route_may_be_for_some_sources_only() {
     let one = saying("one");
     let mut lab = Lab::new();
-    let allow = |ranges: &[&str]| ranges.iter().map(|range| range.parse().unwrap()).collect();
-    lab.route("in.example", "/", |route| route.allowed_sources = allow(&["127.0.0.0/8"]));
-    lab.route("out.example", "/", |route| {
-        route.allowed_sources = allow(&["203.0.113.0/24", "::1"]);
-    });
+    let ranges = |ranges: &[&str]| ranges.iter().map(|range| range.parse().unwrap()).collect();
+    let allow = |texts: &[&str]| AllowedSources::new(ranges(texts)).unwrap();
+    lab.route("in.example", "/", |route| route.sources = allow(&["127.0.0.0/8"]));
+    lab.route("out.example", "/", |route| route.sources = allow(&["203.0.113.0/24", "::1"]));
     lab.ready(&[one.address]);
     lab.apply();
     assert_eq!(get(&lab, "in.example", "/").await.status, 200);
     assert_eq!(get(&lab, "out.example", "/").await.reason(), "source_not_allowed");
     let claiming = "GET / HTTP/1.1\r\nHost: out.example\r\nX-Forwarded-For: 203.0.113.9\r\n\r\n";
     assert_eq!(once(&lab, claiming).await.reason(), "source_not_allowed");
-    lab.plan.trusted_proxies = allow(&["127.0.0.0/8"]);
+    lab.plan.trusted_proxies = ranges(&["127.0.0.0/8"]);
     lab.apply();
     assert_eq!(once(&lab, claiming).await.status, 200);
     // Only the part of the chain that trusted proxies wrote counts.

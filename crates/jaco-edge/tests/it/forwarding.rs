@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use http_body_util::BodyExt;
-use jaco_dataplane::edge::{
-    Action, HeaderEdits, PathHandling, Redirect, RedirectRest, RedirectStatus, Route, StickyCookie,
-    Upstream,
-};
 use jaco_edge::Options;
-use jaco_types::Millis;
+use jaco_types::route::{
+    ForwardedPath, HeaderName, HeaderRules, HeaderValue, Redirect, RedirectRest, RedirectStatus,
+    RedirectTarget, RouteAction, RouteTimeout, SessionAffinity, Upstream,
+};
+use jaco_types::{Millis, Route};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::instances::{address, echo, full, http1, raw, saying};
@@ -21,8 +21,8 @@ use crate::wire::{Reply, ask, get, is_closed, once, read_head};
 /// Changes how a route forwards.
 pub(crate) fn upstream(route: &mut Route, change: impl FnOnce(&mut Upstream)) {
     match &mut route.action {
-        Action::Forward(upstream) => change(upstream),
-        Action::Redirect(_) => panic!("the route redirects"),
+        RouteAction::Forward(upstream) => change(upstream),
+        RouteAction::Redirect(_) => panic!("the route redirects"),
     }
 }
 
@@ -86,11 +86,13 @@ async fn paths_are_stripped_normalized_and_redirected() {
     let one = echo();
     let mut lab = Lab::new();
     lab.route("a.example", "/", |_| {});
-    lab.route("a.example", "/api", |route| upstream(route, |to| to.path = PathHandling::Strip));
+    lab.route("a.example", "/api", |route| {
+        upstream(route, |to| to.forwarded_path = ForwardedPath::Rest);
+    });
     lab.route("*.example", "/old", |route| {
-        let (location, rest) = ("https://new.example/".to_owned(), RedirectRest::Append);
-        let status = RedirectStatus::Permanent;
-        route.action = Action::Redirect(Redirect { location, rest, status });
+        let to = RedirectTarget::new("https://new.example/").unwrap();
+        let (rest, status) = (RedirectRest::Append, RedirectStatus::Permanent);
+        route.action = RouteAction::Redirect(Redirect { to, rest, status });
     });
     lab.ready(&[one.address]);
     lab.apply();
@@ -124,10 +126,11 @@ async fn fields_of_the_connection_stay_and_the_client_is_named() {
     });
     let mut lab = Lab::new();
     lab.route("a.example", "/", |route| {
-        let set = BTreeMap::from([("x-added".to_owned(), "1".to_owned())]);
-        route.request_headers =
-            HeaderEdits { set: set.clone(), remove: ["x-removed".to_owned()].into() };
-        route.response_headers = HeaderEdits { set, remove: ["x-powered-by".to_owned()].into() };
+        let name = |name| HeaderName::new(name).unwrap();
+        let set = BTreeMap::from([(name("x-added"), HeaderValue::new("1").unwrap())]);
+        let rules = |removed| HeaderRules::new(set.clone(), [name(removed)].into()).unwrap();
+        route.headers.request = rules("x-removed");
+        route.headers.response = rules("x-powered-by");
     });
     lab.ready(&[one.address]);
     lab.apply();
@@ -306,7 +309,8 @@ async fn an_instance_that_says_nothing_is_waited_for_in_bounds() {
         let _sent = stream.write_all(b"no HTTP at all\r\n\r\n").await;
     });
     let mut lab = Lab::new();
-    lab.route("a.example", "/", |route| upstream(route, |to| to.timeout = Some(Millis(200))));
+    let timeout = RouteTimeout::new(Millis(200)).unwrap();
+    lab.route("a.example", "/", |route| upstream(route, |to| to.timeout = Some(timeout)));
     lab.ready(&[slow.address]);
     lab.apply();
     let began = Instant::now();
@@ -325,8 +329,9 @@ async fn an_instance_that_says_nothing_is_waited_for_in_bounds() {
 async fn a_cookie_keeps_a_client_with_its_instance() {
     let (one, two) = (saying("one"), saying("two"));
     let mut lab = Lab::new();
-    let cookie = || StickyCookie { name: "jaco".to_owned() };
-    lab.route("a.example", "/", |route| upstream(route, |to| to.sticky = Some(cookie())));
+    lab.route("a.example", "/", |route| {
+        upstream(route, |to| to.affinity = SessionAffinity::Cookie);
+    });
     lab.ready(&[one.address, two.address]);
     lab.apply();
     let first = get(&lab, "a.example", "/").await;
@@ -474,7 +479,7 @@ async fn lines_of_the_access_log_are_json() {
         ("method", "GET".into()),
         ("host", "a.example".into()),
         ("path", "/x".into()),
-        ("route", "a.example/".into()),
+        ("route", "a.example".into()),
         ("instance", "shop-web-1@101".into()),
         ("status", 200.into()),
         ("bytes", 5.into()),

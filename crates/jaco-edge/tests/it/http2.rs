@@ -11,7 +11,7 @@ use hyper::client::conn::http2::SendRequest;
 use hyper::ext::Protocol;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use jaco_dataplane::edge::{TlsMode, UpstreamProtocol};
+use jaco_types::route::{RouteProtocol, RouteTls};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::forwarding::upstream;
@@ -91,8 +91,8 @@ async fn a_connection_over_tls_is_for_one_host() {
     let pem = certificate(&["a.example", "b.example"]);
     let mut lab = lab(&one);
     for name in ["a.example", "b.example"] {
-        lab.route(name, "/", |route| route.tls = TlsMode::Auto);
-        lab.certificates.by_name.insert(name.to_owned(), Arc::clone(&pem));
+        lab.route(name, "/", |route| route.tls = RouteTls::Auto);
+        lab.certificates.by_domain.insert(name.parse().unwrap(), Arc::clone(&pem));
     }
     lab.apply();
     let greeting = Greeting::to("a.example").with(&["h2"]);
@@ -139,10 +139,10 @@ async fn calls_stream_in_both_directions_and_end_with_trailers() {
     let pem = certificate(&["a.example"]);
     let mut lab = Lab::new();
     lab.route("a.example", "/", |route| {
-        route.tls = TlsMode::Auto;
-        upstream(route, |to| to.protocol = UpstreamProtocol::H2c);
+        route.tls = RouteTls::Auto;
+        upstream(route, |to| to.protocol = RouteProtocol::H2c);
     });
-    lab.certificates.by_name.insert("a.example".to_owned(), Arc::clone(&pem));
+    lab.certificates.by_domain.insert("a.example".parse().unwrap(), Arc::clone(&pem));
     lab.ready(&[one.address]);
     lab.apply();
     let greeting = Greeting::to("a.example").with(&["h2"]);

@@ -3,6 +3,8 @@
 use std::time::{Duration, Instant};
 
 use jaco_edge::{Limits, Options};
+use jaco_types::route::BodyLimit;
+use jaco_types::unit::Bytes;
 use tokio::io::AsyncWriteExt;
 
 use crate::instances::{Server, echo, saying};
@@ -170,7 +172,7 @@ async fn waiting_for_an_answer_is_not_idle() {
 async fn bodies_have_a_bound_where_the_route_says_so() {
     let one = saying("one");
     let mut lab = Lab::new();
-    lab.route("a.example", "/", |route| route.body_max = Some(4));
+    lab.route("a.example", "/", |route| route.body_max = Some(BodyLimit::new(Bytes(4)).unwrap()));
     lab.ready(&[one.address]);
     lab.apply();
     let sized = |size: usize| {

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jaco_dataplane::edge::{
-    Domain, EdgeEndpoint, EdgePlan, EdgeService, EndpointReadiness, Forwarding, Listener,
-    ListenerKey, Locality, PathPrefix, ProxyProtocol, Route, RouteKey, Target, Transport,
+    EdgeEndpoint, EdgePlan, EdgeService, EndpointReadiness, Forwarding, Listener, ListenerKey,
+    Locality, PlannedRoute, ProxyProtocol, Target, Transport,
 };
 use jaco_edge::{Certificates, Edge, EdgeStatus, Options};
+use jaco_types::route::{RouteAction, RouteTls, Upstream};
 use jaco_types::{
-    DeploymentName, InstanceId, Millis, ReplicaId, Revision, ServiceKey, ServiceName, StateIndex,
+    DeploymentName, InstanceId, Millis, ReplicaId, Revision, Route, RouteKey, ServiceKey,
+    ServiceName, StateIndex,
 };
 use tokio::net::TcpStream;
 
@@ -22,7 +24,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// An edge, its plan and its ports.
 pub(crate) struct Lab {
-    pub(crate) edge: Edge,
+    pub(crate) edge: Arc<Edge>,
     pub(crate) plan: EdgePlan,
     pub(crate) certificates: Certificates,
     version: u64,
@@ -38,7 +40,7 @@ impl Lab {
 
     pub(crate) fn with(options: Options) -> Self {
         let mut lab = Self {
-            edge: Edge::new(options).unwrap(),
+            edge: Arc::new(Edge::new(options).unwrap()),
             plan: EdgePlan::default(),
             certificates: Certificates::default(),
             version: 0,
@@ -62,19 +64,29 @@ impl Lab {
 
     /// A UDP socket that stands for a published port.
     pub(crate) fn listen_udp(&mut self, port: u16, forwarding: Forwarding) -> SocketAddr {
+        self.listen_udp_at((Ipv4Addr::LOCALHOST, 0).into(), port, forwarding)
+    }
+
+    /// A UDP socket at this address that stands for a published port.
+    pub(crate) fn listen_udp_at(
+        &mut self,
+        address: SocketAddr,
+        port: u16,
+        forwarding: Forwarding,
+    ) -> SocketAddr {
         let key = ListenerKey { transport: Transport::Udp, address: None, port };
         self.plan.listeners.insert(key, Listener::Forward(forwarding));
-        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let socket = std::net::UdpSocket::bind(address).unwrap();
         let address = socket.local_addr().unwrap();
         self.edge.add_listener(key, socket).unwrap();
         address
     }
 
-    /// A route to `web`, changed by `change`.
+    /// A route to `web` in clear, changed by `change`.
     pub(crate) fn route(&mut self, domain: &str, path: &str, change: impl FnOnce(&mut Route)) {
-        let mut route = Route::to(web(), PORT);
-        change(&mut route);
-        self.plan.routes.insert(route_key(domain, path), Arc::new(route));
+        let mut planned = to_web();
+        change(&mut planned.route);
+        self.plan.routes.insert(route_key(domain, path), Arc::new(planned));
     }
 
     /// The instances of `web`, by number and address, with a drain time.
@@ -111,7 +123,7 @@ impl Lab {
         self.version += 1;
         let version = StateIndex(self.version);
         self.edge.apply(version, Arc::new(self.plan.clone()), Arc::new(self.certificates.clone()));
-        assert_eq!(self.status().applied, version);
+        assert_eq!(self.status().applied, Some(version));
         version
     }
 
@@ -154,7 +166,15 @@ pub(crate) fn forwarding(proxy_protocol: ProxyProtocol) -> Forwarding {
 }
 
 pub(crate) fn route_key(domain: &str, path: &str) -> RouteKey {
-    RouteKey { domain: Domain::new(domain).unwrap(), path: PathPrefix::new(path).unwrap() }
+    RouteKey { domain: domain.parse().unwrap(), path: path.parse().unwrap() }
+}
+
+/// A route to `web` in clear.
+pub(crate) fn to_web() -> PlannedRoute {
+    let ServiceKey { deployment, service } = web();
+    let upstream = Upstream::new(service, PORT.try_into().unwrap());
+    let route = Route::new(RouteAction::Forward(upstream));
+    PlannedRoute { deployment, route: Route { tls: RouteTls::Off, ..route } }
 }
 
 /// Waits until something is true that nobody tells of.

@@ -16,6 +16,8 @@ mod lab;
 mod published;
 mod replacing;
 mod scale;
+mod service;
+mod succession;
 mod tls;
 mod websocket;
 mod wire;

@@ -179,6 +179,34 @@ async fn datagrams_of_a_client_stay_with_an_instance_and_move_when_it_leaves() {
     drop(left);
 }
 
+/// A host has several addresses, and the socket of a published port is bound to none of them: clients drop an answer from
+/// another address than they asked.
+#[tokio::test]
+async fn datagrams_are_answered_from_the_address_that_was_asked() {
+    let one = udp_echo(1).await;
+    for (bound, asked) in [
+        ("0.0.0.0:0", &["127.0.0.2", "127.0.0.3", "127.0.0.1"][..]),
+        ("[::]:0", &["127.0.0.2", "127.0.0.3", "::1"]),
+    ] {
+        let mut lab = Lab::new();
+        let bound = lab.listen_udp_at(bound.parse().unwrap(), 5000, forwarding(ProxyProtocol::V2));
+        lab.ready(&[one.address]);
+        lab.apply();
+        // One socket asks all of them by IPv4: sessions are told apart by the address, too.
+        let v4 = UdpSocket::bind("0.0.0.0:0").await.unwrap();
+        let v6 = UdpSocket::bind("[::1]:0").await.unwrap();
+        for address in asked.iter().chain(asked) {
+            let port = SocketAddr::new(address.parse().unwrap(), bound.port());
+            let client = if port.is_ipv4() { &v4 } else { &v6 };
+            let answer = exchange(client, port, b"hello", PATIENCE).await;
+            let Preamble::Header { length, .. } = read_preamble(&answer[1..]) else {
+                panic!("no header from {port}")
+            };
+            assert_eq!(&answer[1 + length..], b"hello");
+        }
+    }
+}
+
 #[tokio::test]
 async fn datagrams_say_who_sent_them_and_sessions_are_bounded() {
     let one = udp_echo(1).await;

@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use jaco_types::StateIndex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufStream};
 use tokio::net::TcpStream;
 
@@ -258,9 +259,11 @@ async fn an_instance_may_come_back() {
 async fn an_older_plan_is_ignored() {
     let lab = Lab::new();
     let apply = |version| {
-        let version = jaco_types::StateIndex(version);
-        lab.edge.apply(version, Arc::default(), Arc::default());
-        lab.status().applied.0
+        lab.edge.apply(StateIndex(version), Arc::default(), Arc::default());
+        lab.status().applied
     };
-    assert_eq!([apply(5), apply(4), apply(5), apply(6)], [5, 5, 5, 6]);
+    assert_eq!(
+        [apply(5), apply(4), apply(5), apply(6)],
+        [5, 5, 5, 6].map(|version| Some(StateIndex(version)))
+    );
 }

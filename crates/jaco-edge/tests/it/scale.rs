@@ -1,23 +1,25 @@
 //! Ten thousand routes: what they cost in memory, and what a change costs in time.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use jaco_dataplane::edge::Route;
-use jaco_types::StateIndex;
+use jaco_dataplane::edge::PlannedRoute;
+use jaco_types::route::BodyLimit;
+use jaco_types::unit::Bytes;
+use jaco_types::{RouteKey, StateIndex};
 
 use crate::instances::saying;
-use crate::lab::{Lab, PORT, route_key, web};
+use crate::lab::{Lab, route_key, to_web};
 
 const ROUTES: usize = 10_000;
 
 /// Says to the second process of [`ten_thousand_routes_are_small`] that it is the second.
 const ALONE: &str = "JACO_EDGE_TEST_ALONE";
 
-fn many() -> impl Iterator<Item = (jaco_dataplane::edge::RouteKey, Arc<Route>)> {
+fn many() -> impl Iterator<Item = (RouteKey, Arc<PlannedRoute>)> {
     (0..ROUTES).map(|number| {
         let key = route_key(&format!("shop-{number}.customers.example"), "/");
-        (key, Arc::new(Route::to(web(), PORT)))
+        (key, Arc::new(to_web()))
     })
 }
 
@@ -56,7 +58,13 @@ async fn ten_thousand_routes_are_small() {
     assert_eq!(found.reason(), "no_endpoints");
 }
 
-/// The best of many: how long it takes on a machine that does nothing else.
+/// How long this thread was at work so far.
+fn worked() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.try_into().unwrap()
+}
+
+/// The best of many, by the time of the processor: how long it takes on a machine that does nothing else.
 #[tokio::test]
 async fn one_change_of_ten_thousand_routes_is_quick() {
     let one = saying("one");
@@ -66,15 +74,16 @@ async fn one_change_of_ten_thousand_routes_is_quick() {
     lab.apply();
     let mut best = Duration::MAX;
     for number in 0..30 {
-        lab.route("shop-77.customers.example", "/", |route| route.body_max = Some(number));
+        let body_max = BodyLimit::new(Bytes(number + 1)).unwrap();
+        lab.route("shop-77.customers.example", "/", |route| route.body_max = Some(body_max));
         let (plan, certificates) = (Arc::new(lab.plan.clone()), Arc::new(lab.certificates.clone()));
-        let began = Instant::now();
+        let began = worked();
         lab.edge.apply(StateIndex(100 + number), plan, certificates);
-        best = best.min(began.elapsed());
+        best = best.min(worked() - began);
     }
-    assert_eq!(lab.status().applied, StateIndex(129));
+    assert_eq!(lab.status().applied, Some(StateIndex(129)));
     assert!(best <= Duration::from_millis(10), "{best:?}");
-    let large = "POST / HTTP/1.1\r\nHost: shop-77.customers.example\r\nContent-Length: 30\r\n\r\n";
+    let large = "POST / HTTP/1.1\r\nHost: shop-77.customers.example\r\nContent-Length: 31\r\n\r\n";
     let reply = crate::wire::once(&lab, large).await;
     assert_eq!(reply.reason(), "body_too_large");
 }

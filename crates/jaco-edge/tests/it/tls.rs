@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jaco_dataplane::edge::{Hsts, HstsScope, TlsMode, UpstreamProtocol};
 use jaco_edge::{CertificatePem, Limits, Options};
+use jaco_types::route::{HstsAge, RouteProtocol, RouteTls};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::version::{TLS12, TLS13};
@@ -70,7 +70,7 @@ pub(crate) async fn greet(
     TlsConnector::from(Arc::new(config)).connect(name, stream).await
 }
 
-async fn get_tls(lab: &Lab, trusted: &CertificatePem, host: &str, path: &str) -> Reply {
+pub(crate) async fn get_tls(lab: &Lab, trusted: &CertificatePem, host: &str, path: &str) -> Reply {
     let mut client = greet(lab, trusted, Greeting::to(host)).await.unwrap();
     ask(&mut client, &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n")).await
 }
@@ -79,7 +79,7 @@ async fn get_tls(lab: &Lab, trusted: &CertificatePem, host: &str, path: &str) ->
 async fn a_route_is_encrypted_as_soon_as_it_can_be_and_never_in_clear() {
     let one = echo();
     let mut lab = Lab::new();
-    lab.route("a.example", "/", |route| route.tls = TlsMode::Auto);
+    lab.route("a.example", "/", |route| route.tls = RouteTls::Auto);
     lab.ready(&[one.address]);
     lab.apply();
     let reply = get(&lab, "a.example", "/x?y").await;
@@ -87,7 +87,7 @@ async fn a_route_is_encrypted_as_soon_as_it_can_be_and_never_in_clear() {
     let pem = certificate(&["a.example"]);
     assert!(greet(&lab, &pem, Greeting::to("a.example")).await.is_err());
 
-    lab.certificates.by_name.insert("a.example".to_owned(), Arc::clone(&pem));
+    lab.certificates.by_domain.insert("a.example".parse().unwrap(), Arc::clone(&pem));
     lab.apply();
     let reply = get(&lab, "a.example:80", "/x?y").await;
     assert_eq!((reply.status, reply.field("location")), (308, Some("https://a.example/x?y")));
@@ -109,10 +109,10 @@ async fn both_versions_and_both_protocols_are_spoken() {
     let pem = certificate(&["a.example"]);
     let mut lab = Lab::new();
     lab.route("a.example", "/", |route| {
-        route.tls = TlsMode::Certificate("own".to_owned());
-        route.hsts = Some(Hsts { max_age_secs: 60, scope: HstsScope::Subdomains });
+        route.tls = RouteTls::Certificate("own".parse().unwrap());
+        route.hsts = Some(HstsAge::new(60).unwrap());
     });
-    lab.certificates.by_name.insert("own".to_owned(), Arc::clone(&pem));
+    lab.certificates.by_name.insert("own".parse().unwrap(), Arc::clone(&pem));
     lab.ready(&[one.address]);
     lab.apply();
     for version in [&TLS12, &TLS13] {
@@ -120,7 +120,7 @@ async fn both_versions_and_both_protocols_are_spoken() {
         let mut client = greet(&lab, &pem, greeting).await.unwrap();
         let reply = ask(&mut client, "GET / HTTP/1.1\r\nHost: a.example\r\n\r\n").await;
         assert_eq!(reply.text(), "one");
-        assert_eq!(reply.field("strict-transport-security"), Some("max-age=60; includeSubDomains"));
+        assert_eq!(reply.field("strict-transport-security"), Some("max-age=60"));
     }
     for (offered, chosen) in [
         (&["h2", "http/1.1"][..], Some("h2")),
@@ -142,12 +142,13 @@ async fn who_asks_for_another_name_gets_nothing() {
     let one = saying("one");
     let pem = certificate(&["a.example", "*.w.example", "127.0.0.1"]);
     let mut lab = Lab::new();
-    lab.route("a.example", "/", |route| route.tls = TlsMode::Auto);
-    lab.route("*.w.example", "/", |route| route.tls = TlsMode::Certificate("wild".to_owned()));
+    lab.route("a.example", "/", |route| route.tls = RouteTls::Auto);
+    lab.route("*.w.example", "/", |route| {
+        route.tls = RouteTls::Certificate("wild".parse().unwrap());
+    });
     lab.route("clear.example", "/", |_| {});
-    for name in ["a.example", "wild"] {
-        lab.certificates.by_name.insert(name.to_owned(), Arc::clone(&pem));
-    }
+    lab.certificates.by_domain.insert("a.example".parse().unwrap(), Arc::clone(&pem));
+    lab.certificates.by_name.insert("wild".parse().unwrap(), Arc::clone(&pem));
     lab.ready(&[one.address]);
     lab.apply();
     for name in ["b.example", "clear.example", "w.example", "x.y.w.example", "127.0.0.1"] {
@@ -161,15 +162,27 @@ async fn who_asks_for_another_name_gets_nothing() {
     }
 }
 
+/// Names of certificates may look like domains: whoever stores one takes no domain over by it.
+#[tokio::test]
+async fn the_name_of_a_certificate_is_no_domain() {
+    let pem = certificate(&["a.example"]);
+    let mut lab = Lab::new();
+    lab.route("a.example", "/", |route| route.tls = RouteTls::Auto);
+    lab.certificates.by_name.insert("a.example".parse().unwrap(), Arc::clone(&pem));
+    lab.apply();
+    assert!(greet(&lab, &pem, Greeting::to("a.example")).await.is_err());
+    assert_eq!(get(&lab, "a.example", "/").await.reason(), "certificate_missing");
+}
+
 #[tokio::test]
 async fn a_certificate_is_replaced_at_once_and_a_broken_one_is_named() {
     let one = saying("one");
     let (first, second) = (certificate(&["a.example"]), certificate(&["a.example"]));
     let mut lab = Lab::new();
-    lab.route("a.example", "/", |route| route.tls = TlsMode::Auto);
+    lab.route("a.example", "/", |route| route.tls = RouteTls::Auto);
     lab.ready(&[one.address]);
     for (given, other) in [(&first, &second), (&second, &first)] {
-        lab.certificates.by_name.insert("a.example".to_owned(), Arc::clone(given));
+        lab.certificates.by_domain.insert("a.example".parse().unwrap(), Arc::clone(given));
         lab.apply();
         assert_eq!(lab.status().problems.len(), 0);
         assert_eq!(get_tls(&lab, given, "a.example", "/").await.text(), "one");
@@ -181,10 +194,10 @@ async fn a_certificate_is_replaced_at_once_and_a_broken_one_is_named() {
         CertificatePem { chain: first.chain.clone(), key: b"none".to_vec() },
     ];
     for pem in broken {
-        lab.certificates.by_name.insert("a.example".to_owned(), Arc::new(pem));
+        lab.certificates.by_domain.insert("a.example".parse().unwrap(), Arc::new(pem));
         lab.apply();
         let problems = lab.status().problems;
-        assert_eq!(problems.keys().collect::<Vec<_>>(), ["certificate a.example"]);
+        assert_eq!(problems.keys().collect::<Vec<_>>(), ["certificate of a.example"]);
         assert_eq!(get(&lab, "a.example", "/").await.reason(), "certificate_missing");
     }
 }
@@ -193,11 +206,11 @@ async fn a_certificate_is_replaced_at_once_and_a_broken_one_is_named() {
 async fn challenges_are_answered_before_anything_else() {
     let one = echo();
     let mut lab = Lab::new();
-    lab.route("a.example", "/", |route| route.tls = TlsMode::Auto);
+    lab.route("a.example", "/", |route| route.tls = RouteTls::Auto);
     lab.route("b.example", "/", |_| {});
     lab.plan.challenges.insert("token".to_owned(), "token.thumbprint".to_owned());
     let challenge = certificate(&["a.example"]);
-    lab.certificates.challenges.insert("a.example".to_owned(), Arc::clone(&challenge));
+    lab.certificates.challenges.insert("a.example".parse().unwrap(), Arc::clone(&challenge));
     lab.ready(&[one.address]);
     lab.apply();
     // By token alone: a CA may come by any name.
@@ -230,8 +243,8 @@ async fn handshakes_have_bounds() {
         ..Limits::default()
     };
     let mut lab = Lab::with(Options { limits, ..Options::default() });
-    lab.route("a.example", "/", |route| route.tls = TlsMode::Auto);
-    lab.certificates.by_name.insert("a.example".to_owned(), Arc::clone(&pem));
+    lab.route("a.example", "/", |route| route.tls = RouteTls::Auto);
+    lab.certificates.by_domain.insert("a.example".parse().unwrap(), Arc::clone(&pem));
     lab.apply();
     let mut silent = Vec::new();
     for _ in 0..2 {
@@ -278,7 +291,7 @@ async fn instances_may_want_tls_themselves() {
     });
     let mut lab = Lab::new();
     lab.route("a.example", "/", |route| {
-        upstream(route, |to| to.protocol = UpstreamProtocol::Https);
+        upstream(route, |to| to.protocol = RouteProtocol::Https);
     });
     lab.ready(&[one.address]);
     lab.apply();

@@ -1,6 +1,8 @@
 //! What each path answers, and the health that can be bent from outside.
 
 use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -15,6 +17,9 @@ const WORK_MAX_MS: u64 = 60_000;
 const WORK_MAX_PERMILLE: u64 = 900;
 /// Most memory that `/memory` holds, in MiB.
 const MEMORY_MAX_MIB: u64 = 1024;
+
+/// How long the ledger may take.
+const LEDGER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The workload that the server pretends to be.
 #[derive(Debug)]
@@ -72,7 +77,8 @@ impl Workload {
     /// Does what the request asks for and says what to answer.
     pub(super) fn answer(&self, request: &Request) -> Response {
         self.answered.fetch_add(1, Ordering::Relaxed);
-        let expected = if request.path.starts_with("/control/") { "POST" } else { "GET" };
+        let takes_post = request.path.starts_with("/control/") || request.path == "/record";
+        let expected = if takes_post { "POST" } else { "GET" };
         if request.method != expected {
             return Response::new(405, format!("{} takes {expected}\n", request.path));
         }
@@ -85,6 +91,7 @@ impl Workload {
             "/slow" => slow(request.number("ms").unwrap_or(100)),
             "/cpu" => self.work(request.number("millis").unwrap_or(0)),
             "/memory" => self.hold(request.number("mib").unwrap_or(0)),
+            "/record" => self.record(request.number("id").unwrap_or(0)),
             "/control/healthy" => self.order(Health::Healthy),
             "/control/unhealthy" => self.order(Health::Unhealthy),
             "/control/exit" => exit(request.number("code").unwrap_or(1)),
@@ -118,6 +125,17 @@ impl Workload {
     fn stats(&self) -> String {
         let answered = self.answered.load(Ordering::Relaxed);
         format!("uptime_ms {}\nanswered {answered}\n", self.started.elapsed().as_millis())
+    }
+
+    /// Tells the ledger, a server elsewhere, that this arrived, before it is answered.
+    fn record(&self, id: u64) -> Response {
+        let Some(ledger) = self.env.get("HELLO_LEDGER") else {
+            return Response::new(404, "there is no HELLO_LEDGER\n");
+        };
+        match tell(ledger, id) {
+            Ok(()) => Response::ok(format!("recorded {id}\n")),
+            Err(error) => Response::new(503, format!("{ledger}: {error}\n")),
+        }
     }
 
     /// Uses so many thousandths of a processor from now on; `millis=0` ends it.
@@ -174,6 +192,14 @@ fn time_used() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = text.split_whitespace().next().and_then(|word| word.parse().ok());
     Duration::from_nanos(nanos.unwrap_or_default())
+}
+
+/// One line, and one byte that says that it is written down.
+fn tell(ledger: &str, id: u64) -> io::Result<()> {
+    let mut stream = TcpStream::connect(ledger)?;
+    stream.set_read_timeout(Some(LEDGER_TIMEOUT))?;
+    stream.write_all(format!("{id}\n").as_bytes())?;
+    stream.read_exact(&mut [0])
 }
 
 fn burn(ms: u64) -> Response {

@@ -5,6 +5,7 @@
 
 mod ports;
 mod rules;
+mod ruleset;
 mod settings;
 mod worker;
 

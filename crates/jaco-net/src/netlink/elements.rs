@@ -42,11 +42,12 @@ pub(crate) struct FilterSet {
     pub(crate) name: &'static str,
 }
 
-/// An element: the keys from the first to the last, field by field.
+/// An element: a key, or the keys from the first to the last, field by field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Element {
     pub(crate) first: Vec<u8>,
-    pub(crate) last: Vec<u8>,
+    /// In a set of intervals.
+    pub(crate) last: Option<Vec<u8>>,
 }
 
 /// What becomes of elements.
@@ -98,8 +99,9 @@ impl Message {
     fn elements(kind: u16, set: FilterSet, elements: &[Element]) -> Self {
         let key = |kind: u16, key: &[u8]| attribute(kind | NESTED, &attribute(VALUE, key));
         let elements = elements.iter().flat_map(|element| {
-            let ends = [key(FIRST, &element.first), key(LAST, &element.last)];
-            attribute(ELEMENT | NESTED, &ends.concat())
+            let mut ends = key(FIRST, &element.first);
+            ends.extend(element.last.iter().flat_map(|last| key(LAST, last)));
+            attribute(ELEMENT | NESTED, &ends)
         });
         let elements: Vec<u8> = elements.collect();
         let attributes = [
@@ -153,7 +155,7 @@ mod tests {
     #[test]
     fn elements_are_encoded_as_the_kernel_reads_them() {
         let set = FilterSet { family: 3, table: "t", name: "set" };
-        let element = Element { first: vec![1, 2, 3, 0], last: vec![1, 2, 3, 255] };
+        let element = Element { first: vec![1, 2, 3, 0], last: Some(vec![1, 2, 3, 255]) };
         let message = Message::elements(NEW_ELEMENTS, set, &[element]);
         let mut bytes = vec![0xaa; message.buffer_len()];
         message.serialize(&mut bytes);
@@ -186,7 +188,7 @@ mod tests {
     #[test]
     fn so_many_elements_fit_into_a_message() {
         let set = FilterSet { family: 1, table: "jaco", name: "scopes" };
-        let element = Element { first: vec![0; 24], last: vec![0; 24] };
+        let element = Element { first: vec![0; 24], last: Some(vec![0; 24]) };
         let message = Message::elements(NEW_ELEMENTS, set, &vec![element; TOGETHER]);
         assert!(message.buffer_len() < usize::from(u16::MAX));
     }

@@ -10,7 +10,8 @@ use jaco_types::{Ipv4Prefix, NetworkId, StateIndex};
 use serde::{Deserialize, Serialize};
 
 use super::plan_message::{
-    AskerMessage, KnownMessage, PortMessage, TunnelMessage, known, known_messages,
+    AskerMessage, KnownMessage, PortMessage, TunnelMessage, known, known_messages, listener_texts,
+    read_listeners,
 };
 
 /// What differs between the plans of two states. In a table, `None` removes.
@@ -27,9 +28,14 @@ pub(super) struct ChangeMessage {
     ports: Vec<(u32, Option<PortMessage>)>,
     peers: Vec<([u8; 32], Option<PeerMessage>)>,
     routes: Vec<(Ipv4Addr, Option<u32>)>,
+    #[serde(default)]
+    served: Vec<(Ipv4Addr, Option<u32>)>,
     known: Vec<(u32, String, Option<Vec<KnownMessage>>)>,
     owners: Vec<(Ipv4Addr, Option<(u32, String)>)>,
     askers: Vec<(Ipv4Addr, Option<AskerMessage>)>,
+    /// All of them, if any comes or goes.
+    #[serde(default)]
+    listeners: Option<Vec<String>>,
 }
 
 /// The new value of what may stay as it is.
@@ -63,9 +69,11 @@ impl ChangeMessage {
             ports: listed(&change.ports, |id| id.0, PortMessage::new),
             peers: listed(&change.peers, |key| key.0, PeerMessage::new),
             routes: listed(&change.routes, |address| *address, |id| id.0),
+            served: listed(&change.served, |address| *address, |id| id.0),
             known: names.known.iter().map(known_message).collect(),
             owners: listed(&names.owners, |address| *address, owner),
             askers: askers.collect(),
+            listeners: change.listeners.as_ref().map(listener_texts),
         }
     }
 
@@ -82,7 +90,6 @@ impl ChangeMessage {
         let ports = self.ports.iter().map(|(id, port)| read_port(NetworkId(*id), port.as_ref()));
         let ports: Option<BTreeMap<_, _>> = ports.collect();
         let peers = self.peers.iter();
-        let routes = self.routes.iter();
         let owners = self.owners.iter().map(|(address, owner)| {
             let owner = owner.as_ref();
             let owner =
@@ -92,6 +99,10 @@ impl ChangeMessage {
         let known: Option<BTreeMap<_, _>> = self.known.iter().map(read_known).collect();
         let askers = self.askers.iter().map(|(address, asker)| read_asker(*address, asker));
         let askers: Option<BTreeMap<_, _>> = askers.collect();
+        let listeners = match &self.listeners {
+            Some(texts) => read_listeners(texts).map(Some),
+            None => Some(None),
+        };
         Some(PlanChange {
             tunnel: self.tunnel.read(tunnel)?,
             mesh: self.mesh.read(prefix)?,
@@ -99,13 +110,15 @@ impl ChangeMessage {
             peers: peers
                 .map(|(key, peer)| (PublicKey(*key), peer.as_ref().map(PeerMessage::change)))
                 .collect(),
-            routes: routes.map(|(address, id)| (*address, id.map(NetworkId))).collect(),
+            routes: by_address(&self.routes),
+            served: by_address(&self.served),
             names: NamesChange {
                 known: known?,
                 owners: owners.collect(),
                 askers: askers?,
                 pool: self.pool.read(prefix)?,
             },
+            listeners: listeners?,
         })
     }
 }
@@ -140,6 +153,10 @@ impl PeerMessage {
             gained: self.gained.iter().copied().collect(),
         }
     }
+}
+
+fn by_address(networks: &[(Ipv4Addr, Option<u32>)]) -> BTreeMap<Ipv4Addr, Option<NetworkId>> {
+    networks.iter().map(|(address, id)| (*address, id.map(NetworkId))).collect()
 }
 
 fn listed<K, V, L, M>(

@@ -26,6 +26,9 @@ const OBSERVE: Duration = Duration::from_secs(30);
 /// How long after a failure the first try follows; twice as long after each, up to the second of these.
 const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(5));
 
+/// How long after a try to open sockets of the edge that another program has the next one follows.
+const OPEN_AGAIN: Duration = Duration::from_secs(1);
+
 /// The router with its plan.
 #[derive(Debug)]
 pub(super) struct Keeper {
@@ -92,8 +95,11 @@ impl Keeper {
         // Moments and not pauses: what is asked and told in between must not put them off.
         let mut retry_at = Instant::now() + pause;
         let mut observe_at = Instant::now() + OBSERVE;
+        let mut listeners = self.router.listeners().changes();
+        let mut open_at = Instant::now() + OPEN_AGAIN;
         loop {
             let failing = self.status.borrow().has_failures();
+            let is_missing = !self.status.borrow().listener_failures().is_empty();
             tokio::select! {
                 task = tasks.recv() => {
                     let Some(task) = task else { return Ok(()) };
@@ -121,6 +127,11 @@ impl Keeper {
                     self.apply(Trust::Seen).await?;
                     pause = (pause * 2).min(RETRY.1);
                     retry_at = Instant::now() + pause;
+                }
+                Ok(()) = listeners.changed() => self.note_listeners(),
+                () = until(Some(open_at)), if is_missing => {
+                    self.router.open_failed_listeners();
+                    open_at = Instant::now() + OPEN_AGAIN;
                 }
                 () = until(self.remembered.next()) => self.forget(),
                 () = until(Some(observe_at)), if !failing => {
@@ -246,6 +257,7 @@ impl Keeper {
             (result, _) => result,
         };
         let mut status = self.status.borrow().clone();
+        status.miss_listeners(self.router.listeners().failures());
         match result {
             Ok(applied) => {
                 status.hold(*index, failures(plan, applied));
@@ -277,6 +289,17 @@ impl Keeper {
             changed
         });
         Ok(())
+    }
+
+    /// Says which sockets of the edge are missing; they came or went without a plan.
+    fn note_listeners(&mut self) {
+        self.router.see_listeners();
+        let failed = self.router.listeners().failures();
+        self.status.send_if_modified(|status| {
+            let before = status.listener_failures().clone();
+            status.miss_listeners(failed);
+            *status.listener_failures() != before
+        });
     }
 
     /// Says which names nobody remembers any more.

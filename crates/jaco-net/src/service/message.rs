@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use jaco_dataplane::PublicKey;
+use jaco_dataplane::edge::ListenerKey;
 use jaco_types::{NetworkId, StateIndex, TunnelBackend};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -57,6 +58,7 @@ pub struct RouterStatus {
     forgotten: Option<u64>,
     refused: Option<u64>,
     failed: BTreeMap<u32, String>,
+    listeners_failed: BTreeMap<String, String>,
     /// Why the last plan could not be carried out, if that is so.
     pub error: Option<String>,
 }
@@ -82,6 +84,7 @@ impl RouterStatus {
             forgotten: None,
             refused: None,
             failed: BTreeMap::new(),
+            listeners_failed: BTreeMap::new(),
             error: None,
         }
     }
@@ -134,6 +137,17 @@ impl RouterStatus {
         let failed = self.failed.iter();
         failed
             .map(|(id, reason)| NetworkFailure { network: NetworkId(*id), reason: reason.clone() })
+    }
+
+    /// The sockets of the edge that are planned and not open, such as `tcp/443`, each with the reason. Nothing else fails
+    /// for them.
+    pub fn listener_failures(&self) -> &BTreeMap<String, String> {
+        &self.listeners_failed
+    }
+
+    pub(super) fn miss_listeners(&mut self, failed: BTreeMap<ListenerKey, String>) {
+        let named = failed.into_iter().map(|(key, reason)| (key.to_string(), reason));
+        self.listeners_failed = named.collect();
     }
 
     pub(super) fn has_failures(&self) -> bool {

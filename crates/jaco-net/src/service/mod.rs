@@ -29,11 +29,15 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::timeout;
 
 use crate::error::NetError;
+use crate::handover::hand_over;
 use crate::router::{Options, Router};
 pub use client::RouterClient;
 pub use message::{NetworkFailure, RouterStatus};
@@ -46,7 +50,13 @@ pub struct ServiceOptions {
     pub runtime_dir: PathBuf,
     /// The UDP port of the tunnel.
     pub port: u16,
+    /// Where the process of the edge listens for its sockets, if there is one ([`handover`](crate::handover)).
+    pub edge_socket: PathBuf,
 }
+
+/// How long an edge that listens is waited for to hand back its sockets, before the first plan is carried out: they cannot
+/// be opened a second time. Later it can do so too, after some failures.
+const HAND_BACK: Duration = Duration::from_secs(1);
 
 /// Runs the router until `shutdown` completes. What it made stays.
 ///
@@ -72,11 +82,19 @@ pub async fn serve(
     let (tasks, inbox) = mpsc::channel(16);
     let first = RouterStatus::new(&keys, options.port, router.backend());
     let (status, seen) = watch::channel(first);
+    let listeners = Arc::clone(router.listeners());
+    let (first, spoken) = oneshot::channel();
     let keeper = keeper::Keeper::new(router, keys, dir.join("plan"), status);
+    let keep = async {
+        // Without an answer the plan is carried out without it.
+        drop(timeout(HAND_BACK, spoken).await);
+        keeper.run(inbox).await
+    };
     let listener = socket::listen(&socket_path(dir))?;
     tracing::info!(socket = ?socket_path(dir), "router started");
     tokio::select! {
-        result = keeper.run(inbox) => result,
+        result = keep => result,
+        () = hand_over(&options.edge_socket, &listeners, first) => Ok(()),
         () = socket::accept(listener, tasks, seen) => Ok(()),
         () = shutdown => Ok(()),
     }

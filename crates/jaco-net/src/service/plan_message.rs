@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 
+use jaco_dataplane::edge::ListenerKey;
 use jaco_dataplane::{
     Addresses, Asker, ByDeployment, InterfaceName, Names, Owner, Peer, Policy, Port, PublicKey,
     SitePlan, Tunnel,
@@ -21,9 +22,14 @@ pub(super) struct PlanMessage {
     ports: Vec<(u32, PortMessage)>,
     peers: Vec<([u8; 32], Option<SocketAddr>, Vec<Ipv4Addr>)>,
     routes: Vec<(Ipv4Addr, u32)>,
+    #[serde(default)]
+    served: Vec<(Ipv4Addr, u32)>,
     known: Vec<KnownMessage>,
     owners: Vec<(Ipv4Addr, u32, String)>,
     askers: Vec<AskerMessage>,
+    /// As text.
+    #[serde(default)]
+    listeners: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,7 +79,8 @@ impl PlanMessage {
             peers: peers
                 .map(|(key, peer)| (key.0, peer.endpoint, peer.addresses.iter().copied().collect()))
                 .collect(),
-            routes: plan.routes.iter().map(|(address, id)| (*address, id.0)).collect(),
+            routes: networks(&plan.routes),
+            served: networks(&plan.policy.served),
             known: known_messages(&names.known),
             owners: names
                 .owners
@@ -81,6 +88,7 @@ impl PlanMessage {
                 .map(|(address, owner)| (*address, owner.network.0, owner.name.clone()))
                 .collect(),
             askers: names.askers.iter().map(AskerMessage::new).collect(),
+            listeners: listener_texts(&plan.listeners),
         }
     }
 
@@ -106,19 +114,31 @@ impl PlanMessage {
         });
         let askers: Option<BTreeMap<_, _>> = self.askers.iter().map(AskerMessage::asker).collect();
         Some(SitePlan {
-            policy: Policy::of(&ports, prefix(&self.mesh)?),
+            policy: Policy {
+                served: by_address(&self.served),
+                ..Policy::of(&ports, prefix(&self.mesh)?)
+            },
             tunnel,
             ports,
             peers: peers.collect(),
-            routes: self.routes.iter().map(|(address, id)| (*address, NetworkId(*id))).collect(),
+            routes: by_address(&self.routes),
             names: Names {
                 known: known(&self.known)?,
                 owners: owners.collect(),
                 askers: askers?,
                 pool: prefix(&self.pool)?,
             },
+            listeners: read_listeners(&self.listeners)?,
         })
     }
+}
+
+fn networks(addresses: &BTreeMap<Ipv4Addr, NetworkId>) -> Vec<(Ipv4Addr, u32)> {
+    addresses.iter().map(|(address, id)| (*address, id.0)).collect()
+}
+
+fn by_address(networks: &[(Ipv4Addr, u32)]) -> BTreeMap<Ipv4Addr, NetworkId> {
+    networks.iter().map(|(address, id)| (*address, NetworkId(*id))).collect()
 }
 
 impl TunnelMessage {
@@ -203,6 +223,14 @@ impl AskerMessage {
     }
 }
 
+pub(super) fn listener_texts(listeners: &BTreeSet<ListenerKey>) -> Vec<String> {
+    listeners.iter().map(ListenerKey::to_string).collect()
+}
+
+pub(super) fn read_listeners(texts: &[String]) -> Option<BTreeSet<ListenerKey>> {
+    texts.iter().map(|text| text.parse().ok()).collect()
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use std::net::SocketAddr;
@@ -228,7 +256,10 @@ pub(super) mod tests {
             reach,
         };
         SitePlan {
-            policy: Policy::of(&ports, Some(prefix("10.64.0.0/16"))),
+            policy: Policy {
+                served: [(at(3), NetworkId(7))].into(),
+                ..Policy::of(&ports, Some(prefix("10.64.0.0/16")))
+            },
             tunnel: Some(Tunnel {
                 address: Ipv4Addr::new(10, 64, 0, 1),
                 mesh: prefix("10.64.0.0/16"),
@@ -260,6 +291,7 @@ pub(super) mod tests {
                 .into(),
                 pool: Some(prefix("10.64.0.0/12")),
             },
+            listeners: ["tcp/443", "udp/[2001:db8::1]:53"].map(|key| key.parse().unwrap()).into(),
         }
     }
 

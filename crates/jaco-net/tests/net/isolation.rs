@@ -21,7 +21,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("nothing_crosses_the_wire_in_clear", nothing_crosses_the_wire_in_clear),
 ];
 
-/// Three sites, two networks, one container in both.
+/// Three sites, two networks, one container in both. What edges serve is open to no container.
 const THREE_SITES: &str = "
     node 1
     node 2
@@ -35,6 +35,9 @@ const THREE_SITES: &str = "
     instance 2 blog/web 8 13 ready
     instance 3 blog/db 8 14 ready
     instance 3 both/x 7,8 15 ready
+    served 10
+    served 13
+    served 15
 ";
 
 /// Site and last byte of each container with its networks.

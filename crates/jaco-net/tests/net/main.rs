@@ -19,7 +19,9 @@
 
 mod changes;
 mod cluster;
+mod edges;
 mod figures;
+mod handover;
 mod isolation;
 mod lab;
 mod names;
@@ -48,6 +50,9 @@ fn main() -> ExitCode {
     if arguments.first().is_some_and(|first| first == "service") {
         return service::main(&arguments[1..]);
     }
+    if arguments.first().is_some_and(|first| first == "edge") {
+        return handover::main(&arguments[1..]);
+    }
     if let Err(why) = lab::isolate() {
         println!("this machine cannot run these tests: {why}");
         println!(
@@ -66,10 +71,12 @@ fn main() -> ExitCode {
     let filter = arguments.iter().find(|argument| !argument.starts_with('-'));
     let tests: Vec<Test> = [
         isolation::TESTS,
+        edges::TESTS,
         steady::TESTS,
         process::TESTS,
         service::TESTS,
         changes::TESTS,
+        handover::TESTS,
         names::TESTS,
         rotation::TESTS,
         underlay::TESTS,

@@ -1,11 +1,13 @@
 //! The router's process is killed under open connections.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use jaco_net::Namespace;
 
 use crate::Test;
 use crate::lab::Lab;
@@ -27,16 +29,21 @@ pub(crate) struct Conversation {
 }
 
 impl Conversation {
+    /// Between the two containers of network 7.
     pub(crate) fn begin(lab: &Lab, port: u16) -> Self {
-        let listen = || TcpListener::bind((address(7, 12), port)).unwrap();
-        let listener = lab.container(2, 12).run(listen).unwrap();
+        let target = SocketAddr::from((address(7, 12), port));
+        Self::between(lab.container(1, 10), lab.container(2, 12), target)
+    }
+
+    /// From one namespace to an address of another.
+    pub(crate) fn between(from: &Namespace, to: &Namespace, target: SocketAddr) -> Self {
+        let listener = to.run(|| TcpListener::bind(target).unwrap()).unwrap();
         thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
             let mut buffer = [0; 1024];
             while stream.read_exact(&mut buffer).is_ok() && stream.write_all(&buffer).is_ok() {}
         });
-        let connect = || TcpStream::connect((address(7, 12), port)).unwrap();
-        let mut stream = lab.container(1, 10).run(connect).unwrap();
+        let mut stream = from.run(|| TcpStream::connect(target).unwrap()).unwrap();
         stream.set_nodelay(true).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         let stopped = Arc::new(AtomicBool::new(false));

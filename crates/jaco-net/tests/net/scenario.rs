@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 
-use jaco_dataplane::{Instance, InterfaceName, Link, Mesh, Network, Node, Readiness, Topology};
+use jaco_dataplane::edge::{ListenerKey, Transport};
+use jaco_dataplane::{
+    Exposure, Instance, InterfaceName, Link, Mesh, Network, Node, Readiness, Topology,
+};
 use jaco_net::PrivateKey;
 use jaco_types::{
     DeploymentName, InstanceId, Ipv4Prefix, NetworkId, NetworkReach, NodeId, Ordinal, ReplicaId,
@@ -13,7 +16,8 @@ use jaco_types::{
 /// Where tunnels listen.
 pub(crate) const PORT: u16 = 51820;
 
-/// The lines of a cluster: `node 1`, `network 7 internal`, `instance 1 shop/web 7,8 10 starting`.
+/// The lines of a cluster: `node 1`, `network 7 internal`, `instance 1 shop/web 7,8 10 starting`, `served 10`,
+/// `listen 80`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Scenario {
     pub(crate) lines: Vec<String>,
@@ -49,6 +53,16 @@ impl Scenario {
                     let instance =
                         instance(node, name, &networks, address.parse().unwrap(), readiness);
                     topology.instances.insert(instance_id(number), instance);
+                }
+                ["listen", port] => {
+                    let (transport, port) = (Transport::Tcp, port.parse().unwrap());
+                    topology.listeners.insert(ListenerKey { transport, address: None, port });
+                }
+                ["served", address] => {
+                    let address: u8 = address.parse().unwrap();
+                    let mut instances = topology.instances.values_mut();
+                    let has = |it: &&mut Instance| it.addresses[0].1.octets()[3] == address;
+                    instances.find(has).unwrap().exposure = Exposure::Edges;
                 }
                 _ => panic!("unknown line {line:?}"),
             }
@@ -107,6 +121,7 @@ fn instance(node: u64, name: &str, networks: &[u64], last: u8, readiness: &str) 
             .map(|id| (NetworkId(u32::try_from(*id).unwrap()), address(*id, last)))
             .collect(),
         readiness,
+        exposure: Exposure::Members,
     }
 }
 

@@ -13,6 +13,7 @@ use jaco_types::{NetworkId, NodeId, StateIndex};
 use tokio::runtime::Runtime;
 
 use crate::Test;
+use crate::handover;
 use crate::lab::{Lab, Site, ip, nft};
 use crate::names::addresses_of;
 use crate::packets::{Receiver, arrives};
@@ -37,7 +38,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub(crate) fn main(arguments: &[String]) -> ExitCode {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let options = ServiceOptions { runtime_dir: PathBuf::from(&arguments[0]), port: PORT };
+    let runtime_dir = PathBuf::from(&arguments[0]);
+    let edge_socket = handover::socket_path(&runtime_dir);
+    let options = ServiceOptions { runtime_dir, port: PORT, edge_socket };
     match runtime.block_on(serve(options, std::future::pending())) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -19,6 +19,11 @@ const LOGIN: Purpose<'static> = Purpose::Registry { name: "ghcr.io", username: "
 
 const SERVED: Purpose<'static> = Purpose::ServedKey { name: "shop" };
 
+const ACCOUNT: Purpose<'static> =
+    Purpose::AcmeAccountKey { directory: "https://a.example/directory" };
+
+const ISSUED: Purpose<'static> = Purpose::IssuedKey { domain: "shop.example.com" };
+
 /// Version 1, as first shipped: if this fails, clusters can no longer read their own secrets.
 #[test]
 fn version_1_envelopes_open() {
@@ -27,6 +32,8 @@ fn version_1_envelopes_open() {
         (Purpose::CaKey, b"not really a key", include_str!("frozen/sealed_v1_ca_key.hex")),
         (LOGIN, b"hunter2", include_str!("frozen/sealed_v1_registry.hex")),
         (SERVED, b"not really a key", include_str!("frozen/sealed_v1_served_key.hex")),
+        (ACCOUNT, b"not really a key", include_str!("frozen/sealed_v1_acme_account_key.hex")),
+        (ISSUED, b"not really a key", include_str!("frozen/sealed_v1_issued_key.hex")),
     ];
     for (purpose, plaintext, frozen) in cases {
         let envelope = HEXLOWER.decode(frozen.trim().as_bytes()).unwrap();
@@ -108,6 +115,19 @@ fn a_served_key_is_for_one_certificate() {
         assert_eq!(refused, OpenError::Refused, "{purpose:?}");
     }
     assert!(holds(&key(), &cluster(OURS), SERVED, &sealed, b"not really a key"));
+}
+
+/// R-EDGE-2: what was ordered opens for its own domain alone, the account for its own authority.
+#[test]
+fn a_key_of_an_order_is_for_one_domain() {
+    let sealed = seal(&key(), &cluster(OURS), ISSUED, b"not really a key");
+    let other = Purpose::IssuedKey { domain: "wiki.example.com" };
+    let served = Purpose::ServedKey { name: "shop.example.com" };
+    let account = Purpose::AcmeAccountKey { directory: "shop.example.com" };
+    for purpose in [other, served, account, ACCOUNT] {
+        let refused = open(&key(), &cluster(OURS), purpose, &sealed).unwrap_err();
+        assert_eq!(refused, OpenError::Refused, "{purpose:?}");
+    }
 }
 
 #[test]

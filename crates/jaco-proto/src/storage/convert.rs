@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use jaco_types::route::RouteDomain;
 use jaco_types::{
     CertificateName, ClusterId, ConsumerName, ContentId, ContentName, DeploymentName, Hostname,
     ImageDigest, InstanceId, NetworkName, RegistryName, RegistryUsername, ReplicaId, RequestId,
@@ -130,6 +131,7 @@ wire_names! {
     RegistryUsername by new,
     ReplicaId by parse,
     RequestId by new,
+    RouteDomain by new,
     ServiceName by new,
     TokenId by new,
 }

@@ -16,6 +16,7 @@
 //! - A table of the state: a row in `snapshot.proto`, in `snapshot/write.rs` and `snapshot/read.rs`.
 //! - Then add a frozen instance. Only a change that old bytes cannot be read under raises [`FORMAT`].
 
+mod acme;
 mod archive;
 mod change;
 mod command;
@@ -30,6 +31,7 @@ mod network;
 mod node;
 mod observed;
 mod outcome;
+mod port;
 mod registry;
 mod route;
 mod routing;
@@ -48,6 +50,7 @@ pub use envelope::{
     encode_payload,
 };
 pub use error::{CodecError, Problem};
+pub use route::{decode_route, encode_route};
 pub use snapshot::{MAX_ROW_BYTES, read_snapshot, write_snapshot};
 
 /// The format that this program writes, and the newest that it reads.

@@ -5,8 +5,8 @@ use std::net::Ipv4Addr;
 use jaco_state::command::NewNode;
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
-    Availability, Drain, Gpu, Machine, Millis, Node, NodeFacts, NodeId, NodeRouter, NodeStatus,
-    RouterLink, StateIndex, Timestamp, TunnelBackend,
+    Availability, Drain, Gpu, Machine, Millis, Node, NodeEdge, NodeFacts, NodeId, NodeRouter,
+    NodeStatus, RouterLink, StateIndex, Timestamp, TunnelBackend,
 };
 
 use super::convert::{Wire, list, optional, required, to_list, wire_enum};
@@ -117,6 +117,7 @@ impl Wire for NodeFacts {
             gpus: to_list(&self.gpus),
             machine: (self.machine != Machine::default()).then(|| self.machine.to_wire()),
             router: self.router.as_ref().map(Wire::to_wire),
+            edge: self.edge.as_ref().map(Wire::to_wire),
         }
     }
 
@@ -132,6 +133,7 @@ impl Wire for NodeFacts {
             gpus: list(message.gpus)?,
             machine: machine_from_wire(message.machine)?,
             router: optional(message.router)?,
+            edge: optional(message.edge)?,
         })
     }
 }
@@ -148,6 +150,18 @@ impl Wire for NodeRouter {
 
     fn from_wire(message: wire::NodeRouter) -> Result<Self, Problem> {
         Ok(Self { link: optional(message.link)?, problem: message.problem })
+    }
+}
+
+impl Wire for NodeEdge {
+    type Message = wire::NodeEdge;
+
+    fn to_wire(&self) -> wire::NodeEdge {
+        wire::NodeEdge { problem: self.problem.clone() }
+    }
+
+    fn from_wire(message: wire::NodeEdge) -> Result<Self, Problem> {
+        Ok(Self { problem: message.problem })
     }
 }
 

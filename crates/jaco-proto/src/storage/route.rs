@@ -13,13 +13,14 @@ use jaco_types::route::{
 };
 use jaco_types::unit::Bytes as Size;
 use jaco_types::{Millis, Revision, Route, RouteKey};
+use prost::Message;
 
-use super::convert::{Wire, ascending, required, wire_enum};
-use super::error::Problem;
+use super::convert::{Wire, ascending, required, whole, wire_enum};
+use super::error::{CodecError, Problem};
 use super::observed::port_number;
 use super::wire::deployment_route::Action;
 use super::wire::route_tls::Kind;
-use super::wire::{self};
+use super::{FORMAT, wire};
 
 wire_enum!(RouteProtocol, "protocol of a route", [Http, H2c, Https]);
 
@@ -56,6 +57,24 @@ impl Wire for RouteTls {
             Kind::Certificate(name) => Self::Certificate(Wire::from_wire(name)?),
         })
     }
+}
+
+/// The bytes of a route, for two processes of one program: without the number of a format they are not to be kept.
+#[must_use]
+pub fn encode_route(key: &RouteKey, route: &Route) -> Bytes {
+    to_deployment_route((key, route)).encode_to_vec().into()
+}
+
+/// The route that [`encode_route`] wrote.
+///
+/// # Errors
+/// If any part of it is not understood.
+pub fn decode_route(bytes: &[u8]) -> Result<(RouteKey, Route), CodecError> {
+    whole(bytes).and_then(from_deployment_route).map_err(|problem| CodecError::NotUnderstood {
+        what: "route",
+        format: FORMAT,
+        problem,
+    })
 }
 
 pub(super) fn to_deployment_route((key, route): (&RouteKey, &Route)) -> wire::DeploymentRoute {

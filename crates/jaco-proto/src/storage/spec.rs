@@ -17,6 +17,7 @@ use super::convert::{Wire, ascending, list, optional, required, to_list, wire_en
 use super::error::Problem;
 use super::network;
 use super::observed::port_number;
+use super::port;
 use super::route;
 use super::slot::{shared, texts};
 use super::wire::gpu_demand::Choice;
@@ -145,6 +146,7 @@ impl Wire for ServiceSpec {
             job: self.mode == ServiceMode::Job,
             networks: to_list(&self.networks),
             drain_ms: self.drain.map(|drain| drain.length().0),
+            ingress_ports: self.ingress_ports.iter().map(Wire::to_wire).collect(),
         }
     }
 
@@ -156,6 +158,7 @@ impl Wire for ServiceSpec {
             placement: required("placement", message.placement)?,
             replicas: message.replicas,
             host_ports: list(message.host_ports)?,
+            ingress_ports: port::ingress_ports(message.ingress_ports)?,
             depends_on: list(message.depends_on)?,
             reservation: required("reservation", message.reservation)?,
             limit: required("limit", message.limit)?,

@@ -51,8 +51,14 @@ fn log_entries_are_as_they_were() {
     check(&samples, v1_log_entry::NETWORKS, encode_payload, decode_payload);
     let samples: Vec<_> = sample::reports_of_routers().into_iter().map(sample::payload).collect();
     check(&samples, v1_log_entry::ROUTERS, encode_payload, decode_payload);
+    let samples: Vec<_> = sample::reports_of_edges().into_iter().map(sample::payload).collect();
+    check(&samples, v1_log_entry::EDGES, encode_payload, decode_payload);
     let samples: Vec<_> = sample::commands_of_routes().into_iter().map(sample::payload).collect();
     check(&samples, v1_log_entry::ROUTES, encode_payload, decode_payload);
+    let samples: Vec<_> = sample::commands_of_ports().into_iter().map(sample::payload).collect();
+    check(&samples, v1_log_entry::PORTS, encode_payload, decode_payload);
+    let samples: Vec<_> = sample::notes_of_orders().into_iter().map(sample::payload).collect();
+    check(&samples, v1_log_entry::ORDERS, encode_payload, decode_payload);
     let samples = sample::payloads_with_origin();
     check(&samples, v1_log_entry::ORIGINS, encode_payload, decode_payload);
 }
@@ -88,6 +94,8 @@ fn snapshots_are_as_they_were() {
         (v1_snapshot::TOKEN_FRAMES, sample::state_of_tokens()),
         (v1_snapshot::NETWORK_FRAMES, sample::state_of_networks()),
         (v1_snapshot::ROUTE_FRAMES, sample::state_of_routes()),
+        (v1_snapshot::PORT_FRAMES, sample::state_of_ports()),
+        (v1_snapshot::ORDER_FRAMES, sample::state_of_orders()),
     ] {
         let frozen: String = frames.iter().map(|(_, hex)| *hex).collect();
         assert_eq!(hex::encode(snapshot(&sample)), frozen, "what is written has changed");

@@ -10,8 +10,9 @@ use jaco_state::command::{Batch, Observe, Previous, ReplaceCause};
 use jaco_state::{Change, ClusterState, Command, Entry, Outcome, apply};
 use jaco_types::observed::Exit;
 use jaco_types::{
-    DeploymentName, DesiredState, FirstWatch, Identity, InstanceId, InstanceObserved, NodeId,
-    NodeStatus, ReplicaId, ReplicaState, RolloutState, ServiceKey, Slot, StateIndex, Timestamp,
+    Acknowledgement, DeploymentName, DesiredState, FirstWatch, Identity, InstanceId,
+    InstanceObserved, NodeId, NodeStatus, ReplicaId, ReplicaState, RolloutState, ServiceKey, Slot,
+    StateIndex, Timestamp,
 };
 
 use crate::input::{ConsumerSignal, PlanInput, PlannerConfig, Signals};
@@ -231,7 +232,7 @@ impl World<'_> {
             let signal = ConsumerSignal {
                 session: consumer.session,
                 heard_at: self.now,
-                acknowledged: self.state.index,
+                acknowledgement: Acknowledgement::of(self.state.index),
             };
             self.signals.consumers.insert(consumer.name.clone(), signal);
         }

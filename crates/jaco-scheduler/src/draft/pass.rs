@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use jaco_state::Change;
 use jaco_types::spec::ServiceSpec;
-use jaco_types::{ConsumerName, Revision, ServiceKey, StateIndex, Timestamp};
+use jaco_types::{
+    Acknowledgement, ConsumerName, Revision, ServiceKey, TerminatingInstance, Timestamp,
+};
 
 use super::addresses::{Addresses, NoAddress};
 use crate::input::PlanInput;
@@ -22,22 +24,23 @@ pub(crate) struct Pass<'a> {
     addresses: Addresses,
 }
 
-/// The endpoint consumers whose leases hold, with what each has acknowledged.
+/// The endpoint consumers whose leases hold, with what each has acknowledged; nothing, if it was not heard of.
 #[derive(Debug, Default)]
-pub(crate) struct Consumers<'a>(BTreeMap<&'a ConsumerName, StateIndex>);
+pub(crate) struct Consumers<'a>(BTreeMap<&'a ConsumerName, Option<&'a Acknowledgement>>);
 
 impl<'a> Consumers<'a> {
-    pub(crate) fn insert(&mut self, name: &'a ConsumerName, acknowledged: StateIndex) {
-        self.0.insert(name, acknowledged);
+    pub(crate) fn insert(&mut self, name: &'a ConsumerName, said: Option<&'a Acknowledgement>) {
+        self.0.insert(name, said);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether all of them have acknowledged the endpoints of this entry.
-    pub(crate) fn have_acknowledged(&self, index: StateIndex) -> bool {
-        self.0.values().all(|acknowledged| *acknowledged >= index)
+    /// Whether an instance that has left the endpoints has nothing more to do for any of them.
+    pub(crate) fn release(&self, left: &TerminatingInstance) -> bool {
+        let releases = |said: &Acknowledgement| said.releases(&left.id, left.left_at);
+        self.0.values().all(|said| said.is_some_and(releases))
     }
 }
 

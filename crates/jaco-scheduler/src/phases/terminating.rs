@@ -2,7 +2,7 @@
 //! that.
 
 use jaco_state::Change;
-use jaco_types::{Consumer, Millis, StateIndex, TerminatingInstance, Timestamp};
+use jaco_types::{Consumer, Millis, TerminatingInstance, Timestamp};
 
 use crate::draft::{Draft, Pass};
 use crate::input::PlanInput;
@@ -21,8 +21,8 @@ pub(crate) fn expire_consumers(draft: &mut Draft<'_>) {
             continue;
         }
         draft.pass.wake(due);
-        let acknowledged = signal.map_or(StateIndex(0), |signal| signal.acknowledged);
-        draft.pass.consumers.insert(&consumer.name, acknowledged);
+        let said = signal.map(|signal| &signal.acknowledgement);
+        draft.pass.consumers.insert(&consumer.name, said);
     }
 }
 
@@ -34,8 +34,8 @@ fn last_heartbeat(
     heard_at.max(listening_since).max(consumer.attached_at)
 }
 
-/// Stops the instances that every consumer has acknowledged to be out of the endpoints, and those whose
-/// deadline is over. The others keep what they reserve of their nodes.
+/// Stops the instances that every consumer has acknowledged to be out of the endpoints and has nothing to finish
+/// with, and those whose deadline is over. The others keep what they reserve of their nodes.
 pub(crate) fn release(draft: &mut Draft<'_>) {
     let input = draft.pass.input;
     for terminating in input.state.terminating.values() {
@@ -63,5 +63,5 @@ fn is_over(terminating: &TerminatingInstance, pass: &Pass<'_>) -> bool {
     let is_reachable = row.is_some_and(|row| row.status.is_working());
     let has_ended =
         pass.input.state.observed.get(&terminating.id).is_none_or(|seen| seen.state.is_over());
-    !is_reachable || has_ended || pass.consumers.have_acknowledged(terminating.left_at)
+    !is_reachable || has_ended || pass.consumers.release(terminating)
 }

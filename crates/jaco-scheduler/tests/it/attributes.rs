@@ -39,6 +39,7 @@ fn facts(kind: &str) -> NodeFacts {
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .into(),
         router: None,
+        edge: None,
     }
 }
 

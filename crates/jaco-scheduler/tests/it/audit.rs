@@ -1,17 +1,20 @@
 //! What the planner's decisions leave in the audit log; and that each kind of event has a path that
 //! leaves it, here by the real planner and the real `apply`, or at a real daemon where it is an edge's.
 
+use std::num::NonZeroU16;
+
 use expect_test::expect;
 use jaco_scheduler::rebalance::{
     CycleInput, Load, Overdue, Pressure, RebalanceConfig, Rebalancer, Sample, Share,
 };
 use jaco_state::ClusterMeta;
+use jaco_state::acme::{AcmeAccount, IssueAttempt};
 use jaco_state::audit::{AuditEvent, AuditKind, DEFAULT_AGE};
 use jaco_state::command::{
-    AuditRetention, CertificateRemove, CertificateStore, ClusterInit, Command, DeploymentApply,
-    DeploymentDelete, DeploymentRollback, Disabling, EdgeBegin, NamedContentPut,
-    NamedContentRemove, NetworkBegin, NetworkCreate, NetworkRemove, NetworkResize, NewNode,
-    NodeRemove, NodeSetLabels, OperatorTokenIssue, OperatorTokenRevoke, RegistryRemove,
+    AcmeNote, AuditRetention, CertificateIssue, CertificateRemove, CertificateStore, ClusterInit,
+    Command, DeploymentApply, DeploymentDelete, DeploymentRollback, Disabling, EdgeBegin,
+    NamedContentPut, NamedContentRemove, NetworkBegin, NetworkCreate, NetworkRemove, NetworkResize,
+    NewNode, NodeRemove, NodeSetLabels, OperatorTokenIssue, OperatorTokenRevoke, RegistryRemove,
     RegistryStore, RevisionPin,
 };
 use jaco_state::contents::{Form, Piece, PieceBytes};
@@ -19,17 +22,19 @@ use jaco_state::deployment::Pin;
 use jaco_state::edge::SealedKey;
 use jaco_state::registries::SealedPassword;
 use jaco_state::token::OperatorToken;
+use jaco_types::port::{PortRange, ProxyProtocol, Transport};
 use jaco_types::route::{
-    Redirect, RedirectRest, RedirectStatus, RedirectTarget, RouteAction, RoutePath,
+    Redirect, RedirectRest, RedirectStatus, RedirectTarget, RouteAction, RouteDomain, RoutePath,
 };
 use jaco_types::spec::{
-    DeploymentSpec, FailureAction, Placement, Privilege, RestartPolicy, UpdatePolicy,
+    Attachment, DeploymentSpec, FailureAction, NetworkRef, NetworkSpec, Placement, Privilege,
+    RestartPolicy, UpdatePolicy,
 };
 use jaco_types::{
-    AllocationScope, Availability, CertificateName, ClusterId, ContentId, ContentName,
-    DeploymentName, Identity, ImageDigest, ImageNeed, ImageReadiness, Millis, NamedKey, NamedKind,
-    NetworkName, NetworkScope, NodeFacts, RegistryName, RegistryUsername, ReplicaState, Revision,
-    Route, RouteKey, ServiceName, TokenId,
+    AllocationScope, Availability, CertificateName, ChallengeKind, ClusterId, ContentId,
+    ContentName, DeploymentName, Identity, ImageDigest, ImageNeed, ImageReadiness, IngressPort,
+    Millis, NamedKey, NamedKind, NetworkName, NetworkScope, NodeFacts, RegistryName,
+    RegistryUsername, ReplicaState, Revision, Route, RouteKey, ServiceName, TokenId,
 };
 
 use crate::cluster::{Cluster, Service, hostname, key, resources, service};
@@ -332,10 +337,39 @@ fn path(kind: AuditKind) -> Path {
             add_route(it);
             it.commit(DeploymentDelete::new(name()).into());
         }),
+        AuditKind::PortAdded => Here(add_port),
+        AuditKind::PortRemoved => Here(|it| {
+            add_port(it);
+            it.commit(DeploymentDelete::new(name()).into());
+        }),
         AuditKind::CertificateStored => Here(store_certificate),
         AuditKind::CertificateRemoved => Here(|it| {
             store_certificate(it);
             it.commit(CertificateRemove::new(certificate()).into());
+        }),
+        AuditKind::AcmeAccountMade => Here(|it| {
+            add_route(it);
+            let account = AcmeAccount {
+                directory: "https://a.example/directory".into(),
+                url: "https://a.example/account/1".into(),
+                key: SealedKey([1].into()),
+            };
+            it.commit(AcmeNote::Account(account).into());
+        }),
+        AuditKind::DomainCertificateIssued => Here(|it| issue_certificate(it, 1)),
+        AuditKind::DomainCertificateRenewed => Here(|it| {
+            issue_certificate(it, 1);
+            issue_certificate(it, 2);
+        }),
+        AuditKind::DomainCertificateFailed => Here(|it| {
+            add_route(it);
+            let attempt = IssueAttempt {
+                failures: 1,
+                reason: "the authority refused: dns".into(),
+                next_try: it.now,
+                kind: ChallengeKind::Http01,
+            };
+            it.commit(AcmeNote::Failed { domain: domain(), attempt }.into());
         }),
         AuditKind::AuditChainBegun => Here(|it| {
             it.commit(Command::AuditBegin);
@@ -443,6 +477,48 @@ fn add_route(cluster: &mut Cluster) {
         ..DeploymentSpec::default()
     };
     cluster.commit(DeploymentApply::new(name(), spec).into());
+}
+
+/// A deployment with a published port.
+fn add_port(cluster: &mut Cluster) {
+    enable_networks(cluster);
+    cluster.commit(EdgeBegin.into());
+    let network = NetworkName::new("default").unwrap();
+    let mut one = web(1).0;
+    let attached = NetworkRef::Own(network.clone());
+    one.networks = vec![Attachment { network: attached, aliases: Vec::new() }];
+    one.ingress_ports = [IngressPort {
+        transport: Transport::Tcp,
+        target: NonZeroU16::MIN,
+        published: PortRange::ANY,
+        address: None,
+        proxy_protocol: ProxyProtocol::Off,
+    }]
+    .into();
+    let spec = DeploymentSpec {
+        services: [(one.name.clone(), one.into())].into(),
+        networks: [(network, NetworkSpec::default())].into(),
+        ..DeploymentSpec::default()
+    };
+    cluster.commit(DeploymentApply::new(name(), spec).into());
+}
+
+fn domain() -> RouteDomain {
+    RouteDomain::new("example.com").unwrap()
+}
+
+fn issue_certificate(cluster: &mut Cluster, number: u8) {
+    add_route(cluster);
+    let issue = CertificateIssue {
+        domain: domain(),
+        directory: "https://a.example/directory".into(),
+        chain: "PEM".into(),
+        key: SealedKey([1].into()),
+        not_before: cluster.now,
+        not_after: cluster.now.after(Millis::from_secs(3600)),
+        fingerprint: [number; 32],
+    };
+    cluster.commit(AcmeNote::Issued(issue).into());
 }
 
 fn certificate() -> CertificateName {

@@ -25,10 +25,11 @@ use jaco_types::spec::{
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
-    AllocationScope, Availability, DeploymentName, Exit, FirstWatch, Gpu, GpuChoice, GpuDemand,
-    Hostname, Identity, InstanceAddress, InstanceId, InstanceObserved, Millis, NetworkName, Node,
-    NodeFacts, NodeId, NodeRouter, NodeStatus, ReplicaId, ReplicaState, RolloutState, RouterLink,
-    ServiceKey, ServiceName, Slot, SpecHash, StateIndex, Timestamp, TunnelBackend,
+    Acknowledgement, AllocationScope, Availability, DeploymentName, Exit, FirstWatch, Gpu,
+    GpuChoice, GpuDemand, Hostname, Identity, InstanceAddress, InstanceId, InstanceObserved,
+    Millis, NetworkName, Node, NodeFacts, NodeId, NodeRouter, NodeStatus, ReplicaId, ReplicaState,
+    RolloutState, RouterLink, ServiceKey, ServiceName, Slot, SpecHash, StateIndex, Timestamp,
+    TunnelBackend,
 };
 
 /// A service to be applied: `web("image").replicas(3)`.
@@ -56,6 +57,7 @@ pub(crate) fn service(name: &str, image: &str) -> Service {
         placement: Placement::Spread,
         replicas: 1,
         host_ports: Vec::new(),
+        ingress_ports: std::collections::BTreeSet::new(),
         restart: RestartPolicy::Always,
         mode: ServiceMode::Service,
         depends_on: Vec::new(),
@@ -305,18 +307,23 @@ impl Cluster {
         self.commit(ConsumerAttach::new(name, node, lease).into());
     }
 
-    /// A consumer knows the endpoints of this state.
+    /// A consumer knows the endpoints of this state, and has nothing to finish elsewhere.
     pub(crate) fn acknowledge(&mut self, name: &str, acknowledged: StateIndex) {
+        self.say(name, Acknowledgement::of(acknowledged));
+    }
+
+    /// A consumer says what it sends where.
+    pub(crate) fn say(&mut self, name: &str, acknowledgement: Acknowledgement) {
         let name = name.parse().unwrap();
         let Some(consumer) = self.state.consumers.get(&name) else { return };
         let (session, heard_at) = (consumer.session, self.now);
-        self.signals.consumers.insert(name, ConsumerSignal { session, heard_at, acknowledged });
+        self.signals.consumers.insert(name, ConsumerSignal { session, heard_at, acknowledgement });
     }
 
-    /// What a consumer has acknowledged.
-    pub(crate) fn acknowledged(&self, name: &str) -> StateIndex {
+    /// Whether a consumer has nothing more to do with an instance that left in this state.
+    pub(crate) fn releases(&self, name: &str, id: &InstanceId, left_at: StateIndex) -> bool {
         let signal = self.signals.consumers.get(&name.parse().unwrap());
-        signal.map_or(StateIndex(0), |signal| signal.acknowledged)
+        signal.is_some_and(|signal| signal.acknowledgement.releases(id, left_at))
     }
 
     /// Whether some node is to run this instance.

@@ -28,6 +28,7 @@ mod placed_reasons;
 mod placement;
 mod preference;
 mod prepull;
+mod published_ports;
 mod rebalance;
 mod rebalance_goals;
 mod rebalance_room;

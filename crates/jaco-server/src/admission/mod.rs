@@ -9,6 +9,7 @@ mod networks;
 mod notes;
 mod out_of_reach;
 mod policy;
+mod ports;
 mod routes;
 mod spec;
 
@@ -69,7 +70,7 @@ pub(crate) struct Stored {
 ///
 /// # Errors
 /// `invalid_manifest` with every problem, `too_large`, `content_missing`, `content_not_found` with every external
-/// config and secret that does not exist, `route_conflict` with every route that another deployment has, or
+/// config and secret that does not exist, `route_conflict` with every route and `port_conflict` with every port that another deployment has, or
 /// `certificate_not_found`.
 pub(crate) fn admit(request: &v1::ApplyRequest, stored: &Stored) -> Result<Admitted, Rejection> {
     let texts = [&request.compose_json, &request.overlay_yaml, &request.environment_toml];
@@ -112,6 +113,7 @@ pub(crate) fn admit(request: &v1::ApplyRequest, stored: &Stored) -> Result<Admit
     let cluster = Cluster { nodes: &stored.nodes, networks: &options.networks };
     let mut spec = spec::deployment_spec(request, &resolved, cluster, &mut warnings)?;
     warnings.extend(networks::migration(stored.deployments.get(&name), &spec));
+    ports::check_owners(&name, &spec, &stored.edges)?;
     spec.routes = routes::routes(&resolved, &options.networks, (&name, stored), &mut warnings)?;
     spec.named = named.keys;
     // For a dry run nothing was uploaded.

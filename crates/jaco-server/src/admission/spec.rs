@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use jaco_compose::facts::Facts;
+use jaco_compose::facts::{Facts, PortMode, PublishedPort};
 use jaco_compose::{Networks, Resolved, ResolvedService};
 use jaco_proto::v1;
 use jaco_state::Table;
@@ -121,6 +121,7 @@ fn service_spec(name: &str, service: &ResolvedService) -> Result<ServiceSpec, In
         placement: facts.placement.clone(),
         replicas: facts.replicas,
         host_ports: host_ports(facts),
+        ingress_ports: facts.ports.iter().filter_map(PublishedPort::ingress).collect(),
         restart: facts.restart,
         mode: facts.mode,
         depends_on: facts.depends_on.clone(),
@@ -141,7 +142,8 @@ fn service_spec(name: &str, service: &ResolvedService) -> Result<ServiceSpec, In
 
 /// Fixed host ports, which only one replica per node can publish. Ports of a range are chosen by the engine.
 fn host_ports(facts: &Facts) -> Vec<HostPort> {
-    let fixed = facts.ports.iter().filter_map(|published| {
+    let on_nodes = facts.ports.iter().filter(|port| port.mode == PortMode::Host);
+    let fixed = on_nodes.filter_map(|published| {
         published.fixed().map(|port| HostPort { port, protocol: published.protocol })
     });
     fixed.collect()

@@ -645,3 +645,64 @@ fn certificates_of_routes_are_checked() {
                  *.example.com";
     assert_eq!(warnings("c.b.example.com", now), [soon, other]);
 }
+
+/// A manifest of a service `web` with this list of ports, in the cluster of [`with_routes`].
+fn published(name: &str, ports: &str) -> Result<Admitted, Rejection> {
+    let model = format!(
+        r#"{{"name":"{name}","networks":{{"default":null}},"services":{{"web":{{"image":"web:1","networks":{{"default":null}},"ports":{ports}}}}}}}"#
+    );
+    super::admit(&request(&model, ""), &with_routes())
+}
+
+/// R-EDGE-2: ports without `mode: host` are those of edges where networks are the cluster's, and of nodes elsewhere.
+#[test]
+fn ports_become_part_of_the_spec() {
+    let ports = r#"[{"target":80,"published":"8080","protocol":"tcp","mode":"ingress"},
+        {"target":81,"published":"8081","protocol":"tcp","mode":"host"}]"#;
+    let spec = published("shop", ports).unwrap().spec;
+    let web = spec.services.values().next().unwrap();
+    let of_edges: Vec<_> =
+        web.ingress_ports.iter().map(|port| port.published.to_string()).collect();
+    assert_eq!(of_edges, ["8080"]);
+    assert_eq!(web.host_ports.iter().map(|port| port.port).collect::<Vec<_>>(), [8081]);
+    assert!(spec.needs_edges() && !web.networks.is_empty());
+    let model =
+        format!(r#"{{"name":"shop","services":{{"web":{{"image":"w","ports":{ports}}}}}}}"#);
+    let spec = admit(&request(&model, "")).unwrap().spec;
+    let web = spec.services.values().next().unwrap();
+    let of_nodes: Vec<_> = web.host_ports.iter().map(|port| port.port).collect();
+    assert_eq!((of_nodes, web.ingress_ports.len()), (vec![8080, 8081], 0));
+    assert!(!spec.needs_edges());
+}
+
+/// R-EDGE-2, NET-5: all ports that others have are refused at once, with the names of their deployments.
+#[test]
+fn ports_of_others_are_refused() {
+    let port = |number: u16, mode: &str| {
+        format!(r#"{{"target":80,"published":"{number}","protocol":"tcp","mode":"{mode}"}}"#)
+    };
+    let stored = with_routes();
+    let mut state = ClusterState {
+        networks: stored.networks,
+        edges: stored.edges,
+        deployments: stored.deployments,
+        ..ClusterState::default()
+    };
+    let wiki = published("wiki", &format!("[{},{}]", port(8080, "ingress"), port(8081, "ingress")));
+    let Admitted { name, spec, .. } = wiki.unwrap();
+    let command = DeploymentApply::new(name, spec).into();
+    let (index, at, by) = (StateIndex(9), stored.now, Identity::Scheduler);
+    let entry = Entry { index, at, by, origin: None, request: None, command };
+    assert!(matches!(apply(&mut state, &entry), Outcome::Deployed { .. }));
+    let own = published("shop", &format!("[{},{}]", port(8080, "ingress"), port(8081, "ingress")));
+    let (name, spec) = (own.as_ref().unwrap().name.clone(), own.unwrap().spec);
+    let refused = ports::check_owners(&name, &spec, &state.edges).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::PortConflict);
+    assert_eq!(
+        refused.message,
+        "ports that other deployments publish: *:8080/tcp (deployment wiki), *:8081/tcp (deployment wiki); remove \
+         them there first, or publish other ports"
+    );
+    let wiki = DeploymentName::new("wiki").unwrap();
+    assert_eq!(ports::check_owners(&wiki, &spec, &state.edges), Ok(()));
+}

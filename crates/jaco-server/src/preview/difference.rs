@@ -30,6 +30,7 @@ pub(super) fn of_services(old: &ServiceSpec, new: &ServiceSpec) -> Vec<String> {
         ("depends_on", old.depends_on != new.depends_on),
         ("update", old.update != new.update),
         ("pull_policy", old.pull != new.pull),
+        ("ports", old.ingress_ports != new.ingress_ports),
         ("drain", old.drain != new.drain),
         ("constraints and preferences", old.scheduling != new.scheduling),
     ];

@@ -1,6 +1,7 @@
 //! The effect of a change, shown before it is made. Pure: built from a forecast, decides nothing.
 
 mod difference;
+mod ports;
 mod routes;
 mod survival;
 
@@ -35,6 +36,7 @@ pub(crate) fn preview(
         complete: forecast.end == End::Rest,
         stays: stays(before, forecast, config),
         routes: routes::routes(before, &forecast.state),
+        ports: ports::ports(before, &forecast.state),
     };
     preview.digest = digest(&preview);
     preview
@@ -186,6 +188,10 @@ fn digest(preview: &v1::Preview) -> String {
     for row in &preview.routes {
         let v1::PlannedRoute { deployment, route, change, target, tls } = row;
         text.push_str(&format!("{deployment} {change} {route} {target:?} {tls}\n"));
+    }
+    for row in &preview.ports {
+        let v1::PlannedPort { deployment, port, change, target } = row;
+        text.push_str(&format!("{deployment} {change} {port} {target}\n"));
     }
     for row in &preview.waits {
         let v1::PlannedWait { deployment, service, count, reason, .. } = row;

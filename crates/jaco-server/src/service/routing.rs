@@ -14,7 +14,9 @@ use jaco_proto::v1::routing_server::Routing;
 use jaco_state::ClusterState;
 use jaco_state::view::{Endpoint, endpoints};
 use jaco_store::Store;
-use jaco_types::{ConsumerName, DeploymentName, Millis, Rejection, ServiceKey, StateIndex};
+use jaco_types::{
+    Acknowledgement, ConsumerName, DeploymentName, Millis, Rejection, ServiceKey, StateIndex,
+};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
@@ -223,7 +225,8 @@ impl Watcher {
     async fn acknowledge(&self) {
         let Some(attached) = &self.attached else { return };
         // What is not delivered is repeated at the next renewal.
-        let _delivered = attached.acknowledge(self.acknowledged_state()).await;
+        let said = Acknowledgement::of(self.acknowledged_state());
+        let _delivered = attached.acknowledge(&said).await;
     }
 
     async fn detach(&self) {

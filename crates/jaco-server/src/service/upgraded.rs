@@ -26,7 +26,7 @@ pub(super) fn by_all(state: &ClusterState, what: &str, code: ErrorCode) -> Resul
     Err(Rejection::new(code, message).with("members", others.join(", ")))
 }
 
-/// Whether there are routes, drain times and certificates, or may be.
+/// Whether there are routes, drain times, published ports and certificates, or may be.
 ///
 /// # Errors
 /// `members_outdated` as long as a member runs another version.
@@ -34,7 +34,7 @@ pub(super) fn edges_may_begin(state: &ClusterState) -> Result<(), Rejection> {
     if state.edges.begun.is_some() {
         return Ok(());
     }
-    let what = "routes, drain times and certificates can be used";
+    let what = "routes, drain times, ports that every node answers and certificates can be used";
     by_all(state, what, ErrorCode::MembersOutdated)
 }
 

@@ -130,6 +130,13 @@ fn node_info(node: &Node, suffrage: &Suffrage, counts: Counts) -> v1::NodeInfo {
         availability_reason: node.availability_reason.clone(),
         net: net(node).to_owned(),
         net_reason: problem(node).unwrap_or_default().to_owned(),
+        edge: edge(node).to_owned(),
+        edge_reason: node
+            .facts
+            .edge
+            .as_ref()
+            .and_then(|edge| edge.problem.clone())
+            .unwrap_or_default(),
     }
 }
 
@@ -141,6 +148,14 @@ fn net(node: &Node) -> &'static str {
             Some(link) => link.backend.as_str(),
             None => "none",
         },
+    }
+}
+
+fn edge(node: &Node) -> &'static str {
+    match &node.facts.edge {
+        None => "",
+        Some(edge) if edge.problem.is_none() => "serves",
+        Some(_) => "failing",
     }
 }
 
@@ -166,7 +181,8 @@ fn deployment_info(
             state.scheduling.get(&key),
             slots,
         );
-        v1::ServiceInfo { desired: beside.map_or(info.desired, count), ..info }
+        let desired = beside.map_or(info.desired, count);
+        v1::ServiceInfo { desired, published: published(state, &key), ..info }
     });
     v1::DeploymentInfo {
         name: deployment.name.to_string(),
@@ -230,7 +246,16 @@ fn service_info(
         unplaced: unplaced.iter().map(unplaced_info).collect(),
         image_digest: digest.map(ToString::to_string).unwrap_or_default(),
         serving: serving::serving(state, slots),
+        published: Vec::new(),
     }
+}
+
+/// The ports on which every node answers for a service.
+fn published(state: &ClusterState, service: &ServiceKey) -> Vec<String> {
+    let ports = state.edges.ports_of(service);
+    ports
+        .map(|(key, claim)| format!("{}→{}/{}", key.socket(), claim.target, key.transport))
+        .collect()
 }
 
 /// Whether a rollout concerns the desired revision, or goes on. One of an earlier revision that has ended is

@@ -33,7 +33,7 @@ impl<'a> Audit<'a> {
     /// the rebalancer, leaves no event: it is planned again, and users can learn nothing from it.
     pub(in crate::apply) fn refuse(&mut self, command: &Command, rejection: &Rejection) {
         self.notes.clear();
-        if matches!(command, Command::Batch(_) | Command::RebalanceRevert(_))
+        if matches!(command, Command::Batch(_) | Command::RebalanceRevert(_) | Command::AcmeNote(_))
             || (matches!(command, Command::Rebalance(_)) && self.entry.by == Identity::Scheduler)
         {
             return;

@@ -23,7 +23,7 @@ use self::audit::Audit;
 use self::cluster::{constraints, disabled, drain, tokens};
 use self::content::{named, registries};
 use self::deployment::revision;
-use self::edge::certificate;
+use self::edge::{acme, certificate};
 use self::network::operator;
 use self::planner::{batch, observe, rebalance, routing};
 use crate::audit::{AuditKind, Evicted};
@@ -108,6 +108,7 @@ fn execute(state: &mut ClusterState, entry: &Entry, evicted: &mut Evicted) -> Ou
         Command::EdgeBegin(EdgeBegin) => edge::begin(state, entry),
         Command::CertificateStore(command) => certificate::store(state, entry, command, &mut audit),
         Command::CertificateRemove(command) => certificate::remove(state, command, &mut audit),
+        Command::AcmeNote(note) => acme::record(state, entry, note, &mut audit),
         Command::AuditRetention(command) => retention::set(state, command, &mut audit),
         Command::AuditNote(AuditNote { kind, payload }) => {
             audit.note(*kind, payload.clone());

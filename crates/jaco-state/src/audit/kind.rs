@@ -135,6 +135,18 @@ audit_kinds! {
     CertificateStored => 762, "certificate_stored";
     /// A certificate of a user was removed.
     CertificateRemoved => 763, "certificate_removed";
+    /// A service got a published port.
+    PortAdded => 770, "port_added";
+    /// A service gave a published port up.
+    PortRemoved => 771, "port_removed";
+    /// The leader made an account at an authority of certificates.
+    AcmeAccountMade => 780, "acme_account_made";
+    /// A domain got its first certificate from an authority.
+    DomainCertificateIssued => 781, "domain_certificate_issued";
+    /// The certificate of a domain was renewed.
+    DomainCertificateRenewed => 782, "domain_certificate_renewed";
+    /// No certificate could be ordered for a domain, for the first time since its last one.
+    DomainCertificateFailed => 783, "domain_certificate_failed";
     /// A backup was taken, with all secrets.
     BackupTaken => 900, "backup_taken";
     /// A rollout started.

@@ -24,7 +24,7 @@ pub use cluster::{
 };
 pub use content::{ContentPut, NamedContentPut, NamedContentRemove, RegistryRemove, RegistryStore};
 pub use deployment::{DeploymentApply, DeploymentDelete, DeploymentRollback, RevisionPin};
-pub use edge::{CertificateRemove, CertificateStore, EdgeBegin};
+pub use edge::{AcmeNote, CertificateIssue, CertificateRemove, CertificateStore, EdgeBegin};
 pub use network::{NetworkBegin, NetworkCreate, NetworkRemove, NetworkResize};
 pub use outcome::{Outcome, SpecChange};
 pub use planner::{
@@ -111,4 +111,5 @@ commands! {
     EdgeBegin,
     CertificateStore,
     CertificateRemove,
+    AcmeNote,
 }

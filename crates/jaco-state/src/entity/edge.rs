@@ -1,13 +1,18 @@
-//! What edges serve: who has which route, and the certificates of users. A private key is here in sealed form
-//! only; what opens it is not replicated.
+//! What edges serve: who has which route and which published port, and the certificates of users. A private key is
+//! here in sealed form only; what opens it is not replicated.
 
 use std::collections::BTreeSet;
-use std::fmt;
+use std::num::NonZeroU16;
 use std::sync::Arc;
 
+use jaco_types::port::{ProxyProtocol, Transport};
 use jaco_types::route::RouteDomain;
-use jaco_types::{CertificateName, DeploymentName, Identity, RouteKey, StateIndex, Timestamp};
+use jaco_types::{
+    CertificateName, DeploymentName, Identity, PortKey, RouteKey, ServiceKey, StateIndex, Timestamp,
+};
 
+use crate::acme::Acme;
+pub use crate::entity::sealed_key::{KEY_BYTES_MAX, SealedKey};
 use crate::table::Table;
 
 /// The most certificates of users: they are in each snapshot, and in each node's memory.
@@ -16,24 +21,23 @@ pub const CERTIFICATES_MAX: usize = 1000;
 /// The most bytes of a certificate with those of the authorities above it, as PEM.
 pub const CHAIN_BYTES_MAX: usize = 64 << 10;
 
-/// The most bytes of a private key, as PEM. An RSA key of 16,384 bits has 13 KiB.
-pub const KEY_BYTES_MAX: usize = 16 << 10;
-
 /// The most names of a certificate; authorities put in at most 100.
 pub const CERTIFICATE_NAMES_MAX: usize = 256;
-
-/// What sealing may add to a key.
-const SEAL_BYTES_MAX: usize = 256;
 
 /// All that the state knows of edges.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Edges {
-    /// The entry since which all members understand routes, drain times and certificates; absent before.
+    /// The entry since which all members understand routes, drain times, published ports and certificates; absent
+    /// before.
     pub begun: Option<StateIndex>,
     /// Who has each route: the deployment whose desired spec has it (NET-5).
     pub claims: Table<RouteKey, RouteClaim>,
     /// The certificates of users.
     pub certificates: Table<CertificateName, Certificate>,
+    /// Who has each published port: a service of the deployment whose desired spec asks for it (NET-5).
+    pub ports: Table<PortKey, PortClaim>,
+    /// The certificates that the cluster orders.
+    pub acme: Acme,
 }
 
 /// Whose a route is.
@@ -42,6 +46,19 @@ pub struct RouteClaim {
     /// The deployment.
     pub deployment: DeploymentName,
     /// When it got the route.
+    pub since: Timestamp,
+}
+
+/// Whose a published port is, and what is done with what comes in there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PortClaim {
+    /// The service.
+    pub service: ServiceKey,
+    /// The port in its containers.
+    pub target: NonZeroU16,
+    /// Whether a container is told who the client is.
+    pub proxy_protocol: ProxyProtocol,
+    /// When it got the port.
     pub since: Timestamp,
 }
 
@@ -66,10 +83,6 @@ pub struct Certificate {
     pub by: Identity,
 }
 
-/// A private key, sealed under the cluster's key for one certificate: cheap to copy, and not printed.
-#[derive(Clone, PartialEq, Eq)]
-pub struct SealedKey(pub Arc<[u8]>);
-
 impl Edges {
     /// The claims for a domain, in the order of paths.
     pub fn claims_of<'a>(
@@ -82,24 +95,32 @@ impl Edges {
     }
 }
 
+impl Edges {
+    /// The claims of a port, whatever address it is on.
+    pub fn claims_on(
+        &self,
+        transport: Transport,
+        port: NonZeroU16,
+    ) -> impl Iterator<Item = (PortKey, &PortClaim)> {
+        let first = PortKey { transport, port, address: None };
+        let rows = self.ports.range(first..).map(|(key, claim)| (*key, claim));
+        rows.take_while(move |(key, _)| key.transport == transport && key.port == port)
+    }
+
+    /// The published ports of a service.
+    pub fn ports_of<'a>(
+        &'a self,
+        service: &'a ServiceKey,
+    ) -> impl Iterator<Item = (PortKey, &'a PortClaim)> {
+        let rows = self.ports.iter().map(|(key, claim)| (*key, claim));
+        rows.filter(move |(_, claim)| claim.service == *service)
+    }
+}
+
 impl Certificate {
     /// Whether clients that ask for any name of a domain take it.
     #[must_use]
     pub fn covers(&self, domain: &RouteDomain) -> bool {
         self.names.iter().any(|name| domain.is_covered_by(name))
-    }
-}
-
-impl SealedKey {
-    /// Whether a key of the allowed size can be in it.
-    #[must_use]
-    pub fn fits(&self) -> bool {
-        (1..=KEY_BYTES_MAX + SEAL_BYTES_MAX).contains(&self.0.len())
-    }
-}
-
-impl fmt::Debug for SealedKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} sealed bytes", self.0.len())
     }
 }

@@ -1,5 +1,6 @@
 //! What the replicated state consists of.
 
+pub mod acme;
 pub mod cluster_meta;
 pub mod contents;
 pub mod deployment;
@@ -7,4 +8,5 @@ pub mod disabled;
 pub mod edge;
 pub mod network;
 pub mod registries;
+pub mod sealed_key;
 pub mod token;

@@ -1,4 +1,4 @@
-//! The law about routes and certificates (NET-5).
+//! The laws about routes and certificates (NET-5, NET-16).
 
 use std::collections::BTreeMap;
 
@@ -6,6 +6,7 @@ use jaco_types::route::{CLUSTER_ROUTES_MAX, DEPLOYMENT_ROUTES_MAX, RouteTls};
 use jaco_types::{Route, RouteKey, ServiceName};
 
 use super::{Law, Violations};
+use crate::acme::{Acme, CHALLENGES_MAX, ISSUED_MAX};
 use crate::deployment::Deployment;
 use crate::edge::CERTIFICATES_MAX;
 use crate::state::ClusterState;
@@ -22,6 +23,7 @@ pub(super) fn check(state: &ClusterState, found: &mut Violations) {
         }
     }
     check_claims(state, found);
+    check_orders(state, found);
     let (claims, certificates) = (state.edges.claims.len(), state.edges.certificates.len());
     if claims > CLUSTER_ROUTES_MAX || certificates > CERTIFICATES_MAX {
         let subject = format!("there are {claims} routes and {certificates} certificates");
@@ -87,5 +89,29 @@ fn check_claims(state: &ClusterState, found: &mut Violations) {
             let subject = format!("{} has {key}, which it does not desire", claim.deployment);
             found.add(Law::RouteOwned, subject);
         }
+    }
+}
+
+/// What is left of orders is of domains that a desired route orders a certificate for.
+fn check_orders(state: &ClusterState, found: &mut Violations) {
+    let acme = &state.edges.acme;
+    if state.edges.begun.is_none() && *acme != Acme::default() {
+        let subject = "certificates are ordered before all members know them".to_owned();
+        found.add(Law::OrdersWanted, subject);
+    }
+    let challenged = acme.challenges.values().map(|challenge| &challenge.domain);
+    for domain in challenged.chain(acme.attempts.keys()) {
+        let mut routes = state.edges.claims_of(domain).filter_map(|(key, claim)| {
+            desired(state.deployments.get(&claim.deployment)?)?.get(key)
+        });
+        if !routes.any(|route| route.tls == RouteTls::Auto) {
+            let subject = format!("an order for {domain} is kept, which no route wants");
+            found.add(Law::OrdersWanted, subject);
+        }
+    }
+    let (challenges, issued) = (acme.challenges.len(), acme.issued.len());
+    if challenges > CHALLENGES_MAX || issued > ISSUED_MAX {
+        let subject = format!("there are {challenges} challenges and {issued} issued certificates");
+        found.add(Law::OrdersWanted, subject);
     }
 }

@@ -8,6 +8,7 @@ mod disabled;
 mod edge;
 mod members;
 pub mod network;
+mod port;
 mod slots;
 
 use std::fmt;
@@ -51,11 +52,13 @@ pub enum Law {
     AddressQuarantined,
     /// NET-4: an instance has exactly the networks of its revision.
     NetworksOfRevision,
-    /// NET-5: a route has one owner, whose desired spec has it and the service that it goes to; a certificate
-    /// that a route names is there.
+    /// NET-5: a route and a published port have one owner each, whose desired spec has it and the service that it
+    /// goes to; a certificate that a route names is there.
     RouteOwned,
     /// NET-6: nodes have addresses of their own in the mesh.
     MeshAddress,
+    /// NET-16: challenges and failed orders are of domains that a route orders a certificate for, within bounds.
+    OrdersWanted,
     /// ST-18: a finished slot retires nothing, and one that succeeded has not exhausted its retries.
     FinishedRunsNothing,
 }
@@ -85,6 +88,7 @@ impl Law {
             Self::NetworksOfRevision => "NET-4",
             Self::RouteOwned => "NET-5",
             Self::MeshAddress => "NET-6",
+            Self::OrdersWanted => "NET-16",
         }
     }
 }
@@ -123,6 +127,7 @@ pub fn violations(state: &ClusterState) -> Vec<Violation> {
     contents::check(state, &mut found);
     network::check(state, &mut found);
     edge::check(state, &mut found);
+    port::check(state, &mut found);
     found.0
 }
 

@@ -5,6 +5,8 @@ mod convergence;
 mod desired;
 pub(crate) mod disabled;
 mod needed;
+mod ordered;
+mod renewal;
 mod replica;
 mod routing;
 
@@ -13,5 +15,7 @@ pub use convergence::{Convergence, convergence};
 pub use desired::{AttachedNetwork, DesiredInstance, Role, desired_on, prepull_on, stopping};
 pub use disabled::describe;
 pub use needed::{Needed, needed_on};
+pub use ordered::ordered_domains;
+pub use renewal::renew_at;
 pub use replica::{ReplicaView, is_running, replica, restart_at, slots_of};
 pub use routing::{Endpoint, endpoints, in_routing};

@@ -26,7 +26,7 @@ use proptest::prelude::*;
 use crate::history::{
     History, ORIGIN, admit, create, deploy, deployment, init, join_token, key, seen, service, spec,
 };
-use crate::{attached, contents, registries, routes};
+use crate::{attached, contents, orders, registries, routes};
 
 /// What a command leaves in the audit log when it is done.
 #[derive(Debug, PartialEq, Eq)]
@@ -81,6 +81,7 @@ fn leaves(command: &Command) -> Leaves {
         Command::EdgeBegin(_) => Nothing("the apply or certificate that needs it has the event"),
         Command::CertificateStore(_) => Events(&[AuditKind::CertificateStored]),
         Command::CertificateRemove(_) => Events(&[AuditKind::CertificateRemoved]),
+        Command::AcmeNote(_) => Events(&[AuditKind::AcmeAccountMade]),
         Command::ContentPut(_) => Nothing("the apply that refers to it has the event"),
     }
 }
@@ -142,6 +143,7 @@ fn every_command(now: Timestamp) -> Vec<Command> {
         EdgeBegin.into(),
         routes::certificate("own").into(),
         CertificateRemove::new(routes::certificate_name("own")).into(),
+        orders::account(1),
         AuditRetention::new(DEFAULT_AGE).into(),
         JoinTokenRevoke::new(TokenId::new("t").unwrap()).into(),
         NodeDrain::new(node, Millis::from_secs(300)).into(),

@@ -163,6 +163,7 @@ pub(crate) fn service(name: &str, image: &str) -> ServiceSpec {
         placement: Placement::Spread,
         replicas: 1,
         host_ports: Vec::new(),
+        ingress_ports: std::collections::BTreeSet::new(),
         restart: RestartPolicy::Always,
         mode: ServiceMode::Service,
         depends_on: Vec::new(),

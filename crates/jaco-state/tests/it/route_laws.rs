@@ -1,4 +1,4 @@
-//! The law of routes over random histories, and that breaking it is found (NET-5).
+//! The laws of routes over random histories, and that breaking it is found (NET-5).
 
 use jaco_state::command::{
     CertificateRemove, DeploymentApply, DeploymentDelete, DeploymentRollback, EdgeBegin,
@@ -12,6 +12,7 @@ use proptest::prelude::*;
 
 use crate::attached::networked;
 use crate::history::{History, deployment};
+use crate::orders;
 use crate::routes::{certificate, certificate_name, route_key, route_to, spec_with, with_edges};
 
 const NAMES: [&str; 3] = ["blog", "shop", "wiki"];
@@ -29,6 +30,8 @@ enum Step {
     Delete(usize),
     Store(usize),
     Remove(usize),
+    /// Which note, of which key's domain.
+    Note(usize, usize),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -42,6 +45,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0..3usize).prop_map(Step::Delete),
         3 => (0..2usize).prop_map(Step::Store),
         2 => (0..2usize).prop_map(Step::Remove),
+        6 => (0..3usize, 1..KEYS.len()).prop_map(|(note, key)| Step::Note(note, key)),
     ]
 }
 
@@ -67,13 +71,21 @@ fn command(step: &Step) -> Command {
         Step::Delete(name) => DeploymentDelete::new(deployment(NAMES[*name])).into(),
         Step::Store(name) => certificate(CERTIFICATES[*name]).into(),
         Step::Remove(name) => CertificateRemove::new(certificate_name(CERTIFICATES[*name])).into(),
+        Step::Note(note, key) => {
+            let domain = route_key(KEYS[*key]).domain;
+            match note {
+                0 => orders::challenge(domain.as_str(), &format!("token-{key}")),
+                1 => orders::failed(domain.as_str(), 1),
+                _ => orders::issued(domain.as_str(), 1),
+            }
+        }
     }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
-    /// NET-5: whatever is commanded, it holds after each entry, and a refusal changes nothing of it.
+    /// NET-5, NET-16: whatever is commanded, it holds after each entry, and a refusal changes nothing of it.
     #[test]
     fn routes_keep_their_law(steps in proptest::collection::vec(step(), 0..40)) {
         let mut history = networked();

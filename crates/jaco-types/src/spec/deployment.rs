@@ -50,7 +50,9 @@ impl DeploymentSpec {
     /// Whether it asks for something that only members know that know of edges.
     #[must_use]
     pub fn needs_edges(&self) -> bool {
-        !self.routes.is_empty() || self.services.values().any(|service| service.drain.is_some())
+        let needs =
+            |service: &ServiceSpec| service.drain.is_some() || !service.ingress_ports.is_empty();
+        !self.routes.is_empty() || self.services.values().any(|service| needs(service))
     }
 
     /// Its jobs: the services that run to their end because they say so, or because others wait for them

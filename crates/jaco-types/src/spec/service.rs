@@ -1,5 +1,6 @@
 //! One service: what its containers are, and how many of them are wanted.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::dependency::Dependency;
@@ -9,6 +10,7 @@ use super::scheduling::SchedulingPolicy;
 use super::update::UpdatePolicy;
 use crate::gpu::GpuDemand;
 use crate::id::{ServiceName, SpecHash};
+use crate::port::{IngressPort, Transport};
 use crate::route::DrainTime;
 use crate::unit::Resources;
 
@@ -31,6 +33,8 @@ pub struct ServiceSpec {
     pub replicas: u32,
     /// Ports of the host that each replica takes for itself.
     pub host_ports: Vec<HostPort>,
+    /// Ports that every node answers and forwards to ready replicas. They bind no replica to a node.
+    pub ingress_ports: BTreeSet<IngressPort>,
     /// What follows when one of its containers ends.
     pub restart: RestartPolicy,
     /// Whether its containers serve, or run to their end.
@@ -134,6 +138,18 @@ pub enum Protocol {
     Udp,
     /// SCTP.
     Sctp,
+}
+
+impl Protocol {
+    /// What edges forward of it; nothing of SCTP.
+    #[must_use]
+    pub const fn transport(self) -> Option<Transport> {
+        match self {
+            Self::Tcp => Some(Transport::Tcp),
+            Self::Udp => Some(Transport::Udp),
+            Self::Sctp => None,
+        }
+    }
 }
 
 /// Whether data on the node belongs to a replica.

@@ -23,6 +23,7 @@ fn service(name: &str, mode: ServiceMode, after: &[(&str, DependencyCondition)])
         placement: Placement::Spread,
         replicas: 1,
         host_ports: Vec::new(),
+        ingress_ports: std::collections::BTreeSet::new(),
         restart: RestartPolicy::default(),
         mode,
         depends_on: depends_on.collect(),

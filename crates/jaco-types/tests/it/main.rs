@@ -14,6 +14,7 @@ mod network_laws;
 mod networks;
 mod nodes;
 mod orders;
+mod ports;
 mod quantities;
 mod registries;
 mod routers;

@@ -7,17 +7,22 @@ use std::path::Path;
 
 use rustix::mount::{UnmountFlags, unmount};
 
-/// Removes the folder of a router whose process has ended, with its network namespace.
+/// Removes the folders of a router and an edge whose processes have ended, with their network namespace.
 ///
 /// # Errors
 /// If it cannot be removed.
 pub fn remove_router(folder: &Path) -> io::Result<()> {
     // Fails where no namespace is bound to it, because no router could be made.
     unmount(folder.join("router"), UnmountFlags::DETACH).ok();
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        done => done,
+    let mut edge = folder.as_os_str().to_owned();
+    edge.push("-edge");
+    for folder in [folder, Path::new(&edge)] {
+        match fs::remove_dir_all(folder) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
     }
+    Ok(())
 }
 
 /// Those of the bridges that this machine has.

@@ -73,7 +73,8 @@ fn is_daemon(pid: u32, config: &Path) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     Daemon,
-    Router,
+    /// A process that outlives the daemon which started it.
+    RouterOrEdge,
 }
 
 /// What a process does whose command line has the words `--config FILE`.
@@ -82,8 +83,8 @@ fn role(pid: u32, config: &Path) -> Option<Role> {
     let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
     let config = config.as_os_str().as_encoded_bytes();
     let is_ours = words.windows(2).any(|pair| pair == [b"--config".as_slice(), config]);
-    let is_router = words.contains(&b"net".as_slice());
-    is_ours.then_some(if is_router { Role::Router } else { Role::Daemon })
+    let is_beside = words.iter().any(|word| [b"net".as_slice(), b"edge"].contains(word));
+    is_ours.then_some(if is_beside { Role::RouterOrEdge } else { Role::Daemon })
 }
 
 /// All processes.
@@ -92,33 +93,32 @@ fn processes() -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// The pid of the router that the nodes of a cluster share, if it runs: any of their daemons may have started it.
-#[must_use]
-pub fn router(nodes: &[NodeRecord]) -> Option<u32> {
-    let is_router =
-        |pid: &u32| nodes.iter().any(|node| role(*pid, &node.config) == Some(Role::Router));
-    processes().find(is_router)
+/// The pids of router and edge that the nodes of a cluster share, of those that run: any of their daemons may have
+/// started them.
+pub fn beside(nodes: &[NodeRecord]) -> impl Iterator<Item = u32> {
+    let is_beside =
+        |pid: &u32| nodes.iter().any(|node| role(*pid, &node.config) == Some(Role::RouterOrEdge));
+    processes().filter(is_beside)
 }
 
-/// Ends the router of a cluster whose daemons have stopped: it outlives them.
+/// Ends router and edge of a cluster whose daemons have stopped: they outlive them.
 ///
 /// # Errors
-/// If it still runs after [`GRACE`] and a kill, as one that another user has started.
-pub async fn stop_router(nodes: &[NodeRecord]) -> io::Result<()> {
+/// If one still runs after [`GRACE`] and a kill, as one that another user has started.
+pub async fn stop_beside(nodes: &[NodeRecord]) -> io::Result<()> {
     for signal in [Signal::TERM, Signal::KILL] {
-        let Some(pid) = router(nodes) else { return Ok(()) };
-        if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        for pid in beside(nodes).filter_map(|pid| i32::try_from(pid).ok().and_then(Pid::from_raw)) {
             // Fails if it has ended since it was found; that it may not is found below.
             kill_process(pid, signal).ok();
         }
         let deadline = Instant::now() + GRACE;
-        while router(nodes).is_some() && Instant::now() < deadline {
+        while beside(nodes).next().is_some() && Instant::now() < deadline {
             tokio::time::sleep(POLL).await;
         }
     }
-    match router(nodes) {
+    match beside(nodes).next() {
         None => Ok(()),
-        Some(pid) => Err(io::Error::other(format!("its router, process {pid}, does not end"))),
+        Some(pid) => Err(io::Error::other(format!("process {pid} does not end"))),
     }
 }
 

@@ -40,6 +40,7 @@ fn service_json(service: &ServiceInfo) -> Value {
             .then(|| service.serving.iter().map(serving_json).collect::<Value>()),
         "rollout": service.rollout.as_ref().map(rollout_json),
         "unplaced": service.unplaced.iter().map(unplaced_json).collect::<Value>(),
+        "published": (!service.published.is_empty()).then_some(&service.published),
     }))
 }
 
@@ -114,6 +115,11 @@ pub(crate) fn services_table(status: &StatusResponse, frame: &Frame) -> String {
     if frame.detail == Detail::Wide {
         head.insert(4, "SPEC");
     }
+    let mut services = status.deployments.iter().flat_map(|deployment| &deployment.services);
+    let is_published = services.any(|service| !service.published.is_empty());
+    if is_published {
+        head.insert(4, "PUBLISHED");
+    }
     let mut table = Table::new(&head);
     for deployment in &status.deployments {
         for service in &deployment.services {
@@ -126,6 +132,9 @@ pub(crate) fn services_table(status: &StatusResponse, frame: &Frame) -> String {
             ];
             if frame.detail == Detail::Wide {
                 row.insert(4, service.spec_hash.clone());
+            }
+            if is_published {
+                row.insert(4, service.published.join(" "));
             }
             table.row(row);
         }
@@ -175,4 +184,35 @@ fn notes(
     notes.extend(pulls(service, now_ms));
     notes.extend(service.unplaced.iter().map(reason::of_unplaced));
     notes.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R-EDGE-2: ports that every node answers are shown where there are any, and take no room elsewhere.
+    #[test]
+    fn published_ports_are_shown() {
+        let service = |name: &str, published: &[&str]| ServiceInfo {
+            name: name.to_owned(),
+            published: published.iter().map(|port| (*port).to_owned()).collect(),
+            ..ServiceInfo::default()
+        };
+        let head = |services: Vec<ServiceInfo>| {
+            let deployment =
+                DeploymentInfo { name: "shop".to_owned(), services, ..Default::default() };
+            let status = StatusResponse { deployments: vec![deployment], ..Default::default() };
+            let frame = Frame { detail: Detail::Short, now_ms: 0 };
+            let table = services_table(&status, &frame);
+            let lines =
+                table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+            lines.collect::<Vec<_>>()
+        };
+        assert_eq!(head(vec![service("web", &[])])[0], "SERVICE IMAGE PLACEMENT RUNNING NOTES");
+        let shown =
+            head(vec![service("db", &[]), service("web", &["*:8080→80/tcp", "*:53→53/udp"])]);
+        assert_eq!(shown[0], "SERVICE IMAGE PLACEMENT RUNNING PUBLISHED NOTES");
+        assert!(shown[2].contains("*:8080→80/tcp *:53→53/udp"), "{shown:?}");
+        assert_eq!(service_json(&service("web", &["*:53→53/udp"]))["published"][0], "*:53→53/udp");
+    }
 }

@@ -23,6 +23,8 @@ pub(crate) fn json(node: &NodeInfo) -> Value {
         "suffrage": node.suffrage,
         "net": non_empty(&node.net),
         "net_reason": non_empty(&node.net_reason),
+        "edge": non_empty(&node.edge),
+        "edge_reason": non_empty(&node.edge_reason),
         "version": node.version,
         "engine": node.engine,
         "os": node.os,
@@ -42,6 +44,9 @@ pub(crate) fn table(nodes: &[NodeInfo], frame: &Frame) -> String {
     // Without networks of the cluster there is nothing to say.
     let has_net = nodes.iter().any(|node| !node.net.is_empty());
     head.extend(has_net.then_some("NET"));
+    // Nor without routes.
+    let has_edge = nodes.iter().any(|node| !node.edge.is_empty());
+    head.extend(has_edge.then_some("EDGE"));
     head.extend(["REPLICAS", "ADDRESS", "NOTES"]);
     if frame.detail == Detail::Wide {
         head.extend(["ID", "CPU", "MEMORY", "ENGINE", "VERSION", "PLATFORM", "LABELS", "JOINED"]);
@@ -57,6 +62,7 @@ pub(crate) fn table(nodes: &[NodeInfo], frame: &Frame) -> String {
             node.suffrage.clone(),
         ];
         row.extend(has_net.then(|| node.net.clone()));
+        row.extend(has_edge.then(|| node.edge.clone()));
         row.extend([node.replicas.to_string(), node.address.clone(), notes(node)]);
         if frame.detail == Detail::Wide {
             row.extend(wide_cells(node, frame));
@@ -67,9 +73,14 @@ pub(crate) fn table(nodes: &[NodeInfo], frame: &Frame) -> String {
 }
 
 fn notes(node: &NodeInfo) -> String {
-    let net = Some(&node.net_reason).filter(|reason| !reason.is_empty());
-    let net = net.map(|reason| format!("no network: {reason}")).unwrap_or_default();
-    let notes = [node.status_reason.as_str(), node.availability_reason.as_str(), net.as_str()];
+    let of = |what: &str, reason: &String| match reason.is_empty() {
+        true => String::new(),
+        false => format!("{what}: {reason}"),
+    };
+    let net = of("no network", &node.net_reason);
+    let edge = of("edge", &node.edge_reason);
+    let (status, availability) = (node.status_reason.as_str(), node.availability_reason.as_str());
+    let notes = [status, availability, net.as_str(), edge.as_str()];
     notes.into_iter().filter(|note| !note.is_empty()).collect::<Vec<_>>().join("; ")
 }
 

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jaco_proto::v1::{
-    ApplyResponse, Loss, PlannedChange, PlannedRoute, PlannedService, PlannedStay, PlannedWait,
-    Preview, Survival,
+    ApplyResponse, Loss, PlannedChange, PlannedPort, PlannedRoute, PlannedService, PlannedStay,
+    PlannedWait, Preview, Survival,
 };
 use serde_json::{Value, json};
 
@@ -94,6 +94,7 @@ pub(crate) fn json(preview: &Preview) -> Value {
         "services": preview.services.iter().map(service_json).collect::<Value>(),
         "changes": preview.changes.iter().map(change_json).collect::<Value>(),
         "routes": preview.routes.iter().map(route_json).collect::<Value>(),
+        "ports": preview.ports.iter().map(port_json).collect::<Value>(),
         "pending": preview.waits.iter().map(pending_json).collect::<Value>(),
         "noncompliant": preview.stays.iter().map(stay_json).collect::<Value>(),
         "survival": preview.survival.iter().map(survival_json).collect::<Value>(),
@@ -114,6 +115,9 @@ pub(crate) fn text(preview: &Preview) -> String {
     }
     if !preview.routes.is_empty() {
         parts.push(routes_table(&preview.routes));
+    }
+    if !preview.ports.is_empty() {
+        parts.push(ports_table(&preview.ports));
     }
     let mut lines = total(&preview.changes);
     lines.push_str(&stops_first(&preview.changes));
@@ -171,6 +175,28 @@ fn routes_table(routes: &[PlannedRoute]) -> String {
             row.deployment.clone(),
             row.target.clone(),
             row.tls.clone(),
+        ]);
+    }
+    table.render()
+}
+
+fn port_json(row: &PlannedPort) -> Value {
+    json!({
+        "deployment": row.deployment,
+        "port": row.port,
+        "change": row.change,
+        "target": row.target,
+    })
+}
+
+fn ports_table(ports: &[PlannedPort]) -> String {
+    let mut table = Table::new(&["PORT", "CHANGE", "DEPLOYMENT", "TARGET"]);
+    for row in ports {
+        table.row([
+            row.port.clone(),
+            row.change.clone(),
+            row.deployment.clone(),
+            row.target.clone(),
         ]);
     }
     table.render()

@@ -22,6 +22,8 @@ pub(crate) fn json(route: &RouteInfo) -> Value {
         "expires_at": time::rfc3339(route.expires_at_ms),
         "endpoints": forwards.then_some(route.endpoints),
         "wanted": forwards.then_some(route.wanted),
+        "edges": route.edges,
+        "nodes": route.nodes,
         "warning": non_empty(&route.warning),
         "since": time::rfc3339(route.since_ms),
     }))
@@ -43,8 +45,7 @@ pub(crate) fn table(routes: &[RouteInfo], frame: &Frame) -> String {
             route.tls.clone(),
             time::left(route.expires_at_ms, frame.now_ms),
             endpoints,
-            // No edge holds routes yet.
-            "-".to_owned(),
+            format!("{}/{}", route.edges, route.nodes),
         ]);
     }
     table.render()

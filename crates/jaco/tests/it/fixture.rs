@@ -166,6 +166,7 @@ pub(crate) fn preview() -> v1::Preview {
             change("create", 3, "", "n2", "spread"),
         ],
         survival: vec![survival("node", 3, vec![loss]), survival("zone", 0, Vec::new())],
+        ports: Vec::new(),
         digest: "d1".to_owned(),
         based_on: 39,
         complete: true,

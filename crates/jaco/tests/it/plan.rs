@@ -492,3 +492,35 @@ fn plan_names_routes() {
     assert_eq!(json["routes"][1]["change"], "removed");
     assert_eq!(json["outcome"], "changes_pending");
 }
+
+/// R-EDGE-2: a plan names the ports that every node would answer, or not any more.
+#[test]
+fn plan_names_published_ports() {
+    let port = |port: &str, change: &str| v1::PlannedPort {
+        deployment: "shop".to_owned(),
+        port: port.to_owned(),
+        change: change.to_owned(),
+        target: "web:80".to_owned(),
+    };
+    let ports = vec![port("*:8080/tcp", "added"), port("10.0.0.1:90/tcp", "removed")];
+    let preview =
+        v1::Preview { ports, digest: "d1".to_owned(), complete: true, ..Default::default() };
+    let session = planner("updated", preview);
+    check(
+        &session,
+        "plan",
+        &expect![[r#"
+        shop revision 2 would be updated; nothing was changed
+
+        PORT             CHANGE   DEPLOYMENT  TARGET
+        *:8080/tcp       added    shop        web:80
+        10.0.0.1:90/tcp  removed  shop        web:80
+
+        no replica would change
+        --- stderr
+        --- exit 0
+    "#]],
+    );
+    let json: Value = serde_json::from_str(&session.run("plan -o json").out).unwrap();
+    assert_eq!(json["ports"][0]["port"], "*:8080/tcp");
+}

@@ -28,6 +28,8 @@ fn route(domain: &str, path: &str) -> v1::RouteInfo {
         endpoints: 2,
         wanted: 3,
         since_ms: 1_700_000_000_000,
+        edges: 1,
+        nodes: 2,
         ..v1::RouteInfo::default()
     }
 }
@@ -42,6 +44,8 @@ fn certificate(name: &str) -> v1::CertificateInfo {
         stored_at_ms: 1_700_000_000_000,
         by: "local:0".to_owned(),
         routes: vec!["*.example.com".to_owned()],
+        source: "stored".to_owned(),
+        ..v1::CertificateInfo::default()
     }
 }
 
@@ -70,7 +74,26 @@ impl Script for Cluster {
         let is_meant = |route: &v1::RouteInfo| {
             request.deployment.is_empty() || request.deployment == route.deployment
         };
-        Ok(v1::ListRoutesResponse { routes: routes.into_iter().filter(is_meant).collect() })
+        let edge = |hostname: &str, problem: &str| v1::EdgeInfo {
+            hostname: hostname.to_owned(),
+            problem: problem.to_owned(),
+        };
+        let blocked = "listener tcp/80: another program listens there";
+        let routes = routes.into_iter().filter(is_meant).collect();
+        Ok(v1::ListRoutesResponse { routes, edges: vec![edge("n1", ""), edge("n2", blocked)] })
+    }
+
+    fn overview(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<v1::StatusResponse> {
+        let node = |name: &str, edge: &str, reason: &str| v1::NodeInfo {
+            edge: edge.to_owned(),
+            edge_reason: reason.to_owned(),
+            ..crate::fixture::node(name, "active", 1)
+        };
+        let nodes = vec![
+            node("n1", "serves", ""),
+            node("n2", "failing", "listener tcp/80: another program listens there"),
+        ];
+        Ok(v1::StatusResponse { nodes, ..v1::StatusResponse::default() })
     }
 
     fn list_certificates(
@@ -78,7 +101,16 @@ impl Script for Cluster {
         _: v1::ListCertificatesRequest,
         _: Option<&str>,
     ) -> Answer<v1::ListCertificatesResponse> {
-        Ok(v1::ListCertificatesResponse { certificates: vec![certificate("own")] })
+        let ordered = v1::CertificateInfo {
+            name: "shop.example.com".to_owned(),
+            names: vec!["shop.example.com".to_owned()],
+            routes: vec!["shop.example.com".to_owned()],
+            source: "ordered".to_owned(),
+            problem: "the authority refused: dns: no such name".to_owned(),
+            next_try_ms: 1_700_000_060_000,
+            ..v1::CertificateInfo::default()
+        };
+        Ok(v1::ListCertificatesResponse { certificates: vec![certificate("own"), ordered] })
     }
 
     fn store_certificate(
@@ -119,13 +151,14 @@ fn routes_are_listed() {
     let run = session.run("route ls");
     expect![[r#"
         DOMAIN           PATH  SERVICE                    TLS   EXPIRES  ENDPOINTS  EDGES
-        *.example.com    /api  shop/web:8080              own   expired  2/3        -
-        example.com      /     shop/web:8080              auto  -        2/3        -
-        www.example.com  /     blog: https://example.com  off   -        -          -
+        *.example.com    /api  shop/web:8080              own   expired  2/3        1/2
+        example.com      /     shop/web:8080              auto  -        2/3        1/2
+        www.example.com  /     blog: https://example.com  off   -        -          1/2
     "#]]
     .assert_eq(&run.out);
     expect![[r#"
         warning: *.example.com/api: certificate own has expired
+        warning: edge of n2: listener tcp/80: another program listens there
     "#]]
     .assert_eq(&run.err);
     let listed: Value = serde_json::from_str(&session.run("route list blog -o json").out).unwrap();
@@ -135,6 +168,8 @@ fn routes_are_listed() {
         "deployment": "blog",
         "redirect": "https://example.com",
         "tls": "off",
+        "edges": 1,
+        "nodes": 2,
         "since": "2023-11-14T22:13:20Z",
     }]);
     assert_eq!(listed, expected);
@@ -145,6 +180,20 @@ fn routes_are_listed() {
         (&json!("2024-03-09T16:00:00Z"), &json!(2))
     );
     assert_eq!(session.run("route ls Shop!").code, Some(2));
+}
+
+/// R-EDGE-2: the list of nodes says whose edge does not do what it should, and why.
+#[test]
+fn nodes_tell_how_their_edges_are() {
+    let (session, _) = session();
+    expect![[r#"
+        NODE  STATUS  AVAILABILITY  RAFT   EDGE     REPLICAS  ADDRESS  NOTES
+        n1    ready   active        voter  serves   1         n1:7000
+        n2    ready   active        voter  failing  1         n2:7000  edge: listener tcp/80: another program listens there
+    "#]]
+    .assert_eq(&session.run("node ls").out);
+    let listed: Value = serde_json::from_str(&session.run("node ls -o json").out).unwrap();
+    assert_eq!(listed[1]["edge"], "failing");
 }
 
 fn piped(session: &Session, line: &str, input: &[u8]) -> Run {
@@ -201,12 +250,18 @@ fn certificates_are_managed() {
         (&stored["change"], &stored["not_after"]),
         (&json!("created"), &json!("2024-03-09T16:00:00Z"))
     );
-    let listed = session.run("certificate ls").out;
-    let row: Vec<&str> = listed.lines().nth(1).unwrap().split_whitespace().collect();
-    assert_eq!(row[..5], ["own", "*.example.com,", "example.com", "expired", "1"], "{listed}");
+    let run = session.run("certificate ls");
+    let row =
+        |number| -> Vec<&str> { run.out.lines().nth(number).unwrap().split_whitespace().collect() };
+    let own = ["own", "*.example.com,", "example.com", "stored", "expired", "-", "1"];
+    assert_eq!(row(1)[..7], own, "{}", run.out);
+    let ordered = ["shop.example.com", "shop.example.com", "ordered", "-", "-", "1", "-", "-"];
+    assert_eq!(row(2), ordered, "{}", run.out);
+    assert_eq!(run.err, "warning: shop.example.com: the authority refused: dns: no such name\n");
     let listed: Value = serde_json::from_str(&session.run("certificate ls -o json").out).unwrap();
     assert_eq!(listed[0]["fingerprint"], "ab".repeat(32));
     assert!(listed[0].get("key").is_none());
+    assert_eq!(listed[1]["next_try"], "2023-11-14T22:14:20Z");
     let refused = session.run("certificate rm own");
     assert_eq!(refused.code, Some(3));
     assert!(refused.err.contains("*.example.com of shop"), "{}", refused.err);

@@ -7,10 +7,12 @@ mod error;
 mod rebalance;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
+use clap::ValueEnum;
 use jaco_controller::RebalanceOptions;
 use jaco_raft::SnapshotLimits;
 use jaco_server::archive::ArchiveLimits;
@@ -67,6 +69,8 @@ pub(crate) struct Config {
     pub(crate) audit: AuditSettings,
     /// The router, once the cluster has networks of its own.
     pub(crate) net: NetSettings,
+    /// The edge, once there are routes.
+    pub(crate) edge: EdgeSettings,
     /// The file that this was read from, for processes that this daemon starts.
     #[serde(skip)]
     pub(crate) file: PathBuf,
@@ -81,6 +85,23 @@ pub(crate) struct NetSettings {
     pub(crate) runtime_dir: PathBuf,
     /// UDP port of its tunnel.
     pub(crate) port: u16,
+}
+
+/// The edge, which takes requests from outside for services with routes.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct EdgeSettings {
+    /// User that it runs as; `jaco-edge`, or `nobody` where that is not there.
+    pub(crate) user: Option<String>,
+}
+
+impl NetSettings {
+    /// Folder of the edge's sockets, beside that of the router, which the edge may not enter.
+    pub(crate) fn edge_dir(&self) -> PathBuf {
+        let mut dir = self.runtime_dir.as_os_str().to_owned();
+        dir.push("-edge");
+        dir.into()
+    }
 }
 
 impl Default for NetSettings {
@@ -140,13 +161,29 @@ pub(crate) enum EngineKind {
 }
 
 /// Log format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LogFormat {
     /// Human-readable lines.
     Text,
     /// One JSON object per line.
     Json,
+}
+
+impl LogFormat {
+    /// As users write it.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Json => "json",
+        }
+    }
+}
+
+impl fmt::Display for LogFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
 }
 
 /// Network between the nodes; selects raft's timeouts.
@@ -202,6 +239,7 @@ impl Default for Config {
             rebalance: RebalanceSettings::default(),
             audit: AuditSettings::default(),
             net: NetSettings::default(),
+            edge: EdgeSettings::default(),
             file: PathBuf::new(),
         }
     }

@@ -4,14 +4,14 @@
 //! Nothing happens before the cluster has networks of its own. Members that share a container engine share
 //! its router: all of them know what it holds, the lowest that is not down makes its plans.
 
-mod consumer;
 mod key;
 mod planner;
 mod probe;
-mod process;
+mod service;
 mod trial;
 
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -20,15 +20,22 @@ use jaco_agent::NetworkGate;
 use jaco_net::{RouterClient, RouterStatus};
 use jaco_server::Member;
 use jaco_store::Store;
-use jaco_types::{InstanceId, NetworkId, NodeRouter, RouterLink, StateIndex};
+use jaco_types::{
+    Acknowledgement, InstanceId, Millis, NetworkId, NodeRouter, RouterLink, StateIndex,
+};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, sleep_until, timeout_at};
 use tracing::{info, warn};
 
-use consumer::Released;
+use crate::consumer::{self, Absence, Part, Released};
+use crate::process::{Process, Program};
 use planner::{Order, SitePlanner};
-pub(crate) use process::{Process, Starter, run};
+pub(crate) use service::run;
 pub(crate) use trial::try_router;
+
+/// The router as an endpoint consumer. Its lease is longer than a restart of its process, shorter than what a node is
+/// waited for; one that is away still leads where it led.
+const CONSUMER: Part = Part { name: "jacod-net", lease: Millis(5000), absence: Absence::Unknown };
 
 /// The least time between a plan and the next: one deployment's replicas become ready within few entries. The first of
 /// them is told at once.
@@ -46,6 +53,13 @@ const CATCH_UP: Duration = Duration::from_millis(100);
 
 /// How long the start of an instance waits before it is reported why.
 const WAIT: Duration = Duration::from_secs(3);
+
+/// The router's process, of the configuration that this daemon has, too.
+pub(crate) fn program(config: &Path) -> Program {
+    let arguments = [OsStr::new("net"), OsStr::new("--config"), config.as_os_str()];
+    let arguments = arguments.map(OsStr::to_owned).into();
+    Program { name: "router", unit: "jacod-net", arguments }
+}
 
 /// What is known of the router.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -102,7 +116,8 @@ impl RouterLoop {
 
     /// Runs until it is dropped. The router goes on without it.
     pub(crate) async fn run(self, member: Arc<Member>) {
-        let consumer = consumer::run(Arc::clone(&member), self.released.subscribe());
+        let (released, attached) = (self.released.subscribe(), watch::Sender::default());
+        let consumer = consumer::run(Arc::clone(&member), CONSUMER, released, attached);
         tokio::join!(self.keep_plans(&member), consumer);
     }
 
@@ -158,8 +173,10 @@ impl RouterLoop {
                 planned_at = Some(Instant::now());
             }
             self.released.send_if_modified(|known| {
-                let index = planner.released(&current);
-                std::mem::replace(known, index) != index
+                let said = planner.released(&current).map(Acknowledgement::of);
+                let is_news = *known != said;
+                *known = said;
+                is_news
             });
             self.note(current);
             let grace = self.failing_since.map(|since| since + GRACE);

@@ -10,7 +10,7 @@ use jaco_state::network::NetworkPool;
 use jaco_types::{NetworkId, StateIndex};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::process::Process;
+use crate::process::Process;
 
 /// How long the process may take to start and to carry out an empty plan.
 const LIMIT: Duration = Duration::from_secs(10);

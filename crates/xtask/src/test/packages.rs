@@ -24,6 +24,12 @@ const STRACE: Needed = Needed {
 const FAKETIME: Needed =
     Needed { program: "faketime", package: "faketime", purpose: "starts daemons at a later date" };
 
+const PEBBLE: Needed = Needed {
+    program: "pebble",
+    package: "pebble",
+    purpose: "issues certificates on loopback, as Let's Encrypt does",
+};
+
 const REGISTRY: Needed = Needed {
     program: "docker-registry",
     package: "docker-registry",
@@ -59,7 +65,7 @@ pub(super) fn ensure(layer: Layer) -> Result<()> {
 fn needed(layer: Layer) -> &'static [Needed] {
     match layer {
         // The raft crate traces itself, the cluster layer traces a whole daemon.
-        Layer::Unit => &[STRACE],
+        Layer::Unit => &[STRACE, PEBBLE],
         Layer::Cluster => &[STRACE, FAKETIME],
         Layer::Net => &PACKETS,
         Layer::Docker => &[REGISTRY, TCPDUMP],
@@ -78,7 +84,7 @@ mod tests {
             assert_eq!(programs, expected, "{layer}");
         };
         check(Layer::Pure, &[]);
-        check(Layer::Unit, &["strace"]);
+        check(Layer::Unit, &["strace", "pebble"]);
         check(Layer::Cluster, &["strace", "faketime"]);
         check(Layer::Net, &["ip", "nft", "tcpdump", "iperf3", "ping"]);
         check(Layer::Docker, &["docker-registry", "tcpdump"]);

@@ -20,7 +20,7 @@ const PURE_FOREIGN: [&str; 10] = [
 ];
 
 /// Every crate and what it may use of ours, top to bottom. Tests of a crate may use more; see [`DEV`].
-const ARROWS: [(&str, &[&str]); 25] = [
+const ARROWS: [(&str, &[&str]); 26] = [
     // in the place of a foreign crate
     ("base2histogram", &[]),
     // pure
@@ -44,7 +44,9 @@ const ARROWS: [(&str, &[&str]); 25] = [
     // The network's kernel edge.
     ("jaco-net", &["jaco-types", "jaco-dataplane"]),
     // What comes in from outside, to the services.
-    ("jaco-edge", &["jaco-types", "jaco-dataplane"]),
+    ("jaco-edge", &["jaco-types", "jaco-dataplane", "jaco-proto"]),
+    // What authorities of certificates are asked for.
+    ("jaco-acme", &["jaco-types", "jaco-state", "jaco-store", "jaco-pki"]),
     ("jaco-client", &["jaco-types", "jaco-state", "jaco-proto", "jaco-pki"]),
     (
         "jaco-server",
@@ -77,8 +79,10 @@ const ARROWS: [(&str, &[&str]); 25] = [
             "jaco-pki",
             "jaco-raft",
             "jaco-docker",
+            "jaco-edge",
             "jaco-dataplane",
             "jaco-net",
+            "jaco-acme",
             "jaco-client",
             "jaco-server",
         ],
@@ -127,7 +131,7 @@ const ARROWS: [(&str, &[&str]); 25] = [
 const DEV: [&str; 2] = ["jaco-testkit", "jaco-sim"];
 
 /// Foreign crates and who alone may use them; in tests, `jaco-tests` may as well.
-const FENCES: [(&[&str], &[&str]); 6] = [
+const FENCES: [(&[&str], &[&str]); 8] = [
     (&["openraft", "openraft-macros", "openraft-rt", "openraft-rt-tokio", "sled"], &["jaco-raft"]),
     (&["bollard"], &["jaco-docker", "jaco-tests"]),
     (
@@ -135,9 +139,10 @@ const FENCES: [(&[&str], &[&str]); 6] = [
         // jaco-bench speaks to etcd, in etcd's own words.
         &["jaco-proto", "jaco-server", "jaco-client", "jacod", "jaco-bench"],
     ),
-    (&["rustls"], &["jaco-pki", "jaco-edge"]),
+    (&["rustls"], &["jaco-pki", "jaco-edge", "jaco-acme"]),
+    (&["instant-acme", "hyper-rustls", "rustls-native-certs"], &["jaco-acme"]),
     // The edge makes certificates in its tests only.
-    (&["rcgen"], &["jaco-pki", "jaco-edge"]),
+    (&["rcgen"], &["jaco-pki", "jaco-edge", "jaco-acme"]),
     (
         &[
             "netlink-packet-core",
@@ -145,13 +150,14 @@ const FENCES: [(&[&str], &[&str]); 6] = [
             "netlink-packet-route",
             "netlink-packet-wireguard",
             "rtnetlink",
-            "nix",
             "gotatun",
             "tun-rs",
             "hickory-proto",
         ],
         &["jaco-net"],
     ),
+    // Namespaces and interfaces; the addresses that datagrams were sent to; users and limits of a process.
+    (&["nix"], &["jaco-net", "jaco-edge", "jacod"]),
 ];
 
 /// Compares every manifest with the tables above.
@@ -267,7 +273,7 @@ mod tests {
             "jaco-server",
             "rustls",
             None,
-            &["may not use rustls: it belongs to jaco-pki, jaco-edge"],
+            &["may not use rustls: it belongs to jaco-pki, jaco-edge, jaco-acme"],
         );
     }
 

@@ -32,7 +32,7 @@ services:
     image: jaco-application:v1
     command: [nginx, -c, /etc/nginx.conf, -g, "daemon off;"]
     configs: [{source: nginx, target: /etc/nginx.conf}]
-    ports: ["8080:80"]
+    ports: [{target: 80, published: "8080", mode: host}]
     networks: [front]
     depends_on: {web: {condition: service_healthy}}
   web:

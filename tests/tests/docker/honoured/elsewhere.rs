@@ -17,6 +17,12 @@ pub(super) const ELSEWHERE: &[(&str, &str, &[&str])] = &[
             "services.*.volumes[].volume.subpath",
         ],
     ),
+    // The edge's.
+    (
+        "crates/jaco-compose/tests/it/ingress.rs",
+        "a_port_may_ask_for_the_proxy_protocol",
+        &["services.*.ports[].x-jaco.proxy_protocol"],
+    ),
     // The planner's.
     (
         "crates/jaco-scheduler/tests/it/colocation.rs",

@@ -384,11 +384,12 @@ networks:
         &[
             "services.*.ports",
             "services.*.ports[].host_ip",
+            "services.*.ports[].mode",
             "services.*.ports[].protocol",
             "services.*.ports[].published",
             "services.*.ports[].target",
         ],
-        "ports: ['127.0.0.1:47391:8080', {target: 8081, protocol: udp}]",
+        "ports: [{target: 8080, published: '47391', host_ip: 127.0.0.1, mode: host}, {target: 8081, protocol: udp, mode: host}]",
         &[
             (
                 Container,

@@ -75,4 +75,5 @@ commands! {
     EdgeBegin,
     CertificateStore,
     CertificateRemove,
+    AcmeNote,
 }

@@ -7,12 +7,14 @@ use jaco_state::{ClusterState, Deployment, Table};
 use jaco_types::StateIndex;
 
 use super::{MAX_ROW_BYTES, row};
+use crate::storage::acme;
 use crate::storage::content;
 use crate::storage::convert::{Wire, whole};
 use crate::storage::disabled;
 use crate::storage::edge;
 use crate::storage::envelope::known_format;
 use crate::storage::network;
+use crate::storage::port;
 use crate::storage::registry;
 use crate::storage::wire::{self, snapshot_row::Kind};
 use crate::storage::{CodecError, FORMAT, Problem};
@@ -136,6 +138,23 @@ fn add(state: &mut ClusterState, kind: Kind) -> Result<(), Problem> {
         Kind::Certificate(row) => {
             let row = edge::to_certificate(row)?;
             append_pair(&mut state.edges.certificates, "certificates", row)
+        }
+        Kind::PortClaim(claim) => {
+            append_pair(&mut state.edges.ports, "published ports", port::to_claim(claim)?)
+        }
+        Kind::AcmeAccount(account) => {
+            let account = Wire::from_wire(account)?;
+            set_once(&mut state.edges.acme.account, "accounts at an authority", account)
+        }
+        Kind::IssuedCertificate(row) => {
+            let row = acme::to_issued(row)?;
+            append_pair(&mut state.edges.acme.issued, "issued certificates", row)
+        }
+        Kind::AcmeChallenge(row) => {
+            append_pair(&mut state.edges.acme.challenges, "challenges", acme::to_challenge(row)?)
+        }
+        Kind::IssueAttempt(row) => {
+            append_pair(&mut state.edges.acme.attempts, "failed orders", acme::to_attempt(row)?)
         }
         Kind::Trailer(_) => Err(Problem::Unordered("rows")),
     }

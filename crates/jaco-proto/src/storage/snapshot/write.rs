@@ -2,17 +2,20 @@
 
 use std::io::{self, Write};
 
+use jaco_state::acme::Acme;
 use jaco_state::edge::Edges;
 use jaco_state::requests::RequestLog;
 use jaco_state::{ClusterState, DisabledAllocations};
 use prost::Message;
 
 use super::{MAX_ROW_BYTES, row};
+use crate::storage::acme;
 use crate::storage::content;
 use crate::storage::convert::Wire;
 use crate::storage::disabled;
 use crate::storage::edge;
 use crate::storage::network;
+use crate::storage::port;
 use crate::storage::registry;
 use crate::storage::wire::{self, snapshot_row::Kind};
 use crate::storage::{CodecError, FORMAT};
@@ -120,6 +123,25 @@ fn write_edges(edges: &Edges, rows: &mut Rows<'_>) -> Result<(), CodecError> {
     }
     for (name, certificate) in edges.certificates.iter() {
         rows.push(Kind::Certificate(edge::from_certificate(name, certificate)))?;
+    }
+    for (key, claim) in edges.ports.iter() {
+        rows.push(Kind::PortClaim(port::from_claim(*key, claim)))?;
+    }
+    write_orders(&edges.acme, rows)
+}
+
+fn write_orders(orders: &Acme, rows: &mut Rows<'_>) -> Result<(), CodecError> {
+    if let Some(account) = &orders.account {
+        rows.push(Kind::AcmeAccount(account.to_wire()))?;
+    }
+    for (domain, issued) in orders.issued.iter() {
+        rows.push(Kind::IssuedCertificate(acme::from_issued(domain, issued)))?;
+    }
+    for (token, challenge) in orders.challenges.iter() {
+        rows.push(Kind::AcmeChallenge(acme::from_challenge(token, challenge)))?;
+    }
+    for (domain, attempt) in orders.attempts.iter() {
+        rows.push(Kind::IssueAttempt(acme::from_attempt(domain, attempt)))?;
     }
     Ok(())
 }

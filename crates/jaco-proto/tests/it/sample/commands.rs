@@ -95,6 +95,7 @@ pub(crate) fn commands() -> Vec<Command> {
         EdgeBegin.into(),
         certificate_store().into(),
         CertificateRemove::new(certificate_name()).into(),
+        AcmeNote::Account(acme_account()).into(),
     ]
 }
 
@@ -176,6 +177,7 @@ pub(crate) fn command_name(command: &Command) -> &'static str {
         Command::EdgeBegin(_) => "edge_begin",
         Command::CertificateStore(_) => "certificate_store",
         Command::CertificateRemove(_) => "certificate_remove",
+        Command::AcmeNote(_) => "acme_note",
         Command::NodeAdmit(_) => "node_admit",
         Command::NodeReport(_) => "node_report",
         Command::NodeSetAvailability(_) => "node_set_availability",

@@ -117,6 +117,7 @@ pub(crate) fn facts() -> NodeFacts {
         machine: Machine::default(),
         labels: by_name("zone", "a"),
         router: None,
+        edge: None,
     }
 }
 

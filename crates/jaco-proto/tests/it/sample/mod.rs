@@ -1,11 +1,13 @@
 //! One instance of each thing that is stored. The frozen bytes are of these; a field that is new
 //! gets the value here that it is read as from bytes of before.
 
+mod acme;
 mod changes;
 mod commands;
 mod entities;
 mod history;
 mod networks;
+mod ports;
 mod routes;
 mod specs;
 mod states;
@@ -15,18 +17,19 @@ use std::num::{NonZeroU16, NonZeroU32};
 use std::sync::Arc;
 
 use jaco_proto::storage::Payload;
+use jaco_state::acme::{Acme, AcmeAccount, AcmeChallenge, IssueAttempt, IssuedCertificate};
 use jaco_state::audit::Digest;
 use jaco_state::audit::RefusalCount;
 use jaco_state::audit::{AuditEvent, AuditKey, AuditKind, Retention};
 use jaco_state::command::{
-    AuditNote, AuditRetention, Batch, CertificateRemove, CertificateStore, ClusterInit,
-    ConstraintsSet, ConsumerAttach, ConsumerDetach, ContentPut, DeploymentApply, DeploymentDelete,
-    DeploymentRollback, DisabledSet, Disabling, EdgeBegin, JoinTokenIssue, JoinTokenRevoke,
-    NamedContentPut, NamedContentRemove, NetworkBegin, NetworkCreate, NetworkRemove, NetworkResize,
-    NewInstance, NewNode, NodeAdmit, NodeDrain, NodeRemove, NodeReport, NodeSetAvailability,
-    NodeSetLabels, Observe, OperatorTokenIssue, OperatorTokenRevoke, Previous, Rebalance,
-    RebalanceMove, RebalanceRevert, RegistryRemove, RegistryStore, ReplaceCause, RevertedMove,
-    RevisionPin, SpecChange,
+    AcmeNote, AuditNote, AuditRetention, Batch, CertificateIssue, CertificateRemove,
+    CertificateStore, ClusterInit, ConstraintsSet, ConsumerAttach, ConsumerDetach, ContentPut,
+    DeploymentApply, DeploymentDelete, DeploymentRollback, DisabledSet, Disabling, EdgeBegin,
+    JoinTokenIssue, JoinTokenRevoke, NamedContentPut, NamedContentRemove, NetworkBegin,
+    NetworkCreate, NetworkRemove, NetworkResize, NewInstance, NewNode, NodeAdmit, NodeDrain,
+    NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels, Observe, OperatorTokenIssue,
+    OperatorTokenRevoke, Previous, Rebalance, RebalanceMove, RebalanceRevert, RegistryRemove,
+    RegistryStore, ReplaceCause, RevertedMove, RevisionPin, SpecChange,
 };
 use jaco_state::contents::{Content, Form, Hold, NamedContent, Piece, PieceBytes};
 use jaco_state::deployment::{Pin, RevisionRecord};
@@ -52,23 +55,25 @@ use jaco_types::spec::{
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
-    AllocationScope, Author, Availability, CertificateName, ClusterId, Consumer, ConsumerName,
-    ContentId, ContentName, DeploymentName, DesiredState, Disablement, Drain, ErrorCode, Exit,
-    FirstWatch, Gpu, GpuChoice, GpuDemand, Hostname, Identity, ImageDigest, Instance,
-    InstanceAddress, InstanceId, InstanceObserved, Machine, Millis, NamedKey, NamedKind, NetworkId,
-    NetworkName, NetworkReach, NetworkScope, Node, NodeFacts, NodeId, NodeRouter, NodeStatus,
-    Ordinal, Origin, Prepull, ReasonCode, RegistryName, RegistryUsername, Rejection, ReplicaId,
-    ReplicaState, RequestId, RestartCount, Revision, RollbackProgress, Rollout, RolloutState,
-    Route, RouteKey, RouterLink, Scheduling, ServiceKey, ServiceName, Slot, SpecHash, StateIndex,
-    Subnet, TerminatingInstance, Termination, TerminationOutcome, Timestamp, TokenId,
-    TunnelBackend, Unplaced,
+    AllocationScope, Author, Availability, CertificateName, ChallengeKind, ClusterId, Consumer,
+    ConsumerName, ContentId, ContentName, DeploymentName, DesiredState, Disablement, Drain,
+    ErrorCode, Exit, FirstWatch, Gpu, GpuChoice, GpuDemand, Hostname, Identity, ImageDigest,
+    Instance, InstanceAddress, InstanceId, InstanceObserved, Machine, Millis, NamedKey, NamedKind,
+    NetworkId, NetworkName, NetworkReach, NetworkScope, Node, NodeEdge, NodeFacts, NodeId,
+    NodeRouter, NodeStatus, Ordinal, Origin, Prepull, ReasonCode, RegistryName, RegistryUsername,
+    Rejection, RenewalWindow, ReplicaId, ReplicaState, RequestId, RestartCount, Revision,
+    RollbackProgress, Rollout, RolloutState, Route, RouteKey, RouterLink, Scheduling, ServiceKey,
+    ServiceName, Slot, SpecHash, StateIndex, Subnet, TerminatingInstance, Termination,
+    TerminationOutcome, Timestamp, TokenId, TunnelBackend, Unplaced,
 };
 
+pub(crate) use self::acme::*;
 pub(crate) use self::changes::*;
 pub(crate) use self::commands::*;
 pub(crate) use self::entities::*;
 pub(crate) use self::history::*;
 pub(crate) use self::networks::*;
+pub(crate) use self::ports::*;
 pub(crate) use self::routes::*;
 pub(crate) use self::specs::*;
 pub(crate) use self::states::*;

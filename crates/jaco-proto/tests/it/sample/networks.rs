@@ -57,6 +57,15 @@ pub(crate) fn reports_of_routers() -> Vec<Command> {
     ]
 }
 
+/// Reports of nodes about their edges: one that works, and one that does not.
+pub(crate) fn reports_of_edges() -> Vec<Command> {
+    let edge = |problem: Option<&str>| {
+        let edge = Some(NodeEdge { problem: problem.map(str::to_owned) });
+        NodeReport::new(NodeId(7), "10.0.0.7:7000".into(), NodeFacts { edge, ..facts() }).into()
+    };
+    vec![edge(None), edge(Some("tcp/80: another program listens there"))]
+}
+
 /// A state with networks and with a node, a slot and a terminating instance that have addresses, and
 /// nothing else.
 pub(crate) fn state_of_networks() -> ClusterState {

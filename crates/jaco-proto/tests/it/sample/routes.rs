@@ -109,6 +109,7 @@ pub(crate) fn state_of_routes() -> ClusterState {
         begun: Some(StateIndex(41)),
         claims: claims.into_iter().collect(),
         certificates: [(name, certificate)].into_iter().collect(),
+        ..Edges::default()
     };
     ClusterState { index: StateIndex(42), edges, ..ClusterState::default() }
 }

@@ -127,6 +127,7 @@ pub(crate) fn spec() -> DeploymentSpec {
         placement: Placement::Hosts(BTreeSet::from([hostname(), Hostname::new("n8").unwrap()])),
         replicas: 3,
         host_ports: vec![HostPort { port: 8080, protocol: Protocol::Tcp }],
+        ingress_ports: BTreeSet::new(),
         restart: RestartPolicy::Always,
         mode: ServiceMode::Service,
         depends_on: vec![Dependency {
@@ -158,6 +159,7 @@ pub(crate) fn spec() -> DeploymentSpec {
         name: ServiceName::new("db").unwrap(),
         placement: Placement::Spread,
         host_ports: vec![],
+        ingress_ports: BTreeSet::new(),
         restart: RestartPolicy::Always,
         mode: ServiceMode::Service,
         depends_on: vec![],

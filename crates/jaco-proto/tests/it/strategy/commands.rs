@@ -68,6 +68,7 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
         Just(EdgeBegin.into()),
         certificate_store(),
         certificate_name().prop_map(|name| CertificateRemove::new(name).into()),
+        acme_note(),
         (deployment_name(), spec(), option::of(revision())).prop_map(|(name, spec, based_on)| {
             DeploymentApply::new(name, spec).based_on(based_on).into()
         }),

@@ -99,9 +99,15 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
 pub(crate) fn facts() -> impl Strategy<Value = NodeFacts> {
     let said = (text(), text(), text(), text());
     let gpus = vec(gpu(), 0..3);
-    let machine = (gpus, machine(), option::of(router()));
+    let machine = (gpus, machine(), option::of(router()), option::of(edge()));
     (said, resources(), facts_by_name(), any::<u64>(), machine).prop_map(
-        |((version, os, arch, engine), capacity, labels, storage, (gpus, machine, router))| {
+        |(
+            (version, os, arch, engine),
+            capacity,
+            labels,
+            storage,
+            (gpus, machine, router, edge),
+        )| {
             NodeFacts {
                 version,
                 os,
@@ -113,6 +119,7 @@ pub(crate) fn facts() -> impl Strategy<Value = NodeFacts> {
                 machine,
                 labels,
                 router,
+                edge,
             }
         },
     )
@@ -124,6 +131,10 @@ fn router() -> impl Strategy<Value = NodeRouter> {
     let link = link.prop_map(|(key, port, backend)| RouterLink { key, port, backend });
     let router = |(link, problem)| NodeRouter { link, problem };
     (option::of(link), option::of(text())).prop_map(router)
+}
+
+fn edge() -> impl Strategy<Value = NodeEdge> {
+    option::of(text()).prop_map(|problem| NodeEdge { problem })
 }
 
 pub(crate) fn gpu() -> impl Strategy<Value = Gpu> {

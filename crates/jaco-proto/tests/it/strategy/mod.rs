@@ -1,10 +1,12 @@
 //! Arbitrary values of everything that is stored. Struct expressions are whole on purpose: a new
 //! field does not compile until it is generated here, and so is part of every round trip.
 
+mod acme;
 mod commands;
 mod contents;
 mod entities;
 mod networks;
+mod ports;
 mod routes;
 mod specs;
 mod states;
@@ -16,18 +18,19 @@ use std::num::{NonZeroU16, NonZeroU32};
 use std::sync::Arc;
 
 use jaco_proto::storage::Payload;
+use jaco_state::acme::{Acme, AcmeAccount, AcmeChallenge, IssueAttempt, IssuedCertificate};
 use jaco_state::audit::Digest;
 use jaco_state::audit::RefusalCount;
 use jaco_state::audit::{AuditEvent, AuditKey, AuditKind, AuditLog, Retention};
 use jaco_state::command::{
-    AuditNote, AuditRetention, Batch, CertificateRemove, CertificateStore, ClusterInit,
-    ConstraintsSet, ConsumerAttach, ConsumerDetach, ContentPut, DeploymentApply, DeploymentDelete,
-    DeploymentRollback, DisabledSet, Disabling, EdgeBegin, JoinTokenIssue, JoinTokenRevoke,
-    NamedContentPut, NamedContentRemove, NetworkBegin, NetworkCreate, NetworkRemove, NetworkResize,
-    NewInstance, NewNode, NodeAdmit, NodeDrain, NodeRemove, NodeReport, NodeSetAvailability,
-    NodeSetLabels, Observe, OperatorTokenIssue, OperatorTokenRevoke, Previous, Rebalance,
-    RebalanceMove, RebalanceRevert, RegistryRemove, RegistryStore, ReplaceCause, RevertedMove,
-    RevisionPin, SpecChange,
+    AcmeNote, AuditNote, AuditRetention, Batch, CertificateIssue, CertificateRemove,
+    CertificateStore, ClusterInit, ConstraintsSet, ConsumerAttach, ConsumerDetach, ContentPut,
+    DeploymentApply, DeploymentDelete, DeploymentRollback, DisabledSet, Disabling, EdgeBegin,
+    JoinTokenIssue, JoinTokenRevoke, NamedContentPut, NamedContentRemove, NetworkBegin,
+    NetworkCreate, NetworkRemove, NetworkResize, NewInstance, NewNode, NodeAdmit, NodeDrain,
+    NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels, Observe, OperatorTokenIssue,
+    OperatorTokenRevoke, Previous, Rebalance, RebalanceMove, RebalanceRevert, RegistryRemove,
+    RegistryStore, ReplaceCause, RevertedMove, RevisionPin, SpecChange,
 };
 use jaco_state::contents::{Content, Form, Hold, NamedContent, Piece, PieceBytes};
 use jaco_state::deployment::{Pin, RevisionRecord};
@@ -55,26 +58,28 @@ use jaco_types::spec::{
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{
-    AllocationScope, Author, Availability, CertificateName, ClusterId, Completion, Consumer,
-    ConsumerName, ContentId, ContentName, DeploymentName, DesiredState, Disablement, Drain,
-    ErrorCode, Exit, FirstWatch, Gpu, GpuChoice, GpuDemand, Hostname, Identity, ImageDigest,
+    AllocationScope, Author, Availability, CertificateName, ChallengeKind, ClusterId, Completion,
+    Consumer, ConsumerName, ContentId, ContentName, DeploymentName, DesiredState, Disablement,
+    Drain, ErrorCode, Exit, FirstWatch, Gpu, GpuChoice, GpuDemand, Hostname, Identity, ImageDigest,
     Instance, InstanceAddress, InstanceId, InstanceObserved, Ipv4Prefix, Machine, Millis, NamedKey,
-    NamedKind, NetworkId, NetworkName, NetworkReach, NetworkScope, Node, NodeFacts, NodeId,
-    NodeRouter, NodeStatus, Ordinal, Origin, Prepull, ReasonCode, RegistryName, RegistryUsername,
-    Rejection, ReplicaId, ReplicaState, RequestId, RestartCount, Revision, RollbackProgress,
-    Rollout, RolloutState, Route, RouteKey, RouterLink, Scheduling, ServiceKey, ServiceName, Slot,
-    SpecHash, StateIndex, Subnet, TerminatingInstance, Termination, TerminationOutcome, Timestamp,
-    TokenId, TunnelBackend, Unplaced,
+    NamedKind, NetworkId, NetworkName, NetworkReach, NetworkScope, Node, NodeEdge, NodeFacts,
+    NodeId, NodeRouter, NodeStatus, Ordinal, Origin, Prepull, ReasonCode, RegistryName,
+    RegistryUsername, Rejection, RenewalWindow, ReplicaId, ReplicaState, RequestId, RestartCount,
+    Revision, RollbackProgress, Rollout, RolloutState, Route, RouteKey, RouterLink, Scheduling,
+    ServiceKey, ServiceName, Slot, SpecHash, StateIndex, Subnet, TerminatingInstance, Termination,
+    TerminationOutcome, Timestamp, TokenId, TunnelBackend, Unplaced,
 };
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
+pub(crate) use self::acme::*;
 pub(crate) use self::commands::*;
 pub(crate) use self::contents::*;
 pub(crate) use self::entities::*;
 pub(crate) use self::networks::*;
+pub(crate) use self::ports::*;
 pub(crate) use self::routes::*;
 pub(crate) use self::specs::*;
 pub(crate) use self::states::*;

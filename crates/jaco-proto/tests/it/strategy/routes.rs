@@ -112,7 +112,7 @@ pub(crate) fn drain_time() -> impl Strategy<Value = Option<DrainTime>> {
     option::of((0..=3_600_000_u64).prop_map(|ms| DrainTime::new(Millis(ms)).unwrap()))
 }
 
-fn sealed_key() -> impl Strategy<Value = SealedKey> {
+pub(crate) fn sealed_key() -> impl Strategy<Value = SealedKey> {
     vec(any::<u8>(), 0..20).prop_map(|bytes| SealedKey(bytes.into()))
 }
 
@@ -142,9 +142,13 @@ pub(crate) fn edges() -> impl Strategy<Value = Edges> {
     });
     let claims = btree_map(route_key(), claim, 0..4);
     let certificates = btree_map(certificate_name(), certificate, 0..4);
-    (option::of(index()), claims, certificates).prop_map(|(begun, claims, certificates)| Edges {
-        begun,
-        claims: claims.into_iter().collect(),
-        certificates: certificates.into_iter().collect(),
-    })
+    (option::of(index()), claims, certificates, port_claims(), acme()).prop_map(
+        |(begun, claims, certificates, ports, acme)| Edges {
+            begun,
+            claims: claims.into_iter().collect(),
+            certificates: certificates.into_iter().collect(),
+            ports,
+            acme,
+        },
+    )
 }

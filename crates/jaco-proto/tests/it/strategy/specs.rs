@@ -47,11 +47,11 @@ pub(crate) fn service_spec() -> impl Strategy<Value = ServiceSpec> {
         restart_policy(),
         select(vec![ServiceMode::Service, ServiceMode::Job]),
     );
-    let attachments = (vec(attachment(), 0..3), drain_time());
+    let attachments = (vec(attachment(), 0..3), drain_time(), btree_set(ingress_port(), 0..3));
     let hash = (text(), any::<[u8; 32]>(), option::of(gpu_demand()), attachments);
     (wanted, needs, kinds, update_policy(), scheduling_policy(), on_node_loss(), hash).prop_map(
         |(wanted, needs, kinds, update, scheduling, on_node_loss, made)| {
-            let (container, hash, gpus, (networks, drain)) = made;
+            let (container, hash, gpus, (networks, drain, ingress_ports)) = made;
             let (name, image, placement, replicas) = wanted;
             let (host_ports, depends_on, reservation, limit) = needs;
             let (storage, healthcheck, pull, restart, mode) = kinds;
@@ -62,6 +62,7 @@ pub(crate) fn service_spec() -> impl Strategy<Value = ServiceSpec> {
                 placement,
                 replicas,
                 host_ports,
+                ingress_ports,
                 restart,
                 mode,
                 depends_on,

@@ -1,4 +1,4 @@
-//! Routes as they are listed, and certificates of users (R-EDGE-2). A private key is sealed on the leader and
+//! Routes as they are listed, certificates of users and those that are ordered (R-EDGE-2). A private key is sealed on the leader and
 //! never returned.
 
 use std::collections::BTreeSet;
@@ -10,12 +10,12 @@ use jaco_pki::served::ServedCertificate;
 use jaco_proto::v1;
 use jaco_state::command::{CertificateRemove, CertificateStore};
 use jaco_state::edge::{CHAIN_BYTES_MAX, Certificate, KEY_BYTES_MAX, SealedKey};
-use jaco_state::view::in_routing;
+use jaco_state::view::{in_routing, ordered_domains, renew_at};
 use jaco_state::{ClusterState, Deployment};
-use jaco_types::route::{RouteAction, RouteTls};
+use jaco_types::route::{RouteAction, RouteDomain, RouteTls};
 use jaco_types::{
-    Author, CertificateName, DeploymentName, ErrorCode, Rejection, Route, RouteKey, ServiceKey,
-    Timestamp,
+    Author, CertificateName, DeploymentName, ErrorCode, NodeStatus, Rejection, Route, RouteKey,
+    ServiceKey, Timestamp,
 };
 
 use crate::admission::certificate_warnings;
@@ -113,9 +113,47 @@ impl Write for v1::RemoveCertificateRequest {
     }
 }
 
-/// The certificates, by name.
+/// The certificates of users by name, and then those that are ordered by domain, also where there is none yet.
 pub(super) fn list_certificates(state: &ClusterState) -> Vec<v1::CertificateInfo> {
-    state.edges.certificates.iter().map(|(name, row)| info(state, name, row)).collect()
+    let stored = state.edges.certificates.iter().map(|(name, row)| info(state, name, row));
+    let domains: BTreeSet<&RouteDomain> =
+        state.edges.acme.issued.keys().chain(ordered_domains(state)).collect();
+    stored.chain(domains.into_iter().map(|domain| ordered_info(state, domain))).collect()
+}
+
+/// The certificate that the cluster orders for a domain.
+fn ordered_info(state: &ClusterState, domain: &RouteDomain) -> v1::CertificateInfo {
+    let acme = &state.edges.acme;
+    let routes = desired(state)
+        .filter(|(_, key, route)| key.domain == *domain && route.tls == RouteTls::Auto);
+    let mut info = v1::CertificateInfo {
+        name: domain.to_string(),
+        names: vec![domain.to_string()],
+        routes: routes.map(|(_, key, _)| key.to_string()).collect(),
+        source: "ordered".to_owned(),
+        ..v1::CertificateInfo::default()
+    };
+    if let Some(issued) = acme.issued.get(domain) {
+        info.not_before_ms = millis(issued.not_before);
+        info.not_after_ms = millis(issued.not_after);
+        info.fingerprint = issued.fingerprint.to_vec().into();
+        info.stored_at_ms = millis(issued.issued_at);
+        info.by = host_of(&issued.directory).to_owned();
+        if !info.routes.is_empty() {
+            info.renew_at_ms = millis(renew_at(domain, issued));
+        }
+    }
+    if let Some(attempt) = acme.attempts.get(domain) {
+        info.problem = attempt.reason.to_string();
+        info.next_try_ms = millis(attempt.next_try);
+    }
+    info
+}
+
+/// The host of an address.
+fn host_of(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.split('/').next().unwrap_or(rest)
 }
 
 fn info(state: &ClusterState, name: &CertificateName, row: &Certificate) -> v1::CertificateInfo {
@@ -128,6 +166,8 @@ fn info(state: &ClusterState, name: &CertificateName, row: &Certificate) -> v1::
         stored_at_ms: millis(row.stored_at),
         by: row.by.to_string(),
         routes: routes_by(state, name).map(|(_, key, _)| key.to_string()).collect(),
+        source: "stored".to_owned(),
+        ..v1::CertificateInfo::default()
     }
 }
 
@@ -174,9 +214,26 @@ pub(super) fn list_routes(
     }
     let is_meant = |one: &Deployment| name.as_ref().is_none_or(|name| one.name == *name);
     let routes = desired(state).filter(|(deployment, _, _)| is_meant(deployment));
-    let routes =
-        routes.map(|(deployment, key, route)| route_info(state, deployment, (key, route), now));
-    Ok(v1::ListRoutesResponse { routes: routes.collect() })
+    let edges = edges(state);
+    let serving = count(edges.iter().filter(|edge| edge.problem.is_empty()).count());
+    let routes = routes.map(|(deployment, key, route)| {
+        let info = route_info(state, deployment, (key, route), now);
+        v1::RouteInfo { edges: serving, nodes: count(edges.len()), ..info }
+    });
+    Ok(v1::ListRoutesResponse { routes: routes.collect(), edges })
+}
+
+/// The edges of all nodes.
+fn edges(state: &ClusterState) -> Vec<v1::EdgeInfo> {
+    let nodes = state.nodes.values().map(|node| v1::EdgeInfo {
+        hostname: node.hostname.to_string(),
+        problem: match &node.facts.edge {
+            _ if node.status == NodeStatus::Down => "its node is down".to_owned(),
+            None => "it does not run yet".to_owned(),
+            Some(edge) => edge.problem.clone().unwrap_or_default(),
+        },
+    });
+    nodes.collect()
 }
 
 fn route_info(
@@ -185,21 +242,24 @@ fn route_info(
     (key, route): (&RouteKey, &Route),
     now: Timestamp,
 ) -> v1::RouteInfo {
-    let certificate = match &route.tls {
-        RouteTls::Certificate(name) => Some(name).zip(state.edges.certificates.get(name)),
-        RouteTls::Auto | RouteTls::Off => None,
-    };
-    let warnings = certificate.map(|(name, certificate)| {
-        certificate_warnings(name, certificate, std::iter::once(&key.domain), now)
-    });
+    let (expires, warning) = match &route.tls {
+        RouteTls::Certificate(name) => state.edges.certificates.get(name).map(|certificate| {
+            let domains = std::iter::once(&key.domain);
+            let warnings = certificate_warnings(name, certificate, domains, now);
+            (certificate.not_after, warnings.join("; "))
+        }),
+        RouteTls::Auto => Some(ordered(state, &key.domain)),
+        RouteTls::Off => None,
+    }
+    .unwrap_or_default();
     let since = state.edges.claims.get(key).map(|claim| millis(claim.since));
     let mut info = v1::RouteInfo {
         domain: key.domain.to_string(),
         path: key.path.to_string(),
         deployment: deployment.name.to_string(),
         tls: route.tls.to_string(),
-        expires_at_ms: certificate.map_or(0, |(_, certificate)| millis(certificate.not_after)),
-        warning: warnings.unwrap_or_default().join("; "),
+        expires_at_ms: millis(expires),
+        warning,
         since_ms: since.unwrap_or_default(),
         ..v1::RouteInfo::default()
     };
@@ -216,12 +276,23 @@ fn route_info(
     info
 }
 
+/// When the certificate that was ordered for a domain expires, and why there is none or no newer one.
+fn ordered(state: &ClusterState, domain: &RouteDomain) -> (Timestamp, String) {
+    let acme = &state.edges.acme;
+    let expires = acme.issued.get(domain).map(|issued| issued.not_after);
+    let problem = acme.attempts.get(domain).map(|attempt| attempt.reason.to_string());
+    (expires.unwrap_or_default(), problem.unwrap_or_default())
+}
+
 /// How many instances of a service are ready, and how many slots it has.
 fn endpoints(state: &ClusterState, service: &ServiceKey) -> (u32, u32) {
     let slots = jaco_state::view::slots_of(state, &service.deployment);
     let slots: Vec<_> = slots.filter(|slot| slot.service == *service).collect();
     let instances = slots.iter().flat_map(|slot| slot.instances());
     let ready = instances.filter(|(id, _)| in_routing(state, id)).count();
-    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     (count(ready), count(slots.len()))
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }

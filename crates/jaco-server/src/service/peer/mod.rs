@@ -12,7 +12,10 @@ use jaco_proto::v1::peer_server::Peer;
 use jaco_proto::{storage, v1};
 use jaco_raft::{HandleError, claimed_sender};
 use jaco_scheduler::input::EngineSignal;
-use jaco_types::{ConsumerName, ErrorCode, Identity, NodeId, Rejection, StateIndex};
+use jaco_types::{
+    Acknowledgement, ConsumerName, ErrorCode, Identity, InstanceId, InvalidName, NodeId, Rejection,
+    ReplicaId, StateIndex,
+};
 use tonic::{Request, Response, Status};
 
 use super::context::Context;
@@ -148,9 +151,15 @@ impl Peer for PeerService {
         }
         let name = ConsumerName::new(&message.consumer);
         let name = name.map_err(|error| to_status(&invalid(error)))?;
-        let (session, acknowledged) =
-            (StateIndex(message.session), StateIndex(message.acknowledged));
-        member.signals.record_consumer(name, session, acknowledged, member.clock.now());
+        let busy = message.busy.iter().map(|busy| {
+            let replica = ReplicaId::parse(&busy.replica)?;
+            Ok(InstanceId { replica, raft_index: StateIndex(busy.raft_index) })
+        });
+        let busy = busy.collect::<Result<_, InvalidName>>();
+        let busy = busy.map_err(|error| to_status(&invalid(error)))?;
+        let session = StateIndex(message.session);
+        let said = Acknowledgement { index: StateIndex(message.acknowledged), busy };
+        member.signals.record_consumer(name, session, said, member.clock.now());
         Ok(Response::new(v1::AcknowledgeEndpointsResponse {}))
     }
 

@@ -16,7 +16,7 @@ use self::difference::difference;
 use super::audit::Audit;
 use super::cluster::disabled;
 use super::content;
-use super::edge::claim;
+use super::edge;
 use super::network::{address, wanted as networks};
 use crate::audit::AuditKind;
 use crate::command::{DeploymentApply, DeploymentDelete, Entry, Outcome, SpecChange};
@@ -59,7 +59,7 @@ pub(in crate::apply) fn apply_spec(
             }
         }
         note_privileges(name, *revision, spec, audit);
-        claim::settle(state, entry.at, name, audit);
+        edge::settle(state, entry.at, name, audit);
     }
     outcome
 }
@@ -182,7 +182,7 @@ pub fn check(
     }
     content::check(state, spec)?;
     networks::check(state, name, spec)?;
-    claim::check(state, name, spec)?;
+    edge::check(state, name, spec)?;
     check_replica_ids(state, name, spec)
 }
 
@@ -260,7 +260,7 @@ pub(in crate::apply) fn delete(
         AuditKind::Delete,
         [("deployment", name.to_string()), ("revision", deployment.revision.to_string())],
     );
-    claim::settle(state, entry.at, name, audit);
+    edge::settle(state, entry.at, name, audit);
     let services: Vec<ServiceKey> =
         state.scheduling.keys().filter(|key| key.deployment == *name).cloned().collect();
     for key in services {

@@ -8,7 +8,7 @@ use jaco_types::{DeploymentName, ErrorCode, ImageDigest, Rejection, Revision, Se
 use super::difference::difference;
 use super::{Wanted, check, note_privileges, want};
 use crate::apply::audit::Audit;
-use crate::apply::edge::claim;
+use crate::apply::edge;
 use crate::audit::AuditKind;
 use crate::command::{DeploymentRollback, Entry, Outcome, RevisionPin, SpecChange};
 use crate::deployment::{Deployment, Pin, RevisionRecord};
@@ -53,7 +53,7 @@ pub(in crate::apply) fn rollback(
         );
         if *change != SpecChange::Unchanged {
             note_privileges(name, *revision, &spec, audit);
-            claim::settle(state, entry.at, name, audit);
+            edge::settle(state, entry.at, name, audit);
         }
     }
     outcome

@@ -1,4 +1,4 @@
-//! That all members understand routes, drain times and certificates.
+//! That all members understand routes, drain times, published ports and certificates.
 
 use jaco_types::{ErrorCode, Rejection};
 
@@ -19,8 +19,8 @@ pub(super) fn check(state: &ClusterState) -> Result<(), Rejection> {
     match state.edges.begun {
         Some(_) => Ok(()),
         None => {
-            let message =
-                "routes, drain times and certificates are for clusters whose members all know them";
+            let message = "routes, drain times, ports that every node answers and certificates are for \
+                           clusters whose members all know them";
             Err(Rejection::new(ErrorCode::MembersOutdated, message))
         }
     }

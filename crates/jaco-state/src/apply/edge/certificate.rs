@@ -112,6 +112,6 @@ fn facts(name: &CertificateName, certificate: &Certificate) -> [(&'static str, S
     ]
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -7,25 +7,21 @@ use jaco_types::route::{CLUSTER_ROUTES_MAX, DEPLOYMENT_ROUTES_MAX, RouteAction, 
 use jaco_types::spec::DeploymentSpec;
 use jaco_types::{DeploymentName, ErrorCode, Rejection, Route, RouteKey, Timestamp};
 
-use super::{begin, certificate};
+use super::{acme, certificate};
 use crate::apply::audit::Audit;
 use crate::audit::AuditKind;
 use crate::edge::RouteClaim;
 use crate::state::ClusterState;
 
-/// The rules of a spec's routes and drain times.
+/// The rules of a spec's routes.
 ///
 /// # Errors
 /// The first that it breaks.
-pub(in crate::apply) fn check(
+pub(super) fn check(
     state: &ClusterState,
     name: &DeploymentName,
     spec: &DeploymentSpec,
 ) -> Result<(), Rejection> {
-    if !spec.needs_edges() {
-        return Ok(());
-    }
-    begin::check(state)?;
     check_count(state, name, spec)?;
     let mut before: Option<(&RouteKey, &Route)> = None;
     for (key, route) in &spec.routes {
@@ -129,9 +125,8 @@ fn check_owner(
     Ok(())
 }
 
-/// Gives a deployment the routes of its desired spec, which were checked before, and takes away all others that
-/// it has; all of them where there is no such deployment.
-pub(in crate::apply) fn settle(
+/// Gives a deployment the routes of its desired spec, and takes away all others that it has.
+pub(super) fn settle(
     state: &mut ClusterState,
     now: Timestamp,
     name: &DeploymentName,
@@ -160,5 +155,9 @@ pub(in crate::apply) fn settle(
             ("tls", route.tls.to_string()),
         ];
         audit.event(AuditKind::RouteAdded, facts);
+    }
+    // Also where a route stays and its certificate is not ordered any more.
+    for key in &held {
+        acme::forget(state, &key.domain);
     }
 }

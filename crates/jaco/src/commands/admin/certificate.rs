@@ -19,7 +19,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Manage certificates that routes name
 ///
 /// A route of jaco.yaml names a certificate by `tls: NAME`. The private key is encrypted before it is stored, and
-/// no command prints it.
+/// no command prints it. Those of routes with `tls: auto` are ordered by the cluster, and listed with what went wrong.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   jaco certificate set shop --cert fullchain.pem --key privkey.pem
@@ -78,6 +78,9 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
         Action::Ls => {
             let listed = session.client()?.list_certificates(ListCertificatesRequest {}).await?;
             let items = &listed.certificates;
+            for failed in items.iter().filter(|one| !one.problem.is_empty()) {
+                session.ui.note(&format!("warning: {}: {}", failed.name, failed.problem));
+            }
             session.done(&List { items, json: certificate::json, text: certificate::table })
         }
         Action::Set { name, cert, key } => set(session, &name, &cert, &key).await,

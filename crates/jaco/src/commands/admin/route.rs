@@ -79,6 +79,10 @@ async fn list(session: &mut Session, deployment: Option<String>) -> CommandResul
         let name = route::name(warned);
         session.ui.note(&format!("warning: {name}: {}", warned.warning));
     }
+    let has_routes = !listed.routes.is_empty();
+    for edge in listed.edges.iter().filter(|edge| has_routes && !edge.problem.is_empty()) {
+        session.ui.note(&format!("warning: edge of {}: {}", edge.hostname, edge.problem));
+    }
     session.done(&List { items: &listed.routes, json: route::json, text: route::table })
 }
 

@@ -75,12 +75,12 @@ pub(super) fn other_with_router(name: &str) -> Option<String> {
     let folder = record::folder(name)?;
     let others = fs::read_dir(folder.parent()?).ok()?.flatten().filter(|one| one.path() != folder);
     let mut records = others.filter_map(|one| Record::load(&one.path()).ok().flatten());
-    records.find(|record| process::router(&record.nodes).is_some()).map(|record| record.name)
+    records.find(|record| process::beside(&record.nodes).next().is_some()).map(|record| record.name)
 }
 
 /// Ends what outlives the daemons of a cluster, and removes all its files; of a folder given by `--data` only those that `jaco dev up` created.
 pub(super) async fn remove(record: &Record, folder: &Path) -> std::io::Result<()> {
-    process::stop_router(&record.nodes).await?;
+    process::stop_beside(&record.nodes).await?;
     network::remove_router(&layout::router(&record.data))?;
     let ignore_absent = |done: std::io::Result<()>| match done {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),

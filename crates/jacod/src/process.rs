@@ -1,14 +1,11 @@
-//! The process of the router: `jacod net`, as it is started, and as this daemon starts it where no service
-//! manager does.
+//! The processes beside the daemon, `jacod net` and `jacod edge`: this daemon starts them where no service manager
+//! does.
 
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use anyhow::Context;
-use jaco_net::{ServiceOptions, serve};
-use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 /// Who starts the process.
@@ -36,26 +33,37 @@ impl Starter {
     }
 }
 
-/// The process, if this daemon has started it.
+/// A process beside the daemon, as it is started.
+#[derive(Debug, Clone)]
+pub(crate) struct Program {
+    /// What it is, for people.
+    pub(crate) name: &'static str,
+    /// Its unit, where the service manager starts it.
+    pub(crate) unit: &'static str,
+    /// What this program is started with.
+    pub(crate) arguments: Vec<OsString>,
+}
+
+/// A process beside the daemon, if this daemon has started it.
 #[derive(Debug)]
 pub(crate) struct Process {
     starter: Starter,
-    config: PathBuf,
+    program: Program,
     child: Option<Child>,
 }
 
 impl Process {
-    /// `config` is the file that the process reads as well.
-    pub(crate) fn new(starter: Starter, config: PathBuf) -> Self {
-        Self { starter, config, child: None }
+    /// It is not started by this.
+    pub(crate) fn new(starter: Starter, program: Program) -> Self {
+        Self { starter, program, child: None }
     }
 
     /// Starts the process unless one is being started. Returns why there is none, as far as it is known.
     pub(crate) fn ensure(&mut self, runtime_dir: &Path) -> Option<String> {
         let said = || std::fs::read_to_string(error_file(runtime_dir)).ok();
         if self.starter == Starter::ServiceManager {
-            let unit = "start its unit: systemctl enable --now jacod-net";
-            return Some(said().map_or_else(|| unit.to_owned(), |why| format!("{why}; {unit}")));
+            let unit = format!("start its unit: systemctl enable --now {}", self.program.unit);
+            return Some(said().map_or_else(|| unit.clone(), |why| format!("{why}; {unit}")));
         }
         let ended = match self.child.as_mut().map(Child::try_wait) {
             Some(Ok(None)) => return None,
@@ -64,17 +72,24 @@ impl Process {
             None => None,
         };
         if let Some(ended) = &ended {
-            warn!(reason = %ended, "router not running, starting it again");
+            warn!(process = self.program.name, reason = %ended, "not running, starting it again");
         }
         let ended = ended.map(|ended| said().unwrap_or(ended));
         match self.start() {
             Ok(child) => {
-                info!(pid = child.id(), "router process started");
+                info!(process = self.program.name, pid = child.id(), "process started");
                 self.child = Some(child);
                 ended
             }
             Err(error) => Some(format!("its process cannot be started: {error}")),
         }
+    }
+
+    /// Takes note of a process that has ended, so that nothing of it is left in the system: one that another has taken the
+    /// place of is not started again.
+    pub(crate) fn reap(&mut self) {
+        let has_ended = |child: &mut Child| matches!(child.try_wait(), Ok(Some(_)));
+        self.child.take_if(has_ended);
     }
 
     /// Ends the process, if this daemon has started it.
@@ -88,29 +103,14 @@ impl Process {
 
     /// In a process group of its own: it goes on when this daemon ends, however that is.
     fn start(&self) -> std::io::Result<Child> {
-        let program = std::env::current_exe()?;
-        let arguments = [OsStr::new("net"), OsStr::new("--config"), self.config.as_os_str()];
-        let mut command = Command::new(program);
-        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null());
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(&self.program.arguments).stdin(Stdio::null()).stdout(Stdio::null());
         command.env_remove("SYSTEMD_EXEC_PID").process_group(0).spawn()
     }
 }
 
-/// Runs as the process of the router, until `stop`.
-pub(crate) async fn run(options: ServiceOptions, stop: CancellationToken) -> anyhow::Result<()> {
-    let errors = error_file(&options.runtime_dir);
-    // Nothing is there to remove but for what an earlier process left.
-    drop(std::fs::remove_file(&errors));
-    let served = serve(options, stop.cancelled_owned()).await.context("the router has failed");
-    if let Err(error) = &served {
-        // For the daemon, which tells the operators. Where not even this can be written, the log has it.
-        drop(std::fs::write(&errors, format!("{error:#}")));
-    }
-    served
-}
-
-/// Why the last process ended.
-fn error_file(runtime_dir: &Path) -> PathBuf {
+/// Where such a process says why it ended, for the daemon, which tells the operators.
+pub(crate) fn error_file(runtime_dir: &Path) -> PathBuf {
     runtime_dir.join("error")
 }
 

@@ -1,0 +1,136 @@
+//! The end of the socket that makes plans.
+
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use jaco_dataplane::edge::EdgePlan;
+use jaco_types::StateIndex;
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::change_message::ChangeMessage;
+use super::message::{Order, Said, receive, send};
+use super::report::{EdgeCounters, EdgeReport};
+use super::socket::is_of;
+use super::socket_path;
+use crate::change::EdgeChange;
+use crate::tls::Certificates;
+
+/// A daemon's connection to the process of an edge. It ends when this is dropped.
+#[derive(Debug)]
+pub struct EdgeClient {
+    output: OwnedWriteHalf,
+    status: watch::Receiver<EdgeReport>,
+    reader: JoinHandle<()>,
+}
+
+impl Drop for EdgeClient {
+    fn drop(&mut self) {
+        self.reader.abort();
+    }
+}
+
+impl EdgeClient {
+    /// Connects to the edge of this folder, and hears what it holds.
+    ///
+    /// # Errors
+    /// If none listens there, or one of a user who does not own the folder.
+    pub async fn connect(runtime_dir: &Path) -> io::Result<Self> {
+        let (mut input, mut output) = open(runtime_dir).await?.into_split();
+        send(&mut output, &Order::Attend).await?;
+        let (sender, status) = watch::channel(next_report(&mut input).await?);
+        let reader = tokio::spawn(async move {
+            while let Ok(report) = next_report(&mut input).await {
+                if sender.send(report).is_err() {
+                    return;
+                }
+            }
+        });
+        Ok(Self { output, status, reader })
+    }
+
+    /// What the edge has done. The sender is gone once the connection has ended.
+    pub fn status(&self) -> watch::Receiver<EdgeReport> {
+        self.status.clone()
+    }
+
+    /// Tells the edge to hold the plan of a state. One of an older state than it holds is ignored.
+    ///
+    /// # Errors
+    /// If the connection has ended, or the plan is larger than a message may be.
+    pub async fn hold(
+        &mut self,
+        index: StateIndex,
+        plan: &EdgePlan,
+        certificates: &Certificates,
+    ) -> io::Result<()> {
+        let nothing = (&EdgePlan::default(), &Certificates::default());
+        let whole = EdgeChange::between(nothing, (plan, certificates));
+        self.tell(ChangeMessage::new(None, index, &whole)).await
+    }
+
+    /// Tells the edge to hold what a change makes of the plan of the state `base`. If it does not hold that one, it says
+    /// so by [`EdgeReport::refused`], and needs a whole plan.
+    ///
+    /// # Errors
+    /// If the connection has ended, or the change is larger than a message may be.
+    pub async fn change(
+        &mut self,
+        base: StateIndex,
+        index: StateIndex,
+        change: &EdgeChange,
+    ) -> io::Result<()> {
+        self.tell(ChangeMessage::new(Some(base), index, change)).await
+    }
+
+    /// What the edge of this folder has counted, over a connection of its own.
+    ///
+    /// # Errors
+    /// If none listens there, or one of a user who does not own the folder, or it ends meanwhile.
+    pub async fn counters(runtime_dir: &Path) -> io::Result<EdgeCounters> {
+        let (mut input, mut output) = open(runtime_dir).await?.into_split();
+        send(&mut output, &Order::Count).await?;
+        loop {
+            match next(&mut input).await? {
+                Said::Report(_) => {}
+                Said::Counted(counters) => return counters.counters().ok_or_else(strange),
+            }
+        }
+    }
+
+    async fn tell(&mut self, message: ChangeMessage) -> io::Result<()> {
+        send(&mut self.output, &Order::Hold(Box::new(message))).await
+    }
+}
+
+/// What is said holds private keys: they are for who owns the folder, which nobody else can put a socket into.
+async fn open(runtime_dir: &Path) -> io::Result<UnixStream> {
+    let owner = std::fs::metadata(runtime_dir)?.uid();
+    let stream = UnixStream::connect(socket_path(runtime_dir)).await?;
+    if !is_of(&stream, [owner, rustix::process::geteuid().as_raw()]) {
+        return Err(io::Error::other("the edge there is of a user who does not own its folder"));
+    }
+    Ok(stream)
+}
+
+async fn next_report(input: &mut OwnedReadHalf) -> io::Result<EdgeReport> {
+    loop {
+        match next(input).await? {
+            Said::Report(report) => return report.report().ok_or_else(strange),
+            Said::Counted(_) => {}
+        }
+    }
+}
+
+async fn next(input: &mut OwnedReadHalf) -> io::Result<Said> {
+    let frame = receive(input).await?;
+    let frame = frame.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?;
+    Ok(serde_json::from_slice(&frame)?)
+}
+
+fn strange() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "the edge is of another version: restart it")
+}

@@ -1,0 +1,81 @@
+//! What is said over the socket of an edge: JSON, each message with its length before it.
+//!
+//! Both ends are of one program on one machine. A daemon may be newer than the edge that it finds, for the time of an
+//! upgrade: what cannot be read is reported and not guessed.
+
+use std::io;
+
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use super::change_message::ChangeMessage;
+use super::report::{CountersMessage, ReportMessage};
+
+/// The longest message: ten thousand routes, each with a few kilobytes of header rules and passwords.
+const LENGTH_MAX: usize = 128 << 20;
+
+/// What an edge is told.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Order {
+    /// A daemon is there, and will tell its plans. Until the connection ends, no plan is out of date.
+    Attend,
+    /// Hold what this makes of the plan that it is based on.
+    Hold(Box<ChangeMessage>),
+    /// Say what was counted. Answered by [`Said::Counted`].
+    Count,
+}
+
+/// What an edge says.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Said {
+    /// What it holds; said first, and whenever it changes.
+    Report(ReportMessage),
+    /// What was counted.
+    Counted(Box<CountersMessage>),
+}
+
+/// Writes a message.
+pub(super) async fn send<M: Serialize>(
+    stream: &mut (impl AsyncWrite + Unpin),
+    message: &M,
+) -> io::Result<()> {
+    let body = serde_json::to_vec(message)?;
+    let length = u32::try_from(body.len()).ok().filter(|_| body.len() <= LENGTH_MAX);
+    let length = length.ok_or_else(|| too_long(body.len()))?;
+    stream.write_all(&length.to_be_bytes()).await?;
+    stream.write_all(&body).await
+}
+
+/// Reads the bytes of a message; `None` at the end of the connection.
+pub(super) async fn receive(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Vec<u8>>> {
+    let mut length = [0; 4];
+    match stream.read_exact(&mut length).await {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        other => other?,
+    };
+    let length = usize::try_from(u32::from_be_bytes(length)).map_err(io::Error::other)?;
+    if length > LENGTH_MAX {
+        return Err(too_long(length));
+    }
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).await?;
+    Ok(Some(body))
+}
+
+fn too_long(length: usize) -> io::Error {
+    io::Error::other(format!("a message of {length} bytes is longer than {LENGTH_MAX}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_too_long_is_not_read() {
+        let mut too_long: &[u8] = &[0xff; 8];
+        assert!(receive(&mut too_long).await.is_err());
+        let mut cut: &[u8] = &[0, 0, 0, 9, b'{'];
+        assert!(receive(&mut cut).await.is_err());
+        assert_eq!(receive(&mut [].as_slice()).await.unwrap(), None);
+    }
+}

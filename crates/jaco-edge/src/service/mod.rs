@@ -1,0 +1,74 @@
+//! The edge as a process of its own: it takes plans over a unix socket, carries them out, and says what is applied.
+//!
+//! Plans, certificates and keys are in memory only: a process that begins has none until its daemon connects. One whose
+//! daemon is gone serves on by the plan that it has ([`Edge::is_stale`]).
+//!
+//! ```text
+//! socket          the socket, and who may connect
+//! keeper          the plan that is held: orders in
+//! report          what is said back
+//! message         what is said over the socket; change_message: plans and their changes
+//! client          the other end
+//! ```
+
+mod change_message;
+mod client;
+mod keeper;
+mod message;
+#[cfg(test)]
+mod random;
+mod report;
+mod socket;
+
+use std::fs::{self, DirBuilder, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub use client::EdgeClient;
+pub use report::{EdgeCounters, EdgeReport};
+
+use crate::edge::Edge;
+
+/// What the process of an edge is started with.
+#[derive(Debug, Clone)]
+pub struct ServiceOptions {
+    /// The folder of its socket, on a file system that ends with the machine's run, such as `/run/jaco/edge`.
+    pub runtime_dir: PathBuf,
+}
+
+impl ServiceOptions {
+    /// Makes the folder, for this user alone; where [`serve`] should listen.
+    ///
+    /// # Errors
+    /// If it cannot be made, or is another user's.
+    pub fn prepare(&self) -> io::Result<PathBuf> {
+        let dir = &self.runtime_dir;
+        DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+        fs::set_permissions(dir, Permissions::from_mode(0o700))?;
+        Ok(socket_path(dir))
+    }
+}
+
+/// Lets a daemon of this user or of root tell the edge what to do, until `shutdown` completes. A socket that another
+/// process left there is replaced: the successor of a process that is being replaced takes over its name.
+///
+/// # Errors
+/// If nobody can listen there.
+pub async fn serve(
+    edge: Arc<Edge>,
+    socket: &Path,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let listener = socket::listen(socket)?;
+    let keeper = Arc::new(keeper::Keeper::new(edge));
+    tracing::info!(?socket, "edge takes plans");
+    socket::accept(listener, keeper, socket::own_and_root(), shutdown).await;
+    Ok(())
+}
+
+/// Where the process listens.
+pub fn socket_path(runtime_dir: &Path) -> PathBuf {
+    runtime_dir.join("socket")
+}

@@ -1,0 +1,31 @@
+//! What the process of the edge is started with.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::config::LogFormat;
+
+/// What the process is started with. It reads no file of the daemon's: it may not.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct EdgeArgs {
+    /// Folder of its sockets
+    #[arg(long, default_value = "/run/jaco/net-edge")]
+    pub(super) runtime_dir: PathBuf,
+    /// Network namespace to move to first: that of the router. Needs CAP_SYS_ADMIN; a service manager can do it instead
+    #[arg(long)]
+    pub(super) namespace: Option<PathBuf>,
+    /// User to become if started as root [default: jaco-edge, or nobody]
+    #[arg(long)]
+    pub(super) user: Option<String>,
+    /// Log level, or a filter per module
+    #[arg(long, default_value = "info")]
+    pub(super) log_level: String,
+    /// Log format
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub(super) log_format: LogFormat,
+    /// Write a line of JSON to standard output for one of so many requests
+    #[arg(long, value_name = "ONE_IN")]
+    pub(super) access_log: Option<NonZeroU32>,
+}

@@ -1,0 +1,209 @@
+//! This daemon's side of the edge: it plans what the edge of this node should do, tells the process that does it,
+//! and speaks for it as an endpoint consumer.
+//!
+//! Nothing is started before there is a route or a published port. Members that share a container engine share its edge: all of them know
+//! how it is, the lowest that is not down makes its plans.
+//!
+//! ```text
+//! planner       which plan a process is told
+//! certificates  the certificates of the plan, with their keys
+//! session       a connection to a process, until it ends
+//! sessions      what all of them say together
+//! service       `jacod edge`, the process itself; args: what it is started with
+//! privileges    what that gives up before it listens
+//! upgrade       how it is replaced by the program that is installed now
+//! ```
+
+mod args;
+mod certificates;
+mod planner;
+mod privileges;
+mod service;
+mod session;
+mod sessions;
+mod upgrade;
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jaco_edge::service::EdgeClient;
+use jaco_server::Member;
+use jaco_store::Store;
+use jaco_types::{Millis, NodeEdge, StateIndex};
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+use tokio_util::task::TaskTracker;
+use tracing::{info, warn};
+
+use crate::config::Config;
+use crate::consumer::{self, Absence, Part};
+use crate::process::{Process, Program};
+pub(crate) use args::EdgeArgs;
+pub(crate) use certificates::Keys;
+use planner::speaker;
+pub(crate) use service::{listeners_socket, run};
+use session::Session;
+use sessions::{Sessions, Speaker};
+
+/// The edge as an endpoint consumer. Its lease is longer than the restart of a daemon and than an election: meanwhile
+/// the process goes on with what it knows. One whose process has ended sends nothing to anybody.
+const CONSUMER: Part = Part { name: "jacod-edge", lease: Millis(15_000), absence: Absence::Ended };
+
+/// How long a failure lasts before it is reported to the cluster: a restart of the process is none.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// Pauses between attempts to reach the process.
+const RECONNECT: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(2));
+
+/// How long a process may be away before nothing waits for it.
+const AWAY: Duration = Duration::from_secs(1);
+
+/// How long the first plan waits for the attachment as a consumer, which takes a quorum: without one nothing that
+/// serves is stopped either.
+const ATTACHING: Duration = Duration::from_secs(1);
+
+/// How often a missing edge is looked for where another member starts it.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What is known of the edge, for the report of the node; absent before there is anything to say.
+pub(crate) type EdgeView = Option<NodeEdge>;
+
+/// The edge's process. It does not read the configuration: that only tells whose it is.
+pub(crate) fn program(config: &Config) -> Program {
+    let mut arguments: Vec<OsString> = vec!["edge".into()];
+    let mut say = |key: &str, value: &OsStr| arguments.extend([key.into(), value.into()]);
+    say("--config", config.file.as_os_str());
+    say("--runtime-dir", config.net.edge_dir().as_os_str());
+    say("--namespace", config.net.runtime_dir.join("router").as_os_str());
+    if let Some(user) = &config.edge.user {
+        say("--user", OsStr::new(user));
+    }
+    Program { name: "edge", unit: "jacod-edge", arguments }
+}
+
+/// The loop around the connections to the process.
+pub(crate) struct EdgeLoop {
+    runtime_dir: PathBuf,
+    process: Process,
+    keys: Arc<dyn Keys>,
+    sessions: Arc<Sessions>,
+    view: watch::Sender<EdgeView>,
+    /// Since when there is no process, or it does not do what it should.
+    failing: Option<(Instant, String)>,
+}
+
+impl EdgeLoop {
+    /// `keys` opens the certificates.
+    pub(crate) fn new(
+        runtime_dir: PathBuf,
+        process: Process,
+        keys: Arc<dyn Keys>,
+    ) -> (Self, watch::Receiver<EdgeView>) {
+        let (sender, view) = watch::channel(None);
+        let sessions = Arc::new(Sessions::default());
+        (Self { runtime_dir, process, keys, sessions, view: sender, failing: None }, view)
+    }
+
+    /// Runs until it is dropped. The edge goes on without it.
+    pub(crate) async fn run(self, member: Arc<Member>) {
+        let attached = watch::Sender::new(None);
+        let (released, seen) = (self.sessions.released(), attached.subscribe());
+        let consumer = consumer::run(Arc::clone(&member), CONSUMER, released, attached);
+        tokio::join!(self.keep(&member, seen), consumer);
+    }
+
+    /// Connects to the process, starts it where there is none, and connects again where it is replaced: the one that
+    /// was replaced is told of terminating instances until it has ended.
+    async fn keep(mut self, member: &Arc<Member>, attached: watch::Receiver<Option<StateIndex>>) {
+        wait_for_routes(member).await;
+        let tasks = TaskTracker::new();
+        let mut pause = RECONNECT.0;
+        let mut away_since = None;
+        loop {
+            if self.sessions.wait_until_needed(LOOK).await {
+                self.process.reap();
+                self.report(self.sessions.problem());
+                continue;
+            }
+            match EdgeClient::connect(&self.runtime_dir).await {
+                Ok(client) => {
+                    info!(dir = %self.runtime_dir.display(), "edge connected");
+                    (pause, away_since) = (RECONNECT.0, None);
+                    let speaker = speaker(member);
+                    let id = self.sessions.begin(speaker);
+                    if speaker == Speaker::Own {
+                        wait_for_attachment(member, attached.clone()).await;
+                    }
+                    let session = Session::new(Arc::clone(member), Arc::clone(&self.keys));
+                    tasks.spawn(session.run(client, id, Arc::clone(&self.sessions)));
+                }
+                Err(error) => {
+                    let since = *away_since.get_or_insert_with(Instant::now);
+                    if since.elapsed() >= AWAY && !self.sessions.has_any() {
+                        self.sessions.none_left();
+                    }
+                    let why = match speaker(member) {
+                        // One that is being replaced starts its successor itself.
+                        Speaker::Own if !self.sessions.has_any() => {
+                            self.process.ensure(&self.runtime_dir)
+                        }
+                        Speaker::Own | Speaker::Other => None,
+                    };
+                    self.report(Some(why.unwrap_or_else(|| error.to_string())));
+                    sleep(pause).await;
+                    pause = (pause * 2).min(RECONNECT.1);
+                }
+            }
+        }
+    }
+
+    /// Notes how the edge is, and lets the cluster know where that lasts.
+    fn report(&mut self, problem: Option<String>) {
+        let Some(problem) = problem else {
+            self.failing = None;
+            return self.publish(Some(NodeEdge { problem: None }));
+        };
+        let (since, first) = self.failing.get_or_insert_with(|| (Instant::now(), problem.clone()));
+        // What changes from try to try would be written each time.
+        let (lasts, problem) = (since.elapsed() >= GRACE, first.clone());
+        if lasts {
+            self.publish(Some(NodeEdge { problem: Some(problem) }));
+        }
+    }
+
+    fn publish(&self, view: EdgeView) {
+        self.view.send_if_modified(|known| {
+            let is_news = *known != view;
+            if is_news && let Some(problem) = view.as_ref().and_then(|edge| edge.problem.as_ref()) {
+                warn!(%problem, "the edge does not carry out all routes");
+            }
+            *known = view;
+            is_news
+        });
+    }
+}
+
+/// Nothing is started for a cluster without routes and published ports.
+async fn wait_for_routes(member: &Member) {
+    let mut index = member.store.watch_index();
+    while member.store.read(|state| state.edges.claims.is_empty() && state.edges.ports.is_empty()) {
+        if index.changed().await.is_err() {
+            return std::future::pending().await;
+        }
+    }
+}
+
+/// Until the state of this node has the edge as a consumer: what is ready by then is waited for when it leaves.
+async fn wait_for_attachment(member: &Member, mut attached: watch::Receiver<Option<StateIndex>>) {
+    let mut index = member.store.watch_index();
+    let applied = async {
+        let Ok(session) = attached.wait_for(Option::is_some).await.map(|at| *at) else { return };
+        let is_there = || Some(member.store.read(|state| state.index)) >= session;
+        while !is_there() && index.changed().await.is_ok() {}
+    };
+    if timeout(ATTACHING, applied).await.is_err() {
+        warn!("the edge serves before the cluster knows that it does: there may be no quorum");
+    }
+}

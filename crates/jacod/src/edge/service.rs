@@ -1,0 +1,181 @@
+//! `jacod edge`, the process that takes requests from outside.
+
+use std::num::NonZeroU32;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use jaco_dataplane::edge::{ListenerKey, Transport};
+use jaco_edge::{AccessLog, Edge, Options, Socket, Succession, service};
+use jaco_net::handover::{Event, Inbox};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
+
+use super::args::EdgeArgs;
+use super::{privileges, upgrade};
+use crate::process::error_file;
+use crate::telemetry;
+
+/// Where the process takes listeners from the router.
+pub(crate) fn listeners_socket(runtime_dir: &Path) -> PathBuf {
+    runtime_dir.join("listeners")
+}
+
+/// How long requests in flight may take when the process is stopped.
+const STOP_LIMIT: Duration = Duration::from_secs(25);
+
+/// How long a process that is to be replaced waits for the router to have copies of its listeners.
+const IN_STEP_LIMIT: Duration = Duration::from_secs(5);
+
+/// Pause between looks at that.
+const POLL: Duration = Duration::from_millis(10);
+
+/// Gives up what it does not need, and serves until it is told to stop.
+pub(crate) fn run(args: &EdgeArgs) -> anyhow::Result<()> {
+    let is_root = rustix::process::geteuid().is_root();
+    let user = is_root.then(|| privileges::user(args.user.as_deref())).transpose()?;
+    privileges::raise_descriptors()?;
+    if let Some(namespace) = &args.namespace {
+        privileges::enter_namespace(namespace)?;
+    }
+    privileges::enter_folder(&args.runtime_dir, user.as_ref())?;
+    let served = serve_as(user.as_ref(), args);
+    if let Err(error) = &served {
+        // Where not even this can be written, the log has it.
+        drop(std::fs::write(error_file(Path::new(".")), format!("{error:#}")));
+    }
+    served
+}
+
+fn serve_as(user: Option<&nix::unistd::User>, args: &EdgeArgs) -> anyhow::Result<()> {
+    if let Some(user) = user {
+        privileges::become_user(user)?;
+    }
+    // Nothing is there to remove but for what an earlier process left.
+    drop(std::fs::remove_file(error_file(Path::new("."))));
+    telemetry::init(&args.log_level, args.log_format)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(serve(args))
+}
+
+/// Serves until a signal: `SIGTERM` and `SIGINT` stop it, `SIGHUP` has the program that is installed now take its place.
+async fn serve(args: &EdgeArgs) -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    let options = Options { access_log: args.access_log.map(access_log), ..Options::default() };
+    let edge = Arc::new(Edge::new(options).context("TLS cannot be set up")?);
+    let mut open = Open::new(&edge)?;
+    upgrade::notify_ready();
+    info!(dir = %args.runtime_dir.display(), "edge started");
+    let mut waiting = None::<Instant>;
+    loop {
+        tokio::select! {
+            event = open.inbox.next() => take(&edge, event),
+            ended = &mut open.control => return ended?.context("the edge's socket has failed"),
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+            _ = hangup.recv() => waiting = Some(Instant::now()),
+            () = sleep(POLL), if waiting.is_some() => {}
+        }
+        // A router that was started again has no copies of the listeners for a successor before it is handed them back.
+        let is_due = |since: Instant| open.inbox.is_in_step() || since.elapsed() >= IN_STEP_LIMIT;
+        if waiting.is_some_and(is_due) {
+            waiting = None;
+            // The daemon looks for the successor once it hears this, and goes on speaking to this process.
+            edge.note_succession(Succession::Begun);
+            drop(open);
+            if upgrade::replaced(&edge, args).await {
+                return Ok(());
+            }
+            edge.note_succession(Succession::None);
+            open = Open::new(&edge)?;
+        }
+    }
+    info!("stopping");
+    let drained = tokio::select! {
+        drained = edge.drain(STOP_LIMIT) => drained,
+        _ = terminate.recv() => return Ok(()),
+        _ = interrupt.recv() => return Ok(()),
+    };
+    if drained.cut > 0 {
+        warn!(connections = drained.cut, "connections were cut");
+    }
+    Ok(())
+}
+
+/// The sockets on which the router and the daemon speak to this process. Who is connected to it stays so when it is
+/// dropped.
+struct Open {
+    inbox: Inbox,
+    control: tokio::task::JoinHandle<std::io::Result<()>>,
+    stop: CancellationToken,
+}
+
+impl Open {
+    fn new(edge: &Arc<Edge>) -> anyhow::Result<Self> {
+        let inbox = Inbox::listen(&listeners_socket(Path::new(".")))
+            .context("cannot listen for the router's listeners")?;
+        let stop = CancellationToken::new();
+        let (edge, stopped) = (Arc::clone(edge), stop.clone().cancelled_owned());
+        let control = tokio::spawn(async move {
+            service::serve(edge, &service::socket_path(Path::new(".")), stopped).await
+        });
+        Ok(Self { inbox, control, stop })
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+fn take(edge: &Edge, event: Event) {
+    match event {
+        Event::Take(key, socket) => match edge.add_listener(key, bound(key, socket)) {
+            Ok(()) => info!(listener = %key, "listening"),
+            Err(error) => error!(listener = %key, %error, "a listener cannot be used"),
+        },
+        Event::Drop(key) => {
+            edge.remove_listener(&key);
+            info!(listener = %key, "no longer listening");
+        }
+    }
+}
+
+fn bound(key: ListenerKey, socket: OwnedFd) -> Socket {
+    match key.transport {
+        Transport::Tcp => Socket::Tcp(socket.into()),
+        Transport::Udp => Socket::Udp(socket.into()),
+    }
+}
+
+/// Lines go to standard output; where nobody takes them they are lost, and requests go on.
+fn access_log(one_in: NonZeroU32) -> AccessLog {
+    let (sender, lines) = std::sync::mpsc::sync_channel::<String>(LINES);
+    std::thread::spawn(move || {
+        use std::io::Write;
+        let mut output = std::io::BufWriter::new(std::io::stdout());
+        while let Ok(line) = lines.recv() {
+            let mut next = Some(line);
+            while let Some(line) = next {
+                if writeln!(output, "{line}").is_err() {
+                    return;
+                }
+                next = lines.try_recv().ok();
+            }
+            if output.flush().is_err() {
+                return;
+            }
+        }
+    });
+    AccessLog { one_in, sink: Arc::new(move |line| drop(sender.try_send(line))) }
+}
+
+/// How many lines may wait to be written.
+const LINES: usize = 4096;

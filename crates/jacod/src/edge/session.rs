@@ -1,0 +1,117 @@
+//! A connection to a process of the edge.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jaco_edge::Succession;
+use jaco_edge::service::{EdgeClient, EdgeReport};
+use jaco_server::Member;
+use jaco_store::Store;
+use tokio::time::{Instant, sleep, sleep_until};
+use tracing::warn;
+
+use super::certificates::{CertificateBook, Keys};
+use super::planner::{Order, Orders};
+use super::sessions::{Said, Sessions, Stage};
+
+/// The least time between a plan and the next: one deployment's replicas become ready within few entries. The first of
+/// them is told at once.
+const PLAN_INTERVAL: Duration = Duration::from_millis(5);
+
+/// How often a node that has just started looks whether it has caught up.
+const CATCH_UP: Duration = Duration::from_millis(100);
+
+/// The connection with what it was told.
+pub(super) struct Session {
+    member: Arc<Member>,
+    orders: Orders,
+}
+
+impl Session {
+    pub(super) fn new(member: Arc<Member>, keys: Arc<dyn Keys>) -> Self {
+        let orders = Orders::new(member.id, CertificateBook::new(keys));
+        Self { member, orders }
+    }
+
+    /// Tells the process what to do and what it says, until the connection has ended.
+    pub(super) async fn run(mut self, client: EdgeClient, id: u64, sessions: Arc<Sessions>) {
+        self.follow(client, id, &sessions).await;
+        sessions.end(id);
+        warn!("connection to the edge ended");
+    }
+
+    async fn follow(&mut self, mut client: EdgeClient, id: u64, sessions: &Sessions) {
+        let (mut status, mut index) = (client.status(), self.member.store.watch_index());
+        let mut planned_at = None::<Instant>;
+        loop {
+            let report = status.borrow_and_update().clone();
+            index.borrow_and_update();
+            let is_current = self.member.has_caught_up();
+            match self.tell(&mut client, &report, is_current).await {
+                Ok(true) => planned_at = Some(Instant::now()),
+                Ok(false) => {}
+                Err(error) => {
+                    warn!(%error, "the edge could not be told its plan");
+                    return;
+                }
+            }
+            sessions.say(id, self.said(&report));
+            tokio::select! {
+                changed = status.changed() => if changed.is_err() { return },
+                changed = index.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                    if let Some(planned_at) = planned_at {
+                        sleep_until(planned_at + PLAN_INTERVAL).await;
+                    }
+                }
+                () = sleep(CATCH_UP), if !is_current => {}
+            }
+        }
+    }
+
+    /// Tells the process what it should do now; whether there was something to tell. Until this node has caught up, it
+    /// may know less than what the process already does.
+    async fn tell(
+        &mut self,
+        client: &mut EdgeClient,
+        report: &EdgeReport,
+        is_current: bool,
+    ) -> std::io::Result<bool> {
+        let state = self.member.store.snapshot();
+        if !is_current && report.applied > Some(state.index) {
+            return Ok(false);
+        }
+        match self.orders.next(&state, report) {
+            None => return Ok(false),
+            Some(Order::Whole(plan, certificates)) => {
+                client.hold(state.index, plan, certificates).await?;
+            }
+            Some(Order::Change(base, change)) => {
+                client.change(base, state.index, &change).await?;
+            }
+        }
+        Ok(true)
+    }
+
+    fn said(&self, report: &EdgeReport) -> Said {
+        let problems = report.problems.iter().map(|(what, why)| format!("{what}: {why}"));
+        let mut problems: Vec<String> = problems.take(PROBLEMS_MAX + 1).collect();
+        if problems.len() > PROBLEMS_MAX {
+            problems[PROBLEMS_MAX] = format!("and {} more", report.problems.len() - PROBLEMS_MAX);
+        }
+        Said {
+            acknowledgement: self.orders.acknowledgement(report),
+            speaker: self.orders.speaker(),
+            stage: match report.succession {
+                Succession::None => Stage::Serving,
+                Succession::Begun => Stage::Draining,
+            },
+            problem: (!problems.is_empty()).then(|| problems.join("; ")),
+        }
+    }
+}
+
+/// How many problems a node reports.
+const PROBLEMS_MAX: usize = 3;

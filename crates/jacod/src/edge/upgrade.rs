@@ -1,0 +1,111 @@
+//! How a process of the edge is replaced without a lost request: the program that is installed now is started beside
+//! it, gets copies of all listeners, and takes what comes; this one finishes what it has, and says until then with whom.
+
+use std::collections::BTreeSet;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use anyhow::Context;
+use jaco_dataplane::edge::ListenerKey;
+use jaco_edge::Edge;
+use jaco_edge::service::{EdgeClient, EdgeReport};
+use tokio::time::{Instant, sleep, timeout_at};
+use tracing::{error, info, warn};
+
+use super::args::EdgeArgs;
+
+/// How long the successor may take until it serves.
+const START_LIMIT: Duration = Duration::from_secs(15);
+
+/// How long requests in flight, downloads and WebSockets may go on in the process that was replaced.
+const DRAIN_LIMIT: Duration = Duration::from_secs(3600);
+
+/// Pause between looks at the successor.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Has another process take the place of this one, and ends what this one still does. `false` if there is none that
+/// serves: this one goes on.
+pub(super) async fn replaced(edge: &Edge, args: &EdgeArgs) -> bool {
+    let held = edge.status().borrow().listeners.clone();
+    let mut successor = match start(args) {
+        Ok(successor) => successor,
+        Err(error) => {
+            error!(error = format!("{error:#}"), "the edge cannot be replaced");
+            return false;
+        }
+    };
+    if let Err(error) = serves(&mut successor, &held).await {
+        error!(
+            error = format!("{error:#}"),
+            "the edge is not replaced: its successor does not serve"
+        );
+        // It may have ended by itself.
+        let _ended = successor.kill().is_err();
+        let _ended = successor.wait().is_err();
+        return false;
+    }
+    info!(pid = successor.id(), "replaced; finishing what is in flight");
+    let drained = edge.drain(DRAIN_LIMIT).await;
+    if drained.cut > 0 {
+        warn!(connections = drained.cut, "connections were cut");
+    }
+    true
+}
+
+/// In this folder, this namespace and as this user: rights are not needed for it.
+fn start(args: &EdgeArgs) -> anyhow::Result<Child> {
+    let program = std::env::args_os().next().map(std::path::PathBuf::from);
+    let installed = program.filter(|path| path.is_absolute());
+    let program = installed.map_or_else(std::env::current_exe, Ok).context("where am I?")?;
+    let mut command = Command::new(&program);
+    command.args(["edge", "--runtime-dir", "."]);
+    command.args(["--log-level", &args.log_level, "--log-format", args.log_format.as_str()]);
+    if let Some(one_in) = args.access_log {
+        command.args(["--access-log", &one_in.to_string()]);
+    }
+    command.spawn().with_context(|| format!("cannot start {}", program.display()))
+}
+
+/// Until the successor has a plan and the listeners that this process has.
+async fn serves(successor: &mut Child, held: &BTreeSet<ListenerKey>) -> anyhow::Result<()> {
+    let deadline = Instant::now() + START_LIMIT;
+    let is_ready =
+        |report: &EdgeReport| report.applied.is_some() && held.is_subset(&report.listeners);
+    loop {
+        if let Some(status) = successor.try_wait()? {
+            anyhow::bail!("it ended with {status}");
+        }
+        if let Ok(client) = EdgeClient::connect(Path::new(".")).await {
+            let mut status = client.status();
+            let ready = timeout_at(deadline, status.wait_for(is_ready)).await;
+            if ready.is_ok_and(|ready| ready.is_ok()) {
+                return Ok(());
+            }
+        }
+        anyhow::ensure!(
+            Instant::now() < deadline,
+            "it has no plan or not all listeners after {} s",
+            START_LIMIT.as_secs()
+        );
+        sleep(POLL).await;
+    }
+}
+
+/// Tells a service manager that waits for it that this process serves, and is the one to watch.
+pub(super) fn notify_ready() {
+    let Some(socket) = std::env::var_os("NOTIFY_SOCKET") else { return };
+    let message = format!("READY=1\nMAINPID={}", std::process::id());
+    let path = socket.to_string_lossy().into_owned();
+    let address = match path.strip_prefix('@') {
+        Some(name) => SocketAddr::from_abstract_name(name),
+        None => SocketAddr::from_pathname(&path),
+    };
+    let sent =
+        UnixDatagram::unbound().and_then(|from| from.send_to_addr(message.as_bytes(), &address?));
+    if let Err(error) = sent {
+        warn!(%error, "the service manager cannot be notified");
+    }
+}
