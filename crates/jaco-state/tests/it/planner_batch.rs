@@ -135,6 +135,11 @@ fn a_node_cannot_speak_of_anothers_instances() {
     let foreign = vec![seen(id.clone(), NodeId::FIRST, ReplicaState::Failed)];
     history.apply(Observe::new(other).observed(foreign).into());
     assert!(history.state.observed.get(&id).is_none());
+    let own = seen(id.clone(), NodeId::FIRST, ReplicaState::Running);
+    history.apply(Observe::new(NodeId::FIRST).observed(vec![own.clone()]).into());
+    let lie = vec![seen(id.clone(), other, ReplicaState::Stopped)];
+    history.apply(Observe::new(other).observed(lie).into());
+    assert_eq!(history.state.observed.get(&id), Some(&own));
 }
 
 /// R-REB-1, R-REB-7: a move off a hot node starts the successor first and leaves its reason; one that

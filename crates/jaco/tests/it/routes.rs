@@ -188,7 +188,7 @@ fn nodes_tell_how_their_edges_are() {
     let (session, _) = session();
     expect![[r#"
         NODE  STATUS  AVAILABILITY  RAFT   EDGE     REPLICAS  ADDRESS  NOTES
-        n1    ready   active        voter  serves   1         n1:7000
+        n1    ready   active        voter  serves   1         n1:7000  -
         n2    ready   active        voter  failing  1         n2:7000  edge: listener tcp/80: another program listens there
     "#]]
     .assert_eq(&session.run("node ls").out);

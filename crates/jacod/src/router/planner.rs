@@ -139,7 +139,7 @@ mod tests {
         let key = vec!["7"; 32].join(",");
         let text = format!(
             r#"{{"key":[{key}],"next_key":{next},"port":51820,"userspace":true,"applied":null,
-                "forgotten":null,"refused":{refused},"failed":{{}},"error":null}}"#
+                "forgotten":null,"refused":{refused},"failed":{{}},"listeners_failed":{{}},"error":null}}"#
         );
         serde_json::from_str(&text).unwrap()
     }

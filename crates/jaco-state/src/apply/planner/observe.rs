@@ -36,10 +36,10 @@ pub(in crate::apply) fn record(
     Outcome::Done
 }
 
-/// Whether some slot names this instance on this node, or named it and the node still has it.
+/// Whether some slot names this instance on this node, or named it and this node still has it.
 fn is_live(state: &ClusterState, id: &InstanceId, node: NodeId) -> bool {
     let named = state.slots.get(&id.replica).is_some_and(|slot| {
         slot.kept_instances().any(|(live, instance)| live == *id && instance.node == node)
     });
-    named || state.observed.contains(id)
+    named || state.observed.get(id).is_some_and(|known| known.node == node)
 }
