@@ -7,6 +7,7 @@
 mod change;
 mod degraded;
 mod docker;
+mod edge;
 mod engines;
 mod etcd;
 mod failover;
@@ -51,6 +52,7 @@ enum Measurement {
     Rollout,
     Change,
     Degraded,
+    Edge,
     Idle,
     IdleDocker,
     Status,
@@ -66,12 +68,12 @@ struct Plan {
 
 /// Two workers, because that is what the machines of the project have: a load generator with more
 /// threads than cores measures the scheduler of the system.
-#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
-async fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let outcome = tokio::select! {
-        outcome = measure(&cli) => outcome,
-        outcome = interrupted() => outcome,
+const WORKERS: usize = 2;
+
+fn main() -> ExitCode {
+    let outcome = match std::env::args().nth(1).as_deref() {
+        Some(edge::served::COMMAND) => edge::served::run().map(|()| Vec::new()),
+        _ => measured(&Cli::parse()),
     };
     let figures = match outcome {
         Ok(figures) => figures,
@@ -84,6 +86,17 @@ async fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
+fn measured(cli: &Cli) -> Result<Vec<Figure>> {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build()?;
+    runtime.block_on(async {
+        tokio::select! {
+            outcome = measure(cli) => outcome,
+            outcome = interrupted() => outcome,
+        }
+    })
+}
+
 async fn measure(cli: &Cli) -> Result<Vec<Figure>> {
     let plan = Plan { rounds: cli.rounds.max(1), stretch: Duration::from_secs(cli.seconds.max(1)) };
     match cli.what {
@@ -92,6 +105,7 @@ async fn measure(cli: &Cli) -> Result<Vec<Figure>> {
         Measurement::Rollout => Box::pin(rollout::measure(plan)).await,
         Measurement::Change => Box::pin(change::measure(plan)).await,
         Measurement::Degraded => Box::pin(degraded::measure(plan)).await,
+        Measurement::Edge => Box::pin(edge::measure(plan)).await,
         Measurement::Idle => Box::pin(idle::measure(plan, jaco_testkit::Engine::Fake)).await,
         Measurement::IdleDocker => {
             Box::pin(idle::measure(plan, jaco_testkit::Engine::Docker)).await

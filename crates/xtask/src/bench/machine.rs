@@ -20,6 +20,8 @@ pub(super) fn facts() -> Vec<(&'static str, String)> {
         ("kernel", system.release().to_string_lossy().into_owned()),
         ("jacod", env!("CARGO_PKG_VERSION").to_owned()),
         ("etcd", first_line("etcd", &["--version"], "etcd Version: ")),
+        ("HAProxy", first_line("haproxy", &["-v"], "HAProxy version ")),
+        ("Caddy", first_line("caddy", &["version"], "")),
         ("Docker Engine", first_line("docker", &["version", "-f", "{{.Server.Version}}"], "")),
         ("compiler", first_line("rustc", &["--version"], "rustc ")),
     ]

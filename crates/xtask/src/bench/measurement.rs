@@ -132,6 +132,22 @@ pub(super) const MEASUREMENTS: &[Measurement] = &[
         ],
     },
     Measurement {
+        name: "edge",
+        how: clusters("edge", 5, 4, Needs::Proxies),
+        promises: &[
+            ("edge, processor per request, plain, beside HAProxy", Promise::Ratio(Less, 1.6)),
+            ("edge, processor per request, plain, beside Caddy", Promise::Ratio(Less, 0.5)),
+            ("edge, requests, plain, 64 connections", Promise::Ratio(More, 2.0)),
+            ("edge, processor per request, TLS, beside HAProxy", Promise::Ratio(Less, 1.6)),
+            ("edge, processor per request, TLS, beside Caddy", Promise::Ratio(Less, 0.5)),
+            ("edge, requests, TLS, 64 connections", Promise::Ratio(More, 2.0)),
+            ("edge, p99 while instances are replaced", Promise::Ratio(Less, 1.5)),
+            ("edge, memory of 10,000 routes", Promise::Value(Less, 20.0)),
+            ("edge, memory with 10,000 routes", Promise::Ratio(Less, 0.25)),
+            ("edge, one change of 10,000 routes", Promise::Value(Less, 10.0)),
+        ],
+    },
+    Measurement {
         name: "idle",
         how: clusters("idle", 3, 10, Needs::Nothing),
         promises: &[

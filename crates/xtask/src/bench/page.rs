@@ -69,6 +69,13 @@ const NOTES: &str = "\
   between containers on different nodes. Swarm's overlay is plain VXLAN with `dnsrr`; *through the tunnel* ours is encrypted and
   Swarm's is not; *without encryption* a veth pair takes the place of the tunnel between the same routers, while Swarm's packets
   also pass the bridge that joins the engines.
+- **edge**: the data path of `jacod edge`, HAProxy and Caddy, each in one process with one thread for requests, before the same
+  origin (two addresses of an HAProxy that answers 1 KiB), with the same ECDSA certificate. `h2load` asks over 64 connections
+  that are kept, HTTP/1.1, one request at a time on each, and shares the machine; every answer has to be 200. The processor time
+  is that of the proxy, the system's for it included, per answer. Replacements: 640 requests a second over 16 connections, while
+  an instance leaves and another takes its place every 250 ms, beside the same load at rest. Memory: the resident set with
+  10,000 names that each go to the same service. Caddy may keep as many connections to the origin as the load has, which is more
+  than its default.
 - **Idle**: three daemons with ten running replicas, three times 10 s; of the daemons the worst counts.
 - **jaco status**: 1,000 replicas, 100 questions a round over the unix socket: the whole program with
   `-o json`, and the call alone.

@@ -23,6 +23,8 @@ pub(super) enum Needs {
     Docker,
     /// Network namespaces, and packet filters in them.
     Namespaces,
+    /// The distribution's proxies, and what puts load on them.
+    Proxies,
     /// Engines with routers, and what sends packets through them.
     Networks,
 }
@@ -88,6 +90,7 @@ impl<'a> Program<'a> {
         match needs {
             Needs::Nothing => {}
             Needs::Etcd => install_etcd()?,
+            Needs::Proxies => install_proxies()?,
             Needs::Namespaces => install_filter()?,
             Needs::Docker => self.prepare_engine()?,
             Needs::Networks => {
@@ -123,6 +126,20 @@ fn build(workspace: &Workspace, build: Build) -> Result<()> {
 fn install_etcd() -> Result<()> {
     if engine::find("etcd").is_none() {
         engine::install(&["etcd-server"]).context("etcd, to compare with")?;
+    }
+    Ok(())
+}
+
+/// Where there is a service manager, the packages start services of their own: Caddy's takes port 80 until it is
+/// stopped. What is measured listens on other ports of loopback addresses.
+fn install_proxies() -> Result<()> {
+    for (program, package) in
+        [("haproxy", "haproxy"), ("caddy", "caddy"), ("h2load", "nghttp2-client")]
+    {
+        if engine::find(program).is_none() {
+            engine::install(&[package])
+                .with_context(|| format!("{program}, to measure the edge beside others"))?;
+        }
     }
     Ok(())
 }

@@ -103,7 +103,19 @@ const ARROWS: [(&str, &[&str]); 26] = [
         ],
     ),
     ("jaco-testkit", &["jaco-types", "jaco-proto", "jaco-client", "jaco-pki"]),
-    ("jaco-bench", &["jaco-net", "jaco-proto", "jaco-client", "jaco-pki", "jaco-testkit"]),
+    (
+        "jaco-bench",
+        &[
+            "jaco-types",
+            "jaco-dataplane",
+            "jaco-edge",
+            "jaco-net",
+            "jaco-proto",
+            "jaco-client",
+            "jaco-pki",
+            "jaco-testkit",
+        ],
+    ),
     (
         "jaco-tests",
         &[
@@ -142,7 +154,7 @@ const FENCES: [(&[&str], &[&str]); 8] = [
     (&["rustls"], &["jaco-pki", "jaco-edge", "jaco-acme"]),
     (&["instant-acme", "hyper-rustls", "rustls-native-certs"], &["jaco-acme"]),
     // The edge makes certificates in its tests only.
-    (&["rcgen"], &["jaco-pki", "jaco-edge", "jaco-acme"]),
+    (&["rcgen"], &["jaco-pki", "jaco-edge", "jaco-acme", "jaco-bench"]),
     (
         &[
             "netlink-packet-core",
