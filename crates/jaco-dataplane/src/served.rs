@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jaco_state::{ClusterState, Deployment};
 use jaco_types::port::ListenAddress;
 use jaco_types::route::RouteTls;
+use jaco_types::spec::DeploymentSpec;
 use jaco_types::{DeploymentName, PortKey, Route, RouteKey, ServiceKey};
 
 use crate::edge::{ListenerKey, Transport, service_key};
@@ -46,7 +47,7 @@ impl Served {
     pub(crate) fn follow(&mut self, state: &ClusterState, name: &DeploymentName) -> bool {
         let deployment = state.deployments.get(name);
         let served = deployment.map_or_else(OfDeployment::default, |known| OfDeployment {
-            services: targets(state, known).collect(),
+            services: exposed(known).collect(),
             for_routes: for_routes(routes(state, known).map(|(_, route)| route)),
         });
         let before = match served == OfDeployment::default() {
@@ -72,6 +73,30 @@ impl Served {
     }
 }
 
+/// The services whose instances edges reach: those that any kept revision has them send something to. A route that is taken
+/// away gets nothing new from then on, and what is in flight to its service is not cut off.
+fn exposed(deployment: &Deployment) -> impl Iterator<Item = ServiceKey> {
+    let name = &deployment.name;
+    deployment.revisions.values().flat_map(move |record| {
+        let upstreams = record.spec.routes.values().filter_map(Route::upstream);
+        upstreams
+            .map(|upstream| service_key(name, upstream))
+            .chain(publishing(name, &record.spec))
+    })
+}
+
+/// The services of a deployment that publish ports.
+fn publishing<'a>(
+    deployment: &'a DeploymentName,
+    spec: &'a DeploymentSpec,
+) -> impl Iterator<Item = ServiceKey> {
+    let services = spec.services.values().filter(|service| !service.ingress_ports.is_empty());
+    services.map(|service| ServiceKey {
+        deployment: deployment.clone(),
+        service: service.name.clone(),
+    })
+}
+
 /// None without a route, and none for TLS if no route is encrypted.
 fn for_routes<'a>(routes: impl Iterator<Item = &'a Route>) -> BTreeSet<ListenerKey> {
     let needed = routes.flat_map(|route| {
@@ -94,12 +119,9 @@ pub(crate) fn targets<'a>(
 ) -> impl Iterator<Item = ServiceKey> {
     let name = &deployment.name;
     let upstreams = routes(state, deployment).filter_map(|(_, route)| route.upstream());
-    let services = deployment.spec().services.values();
-    let publishing = services.filter(|service| !service.ingress_ports.is_empty());
-    upstreams.map(|upstream| service_key(name, upstream)).chain(
-        publishing
-            .map(|service| ServiceKey { deployment: name.clone(), service: service.name.clone() }),
-    )
+    upstreams
+        .map(|upstream| service_key(name, upstream))
+        .chain(publishing(name, deployment.spec()))
 }
 
 /// The routes that a deployment has.

@@ -8,7 +8,7 @@ use expect_test::expect;
 use jaco_dataplane::edge::{
     EdgePlan, EndpointReadiness, Forwarding, Listener, ListenerKey, Locality, Target,
 };
-use jaco_dataplane::{EdgePlanner, plan_edge};
+use jaco_dataplane::{EdgePlanner, Exposure, Topology, plan_edge};
 use jaco_state::acme::AcmeChallenge;
 use jaco_state::command::{AcmeNote, ConsumerAttach, DeploymentApply, EdgeBegin, Previous};
 use jaco_state::{Change, Command};
@@ -139,13 +139,27 @@ fn published_ports_are_sockets_of_every_edge() {
     assert_eq!(shown, expected);
     let address = "10.65.1.3".to_owned();
     assert_eq!(endpoints(&plan), [(address, Locality::Elsewhere, EndpointReadiness::Ready)]);
-    // Edges of other sites reach it.
-    let topology = jaco_dataplane::Topology::of(&history.state);
-    assert_eq!(topology.instances[&id].exposure, jaco_dataplane::Exposure::Edges);
+    assert_eq!(exposure(&history, &id), Exposure::Edges);
+}
+
+fn exposure(history: &History, id: &InstanceId) -> Exposure {
+    Topology::of(&history.state).instances[id].exposure
+}
+
+/// R-EDGE-1: what is in flight when a route or a port is taken away is not cut off: edges of other sites reach the
+/// instances while a kept revision has one, and get nothing new for them.
+#[test]
+fn a_route_that_is_taken_away_cuts_nothing_off() {
+    let (mut history, n2) = cluster();
+    history.apply(deploy("shop", "web:1", None, vec![]));
+    start(&mut history, 0);
+    let id = current(&history, "shop-web-0");
+    assert_eq!(exposure(&history, &id), Exposure::Members, "it never had one");
+    history.apply(deploy("shop", "web:1", None, vec![(route_key("a.de", ""), in_clear("web"))]));
+    assert_eq!(exposure(&history, &id), Exposure::Edges);
     history.apply(deploy("shop", "web:1", None, vec![]));
     assert_eq!(plan_edge(&history.state, n2), EdgePlan::default());
-    let topology = jaco_dataplane::Topology::of(&history.state);
-    assert_eq!(topology.instances[&id].exposure, jaco_dataplane::Exposure::Members);
+    assert_eq!(exposure(&history, &id), Exposure::Edges);
 }
 
 /// R-EDGE-2: nothing listens until a route exists, and nothing for TLS if no route has it.
