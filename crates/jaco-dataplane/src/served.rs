@@ -79,9 +79,7 @@ fn exposed(deployment: &Deployment) -> impl Iterator<Item = ServiceKey> {
     let name = &deployment.name;
     deployment.revisions.values().flat_map(move |record| {
         let upstreams = record.spec.routes.values().filter_map(Route::upstream);
-        upstreams
-            .map(|upstream| service_key(name, upstream))
-            .chain(publishing(name, &record.spec))
+        upstreams.map(|upstream| service_key(name, upstream)).chain(publishing(name, &record.spec))
     })
 }
 
@@ -91,10 +89,8 @@ fn publishing<'a>(
     spec: &'a DeploymentSpec,
 ) -> impl Iterator<Item = ServiceKey> {
     let services = spec.services.values().filter(|service| !service.ingress_ports.is_empty());
-    services.map(|service| ServiceKey {
-        deployment: deployment.clone(),
-        service: service.name.clone(),
-    })
+    services
+        .map(|service| ServiceKey { deployment: deployment.clone(), service: service.name.clone() })
 }
 
 /// None without a route, and none for TLS if no route is encrypted.
@@ -119,9 +115,7 @@ pub(crate) fn targets<'a>(
 ) -> impl Iterator<Item = ServiceKey> {
     let name = &deployment.name;
     let upstreams = routes(state, deployment).filter_map(|(_, route)| route.upstream());
-    upstreams
-        .map(|upstream| service_key(name, upstream))
-        .chain(publishing(name, deployment.spec()))
+    upstreams.map(|upstream| service_key(name, upstream)).chain(publishing(name, deployment.spec()))
 }
 
 /// The routes that a deployment has.

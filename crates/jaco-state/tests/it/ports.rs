@@ -14,7 +14,9 @@ use jaco_types::port::{
 };
 use jaco_types::route::RouteTls;
 use jaco_types::spec::{DeploymentSpec, HostPort, Protocol};
-use jaco_types::{ErrorCode, IngressPort, Rejection, Revision};
+use jaco_types::{
+    ErrorCode, IngressPort, NodeRouter, Rejection, Revision, RouterLink, TunnelBackend,
+};
 
 use crate::attached::networked;
 use crate::history::{History, deployment};
@@ -157,6 +159,25 @@ fn a_port_has_one_owner() {
     history.apply(publish("shop", "web:1", &["8080:80"]));
     let rollback = DeploymentRollback::new(deployment("blog")).to(Some(Revision(1)));
     assert_eq!(history.refused(rollback.into()), ErrorCode::PortConflict);
+}
+
+/// R-EDGE-2: a port on which members reach each other is published by nobody, and chosen for nobody.
+#[test]
+fn ports_of_members_are_not_published() {
+    let mut history = with_edges();
+    let first = *history.state.nodes.keys().next().unwrap();
+    let facts = &mut history.state.nodes.get_mut(&first).unwrap().facts;
+    let link = RouterLink { key: [7; 32], port: 51820, backend: TunnelBackend::Kernel };
+    facts.router = Some(NodeRouter { link: Some(link), problem: None });
+    for (port, process) in [("7000:80", "jacod"), ("51820:53/udp", "jacod net")] {
+        let refused = refusal(&mut history, publish("shop", "web:1", &[port]));
+        assert_eq!(refused.code, ErrorCode::PortConflict);
+        let expected =
+            format!("is that of `{process}` on node n1: publish another port for shop/web");
+        assert!(refused.message.ends_with(&expected), "{}", refused.message);
+    }
+    history.apply(publish("shop", "web:1", &["7000-7001:80", "7000:53/udp"]));
+    assert_eq!(ports(&history), ["*:7001/tcp shop/web:80", "*:7000/udp shop/web:53"]);
 }
 
 /// R-EDGE-2: within a deployment, too.

@@ -10,7 +10,8 @@ use std::num::NonZeroU16;
 use jaco_types::port::{CLUSTER_PORTS_MAX, DEPLOYMENT_PORTS_MAX, ROUTE_PORTS, Transport};
 use jaco_types::spec::DeploymentSpec;
 use jaco_types::{
-    DeploymentName, ErrorCode, IngressPort, PortKey, Rejection, RouteKey, ServiceKey, Timestamp,
+    DeploymentName, ErrorCode, Hostname, IngressPort, PortKey, Rejection, RouteKey, ServiceKey,
+    Timestamp,
 };
 
 use crate::apply::audit::Audit;
@@ -127,6 +128,23 @@ fn host_ports(
     ports.collect()
 }
 
+/// The ports on which daemons and routers of members listen, and of each the first member.
+fn member_ports(state: &ClusterState) -> BTreeMap<(Transport, NonZeroU16), MemberPort> {
+    let mut ports = BTreeMap::new();
+    for member in state.nodes.values() {
+        let daemon = member.address.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+        let link = member.facts.router.as_ref().and_then(|router| router.link);
+        let router = link.and_then(|link| NonZeroU16::new(link.port));
+        let daemon = daemon.map(|port| ((Transport::Tcp, port), "jacod"));
+        let router = router.map(|port| ((Transport::Udp, port), "jacod net"));
+        for (port, process) in daemon.into_iter().chain(router) {
+            let node = member.hostname.clone();
+            ports.entry(port).or_insert(MemberPort { node, process });
+        }
+    }
+    ports
+}
+
 /// What a deployment has with this desired spec; when each claim began is left open.
 ///
 /// # Errors
@@ -175,9 +193,17 @@ struct Ground<'a> {
     state: &'a ClusterState,
     name: &'a DeploymentName,
     host_ports: BTreeMap<(Transport, NonZeroU16), ServiceKey>,
+    member_ports: BTreeMap<(Transport, NonZeroU16), MemberPort>,
     /// A route of the deployment or of another one, and whose it is.
     route: Option<(RouteKey, DeploymentName)>,
     claims: Claims,
+}
+
+/// A port on which a node is reached by the others.
+#[derive(Clone)]
+struct MemberPort {
+    node: Hostname,
+    process: &'static str,
 }
 
 /// Why a port cannot be given.
@@ -186,6 +212,8 @@ enum Taken {
     Published(PortKey, ServiceKey),
     /// This service takes it on its nodes.
     OnNodes(ServiceKey),
+    /// A node needs it for the cluster.
+    OfMember(MemberPort),
     /// It is one of those on which routes are answered, and there is this one.
     ForRoutes(RouteKey, DeploymentName),
 }
@@ -201,7 +229,8 @@ impl<'a> Ground<'a> {
         let mut others = state.edges.claims.iter().filter(|(_, claim)| claim.deployment != *name);
         let route = own
             .or_else(|| others.next().map(|(key, claim)| (key.clone(), claim.deployment.clone())));
-        Self { state, name, host_ports: ports, route, claims: Claims::new() }
+        let member_ports = member_ports(state);
+        Self { state, name, host_ports: ports, member_ports, route, claims: Claims::new() }
     }
 
     fn taken(&self, key: PortKey) -> Option<Taken> {
@@ -216,6 +245,9 @@ impl<'a> Ground<'a> {
         }
         if let Some(service) = self.host_ports.get(&(key.transport, key.port)) {
             return Some(Taken::OnNodes(service.clone()));
+        }
+        if let Some(port) = self.member_ports.get(&(key.transport, key.port)) {
+            return Some(Taken::OfMember(port.clone()));
         }
         let (route, owner) = self.route.as_ref().filter(|_| is_for_routes(key))?;
         Some(Taken::ForRoutes(route.clone(), owner.clone()))
@@ -297,6 +329,13 @@ impl Taken {
                      (`mode: host`): use another port"
                 );
                 conflict(message, key, &other.deployment)
+            }
+            Self::OfMember(MemberPort { node, process }) => {
+                let message = format!(
+                    "port {key} is that of `{process}` on node {node}: publish another port for {service}"
+                );
+                let rejection = Rejection::new(ErrorCode::PortConflict, message);
+                rejection.with("port", key.to_string()).with("owner", process)
             }
             Self::ForRoutes(route, owner) => {
                 let message = format!(
