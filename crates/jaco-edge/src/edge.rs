@@ -197,6 +197,7 @@ impl Inner {
         }
         let (view, departures) = state.update(plan, certificates);
         self.shared.view.store(Arc::new(view));
+        self.shared.awaited.note_view();
         // Whoever looks now finds nobody that leaves: those may.
         state.depart(departures);
         let busy = state.busy();

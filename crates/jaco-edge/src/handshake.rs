@@ -16,6 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
+use crate::awaited::Awaited;
 use crate::caps::Caps;
 use crate::options::Limits;
 use crate::view::View;
@@ -29,6 +30,7 @@ const ACME_TLS: &[u8] = b"acme-tls/1";
 pub(crate) struct Handshakes {
     serving: Arc<ServerConfig>,
     challenge: Arc<ServerConfig>,
+    awaited: Arc<Awaited>,
     caps: Arc<Caps>,
     timeout: Duration,
 }
@@ -54,6 +56,7 @@ impl Handshakes {
     pub(crate) fn new(
         provider: Arc<CryptoProvider>,
         view: Arc<ArcSwap<View>>,
+        awaited: Arc<Awaited>,
         limits: &Limits,
     ) -> Result<Self, rustls::Error> {
         let config = |purpose, protocols: &[&[u8]]| {
@@ -71,6 +74,7 @@ impl Handshakes {
         Ok(Self {
             serving: Arc::new(serving),
             challenge: Arc::new(config(Purpose::Challenge, &[ACME_TLS])?),
+            awaited,
             caps: Caps::new(limits.handshakes_max, limits.handshakes_per_source_max),
             timeout: limits.head_timeout,
         })
@@ -87,10 +91,12 @@ impl Handshakes {
         let busy = || io::Error::new(io::ErrorKind::ConnectionRefused, "too many handshakes");
         let _permit = self.caps.enter(source).ok_or_else(busy)?;
         let late = |_| io::Error::new(io::ErrorKind::TimedOut, "the handshake took too long");
-        tokio::time::timeout(self.timeout, self.greet_in_time(stream)).await.map_err(late)?
+        tokio::time::timeout(self.timeout, self.greet_in_time(stream, source))
+            .await
+            .map_err(late)?
     }
 
-    async fn greet_in_time<S>(&self, stream: S) -> io::Result<Greeted<S>>
+    async fn greet_in_time<S>(&self, stream: S, source: IpAddr) -> io::Result<Greeted<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
@@ -102,6 +108,10 @@ impl Handshakes {
             (protocols.any(|name| name == ACME_TLS), host)
         };
         if is_challenge {
+            if let Some(host) = &host {
+                let known = |view: &View| view.certificates.challenge(host).map(drop);
+                self.awaited.find(source, known).await;
+            }
             let mut stream = start.into_stream(Arc::clone(&self.challenge)).await?;
             stream.shutdown().await?;
             return Ok(Greeted::Challenge);

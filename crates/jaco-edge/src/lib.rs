@@ -29,6 +29,7 @@
 //! `service` is that handle for another process.
 
 mod auth;
+mod awaited;
 mod backend;
 mod balance;
 mod body;

@@ -37,6 +37,12 @@ pub struct Limits {
     pub handshakes_max: usize,
     /// The most of them by one source.
     pub handshakes_per_source_max: usize,
+    /// How long a challenge that is not known yet waits for a plan that has it.
+    pub challenge_hold: Duration,
+    /// The most challenges that wait.
+    pub challenges_held_max: usize,
+    /// The most of them that one source asks for.
+    pub challenges_held_per_source_max: usize,
     /// How long a connection to an instance may take; then another instance is tried.
     pub connect_timeout: Duration,
     /// How long an instance may take to begin its answer, where the route says nothing.
@@ -68,6 +74,9 @@ impl Default for Limits {
             connections_per_source_max: 1024,
             handshakes_max: 512,
             handshakes_per_source_max: 64,
+            challenge_hold: Duration::from_secs(2),
+            challenges_held_max: 256,
+            challenges_held_per_source_max: 16,
             connect_timeout: Duration::from_millis(250),
             response_timeout: Duration::from_secs(60),
             ejection: Duration::from_secs(5),

@@ -7,6 +7,7 @@ use rustls::crypto::CryptoProvider;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::awaited::Awaited;
 use crate::caps::Caps;
 use crate::handshake::Handshakes;
 use crate::options::Options;
@@ -19,6 +20,7 @@ use crate::view::View;
 pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) view: Arc<ArcSwap<View>>,
+    pub(crate) awaited: Arc<Awaited>,
     pub(crate) dialer: Dialer,
     pub(crate) handshakes: Handshakes,
     pub(crate) connections: Arc<Caps>,
@@ -45,11 +47,14 @@ impl Shared {
             timeout: limits.connect_timeout,
             tls: TlsToInstances::new(Arc::clone(&provider))?,
         };
-        let handshakes = Handshakes::new(provider, Arc::clone(&view), &limits)?;
+        let awaited = Arc::new(Awaited::new(Arc::clone(&view), &limits));
+        let handshakes =
+            Handshakes::new(provider, Arc::clone(&view), Arc::clone(&awaited), &limits)?;
         let connections = Caps::new(limits.connections_max, limits.connections_per_source_max);
         Ok(Self {
             options,
             view,
+            awaited,
             dialer,
             handshakes,
             connections,

@@ -5,7 +5,6 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use http::header::{self, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::uri::PathAndQuery;
@@ -53,6 +52,20 @@ enum Outcome {
     Forwarded(Response<Incoming>, Lease),
 }
 
+/// Who answers a challenge.
+enum Challenged {
+    /// The edge, with this.
+    Answered(String),
+    /// The service behind the route.
+    ByService,
+}
+
+/// Whether the challenges of a host are its services' own: the cluster orders no certificate for it.
+fn is_service(view: &View, host: &str) -> bool {
+    let mut routes = view.routes.of_host(host).map(|(_, route)| &route.spec().tls).peekable();
+    routes.peek().is_some() && routes.all(|tls| *tls != RouteTls::Auto)
+}
+
 /// Answers a request.
 pub(super) async fn handle(
     connection: Arc<Connection>,
@@ -97,10 +110,10 @@ impl Exchange {
         {
             return Err(Refusal::MisdirectedRequest);
         }
-        let view = self.connection.shared.view.load_full();
-        if let Some(answer) = self.challenge(&view, &host, &path)? {
+        if let Some(answer) = self.challenge(&host, &path).await? {
             return Ok(Outcome::Own(answer));
         }
+        let view = self.connection.shared.view.load_full();
         let route = view.routes.find(&host, &path.key).ok_or(Refusal::NoRoute)?;
         self.route = Some(Arc::clone(route));
         if let Some(line) = &mut self.line {
@@ -127,10 +140,9 @@ impl Exchange {
         }
     }
 
-    /// The answer to a challenge of a CA, which comes in clear.
-    fn challenge(
+    /// The answer to a challenge of a CA, which comes in clear: as soon as this edge knows it.
+    async fn challenge(
         &self,
-        view: &View,
         host: &str,
         path: &NormalPath<'_>,
     ) -> Result<Option<Response<Answer>>, Refusal> {
@@ -138,19 +150,20 @@ impl Exchange {
         let Some(token) = token.filter(|_| self.connection.tls_host.is_none()) else {
             return Ok(None);
         };
-        if let Some(authorization) = view.challenges.get(token) {
-            let mut response =
-                Response::new(Answer::Own(Some(Bytes::copy_from_slice(authorization.as_bytes()))));
-            let text = HeaderValue::from_static("text/plain");
-            response.headers_mut().insert(header::CONTENT_TYPE, text);
-            return Ok(Some(response));
-        }
-        let mut routes = view.routes.of_host(host).map(|(_, route)| &route.spec().tls);
-        // Services may have challenges of their own, where the cluster orders no certificate.
-        if routes.any(|tls| *tls == RouteTls::Auto) {
-            Err(Refusal::UnknownChallenge)
-        } else {
-            Ok(None)
+        let look = |view: &View| {
+            let answer = view.challenges.get(token).cloned().map(Challenged::Answered);
+            answer.or_else(|| is_service(view, host).then_some(Challenged::ByService))
+        };
+        let awaited = &self.connection.shared.awaited;
+        match awaited.find(self.connection.client.ip(), look).await {
+            Some(Challenged::Answered(authorization)) => {
+                let mut response = Response::new(Answer::Own(Some(authorization.into())));
+                let text = HeaderValue::from_static("text/plain");
+                response.headers_mut().insert(header::CONTENT_TYPE, text);
+                Ok(Some(response))
+            }
+            Some(Challenged::ByService) => Ok(None),
+            None => Err(Refusal::UnknownChallenge),
         }
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jaco_edge::{CertificatePem, Limits, Options};
+use jaco_types::StateIndex;
 use jaco_types::route::{HstsAge, RouteProtocol, RouteTls};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -232,6 +233,67 @@ async fn challenges_are_answered_before_anything_else() {
     );
     let other = greet(&lab, &challenge, Greeting::to("b.example").with(&["acme-tls/1"])).await;
     assert!(other.is_err());
+}
+
+/// R-EDGE-2: an authority that asks before this edge knows the token is answered as soon as it does, by HTTP and by TLS.
+#[tokio::test]
+async fn a_challenge_waits_for_the_plan_that_has_it() {
+    let limits = Limits { challenge_hold: PATIENCE, ..Limits::default() };
+    let mut lab = Lab::with(Options { limits, ..Options::default() });
+    lab.route("a.example", "/", |route| route.tls = RouteTls::Auto);
+    lab.apply();
+    let challenge = certificate(&["a.example"]);
+    let (mut plan, mut certificates) = (lab.plan.clone(), lab.certificates.clone());
+    plan.challenges.insert("token".to_owned(), "token.thumbprint".to_owned());
+    certificates.challenges.insert("a.example".parse().unwrap(), Arc::clone(&challenge));
+    let asked = async {
+        let greeting = Greeting::to("a.example").with(&["acme-tls/1"]);
+        let path = "/.well-known/acme-challenge/token";
+        // The route itself may be newer than the plan of this edge.
+        tokio::join!(
+            get(&lab, "a.example", path),
+            get(&lab, "new.example", path),
+            greet(&lab, &challenge, greeting)
+        )
+    };
+    let mut asked = std::pin::pin!(asked);
+    let unanswered = tokio::time::timeout(Duration::from_millis(200), &mut asked).await;
+    assert!(unanswered.is_err(), "nobody knows the token");
+    lab.edge.apply(StateIndex(9), Arc::new(plan), Arc::new(certificates));
+    let answered = tokio::time::timeout(PATIENCE / 2, asked).await;
+    let (one, other, stream) =
+        answered.expect("all are answered by the plan, not by the end of the hold");
+    for reply in [one, other] {
+        assert_eq!((reply.status, reply.text()), (200, "token.thumbprint"));
+    }
+    assert_eq!(stream.unwrap().get_ref().1.alpn_protocol(), Some(&b"acme-tls/1"[..]));
+}
+
+/// R-EDGE-2: few questions wait: whoever asks for more is refused at once.
+#[tokio::test]
+async fn challenges_that_wait_have_a_bound() {
+    let limits =
+        Limits { challenge_hold: PATIENCE, challenges_held_per_source_max: 0, ..Limits::default() };
+    let mut lab = Lab::with(Options { limits, ..Options::default() });
+    lab.route("a.example", "/", |route| route.tls = RouteTls::Auto);
+    lab.apply();
+    let asked = get(&lab, "a.example", "/.well-known/acme-challenge/token");
+    let reply = tokio::time::timeout(PATIENCE / 2, asked).await.expect("it is not held");
+    assert_eq!((reply.status, reply.reason()), (404, "unknown_challenge"));
+}
+
+/// R-EDGE-2: a token that no plan brings is refused after the hold, not kept.
+#[tokio::test]
+async fn a_challenge_that_never_comes_is_refused() {
+    let hold = Duration::from_millis(200);
+    let limits = Limits { challenge_hold: hold, ..Limits::default() };
+    let mut lab = Lab::with(Options { limits, ..Options::default() });
+    lab.route("a.example", "/", |route| route.tls = RouteTls::Auto);
+    lab.apply();
+    let begun = std::time::Instant::now();
+    let reply = get(&lab, "a.example", "/.well-known/acme-challenge/token").await;
+    assert_eq!((reply.status, reply.reason()), (404, "unknown_challenge"));
+    assert!(begun.elapsed() >= hold, "{:?}", begun.elapsed());
 }
 
 #[tokio::test]
