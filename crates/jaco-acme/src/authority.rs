@@ -52,6 +52,14 @@ pub(crate) enum RootsError {
 }
 
 impl TrustedRoots {
+    /// Whether anybody can be known by them now.
+    ///
+    /// # Errors
+    /// Why not: no certificate, or one that cannot be read.
+    pub fn check(&self) -> Result<(), String> {
+        self.load().map(drop).map_err(|error| error.to_string())
+    }
+
     /// The certificates, read now: those of the machine may have changed.
     pub(crate) fn load(&self) -> Result<RootCertStore, RootsError> {
         let mut store = RootCertStore::empty();

@@ -9,7 +9,7 @@ use jaco_types::{
     Acknowledgement, ConsumerName, ImageNeed, ImagePull, ImageReadiness, NodeId, StateIndex,
     Timestamp,
 };
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 /// The last heartbeat of each node, shared between the listener that receives it and the loop that plans.
 #[derive(Debug, Default)]
@@ -18,6 +18,8 @@ pub struct SignalBook {
     /// Nothing is decided by these, so the planner does not get them.
     pulls: Mutex<BTreeMap<NodeId, Vec<ImagePull>>>,
     news: Notify,
+    /// Told when a consumer says something else than before.
+    acknowledged: watch::Sender<()>,
 }
 
 impl SignalBook {
@@ -87,7 +89,14 @@ impl SignalBook {
         };
         if known.is_none_or(is_news) {
             self.news.notify_one();
+            self.acknowledged.send_replace(());
         }
+    }
+
+    /// Changes each time a consumer says something else than before.
+    #[must_use]
+    pub fn watch_acknowledgements(&self) -> watch::Receiver<()> {
+        self.acknowledged.subscribe()
     }
 
     /// What was heard so far.

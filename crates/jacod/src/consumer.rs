@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jaco_server::{ConsumerSession, Delivery, Member};
+use jaco_state::Table;
+use jaco_state::acme::AcmeChallenge;
 use jaco_types::{Acknowledgement, ConsumerName, InvalidName, Millis, StateIndex};
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep};
@@ -78,6 +80,7 @@ async fn acknowledge(
     let mut renewals = interval(RENEWAL);
     renewals.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut delivered = Acknowledgement::default();
+    let mut challenges = Challenges::default();
     while session.ended().is_none() {
         let is_due = tokio::select! {
             changed = released.changed() => {
@@ -96,9 +99,14 @@ async fn acknowledge(
         };
         // What left before stays so; what is busy does not.
         let said = Acknowledgement { index: said.index.max(delivered.index), ..said };
-        if (is_due || is_awaited(member, &delivered, &said))
+        let asked = Challenges::of(member);
+        let is_asked = !asked.rows.is_same(&challenges.rows);
+        if (is_due || is_asked || is_awaited(member, &delivered, &said))
             && session.acknowledge(&said).await == Delivery::Delivered
         {
+            if said.index >= asked.index {
+                challenges = asked;
+            }
             delivered = said;
         }
     }
@@ -112,6 +120,21 @@ fn is_awaited(member: &Member, delivered: &Acknowledgement, said: &Acknowledgeme
             said.releases(&row.id, row.left_at) != delivered.releases(&row.id, row.left_at)
         })
     })
+}
+
+/// The challenges of a state: an order waits until the edges follow the state that has its own.
+#[derive(Default)]
+struct Challenges {
+    index: StateIndex,
+    rows: Table<Arc<str>, AcmeChallenge>,
+}
+
+impl Challenges {
+    fn of(member: &Member) -> Self {
+        member
+            .store
+            .read(|state| Self { index: state.index, rows: state.edges.acme.challenges.clone() })
+    }
 }
 
 /// After the part; after the node's number where its host name is too long for that.

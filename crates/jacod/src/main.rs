@@ -1,5 +1,6 @@
 //! The daemon. `main` reads the configuration; `daemon` and `member` wire everything.
 
+mod acme;
 mod audit_chain;
 mod bootstrap;
 mod config;
@@ -115,6 +116,7 @@ fn run(args: &Args) -> anyhow::Result<Ended> {
     config.advertised()?;
     config.snapshots()?;
     config.rebalance()?;
+    config.acme()?;
     if args.check {
         config.check_engine()?;
         return Ok(Ended::Stopped);

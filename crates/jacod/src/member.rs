@@ -41,6 +41,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tracing::{error, info};
 
+use crate::acme::OrderLoop;
 use crate::config::{EngineKind, Network, SamplerSettings};
 use crate::context::NodeContext;
 use crate::edge::{self, EdgeLoop, EdgeView, Keys};
@@ -91,6 +92,7 @@ pub(crate) async fn start(
     let address = node.config.listen_address()?;
     let disks = node.config.disks()?;
     let (rebalance, sampler) = (node.config.rebalance()?, node.config.sampler()?);
+    let authority = node.config.acme()?;
     // Bound first: a port in use must fail before a cluster is created.
     let tcp =
         TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
@@ -152,6 +154,8 @@ pub(crate) async fn start(
     node.run_until_shutdown(refusal_writer.run(store, shutdown.clone()));
     node.agent.spawn(agent.run(shutdown.clone().cancelled_owned()));
     spawn_rebalancing(node, &member);
+    let orders = OrderLoop::new(Arc::clone(&member), cluster.clone(), authority);
+    node.run_until_shutdown(orders.run());
     let edge = router.as_ref().map(|_| spawn_edge(node, &member, &cluster));
     let router = router.map(|(router, handle)| {
         node.run_until_shutdown(router.run(Arc::clone(&member)));

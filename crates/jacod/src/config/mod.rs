@@ -1,6 +1,7 @@
 //! `jacod.yaml`: the daemon's settings. Every key is documented here and in
 //! `docs/configuration.md`; an unknown key is an error, so that a typo cannot go unnoticed.
 
+mod acme;
 mod capacity;
 mod engine;
 mod error;
@@ -13,6 +14,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use jaco_acme::Authority;
 use jaco_controller::RebalanceOptions;
 use jaco_raft::SnapshotLimits;
 use jaco_server::archive::ArchiveLimits;
@@ -21,6 +23,7 @@ use serde::Deserialize;
 
 use crate::disk::Disks;
 
+pub(crate) use acme::AcmeSettings;
 pub(crate) use capacity::{Capacity, Reserve};
 pub(crate) use error::ConfigError;
 pub(crate) use rebalance::{RebalanceSettings, SamplerSettings};
@@ -93,6 +96,8 @@ pub(crate) struct NetSettings {
 pub(crate) struct EdgeSettings {
     /// User that it runs as; `jaco-edge`, or `nobody` where that is not there.
     pub(crate) user: Option<String>,
+    /// Whom certificates of routes with `tls: auto` are ordered from.
+    pub(crate) acme: AcmeSettings,
 }
 
 impl NetSettings {
@@ -396,6 +401,14 @@ impl Config {
     /// When a key of `rebalance` is out of bounds.
     pub(crate) fn sampler(&self) -> Result<SamplerSettings, ConfigError> {
         self.rebalance.sampler()
+    }
+
+    /// Whom certificates of routes are ordered from.
+    ///
+    /// # Errors
+    /// When a key of `edge.acme` cannot be used.
+    pub(crate) fn acme(&self) -> Result<Authority, ConfigError> {
+        self.edge.acme.authority()
     }
 
     /// The socket of the Docker Engine.

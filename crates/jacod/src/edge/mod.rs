@@ -49,7 +49,10 @@ use sessions::{Sessions, Speaker};
 
 /// The edge as an endpoint consumer. Its lease is longer than the restart of a daemon and than an election: meanwhile
 /// the process goes on with what it knows. One whose process has ended sends nothing to anybody.
-const CONSUMER: Part = Part { name: "jacod-edge", lease: Millis(15_000), absence: Absence::Ended };
+const CONSUMER: Part = Part { name: CONSUMER_NAME, lease: Millis(15_000), absence: Absence::Ended };
+
+/// What the names of edges as consumers begin with.
+pub(crate) const CONSUMER_NAME: &str = "jacod-edge";
 
 /// How long a failure lasts before it is reported to the cluster: a restart of the process is none.
 const GRACE: Duration = Duration::from_secs(3);

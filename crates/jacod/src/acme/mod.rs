@@ -1,0 +1,90 @@
+//! Orders the certificates of routes with `tls: auto` while this node leads (0112). What is ordered, when and how is for
+//! `jaco-acme` to say: this shows it the records of the state, and writes down what it notes. It decides nothing.
+//!
+//! ```text
+//! records  what the state says of domains, certificates and failed orders, with the key of the account opened
+//! board    notes as entries of the log, with keys sealed
+//! edges    waits until the edges answer a challenge
+//! ```
+
+mod board;
+mod edges;
+mod records;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jaco_acme::{Authority, CertificateController, Records};
+use jaco_server::Member;
+use jaco_store::{Leadership, RaftRole, Store};
+use jaco_types::ClusterId;
+use tokio::sync::watch;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use tracing::debug;
+
+use board::StateBoard;
+use records::RecordBook;
+
+/// How long after a quorum could not be asked it is asked again.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// The loop around the leaderships of this node.
+pub(crate) struct OrderLoop {
+    member: Arc<Member>,
+    cluster: ClusterId,
+    authority: Authority,
+}
+
+impl OrderLoop {
+    /// `authority` is whom this node orders from when it leads.
+    pub(crate) fn new(member: Arc<Member>, cluster: ClusterId, authority: Authority) -> Self {
+        Self { member, cluster, authority }
+    }
+
+    /// Runs until it is dropped. Orders of a leadership end with it: whoever leads next begins them again.
+    pub(crate) async fn run(self) {
+        let mut leadership = self.member.store.watch_leadership();
+        loop {
+            let leads = |now: &Leadership| now.role == RaftRole::Leader;
+            let Ok(begun) = leadership.wait_for(leads).await.map(|now| *now) else { return };
+            let has_ended = |now: &Leadership| *now != begun;
+            tokio::select! {
+                () = self.lead() => {}
+                ended = leadership.wait_for(has_ended) => if ended.is_err() { return },
+            }
+        }
+    }
+
+    /// Orders until it is dropped.
+    async fn lead(&self) {
+        // What earlier leaders have written may not be applied here yet.
+        while let Err(error) = self.member.store.catch_up().await {
+            debug!(%error, "no certificate is ordered before this leader knows all entries");
+            sleep(RETRY).await;
+        }
+        let book = RecordBook::new(self.member.key_encryption_key.clone(), self.cluster.clone());
+        let board = Arc::new(StateBoard::new(Arc::clone(&self.member), self.cluster.clone()));
+        let clock = Arc::clone(&self.member.clock);
+        let controller = CertificateController::new(board, self.authority.clone(), clock);
+        let (records, seen) = watch::channel(Arc::default());
+        tokio::select! {
+            () = self.follow(book, &records) => {}
+            () = controller.run(seen, CancellationToken::new()) => {}
+        }
+    }
+
+    /// Shows each state's records, until the store has stopped.
+    async fn follow(&self, mut book: RecordBook, records: &watch::Sender<Arc<Records>>) {
+        let mut index = self.member.store.watch_index();
+        loop {
+            index.borrow_and_update();
+            if let Some(news) = self.member.store.read(|state| book.next(state)) {
+                records.send_replace(news);
+            }
+            if index.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+}
