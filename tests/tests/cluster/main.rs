@@ -20,7 +20,10 @@ mod frozen;
 mod logs;
 mod membership;
 mod networks;
+mod orders;
 mod outages;
+#[path = "../pebble.rs"]
+mod pebble;
 mod planning;
 mod pulls;
 mod rebalance;

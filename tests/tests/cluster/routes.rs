@@ -6,20 +6,20 @@ use jaco_testkit::{Cluster, Engine, eventually};
 use serde_json::Value;
 
 /// Runs a command; its exit code, stdout and stderr.
-fn ran(cluster: &Cluster, node: usize, args: &[&str]) -> (Option<i32>, String, String) {
+pub(crate) fn ran(cluster: &Cluster, node: usize, args: &[&str]) -> (Option<i32>, String, String) {
     let out = cluster.cli(node, args);
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (out.status.code(), text(&out.stdout), text(&out.stderr))
 }
 
-fn done(cluster: &Cluster, node: usize, args: &[&str]) -> (String, String) {
+pub(crate) fn done(cluster: &Cluster, node: usize, args: &[&str]) -> (String, String) {
     let (code, out, err) = ran(cluster, node, args);
     assert_eq!(code, Some(0), "{args:?}: {err}");
     (out, err)
 }
 
 /// Writes a deployment of one service with these routes, and returns its folder.
-fn manifest(cluster: &Cluster, name: &str, routes: &str) -> PathBuf {
+pub(crate) fn manifest(cluster: &Cluster, name: &str, routes: &str) -> PathBuf {
     let folder = cluster.nodes[0].folder().join(name);
     std::fs::create_dir_all(&folder).expect("the node's folder is there");
     let compose = format!("name: {name}\nservices: {{web: {{image: web:1}}}}\n");

@@ -23,6 +23,11 @@ pub(crate) struct Machines {
 impl Machines {
     /// Machines whose daemons have this `PATH`; containers survive their engines.
     pub(crate) async fn start(count: usize, path: &str) -> Self {
+        Self::start_with(count, path, "").await
+    }
+
+    /// The same with further lines of `jacod.yaml` for every daemon.
+    pub(crate) async fn start_with(count: usize, path: &str, settings: &str) -> Self {
         let (cluster, engines) = (Cluster::without_nodes(Engine::Docker), Vec::new());
         let make = "ip link add switch type bridge && ip link set switch up && exec sleep infinity";
         let mut holder = Command::new("unshare");
@@ -39,7 +44,7 @@ impl Machines {
             machines.engines.push(Dockerd::start(LiveRestore::On).await);
             machines.wire(at);
             let settings = format!(
-                "docker_host: {}\nnet: {{runtime_dir: {}, port: 51820}}\n",
+                "docker_host: {}\nnet: {{runtime_dir: {}, port: 51820}}\n{settings}",
                 machines.engines[at].host(),
                 machines.router(at).display()
             );

@@ -22,7 +22,10 @@ mod mesh;
 mod minority;
 mod networks;
 mod node_loss;
+mod orders;
 mod packages;
+#[path = "../pebble.rs"]
+mod pebble;
 mod projects;
 mod pulling;
 mod reach;

@@ -66,9 +66,9 @@ fn needed(layer: Layer) -> &'static [Needed] {
     match layer {
         // The raft crate traces itself, the cluster layer traces a whole daemon.
         Layer::Unit => &[STRACE, PEBBLE],
-        Layer::Cluster => &[STRACE, FAKETIME],
+        Layer::Cluster => &[STRACE, FAKETIME, PEBBLE],
         Layer::Net => &PACKETS,
-        Layer::Docker => &[REGISTRY, TCPDUMP],
+        Layer::Docker => &[REGISTRY, TCPDUMP, PEBBLE],
         Layer::Lint | Layer::Pure | Layer::RaftSim | Layer::Sim => &[],
     }
 }
@@ -85,8 +85,8 @@ mod tests {
         };
         check(Layer::Pure, &[]);
         check(Layer::Unit, &["strace", "pebble"]);
-        check(Layer::Cluster, &["strace", "faketime"]);
+        check(Layer::Cluster, &["strace", "faketime", "pebble"]);
         check(Layer::Net, &["ip", "nft", "tcpdump", "iperf3", "ping"]);
-        check(Layer::Docker, &["docker-registry", "tcpdump"]);
+        check(Layer::Docker, &["docker-registry", "tcpdump", "pebble"]);
     }
 }
