@@ -2,8 +2,10 @@
 //! cluster, and how containers reach each other and start, beside Docker Swarm on the same engines.
 
 mod asker;
+mod edges;
 mod follow;
 mod names;
+mod spread;
 mod start;
 mod traffic;
 
@@ -31,6 +33,7 @@ pub(crate) async fn measure(plan: Plan) -> Result<Vec<Figure>> {
     let mut nodes = Nodes::start().await?;
     // These are ours alone, so the engines are no swarm yet.
     let mut figures = names::measure(&nodes, plan).await?;
+    figures.extend(edges::measure(&nodes, plan).await?);
     tokio::task::block_in_place(|| swarm_trio::join(&nodes.engines))?;
     figures.extend(start::measure(&nodes, plan).await?);
     figures.extend(traffic::measure(&mut nodes, plan).await?);

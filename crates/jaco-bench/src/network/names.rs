@@ -9,12 +9,12 @@ use jaco_proto::v1;
 use serde_json::{Value, json};
 
 use super::asker::Asker;
-use super::follow::Follow;
+use super::follow::{Follow, Followed};
+use super::spread::Spread;
 use super::{IMAGE, LIMIT, Nodes, place_of};
 use crate::Plan;
 use crate::docker::post_at;
 use crate::figure::{Figure, say};
-use crate::load::{millis, quantile};
 use crate::ours::NODES;
 
 const DEPLOYMENT: &str = "names";
@@ -46,27 +46,6 @@ pub(super) async fn measure(nodes: &Nodes, plan: Plan) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// Medians and 99th percentiles, in milliseconds, of each round.
-#[derive(Default)]
-struct Spread {
-    p50: Vec<f64>,
-    p99: Vec<f64>,
-}
-
-impl Spread {
-    fn add(&mut self, mut times: Vec<Duration>) {
-        times.sort_unstable();
-        self.p50.push(millis(quantile(&times, 50)));
-        self.p99.push(millis(quantile(&times, 99)));
-    }
-
-    fn figures(self, what: &str) -> Vec<Figure> {
-        let figure =
-            |which: &str, times| Figure::alone(format!("net, {what} {which}"), "ms", times);
-        vec![figure("p50", self.p50), figure("p99", self.p99)]
-    }
-}
-
 async fn one_round(nodes: &Nodes) -> Result<(Vec<Duration>, Vec<Duration>)> {
     let replicas = nodes.deploy(model(), NODES + REPLICAS).await?;
     let (askers, victims): (Vec<_>, Vec<_>) =
@@ -77,13 +56,13 @@ async fn one_round(nodes: &Nodes) -> Result<(Vec<Duration>, Vec<Duration>)> {
     };
     let askers = askers.iter().map(open).collect::<Result<Vec<_>>>()?;
     ensure!(askers.len() == NODES, "one asks on each node");
-    let follow = Follow::start(nodes, DEPLOYMENT).await?;
+    let follow = Follow::start(nodes, DEPLOYMENT, Followed::Routers).await?;
     let mut killed = Vec::new();
     for victim in &victims {
         killed.push(tokio::task::block_in_place(|| kill(nodes, &askers, victim))?);
         nodes.ours.running(DEPLOYMENT, NODES + REPLICAS, LIMIT).await;
     }
-    let told = follow.end();
+    let told = follow.end().await?;
     ensure!(told.len() >= victims.len(), "only {} changes were applied", told.len());
     nodes.delete(DEPLOYMENT, 0).await?;
     Ok((killed, told))

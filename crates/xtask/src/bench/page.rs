@@ -64,7 +64,9 @@ const NOTES: &str = "\
   replicas are killed one after the other, from the request to the engine to the last resolver of the three whose answer for
   their service lacks the address, asked every 6 ms from a container on each node. Changes of the endpoints meanwhile: from the
   moment when the leader tells them to whoever follows endpoints, or a router says so before, to the moment when the last of the
-  three routers says that it holds the plan of that state, names included. Ten replicas: from the request to the moment when the orchestrator says that all
+  three routers says that it holds the plan of that state, names included. Edges: the same for those of a service that
+  publishes a port, to the last of the three edges. Idle: the router and the edge of the node whose two use most, while twelve
+  replicas run. Ten replicas: from the request to the moment when the orchestrator says that all
   run, asked every 50 ms; both sides make a network for them. Traffic: one TCP connection of iperf3, and the mean of 300 echoes,
   between containers on different nodes. Swarm's overlay is plain VXLAN with `dnsrr`; *through the tunnel* ours is encrypted and
   Swarm's is not; *without encryption* a veth pair takes the place of the tunnel between the same routers, while Swarm's packets
