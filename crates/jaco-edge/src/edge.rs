@@ -51,9 +51,11 @@ pub enum Succession {
     /// None does.
     #[default]
     None,
-    /// One does, or will: whoever tells this edge its plans should look for that one, and go on telling this one until
-    /// it has ended.
+    /// One will: whoever tells this edge its plans should look for that one, and go on telling this one until it has
+    /// ended. This one accepts until then.
     Begun,
+    /// One did: it serves, and this one finishes what it has.
+    Done,
 }
 
 /// How an edge ended.
@@ -107,8 +109,9 @@ impl Edge {
         self.inner.changed.notify_one();
     }
 
-    /// Takes a socket. What is done with it is what the plan says of `key`, at the moment of each connection. Another
-    /// socket under the same key takes the place of the former, whose connections go on.
+    /// Takes a socket. What is done with it is what the plan says of `key`, at the moment of each connection; before the
+    /// first plan nothing is accepted. Another socket under the same key takes the place of the former, whose connections
+    /// go on.
     ///
     /// # Errors
     /// If the edge is ending, or the socket cannot be used without blocking.
@@ -198,6 +201,7 @@ impl Inner {
         let (view, departures) = state.update(plan, certificates);
         self.shared.view.store(Arc::new(view));
         self.shared.awaited.note_view();
+        self.shared.planned.cancel();
         // Whoever looks now finds nobody that leaves: those may.
         state.depart(departures);
         let busy = state.busy();

@@ -32,6 +32,9 @@ pub(crate) async fn accept(
     listener: Arc<TcpListener>,
     stop: CancellationToken,
 ) {
+    if !comes_to_a_plan(&shared, &stop).await {
+        return;
+    }
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -66,6 +69,9 @@ pub(crate) async fn receive(
     socket: Arc<UdpSocket>,
     stop: CancellationToken,
 ) {
+    if !comes_to_a_plan(&shared, &stop).await {
+        return;
+    }
     let rule = || match shared.view.load().listeners.get(&key) {
         Some(Role::Forward { backend, proxy_protocol }) => {
             Some((Arc::clone(backend), *proxy_protocol))
@@ -75,6 +81,15 @@ pub(crate) async fn receive(
     tokio::select! {
         () = forward_udp(&shared, socket, rule) => {}
         () = stop.cancelled() => {}
+    }
+}
+
+/// Waits for the first plan; `false` if it is told to stop before. A process that takes the place of another has sockets
+/// before it knows what they are for: the other one, or this one later, serves who waits in them.
+async fn comes_to_a_plan(shared: &Shared, stop: &CancellationToken) -> bool {
+    tokio::select! {
+        () = shared.planned.cancelled() => true,
+        () = stop.cancelled() => false,
     }
 }
 

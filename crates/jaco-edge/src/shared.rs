@@ -24,6 +24,8 @@ pub(crate) struct Shared {
     pub(crate) dialer: Dialer,
     pub(crate) handshakes: Handshakes,
     pub(crate) connections: Arc<Caps>,
+    /// Cancelled by the first plan: before it nothing is accepted, and clients wait in the queues of the sockets.
+    pub(crate) planned: CancellationToken,
     /// Cancelled when the edge stops: connections end after what they are at.
     pub(crate) draining: CancellationToken,
     /// Cancelled when the time for that is over: everything ends.
@@ -58,6 +60,7 @@ impl Shared {
             dialer,
             handshakes,
             connections,
+            planned: CancellationToken::new(),
             draining: CancellationToken::new(),
             stopping: CancellationToken::new(),
             acceptors: TaskTracker::new(),

@@ -1,6 +1,7 @@
 //! The processes beside the daemon, `jacod net` and `jacod edge`: this daemon starts them where no service manager
 //! does.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -50,12 +51,14 @@ pub(crate) struct Process {
     starter: Starter,
     program: Program,
     child: Option<Child>,
+    /// Those that another has taken the place of, until they have ended.
+    former: Vec<Child>,
 }
 
 impl Process {
     /// It is not started by this.
     pub(crate) fn new(starter: Starter, program: Program) -> Self {
-        Self { starter, program, child: None }
+        Self { starter, program, child: None, former: Vec::new() }
     }
 
     /// Starts the process unless one is being started. Returns why there is none, as far as it is known.
@@ -85,16 +88,23 @@ impl Process {
         }
     }
 
+    /// Waits no longer for a process to serve that only finishes what it has, if it is among these.
+    pub(crate) fn set_aside(&mut self, finishing: &BTreeSet<u32>) {
+        let child = self.child.take_if(|child| finishing.contains(&child.id()));
+        self.former.extend(child);
+    }
+
     /// Takes note of a process that has ended, so that nothing of it is left in the system: one that another has taken the
     /// place of is not started again.
     pub(crate) fn reap(&mut self) {
         let has_ended = |child: &mut Child| matches!(child.try_wait(), Ok(Some(_)));
         self.child.take_if(has_ended);
+        self.former.retain_mut(|child| !has_ended(child));
     }
 
     /// Ends the process, if this daemon has started it.
     pub(crate) fn stop(mut self) {
-        if let Some(mut child) = self.child.take() {
+        for mut child in self.child.take().into_iter().chain(self.former) {
             // It may have ended by itself.
             let _ended = child.kill().is_err();
             let _ended = child.wait().is_err();

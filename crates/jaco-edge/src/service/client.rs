@@ -23,6 +23,7 @@ use crate::tls::Certificates;
 #[derive(Debug)]
 pub struct EdgeClient {
     output: OwnedWriteHalf,
+    pid: Option<u32>,
     status: watch::Receiver<EdgeReport>,
     reader: JoinHandle<()>,
 }
@@ -39,7 +40,9 @@ impl EdgeClient {
     /// # Errors
     /// If none listens there, or one of a user who does not own the folder.
     pub async fn connect(runtime_dir: &Path) -> io::Result<Self> {
-        let (mut input, mut output) = open(runtime_dir).await?.into_split();
+        let stream = open(runtime_dir).await?;
+        let pid = stream.peer_cred()?.pid().and_then(|pid| u32::try_from(pid).ok());
+        let (mut input, mut output) = stream.into_split();
         send(&mut output, &Order::Attend).await?;
         let (sender, status) = watch::channel(next_report(&mut input).await?);
         let reader = tokio::spawn(async move {
@@ -49,7 +52,12 @@ impl EdgeClient {
                 }
             }
         });
-        Ok(Self { output, status, reader })
+        Ok(Self { output, pid, status, reader })
+    }
+
+    /// The number of the edge's process, where the system tells it.
+    pub fn pid(&self) -> Option<u32> {
+        self.pid
     }
 
     /// What the edge has done. The sender is gone once the connection has ended.

@@ -62,6 +62,9 @@ pub(super) struct ReportMessage {
     connections: usize,
     listeners: Vec<String>,
     is_replaced: bool,
+    /// Not said by an edge of an earlier version.
+    #[serde(default)]
+    has_successor: bool,
 }
 
 /// Counters as they are said. Routes by domain and path.
@@ -83,7 +86,8 @@ impl ReportMessage {
             refused: answer.refused,
             connections,
             listeners: status.listeners.iter().map(ToString::to_string).collect(),
-            is_replaced: status.succession == Succession::Begun,
+            is_replaced: status.succession != Succession::None,
+            has_successor: status.succession == Succession::Done,
         }
     }
 
@@ -97,7 +101,11 @@ impl ReportMessage {
             refused: self.refused.map(StateIndex),
             connections: self.connections,
             listeners: listeners.collect::<Option<_>>()?,
-            succession: if self.is_replaced { Succession::Begun } else { Succession::None },
+            succession: match (self.is_replaced, self.has_successor) {
+                (_, true) => Succession::Done,
+                (true, false) => Succession::Begun,
+                (false, false) => Succession::None,
+            },
         })
     }
 }

@@ -148,8 +148,8 @@ impl EdgeLoop {
                         self.sessions.none_left();
                     }
                     let why = match speaker(member) {
-                        // One that is being replaced starts its successor itself.
-                        Speaker::Own if !self.sessions.has_any() => {
+                        Speaker::Own if self.sessions.lacks_one() => {
+                            self.process.set_aside(&self.sessions.draining());
                             self.process.ensure(&self.runtime_dir)
                         }
                         Speaker::Own | Speaker::Other => None,

@@ -75,6 +75,8 @@ async fn serve(args: &EdgeArgs) -> anyhow::Result<()> {
     let mut waiting = None::<Instant>;
     loop {
         tokio::select! {
+            // First that the router is gone, if it is: there is nobody to be in step with then.
+            biased;
             event = open.inbox.next() => take(&edge, event),
             ended = &mut open.control => return ended?.context("the edge's socket has failed"),
             _ = terminate.recv() => break,
@@ -88,7 +90,7 @@ async fn serve(args: &EdgeArgs) -> anyhow::Result<()> {
             waiting = None;
             // The daemon looks for the successor once it hears this, and goes on speaking to this process.
             edge.note_succession(Succession::Begun);
-            drop(open);
+            open.close().await;
             if upgrade::replaced(&edge, args).await {
                 return Ok(());
             }
@@ -127,13 +129,20 @@ impl Open {
         });
         Ok(Self { inbox, control, stop })
     }
-}
 
-impl Drop for Open {
-    fn drop(&mut self) {
+    /// When this returns, nobody reaches this process over its sockets any more. Before that it would itself: it looks for
+    /// its successor there, and would take itself for it.
+    async fn close(self) {
+        drop(self.inbox);
         self.stop.cancel();
+        match self.control.await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => warn!(%error, "the edge's socket has failed"),
+            Err(error) => warn!(%error, "the edge's socket has failed"),
+        }
     }
 }
+
 
 fn take(edge: &Edge, event: Event) {
     match event {

@@ -55,7 +55,7 @@ impl Session {
                     return;
                 }
             }
-            sessions.say(id, self.said(&report));
+            sessions.say(id, self.said(client.pid(), &report));
             tokio::select! {
                 changed = status.changed() => if changed.is_err() { return },
                 changed = index.changed() => {
@@ -95,7 +95,7 @@ impl Session {
         Ok(true)
     }
 
-    fn said(&self, report: &EdgeReport) -> Said {
+    fn said(&self, pid: Option<u32>, report: &EdgeReport) -> Said {
         let problems = report.problems.iter().map(|(what, why)| format!("{what}: {why}"));
         let mut problems: Vec<String> = problems.take(PROBLEMS_MAX + 1).collect();
         if problems.len() > PROBLEMS_MAX {
@@ -104,9 +104,11 @@ impl Session {
         Said {
             acknowledgement: self.orders.acknowledgement(report),
             speaker: self.orders.speaker(),
+            pid,
             stage: match report.succession {
                 Succession::None => Stage::Serving,
-                Succession::Begun => Stage::Draining,
+                Succession::Begun => Stage::Handing,
+                Succession::Done => Stage::Draining,
             },
             problem: (!problems.is_empty()).then(|| problems.join("; ")),
         }

@@ -1,6 +1,6 @@
 //! What all processes of the edge say together: usually one, and two while one replaces the other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -33,6 +33,8 @@ pub(super) struct Said {
     pub(super) acknowledgement: Acknowledgement,
     /// Whether this node speaks for it.
     pub(super) speaker: Speaker,
+    /// Its number, if the system tells it.
+    pub(super) pid: Option<u32>,
     /// Whether another process takes its place.
     pub(super) stage: Stage,
     /// What of its plan it does not carry out.
@@ -55,7 +57,9 @@ pub(super) enum Stage {
     /// It takes requests.
     #[default]
     Serving,
-    /// It finishes what it has.
+    /// It starts its successor, and takes requests until that does.
+    Handing,
+    /// Its successor has taken requests. It finishes what it has.
     Draining,
 }
 
@@ -136,6 +140,20 @@ impl Sessions {
         !self.live.lock().expect("nothing panics while it holds the lock").said.is_empty()
     }
 
+    /// Whether another process is to be started where none can be connected to: not while one starts its successor
+    /// itself, but where the successor has ended and its predecessor only finishes what it has.
+    pub(super) fn lacks_one(&self) -> bool {
+        let live = self.live.lock().expect("nothing panics while it holds the lock");
+        live.said.values().all(|said| said.stage == Stage::Draining)
+    }
+
+    /// The processes that finish what they have.
+    pub(super) fn draining(&self) -> BTreeSet<u32> {
+        let live = self.live.lock().expect("nothing panics while it holds the lock");
+        let draining = live.said.values().filter(|said| said.stage == Stage::Draining);
+        draining.filter_map(|said| said.pid).collect()
+    }
+
     fn is_served(&self) -> bool {
         let live = self.live.lock().expect("nothing panics while it holds the lock");
         live.said.values().any(|said| said.stage == Stage::Serving)
@@ -166,7 +184,7 @@ mod tests {
         let id = |at: &u64| InstanceId { replica: replica.clone(), raft_index: StateIndex(*at) };
         let busy = busy.iter().map(id).collect();
         let acknowledgement = Acknowledgement { index: StateIndex(index), busy };
-        Said { acknowledgement, speaker: Speaker::Own, stage, problem: None }
+        Said { acknowledgement, speaker: Speaker::Own, pid: Some(1), stage, problem: None }
     }
 
     /// R-EDGE-1: while one process replaces another, what either is busy with is waited for.
@@ -190,5 +208,24 @@ mod tests {
         assert_eq!(*released.borrow(), Some(one), "it may only have lost its connection");
         sessions.none_left();
         assert_eq!(*released.borrow(), None);
+    }
+
+    /// R-EDGE-1: no third process is started while one replaces another, but one is if the successor ends while its
+    /// predecessor finishes what it has, which may take an hour.
+    #[test]
+    fn a_process_is_started_once_nobody_will_serve() {
+        let sessions = Sessions::default();
+        assert!(sessions.lacks_one());
+        let old = sessions.begin(Speaker::Own);
+        sessions.say(old, said(7, &[], Stage::Handing));
+        assert!(!sessions.is_served(), "the successor is looked for");
+        assert!(!sessions.lacks_one(), "it is being started");
+        let new = sessions.begin(Speaker::Own);
+        sessions.say(new, said(9, &[], Stage::Serving));
+        sessions.say(old, said(7, &[], Stage::Draining));
+        assert!(!sessions.lacks_one());
+        assert_eq!(sessions.draining(), BTreeSet::from([1]));
+        sessions.end(new);
+        assert!(sessions.has_any() && sessions.lacks_one());
     }
 }

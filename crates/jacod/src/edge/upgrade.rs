@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use jaco_dataplane::edge::ListenerKey;
-use jaco_edge::Edge;
+use jaco_edge::{Edge, Succession};
 use jaco_edge::service::{EdgeClient, EdgeReport};
 use tokio::time::{Instant, sleep, timeout_at};
 use tracing::{error, info, warn};
@@ -48,6 +48,8 @@ pub(super) async fn replaced(edge: &Edge, args: &EdgeArgs) -> bool {
         return false;
     }
     info!(pid = successor.id(), "replaced; finishing what is in flight");
+    // From here on the daemon starts another one, should the successor end.
+    edge.note_succession(Succession::Done);
     let drained = edge.drain(DRAIN_LIMIT).await;
     if drained.cut > 0 {
         warn!(connections = drained.cut, "connections were cut");
