@@ -3,6 +3,7 @@
 
 mod binary;
 mod cluster;
+mod command;
 pub mod docker;
 mod machines;
 mod node;
@@ -11,6 +12,7 @@ mod wait;
 
 pub use binary::binary;
 pub use cluster::{Cluster, Engine};
+pub use command::{ran, succeeded};
 pub use machines::Machines;
 pub use node::Node;
 pub use wait::{eventually, eventually_within, stays};

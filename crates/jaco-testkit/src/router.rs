@@ -45,7 +45,8 @@ pub fn kill(folder: &Path) {
     }
 }
 
-fn end(pid: u32) {
+/// Kills a process as a crash would, and waits until it is gone.
+pub fn end(pid: u32) {
     let raw = i32::try_from(pid).ok().and_then(Pid::from_raw);
     // It may have ended by itself.
     let _gone = raw.is_some_and(|raw| kill_process(raw, Signal::KILL).is_err());

@@ -2,8 +2,9 @@
 
 use jaco_testkit::eventually_within;
 
-use crate::machines::{Machines, PATIENCE, ran, succeeded};
 use crate::reach::{breaks_at, explained, holds};
+use jaco_testkit::docker::{Machines, PATIENCE};
+use jaco_testkit::{ran, succeeded};
 
 /// `web` on the first machine, `db` on all.
 const SHOP: &str = "

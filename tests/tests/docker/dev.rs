@@ -8,8 +8,9 @@ use jaco_testkit::{binary, eventually_within};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::engine_restart::{Dockerd, LiveRestore};
-use crate::machines::{PATIENCE, ran, succeeded};
+use jaco_testkit::docker::PATIENCE;
+use jaco_testkit::docker::{Dockerd, LiveRestore};
+use jaco_testkit::{ran, succeeded};
 
 /// Two services on two nodes.
 fn shop(version: &str) -> String {

@@ -3,7 +3,8 @@
 use jaco_testkit::eventually_within;
 use serde_json::Value;
 
-use crate::machines::{Machines, PATIENCE, succeeded};
+use jaco_testkit::docker::{Machines, PATIENCE};
+use jaco_testkit::succeeded;
 
 const SHOP: &str = "
 name: shop

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-use crate::machines::ran;
+use jaco_testkit::ran;
 
 /// Held while the lists of packages are updated, which two cannot do at once.
 static LISTS: Mutex<()> = Mutex::new(());

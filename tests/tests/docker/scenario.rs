@@ -3,7 +3,7 @@
 use jaco_testkit::{Cluster, fresh_request_id, v1};
 
 /// The image that `cargo xtask image` builds from nothing.
-pub(crate) const IMAGE: &str = "jaco-hello:v1";
+pub(crate) use jaco_testkit::docker::IMAGE;
 
 /// Asks for `replicas` of an image; `members` are further members of the service.
 pub(crate) async fn apply(

@@ -143,7 +143,6 @@ impl Open {
     }
 }
 
-
 fn take(edge: &Edge, event: Event) {
     match event {
         Event::Take(key, socket) => match edge.add_listener(key, bound(key, socket)) {

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use jaco_dataplane::edge::ListenerKey;
-use jaco_edge::{Edge, Succession};
 use jaco_edge::service::{EdgeClient, EdgeReport};
+use jaco_edge::{Edge, Succession};
 use tokio::time::{Instant, sleep, timeout_at};
 use tracing::{error, info, warn};
 

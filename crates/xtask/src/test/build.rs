@@ -59,7 +59,8 @@ fn packages(workspace: &Workspace, layers: &BTreeSet<Layer>) -> Vec<String> {
     if layers.contains(&Layer::Unit) {
         return vec!["--workspace".to_owned()];
     }
-    let programs = layers.iter().any(|layer| [Layer::Cluster, Layer::Docker].contains(layer));
+    let programs =
+        layers.iter().any(|layer| matches!(layer, Layer::Cluster | Layer::Docker | Layer::Edge));
     let needed = workspace.packages.iter().filter(|package| {
         let started = programs && ["jaco", "jacod"].contains(&package.name.as_str());
         started || layers.iter().any(|layer| layer.concerns(package))
@@ -105,7 +106,7 @@ mod tests {
                 package("jaco", &[("jaco", "bin")]),
                 package("jacod", &[("jacod", "bin")]),
                 package("jaco-state", &[("jaco_state", "lib")]),
-                package("jaco-tests", &[("cluster", "test")]),
+                package("jaco-tests", &[("cluster", "test"), ("edge", "test")]),
             ],
             ..Workspace::default()
         }
@@ -119,6 +120,7 @@ mod tests {
         };
         check(&[Layer::Pure], "--package jaco-state");
         check(&[Layer::Cluster], "--package jaco --package jacod --package jaco-tests");
+        check(&[Layer::Edge], "--package jaco --package jacod --package jaco-tests");
         check(&[Layer::Pure, Layer::Unit], "--workspace");
     }
 

@@ -24,13 +24,15 @@ pub(super) enum Layer {
     Net,
     /// Real daemons, real containers
     Docker,
+    /// Load on the edges of several machines while parts of them end
+    Edge,
 }
 
 const PURE: [&str; 5] =
     ["jaco-types", "jaco-compose", "jaco-state", "jaco-scheduler", "jaco-dataplane"];
 
 impl Layer {
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 9] = [
         Self::Lint,
         Self::Pure,
         Self::Unit,
@@ -39,6 +41,7 @@ impl Layer {
         Self::Cluster,
         Self::Net,
         Self::Docker,
+        Self::Edge,
     ];
 
     /// Where a test target belongs: by its package, or by its name where it needs more than itself.
@@ -47,6 +50,7 @@ impl Layer {
         match (package, target.name.as_str()) {
             (_, "cluster") if integration => Self::Cluster,
             (_, "docker") if integration => Self::Docker,
+            (_, "edge") if integration => Self::Edge,
             (_, "net") if integration => Self::Net,
             ("jaco-raft", "sim") if integration => Self::RaftSim,
             ("jaco-sim", _) => Self::Sim,
@@ -61,11 +65,12 @@ impl Layer {
     }
 
     /// How many of its tests run at once on so many cores. Daemons and containers are waited for most of the time: two
-    /// tests a core keep it busy, and find what only holds on an idle machine.
+    /// tests a core keep it busy, and find what only holds on an idle machine. Load is alone, so that it is the same each time.
     pub(super) fn tests_at_once(self, cores: usize) -> usize {
         match self {
             Self::Lint | Self::Pure | Self::Unit | Self::Net | Self::RaftSim | Self::Sim => cores,
             Self::Cluster | Self::Docker => cores * 2,
+            Self::Edge => 1,
         }
     }
 
@@ -73,7 +78,9 @@ impl Layer {
     pub(super) fn limit(self) -> Duration {
         match self {
             Self::Lint | Self::Pure | Self::Unit | Self::Net => super::PROGRAM_LIMIT,
-            Self::RaftSim | Self::Sim | Self::Cluster | Self::Docker => super::PROGRAM_LIMIT * 2,
+            Self::RaftSim | Self::Sim | Self::Cluster | Self::Docker | Self::Edge => {
+                super::PROGRAM_LIMIT * 2
+            }
         }
     }
 }
@@ -89,6 +96,7 @@ impl fmt::Display for Layer {
             Self::Cluster => "cluster",
             Self::Net => "net",
             Self::Docker => "docker",
+            Self::Edge => "edge",
         })
     }
 }
@@ -113,6 +121,7 @@ mod tests {
         check("jaco-tests", "jaco_tests", "lib", Layer::Unit);
         check("jaco-tests", "cluster", "test", Layer::Cluster);
         check("jaco-tests", "docker", "test", Layer::Docker);
+        check("jaco-tests", "edge", "test", Layer::Edge);
         check("jaco-docker", "docker", "test", Layer::Docker);
         check("jaco-docker", "docker", "lib", Layer::Unit);
         check("jaco-net", "net", "test", Layer::Net);

@@ -98,7 +98,8 @@ impl Run<'_> {
             | Layer::Sim
             | Layer::Cluster
             | Layer::Net
-            | Layer::Docker => self.programs(layer, layers),
+            | Layer::Docker
+            | Layer::Edge => self.programs(layer, layers),
         };
         interrupt::check()?;
         let mut outcome = ran.unwrap_or_else(|error| Outcome::cannot_run(format!("{error:#}")));
@@ -114,7 +115,7 @@ impl Run<'_> {
 
     fn programs(&mut self, layer: Layer, layers: &BTreeSet<Layer>) -> Result<Outcome> {
         packages::ensure(layer)?;
-        if layer == Layer::Docker {
+        if matches!(layer, Layer::Docker | Layer::Edge) {
             self.need_engine()?;
         }
         let (workspace, rest) = (self.workspace, &self.args.rest);

@@ -39,10 +39,16 @@ const REGISTRY: Needed = Needed {
 const TCPDUMP: Needed =
     Needed { program: "tcpdump", package: "tcpdump", purpose: "shows what is on the wire" };
 
+const IP: Needed =
+    Needed { program: "ip", package: "iproute2", purpose: "makes bridges and containers" };
+
+const NFT: Needed =
+    Needed { program: "nft", package: "nftables", purpose: "loads the rules of routers" };
+
 /// What builds sites, sends, measures and captures in the layer of packets.
 const PACKETS: [Needed; 5] = [
-    Needed { program: "ip", package: "iproute2", purpose: "makes bridges and containers" },
-    Needed { program: "nft", package: "nftables", purpose: "loads the rules of routers" },
+    IP,
+    NFT,
     TCPDUMP,
     Needed { program: "iperf3", package: "iperf3", purpose: "measures throughput" },
     Needed { program: "ping", package: "iputils-ping", purpose: "measures round trips" },
@@ -69,6 +75,7 @@ fn needed(layer: Layer) -> &'static [Needed] {
         Layer::Cluster => &[STRACE, FAKETIME, PEBBLE],
         Layer::Net => &PACKETS,
         Layer::Docker => &[REGISTRY, TCPDUMP, PEBBLE],
+        Layer::Edge => &[IP, NFT],
         Layer::Lint | Layer::Pure | Layer::RaftSim | Layer::Sim => &[],
     }
 }
@@ -88,5 +95,6 @@ mod tests {
         check(Layer::Cluster, &["strace", "faketime", "pebble"]);
         check(Layer::Net, &["ip", "nft", "tcpdump", "iperf3", "ping"]);
         check(Layer::Docker, &["docker-registry", "tcpdump", "pebble"]);
+        check(Layer::Edge, &["ip", "nft"]);
     }
 }

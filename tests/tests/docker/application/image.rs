@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::machines::ran;
 use crate::packages;
+use jaco_testkit::ran;
 
 pub(super) const IMAGE: &str = "jaco-application:v1";
 

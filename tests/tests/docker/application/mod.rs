@@ -11,8 +11,9 @@ use std::time::Duration;
 use jaco_testkit::{eventually_within, router, v1};
 use rustix::process::Signal;
 
-use crate::machines::{Machines, PATIENCE, ran, succeeded};
 use image::Root;
+use jaco_testkit::docker::{Machines, PATIENCE};
+use jaco_testkit::{ran, succeeded};
 use stream::Stream;
 use wire::Capture;
 

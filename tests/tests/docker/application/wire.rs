@@ -7,7 +7,7 @@ use jaco_testkit::eventually_within;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use crate::machines::PATIENCE;
+use jaco_testkit::docker::PATIENCE;
 
 /// A capture that runs.
 pub(super) struct Capture {

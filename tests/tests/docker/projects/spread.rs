@@ -10,7 +10,8 @@ use tempfile::TempDir;
 use super::corpus::{Corpus, done, model};
 use super::stand_in::Root;
 use super::talks::{PROJECTS, Project, host_of, members, names, share_a_network};
-use crate::machines::{Machines, succeeded};
+use jaco_testkit::docker::Machines;
+use jaco_testkit::succeeded;
 
 /// Prints what each place answers. What has no health check may still be starting.
 const ASK: &str = "for place in $PLACES; do

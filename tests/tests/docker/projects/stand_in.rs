@@ -10,9 +10,9 @@ use std::process::Stdio;
 
 use tempfile::TempDir;
 
-use crate::engine_restart::Dockerd;
-use crate::machines::ran;
 use crate::packages;
+use jaco_testkit::docker::Dockerd;
+use jaco_testkit::ran;
 
 const PACKAGE: &str = "busybox-static";
 

@@ -1,19 +1,29 @@
 //! Machines: network namespaces with an engine, a daemon and a router each, wired to one switch. They are no cluster yet.
 
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Output};
 use std::time::Duration;
 
-use jaco_testkit::{Cluster, Engine, Node, eventually_within, router, v1};
+use jaco_proto::v1;
 
-use crate::engine_restart::{Dockerd, LiveRestore};
+use super::dockerd::{Dockerd, LiveRestore};
+use crate::binary::binary;
+use crate::cluster::{Cluster, Engine};
+use crate::command::{ran, succeeded};
+use crate::node::Node;
+use crate::router;
+use crate::wait::eventually_within;
 
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a test with several engines waits for anything.
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Machines, `n1` first.
-pub(crate) struct Machines {
-    pub(crate) cluster: Cluster,
-    pub(crate) engines: Vec<Dockerd>,
+/// Machines, `n1` first. Dropping them ends everything that runs on them.
+#[derive(Debug)]
+pub struct Machines {
+    /// Their daemons.
+    pub cluster: Cluster,
+    /// Their engines.
+    pub engines: Vec<Dockerd>,
     /// Keeps the namespace of the switch.
     switch: Child,
     /// The `PATH` of the daemons.
@@ -22,12 +32,18 @@ pub(crate) struct Machines {
 
 impl Machines {
     /// Machines whose daemons have this `PATH`; containers survive their engines.
-    pub(crate) async fn start(count: usize, path: &str) -> Self {
+    ///
+    /// # Panics
+    /// When namespaces cannot be made, which takes root, or an engine or a daemon does not answer.
+    pub async fn start(count: usize, path: &str) -> Self {
         Self::start_with(count, path, "").await
     }
 
     /// The same with further lines of `jacod.yaml` for every daemon.
-    pub(crate) async fn start_with(count: usize, path: &str, settings: &str) -> Self {
+    ///
+    /// # Panics
+    /// As [`Self::start`].
+    pub async fn start_with(count: usize, path: &str, settings: &str) -> Self {
         let (cluster, engines) = (Cluster::without_nodes(Engine::Docker), Vec::new());
         let make = "ip link add switch type bridge && ip link set switch up && exec sleep infinity";
         let mut holder = Command::new("unshare");
@@ -57,19 +73,22 @@ impl Machines {
         machines
     }
 
-    pub(crate) fn at_switch(&self) -> Command {
+    /// Runs what is appended in the namespace of the switch.
+    #[must_use]
+    pub fn at_switch(&self) -> Command {
         let mut command = Command::new("nsenter");
         command.arg(format!("--net=/proc/{}/ns/net", self.switch.id()));
         command
     }
 
     /// The process whose network namespace has the switch.
-    pub(crate) fn switch(&self) -> u32 {
+    #[must_use]
+    pub fn switch(&self) -> u32 {
         self.switch.id()
     }
 
     fn wire(&self, at: usize) {
-        let (machine, port) = (self.engines[at].namespace().to_string(), format!("port{at}"));
+        let (machine, port) = (self.engines[at].namespace().to_string(), port(at));
         let mut command = self.at_switch();
         command.args(["ip", "link", "add", &port, "type", "veth", "peer", "name", "wire", "netns"]);
         ran(command.arg(machine));
@@ -81,7 +100,8 @@ impl Machines {
     }
 
     /// Runs what is appended on a machine.
-    pub(crate) fn inside(&self, at: usize) -> Command {
+    #[must_use]
+    pub fn inside(&self, at: usize) -> Command {
         let mut command = Command::new("nsenter");
         command.arg(format!("--net=/proc/{}/ns/net", self.engines[at].namespace()));
         command
@@ -95,26 +115,34 @@ impl Machines {
     }
 
     /// Starts a daemon again that was killed.
-    pub(crate) async fn restart(&mut self, at: usize) {
+    pub async fn restart(&mut self, at: usize) {
         let mut command = self.daemon(at);
         let node = &mut self.cluster.nodes[at];
-        node.start_under(command.arg(jaco_testkit::binary("jacod")));
+        node.start_under(command.arg(binary("jacod")));
         answers(node).await;
     }
 
-    pub(crate) fn router(&self, at: usize) -> PathBuf {
+    /// The folder of a machine's router.
+    #[must_use]
+    pub fn router(&self, at: usize) -> PathBuf {
         self.cluster.router().join(format!("n{}", at + 1))
     }
 
     /// `jaco cluster init` on the first machine, with these flags; the others join.
-    pub(crate) async fn found(&mut self, flags: &[&str]) -> Output {
+    ///
+    /// # Panics
+    /// When no cluster comes of it.
+    pub async fn found(&mut self, flags: &[&str]) -> Output {
         let created = self.found_of(self.engines.len(), flags).await;
         self.cluster.settled().await;
         created
     }
 
     /// The same of the first machines alone, so many of them.
-    pub(crate) async fn found_of(&mut self, count: usize, flags: &[&str]) -> Output {
+    ///
+    /// # Panics
+    /// When no cluster comes of it.
+    pub async fn found_of(&mut self, count: usize, flags: &[&str]) -> Output {
         let created =
             self.cluster.cli(0, &[&["cluster", "init", "--output", "json"], flags].concat());
         let text = String::from_utf8_lossy(&created.stdout).into_owned();
@@ -129,7 +157,10 @@ impl Machines {
     }
 
     /// Applies a compose file with its overlay, if it has one, and waits for it.
-    pub(crate) fn apply(&self, compose: &str, overlay: Option<&str>) {
+    ///
+    /// # Panics
+    /// When it is refused, or takes too long.
+    pub fn apply(&self, compose: &str, overlay: Option<&str>) {
         let folder = tempfile::tempdir().expect("temporary files can be made");
         std::fs::write(folder.path().join("compose.yaml"), compose).expect("written");
         if let Some(overlay) = overlay {
@@ -139,8 +170,13 @@ impl Machines {
         succeeded(&self.cluster.cli(0, &["apply", folder, "--timeout", "90s"]));
     }
 
+    /// Pulls the plug of a machine's wire: what it sends and what is sent to it is lost, and nobody is told.
+    pub fn cut(&self, at: usize) {
+        ran(self.at_switch().args(["ip", "link", "set", &port(at), "nomaster"]));
+    }
+
     /// Waits until all machines have a router.
-    pub(crate) async fn have_routers(&self) {
+    pub async fn have_routers(&self) {
         eventually_within(PATIENCE, "all nodes have a router", || async {
             let nodes = self.cluster.overview(0).await?.nodes;
             let works = |node: &v1::NodeInfo| ["kernel", "userspace"].contains(&node.net.as_str());
@@ -168,8 +204,14 @@ impl Drop for Machines {
     }
 }
 
+/// The port of the switch that a machine is wired to.
+fn port(at: usize) -> String {
+    format!("port{at}")
+}
+
 /// Where the daemon of a machine listens.
-pub(crate) fn address(at: usize) -> String {
+#[must_use]
+pub fn address(at: usize) -> String {
     format!("10.99.0.{}:7000", at + 1)
 }
 
@@ -179,14 +221,4 @@ async fn answers(node: &Node) {
         status.map(drop).map_err(|error| error.to_string())
     })
     .await;
-}
-
-pub(crate) fn ran(command: &mut Command) -> String {
-    let output = command.stdin(Stdio::null()).output().expect("the program is there");
-    succeeded(&output)
-}
-
-pub(crate) fn succeeded(output: &Output) -> String {
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }

@@ -1,6 +1,15 @@
-//! The machine's Docker Engine through its command line.
+//! The machine's Docker Engine through its command line; engines of a test's own, and machines with one each.
+
+mod dockerd;
+mod machines;
 
 use std::process::Command;
+
+pub use dockerd::{Dockerd, LiveRestore};
+pub use machines::{Machines, PATIENCE, address};
+
+/// The image of the tests, which `cargo xtask test docker` builds.
+pub const IMAGE: &str = "jaco-hello:v1";
 
 /// Runs `docker` with these arguments and hands back what it printed.
 ///

@@ -1,0 +1,21 @@
+//! Programs that a test runs to their end.
+
+use std::process::{Command, Output, Stdio};
+
+/// Runs it without input, and hands back what it printed.
+///
+/// # Panics
+/// When it is not there, or fails.
+pub fn ran(command: &mut Command) -> String {
+    let output = command.stdin(Stdio::null()).output().expect("the program is there");
+    succeeded(&output)
+}
+
+/// What it printed.
+///
+/// # Panics
+/// When it failed.
+pub fn succeeded(output: &Output) -> String {
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}

@@ -1,0 +1,125 @@
+//! Three machines with a service behind edges, and a place outside from where they are asked.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use jaco_testkit::docker::{Machines, PATIENCE};
+use jaco_testkit::{eventually_within, ran, router, succeeded, v1};
+
+use crate::held::Held;
+use crate::load::{Clients, Kind, LEDGER, Load};
+
+/// A service with a route, spread over three machines; each replica tells the ledger what is posted to it.
+fn compose(revision: u32) -> String {
+    format!(
+        "
+name: shop
+services:
+  web:
+    image: jaco-hello:v1
+    command: [serve]
+    environment: {{HELLO_LEDGER: '10.99.0.100:{LEDGER}', REVISION: '{revision}'}}
+    deploy: {{replicas: 6, update_config: {{parallelism: 3, monitor: 0s}}}}
+    stop_grace_period: 2s
+"
+    )
+}
+
+const ROUTES: &str = "
+deployment: shop
+services:
+  - {name: web, placement: spread}
+routes:
+  - {domain: shop.example.com, service: web, port: 8080, tls: off}
+";
+
+/// As much as a machine with two processors takes beside the engines, and beside other tests.
+const CLIENTS: &Clients = &[
+    (Kind::Get, 3, Duration::from_millis(80)),
+    (Kind::Post, 2, Duration::from_millis(120)),
+    (Kind::Events, 1, Duration::from_millis(200)),
+    (Kind::Socket, 1, Duration::from_millis(200)),
+];
+
+/// Three machines with a service behind edges, and clients outside.
+pub(crate) struct Outside {
+    pub(crate) machines: Machines,
+}
+
+impl Outside {
+    /// All edges serve.
+    pub(crate) async fn start() -> Self {
+        let path = std::env::var("PATH").expect("there is one");
+        let mut machines = Machines::start(3, &format!("{path}:/usr/sbin:/sbin")).await;
+        machines.found(&["--name", "edges"]).await;
+        machines.have_routers().await;
+        let at_switch = ["ip", "address", "add", "10.99.0.100/24", "dev", "switch"];
+        ran(machines.at_switch().args(at_switch));
+        let outside = Self { machines };
+        outside.apply(1);
+        outside.are_serving(3).await;
+        outside
+    }
+
+    /// Rolls the service.
+    pub(crate) fn apply(&self, revision: u32) {
+        self.machines.apply(&compose(revision), Some(ROUTES));
+    }
+
+    pub(crate) fn cli(&self, args: &[&str]) -> String {
+        succeeded(&self.machines.cluster.cli(0, args))
+    }
+
+    /// Where the edge of a machine is asked.
+    pub(crate) fn address(at: usize) -> SocketAddr {
+        let number = u8::try_from(at + 1).expect("there are few machines");
+        SocketAddr::from(([10, 99, 0, number], 80))
+    }
+
+    /// Waits until so many edges carry out the routes.
+    pub(crate) async fn are_serving(&self, count: u64) {
+        eventually_within(PATIENCE, "the edges serve", || async {
+            let listed = self.machines.cluster.cli(0, &["route", "ls", "-o", "json"]);
+            let text = String::from_utf8_lossy(&listed.stdout);
+            let routes: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+            if routes[0]["edges"] == count { Ok(()) } else { Err(format!("{listed:?}")) }
+        })
+        .await;
+    }
+
+    /// Clients of the edges of these machines.
+    pub(crate) fn load(&self, machines: &[usize]) -> Load {
+        let edges: Vec<_> = machines.iter().map(|at| Self::address(*at)).collect();
+        Load::start(self.namespace(), &edges, CLIENTS)
+    }
+
+    /// A connection through an edge that goes on until it is dropped.
+    pub(crate) async fn hold(&self, at: usize) -> Held {
+        Held::open(self.namespace(), Self::address(at)).await
+    }
+
+    fn namespace(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/ns/net", self.machines.switch()))
+    }
+
+    /// The process of a machine's edge.
+    pub(crate) fn edge(&self, at: usize) -> u32 {
+        let pids = router::edges(&self.machines.router(at));
+        assert_eq!(pids.len(), 1, "one edge runs on machine {at}");
+        pids[0]
+    }
+
+    pub(crate) async fn replicas(&self) -> Vec<v1::ReplicaInfo> {
+        self.machines.cluster.overview(0).await.expect("it answers").replicas
+    }
+
+    /// Waits until another process is the edge of a machine, and the only one.
+    pub(crate) async fn has_another_edge(&self, at: usize, before: u32) {
+        eventually_within(PATIENCE, "another process is the edge", || async {
+            let pids = router::edges(&self.machines.router(at));
+            if pids.len() == 1 && pids[0] != before { Ok(()) } else { Err(format!("{pids:?}")) }
+        })
+        .await;
+    }
+}

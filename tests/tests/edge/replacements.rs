@@ -1,0 +1,48 @@
+//! Replicas are replaced under load.
+
+use std::fs;
+
+use crate::outside::Outside;
+
+/// R-EDGE-1: replicas are replaced fifty times by restarts, rolls, scaling and a drain while requests
+/// come in at all three edges: none fails, and no POST arrives twice. The edge has no rights.
+#[tokio::test(flavor = "multi_thread")]
+async fn fifty_replacements_fail_no_request() {
+    let outside = Outside::start().await;
+    for at in 0..3 {
+        let pid = outside.edge(at);
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it is there");
+        let of = |key: &str| status.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
+        for set in ["CapEff:", "CapPrm:", "CapInh:", "CapAmb:"] {
+            assert_eq!(of(set), Some("0000000000000000"), "{set}");
+        }
+        assert_ne!(of("Uid:").and_then(|ids| ids.split_whitespace().next()), Some("0"));
+        assert_eq!(of("NoNewPrivs:"), Some("1"));
+    }
+    let before: Vec<_> = outside.replicas().await.into_iter().map(|one| one.container_id).collect();
+    let load = outside.load(&[0, 1, 2]);
+    let mut replaced = 0;
+    for _ in 0..3 {
+        outside.cli(&["restart", "shop/web", "--timeout", "120s"]);
+        replaced += 6;
+    }
+    for revision in 2..5 {
+        outside.apply(revision);
+        replaced += 6;
+    }
+    outside.cli(&["scale", "shop/web=2", "--timeout", "60s"]);
+    outside.cli(&["scale", "shop/web=6", "--timeout", "60s"]);
+    outside.cli(&["node", "drain", "n3", "--timeout", "60s"]);
+    outside.cli(&["node", "uncordon", "n3"]);
+    replaced += 4 + 2;
+    outside.cli(&["restart", "shop/web", "--timeout", "120s"]);
+    outside.cli(&["restart", "shop/web", "--timeout", "120s"]);
+    replaced += 12;
+    let outcome = load.end();
+    assert!(replaced >= 50, "{replaced}");
+    let after = outside.replicas().await;
+    assert!(after.iter().all(|one| !before.contains(&one.container_id)), "all were replaced");
+    outcome.nothing_failed();
+    println!("{} requests, {} a second", outcome.requests, outcome.per_second);
+    assert!(outcome.requests >= 3_000, "there was load: {} requests", outcome.requests);
+}

@@ -1,0 +1,137 @@
+//! Processes of the product end and come back under load.
+
+use std::time::{Duration, Instant};
+
+use jaco_testkit::docker::PATIENCE;
+use jaco_testkit::{eventually_within, router};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::load::Failure;
+use crate::outside::Outside;
+
+/// How soon clients are answered again whose edge was killed.
+const BACK: Duration = Duration::from_secs(5);
+
+/// R-EDGE-1, R-NODE-1: the daemon of each machine is killed, the leader's first; then each router; then each edge is replaced
+/// by another process, twice, also while its router or its daemon is away. No request fails, and no POST arrives twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn daemons_routers_and_upgrades_fail_no_request() {
+    let mut outside = Outside::start().await;
+    let load = outside.load(&[0, 1, 2]);
+    let leader = outside.machines.cluster.leader().await;
+    for at in [leader, (leader + 1) % 3, (leader + 2) % 3] {
+        outside.machines.cluster.nodes[at].kill();
+        outside.machines.cluster.leader().await;
+        load.goes_on().await;
+        outside.machines.restart(at).await;
+        outside.machines.cluster.settled().await;
+        load.goes_on().await;
+    }
+    load.end().nothing_failed();
+
+    let load = outside.load(&[0, 1, 2]);
+    for at in 0..3 {
+        kill_router(&outside, at);
+        router_is_back(&outside, at).await;
+        load.goes_on().await;
+    }
+    load.end().nothing_failed();
+
+    let load = outside.load(&[0, 1, 2]);
+    for at in [0, 1, 2, 0, 1, 2] {
+        let edge = outside.edge(at);
+        hang_up(edge);
+        outside.has_another_edge(at, edge).await;
+        load.goes_on().await;
+    }
+    load.end().nothing_failed();
+
+    let load = outside.load(&[0, 1, 2]);
+    let edge = outside.edge(0);
+    kill_router(&outside, 0);
+    hang_up(edge);
+    router_is_back(&outside, 0).await;
+    outside.has_another_edge(0, edge).await;
+    load.goes_on().await;
+    let edge = outside.edge(1);
+    outside.machines.cluster.nodes[1].kill();
+    hang_up(edge);
+    load.goes_on().await;
+    outside.machines.restart(1).await;
+    outside.has_another_edge(1, edge).await;
+    load.goes_on().await;
+    let outcome = load.end();
+    outcome.nothing_failed();
+    println!("{} requests, {} a second", outcome.requests, outcome.per_second);
+}
+
+/// R-EDGE-1: each edge is killed; then one that has just taken the place of another, which still has something to
+/// finish. Only what was connected to the killed one fails; clients that connect again are served within seconds.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_edge_fails_its_own_connections_alone() {
+    let outside = Outside::start().await;
+    for at in 0..3 {
+        let load = outside.load(&[0, 1, 2]);
+        load.goes_on().await;
+        let edge = outside.edge(at);
+        router::end(edge);
+        let killed = Instant::now();
+        outside.has_another_edge(at, edge).await;
+        load.goes_on().await;
+        let outcome = load.end();
+        outcome.nothing_failed_but(|failure| is_of(failure, at, killed));
+        assert!(outcome.recovery <= BACK, "{:?}", outcome.recovery);
+    }
+
+    let mut held = outside.hold(0).await;
+    let load = outside.load(&[0, 1, 2]);
+    load.goes_on().await;
+    let former = outside.edge(0);
+    hang_up(former);
+    let log = outside.machines.cluster.nodes[0].log_path();
+    eventually_within(PATIENCE, "the successor serves", || async {
+        let said = std::fs::read_to_string(&log).map_err(|error| error.to_string())?;
+        if said.contains("replaced; finishing") { Ok(()) } else { Err(said) }
+    })
+    .await;
+    let pids = router::edges(&outside.machines.router(0));
+    let successor = pids.into_iter().find(|pid| *pid != former).expect("it has a successor");
+    router::end(successor);
+    let killed = Instant::now();
+    eventually_within(PATIENCE, "a third process is the edge", || async {
+        let mut pids = router::edges(&outside.machines.router(0));
+        pids.retain(|pid| ![former, successor].contains(pid));
+        if pids.len() == 1 { Ok(()) } else { Err(format!("{pids:?}")) }
+    })
+    .await;
+    load.goes_on().await;
+    held.answers().await;
+    drop(held);
+    outside.has_another_edge(0, former).await;
+    let outcome = load.end();
+    outcome.nothing_failed_but(|failure| is_of(failure, 0, killed));
+    assert!(outcome.recovery <= BACK, "{:?}", outcome.recovery);
+}
+
+/// Whether a request was in flight, or its connection open, where an edge was killed.
+fn is_of(failure: &Failure, at: usize, killed: Instant) -> bool {
+    failure.edge == Outside::address(at)
+        && failure.connected.is_some_and(|connected| connected <= killed)
+}
+
+fn kill_router(outside: &Outside, at: usize) {
+    router::kill(&outside.machines.router(at));
+}
+
+async fn router_is_back(outside: &Outside, at: usize) {
+    eventually_within(PATIENCE, "another process keeps the router", || async {
+        router::pid(&outside.machines.router(at)).map(drop).ok_or("there is none")
+    })
+    .await;
+}
+
+/// Has another process take the place of an edge, as a reload does.
+fn hang_up(edge: u32) {
+    let pid = i32::try_from(edge).ok().and_then(Pid::from_raw);
+    kill_process(pid.expect("a process has a number"), Signal::HUP).expect("it is ours");
+}
