@@ -26,13 +26,30 @@ services:
     )
 }
 
-const ROUTES: &str = "
+/// Where the replicas are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Replicas {
+    /// On all machines: each edge has some beside it, and prefers those.
+    Everywhere,
+    /// On the second and the third machine: the edge of the first one reaches them through the tunnel.
+    Elsewhere,
+}
+
+fn routes(replicas: Replicas) -> String {
+    let placement = match replicas {
+        Replicas::Everywhere => "placement: spread",
+        Replicas::Elsewhere => "placement: hosts, hosts: [n2, n3]",
+    };
+    format!(
+        "
 deployment: shop
 services:
-  - {name: web, placement: spread}
+  - {{name: web, {placement}}}
 routes:
-  - {domain: shop.example.com, service: web, port: 8080, tls: off}
-";
+  - {{domain: shop.example.com, service: web, port: 8080, tls: off}}
+"
+    )
+}
 
 /// As much as a machine with two processors takes beside the engines, and beside other tests.
 const CLIENTS: &Clients = &[
@@ -45,18 +62,19 @@ const CLIENTS: &Clients = &[
 /// Three machines with a service behind edges, and clients outside.
 pub(crate) struct Outside {
     pub(crate) machines: Machines,
+    replicas: Replicas,
 }
 
 impl Outside {
     /// All edges serve.
-    pub(crate) async fn start() -> Self {
+    pub(crate) async fn start(replicas: Replicas) -> Self {
         let path = std::env::var("PATH").expect("there is one");
         let mut machines = Machines::start(3, &format!("{path}:/usr/sbin:/sbin")).await;
         machines.found(&["--name", "edges"]).await;
         machines.have_routers().await;
         let at_switch = ["ip", "address", "add", "10.99.0.100/24", "dev", "switch"];
         ran(machines.at_switch().args(at_switch));
-        let outside = Self { machines };
+        let outside = Self { machines, replicas };
         outside.apply(1);
         outside.are_serving(3).await;
         outside
@@ -64,7 +82,7 @@ impl Outside {
 
     /// Rolls the service.
     pub(crate) fn apply(&self, revision: u32) {
-        self.machines.apply(&compose(revision), Some(ROUTES));
+        self.machines.apply(&compose(revision), Some(&routes(self.replicas)));
     }
 
     pub(crate) fn cli(&self, args: &[&str]) -> String {

@@ -2,13 +2,13 @@
 
 use std::fs;
 
-use crate::outside::Outside;
+use crate::outside::{Outside, Replicas};
 
 /// R-EDGE-1: replicas are replaced fifty times by restarts, rolls, scaling and a drain while requests
 /// come in at all three edges: none fails, and no POST arrives twice. The edge has no rights.
 #[tokio::test(flavor = "multi_thread")]
 async fn fifty_replacements_fail_no_request() {
-    let outside = Outside::start().await;
+    let outside = Outside::start(Replicas::Everywhere).await;
     for at in 0..3 {
         let pid = outside.edge(at);
         let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it is there");

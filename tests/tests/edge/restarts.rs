@@ -7,7 +7,7 @@ use jaco_testkit::{eventually_within, router};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::load::Failure;
-use crate::outside::Outside;
+use crate::outside::{Outside, Replicas};
 
 /// How soon clients are answered again whose edge was killed.
 const BACK: Duration = Duration::from_secs(5);
@@ -16,7 +16,7 @@ const BACK: Duration = Duration::from_secs(5);
 /// by another process, twice, also while its router or its daemon is away. No request fails, and no POST arrives twice.
 #[tokio::test(flavor = "multi_thread")]
 async fn daemons_routers_and_upgrades_fail_no_request() {
-    let mut outside = Outside::start().await;
+    let mut outside = Outside::start(Replicas::Elsewhere).await;
     let load = outside.load(&[0, 1, 2]);
     let leader = outside.machines.cluster.leader().await;
     for at in [leader, (leader + 1) % 3, (leader + 2) % 3] {
@@ -69,7 +69,7 @@ async fn daemons_routers_and_upgrades_fail_no_request() {
 /// finish. Only what was connected to the killed one fails; clients that connect again are served within seconds.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_edge_fails_its_own_connections_alone() {
-    let outside = Outside::start().await;
+    let outside = Outside::start(Replicas::Elsewhere).await;
     for at in 0..3 {
         let load = outside.load(&[0, 1, 2]);
         load.goes_on().await;

@@ -2,6 +2,7 @@
 //! that only if its method is idempotent, it has no body and the budget allows it. A POST is never sent twice.
 
 use std::error::Error as _;
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +18,10 @@ use crate::instance::InFlight;
 use crate::refusal::Refusal;
 use crate::shared::Shared;
 use crate::upstream::{Link, Origin, Sender, Upstream, Wanted};
+
+/// So long an instance may say nothing to a request before it is looked whether it is still there; after each time that it
+/// is, twice as long, as there may be thousands that wait for something to happen.
+const SILENCE: Duration = Duration::from_secs(1);
 
 /// So many connections are tried for one request.
 const ATTEMPTS_MAX: usize = 6;
@@ -65,6 +70,8 @@ enum Sent {
     Declined,
     /// The connection broke, and the instance may have seen it.
     Broken(Refusal),
+    /// The machine of the instance does not answer any more.
+    Lost,
     Late,
 }
 
@@ -111,7 +118,12 @@ pub(super) async fn forward(
         let origin = link.origin;
         let request =
             Request::from_parts(job.parts.clone(), body.take().unwrap_or(Outgoing::Empty));
-        match send(link.sender, request, job.timeout, progress).await {
+        let sending = send(link.sender, request, job.timeout, progress);
+        let sent = match is_repeatable {
+            true => unless_lost(sending, &picked.upstream, shared.dialer.timeout).await,
+            false => sending.await,
+        };
+        match sent {
             Sent::Answered(response, sender) => {
                 let Picked { upstream, in_flight } = picked;
                 return Ok(Reply { response, lease: Lease { upstream, in_flight, sender } });
@@ -131,6 +143,14 @@ pub(super) async fn forward(
                     attempt.failed(shared, &picked, origin);
                     return Err(refusal);
                 }
+            }
+            Sent::Lost => {
+                refusal = Refusal::ConnectFailed;
+                attempt.failed(shared, &picked, Origin::New);
+                if !job.backend.may_repeat() {
+                    return Err(refusal);
+                }
+                continue;
             }
             Sent::Late => return Err(Refusal::UpstreamTimeout),
         }
@@ -163,12 +183,7 @@ impl Attempts {
     }
 }
 
-async fn link(
-    shared: &Shared,
-    picked: &Picked,
-    kind: Kind,
-    wanted: Wanted,
-) -> std::io::Result<Link> {
+async fn link(shared: &Shared, picked: &Picked, kind: Kind, wanted: Wanted) -> io::Result<Link> {
     match kind {
         Kind::Plain => picked.upstream.link(wanted, &shared.dialer).await,
         Kind::Upgrade => {
@@ -222,6 +237,40 @@ fn failure(mut error: hyper::client::conn::TrySendError<Request<Outgoing>>) -> S
     } else {
         Sent::Broken(Refusal::UpstreamReset)
     }
+}
+
+/// What comes of a request that can be repeated, unless its instance turns out to be gone: a machine that loses its power
+/// or its network closes no connection.
+async fn unless_lost(
+    sending: impl Future<Output = Sent>,
+    upstream: &Upstream,
+    timeout: Duration,
+) -> Sent {
+    tokio::select! {
+        sent = sending => sent,
+        () = lost(upstream, timeout) => Sent::Lost,
+    }
+}
+
+/// Ends once nobody answers at the address of an instance, twice in a row. A refusal is an answer.
+async fn lost(upstream: &Upstream, timeout: Duration) {
+    let mut pause = SILENCE;
+    loop {
+        tokio::time::sleep(pause).await;
+        if is_silent(upstream, timeout).await {
+            tokio::time::sleep(SILENCE).await;
+            if is_silent(upstream, timeout).await {
+                return;
+            }
+        }
+        pause *= 2;
+    }
+}
+
+async fn is_silent(upstream: &Upstream, timeout: Duration) -> bool {
+    use io::ErrorKind::{HostUnreachable, NetworkUnreachable, TimedOut};
+    let Err(error) = upstream.connect(timeout).await else { return false };
+    matches!(error.kind(), HostUnreachable | NetworkUnreachable | TimedOut)
 }
 
 /// What comes of `future` within `timeout` of the last byte of the body that was sent.

@@ -13,6 +13,7 @@ mod http2;
 mod hygiene;
 mod instances;
 mod lab;
+mod lost;
 mod published;
 mod replacing;
 mod scale;

@@ -41,11 +41,13 @@ async fn a_successor_takes_the_sockets_and_nobody_is_refused() {
     };
     more(20).await;
     let successor = Edge::new(Options::default()).unwrap();
-    let plan = Arc::new(lab.plan.clone());
-    successor.apply(StateIndex(1), plan, Arc::new(lab.certificates.clone()));
     for (key, socket) in lab.edge.clone_listeners().unwrap() {
         successor.add_listener(key, socket).unwrap();
     }
+    // It does not know yet what they are for, and leaves everybody to the other one.
+    more(100).await;
+    let plan = Arc::new(lab.plan.clone());
+    successor.apply(StateIndex(1), plan, Arc::new(lab.certificates.clone()));
     more(20).await;
     assert_eq!(successor.status().borrow().problems.len(), 0);
     assert_eq!(lab.edge.drain(PATIENCE).await.cut, 0);

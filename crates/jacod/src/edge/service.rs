@@ -69,7 +69,7 @@ async fn serve(args: &EdgeArgs) -> anyhow::Result<()> {
     let mut hangup = signal(SignalKind::hangup())?;
     let options = Options { access_log: args.access_log.map(access_log), ..Options::default() };
     let edge = Arc::new(Edge::new(options).context("TLS cannot be set up")?);
-    let mut open = Open::new(&edge)?;
+    let mut open = Open::new(&edge, Path::new("."))?;
     upgrade::notify_ready();
     info!(dir = %args.runtime_dir.display(), "edge started");
     let mut waiting = None::<Instant>;
@@ -95,7 +95,7 @@ async fn serve(args: &EdgeArgs) -> anyhow::Result<()> {
                 return Ok(());
             }
             edge.note_succession(Succession::None);
-            open = Open::new(&edge)?;
+            open = Open::new(&edge, Path::new("."))?;
         }
     }
     info!("stopping");
@@ -119,14 +119,13 @@ struct Open {
 }
 
 impl Open {
-    fn new(edge: &Arc<Edge>) -> anyhow::Result<Self> {
-        let inbox = Inbox::listen(&listeners_socket(Path::new(".")))
+    fn new(edge: &Arc<Edge>, dir: &Path) -> anyhow::Result<Self> {
+        let inbox = Inbox::listen(&listeners_socket(dir))
             .context("cannot listen for the router's listeners")?;
         let stop = CancellationToken::new();
         let (edge, stopped) = (Arc::clone(edge), stop.clone().cancelled_owned());
-        let control = tokio::spawn(async move {
-            service::serve(edge, &service::socket_path(Path::new(".")), stopped).await
-        });
+        let socket = service::socket_path(dir);
+        let control = tokio::spawn(async move { service::serve(edge, &socket, stopped).await });
         Ok(Self { inbox, control, stop })
     }
 
@@ -187,3 +186,29 @@ fn access_log(one_in: NonZeroU32) -> AccessLog {
 
 /// How many lines may wait to be written.
 const LINES: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use jaco_edge::service::EdgeClient;
+
+    use super::*;
+
+    /// R-EDGE-1: an edge that gives its place up does not reach itself over its socket, where it would take itself for its
+    /// successor and stop accepting before that has begun.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn nobody_is_reached_once_the_sockets_are_closed() {
+        let folder = tempfile::tempdir().unwrap();
+        let edge = Arc::new(Edge::new(Options::default()).unwrap());
+        for _ in 0..100 {
+            let open = Open::new(&edge, folder.path()).unwrap();
+            let served = async {
+                while EdgeClient::connect(folder.path()).await.is_err() {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::time::timeout(IN_STEP_LIMIT, served).await.unwrap();
+            open.close().await;
+            assert!(EdgeClient::connect(folder.path()).await.is_err());
+        }
+    }
+}
