@@ -11,7 +11,11 @@ use crate::held::Held;
 use crate::load::{Clients, Kind, LEDGER, Load};
 
 /// A service with a route, spread over three machines; each replica tells the ledger what is posted to it.
-fn compose(revision: u32) -> String {
+fn compose(replicas: Replicas, revision: u32) -> String {
+    let placement = match replicas {
+        Replicas::Everywhere => "",
+        Replicas::Elsewhere => ", placement: {constraints: ['node.hostname != n1']}",
+    };
     format!(
         "
 name: shop
@@ -20,7 +24,7 @@ services:
     image: jaco-hello:v1
     command: [serve]
     environment: {{HELLO_LEDGER: '10.99.0.100:{LEDGER}', REVISION: '{revision}'}}
-    deploy: {{replicas: 6, update_config: {{parallelism: 3, monitor: 0s}}}}
+    deploy: {{replicas: 6, update_config: {{parallelism: 3, monitor: 0s}}{placement}}}
     stop_grace_period: 2s
 "
     )
@@ -35,21 +39,13 @@ pub(crate) enum Replicas {
     Elsewhere,
 }
 
-fn routes(replicas: Replicas) -> String {
-    let placement = match replicas {
-        Replicas::Everywhere => "placement: spread",
-        Replicas::Elsewhere => "placement: hosts, hosts: [n2, n3]",
-    };
-    format!(
-        "
+const ROUTES: &str = "
 deployment: shop
 services:
-  - {{name: web, {placement}}}
+  - {name: web, placement: spread}
 routes:
-  - {{domain: shop.example.com, service: web, port: 8080, tls: off}}
-"
-    )
-}
+  - {domain: shop.example.com, service: web, port: 8080, tls: off}
+";
 
 /// As much as a machine with two processors takes beside the engines, and beside other tests.
 const CLIENTS: &Clients = &[
@@ -82,7 +78,7 @@ impl Outside {
 
     /// Rolls the service.
     pub(crate) fn apply(&self, revision: u32) {
-        self.machines.apply(&compose(revision), Some(&routes(self.replicas)));
+        self.machines.apply(&compose(self.replicas, revision), Some(ROUTES));
     }
 
     pub(crate) fn cli(&self, args: &[&str]) -> String {
