@@ -18,6 +18,9 @@ pub struct RouteCounts {
     pub by_class: [u64; 5],
     /// Of those, the ones that the edge refused by itself.
     pub refused: u64,
+    /// Of the refused, those with a status of 500 or above.
+    #[serde(default)]
+    pub refused_5xx: u64,
     /// Requests that were sent to another instance after the first.
     pub retried: u64,
     /// From the head of the request to the head of the response, by [`LATENCY_BOUNDS_MICROS`].
@@ -31,6 +34,31 @@ impl RouteCounts {
     pub fn requests(&self) -> u64 {
         self.by_class.iter().sum()
     }
+
+    /// Those that instances answered with a status of 500 or above.
+    pub fn failed(&self) -> u64 {
+        self.by_class[4].saturating_sub(self.refused_5xx)
+    }
+
+    /// What was counted since an earlier reading. `None` if that is of another count, which was begun anew meanwhile.
+    pub fn since(&self, earlier: &Self) -> Option<Self> {
+        Some(Self {
+            by_class: differences(&self.by_class, &earlier.by_class)?,
+            refused: self.refused.checked_sub(earlier.refused)?,
+            refused_5xx: self.refused_5xx.checked_sub(earlier.refused_5xx)?,
+            retried: self.retried.checked_sub(earlier.retried)?,
+            latency: differences(&self.latency, &earlier.latency)?,
+            latency_micros: self.latency_micros.checked_sub(earlier.latency_micros)?,
+        })
+    }
+}
+
+fn differences<const N: usize>(counts: &[u64; N], earlier: &[u64; N]) -> Option<[u64; N]> {
+    let mut differences = [0; N];
+    for ((difference, count), earlier) in differences.iter_mut().zip(counts).zip(earlier) {
+        *difference = count.checked_sub(*earlier)?;
+    }
+    Some(differences)
 }
 
 /// Counts the requests of a route.
@@ -38,6 +66,7 @@ impl RouteCounts {
 pub(crate) struct RouteCounters {
     by_class: [AtomicU64; 5],
     refused: AtomicU64,
+    refused_5xx: AtomicU64,
     retried: AtomicU64,
     latency: [AtomicU64; 16],
     latency_micros: AtomicU64,
@@ -54,9 +83,12 @@ impl RouteCounters {
         self.latency_micros.fetch_add(micros, Ordering::Relaxed);
     }
 
-    /// The response before was the edge's own.
-    pub(crate) fn refused(&self) {
+    /// The response before, with this status, was a refusal of the edge.
+    pub(crate) fn refused(&self, status: http::StatusCode) {
         self.refused.fetch_add(1, Ordering::Relaxed);
+        if status.is_server_error() {
+            self.refused_5xx.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// A request is sent once more.
@@ -69,6 +101,7 @@ impl RouteCounters {
         RouteCounts {
             by_class: self.by_class.each_ref().map(read),
             refused: read(&self.refused),
+            refused_5xx: read(&self.refused_5xx),
             retried: read(&self.retried),
             latency: self.latency.each_ref().map(read),
             latency_micros: read(&self.latency_micros),
@@ -91,5 +124,24 @@ mod tests {
         assert_eq!((counts.requests(), counts.by_class), (6, [0, 5, 0, 0, 1]));
         assert_eq!((counts.latency[0], counts.latency[1]), (3, 1));
         assert_eq!((counts.latency[14], counts.latency[15]), (1, 1));
+    }
+
+    /// Instances that fail and an edge that refuses are told apart, whatever the status of the refusal.
+    #[test]
+    fn failures_of_instances_are_not_those_of_the_edge() {
+        let counters = RouteCounters::default();
+        let answered = |status| counters.answered(status, Duration::ZERO);
+        answered(http::StatusCode::INTERNAL_SERVER_ERROR);
+        for status in [http::StatusCode::BAD_GATEWAY, http::StatusCode::UNAUTHORIZED] {
+            answered(status);
+            counters.refused(status);
+        }
+        let counts = counters.read();
+        assert_eq!((counts.requests(), counts.failed(), counts.refused), (3, 1, 2));
+        let earlier = counts;
+        answered(http::StatusCode::OK);
+        let since = counters.read().since(&earlier).unwrap();
+        assert_eq!((since.requests(), since.failed(), since.refused), (1, 0, 0));
+        assert_eq!(earlier.since(&counters.read()), None, "counted from nothing again");
     }
 }

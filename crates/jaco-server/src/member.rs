@@ -16,6 +16,7 @@ use jaco_types::{Author, Hostname, Identity, NodeId, Rejection, RequestId};
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::refusals::Refusals;
+use crate::edge::EdgeProbe;
 use crate::peers::Peers;
 use crate::raft::RaftStore;
 use crate::recovery::Recovery;
@@ -42,6 +43,8 @@ pub struct Member {
     pub engine: Arc<dyn ContainerEngine>,
     /// The node's router; none where containers are pretended.
     pub router: Option<Arc<dyn RouterProbe>>,
+    /// The node's edge; none where containers are pretended.
+    pub edge: Option<Arc<dyn EdgeProbe>>,
     /// The node's agent.
     pub agent: AgentHandle,
     /// Opens sealed values of the state.

@@ -13,9 +13,9 @@ use jaco_proto::v1::exec_client::ExecClient;
 use jaco_proto::v1::peer_client::PeerClient;
 use jaco_proto::v1::query_client::QueryClient;
 use jaco_proto::v1::{
-    AcknowledgeEndpointsRequest, ForwardRequest, HeartbeatRequest, HeartbeatResponse,
-    ProbeRouterRequest, ProbeRouterResponse, ProposeRequest, PullsRequest, PullsResponse,
-    RaftRequest,
+    AcknowledgeEndpointsRequest, EdgeTrafficRequest, EdgeTrafficResponse, ForwardRequest,
+    HeartbeatRequest, HeartbeatResponse, ProbeRouterRequest, ProbeRouterResponse, ProposeRequest,
+    PullsRequest, PullsResponse, RaftRequest,
 };
 use jaco_types::{ErrorCode, NodeId, Rejection};
 use tonic::transport::{Channel, Endpoint};
@@ -217,6 +217,21 @@ impl Peers {
         let mut request = Request::new(message);
         request.set_timeout(deadline);
         let answer = within(deadline, self.peer(node, address).probe_router(request)).await;
+        answer.map_err(|status| from_status(&status))
+    }
+
+    /// Asks a member what its edge has answered lately.
+    ///
+    /// # Errors
+    /// When the member is unreachable, or runs a version without this question.
+    pub async fn edge_traffic(
+        &self,
+        (node, address): (NodeId, &str),
+        deadline: Duration,
+    ) -> Result<EdgeTrafficResponse, Rejection> {
+        let mut request = Request::new(EdgeTrafficRequest {});
+        request.set_timeout(deadline);
+        let answer = within(deadline, self.peer(node, address).edge_traffic(request)).await;
         answer.map_err(|status| from_status(&status))
     }
 

@@ -23,7 +23,8 @@ use jaco_server::archive::AuditArchive;
 use jaco_server::refusals::Refusals;
 use jaco_server::transport::PeerTransport;
 use jaco_server::{
-    ClusterMachine, Lifecycle, Member, Peers, RaftStore, Recovery, RouterProbe, refusals, serve,
+    ClusterMachine, EdgeProbe, Lifecycle, Member, Peers, RaftStore, Recovery, RouterProbe,
+    refusals, serve,
 };
 use jaco_state::command::NetworkBegin;
 use jaco_state::edge::SealedKey;
@@ -44,7 +45,7 @@ use tracing::{error, info};
 use crate::acme::OrderLoop;
 use crate::config::{EngineKind, Network, SamplerSettings};
 use crate::context::NodeContext;
-use crate::edge::{self, EdgeLoop, EdgeView, Keys};
+use crate::edge::{self, EdgeHandle, EdgeLoop, EdgeView, Keys};
 use crate::heartbeat::{self, NodeDescription, Sources};
 use crate::pressure::Measured;
 use crate::process::{Process, Starter};
@@ -130,6 +131,7 @@ pub(crate) async fn start(
     let gate = router.as_ref().map(|(_, handle)| Arc::new(handle.clone()) as Arc<dyn NetworkGate>);
     agent.gate = gate;
     let probe = router.as_ref().map(|(_, handle)| Arc::new(handle.clone()) as Arc<dyn RouterProbe>);
+    let edge = router.as_ref().map(|_| EdgeHandle::new(node.config.net.edge_dir()));
     let (agent, agent_handle) = AgentService::new(agent);
     let (refusals, refusal_writer) = refusals::channel();
     let member = Arc::new(Member {
@@ -142,6 +144,7 @@ pub(crate) async fn start(
         rebalance: Arc::new(RebalanceState::new(rebalance)),
         engine,
         router: probe,
+        edge: edge.clone().map(|edge| Arc::new(edge) as Arc<dyn EdgeProbe>),
         agent: agent_handle,
         key_encryption_key: parts.kek,
         clock: Arc::clone(&node.clock),
@@ -156,7 +159,7 @@ pub(crate) async fn start(
     spawn_rebalancing(node, &member);
     let orders = OrderLoop::new(Arc::clone(&member), cluster.clone(), authority);
     node.run_until_shutdown(orders.run());
-    let edge = router.as_ref().map(|_| spawn_edge(node, &member, &cluster));
+    let edge = edge.map(|edge| spawn_edge(node, &member, &cluster, edge));
     let router = router.map(|(router, handle)| {
         node.run_until_shutdown(router.run(Arc::clone(&member)));
         handle.view()
@@ -295,6 +298,7 @@ fn spawn_edge(
     node: &NodeContext,
     member: &Arc<Member>,
     cluster: &ClusterId,
+    handle: EdgeHandle,
 ) -> watch::Receiver<EdgeView> {
     let (config, keys) = (&node.config, &member.key_encryption_key);
     let dir = config.net.edge_dir();
@@ -303,6 +307,7 @@ fn spawn_edge(
     let keys = Arc::new(KeyRing { key: keys.clone(), cluster: cluster.clone() });
     let (edge, view) = EdgeLoop::new(dir, process, keys);
     node.run_until_shutdown(edge.run(Arc::clone(member)));
+    node.run_until_shutdown(handle.follow(Arc::clone(member)));
     view
 }
 

@@ -339,7 +339,7 @@ impl Exchange {
             }
             route.counters.answered(response.status(), self.began.elapsed());
             if reason.is_some() {
-                route.counters.refused();
+                route.counters.refused(response.status());
             }
         }
         if let Some(line) = &mut self.line {

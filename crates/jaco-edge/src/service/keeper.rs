@@ -20,6 +20,8 @@ use crate::tls::Certificates;
 pub(super) struct Keeper {
     pub(super) edge: Arc<Edge>,
     held: Mutex<Option<Held>>,
+    /// Tells its counts from those of other processes.
+    run: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -42,7 +44,7 @@ pub(super) enum Done {
 
 impl Keeper {
     pub(super) fn new(edge: Arc<Edge>) -> Self {
-        Self { edge, held: Mutex::new(None) }
+        Self { edge, held: Mutex::new(None), run: fastrand::u64(..) }
     }
 
     /// Carries out an order, and says there what came of it. It may take as long as a plan of ten thousand routes is read.
@@ -60,6 +62,7 @@ impl Keeper {
         EdgeCounters {
             is_stale: self.edge.is_stale(),
             connections: self.edge.connections(),
+            run: self.run,
             routes: self.edge.counters(),
         }
     }

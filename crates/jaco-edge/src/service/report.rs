@@ -39,7 +39,9 @@ pub struct EdgeCounters {
     pub is_stale: bool,
     /// Connections of clients.
     pub connections: usize,
-    /// By route of the plan in use.
+    /// Differs from process to process: counts of two runs have nothing to do with each other.
+    pub run: u64,
+    /// By route of the plan in use, those with requests.
     pub routes: BTreeMap<RouteKey, RouteCounts>,
 }
 
@@ -72,6 +74,8 @@ pub(super) struct ReportMessage {
 pub(super) struct CountersMessage {
     is_stale: bool,
     connections: usize,
+    #[serde(default)]
+    run: u64,
     routes: Vec<(String, String, RouteCounts)>,
 }
 
@@ -112,11 +116,11 @@ impl ReportMessage {
 
 impl CountersMessage {
     pub(super) fn new(counters: EdgeCounters) -> Self {
-        let routes = counters.routes.into_iter();
+        let routes = counters.routes.into_iter().filter(|(_, counts)| counts.requests() > 0);
         let routes =
             routes.map(|(key, counts)| (key.domain.to_string(), key.path.to_string(), counts));
-        let EdgeCounters { is_stale, connections, .. } = counters;
-        Self { is_stale, connections, routes: routes.collect() }
+        let EdgeCounters { is_stale, connections, run, .. } = counters;
+        Self { is_stale, connections, run, routes: routes.collect() }
     }
 
     /// The counters; `None` if anything in it is not what an edge says.
@@ -125,6 +129,7 @@ impl CountersMessage {
             Some((RouteKey { domain: domain.parse().ok()?, path: path.parse().ok()? }, counts))
         });
         let routes = routes.collect::<Option<_>>()?;
-        Some(EdgeCounters { is_stale: self.is_stale, connections: self.connections, routes })
+        let Self { is_stale, connections, run, .. } = self;
+        Some(EdgeCounters { is_stale, connections, run, routes })
     }
 }

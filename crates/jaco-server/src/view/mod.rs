@@ -4,6 +4,7 @@
 pub(crate) mod allocation;
 pub(crate) mod path;
 mod serving;
+pub(crate) mod traffic;
 pub(crate) mod ways;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -70,6 +70,7 @@ pub(crate) async fn open_with(folder: &Path, certificates: Arc<CertificateStore>
         rebalance: Arc::new(RebalanceState::new(RebalanceOptions::new(""))),
         engine,
         router: None,
+        edge: None,
         agent,
         key_encryption_key: KeyEncryptionKey::generate(),
         clock,

@@ -26,5 +26,6 @@ pub(crate) mod status;
 pub(crate) mod termination;
 pub(crate) mod token;
 pub(crate) mod top;
+mod traffic;
 
 pub(crate) use list::{List, Summary};

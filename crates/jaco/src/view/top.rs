@@ -1,10 +1,11 @@
-//! Resource usage of nodes and replicas.
+//! Resource usage of nodes and replicas, and requests of routes.
 
 use jaco_proto::v1::{Amount, TopResponse};
 use jaco_types::unit::Bytes;
 use serde_json::{Value, json};
 
 use super::json::without_null;
+use super::traffic;
 use crate::format::table::Table;
 use crate::output::{Frame, Show};
 
@@ -36,10 +37,17 @@ impl Show for Top<'_> {
                 "limit": replica.limit.as_ref().map(amount),
             }))
         });
-        json!({ "nodes": nodes.collect::<Value>(), "replicas": replicas.collect::<Value>() })
+        json!({
+            "nodes": nodes.collect::<Value>(),
+            "replicas": replicas.collect::<Value>(),
+            "routes": traffic::json(&self.0.routes),
+            "idle_routes": self.0.idle_routes,
+            "routes_left_out": self.0.routes_left_out,
+            "unknown_edges": self.0.unknown_edges,
+        })
     }
 
-    fn text(&self, _: &Frame) -> String {
+    fn text(&self, frame: &Frame) -> String {
         let columns = [
             "PRESSURE",
             "CPU",
@@ -61,10 +69,11 @@ impl Show for Top<'_> {
             let row = [replica.id.clone(), replica.node.clone()];
             replicas.row(row.into_iter().chain(cells(replica.pressure, used)));
         }
-        if replicas.is_empty() {
-            return nodes.render();
-        }
-        format!("{}\n{}", nodes.render(), replicas.render())
+        let replicas = (!replicas.is_empty()).then(|| replicas.render());
+        let routes = traffic::text(self.0, frame.detail);
+        let all: Vec<String> =
+            [Some(nodes.render()), replicas, routes].into_iter().flatten().collect();
+        all.join("\n")
     }
 }
 

@@ -19,4 +19,5 @@ mod queries;
 mod rebalance;
 mod registry;
 mod routes;
+mod traffic;
 mod upload;

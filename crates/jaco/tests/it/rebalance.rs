@@ -40,6 +40,7 @@ impl Script for HotNode {
                 replica("shop-web-0", Some(0), amount(0, 0)),
                 replica("shop-web-1", None, None),
             ],
+            ..v1::TopResponse::default()
         })
     }
 

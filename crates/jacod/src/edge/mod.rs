@@ -9,6 +9,7 @@
 //! certificates  the certificates of the plan, with their keys
 //! session       a connection to a process, until it ends
 //! sessions      what all of them say together
+//! probe         what other nodes ask of a process; readings: what it had counted lately
 //! service       `jacod edge`, the process itself; args: what it is started with
 //! privileges    what that gives up before it listens
 //! upgrade       how it is replaced by the program that is installed now
@@ -18,6 +19,8 @@ mod args;
 mod certificates;
 mod planner;
 mod privileges;
+mod probe;
+mod readings;
 mod service;
 mod session;
 mod sessions;
@@ -43,6 +46,7 @@ use crate::process::{Process, Program};
 pub(crate) use args::EdgeArgs;
 pub(crate) use certificates::Keys;
 use planner::speaker;
+pub(crate) use probe::EdgeHandle;
 pub(crate) use service::{listeners_socket, run};
 use session::Session;
 use sessions::{Sessions, Speaker};

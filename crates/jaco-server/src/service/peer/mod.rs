@@ -1,6 +1,7 @@
 //! The peer service. Each method verifies by the certificate that the sender is a member before it reads the
 //! message.
 
+pub(super) mod edge;
 mod heartbeat;
 pub(super) mod probe;
 mod renew;
@@ -169,6 +170,14 @@ impl Peer for PeerService {
     ) -> Result<Response<v1::ProbeRouterResponse>, Status> {
         let (member, _) = self.sender(&request)?;
         Ok(Response::new(probe::probe(&member, request.into_inner()).await))
+    }
+
+    async fn edge_traffic(
+        &self,
+        request: Request<v1::EdgeTrafficRequest>,
+    ) -> Result<Response<v1::EdgeTrafficResponse>, Status> {
+        let (member, _) = self.sender(&request)?;
+        Ok(Response::new(edge::traffic(&member).await))
     }
 
     async fn renew_certificate(

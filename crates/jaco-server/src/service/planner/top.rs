@@ -1,4 +1,4 @@
-//! Resource usage of nodes and replicas.
+//! Resource usage of nodes and replicas, and the requests of routes.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +11,37 @@ use jaco_types::{ErrorCode, Millis, Node, NodeId, Rejection, Slot, Timestamp};
 
 use crate::forward::LeaderRead;
 use crate::member::Member;
+use crate::service::peer::edge::traffic_of;
 use crate::view;
+use crate::view::traffic::{Traffic, traffic};
+use crate::view::ways::with_routers;
 
 #[async_trait]
 impl LeaderRead for v1::TopRequest {
     async fn answer(self, member: &Member) -> Result<v1::TopResponse, Rejection> {
         let state = member.store.read(ClusterState::for_decisions);
         let pressure = recent_samples(member, member.clock.now());
-        let done = tokio::task::spawn_blocking(move || top(&state, &pressure)).await;
+        let reports = traffic_of(member, &with_edges(&state)).await;
+        let done = move || answer(top(&state, &pressure), traffic(&state, reports));
+        let done = tokio::task::spawn_blocking(done).await;
         done.map_err(|error| Rejection::new(ErrorCode::Internal, error.to_string()))
+    }
+}
+
+/// The nodes whose edges are asked: none where there are no routes.
+fn with_edges(state: &ClusterState) -> Vec<NodeId> {
+    if state.edges.claims.is_empty() { Vec::new() } else { with_routers(state) }
+}
+
+fn answer(top: v1::TopResponse, traffic: Traffic) -> v1::TopResponse {
+    let Traffic { routes, idle, left_out, unknown } = traffic;
+    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    v1::TopResponse {
+        routes,
+        idle_routes: count(idle),
+        routes_left_out: count(left_out),
+        unknown_edges: unknown.into_iter().collect(),
+        ..top
     }
 }
 
@@ -49,7 +71,7 @@ fn top(state: &ClusterState, pressure: &Pressure) -> v1::TopResponse {
     let of = |node: &Node| self::node(node, pressure, sums.get(&node.id).cloned());
     let mut nodes: Vec<_> = state.nodes.values().map(of).collect();
     nodes.sort_by(|a, b| a.hostname.cmp(&b.hostname));
-    v1::TopResponse { nodes, replicas }
+    v1::TopResponse { nodes, replicas, ..v1::TopResponse::default() }
 }
 
 /// Sums over the replicas of a node.
