@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::counters::RouteCounts;
-use crate::options::Options;
+use crate::options::{AccessLog, Options};
 use crate::presence::Presence;
 use crate::shared::Shared;
 use crate::sockets::{Socket, Sockets};
@@ -139,6 +139,13 @@ impl Edge {
     /// Says whether another process takes the place of this one, to all that follow its status.
     pub fn note_succession(&self, succession: Succession) {
         self.inner.status.send_modify(|status| status.succession = succession);
+    }
+
+    /// Where lines about requests go from now on. `None`: where its options say.
+    pub fn log_to(&self, log: Option<AccessLog>) {
+        let shared = &self.inner.shared;
+        let log = log.or_else(|| shared.options.access_log.clone());
+        shared.access_log.store(log.map(Arc::new));
     }
 
     /// What is applied, and who is busy: the acknowledgement.

@@ -10,7 +10,7 @@ use std::time::Duration;
 pub struct Options {
     /// Bounds of time and memory.
     pub limits: Limits,
-    /// Where lines about requests go. `None`: nowhere.
+    /// Where lines about requests go, unless it is told otherwise. `None`: nowhere.
     pub access_log: Option<AccessLog>,
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use rustls::crypto::CryptoProvider;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -10,7 +10,7 @@ use tokio_util::task::TaskTracker;
 use crate::awaited::Awaited;
 use crate::caps::Caps;
 use crate::handshake::Handshakes;
-use crate::options::Options;
+use crate::options::{AccessLog, Options};
 use crate::tls::TlsToInstances;
 use crate::upstream::Dialer;
 use crate::view::View;
@@ -21,6 +21,8 @@ pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) view: Arc<ArcSwap<View>>,
     pub(crate) awaited: Arc<Awaited>,
+    /// Where lines about requests go now.
+    pub(crate) access_log: ArcSwapOption<AccessLog>,
     pub(crate) dialer: Dialer,
     pub(crate) handshakes: Handshakes,
     pub(crate) connections: Arc<Caps>,
@@ -53,10 +55,12 @@ impl Shared {
         let handshakes =
             Handshakes::new(provider, Arc::clone(&view), Arc::clone(&awaited), &limits)?;
         let connections = Caps::new(limits.connections_max, limits.connections_per_source_max);
+        let access_log = ArcSwapOption::from_pointee(options.access_log.clone());
         Ok(Self {
             options,
             view,
             awaited,
+            access_log,
             dialer,
             handshakes,
             connections,

@@ -117,6 +117,7 @@ fn run(args: &Args) -> anyhow::Result<Ended> {
     config.snapshots()?;
     config.rebalance()?;
     config.acme()?;
+    config.access_log()?;
     if args.check {
         config.check_engine()?;
         return Ok(Ended::Stopped);

@@ -159,7 +159,7 @@ pub(crate) async fn start(
     spawn_rebalancing(node, &member);
     let orders = OrderLoop::new(Arc::clone(&member), cluster.clone(), authority);
     node.run_until_shutdown(orders.run());
-    let edge = edge.map(|edge| spawn_edge(node, &member, &cluster, edge));
+    let edge = edge.map(|edge| spawn_edge(node, &member, &cluster, edge)).transpose()?;
     let router = router.map(|(router, handle)| {
         node.run_until_shutdown(router.run(Arc::clone(&member)));
         handle.view()
@@ -299,16 +299,16 @@ fn spawn_edge(
     member: &Arc<Member>,
     cluster: &ClusterId,
     handle: EdgeHandle,
-) -> watch::Receiver<EdgeView> {
+) -> anyhow::Result<watch::Receiver<EdgeView>> {
     let (config, keys) = (&node.config, &member.key_encryption_key);
     let dir = config.net.edge_dir();
     let program = edge::program(config);
     let process = Process::new(Starter::of_this_process(), program);
     let keys = Arc::new(KeyRing { key: keys.clone(), cluster: cluster.clone() });
-    let (edge, view) = EdgeLoop::new(dir, process, keys);
+    let (edge, view) = EdgeLoop::new(dir, process, keys, config.access_log()?);
     node.run_until_shutdown(edge.run(Arc::clone(member)));
     node.run_until_shutdown(handle.follow(Arc::clone(member)));
-    view
+    Ok(view)
 }
 
 /// Starts to accept connections of peers and operators.

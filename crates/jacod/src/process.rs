@@ -61,6 +61,11 @@ impl Process {
         Self { starter, program, child: None, former: Vec::new() }
     }
 
+    /// Who starts it.
+    pub(crate) fn starter(&self) -> Starter {
+        self.starter
+    }
+
     /// Starts the process unless one is being started. Returns why there is none, as far as it is known.
     pub(crate) fn ensure(&mut self, runtime_dir: &Path) -> Option<String> {
         let said = || std::fs::read_to_string(error_file(runtime_dir)).ok();

@@ -14,7 +14,7 @@ use crate::options::AccessLog;
 
 /// A line that is written when its request is answered to the end.
 pub(super) struct Line {
-    log: AccessLog,
+    log: Arc<AccessLog>,
     began: Instant,
     fields: Fields,
 }
@@ -49,7 +49,8 @@ impl Line {
         request: (&Method, Version),
         target: (&str, &str),
     ) -> Option<Box<Self>> {
-        let log = connection.shared.options.access_log.as_ref()?;
+        let log = connection.shared.access_log.load();
+        let log = log.as_ref()?;
         if fastrand::u32(..log.one_in.get()) != 0 {
             return None;
         }
@@ -74,7 +75,7 @@ impl Line {
             total_us: 0,
             complete: false,
         };
-        Some(Box::new(Self { log: log.clone(), began: Instant::now(), fields }))
+        Some(Box::new(Self { log: Arc::clone(log), began: Instant::now(), fields }))
     }
 
     pub(super) fn client(&mut self, client: IpAddr) {

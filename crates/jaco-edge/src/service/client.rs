@@ -1,6 +1,7 @@
 //! The end of the socket that makes plans.
 
 use std::io;
+use std::num::NonZeroU32;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -12,7 +13,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::change_message::ChangeMessage;
-use super::message::{Order, Said, receive, send};
+use super::message::{LogMessage, Order, Said, receive, send};
 use super::report::{EdgeCounters, EdgeReport};
 use super::socket::is_of;
 use super::socket_path;
@@ -92,6 +93,16 @@ impl EdgeClient {
         change: &EdgeChange,
     ) -> io::Result<()> {
         self.tell(ChangeMessage::new(Some(base), index, change)).await
+    }
+
+    /// Tells the edge to write a line of JSON for one of so many requests to a file, or to none. It opens the file as its
+    /// own user. One whose [`EdgeReport::takes_log`] is false must not be told.
+    ///
+    /// # Errors
+    /// If the connection has ended.
+    pub async fn log(&mut self, to: Option<(&Path, NonZeroU32)>) -> io::Result<()> {
+        let message = to.map(|(path, one_in)| LogMessage { one_in, path: path.to_owned() });
+        send(&mut self.output, &Order::Log(message)).await
     }
 
     /// What the edge of this folder has counted, over a connection of its own.

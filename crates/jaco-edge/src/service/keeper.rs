@@ -7,8 +7,9 @@ use jaco_types::StateIndex;
 use tokio::sync::watch;
 use tracing::warn;
 
+use super::access_log;
 use super::change_message::ChangeMessage;
-use super::message::Order;
+use super::message::{LogMessage, Order};
 use super::report::{Answer, CountersMessage, EdgeCounters};
 use crate::change::EdgeChange;
 use crate::edge::Edge;
@@ -20,6 +21,8 @@ use crate::tls::Certificates;
 pub(super) struct Keeper {
     pub(super) edge: Arc<Edge>,
     held: Mutex<Option<Held>>,
+    /// Where lines about requests go, as it was told.
+    log: Mutex<Option<LogMessage>>,
     /// Tells its counts from those of other processes.
     run: u64,
 }
@@ -44,7 +47,7 @@ pub(super) enum Done {
 
 impl Keeper {
     pub(super) fn new(edge: Arc<Edge>) -> Self {
-        Self { edge, held: Mutex::new(None), run: fastrand::u64(..) }
+        Self { edge, held: Mutex::new(None), log: Mutex::new(None), run: fastrand::u64(..) }
     }
 
     /// Carries out an order, and says there what came of it. It may take as long as a plan of ten thousand routes is read.
@@ -53,6 +56,7 @@ impl Keeper {
             Ok(Order::Attend) => Done::Attended(self.edge.presence().enter()),
             Ok(Order::Count) => Done::Counted(Box::new(CountersMessage::new(self.counters()))),
             Ok(Order::Hold(message)) => self.hold(&message, answers),
+            Ok(Order::Log(wanted)) => self.log(wanted),
             // What the error quotes may be a key.
             Err(error) => refuse(unreadable(format!("{:?} in it", error.classify())), answers),
         }
@@ -65,6 +69,18 @@ impl Keeper {
             run: self.run,
             routes: self.edge.counters(),
         }
+    }
+
+    /// A file that lines go to already is kept, with the lines that wait.
+    fn log(&self, wanted: Option<LogMessage>) -> Done {
+        let mut known = self.log.lock().expect("nothing panics while it holds the lock");
+        if *known != wanted {
+            let file =
+                wanted.clone().map(|LogMessage { one_in, path }| access_log::to(path, one_in));
+            self.edge.log_to(file);
+            *known = wanted;
+        }
+        Done::Held
     }
 
     fn hold(&self, message: &ChangeMessage, answers: &watch::Sender<Answer>) -> Done {

@@ -4,6 +4,8 @@
 //! upgrade: what cannot be read is reported and not guessed.
 
 use std::io;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -23,6 +25,15 @@ pub(super) enum Order {
     Hold(Box<ChangeMessage>),
     /// Say what was counted. Answered by [`Said::Counted`].
     Count,
+    /// Write lines about requests to a file, or to none. Edges know this that say so in their report.
+    Log(Option<LogMessage>),
+}
+
+/// Where lines about requests go, and of how many requests one has a line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct LogMessage {
+    pub(super) one_in: NonZeroU32,
+    pub(super) path: PathBuf,
 }
 
 /// What an edge says.

@@ -8,9 +8,11 @@
 //! keeper          the plan that is held: orders in
 //! report          what is said back
 //! message         what is said over the socket; change_message: plans and their changes
+//! access_log      lines about requests, to a file
 //! client          the other end
 //! ```
 
+mod access_log;
 mod change_message;
 mod client;
 mod keeper;

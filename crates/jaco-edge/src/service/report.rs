@@ -30,6 +30,8 @@ pub struct EdgeReport {
     pub listeners: BTreeSet<ListenerKey>,
     /// Whether another process takes its place.
     pub succession: Succession,
+    /// Whether it can be told where lines about requests go; one of an earlier version cannot.
+    pub takes_log: bool,
 }
 
 /// What an edge has counted.
@@ -67,6 +69,8 @@ pub(super) struct ReportMessage {
     /// Not said by an edge of an earlier version.
     #[serde(default)]
     has_successor: bool,
+    #[serde(default)]
+    takes_log: bool,
 }
 
 /// Counters as they are said. Routes by domain and path.
@@ -92,6 +96,7 @@ impl ReportMessage {
             listeners: status.listeners.iter().map(ToString::to_string).collect(),
             is_replaced: status.succession != Succession::None,
             has_successor: status.succession == Succession::Done,
+            takes_log: true,
         }
     }
 
@@ -110,6 +115,7 @@ impl ReportMessage {
                 (true, false) => Succession::Begun,
                 (false, false) => Succession::None,
             },
+            takes_log: self.takes_log,
         })
     }
 }

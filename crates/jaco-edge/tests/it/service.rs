@@ -297,6 +297,57 @@ async fn counters_come_over_a_connection_of_their_own() {
     assert!(!counted.is_stale);
 }
 
+/// R-EDGE-1: a daemon turns lines about requests on and off while requests come in, and it has no line before and after.
+#[tokio::test]
+async fn lines_about_requests_go_to_the_file_that_a_daemon_names() {
+    let one = saying("one");
+    let mut lab = Lab::new();
+    lab.route("a.example", "/", |_| {});
+    lab.ready(&[one.address]);
+    lab.apply();
+    let process = start(&lab);
+    let mut client = connect(&process.dir).await;
+    assert!(client.status().borrow().takes_log);
+    let file = process.dir.join("access.log");
+    let lines = || {
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect::<Vec<serde_json::Value>>()
+    };
+    client.log(Some((&file, 1.try_into().unwrap()))).await.unwrap();
+    until("it writes lines", async || {
+        get(&lab, "a.example", "/x?secret").await;
+        !lines().is_empty()
+    })
+    .await;
+    get(&lab, "b.example", "/last").await;
+    until("each request has one", async || lines().last().unwrap()["host"] == "b.example").await;
+    assert!(lines().iter().all(|line| !line.to_string().contains("secret")));
+    assert_eq!((&lines()[0]["status"], &lines()[0]["path"]), (&200.into(), &"/x".into()));
+    assert_eq!(lines().last().unwrap()["reason"], "no_route");
+    client.log(None).await.unwrap();
+    // Orders are carried out in turn: this one after that.
+    client.hold(StateIndex(98), &lab.plan, &lab.certificates).await.unwrap();
+    applied(&client, 98).await;
+    get(&lab, "b.example", "/unseen").await;
+    client.log(Some((&file, 1.try_into().unwrap()))).await.unwrap();
+    client.hold(StateIndex(99), &lab.plan, &lab.certificates).await.unwrap();
+    applied(&client, 99).await;
+    get(&lab, "b.example", "/seen").await;
+    until("it writes lines again", async || lines().last().unwrap()["path"] == "/seen").await;
+    assert!(lines().iter().all(|line| line["path"] != "/unseen"));
+}
+
+async fn until(what: &str, mut is_true: impl AsyncFnMut() -> bool) {
+    let waited = tokio::time::timeout(PATIENCE, async {
+        while !is_true().await {
+            tokio::task::yield_now().await;
+        }
+    });
+    waited.await.unwrap_or_else(|_| panic!("not so: {what}"));
+}
+
 /// Hands on what is said between a daemon and an edge, and counts the bytes that the daemon says.
 fn counting(edge: &Path) -> (Process, Arc<AtomicUsize>) {
     let (dir, edge) = (folder(), edge.join("socket"));

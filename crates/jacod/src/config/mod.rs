@@ -1,6 +1,7 @@
 //! `jacod.yaml`: the daemon's settings. Every key is documented here and in
 //! `docs/configuration.md`; an unknown key is an error, so that a typo cannot go unnoticed.
 
+mod access_log;
 mod acme;
 mod capacity;
 mod engine;
@@ -23,6 +24,7 @@ use serde::Deserialize;
 
 use crate::disk::Disks;
 
+pub(crate) use access_log::AccessLogSettings;
 pub(crate) use acme::AcmeSettings;
 pub(crate) use capacity::{Capacity, Reserve};
 pub(crate) use error::ConfigError;
@@ -98,6 +100,8 @@ pub(crate) struct EdgeSettings {
     pub(crate) user: Option<String>,
     /// Whom certificates of routes with `tls: auto` are ordered from.
     pub(crate) acme: AcmeSettings,
+    /// Lines about requests; none if absent.
+    pub(crate) access_log: Option<AccessLogSettings>,
 }
 
 impl NetSettings {

@@ -25,7 +25,7 @@ pub(crate) struct EdgeArgs {
     /// Log format
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub(super) log_format: LogFormat,
-    /// Write a line of JSON to standard output for one of so many requests
+    /// Write a line of JSON to standard output for one of so many requests, unless a daemon names a file
     #[arg(long, value_name = "ONE_IN")]
     pub(super) access_log: Option<NonZeroU32>,
 }

@@ -8,6 +8,7 @@
 //! planner       which plan a process is told
 //! certificates  the certificates of the plan, with their keys
 //! session       a connection to a process, until it ends
+//! access_log    the file for lines about requests
 //! sessions      what all of them say together
 //! probe         what other nodes ask of a process; readings: what it had counted lately
 //! service       `jacod edge`, the process itself; args: what it is started with
@@ -15,6 +16,7 @@
 //! upgrade       how it is replaced by the program that is installed now
 //! ```
 
+mod access_log;
 mod args;
 mod certificates;
 mod planner;
@@ -40,9 +42,9 @@ use tokio::time::{sleep, timeout};
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
-use crate::config::Config;
+use crate::config::{AccessLogSettings, Config};
 use crate::consumer::{self, Absence, Part};
-use crate::process::{Process, Program};
+use crate::process::{Process, Program, Starter};
 pub(crate) use args::EdgeArgs;
 pub(crate) use certificates::Keys;
 use planner::speaker;
@@ -95,6 +97,7 @@ pub(crate) struct EdgeLoop {
     runtime_dir: PathBuf,
     process: Process,
     keys: Arc<dyn Keys>,
+    access_log: Option<AccessLogSettings>,
     sessions: Arc<Sessions>,
     view: watch::Sender<EdgeView>,
     /// Since when there is no process, or it does not do what it should.
@@ -102,15 +105,18 @@ pub(crate) struct EdgeLoop {
 }
 
 impl EdgeLoop {
-    /// `keys` opens the certificates.
+    /// `keys` opens the certificates; lines about requests go where `access_log` says.
     pub(crate) fn new(
         runtime_dir: PathBuf,
         process: Process,
         keys: Arc<dyn Keys>,
+        access_log: Option<AccessLogSettings>,
     ) -> (Self, watch::Receiver<EdgeView>) {
         let (sender, view) = watch::channel(None);
         let sessions = Arc::new(Sessions::default());
-        (Self { runtime_dir, process, keys, sessions, view: sender, failing: None }, view)
+        let failing = None;
+        let edge = Self { runtime_dir, process, keys, access_log, sessions, view: sender, failing };
+        (edge, view)
     }
 
     /// Runs until it is dropped. The edge goes on without it.
@@ -143,7 +149,9 @@ impl EdgeLoop {
                     if speaker == Speaker::Own {
                         wait_for_attachment(member, attached.clone()).await;
                     }
-                    let session = Session::new(Arc::clone(member), Arc::clone(&self.keys));
+                    self.provide_log(speaker);
+                    let log = self.access_log.clone();
+                    let session = Session::new(Arc::clone(member), Arc::clone(&self.keys), log);
                     tasks.spawn(session.run(client, id, Arc::clone(&self.sessions)));
                 }
                 Err(error) => {
@@ -163,6 +171,17 @@ impl EdgeLoop {
                     pause = (pause * 2).min(RECONNECT.1);
                 }
             }
+        }
+    }
+
+    /// Makes the file of the access log where this daemon starts the edge: a service manager does it otherwise.
+    fn provide_log(&self, speaker: Speaker) {
+        let Some(log) = &self.access_log else { return };
+        if speaker == Speaker::Own
+            && self.process.starter() == Starter::Daemon
+            && let Err(error) = access_log::provide(&log.path, &self.runtime_dir)
+        {
+            warn!(path = %log.path.display(), %error, "the file of the access log cannot be made");
         }
     }
 

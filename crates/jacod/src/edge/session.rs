@@ -11,8 +11,9 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tracing::warn;
 
 use super::certificates::{CertificateBook, Keys};
-use super::planner::{Order, Orders};
-use super::sessions::{Said, Sessions, Stage};
+use super::planner::{Order, Orders, speaker};
+use super::sessions::{Said, Sessions, Speaker, Stage};
+use crate::config::AccessLogSettings;
 
 /// The least time between a plan and the next: one deployment's replicas become ready within few entries. The first of
 /// them is told at once.
@@ -25,12 +26,17 @@ const CATCH_UP: Duration = Duration::from_millis(100);
 pub(super) struct Session {
     member: Arc<Member>,
     orders: Orders,
+    access_log: Option<AccessLogSettings>,
 }
 
 impl Session {
-    pub(super) fn new(member: Arc<Member>, keys: Arc<dyn Keys>) -> Self {
+    pub(super) fn new(
+        member: Arc<Member>,
+        keys: Arc<dyn Keys>,
+        access_log: Option<AccessLogSettings>,
+    ) -> Self {
         let orders = Orders::new(member.id, CertificateBook::new(keys));
-        Self { member, orders }
+        Self { member, orders, access_log }
     }
 
     /// Tells the process what to do and what it says, until the connection has ended.
@@ -43,8 +49,18 @@ impl Session {
     async fn follow(&mut self, mut client: EdgeClient, id: u64, sessions: &Sessions) {
         let (mut status, mut index) = (client.status(), self.member.store.watch_index());
         let mut planned_at = None::<Instant>;
+        let mut knows_log = false;
         loop {
             let report = status.borrow_and_update().clone();
+            // Before the plan: its first requests have lines, too.
+            if !knows_log && report.takes_log && speaker(&self.member) == Speaker::Own {
+                let log = self.access_log.as_ref().map(|log| (&*log.path, log.sample));
+                if let Err(error) = client.log(log).await {
+                    warn!(%error, "the edge could not be told where its access log is");
+                    return;
+                }
+                knows_log = true;
+            }
             index.borrow_and_update();
             let is_current = self.member.has_caught_up();
             match self.tell(&mut client, &report, is_current).await {
