@@ -5,6 +5,7 @@ mod binary;
 mod cluster;
 mod command;
 pub mod docker;
+pub mod engines;
 mod machines;
 mod node;
 pub mod router;

@@ -3,7 +3,7 @@
 use jaco_testkit::eventually_within;
 
 use crate::reach::{breaks_at, explained, holds};
-use jaco_testkit::docker::{Machines, PATIENCE};
+use jaco_testkit::engines::{Machines, PATIENCE};
 use jaco_testkit::{ran, succeeded};
 
 /// `web` on the first machine, `db` on all.

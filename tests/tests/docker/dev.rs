@@ -8,8 +8,8 @@ use jaco_testkit::{binary, eventually_within};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use jaco_testkit::docker::PATIENCE;
-use jaco_testkit::docker::{Dockerd, LiveRestore};
+use jaco_testkit::engines::PATIENCE;
+use jaco_testkit::engines::{Dockerd, LiveRestore};
 use jaco_testkit::{ran, succeeded};
 
 /// Two services on two nodes.

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use jaco_testkit::docker::{Dockerd, LiveRestore};
+use jaco_testkit::engines::{Dockerd, LiveRestore};
 use jaco_testkit::{Cluster, Engine, eventually_within, stays, v1};
 use rustix::process::Signal;
 

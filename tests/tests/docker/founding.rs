@@ -3,7 +3,7 @@
 use jaco_testkit::eventually_within;
 use serde_json::Value;
 
-use jaco_testkit::docker::{Machines, PATIENCE};
+use jaco_testkit::engines::{Machines, PATIENCE};
 use jaco_testkit::succeeded;
 
 const SHOP: &str = "

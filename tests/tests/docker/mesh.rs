@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jaco_testkit::{Cluster, Engine, eventually_within, router, v1};
 
-use jaco_testkit::docker::{Dockerd, LiveRestore};
+use jaco_testkit::engines::{Dockerd, LiveRestore};
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 

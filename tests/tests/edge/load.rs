@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use jaco_testkit::{docker, eventually_within};
+use jaco_testkit::{engines, eventually_within};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufStream};
 use tokio::net::{TcpListener, TcpStream};
@@ -129,13 +129,21 @@ impl Load {
     /// Waits until each edge has answered requests of every kind that were made since.
     pub(crate) async fn goes_on(&self) {
         let before = self.answered();
-        eventually_within(docker::PATIENCE, "every edge answers every kind of request", || async {
-            let now = self.answered();
-            let more = now.iter().filter(|(of, count)| {
-                **count >= before.get(*of).copied().unwrap_or_default() + FURTHER
-            });
-            if more.count() == self.edges.len() * KINDS { Ok(()) } else { Err(format!("{now:?}")) }
-        })
+        eventually_within(
+            engines::PATIENCE,
+            "every edge answers every kind of request",
+            || async {
+                let now = self.answered();
+                let more = now.iter().filter(|(of, count)| {
+                    **count >= before.get(*of).copied().unwrap_or_default() + FURTHER
+                });
+                if more.count() == self.edges.len() * KINDS {
+                    Ok(())
+                } else {
+                    Err(format!("{now:?}"))
+                }
+            },
+        )
         .await;
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use jaco_testkit::docker::PATIENCE;
+use jaco_testkit::engines::PATIENCE;
 use jaco_testkit::{eventually_within, router};
 
 use crate::load::Kind;

@@ -1,10 +1,12 @@
 //! Three machines with a service behind edges, and a place outside from where they are asked.
 
+use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use jaco_testkit::docker::{Machines, PATIENCE};
+use jaco_testkit::engines::{Machines, PATIENCE};
 use jaco_testkit::{eventually_within, ran, router, succeeded, v1};
 
 use crate::held::Held;
@@ -58,19 +60,51 @@ const CLIENTS: &Clients = &[
 /// Three machines with a service behind edges, and clients outside.
 pub(crate) struct Outside {
     pub(crate) machines: Machines,
+    pub(crate) logs: AccessLogs,
     replicas: Replicas,
+}
+
+/// A folder that any user may pass, for the access log of the edges.
+pub(crate) struct AccessLogs(PathBuf);
+
+impl AccessLogs {
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        Self(std::env::temp_dir().join(format!("jaco-access-{}-{number}", std::process::id())))
+    }
+
+    /// One file for all edges: each only adds to it.
+    fn file(&self) -> PathBuf {
+        self.0.join("access.log")
+    }
+
+    /// The lines of all edges.
+    pub(crate) fn lines(&self) -> Vec<serde_json::Value> {
+        let text = fs::read_to_string(self.file()).expect("there is an access log");
+        text.lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect()
+    }
+}
+
+impl Drop for AccessLogs {
+    fn drop(&mut self) {
+        let _gone = fs::remove_dir_all(&self.0);
+    }
 }
 
 impl Outside {
     /// All edges serve.
     pub(crate) async fn start(replicas: Replicas) -> Self {
         let path = std::env::var("PATH").expect("there is one");
-        let mut machines = Machines::start(3, &format!("{path}:/usr/sbin:/sbin")).await;
+        let logs = AccessLogs::new();
+        let log = format!("edge: {{access_log: {{path: {}}}}}\n", logs.file().display());
+        let path = format!("{path}:/usr/sbin:/sbin");
+        let mut machines = Machines::start_with(3, &path, &log).await;
         machines.found(&["--name", "edges"]).await;
         machines.have_routers().await;
         let at_switch = ["ip", "address", "add", "10.99.0.100/24", "dev", "switch"];
         ran(machines.at_switch().args(at_switch));
-        let outside = Self { machines, replicas };
+        let outside = Self { machines, logs, replicas };
         outside.apply(1);
         outside.are_serving(3).await;
         outside
@@ -126,6 +160,26 @@ impl Outside {
 
     pub(crate) async fn replicas(&self) -> Vec<v1::ReplicaInfo> {
         self.machines.cluster.overview(0).await.expect("it answers").replicas
+    }
+
+    /// `jaco top` knows the requests of the route at all edges.
+    pub(crate) fn requests_are_seen(&self) {
+        let top: serde_json::Value =
+            serde_json::from_str(&self.cli(&["top", "-o", "json"])).expect("it is JSON");
+        let route = &top["routes"][0];
+        let named = (&route["domain"], &route["deployment"]);
+        assert_eq!(named, (&"shop.example.com".into(), &"shop".into()));
+        let of = |traffic: &serde_json::Value| {
+            (traffic["requests"].as_u64(), traffic["failed"].as_u64(), traffic["refused"].as_u64())
+        };
+        let nodes = route["nodes"].as_array().expect("a list");
+        let names: Vec<_> = nodes.iter().map(|node| node["hostname"].as_str()).collect();
+        assert_eq!(names, [Some("n1"), Some("n2"), Some("n3")], "{top}");
+        let sum: u64 = nodes.iter().filter_map(|node| of(&node["traffic"]).0).sum();
+        assert_eq!(of(&route["traffic"]), (Some(sum), Some(0), Some(0)), "{top}");
+        assert!(sum >= 100, "{sum} requests in 20 s");
+        assert!(route["traffic"]["p99_above_micros"].is_u64(), "{top}");
+        assert_eq!(top["unknown_edges"], serde_json::json!({}));
     }
 
     /// Waits until another process is the edge of a machine, and the only one.

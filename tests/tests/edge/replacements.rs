@@ -2,10 +2,14 @@
 
 use std::fs;
 
+use jaco_testkit::engines::PATIENCE;
+use jaco_testkit::eventually_within;
+
 use crate::outside::{Outside, Replicas};
 
 /// R-EDGE-1: replicas are replaced fifty times by restarts, rolls, scaling and a drain while requests
-/// come in at all three edges: none fails, and no POST arrives twice. The edge has no rights.
+/// come in at all three edges: none fails, and no POST arrives twice. The edge has no rights. `jaco top` and the access log
+/// have the requests.
 #[tokio::test(flavor = "multi_thread")]
 async fn fifty_replacements_fail_no_request() {
     let outside = Outside::start(Replicas::Everywhere).await;
@@ -38,8 +42,15 @@ async fn fifty_replacements_fail_no_request() {
     outside.cli(&["restart", "shop/web", "--timeout", "120s"]);
     outside.cli(&["restart", "shop/web", "--timeout", "120s"]);
     replaced += 12;
+    outside.requests_are_seen();
     let outcome = load.end();
     assert!(replaced >= 50, "{replaced}");
+    eventually_within(PATIENCE, "all requests are in the access log", || async {
+        let lines = outside.logs.lines();
+        let of_route = lines.iter().filter(|line| line["route"] == "shop.example.com").count();
+        if of_route as u64 >= outcome.requests { Ok(()) } else { Err(format!("{of_route} lines")) }
+    })
+    .await;
     let after = outside.replicas().await;
     assert!(after.iter().all(|one| !before.contains(&one.container_id)), "all were replaced");
     outcome.nothing_failed();

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use jaco_testkit::docker::PATIENCE;
+use jaco_testkit::engines::PATIENCE;
 use jaco_testkit::{eventually_within, router};
 use rustix::process::{Pid, Signal, kill_process};
 

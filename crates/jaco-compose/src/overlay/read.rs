@@ -58,10 +58,6 @@ fn check_top(map: &Map, overlay: &JacoYaml, report: &mut Report) {
         let message = format!("`{}` has no effect: it is not implemented yet", entry.key);
         report.warning(entry.key_pos, Code::NoEffect, message);
     }
-    if let Some(entry) = map.entry("routes") {
-        let message = "`routes` are kept by the cluster, and no request is answered by them yet";
-        report.warning(entry.key_pos, Code::NoEffect, message);
-    }
     if let (Some(node), Some(name)) = (map.get("deployment"), &overlay.deployment)
         && (name.is_empty() || normalise_name(name) != *name)
     {

@@ -65,9 +65,9 @@ pub(super) static FILE: Object = closed(
         ),
         key(
             "routes",
-            Ignored,
+            Honoured,
             Shape::List(&Shape::Object(&ROUTE), Unique::Free),
-            "Domains and the services behind them. They are kept by the cluster, and not answered yet.",
+            "Domains and the services behind them, which the edge of every node answers.",
         ),
         key(
             "scoring",

@@ -27,15 +27,6 @@ fn hosts_need_their_placement() {
     assert_eq!(warnings(COMPOSE, Some(overlay)), "");
 }
 
-#[test]
-fn routes_are_not_answered_yet() {
-    let overlay = "deployment: shop\nroutes:\n  - {domain: a.example, service: web, port: 80}\n";
-    assert_eq!(
-        warnings(COMPOSE, Some(overlay)),
-        "2:1 warning no_effect: `routes` are kept by the cluster, and no request is answered by them yet"
-    );
-}
-
 /// As in Swarm, a parallelism of 0 is all at once, wherever it is written.
 #[test]
 fn no_parallelism_is_all_at_once() {

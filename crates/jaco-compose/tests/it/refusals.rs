@@ -643,60 +643,39 @@ fn keys_that_nothing_implements() {
           expected `name@domain`
         2:1 warning no_effect: `acme_email` has no effect: it is not implemented yet"#]],
     );
-    overlay(
-        "routes: []",
-        expect![
-            "2:1 warning no_effect: `routes` are kept by the cluster, and no request is answered by them yet"
-        ],
-    );
-    overlay(
-        "routes: [{domain: a.b, service: web, port: 80}]",
-        expect![
-            "2:1 warning no_effect: `routes` are kept by the cluster, and no request is answered by them yet"
-        ],
-    );
+    overlay("routes: []", expect![""]);
+    overlay("routes: [{domain: a.b, service: web, port: 80}]", expect![""]);
     overlay(
         "routes: [{domain: a.b, service: wbe, port: 80}]",
         expect![[r#"
             2:10 error unknown_service: the route of `a.b` goes to `wbe`, which does not exist
-              help did you mean `web`?
-            2:1 warning no_effect: `routes` are kept by the cluster, and no request is answered by them yet"#]],
+              help did you mean `web`?"#]],
     );
     overlay(
         "routes: [{domain: a.b, service: web, port: 0}]",
         expect![[r#"
         2:44 error validation_failed: the port of the route is not a valid port number
-          expected a number from 1 to 65535
-        2:1 warning no_effect: `routes` are kept by the cluster, and no request is answered by them yet"#]],
+          expected a number from 1 to 65535"#]],
     );
     overlay(
         "routes: [{domain: a.b, service: web, port: 80}, {domain: a.b, service: db, port: 80}]",
         expect![[r#"
-            2:49 error route_multiple_catchall: `a.b` has a second route without a `path`
-            2:1 warning no_effect: `routes` are kept by the cluster, and no request is answered by them yet"#]],
+            2:49 error route_multiple_catchall: `a.b` has a second route without a `path`"#]],
     );
     overlay(
         "routes: [{domain: a.b, service: web, port: 80, tls: off}, {domain: a.b, service: db, port: 80, path: /x}]",
         expect![[r#"
-            2:59 error route_tls_mixed: the routes of `a.b` set `tls` to both `auto` and `off`
-            2:1 warning no_effect: `routes` are kept by the cluster, and no request is answered by them yet"#]],
+            2:59 error route_tls_mixed: the routes of `a.b` set `tls` to both `auto` and `off`"#]],
     );
-    overlay(
-        "routes: [{domain: a.b, service: web, port: 80, tls: perhaps}]",
-        expect![
-            "2:1 warning no_effect: `routes` are kept by the cluster, and no request is answered by them yet"
-        ],
-    );
+    overlay("routes: [{domain: a.b, service: web, port: 80, tls: perhaps}]", expect![""]);
     overlay(
         "routes: [{domain: '', service: web, port: 80}]",
         expect![[r#"
-        2:19 error validation_failed: the route has no domain
-        2:1 warning no_effect: `routes` are kept by the cluster, and no request is answered by them yet"#]],
+        2:19 error validation_failed: the route has no domain"#]],
     );
     overlay(
         "routes: [{domain: a.b, service: web}]",
         expect![[r#"
-        2:10 error missing_key: `routes[0]` has no `port`
-        2:1 warning no_effect: `routes` are kept by the cluster, and no request is answered by them yet"#]],
+        2:10 error missing_key: `routes[0]` has no `port`"#]],
     );
 }

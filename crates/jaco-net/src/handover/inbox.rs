@@ -73,6 +73,13 @@ impl Inbox {
         Ok(Self { listener, router: None, held: BTreeMap::new() })
     }
 
+    /// Has these handed back to the router that comes, as this process uses them already.
+    #[must_use]
+    pub fn holding(mut self, sockets: impl IntoIterator<Item = (ListenerKey, OwnedFd)>) -> Self {
+        self.held.extend(sockets);
+        self
+    }
+
     /// Whether there is a router that was handed back all sockets: it has copies for an edge that takes the place of this
     /// one.
     pub fn is_in_step(&self) -> bool {
@@ -311,6 +318,24 @@ mod tests {
         router.hold(&keys[..2]);
         assert_eq!(dropped(&mut inbox).await, keys[2]);
         silence(&mut inbox).await;
+    }
+
+    /// An edge that listens once more, as nobody came to take its place, hands back what it uses to a router that came
+    /// meanwhile.
+    #[tokio::test]
+    async fn an_edge_that_listens_again_has_what_it_uses() {
+        let place = Place::new("again");
+        let keys = [key(Transport::Tcp)];
+        let mut first = Inbox::listen(&place.path()).unwrap();
+        let (router, ()) = tokio::join!(TestRouter::start(place.path()), silence(&mut first));
+        router.hold(&keys);
+        let (key, socket) = taken(&mut first).await;
+        let used = socket::number(&socket).unwrap();
+        drop((router, first));
+        let mut second = Inbox::listen(&place.path()).unwrap().holding([(key, socket)]);
+        let (router, ()) = tokio::join!(TestRouter::start(place.path()), silence(&mut second));
+        assert_eq!(router.listeners.sockets()[&key].number, used);
+        assert!(second.is_in_step());
     }
 
     /// Before an edge has what a router opens, it waits; the next edge gets all of it at once, and the one before hears

@@ -31,6 +31,9 @@ const STOP_LIMIT: Duration = Duration::from_secs(25);
 /// How long a process that is to be replaced waits for the router to have copies of its listeners.
 const IN_STEP_LIMIT: Duration = Duration::from_secs(5);
 
+/// How often a successor is started that does not come to serve.
+const ATTEMPTS: u32 = 2;
+
 /// Pause between looks at that.
 const POLL: Duration = Duration::from_millis(10);
 
@@ -72,7 +75,7 @@ async fn serve(args: &EdgeArgs) -> anyhow::Result<()> {
     let mut open = Open::new(&edge, Path::new("."))?;
     upgrade::notify_ready();
     info!(dir = %args.runtime_dir.display(), "edge started");
-    let mut waiting = None::<Instant>;
+    let (mut waiting, mut attempts) = (None::<Instant>, 0);
     loop {
         tokio::select! {
             // First that the router is gone, if it is: there is nobody to be in step with then.
@@ -81,13 +84,12 @@ async fn serve(args: &EdgeArgs) -> anyhow::Result<()> {
             ended = &mut open.control => return ended?.context("the edge's socket has failed"),
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
-            _ = hangup.recv() => waiting = Some(Instant::now()),
+            _ = hangup.recv() => (waiting, attempts) = (Some(Instant::now()), ATTEMPTS),
             () = sleep(POLL), if waiting.is_some() => {}
         }
         // A router that was started again has no copies of the listeners for a successor before it is handed them back.
         let is_due = |since: Instant| open.inbox.is_in_step() || since.elapsed() >= IN_STEP_LIMIT;
         if waiting.is_some_and(is_due) {
-            waiting = None;
             // The daemon looks for the successor once it hears this, and goes on speaking to this process.
             edge.note_succession(Succession::Begun);
             open.close().await;
@@ -96,6 +98,9 @@ async fn serve(args: &EdgeArgs) -> anyhow::Result<()> {
             }
             edge.note_succession(Succession::None);
             open = Open::new(&edge, Path::new("."))?;
+            // A router that ended meanwhile came back without listeners, and is handed those of this process first.
+            attempts -= 1;
+            waiting = (attempts > 0).then(Instant::now);
         }
     }
     info!("stopping");
@@ -122,6 +127,8 @@ impl Open {
     fn new(edge: &Arc<Edge>, dir: &Path) -> anyhow::Result<Self> {
         let inbox = Inbox::listen(&listeners_socket(dir))
             .context("cannot listen for the router's listeners")?;
+        let used = edge.clone_listeners().context("listeners cannot be copied")?;
+        let inbox = inbox.holding(used.into_iter().map(|(key, socket)| (key, descriptor(socket))));
         let stop = CancellationToken::new();
         let (edge, stopped) = (Arc::clone(edge), stop.clone().cancelled_owned());
         let socket = service::socket_path(dir);
@@ -159,6 +166,13 @@ fn bound(key: ListenerKey, socket: OwnedFd) -> Socket {
     match key.transport {
         Transport::Tcp => Socket::Tcp(socket.into()),
         Transport::Udp => Socket::Udp(socket.into()),
+    }
+}
+
+fn descriptor(socket: Socket) -> OwnedFd {
+    match socket {
+        Socket::Tcp(socket) => socket.into(),
+        Socket::Udp(socket) => socket.into(),
     }
 }
 

@@ -12,7 +12,7 @@ use jaco_testkit::{eventually_within, router, v1};
 use rustix::process::Signal;
 
 use image::Root;
-use jaco_testkit::docker::{Machines, PATIENCE};
+use jaco_testkit::engines::{Machines, PATIENCE};
 use jaco_testkit::{ran, succeeded};
 use stream::Stream;
 use wire::Capture;

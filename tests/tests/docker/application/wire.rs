@@ -7,7 +7,7 @@ use jaco_testkit::eventually_within;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use jaco_testkit::docker::PATIENCE;
+use jaco_testkit::engines::PATIENCE;
 
 /// A capture that runs.
 pub(super) struct Capture {

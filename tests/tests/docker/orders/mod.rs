@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use jaco_testkit::{eventually_within, v1};
 use tokio::time::timeout;
 
-use crate::machines::{Machines, PATIENCE, ran, succeeded};
 use crate::pebble::Pebble;
 use gate::{Door, Gate};
+use jaco_testkit::engines::{Machines, PATIENCE};
+use jaco_testkit::{ran, succeeded};
 
 /// Where the authority and the gate are.
 const OUTSIDE: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 100);

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::corpus::{Corpus, done, model};
 use super::stand_in::Root;
 use super::talks::{PROJECTS, Project, host_of, members, names, share_a_network};
-use jaco_testkit::docker::Machines;
+use jaco_testkit::engines::Machines;
 use jaco_testkit::succeeded;
 
 /// Prints what each place answers. What has no health check may still be starting.

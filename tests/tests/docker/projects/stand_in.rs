@@ -11,7 +11,7 @@ use std::process::Stdio;
 use tempfile::TempDir;
 
 use crate::packages;
-use jaco_testkit::docker::Dockerd;
+use jaco_testkit::engines::Dockerd;
 use jaco_testkit::ran;
 
 const PACKAGE: &str = "busybox-static";

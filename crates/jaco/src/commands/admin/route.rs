@@ -12,8 +12,8 @@ use crate::view::{List, Summary, route};
 
 /// Inspect routes: which requests from outside go to which service
 ///
-/// Routes are part of a deployment: they are written in jaco.yaml and change with its applies. They are kept and
-/// checked by the cluster; no request is answered by them yet.
+/// Routes are part of a deployment: they are written in jaco.yaml and change with its applies. The edge of every node
+/// answers requests by them.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   jaco route ls

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use super::IMAGE;
+use crate::docker::IMAGE;
 use crate::wait::eventually_within;
 
 const PATIENCE: Duration = Duration::from_secs(60);

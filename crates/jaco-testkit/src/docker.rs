@@ -1,12 +1,6 @@
-//! The machine's Docker Engine through its command line; engines of a test's own, and machines with one each.
-
-mod dockerd;
-mod machines;
+//! The machine's Docker Engine through its command line.
 
 use std::process::Command;
-
-pub use dockerd::{Dockerd, LiveRestore};
-pub use machines::{Machines, PATIENCE, address};
 
 /// The image of the tests, which `cargo xtask test docker` builds.
 pub const IMAGE: &str = "jaco-hello:v1";

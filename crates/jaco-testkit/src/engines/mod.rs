@@ -1,4 +1,6 @@
-//! Machines: network namespaces with an engine, a daemon and a router each, wired to one switch. They are no cluster yet.
+//! Engines of a test's own; and machines: network namespaces with an engine, a daemon and a router each, wired to one switch. They are no cluster yet.
+
+mod dockerd;
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Output};
@@ -6,7 +8,8 @@ use std::time::Duration;
 
 use jaco_proto::v1;
 
-use super::dockerd::{Dockerd, LiveRestore};
+pub use dockerd::{Dockerd, LiveRestore};
+
 use crate::binary::binary;
 use crate::cluster::{Cluster, Engine};
 use crate::command::{ran, succeeded};
