@@ -44,6 +44,12 @@ impl Backend {
         self.endpoints.store(Arc::new(endpoints));
     }
 
+    /// Those that are ready.
+    pub(crate) fn all(&self) -> Vec<Arc<Upstream>> {
+        let endpoints = self.endpoints.load();
+        endpoints.here.iter().chain(&endpoints.elsewhere).cloned().collect()
+    }
+
     /// Chooses an instance that is none of `tried`. `None`: there is none.
     pub(crate) fn pick(&self, tried: &[Arc<Upstream>]) -> Option<Picked> {
         // An instance leaves only after it was taken out of the set: who meets one that has left reads an old set, and

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::counters::RouteCounts;
+use crate::explain::{Explained, explain};
 use crate::options::{AccessLog, Options};
 use crate::presence::Presence;
 use crate::shared::Shared;
@@ -156,6 +157,12 @@ impl Edge {
     /// What was counted, by route of the plan in use.
     pub fn counters(&self) -> BTreeMap<RouteKey, RouteCounts> {
         self.inner.state().counts()
+    }
+
+    /// What a request for a host and a path would meet now. Instances see a connection without a request.
+    pub async fn explain(&self, host: &str, path: &str) -> Explained {
+        let shared = &self.inner.shared;
+        explain(&shared.view.load_full(), (host, path), shared.dialer.timeout).await
     }
 
     /// Connections of clients, and WebSockets.

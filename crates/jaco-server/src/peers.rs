@@ -14,8 +14,8 @@ use jaco_proto::v1::peer_client::PeerClient;
 use jaco_proto::v1::query_client::QueryClient;
 use jaco_proto::v1::{
     AcknowledgeEndpointsRequest, EdgeTrafficRequest, EdgeTrafficResponse, ForwardRequest,
-    HeartbeatRequest, HeartbeatResponse, ProbeRouterRequest, ProbeRouterResponse, ProposeRequest,
-    PullsRequest, PullsResponse, RaftRequest,
+    HeartbeatRequest, HeartbeatResponse, ProbeEdgeRequest, ProbeEdgeResponse, ProbeRouterRequest,
+    ProbeRouterResponse, ProposeRequest, PullsRequest, PullsResponse, RaftRequest,
 };
 use jaco_types::{ErrorCode, NodeId, Rejection};
 use tonic::transport::{Channel, Endpoint};
@@ -232,6 +232,22 @@ impl Peers {
         let mut request = Request::new(EdgeTrafficRequest {});
         request.set_timeout(deadline);
         let answer = within(deadline, self.peer(node, address).edge_traffic(request)).await;
+        answer.map_err(|status| from_status(&status))
+    }
+
+    /// Asks a member what a request would meet at its edge.
+    ///
+    /// # Errors
+    /// When the member is unreachable, or runs a version without this question.
+    pub async fn probe_edge(
+        &self,
+        (node, address): (NodeId, &str),
+        message: ProbeEdgeRequest,
+        deadline: Duration,
+    ) -> Result<ProbeEdgeResponse, Rejection> {
+        let mut request = Request::new(message);
+        request.set_timeout(deadline);
+        let answer = within(deadline, self.peer(node, address).probe_edge(request)).await;
         answer.map_err(|status| from_status(&status))
     }
 

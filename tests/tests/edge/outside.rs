@@ -182,6 +182,16 @@ impl Outside {
         assert_eq!(top["unknown_edges"], serde_json::json!({}));
     }
 
+    /// `jaco explain` finds nothing that breaks, at no edge.
+    pub(crate) fn requests_are_explained(&self) {
+        let explained = self.cli(&["explain", "--to", "http://shop.example.com/", "-o", "json"]);
+        let all: serde_json::Value = serde_json::from_str(&explained).expect("it is JSON");
+        assert_eq!(all["holds"], true, "{all}");
+        let steps = all["steps"].as_array().expect("a list");
+        let found = steps.last().expect("there are some")["detail"].as_str();
+        assert_eq!(found, Some("all 18 connections to port 8080 are accepted"), "{all}");
+    }
+
     /// Waits until another process is the edge of a machine, and the only one.
     pub(crate) async fn has_another_edge(&self, at: usize, before: u32) {
         eventually_within(PATIENCE, "another process is the edge", || async {

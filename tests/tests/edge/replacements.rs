@@ -43,6 +43,7 @@ async fn fifty_replacements_fail_no_request() {
     outside.cli(&["restart", "shop/web", "--timeout", "120s"]);
     replaced += 12;
     outside.requests_are_seen();
+    outside.requests_are_explained();
     let outcome = load.end();
     assert!(replaced >= 50, "{replaced}");
     eventually_within(PATIENCE, "all requests are in the access log", || async {

@@ -18,6 +18,7 @@ use super::report::{EdgeCounters, EdgeReport};
 use super::socket::is_of;
 use super::socket_path;
 use crate::change::EdgeChange;
+use crate::explain::Explained;
 use crate::tls::Certificates;
 
 /// A daemon's connection to the process of an edge. It ends when this is dropped.
@@ -116,6 +117,35 @@ impl EdgeClient {
             match next(&mut input).await? {
                 Said::Report(_) => {}
                 Said::Counted(counters) => return counters.counters().ok_or_else(strange),
+                Said::Explained(_) => {}
+            }
+        }
+    }
+
+    /// What a request for a host and a path would meet at the edge of this folder, and what that holds; over a connection
+    /// of its own.
+    ///
+    /// # Errors
+    /// As [`Self::counters`], and if the edge is of a version without this question.
+    pub async fn explain(
+        runtime_dir: &Path,
+        host: &str,
+        path: &str,
+    ) -> io::Result<(EdgeReport, Explained)> {
+        let (mut input, mut output) = open(runtime_dir).await?.into_split();
+        let mut report = next_report(&mut input).await?;
+        if !report.takes_log {
+            return Err(strange());
+        }
+        let (host, path) = (host.to_owned(), path.to_owned());
+        send(&mut output, &Order::Explain { host, path }).await?;
+        loop {
+            match next(&mut input).await? {
+                Said::Report(newer) => report = newer.report().ok_or_else(strange)?,
+                Said::Counted(_) => {}
+                Said::Explained(said) => {
+                    return Ok((report, said.explained().ok_or_else(strange)?));
+                }
             }
         }
     }
@@ -139,7 +169,7 @@ async fn next_report(input: &mut OwnedReadHalf) -> io::Result<EdgeReport> {
     loop {
         match next(input).await? {
             Said::Report(report) => return report.report().ok_or_else(strange),
-            Said::Counted(_) => {}
+            Said::Counted(_) | Said::Explained(_) => {}
         }
     }
 }

@@ -4,12 +4,14 @@ use std::sync::{Arc, Mutex};
 
 use jaco_dataplane::edge::EdgePlan;
 use jaco_types::StateIndex;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tracing::warn;
 
 use super::access_log;
 use super::change_message::ChangeMessage;
-use super::message::{LogMessage, Order};
+use super::explained::ExplainedMessage;
+use super::message::{LogMessage, Order, Said};
 use super::report::{Answer, CountersMessage, EdgeCounters};
 use crate::change::EdgeChange;
 use crate::edge::Edge;
@@ -41,8 +43,8 @@ pub(super) enum Done {
     Attended(Present),
     /// A plan was taken, or was not.
     Held,
-    /// This was counted.
-    Counted(Box<CountersMessage>),
+    /// This was asked for.
+    Said(Box<Said>),
 }
 
 impl Keeper {
@@ -50,11 +52,20 @@ impl Keeper {
         Self { edge, held: Mutex::new(None), log: Mutex::new(None), run: fastrand::u64(..) }
     }
 
-    /// Carries out an order, and says there what came of it. It may take as long as a plan of ten thousand routes is read.
+    /// Carries out an order, and says there what came of it. It may take as long as a plan of ten thousand routes is read,
+    /// so it is for a thread that may be blocked.
     pub(super) fn carry_out(&self, frame: &[u8], answers: &watch::Sender<Answer>) -> Done {
         match serde_json::from_slice(frame) {
             Ok(Order::Attend) => Done::Attended(self.edge.presence().enter()),
-            Ok(Order::Count) => Done::Counted(Box::new(CountersMessage::new(self.counters()))),
+            Ok(Order::Count) => {
+                let counters = CountersMessage::new(self.counters());
+                Done::Said(Box::new(Said::Counted(Box::new(counters))))
+            }
+            Ok(Order::Explain { host, path }) => {
+                let explained = Handle::current().block_on(self.edge.explain(&host, &path));
+                let message = ExplainedMessage::new(&explained);
+                Done::Said(Box::new(Said::Explained(Box::new(message))))
+            }
             Ok(Order::Hold(message)) => self.hold(&message, answers),
             Ok(Order::Log(wanted)) => self.log(wanted),
             // What the error quotes may be a key.

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::change_message::ChangeMessage;
+use super::explained::ExplainedMessage;
 use super::report::{CountersMessage, ReportMessage};
 
 /// The longest message: ten thousand routes, each with a few kilobytes of header rules and passwords.
@@ -25,6 +26,8 @@ pub(super) enum Order {
     Hold(Box<ChangeMessage>),
     /// Say what was counted. Answered by [`Said::Counted`].
     Count,
+    /// Say what a request would meet. Answered by [`Said::Explained`]; known by the edges that know [`Order::Log`].
+    Explain { host: String, path: String },
     /// Write lines about requests to a file, or to none. Edges know this that say so in their report.
     Log(Option<LogMessage>),
 }
@@ -43,6 +46,8 @@ pub(super) enum Said {
     Report(ReportMessage),
     /// What was counted.
     Counted(Box<CountersMessage>),
+    /// What a request would meet.
+    Explained(Box<ExplainedMessage>),
 }
 
 /// Writes a message.

@@ -6,7 +6,7 @@
 //! ```text
 //! socket          the socket, and who may connect
 //! keeper          the plan that is held: orders in
-//! report          what is said back
+//! report          what is said back; explained: what a request would meet
 //! message         what is said over the socket; change_message: plans and their changes
 //! access_log      lines about requests, to a file
 //! client          the other end
@@ -15,6 +15,7 @@
 mod access_log;
 mod change_message;
 mod client;
+mod explained;
 mod keeper;
 mod message;
 #[cfg(test)]

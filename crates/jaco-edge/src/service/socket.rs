@@ -78,7 +78,7 @@ async fn speak(stream: UnixStream, keeper: Arc<Keeper>) {
     let (mut input, mut output) = stream.into_split();
     let (answers, mut answer) = watch::channel(Answer::default());
     let answers = Arc::new(answers);
-    let (counts, mut counted) = mpsc::channel(1);
+    let (asked, mut said) = mpsc::channel::<Box<Said>>(1);
     let mut status = keeper.edge.status();
     let told = async {
         loop {
@@ -92,9 +92,7 @@ async fn speak(stream: UnixStream, keeper: Arc<Keeper>) {
                 tokio::select! {
                     Ok(()) = status.changed() => break,
                     Ok(()) = answer.changed() => break,
-                    Some(counters) = counted.recv() => {
-                        send(&mut output, &Said::Counted(counters)).await?;
-                    }
+                    Some(said) = said.recv() => send(&mut output, &*said).await?,
                     else => return io::Result::Ok(()),
                 }
             }
@@ -109,7 +107,7 @@ async fn speak(stream: UnixStream, keeper: Arc<Keeper>) {
             match done.await.map_err(io::Error::other)? {
                 Done::Attended(daemon) => present = Some(daemon),
                 Done::Held => {}
-                Done::Counted(counters) => drop(counts.send(counters).await),
+                Done::Said(said) => drop(asked.send(said).await),
             }
         }
         drop(present);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jaco_dataplane::edge::{EdgePlan, Listener, ListenerKey, ProxyProtocol, Transport};
 use jaco_edge::service::{EdgeClient, EdgeReport, ServiceOptions, serve};
-use jaco_edge::{Certificates, EdgeChange};
+use jaco_edge::{Certificates, Connection, EdgeChange};
 use jaco_types::StateIndex;
 use jaco_types::route::{BodyLimit, RouteTls};
 use jaco_types::unit::Bytes;
@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinHandle;
 
-use crate::instances::{raw, saying};
+use crate::instances::{address, raw, saying};
 use crate::lab::{Lab, PATIENCE, forwarding, instance, route_key, to_web};
 use crate::tls::{certificate, get_tls};
 use crate::wire::get;
@@ -337,6 +337,34 @@ async fn lines_about_requests_go_to_the_file_that_a_daemon_names() {
     get(&lab, "b.example", "/seen").await;
     until("it writes lines again", async || lines().last().unwrap()["path"] == "/seen").await;
     assert!(lines().iter().all(|line| line["path"] != "/unseen"));
+}
+
+/// R-CLI-3: an edge says what a request would meet: the route, the certificate, and who accepts connections.
+#[tokio::test]
+async fn an_edge_explains_what_a_request_would_meet() {
+    let one = saying("one");
+    let mut lab = Lab::new();
+    lab.route("a.example", "/x", |_| {});
+    lab.ready(&[one.address]);
+    lab.apply();
+    let process = start(&lab);
+    drop(connect(&process.dir).await);
+    let explain = async |host: &str, path: &str| {
+        EdgeClient::explain(&process.dir, host, path).await.unwrap().1
+    };
+    let explained = explain("A.example.", "/y/../x/%7e").await;
+    assert_eq!(explained.route, Some(route_key("a.example", "/x")));
+    assert!(!explained.has_certificate);
+    let [found] = &explained.instances[..] else { panic!("{explained:?}") };
+    assert_eq!((found.id.clone(), found.connection), (instance(1), Connection::Accepted));
+    assert!(!found.is_passed_over);
+    assert_eq!(explain("a.example", "/y").await.route, None);
+    lab.ready(&[address()]);
+    lab.apply();
+    assert_eq!(get(&lab, "a.example", "/x").await.reason(), "connect_failed");
+    let explained = explain("a.example", "/x").await;
+    let [found] = &explained.instances[..] else { panic!("{explained:?}") };
+    assert!(found.is_passed_over && found.connection == Connection::Refused, "{found:?}");
 }
 
 async fn until(what: &str, mut is_true: impl AsyncFnMut() -> bool) {

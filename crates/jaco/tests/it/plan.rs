@@ -68,6 +68,16 @@ impl Script for Planner {
             detail: detail.to_owned(),
             fix: fix.to_owned(),
         };
+        if !request.url.is_empty() {
+            let steps = vec![step("route", true, "shop.example.com goes to shop/web:8080", "")];
+            let from = "outside".to_owned();
+            return Ok(v1::ExplainPathResponse {
+                from,
+                to: request.url,
+                steps,
+                ..Default::default()
+            });
+        }
         let mut steps = vec![step("network", true, "both are attached to shop/default", "")];
         if request.port > 0 {
             steps.push(step("connect", false, "nothing listens", "let it listen"));
@@ -411,6 +421,30 @@ fn a_path_is_printed_step_by_step() {
     for port in ["0", "http", "65536"] {
         let run = session.run(&format!("explain shop/web --to shop/db:{port}"));
         assert_eq!(run.code, Some(2), "{}", run.err);
+    }
+}
+
+/// R-CLI-3: an address is asked for from outside, and only that.
+#[test]
+fn a_request_from_outside_is_explained() {
+    let session = planner("unchanged", preview());
+    check(
+        &session,
+        "explain --to https://shop.example.com/cart",
+        &expect![[r#"
+            outside to https://shop.example.com/cart
+
+            STEP   HOLDS  FOUND
+            route  yes    shop.example.com goes to shop/web:8080
+            --- stderr
+            --- exit 0
+        "#]],
+    );
+    for line in
+        ["explain", "explain --to shop/db", "explain shop/web --to https://shop.example.com"]
+    {
+        let run = session.run(line);
+        assert_eq!(run.code, Some(2), "{line}: {}", run.err);
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use jaco_edge::service::{EdgeClient, EdgeCounters};
-use jaco_edge::{LATENCY_BOUNDS_MICROS, RouteCounts};
+use jaco_edge::service::{EdgeClient, EdgeCounters, EdgeReport};
+use jaco_edge::{Connection, Explained, LATENCY_BOUNDS_MICROS, RouteCounts};
 use jaco_proto::v1;
 use jaco_server::{EdgeProbe, Member};
 use jaco_types::RouteKey;
@@ -20,6 +20,9 @@ use super::wait_for_routes;
 
 /// How long the process may take to say something: it has it in memory.
 const PATIENCE: Duration = Duration::from_millis(800);
+
+/// How long it may take to connect to instances: it waits for each as long as a request does, for all at the same time.
+const PROBE_PATIENCE: Duration = Duration::from_millis(1500);
 
 /// Asks the process of the edge, over connections of its own.
 #[derive(Debug, Clone)]
@@ -79,6 +82,41 @@ impl EdgeProbe for EdgeHandle {
             routes: routes.collect(),
             ..Default::default()
         }
+    }
+
+    async fn probe(&self, request: v1::ProbeEdgeRequest) -> v1::ProbeEdgeResponse {
+        let (host, path) = (&request.host, &request.path);
+        let asked = EdgeClient::explain(&self.runtime_dir, host, path);
+        let problem = match timeout(PROBE_PATIENCE, asked).await {
+            Ok(Ok((report, explained))) => return found(&report, &explained),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("no answer within {} ms", PROBE_PATIENCE.as_millis()),
+        };
+        v1::ProbeEdgeResponse { problem, ..Default::default() }
+    }
+}
+
+fn found(report: &EdgeReport, explained: &Explained) -> v1::ProbeEdgeResponse {
+    let instances = explained.instances.iter().map(|one| v1::ProbedInstance {
+        replica: one.id.replica.to_string(),
+        raft_index: one.id.raft_index.0,
+        passed_over: one.is_passed_over,
+        result: match one.connection {
+            Connection::Accepted => "accepted",
+            Connection::Refused => "refused",
+            Connection::Silent => "silent",
+        }
+        .to_owned(),
+    });
+    let route = explained.route.as_ref();
+    v1::ProbeEdgeResponse {
+        problem: String::new(),
+        applied: report.applied.map_or(0, |index| index.0),
+        listeners: report.listeners.iter().map(ToString::to_string).collect(),
+        route_domain: route.map(|key| key.domain.to_string()).unwrap_or_default(),
+        route_path: route.map(|key| key.path.to_string()).unwrap_or_default(),
+        has_certificate: explained.has_certificate,
+        instances: instances.collect(),
     }
 }
 

@@ -180,6 +180,14 @@ impl Peer for PeerService {
         Ok(Response::new(edge::traffic(&member).await))
     }
 
+    async fn probe_edge(
+        &self,
+        request: Request<v1::ProbeEdgeRequest>,
+    ) -> Result<Response<v1::ProbeEdgeResponse>, Status> {
+        let (member, _) = self.sender(&request)?;
+        Ok(Response::new(edge::probe(&member, request.into_inner()).await))
+    }
+
     async fn renew_certificate(
         &self,
         request: Request<v1::RenewCertificateRequest>,

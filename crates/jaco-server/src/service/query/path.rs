@@ -10,9 +10,13 @@ use jaco_store::Store;
 use jaco_types::{NodeId, Rejection};
 
 use crate::member::Member;
+use crate::service::peer::edge;
 use crate::service::peer::probe::probe_all;
 use crate::status::invalid;
-use crate::view::path::{Course, Destination, Walk, askers, destination, walk};
+use crate::view::path::{
+    Course, Destination, Walk, asked, askers, destination, walk, walk_from_outside,
+};
+use crate::view::ways::with_routers;
 
 /// How long packets are sent where they are not answered, in milliseconds.
 const WINDOW_MS: u32 = 1500;
@@ -23,11 +27,14 @@ const ASKERS_MAX: usize = 8;
 /// Walks from one replica of each node that the service is on.
 ///
 /// # Errors
-/// When one of the ends does not exist.
+/// When one of the ends does not exist, or an address from outside is none.
 pub(super) async fn explain(
     member: &Member,
     request: &v1::ExplainPathRequest,
 ) -> Result<v1::ExplainPathResponse, Rejection> {
+    if !request.url.is_empty() {
+        return from_outside(member, &request.url).await;
+    }
     let port = u16::try_from(request.port)
         .map_err(|_| invalid(format!("{} is no TCP port: use 1 to 65535", request.port)))?;
     let state = member.store.snapshot();
@@ -50,6 +57,21 @@ pub(super) async fn explain(
     };
     let (to, port) = (to.to_string(), request.port);
     Ok(v1::ExplainPathResponse { from, from_node, to, port, steps, asked })
+}
+
+/// Walks from outside through the edges of all nodes.
+async fn from_outside(member: &Member, url: &str) -> Result<v1::ExplainPathResponse, Rejection> {
+    let asked = asked(url)?;
+    let state = member.store.snapshot();
+    let question = v1::ProbeEdgeRequest {
+        min_index: state.index.0,
+        host: asked.host.clone(),
+        path: asked.path.clone(),
+    };
+    let reports = edge::probe_all(member, &with_routers(&state), &question).await;
+    let walked = walk_from_outside(&state, &asked, member.clock.now(), &reports);
+    let (from, to) = ("outside".to_owned(), url.to_owned());
+    Ok(v1::ExplainPathResponse { from, to, steps: walked.steps(), ..Default::default() })
 }
 
 /// Asks the routers of both ends at the same time.

@@ -11,6 +11,9 @@ pub(super) enum Step {
     Tunnel,
     Applied,
     Connect,
+    Route,
+    Certificate,
+    Edges,
 }
 
 impl Step {
@@ -23,6 +26,9 @@ impl Step {
             Self::Tunnel => "tunnel",
             Self::Applied => "applied",
             Self::Connect => "connect",
+            Self::Route => "route",
+            Self::Certificate => "certificate",
+            Self::Edges => "edges",
         }
     }
 }

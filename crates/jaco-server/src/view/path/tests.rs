@@ -5,6 +5,8 @@
 #[path = "../../../../jaco-state/tests/it/history.rs"]
 #[allow(dead_code, reason = "shared with the tests of the state, which use more of it")]
 mod history;
+#[path = "outside_tests.rs"]
+mod outside;
 
 use std::collections::BTreeMap;
 
