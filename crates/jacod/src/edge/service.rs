@@ -78,7 +78,7 @@ async fn serve(args: &EdgeArgs) -> anyhow::Result<()> {
     let (mut waiting, mut attempts) = (None::<Instant>, 0);
     loop {
         tokio::select! {
-            // First that the router is gone, if it is: there is nobody to be in step with then.
+            // The router first: if its connection has ended, nobody has copies of the listeners for a successor.
             biased;
             event = open.inbox.next() => take(&edge, event),
             ended = &mut open.control => return ended?.context("the edge's socket has failed"),
