@@ -196,6 +196,45 @@ pub async fn stop_honours_the_grace_period(fixture: &Fixture) {
     fixture.clear(&seen).await;
 }
 
+/// R-HEAL-3: hooks and signal share the grace period. A hook without an end takes all of it, and a process that
+/// would exit at once is stopped after it, not before.
+pub async fn pre_stop_shares_the_grace_period(fixture: &Fixture) {
+    let request = fixture.request(
+        r#""command":["serve"],"stop_grace_period":"2s",
+           "pre_stop":[{"command":["/hello","sleep"]},{"command":["/hello","sleep"]}],
+           "labels":{"jaco.fake.pre_stop_ms":"60000"}"#,
+    );
+    let seen = fixture.start(&request).await;
+    let before = Instant::now();
+    fixture.engine.stop(&seen.container).await.expect("it stops");
+    let took = before.elapsed();
+    assert!(took >= Duration::from_secs(2) && took < Duration::from_secs(6), "{took:?}");
+    let listed = fixture.listed(&request.instance).await.expect("it is listed");
+    assert!(matches!(listed.status, ContainerStatus::Exited { .. }), "{listed:?}");
+    fixture.clear(&seen).await;
+}
+
+/// A container that exited by itself has no hook run in it.
+pub async fn an_exited_container_has_no_pre_stop(fixture: &Fixture) {
+    let mut events = fixture.engine.events().await.expect("events");
+    let request = fixture.request(
+        r#""command":["exit","3"],"pre_stop":[{"command":["/hello","sleep"]}],
+           "labels":{"jaco.fake.exit_code":"3","jaco.fake.pre_stop_ms":"60000"}"#,
+    );
+    let seen = fixture.start(&request).await;
+    let exited = |event| match status_of(event, &request.instance)? {
+        ContainerStatus::Exited { .. } => Some(()),
+        ContainerStatus::Created | ContainerStatus::Up { .. } => None,
+    };
+    if !matches!(seen.status, ContainerStatus::Exited { .. }) {
+        await_event(&mut events, "the exit", exited).await;
+    }
+    let before = Instant::now();
+    fixture.engine.stop(&seen.container).await.expect("it has stopped");
+    assert!(before.elapsed() < Duration::from_secs(6), "{:?}", before.elapsed());
+    fixture.clear(&seen).await;
+}
+
 /// Health changes are reported: starting, healthy, then unhealthy with the output of the check.
 pub async fn health_is_reported(fixture: &Fixture) {
     let mut events = fixture.engine.events().await.expect("events");

@@ -34,7 +34,7 @@ use crate::error::{
 };
 use crate::network::Networks;
 use crate::spec::{self, Check, Needs, SpecError};
-use crate::{auth, convert, exec, image, logs, names, pull, volume};
+use crate::{auth, convert, exec, image, logs, names, pre_stop, pull, volume};
 
 /// Time limit of a request. A machine that starts dozens of containers is slow, not down.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
@@ -497,9 +497,11 @@ impl ContainerEngine for DockerEngine {
     }
 
     async fn stop(&self, container: &ContainerId) -> Result<(), EngineError> {
-        // Without a timeout Docker uses the one of the container.
         let docker = self.docker().await?.clone().with_timeout(LONG_TIMEOUT);
-        let stopped = docker.stop_container(&container.0, None::<StopContainerOptions>).await;
+        // Without a timeout Docker uses the one of the container.
+        let left = pre_stop::run(&docker, container).await?;
+        let options = StopContainerOptions { t: left, ..StopContainerOptions::default() };
+        let stopped = docker.stop_container(&container.0, Some(options)).await;
         allow(stopped, &[NOT_MODIFIED, NOT_FOUND])
     }
 

@@ -41,15 +41,30 @@ pub(crate) async fn run(
     request: &ExecRequest,
     inputs: ExecInputs,
 ) -> Result<ExecOutputs, EngineError> {
-    let created = docker.create_exec(&container.0, options(request)).await.map_err(engine_error)?;
-    let start = StartExecOptions { tty: request.terminal.is_some(), ..StartExecOptions::default() };
+    let exec = (request.stdin, request.terminal);
+    attach(docker, container, options(request), exec, inputs).await
+}
+
+/// Runs what is described in Docker's terms.
+///
+/// # Errors
+/// If the container is not running or Docker is unreachable.
+pub(crate) async fn attach(
+    docker: Docker,
+    container: &ContainerId,
+    options: CreateExecOptions<String>,
+    (stdin, terminal): (Stdin, Option<TerminalSize>),
+    inputs: ExecInputs,
+) -> Result<ExecOutputs, EngineError> {
+    let created = docker.create_exec(&container.0, options).await.map_err(engine_error)?;
+    let start = StartExecOptions { tty: terminal.is_some(), ..StartExecOptions::default() };
     let started = docker.start_exec(&created.id, Some(start)).await.map_err(engine_error)?;
     let StartExecResults::Attached { output, input } = started else {
         let reason = "docker did not attach to the command".to_owned();
         return Err(EngineError::Refused { reason });
     };
     let (sender, receiver) = mpsc::channel(OUTPUT_BUFFER);
-    let exec = Exec { docker, id: created.id, stdin: request.stdin, terminal: request.terminal };
+    let exec = Exec { docker, id: created.id, stdin, terminal };
     tokio::spawn(exec.transfer(output, input, inputs, sender));
     let outputs = stream::unfold(receiver, |mut receiver| async move {
         receiver.recv().await.map(|output| (output, receiver))

@@ -12,6 +12,7 @@ mod image;
 mod logs;
 mod names;
 mod network;
+mod pre_stop;
 mod pull;
 pub mod spec;
 mod volume;

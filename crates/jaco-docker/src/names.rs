@@ -19,6 +19,9 @@ pub(crate) const SERVICE: &str = "jaco.service";
 pub(crate) const REPLICA: &str = "jaco.replica_id";
 const REPLICA_INDEX: &str = "jaco.replica_index";
 const RAFT_INDEX: &str = "jaco.raft_index";
+/// The `pre_stop` hooks of a container, as JSON: it is stopped with those that it was made with, also when its
+/// record is gone.
+pub(crate) const PRE_STOP: &str = "jaco.pre_stop";
 const SPEC_HASH: &str = "jaco.spec_hash";
 
 /// `jaco-<cluster>-<node>`: prefix of every name of this owner. It contains the cluster because two

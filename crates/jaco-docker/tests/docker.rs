@@ -7,7 +7,7 @@ use std::io::Write;
 use std::panic::AssertUnwindSafe;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::{FutureExt, StreamExt};
 use jaco_agent::engine::{
@@ -119,6 +119,8 @@ contract! {
     stop_and_remove_are_idempotent
     exit_is_reported_and_final
     stop_honours_the_grace_period
+    pre_stop_shares_the_grace_period
+    an_exited_container_has_no_pre_stop
     health_is_reported
     removal_is_reported
     absent_image_is_named
@@ -169,6 +171,70 @@ async fn the_stop_signal_reaches_the_process() {
         fixture.engine.stop(&seen.container).await.unwrap();
         let log = docker(&["logs", &seen.container.0]);
         assert!(log.contains("SIGINT received"), "{log}");
+    })
+    .await;
+}
+
+/// R-HEAL-3: the hooks run in their order, each to its end, before the signal is sent; one that fails, or whose
+/// program is missing, keeps the others from running and the signal from nothing. Docker's own events tell.
+#[tokio::test]
+async fn pre_stop_hooks_run_before_the_signal() {
+    with_fixture("hooks", async |fixture| {
+        let cases = [
+            (
+                r#"[{"command":["/hello","exit","0"],"environment":{"A":"b","C":null}},{"command":["/hello","exit","0"]}]"#,
+                "exec_die 0, exec_die 0, kill, die",
+            ),
+            (
+                r#"[{"command":["/hello","exit","4"]},{"command":["/hello","exit","0"]}]"#,
+                "exec_die 4, kill, die",
+            ),
+            (r#"[{"command":["/absent"]}]"#, "kill, die"),
+            ("[]", "kill, die"),
+        ];
+        for (hooks, expected) in cases {
+            let request = fixture.request(&format!(r#""command":["serve"],"pre_stop":{hooks}"#));
+            let seen = fixture.engine.ensure_running(&request).await.unwrap();
+            let query = LogQuery { follow: Follow::Yes, tail: None, since: None };
+            let mut lines = fixture.engine.logs(&seen.container, query).await.unwrap();
+            let first = tokio::time::timeout(Duration::from_secs(20), lines.next()).await;
+            assert!(first.unwrap().unwrap().unwrap().text.contains("listens"));
+            fixture.engine.stop(&seen.container).await.unwrap();
+            let filter = format!("container={}", seen.container);
+            let format = "{{.Action}} {{.Actor.Attributes.exitCode}}";
+            // Docker takes whole seconds and answers once they are over.
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+            let until = (now + 1).to_string();
+            let events = docker(&[
+                "events", "--since", "10m", "--until", &until, "--filter", &filter, "--format", format,
+            ]);
+            let told = events.lines().filter_map(|line| match line.split_once(' ')? {
+                ("exec_die", code) => Some(format!("exec_die {code}")),
+                (action @ ("kill" | "die"), _) => Some(action.to_owned()),
+                _ => None,
+            });
+            let told: Vec<_> = told.collect();
+            // Whether Docker tells the end of a program that it could not begin depends on its version.
+            let told: Vec<_> = told.into_iter().filter(|line| !line.starts_with("exec_die 12")).collect();
+            assert_eq!(told.join(", "), expected, "{hooks}: {events}");
+            let log = docker(&["logs", &seen.container.0]);
+            assert!(log.contains("SIGTERM received"), "{log}");
+        }
+    })
+    .await;
+}
+
+/// Neither a label of the user nor one of the image passes for a hook.
+#[tokio::test]
+async fn a_label_is_no_hook() {
+    with_fixture("hooklabel", async |fixture| {
+        let request = fixture.request(
+            r#""command":["serve"],"labels":{"jaco.pre_stop":"[{\"command\":[\"/hello\",\"sleep\"]}]"}"#,
+        );
+        let seen = fixture.engine.ensure_running(&request).await.unwrap();
+        let format = r#"{{index .Config.Labels "jaco.pre_stop"}}"#;
+        let label = docker(&["inspect", "--format", format, &seen.container.0]);
+        assert_eq!(label.trim(), "[]");
     })
     .await;
 }

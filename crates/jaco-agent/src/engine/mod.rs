@@ -125,8 +125,9 @@ pub trait ContainerEngine: Send + Sync + 'static {
         request: &ContainerRequest,
     ) -> Result<ObservedContainer, StartError>;
 
-    /// Stops the container with the signal and grace period of its spec, and waits for its exit. A
-    /// container that exited or is gone is no error.
+    /// Stops the container with the hooks, signal and grace period of its spec, and waits for its exit. The
+    /// `pre_stop` hooks run first and share the grace period with the signal, which is sent whatever becomes of
+    /// them. A container that exited or is gone is no error; no hook is run then.
     ///
     /// # Errors
     /// If the engine did not do it.

@@ -555,7 +555,11 @@ impl FakeContainer {
 
     fn end_of_stop(&self, asked_at: Timestamp) -> (Timestamp, Exit) {
         let grace = self.keys.grace();
-        let takes = self.behaviour.stop_takes;
+        let hooks = match self.keys.has_pre_stop() {
+            true => self.behaviour.pre_stop_takes,
+            false => Millis(0),
+        };
+        let takes = Millis(hooks.min(grace).0.saturating_add(self.behaviour.stop_takes.0));
         let code = if takes > grace { 137 } else { 0 };
         (asked_at.after(takes.min(grace)), Exit { code, out_of_memory: false })
     }

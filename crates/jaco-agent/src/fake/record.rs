@@ -42,6 +42,8 @@ struct ContainerRecord {
     unhealthy: Option<String>,
     stop_takes: u64,
     #[serde(default)]
+    pre_stop_takes: u64,
+    #[serde(default)]
     image_checked: bool,
     healthy_after: u64,
     unhealthy_after: Option<u64>,
@@ -131,6 +133,7 @@ fn write(container: &FakeContainer) -> ContainerRecord {
         killed: container.killed.map(|(at, exit)| exit_record(at.0, exit)),
         unhealthy,
         stop_takes: behaviour.stop_takes.0,
+        pre_stop_takes: behaviour.pre_stop_takes.0,
         image_checked: behaviour.image_check == ImageCheck::Present,
         healthy_after: behaviour.healthy_after.0,
         unhealthy_after: behaviour.unhealthy_after.map(|after| after.0),
@@ -187,6 +190,7 @@ fn read(record: ContainerRecord) -> Result<FakeContainer, InvalidName> {
     let behaviour = Behaviour {
         start_takes: Millis(0),
         stop_takes: Millis(record.stop_takes),
+        pre_stop_takes: Millis(record.pre_stop_takes),
         image_check: match record.image_checked {
             true => ImageCheck::Present,
             false => ImageCheck::None,

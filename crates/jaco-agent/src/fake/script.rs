@@ -34,7 +34,7 @@ impl Default for ImageScript {
 
 /// Scripted behaviour of a container.
 ///
-/// A manifest sets it by labels: `jaco.fake.start_ms`, `jaco.fake.stop_ms`,
+/// A manifest sets it by labels: `jaco.fake.start_ms`, `jaco.fake.stop_ms`, `jaco.fake.pre_stop_ms`,
 /// `jaco.fake.image_healthcheck`, `jaco.fake.healthy_after_ms`, `jaco.fake.unhealthy_after_ms`,
 /// `jaco.fake.exit_after_ms`, `jaco.fake.exit_code`, `jaco.fake.refuse`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +43,8 @@ pub struct Behaviour {
     pub start_takes: Millis,
     /// Time from the stop signal to the exit.
     pub stop_takes: Millis,
+    /// Duration of the `pre_stop` hooks. Only with a hook.
+    pub pre_stop_takes: Millis,
     /// Whether its image has a healthcheck.
     pub image_check: ImageCheck,
     /// When the healthcheck first passes, after the start. Only with a healthcheck.
@@ -60,6 +62,7 @@ impl Default for Behaviour {
         Self {
             start_takes: Millis(0),
             stop_takes: Millis(0),
+            pre_stop_takes: Millis(0),
             image_check: ImageCheck::None,
             healthy_after: Millis(0),
             unhealthy_after: None,
@@ -94,6 +97,8 @@ pub(super) struct SpecKeys {
     healthcheck: Option<HealthcheckKeys>,
     #[serde(default)]
     stop_grace_period: Option<String>,
+    #[serde(default)]
+    pre_stop: Vec<serde_json::Value>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -125,6 +130,11 @@ impl SpecKeys {
         self.stop_grace_period.as_deref().and_then(seconds).unwrap_or(Millis::from_secs(10))
     }
 
+    /// Whether a hook runs before the stop signal.
+    pub(super) fn has_pre_stop(&self) -> bool {
+        !self.pre_stop.is_empty()
+    }
+
     /// How its image is pulled, if its labels say so.
     pub(super) fn image_script(&self) -> Option<ImageScript> {
         let takes = self.labels.get("jaco.fake.pull_ms").and_then(|takes| takes.parse().ok());
@@ -145,6 +155,7 @@ impl SpecKeys {
         Behaviour {
             start_takes: millis("jaco.fake.start_ms").unwrap_or(base.start_takes),
             stop_takes: millis("jaco.fake.stop_ms").unwrap_or(base.stop_takes),
+            pre_stop_takes: millis("jaco.fake.pre_stop_ms").unwrap_or(base.pre_stop_takes),
             image_check: match self.labels.contains_key("jaco.fake.image_healthcheck") {
                 true => ImageCheck::Present,
                 false => base.image_check,

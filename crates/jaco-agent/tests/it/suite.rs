@@ -34,6 +34,8 @@ contract! {
     stop_and_remove_are_idempotent
     exit_is_reported_and_final
     stop_honours_the_grace_period
+    pre_stop_shares_the_grace_period
+    an_exited_container_has_no_pre_stop
     health_is_reported
     removal_is_reported
     absent_image_is_named

@@ -22,7 +22,7 @@ pub use mount::{
     BindOptions, FileMount, ImageOptions, Mount, MountKind, TmpfsOptions, VolumeOptions,
 };
 pub use resource::{ClusterNetwork, Content, Network, Volume};
-pub use service::{Attachment, Health, Logging, Port, Service};
+pub use service::{Attachment, Health, Hook, Logging, Port, Service};
 
 /// What a container is made of.
 #[derive(Debug, Clone, PartialEq, Deserialize)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::model::limits::{Blkio, Deploy, Device, DeviceRequest, Ulimit};
 use crate::model::mount::{FileMount, Mount};
@@ -74,6 +74,8 @@ pub struct Service {
     /// Such as `linux/arm64`.
     pub platform: Option<String>,
     pub ports: Vec<Port>,
+    /// Run before the stop signal, one after the other.
+    pub pre_stop: Vec<Hook>,
     pub privileged: bool,
     pub read_only: bool,
     pub runtime: Option<String>,
@@ -114,6 +116,21 @@ pub struct Health {
     #[serde(deserialize_with = "optional_nanos", rename = "start_interval")]
     pub start_interval_nanos: Option<u64>,
     pub retries: Option<i64>,
+}
+
+/// A command that is run in the container at a moment of its life.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Hook {
+    /// The program and its arguments; never empty.
+    pub command: Vec<String>,
+    /// In addition to the container's. A variable without a value is left out.
+    pub environment: BTreeMap<String, Option<String>>,
+    pub privileged: bool,
+    /// User, if not the container's.
+    pub user: Option<String>,
+    /// Working directory, if not the container's.
+    pub working_dir: Option<String>,
 }
 
 /// A log driver.

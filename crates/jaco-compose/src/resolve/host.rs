@@ -49,6 +49,9 @@ pub(super) fn privileges(service: &Map, contents: &Contents) -> BTreeSet<Privile
     let on = |key: &str| service.get(key).and_then(Node::as_bool) == Some(true);
     let host = |key: &str| text(service, key) == Some("host");
     let has = |key: &str| !items(service, key).is_empty();
+    let has_privileged_hook = items(service, "pre_stop")
+        .iter()
+        .any(|hook| hook.get("privileged").and_then(Node::as_bool) == Some(true));
     let mounts = items(service, "volumes");
     let is_socket = |mount: &Node| mount.get_str("source").is_some_and(is_engine_socket);
     // What is shipped is no part of the node.
@@ -57,7 +60,7 @@ pub(super) fn privileges(service: &Map, contents: &Contents) -> BTreeSet<Privile
         mount.get_str("type") == Some("bind") && source.is_some() && !is_socket(mount)
     };
     [
-        (on("privileged"), Privilege::Privileged),
+        (on("privileged") || has_privileged_hook, Privilege::Privileged),
         (items(service, "security_opt").iter().any(weakens), Privilege::SecurityOpt),
         (mounts.iter().any(is_socket), Privilege::EngineSocket),
         (host("network_mode"), Privilege::HostNetwork),

@@ -7,6 +7,7 @@ mod audit;
 mod checks;
 mod container;
 mod effective;
+mod hooks;
 mod host;
 mod lifecycle;
 mod links;

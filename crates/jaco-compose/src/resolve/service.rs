@@ -18,6 +18,7 @@ use crate::notation::units;
 use crate::overlay::types::{JacoYaml, Selectors, ServiceOverlay};
 use crate::resolve::amounts::{effective_bounds, limit, reservation};
 use crate::resolve::audit::is_engine_socket;
+use crate::resolve::hooks;
 use crate::resolve::host::{gpus, privileges};
 use crate::resolve::lifecycle;
 use crate::resolve::networks::{attachments, dns, names};
@@ -63,6 +64,7 @@ pub(crate) fn facts(scene: &Scene<'_>, compose: &mut Report, manifest: &mut Repo
     spread.extend(scene.overlay.spread.iter().cloned());
     check_image(service, compose);
     ranges::check(service, compose);
+    hooks::check(service, compose);
     let stop_grace_period_nanos = text(service, "stop_grace_period")
         .and_then(units::parse_duration_nanos)
         .unwrap_or(DEFAULT_GRACE_NANOS);

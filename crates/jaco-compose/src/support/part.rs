@@ -64,11 +64,33 @@ static WATCH: Object = Object {
 
 pub(crate) static HOOK: Object = Object {
     keys: &[
-        key("command", Ignored, Shape::Command, "Hooks are not run."),
-        key("environment", Ignored, Shape::Pairs(&Shape::Text), "Hooks are not run."),
-        key("privileged", Ignored, Shape::Bool, "Hooks are not run."),
-        key("user", Ignored, Shape::Str, "Hooks are not run."),
-        key("working_dir", Ignored, Shape::Str, "Hooks are not run."),
+        key("command", Ignored, Shape::Command, "It is not run."),
+        key("environment", Ignored, Shape::Pairs(&Shape::Text), "It is not run."),
+        key("privileged", Ignored, Shape::Bool, "It is not run."),
+        key("user", Ignored, Shape::Str, "It is not run."),
+        key("working_dir", Ignored, Shape::Str, "It is not run."),
+    ],
+    extensions: Extensions::Kept,
+    required: &["command"],
+};
+
+pub(crate) static PRE_STOP_HOOK: Object = Object {
+    keys: &[
+        key(
+            "command",
+            Honoured,
+            Shape::Command,
+            "Run in the container; a text is split into words.",
+        ),
+        key("environment", Honoured, Shape::Pairs(&Shape::Text), "Set beside the container's."),
+        key(
+            "privileged",
+            Honoured,
+            Shape::Bool,
+            "Passed to the engine, if the service has the label that allows it.",
+        ),
+        key("user", Honoured, Shape::Str, "Passed to the engine."),
+        key("working_dir", Honoured, Shape::Str, "Passed to the engine."),
     ],
     extensions: Extensions::Kept,
     required: &["command"],

@@ -9,7 +9,7 @@ use crate::support::part::{
 use crate::support::shape::{Names, Object, Shape, Short, Unique, key, object};
 use crate::support::value::{
     BUILD_SECTION, CONFIGS, DEPENDENCIES, DEVICES, ENV_FILES, EXTRA_HOSTS, GPUS, HOOKS, MODELS,
-    NETWORKS, ONCE, ONCE_OR_ONE, PORTS, SECRETS, STRICT, ULIMITS, VOLUMES,
+    NETWORKS, ONCE, ONCE_OR_ONE, PORTS, PRE_STOP, SECRETS, STRICT, ULIMITS, VOLUMES,
 };
 
 pub(crate) static SERVICE: Object = object(&[
@@ -211,8 +211,15 @@ pub(crate) static SERVICE: Object = object(&[
          `mode: host`: published on the node that runs the replica; replicas that publish the same host port are \
          placed on different nodes.",
     ),
-    key("post_start", Ignored, HOOKS, "Hooks are not run; use the entrypoint of the image."),
-    key("pre_stop", Ignored, HOOKS, "Hooks are not run; handle the stop signal."),
+    key("post_start", Ignored, HOOKS, "It is not run; use the entrypoint of the image."),
+    key(
+        "pre_stop",
+        Honoured,
+        PRE_STOP,
+        "Run one after the other before the stop signal, once nothing is sent to the replica any more. Hooks and \
+         signal share `stop_grace_period`. A hook that fails or takes too long is logged by the node, and the signal \
+         is sent.",
+    ),
     key(
         "privileged",
         Honoured,

@@ -4,7 +4,8 @@ use crate::support::build::BUILD;
 use crate::support::common::STR;
 use crate::support::mount::{FILE_MOUNT, VOLUME_MOUNT};
 use crate::support::part::{
-    DEPENDENCY, DEVICE, ENV_FILE, GPU, HOOK, MODEL_USE, PORT, SERVICE_NETWORK, ULIMIT,
+    DEPENDENCY, DEVICE, ENV_FILE, GPU, HOOK, MODEL_USE, PORT, PRE_STOP_HOOK, SERVICE_NETWORK,
+    ULIMIT,
 };
 use crate::support::shape::{Names, Shape, Short, Unique};
 
@@ -65,6 +66,9 @@ pub(super) const VOLUMES: Shape =
 
 /// Commands with what they run with.
 pub(super) const HOOKS: Shape = Shape::List(&Shape::Object(&HOOK), Unique::Free);
+
+/// Commands before the stop signal, in the order in which they are run.
+pub(super) const PRE_STOP: Shape = Shape::List(&Shape::Object(&PRE_STOP_HOOK), Unique::Free);
 
 /// One text, or several, of which equal ones count once.
 pub(super) const ONCE_OR_ONE: Shape = Shape::OneOrList(&STR, Unique::Once);

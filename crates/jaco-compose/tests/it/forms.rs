@@ -1331,6 +1331,10 @@ fn build_errors() {
         expect!["5:18 error missing_key: `services.web.post_start[0]` has no `command`"],
     );
     check(
+        "pre_stop: [{user: root}]",
+        expect!["5:16 error missing_key: `services.web.pre_stop[0]` has no `command`"],
+    );
+    check(
         "models: [m]",
         expect![[r#"
         5:14 error unknown_model: service `web` refers to model `m`, which is not declared

@@ -243,6 +243,23 @@ pub(crate) const REACH: &[(&str, &str, &str)] = &[
     ("pid", "pid: host", "-"),
     ("pids_limit", "pids_limit: 10", "pids_limit: 20"),
     ("platform", "platform: linux/amd64", "platform: linux/arm64"),
+    ("pre_stop[].command", "pre_stop: [{command: a}]", "pre_stop: [{command: b}]"),
+    (
+        "pre_stop[].environment",
+        "pre_stop: [{command: a, environment: {K: a}}]",
+        "pre_stop: [{command: a, environment: {K: b}}]",
+    ),
+    (
+        "pre_stop[].privileged",
+        "{labels: {jaco.io/allow-privileged: 'true'}, pre_stop: [{command: a, privileged: true}]}",
+        "{labels: {jaco.io/allow-privileged: 'true'}, pre_stop: [{command: a}]}",
+    ),
+    ("pre_stop[].user", "pre_stop: [{command: a, user: a}]", "pre_stop: [{command: a, user: b}]"),
+    (
+        "pre_stop[].working_dir",
+        "pre_stop: [{command: a, working_dir: /a}]",
+        "pre_stop: [{command: a, working_dir: /b}]",
+    ),
     (
         "ports[].host_ip",
         "ports: [{target: 80, published: '80', host_ip: 127.0.0.1}]",

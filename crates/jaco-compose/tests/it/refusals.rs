@@ -54,13 +54,7 @@ fn keys_that_are_ignored() {
     check(
         "post_start: [{command: a}]",
         expect![
-            "5:5 warning no_effect: `services.web.post_start` has no effect: Hooks are not run; use the entrypoint of the image."
-        ],
-    );
-    check(
-        "pre_stop: [{command: a}]",
-        expect![
-            "5:5 warning no_effect: `services.web.pre_stop` has no effect: Hooks are not run; handle the stop signal."
+            "5:5 warning no_effect: `services.web.post_start` has no effect: It is not run; use the entrypoint of the image."
         ],
     );
     check(
@@ -98,6 +92,37 @@ fn keys_that_are_ignored() {
         expect![
             "5:56 warning no_effect: `services.web.volumes.consistency` has no effect: Docker Desktop only."
         ],
+    );
+}
+
+/// R-IN-2: a hook runs a program, and a service has at most 16; a privileged one needs the label.
+#[test]
+fn hooks_that_are_refused() {
+    check("pre_stop: [{command: a b}, {command: [a, b]}]", expect![""]);
+    check(&format!("pre_stop: [{}]", ["{command: a}"; 16].join(", ")), expect![""]);
+    check(
+        &format!("pre_stop: [{}]", ["{command: a}"; 17].join(", ")),
+        expect![[r#"
+        5:240 error invalid_value: `pre_stop` has too many hooks
+          expected at most 16; one of them may run a script"#]],
+    );
+    check(
+        "pre_stop: [{command: a}, {command: []}]",
+        expect![[r#"
+        5:30 error invalid_value: `pre_stop[1].command` is empty
+          expected a program and its arguments"#]],
+    );
+    check(
+        "pre_stop: [{command: ''}]",
+        expect![[r#"
+        5:16 error invalid_value: `pre_stop[0].command` is empty
+          expected a program and its arguments"#]],
+    );
+    check(
+        "pre_stop: [{command: a, privileged: true}]",
+        expect![[r#"
+        0:0 error validation_failed: service `web` uses `privileged` without the label that allows it
+          help add the label `jaco.io/allow-privileged: "true"` to the service"#]],
     );
 }
 

@@ -338,6 +338,9 @@ fn shared_mode(
 fn labels(owner: &Owner, request: &ContainerRequest, service: &Service) -> HashMap<String, String> {
     let mut labels = to_map(&service.labels);
     labels.extend(names::container_labels(owner, request));
+    // Written even if there is none: neither a label of the user nor one of the image can pass for a hook.
+    let hooks = serde_json::to_string(&service.pre_stop).expect("hooks are plain data");
+    labels.insert(names::PRE_STOP.to_owned(), hooks);
     labels
 }
 

@@ -88,7 +88,7 @@ fn an_empty_service() {
         json!(["web", "web.shop"])
     );
     let labels = json!({
-        "jaco.cluster_id": "ab".repeat(16), "jaco.node": "3", "jaco.deployment": "shop",
+        "jaco.cluster_id": "ab".repeat(16), "jaco.node": "3", "jaco.pre_stop": "[]", "jaco.deployment": "shop",
         "jaco.service": "web", "jaco.replica_id": "shop-web-0", "jaco.replica_index": "0",
         "jaco.raft_index": "57", "jaco.spec_hash": "01".repeat(32),
     });
