@@ -8,6 +8,7 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -55,40 +56,65 @@ pub struct TlsConnection {
     /// The end of the connection's life. Writes still go through, so that the last answer and the
     /// closing message arrive.
     too_old: Option<Pin<Box<Sleep>>>,
+    /// Until when a connection without a certificate must have shown another credential.
+    credential_due: Option<Pin<Box<Sleep>>>,
     registration: Registration,
 }
+
+/// How long the message of a join request, which has the credential, may take with its answer.
+const JOIN_TIME: Duration = Duration::from_secs(30);
+
+/// Whether the other end of a connection has proved who it is. Cheap to clone; outlives its connection without
+/// keeping it open.
+#[derive(Clone)]
+pub struct Standing {
+    number: u64,
+    credential: Arc<AtomicU8>,
+    table: Arc<Mutex<Table>>,
+}
+
+/// No credential was shown.
+const NOTHING_SHOWN: u8 = 0;
+/// A message with a credential is on its way.
+const ARRIVING: u8 = 1;
+/// It was waited for once.
+const WAITED_FOR: u8 = 2;
+/// A certificate or a valid token was shown.
+const PROVED: u8 = 3;
 
 /// Why an authenticated connection is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AdmissionRefusal {
     #[error("node {0} was removed from the cluster")]
     Removed(NodeId),
-    #[error("too many connections without a certificate are open")]
-    TooManyAnonymous,
 }
 
-/// Limits of connections without a certificate.
+/// Limits of connections without any credential. Where one is reached, the oldest connection of the source with most
+/// of them makes room: who shows a credential at once is never kept out, however many show none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AnonymousLimits {
-    /// In total. Nodes are bounded by the membership instead.
+    /// In total. Nodes are bounded by the membership instead, operators by their tokens.
     pub total: usize,
-    /// Per source, so that one source cannot lock out other operators.
+    /// Per source.
     pub per_source: usize,
+    /// After this time without a credential a connection is closed.
+    pub credential_timeout: Duration,
 }
 
 /// Keeps a connection's entry in the table for as long as the connection lives.
 pub(crate) struct Registration {
-    number: u64,
     token: CancellationToken,
-    table: Arc<Mutex<Table>>,
+    standing: Standing,
 }
 
 #[derive(Default)]
 struct Table {
     next: u64,
     open: BTreeMap<u64, Entry>,
-    /// Open connections without a certificate, by source; no zeros.
-    anonymous: BTreeMap<Source, usize>,
+    /// Open connections that have shown no credential, by source, oldest first; no empty sets.
+    anonymous: BTreeMap<Source, BTreeSet<u64>>,
+    /// Where a credential came from, with the number of the last connection that showed it.
+    proved_from: BTreeMap<Source, u64>,
 }
 
 struct Entry {
@@ -149,7 +175,7 @@ impl Connections {
             }
             PeerIdentity::Node { id, .. } => Some(*id),
             PeerIdentity::None => {
-                table.enter_anonymous(source, limits)?;
+                table.make_room_for_anonymous(source, limits);
                 None
             }
         };
@@ -157,7 +183,24 @@ impl Connections {
         let number = table.next;
         table.next += 1;
         table.open.insert(number, Entry { node, source, close: token.clone() });
-        Ok(Registration { number, token, table: Arc::clone(&self.table) })
+        let credential = match node {
+            Some(_) => {
+                table.remember(source, number);
+                PROVED
+            }
+            None => {
+                table.anonymous.entry(source).or_default().insert(number);
+                NOTHING_SHOWN
+            }
+        };
+        let credential = Arc::new(AtomicU8::new(credential));
+        let standing = Standing { number, credential, table: Arc::clone(&self.table) };
+        Ok(Registration { token, standing })
+    }
+
+    /// Whether a credential came from this source before. No proof of anything: a hint for whom to keep places.
+    pub(crate) fn has_proved(&self, source: Source) -> bool {
+        self.lock().proved_from.contains_key(&source)
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
@@ -165,9 +208,46 @@ impl Connections {
     }
 }
 
+impl Standing {
+    /// A request on the connection had a valid credential: the connection no longer counts as a stranger's.
+    pub fn prove(&self) {
+        if self.credential.swap(PROVED, Ordering::Relaxed) == PROVED {
+            return;
+        }
+        let mut table = lock(&self.table);
+        if let Some(source) = table.open.get(&self.number).map(|entry| entry.source) {
+            table.leave_anonymous(source, self.number);
+            table.remember(source, self.number);
+        }
+    }
+
+    /// A message that has a credential has begun: it is waited for, once for each connection.
+    pub fn await_message(&self) {
+        let (from, to) = (NOTHING_SHOWN, ARRIVING);
+        // Anything else was shown before.
+        let _known =
+            self.credential.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    fn is_proved(&self) -> bool {
+        self.credential.load(Ordering::Relaxed) == PROVED
+    }
+
+    fn starts_to_wait(&self) -> bool {
+        let (from, to) = (ARRIVING, WAITED_FOR);
+        self.credential.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+}
+
+impl fmt::Debug for Standing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Standing").field("proved", &self.is_proved()).finish_non_exhaustive()
+    }
+}
+
 impl Default for AnonymousLimits {
     fn default() -> Self {
-        Self { total: 1024, per_source: 128 }
+        Self { total: 512, per_source: 128, credential_timeout: Duration::from_secs(10) }
     }
 }
 
@@ -196,11 +276,14 @@ impl TlsConnection {
         peer: PeerIdentity,
         source: SocketAddr,
         life: Option<Duration>,
+        credential_timeout: Duration,
         registration: Registration,
     ) -> Self {
         let closed = Box::pin(registration.token.clone().cancelled_owned());
         let too_old = life.map(|life| Box::pin(tokio::time::sleep(life)));
-        Self { stream, peer, source, closed, too_old, registration }
+        let due = || Box::pin(tokio::time::sleep(credential_timeout));
+        let credential_due = (!registration.standing.is_proved()).then(due);
+        Self { stream, peer, source, closed, too_old, credential_due, registration }
     }
 
     #[must_use]
@@ -214,6 +297,12 @@ impl TlsConnection {
         self.source
     }
 
+    /// To say that the other end has shown a credential.
+    #[must_use]
+    pub fn standing(&self) -> Standing {
+        self.registration.standing.clone()
+    }
+
     /// What is spoken on it.
     #[must_use]
     pub fn protocol(&self) -> Protocol {
@@ -225,7 +314,26 @@ impl TlsConnection {
     fn poll_ended(&mut self, ctx: &mut Context<'_>) -> bool {
         let closed = self.closed.as_mut().poll(ctx).is_ready();
         let too_old = self.too_old.as_mut().is_some_and(|age| age.as_mut().poll(ctx).is_ready());
-        closed || too_old
+        closed || too_old || self.poll_unproved(ctx)
+    }
+
+    /// Whether the time to show a credential has passed without one.
+    fn poll_unproved(&mut self, ctx: &mut Context<'_>) -> bool {
+        let standing = &self.registration.standing;
+        let Some(due) = self.credential_due.as_mut() else { return false };
+        if due.as_mut().poll(ctx).is_pending() {
+            return false;
+        }
+        if standing.is_proved() {
+            self.credential_due = None;
+            return false;
+        }
+        if standing.starts_to_wait() {
+            due.set(tokio::time::sleep(JOIN_TIME));
+            return due.as_mut().poll(ctx).is_ready();
+        }
+        self.registration.token.cancel();
+        true
     }
 
     fn check_open(&self) -> io::Result<()> {
@@ -281,26 +389,49 @@ impl AsyncWrite for TlsConnection {
     }
 }
 
+/// Sources remembered as those that credentials came from.
+const PROVED_SOURCES_MAX: usize = 1024;
+
 impl Table {
-    fn enter_anonymous(
-        &mut self,
-        source: Source,
-        limits: AnonymousLimits,
-    ) -> Result<(), AdmissionRefusal> {
-        let total: usize = self.anonymous.values().sum();
-        let of_source = self.anonymous.get(&source).copied().unwrap_or_default();
-        if total >= limits.total || of_source >= limits.per_source {
-            return Err(AdmissionRefusal::TooManyAnonymous);
+    /// Closes the oldest connections without a credential until the limits leave a place for one of `source`.
+    fn make_room_for_anonymous(&mut self, source: Source, limits: AnonymousLimits) {
+        while self.anonymous.get(&source).is_some_and(|open| open.len() >= limits.per_source.max(1))
+        {
+            self.close_oldest_anonymous(source);
         }
-        self.anonymous.insert(source, of_source + 1);
-        Ok(())
+        while self.anonymous.values().map(BTreeSet::len).sum::<usize>() >= limits.total.max(1) {
+            let most = self.anonymous.iter().max_by_key(|(_, open)| open.len());
+            let Some((&most, _)) = most else { return };
+            self.close_oldest_anonymous(most);
+        }
     }
 
-    fn leave_anonymous(&mut self, source: Source) {
+    /// Its place is free at once; what is left of the connection winds down.
+    fn close_oldest_anonymous(&mut self, source: Source) {
+        let oldest = self.anonymous.get(&source).and_then(BTreeSet::first).copied();
+        let Some(oldest) = oldest else { return };
+        if let Some(entry) = self.open.get(&oldest) {
+            entry.close.cancel();
+        }
+        self.leave_anonymous(source, oldest);
+    }
+
+    fn leave_anonymous(&mut self, source: Source, number: u64) {
         if let Some(open) = self.anonymous.get_mut(&source) {
-            *open -= 1;
-            if *open == 0 {
+            open.remove(&number);
+            if open.is_empty() {
                 self.anonymous.remove(&source);
+            }
+        }
+    }
+
+    /// Notes where a credential came from; of too many sources the one that showed none for longest is forgotten.
+    fn remember(&mut self, source: Source, number: u64) {
+        self.proved_from.insert(source, number);
+        if self.proved_from.len() > PROVED_SOURCES_MAX {
+            let oldest = self.proved_from.iter().min_by_key(|(_, number)| **number);
+            if let Some((&oldest, _)) = oldest {
+                self.proved_from.remove(&oldest);
             }
         }
     }
@@ -308,9 +439,10 @@ impl Table {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        let mut table = lock(&self.table);
-        if let Some(Entry { node: None, source, .. }) = table.open.remove(&self.number) {
-            table.leave_anonymous(source);
+        let number = self.standing.number;
+        let mut table = lock(&self.standing.table);
+        if let Some(Entry { source, .. }) = table.open.remove(&number) {
+            table.leave_anonymous(source, number);
         }
     }
 }

@@ -31,7 +31,7 @@ pub use rustls::pki_types::CertificateDer;
 
 pub use crate::ca::{CaCertificate, CertificateAuthority, TrustBundle};
 pub use crate::connection::{
-    AdmissionRefusal, AnonymousLimits, Connections, PeerIdentity, TlsConnection,
+    AdmissionRefusal, AnonymousLimits, Connections, PeerIdentity, Standing, TlsConnection,
 };
 pub use crate::dial::{DialError, DialedConnection, Dialer};
 pub use crate::files::IdentityDir;

@@ -5,7 +5,7 @@
 //! source. A failure is a value on a channel, not only a log line. Only finished handshakes reach
 //! the server.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -45,10 +45,13 @@ const RENEWAL_TIME: Duration = Duration::from_secs(600);
 pub struct Options {
     /// How long a peer may take from connecting to the end of the handshake.
     pub handshake_timeout: Duration,
-    /// Handshakes at once. Further sockets wait in the kernel's queue.
+    /// Handshakes at once. For a further socket the oldest handshake of the source with most of them is ended.
     pub handshakes_max: usize,
     /// Handshakes at once of one source, so that no single one can occupy all.
     pub handshakes_per_source_max: usize,
+    /// Age at which a handshake may be ended for a newer one. Younger ones are let finish; further sockets wait in
+    /// the kernel's queue until then.
+    pub handshake_grace: Duration,
     pub anonymous: AnonymousLimits,
     /// After this age reads end and the connection winds down. A connection never outlives its
     /// peer's certificate by more than the time to renew an expired one. This is the hard end: let the HTTP/2 server ask for a new
@@ -124,14 +127,24 @@ struct Shared {
 /// What is known of the sources.
 struct Gate {
     limiter: FailureLimiter,
-    /// Running handshakes; bounded by `handshakes_max`.
-    running: BTreeMap<Source, usize>,
+    /// Running handshakes, oldest first; bounded by `handshakes_max`. No empty ones.
+    running: BTreeMap<Source, VecDeque<Running>>,
+    next: u64,
+}
+
+/// A handshake that has not ended.
+struct Running {
+    number: u64,
+    since: Instant,
+    end: CancellationToken,
 }
 
 /// A handshake's place; gives it back when dropped.
 struct Place {
     shared: Arc<Shared>,
     source: Source,
+    number: u64,
+    end: CancellationToken,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -141,6 +154,7 @@ impl Default for Options {
             handshake_timeout: Duration::from_secs(5),
             handshakes_max: 256,
             handshakes_per_source_max: 64,
+            handshake_grace: Duration::from_millis(100),
             anonymous: AnonymousLimits::default(),
             connection_age_max: Some(Duration::from_secs(3600)),
             failures: FailureLimits::default(),
@@ -163,7 +177,6 @@ impl HandshakeReason {
             Self::RefusedByPeer(_) => "refused_by_peer",
             Self::Protocol(_) => "protocol",
             Self::NotAdmitted(AdmissionRefusal::Removed(_)) => "node_removed",
-            Self::NotAdmitted(AdmissionRefusal::TooManyAnonymous) => "too_many_anonymous",
             Self::TooManyAtOnce => "too_many_at_once",
             Self::SourceBlocked => "source_blocked",
         }
@@ -176,8 +189,8 @@ impl TlsListener {
         let local = tcp.local_addr()?;
         let (sender, incoming) = mpsc::channel(BACKLOG);
         let stop = CancellationToken::new();
-        let gate =
-            Gate { limiter: FailureLimiter::new(options.failures), running: BTreeMap::new() };
+        let limiter = FailureLimiter::new(options.failures);
+        let gate = Gate { limiter, running: BTreeMap::new(), next: 0 };
         let shared = Arc::new(Shared {
             wiring,
             options,
@@ -217,9 +230,6 @@ async fn accept_all(
 ) {
     let permits = Arc::new(Semaphore::new(shared.options.handshakes_max));
     loop {
-        // Taken before accepting: when all are in use, newcomers wait in the kernel, not in memory.
-        let permit = Arc::clone(&permits).acquire_owned().await;
-        let permit = permit.expect("the semaphore is never closed");
         let (stream, source) = match tcp.accept().await {
             Ok(accepted) => accepted,
             Err(error) if is_peers_fault(&error) => continue,
@@ -228,6 +238,11 @@ async fn accept_all(
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             }
+        };
+        // One socket waits here for its place, the others in the kernel, not in memory.
+        let permit = match Arc::clone(&permits).try_acquire_owned() {
+            Ok(permit) => permit,
+            Err(_) => shared.free_a_place(&permits).await,
         };
         let Some(place) = shared.enter(source, permit) else { continue };
         let work = establish(place, stream, source, incoming.clone());
@@ -244,8 +259,13 @@ async fn establish(
 ) {
     let shared = &place.shared;
     let limit = shared.options.handshake_timeout;
-    let outcome = tokio::time::timeout(limit, shared.handshake(stream)).await;
-    match outcome.unwrap_or(Err(HandshakeReason::Timeout)) {
+    let outcome = tokio::select! {
+        outcome = tokio::time::timeout(limit, shared.handshake(stream)) => {
+            outcome.unwrap_or(Err(HandshakeReason::Timeout))
+        }
+        () = place.end.cancelled() => Err(HandshakeReason::TooManyAtOnce),
+    };
+    match outcome {
         Ok(stream) => match shared.admit(stream, source) {
             // The server has gone if this fails, and with it the need for connections.
             Ok(connection) => drop(incoming.send(connection).await),
@@ -264,14 +284,53 @@ impl Shared {
             if gate.limiter.is_blocked(source, self.started.elapsed()) {
                 return None;
             }
+            let number = gate.next;
+            gate.next += 1;
             let running = gate.running.entry(source).or_default();
-            if *running < self.options.handshakes_per_source_max {
-                *running += 1;
-                return Some(Place { shared: Arc::clone(self), source, _permit: permit });
+            let full = running.len() >= self.options.handshakes_per_source_max;
+            if full
+                && running.front().is_some_and(|oldest| self.may_end(oldest))
+                && let Some(oldest) = running.pop_front()
+            {
+                oldest.end.cancel();
+            }
+            if running.len() < self.options.handshakes_per_source_max {
+                let end = CancellationToken::new();
+                running.push_back(Running { number, since: Instant::now(), end: end.clone() });
+                return Some(Place {
+                    shared: Arc::clone(self),
+                    source,
+                    number,
+                    end,
+                    _permit: permit,
+                });
             }
         }
         self.report(address, HandshakeReason::TooManyAtOnce);
         None
+    }
+
+    fn may_end(&self, running: &Running) -> bool {
+        running.since.elapsed() >= self.options.handshake_grace
+    }
+
+    /// The place of the next handshake that ends. If none does by itself, that of the source with most of them is
+    /// ended that has run for longest.
+    async fn free_a_place(&self, permits: &Arc<Semaphore>) -> OwnedSemaphorePermit {
+        loop {
+            let oldest = self.gate().crowding(&self.wiring.connections);
+            let until = oldest.as_ref().map(|(since, _)| *since + self.options.handshake_grace);
+            let pause = until.unwrap_or_else(|| Instant::now() + self.options.handshake_grace);
+            let free = Arc::clone(permits).acquire_owned();
+            if let Ok(permit) = tokio::time::timeout_at(pause, free).await {
+                return permit.expect("the semaphore is never closed");
+            }
+            if let Some((_, end)) = oldest {
+                end.cancel();
+                // Its task gives the place back as soon as it runs.
+                tokio::task::yield_now().await;
+            }
+        }
     }
 
     async fn handshake(&self, stream: TcpStream) -> Result<TlsStream<TcpStream>, HandshakeReason> {
@@ -301,7 +360,8 @@ impl Shared {
             .admit(&peer, source.ip().into(), self.options.anonymous)
             .map_err(HandshakeReason::NotAdmitted)?;
         let life = self.life(certificate.as_ref());
-        Ok(TlsConnection::new(stream, peer, source, life, registration))
+        let credential_timeout = self.options.anonymous.credential_timeout;
+        Ok(TlsConnection::new(stream, peer, source, life, credential_timeout, registration))
     }
 
     /// The shorter of the greatest age and what the peer's certificate has left; with an expired one, the
@@ -353,12 +413,29 @@ impl Shared {
     }
 }
 
+/// Handshakes at once that a source which has shown a credential before has free of comparison with others.
+const KEPT_FOR_KNOWN: usize = 32;
+
+impl Gate {
+    /// The oldest handshake of the source that has most of them, with the time it has run since.
+    fn crowding(&self, connections: &Connections) -> Option<(Instant, CancellationToken)> {
+        let weight = |source: Source, running: usize| match connections.has_proved(source) {
+            true => running.saturating_sub(KEPT_FOR_KNOWN),
+            false => running,
+        };
+        let most =
+            self.running.iter().max_by_key(|(source, running)| weight(**source, running.len()));
+        most.and_then(|(_, running)| running.iter().find(|running| !running.end.is_cancelled()))
+            .map(|oldest| (oldest.since, oldest.end.clone()))
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
         let mut gate = self.shared.gate();
         if let Some(running) = gate.running.get_mut(&self.source) {
-            *running -= 1;
-            if *running == 0 {
+            running.retain(|running| running.number != self.number);
+            if running.is_empty() {
                 gate.running.remove(&self.source);
             }
         }

@@ -1,12 +1,10 @@
 //! What strangers can make the accept loop do.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use jaco_pki::listener::Options;
-use jaco_pki::{
-    AdmissionRefusal, AnonymousLimits, Dialer, FailureLimits, HandshakeReason, Loopback,
-    PeerIdentity,
-};
+use jaco_pki::{AnonymousLimits, Dialer, FailureLimits, HandshakeReason, Loopback, PeerIdentity};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -103,7 +101,8 @@ async fn one_source_cannot_take_every_handshake() {
 #[tokio::test]
 async fn waiting_for_a_slot_is_no_failure() {
     let ca = authority(OURS);
-    let options = Options { handshakes_max: 1, ..Options::default() };
+    let handshake_grace = Duration::from_secs(3600);
+    let options = Options { handshakes_max: 1, handshake_grace, ..Options::default() };
     let mut server = EchoServer::with_options(store(&ca, 1), options).await;
     let operator = Dialer::operator(trust(&ca)).unwrap();
     let dials = (0..8).map(|_| {
@@ -116,12 +115,13 @@ async fn waiting_for_a_slot_is_no_failure() {
     assert!(server.failures.try_recv().is_err());
 }
 
-/// Anonymous connections are limited, in all and per source, and never at the expense of nodes.
+/// R-FAULT-3: strangers that stay silent make room for who comes after them, and nodes are never concerned.
 #[tokio::test]
-async fn anonymous_clients_cannot_crowd_out_nodes() {
+async fn silent_strangers_keep_nobody_out() {
     let ca = authority(OURS);
-    let limits = [(1, 9), (9, 1)].map(|(total, per_source)| AnonymousLimits { total, per_source });
-    for anonymous in limits {
+    for (total, per_source) in [(1, 9), (9, 1)] {
+        let credential_timeout = Duration::from_secs(3600);
+        let anonymous = AnonymousLimits { total, per_source, credential_timeout };
         let options = Options { anonymous, ..Options::default() };
         let mut server = EchoServer::with_options(store(&ca, 1), options).await;
         let operator = Dialer::operator(trust(&ca)).unwrap();
@@ -130,21 +130,65 @@ async fn anonymous_clients_cannot_crowd_out_nodes() {
         assert_eq!(server.next_peer().await, PeerIdentity::None);
 
         let mut second = operator.connect(server.address).await.unwrap();
-        assert!(!echoes(&mut second).await);
-        let expected = HandshakeReason::NotAdmitted(AdmissionRefusal::TooManyAnonymous);
-        assert_eq!(server.next_failure().await, expected);
+        assert!(echoes(&mut second).await, "the newcomer is let in");
+        assert_eq!(server.next_peer().await, PeerIdentity::None);
+        assert!(!echoes(&mut first).await, "the oldest one made room");
 
         let peer = Dialer::peer(store(&ca, 2), NodeId(1));
-        assert!(echoes(&mut peer.connect(server.address).await.unwrap()).await);
+        let mut member = peer.connect(server.address).await.unwrap();
+        assert!(echoes(&mut member).await);
         assert_eq!(server.next_peer().await.node(), Some(NodeId(2)));
-
-        // The place is free again once its holder has gone.
-        drop(first);
-        while server.connections.nodes().len() != server.connections.open() {
-            within(tokio::task::yield_now()).await;
+        for _ in 0..4 {
+            let mut stranger = operator.connect(server.address).await.unwrap();
+            assert!(echoes(&mut stranger).await);
         }
-        assert!(echoes(&mut operator.connect(server.address).await.unwrap()).await);
+        assert!(echoes(&mut member).await, "a member does not make room");
+        assert!(server.failures.try_recv().is_err(), "nobody is charged with it");
     }
+}
+
+/// R-FAULT-3: a connection that shows no credential ends by itself; a member's does not.
+#[tokio::test]
+async fn a_connection_without_credential_is_closed() {
+    let ca = authority(OURS);
+    let credential_timeout = Duration::from_millis(200);
+    let anonymous = AnonymousLimits { credential_timeout, ..AnonymousLimits::default() };
+    let options = Options { anonymous, ..Options::default() };
+    let server = EchoServer::with_options(store(&ca, 1), options).await;
+    let peer = Dialer::peer(store(&ca, 2), NodeId(1));
+    let mut member = peer.connect(server.address).await.unwrap();
+    assert!(echoes(&mut member).await);
+    let operator = Dialer::operator(trust(&ca)).unwrap();
+    let mut stranger = operator.connect(server.address).await.unwrap();
+    assert!(matches!(within(stranger.read(&mut [0; 1])).await, Ok(0) | Err(_)), "it was closed");
+    assert!(echoes(&mut member).await);
+}
+
+/// R-FAULT-3: half-open handshakes of many sources do not hold up a newcomer: those of the source with most of them
+/// are ended.
+#[tokio::test]
+async fn half_open_handshakes_keep_nobody_out() {
+    let ca = authority(OURS);
+    let options = Options {
+        handshakes_max: 16,
+        handshakes_per_source_max: 8,
+        handshake_timeout: Duration::from_secs(3600),
+        ..Options::default()
+    };
+    let server = EchoServer::with_options(store(&ca, 1), options).await;
+    let mut silent = Vec::new();
+    for source in 2..6 {
+        for _ in 0..8 {
+            let socket = tokio::net::TcpSocket::new_v4().unwrap();
+            socket.bind(SocketAddr::from(([127, 0, 0, source], 0))).unwrap();
+            silent.push(socket.connect(server.address).await.unwrap());
+        }
+    }
+    let peer = Dialer::peer(store(&ca, 2), NodeId(1));
+    assert!(echoes(&mut within(peer.connect(server.address)).await.unwrap()).await);
+    let operator = Dialer::operator(trust(&ca)).unwrap();
+    assert!(echoes(&mut within(operator.connect(server.address)).await.unwrap()).await);
+    drop(silent);
 }
 
 /// A flood may fill the audit's channel, but not go unnoticed: everything is told or counted.

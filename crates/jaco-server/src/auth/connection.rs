@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use jaco_pki::{PeerIdentity, TlsConnection};
+use jaco_pki::{PeerIdentity, Standing, TlsConnection};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixStream;
 use tonic::transport::server::Connected;
@@ -24,6 +24,8 @@ pub(crate) enum Caller {
         peer: PeerIdentity,
         /// Its address.
         source: SocketAddr,
+        /// To say that a request on it had a valid credential.
+        standing: Standing,
     },
 }
 
@@ -42,7 +44,8 @@ impl Connected for Connection {
     fn connect_info(&self) -> Caller {
         match self {
             Self::Tls(stream) => {
-                Caller::Tls { peer: stream.peer().clone(), source: stream.source() }
+                let (peer, source) = (stream.peer().clone(), stream.source());
+                Caller::Tls { peer, source, standing: stream.standing() }
             }
             Self::Unix(stream) => {
                 // If the kernel does not know the user, no rule must match it.

@@ -10,14 +10,22 @@ use jaco_state::command::AuditNote;
 use jaco_store::{Proposal, Store};
 use jaco_types::{Identity, Rejection};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 /// Maximum number of queued refusals; further ones are only counted.
 const WAITING_MAX: usize = 64;
 
-/// Minimum pause between two writes: at most 12 a minute and node.
+/// Minimum pause between two writes.
 const INTERVAL: Duration = Duration::from_secs(5);
+
+/// Writes that are so close to each other, after a time without refusals.
+const BURST: u32 = 20;
+
+/// One more of them is allowed each time this has passed: a lasting flood writes 288 events a day and node, which
+/// leaves room in the audit log for what operators do.
+const REGAINED_EVERY: Duration = Duration::from_secs(300);
 
 /// Queued refusals, oldest first. Those from one address with one code are merged and counted.
 #[derive(Debug, Default)]
@@ -36,22 +44,30 @@ struct Refusal {
 }
 
 impl Waiting {
-    fn add(&mut self, from: &str, rejection: &Rejection) {
+    /// Whether it is the first of its kind in the queue, as opposed to counted.
+    fn add(&mut self, from: &str, rejection: &Rejection) -> bool {
         let same =
             |known: &&mut Refusal| known.from == from && known.rejection.code == rejection.code;
         if let Some(known) = self.refusals.iter_mut().find(same) {
             known.times += 1;
+            false
         } else if self.refusals.len() < WAITING_MAX {
             let (from, rejection) = (from.to_owned(), rejection.clone());
             self.refusals.push_back(Refusal { from, rejection, times: 1 });
+            true
         } else {
             self.others += 1;
+            false
         }
     }
 
     /// Removes the oldest refusal and makes an audit event of it.
     fn take(&mut self) -> Option<Proposal> {
         let Refusal { from, rejection, times } = self.refusals.pop_front()?;
+        if times > 1 || self.others > 0 {
+            let (code, others) = (rejection.code, self.others);
+            warn!(from, %code, times, others, "access refused repeatedly");
+        }
         let mut payload: BTreeMap<String, String> = rejection.details;
         payload.insert("from".to_owned(), from);
         payload.insert("code".to_owned(), rejection.code.as_str().to_owned());
@@ -99,10 +115,12 @@ pub fn channel() -> (Refusals, RefusalWriter) {
 }
 
 impl Refusals {
-    /// Logs a refusal of access from `from` and queues it for the audit log.
+    /// Queues a refusal of access from `from` for the audit log, and logs it. One that is merged with a queued one, or
+    /// finds the queue full, is only counted: the log has as many lines as the audit log has events.
     pub fn note(&self, from: &str, rejection: &Rejection) {
-        warn!(from, code = %rejection.code, reason = %rejection.message, "access refused");
-        self.shared.waiting().add(from, rejection);
+        if self.shared.waiting().add(from, rejection) {
+            warn!(from, code = %rejection.code, reason = %rejection.message, "access refused");
+        }
         self.shared.added.notify_one();
     }
 }
@@ -110,6 +128,7 @@ impl Refusals {
 impl RefusalWriter {
     /// Writes queued refusals until `shutdown`.
     pub async fn run(self, store: Arc<dyn Store>, shutdown: CancellationToken) {
+        let mut pace = Pace::new(Instant::now());
         loop {
             let oldest = self.shared.waiting().take();
             let Some(proposal) = oldest else {
@@ -123,8 +142,37 @@ impl RefusalWriter {
             }
             tokio::select! {
                 () = shutdown.cancelled() => return,
-                () = tokio::time::sleep(INTERVAL) => {}
+                () = tokio::time::sleep(pace.after_write(Instant::now())) => {}
             }
+        }
+    }
+}
+
+/// When events may be written: a burst, then as fast as the burst is regained.
+#[derive(Debug)]
+struct Pace {
+    left: u32,
+    regained_at: Instant,
+}
+
+impl Pace {
+    fn new(now: Instant) -> Self {
+        Self { left: BURST, regained_at: now }
+    }
+
+    /// The pause after a write at `now`.
+    fn after_write(&mut self, now: Instant) -> Duration {
+        while self.left < BURST && now.duration_since(self.regained_at) >= REGAINED_EVERY {
+            self.left += 1;
+            self.regained_at += REGAINED_EVERY;
+        }
+        if self.left == BURST {
+            self.regained_at = now;
+        }
+        self.left = self.left.saturating_sub(1);
+        match self.left {
+            0 => REGAINED_EVERY.saturating_sub(now.duration_since(self.regained_at)).max(INTERVAL),
+            _ => INTERVAL,
         }
     }
 }
@@ -135,6 +183,35 @@ mod tests {
     use jaco_types::ErrorCode;
 
     use super::*;
+
+    /// R-FAULT-3: a flood that lasts a day does not displace what operators do from the audit log.
+    #[test]
+    fn a_day_of_refusals_writes_few_events() {
+        let start = Instant::now();
+        let mut pace = Pace::new(start);
+        let (mut passed, mut written) = (Duration::ZERO, 0);
+        while passed < Duration::from_secs(86_400) {
+            written += 1;
+            passed += pace.after_write(start + passed);
+        }
+        assert!((288..=310).contains(&written), "{written}");
+        let quiet = start + passed + Duration::from_secs(86_400);
+        assert_eq!(
+            pace.after_write(quiet),
+            INTERVAL,
+            "after a quiet day the first ones are written at once"
+        );
+    }
+
+    /// R-FAULT-3: lines are logged for what is queued only.
+    #[test]
+    fn repeated_refusals_are_not_logged_each() {
+        let mut waiting = Waiting::default();
+        let rejection = Rejection::new(ErrorCode::TokenInvalid, "no");
+        let logged =
+            (0..10_000).filter(|n| waiting.add(&format!("192.0.2.{}", n % 200), &rejection));
+        assert_eq!(logged.count(), WAITING_MAX);
+    }
 
     /// R-CLI-5: the queue is bounded, and every refusal is counted.
     #[test]

@@ -119,10 +119,16 @@ impl IdentifyLayer {
         let access = rpc::ALL.iter().find(|rpc| rpc.method == path).map(|rpc| rpc.access);
         match (request.extensions().get::<Caller>(), access) {
             (Some(Caller::Unix { .. }), _) => Ok(Sender::Identified),
-            (_, Some(Access::JoinToken)) => Ok(Sender::ByMessage),
+            (Some(Caller::Tls { standing, .. }), Some(Access::JoinToken)) => {
+                standing.await_message();
+                Ok(Sender::ByMessage)
+            }
             (Some(caller), _) => {
                 let headers = MetadataMap::from_headers(request.headers().clone());
                 self.context.identify_sender(caller, &headers)?;
+                if let Caller::Tls { standing, .. } = caller {
+                    standing.prove();
+                }
                 Ok(Sender::Identified)
             }
             (None, _) => {
