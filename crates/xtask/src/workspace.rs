@@ -41,6 +41,19 @@ impl Dependency {
     }
 }
 
+/// A package that is built, ours or foreign, in one version.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Locked {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    /// An expression of SPDX identifiers, as its manifest has it.
+    pub(crate) license: Option<String>,
+    /// Where it was downloaded from; `None` is a path.
+    pub(crate) source: Option<String>,
+    #[serde(rename = "manifest_path")]
+    pub(crate) manifest: PathBuf,
+}
+
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Target {
     pub(crate) name: String,
@@ -57,6 +70,26 @@ impl Workspace {
         command.args(["metadata", "--no-deps", "--format-version", "1"]);
         let text = process::capture(&mut command)?;
         serde_json::from_str(&text).context("cargo metadata has an unknown shape")
+    }
+
+    /// All packages that are built on any of the `platforms`, those of tests and build scripts included.
+    ///
+    /// # Errors
+    /// If cargo refuses, or cannot download a package that is not there yet.
+    pub(crate) fn locked(&self, platforms: &[String]) -> Result<Vec<Locked>> {
+        #[derive(Deserialize)]
+        struct Resolved {
+            packages: Vec<Locked>,
+        }
+        let mut command = self.cargo();
+        command.args(["metadata", "--format-version", "1"]);
+        for platform in platforms {
+            command.args(["--filter-platform", platform]);
+        }
+        let text = process::capture(&mut command)?;
+        let resolved: Resolved =
+            serde_json::from_str(&text).context("cargo metadata has an unknown shape")?;
+        Ok(resolved.packages)
     }
 
     /// A cargo command that works on this workspace.

@@ -4,6 +4,7 @@
 
 mod circles;
 mod commands;
+mod dependencies;
 mod document;
 mod frozen;
 mod glossary;
@@ -23,7 +24,7 @@ use crate::tree::Tree;
 use crate::workspace::Workspace;
 use crate::{requirements, say};
 
-/// Check what no compiler checks: layering, purity, documents, texts
+/// Check what no compiler checks: layering, purity, dependencies, documents, texts
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
     /// Write the files that are generated instead of comparing them
@@ -52,6 +53,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args, xtask: &clap::Command) -> 
         tree = Tree::read(&workspace.root, &workspace.target)?;
     }
     let mut findings = rules(workspace, &tree, xtask);
+    findings.extend(dependencies::run(workspace, &tree)?);
     findings.extend(outdated(&tree, generated(&tree)));
     findings.extend(frozen::run(workspace, &tree, args.write)?);
     findings.sort();
