@@ -3,6 +3,7 @@
 //! Needs nothing but Rust; what else a command needs, it names or installs. It must never decide anything about the
 //! product: it only builds, starts, checks and reports.
 
+mod advisories;
 mod bench;
 mod demo;
 mod engine;
@@ -39,6 +40,7 @@ enum Command {
     Requirements(requirements::Args),
     Bench(bench::Args),
     Metrics(metrics::Args),
+    Advisories(advisories::Args),
     Sim(sim::Args),
     /// Make sure a Docker Engine answers and build the images jaco-hello:v1 and jaco-hello:v2
     Image,
@@ -70,6 +72,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Requirements(args) => requirements::run(&workspace, &args),
         Command::Bench(args) => bench::run(&workspace, &args),
         Command::Metrics(args) => metrics::run(&workspace, &args),
+        Command::Advisories(args) => advisories::run(&workspace, &args),
         Command::Sim(args) => sim::run(&workspace, &args),
         Command::Image => {
             // An image in an engine that is stopped again would be of no use to anybody.

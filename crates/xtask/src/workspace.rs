@@ -8,6 +8,9 @@ use serde::Deserialize;
 
 use crate::process;
 
+/// What may be depended on, in cargo-deny's format.
+pub(crate) const DEPENDENCY_RULES: &str = ".cargo/deny.toml";
+
 /// The part of `cargo metadata` that is used here.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Workspace {

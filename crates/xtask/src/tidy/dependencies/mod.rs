@@ -1,7 +1,7 @@
 //! Foreign packages: their licences, their sources, and which of them are there in several versions.
 //!
 //! The rules are in the file that cargo-deny reads, so that there is one list. That program is not needed here: what is
-//! checked is what cargo itself knows. Advisories are not, as they come from a database that changes without us.
+//! checked is what cargo itself knows. Advisories are not: see `crate::advisories`.
 
 mod licence;
 
@@ -12,9 +12,8 @@ use serde::Deserialize;
 
 use crate::finding::Finding;
 use crate::tree::Tree;
-use crate::workspace::{Locked, Workspace};
+use crate::workspace::{DEPENDENCY_RULES as RULES, Locked, Workspace};
 
-const RULES: &str = ".cargo/deny.toml";
 /// Cargo's own name for its default registry.
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
