@@ -119,8 +119,8 @@ impl Credentials {
         &self.trust
     }
 
-    /// The leaf, and every trusted CA after it: a joiner knows the CA by its hash only, and during a
-    /// rotation a token may pin either generation's.
+    /// The leaf, and every trusted CA after it: a joiner knows the CA by its hash only. It accepts the
+    /// leaf if that CA signed it; a CA beside it vouches for nothing.
     fn chain(&self) -> Vec<CertificateDer<'static>> {
         let authorities = self.trust.authorities().iter().map(CaCertificate::der);
         std::iter::once(self.certificate.der()).chain(authorities).cloned().collect()
