@@ -7,3 +7,4 @@ mod loss;
 mod outside;
 mod replacements;
 mod restarts;
+mod stopping;

@@ -26,6 +26,7 @@ mod readings;
 mod service;
 mod session;
 mod sessions;
+mod stop;
 mod upgrade;
 
 use std::ffi::{OsStr, OsString};

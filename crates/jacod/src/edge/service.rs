@@ -16,6 +16,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use super::args::EdgeArgs;
+use super::stop::Stop;
+use super::upgrade::Outcome;
 use super::{privileges, upgrade};
 use crate::process::error_file;
 use crate::telemetry;
@@ -67,8 +69,7 @@ fn serve_as(user: Option<&nix::unistd::User>, args: &EdgeArgs) -> anyhow::Result
 
 /// Serves until a signal: `SIGTERM` and `SIGINT` stop it, `SIGHUP` has the program that is installed now take its place.
 async fn serve(args: &EdgeArgs) -> anyhow::Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut stop = Stop::new()?;
     let mut hangup = signal(SignalKind::hangup())?;
     let options = Options { access_log: args.access_log.map(access_log), ..Options::default() };
     let edge = Arc::new(Edge::new(options).context("TLS cannot be set up")?);
@@ -82,8 +83,7 @@ async fn serve(args: &EdgeArgs) -> anyhow::Result<()> {
             biased;
             event = open.inbox.next() => take(&edge, event),
             ended = &mut open.control => return ended?.context("the edge's socket has failed"),
-            _ = terminate.recv() => break,
-            _ = interrupt.recv() => break,
+            () = stop.wanted() => break,
             _ = hangup.recv() => (waiting, attempts) = (Some(Instant::now()), ATTEMPTS),
             () = sleep(POLL), if waiting.is_some() => {}
         }
@@ -93,8 +93,10 @@ async fn serve(args: &EdgeArgs) -> anyhow::Result<()> {
             // The daemon looks for the successor once it hears this, and goes on speaking to this process.
             edge.note_succession(Succession::Begun);
             open.close().await;
-            if upgrade::replaced(&edge, args).await {
-                return Ok(());
+            match upgrade::replace(&edge, args, &mut stop).await {
+                Outcome::Replaced => return Ok(()),
+                Outcome::Stopped => break,
+                Outcome::NotReplaced => {}
             }
             edge.note_succession(Succession::None);
             open = Open::new(&edge, Path::new("."))?;
@@ -106,8 +108,7 @@ async fn serve(args: &EdgeArgs) -> anyhow::Result<()> {
     info!("stopping");
     let drained = tokio::select! {
         drained = edge.drain(STOP_LIMIT) => drained,
-        _ = terminate.recv() => return Ok(()),
-        _ = interrupt.recv() => return Ok(()),
+        () = stop.wanted() => return Ok(()),
     };
     if drained.cut > 0 {
         warn!(connections = drained.cut, "connections were cut");

@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tracing::{error, info, warn};
 
 use super::args::EdgeArgs;
+use super::stop::Stop;
 
 /// How long the successor may take until it serves.
 const START_LIMIT: Duration = Duration::from_secs(15);
@@ -26,35 +27,58 @@ const DRAIN_LIMIT: Duration = Duration::from_secs(3600);
 /// Pause between looks at the successor.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Has another process take the place of this one, and ends what this one still does. `false` if there is none that
-/// serves: this one goes on.
-pub(super) async fn replaced(edge: &Edge, args: &EdgeArgs) -> bool {
+/// What came of starting a successor.
+pub(super) enum Outcome {
+    /// It serves, and this process has finished what it had.
+    Replaced,
+    /// There is none that serves: this process goes on.
+    NotReplaced,
+    /// This process was told to stop meanwhile, and may still have requests in flight.
+    Stopped,
+}
+
+/// Has another process take the place of this one, and ends what this one still does.
+pub(super) async fn replace(edge: &Edge, args: &EdgeArgs, stop: &mut Stop) -> Outcome {
     let held = edge.status().borrow().listeners.clone();
     let mut successor = match start(args) {
         Ok(successor) => successor,
         Err(error) => {
             error!(error = format!("{error:#}"), "the edge cannot be replaced");
-            return false;
+            return Outcome::NotReplaced;
         }
     };
-    if let Err(error) = serves(&mut successor, &held).await {
+    let served = tokio::select! {
+        served = serves(&mut successor, &held) => served,
+        () = stop.wanted() => {
+            end(&mut successor);
+            return Outcome::Stopped;
+        }
+    };
+    if let Err(error) = served {
         error!(
             error = format!("{error:#}"),
             "the edge is not replaced: its successor does not serve"
         );
-        // It may have ended by itself.
-        let _ended = successor.kill().is_err();
-        let _ended = successor.wait().is_err();
-        return false;
+        end(&mut successor);
+        return Outcome::NotReplaced;
     }
     info!(pid = successor.id(), "replaced; finishing what is in flight");
     // From here on the daemon starts another one, should the successor end.
     edge.note_succession(Succession::Done);
-    let drained = edge.drain(DRAIN_LIMIT).await;
+    let drained = tokio::select! {
+        drained = edge.drain(DRAIN_LIMIT) => drained,
+        () = stop.wanted() => return Outcome::Stopped,
+    };
     if drained.cut > 0 {
         warn!(connections = drained.cut, "connections were cut");
     }
-    true
+    Outcome::Replaced
+}
+
+/// Ends a successor that does not serve. It may have ended by itself.
+fn end(successor: &mut Child) {
+    let _ended = successor.kill().is_err();
+    let _ended = successor.wait().is_err();
 }
 
 /// In this folder, this namespace and as this user: rights are not needed for it.

@@ -1,0 +1,26 @@
+//! The signals that stop the process.
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// `SIGTERM` and `SIGINT`, from when this is made.
+pub(super) struct Stop {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Stop {
+    pub(super) fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    /// Returns once for each time that the process is told to stop. Safe to be dropped and called again.
+    pub(super) async fn wanted(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
