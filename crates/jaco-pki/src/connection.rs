@@ -198,6 +198,14 @@ impl Connections {
         Ok(Registration { token, standing })
     }
 
+    /// Closes the oldest connection without a credential of the source that has most of them.
+    pub(crate) fn close_oldest_stranger(&self) {
+        let mut table = self.lock();
+        if let Some(most) = table.source_with_most_anonymous() {
+            table.close_oldest_anonymous(most);
+        }
+    }
+
     /// Whether a credential came from this source before. No proof of anything: a hint for whom to keep places.
     pub(crate) fn has_proved(&self, source: Source) -> bool {
         self.lock().proved_from.contains_key(&source)
@@ -400,10 +408,14 @@ impl Table {
             self.close_oldest_anonymous(source);
         }
         while self.anonymous.values().map(BTreeSet::len).sum::<usize>() >= limits.total.max(1) {
-            let most = self.anonymous.iter().max_by_key(|(_, open)| open.len());
-            let Some((&most, _)) = most else { return };
+            let Some(most) = self.source_with_most_anonymous() else { return };
             self.close_oldest_anonymous(most);
         }
+    }
+
+    fn source_with_most_anonymous(&self) -> Option<Source> {
+        let most = self.anonymous.iter().max_by_key(|(_, open)| open.len());
+        most.map(|(source, _)| *source)
     }
 
     /// Its place is free at once; what is left of the connection winds down.

@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -58,6 +59,8 @@ pub struct Options {
     /// connection a little earlier, so that no request is cut off.
     pub connection_age_max: Option<Duration>,
     pub failures: FailureLimits,
+    /// A socket whose descriptor is not below this number is closed: the rest is for what the process needs to go on.
+    pub descriptors_max: Option<u64>,
 }
 
 /// What a listener works with.
@@ -158,6 +161,7 @@ impl Default for Options {
             anonymous: AnonymousLimits::default(),
             connection_age_max: Some(Duration::from_secs(3600)),
             failures: FailureLimits::default(),
+            descriptors_max: None,
         }
     }
 }
@@ -239,6 +243,11 @@ async fn accept_all(
                 continue;
             }
         };
+        if shared.is_short_of_descriptors(&stream) {
+            // Closed with the socket's end of scope; the next newcomer finds a lower number.
+            shared.wiring.connections.close_oldest_stranger();
+            continue;
+        }
         // One socket waits here for its place, the others in the kernel, not in memory.
         let permit = match Arc::clone(&permits).try_acquire_owned() {
             Ok(permit) => permit,
@@ -308,6 +317,11 @@ impl Shared {
         }
         self.report(address, HandshakeReason::TooManyAtOnce);
         None
+    }
+
+    fn is_short_of_descriptors(&self, newest: &TcpStream) -> bool {
+        let number = u64::try_from(newest.as_raw_fd()).unwrap_or_default();
+        self.options.descriptors_max.is_some_and(|max| number >= max)
     }
 
     fn may_end(&self, running: &Running) -> bool {

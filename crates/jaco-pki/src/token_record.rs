@@ -49,9 +49,10 @@ pub enum TokenRefusal {
     Malformed(#[source] TokenParseError),
     #[error("token is for another cluster")]
     WrongCluster,
-    #[error("token is unknown")]
+    /// Reads as [`TokenRefusal::BadSecret`] does: who guesses must not learn which ids exist.
+    #[error("no token has this id and this secret")]
     Unknown,
-    #[error("token has a wrong secret")]
+    #[error("no token has this id and this secret")]
     BadSecret,
     #[error("token was revoked")]
     Revoked,

@@ -7,6 +7,8 @@ use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 /// A file being written.
 pub(crate) trait SyncWrite: Write + Send {
@@ -86,6 +88,32 @@ impl Directory {
     }
 }
 
+/// How often something is tried again for which there was no descriptor, and the pause in between: connections that
+/// hold descriptors come and go.
+const TRIES: u32 = 300;
+const TRY_PAUSE: Duration = Duration::from_millis(100);
+
+/// Opens something, and waits while the process or the system has no descriptor left.
+fn with_descriptor<T>(pause: Duration, mut open: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    for tried in 1..TRIES {
+        match open() {
+            Err(error) if is_out_of_descriptors(&error) => {
+                if tried == 1 {
+                    tracing::warn!(%error, "no descriptor is free for a snapshot, trying again");
+                }
+                thread::sleep(pause);
+            }
+            done => return done,
+        }
+    }
+    open()
+}
+
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    let errno = rustix::io::Errno::from_io_error(error);
+    matches!(errno, Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE))
+}
+
 impl SyncWrite for File {
     fn sync(&mut self) -> io::Result<()> {
         self.sync_all()
@@ -94,15 +122,16 @@ impl SyncWrite for File {
 
 impl Disk for Directory {
     fn create(&self, name: &str) -> io::Result<Box<dyn SyncWrite>> {
-        Ok(Box::new(File::create(self.path.join(name))?))
+        Ok(Box::new(with_descriptor(TRY_PAUSE, || File::create(self.path.join(name)))?))
     }
 
     fn append(&self, name: &str) -> io::Result<Box<dyn SyncWrite>> {
-        Ok(Box::new(File::options().append(true).create(true).open(self.path.join(name))?))
+        let open = || File::options().append(true).create(true).open(self.path.join(name));
+        Ok(Box::new(with_descriptor(TRY_PAUSE, open)?))
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn ReadSeek>> {
-        Ok(Box::new(File::open(self.path.join(name))?))
+        Ok(Box::new(with_descriptor(TRY_PAUSE, || File::open(self.path.join(name)))?))
     }
 
     fn len(&self, name: &str) -> io::Result<u64> {
@@ -111,7 +140,7 @@ impl Disk for Directory {
 
     fn list(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in fs::read_dir(&self.path)? {
+        for entry in with_descriptor(TRY_PAUSE, || fs::read_dir(&self.path))? {
             names.push(entry?.file_name().to_string_lossy().into_owned());
         }
         names.sort();
@@ -133,5 +162,27 @@ impl Disk for Directory {
 
 /// Makes the names in a directory durable.
 pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
-    File::open(dir)?.sync_all()
+    with_descriptor(TRY_PAUSE, || File::open(dir))?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R-FAULT-3: a snapshot for which there is no descriptor for a while is taken in the end; other errors count.
+    #[test]
+    fn waits_for_a_descriptor() {
+        let failing = |times: u32, errno: rustix::io::Errno| {
+            let mut tries = 0;
+            let outcome = with_descriptor(Duration::ZERO, || {
+                tries += 1;
+                if tries <= times { Err(io::Error::from(errno)) } else { Ok(()) }
+            });
+            (outcome.is_ok(), tries)
+        };
+        assert_eq!(failing(3, rustix::io::Errno::MFILE), (true, 4));
+        assert_eq!(failing(3, rustix::io::Errno::NFILE), (true, 4));
+        assert_eq!(failing(u32::MAX, rustix::io::Errno::MFILE), (false, TRIES));
+        assert_eq!(failing(1, rustix::io::Errno::NOSPC), (false, 1));
+    }
 }

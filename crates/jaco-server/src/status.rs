@@ -6,16 +6,41 @@ use jaco_types::{ErrorCode, Rejection};
 use prost::Message;
 use tonic::{Code, Status};
 
-/// Encodes a refusal as a status.
+/// Bytes of a refusal's message. A status is sent in headers, of which a client takes 16 KiB by default: more end the
+/// call with an error of HTTP/2 instead of the refusal.
+const MESSAGE_BYTES_MAX: usize = 4 << 10;
+/// Bytes of its facts; those that do not fit are left out.
+const DETAILS_BYTES_MAX: usize = 3 << 10;
+/// Bytes of the message as clients see it that do not read the details. Each may be encoded as three.
+const PLAIN_BYTES_MAX: usize = 1 << 10;
+
+/// Encodes a refusal as a status. What is too long for headers is cut.
 #[must_use]
 pub fn to_status(rejection: &Rejection) -> Status {
+    let mut room = DETAILS_BYTES_MAX;
+    let fits = |(key, value): &(&String, &String)| {
+        let left = room.checked_sub(key.len() + value.len());
+        room = left.unwrap_or(room);
+        left.is_some()
+    };
+    let details = rejection.details.iter().filter(fits);
     let error = v1::Error {
         code: rejection.code.as_str().to_owned(),
-        message: rejection.message.clone(),
-        details: rejection.details.clone().into_iter().collect(),
+        message: beginning(&rejection.message, MESSAGE_BYTES_MAX),
+        details: details.map(|(key, value)| (key.clone(), value.clone())).collect(),
     };
     let details = error.encode_to_vec().into();
-    Status::with_details(grpc_code(rejection.code), rejection.message.clone(), details)
+    let message = beginning(&rejection.message, PLAIN_BYTES_MAX);
+    Status::with_details(grpc_code(rejection.code), message, details)
+}
+
+/// A text, or as much of its beginning as has room, and how much is missing.
+fn beginning(text: &str, bytes_max: usize) -> String {
+    if text.len() <= bytes_max {
+        return text.to_owned();
+    }
+    let end = (0..=bytes_max).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
+    format!("{} … and {} bytes more", &text[..end], text.len() - end)
 }
 
 /// Decodes the refusal of another node. A status without a code is an error of the transport.
@@ -139,6 +164,28 @@ fn grpc_code(code: ErrorCode) -> Code {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// R-FAULT-3: a long refusal arrives as a refusal.
+    #[test]
+    fn a_long_refusal_fits_into_headers() {
+        let rejection = Rejection::new(ErrorCode::InvalidManifest, "é".repeat(200_000))
+            .with("a", "x".repeat(200_000))
+            .with("b", "short");
+        let status = to_status(&rejection);
+        let headers = status.clone().into_http::<()>().headers().clone();
+        let bytes = |(name, value): (&_, &_)| {
+            let (name, value): (
+                &tonic::codegen::http::HeaderName,
+                &tonic::codegen::http::HeaderValue,
+            ) = (name, value);
+            name.as_str().len() + value.len() + 32
+        };
+        assert!(headers.iter().map(bytes).sum::<usize>() < 15 << 10);
+        let seen = from_status(&status);
+        assert_eq!(seen.code, rejection.code);
+        assert!(seen.message.ends_with("bytes more"), "{}", seen.message);
+        assert_eq!(seen.details.get("b").map(String::as_str), Some("short"));
+    }
 
     /// R-CLI-9: requests are retried when the leader fails, so a lost connection must be `unavailable`.
     #[test]

@@ -1,6 +1,7 @@
 //! Lifecycle of the daemon: it waits for `init` or `join`, then runs as a member, also after
 //! restarts.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -88,9 +89,15 @@ impl Daemon {
         use std::os::unix::fs::PermissionsExt;
         let path = &self.node.config.socket;
         if let Some(folder) = path.parent() {
+            let exists = folder.is_dir();
             std::fs::create_dir_all(folder)
                 .with_context(|| format!("cannot create {}", folder.display()))?;
+            if !exists {
+                // The group that may use the socket has to get there.
+                std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755))?;
+            }
         }
+        refuse_other_than_socket(path)?;
         // Replaces the socket that a killed daemon left behind. The lock on the data directory, not
         // this socket, keeps a second daemon out.
         match std::fs::remove_file(path) {
@@ -139,5 +146,37 @@ impl Daemon {
             warn!(%error, "consensus did not shut down cleanly");
         }
         info!("stopped");
+    }
+}
+
+/// What is at the socket's path and is no socket belongs to somebody else.
+fn refuse_other_than_socket(path: &Path) -> anyhow::Result<()> {
+    use std::os::unix::fs::FileTypeExt;
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if !found.file_type().is_socket() => anyhow::bail!(
+            "{} is not a socket and is not replaced: move it away, or set `socket` to another path",
+            path.display()
+        ),
+        // What cannot be looked at cannot be replaced either, which says why.
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R-FAULT-3: a file that is named as the socket by mistake is not lost.
+    #[test]
+    fn only_a_socket_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("jaco.sock");
+        assert!(refuse_other_than_socket(&path).is_ok(), "nothing is there");
+        std::fs::write(&path, "precious").unwrap();
+        let refused = refuse_other_than_socket(&path).unwrap_err().to_string();
+        assert!(refused.contains("not a socket") && refused.contains("jaco.sock"), "{refused}");
+        std::fs::remove_file(&path).unwrap();
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        assert!(refuse_other_than_socket(&path).is_ok(), "a killed daemon left it");
     }
 }

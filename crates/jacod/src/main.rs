@@ -14,6 +14,7 @@ mod edge;
 mod facts;
 mod gpu;
 mod heartbeat;
+mod limits;
 mod member;
 mod membership;
 mod pressure;
@@ -25,7 +26,6 @@ mod telemetry;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context;
 use clap::{Parser, Subcommand};
 use jaco_net::ServiceOptions;
 use tokio::runtime::Runtime;
@@ -112,12 +112,7 @@ fn run(args: &Args) -> anyhow::Result<Ended> {
         return Ok(Ended::Stopped);
     }
     let config = Config::load(&args.config, Path::new(DEFAULT_CONFIG))?;
-    config.hostname()?;
-    config.advertised()?;
-    config.snapshots()?;
-    config.rebalance()?;
-    config.acme()?;
-    config.access_log()?;
+    config.check()?;
     if args.check {
         config.check_engine()?;
         return Ok(Ended::Stopped);
@@ -131,8 +126,9 @@ fn run(args: &Args) -> anyhow::Result<Ended> {
     if matches!(args.part, Some(Part::Net)) {
         return run_router(&config, &runtime);
     }
-    std::fs::create_dir_all(&config.data_dir)
-        .with_context(|| format!("cannot create {}", config.data_dir.display()))?;
+    limits::keep_private()?;
+    limits::raise_descriptors();
+    limits::private_dir(&config.data_dir)?;
     // First of all: a second daemon would take over the socket of this one.
     let _held = DataLock::take(&config.data_dir)?;
     runtime.block_on(async {

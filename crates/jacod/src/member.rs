@@ -50,7 +50,7 @@ use crate::heartbeat::{self, NodeDescription, Sources};
 use crate::pressure::Measured;
 use crate::process::{Process, Starter};
 use crate::router::{self, RouterHandle, RouterLoop};
-use crate::{audit_chain, membership, pressure, renewal};
+use crate::{audit_chain, limits, membership, pressure, renewal};
 
 /// Handshake failures that may wait to be audited; the listener counts those that do not fit.
 const HANDSHAKE_FAILURES_MAX: usize = 64;
@@ -322,7 +322,9 @@ fn listen(
     let (failures, failed) = mpsc::channel(HANDSHAKE_FAILURES_MAX);
     let connections = member.connections.clone();
     let wiring = listener::Wiring { store: Arc::clone(certificates), connections, failures };
-    let listener = TlsListener::start(tcp, wiring, listener::Options::default())?;
+    let descriptors_max = limits::connection_descriptors();
+    let options = listener::Options { descriptors_max, ..listener::Options::default() };
+    let listener = TlsListener::start(tcp, wiring, options)?;
     // Before the first request: a peer that connects at once must not see a node without a cluster.
     node.stage.store(Some(Arc::clone(member)));
     let (stage, shutdown) = (Arc::clone(&node.stage), node.shutdown.clone());

@@ -7,13 +7,8 @@ use crate::config::LogFormat;
 
 /// Sets up logging.
 pub(crate) fn init(log_level: &str, log_format: LogFormat) -> anyhow::Result<()> {
-    // openraft warns of every message that an unreachable peer did not receive, many times a
-    // second; leadership changes and nodes that are down are logged by the daemon itself.
-    let filter = format!("openraft=error,sled=warn,{log_level}");
-    let filter = EnvFilter::try_new(filter)
-        .with_context(|| format!("log_level {log_level:?} is not valid"))?;
     let logs = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_env_filter(filter(log_level)?)
         .with_writer(std::io::stderr)
         // A failed write to stderr would be reported on stderr, by a panic.
         .log_internal_errors(false);
@@ -22,4 +17,15 @@ pub(crate) fn init(log_level: &str, log_format: LogFormat) -> anyhow::Result<()>
         LogFormat::Json => logs.json().init(),
     }
     Ok(())
+}
+
+/// What is logged at a level as users write it.
+///
+/// # Errors
+/// When the level is not valid.
+pub(crate) fn filter(log_level: &str) -> anyhow::Result<EnvFilter> {
+    // openraft warns of every message that an unreachable peer did not receive, many times a
+    // second; leadership changes and nodes that are down are logged by the daemon itself.
+    let filter = format!("openraft=error,sled=warn,{log_level}");
+    EnvFilter::try_new(filter).with_context(|| format!("log_level {log_level:?} is not valid"))
 }

@@ -23,6 +23,7 @@ use jaco_types::Hostname;
 use serde::Deserialize;
 
 use crate::disk::Disks;
+use crate::telemetry;
 
 pub(crate) use access_log::AccessLogSettings;
 pub(crate) use acme::AcmeSettings;
@@ -260,7 +261,7 @@ impl Config {
     /// # Errors
     /// When the file cannot be read or parsed.
     pub(crate) fn load(path: &Path, default_place: &Path) -> Result<Self, ConfigError> {
-        let text = match std::fs::read_to_string(path) {
+        let text = match Self::read(path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && path == default_place => {
                 return Ok(Self { file: path.to_owned(), ..Self::default() });
@@ -271,6 +272,47 @@ impl Config {
         let config =
             config.map_err(|reason| ConfigError::Parse { path: path.to_owned(), reason })?;
         Ok(Self { file: path.to_owned(), ..config })
+    }
+
+    /// A pipe or a device could keep the daemon waiting forever.
+    fn read(path: &Path) -> std::io::Result<String> {
+        if !std::fs::metadata(path)?.is_file() {
+            return Err(std::io::Error::other("it is not a regular file"));
+        }
+        std::fs::read_to_string(path)
+    }
+
+    /// Checks every value that can be checked without the rest of the system.
+    ///
+    /// # Errors
+    /// The first value that cannot be used.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        self.hostname()?;
+        self.advertised()?;
+        self.listen_address()?;
+        self.snapshots()?;
+        self.disks()?;
+        self.archive()?;
+        self.rebalance()?;
+        self.sampler()?;
+        self.acme()?;
+        self.access_log()?;
+        let log_level = |error: anyhow::Error| ConfigError::Value {
+            key: "log_level",
+            reason: format!("{error:#}: write `info`, or a filter as in `info,jaco_raft=debug`"),
+        };
+        telemetry::filter(&self.log_level).map_err(log_level)?;
+        for (key, path) in [
+            ("data_dir", &self.data_dir),
+            ("secrets_dir", &self.secrets_dir),
+            ("socket", &self.socket),
+        ] {
+            if path.as_os_str().is_empty() {
+                let reason = "it is empty: write the path, or leave the key out".to_owned();
+                return Err(ConfigError::Value { key, reason });
+            }
+        }
+        Ok(())
     }
 
     fn parse(text: &str) -> Result<Self, String> {
@@ -315,7 +357,7 @@ impl Config {
     /// When only a wildcard is known: peers cannot connect to `0.0.0.0`.
     pub(crate) fn advertised(&self) -> Result<String, ConfigError> {
         if let Some(address) = &self.advertise {
-            let port = address.rsplit_once(':').filter(|(host, _)| !host.is_empty());
+            let port = address.rsplit_once(':').filter(|(host, _)| is_host(host));
             let port = port.and_then(|(_, port)| port.parse::<u16>().ok());
             return match port {
                 Some(1..) => Ok(address.clone()),
@@ -428,9 +470,48 @@ impl Config {
     }
 }
 
+/// Whether peers can connect to it: a name, an IPv4 address, or an IPv6 address in brackets.
+fn is_host(host: &str) -> bool {
+    if let Some(address) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+        return address.parse::<std::net::Ipv6Addr>().is_ok();
+    }
+    let of_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+    !host.is_empty() && host.len() <= 253 && host.bytes().all(of_name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// R-FAULT-3: what `--check` passes can be started with.
+    #[test]
+    fn nonsense_is_refused() {
+        let good = "advertise: \"n1:1\"\n";
+        Config::parse(good).unwrap().check().unwrap();
+        for (key, line) in [
+            ("disk.full_percent", "disk: {full_percent: 200}"),
+            ("log_level", "log_level: \"[[[[\""),
+            ("data_dir", "data_dir: \"\""),
+            ("socket", "socket: \"\""),
+            ("audit.archive_mebibytes", "audit: {archive_mebibytes: 99999999}"),
+            ("listen", "listen: \"nowhere\""),
+        ] {
+            let refused = Config::parse(&format!("{good}{line}\n")).unwrap().check().unwrap_err();
+            assert!(refused.to_string().contains(key), "{refused}");
+        }
+    }
+
+    /// R-FAULT-3: a pipe that nobody writes to does not keep the daemon waiting.
+    #[test]
+    fn a_pipe_is_no_configuration() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("jacod.yaml");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::from_raw_mode(0o600))
+            .unwrap();
+        let refused = Config::load(&path, Path::new("/none")).unwrap_err();
+        let why = std::error::Error::source(&refused).unwrap().to_string();
+        assert!(why.contains("not a regular file"), "{why}");
+    }
 
     #[test]
     fn unknown_key_is_reported_with_its_line() {
@@ -456,7 +537,9 @@ mod tests {
         for address in ["10.0.0.1:7000", "n1.example:7000", "[fd00::1]:7000"] {
             assert_eq!(advertised(address).as_deref(), Ok(address));
         }
-        for address in ["10.0.0.1", "n1.example", "n1:", "n1:0", ":7000", "n1:70000"] {
+        for address in
+            ["10.0.0.1", "n1:", "n1:0", ":7000", "n1:70000", "a b:1", "fd00::1:7000", "[x]:1"]
+        {
             let refused = advertised(address).unwrap_err();
             assert!(refused.contains("advertise") && refused.contains("host:port"), "{refused}");
         }

@@ -41,6 +41,8 @@ const POLL: Duration = Duration::from_millis(10);
 
 /// Gives up what it does not need, and serves until it is told to stop.
 pub(crate) fn run(args: &EdgeArgs) -> anyhow::Result<()> {
+    // That of the daemon that starts it is closed to the readers of the access log.
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     let is_root = rustix::process::geteuid().is_root();
     let user = is_root.then(|| privileges::user(args.user.as_deref())).transpose()?;
     privileges::raise_descriptors()?;
