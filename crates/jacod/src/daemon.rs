@@ -149,7 +149,7 @@ impl Daemon {
     }
 }
 
-/// What is at the socket's path and is no socket belongs to somebody else.
+/// What is at the socket's path and is no socket is not this daemon's.
 fn refuse_other_than_socket(path: &Path) -> anyhow::Result<()> {
     use std::os::unix::fs::FileTypeExt;
     match std::fs::symlink_metadata(path) {

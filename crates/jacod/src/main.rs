@@ -113,6 +113,7 @@ fn run(args: &Args) -> anyhow::Result<Ended> {
     }
     let config = Config::load(&args.config, Path::new(DEFAULT_CONFIG))?;
     config.check()?;
+    telemetry::filter(&config.log_level)?;
     if args.check {
         config.check_engine()?;
         return Ok(Ended::Stopped);

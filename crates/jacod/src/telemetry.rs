@@ -27,5 +27,19 @@ pub(crate) fn filter(log_level: &str) -> anyhow::Result<EnvFilter> {
     // openraft warns of every message that an unreachable peer did not receive, many times a
     // second; leadership changes and nodes that are down are logged by the daemon itself.
     let filter = format!("openraft=error,sled=warn,{log_level}");
-    EnvFilter::try_new(filter).with_context(|| format!("log_level {log_level:?} is not valid"))
+    EnvFilter::try_new(filter).with_context(|| {
+        format!("configuration: log_level {log_level:?} is not valid: write a level as `info`")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R-FAULT-3: `--check` refuses a level that the daemon could not start with.
+    #[test]
+    fn a_level_that_cannot_be_read_is_named() {
+        assert!(filter("info,jaco_raft=debug").is_ok());
+        assert!(filter("[[[[").unwrap_err().to_string().contains("log_level"));
+    }
 }

@@ -23,7 +23,6 @@ use jaco_types::Hostname;
 use serde::Deserialize;
 
 use crate::disk::Disks;
-use crate::telemetry;
 
 pub(crate) use access_log::AccessLogSettings;
 pub(crate) use acme::AcmeSettings;
@@ -297,11 +296,6 @@ impl Config {
         self.sampler()?;
         self.acme()?;
         self.access_log()?;
-        let log_level = |error: anyhow::Error| ConfigError::Value {
-            key: "log_level",
-            reason: format!("{error:#}: write `info`, or a filter as in `info,jaco_raft=debug`"),
-        };
-        telemetry::filter(&self.log_level).map_err(log_level)?;
         for (key, path) in [
             ("data_dir", &self.data_dir),
             ("secrets_dir", &self.secrets_dir),
@@ -490,7 +484,6 @@ mod tests {
         Config::parse(good).unwrap().check().unwrap();
         for (key, line) in [
             ("disk.full_percent", "disk: {full_percent: 200}"),
-            ("log_level", "log_level: \"[[[[\""),
             ("data_dir", "data_dir: \"\""),
             ("socket", "socket: \"\""),
             ("audit.archive_mebibytes", "audit: {archive_mebibytes: 99999999}"),
