@@ -33,7 +33,7 @@ async fn an_edge_that_waits_for_its_successor_ends_when_it_is_stopped() {
     .await;
     signal(edge.process.id(), Signal::TERM);
     eventually_within(STOPPED, "no edge runs", || {
-        // Who has ended is there until somebody waits for it.
+        // A process that has ended stays in the table until its parent waits for it.
         let ended = edge.process.try_wait().expect("it is ours");
         let edges = router::edges(&router);
         let gone = ended.is_some_and(|status| status.success()) && edges.is_empty();
