@@ -123,3 +123,18 @@ fn options(hook: Hook) -> CreateExecOptions<String> {
         ..CreateExecOptions::default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R-IN-2: only a hook that asks for it is given all rights. A machine that gives them away itself is needed to see
+    /// them in a container.
+    #[test]
+    fn a_hook_is_given_to_docker_with_its_rights() {
+        for privileged in [false, true] {
+            let hook = Hook { command: vec!["true".to_owned()], privileged, ..Hook::default() };
+            assert_eq!(options(hook).privileged, Some(privileged));
+        }
+    }
+}

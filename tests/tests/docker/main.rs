@@ -14,6 +14,7 @@ mod files;
 mod founding;
 mod health;
 mod honoured;
+mod hooks;
 mod jobs;
 mod lifecycle;
 mod mesh;

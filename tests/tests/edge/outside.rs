@@ -162,6 +162,18 @@ impl Outside {
         self.machines.cluster.overview(0).await.expect("it answers").replicas
     }
 
+    /// The containers of all replicas, once each node has told its own.
+    pub(crate) async fn containers(&self) -> Vec<String> {
+        eventually_within(PATIENCE, "each replica has a container", || async {
+            let status =
+                self.machines.cluster.overview(0).await.map_err(|error| error.to_string())?;
+            let ids = status.replicas.iter().map(|replica| replica.container_id.clone());
+            let ids: Vec<_> = ids.collect();
+            if ids.iter().any(String::is_empty) { Err(format!("{status:?}")) } else { Ok(ids) }
+        })
+        .await
+    }
+
     /// `jaco top` knows the requests of the route at all edges.
     pub(crate) fn requests_are_seen(&self) {
         let top: serde_json::Value =

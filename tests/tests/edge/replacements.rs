@@ -23,7 +23,7 @@ async fn fifty_replacements_fail_no_request() {
         assert_ne!(of("Uid:").and_then(|ids| ids.split_whitespace().next()), Some("0"));
         assert_eq!(of("NoNewPrivs:"), Some("1"));
     }
-    let before: Vec<_> = outside.replicas().await.into_iter().map(|one| one.container_id).collect();
+    let before = outside.containers().await;
     let load = outside.load(&[0, 1, 2]);
     let mut replaced = 0;
     for _ in 0..3 {
@@ -43,8 +43,9 @@ async fn fifty_replacements_fail_no_request() {
     outside.cli(&["restart", "shop/web", "--timeout", "120s"]);
     replaced += 12;
     outside.requests_are_seen();
-    outside.requests_are_explained();
     let outcome = load.end();
+    // At rest: it says so if an instance does not accept within the 250 ms that an edge waits for it.
+    outside.requests_are_explained();
     assert!(replaced >= 50, "{replaced}");
     eventually_within(PATIENCE, "all requests are in the access log", || async {
         let lines = outside.logs.lines();
@@ -52,9 +53,10 @@ async fn fifty_replacements_fail_no_request() {
         if of_route as u64 >= outcome.requests { Ok(()) } else { Err(format!("{of_route} lines")) }
     })
     .await;
-    let after = outside.replicas().await;
-    assert!(after.iter().all(|one| !before.contains(&one.container_id)), "all were replaced");
+    let after = outside.containers().await;
+    assert!(after.iter().all(|id| !before.contains(id)), "all were replaced: {before:?} {after:?}");
     outcome.nothing_failed();
     println!("{} requests, {} a second", outcome.requests, outcome.per_second);
-    assert!(outcome.requests >= 3_000, "there was load: {} requests", outcome.requests);
+    // 40 for each replacement: how many there are depends on the machine.
+    assert!(outcome.requests >= 40 * replaced, "there was load: {} requests", outcome.requests);
 }

@@ -1,8 +1,8 @@
 //! The file of the access log, which the edge opens itself and may have no right to make.
 
-use std::fs::{DirBuilder, OpenOptions};
+use std::fs::{OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, fchown};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::Path;
 
 /// Makes the file, and the folders that lead there, if it is not there. It gets the owner of the edge's folder; what is
@@ -12,7 +12,7 @@ use std::path::Path;
 /// If it cannot be made.
 pub(super) fn provide(path: &Path, runtime_dir: &Path) -> io::Result<()> {
     if let Some(folder) = path.parent() {
-        DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
+        open_folder(folder)?;
     }
     // Never one that another user has put there, nor what a link leads to.
     let made = OpenOptions::new().append(true).create_new(true).mode(0o640).open(path);
@@ -22,6 +22,19 @@ pub(super) fn provide(path: &Path, runtime_dir: &Path) -> io::Result<()> {
     };
     let owner = std::fs::metadata(runtime_dir)?;
     fchown(made, Some(owner.uid()), Some(owner.gid()))
+}
+
+/// Makes a folder, and those that lead there, where they are not. The edge must get through as another user, which the
+/// umask of a daemon does not allow.
+fn open_folder(folder: &Path) -> io::Result<()> {
+    if folder.is_dir() || folder.as_os_str().is_empty() {
+        return Ok(());
+    }
+    if let Some(above) = folder.parent() {
+        open_folder(above)?;
+    }
+    std::fs::create_dir(folder)?;
+    std::fs::set_permissions(folder, Permissions::from_mode(0o755))
 }
 
 #[cfg(test)]

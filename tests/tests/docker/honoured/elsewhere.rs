@@ -17,6 +17,22 @@ pub(super) const ELSEWHERE: &[(&str, &str, &[&str])] = &[
             "services.*.volumes[].volume.subpath",
         ],
     ),
+    (
+        "crates/jaco-docker/src/pre_stop.rs",
+        "a_hook_is_given_to_docker_with_its_rights",
+        &["services.*.pre_stop[].privileged"],
+    ),
+    // They run when the container ends.
+    (
+        "tests/tests/docker/hooks.rs",
+        "pre_stop_hooks_run_when_a_replica_is_replaced_and_deleted",
+        &[
+            "services.*.pre_stop[].command",
+            "services.*.pre_stop[].environment",
+            "services.*.pre_stop[].user",
+            "services.*.pre_stop[].working_dir",
+        ],
+    ),
     // The edge's.
     (
         "crates/jaco-compose/tests/it/ingress.rs",
