@@ -5,12 +5,16 @@ use std::time::{Duration, Instant};
 use jaco_testkit::engines::PATIENCE;
 use jaco_testkit::{eventually_within, router};
 use rustix::process::{Pid, Signal, kill_process};
+use tokio::time::sleep;
 
 use crate::load::Failure;
 use crate::outside::{Outside, Replicas};
 
 /// How soon clients are answered again whose edge was killed.
 const BACK: Duration = Duration::from_secs(5);
+
+/// How long an instance is seen to go on: more than its grace period.
+const BUSY: Duration = Duration::from_secs(4);
 
 /// How soon a process ends that is stopped while a client stays connected: 25 s are left to what is in flight.
 const STOPPED: Duration = Duration::from_secs(30);
@@ -66,6 +70,47 @@ async fn daemons_routers_and_upgrades_fail_no_request() {
     let outcome = load.end();
     outcome.nothing_failed();
     println!("{} requests, {} a second", outcome.requests, outcome.per_second);
+
+    a_daemon_that_starts_finds_an_edge_that_finishes(&mut outside).await;
+}
+
+/// R-EDGE-1: a daemon that ends and comes back while its edge is replaced starts no third one, and instances go on that
+/// the replaced one is still busy with.
+async fn a_daemon_that_starts_finds_an_edge_that_finishes(outside: &mut Outside) {
+    let mut held = outside.hold(0).await;
+    let former = outside.edge(0);
+    outside.machines.cluster.nodes[0].kill();
+    hang_up(former);
+    outside.machines.restart(0).await;
+    outside.machines.cluster.settled().await;
+    is_replaced(outside).await;
+    outside.cli(&["scale", "shop/web=0", "--detach"]);
+    eventually_within(PATIENCE, "what nobody is busy with has ended", || async {
+        let left = outside.replicas().await;
+        if left.len() <= 1 { Ok(()) } else { Err(format!("{left:?}")) }
+    })
+    .await;
+    let until = Instant::now() + BUSY;
+    while Instant::now() < until {
+        held.answers().await;
+        assert_eq!(outside.replicas().await.len(), 1, "the instance that serves goes on");
+        assert_eq!(router::edges(&outside.machines.router(0)).len(), 2, "and no third edge");
+        sleep(Duration::from_millis(100)).await;
+    }
+    drop(held);
+    outside.has_another_edge(0, former).await;
+}
+
+/// Waits until the successor of the first machine's edge serves.
+async fn is_replaced(outside: &Outside) {
+    let log = outside.machines.cluster.nodes[0].log_path();
+    eventually_within(PATIENCE, "the successor serves", || async {
+        let said = std::fs::read_to_string(&log).map_err(|error| error.to_string())?;
+        let last = said.rfind("edge started").map(|at| &said[at..]);
+        let is_replaced = last.is_some_and(|said| said.contains("replaced; finishing"));
+        if is_replaced { Ok(()) } else { Err(said) }
+    })
+    .await;
 }
 
 /// R-EDGE-1: each edge is killed; then one that has just taken the place of another, which still has something to
@@ -92,12 +137,7 @@ async fn a_killed_edge_fails_its_own_connections_alone() {
     load.goes_on().await;
     let former = outside.edge(0);
     hang_up(former);
-    let log = outside.machines.cluster.nodes[0].log_path();
-    eventually_within(PATIENCE, "the successor serves", || async {
-        let said = std::fs::read_to_string(&log).map_err(|error| error.to_string())?;
-        if said.contains("replaced; finishing") { Ok(()) } else { Err(said) }
-    })
-    .await;
+    is_replaced(&outside).await;
     let pids = router::edges(&outside.machines.router(0));
     let successor = pids.into_iter().find(|pid| *pid != former).expect("it has a successor");
     router::end(successor);

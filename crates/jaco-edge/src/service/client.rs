@@ -42,7 +42,15 @@ impl EdgeClient {
     /// # Errors
     /// If none listens there, or one of a user who does not own the folder.
     pub async fn connect(runtime_dir: &Path) -> io::Result<Self> {
-        let stream = open(runtime_dir).await?;
+        Self::connect_at(&socket_path(runtime_dir)).await
+    }
+
+    /// Connects to the edge at this socket: [`formers`](super::formers) finds those whose place another takes.
+    ///
+    /// # Errors
+    /// As [`Self::connect`].
+    pub async fn connect_at(socket: &Path) -> io::Result<Self> {
+        let stream = open(socket).await?;
         let pid = stream.peer_cred()?.pid().and_then(|pid| u32::try_from(pid).ok());
         let (mut input, mut output) = stream.into_split();
         send(&mut output, &Order::Attend).await?;
@@ -111,7 +119,7 @@ impl EdgeClient {
     /// # Errors
     /// If none listens there, or one of a user who does not own the folder, or it ends meanwhile.
     pub async fn counters(runtime_dir: &Path) -> io::Result<EdgeCounters> {
-        let (mut input, mut output) = open(runtime_dir).await?.into_split();
+        let (mut input, mut output) = open(&socket_path(runtime_dir)).await?.into_split();
         send(&mut output, &Order::Count).await?;
         loop {
             match next(&mut input).await? {
@@ -132,7 +140,7 @@ impl EdgeClient {
         host: &str,
         path: &str,
     ) -> io::Result<(EdgeReport, Explained)> {
-        let (mut input, mut output) = open(runtime_dir).await?.into_split();
+        let (mut input, mut output) = open(&socket_path(runtime_dir)).await?.into_split();
         let mut report = next_report(&mut input).await?;
         if !report.takes_log {
             return Err(strange());
@@ -156,9 +164,10 @@ impl EdgeClient {
 }
 
 /// What is said holds private keys: they are for who owns the folder, which nobody else can put a socket into.
-async fn open(runtime_dir: &Path) -> io::Result<UnixStream> {
-    let owner = std::fs::metadata(runtime_dir)?.uid();
-    let stream = UnixStream::connect(socket_path(runtime_dir)).await?;
+async fn open(socket: &Path) -> io::Result<UnixStream> {
+    let folder = socket.parent().unwrap_or(Path::new("."));
+    let owner = std::fs::metadata(folder)?.uid();
+    let stream = UnixStream::connect(socket).await?;
     if !is_of(&stream, [owner, rustix::process::geteuid().as_raw()]) {
         return Err(io::Error::other("the edge there is of a user who does not own its folder"));
     }

@@ -4,7 +4,7 @@
 //! daemon is gone serves on by the plan that it has ([`Edge::is_stale`]).
 //!
 //! ```text
-//! socket          the socket, and who may connect
+//! socket          the socket, and who may connect; former: that of a process whose place another takes
 //! keeper          the plan that is held: orders in
 //! report          what is said back; explained: what a request would meet
 //! message         what is said over the socket; change_message: plans and their changes
@@ -16,6 +16,7 @@ mod access_log;
 mod change_message;
 mod client;
 mod explained;
+mod former;
 mod keeper;
 mod message;
 #[cfg(test)]
@@ -30,7 +31,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use client::EdgeClient;
+pub use former::{FormerSocket, formers, remove_abandoned};
 pub use report::{EdgeCounters, EdgeReport};
+use tokio::task::JoinHandle;
 
 use crate::edge::Edge;
 
@@ -54,21 +57,37 @@ impl ServiceOptions {
     }
 }
 
-/// Lets a daemon of this user or of root tell the edge what to do, until `shutdown` completes. A socket that another
-/// process left there is replaced: the successor of a process that is being replaced takes over its name.
-///
-/// # Errors
-/// If nobody can listen there.
-pub async fn serve(
-    edge: Arc<Edge>,
-    socket: &Path,
-    shutdown: impl Future<Output = ()>,
-) -> io::Result<()> {
-    let listener = socket::listen(socket)?;
-    let keeper = Arc::new(keeper::Keeper::new(edge));
-    tracing::info!(?socket, "edge takes plans");
-    socket::accept(listener, keeper, socket::own_and_root(), shutdown).await;
-    Ok(())
+/// An edge with the plan that it was told, at whichever socket.
+#[derive(Debug, Clone)]
+pub struct Control {
+    keeper: Arc<keeper::Keeper>,
+}
+
+impl Control {
+    /// Of an edge that has no plan yet.
+    pub fn new(edge: Arc<Edge>) -> Self {
+        Self { keeper: Arc::new(keeper::Keeper::new(edge)) }
+    }
+
+    /// Lets a daemon of this user or of root tell the edge what to do, until `shutdown` completes. A socket that another
+    /// process left there is replaced: the successor of a process that is being replaced takes over its name. When this
+    /// returns, daemons can connect.
+    ///
+    /// # Errors
+    /// If nobody can listen there.
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    pub fn serve(
+        &self,
+        socket: &Path,
+        shutdown: impl Future<Output = ()> + Send + 'static,
+    ) -> io::Result<JoinHandle<()>> {
+        let listener = socket::listen(socket)?;
+        tracing::info!(?socket, "edge takes plans");
+        let keeper = Arc::clone(&self.keeper);
+        Ok(tokio::spawn(socket::accept(listener, keeper, socket::own_and_root(), shutdown)))
+    }
 }
 
 /// Where the process listens.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jaco_dataplane::edge::{EdgePlan, Listener, ListenerKey, ProxyProtocol, Transport};
-use jaco_edge::service::{EdgeClient, EdgeReport, ServiceOptions, serve};
+use jaco_edge::service::{Control, EdgeClient, EdgeReport, ServiceOptions};
 use jaco_edge::{Certificates, Connection, EdgeChange};
 use jaco_types::StateIndex;
 use jaco_types::route::{BodyLimit, RouteTls};
@@ -42,8 +42,8 @@ fn start(lab: &Lab) -> Process {
     let dir = folder();
     let socket = ServiceOptions { runtime_dir: dir.clone() }.prepare().unwrap();
     let edge = Arc::clone(&lab.edge);
-    let serving = async move { serve(edge, &socket, std::future::pending()).await.unwrap() };
-    Process { dir, serving: tokio::spawn(serving) }
+    let serving = Control::new(edge).serve(&socket, std::future::pending()).unwrap();
+    Process { dir, serving }
 }
 
 async fn connect(dir: &Path) -> EdgeClient {

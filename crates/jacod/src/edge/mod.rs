@@ -34,7 +34,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jaco_edge::service::EdgeClient;
+use jaco_edge::service::{EdgeClient, formers};
 use jaco_server::Member;
 use jaco_store::Store;
 use jaco_types::{Millis, NodeEdge, StateIndex};
@@ -100,6 +100,8 @@ pub(crate) struct EdgeLoop {
     keys: Arc<dyn Keys>,
     access_log: Option<AccessLogSettings>,
     sessions: Arc<Sessions>,
+    /// A connection each.
+    tasks: TaskTracker,
     view: watch::Sender<EdgeView>,
     /// Since when there is no process, or it does not do what it should.
     failing: Option<(Instant, String)>,
@@ -115,8 +117,9 @@ impl EdgeLoop {
     ) -> (Self, watch::Receiver<EdgeView>) {
         let (sender, view) = watch::channel(None);
         let sessions = Arc::new(Sessions::default());
-        let failing = None;
-        let edge = Self { runtime_dir, process, keys, access_log, sessions, view: sender, failing };
+        let (tasks, failing) = (TaskTracker::new(), None);
+        let edge =
+            Self { runtime_dir, process, keys, access_log, sessions, tasks, view: sender, failing };
         (edge, view)
     }
 
@@ -132,10 +135,10 @@ impl EdgeLoop {
     /// was replaced is told of terminating instances until it has ended.
     async fn keep(mut self, member: &Arc<Member>, attached: watch::Receiver<Option<StateIndex>>) {
         wait_for_routes(member).await;
-        let tasks = TaskTracker::new();
         let mut pause = RECONNECT.0;
         let mut away_since = None;
         loop {
+            self.attend_formers(member, &attached).await;
             if self.sessions.wait_until_needed(LOOK).await {
                 self.process.reap();
                 self.report(self.sessions.problem());
@@ -145,15 +148,7 @@ impl EdgeLoop {
                 Ok(client) => {
                     info!(dir = %self.runtime_dir.display(), "edge connected");
                     (pause, away_since) = (RECONNECT.0, None);
-                    let speaker = speaker(member);
-                    let id = self.sessions.begin(speaker);
-                    if speaker == Speaker::Own {
-                        wait_for_attachment(member, attached.clone()).await;
-                    }
-                    self.provide_log(speaker);
-                    let log = self.access_log.clone();
-                    let session = Session::new(Arc::clone(member), Arc::clone(&self.keys), log);
-                    tasks.spawn(session.run(client, id, Arc::clone(&self.sessions)));
+                    self.attend(client, member, attached.clone()).await;
                 }
                 Err(error) => {
                     let since = *away_since.get_or_insert_with(Instant::now);
@@ -173,6 +168,44 @@ impl EdgeLoop {
                 }
             }
         }
+    }
+
+    /// Connects to processes whose place another takes: no third one is started beside them, and what they are busy with
+    /// is waited for. This daemon knows them already unless it was started later.
+    async fn attend_formers(
+        &self,
+        member: &Arc<Member>,
+        attached: &watch::Receiver<Option<StateIndex>>,
+    ) {
+        // There is no folder before the first edge.
+        for (pid, socket) in formers(&self.runtime_dir).unwrap_or_default() {
+            if self.sessions.has(pid) {
+                continue;
+            }
+            // One that refuses has ended, and its socket is removed by the next process.
+            if let Ok(client) = EdgeClient::connect_at(&socket).await {
+                info!(pid, "former edge connected");
+                self.attend(client, member, attached.clone()).await;
+            }
+        }
+    }
+
+    /// Tells a process its plan from now on, and what it says to the cluster.
+    async fn attend(
+        &self,
+        client: EdgeClient,
+        member: &Arc<Member>,
+        attached: watch::Receiver<Option<StateIndex>>,
+    ) {
+        let speaker = speaker(member);
+        let id = self.sessions.begin(speaker, client.pid());
+        if speaker == Speaker::Own {
+            wait_for_attachment(member, attached).await;
+        }
+        self.provide_log(speaker);
+        let log = self.access_log.clone();
+        let session = Session::new(Arc::clone(member), Arc::clone(&self.keys), log);
+        self.tasks.spawn(session.run(client, id, Arc::clone(&self.sessions)));
     }
 
     /// Makes the file of the access log where this daemon starts the edge: a service manager does it otherwise.

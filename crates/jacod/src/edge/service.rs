@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use jaco_dataplane::edge::{ListenerKey, Transport};
-use jaco_edge::{AccessLog, Edge, Options, Socket, Succession, service};
+use jaco_edge::service::{Control, FormerSocket, remove_abandoned, socket_path};
+use jaco_edge::{AccessLog, Edge, Options, Socket, Succession};
 use jaco_net::handover::{Event, Inbox};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep};
@@ -75,16 +76,21 @@ async fn serve(args: &EdgeArgs) -> anyhow::Result<()> {
     let mut hangup = signal(SignalKind::hangup())?;
     let options = Options { access_log: args.access_log.map(access_log), ..Options::default() };
     let edge = Arc::new(Edge::new(options).context("TLS cannot be set up")?);
-    let mut open = Open::new(&edge, Path::new("."))?;
+    let control = Control::new(Arc::clone(&edge));
+    let mut open = Open::new(&edge, &control, Path::new("."))?;
+    if let Err(error) = remove_abandoned(Path::new(".")) {
+        warn!(%error, "sockets of edges that have ended cannot be removed");
+    }
     upgrade::notify_ready();
     info!(dir = %args.runtime_dir.display(), "edge started");
     let (mut waiting, mut attempts) = (None::<Instant>, 0);
+    let mut former = None::<FormerSocket>;
     loop {
         tokio::select! {
             // The router first: if its connection has ended, nobody has copies of the listeners for a successor.
             biased;
             event = open.inbox.next() => take(&edge, event),
-            ended = &mut open.control => return ended?.context("the edge's socket has failed"),
+            ended = &mut open.control => return ended.context("the edge's socket has failed"),
             () = stop.wanted() => break,
             _ = hangup.recv() => (waiting, attempts) = (Some(Instant::now()), ATTEMPTS),
             () = sleep(POLL), if waiting.is_some() => {}
@@ -94,6 +100,11 @@ async fn serve(args: &EdgeArgs) -> anyhow::Result<()> {
         if waiting.is_some_and(is_due) {
             // The daemon looks for the successor once it hears this, and goes on speaking to this process.
             edge.note_succession(Succession::Begun);
+            // One that is started from now on finds it by its number.
+            match FormerSocket::listen(&control, Path::new(".")) {
+                Ok(socket) => drop(former.replace(socket)),
+                Err(error) => warn!(%error, "a daemon that starts will not know of this process"),
+            }
             open.close().await;
             match upgrade::replace(&edge, args, &mut stop).await {
                 Outcome::Replaced => return Ok(()),
@@ -101,7 +112,8 @@ async fn serve(args: &EdgeArgs) -> anyhow::Result<()> {
                 Outcome::NotReplaced => {}
             }
             edge.note_succession(Succession::None);
-            open = Open::new(&edge, Path::new("."))?;
+            open = Open::new(&edge, &control, Path::new("."))?;
+            drop(former.take());
             // A router that ended meanwhile came back without listeners, and is handed those of this process first.
             attempts -= 1;
             waiting = (attempts > 0).then(Instant::now);
@@ -115,6 +127,7 @@ async fn serve(args: &EdgeArgs) -> anyhow::Result<()> {
     if drained.cut > 0 {
         warn!(connections = drained.cut, "connections were cut");
     }
+    drop(former);
     Ok(())
 }
 
@@ -122,20 +135,20 @@ async fn serve(args: &EdgeArgs) -> anyhow::Result<()> {
 /// dropped.
 struct Open {
     inbox: Inbox,
-    control: tokio::task::JoinHandle<std::io::Result<()>>,
+    control: tokio::task::JoinHandle<()>,
     stop: CancellationToken,
 }
 
 impl Open {
-    fn new(edge: &Arc<Edge>, dir: &Path) -> anyhow::Result<Self> {
+    fn new(edge: &Arc<Edge>, control: &Control, dir: &Path) -> anyhow::Result<Self> {
         let inbox = Inbox::listen(&listeners_socket(dir))
             .context("cannot listen for the router's listeners")?;
         let used = edge.clone_listeners().context("listeners cannot be copied")?;
         let inbox = inbox.holding(used.into_iter().map(|(key, socket)| (key, descriptor(socket))));
         let stop = CancellationToken::new();
-        let (edge, stopped) = (Arc::clone(edge), stop.clone().cancelled_owned());
-        let socket = service::socket_path(dir);
-        let control = tokio::spawn(async move { service::serve(edge, &socket, stopped).await });
+        let control = control
+            .serve(&socket_path(dir), stop.clone().cancelled_owned())
+            .context("cannot listen for daemons")?;
         Ok(Self { inbox, control, stop })
     }
 
@@ -144,10 +157,8 @@ impl Open {
     async fn close(self) {
         drop(self.inbox);
         self.stop.cancel();
-        match self.control.await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => warn!(%error, "the edge's socket has failed"),
-            Err(error) => warn!(%error, "the edge's socket has failed"),
+        if let Err(error) = self.control.await {
+            warn!(%error, "the edge's socket has failed");
         }
     }
 }
@@ -216,8 +227,9 @@ mod tests {
     async fn nobody_is_reached_once_the_sockets_are_closed() {
         let folder = tempfile::tempdir().unwrap();
         let edge = Arc::new(Edge::new(Options::default()).unwrap());
+        let control = Control::new(Arc::clone(&edge));
         for _ in 0..100 {
-            let open = Open::new(&edge, folder.path()).unwrap();
+            let open = Open::new(&edge, &control, folder.path()).unwrap();
             let served = async {
                 while EdgeClient::connect(folder.path()).await.is_err() {
                     tokio::task::yield_now().await;

@@ -77,11 +77,11 @@ impl Sessions {
     }
 
     /// A connection has begun, to a process that has no plan yet: terminating instances wait for it from now on.
-    pub(super) fn begin(&self, speaker: Speaker) -> u64 {
+    pub(super) fn begin(&self, speaker: Speaker, pid: Option<u32>) -> u64 {
         let mut live = self.live.lock().expect("nothing panics while it holds the lock");
         live.next += 1;
         let id = live.next;
-        live.said.insert(id, Said { speaker, ..Said::default() });
+        live.said.insert(id, Said { speaker, pid, ..Said::default() });
         drop(live);
         self.tell();
         id
@@ -147,6 +147,12 @@ impl Sessions {
         live.said.values().all(|said| said.stage == Stage::Draining)
     }
 
+    /// Whether this node is connected to this process.
+    pub(super) fn has(&self, pid: u32) -> bool {
+        let live = self.live.lock().expect("nothing panics while it holds the lock");
+        live.said.values().any(|said| said.pid == Some(pid))
+    }
+
     /// The processes that finish what they have.
     pub(super) fn draining(&self) -> BTreeSet<u32> {
         let live = self.live.lock().expect("nothing panics while it holds the lock");
@@ -193,11 +199,11 @@ mod tests {
         let sessions = Sessions::default();
         let released = sessions.released();
         assert_eq!(*released.borrow(), None);
-        let old = sessions.begin(Speaker::Own);
+        let old = sessions.begin(Speaker::Own, Some(1));
         assert_eq!(*released.borrow(), Some(Acknowledgement::default()), "it has no plan yet");
         sessions.say(old, said(7, &[3], Stage::Draining));
         assert!(!sessions.is_served());
-        let new = sessions.begin(Speaker::Own);
+        let new = sessions.begin(Speaker::Own, Some(1));
         sessions.say(new, said(9, &[4], Stage::Serving));
         let both = said(7, &[3, 4], Stage::Serving).acknowledgement;
         assert_eq!(*released.borrow(), Some(both));
@@ -216,11 +222,11 @@ mod tests {
     fn a_process_is_started_once_nobody_will_serve() {
         let sessions = Sessions::default();
         assert!(sessions.lacks_one());
-        let old = sessions.begin(Speaker::Own);
+        let old = sessions.begin(Speaker::Own, Some(1));
         sessions.say(old, said(7, &[], Stage::Handing));
         assert!(!sessions.is_served(), "the successor is looked for");
         assert!(!sessions.lacks_one(), "it is being started");
-        let new = sessions.begin(Speaker::Own);
+        let new = sessions.begin(Speaker::Own, Some(1));
         sessions.say(new, said(9, &[], Stage::Serving));
         sessions.say(old, said(7, &[], Stage::Draining));
         assert!(!sessions.lacks_one());
