@@ -16,6 +16,7 @@ mod normalise;
 mod notation;
 pub mod overlay;
 mod project;
+pub mod reach;
 mod resolve;
 pub mod restart;
 pub mod support;

@@ -87,3 +87,62 @@ async fn exit_codes_tell_refusal_from_want_of_room() {
     let revision = cluster.overview(0).await.expect("it answers").deployments[0].revision;
     assert_eq!(revision, 2, "refusals and questions make no revision");
 }
+
+/// R-IN-6: what an apply reaches of the nodes is told to who applies, by `plan` before and by `apply`, and kept in the audit
+/// log of every node with who it was; the same again is neither told nor kept, and what hardens is not told.
+#[tokio::test(flavor = "multi_thread")]
+async fn reaches_of_nodes_are_told_and_audited() {
+    let cluster = Cluster::start(2, Engine::Fake).await;
+    let folder = cluster.nodes[0].folder().join("shop");
+    std::fs::create_dir_all(&folder).expect("the node's folder is there");
+    let compose = |image: &str, path: &str| {
+        let text = format!(
+            "name: shop\nservices:\n  db:\n    image: {image}\n    volumes: [bound:/data]\n    \
+             sysctls: {{kernel.core_pattern: x}}\n  web:\n    image: web:1\n    read_only: true\n    \
+             cap_drop: [ALL]\n    security_opt: [no-new-privileges]\nvolumes:\n  bound: {{driver_opts: \
+             {{type: none, o: bind, device: {path}}}}}\n"
+        );
+        std::fs::write(folder.join("compose.yaml"), text).expect("the folder was just made");
+    };
+    let told = |args: &[&str]| {
+        let out = cluster.cli(0, args);
+        let text = said(&out) + &String::from_utf8_lossy(&out.stdout);
+        assert!(matches!(out.status.code(), Some(0 | 5)), "{text}");
+        let lines = text.lines().filter(|line| line.contains("reaches the node"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let path = folder.to_str().expect("text");
+    let audited = |node: usize| -> Vec<(String, String, String)> {
+        let args = ["audit", "--type", "privileged_workload_admitted", "-o", "json"];
+        let out = cluster.cli(node, &args);
+        let events: Vec<Value> = serde_json::from_slice(&out.stdout).expect("a list");
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let told = |event: &Value| {
+            let payload = &event["payload"];
+            (text(&event["by"]), text(&payload["service"]), text(&payload["reaches"]))
+        };
+        events.iter().map(told).collect()
+    };
+    let of_db = |path: &str| format!("host-path={path}, sysctl=kernel.core_pattern");
+
+    compose("db:1", "/srv/../etc");
+    for (command, events) in [("plan", 0), ("apply", 1)] {
+        let lines = told(&[command, path]);
+        assert_eq!(lines.len(), 1, "{command}: {lines:?}");
+        assert!(
+            lines[0]
+                .ends_with(&format!("service db reaches the node it runs on: {}", of_db("/etc")))
+        );
+        assert_eq!(audited(0).len(), events, "{command}");
+    }
+    let first = audited(1);
+    assert!(first[0].0.starts_with("local:"), "{first:?}");
+    assert_eq!((&*first[0].1, &*first[0].2), ("db", &*of_db("/etc")));
+    for args in [&["apply", path][..], &["scale", "shop/web", "2"], &["restart", "shop/web"]] {
+        assert_eq!(told(args), [""; 0], "{args:?}");
+    }
+    compose("db:1", "/");
+    assert_eq!(told(&["apply", path]).len(), 1);
+    let kept = audited(1);
+    assert!(kept.iter().any(|(_, _, reaches)| *reaches == of_db("/")), "{kept:?}");
+}

@@ -12,7 +12,7 @@ use jaco_types::port::{PortRange, ProxyProtocol};
 use jaco_types::route::DrainTime;
 use jaco_types::spec::{
     Affinity, Constraint, Dependency, Healthcheck, OnNodeLoss, Placement, Privilege, Protocol,
-    PullPolicy, RestartPolicy, Scoring, ServiceMode, SpreadCriterion, Storage, UpdatePolicy,
+    PullPolicy, Reach, RestartPolicy, Scoring, ServiceMode, SpreadCriterion, Storage, UpdatePolicy,
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{IngressPort, ServiceName};
@@ -77,8 +77,8 @@ pub struct Facts {
     pub scoring: Scoring,
     /// GPUs and other devices that each replica requests.
     pub gpus: Vec<GpuRequest>,
-    /// Privileges on the node that its containers ask for.
-    pub privileges: BTreeSet<Privilege>,
+    /// What its containers reach of their nodes.
+    pub reaches: BTreeSet<Reach>,
     /// The names that resolve to it on each of its networks: its own, `SERVICE.DEPLOYMENT`, its `container_name`,
     /// its `hostname`.
     pub names: BTreeSet<String>,
@@ -137,6 +137,14 @@ impl PublishedPort {
     #[must_use]
     pub fn fixed(&self) -> Option<u16> {
         (self.first == self.last && self.first != 0).then_some(self.first)
+    }
+}
+
+impl Facts {
+    /// The privileges on the node that a revision records.
+    #[must_use]
+    pub fn privileges(&self) -> BTreeSet<Privilege> {
+        self.reaches.iter().filter_map(Reach::privilege).collect()
     }
 }
 

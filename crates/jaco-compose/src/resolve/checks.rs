@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jaco_types::spec::{MAX_REPLICAS, Placement, Protocol};
+use jaco_types::spec::{MAX_REPLICAS, Placement, Protocol, ReachKind};
 
 use crate::diagnostics::code::Code;
 use crate::diagnostics::report::Report;
@@ -20,13 +20,16 @@ pub const ALLOW_PRIVILEGED_LABEL: &str = "jaco.io/allow-privileged";
 
 /// A service that asks for privileges needs the label; whether the caller may, the server checks.
 pub(crate) fn check_privileges(name: &str, service: &Map, facts: &Facts, report: &mut Report) {
-    use jaco_types::spec::Privilege::{Privileged, SecurityOpt};
     let labelled = service.get("labels").and_then(|labels| labels.get_str(ALLOW_PRIVILEGED_LABEL));
-    let asks = facts.privileges.contains(&Privileged) || facts.privileges.contains(&SecurityOpt);
-    if !asks || labelled == Some("true") {
+    let asks = |kind: ReachKind| facts.reaches.iter().any(|reach| reach.kind == kind);
+    let key = match (asks(ReachKind::Privileged), asks(ReachKind::SecurityOpt)) {
+        (true, _) => "privileged",
+        (false, true) => "security_opt",
+        (false, false) => return,
+    };
+    if labelled == Some("true") {
         return;
     }
-    let key = if facts.privileges.contains(&Privileged) { "privileged" } else { "security_opt" };
     let pos = service.get(key).map(|node| node.pos).unwrap_or_default();
     report
         .error(

@@ -23,19 +23,22 @@ mod scene;
 mod service;
 mod swarm;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use jaco_types::spec::Reach;
 use jaco_types::{Route, RouteKey, ServiceName};
 
 use self::effective::effective;
 use crate::diagnostics::code::Code;
 use crate::diagnostics::problem::Problems;
 use crate::diagnostics::report::Report;
+use crate::diagnostics::source::Pos;
 use crate::facts::{Constraints, NetworkFacts};
 use crate::overlay::read_constraints;
 use crate::overlay::types::JacoYaml;
 use crate::project::containers::ContainerNames;
 use crate::project::{CONSTRAINTS_EXTENSION, Project};
+use crate::reach::reaches;
 use crate::resolve::checks::{
     check_ports, check_privileges, check_total, warn_of_host_paths, warn_of_relative_devices,
 };
@@ -110,9 +113,10 @@ pub fn resolve(
             contents: &options.contents,
             publishing,
         };
-        let facts = service::facts(&scene, &mut compose, &mut manifest);
-        check_privileges(name, &service, &facts, &mut compose);
+        let mut facts = service::facts(&scene, &mut compose, &mut manifest);
         let container = container(&project.name, &service, root, options, publishing);
+        facts.reaches = reaches_of(name, entry.node.pos, &container, &mut compose);
+        check_privileges(name, &service, &facts, &mut compose);
         size += container.canonical.len();
         if size > MAX_CANONICAL_BYTES {
             compose
@@ -154,6 +158,24 @@ fn finish(
         acme_email: overlay.acme_email.clone(),
         warnings: problems,
     })
+}
+
+/// What containers of a service reach of their nodes. A text that cannot be read would hide it, so it is refused
+/// where nothing else is wrong with the file.
+fn reaches_of(name: &str, pos: Pos, container: &Container, report: &mut Report) -> BTreeSet<Reach> {
+    match reaches(&container.canonical) {
+        Ok(reaches) => reaches,
+        Err(error) => {
+            if !report.has_errors() {
+                let message = format!("service `{name}` has a value that no container can have");
+                let source = std::error::Error::source(&error).map(ToString::to_string);
+                report
+                    .error(pos, Code::InvalidValue, message)
+                    .expected(source.unwrap_or_else(|| error.to_string()));
+            }
+            BTreeSet::new()
+        }
+    }
 }
 
 /// The constraints of every service: those of jaco.yaml, overridden key by key by the extension of the

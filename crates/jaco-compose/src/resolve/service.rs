@@ -19,7 +19,7 @@ use crate::overlay::types::{JacoYaml, Selectors, ServiceOverlay};
 use crate::resolve::amounts::{effective_bounds, limit, reservation};
 use crate::resolve::audit::is_engine_socket;
 use crate::resolve::hooks;
-use crate::resolve::host::{gpus, privileges};
+use crate::resolve::host::gpus;
 use crate::resolve::lifecycle;
 use crate::resolve::networks::{attachments, dns, names};
 use crate::resolve::options::Contents;
@@ -98,7 +98,7 @@ pub(crate) fn facts(scene: &Scene<'_>, compose: &mut Report, manifest: &mut Repo
         selectors: selectors(scene.name, own),
         scoring: scoring(scene.overlay, own),
         gpus: gpus(service),
-        privileges: privileges(service, scene.contents),
+        reaches: BTreeSet::new(),
         names: names(scene, compose),
         networks: attachments(scene, compose),
         dns: dns(service, compose),

@@ -43,7 +43,7 @@ fn lines(facts: &Facts) -> Vec<String> {
         format!("selectors {:?}", facts.selectors),
         format!("scoring {:?}", facts.scoring),
         format!("gpus {:?}", facts.gpus),
-        format!("privileges {:?}", facts.privileges),
+        format!("privileges {:?}", facts.privileges()),
         format!("names {:?}", facts.names),
         format!("networks {:?}", facts.networks),
         format!("dns {:?}", facts.dns),

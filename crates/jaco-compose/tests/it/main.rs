@@ -35,6 +35,7 @@ mod overlay_schema;
 mod policy_levels;
 mod port_conflicts;
 mod precedence;
+mod reach;
 mod refusals;
 mod reservation_units;
 mod round_trip;

@@ -229,7 +229,7 @@ fn no_new_privileges_needs_no_permission() {
     for option in ["no-new-privileges", "no-new-privileges:true", "no-new-privileges=true"] {
         let resolved =
             resolve_text(&text(option), None).unwrap_or_else(|problems| panic!("{problems}"));
-        assert!(resolved.services["web"].facts.privileges.is_empty(), "{option}");
+        assert!(resolved.services["web"].facts.reaches.is_empty(), "{option}");
         assert!(resolved.services["web"].container.canonical.contains(option), "{option}");
     }
     for option in

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use jaco_types::route::DrainTime;
 use jaco_types::spec::{
     Affinity, Constraint, Dependency, DependencyCondition, DependencyRequirement, FailureAction,
-    Healthcheck, HostPort, OnNodeLoss, Operator, Placement, Privilege, Protocol, PullPolicy,
-    RestartPolicy, RollbackFailureAction, RollbackPolicy, SchedulingPolicy, Scoring, ServiceMode,
-    SpreadCriterion, SpreadTarget, Storage, UpdateOrder, UpdatePolicy,
+    Healthcheck, HostPort, OnNodeLoss, Operator, Placement, Privilege, Protocol, PullPolicy, Reach,
+    ReachKind, RestartPolicy, RollbackFailureAction, RollbackPolicy, SchedulingPolicy, Scoring,
+    ServiceMode, SpreadCriterion, SpreadTarget, Storage, UpdateOrder, UpdatePolicy,
 };
 use jaco_types::{DeploymentSpec, GpuChoice, GpuDemand, Millis, ServiceName, ServiceSpec};
 
@@ -49,6 +49,26 @@ wire_enum!(
         HostPath,
         Devices,
         Capabilities,
+    ]
+);
+wire_enum!(
+    ReachKind,
+    "kind of reach",
+    [
+        Privileged,
+        EngineSocket,
+        ClusterSocket,
+        HostPath,
+        HostNamespace,
+        Capability,
+        Device,
+        SecurityOpt,
+        Sysctl,
+        CgroupParent,
+        Runtime,
+        Oom,
+        Group,
+        VolumeDriver
     ]
 );
 wire_enum!(UpdateOrder, "update order", [StartFirst, StopFirst]);
@@ -98,6 +118,28 @@ impl Wire for DeploymentSpec {
             )?,
         })
     }
+}
+
+pub(super) fn reaches_to_wire(
+    (service, reaches): (&ServiceName, &BTreeSet<Reach>),
+) -> wire::ServiceReaches {
+    let reach = |one: &Reach| wire::Reach { kind: one.kind.to_wire(), value: one.value.clone() };
+    wire::ServiceReaches {
+        service: service.to_wire(),
+        reaches: reaches.iter().map(reach).collect(),
+    }
+}
+
+/// A service without any is not written, and so is refused where it is.
+pub(super) fn reaches_from_wire(
+    message: wire::ServiceReaches,
+) -> Result<(ServiceName, BTreeSet<Reach>), Problem> {
+    if message.reaches.is_empty() {
+        return Err(Problem::Missing("reach of a service that has some"));
+    }
+    let reach = |one: wire::Reach| Ok((Reach::new(ReachKind::from_wire(one.kind)?, one.value), ()));
+    let reaches = ascending("reaches", message.reaches.into_iter().map(reach))?;
+    Ok((Wire::from_wire(message.service)?, reaches.into_keys().collect()))
 }
 
 fn privileges_to_wire(

@@ -13,6 +13,8 @@ mod ports;
 mod routes;
 mod spec;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use jaco_compose::{
     Environment, Images, JacoYaml, Options, Problems, Project, environment, from_model, resolve,
     restart,
@@ -20,9 +22,9 @@ use jaco_compose::{
 use jaco_proto::v1;
 use jaco_state::contents::NamedContent;
 use jaco_state::{Content, Deployment, Table};
-use jaco_types::spec::DeploymentSpec;
+use jaco_types::spec::{DeploymentSpec, Reach};
 use jaco_types::{
-    ContentId, DeploymentName, ErrorCode, NamedKey, Node, NodeId, Rejection, Timestamp,
+    ContentId, DeploymentName, ErrorCode, NamedKey, Node, NodeId, Rejection, ServiceName, Timestamp,
 };
 use serde_json::Value;
 
@@ -43,6 +45,8 @@ pub(crate) struct Admitted {
     pub name: DeploymentName,
     /// The desired spec.
     pub spec: DeploymentSpec,
+    /// What its services reach of their nodes.
+    pub reaches: BTreeMap<ServiceName, BTreeSet<Reach>>,
     /// Warnings for the user.
     pub warnings: Vec<String>,
 }
@@ -120,7 +124,9 @@ pub(crate) fn admit(request: &v1::ApplyRequest, stored: &Stored) -> Result<Admit
     if !request.dry_run {
         spec.contents = files::pieces(request, &stored.contents)?;
     }
-    Ok(Admitted { name, spec, warnings })
+    let reaches = spec::reaches(&resolved)?;
+    warnings.extend(spec::reach_warnings(&reaches, stored.deployments.get(&name)));
+    Ok(Admitted { name, spec, reaches, warnings })
 }
 
 /// The request with the restart counts of the desired revision, if it has any.

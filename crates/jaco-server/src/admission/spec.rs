@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jaco_compose::facts::{Facts, PortMode, PublishedPort};
+use jaco_compose::reach::reaches as reaches_of;
 use jaco_compose::{Networks, Resolved, ResolvedService};
 use jaco_proto::v1;
-use jaco_state::Table;
+use jaco_state::{Deployment, Table};
 use jaco_types::spec::{
-    DeploymentSpec, HostPort, Placement, Privilege, SchedulingPolicy, ServiceSpec,
+    DeploymentSpec, HostPort, Placement, Privilege, Reach, SchedulingPolicy, ServiceSpec,
 };
 use jaco_types::{ErrorCode, InvalidName, Node, NodeId, Rejection, ServiceName};
 
@@ -82,12 +83,42 @@ pub(super) fn deployment_spec(
 fn privileges(
     resolved: &Resolved,
 ) -> Result<BTreeMap<ServiceName, BTreeSet<Privilege>>, Rejection> {
-    let privileged = resolved.services.iter().filter(|(_, one)| !one.facts.privileges.is_empty());
-    let by_name = privileged.map(|(name, one)| {
-        let name = ServiceName::new(name).map_err(invalid)?;
-        Ok((name, one.facts.privileges.clone()))
+    let all = resolved.services.iter().map(|(name, one)| (name, one.facts.privileges()));
+    let privileged = all.filter(|(_, privileges)| !privileges.is_empty());
+    let by_name = privileged
+        .map(|(name, privileges)| Ok((ServiceName::new(name).map_err(invalid)?, privileges)));
+    by_name.collect()
+}
+
+/// What the services reach of their nodes, of those that reach anything.
+///
+/// # Errors
+/// `invalid_request` for a name that is none; the resolve has refused it before.
+pub(super) fn reaches(
+    resolved: &Resolved,
+) -> Result<BTreeMap<ServiceName, BTreeSet<Reach>>, Rejection> {
+    let reaching = resolved.services.iter().filter(|(_, one)| !one.facts.reaches.is_empty());
+    let by_name = reaching.map(|(name, one)| {
+        Ok((ServiceName::new(name).map_err(invalid)?, one.facts.reaches.clone()))
     });
     by_name.collect()
+}
+
+/// A warning for each service that reaches its node otherwise than at the desired revision.
+pub(super) fn reach_warnings(
+    wanted: &BTreeMap<ServiceName, BTreeSet<Reach>>,
+    desired: Option<&Deployment>,
+) -> Vec<String> {
+    let known = |service: &ServiceName| {
+        let before = desired.and_then(|desired| desired.spec().services.get(service))?;
+        reaches_of(&before.container).ok()
+    };
+    let new = wanted.iter().filter(|(service, reaches)| known(service).as_ref() != Some(*reaches));
+    let warnings = new.map(|(service, reaches)| {
+        let reaches: Vec<String> = reaches.iter().map(ToString::to_string).collect();
+        format!("service {service} reaches the node it runs on: {}", reaches.join(", "))
+    });
+    warnings.collect()
 }
 
 /// A service with `scale-with` has one replica on every node that has one of the other service: its own placement and

@@ -415,6 +415,32 @@ fn missing_shared_networks_are_refused() {
     assert!(super::admit(&request(model, ""), &Stored::default()).is_ok());
 }
 
+/// R-IN-6: what a service reaches of its node is said, for a dry run too, by the revision that introduces or changes it.
+#[test]
+fn reaches_are_said_once() {
+    let model = |path: &str, image: &str| {
+        format!(
+            r#"{{"name":"shop","services":{{"db":{{"image":"{image}","pid":"host","cap_drop":["ALL"],
+            "volumes":[{{"type":"bind","source":"{path}","target":"/d"}}]}},"web":{{"image":"w"}}}}}}"#
+        )
+    };
+    let said = |path: &str, image: &str, stored: &Stored| {
+        let dry = v1::ApplyRequest { dry_run: true, ..request(&model(path, image), "") };
+        let admitted = super::admit(&dry, stored).unwrap();
+        let reaching = admitted.reaches.keys().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(reaching, ["db"]);
+        let warnings = admitted.warnings.into_iter();
+        warnings.filter(|warning| warning.contains("reaches the node")).collect::<Vec<_>>()
+    };
+    let expected = |path: &str| {
+        format!("service db reaches the node it runs on: host-path={path}, host-namespace=pid")
+    };
+    assert_eq!(said("/srv/a/../b", "db:1", &Stored::default()), [expected("/srv/b")]);
+    let stored = applied(&admit(&request(&model("/srv/b", "db:1"), "")).unwrap());
+    assert_eq!(said("/srv/b/", "db:2", &stored), [""; 0], "it is known");
+    assert_eq!(said("/srv", "db:1", &stored), [expected("/srv")]);
+}
+
 /// The first apply after the networks became the cluster's says that it replaces all services with networks;
 /// later ones do not.
 #[test]

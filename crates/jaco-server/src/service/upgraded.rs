@@ -26,6 +26,11 @@ pub(super) fn by_all(state: &ClusterState, what: &str, code: ErrorCode) -> Resul
     Err(Rejection::new(code, message).with("members", others.join(", ")))
 }
 
+/// Whether all members note in the audit log what an apply reaches of the nodes.
+pub(super) fn reaches_are_known(state: &ClusterState) -> bool {
+    by_all(state, "reaches of nodes are audited", ErrorCode::MembersOutdated).is_ok()
+}
+
 /// Whether there are routes, drain times, published ports and certificates, or may be.
 ///
 /// # Errors
@@ -94,5 +99,17 @@ mod tests {
         state.edges.begun = None;
         state.nodes.remove(&NodeId(2));
         assert_eq!(edges_may_begin(&state), Ok(()));
+    }
+
+    /// R-IN-6: what an apply reaches is in no entry as long as a member does not know it.
+    #[test]
+    fn reaches_wait_for_all_members_to_be_upgraded() {
+        let own = env!("CARGO_PKG_VERSION");
+        let of = |version| ClusterState {
+            nodes: [member(1, own), member(2, version)].into_iter().collect(),
+            ..ClusterState::default()
+        };
+        assert!(reaches_are_known(&of(own)));
+        assert!(!reaches_are_known(&of("0.0.1")));
     }
 }

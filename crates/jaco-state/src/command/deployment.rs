@@ -1,7 +1,9 @@
 //! Commands about deployments and their revisions.
 
-use jaco_types::spec::DeploymentSpec;
-use jaco_types::{DeploymentName, Revision};
+use std::collections::{BTreeMap, BTreeSet};
+
+use jaco_types::spec::{DeploymentSpec, Reach};
+use jaco_types::{DeploymentName, Revision, ServiceName};
 
 use crate::deployment::Pin;
 
@@ -15,19 +17,28 @@ pub struct DeploymentApply {
     /// The revision that the spec was made from: the command is refused as stale if it is not the
     /// desired one any more.
     pub based_on: Option<Revision>,
+    /// What services reach of their nodes, for the audit log; none where a member may not know it.
+    pub reaches: BTreeMap<ServiceName, BTreeSet<Reach>>,
 }
 
 impl DeploymentApply {
     /// Creates the command, with every option at its default.
     #[must_use]
     pub fn new(name: DeploymentName, spec: DeploymentSpec) -> Self {
-        Self { name, spec, based_on: None }
+        Self { name, spec, based_on: None, reaches: BTreeMap::new() }
     }
 
     /// Sets [`Self::based_on`].
     #[must_use]
     pub fn based_on(mut self, based_on: Option<Revision>) -> Self {
         self.based_on = based_on;
+        self
+    }
+
+    /// Sets [`Self::reaches`].
+    #[must_use]
+    pub fn reaches(mut self, reaches: BTreeMap<ServiceName, BTreeSet<Reach>>) -> Self {
+        self.reaches = reaches;
         self
     }
 }

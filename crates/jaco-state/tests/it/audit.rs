@@ -16,7 +16,7 @@ use jaco_state::contents::Piece;
 use jaco_state::deployment::Pin;
 use jaco_state::token::OperatorToken;
 use jaco_state::{Change, Command, Outcome};
-use jaco_types::spec::Privilege;
+use jaco_types::spec::{Privilege, Reach, ReachKind};
 use jaco_types::{
     Availability, ConsumerName, Identity, Millis, NetworkScope, NodeFacts, NodeId, Origin,
     ReplicaState, RequestId, Revision, ServiceName, StateIndex, Timestamp, TokenId,
@@ -263,6 +263,39 @@ fn privileges_are_told() {
         .collect();
     let both = "host_pid, host_path";
     assert_eq!(told, [["shop", "1", "db", both], ["shop", "3", "db", both]]);
+}
+
+/// R-IN-6: each admission of a service that reaches its nodes is an event with what and who, once per revision. An
+/// entry of an older version, without values, has the event that it always had.
+#[test]
+fn reaches_are_told_with_their_values() {
+    let mut history = History::founded();
+    let db = ServiceName::new("db").unwrap();
+    let mut reaching = spec(&[service("web", "web:1"), service("db", "db:1")]);
+    reaching.privileges = [(db.clone(), [Privilege::HostPath].into())].into();
+    let path = Reach::new(ReachKind::HostPath, "/srv/media");
+    let all = [
+        (db, [path, Reach::new(ReachKind::Runtime, "kata")].into()),
+        (ServiceName::new("web").unwrap(), [Reach::new(ReachKind::Sysctl, "vm.overcommit")].into()),
+    ];
+    let apply = |reaches| {
+        DeploymentApply::new(deployment("shop"), reaching.clone()).reaches(reaches).into()
+    };
+    history.apply(apply(all.clone().into()));
+    history.apply(apply(all.into()));
+    history.apply(DeploymentDelete::new(deployment("shop")).into());
+    history.apply(apply([].into()));
+    let events = history.state.audit.events.values();
+    let events: Vec<_> =
+        events.filter(|event| event.kind == AuditKind::PrivilegedWorkloadAdmitted).collect();
+    let told = |key: &str| -> Vec<Option<&str>> {
+        events.iter().map(|event| event.payload.get(key).map(|text| &**text)).collect()
+    };
+    assert_eq!(told("service"), [Some("db"), Some("web"), Some("db")]);
+    assert_eq!(told("privileges"), [Some("host_path"), Some(""), Some("host_path")]);
+    let of_db = Some("host-path=/srv/media, runtime=kata");
+    assert_eq!(told("reaches"), [of_db, Some("sysctl=vm.overcommit"), None]);
+    assert!(events.iter().all(|event| event.by == events[0].by));
 }
 
 /// A change of one part of an event.

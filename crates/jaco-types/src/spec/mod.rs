@@ -9,6 +9,7 @@ mod deployment;
 mod network;
 mod placement;
 mod privilege;
+mod reach;
 mod scheduling;
 mod service;
 mod update;
@@ -19,6 +20,7 @@ pub use deployment::DeploymentSpec;
 pub use network::{Attachment, NetworkRef, NetworkSpec};
 pub use placement::{OnNodeLoss, Placement};
 pub use privilege::Privilege;
+pub use reach::{Reach, ReachKind};
 pub use scheduling::{Affinity, SchedulingPolicy, Scoring, SpreadCriterion, SpreadTarget};
 pub use service::{
     Healthcheck, HostPort, MAX_REPLICAS, Protocol, PullPolicy, RestartPolicy, ServiceMode,

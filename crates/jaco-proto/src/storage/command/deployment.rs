@@ -4,19 +4,21 @@ use jaco_state::command::{DeploymentApply, DeploymentDelete, DeploymentRollback,
 use jaco_state::deployment::Pin;
 use jaco_types::Revision;
 
-use crate::storage::convert::{Wire, required};
+use crate::storage::convert::{Wire, ascending, required};
 use crate::storage::error::Problem;
+use crate::storage::spec::{reaches_from_wire, reaches_to_wire};
 use crate::storage::wire;
 
 impl Wire for DeploymentApply {
     type Message = wire::DeploymentApply;
 
     fn to_wire(&self) -> wire::DeploymentApply {
-        let Self { name, spec, based_on } = self;
+        let Self { name, spec, based_on, reaches } = self;
         wire::DeploymentApply {
             name: name.to_wire(),
             spec: Some(spec.to_wire()),
             based_on: based_on.map(|revision| revision.0),
+            reaches: reaches.iter().map(reaches_to_wire).collect(),
         }
     }
 
@@ -25,6 +27,10 @@ impl Wire for DeploymentApply {
             name: Wire::from_wire(message.name)?,
             spec: required("spec", message.spec)?,
             based_on: message.based_on.map(Revision),
+            reaches: ascending(
+                "reaches of services",
+                message.reaches.into_iter().map(reaches_from_wire),
+            )?,
         })
     }
 }

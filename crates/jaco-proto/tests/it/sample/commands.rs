@@ -148,6 +148,9 @@ pub(crate) fn commands_of_other_values() -> Vec<Command> {
             .into(),
         Batch::new(StateIndex(40), vec![first_watched()]).into(),
         OperatorTokenIssue::new(expiring_token()).into(),
+        DeploymentApply::new(deployment_name(), DeploymentSpec::default())
+            .reaches(reaches())
+            .into(),
     ]
 }
 

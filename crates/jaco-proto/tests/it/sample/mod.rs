@@ -50,8 +50,9 @@ use jaco_types::slot::{Exhausted, SlotData};
 use jaco_types::spec::{
     Attachment, Dependency, DependencyCondition, DependencyRequirement, DeploymentSpec,
     FailureAction, Healthcheck, HostPort, NetworkRef, NetworkSpec, OnNodeLoss, Placement,
-    Privilege, Protocol, PullPolicy, RestartPolicy, RollbackFailureAction, RollbackPolicy,
-    SchedulingPolicy, Scoring, ServiceMode, ServiceSpec, Storage, UpdateOrder, UpdatePolicy,
+    Privilege, Protocol, PullPolicy, Reach, ReachKind, RestartPolicy, RollbackFailureAction,
+    RollbackPolicy, SchedulingPolicy, Scoring, ServiceMode, ServiceSpec, Storage, UpdateOrder,
+    UpdatePolicy,
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{

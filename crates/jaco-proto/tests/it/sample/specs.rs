@@ -90,6 +90,12 @@ pub(crate) fn spec_with_colocation() -> DeploymentSpec {
     DeploymentSpec { services: services.into(), ..spec() }
 }
 
+pub(crate) fn reaches() -> BTreeMap<ServiceName, BTreeSet<Reach>> {
+    let all = ReachKind::ALL.iter().map(|kind| Reach::new(*kind, kind.as_str()));
+    let db = BTreeSet::from([Reach::new(ReachKind::Privileged, "")]);
+    [(ServiceName::new("db").unwrap(), db), (service_key().service, all.collect())].into()
+}
+
 pub(crate) fn privileges() -> BTreeMap<ServiceName, BTreeSet<Privilege>> {
     let db = BTreeSet::from([Privilege::HostPath]);
     let all = Privilege::ALL.iter().copied().collect();

@@ -69,9 +69,11 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
         certificate_store(),
         certificate_name().prop_map(|name| CertificateRemove::new(name).into()),
         acme_note(),
-        (deployment_name(), spec(), option::of(revision())).prop_map(|(name, spec, based_on)| {
-            DeploymentApply::new(name, spec).based_on(based_on).into()
-        }),
+        (deployment_name(), spec(), option::of(revision()), reaches()).prop_map(
+            |(name, spec, based_on, reaches)| {
+                DeploymentApply::new(name, spec).based_on(based_on).reaches(reaches).into()
+            }
+        ),
         deployment_name().prop_map(|name| DeploymentDelete::new(name).into()),
         (deployment_name(), option::of(revision())).prop_map(|(name, to)| DeploymentRollback::new(
             name

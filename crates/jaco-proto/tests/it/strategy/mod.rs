@@ -52,9 +52,9 @@ use jaco_types::slot::{Exhausted, SlotData};
 use jaco_types::spec::{
     Affinity, Attachment, Constraint, Dependency, DependencyCondition, DependencyRequirement,
     DeploymentSpec, FailureAction, Healthcheck, HostPort, NetworkRef, NetworkSpec, OnNodeLoss,
-    Operator, Placement, Privilege, Protocol, PullPolicy, RestartPolicy, RollbackFailureAction,
-    RollbackPolicy, SchedulingPolicy, Scoring, ServiceMode, ServiceSpec, SpreadCriterion,
-    SpreadTarget, Storage, UpdateOrder, UpdatePolicy,
+    Operator, Placement, Privilege, Protocol, PullPolicy, Reach, ReachKind, RestartPolicy,
+    RollbackFailureAction, RollbackPolicy, SchedulingPolicy, Scoring, ServiceMode, ServiceSpec,
+    SpreadCriterion, SpreadTarget, Storage, UpdateOrder, UpdatePolicy,
 };
 use jaco_types::unit::{Bytes, MilliCores, Resources};
 use jaco_types::{

@@ -212,3 +212,8 @@ pub(crate) fn resources() -> impl Strategy<Value = Resources> {
     any::<(u64, u64)>()
         .prop_map(|(cpu, memory)| Resources { cpu: MilliCores(cpu), memory: Bytes(memory) })
 }
+
+pub(crate) fn reaches() -> impl Strategy<Value = BTreeMap<ServiceName, BTreeSet<Reach>>> {
+    let reach = (select(ReachKind::ALL), text()).prop_map(|(kind, value)| Reach::new(kind, value));
+    btree_map(service_name(), btree_set(reach, 1..4), 0..3)
+}

@@ -30,7 +30,7 @@ impl Write for v1::ApplyRequest {
             edges: state.edges.clone(),
             now: member.clock.now(),
         });
-        let Admitted { name, spec, warnings } = match admission::admit(&self, &stored) {
+        let Admitted { name, spec, reaches, warnings } = match admission::admit(&self, &stored) {
             Ok(admitted) => admitted,
             Err(rejection) => return Err(refused(member, by, &self, rejection).await),
         };
@@ -45,7 +45,11 @@ impl Write for v1::ApplyRequest {
             }
         }
         let based_on = (self.based_on > 0).then_some(Revision(self.based_on));
-        let command = DeploymentApply::new(name.clone(), spec).based_on(based_on).into();
+        // A member that does not know them would write another audit event.
+        let known = member.store.read(upgraded::reaches_are_known);
+        let reaches = if known { reaches } else { BTreeMap::new() };
+        let command = DeploymentApply::new(name.clone(), spec).based_on(based_on).reaches(reaches);
+        let command = command.into();
         if self.dry_run {
             required(&self.require_survive)?;
             let (revision, change, preview) = forecast_apply(member, by, command).await?;

@@ -7,7 +7,7 @@ pub mod revision;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use jaco_types::spec::{DeploymentSpec, Placement};
+use jaco_types::spec::{DeploymentSpec, Placement, Reach};
 use jaco_types::{
     DeploymentName, ErrorCode, Rejection, Revision, ServiceKey, ServiceName, StateIndex,
 };
@@ -33,7 +33,7 @@ pub(in crate::apply) fn apply_spec(
     command: &DeploymentApply,
     audit: &mut Audit<'_>,
 ) -> Outcome {
-    let DeploymentApply { name, spec, based_on } = command;
+    let DeploymentApply { name, spec, based_on, reaches } = command;
     let based_on = *based_on;
     let checked = check_base(state, name, based_on).and_then(|()| check(state, name, spec));
     if let Err(rejection) = checked {
@@ -58,27 +58,45 @@ pub(in crate::apply) fn apply_spec(
                 audit.event(AuditKind::Apply, [name, revision, services, changes]);
             }
         }
-        note_privileges(name, *revision, spec, audit);
+        note_privileges(name, *revision, Admitted { spec, reaches }, audit);
         edge::settle(state, entry.at, name, audit);
     }
     outcome
 }
 
-/// Adds an event for each service of a new revision that has privileges on its nodes.
+/// What a new revision reaches of the nodes.
+#[derive(Clone, Copy)]
+pub(in crate::apply) struct Admitted<'a> {
+    pub(in crate::apply) spec: &'a DeploymentSpec,
+    /// With values; none where they are not known.
+    pub(in crate::apply) reaches: &'a BTreeMap<ServiceName, BTreeSet<Reach>>,
+}
+
+/// Adds an event for each service of a new revision that reaches its nodes.
 pub(in crate::apply) fn note_privileges(
     name: &DeploymentName,
     revision: Revision,
-    spec: &DeploymentSpec,
+    Admitted { spec, reaches }: Admitted<'_>,
     audit: &mut Audit<'_>,
 ) {
-    for (service, privileges) in &spec.privileges {
+    let services: BTreeSet<&ServiceName> = spec.privileges.keys().chain(reaches.keys()).collect();
+    for service in services {
+        let privileges = spec.privileges.get(service).into_iter().flatten();
         let facts = [
             ("deployment", name.to_string()),
             ("revision", revision.to_string()),
             ("service", service.to_string()),
-            ("privileges", join(privileges.iter().map(|privilege| privilege.as_str()))),
+            ("privileges", join(privileges.map(|privilege| privilege.as_str()))),
         ];
-        audit.event(AuditKind::PrivilegedWorkloadAdmitted, facts);
+        match reaches.get(service) {
+            None => audit.event(AuditKind::PrivilegedWorkloadAdmitted, facts),
+            Some(reaches) => {
+                let [name, revision, service, privileges] = facts;
+                let reaches = ("reaches", join(reaches));
+                let facts = [name, revision, service, privileges, reaches];
+                audit.event(AuditKind::PrivilegedWorkloadAdmitted, facts);
+            }
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jaco_types::{DeploymentName, ErrorCode, ImageDigest, Rejection, Revision, ServiceKey};
 
 use super::difference::difference;
-use super::{Wanted, check, note_privileges, want};
+use super::{Admitted, Wanted, check, note_privileges, want};
 use crate::apply::audit::Audit;
 use crate::apply::edge;
 use crate::audit::AuditKind;
@@ -52,7 +52,8 @@ pub(in crate::apply) fn rollback(
             ],
         );
         if *change != SpecChange::Unchanged {
-            note_privileges(name, *revision, &spec, audit);
+            let admitted = Admitted { spec: &spec, reaches: &BTreeMap::new() };
+            note_privileges(name, *revision, admitted, audit);
             edge::settle(state, entry.at, name, audit);
         }
     }
