@@ -36,21 +36,20 @@ pub(crate) fn expand(checker: &mut Checker<'_>, node: &mut Node, path: Path<'_>)
                 continue;
             }
         };
-        match parse(&text, item.pos) {
-            Some(parsed) => {
-                *checker.ports += parsed.len();
-                if *checker.ports > MAX_PORTS {
-                    checker
-                        .report
-                        .error(item.pos, Code::TooLarge, "the project publishes too many ports")
-                        .expected(format!("at most {MAX_PORTS}"));
-                    break;
-                }
-                ports.extend(parsed);
-            }
-            None => {
-                checker.invalid(item.pos, path, &text, EXPECTED);
-            }
+        let Some(written) = Written::parse(&text) else {
+            checker.invalid(item.pos, path, &text, EXPECTED);
+            continue;
+        };
+        // Counted before they are made: each takes 600 bytes.
+        let had_room = *checker.ports <= MAX_PORTS;
+        *checker.ports = checker.ports.saturating_add(written.count());
+        if *checker.ports <= MAX_PORTS {
+            ports.extend(written.ports(item.pos));
+        } else if had_room {
+            checker
+                .report
+                .error(item.pos, Code::TooLarge, "the project publishes too many ports")
+                .expected(format!("at most {MAX_PORTS}"));
         }
     }
     *items = ports;
@@ -60,29 +59,53 @@ pub(crate) fn expand(checker: &mut Checker<'_>, node: &mut Node, path: Path<'_>)
 /// An inclusive range of ports.
 type Range = (u16, u16);
 
-fn parse(text: &str, pos: Pos) -> Option<Vec<Node>> {
-    let (rest, protocol) = text.split_once('/').unwrap_or((text, "tcp"));
-    let protocol = protocol.to_ascii_lowercase();
-    if !["tcp", "udp", "sctp"].contains(&protocol.as_str()) {
-        return None;
+/// One text of the short form, not expanded yet.
+#[derive(Debug)]
+struct Written<'a> {
+    address: Option<&'a str>,
+    published: Option<Range>,
+    container: Range,
+    protocol: String,
+}
+
+impl<'a> Written<'a> {
+    fn parse(text: &'a str) -> Option<Self> {
+        let (rest, protocol) = text.split_once('/').unwrap_or((text, "tcp"));
+        let protocol = protocol.to_ascii_lowercase();
+        if !["tcp", "udp", "sctp"].contains(&protocol.as_str()) {
+            return None;
+        }
+        let (host, container) = rest.rsplit_once(':').unwrap_or(("", rest));
+        let (address, published) = split_address(host)?;
+        let container = parse_range(container)?;
+        let published = if published.is_empty() { None } else { Some(parse_range(published)?) };
+        let fits = published
+            .is_none_or(|published| width(container) == 0 || width(published) == width(container));
+        fits.then_some(Self { address, published, container, protocol })
     }
-    let (host, container) = rest.rsplit_once(':').unwrap_or(("", rest));
-    let (address, published) = split_address(host)?;
-    let container = parse_range(container)?;
-    let published = if published.is_empty() { None } else { Some(parse_range(published)?) };
-    let width = container.1 - container.0;
-    let mut ports = Vec::with_capacity(usize::from(width) + 1);
-    for offset in 0..=width {
-        let published = match published {
-            None => None,
-            Some((first, last)) if last - first == width => Some((first + offset).to_string()),
-            // The engine chooses one of the range for a single container port.
-            Some((first, last)) if width == 0 => Some(format!("{first}-{last}")),
-            Some(_) => return None,
-        };
-        ports.push(long(address, published, container.0 + offset, &protocol, pos));
+
+    /// How many ports it is.
+    fn count(&self) -> usize {
+        usize::from(width(self.container)) + 1
     }
-    Some(ports)
+
+    fn ports(&self, pos: Pos) -> impl Iterator<Item = Node> {
+        let Self { address, published, container, protocol } = self;
+        let width = width(*container);
+        (0..=width).map(move |offset| {
+            let published = published.map(|(first, last)| match last - first == width {
+                true => (first + offset).to_string(),
+                // The engine chooses one of the range for a single container port.
+                false => format!("{first}-{last}"),
+            });
+            long(*address, published, container.0 + offset, protocol, pos)
+        })
+    }
+}
+
+/// How many ports follow the first.
+fn width((first, last): Range) -> u16 {
+    last - first
 }
 
 /// Splits `ADDRESS:PUBLISHED`; the address may be IPv6 in brackets.

@@ -165,6 +165,14 @@ fn expansions_are_bounded() {
         Code::TooLarge
     );
 
+    let mut many = "services:\n".to_owned();
+    for index in 0..9_000 {
+        many += &format!("  s{index}: {{image: i, ports: ['1-65535', '1-65535:1-65535/udp']}}\n");
+    }
+    let problems = run(many.as_bytes()).expect_err("each expanded by itself takes minutes");
+    let told = problems.list.iter().filter(|problem| problem.code == Code::TooLarge).count();
+    assert_eq!((told, problems.list.len()), (1, 1), "it is said once: {problems}");
+
     let mut chain = "services:\n  s0: {image: i}\n".to_owned();
     for index in 1..2_000 {
         chain += &format!("  s{index}: {{extends: s{}, dns: [1.1.1.{index}]}}\n", index - 1);
