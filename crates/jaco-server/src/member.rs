@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::auth::refusals::Refusals;
 use crate::edge::EdgeProbe;
+use crate::gate::Gate;
 use crate::peers::Peers;
 use crate::raft::RaftStore;
 use crate::recovery::Recovery;
@@ -55,6 +56,8 @@ pub struct Member {
     pub refusals: Refusals,
     /// Whether this node has caught up since its start.
     pub recovery: Recovery,
+    /// Bounds what is computed for requests at a time.
+    pub gate: Gate,
     /// Cancelled when the daemon stops: from then on no request waits for an election.
     pub stopping: CancellationToken,
 }

@@ -23,8 +23,8 @@ use jaco_server::archive::AuditArchive;
 use jaco_server::refusals::Refusals;
 use jaco_server::transport::PeerTransport;
 use jaco_server::{
-    ClusterMachine, EdgeProbe, Lifecycle, Member, Peers, RaftStore, Recovery, RouterProbe,
-    refusals, serve,
+    ClusterMachine, EdgeProbe, Gate, GateOptions, Lifecycle, Member, Peers, RaftStore, Recovery,
+    RouterProbe, refusals, serve,
 };
 use jaco_state::command::NetworkBegin;
 use jaco_state::edge::SealedKey;
@@ -150,6 +150,7 @@ pub(crate) async fn start(
         clock: Arc::clone(&node.clock),
         refusals,
         recovery: Recovery::begin(),
+        gate: Gate::new(GateOptions::default()),
         stopping: node.shutdown.clone(),
     });
     listen(node, tcp, &certificates, &member, lifecycle)?;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jaco_agent::engine::{ContainerEngine, Owner};
 use jaco_agent::fake::{FakeEngine, FakeHost};
@@ -13,7 +14,9 @@ use jaco_pki::{
 };
 use jaco_raft::{Options, Raft};
 use jaco_server::transport::PeerTransport;
-use jaco_server::{ClusterMachine, Member, Peers, RaftStore, Recovery, refusals};
+use jaco_server::{
+    ClusterMachine, Gate, GateOptions, Member, Peers, RaftStore, Recovery, refusals,
+};
 use jaco_state::registries::RegistryLogin;
 use jaco_store::{Clock, Store, SystemClock};
 use jaco_types::{ClusterId, ContentId, Hostname, NodeId, RegistryName};
@@ -21,6 +24,10 @@ use jaco_types::{ClusterId, ContentId, Hostname, NodeId, RegistryName};
 fn cluster() -> ClusterId {
     ClusterId::new(&"c1".repeat(16)).unwrap()
 }
+
+/// How much the member of these tests computes at a time.
+pub(crate) const GATE: GateOptions =
+    GateOptions { computing: 2, queue: 2, patience: Duration::from_secs(60) };
 
 /// The agent of these tests runs no containers.
 struct NothingSealed;
@@ -76,6 +83,7 @@ pub(crate) async fn open_with(folder: &Path, certificates: Arc<CertificateStore>
         clock,
         refusals,
         recovery: Recovery::begin(),
+        gate: Gate::new(GATE),
         stopping: tokio_util::sync::CancellationToken::new(),
     }
 }

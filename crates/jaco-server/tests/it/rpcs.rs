@@ -6,15 +6,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
+use futures::FutureExt;
 use futures::future::join_all;
 use hyper_util::rt::TokioIo;
 use jaco_pki::listener::{Options, Wiring};
 use jaco_pki::{CertificateStore, Connections, Dialer, TlsListener};
 use jaco_proto::rpc::{self, Rpc};
 use jaco_proto::storage;
+use jaco_proto::v1::deploy_client::DeployClient;
 use jaco_proto::v1::peer_client::PeerClient;
+use jaco_proto::v1::query_client::QueryClient;
 use jaco_proto::v1::{self, Access, Handling};
-use jaco_server::{Lifecycle, Stage, serve, status};
+use jaco_server::{Lifecycle, Member, Stage, serve, status};
 use jaco_types::{Author, ErrorCode, Identity, NodeId, Rejection};
 use tempfile::TempDir;
 use tokio::net::{TcpListener, UnixListener, UnixStream};
@@ -25,7 +28,7 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status};
 use tonic_prost::ProstCodec;
 
-use crate::node::{credentials, open_with};
+use crate::node::{GATE, credentials, open_with};
 
 /// Must not be reached: these tests have no unfinished node.
 struct AlreadyMember;
@@ -41,9 +44,10 @@ impl Lifecycle for AlreadyMember {
     }
 }
 
-/// A served member that has no leader, and one way to call it for each kind of caller.
+/// A served member that has no leader at first, and one way to call it for each kind of caller.
 struct Served {
     _folder: TempDir,
+    node: Arc<Member>,
     /// Over TLS, without a certificate and without a token.
     stranger: Channel,
     /// Over TLS, with a member's certificate.
@@ -59,7 +63,7 @@ impl Served {
         let trust = credentials.trust().clone();
         let store = CertificateStore::new(credentials).unwrap();
         let member = Arc::new(open_with(folder.path(), Arc::clone(&store)).await);
-        let stage: Stage = Arc::new(ArcSwapOption::from(Some(member)));
+        let stage: Stage = Arc::new(ArcSwapOption::from(Some(Arc::clone(&member))));
         let shutdown = CancellationToken::new();
 
         let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -78,6 +82,7 @@ impl Served {
         let peer = Dialer::peer(store, NodeId::FIRST);
         Self {
             _folder: folder,
+            node: member,
             stranger: over_tls(stranger, &address).await,
             member: over_tls(peer, &address).await,
             local: over_socket(&socket).await,
@@ -206,4 +211,43 @@ async fn no_listener_serves_a_forwarded_rpc() {
     }
     // A stranger does not even learn that.
     assert_all(&refusals(&served.stranger, forwarded).await, ErrorCode::Unauthenticated);
+}
+
+/// A flood of dry runs occupies its own turns and places alone: what is one too many is told so, and everything else is
+/// answered meanwhile, heartbeats and deletes among it.
+#[tokio::test(flavor = "multi_thread")]
+async fn dry_runs_do_not_keep_others_from_the_leader() {
+    let served = Served::start().await;
+    served.node.store.raft().initialize("127.0.0.1:1".to_owned()).await.unwrap();
+    let request = v1::ApplyRequest {
+        compose_json: r#"{"name":"shop","services":{"web":{"image":"web:1"}}}"#.to_owned(),
+        dry_run: true,
+        ..v1::ApplyRequest::default()
+    };
+    let deploy = || DeployClient::new(served.local.clone());
+    deploy().apply(request.clone()).await.unwrap();
+
+    let mut computing = Vec::new();
+    for _ in 0..GATE.computing {
+        computing.push(served.node.gate.turn().await.unwrap());
+    }
+    let mut waiting: Vec<_> = (0..GATE.queue).map(|_| Box::pin(served.node.gate.turn())).collect();
+    for turn in &mut waiting {
+        assert!(turn.as_mut().now_or_never().is_none());
+    }
+    let refused = deploy().apply(request.clone()).await.unwrap_err();
+    assert_eq!(code(&refused), ErrorCode::Overloaded);
+    let refused = deploy().apply(v1::ApplyRequest { dry_run: false, ..request.clone() }).await;
+    assert_eq!(code(&refused.unwrap_err()), ErrorCode::Overloaded);
+    let mut query = QueryClient::new(served.local.clone());
+    query.overview(v1::StatusRequest::default()).await.unwrap();
+    let heartbeat = v1::HeartbeatRequest { node: NodeId::FIRST.0, ..Default::default() };
+    PeerClient::new(served.member.clone()).heartbeat(heartbeat).await.unwrap();
+    let gone = v1::DeleteRequest { deployment: "shop".to_owned(), ..Default::default() };
+    let gone = deploy().delete(gone).await.unwrap_err();
+    assert_eq!(code(&gone), ErrorCode::DeploymentNotFound);
+
+    drop((waiting, computing));
+    deploy().apply(request).await.unwrap();
+    served.node.store.raft().shutdown().await.unwrap();
 }

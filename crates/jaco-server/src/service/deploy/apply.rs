@@ -1,6 +1,7 @@
 //! Applies and deletes deployments.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use jaco_proto::v1;
@@ -21,37 +22,33 @@ use crate::status::invalid;
 #[async_trait]
 impl Write for v1::ApplyRequest {
     async fn execute(self, member: &Member, by: Author) -> Result<v1::ApplyResponse, Rejection> {
-        let stored = member.store.read(|state| Stored {
-            contents: state.contents.clone(),
-            named: state.named.clone(),
-            nodes: state.nodes.clone(),
-            deployments: state.deployments.clone(),
-            networks: state.networks.clone(),
-            edges: state.edges.clone(),
-            now: member.clock.now(),
-        });
-        let Admitted { name, spec, reaches, warnings } = match admission::admit(&self, &stored) {
+        let turn = member.gate.turn().await?;
+        let stored = stored(member);
+        let request = Arc::new(self);
+        let judged = Arc::clone(&request);
+        let admitted = turn.run(move || admission::admit(&judged, &stored)).await?;
+        let Admitted { name, spec, reaches, warnings } = match admitted {
             Ok(admitted) => admitted,
-            Err(rejection) => return Err(refused(member, by, &self, rejection).await),
+            Err(rejection) => return Err(refused(member, by, &request, rejection).await),
         };
         let spec = member.store.read(|state| for_all_members(state, spec));
         if spec.needs_edges() {
-            let known = match self.dry_run {
+            let known = match request.dry_run {
                 true => member.store.read(upgraded::edges_may_begin),
                 false => upgraded::begin_edges(member, by.clone()).await,
             };
             if let Err(rejection) = known {
-                return Err(refused(member, by, &self, rejection).await);
+                return Err(refused(member, by, &request, rejection).await);
             }
         }
-        let based_on = (self.based_on > 0).then_some(Revision(self.based_on));
+        let based_on = (request.based_on > 0).then_some(Revision(request.based_on));
         // A member that does not know them would write another audit event.
         let known = member.store.read(upgraded::reaches_are_known);
         let reaches = if known { reaches } else { BTreeMap::new() };
         let command = DeploymentApply::new(name.clone(), spec).based_on(based_on).reaches(reaches);
         let command = command.into();
-        if self.dry_run {
-            required(&self.require_survive)?;
+        if request.dry_run {
+            required(&request.require_survive)?;
             let (revision, change, preview) = forecast_apply(member, by, command).await?;
             return Ok(v1::ApplyResponse {
                 deployment: name.to_string(),
@@ -62,15 +59,16 @@ impl Write for v1::ApplyRequest {
                 raft_index: 0,
             });
         }
-        let has_requirements = !self.expected_digest.is_empty() || !self.require_survive.is_empty();
-        if has_requirements && !was_executed(member, &self.request_id) {
+        let has_requirements =
+            !request.expected_digest.is_empty() || !request.require_survive.is_empty();
+        if has_requirements && !was_executed(member, &request.request_id) {
             let forecast = forecast_apply(member, by.clone(), command.clone()).await;
-            let checked = forecast.and_then(|(_, _, preview)| check_preview(&self, &preview));
+            let checked = forecast.and_then(|(_, _, preview)| check_preview(&request, &preview));
             if let Err(rejection) = checked {
-                return Err(refused(member, by, &self, rejection).await);
+                return Err(refused(member, by, &request, rejection).await);
             }
         }
-        let applied = member.commit(by, &self.request_id, command).await?;
+        let applied = member.commit(by, &request.request_id, command).await?;
         let Outcome::Deployed { revision, change } = applied.outcome else {
             let message = "the request id was used for a request of another kind: use a new id";
             return Err(invalid(message));
@@ -84,6 +82,19 @@ impl Write for v1::ApplyRequest {
             raft_index: applied.index.0,
         })
     }
+}
+
+/// What an apply is checked against, as of now.
+fn stored(member: &Member) -> Stored {
+    member.store.read(|state| Stored {
+        contents: state.contents.clone(),
+        named: state.named.clone(),
+        nodes: state.nodes.clone(),
+        deployments: state.deployments.clone(),
+        networks: state.networks.clone(),
+        edges: state.edges.clone(),
+        now: member.clock.now(),
+    })
 }
 
 /// Removes what older members cannot read: they stop at an entry with privileges. The retention is set once

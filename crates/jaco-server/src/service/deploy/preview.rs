@@ -18,6 +18,7 @@ pub(super) async fn forecast_apply(
     by: Author,
     command: Command,
 ) -> Result<(Revision, SpecChange, v1::Preview), Rejection> {
+    let turn = member.gate.turn().await?;
     let before = member.store.read(ClusterState::for_decisions);
     let (signals, now) = (member.signals.snapshot(), member.clock.now());
     let Author { by, origin } = by;
@@ -39,8 +40,7 @@ pub(super) async fn forecast_apply(
         let input = PlanInput { state: &state, signals: &signals, now, config: &config };
         Ok((revision, change, preview(&before, &forecast(&input), &config)))
     };
-    let forecast = tokio::task::spawn_blocking(work).await;
-    forecast.map_err(|error| Rejection::new(ErrorCode::Internal, error.to_string()))?
+    turn.run(work).await?
 }
 
 /// Checks the sender's requirements against the preview.

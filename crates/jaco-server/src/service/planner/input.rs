@@ -33,13 +33,16 @@ impl Present {
 }
 
 /// Computes an answer on a blocking thread: it may take a second.
+///
+/// # Errors
+/// Those of the work, and `overloaded` if too many are computed.
 pub(super) async fn compute<T: Send + 'static>(
     member: &Member,
     work: impl FnOnce(&Present) -> Result<T, Rejection> + Send + 'static,
 ) -> Result<T, Rejection> {
+    let turn = member.gate.turn().await?;
     let present = Present::of(member);
-    let done = tokio::task::spawn_blocking(move || work(&present)).await;
-    done.map_err(|error| Rejection::new(ErrorCode::Internal, error.to_string()))?
+    turn.run(move || work(&present)).await?
 }
 
 /// Finds a service. The deployment may be empty if only one deployment has the service.

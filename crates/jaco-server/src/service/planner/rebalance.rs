@@ -25,6 +25,7 @@ impl Write for v1::RebalanceRequest {
         member: &Member,
         by: Author,
     ) -> Result<v1::RebalanceResponse, Rejection> {
+        let turn = member.gate.turn().await?;
         let state = member.store.read(ClusterState::for_decisions);
         if self.apply && !member.rebalance.is_understood(&state) {
             let message = "moves cannot be made while nodes run different versions: upgrade all nodes, \
@@ -40,7 +41,7 @@ impl Write for v1::RebalanceRequest {
         };
         let goal = Aim::named(&self.goal)?;
         let (desk, known) = (Arc::clone(&member.rebalance), state.clone());
-        let computed = tokio::task::spawn_blocking(move || match goal {
+        let computed = turn.run(move || match goal {
             Aim::Load => {
                 let moved = desk.moves_off_hot_nodes(&known, now, max_moves);
                 (rebalance::moves(&known, &moved), moved, Concerned::default())
@@ -51,9 +52,7 @@ impl Write for v1::RebalanceRequest {
                 (rebalance::arrangement(&known, goal, &moves), Vec::new(), concerned)
             }
         });
-        let (moves, moved, concerned) = computed
-            .await
-            .map_err(|error| Rejection::new(ErrorCode::Internal, error.to_string()))?;
+        let (moves, moved, concerned) = computed.await?;
         let facts = |one: &jaco_state::command::RebalanceMove| v1::Move {
             facts: one.facts.clone().into_iter().collect(),
         };

@@ -7,7 +7,7 @@ use jaco_proto::v1;
 use jaco_scheduler::rebalance::{Load, Pressure, Share};
 use jaco_state::ClusterState;
 use jaco_types::unit::{Bytes, MilliCores, Resources};
-use jaco_types::{ErrorCode, Millis, Node, NodeId, Rejection, Slot, Timestamp};
+use jaco_types::{Millis, Node, NodeId, Rejection, Slot, Timestamp};
 
 use crate::forward::LeaderRead;
 use crate::member::Member;
@@ -23,8 +23,8 @@ impl LeaderRead for v1::TopRequest {
         let pressure = recent_samples(member, member.clock.now());
         let reports = traffic_of(member, &with_edges(&state)).await;
         let done = move || answer(top(&state, &pressure), traffic(&state, reports));
-        let done = tokio::task::spawn_blocking(done).await;
-        done.map_err(|error| Rejection::new(ErrorCode::Internal, error.to_string()))
+        // Not held while other nodes are asked.
+        member.gate.turn().await?.run(done).await
     }
 }
 

@@ -1,0 +1,177 @@
+//! Bounds how much a node computes for requests at a time, so that consensus keeps its share of the processors.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jaco_types::{ErrorCode, Rejection};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// How many requests may wait for one that computes. Each holds its message, of up to 4 MB.
+const QUEUE: usize = 32;
+
+/// How long one waits. An apply may wait twice, for its admission and its forecast, and one that was forwarded is given
+/// up after 4 s.
+const PATIENCE: Duration = Duration::from_millis(1500);
+
+/// The least number of requests that compute at a time, so that a long one does not delay all others.
+const COMPUTING_MIN: usize = 2;
+
+/// The sizes of a gate.
+#[derive(Debug, Clone, Copy)]
+pub struct GateOptions {
+    /// How many requests compute at a time.
+    pub computing: usize,
+    /// How many further ones wait.
+    pub queue: usize,
+    /// How long one waits.
+    pub patience: Duration,
+}
+
+impl Default for GateOptions {
+    /// As many computing as there are processors.
+    fn default() -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        Self { computing: processors.max(COMPUTING_MIN), queue: QUEUE, patience: PATIENCE }
+    }
+}
+
+/// Lets a bounded number of requests compute, on blocking threads.
+#[derive(Debug)]
+pub struct Gate {
+    places: Arc<Semaphore>,
+    turns: Arc<Semaphore>,
+    patience: Duration,
+}
+
+/// The turn of one request. It lasts until its computation has ended, even if nobody waits for it any more.
+#[derive(Debug)]
+pub struct Turn {
+    _turn: OwnedSemaphorePermit,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Gate {
+    /// A gate of these sizes.
+    #[must_use]
+    pub fn new(options: GateOptions) -> Self {
+        let GateOptions { computing, queue, patience } = options;
+        Self {
+            places: Arc::new(Semaphore::new(computing.saturating_add(queue))),
+            turns: Arc::new(Semaphore::new(computing)),
+            patience,
+        }
+    }
+
+    /// Waits for a turn. What is computed is best read after that, so that it is current.
+    ///
+    /// # Errors
+    /// `overloaded` at once if too many wait, or after the patience.
+    pub async fn turn(&self) -> Result<Turn, Rejection> {
+        let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| overloaded())?;
+        let turn = Arc::clone(&self.turns).acquire_owned();
+        let turn = tokio::time::timeout(self.patience, turn).await;
+        let turn = turn.map_err(|_| overloaded())?.map_err(|_| overloaded())?;
+        Ok(Turn { _turn: turn, _place: place })
+    }
+}
+
+impl Turn {
+    /// Computes on a blocking thread.
+    ///
+    /// # Errors
+    /// `internal` if the computation panicked.
+    pub async fn run<T: Send + 'static>(
+        self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Rejection> {
+        let done = tokio::task::spawn_blocking(move || {
+            let done = work();
+            drop(self);
+            done
+        });
+        done.await.map_err(|error| Rejection::new(ErrorCode::Internal, error.to_string()))
+    }
+}
+
+fn overloaded() -> Rejection {
+    let message = "this node computes the answers of as many requests as it may: ask again in a second, with fewer \
+                   requests at a time";
+    Rejection::new(ErrorCode::Overloaded, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use futures::FutureExt;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(3600);
+
+    fn gate(patience: Duration) -> Gate {
+        Gate::new(GateOptions { computing: 2, queue: 1, patience })
+    }
+
+    /// Occupies both turns until the returned senders are dropped.
+    async fn occupied(gate: &Gate) -> Vec<mpsc::Sender<()>> {
+        let mut held = Vec::new();
+        for _ in 0..2 {
+            let (release, released) = mpsc::channel::<()>();
+            let turn = gate.turn().await.unwrap();
+            tokio::spawn(turn.run(move || released.recv()));
+            held.push(release);
+        }
+        held
+    }
+
+    /// What computes does not occupy the only async worker, and one more than may wait is refused at once.
+    #[tokio::test]
+    async fn slow_requests_leave_the_workers_free_and_one_too_many_is_refused() {
+        let gate = Arc::new(gate(LONG));
+        let held = occupied(&gate).await;
+        let mut waiting = Box::pin(gate.turn());
+        assert!(waiting.as_mut().now_or_never().is_none(), "it waits for a turn");
+        assert_eq!(gate.turn().await.unwrap_err().code, ErrorCode::Overloaded);
+        drop(held);
+        assert_eq!(waiting.await.unwrap().run(|| 7).await.unwrap(), 7);
+        let again = gate.turn().await.unwrap();
+        assert_eq!(again.run(|| 8).await.unwrap(), 8, "the places are free again");
+    }
+
+    #[tokio::test]
+    async fn who_waits_too_long_is_refused() {
+        let gate = gate(Duration::from_millis(1));
+        let _held = occupied(&gate).await;
+        assert_eq!(gate.turn().await.unwrap_err().code, ErrorCode::Overloaded);
+    }
+
+    /// A caller who hangs up does not make room: else a flood of aborted requests computes without a limit.
+    #[tokio::test]
+    async fn an_abandoned_computation_keeps_its_turn() {
+        let gate = gate(LONG);
+        let (release, released) = mpsc::channel::<()>();
+        let mut run = Box::pin(gate.turn().await.unwrap().run(move || released.recv()));
+        assert!(run.as_mut().now_or_never().is_none());
+        drop(run);
+        assert_eq!(gate.turns.available_permits(), 1, "it still computes");
+        let _other = gate.turn().await.unwrap();
+        let mut waiting = Box::pin(gate.turn());
+        assert!(waiting.as_mut().now_or_never().is_none());
+        assert_eq!(gate.places.available_permits(), 0);
+        drop(waiting);
+        assert_eq!(gate.places.available_permits(), 1, "who left the queue made room in it");
+        drop(release);
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_an_answer_and_gives_the_turn_back() {
+        let gate = gate(LONG);
+        for _ in 0..5 {
+            let turn = gate.turn().await.unwrap();
+            let failed = turn.run(|| assert_eq!(1, 2, "as planned")).await;
+            assert_eq!(failed.unwrap_err().code, ErrorCode::Internal);
+        }
+    }
+}
