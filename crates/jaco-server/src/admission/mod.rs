@@ -10,6 +10,7 @@ mod notes;
 mod out_of_reach;
 mod policy;
 mod ports;
+pub(crate) mod replicas;
 mod routes;
 mod spec;
 
@@ -73,7 +74,7 @@ pub(crate) struct Stored {
 /// Checks an apply.
 ///
 /// # Errors
-/// `invalid_manifest` with every problem, `too_large`, `content_missing`, `content_not_found` with every external
+/// `invalid_manifest` with every problem, `too_large` of the model or of the cluster's replicas, `content_missing`, `content_not_found` with every external
 /// config and secret that does not exist, `route_conflict` with every route and `port_conflict` with every port that another deployment has, or
 /// `certificate_not_found`.
 pub(crate) fn admit(request: &v1::ApplyRequest, stored: &Stored) -> Result<Admitted, Rejection> {
@@ -116,6 +117,7 @@ pub(crate) fn admit(request: &v1::ApplyRequest, stored: &Stored) -> Result<Admit
     let mut warnings: Vec<String> = warnings.collect();
     let cluster = Cluster { nodes: &stored.nodes, networks: &options.networks };
     let mut spec = spec::deployment_spec(request, &resolved, cluster, &mut warnings)?;
+    replicas::check(&name, &spec, stored.nodes.len(), &stored.deployments)?;
     warnings.extend(networks::migration(stored.deployments.get(&name), &spec));
     ports::check_owners(&name, &spec, &stored.edges)?;
     spec.routes = routes::routes(&resolved, &options.networks, (&name, stored), &mut warnings)?;

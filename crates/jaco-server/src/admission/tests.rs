@@ -510,6 +510,35 @@ fn replicas_are_bounded() {
     assert!(refused.message.contains("the deployment has 12000 replicas"), "{}", refused.message);
 }
 
+/// R-IN-3: the replicas of all deployments are bounded together, and what makes them fewer is always admitted.
+#[test]
+fn replicas_of_a_cluster_are_bounded() {
+    let sized = |name: &str, replicas: u32| {
+        format!(r#"{{"name":"{name}","services":{{"web":{{"image":"i","scale":{replicas}}}}}}}"#)
+    };
+    let mut stored = Stored::default();
+    for number in 0..10 {
+        let name = format!("d{number}");
+        let admitted = super::admit(&request(&sized(&name, 10_000), ""), &stored).unwrap();
+        for (name, deployment) in applied(&admitted).deployments.iter() {
+            stored.deployments.insert(name.clone(), deployment.clone());
+        }
+    }
+    let refused = super::admit(&request(&sized("more", 1), ""), &stored).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::TooLarge);
+    assert!(refused.message.contains("beside 100000 of the others"), "{}", refused.message);
+    for replicas in [10_000, 9_999, 0] {
+        super::admit(&request(&sized("d0", replicas), ""), &stored).expect("it does not grow");
+    }
+    let smaller = super::admit(&request(&sized("d0", 9_000), ""), &stored).unwrap();
+    for (name, deployment) in applied(&smaller).deployments.iter() {
+        stored.deployments.insert(name.clone(), deployment.clone());
+    }
+    super::admit(&request(&sized("more", 1_000), ""), &stored).expect("there is room again");
+    let back = super::admit(&request(&sized("d0", 10_000), ""), &stored);
+    back.expect("its own former replicas do not count");
+}
+
 /// R-IN-1: without a name in jaco.yaml the deployment has that of the request, or else of the model.
 #[test]
 fn a_jaco_yaml_without_a_name_is_admitted() {

@@ -251,3 +251,34 @@ async fn dry_runs_do_not_keep_others_from_the_leader() {
     deploy().apply(request).await.unwrap();
     served.node.store.raft().shutdown().await.unwrap();
 }
+
+/// R-IN-3: a rollback cannot bring back more replicas than the cluster has room for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rollback_does_not_exceed_the_replicas_of_a_cluster() {
+    let served = Served::start().await;
+    served.node.store.raft().initialize("127.0.0.1:1".to_owned()).await.unwrap();
+    let mut deploy = DeployClient::new(served.local.clone());
+    let sized = |name: &str, replicas: u32| v1::ApplyRequest {
+        compose_json: format!(
+            r#"{{"name":"{name}","services":{{"web":{{"image":"web:1","scale":{replicas}}}}}}}"#
+        ),
+        ..v1::ApplyRequest::default()
+    };
+    deploy.apply(sized("a", 10_000)).await.unwrap();
+    deploy.apply(sized("a", 1)).await.unwrap();
+    for number in 0..9 {
+        deploy.apply(sized(&format!("d{number}"), 10_000)).await.unwrap();
+    }
+    deploy.apply(sized("last", 9_999)).await.unwrap();
+    let back = |name: &str| v1::RollbackRequest {
+        deployment: name.to_owned(),
+        to: 1,
+        ..v1::RollbackRequest::default()
+    };
+    let refused = deploy.rollback(back("a")).await.unwrap_err();
+    assert_eq!(code(&refused), ErrorCode::TooLarge, "{refused}");
+    let gone = v1::DeleteRequest { deployment: "last".to_owned(), ..Default::default() };
+    deploy.delete(gone).await.unwrap();
+    deploy.rollback(back("a")).await.unwrap();
+    served.node.store.raft().shutdown().await.unwrap();
+}

@@ -6,10 +6,11 @@ use async_trait::async_trait;
 use jaco_proto::v1;
 use jaco_state::command::{DeploymentRollback, RevisionPin};
 use jaco_state::deployment::{Pin, RevisionRecord};
-use jaco_state::{ClusterState, Outcome};
-use jaco_types::{Author, DeploymentName, ErrorCode, Rejection, Revision};
+use jaco_state::{ClusterState, Command, Entry, Outcome, apply};
+use jaco_types::{Author, DeploymentName, ErrorCode, Rejection, Revision, StateIndex};
 
 use super::apply::change_name;
+use crate::admission::replicas;
 use crate::forward::Write;
 use crate::member::Member;
 use crate::status::invalid;
@@ -20,7 +21,8 @@ impl Write for v1::RollbackRequest {
     async fn execute(self, member: &Member, by: Author) -> Result<v1::RollbackResponse, Rejection> {
         let name = DeploymentName::new(&self.deployment).map_err(invalid)?;
         let to = (self.to > 0).then_some(Revision(self.to));
-        let command = DeploymentRollback::new(name.clone()).to(to).into();
+        let command: Command = DeploymentRollback::new(name.clone()).to(to).into();
+        check_replicas(member, &name, &by, &command)?;
         let applied = member.commit(by, &self.request_id, command).await?;
         let Outcome::Deployed { revision, change } = applied.outcome else {
             return Err(invalid(
@@ -39,6 +41,23 @@ impl Write for v1::RollbackRequest {
             raft_index: applied.index.0,
         })
     }
+}
+
+/// Refuses a rollback to more replicas than the cluster has room for. What it leads to is found by carrying it out on a
+/// copy of the state; a refusal of that is left to the commit.
+fn check_replicas(
+    member: &Member,
+    name: &DeploymentName,
+    by: &Author,
+    command: &Command,
+) -> Result<(), Rejection> {
+    let before = member.store.read(ClusterState::for_decisions);
+    let mut after = before.clone();
+    let Author { by, origin } = by.clone();
+    let (index, at) = (StateIndex(before.index.0 + 1), member.clock.now());
+    apply(&mut after, &Entry { index, at, by, origin, request: None, command: command.clone() });
+    let Some(wanted) = after.deployments.get(name) else { return Ok(()) };
+    replicas::check(name, wanted.spec(), before.nodes.len(), &before.deployments)
 }
 
 #[async_trait]
