@@ -44,7 +44,7 @@ pub use membership::{
     next_membership_step,
 };
 pub use network::Transport;
-pub use node::{Applied, Options, Raft};
+pub use node::{Applied, Offline, Options, Position, Raft};
 pub use pipe::{FRAME_BYTES_MAX, Pipe, framed};
 pub use reconciler::Reconciler;
 pub use snapshot::SnapshotSource;

@@ -172,6 +172,21 @@ impl LogStore {
         stored.map(|slot| slot.chain).or(announced.map(|(_, chain)| chain))
     }
 
+    /// Appends entries that continue the log, and returns once they are durable. For a node that is not
+    /// running, where nobody waits for an acknowledgement.
+    pub(crate) async fn append_offline(&self, entries: Vec<Entry>) -> io::Result<()> {
+        let mut records = Vec::new();
+        {
+            let mut index = self.index();
+            for entry in entries {
+                let chain = codec::chain_after(index.last_chain(), &entry);
+                records.push((entry.log_id.index, codec::encode_entry(&entry, chain)));
+                index.push(entry, chain);
+            }
+        }
+        self.shared.queue.commit(Op::Append(records)).await
+    }
+
     /// Id of the entry stored at `at`.
     pub(crate) fn id_at(&self, at: u64) -> Option<LogId> {
         self.index().slot(at).map(|slot| slot.log_id)

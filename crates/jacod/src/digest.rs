@@ -5,29 +5,15 @@
 //! to be committed. Must never open a connection or take part in an election.
 
 use std::io::{self, Write};
-use std::sync::Arc;
-use std::time::Duration;
 
-use anyhow::{Context, bail};
-use async_trait::async_trait;
-use bytes::Bytes;
-use jaco_pki::IdentityDir;
-use jaco_raft::{Options, Pipe, Raft, RpcKind, StateMachine, Timing, Transport, TransportError};
+use anyhow::Context;
+use jaco_raft::StateMachine;
 use jaco_server::ClusterMachine;
-use jaco_store::{Clock, SystemClock};
 use jaco_types::StateIndex;
 use ring::digest::{Context as Sha256, SHA256};
 
 use crate::config::Config;
-use crate::data_lock::DataLock;
-
-/// Timeouts long enough that raft neither ticks nor campaigns before the state is read: the only
-/// voter of a cluster would elect itself at the first tick, which appends an entry to its log.
-const INERT: Timing = Timing {
-    heartbeat: Duration::from_secs(3600),
-    election_min: Duration::from_secs(12 * 3600),
-    election_max: Duration::from_secs(24 * 3600),
-};
+use crate::offline;
 
 /// Identifies the state of a node. Nodes at the same index have the same digest.
 #[derive(Debug, PartialEq, Eq)]
@@ -54,21 +40,10 @@ pub(crate) async fn print(config: &Config) -> anyhow::Result<()> {
 }
 
 async fn read(config: &Config) -> anyhow::Result<StateDigest> {
-    let folder = &config.data_dir;
-    let raft_dir = folder.join("raft");
-    if !raft_dir.is_dir() {
-        bail!("no data of a cluster in {}", folder.display());
-    }
-    let _held = DataLock::take(folder)?;
-    let identity = IdentityDir::open(folder.join("node"))?.load(SystemClock.now())?;
-    let identity = identity.context("this node belongs to no cluster")?;
-    let name = identity.certificate().name();
-    let mut options = Options::new(name.node.0, name.cluster.as_str(), raft_dir);
-    options.timing = INERT;
-    let raft = Raft::open(options, ClusterMachine::default(), Arc::new(NoTransport)).await;
-    let raft = raft.context("cannot open raft's data")?;
-    let digest = raft.with_state(digest_of)?;
-    raft.shutdown().await?;
+    let _held = offline::lock(config)?;
+    let stopped = offline::open(config).await?;
+    let digest = stopped.raft.with_state(digest_of)?;
+    stopped.raft.close().await?;
     Ok(digest)
 }
 
@@ -90,26 +65,5 @@ impl Write for Hashing {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-/// A transport without connections.
-struct NoTransport;
-
-#[async_trait]
-impl Transport for NoTransport {
-    async fn call(
-        &self,
-        _target: u64,
-        _address: &str,
-        _kind: RpcKind,
-        _body: Bytes,
-        _deadline: Duration,
-    ) -> Result<Bytes, TransportError> {
-        Err(TransportError::Unreachable("offline process".to_owned()))
-    }
-
-    async fn pipe(&self, _target: u64, _address: &str) -> Result<Box<dyn Pipe>, TransportError> {
-        Err(TransportError::Unreachable("offline process".to_owned()))
     }
 }

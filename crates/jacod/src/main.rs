@@ -17,8 +17,10 @@ mod heartbeat;
 mod limits;
 mod member;
 mod membership;
+mod offline;
 mod pressure;
 mod process;
+mod recover;
 mod renewal;
 mod router;
 mod telemetry;
@@ -69,7 +71,7 @@ struct Args {
     part: Option<Part>,
 }
 
-/// A part of the daemon that is a process of its own.
+/// A part of the daemon that is a process of its own, or a command for when it is stopped.
 #[derive(Debug, Clone, Subcommand)]
 enum Part {
     /// Run the router of this node
@@ -85,6 +87,7 @@ enum Part {
     /// says. It runs in the router's namespace without any capability, as a user of its own, and gets its listeners
     /// from the router. SIGHUP has the program that is installed now take its place, without a lost request.
     Edge(edge::EdgeArgs),
+    Recover(recover::Args),
 }
 
 fn main() -> ExitCode {
@@ -121,6 +124,10 @@ fn run(args: &Args) -> anyhow::Result<Ended> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     if args.digest {
         runtime.block_on(digest::print(&config))?;
+        return Ok(Ended::Stopped);
+    }
+    if let Some(Part::Recover(args)) = &args.part {
+        runtime.block_on(recover::run(&config, args))?;
         return Ok(Ended::Stopped);
     }
     telemetry::init(&config.log_level, config.log_format)?;

@@ -27,6 +27,7 @@ mod pebble;
 mod planning;
 mod pulls;
 mod rebalance;
+mod recovery;
 mod results;
 mod revisions;
 mod rolling;

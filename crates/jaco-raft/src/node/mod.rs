@@ -2,6 +2,7 @@
 //! or sled.
 
 mod members;
+mod offline;
 mod requests;
 pub(crate) mod start;
 
@@ -26,6 +27,8 @@ use crate::status::{self, Contact, Status};
 use crate::ticker::LeaderActivity;
 use crate::timing::{ProposalLimits, SnapshotLimits, Timing};
 use crate::types::TypeConfig;
+
+pub use self::offline::{Offline, Position};
 
 /// Options of a node.
 #[derive(Debug, Clone)]

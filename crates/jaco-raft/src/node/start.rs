@@ -58,25 +58,7 @@ impl<M: StateMachine> Raft<M> {
         machine: M,
         transport: Arc<dyn Transport>,
     ) -> Result<Self, OpenError> {
-        let (path, id, cluster) = (options.dir.clone(), options.node_id, options.cluster.clone());
-        let expected_log = options.expected_log.clone();
-        let opening = tokio::task::spawn_blocking(move || {
-            let dir = DataDir::open(&path, id, &cluster)?;
-            dir.check_log(expected_log.as_deref())?;
-            let disk = Directory::open(&dir.snapshots())?;
-            let engine = SledEngine::open(&dir.log()).map_err(refuse_damage)?;
-            let log_id = dir.log_id()?;
-            Ok::<_, OpenError>(Storage {
-                engine: Box::new(engine),
-                disk: Arc::new(disk),
-                driver: Driver::Thread,
-                restore: LeaderRestore::Never,
-                history: History::Compared,
-                log_id,
-                dir: Some(dir),
-            })
-        });
-        let storage = opening.await.map_err(refuse_start)??;
+        let storage = open_storage(&options).await?;
         Self::start(options, machine, transport, storage).await
     }
 
@@ -152,8 +134,31 @@ impl<M: StateMachine> Raft<M> {
     }
 }
 
+/// Locks and opens the data directory of a node.
+pub(super) async fn open_storage(options: &Options) -> Result<Storage, OpenError> {
+    let (path, id, cluster) = (options.dir.clone(), options.node_id, options.cluster.clone());
+    let expected_log = options.expected_log.clone();
+    let opening = tokio::task::spawn_blocking(move || {
+        let dir = DataDir::open(&path, id, &cluster)?;
+        dir.check_log(expected_log.as_deref())?;
+        let disk = Directory::open(&dir.snapshots())?;
+        let engine = SledEngine::open(&dir.log()).map_err(refuse_damage)?;
+        let log_id = dir.log_id()?;
+        Ok::<_, OpenError>(Storage {
+            engine: Box::new(engine),
+            disk: Arc::new(disk),
+            driver: Driver::Thread,
+            restore: LeaderRestore::Never,
+            history: History::Compared,
+            log_id,
+            dir: Some(dir),
+        })
+    });
+    opening.await.map_err(refuse_start)?
+}
+
 /// The log and the newest readable snapshot, which must meet.
-async fn recover(
+pub(super) async fn recover(
     engine: Box<dyn LogEngine>,
     snapshots: &SnapshotStore,
     driver: Driver,

@@ -5,6 +5,7 @@
 mod cluster;
 mod faults;
 mod membership;
+mod offline;
 mod process;
 mod support;
 mod takeover;

@@ -180,6 +180,7 @@ enum Path {
 const AUDIT: &str = include_str!("../../../../tests/tests/cluster/audit.rs");
 const EXEC: &str = include_str!("../../../../tests/tests/cluster/exec.rs");
 const BACKUP: &str = include_str!("../../../../tests/tests/cluster/backup.rs");
+const RECOVERY: &str = include_str!("../../../../tests/tests/cluster/recovery.rs");
 const ROTATION: &str = include_str!("../../../../tests/tests/docker/rotation.rs");
 const ALLOCATIONS: &str = include_str!("../../../../tests/tests/docker/allocations.rs");
 
@@ -257,6 +258,7 @@ fn path(kind: AuditKind) -> Path {
         AuditKind::ExecStarted => AtAnEdge(EXEC, "command_runs_on_the_node_of_the_replica"),
         AuditKind::VolumesCollected => AtAnEdge(ALLOCATIONS, "volumes_are_kept_until_gc"),
         AuditKind::NetworkKeyRotated => AtAnEdge(ROTATION, "a_key_is_rotated_under_traffic"),
+        AuditKind::ClusterRecovered => AtAnEdge(RECOVERY, "one_of_three_goes_on_alone"),
         AuditKind::BackupTaken => AtAnEdge(BACKUP, "backup_restores_a_lost_cluster"),
         AuditKind::RequestRefused => Here(|it| {
             it.apply("shop", &[web(1).hosts(&["nowhere"])]);

@@ -147,6 +147,8 @@ audit_kinds! {
     DomainCertificateRenewed => 782, "domain_certificate_renewed";
     /// No certificate could be ordered for a domain, for the first time since its last one.
     DomainCertificateFailed => 783, "domain_certificate_failed";
+    /// A survivor of a lost quorum was made the only member.
+    ClusterRecovered => 901, "cluster_recovered";
     /// A backup was taken, with all secrets.
     BackupTaken => 900, "backup_taken";
     /// A rollout started.
