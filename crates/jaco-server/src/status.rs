@@ -143,6 +143,7 @@ fn grpc_code(code: ErrorCode) -> Code {
         | ErrorCode::ReplicaIdConflict
         | ErrorCode::ContentInUse
         | ErrorCode::NetworkInUse
+        | ErrorCode::PolicyRefused
         | ErrorCode::MembersOutdated
         | ErrorCode::RouteConflict
         | ErrorCode::CertificateInUse

@@ -17,6 +17,7 @@ use crate::contents::{Content, NamedContent};
 use crate::deployment::Deployment;
 use crate::edge::Edges;
 use crate::network::{Network, Networks};
+use crate::policy::Policy;
 use crate::registries::RegistryLogin;
 use crate::requests::RequestLog;
 use crate::table::Table;
@@ -70,6 +71,8 @@ pub struct ClusterState {
     pub networks: Networks,
     /// Routes and certificates.
     pub edges: Edges,
+    /// What deployments may reach of the nodes.
+    pub policy: Policy,
 }
 
 impl ClusterState {
@@ -99,6 +102,7 @@ impl ClusterState {
             registries: self.registries.clone(),
             networks: self.networks.clone(),
             edges: self.edges.clone(),
+            policy: self.policy.clone(),
         }
     }
 

@@ -127,6 +127,8 @@ error_codes! {
     NetworksNotEnabled => "networks_not_enabled", Rejected;
     /// The pool of addresses has no room for another network.
     NetworkPoolExhausted => "network_pool_exhausted", Rejected;
+    /// A service reaches for what of its node is not granted to the deployment.
+    PolicyRefused => "policy_refused", Rejected;
     /// There is no deployment of this name.
     DeploymentNotFound => "deployment_not_found", Rejected;
     /// The deployment has no revision of this number any more.

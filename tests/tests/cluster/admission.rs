@@ -146,3 +146,55 @@ async fn reaches_of_nodes_are_told_and_audited() {
     let kept = audited(1);
     assert!(kept.iter().any(|(_, _, reaches)| *reaches == of_db("/")), "{kept:?}");
 }
+
+/// R-IN-6: with the policy `refuse`, an apply is refused with the command that grants what it reaches; after that command it is
+/// done, by whom is audited on every node; without the grant the next change is refused, and scaling goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_granted_is_refused() {
+    let cluster = Cluster::start(2, Engine::Fake).await;
+    let folder = cluster.nodes[0].folder().join("shop");
+    std::fs::create_dir_all(&folder).expect("the node's folder is there");
+    let compose = |image: &str| {
+        let text = format!(
+            "name: shop\nservices:\n  db:\n    image: {image}\n    volumes: ['/srv/media:/data']\n"
+        );
+        std::fs::write(folder.join("compose.yaml"), text).expect("the folder was just made");
+    };
+    let path = folder.to_str().expect("text");
+    let run = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let out = cluster.cli(0, &words);
+        (out.status.code(), said(&out) + &String::from_utf8_lossy(&out.stdout))
+    };
+    let apply = format!("apply {path} --timeout 60s");
+    let command = "policy allow shop host-path=/srv/media";
+    compose("db:1");
+    assert_eq!(run("policy set refuse").0, Some(0));
+    for line in [format!("plan {path}"), apply.clone()] {
+        let (code, text) = run(&line);
+        assert_eq!(code, Some(3), "{line}: {text}");
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in ["policy_refused", "service db", &format!("jaco {command}")] {
+            assert!(words.contains(part), "{line} does not say {part}: {text}");
+        }
+    }
+    assert_eq!(run(command).0, Some(0));
+    let (code, text) = run(&apply);
+    assert_eq!(code, Some(0), "{text}");
+    let out = cluster.cli(1, &["audit", "--type", "policy_granted", "-o", "json"]);
+    let events: Value = serde_json::from_slice(&out.stdout).expect("a list");
+    assert_eq!(events[0]["payload"]["reaches"], "host-path=/srv/media", "{events}");
+    assert!(events[0]["by"].as_str().is_some_and(|by| by.starts_with("local:")), "{events}");
+
+    let (code, text) = run("policy revoke shop host-path=/srv/media");
+    assert_eq!((code, text.contains("nothing is granted to shop")), (Some(0), true), "{text}");
+    let (_, text) = run("policy");
+    assert!(text.contains("shop/db is refused at its next change"), "{text}");
+    for line in ["scale shop/db 2", "restart shop/db"] {
+        let (code, text) = run(line);
+        assert_eq!(code, Some(0), "{line}: {text}");
+    }
+    compose("db:2");
+    let (code, text) = run(&apply);
+    assert_eq!((code, text.contains("policy_refused")), (Some(3), true), "{text}");
+}

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use jaco_state::policy::PolicyMode;
 use jaco_types::route::DrainTime;
 use jaco_types::spec::{
     Affinity, Constraint, Dependency, DependencyCondition, DependencyRequirement, FailureAction,
@@ -11,7 +12,9 @@ use jaco_types::spec::{
     ReachKind, RestartPolicy, RollbackFailureAction, RollbackPolicy, SchedulingPolicy, Scoring,
     ServiceMode, SpreadCriterion, SpreadTarget, Storage, UpdateOrder, UpdatePolicy,
 };
-use jaco_types::{DeploymentSpec, GpuChoice, GpuDemand, Millis, ServiceName, ServiceSpec};
+use jaco_types::{
+    DeploymentName, DeploymentSpec, GpuChoice, GpuDemand, Millis, ServiceName, ServiceSpec,
+};
 
 use super::convert::{Wire, ascending, list, optional, required, to_list, wire_enum};
 use super::error::Problem;
@@ -71,6 +74,7 @@ wire_enum!(
         VolumeDriver
     ]
 );
+wire_enum!(PolicyMode, "policy mode", [Warn, Refuse]);
 wire_enum!(UpdateOrder, "update order", [StartFirst, StopFirst]);
 
 impl Wire for DeploymentSpec {
@@ -123,10 +127,9 @@ impl Wire for DeploymentSpec {
 pub(super) fn reaches_to_wire(
     (service, reaches): (&ServiceName, &BTreeSet<Reach>),
 ) -> wire::ServiceReaches {
-    let reach = |one: &Reach| wire::Reach { kind: one.kind.to_wire(), value: one.value.clone() };
     wire::ServiceReaches {
         service: service.to_wire(),
-        reaches: reaches.iter().map(reach).collect(),
+        reaches: reaches.iter().map(reach_to_wire).collect(),
     }
 }
 
@@ -137,9 +140,36 @@ pub(super) fn reaches_from_wire(
     if message.reaches.is_empty() {
         return Err(Problem::Missing("reach of a service that has some"));
     }
+    Ok((Wire::from_wire(message.service)?, reach_set(message.reaches)?))
+}
+
+pub(super) fn reach_to_wire(one: &Reach) -> wire::Reach {
+    wire::Reach { kind: one.kind.to_wire(), value: one.value.clone() }
+}
+
+pub(super) fn reach_set(all: Vec<wire::Reach>) -> Result<BTreeSet<Reach>, Problem> {
     let reach = |one: wire::Reach| Ok((Reach::new(ReachKind::from_wire(one.kind)?, one.value), ()));
-    let reaches = ascending("reaches", message.reaches.into_iter().map(reach))?;
-    Ok((Wire::from_wire(message.service)?, reaches.into_keys().collect()))
+    Ok(ascending("reaches", all.into_iter().map(reach))?.into_keys().collect())
+}
+
+pub(super) fn grants_to_wire(
+    deployment: &DeploymentName,
+    reaches: &BTreeSet<Reach>,
+) -> wire::DeploymentGrants {
+    wire::DeploymentGrants {
+        deployment: deployment.to_wire(),
+        reaches: reaches.iter().map(reach_to_wire).collect(),
+    }
+}
+
+/// A deployment without any is not written, and so is refused where it is.
+pub(super) fn grants_from_wire(
+    message: wire::DeploymentGrants,
+) -> Result<(DeploymentName, BTreeSet<Reach>), Problem> {
+    if message.reaches.is_empty() {
+        return Err(Problem::Missing("grant of a deployment that has some"));
+    }
+    Ok((Wire::from_wire(message.deployment)?, reach_set(message.reaches)?))
 }
 
 fn privileges_to_wire(

@@ -440,3 +440,11 @@ pub(crate) const ORDER_FRAMES: &[(&str, &str)] = &[
     ),
     ("trailer", "05000000c23e020806"),
 ];
+
+/// A policy and its grants.
+pub(crate) const POLICY_FRAMES: &[(&str, &str)] = &[
+    ("header", "040000000801102a"),
+    ("cluster_policy", "05000000a233020814"),
+    ("deployment_grants", "1d000000aa331a0a0473686f701202080a120e0828120a2f7372762f6d65646961"),
+    ("trailer", "05000000c23e020802"),
+];

@@ -96,6 +96,7 @@ fn snapshots_are_as_they_were() {
         (v1_snapshot::ROUTE_FRAMES, sample::state_of_routes()),
         (v1_snapshot::PORT_FRAMES, sample::state_of_ports()),
         (v1_snapshot::ORDER_FRAMES, sample::state_of_orders()),
+        (v1_snapshot::POLICY_FRAMES, sample::state_of_policy()),
     ] {
         let frozen: String = frames.iter().map(|(_, hex)| *hex).collect();
         assert_eq!(hex::encode(snapshot(&sample)), frozen, "what is written has changed");

@@ -1,6 +1,7 @@
 //! What the planner's decisions leave in the audit log; and that each kind of event has a path that
 //! leaves it, here by the real planner and the real `apply`, or at a real daemon where it is an edge's.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroU16;
 
 use expect_test::expect;
@@ -14,12 +15,13 @@ use jaco_state::command::{
     AcmeNote, AuditRetention, CertificateIssue, CertificateRemove, CertificateStore, ClusterInit,
     Command, DeploymentApply, DeploymentDelete, DeploymentRollback, Disabling, EdgeBegin,
     NamedContentPut, NamedContentRemove, NetworkBegin, NetworkCreate, NetworkRemove, NetworkResize,
-    NewNode, NodeRemove, NodeSetLabels, OperatorTokenIssue, OperatorTokenRevoke, RegistryRemove,
-    RegistryStore, RevisionPin,
+    NewNode, NodeRemove, NodeSetLabels, OperatorTokenIssue, OperatorTokenRevoke, PolicyAllow,
+    PolicyRevoke, PolicySet, RegistryRemove, RegistryStore, RevisionPin,
 };
 use jaco_state::contents::{Form, Piece, PieceBytes};
 use jaco_state::deployment::Pin;
 use jaco_state::edge::SealedKey;
+use jaco_state::policy::PolicyMode;
 use jaco_state::registries::SealedPassword;
 use jaco_state::token::OperatorToken;
 use jaco_types::port::{PortRange, ProxyProtocol, Transport};
@@ -28,7 +30,7 @@ use jaco_types::route::{
 };
 use jaco_types::spec::{
     Attachment, DeploymentSpec, FailureAction, NetworkRef, NetworkSpec, Placement, Privilege,
-    RestartPolicy, UpdatePolicy,
+    Reach, ReachKind, RestartPolicy, UpdatePolicy,
 };
 use jaco_types::{
     AllocationScope, Availability, CertificateName, ChallengeKind, ClusterId, ContentId,
@@ -375,6 +377,19 @@ fn path(kind: AuditKind) -> Path {
         }),
         AuditKind::AuditChainBegun => Here(|it| {
             it.commit(Command::AuditBegin);
+        }),
+        AuditKind::PolicySet => Here(|it| {
+            it.commit(PolicySet::new(PolicyMode::Refuse).into());
+        }),
+        AuditKind::PolicyGranted => Here(|it| {
+            it.commit(
+                PolicyAllow::new(name(), [Reach::new(ReachKind::Privileged, "")].into()).into(),
+            );
+        }),
+        AuditKind::PolicyRevoked => Here(|it| {
+            let reaches = BTreeSet::from([Reach::new(ReachKind::Privileged, "")]);
+            it.commit(PolicyAllow::new(name(), reaches.clone()).into());
+            it.commit(PolicyRevoke::new(name(), reaches).into());
         }),
         AuditKind::AuditRetentionSet => Here(|it| {
             let age = Millis(DEFAULT_AGE.0 / 2);

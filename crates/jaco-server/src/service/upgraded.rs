@@ -27,8 +27,22 @@ pub(super) fn by_all(state: &ClusterState, what: &str, code: ErrorCode) -> Resul
 }
 
 /// Whether all members note in the audit log what an apply reaches of the nodes.
+///
+/// Once there is a policy, who does not know it cannot be a member; one that runs a later version knows it.
 pub(super) fn reaches_are_known(state: &ClusterState) -> bool {
-    by_all(state, "reaches of nodes are audited", ErrorCode::MembersOutdated).is_ok()
+    state.policy.has_begun()
+        || by_all(state, "reaches of nodes are audited", ErrorCode::MembersOutdated).is_ok()
+}
+
+/// Whether there is a policy of what deployments may reach, or may be.
+///
+/// # Errors
+/// `members_outdated` as long as a member runs another version.
+pub(super) fn policy_may_begin(state: &ClusterState) -> Result<(), Rejection> {
+    if state.policy.has_begun() {
+        return Ok(());
+    }
+    by_all(state, "what deployments may reach can be set", ErrorCode::MembersOutdated)
 }
 
 /// Whether there are routes, drain times, published ports and certificates, or may be.
@@ -111,5 +125,13 @@ mod tests {
         };
         assert!(reaches_are_known(&of(own)));
         assert!(!reaches_are_known(&of("0.0.1")));
+        let refused = policy_may_begin(&of("0.0.1")).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::MembersOutdated);
+        assert_eq!(policy_may_begin(&of(own)), Ok(()));
+        // With a policy that was set, an upgrade of one member after another does not let anything through.
+        let mut upgraded = of("99.0.0");
+        upgraded.policy.mode = jaco_state::policy::PolicyMode::Refuse;
+        assert!(reaches_are_known(&upgraded));
+        assert_eq!(policy_may_begin(&upgraded), Ok(()));
     }
 }

@@ -7,6 +7,7 @@
 //! edge         routes and certificates
 //! network      networks, addresses of instances and nodes
 //! planner      changes of the planner and the rebalancer, observed state, endpoint consumers
+//! policy       what deployments may reach of the nodes
 //! retention    the age of audit events
 //! ```
 
@@ -17,6 +18,7 @@ pub mod deployment;
 mod edge;
 mod network;
 mod planner;
+mod policy;
 mod retention;
 
 use self::audit::Audit;
@@ -109,6 +111,9 @@ fn execute(state: &mut ClusterState, entry: &Entry, evicted: &mut Evicted) -> Ou
         Command::CertificateStore(command) => certificate::store(state, entry, command, &mut audit),
         Command::CertificateRemove(command) => certificate::remove(state, command, &mut audit),
         Command::AcmeNote(note) => acme::record(state, entry, note, &mut audit),
+        Command::PolicySet(command) => policy::set(state, command, &mut audit),
+        Command::PolicyAllow(command) => policy::allow(state, command, &mut audit),
+        Command::PolicyRevoke(command) => policy::revoke(state, command, &mut audit),
         Command::AuditRetention(command) => retention::set(state, command, &mut audit),
         Command::AuditNote(AuditNote { kind, payload }) => {
             audit.note(*kind, payload.clone());

@@ -149,6 +149,12 @@ audit_kinds! {
     DomainCertificateFailed => 783, "domain_certificate_failed";
     /// A survivor of a lost quorum was made the only member.
     ClusterRecovered => 901, "cluster_recovered";
+    /// What happens to services that reach for what is not granted was set.
+    PolicySet => 820, "policy_set";
+    /// A deployment was granted what it may reach of the nodes.
+    PolicyGranted => 821, "policy_granted";
+    /// Grants of a deployment were taken back.
+    PolicyRevoked => 822, "policy_revoked";
     /// A backup was taken, with all secrets.
     BackupTaken => 900, "backup_taken";
     /// A rollout started.

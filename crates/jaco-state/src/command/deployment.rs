@@ -17,7 +17,7 @@ pub struct DeploymentApply {
     /// The revision that the spec was made from: the command is refused as stale if it is not the
     /// desired one any more.
     pub based_on: Option<Revision>,
-    /// What services reach of their nodes, for the audit log; none where a member may not know it.
+    /// What services reach of their nodes, for the policy and the audit log; none where a member may not know it.
     pub reaches: BTreeMap<ServiceName, BTreeSet<Reach>>,
 }
 
@@ -50,19 +50,28 @@ pub struct DeploymentRollback {
     pub name: DeploymentName,
     /// The revision. Without one: the newest that was rolled out and differs from the desired one.
     pub to: Option<Revision>,
+    /// What services of that revision reach of their nodes; none where a member may not know it.
+    pub reaches: BTreeMap<ServiceName, BTreeSet<Reach>>,
 }
 
 impl DeploymentRollback {
     /// Creates the command, with every option at its default.
     #[must_use]
     pub fn new(name: DeploymentName) -> Self {
-        Self { name, to: None }
+        Self { name, to: None, reaches: BTreeMap::new() }
     }
 
     /// Sets [`Self::to`].
     #[must_use]
     pub fn to(mut self, to: Option<Revision>) -> Self {
         self.to = to;
+        self
+    }
+
+    /// Sets [`Self::reaches`].
+    #[must_use]
+    pub fn reaches(mut self, reaches: BTreeMap<ServiceName, BTreeSet<Reach>>) -> Self {
+        self.reaches = reaches;
         self
     }
 }

@@ -12,6 +12,7 @@ mod edge;
 mod network;
 mod outcome;
 mod planner;
+mod policy;
 
 use jaco_types::{Identity, Origin, RequestId, StateIndex, Timestamp};
 
@@ -31,6 +32,7 @@ pub use planner::{
     Batch, ConsumerAttach, ConsumerDetach, Observe, Rebalance, RebalanceMove, RebalanceRevert,
     RevertedMove,
 };
+pub use policy::{PolicyAllow, PolicyRevoke, PolicySet};
 
 /// One entry of the log. All that `apply` may know of the outside comes with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,4 +114,7 @@ commands! {
     CertificateStore,
     CertificateRemove,
     AcmeNote,
+    PolicySet,
+    PolicyAllow,
+    PolicyRevoke,
 }

@@ -7,6 +7,7 @@ pub mod deployment;
 pub mod disabled;
 pub mod edge;
 pub mod network;
+pub mod policy;
 pub mod registries;
 pub mod sealed_key;
 pub mod token;

@@ -9,11 +9,12 @@ use jaco_state::command::{
     ConsumerDetach, ContentPut, DeploymentApply, DeploymentDelete, DeploymentRollback, DisabledSet,
     Disabling, EdgeBegin, JoinTokenIssue, JoinTokenRevoke, NamedContentRemove, NetworkCreate,
     NetworkRemove, NetworkResize, NodeDrain, NodeRemove, NodeReport, NodeSetAvailability,
-    NodeSetLabels, Observe, OperatorTokenIssue, OperatorTokenRevoke, Rebalance, RebalanceRevert,
-    RevisionPin,
+    NodeSetLabels, Observe, OperatorTokenIssue, OperatorTokenRevoke, PolicyAllow, PolicyRevoke,
+    PolicySet, Rebalance, RebalanceRevert, RevisionPin,
 };
 use jaco_state::contents::Piece;
 use jaco_state::deployment::Pin;
+use jaco_state::policy::PolicyMode;
 use jaco_state::token::OperatorToken;
 use jaco_state::{Change, Command, Outcome};
 use jaco_types::spec::{Privilege, Reach, ReachKind};
@@ -82,6 +83,9 @@ fn leaves(command: &Command) -> Leaves {
         Command::CertificateStore(_) => Events(&[AuditKind::CertificateStored]),
         Command::CertificateRemove(_) => Events(&[AuditKind::CertificateRemoved]),
         Command::AcmeNote(_) => Events(&[AuditKind::AcmeAccountMade]),
+        Command::PolicySet(_) => Events(&[AuditKind::PolicySet]),
+        Command::PolicyAllow(_) => Events(&[AuditKind::PolicyGranted]),
+        Command::PolicyRevoke(_) => Events(&[AuditKind::PolicyRevoked]),
         Command::ContentPut(_) => Nothing("the apply that refers to it has the event"),
     }
 }
@@ -144,6 +148,9 @@ fn every_command(now: Timestamp) -> Vec<Command> {
         routes::certificate("own").into(),
         CertificateRemove::new(routes::certificate_name("own")).into(),
         orders::account(1),
+        PolicySet::new(PolicyMode::Refuse).into(),
+        PolicyAllow::new(name(), [Reach::new(ReachKind::Runtime, "kata")].into()).into(),
+        PolicyRevoke::new(name(), [Reach::new(ReachKind::Runtime, "kata")].into()).into(),
         AuditRetention::new(DEFAULT_AGE).into(),
         JoinTokenRevoke::new(TokenId::new("t").unwrap()).into(),
         NodeDrain::new(node, Millis::from_secs(300)).into(),

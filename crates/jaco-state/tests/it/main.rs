@@ -27,6 +27,7 @@ mod network_laws;
 mod networks;
 mod orders;
 mod planner_batch;
+mod policy;
 mod port_laws;
 mod ports;
 mod reasons;

@@ -6,6 +6,7 @@
 mod constraint;
 mod dependency;
 mod deployment;
+mod grant;
 mod network;
 mod placement;
 mod privilege;
@@ -17,6 +18,7 @@ mod update;
 pub use constraint::{Constraint, Operator};
 pub use dependency::{Dependency, DependencyCondition, DependencyRequirement};
 pub use deployment::DeploymentSpec;
+pub use grant::InvalidGrant;
 pub use network::{Attachment, NetworkRef, NetworkSpec};
 pub use placement::{OnNodeLoss, Placement};
 pub use privilege::Privilege;

@@ -65,6 +65,7 @@ pub(crate) enum Command {
     Config(admin::contents::config::Args),
     Secret(admin::contents::secret::Args),
     Registry(admin::registry::Args),
+    Policy(admin::policy::Args),
     Network(admin::network::Args),
     Route(admin::route::Args),
     Certificate(admin::certificate::Args),

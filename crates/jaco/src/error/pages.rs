@@ -73,6 +73,7 @@ pages! {
     "not_text",
     "overloaded",
     "permission_denied",
+    "policy_refused",
     "port_conflict",
     "quorum_lost",
     "replica_id_conflict",

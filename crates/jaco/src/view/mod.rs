@@ -14,6 +14,7 @@ pub(crate) mod network;
 pub(crate) mod node;
 pub(crate) mod path;
 pub(crate) mod plan;
+pub(crate) mod policy;
 pub mod progress;
 pub(crate) mod pull;
 pub(crate) mod reason;

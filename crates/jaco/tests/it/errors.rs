@@ -85,6 +85,7 @@ const EXIT_CODES: &[(u8, &[&str])] = &[
             "node_already_member",
             "node_not_found",
             "node_not_removable",
+            "policy_refused",
             "port_conflict",
             "replica_id_conflict",
             "replica_not_found",

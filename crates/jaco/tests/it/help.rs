@@ -130,6 +130,7 @@ fn minimal_line(path: &str, command: &clap::Command) -> String {
         let value = argument.get_possible_values().first().map(|value| value.get_name().to_owned());
         let value = value.unwrap_or_else(|| match argument.get_id().as_str() {
             "replicas" => "3".to_owned(),
+            "reaches" => "privileged".to_owned(),
             "registry" => "ghcr.io".to_owned(),
             "labels" | "pairs" => "zone=a".to_owned(),
             "servers" => "n1:7000".to_owned(),

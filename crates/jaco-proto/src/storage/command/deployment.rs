@@ -39,12 +39,23 @@ impl Wire for DeploymentRollback {
     type Message = wire::DeploymentRollback;
 
     fn to_wire(&self) -> wire::DeploymentRollback {
-        let Self { name, to } = self;
-        wire::DeploymentRollback { name: name.to_wire(), to: to.map(|revision| revision.0) }
+        let Self { name, to, reaches } = self;
+        wire::DeploymentRollback {
+            name: name.to_wire(),
+            to: to.map(|revision| revision.0),
+            reaches: reaches.iter().map(reaches_to_wire).collect(),
+        }
     }
 
     fn from_wire(message: wire::DeploymentRollback) -> Result<Self, Problem> {
-        Ok(Self { name: Wire::from_wire(message.name)?, to: message.to.map(Revision) })
+        Ok(Self {
+            name: Wire::from_wire(message.name)?,
+            to: message.to.map(Revision),
+            reaches: ascending(
+                "reaches of services",
+                message.reaches.into_iter().map(reaches_from_wire),
+            )?,
+        })
     }
 }
 

@@ -7,6 +7,7 @@ mod deployment;
 mod edge;
 mod network;
 mod planner;
+mod policy;
 
 use jaco_state::Command;
 
@@ -76,4 +77,7 @@ commands! {
     CertificateStore,
     CertificateRemove,
     AcmeNote,
+    PolicySet,
+    PolicyAllow,
+    PolicyRevoke,
 }

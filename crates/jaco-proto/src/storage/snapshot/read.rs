@@ -3,6 +3,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 
+use jaco_state::policy::PolicyMode;
 use jaco_state::{ClusterState, Deployment, Table};
 use jaco_types::StateIndex;
 
@@ -16,6 +17,7 @@ use crate::storage::envelope::known_format;
 use crate::storage::network;
 use crate::storage::port;
 use crate::storage::registry;
+use crate::storage::spec;
 use crate::storage::wire::{self, snapshot_row::Kind};
 use crate::storage::{CodecError, FORMAT, Problem};
 
@@ -155,6 +157,16 @@ fn add(state: &mut ClusterState, kind: Kind) -> Result<(), Problem> {
         }
         Kind::IssueAttempt(row) => {
             append_pair(&mut state.edges.acme.attempts, "failed orders", acme::to_attempt(row)?)
+        }
+        Kind::ClusterPolicy(policy) => {
+            let mode = Wire::from_wire(policy.mode)?;
+            match std::mem::replace(&mut state.policy.mode, mode) {
+                PolicyMode::Warn => Ok(()),
+                PolicyMode::Refuse => Err(Problem::Unordered("policies")),
+            }
+        }
+        Kind::DeploymentGrants(row) => {
+            append_pair(&mut state.policy.grants, "grants", spec::grants_from_wire(row)?)
         }
         Kind::Trailer(_) => Err(Problem::Unordered("rows")),
     }

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use jaco_state::acme::Acme;
 use jaco_state::edge::Edges;
+use jaco_state::policy::PolicyMode;
 use jaco_state::requests::RequestLog;
 use jaco_state::{ClusterState, DisabledAllocations};
 use prost::Message;
@@ -17,6 +18,7 @@ use crate::storage::edge;
 use crate::storage::network;
 use crate::storage::port;
 use crate::storage::registry;
+use crate::storage::spec;
 use crate::storage::wire::{self, snapshot_row::Kind};
 use crate::storage::{CodecError, FORMAT};
 
@@ -111,7 +113,15 @@ fn write_tables(state: &ClusterState, rows: &mut Rows<'_>) -> Result<(), CodecEr
     for (id, quarantine) in state.networks.quarantine.iter() {
         rows.push(Kind::AddressQuarantine(network::from_quarantine(id, quarantine)))?;
     }
-    write_edges(&state.edges, rows)
+    write_edges(&state.edges, rows)?;
+    if state.policy.mode != PolicyMode::default() {
+        let mode = state.policy.mode.to_wire();
+        rows.push(Kind::ClusterPolicy(wire::ClusterPolicy { mode }))?;
+    }
+    for (deployment, reaches) in state.policy.grants.iter() {
+        rows.push(Kind::DeploymentGrants(spec::grants_to_wire(deployment, reaches)))?;
+    }
+    Ok(())
 }
 
 fn write_edges(edges: &Edges, rows: &mut Rows<'_>) -> Result<(), CodecError> {

@@ -96,6 +96,9 @@ pub(crate) fn commands() -> Vec<Command> {
         certificate_store().into(),
         CertificateRemove::new(certificate_name()).into(),
         AcmeNote::Account(acme_account()).into(),
+        PolicySet::new(PolicyMode::Refuse).into(),
+        PolicyAllow::new(deployment_name(), grants()).into(),
+        PolicyRevoke::new(deployment_name(), grants()).into(),
     ]
 }
 
@@ -151,6 +154,8 @@ pub(crate) fn commands_of_other_values() -> Vec<Command> {
         DeploymentApply::new(deployment_name(), DeploymentSpec::default())
             .reaches(reaches())
             .into(),
+        PolicySet::new(PolicyMode::Warn).into(),
+        DeploymentRollback::new(deployment_name()).reaches(reaches()).into(),
     ]
 }
 
@@ -211,6 +216,9 @@ pub(crate) fn command_name(command: &Command) -> &'static str {
         Command::Rebalance(_) => "rebalance",
         Command::NodeDrain(_) => "node_drain",
         Command::DisabledSet(_) => "disabled_set",
+        Command::PolicySet(_) => "policy_set",
+        Command::PolicyAllow(_) => "policy_allow",
+        Command::PolicyRevoke(_) => "policy_revoke",
     }
 }
 

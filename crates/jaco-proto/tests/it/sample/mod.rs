@@ -28,13 +28,15 @@ use jaco_state::command::{
     JoinTokenIssue, JoinTokenRevoke, NamedContentPut, NamedContentRemove, NetworkBegin,
     NetworkCreate, NetworkRemove, NetworkResize, NewInstance, NewNode, NodeAdmit, NodeDrain,
     NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels, Observe, OperatorTokenIssue,
-    OperatorTokenRevoke, Previous, Rebalance, RebalanceMove, RebalanceRevert, RegistryRemove,
-    RegistryStore, ReplaceCause, RevertedMove, RevisionPin, SpecChange,
+    OperatorTokenRevoke, PolicyAllow, PolicyRevoke, PolicySet, Previous, Rebalance, RebalanceMove,
+    RebalanceRevert, RegistryRemove, RegistryStore, ReplaceCause, RevertedMove, RevisionPin,
+    SpecChange,
 };
 use jaco_state::contents::{Content, Form, Hold, NamedContent, Piece, PieceBytes};
 use jaco_state::deployment::{Pin, RevisionRecord};
 use jaco_state::edge::{Certificate, Edges, RouteClaim, SealedKey};
 use jaco_state::network::{Network, NetworkPool, Networks, Quarantine};
+use jaco_state::policy::{Policy, PolicyMode};
 use jaco_state::registries::{RegistryLogin, SealedPassword};
 use jaco_state::token::{JoinToken, OperatorToken};
 use jaco_state::{

@@ -96,6 +96,11 @@ pub(crate) fn reaches() -> BTreeMap<ServiceName, BTreeSet<Reach>> {
     [(ServiceName::new("db").unwrap(), db), (service_key().service, all.collect())].into()
 }
 
+pub(crate) fn grants() -> BTreeSet<Reach> {
+    let path = Reach::new(ReachKind::HostPath, "/srv/media");
+    [Reach::new(ReachKind::Privileged, ""), path].into()
+}
+
 pub(crate) fn privileges() -> BTreeMap<ServiceName, BTreeSet<Privilege>> {
     let db = BTreeSet::from([Privilege::HostPath]);
     let all = Privilege::ALL.iter().copied().collect();

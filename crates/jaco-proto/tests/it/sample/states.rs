@@ -31,6 +31,13 @@ pub(crate) fn state_of_disabled() -> ClusterState {
     }
 }
 
+/// A state with a policy, and nothing else.
+pub(crate) fn state_of_policy() -> ClusterState {
+    let grants = [(deployment_name(), grants())].into_iter().collect();
+    let policy = Policy { mode: PolicyMode::Refuse, grants };
+    ClusterState { index: StateIndex(42), policy, ..ClusterState::default() }
+}
+
 /// A disabled slot whose last instance had no data, and nothing else.
 pub(crate) fn state_without_data() -> ClusterState {
     let slot = Slot {

@@ -75,11 +75,12 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
             }
         ),
         deployment_name().prop_map(|name| DeploymentDelete::new(name).into()),
-        (deployment_name(), option::of(revision())).prop_map(|(name, to)| DeploymentRollback::new(
-            name
-        )
-        .to(to)
-        .into()),
+        (deployment_name(), option::of(revision()), reaches()).prop_map(|(name, to, reaches)| {
+            DeploymentRollback::new(name).to(to).reaches(reaches).into()
+        }),
+        policy_mode().prop_map(|mode| PolicySet::new(mode).into()),
+        (deployment_name(), grants()).prop_map(|(name, all)| PolicyAllow::new(name, all).into()),
+        (deployment_name(), grants()).prop_map(|(name, all)| PolicyRevoke::new(name, all).into()),
         (deployment_name(), revision(), pin())
             .prop_map(|(name, revision, pin)| RevisionPin::new(name, revision, pin).into()),
         (index(), vec(change(), 0..6))

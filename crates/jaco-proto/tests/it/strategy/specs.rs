@@ -214,6 +214,14 @@ pub(crate) fn resources() -> impl Strategy<Value = Resources> {
 }
 
 pub(crate) fn reaches() -> impl Strategy<Value = BTreeMap<ServiceName, BTreeSet<Reach>>> {
+    btree_map(service_name(), grants(), 0..3)
+}
+
+pub(crate) fn grants() -> impl Strategy<Value = BTreeSet<Reach>> {
     let reach = (select(ReachKind::ALL), text()).prop_map(|(kind, value)| Reach::new(kind, value));
-    btree_map(service_name(), btree_set(reach, 1..4), 0..3)
+    btree_set(reach, 1..4)
+}
+
+pub(crate) fn policy_mode() -> impl Strategy<Value = PolicyMode> {
+    select(PolicyMode::ALL)
 }

@@ -26,9 +26,12 @@ pub(crate) fn state() -> impl Strategy<Value = ClusterState> {
     let named = btree_map(named_key(), named_content(), 0..4);
     let registries = btree_map(registry_name(), registry_login(), 0..4);
     let others = (contents, named, registries, (networks(), edges()));
-    let one = (option::of(meta()), facts_by_name(), disabled());
+    let policy = (policy_mode(), btree_map(deployment_name(), grants(), 0..3));
+    let policy =
+        policy.prop_map(|(mode, grants)| Policy { mode, grants: grants.into_iter().collect() });
+    let one = (option::of(meta()), facts_by_name(), disabled(), policy);
     (index(), one, tables, requests(), audit(), others).prop_map(
-        |(index, (meta, constraints, disabled), tables, requests, audit, others)| {
+        |(index, (meta, constraints, disabled, policy), tables, requests, audit, others)| {
             let (contents, named, registries, (networks, edges)) = others;
             let (
                 nodes,
@@ -62,6 +65,7 @@ pub(crate) fn state() -> impl Strategy<Value = ClusterState> {
                 registries: registries.into_iter().collect(),
                 networks,
                 edges,
+                policy,
             }
         },
     )

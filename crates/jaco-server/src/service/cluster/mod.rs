@@ -8,6 +8,7 @@ mod labels;
 mod network_key;
 pub(crate) mod networks;
 mod nodes;
+mod policy;
 mod registries;
 mod retention;
 pub(super) mod status;
@@ -147,6 +148,16 @@ impl Cluster for ClusterService {
         member.caught_up().await.map_err(|rejection| to_status(&rejection))?;
         let registries = member.store.read(registries::list);
         Ok(Response::new(v1::ListRegistriesResponse { registries }))
+    }
+
+    async fn get_policy(
+        &self,
+        request: Request<v1::GetPolicyRequest>,
+    ) -> Result<Response<v1::GetPolicyResponse>, Status> {
+        let (member, _) = self.context.identify(&request)?;
+        member.caught_up().await.map_err(|rejection| to_status(&rejection))?;
+        let policy = Some(member.store.read(policy::info));
+        Ok(Response::new(v1::GetPolicyResponse { policy }))
     }
 
     async fn rotate_network_key(

@@ -1,18 +1,22 @@
 //! Revisions: history, rollback, pinning.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
+use jaco_compose::reach::reaches;
 use jaco_proto::v1;
+use jaco_state::apply::deployment::revision::previous_good;
 use jaco_state::command::{DeploymentRollback, RevisionPin};
 use jaco_state::deployment::{Pin, RevisionRecord};
 use jaco_state::{ClusterState, Command, Entry, Outcome, apply};
-use jaco_types::{Author, DeploymentName, ErrorCode, Rejection, Revision, StateIndex};
+use jaco_types::spec::Reach;
+use jaco_types::{Author, DeploymentName, ErrorCode, Rejection, Revision, ServiceName, StateIndex};
 
 use super::apply::change_name;
 use crate::admission::replicas;
 use crate::forward::Write;
 use crate::member::Member;
+use crate::service::upgraded;
 use crate::status::invalid;
 use crate::view;
 
@@ -21,7 +25,9 @@ impl Write for v1::RollbackRequest {
     async fn execute(self, member: &Member, by: Author) -> Result<v1::RollbackResponse, Rejection> {
         let name = DeploymentName::new(&self.deployment).map_err(invalid)?;
         let to = (self.to > 0).then_some(Revision(self.to));
-        let command: Command = DeploymentRollback::new(name.clone()).to(to).into();
+        let (to, reaches) = member.store.read(|state| restored(state, &name, to));
+        let command = DeploymentRollback::new(name.clone()).to(to).reaches(reaches);
+        let command: Command = command.into();
         check_replicas(member, &name, &by, &command)?;
         let applied = member.commit(by, &self.request_id, command).await?;
         let Outcome::Deployed { revision, change } = applied.outcome else {
@@ -58,6 +64,26 @@ fn check_replicas(
     apply(&mut after, &Entry { index, at, by, origin, request: None, command: command.clone() });
     let Some(wanted) = after.deployments.get(name) else { return Ok(()) };
     replicas::check(name, wanted.spec(), before.nodes.len(), &before.deployments)
+}
+
+/// The revision that a rollback restores, and what it reaches. It is fixed here, so that what was looked at is what is
+/// restored.
+fn restored(
+    state: &ClusterState,
+    name: &DeploymentName,
+    to: Option<Revision>,
+) -> (Option<Revision>, BTreeMap<ServiceName, BTreeSet<Reach>>) {
+    let none = (to, BTreeMap::new());
+    let Some(deployment) = state.deployments.get(name) else { return none };
+    let to = to.or_else(|| previous_good(deployment));
+    let record = to.and_then(|to| deployment.revisions.get(&to));
+    let Some(record) = record.filter(|_| upgraded::reaches_are_known(state)) else { return none };
+    let services = record.spec.services.values().filter_map(|service| {
+        let reaches = reaches(&service.container).ok()?;
+        (!reaches.is_empty()).then(|| (service.name.clone(), reaches))
+    });
+    let reaches: BTreeMap<_, _> = services.collect();
+    if reaches.is_empty() { none } else { (to, reaches) }
 }
 
 #[async_trait]

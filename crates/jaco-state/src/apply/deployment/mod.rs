@@ -18,6 +18,7 @@ use super::cluster::disabled;
 use super::content;
 use super::edge;
 use super::network::{address, wanted as networks};
+use super::policy;
 use crate::audit::AuditKind;
 use crate::command::{DeploymentApply, DeploymentDelete, Entry, Outcome, SpecChange};
 use crate::deployment::{Deployment, Pin, RevisionRecord};
@@ -35,7 +36,9 @@ pub(in crate::apply) fn apply_spec(
 ) -> Outcome {
     let DeploymentApply { name, spec, based_on, reaches } = command;
     let based_on = *based_on;
-    let checked = check_base(state, name, based_on).and_then(|()| check(state, name, spec));
+    let checked = check_base(state, name, based_on)
+        .and_then(|()| check(state, name, spec))
+        .and_then(|()| policy::check(state, name, spec, reaches));
     if let Err(rejection) = checked {
         return Outcome::Rejected(rejection);
     }

@@ -8,7 +8,7 @@ use jaco_types::{DeploymentName, ErrorCode, ImageDigest, Rejection, Revision, Se
 use super::difference::difference;
 use super::{Admitted, Wanted, check, note_privileges, want};
 use crate::apply::audit::Audit;
-use crate::apply::edge;
+use crate::apply::{edge, policy};
 use crate::audit::AuditKind;
 use crate::command::{DeploymentRollback, Entry, Outcome, RevisionPin, SpecChange};
 use crate::deployment::{Deployment, Pin, RevisionRecord};
@@ -25,7 +25,7 @@ pub(in crate::apply) fn rollback(
     command: &DeploymentRollback,
     audit: &mut Audit<'_>,
 ) -> Outcome {
-    let DeploymentRollback { name, to } = command;
+    let DeploymentRollback { name, to, reaches } = command;
     let to = *to;
     let Some(deployment) = state.deployments.get(name) else { return unknown_deployment(name) };
     let Some(to) = to.or_else(|| previous_good(deployment)) else {
@@ -36,7 +36,8 @@ pub(in crate::apply) fn rollback(
         return unknown_revision(deployment, to);
     };
     let spec = record.spec.clone();
-    if let Err(rejection) = check(state, name, &spec) {
+    let checked = check(state, name, &spec);
+    if let Err(rejection) = checked.and_then(|()| policy::check(state, name, &spec, reaches)) {
         return Outcome::Rejected(rejection);
     }
     let changes = difference(deployment.spec(), &spec);
@@ -52,7 +53,7 @@ pub(in crate::apply) fn rollback(
             ],
         );
         if *change != SpecChange::Unchanged {
-            let admitted = Admitted { spec: &spec, reaches: &BTreeMap::new() };
+            let admitted = Admitted { spec: &spec, reaches };
             note_privileges(name, *revision, admitted, audit);
             edge::settle(state, entry.at, name, audit);
         }

@@ -9,6 +9,7 @@ pub(crate) mod doctor;
 pub(crate) mod network;
 pub(crate) mod node;
 mod password;
+pub(crate) mod policy;
 pub(crate) mod registry;
 pub(crate) mod restore;
 pub(crate) mod route;
