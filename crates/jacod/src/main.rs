@@ -127,6 +127,7 @@ fn run(args: &Args) -> anyhow::Result<Ended> {
         return Ok(Ended::Stopped);
     }
     if let Some(Part::Recover(args)) = &args.part {
+        limits::keep_private()?;
         runtime.block_on(recover::run(&config, args))?;
         return Ok(Ended::Stopped);
     }

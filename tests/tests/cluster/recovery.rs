@@ -63,8 +63,8 @@ async fn leaves(node: &mut Node) {
     assert_eq!(status.code(), Some(3), "{}:\n{}", node.name, node.log_tail());
 }
 
-/// Two of three are lost. The third says so while its daemon waits for them, goes on alone with every acknowledged
-/// write, audits it, and has a member of before leave, which joins again as a new one.
+/// R-FAULT-2: two of three are lost. A recovery is refused while the daemon runs, and where nobody can be asked. Then the third goes
+/// on alone with every acknowledged write, audits it, and has a member of before leave, which joins again as a new one.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_of_three_goes_on_alone() {
     let mut cluster = Cluster::start(3, Engine::Fake).await;
@@ -100,7 +100,7 @@ async fn one_of_three_goes_on_alone() {
     assert!(again.status.success(), "{}", said(&again));
 }
 
-/// Three of five are lost, and of the two survivors one lacks a write. It is refused; the other one is recovered. The
+/// R-FAULT-2: three of five are lost, and of the two survivors one lacks a write. It is refused; the other one is recovered. The
 /// lost three come back and are a majority of the five: they leave instead of going on as a second cluster.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_most_advanced_of_two_survivors_is_recovered() {

@@ -54,17 +54,19 @@ async fn survivor_goes_on(limits: SnapshotLimits) {
     assert_eq!(again.status().voters, BTreeSet::from([2]), "it stays after a restart");
 }
 
+/// R-FAULT-2: see [`survivor_goes_on`].
 #[tokio::test(flavor = "multi_thread")]
 async fn a_survivor_goes_on_with_its_log() {
     survivor_goes_on(SnapshotLimits::default()).await;
 }
 
+/// R-FAULT-2: see [`survivor_goes_on`].
 #[tokio::test(flavor = "multi_thread")]
 async fn a_survivor_goes_on_from_a_snapshot() {
     survivor_goes_on(frequent_snapshots()).await;
 }
 
-/// Looking changes nothing, and no daemon may run meanwhile.
+/// R-FAULT-2: looking changes nothing, and no daemon may run meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn looking_changes_nothing() {
     let mut cluster = Cluster::of_three().await;
@@ -79,6 +81,7 @@ async fn looking_changes_nothing() {
     assert_eq!((second.position(), second.status().term), (position, term));
 }
 
+/// R-FAULT-2: the survivor with the most is told by its position.
 #[test]
 fn positions_compare_as_candidates_do() {
     let position = |text: &str| text.parse::<Position>().unwrap();
