@@ -207,7 +207,10 @@ fn has_reached(other: &ServiceDraft<'_>, condition: DependencyCondition) -> bool
     let mut current = other.slots.iter().filter(|slot| !slot.is_outdated(&goal));
     match condition {
         DependencyCondition::Started => current.any(|slot| has_started(slot, other.role)),
-        DependencyCondition::Healthy => current.any(|slot| slot.current.is_running()),
+        DependencyCondition::Healthy => {
+            // What has completed serves nobody, whatever its node still reports of it.
+            current.any(|slot| slot.is_active() && slot.current.is_running())
+        }
         DependencyCondition::CompletedSuccessfully => {
             let is_done = |slot: &SlotDraft<'_>| {
                 !slot.is_outdated(&goal) && slot.has_completed(ServiceRole::Job)
