@@ -229,6 +229,19 @@ impl Standing {
         }
     }
 
+    /// Closes the connection, whatever is still to be sent on it.
+    pub fn close(&self) {
+        if let Some(entry) = lock(&self.table).open.get(&self.number) {
+            entry.close.cancel();
+        }
+    }
+
+    /// Whether both are of the same connection.
+    #[must_use]
+    pub fn is_of_connection_of(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+
     /// A message that has a credential has begun: it is waited for, once for each connection.
     pub fn await_message(&self) {
         let (from, to) = (NOTHING_SHOWN, ARRIVING);

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::auth::refusals::Refusals;
 use crate::edge::EdgeProbe;
+use crate::feeds::Feeds;
 use crate::gate::Gate;
 use crate::peers::Peers;
 use crate::raft::RaftStore;
@@ -58,6 +59,8 @@ pub struct Member {
     pub recovery: Recovery,
     /// Bounds what is computed for requests at a time.
     pub gate: Gate,
+    /// What is rendered for watchers.
+    pub feeds: Feeds,
     /// Cancelled when the daemon stops: from then on no request waits for an election.
     pub stopping: CancellationToken,
 }

@@ -23,8 +23,8 @@ use jaco_server::archive::AuditArchive;
 use jaco_server::refusals::Refusals;
 use jaco_server::transport::PeerTransport;
 use jaco_server::{
-    ClusterMachine, EdgeProbe, Gate, GateOptions, Lifecycle, Member, Peers, RaftStore, Recovery,
-    RouterProbe, refusals, serve,
+    ClusterMachine, EdgeProbe, Feeds, Gate, GateOptions, Lifecycle, Member, Peers, RaftStore,
+    Recovery, RouterProbe, UnreadLimits, refusals, serve,
 };
 use jaco_state::command::NetworkBegin;
 use jaco_state::edge::SealedKey;
@@ -151,6 +151,7 @@ pub(crate) async fn start(
         refusals,
         recovery: Recovery::begin(),
         gate: Gate::new(GateOptions::default()),
+        feeds: Feeds::default(),
         stopping: node.shutdown.clone(),
     });
     listen(node, tcp, &certificates, &member, lifecycle)?;
@@ -330,7 +331,8 @@ fn listen(
     node.stage.store(Some(Arc::clone(member)));
     let (stage, shutdown) = (Arc::clone(&node.stage), node.shutdown.clone());
     node.tasks.spawn(async move {
-        if let Err(error) = serve::serve_tls(listener, stage, lifecycle, shutdown).await {
+        let unread = UnreadLimits::default();
+        if let Err(error) = serve::serve_tls(listener, stage, lifecycle, unread, shutdown).await {
             error!(%error, "listener failed");
         }
     });

@@ -35,3 +35,4 @@ mod routes;
 mod scenario;
 mod stopping;
 mod strangers;
+mod watchers;

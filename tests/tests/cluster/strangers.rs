@@ -15,7 +15,7 @@ const STREAMS: usize = 200;
 const SENT_BYTES: usize = 2 << 20;
 
 /// Bytes of memory that a daemon has.
-fn resident(node: &Node) -> usize {
+pub(crate) fn resident(node: &Node) -> usize {
     let status = fs::read_to_string(format!("/proc/{}/status", node.pid())).expect("it runs");
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("it has memory");
     let kib: usize = line.split_whitespace().nth(1).expect("a value").parse().expect("a number");

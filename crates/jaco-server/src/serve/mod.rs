@@ -34,7 +34,9 @@ use crate::service::exec::{ExecService, INPUT_BYTES_MAX};
 use crate::service::peer::PeerService;
 use crate::service::planner::PlannerService;
 use crate::service::query::QueryService;
+use crate::service::query::shared::SharedStatus;
 use crate::service::routing::RoutingService;
+use crate::unread::{UnreadLayer, UnreadLimits};
 
 /// Maximum number of concurrent requests on one connection; further ones wait.
 const STREAMS_PER_CONNECTION: u32 = 1024;
@@ -55,7 +57,7 @@ fn router<L: Clone>(
     let query = QueryServer::new(QueryService::new(context.clone()));
     let routing = RoutingServer::new(RoutingService::new(context.clone()));
     let exec = ExecServer::new(ExecService::new(context.clone()));
-    let peer = PeerServer::new(PeerService::new(context));
+    let peer = PeerServer::new(PeerService::new(context.clone()));
     server
         .max_concurrent_streams(STREAMS_PER_CONNECTION)
         .max_connection_age(CONNECTION_AGE)
@@ -69,7 +71,7 @@ fn router<L: Clone>(
         .add_service(exec.max_decoding_message_size(INPUT_BYTES_MAX))
         .add_service(routing.max_encoding_message_size(MESSAGE_BYTES_MAX))
         .add_service(planner.max_encoding_message_size(MESSAGE_BYTES_MAX))
-        .add_service(query.max_encoding_message_size(MESSAGE_BYTES_MAX))
+        .add_service(SharedStatus::new(query.max_encoding_message_size(MESSAGE_BYTES_MAX), context))
         .add_service(
             peer.max_decoding_message_size(MESSAGE_BYTES_MAX)
                 .max_encoding_message_size(MESSAGE_BYTES_MAX),
@@ -103,11 +105,13 @@ pub async fn serve_tls(
     listener: TlsListener,
     stage: Stage,
     lifecycle: Arc<dyn Lifecycle>,
+    unread: UnreadLimits,
     shutdown: CancellationToken,
 ) -> Result<(), tonic::transport::Error> {
     let incoming = tls_connections(listener, Arc::clone(&stage), shutdown.clone());
     let context = Context::new(stage);
     let server = Server::builder()
+        .layer(UnreadLayer::new(unread))
         .layer(StaleLayer::new(context.clone()))
         .layer(IdentifyLayer::new(context.clone()));
     router(server, context, lifecycle)

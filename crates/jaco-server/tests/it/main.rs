@@ -6,3 +6,4 @@ mod archive;
 mod node;
 mod recovery;
 mod rpcs;
+mod unread;

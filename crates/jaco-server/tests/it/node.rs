@@ -15,7 +15,7 @@ use jaco_pki::{
 use jaco_raft::{Options, Raft};
 use jaco_server::transport::PeerTransport;
 use jaco_server::{
-    ClusterMachine, Gate, GateOptions, Member, Peers, RaftStore, Recovery, refusals,
+    ClusterMachine, Feeds, Gate, GateOptions, Member, Peers, RaftStore, Recovery, refusals,
 };
 use jaco_state::registries::RegistryLogin;
 use jaco_store::{Clock, Store, SystemClock};
@@ -84,6 +84,7 @@ pub(crate) async fn open_with(folder: &Path, certificates: Arc<CertificateStore>
         refusals,
         recovery: Recovery::begin(),
         gate: Gate::new(GATE),
+        feeds: Feeds::default(),
         stopping: tokio_util::sync::CancellationToken::new(),
     }
 }

@@ -17,7 +17,8 @@ use jaco_proto::v1::deploy_client::DeployClient;
 use jaco_proto::v1::peer_client::PeerClient;
 use jaco_proto::v1::query_client::QueryClient;
 use jaco_proto::v1::{self, Access, Handling};
-use jaco_server::{Lifecycle, Member, Stage, serve, status};
+use jaco_server::serve;
+use jaco_server::{Lifecycle, Member, Stage, UnreadLimits, status};
 use jaco_types::{Author, ErrorCode, Identity, NodeId, Rejection};
 use tempfile::TempDir;
 use tokio::net::{TcpListener, UnixListener, UnixStream};
@@ -45,19 +46,27 @@ impl Lifecycle for AlreadyMember {
 }
 
 /// A served member that has no leader at first, and one way to call it for each kind of caller.
-struct Served {
+pub(crate) struct Served {
     _folder: TempDir,
-    node: Arc<Member>,
+    pub(crate) node: Arc<Member>,
+    /// Of the TLS port.
+    pub(crate) address: String,
+    /// With a member's certificate.
+    pub(crate) peer: Dialer,
     /// Over TLS, without a certificate and without a token.
     stranger: Channel,
     /// Over TLS, with a member's certificate.
     member: Channel,
     /// Over the unix socket.
-    local: Channel,
+    pub(crate) local: Channel,
 }
 
 impl Served {
     async fn start() -> Self {
+        Self::start_with(UnreadLimits::default()).await
+    }
+
+    pub(crate) async fn start_with(unread: UnreadLimits) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let credentials = credentials(folder.path());
         let trust = credentials.trust().clone();
@@ -65,6 +74,7 @@ impl Served {
         let member = Arc::new(open_with(folder.path(), Arc::clone(&store)).await);
         let stage: Stage = Arc::new(ArcSwapOption::from(Some(Arc::clone(&member))));
         let shutdown = CancellationToken::new();
+        tokio::spawn(Arc::clone(&member.store).follow(shutdown.clone()));
 
         let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (failures, _) = mpsc::channel(1);
@@ -75,7 +85,9 @@ impl Served {
         let socket = folder.path().join("jaco.sock");
         let unix = UnixListener::bind(&socket).unwrap();
         let lifecycle = || Arc::new(AlreadyMember) as Arc<dyn Lifecycle>;
-        tokio::spawn(serve::serve_tls(tls, Arc::clone(&stage), lifecycle(), shutdown.clone()));
+        let serving =
+            serve::serve_tls(tls, Arc::clone(&stage), lifecycle(), unread, shutdown.clone());
+        tokio::spawn(serving);
         tokio::spawn(serve::serve_unix(unix, stage, lifecycle(), shutdown));
 
         let stranger = Dialer::operator(trust).unwrap();
@@ -84,19 +96,25 @@ impl Served {
             _folder: folder,
             node: member,
             stranger: over_tls(stranger, &address).await,
-            member: over_tls(peer, &address).await,
+            member: over_tls(peer.clone(), &address).await,
             local: over_socket(&socket).await,
+            address,
+            peer,
         }
     }
 }
 
 async fn over_tls(dialer: Dialer, address: &str) -> Channel {
+    over_tls_with(dialer, address, Endpoint::from_static("http://node.internal")).await
+}
+
+pub(crate) async fn over_tls_with(dialer: Dialer, address: &str, endpoint: Endpoint) -> Channel {
     let address = address.to_owned();
     let connector = tower::service_fn(move |_| {
         let (dialer, address) = (dialer.clone(), address.clone());
         async move { dialer.connect(address).await.map(TokioIo::new) }
     });
-    Endpoint::from_static("http://node.internal").connect_with_connector(connector).await.unwrap()
+    endpoint.connect_with_connector(connector).await.unwrap()
 }
 
 async fn over_socket(path: &Path) -> Channel {

@@ -62,15 +62,30 @@ impl Filter {
             && (self.node.is_empty() || event.payload.get("node") == Some(&self.node))
     }
 
-    fn after(
+    /// The key of the oldest of the newest `count` events.
+    fn start_of_newest(&self, state: &ClusterState, count: usize) -> Option<AuditKey> {
+        let events = state.audit.events.range(..).rev();
+        let wanted = events.filter(|(_, event)| self.matches(state, event));
+        wanted.take(count).last().map(|(key, _)| *key)
+    }
+
+    /// The next page of events from `from` on, and the last key that was examined for it.
+    fn page(
         &self,
         state: &ClusterState,
-        after: Option<AuditKey>,
-    ) -> Vec<(AuditKey, v1::AuditEvent)> {
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let events = state.audit.events.range((from, Bound::Unbounded));
-        let wanted = events.filter(|(_, event)| self.matches(state, event));
-        wanted.map(|(key, event)| (*key, view::audit_event(*key, event))).collect()
+        from: Bound<AuditKey>,
+    ) -> (Vec<v1::AuditEvent>, Option<AuditKey>) {
+        let (mut page, mut examined) = (Vec::new(), None);
+        for (key, event) in state.audit.events.range((from, Bound::Unbounded)) {
+            if page.len() == PAGE {
+                break;
+            }
+            examined = Some(*key);
+            if self.matches(state, event) {
+                page.push(view::audit_event(*key, event));
+            }
+        }
+        (page, examined)
     }
 }
 
@@ -114,6 +129,9 @@ fn gap(seen: Option<AuditKey>, audit: &AuditLog) -> Option<(AuditKey, v1::AuditE
     Some((cut, event))
 }
 
+/// How many events are read at a time, so that a slow reader does not hold a copy of the whole log.
+const PAGE: usize = 32;
+
 /// Sends events in order, without repeats; evicted ones are reported as a gap. Each read continues after the last
 /// event that was examined.
 pub(super) async fn send(
@@ -125,24 +143,28 @@ pub(super) async fn send(
     let mut index = member.store.watch_index();
     let start = AuditKey { index: StateIndex(request.after_index), number: request.after_number };
     let mut last = (request.after_index > 0).then_some(start);
-    let mut keep = match request.last {
-        0 => usize::MAX,
-        newest => usize::try_from(newest).unwrap_or(usize::MAX),
-    };
+    let mut from = last.map_or(Bound::Unbounded, Bound::Excluded);
+    if let Some(count) = usize::try_from(request.last).ok().filter(|count| *count > 0) {
+        let newest = member.store.read(|state| filter.start_of_newest(state, count));
+        from = newest
+            .filter(|newest| last.is_none_or(|last| last < *newest))
+            .map_or(from, Bound::Included);
+    }
     loop {
         index.borrow_and_update();
-        let (gap, events, newest) = member.store.read(|state| {
-            let newest = state.audit.events.keys().next_back().copied();
-            (gap(last, &state.audit), filter.after(state, last), newest)
-        });
-        let skip = events.len().saturating_sub(keep);
-        keep = usize::MAX;
+        let (gap, (events, examined)) =
+            member.store.read(|state| (gap(last, &state.audit), filter.page(state, from)));
+        let is_last_page = events.len() < PAGE;
         // In an empty log every later event is new.
-        last = last.max(newest).or(Some(AuditKey::default()));
-        for (_, event) in gap.into_iter().chain(events.into_iter().skip(skip)) {
+        last = last.max(examined).or(Some(AuditKey::default()));
+        from = last.map_or(from, Bound::Excluded);
+        for event in gap.map(|(_, event)| event).into_iter().chain(events) {
             if sender.send(Ok(event)).await.is_err() {
                 return;
             }
+        }
+        if !is_last_page {
+            continue;
         }
         if !request.follow {
             return;

@@ -5,11 +5,13 @@ mod audit;
 mod backup;
 mod deployment;
 mod examine;
+mod feed;
 mod logs;
 mod network;
 mod node_facts;
 mod overview;
 mod path;
+pub(crate) mod shared;
 mod uploads;
 
 use std::collections::HashMap;
@@ -27,7 +29,7 @@ use tonic::{Request, Response, Status};
 use super::cluster::volumes;
 use super::context::Context;
 use super::deploy::revision;
-use crate::status::{from_propose_error, to_status};
+use crate::status::to_status;
 use crate::view::allocation;
 
 /// How many responses are queued for a slow reader.
@@ -56,30 +58,19 @@ impl Query for QueryService {
     type LogsStream = Responses<v1::LogLine>;
     type BackupStream = Responses<v1::BackupPart>;
 
+    /// Served by [`shared::SharedStatus`], as is `watch`.
     async fn overview(
         &self,
-        request: Request<v1::StatusRequest>,
+        _: Request<v1::StatusRequest>,
     ) -> Result<Response<v1::StatusResponse>, Status> {
-        let (member, _) = self.context.identify(&request)?;
-        let request = request.into_inner();
-        if request.linearizable {
-            let caught_up = member.store.catch_up().await;
-            caught_up.map_err(|error| to_status(&from_propose_error(&error)))?;
-        }
-        overview::wait_for_index(&member, request.min_index).await?;
-        Ok(Response::new(overview::answer(&member, &request).await))
+        Err(Status::unimplemented("answers of a status are shared"))
     }
 
     async fn watch(
         &self,
-        request: Request<v1::StatusRequest>,
+        _: Request<v1::StatusRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
-        let (member, _) = self.context.identify(&request)?;
-        let request = request.into_inner();
-        overview::wait_for_index(&member, request.min_index).await?;
-        let (sender, receiver) = mpsc::channel(STREAM_BUFFER);
-        tokio::spawn(overview::watch(member, request, sender));
-        Ok(Response::new(Box::pin(ReceiverStream::new(receiver))))
+        Err(Status::unimplemented("answers of a status are shared"))
     }
 
     async fn get_deployment(

@@ -1,0 +1,112 @@
+//! What callers who ask for the same at a time share.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use bytes::Bytes;
+use jaco_types::{ErrorCode, Rejection};
+use tokio::sync::{Mutex as Turn, Notify, OwnedMutexGuard, watch};
+
+/// How many different subjects are watched at a time on one node, however many watch each.
+const FEEDS_MAX: usize = 64;
+
+/// The open feeds of a node.
+#[derive(Debug, Default)]
+pub struct Feeds {
+    open: Mutex<HashMap<Subject, Arc<Feed>>>,
+    turn: Arc<Turn<()>>,
+}
+
+/// What is watched; empty names are all.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Subject {
+    pub(crate) deployment: String,
+    pub(crate) service: String,
+}
+
+/// What watchers of one subject share.
+#[derive(Debug)]
+pub(crate) struct Feed {
+    pub(crate) newest: watch::Sender<Rendering>,
+    /// A watcher came.
+    pub(crate) joined: Notify,
+    begun: AtomicU64,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Rendering {
+    /// Counts the renderings, from 1 on.
+    pub(crate) number: u64,
+    /// Grows with each rendering that shows something new.
+    pub(crate) version: u64,
+    /// The message, encoded.
+    pub(crate) answer: Bytes,
+}
+
+impl Feeds {
+    /// The renderings of a subject, and the number of the first that begins after this call: what was rendered before
+    /// may lack a change that the caller has seen elsewhere. A new feed is given to `start`, which renders it.
+    ///
+    /// # Errors
+    /// `overloaded` if too many different subjects are watched.
+    pub(crate) fn join(
+        &self,
+        subject: Subject,
+        start: impl FnOnce(Subject, Arc<Feed>),
+    ) -> Result<(watch::Receiver<Rendering>, u64), Rejection> {
+        let mut open = self.lock();
+        if open.len() >= FEEDS_MAX && !open.contains_key(&subject) {
+            let message = format!(
+                "{FEEDS_MAX} different deployments and services are watched on this node: watch all at once, without \
+                 a name, or ask another node"
+            );
+            return Err(Rejection::new(ErrorCode::Overloaded, message));
+        }
+        let feed = open.entry(subject.clone()).or_insert_with(|| {
+            let (newest, _) = watch::channel(Rendering::default());
+            let feed = Arc::new(Feed { newest, joined: Notify::new(), begun: AtomicU64::new(0) });
+            start(subject, Arc::clone(&feed));
+            feed
+        });
+        let newest = feed.newest.subscribe();
+        let wanted = feed.begun.load(Ordering::SeqCst) + 1;
+        feed.joined.notify_one();
+        Ok((newest, wanted))
+    }
+
+    /// Waits until no other feed renders. Whoever renders rests as long as that took before giving the turn back: so
+    /// watchers of a large state that changes all the time take half a processor at most.
+    pub(crate) async fn turn(&self) -> OwnedMutexGuard<()> {
+        Arc::clone(&self.turn).lock_owned().await
+    }
+
+    /// Whether the feed ends: nobody has joined since the last one left.
+    pub(crate) fn end_unwatched(&self, subject: &Subject, feed: &Feed) -> bool {
+        let mut open = self.lock();
+        let is_unwatched = feed.newest.receiver_count() == 0;
+        if is_unwatched {
+            open.remove(subject);
+        }
+        is_unwatched
+    }
+
+    /// Ends a feed; its watchers end once its sender is dropped.
+    pub(crate) fn end(&self, subject: &Subject, feed: &Arc<Feed>) {
+        let mut open = self.lock();
+        if open.get(subject).is_some_and(|other| Arc::ptr_eq(other, feed)) {
+            open.remove(subject);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Subject, Arc<Feed>>> {
+        self.open.lock().expect("nothing panics while holding the feeds")
+    }
+}
+
+impl Feed {
+    /// The number of a rendering that begins now.
+    pub(crate) fn begin(&self) -> u64 {
+        self.begun.fetch_add(1, Ordering::SeqCst) + 1
+    }
+}

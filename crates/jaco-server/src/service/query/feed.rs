@@ -1,0 +1,152 @@
+//! Status answers. All who ask for the same at a time share one rendering, encoded once. A reader gets it once it asks
+//! for more: nothing is queued for a slow one, who misses what lies between.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::Stream;
+use jaco_proto::v1;
+use jaco_store::Store;
+use jaco_types::{ErrorCode, Rejection};
+use prost::Message as _;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tonic::Status;
+
+use super::overview;
+use crate::feeds::{Feed, Rendering, Subject};
+use crate::freshness::Freshness;
+use crate::member::Member;
+use crate::pulls;
+
+/// How often a feed looks whether its answers are still current.
+const FRESHNESS_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How often a feed looks at the progress of pulls: nodes tell it once a second.
+const PULLS_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The status as of a moment after the call. All who ask for the same at a time share it.
+///
+/// # Errors
+/// As [`watch`].
+pub(super) async fn read(
+    member: &Arc<Member>,
+    request: v1::StatusRequest,
+) -> Result<Bytes, Rejection> {
+    let (mut newest, wanted) = join(member, request)?;
+    let found = newest.wait_for(|it| it.number >= wanted).await;
+    let found =
+        found.map_err(|_| Rejection::new(ErrorCode::Internal, "the status was not rendered"))?;
+    Ok(found.answer.clone())
+}
+
+/// The status at once, and whenever it has changed or is no longer current, for as long as the stream is read.
+///
+/// # Errors
+/// `overloaded` if too many different requests are watched.
+pub(super) fn watch(
+    member: &Arc<Member>,
+    request: v1::StatusRequest,
+) -> Result<impl Stream<Item = Result<Bytes, Status>> + use<>, Rejection> {
+    let (newest, wanted) = join(member, request)?;
+    Ok(futures::stream::unfold((newest, 0), move |(mut newest, seen)| async move {
+        let is_news = |it: &Rendering| it.number >= wanted && it.version > seen;
+        let found = newest.wait_for(is_news).await.ok()?.clone();
+        Some((Ok(found.answer), (newest, found.version)))
+    }))
+}
+
+fn join(
+    member: &Arc<Member>,
+    request: v1::StatusRequest,
+) -> Result<(watch::Receiver<Rendering>, u64), Rejection> {
+    let subject = Subject { deployment: request.deployment, service: request.service };
+    member.feeds.join(subject, |subject, feed| {
+        tokio::spawn(render(Arc::clone(member), subject, feed));
+    })
+}
+
+/// Renders until nobody watches.
+async fn render(member: Arc<Member>, subject: Subject, feed: Arc<Feed>) {
+    let _open = Open { member: &member, subject: &subject, feed: &feed };
+    let request = v1::StatusRequest {
+        deployment: subject.deployment.clone(),
+        service: subject.service.clone(),
+        ..v1::StatusRequest::default()
+    };
+    let mut index = member.store.watch_index();
+    let mut last = None;
+    loop {
+        let turn = member.feeds.turn().await;
+        let started = Instant::now();
+        let number = feed.begin();
+        index.borrow_and_update();
+        let (state, mut answer) = overview::render(&member, &request).await;
+        let rest = started.elapsed();
+        tokio::spawn(async move {
+            tokio::time::sleep(rest).await;
+            drop(turn);
+        });
+        pulls::add_to(&mut answer, &state, &member).await;
+        let was_current = answer.staleness.is_none();
+        let has_pulls = pulls::are_in(&answer);
+        let encoded = tokio::task::spawn_blocking(move || Encoded::of(answer)).await;
+        let Encoded { answer, shown } = encoded.expect("encoding does not panic");
+        let is_new = last.as_ref() != Some(&shown);
+        last = Some(shown);
+        feed.newest.send_modify(|newest| {
+            let version = newest.version + u64::from(is_new);
+            *newest = Rendering { number, version, answer };
+        });
+        drop(state);
+        tokio::select! {
+            changed = index.changed() => if changed.is_err() { return },
+            () = feed.joined.notified() => {}
+            () = freshness_change(&member, was_current) => {}
+            // The progress of pulls is no change of the state.
+            () = tokio::time::sleep(PULLS_INTERVAL), if has_pulls => {}
+            () = feed.newest.closed() => {
+                if member.feeds.end_unwatched(&subject, &feed) { return }
+            },
+        }
+    }
+}
+
+/// Ends the feed when its task ends, however that comes, so that its watchers do not wait for ever.
+struct Open<'f> {
+    member: &'f Member,
+    subject: &'f Subject,
+    feed: &'f Arc<Feed>,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.member.feeds.end(self.subject, self.feed);
+    }
+}
+
+/// An answer as it is sent, and what it shows.
+struct Encoded {
+    answer: Bytes,
+    /// Without what changes while nothing happens: the index, and the age of an answer that is not current.
+    shown: Bytes,
+}
+
+impl Encoded {
+    fn of(mut status: v1::StatusResponse) -> Self {
+        let answer = status.encode_to_vec().into();
+        status.raft_index = 0;
+        if let Some(staleness) = &mut status.staleness {
+            staleness.age_ms = 0;
+        }
+        Self { answer, shown: status.encode_to_vec().into() }
+    }
+}
+
+/// Waits until the answers of this node are current, or no longer are.
+async fn freshness_change(member: &Member, was_current: bool) {
+    while (member.freshness() == Freshness::Current) == was_current {
+        tokio::time::sleep(FRESHNESS_INTERVAL).await;
+    }
+}

@@ -1,0 +1,150 @@
+//! Readers that do not read, and what they cost others.
+
+use std::time::{Duration, Instant};
+
+use jaco_proto::v1;
+use jaco_proto::v1::deploy_client::DeployClient;
+use jaco_proto::v1::query_client::QueryClient;
+use jaco_server::UnreadLimits;
+use tonic::transport::{Channel, Endpoint};
+
+use crate::rpcs::{Served, over_tls_with};
+
+const LIMITS: UnreadLimits = UnreadLimits { bytes: 8_000, patience: Duration::from_millis(500) };
+
+async fn connected(served: &Served, window: Option<u32>) -> QueryClient<Channel> {
+    let endpoint = Endpoint::from_static("http://node.internal").initial_stream_window_size(window);
+    QueryClient::new(over_tls_with(served.peer.clone(), &served.address, endpoint).await)
+}
+
+async fn served(limits: UnreadLimits) -> Served {
+    let served = Served::start_with(limits).await;
+    served.node.store.raft().initialize("127.0.0.1:1".to_owned()).await.unwrap();
+    // So that an answer is long enough to be counted.
+    for number in 0..30 {
+        apply(&served, &format!("filler-{number}"), 1).await;
+    }
+    apply(&served, "shop", 1).await;
+    served
+}
+
+/// The revision that a status shows of `shop`.
+fn revision(status: &v1::StatusResponse) -> u64 {
+    let mut shown = status.deployments.iter();
+    shown.find(|deployment| deployment.name == "shop").unwrap().revision
+}
+
+async fn apply(served: &Served, name: &str, version: u32) {
+    let request = v1::ApplyRequest {
+        compose_json: format!(
+            r#"{{"name":"{name}","services":{{"web":{{"image":"web:{version}"}}}}}}"#
+        ),
+        ..v1::ApplyRequest::default()
+    };
+    DeployClient::new(served.local.clone()).apply(request).await.unwrap();
+}
+
+/// R-FAULT-3: answers that stalled readers leave unread fill no more memory than their limit: then the connection
+/// whose reader took nothing for longest is closed, and others are answered.
+#[tokio::test(flavor = "multi_thread")]
+async fn stalled_readers_are_closed_when_others_need_their_memory() {
+    let served = served(LIMITS).await;
+    // Of each answer only 16 bytes are taken.
+    let mut stalled = connected(&served, Some(16)).await;
+    let mut watches = Vec::new();
+    for _ in 0..64 {
+        watches.push(stalled.watch(v1::StatusRequest::default()).await.unwrap().into_inner());
+    }
+    let mut honest = connected(&served, None).await;
+    let asked = Instant::now();
+    for _ in 0..20 {
+        let answer = honest.overview(v1::StatusRequest::default());
+        let answer = tokio::time::timeout(Duration::from_secs(5), answer).await;
+        answer.expect("it does not wait for readers that stall").unwrap();
+    }
+    assert!(
+        asked.elapsed() >= LIMITS.patience / 2,
+        "the stalled readers filled nothing: the test shows nothing"
+    );
+    for mut watch in watches {
+        let closed = async { while let Ok(Some(_)) = watch.message().await {} };
+        let closed = tokio::time::timeout(Duration::from_secs(5), closed).await;
+        closed.expect("the connection of the stalled readers is closed");
+    }
+}
+
+/// R-FAULT-3: who reads slowly and lets nobody wait is left alone, however long it takes.
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_readers_are_left_alone_while_there_is_room() {
+    let served = served(LIMITS).await;
+    let mut slow = connected(&served, Some(16)).await;
+    let mut watch = slow.watch(v1::StatusRequest::default()).await.unwrap().into_inner();
+    tokio::time::sleep(LIMITS.patience * 3).await;
+    let mut honest = connected(&served, None).await;
+    honest.overview(v1::StatusRequest::default()).await.unwrap();
+    let first = watch.message().await.unwrap().expect("it goes on");
+    assert_eq!(revision(&first), 1);
+}
+
+/// R-CLI-10: a reader that fell behind gets the newest state next, not what lay between.
+#[tokio::test(flavor = "multi_thread")]
+async fn late_readers_get_the_newest_state() {
+    let served = served(UnreadLimits::default()).await;
+    let mut late = Vec::new();
+    for _ in 0..8 {
+        let mut query = connected(&served, Some(16)).await;
+        late.push(query.watch(v1::StatusRequest::default()).await.unwrap().into_inner());
+    }
+    for version in 2..30 {
+        apply(&served, "shop", version).await;
+    }
+    for mut watch in late {
+        let mut seen = Vec::new();
+        while seen.last() != Some(&29) {
+            seen.push(revision(&watch.message().await.unwrap().unwrap()));
+        }
+        // The first was on its way, and the next may have been.
+        assert!(seen.len() <= 3, "{seen:?}");
+    }
+}
+
+/// R-CLI-10: an answer is never older than the call, though callers share it.
+#[tokio::test(flavor = "multi_thread")]
+async fn shared_answers_have_what_was_applied_before_the_call() {
+    let served = served(UnreadLimits::default()).await;
+    let mut query = QueryClient::new(served.local.clone());
+    let _watched = query.watch(v1::StatusRequest::default()).await.unwrap();
+    for version in 2..40 {
+        apply(&served, "shop", version).await;
+        let answer = query.overview(v1::StatusRequest::default()).await.unwrap().into_inner();
+        assert_eq!(revision(&answer), u64::from(version));
+        let mut watch = query.watch(v1::StatusRequest::default()).await.unwrap().into_inner();
+        let first = watch.message().await.unwrap().unwrap();
+        assert_eq!(revision(&first), u64::from(version));
+    }
+}
+
+/// R-FAULT-3: how many different things are watched is bounded, and what is no longer watched makes room.
+#[tokio::test(flavor = "multi_thread")]
+async fn unwatched_subjects_make_room() {
+    let served = served(UnreadLimits::default()).await;
+    let mut query = QueryClient::new(served.local.clone());
+    let of = |name: String| v1::StatusRequest { deployment: name, ..v1::StatusRequest::default() };
+    let mut open = Vec::new();
+    let refused = loop {
+        match query.watch(of(format!("d{}", open.len()))).await {
+            Ok(watch) => open.push(watch),
+            Err(refused) => break refused,
+        }
+    };
+    assert_eq!(refused.code(), tonic::Code::ResourceExhausted, "{refused}");
+    assert_eq!(open.len(), 64);
+    query.watch(of("d0".to_owned())).await.expect("what is watched is shared");
+    drop(open);
+    let again = async {
+        while query.watch(of("other".to_owned())).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), again).await.expect("the places are free again");
+}
