@@ -158,7 +158,8 @@ fn grpc_code(code: ErrorCode) -> Code {
         | ErrorCode::RolloutPaused
         | ErrorCode::CalledOff
         | ErrorCode::CannotPlace
-        | ErrorCode::WouldNotSurvive => Code::FailedPrecondition,
+        | ErrorCode::WouldNotSurvive
+        | ErrorCode::DiskFull => Code::FailedPrecondition,
     }
 }
 

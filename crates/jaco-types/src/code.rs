@@ -81,6 +81,8 @@ error_codes! {
     Unavailable => "unavailable", Unreachable;
     /// The daemon has too many requests in progress.
     Overloaded => "overloaded", Unreachable;
+    /// The disks of a majority of the voters are full.
+    DiskFull => "disk_full", Rejected;
     /// The time given for a request ran out; whether it took effect is not known.
     TimedOut => "timed_out", TimedOut;
     /// The request carries no credential.

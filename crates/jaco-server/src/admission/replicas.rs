@@ -7,6 +7,14 @@ use jaco_types::{DeploymentName, ErrorCode, Rejection};
 /// Most replicas that the desired revisions of a cluster have together: ten deployments of the largest size.
 pub(crate) const CLUSTER_REPLICAS_MAX: u64 = 100_000;
 
+/// What an apply does to the number of replicas of its deployment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Growth {
+    /// As many or more, or the deployment is new.
+    NotFewer,
+    Fewer,
+}
+
 /// Checks the total with `spec` as the desired one of a deployment. What does not grow is always admitted, so that a
 /// cluster with too many can be made smaller in steps.
 ///
@@ -17,7 +25,7 @@ pub(crate) fn check(
     spec: &DeploymentSpec,
     nodes: usize,
     deployments: &Table<DeploymentName, Deployment>,
-) -> Result<(), Rejection> {
+) -> Result<Growth, Rejection> {
     let (mut others, mut before) = (0_u64, 0_u64);
     for deployment in deployments.values() {
         let count = replicas(deployment.spec(), nodes);
@@ -26,7 +34,7 @@ pub(crate) fn check(
     }
     let wanted = replicas(spec, nodes);
     if wanted <= before || others.saturating_add(wanted) <= CLUSTER_REPLICAS_MAX {
-        return Ok(());
+        return Ok(if wanted < before { Growth::Fewer } else { Growth::NotFewer });
     }
     let message = format!(
         "deployment {name} would have {wanted} replicas beside {others} of the others, and a cluster has at most \

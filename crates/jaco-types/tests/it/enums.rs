@@ -99,6 +99,7 @@ fn error_codes_exit_by_their_class() {
                 ErrorCode::DeploymentNotFound,
                 ErrorCode::NodeNotRemovable,
                 ErrorCode::TooLarge,
+                ErrorCode::DiskFull,
             ],
             ExitCode::Rejected,
         ),

@@ -9,7 +9,7 @@ use jaco_state::audit::AuditKind;
 use jaco_state::command::{AuditNote, DeploymentApply, DeploymentDelete, SpecChange};
 use jaco_state::{ClusterState, Outcome};
 use jaco_types::spec::DeploymentSpec;
-use jaco_types::{Author, DeploymentName, Rejection, RequestId, Revision};
+use jaco_types::{Author, DeploymentName, NodeId, Rejection, RequestId, Revision};
 use tracing::warn;
 
 use super::preview::{check_preview, forecast_apply, required};
@@ -86,7 +86,10 @@ impl Write for v1::ApplyRequest {
 
 /// What an apply is checked against, as of now.
 fn stored(member: &Member) -> Stored {
+    let raft = member.store.raft().status();
+    let voters = raft.established_voters.iter().map(|id| NodeId(*id)).collect();
     member.store.read(|state| Stored {
+        voters,
         contents: state.contents.clone(),
         named: state.named.clone(),
         nodes: state.nodes.clone(),

@@ -63,7 +63,7 @@ fn check_replicas(
     let (index, at) = (StateIndex(before.index.0 + 1), member.clock.now());
     apply(&mut after, &Entry { index, at, by, origin, request: None, command: command.clone() });
     let Some(wanted) = after.deployments.get(name) else { return Ok(()) };
-    replicas::check(name, wanted.spec(), before.nodes.len(), &before.deployments)
+    replicas::check(name, wanted.spec(), before.nodes.len(), &before.deployments).map(drop)
 }
 
 /// The revision that a rollback restores, and what it reaches. It is fixed here, so that what was looked at is what is
