@@ -170,6 +170,12 @@ impl IdentityDir {
         KeyEncryptionKey::from_hex(&text).map(Some).ok_or_else(malformed)
     }
 
+    /// Where the key-encryption key is.
+    #[must_use]
+    pub fn kek_file(&self) -> PathBuf {
+        self.file(KEK)
+    }
+
     /// Stores the key-encryption key.
     pub fn store_kek(&self, kek: &KeyEncryptionKey) -> Result<(), FilesError> {
         self.write(KEK, kek.to_hex().as_bytes(), Access::OwnerOnly)

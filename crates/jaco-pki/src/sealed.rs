@@ -117,6 +117,16 @@ impl KeyEncryptionKey {
     }
 }
 
+/// The [`KeyEncryptionKey::id`] of the key that sealed an envelope; `None` if it is none. A claim: only opening proves
+/// that the envelope was not altered.
+#[must_use]
+pub fn key_of(envelope: &[u8]) -> Option<[u8; 8]> {
+    if envelope.len() < OVERHEAD_BYTES || envelope[0] != VERSION {
+        return None;
+    }
+    envelope[2..2 + KEY_ID_BYTES].try_into().ok()
+}
+
 /// Seals `plaintext`. Two calls never give the same bytes.
 #[must_use]
 pub fn seal(

@@ -27,6 +27,7 @@ mod unread;
 mod view;
 
 pub use audit::{archive, writer::Archived};
+pub use auth::cluster_key::ClusterKey;
 pub use auth::refusals;
 pub use consumer::{ConsumerSession, Delivery};
 pub use edge::EdgeProbe;

@@ -15,6 +15,7 @@ use jaco_store::{Applied, Clock, Proposal, ProposeError};
 use jaco_types::{Author, Hostname, Identity, NodeId, Rejection, RequestId};
 use tokio_util::sync::CancellationToken;
 
+use crate::auth::cluster_key::ClusterKey;
 use crate::auth::refusals::Refusals;
 use crate::edge::EdgeProbe;
 use crate::feeds::Feeds;
@@ -49,8 +50,8 @@ pub struct Member {
     pub edge: Option<Arc<dyn EdgeProbe>>,
     /// The node's agent.
     pub agent: AgentHandle,
-    /// Opens sealed values of the state.
-    pub key_encryption_key: KeyEncryptionKey,
+    /// Seals and opens what is sealed in the state.
+    pub cluster_key: ClusterKey,
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// The queue of refused access to be audited.
@@ -116,6 +117,14 @@ impl Member {
 }
 
 impl Member {
+    /// The key-encryption key, if it is the cluster's. Not to be called while the state is read.
+    ///
+    /// # Errors
+    /// Those of [`ClusterKey::of`].
+    pub fn key(&self) -> Result<KeyEncryptionKey, Rejection> {
+        self.store.read(|state| self.cluster_key.of(state).cloned())
+    }
+
     /// A timed-out proposal is reported as `quorum_lost` if the quorum is lost.
     fn explain(&self, error: &ProposeError) -> Rejection {
         let lost = self.store.raft().status().quorum == Quorum::Lost;

@@ -136,6 +136,7 @@ fn grpc_code(code: ErrorCode) -> Code {
         | ErrorCode::TooLarge => Code::InvalidArgument,
         ErrorCode::ClusterUninitialized
         | ErrorCode::ClusterAlreadyInitialized
+        | ErrorCode::KekMismatch
         | ErrorCode::AuditChainBroken
         | ErrorCode::UnknownHost
         | ErrorCode::ReplicasExceedPinnedHosts

@@ -77,6 +77,8 @@ error_codes! {
     QuorumLost => "quorum_lost", Unreachable;
     /// The node has not caught up with the cluster since its start.
     NotCaughtUp => "not_caught_up", Unreachable;
+    /// The key-encryption key of the node is not the cluster's.
+    KekMismatch => "kek_mismatch", Rejected;
     /// No connection to a daemon.
     Unavailable => "unavailable", Unreachable;
     /// The daemon has too many requests in progress.

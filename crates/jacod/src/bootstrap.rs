@@ -85,7 +85,8 @@ impl Bootstrap {
                 "certificate is not valid now: the node was off for long, or its clock is wrong; peers accept it, and it is renewed once there is a leader"
             );
         }
-        let kek = self.node.identity.kek()?.context("this node's key-encryption key is missing")?;
+        let kek = self.node.identity.kek().with_context(|| self.kek_advice())?;
+        let kek = kek.with_context(|| self.kek_advice())?;
         let _joining = self.joining.lock().await;
         self.start_member(credentials, kek, None).await?;
         Ok(())
@@ -100,6 +101,15 @@ impl Bootstrap {
         let parts = MemberParts { credentials, kek, founding };
         let lifecycle = Arc::new(self.clone());
         member::start(&self.node, parts, lifecycle).await
+    }
+
+    /// What to do about a key-encryption key that cannot be read.
+    fn kek_advice(&self) -> String {
+        let file = self.node.identity.kek_file();
+        let file = file.display();
+        format!(
+            "{file}, the key-encryption key of the cluster, is missing or damaged: copy it from another node"
+        )
     }
 
     /// Rejects the request if this node already belongs to a cluster.

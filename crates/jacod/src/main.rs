@@ -14,6 +14,7 @@ mod edge;
 mod facts;
 mod gpu;
 mod heartbeat;
+mod key_check;
 mod limits;
 mod member;
 mod membership;

@@ -23,8 +23,8 @@ use jaco_server::archive::AuditArchive;
 use jaco_server::refusals::Refusals;
 use jaco_server::transport::PeerTransport;
 use jaco_server::{
-    ClusterMachine, EdgeProbe, Feeds, Gate, GateOptions, Lifecycle, Member, Peers, RaftStore,
-    Recovery, RouterProbe, UnreadLimits, refusals, serve,
+    ClusterKey, ClusterMachine, EdgeProbe, Feeds, Gate, GateOptions, Lifecycle, Member, Peers,
+    RaftStore, Recovery, RouterProbe, UnreadLimits, refusals, serve,
 };
 use jaco_state::command::NetworkBegin;
 use jaco_state::edge::SealedKey;
@@ -50,7 +50,7 @@ use crate::heartbeat::{self, NodeDescription, Sources};
 use crate::pressure::Measured;
 use crate::process::{Process, Starter};
 use crate::router::{self, RouterHandle, RouterLoop};
-use crate::{audit_chain, limits, membership, pressure, renewal};
+use crate::{audit_chain, key_check, limits, membership, pressure, renewal};
 
 /// Handshake failures that may wait to be audited; the listener counts those that do not fit.
 const HANDSHAKE_FAILURES_MAX: usize = 64;
@@ -110,12 +110,13 @@ pub(crate) async fn start(
     }
     let owner = Owner { cluster: cluster.clone(), node: id };
     let engine = open_engine(node, &owner)?;
+    let keys = Arc::new(KeyRing { key: parts.kek.clone(), cluster: cluster.clone() });
     let file_dirs = FileDirs {
         files: node.config.data_dir.join("contents"),
         // Several nodes may share a machine.
         secrets: node.config.secrets_dir.join(format!("{cluster}-{id}")),
         removed: node.config.data_dir.join("removed"),
-        unseal: Arc::new(KeyRing { key: parts.kek.clone(), cluster: cluster.clone() }),
+        unseal: Arc::clone(&keys) as Arc<dyn Unseal>,
     };
     let mut agent = service::Options::new(
         owner,
@@ -146,7 +147,11 @@ pub(crate) async fn start(
         router: probe,
         edge: edge.clone().map(|edge| Arc::new(edge) as Arc<dyn EdgeProbe>),
         agent: agent_handle,
-        key_encryption_key: parts.kek,
+        cluster_key: ClusterKey::new(
+            parts.kek.clone(),
+            node.identity.kek_file(),
+            node.hostname.clone(),
+        ),
         clock: Arc::clone(&node.clock),
         refusals,
         recovery: Recovery::begin(),
@@ -161,7 +166,7 @@ pub(crate) async fn start(
     spawn_rebalancing(node, &member);
     let orders = OrderLoop::new(Arc::clone(&member), cluster.clone(), authority);
     node.run_until_shutdown(orders.run());
-    let edge = edge.map(|edge| spawn_edge(node, &member, &cluster, edge)).transpose()?;
+    let edge = edge.map(|edge| spawn_edge(node, &member, keys, edge)).transpose()?;
     let router = router.map(|(router, handle)| {
         node.run_until_shutdown(router.run(Arc::clone(&member)));
         handle.view()
@@ -299,14 +304,13 @@ pub(crate) fn router_process(node: &NodeContext) -> Process {
 fn spawn_edge(
     node: &NodeContext,
     member: &Arc<Member>,
-    cluster: &ClusterId,
+    keys: Arc<KeyRing>,
     handle: EdgeHandle,
 ) -> anyhow::Result<watch::Receiver<EdgeView>> {
-    let (config, keys) = (&node.config, &member.key_encryption_key);
+    let config = &node.config;
     let dir = config.net.edge_dir();
     let program = edge::program(config);
     let process = Process::new(Starter::of_this_process(), program);
-    let keys = Arc::new(KeyRing { key: keys.clone(), cluster: cluster.clone() });
     let (edge, view) = EdgeLoop::new(dir, process, keys, config.access_log()?);
     node.run_until_shutdown(edge.run(Arc::clone(member)));
     node.run_until_shutdown(handle.follow(Arc::clone(member)));
@@ -410,6 +414,7 @@ fn spawn_loops(
     };
     node.run_until_shutdown(membership::run(Arc::clone(member), signals));
     node.run_until_shutdown(audit_chain::run(Arc::clone(member), shutdown.clone()));
+    node.run_until_shutdown(key_check::run(Arc::clone(member)));
     let renewing = renewal::run(Arc::clone(member), certificates, identity, shutdown.clone());
     node.run_until_shutdown(renewing);
 }

@@ -6,6 +6,7 @@ mod allocations;
 mod audit;
 mod backup;
 mod bad_input;
+mod cluster_key;
 mod colocation;
 mod contexts;
 mod crash;

@@ -1,31 +1,21 @@
 //! The cluster's certificate authority, sealed in the replicated state.
 
-use jaco_pki::{CaCertificate, CertificateAuthority, KeyEncryptionKey, TrustBundle};
-use jaco_state::{ClusterMeta, ClusterState};
+use jaco_pki::{CaCertificate, CertificateAuthority, TrustBundle};
+use jaco_state::ClusterState;
 use jaco_types::{ErrorCode, Rejection};
 
-/// What the state says of the cluster itself.
-///
-/// # Errors
-/// `cluster_uninitialized` on a node that has not received the state yet.
-pub(crate) fn cluster_meta(state: &ClusterState) -> Result<&ClusterMeta, Rejection> {
-    let missing = || {
-        let message = "this node has not received the state of its cluster yet: try again, or ask \
-                       another node";
-        Rejection::new(ErrorCode::ClusterUninitialized, message)
-    };
-    state.meta.as_ref().ok_or_else(missing)
-}
+use super::cluster_key::{ClusterKey, cluster_meta};
 
 /// Opens the certificate authority with the key encryption key of this node.
 ///
 /// # Errors
-/// `internal` if it cannot be opened, because the key belongs to another cluster.
+/// `kek_mismatch` if the key is not the cluster's, `internal` if what is sealed was altered.
 pub(crate) fn open_authority(
     state: &ClusterState,
-    key: &KeyEncryptionKey,
+    key: &ClusterKey,
 ) -> Result<CertificateAuthority, Rejection> {
     let meta = cluster_meta(state)?;
+    let key = key.of(state)?;
     let internal = |error: &dyn std::fmt::Display| {
         Rejection::new(
             ErrorCode::Internal,

@@ -1,6 +1,7 @@
 //! Authentication: who sent a request. Denied unless the connection or a token proves an identity.
 
 pub(crate) mod authority;
+pub(crate) mod cluster_key;
 pub(crate) mod connection;
 pub mod refusals;
 

@@ -15,7 +15,8 @@ use jaco_pki::{
 use jaco_raft::{Options, Raft};
 use jaco_server::transport::PeerTransport;
 use jaco_server::{
-    ClusterMachine, Feeds, Gate, GateOptions, Member, Peers, RaftStore, Recovery, refusals,
+    ClusterKey, ClusterMachine, Feeds, Gate, GateOptions, Member, Peers, RaftStore, Recovery,
+    refusals,
 };
 use jaco_state::registries::RegistryLogin;
 use jaco_store::{Clock, Store, SystemClock};
@@ -79,7 +80,11 @@ pub(crate) async fn open_with(folder: &Path, certificates: Arc<CertificateStore>
         router: None,
         edge: None,
         agent,
-        key_encryption_key: KeyEncryptionKey::generate(),
+        cluster_key: ClusterKey::new(
+            KeyEncryptionKey::generate(),
+            folder.join("node/kek"),
+            Hostname::new("n1").unwrap(),
+        ),
         clock,
         refusals,
         recovery: Recovery::begin(),

@@ -53,6 +53,7 @@ pages! {
     "join_token_consumed",
     "join_token_expired",
     "join_token_invalid",
+    "kek_mismatch",
     "legacy_compose_field",
     "members_outdated",
     "missing_image",

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jaco_acme::{AccountRecord, Board, Challenge, NewCertificate, Note, NoteError};
+use jaco_pki::KeyEncryptionKey;
 use jaco_pki::sealed::{self, Purpose};
 use jaco_server::Member;
 use jaco_state::acme::{AcmeAccount, AcmeChallenge};
@@ -29,11 +30,13 @@ const RETRY: Duration = Duration::from_millis(200);
 pub(super) struct StateBoard {
     member: Arc<Member>,
     cluster: ClusterId,
+    key: KeyEncryptionKey,
 }
 
 impl StateBoard {
-    pub(super) fn new(member: Arc<Member>, cluster: ClusterId) -> Self {
-        Self { member, cluster }
+    /// `key` is the cluster's.
+    pub(super) fn new(member: Arc<Member>, cluster: ClusterId, key: KeyEncryptionKey) -> Self {
+        Self { member, cluster, key }
     }
 
     fn command(&self, note: Note) -> AcmeNote {
@@ -72,8 +75,7 @@ impl StateBoard {
     }
 
     fn sealed(&self, purpose: Purpose<'_>, key: &[u8]) -> SealedKey {
-        let own = &self.member.key_encryption_key;
-        SealedKey(sealed::seal(own, &self.cluster, purpose, key).into())
+        SealedKey(sealed::seal(&self.key, &self.cluster, purpose, key).into())
     }
 
     /// Writes until it is written, refused, or too late. The same note again changes nothing.

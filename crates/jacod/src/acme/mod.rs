@@ -21,7 +21,7 @@ use jaco_types::ClusterId;
 use tokio::sync::watch;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
-use tracing::debug;
+use tracing::{debug, error};
 
 use board::StateBoard;
 use records::RecordBook;
@@ -63,8 +63,17 @@ impl OrderLoop {
             debug!(%error, "no certificate is ordered before this leader knows all entries");
             sleep(RETRY).await;
         }
-        let book = RecordBook::new(self.member.key_encryption_key.clone(), self.cluster.clone());
-        let board = Arc::new(StateBoard::new(Arc::clone(&self.member), self.cluster.clone()));
+        let key = match self.member.key() {
+            Ok(key) => key,
+            Err(refusal) => {
+                error!(code = %refusal.code, reason = %refusal.message, "no certificate is ordered");
+                // Another key is read by another process.
+                return std::future::pending().await;
+            }
+        };
+        let (member, cluster) = (Arc::clone(&self.member), self.cluster.clone());
+        let book = RecordBook::new(key.clone(), cluster.clone());
+        let board = Arc::new(StateBoard::new(member, cluster, key));
         let clock = Arc::clone(&self.member.clock);
         let controller = CertificateController::new(board, self.authority.clone(), clock);
         let (records, seen) = watch::channel(Arc::default());

@@ -41,7 +41,7 @@ impl Write for v1::StoreCertificateRequest {
         })?;
         upgraded::begin_edges(member, by.clone()).await?;
         let cluster = cluster(member)?;
-        let key = &member.key_encryption_key;
+        let key = &member.key()?;
         let purpose = Purpose::ServedKey { name: name.as_str() };
         let known = member.store.read(|state| state.edges.certificates.get(&name).cloned());
         // Sealing is not deterministic, so equality is tested with the key.

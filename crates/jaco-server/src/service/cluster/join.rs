@@ -10,7 +10,8 @@ use jaco_state::{ClusterState, Outcome};
 use jaco_store::Store;
 use jaco_types::{Author, ErrorCode, Hostname, NodeFacts, Rejection, Timestamp};
 
-use crate::auth::authority::{cluster_meta, open_authority};
+use crate::auth::authority::open_authority;
+use crate::auth::cluster_key::cluster_meta;
 use crate::forward::Write;
 use crate::member::Member;
 use crate::status::{from_propose_error, invalid};
@@ -38,9 +39,10 @@ impl Write for v1::AdmitNodeRequest {
         // What decides must be as new as anything that was agreed on: a token used a moment ago
         // through another leader is used.
         member.store.catch_up().await.map_err(|error| from_propose_error(&error))?;
-        let authority = member.store.read(|state| -> Result<_, Rejection> {
+        let (authority, key) = member.store.read(|state| -> Result<_, Rejection> {
             check_join_token(state, &token, fingerprint, now)?;
-            open_authority(state, &member.key_encryption_key)
+            let key = member.cluster_key.of(state)?;
+            Ok((open_authority(state, &member.cluster_key)?, key.clone()))
         })?;
         let node = NewNode {
             hostname: Hostname::new(&self.hostname).map_err(invalid)?,
@@ -68,7 +70,7 @@ impl Write for v1::AdmitNodeRequest {
             node_id: id.0,
             certificate_pem: ca::certificate_pem(&certificate),
             ca_certificate_pem: trust.1,
-            key_encryption_key: member.key_encryption_key.to_hex().to_string(),
+            key_encryption_key: key.to_hex().to_string(),
         })
     }
 }

@@ -24,7 +24,7 @@ impl Write for v1::StoreRegistryRequest {
         let username = RegistryUsername::new(&self.username).map_err(invalid)?;
         check_password(&registry, &self.password)?;
         let cluster = cluster(member)?;
-        let key = &member.key_encryption_key;
+        let key = &member.key()?;
         let purpose = Purpose::Registry { name: registry.as_str(), username: username.as_str() };
         let known = member.store.read(|state| state.registries.get(&registry).cloned());
         // Sealing is not deterministic, so equality is tested with the key.

@@ -10,7 +10,7 @@ use jaco_state::{ClusterState, token};
 use jaco_store::Store;
 use jaco_types::{Author, ErrorCode, Millis, Rejection, TokenId};
 
-use crate::auth::authority::cluster_meta;
+use crate::auth::cluster_key::cluster_meta;
 use crate::forward::Write;
 use crate::member::Member;
 use crate::status::{from_propose_error, invalid};

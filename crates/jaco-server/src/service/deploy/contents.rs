@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use jaco_pki::sealed;
+use jaco_pki::{KeyEncryptionKey, sealed};
 use jaco_proto::v1;
 use jaco_state::command::ContentPut;
 use jaco_state::contents::{Form, PIECE_BYTES_MAX, Piece, PieceBytes};
@@ -53,8 +53,8 @@ impl Write for v1::PutContentsRequest {
         check(&self)?;
         let plain: Vec<Piece> = self.plain.iter().map(plain_piece).collect();
         let cluster = cluster(member)?;
-        let seal = |bytes: &Bytes| sealed_piece(member, &cluster, bytes);
-        let secret: Vec<Piece> = self.secret.iter().map(seal).collect();
+        let seal = |bytes: &Bytes| Ok(sealed_piece(&member.key()?, &cluster, bytes));
+        let secret = self.secret.iter().map(seal).collect::<Result<Vec<Piece>, Rejection>>()?;
         let ids = |pieces: &[Piece]| {
             pieces.iter().map(|piece| Bytes::copy_from_slice(&piece.id.0)).collect()
         };
@@ -89,7 +89,7 @@ pub(super) fn plain_piece(bytes: &Bytes) -> Piece {
     Piece { id: ContentId(id), form: Form::Plain, bytes: PieceBytes(Arc::from(&**bytes)) }
 }
 
-pub(super) fn sealed_piece(member: &Member, cluster: &ClusterId, bytes: &Bytes) -> Piece {
-    let (name, sealed) = sealed::seal_named(&member.key_encryption_key, cluster, bytes);
+pub(super) fn sealed_piece(key: &KeyEncryptionKey, cluster: &ClusterId, bytes: &Bytes) -> Piece {
+    let (name, sealed) = sealed::seal_named(key, cluster, bytes);
     Piece { id: ContentId(name), form: Form::Sealed, bytes: PieceBytes(sealed.into()) }
 }

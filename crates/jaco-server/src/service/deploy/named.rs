@@ -34,7 +34,7 @@ impl Write for v1::StoreContentRequest {
         }
         let piece = match key.kind {
             NamedKind::Config => plain_piece(&self.content),
-            NamedKind::Secret => sealed_piece(member, &cluster(member)?, &self.content),
+            NamedKind::Secret => sealed_piece(&member.key()?, &cluster(member)?, &self.content),
         };
         let size = size as u64;
         let tree = FileTree::of_file(PLAIN_MODE, size, vec![piece.id]);

@@ -25,7 +25,7 @@ pub(super) async fn renew(
         let message = format!("the request has another key than node {sender} joined with");
         return Err(Rejection::new(ErrorCode::CertificateInvalid, message));
     }
-    let authority = member.store.read(|state| open_authority(state, &member.key_encryption_key))?;
+    let authority = member.store.read(|state| open_authority(state, &member.cluster_key))?;
     let certificate = authority
         .sign(&csr, sender, ca::NODE_LIFE, member.clock.now())
         .map_err(|error| Rejection::new(ErrorCode::Internal, error.to_string()))?;

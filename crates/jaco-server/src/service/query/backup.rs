@@ -217,7 +217,7 @@ impl Source<'_> {
     ) -> Result<v1::BackupRegistry, Rejection> {
         let (registry, username) = (name.to_string(), login.username.to_string());
         let purpose = Purpose::Registry { name: &registry, username: &username };
-        let key = &self.member.key_encryption_key;
+        let key = self.member.cluster_key.of(self.state)?;
         let opened = sealed::open(key, &self.meta.id, purpose, &login.password.0);
         let what = || format!("the password of {username} at {registry}");
         let opened = opened.map_err(|error| unreadable(&what(), error))?;
@@ -243,7 +243,7 @@ impl Source<'_> {
         let plain = match stored.form {
             Form::Plain => Bytes::copy_from_slice(bytes),
             Form::Sealed => {
-                let key = &self.member.key_encryption_key;
+                let key = self.member.cluster_key.of(self.state)?;
                 let opened = sealed::open_named(key, &self.meta.id, &id.0, bytes);
                 let opened = opened.map_err(|error| unreadable(&format!("content {id}"), error))?;
                 Bytes::copy_from_slice(&opened)

@@ -8,7 +8,7 @@ use jaco_agent::service::EngineStatus;
 use jaco_proto::v1;
 use jaco_proto::v1::query_client::QueryClient;
 use jaco_raft::Status as RaftStatus;
-use jaco_types::{NodeId, Rejection, Timestamp};
+use jaco_types::{ErrorCode, NodeId, Rejection, Timestamp};
 use tonic::Request;
 use tonic::transport::Channel;
 
@@ -104,6 +104,8 @@ fn own(member: &Member) -> v1::ExaminedNode {
         EngineStatus::Up | EngineStatus::Unknown => String::new(),
         EngineStatus::Down { reason } => reason.clone(),
     };
+    // Without a state there is nothing to compare it with.
+    let key_problem = member.key().err().filter(|refusal| refusal.code == ErrorCode::KekMismatch);
     v1::ExaminedNode {
         node: member.hostname.to_string(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -113,6 +115,7 @@ fn own(member: &Member) -> v1::ExaminedNode {
         applied: raft.applied.unwrap_or_default(),
         suffrage: suffrage(&raft, member.id).to_owned(),
         engine_down,
+        key_problem: key_problem.map(|refusal| refusal.message).unwrap_or_default(),
         ..v1::ExaminedNode::default()
     }
 }

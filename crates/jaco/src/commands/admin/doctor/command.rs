@@ -157,6 +157,7 @@ fn node(node: &ExaminedNode) -> Value {
         "applied": node.applied,
         "suffrage": node.suffrage,
         "engine_down": non_empty(&node.engine_down),
+        "key_problem": non_empty(&node.key_problem),
         "reaches": node.reaches.iter().map(reach).collect::<Value>(),
     }))
 }

@@ -49,6 +49,12 @@ pub(super) fn member(node: &ExaminedNode, examination: &Examination<'_>, found: 
         let help = format!("docker info on {name}");
         found.failing("engine", name, message, help);
     }
+    if !node.key_problem.is_empty() {
+        let help = format!(
+            "copy data_dir/node/kek from another node to {name} and restart jacod there; see jaco help error kek_mismatch"
+        );
+        found.failing("kek", name, node.key_problem.clone(), help);
+    }
     let newest =
         examination.members.nodes.iter().map(|node| node.applied).max().unwrap_or_default();
     let behind = newest.saturating_sub(node.applied);

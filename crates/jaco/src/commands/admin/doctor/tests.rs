@@ -118,6 +118,10 @@ fn reports_of_members_are_checked() {
         &["failing engine n3: its container engine does not answer: refused"],
     );
     check(
+        &|node| node.key_problem = "the key of n3 is another".to_owned(),
+        &["failing kek n3: the key of n3 is another"],
+    );
+    check(
         &|node| node.version = "0.9.0".to_owned(),
         &[
             "warning version cluster: the nodes run different versions: 0.9.0 on n3; 1.0.0 on n1, n2",
