@@ -20,6 +20,7 @@ mod membership;
 mod network;
 mod node;
 mod pipe;
+mod progress;
 mod reconciler;
 mod reconnect;
 mod server;
@@ -46,6 +47,7 @@ pub use membership::{
 pub use network::Transport;
 pub use node::{Applied, Offline, Options, Position, Raft};
 pub use pipe::{FRAME_BYTES_MAX, Pipe, framed};
+pub use progress::Progress;
 pub use reconciler::Reconciler;
 pub use snapshot::SnapshotSource;
 pub use status::{Contact, Quorum, Role, Status};

@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::error::Member;
 use crate::network::AddressBook;
+use crate::progress::Movements;
 use crate::types::TypeConfig;
 
 /// Role of a node.
@@ -125,12 +126,17 @@ pub(crate) async fn follow(
     mut metrics: Metrics,
     sender: watch::Sender<Status>,
     addresses: AddressBook,
+    movements: Movements,
     lease: Duration,
 ) {
     let mut membership = None;
     loop {
         metrics.server.borrow_and_update();
-        let status = status_of(&metrics.all.borrow_and_update(), lease);
+        let status = {
+            let all = metrics.all.borrow_and_update();
+            movements.look(&all);
+            status_of(&all, lease)
+        };
         let stopped = status.role == Role::Stopped;
         if membership != status.membership_index {
             membership = status.membership_index;
@@ -286,7 +292,13 @@ mod tests {
         let (servers, server_seen) = TypeConfig::watch_channel(server(None));
         let (sender, mut told) = watch::channel(status_of(&at(0, None), LEASE));
         let metrics = Metrics { all: seen, server: server_seen };
-        let following = tokio::spawn(follow(metrics, sender, AddressBook::default(), LEASE));
+        let following = tokio::spawn(follow(
+            metrics,
+            sender,
+            AddressBook::default(),
+            Movements::default(),
+            LEASE,
+        ));
         let mut statuses = 0;
         for index in 1..=100 {
             all.send(at(index, None)).unwrap();

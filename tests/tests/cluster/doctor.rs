@@ -77,6 +77,62 @@ async fn doctor_finds_problems() {
     .await;
 }
 
+/// Waits for a report about the replication that satisfies `wanted`.
+async fn replication(cluster: &Cluster, node: usize, wanted: impl Fn(&Value) -> bool) -> Value {
+    eventually("the report of the replication", || async {
+        let (_, report) = report(cluster, node);
+        if wanted(&report) { Ok(report) } else { Err(report.to_string()) }
+    })
+    .await
+}
+
+/// R-FAULT-1: each voter has a match index, a lag and a last contact; one that does not move is named and not counted
+/// as one that helps, until it is back.
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_shows_how_far_voters_are() {
+    let cluster = Cluster::start(3, Engine::Fake).await;
+    deploy(&cluster, "shop", "web:1", 3).await;
+    let of = |report: &Value, node: usize| {
+        let name = format!("n{}", node + 1);
+        let voters = report["replication"].as_array().expect("a list");
+        voters.iter().find(|voter| voter["node"] == name).expect("every voter").clone()
+    };
+    let lag = |report: &Value, node: usize| of(report, node)["lag"].as_u64().expect("a number");
+    let healthy = |report: &Value| {
+        report["replication"].as_array().is_some_and(|voters| voters.len() == 3)
+            && (0..3).all(|node| lag(report, node) == 0)
+    };
+    for node in 0..3 {
+        let report = replication(&cluster, node, healthy).await;
+        for voter in 0..3 {
+            let voter = of(&report, voter);
+            assert!(voter["match_index"].as_u64().expect("a number") > 10, "{voter}");
+            assert!(voter["last_contact_ms"].as_u64().expect("a number") < 5_000, "{voter}");
+        }
+    }
+    let text = String::from_utf8(cluster.cli(0, &["doctor"]).stdout).expect("text");
+    assert!(text.contains("MATCH INDEX"), "{text}");
+
+    let leader = cluster.leader().await;
+    let paused = (leader + 1) % 3;
+    let before = replication(&cluster, leader, healthy).await;
+    cluster.nodes[paused].pause();
+    deploy_on(&cluster, leader).await;
+    let still = |report: &Value| of(report, paused)["still_ms"].as_u64() >= Some(10_000);
+    let seen = replication(&cluster, leader, still).await;
+    assert!(lag(&seen, paused) > 0, "{seen:#}");
+    assert_eq!(of(&seen, paused)["match_index"], of(&before, paused)["match_index"], "{seen:#}");
+    assert_eq!(seen["voters_that_can_be_lost"], 0, "{seen:#}");
+    cluster.nodes[paused].resume();
+    replication(&cluster, leader, healthy).await;
+}
+
+/// Writes something through this node.
+async fn deploy_on(cluster: &Cluster, node: usize) {
+    let request = apply_request("late", "web:1", 1);
+    cluster.nodes[node].client().apply(request).await.expect("it is admitted");
+}
+
 /// R-CLI-6: a node that stood still for longer than its connections live is reached again: neither it nor the
 /// others take a dead connection for a network that lets nothing through.
 #[tokio::test(flavor = "multi_thread")]

@@ -6,6 +6,7 @@ mod offline;
 mod requests;
 pub(crate) mod start;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
@@ -22,6 +23,7 @@ use crate::log_store::LogStore;
 use crate::machine::{MachineStore, Shared, StateMachine};
 use crate::network::Transport;
 use crate::pipe::Pipe;
+use crate::progress::{self, Movements, Progress};
 use crate::server::Server;
 use crate::status::{self, Contact, Status};
 use crate::ticker::LeaderActivity;
@@ -90,6 +92,7 @@ struct Inner<M: StateMachine> {
     log_bytes: usize,
     transport: Arc<dyn Transport>,
     status: watch::Receiver<Status>,
+    movements: Movements,
     limits: ProposalLimits,
     in_flight: Semaphore,
     /// One membership change at a time.
@@ -193,6 +196,12 @@ impl<M: StateMachine> Raft<M> {
             &self.inner.raft.metrics().borrow_watched(),
             self.inner.timing.election_max,
         )
+    }
+
+    /// How far the other members are, where this node leads; empty where it does not.
+    pub fn progress(&self) -> BTreeMap<u64, Progress> {
+        let metrics = self.inner.raft.metrics();
+        progress::progress_of(&metrics.borrow_watched(), &self.inner.movements)
     }
 
     /// The leader that this node knows of, itself included: [`Status::leader`] for those who ask with each request and

@@ -19,6 +19,7 @@ use crate::identity::DataDir;
 use crate::log_store::{LogStore, run_blocking};
 use crate::machine::{MachineStore, Shared, StateMachine};
 use crate::network::{AddressBook, Network, Transport};
+use crate::progress::Movements;
 use crate::server::Server;
 use crate::snapshot::{SnapshotFile, SnapshotStore};
 use crate::status::{self, Metrics, Status};
@@ -94,7 +95,9 @@ impl<M: StateMachine> Raft<M> {
             .metrics(|metrics| metrics.last_log_index >= recovered, "first report")
             .await
             .map_err(refuse_start)?;
-        let status = follow_status(&raft, addresses, options.timing.election_max);
+        let movements = Movements::default();
+        let status =
+            follow_status(&raft, addresses, movements.clone(), options.timing.election_max);
         let leader_activity = LeaderActivity::new();
         let mut ticker_task = JoinSet::new();
         ticker_task.spawn(ticker::run(raft.clone(), leader_activity.clone(), options.timing));
@@ -122,6 +125,7 @@ impl<M: StateMachine> Raft<M> {
                 log_id,
                 transport,
                 status,
+                movements,
                 limits: options.proposals,
                 in_flight: Semaphore::new(options.proposals.in_flight),
                 membership_lock: Mutex::new(()),
@@ -193,12 +197,13 @@ async fn open_machine<M: StateMachine>(
 fn follow_status<M: StateMachine>(
     raft: &openraft::Raft<TypeConfig, MachineStore<M>>,
     addresses: AddressBook,
+    movements: Movements,
     lease: Duration,
 ) -> watch::Receiver<Status> {
     let metrics = Metrics { all: raft.metrics(), server: raft.server_metrics() };
     let status = status::status_of(&metrics.all.borrow_watched(), lease);
     let (sender, receiver) = watch::channel(status);
-    drop(tokio::spawn(status::follow(metrics, sender, addresses, lease)));
+    drop(tokio::spawn(status::follow(metrics, sender, addresses, movements, lease)));
     receiver
 }
 

@@ -115,9 +115,40 @@ fn own(member: &Member) -> v1::ExaminedNode {
         applied: raft.applied.unwrap_or_default(),
         suffrage: suffrage(&raft, member.id).to_owned(),
         engine_down,
+        voters: voters(member, &raft),
         key_problem: key_problem.map(|refusal| refusal.message).unwrap_or_default(),
         ..v1::ExaminedNode::default()
     }
+}
+
+/// How far each voter is, where this node leads.
+fn voters(member: &Member, raft: &RaftStatus) -> Vec<v1::VoterProgress> {
+    if !raft.is_leader() {
+        return Vec::new();
+    }
+    let progress = member.store.raft().progress();
+    let voter = |id: &u64| {
+        let node = member.store.read(|state| view::hostname(state, NodeId(*id)));
+        if *id == member.id.0 {
+            let (match_index, last_contact_ms) = (raft.last_log, Some(0));
+            return v1::VoterProgress { node, match_index, last_contact_ms, ..Default::default() };
+        }
+        let Some(known) = progress.get(id) else {
+            return v1::VoterProgress { node, ..Default::default() };
+        };
+        v1::VoterProgress {
+            node,
+            match_index: known.matched,
+            lag: known.lag,
+            last_contact_ms: known.contact.map(millis_of),
+            still_ms: millis_of(known.still),
+        }
+    };
+    raft.voters.iter().map(voter).collect()
+}
+
+fn millis_of(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn suffrage(raft: &RaftStatus, id: NodeId) -> &'static str {

@@ -8,6 +8,7 @@ use super::{cluster_checks, network_checks, node_checks, workload_checks};
 pub(super) fn findings(examination: &Examination<'_>) -> Vec<Finding> {
     let mut found = Findings::default();
     cluster_checks::agreement(examination, &mut found);
+    cluster_checks::replication(examination, &mut found);
     for node in &examination.members.nodes {
         node_checks::member(node, examination, &mut found);
     }

@@ -2,11 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use jaco_proto::v1::{ClusterStatusResponse, ExamineResponse, NodeInfo};
+use jaco_proto::v1::{ClusterStatusResponse, ExamineResponse, NodeInfo, VoterProgress};
 
 use super::examination::Examination;
 use super::finding::Findings;
 use crate::format::quantity::count;
+
+/// A voter that lacks entries and has not moved for so long, in milliseconds, does not just catch up: that takes less
+/// than a second unless the leader has to send a snapshot.
+const STILL_MS: u64 = 10_000;
 
 /// Checks the quorum and the agreement about the leader.
 pub(super) fn agreement(examination: &Examination<'_>, found: &mut Findings) {
@@ -51,12 +55,52 @@ pub(super) fn agreement(examination: &Examination<'_>, found: &mut Findings) {
     }
 }
 
-/// The number of voters, and how many of the reachable ones can be lost without losing the quorum.
+/// How far the voters are, by the leader of the newest term; empty where no leader has answered.
+pub(super) fn progress(members: &ExamineResponse) -> &[VoterProgress] {
+    let leaders = members.nodes.iter().filter(|node| !node.voters.is_empty());
+    leaders.max_by_key(|node| node.term).map(|node| node.voters.as_slice()).unwrap_or_default()
+}
+
+/// Whether a voter lacks entries and does not come nearer.
+pub(super) fn is_stuck(voter: &VoterProgress) -> bool {
+    voter.lag > 0 && voter.still_ms >= STILL_MS
+}
+
+/// Checks that the log of each voter that can be reached follows the leader's.
+pub(super) fn replication(examination: &Examination<'_>, found: &mut Findings) {
+    let members = examination.members;
+    for voter in progress(members).iter().filter(|voter| is_stuck(voter)) {
+        let name = voter.node.as_str();
+        let asked = members.nodes.iter().find(|member| member.node == voter.node);
+        // Reported by the check of the member.
+        if asked.is_none_or(|member| !member.unreachable.is_empty()) {
+            continue;
+        }
+        let (lag, still) = (voter.lag, voter.still_ms / 1000);
+        let message = format!(
+            "its log is {} behind the leader's and has not moved for {still} s: it does not count as a voter that helps",
+            entries(lag)
+        );
+        let help = format!(
+            "see the log of jacod on {name}; if a large snapshot is not on its way to it, remove it (jaco node rm {name}) and join it with an empty data_dir"
+        );
+        found.failing("replication", name, message, help);
+    }
+}
+
+fn entries(number: u64) -> String {
+    if number == 1 { "1 entry".to_owned() } else { format!("{number} entries") }
+}
+
+/// The number of voters, and how many of the reachable ones that keep up can be lost without losing the quorum.
 pub(super) fn voters(cluster: &ClusterStatusResponse, members: &ExamineResponse) -> (usize, usize) {
     let is_voter = |node: &&NodeInfo| node.suffrage == "voter";
+    let stuck: Vec<&str> =
+        progress(members).iter().filter(|voter| is_stuck(voter)).map(|v| v.node.as_str()).collect();
     let answers = |node: &&NodeInfo| {
         let asked = members.nodes.iter().find(|member| member.node == node.hostname);
-        asked.is_some_and(|member| member.unreachable.is_empty())
+        let is_stuck = stuck.contains(&node.hostname.as_str());
+        asked.is_some_and(|member| member.unreachable.is_empty()) && !is_stuck
     };
     let voters = cluster.nodes.iter().filter(is_voter).count();
     let live = cluster.nodes.iter().filter(is_voter).filter(answers).count();

@@ -6,7 +6,7 @@ use jaco_client::{Client, ClientError};
 use jaco_proto::v1::{
     ClusterStatusRequest, ClusterStatusResponse, ExamineNetworkRequest, ExamineNetworkResponse,
     ExamineRequest, ExamineResponse, ExaminedNode, ExaminedWay, Reach, StatusRequest,
-    StatusResponse,
+    StatusResponse, VoterProgress,
 };
 use jaco_types::ErrorCode;
 use jaco_types::code::ExitCode;
@@ -14,11 +14,12 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::checks::findings;
-use super::cluster_checks::{of_voters, voters};
+use super::cluster_checks::{of_voters, progress, voters};
 use super::examination::Examination;
 use super::finding::{Finding, Severity};
 use crate::error::CliError;
 use crate::format::quantity::count;
+use crate::format::table::Table;
 use crate::format::time;
 use crate::output::{Frame, Show};
 use crate::session::{CommandResult, Session};
@@ -29,8 +30,8 @@ const OVERVIEW_LIMIT: Duration = Duration::from_secs(5);
 
 /// Diagnose the cluster
 ///
-/// Asks every node for its health, its clock and the voters it can reach, and checks nodes, services and
-/// replicas. Where the cluster has networks of its own, routers of nodes that share one send each other packets: small
+/// Asks every node for its health, its clock and the voters it can reach, and the leader how far the log of each
+/// voter is; checks nodes, services and replicas. Where the cluster has networks of its own, routers of nodes that share one send each other packets: small
 /// ones, such of the size of the MTU, and one that the receiver must drop. Works without a quorum. The exit code is 1 if something does not work; warnings alone are
 /// not a failure.
 #[derive(Debug, clap::Args)]
@@ -88,6 +89,7 @@ impl Show for Diagnosis<'_> {
             "voters": voters,
             "voters_that_can_be_lost": can_lose,
             "asked": self.members.asked,
+            "replication": progress(self.members).iter().map(replication).collect::<Value>(),
             "findings": self.found.iter().map(Finding::json).collect::<Value>(),
             "nodes": self.members.nodes.iter().map(node).collect::<Value>(),
             "tunnels": self.network.ways.iter().map(tunnel).collect::<Value>(),
@@ -100,6 +102,7 @@ impl Show for Diagnosis<'_> {
             text +=
                 &format!("{}[{check}] {object}: {message}\n  help: {help}\n", severity.as_str());
         }
+        text += &replication_table(self.members, &self.cluster.leader);
         let (voters, can_lose) = voters(self.cluster, self.members);
         let leader = non_empty(&self.cluster.leader).unwrap_or("none");
         let nodes = count(self.members.nodes.len(), "node");
@@ -133,6 +136,34 @@ fn tunnel(way: &ExaminedWay) -> Value {
         "path_mtu": (way.path_mtu > 0).then_some(way.path_mtu),
         "round_trip_us": way.round_trip_us,
     }))
+}
+
+fn replication(voter: &VoterProgress) -> Value {
+    without_null(json!({
+        "node": voter.node,
+        "match_index": voter.match_index,
+        "lag": voter.lag,
+        "last_contact_ms": voter.last_contact_ms,
+        "still_ms": voter.still_ms,
+    }))
+}
+
+/// One row per voter; nothing where no leader says how far they are.
+fn replication_table(members: &ExamineResponse, leader: &str) -> String {
+    let mut table = Table::new(&["VOTER", "MATCH INDEX", "LAG", "LAST CONTACT"]);
+    for voter in progress(members) {
+        let index = voter.match_index.map(|index| index.to_string()).unwrap_or_default();
+        let contact = match voter.last_contact_ms {
+            _ if voter.node == leader => "leader".to_owned(),
+            Some(ms) => format!("{:.1} s ago", Duration::from_millis(ms).as_secs_f64()),
+            None => "never".to_owned(),
+        };
+        table.row([voter.node.clone(), index, voter.lag.to_string(), contact]);
+    }
+    if table.is_empty() {
+        return String::new();
+    }
+    table.render() + "\n"
 }
 
 fn node(node: &ExaminedNode) -> Value {

@@ -3,7 +3,7 @@
 use jaco_proto::v1::{
     ClusterStatusResponse, DeploymentInfo, ExamineNetworkResponse, ExamineResponse, ExaminedNode,
     ExaminedRouter, ExaminedWay, NodeInfo, Reach, ReplicaInfo, RolloutInfo, ServiceInfo,
-    StatusResponse, UnplacedInfo,
+    StatusResponse, UnplacedInfo, VoterProgress,
 };
 
 use super::checks::findings;
@@ -133,6 +133,34 @@ fn reports_of_members_are_checked() {
             "warning leader cluster: the members disagree about the leader: n3 follow no leader; n1, n2 follow n1",
         ],
     );
+}
+
+/// R-FAULT-1: a voter that lags without moving is named, and not counted among those that can take over.
+#[test]
+fn a_voter_that_stands_still_is_named() {
+    let none = StatusResponse::default();
+    let mut seen = members(&THREE);
+    let voter = |node: &str, lag, still_ms| VoterProgress {
+        node: node.to_owned(),
+        match_index: Some(40_000 - lag),
+        lag,
+        last_contact_ms: Some(100),
+        still_ms,
+    };
+    seen.nodes[0].voters = vec![voter("n1", 0, 0), voter("n2", 0, 0), voter("n3", 7, 9_999)];
+    assert_eq!(lines(&cluster(&THREE), &seen, &none), [""; 0]);
+    seen.nodes[0].voters[2].still_ms = 42_000;
+    assert_eq!(
+        lines(&cluster(&THREE), &seen, &none),
+        [
+            "failing replication n3: its log is 7 entries behind the leader's and has not moved for 42 s: it does not count as a voter that helps",
+            "warning voters cluster: 0 of 3 voters can be lost without losing the quorum",
+        ]
+    );
+    // A leader of before says nothing any more.
+    (seen.nodes[0].term, seen.nodes[1].term) = (4, 5);
+    seen.nodes[1].voters = vec![voter("n1", 0, 0), voter("n2", 0, 0), voter("n3", 0, 0)];
+    assert_eq!(lines(&cluster(&THREE), &seen, &none), [""; 0]);
 }
 
 /// R-CLI-6: quorum, voters and cordons are checked.
