@@ -28,6 +28,7 @@ const NODE_CERTIFICATE: &str = "node.crt";
 const CA_CERTIFICATES: &str = "ca.crt";
 const KEK: &str = "kek";
 const RAFT_LOG_ID: &str = "raft-log.id";
+const RAFT_LOG_STARTS: &str = "raft-log.starts";
 
 /// No file here is ever larger.
 const FILE_BYTES_MAX: u64 = 256 * 1024;
@@ -193,18 +194,32 @@ impl IdentityDir {
         self.write(RAFT_LOG_ID, id.as_bytes(), Access::OwnerOnly)
     }
 
+    /// How often the raft log was started; 0 if that was never stored. Kept apart from the log, so that an older copy of
+    /// it is noticed.
+    pub fn raft_log_starts(&self) -> Result<u64, FilesError> {
+        let Some(text) = self.read_text(RAFT_LOG_STARTS, Access::OwnerOnly)? else { return Ok(0) };
+        let malformed = |_| FilesError::Malformed { path: self.file(RAFT_LOG_STARTS) };
+        text.trim().parse().map_err(malformed)
+    }
+
+    /// Stores how often the raft log was started.
+    pub fn store_raft_log_starts(&self, starts: u64) -> Result<(), FilesError> {
+        self.write(RAFT_LOG_STARTS, starts.to_string().as_bytes(), Access::OwnerOnly)
+    }
+
     /// Forgets the raft log of a membership that never came about.
-    pub fn forget_raft_log_id(&self) -> Result<(), FilesError> {
+    pub fn forget_raft_log(&self) -> Result<(), FilesError> {
+        self.remove(RAFT_LOG_STARTS)?;
         self.remove(RAFT_LOG_ID)
     }
 
     /// Deletes the identity of a node that was removed from its cluster. The certificate goes first:
     /// without it the node is a member of no cluster, even if a crash leaves the rest behind.
     pub fn delete(&self) -> Result<(), FilesError> {
-        for name in [NODE_CERTIFICATE, NODE_KEY, NEXT_KEY, CA_CERTIFICATES, KEK, RAFT_LOG_ID] {
+        for name in [NODE_CERTIFICATE, NODE_KEY, NEXT_KEY, CA_CERTIFICATES, KEK] {
             self.remove(name)?;
         }
-        Ok(())
+        self.forget_raft_log()
     }
 
     /// The key of `certificate`, moved to its final name if a crash kept it from getting there.

@@ -26,6 +26,10 @@ pub enum OpenError {
         "the raft log of this node is gone from {dir:?} or was replaced by another ({found}); it may have held acknowledged writes, so this node must not vote without it: restore the log, or remove the node from the cluster and join it again with an empty data directory"
     )]
     LogLost { dir: std::path::PathBuf, found: String },
+    #[error(
+        "the raft log of this node in {dir:?} is an older copy ({found}); what it acknowledged since then is gone, so this node must not vote with it: remove the node from the cluster (jaco node rm) and join it again with an empty data directory"
+    )]
+    LogReverted { dir: std::path::PathBuf, found: String },
     #[error("data directory has format version {found}, this program reads up to {supported}")]
     FormatVersion { found: u32, supported: u32 },
     #[error(

@@ -92,7 +92,10 @@ fn messages() {
         prev_chain: Some(5),
         commit: None,
         entries: vec![],
+        acknowledged: None,
     };
+    let first =
+        Append { acknowledged: Some(LogIdRecord::from(&log_id(1, 1, 3))), ..append.clone() };
     let ask = VoteAsk { vote: (&vote()).into(), last: None, leadership_transfer: true };
     let chunk = SnapshotChunk {
         vote: (&vote()).into(),
@@ -102,11 +105,12 @@ fn messages() {
         data: Bytes::from_static(b"data"),
         install: false,
     };
-    let frozen: [(RequestBody, Expect); 5] = [
+    let frozen: [(RequestBody, Expect); 6] = [
         (
             RequestBody::Append(append),
             expect!["080110021801221b0a0808011003180220011206080110011804190500000000000000"],
         ),
+        (RequestBody::Append(first), expect![""]),
         (RequestBody::Vote(ask.clone()), expect!["0801100218012a0c0a0808011003180220011801"]),
         (RequestBody::PreVote(ask), expect!["080110021801320c0a0808011003180220011801"]),
         (
@@ -121,6 +125,10 @@ fn messages() {
         assert_eq!(wire::claimed_sender(&bytes).unwrap(), 2);
         assert_eq!(wire::decode_request(bytes).unwrap().body, Some(body));
     }
+    let reverted = wire::reverted_of(Some(log_id(1, 1, 2)));
+    let bytes = wire::encode_reply(reverted.clone());
+    check(&bytes, &expect![""]);
+    assert_eq!(wire::decode_reply(bytes).unwrap(), reverted);
     let reply = wire::encode_reply(ReplyBody::SnapshotReceived(77));
     check(&reply, &expect!["0801284d"]);
     assert_eq!(wire::decode_reply(reply).unwrap(), ReplyBody::SnapshotReceived(77));

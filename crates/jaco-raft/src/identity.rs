@@ -14,12 +14,15 @@ use rustix::fs::{FlockOperation, flock};
 use crate::codec::{FORMAT, IdentityRecord, invalid};
 use crate::disk::sync_dir;
 use crate::error::OpenError;
+use crate::reversion;
 
 const LOCK: &str = "lock";
 const IDENTITY: &str = "identity";
 const MAGIC: &[u8; 8] = b"JACOIDN1";
 /// Permanent id of a log. In the log's directory, so that it is lost together with the log.
 const LOG_ID: &str = "log.id";
+/// How often a process has started with the log. Beside the log's id.
+const STARTS: &str = "starts";
 
 /// A data directory held by this process until dropped.
 #[derive(Debug)]
@@ -47,6 +50,10 @@ impl DataDir {
         Ok(dir)
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     pub(crate) fn log(&self) -> PathBuf {
         self.path.join("log")
     }
@@ -63,6 +70,45 @@ impl DataDir {
         }
         let found = found.map_or("nothing is there".to_owned(), |id| format!("log {id} is there"));
         Err(OpenError::LogLost { dir: self.log(), found })
+    }
+
+    /// Refuses a log that was started less often than `expected` says, or that was found to be an older copy.
+    ///
+    /// `expected` is kept by the caller, outside of this directory, and written after the count here. So a process that
+    /// ends between the two leaves a higher count here, and only an older copy of this directory has a lower one.
+    pub(crate) fn check_starts(&self, expected: u64) -> Result<(), OpenError> {
+        let refused = |found| OpenError::LogReverted { dir: self.path.clone(), found };
+        if let Some(found) = reversion::mark(&self.path)? {
+            return Err(refused(found));
+        }
+        let starts = self.read_starts()?;
+        if starts >= expected {
+            return Ok(());
+        }
+        Err(refused(format!("it was started {starts} times, the node {expected} times")))
+    }
+
+    /// Counts a start with this log; returns how many there were.
+    pub(crate) fn count_start(&self) -> io::Result<u64> {
+        let starts = self.read_starts()? + 1;
+        let unnamed = self.path.join("starts.tmp");
+        let mut file = File::create(&unnamed)?;
+        file.write_all(starts.to_string().as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&unnamed, self.log().join(STARTS))?;
+        sync_dir(&self.log())?;
+        Ok(starts)
+    }
+
+    /// 0 in a log of an earlier version.
+    fn read_starts(&self) -> io::Result<u64> {
+        match fs::read_to_string(self.log().join(STARTS)) {
+            Ok(text) => {
+                text.trim().parse().map_err(|_| invalid(format!("{STARTS} holds {text:?}")))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+            Err(error) => Err(error),
+        }
     }
 
     /// The id of the log, drawn when it is opened for the first time.
@@ -202,6 +248,28 @@ mod tests {
         fs::remove_dir_all(dir.path()).unwrap();
         let refused = open().check_log(Some(&id)).unwrap_err();
         assert!(matches!(refused, OpenError::LogLost { .. }), "{refused}");
+    }
+
+    /// R-FAULT-1: an older copy of the log is refused; a process that ended before the count was kept outside, and a log
+    /// of an earlier version, are not.
+    #[test]
+    fn an_older_copy_of_the_log_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let held = DataDir::open(dir.path(), 3, "blue").unwrap();
+        fs::create_dir_all(held.log()).unwrap();
+        held.check_starts(0).unwrap();
+        assert_eq!(held.count_start().unwrap(), 1);
+        let older = fs::read(held.log().join(STARTS)).unwrap();
+        held.check_starts(1).unwrap();
+        assert_eq!(held.count_start().unwrap(), 2);
+        held.check_starts(1).unwrap();
+        held.check_starts(2).unwrap();
+        fs::write(held.log().join(STARTS), older).unwrap();
+        let refused = held.check_starts(2).unwrap_err();
+        assert!(matches!(refused, OpenError::LogReverted { .. }), "{refused}");
+        assert!(refused.to_string().contains("started 1 times, the node 2 times"), "{refused}");
+        fs::remove_file(held.log().join(STARTS)).unwrap();
+        assert!(held.check_starts(2).is_err());
     }
 
     #[test]

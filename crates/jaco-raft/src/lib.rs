@@ -23,6 +23,7 @@ mod pipe;
 mod progress;
 mod reconciler;
 mod reconnect;
+mod reversion;
 mod server;
 mod snapshot;
 mod status;

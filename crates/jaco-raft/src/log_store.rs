@@ -196,6 +196,11 @@ impl LogStore {
         self.index().last()
     }
 
+    /// The newest vote that was given.
+    pub(crate) fn vote(&self) -> Option<Vote> {
+        self.index().vote
+    }
+
     /// Bytes of the entries that are stored.
     pub(crate) fn bytes(&self) -> usize {
         self.index().bytes

@@ -24,11 +24,13 @@ use openraft::raft::{
 };
 use tokio::sync::Semaphore;
 
+use crate::codec::LogIdRecord;
 use crate::engine::queue::Driver;
 use crate::error::TransportError;
 use crate::log_store::{LogStore, run_blocking};
 use crate::pipe::{AppendStream, Pipe, Sent};
 use crate::reconnect::Reconnects;
+use crate::reversion::{Acknowledged, Reverted};
 use crate::snapshot::{SnapshotFile, SnapshotStore};
 use crate::types::{Peer, TypeConfig, Vote};
 use crate::wire::{self, ReplyBody, RequestBody, RpcKind, SnapshotChunk};
@@ -97,6 +99,7 @@ pub(crate) struct Network {
     pub(crate) retry: Duration,
     pub(crate) addresses: AddressBook,
     pub(crate) reconnects: Reconnects,
+    pub(crate) acknowledged: Acknowledged,
     sending: Arc<Semaphore>,
 }
 
@@ -110,8 +113,18 @@ impl Network {
         retry: Duration,
     ) -> Self {
         let sending = Arc::new(Semaphore::new(CONCURRENT_SNAPSHOTS));
-        let (addresses, reconnects) = (AddressBook::default(), Reconnects::default());
-        Self { own_id, transport, log, snapshots, driver, retry, addresses, reconnects, sending }
+        Self {
+            own_id,
+            transport,
+            log,
+            snapshots,
+            driver,
+            retry,
+            addresses: AddressBook::default(),
+            reconnects: Reconnects::default(),
+            acknowledged: Acknowledged::default(),
+            sending,
+        }
     }
 }
 
@@ -156,6 +169,10 @@ impl Client {
     /// Opens the stream for appends.
     async fn open_stream(&mut self, within: Duration) -> Result<(), TransportError> {
         let address = self.address();
+        if let Some(remaining) = self.network.acknowledged.pause(self.target) {
+            let pause = format!("refused for another {} ms", remaining.as_millis());
+            return Err(TransportError::Unreachable(pause));
+        }
         let reconnects = &self.network.reconnects;
         if let Some(remaining) = reconnects.remaining(self.target, &address) {
             let pause = format!("not dialled again for another {} ms", remaining.as_millis());
@@ -178,9 +195,14 @@ impl Client {
         timeout: Duration,
     ) -> Result<(), TransportError> {
         let sent = Sent::of(&request, timeout);
-        let body = RequestBody::Append(wire::append_of(request, &self.network.log));
-        let frame = wire::encode_request(self.network.own_id, self.target, body);
         let stream = self.stream.as_mut().expect("a stream is opened before anything is sent");
+        let mut append = wire::append_of(request, &self.network.log);
+        if stream.is_new() {
+            let acknowledged = self.network.acknowledged.upto(self.target, sent.term);
+            append.acknowledged = acknowledged.as_ref().map(LogIdRecord::from);
+        }
+        let body = RequestBody::Append(append);
+        let frame = wire::encode_request(self.network.own_id, self.target, body);
         stream.send(frame, sent).await
     }
 
@@ -219,11 +241,39 @@ impl Client {
             };
             if let Some((frame, sent)) = answered {
                 let reply = wire::decode_reply(frame).map_err(TransportError::Refused)?;
+                let reverted = self.reverted(&reply, &sent);
+                if let Some(reverted) = reverted {
+                    return Err(self.refuse(sent.term, reverted));
+                }
                 let unexpected = || TransportError::Refused("reply of another kind".to_owned());
                 let response = wire::appended_from(reply).ok_or_else(unexpected)?;
-                return Ok(Some(response.into_stream_result(sent.prev, sent.last)));
+                let result = response.into_stream_result(sent.prev, sent.last);
+                if let Ok(Some(upto)) = result {
+                    self.network.acknowledged.record(self.target, sent.term, upto);
+                }
+                return Ok(Some(result));
             }
         }
+    }
+
+    /// What the follower has lost of what it acknowledged, if this answer proves that.
+    fn reverted(&self, reply: &ReplyBody, sent: &Sent) -> Option<Reverted> {
+        let acknowledged = &self.network.acknowledged;
+        if let Some(end) = wire::reverted_from(reply) {
+            let upto = acknowledged.upto(self.target, sent.term)?;
+            return Some(Reverted { acknowledged: upto, end });
+        }
+        // From a member that does not compare this itself, or whose log went back under its feet.
+        let conflict = wire::is_conflict(reply).then_some(sent.prev).flatten()?;
+        acknowledged.conflict(self.target, sent.term, conflict)
+    }
+
+    /// Refuses the follower: nothing is sent to it for a while.
+    fn refuse(&self, term: u64, reverted: Reverted) -> TransportError {
+        if self.network.acknowledged.refuse(self.target, term, reverted) {
+            tracing::error!(node_id = self.target, reason = %reverted, "follower is refused: remove it, and join it as a new node");
+        }
+        TransportError::Unreachable(reverted.to_string())
     }
 
     fn failed(
@@ -436,8 +486,9 @@ impl RaftNetworkV2<TypeConfig> for Client {
     fn backoff(&self) -> Option<Backoff> {
         let (network, target, address) = (self.network.clone(), self.target, self.address());
         Some(Backoff::new(std::iter::repeat_with(move || {
+            let refused = network.acknowledged.pause(target);
             let remaining = network.reconnects.remaining(target, &address);
-            remaining.unwrap_or_default().max(network.retry)
+            remaining.max(refused).unwrap_or_default().max(network.retry)
         })))
     }
 }

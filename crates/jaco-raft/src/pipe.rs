@@ -54,6 +54,8 @@ where
 /// An append that was sent; its answer does not repeat this.
 #[derive(Debug, Clone)]
 pub(crate) struct Sent {
+    /// The sender's term.
+    pub(crate) term: u64,
     /// The entry before the first that was sent.
     pub(crate) prev: Option<LogId>,
     /// The last entry that was sent, or `prev`.
@@ -66,7 +68,8 @@ impl Sent {
     pub(crate) fn of(request: &AppendEntriesRequest<TypeConfig>, timeout: Duration) -> Self {
         let prev = request.prev_log_id;
         let last = request.entries.last().map(|entry| entry.log_id).or(prev);
-        Self { prev, last, due: Instant::now() + timeout }
+        let term = request.vote.leader_id.term;
+        Self { term, prev, last, due: Instant::now() + timeout }
     }
 }
 
@@ -75,11 +78,17 @@ pub(crate) struct AppendStream {
     pipe: Box<dyn Pipe>,
     address: String,
     unanswered: VecDeque<Sent>,
+    is_new: bool,
 }
 
 impl AppendStream {
     pub(crate) fn new(pipe: Box<dyn Pipe>, address: String) -> Self {
-        Self { pipe, address, unanswered: VecDeque::new() }
+        Self { pipe, address, unanswered: VecDeque::new(), is_new: true }
+    }
+
+    /// Whether nothing was sent yet.
+    pub(crate) fn is_new(&self) -> bool {
+        self.is_new
     }
 
     /// Address of the peer.
@@ -102,6 +111,7 @@ impl AppendStream {
     pub(crate) async fn send(&mut self, frame: Bytes, sent: Sent) -> Result<(), TransportError> {
         let due = sent.due;
         self.unanswered.push_back(sent);
+        self.is_new = false;
         match tokio::time::timeout_at(due, self.pipe.send(frame)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(broken(&error)),

@@ -22,6 +22,8 @@ pub struct Progress {
     pub contact: Option<Duration>,
     /// How long `matched` has been the same although entries are missing; zero where none are.
     pub still: Duration,
+    /// Why the leader refuses it: it lost what it had acknowledged. `None` if it does not.
+    pub refused: Option<String>,
 }
 
 /// Since when each peer is where it is. Clones are the same.
@@ -70,7 +72,7 @@ pub(crate) fn progress_of(
         let contact = contacts.and_then(|contacts| contacts.get(&id)).and_then(Option::as_ref);
         let contact = contact.map(|at| at.elapsed());
         let still = if lag == 0 { Duration::ZERO } else { movements.still(id, matched) };
-        (id, Progress { matched, lag, contact, still })
+        (id, Progress { matched, lag, contact, still, refused: None })
     };
     matches(metrics).into_iter().map(of).collect()
 }

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use futures::stream::FuturesOrdered;
 use futures::{SinkExt as _, StreamExt as _};
 use openraft::ReadPolicy;
+use openraft::async_runtime::WatchReceiver as _;
 use openraft::errors::RaftError;
 use openraft::raft::AppendEntriesResponse;
 use tokio::sync::Mutex;
@@ -20,10 +21,11 @@ use crate::machine::{MachineStore, StateMachine, snapshot_of};
 use crate::network::Transport;
 use crate::pipe::{CONCURRENT_APPENDS_MAX, Pipe};
 use crate::reconnect::Reconnects;
+use crate::reversion::{OwnLog, Reverted};
 use crate::snapshot::SnapshotStore;
 use crate::takeover::Takeover;
 use crate::ticker::LeaderActivity;
-use crate::types::{TypeConfig, Vote};
+use crate::types::{LogId, TypeConfig, Vote};
 use crate::wire::{self, Append, History, ReplyBody, Request, RequestBody, SnapshotChunk, VoteAsk};
 
 /// Maximum size of an accepted snapshot; a larger claim is an attack or a bug.
@@ -43,6 +45,7 @@ pub(crate) struct Server<M: StateMachine> {
     pub(crate) reconnects: Reconnects,
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) takeover: Takeover,
+    pub(crate) own_log: OwnLog,
 }
 
 impl<M: StateMachine> Server<M> {
@@ -57,6 +60,9 @@ impl<M: StateMachine> Server<M> {
         if self.reconnects.reached(from) {
             // It is back: replication does not sit its pause out. Only a stopped core refuses this.
             drop(self.raft.trigger().reset_backoff([from]).await);
+        }
+        if let Some(reason) = self.own_log.failure() {
+            return Err(HandleError::Stopped { reason });
         }
         let reply = match body {
             RequestBody::Append(append) => self.append(append).await.inspect_err(log_divergence)?,
@@ -110,6 +116,13 @@ impl<M: StateMachine> Server<M> {
                     let Some(Ok(frame)) = frame else { return Ok(sender) };
                     let append = self.append_in(frame.freeze(), &admit)?;
                     sender = Some(append.vote.node_id);
+                    if let Some(reverted) = self.reverted(&append) {
+                        self.stop(reverted);
+                        let reply = wire::encode_reply(wire::reverted_of(reverted.end));
+                        // Nobody waits for an answer of a node that stops.
+                        drop(pipe.send(reply).await);
+                        return Ok(sender);
+                    }
                     let request = wire::append_from(append, &self.log, self.history);
                     let request = request.inspect_err(log_divergence)?;
                     // Processed in this order as soon as `answers` is polled, which is next.
@@ -142,7 +155,42 @@ impl<M: StateMachine> Server<M> {
         Ok(request)
     }
 
+    /// What the log of this node has lost, if this append proves that it lost something that it acknowledged.
+    fn reverted(&self, append: &Append) -> Option<Reverted> {
+        let acknowledged = append.acknowledged.map(LogId::from)?;
+        // What a leader of a later term told this node to truncate is not lost.
+        let heard_of_a_later = self.log.vote().is_some_and(|own| own > append.vote.clone().into());
+        if heard_of_a_later || !self.compares() {
+            return None;
+        }
+        let (snapshot, applied) = {
+            let metrics = self.raft.metrics();
+            let metrics = metrics.borrow_watched();
+            (metrics.snapshot, metrics.last_applied)
+        };
+        // A snapshot that was installed just before the end of a process may cover more than the log.
+        let end = self.log.last().max(snapshot).max(applied);
+        (end < Some(acknowledged)).then_some(Reverted { acknowledged, end })
+    }
+
+    /// Whether histories are compared: the simulation shows what happens without.
+    fn compares(&self) -> bool {
+        self.history == History::Compared
+    }
+
+    /// Takes no part any more.
+    fn stop(&self, reverted: Reverted) {
+        self.own_log.found(reverted);
+        let raft = self.raft.clone();
+        // Not awaited: the core may be the one that waits for this append.
+        drop(tokio::spawn(async move { raft.shutdown().await }));
+    }
+
     async fn append(&self, append: Append) -> Result<ReplyBody, HandleError> {
+        if let Some(reverted) = self.reverted(&append) {
+            self.stop(reverted);
+            return Ok(wire::reverted_of(reverted.end));
+        }
         let request = wire::append_from(append, &self.log, self.history)?;
         let response = self.raft.append_entries(request).await;
         Ok(self.appended(response.map_err(|error| stopped(&error))?))

@@ -72,6 +72,10 @@ pub(crate) struct Append {
     pub(crate) commit: Option<LogIdRecord>,
     #[prost(message, repeated, tag = "5")]
     pub(crate) entries: Vec<EntryRecord>,
+    /// What the follower has acknowledged to the sender in this term, in the first append of a stream: a log that lost
+    /// it is the log of another process.
+    #[prost(message, optional, tag = "6")]
+    pub(crate) acknowledged: Option<LogIdRecord>,
 }
 
 #[derive(Clone, PartialEq, Eq, Message)]
@@ -142,7 +146,7 @@ pub(crate) enum ReplyBody {
 
 #[derive(Clone, PartialEq, Eq, Message)]
 pub(crate) struct Appended {
-    #[prost(oneof = "AppendedBody", tags = "1, 2, 3, 4")]
+    #[prost(oneof = "AppendedBody", tags = "1, 2, 3, 4, 5")]
     pub(crate) body: Option<AppendedBody>,
 }
 
@@ -157,6 +161,10 @@ pub(crate) enum AppendedBody {
     Conflict(u32),
     #[prost(message, tag = "4")]
     HigherVote(VoteRecord),
+    /// The receiver lacks what `Append::acknowledged` says; up to here it has the sender's entries or others. Sent only
+    /// to who sends that field.
+    #[prost(message, tag = "5")]
+    Reverted(PartialAppend),
 }
 
 #[derive(Clone, PartialEq, Eq, Message)]
@@ -217,6 +225,7 @@ pub(crate) fn append_of(request: AppendEntriesRequest<TypeConfig>, log: &LogStor
         prev_chain,
         commit: request.leader_commit.as_ref().map(LogIdRecord::from),
         entries: request.entries.iter().map(|entry| entry_record(entry, log)).collect(),
+        acknowledged: None,
     }
 }
 
@@ -301,7 +310,28 @@ pub(crate) fn appended_from(reply: ReplyBody) -> Option<AppendEntriesResponse<Ty
         }
         AppendedBody::Conflict(_) => AppendEntriesResponse::Conflict,
         AppendedBody::HigherVote(vote) => AppendEntriesResponse::HigherVote(vote.into()),
+        // See `reverted_from`.
+        AppendedBody::Reverted(_) => AppendEntriesResponse::Conflict,
     })
+}
+
+/// Whether the peer lacks the entry before those that were sent.
+pub(crate) fn is_conflict(reply: &ReplyBody) -> bool {
+    matches!(reply, ReplyBody::Append(Appended { body: Some(AppendedBody::Conflict(_)) }))
+}
+
+/// The answer of a node whose log lost what it acknowledged, and ends at `end`.
+pub(crate) fn reverted_of(end: Option<LogId>) -> ReplyBody {
+    let upto = end.as_ref().map(LogIdRecord::from);
+    ReplyBody::Append(Appended { body: Some(AppendedBody::Reverted(PartialAppend { upto })) })
+}
+
+/// Whether the peer's log lost what it acknowledged; then also where it ends.
+pub(crate) fn reverted_from(reply: &ReplyBody) -> Option<Option<LogId>> {
+    let ReplyBody::Append(Appended { body: Some(AppendedBody::Reverted(at)) }) = reply else {
+        return None;
+    };
+    Some(at.upto.map(LogId::from))
 }
 
 pub(crate) fn vote_ask_of(request: &VoteRequest<TypeConfig>) -> VoteAsk {

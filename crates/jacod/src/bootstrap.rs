@@ -130,7 +130,7 @@ impl Bootstrap {
             }
             Ok(()) | Err(_) => {}
         }
-        self.node.identity.forget_raft_log_id().map_err(|error| internal(&error))
+        self.node.identity.forget_raft_log().map_err(|error| internal(&error))
     }
 }
 

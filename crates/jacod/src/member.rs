@@ -252,6 +252,7 @@ async fn open_raft(
     options.snapshots = node.config.snapshots()?;
     options.proposals.deadline = PROPOSAL_DEADLINE;
     options.expected_log = node.identity.raft_log_id()?;
+    options.expected_starts = node.identity.raft_log_starts()?;
     let is_new = options.expected_log.is_none();
     let transport = Arc::new(PeerTransport::new(peers.clone()));
     let raft = Raft::open(options, machine(node)?, transport).await;
@@ -259,6 +260,7 @@ async fn open_raft(
     if is_new {
         node.identity.store_raft_log_id(raft.log_id())?;
     }
+    node.identity.store_raft_log_starts(raft.starts())?;
     Ok(raft)
 }
 

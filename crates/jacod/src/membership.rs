@@ -48,7 +48,7 @@ pub(crate) async fn run(member: Arc<Member>, signals: Signals) {
             () = removal.cancelled() => {}
         }
         // After a disk error nothing is acknowledged; only a restart helps.
-        if let Some(reason) = member.store.raft().status().failure {
+        if let Some(reason) = member.store.raft().failure() {
             error!(%reason, "consensus failed, daemon stops");
             shutdown.cancel();
             return;

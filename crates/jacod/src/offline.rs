@@ -35,12 +35,13 @@ pub(crate) fn lock(config: &Config) -> anyhow::Result<DataLock> {
 /// When the node belongs to no cluster, or when the data is damaged.
 pub(crate) async fn open(config: &Config) -> anyhow::Result<Stopped> {
     let identity = IdentityDir::open(config.data_dir.join("node"))?;
-    let expected_log = identity.raft_log_id()?;
+    let (expected_log, expected_starts) = (identity.raft_log_id()?, identity.raft_log_starts()?);
     let loaded = identity.load(SystemClock.now())?;
     let name = loaded.context("this node belongs to no cluster")?.certificate().name().clone();
     let raft_dir = config.data_dir.join("raft");
     let mut options = Options::new(name.node.0, name.cluster.as_str(), raft_dir);
     options.expected_log = expected_log;
+    options.expected_starts = expected_starts;
     let raft = Offline::open(options, ClusterMachine::default()).await;
     Ok(Stopped { name, raft: raft.context("cannot open raft's data")? })
 }

@@ -30,6 +30,7 @@ mod pulls;
 mod rebalance;
 mod recovery;
 mod results;
+mod reverted;
 mod revisions;
 mod rolling;
 mod routes;

@@ -24,6 +24,7 @@ use crate::machine::{MachineStore, Shared, StateMachine};
 use crate::network::Transport;
 use crate::pipe::Pipe;
 use crate::progress::{self, Movements, Progress};
+use crate::reversion::Acknowledged;
 use crate::server::Server;
 use crate::status::{self, Contact, Status};
 use crate::ticker::LeaderActivity;
@@ -47,6 +48,9 @@ pub struct Options {
     /// Id of the log that this node opened before ([`Raft::log_id`]); stored outside of `dir`.
     /// Without that log the node is not opened. `None` for a new node.
     pub expected_log: Option<String>,
+    /// How often this node had started with its log ([`Raft::starts`]); stored outside of `dir`. A log that was started
+    /// less often is an older copy, and is not opened. 0 if that is not known.
+    pub expected_starts: u64,
     /// Seed of the election jitter; `None` draws one from the system.
     pub seed: Option<u64>,
 }
@@ -62,6 +66,7 @@ impl Options {
             snapshots: SnapshotLimits::default(),
             proposals: ProposalLimits::default(),
             expected_log: None,
+            expected_starts: 0,
             seed: None,
         }
     }
@@ -88,11 +93,13 @@ struct Inner<M: StateMachine> {
     machine: Shared<M>,
     log: LogStore,
     log_id: String,
+    starts: u64,
     /// See [`SnapshotLimits::bytes`].
     log_bytes: usize,
     transport: Arc<dyn Transport>,
     status: watch::Receiver<Status>,
     movements: Movements,
+    acknowledged: Acknowledged,
     limits: ProposalLimits,
     in_flight: Semaphore,
     /// One membership change at a time.
@@ -122,6 +129,12 @@ impl<M: StateMachine> Raft<M> {
     /// [`Options::expected_log`] from then on.
     pub fn log_id(&self) -> &str {
         &self.inner.log_id
+    }
+
+    /// How often a process has started with this log, this one included. Store it outside of the data directory and pass
+    /// it as [`Options::expected_starts`] from then on.
+    pub fn starts(&self) -> u64 {
+        self.inner.starts
     }
 
     /// Runs `read` on the local state. Blocks `apply`: keep it short, clone what you need.
@@ -201,7 +214,15 @@ impl<M: StateMachine> Raft<M> {
     /// How far the other members are, where this node leads; empty where it does not.
     pub fn progress(&self) -> BTreeMap<u64, Progress> {
         let metrics = self.inner.raft.metrics();
-        progress::progress_of(&metrics.borrow_watched(), &self.inner.movements)
+        let (mut progress, term) = {
+            let metrics = metrics.borrow_watched();
+            (progress::progress_of(&metrics, &self.inner.movements), metrics.current_term)
+        };
+        for (id, peer) in &mut progress {
+            let refusal = self.inner.acknowledged.refusal(*id, term);
+            peer.refused = refusal.map(|reverted| reverted.to_string());
+        }
+        progress
     }
 
     /// The leader that this node knows of, itself included: [`Status::leader`] for those who ask with each request and
@@ -259,6 +280,7 @@ impl<M: StateMachine> Raft<M> {
     /// Why this node stopped because of an error, if it did.
     pub fn failure(&self) -> Option<String> {
         let failed = || status::failure_of(&self.inner.raft.metrics().borrow_watched());
-        self.inner.log.failure().or_else(failed)
+        let reverted = || self.inner.server.own_log.failure();
+        self.inner.log.failure().or_else(reverted).or_else(failed)
     }
 }

@@ -20,6 +20,7 @@ use crate::log_store::{LogStore, run_blocking};
 use crate::machine::{MachineStore, Shared, StateMachine};
 use crate::network::{AddressBook, Network, Transport};
 use crate::progress::Movements;
+use crate::reversion::OwnLog;
 use crate::server::Server;
 use crate::snapshot::{SnapshotFile, SnapshotStore};
 use crate::status::{self, Metrics, Status};
@@ -41,6 +42,8 @@ pub(crate) struct Storage {
     pub(crate) history: History,
     /// See [`Raft::log_id`].
     pub(crate) log_id: String,
+    /// See [`Raft::starts`].
+    pub(crate) starts: u64,
     /// Lock of the data directory, held until the node is dropped.
     pub(crate) dir: Option<DataDir>,
 }
@@ -69,7 +72,7 @@ impl<M: StateMachine> Raft<M> {
         transport: Arc<dyn Transport>,
         storage: Storage,
     ) -> Result<Self, OpenError> {
-        let Storage { engine, disk, driver, restore, history, log_id, dir } = storage;
+        let Storage { engine, disk, driver, restore, history, log_id, starts, dir } = storage;
         let id = options.node_id;
         let config = timing::config(&options.cluster, options.timing, options.snapshots, restore)?;
         let snapshots = SnapshotStore::new(disk, &options.cluster);
@@ -85,6 +88,8 @@ impl<M: StateMachine> Raft<M> {
             options.timing.election_min,
         );
         let (addresses, reconnects) = (network.addresses.clone(), network.reconnects.clone());
+        let (acknowledged, own_log) =
+            (network.acknowledged.clone(), OwnLog::in_dir(dir.as_ref().map(DataDir::path)));
         let seed = options.seed.unwrap_or_else(system_seed);
         let recovered = log.last().map(|id| id.index);
         let starting =
@@ -113,6 +118,7 @@ impl<M: StateMachine> Raft<M> {
             reconnects,
             transport: Arc::clone(&transport),
             takeover: Takeover::default(),
+            own_log,
         };
         Ok(Self {
             inner: Arc::new(Inner {
@@ -123,9 +129,11 @@ impl<M: StateMachine> Raft<M> {
                 log,
                 log_bytes: options.snapshots.bytes,
                 log_id,
+                starts,
                 transport,
                 status,
                 movements,
+                acknowledged,
                 limits: options.proposals,
                 in_flight: Semaphore::new(options.proposals.in_flight),
                 membership_lock: Mutex::new(()),
@@ -141,13 +149,15 @@ impl<M: StateMachine> Raft<M> {
 /// Locks and opens the data directory of a node.
 pub(super) async fn open_storage(options: &Options) -> Result<Storage, OpenError> {
     let (path, id, cluster) = (options.dir.clone(), options.node_id, options.cluster.clone());
-    let expected_log = options.expected_log.clone();
+    let (expected_log, expected_starts) = (options.expected_log.clone(), options.expected_starts);
     let opening = tokio::task::spawn_blocking(move || {
         let dir = DataDir::open(&path, id, &cluster)?;
         dir.check_log(expected_log.as_deref())?;
+        dir.check_starts(expected_starts)?;
         let disk = Directory::open(&dir.snapshots())?;
         let engine = SledEngine::open(&dir.log()).map_err(refuse_damage)?;
         let log_id = dir.log_id()?;
+        let starts = dir.count_start()?;
         Ok::<_, OpenError>(Storage {
             engine: Box::new(engine),
             disk: Arc::new(disk),
@@ -155,6 +165,7 @@ pub(super) async fn open_storage(options: &Options) -> Result<Storage, OpenError
             restore: LeaderRestore::Never,
             history: History::Compared,
             log_id,
+            starts,
             dir: Some(dir),
         })
     });

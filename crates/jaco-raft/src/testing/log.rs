@@ -85,6 +85,10 @@ impl SimLog {
         Self { state: Arc::new(Mutex::new(state)) }
     }
 
+    pub(crate) fn syncing(&self) -> Syncing {
+        self.lock().syncing
+    }
+
     /// Commits hang from now on, until the node crashes.
     pub fn stall(&self) {
         self.lock().stalled = true;

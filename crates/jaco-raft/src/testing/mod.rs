@@ -78,10 +78,13 @@ pub async fn open<M: StateMachine>(
             Sabotage::LeaderRestore | Sabotage::LeaderRestoreUnnoticed => LeaderRestore::Sabotage,
         },
         history: match sabotage {
+            // Without syncs the loss of what was acknowledged is what is to be shown.
+            _ if storage.log.syncing() == Syncing::Removed => History::Trusted,
             Sabotage::None | Sabotage::LeaderRestore => History::Compared,
             Sabotage::LeaderRestoreUnnoticed => History::Trusted,
         },
         log_id: String::new(),
+        starts: 0,
         dir: None,
     };
     Raft::start(options, machine, transport, storage).await

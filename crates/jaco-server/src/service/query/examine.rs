@@ -142,6 +142,7 @@ fn voters(member: &Member, raft: &RaftStatus) -> Vec<v1::VoterProgress> {
             lag: known.lag,
             last_contact_ms: known.contact.map(millis_of),
             still_ms: millis_of(known.still),
+            refused: known.refused.clone().unwrap_or_default(),
         }
     };
     raft.voters.iter().map(voter).collect()

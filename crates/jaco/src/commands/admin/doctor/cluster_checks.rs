@@ -63,7 +63,7 @@ pub(super) fn progress(members: &ExamineResponse) -> &[VoterProgress] {
 
 /// Whether a voter lacks entries and does not come nearer.
 pub(super) fn is_stuck(voter: &VoterProgress) -> bool {
-    voter.lag > 0 && voter.still_ms >= STILL_MS
+    !voter.refused.is_empty() || (voter.lag > 0 && voter.still_ms >= STILL_MS)
 }
 
 /// Checks that the log of each voter that can be reached follows the leader's.
@@ -71,6 +71,14 @@ pub(super) fn replication(examination: &Examination<'_>, found: &mut Findings) {
     let members = examination.members;
     for voter in progress(members).iter().filter(|voter| is_stuck(voter)) {
         let name = voter.node.as_str();
+        if !voter.refused.is_empty() {
+            let message = format!("the leader refuses it: {}", voter.refused);
+            let help = format!(
+                "jaco node rm {name} --force, empty its data_dir, then jaco cluster join on it; end any copy of it that runs elsewhere"
+            );
+            found.failing("log", name, message, help);
+            continue;
+        }
         let asked = members.nodes.iter().find(|member| member.node == voter.node);
         // Reported by the check of the member.
         if asked.is_none_or(|member| !member.unreachable.is_empty()) {

@@ -145,6 +145,7 @@ fn replication(voter: &VoterProgress) -> Value {
         "lag": voter.lag,
         "last_contact_ms": voter.last_contact_ms,
         "still_ms": voter.still_ms,
+        "refused": non_empty(&voter.refused),
     }))
 }
 

@@ -146,6 +146,7 @@ fn a_voter_that_stands_still_is_named() {
         lag,
         last_contact_ms: Some(100),
         still_ms,
+        refused: String::new(),
     };
     seen.nodes[0].voters = vec![voter("n1", 0, 0), voter("n2", 0, 0), voter("n3", 7, 9_999)];
     assert_eq!(lines(&cluster(&THREE), &seen, &none), [""; 0]);
@@ -156,6 +157,11 @@ fn a_voter_that_stands_still_is_named() {
             "failing replication n3: its log is 7 entries behind the leader's and has not moved for 42 s: it does not count as a voter that helps",
             "warning voters cluster: 0 of 3 voters can be lost without losing the quorum",
         ]
+    );
+    seen.nodes[0].voters[2].refused = "it acknowledged entry 9 and lacks it".to_owned();
+    assert_eq!(
+        lines(&cluster(&THREE), &seen, &none)[0],
+        "failing log n3: the leader refuses it: it acknowledged entry 9 and lacks it"
     );
     // A leader of before says nothing any more.
     (seen.nodes[0].term, seen.nodes[1].term) = (4, 5);
