@@ -41,4 +41,5 @@ pub use raft::{ClusterMachine, RaftStore};
 pub use recovery::Recovery;
 pub use router::RouterProbe;
 pub use service::cluster::networks::{asked_pool, pool_info};
+pub use service::query::backup::parts as backup_parts;
 pub use unread::UnreadLimits;

@@ -40,8 +40,8 @@ pub(crate) async fn print(config: &Config) -> anyhow::Result<()> {
 }
 
 async fn read(config: &Config) -> anyhow::Result<StateDigest> {
-    let _held = offline::lock(config)?;
-    let stopped = offline::open(config).await?;
+    let _held = offline::lock(&config.data_dir)?;
+    let stopped = offline::open(&config.data_dir).await?;
     let digest = stopped.raft.with_state(digest_of)?;
     stopped.raft.close().await?;
     Ok(digest)

@@ -2,6 +2,7 @@
 
 mod acme;
 mod audit_chain;
+mod backup_parts;
 mod bootstrap;
 mod config;
 mod consumer;
@@ -26,6 +27,7 @@ mod renewal;
 mod router;
 mod telemetry;
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -89,6 +91,8 @@ enum Part {
     /// from the router. SIGHUP has the program that is installed now take its place, without a lost request.
     Edge(edge::EdgeArgs),
     Recover(recover::Args),
+    #[command(hide = true)]
+    BackupParts(backup_parts::Args),
 }
 
 fn main() -> ExitCode {
@@ -110,9 +114,19 @@ fn eprint_chain(error: &anyhow::Error) {
     eprintln!("error: {error:#}");
 }
 
+fn runtime() -> io::Result<Runtime> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()
+}
+
 fn run(args: &Args) -> anyhow::Result<Ended> {
     if let Some(Part::Edge(args)) = &args.part {
         edge::run(args)?;
+        return Ok(Ended::Stopped);
+    }
+    if let Some(Part::BackupParts(args)) = &args.part {
+        limits::keep_private()?;
+        offline::become_owner(args.data_dir())?;
+        runtime()?.block_on(backup_parts::run(args))?;
         return Ok(Ended::Stopped);
     }
     let config = Config::load(&args.config, Path::new(DEFAULT_CONFIG))?;
@@ -122,16 +136,18 @@ fn run(args: &Args) -> anyhow::Result<Ended> {
         config.check_engine()?;
         return Ok(Ended::Stopped);
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     if args.digest {
-        runtime.block_on(digest::print(&config))?;
+        offline::become_owner(&config.data_dir)?;
+        runtime()?.block_on(digest::print(&config))?;
         return Ok(Ended::Stopped);
     }
     if let Some(Part::Recover(args)) = &args.part {
         limits::keep_private()?;
-        runtime.block_on(recover::run(&config, args))?;
+        offline::become_owner(&config.data_dir)?;
+        runtime()?.block_on(recover::run(&config, args))?;
         return Ok(Ended::Stopped);
     }
+    let runtime = runtime()?;
     telemetry::init(&config.log_level, config.log_format)?;
     if matches!(args.part, Some(Part::Net)) {
         return run_router(&config, &runtime);

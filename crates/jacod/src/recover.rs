@@ -54,8 +54,8 @@ pub(crate) struct Args {
 /// When a daemon is running, when the data is missing or damaged, when another survivor has more, or when the answer
 /// is no.
 pub(crate) async fn run(config: &Config, args: &Args) -> anyhow::Result<()> {
-    let _held = offline::lock(config)?;
-    let Stopped { name, raft } = offline::open(config).await?;
+    let _held = offline::lock(&config.data_dir)?;
+    let Stopped { name, raft } = offline::open(&config.data_dir).await?;
     let found = Found::read(config.hostname()?.to_string(), &name, &raft).await?;
     let mut out = io::stdout();
     write!(out, "{found}")?;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::Output;
 use std::time::Duration;
@@ -280,6 +280,88 @@ async fn backup_restores_a_lost_cluster() {
         let log = fs::read_to_string(node.log_path()).expect("it has a log");
         assert!(SECRETS.iter().all(|secret| !log.contains(secret)), "{}", node.name);
     }
+}
+
+/// R-FAULT-2: what a survivor of a lost quorum holds is saved with its daemon stopped, without a quorum, and restored in
+/// another cluster. The data is as before: its daemon starts again, with files that belong to its user.
+#[tokio::test(flavor = "multi_thread")]
+async fn t106_a_survivor_is_backed_up_offline() {
+    let mut lost = Cluster::start(3, Engine::Fake).await;
+    speak(&lost).await;
+    let had = spoken(&lost).await;
+    let folder = tempfile::tempdir().expect("temporary files can be made");
+    let file = path(folder.path(), "sun.jacobak");
+    let data = path(lost.nodes[2].folder(), "data");
+    let offline = ["backup", "--offline", &data, &file, "-o", "json"];
+    let refused = lost.cli(2, &offline);
+    assert!(!refused.status.success() && said(&refused).contains("in use"), "{}", said(&refused));
+    for node in &mut lost.nodes {
+        node.stop();
+    }
+    for node in &lost.nodes[..2] {
+        fs::remove_dir_all(node.folder().join("data")).expect("its disk is lost");
+    }
+    let stranger = 54_321;
+    give_to(Path::new(&data), stranger);
+
+    let key = Path::new(&data).join("node/kek");
+    let kept = fs::read(&key).expect("it has a key");
+    let mut altered = kept.clone();
+    altered[0] = if altered[0] == b'0' { b'1' } else { b'0' };
+    fs::write(&key, &altered).expect("it can be written");
+    let refused = lost.cli(2, &offline);
+    assert!(!refused.status.success() && said(&refused).contains("key"), "{}", said(&refused));
+    assert!(!Path::new(&file).exists(), "no file looks like a backup");
+    fs::write(&key, &kept).expect("it can be written");
+
+    let taken = run(&lost, 2, &offline);
+    let told: Value = serde_json::from_slice(&taken.stdout).expect("json");
+    assert_eq!((&told["deployments"], &told["named"]), (&2.into(), &2.into()), "{told}");
+    let mode = fs::metadata(&file).expect("it is there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert!(SECRETS.iter().all(|secret| !said(&taken).contains(secret)));
+    assert_eq!(others_in(Path::new(&data), stranger), Vec::<String>::new(), "of another user");
+    give_to(Path::new(&data), 0);
+    lost.nodes[2].start();
+    eventually("its daemon runs as before", || async {
+        match lost.overview(2).await {
+            Err(said) if said.contains("no contact with a quorum") => Ok(()),
+            other => Err(format!("{:?}", other.map(drop))),
+        }
+    })
+    .await;
+
+    let fresh = Cluster::start(3, Engine::Fake).await;
+    let (code, items) = restore(&fresh, &file, &[]);
+    assert_eq!((code, except(&items, "restored")), (Some(0), Vec::new()));
+    assert_eq!(spoken(&fresh).await, had);
+}
+
+/// Makes this user the owner of all in a folder.
+fn give_to(folder: &Path, user: u32) {
+    std::os::unix::fs::chown(folder, Some(user), Some(user)).expect("tests run as root");
+    for entry in fs::read_dir(folder).expect("it can be listed") {
+        let path = entry.expect("likewise").path();
+        match path.is_dir() {
+            true => give_to(&path, user),
+            false => std::os::unix::fs::chown(&path, Some(user), Some(user)).expect("as above"),
+        }
+    }
+}
+
+/// What in a folder does not belong to this user.
+fn others_in(folder: &Path, user: u32) -> Vec<String> {
+    let mut others = Vec::new();
+    for entry in fs::read_dir(folder).expect("it can be listed") {
+        let path = entry.expect("likewise").path();
+        if fs::symlink_metadata(&path).expect("it is there").uid() != user {
+            others.push(path.display().to_string());
+        }
+        if path.is_dir() {
+            others.extend(others_in(&path, user));
+        }
+    }
+    others
 }
 
 /// R-CLI-6, NET-2: shared networks come back before the deployments that are attached to them. A cluster without networks of

@@ -38,10 +38,11 @@ fn term(status: &v1::ClusterStatusResponse) -> u64 {
 }
 
 async fn operator(node: &Node) -> (TrustBundle, OperatorToken) {
-    let trust = fs::read_to_string(node.folder().join("data/node/ca.crt")).unwrap();
+    let trust = fs::read_to_string(node.folder().join("data/node/ca.crt")).expect("it has one");
     let request = v1::IssueOperatorTokenRequest { name: "mine".to_owned(), ..Default::default() };
     let issued = node.client().issue_operator_token(request).await.expect("a token is issued");
-    (TrustBundle::from_pem(&trust).unwrap(), issued.token.parse().expect("a token"))
+    let trust = TrustBundle::from_pem(&trust).expect("it is a certificate");
+    (trust, issued.token.parse().expect("a token"))
 }
 
 /// R-FAULT-3: 500 watches of a large status and as many of the audit log, none of which is read, neither fill the

@@ -6,6 +6,7 @@ mod format;
 mod index;
 mod parts;
 mod read;
+mod source;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -13,4 +14,5 @@ mod write;
 pub(crate) use damage::Damage;
 pub(crate) use index::NamedPart;
 pub(crate) use read::Backup;
+pub(crate) use source::{Source, SourceError, Stopped};
 pub(crate) use write::{Partial, Summary, Writer};

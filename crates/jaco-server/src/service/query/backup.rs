@@ -23,6 +23,7 @@ use tokio::sync::mpsc;
 use tonic::Status;
 
 use super::uploads;
+use crate::auth::cluster_key::ClusterKey;
 use crate::member::Member;
 use crate::service::audit_action::audit;
 use crate::service::cluster::disabled;
@@ -48,21 +49,14 @@ type Parts = mpsc::Receiver<Result<v1::BackupPart, Status>>;
 pub(super) async fn take(member: Arc<Member>, by: Author) -> Result<Parts, Rejection> {
     member.store.catch_up().await.map_err(|error| from_propose_error(&error))?;
     let state = member.store.snapshot();
-    let unknown = || {
-        Rejection::new(
-            ErrorCode::ClusterUninitialized,
-            "this node has not received the state of its cluster yet",
-        )
-    };
     let meta = state.meta.clone().ok_or_else(unknown)?;
     same_version(&state)?;
     let payload = [("raft_index".to_owned(), state.index.to_string())].into();
     audit(&member, by, AuditKind::BackupTaken, payload).await?;
     let (sender, receiver) = mpsc::channel(QUEUED_PARTS);
     tokio::spawn(async move {
-        let source = Source { member: &member, state: &state, meta: &meta };
-        for item in order(&state) {
-            let part = source.part(item).map(|kind| v1::BackupPart { kind: Some(kind) });
+        let (key, now) = (&member.cluster_key, member.clock.now());
+        for part in made(Source { key, state: &state, meta: &meta, now }) {
             let failed = part.is_err();
             let sent = sender.send(part.map_err(|rejection| to_status(&rejection))).await;
             if failed || sent.is_err() {
@@ -71,6 +65,29 @@ pub(super) async fn take(member: Arc<Member>, by: Author) -> Result<Parts, Rejec
         }
     });
     Ok(receiver)
+}
+
+/// The parts of a backup of a state that no daemon serves, opened with this key.
+///
+/// # Errors
+/// `cluster_uninitialized` if the state is of no cluster. A part that cannot be read is an error.
+pub fn parts<'s>(
+    state: &'s ClusterState,
+    key: &'s ClusterKey,
+    now: Timestamp,
+) -> Result<impl Iterator<Item = Result<v1::BackupPart, Rejection>> + 's, Rejection> {
+    let meta = state.meta.as_ref().ok_or_else(unknown)?;
+    Ok(made(Source { key, state, meta, now }))
+}
+
+fn unknown() -> Rejection {
+    let message = "this node has not received the state of its cluster yet";
+    Rejection::new(ErrorCode::ClusterUninitialized, message)
+}
+
+fn made(source: Source<'_>) -> impl Iterator<Item = Result<v1::BackupPart, Rejection>> {
+    let made = move |item| Ok(v1::BackupPart { kind: Some(source.part(item)?) });
+    order(source.state).into_iter().map(made)
 }
 
 /// Refuses while a member runs another version: it would stop at an event that it does not know.
@@ -152,16 +169,18 @@ fn has_settings(node: &Node) -> bool {
 }
 
 /// Where parts are read from.
+#[derive(Clone, Copy)]
 struct Source<'s> {
-    member: &'s Member,
+    key: &'s ClusterKey,
     state: &'s ClusterState,
     meta: &'s ClusterMeta,
+    now: Timestamp,
 }
 
 impl Source<'_> {
     fn part(&self, item: Item<'_>) -> Result<Kind, Rejection> {
         Ok(match item {
-            Item::Header => Kind::Header(self.header(self.member.clock.now())),
+            Item::Header => Kind::Header(self.header()),
             Item::Retention(age_ms) => Kind::Retention(v1::BackupRetention { age_ms }),
             Item::Constraints => {
                 Kind::Constraints(v1::BackupConstraints { pairs: pairs(&self.state.constraints) })
@@ -185,13 +204,13 @@ impl Source<'_> {
         })
     }
 
-    fn header(&self, now: Timestamp) -> v1::BackupHeader {
+    fn header(&self) -> v1::BackupHeader {
         v1::BackupHeader {
             format: FORMAT,
             cluster_id: self.meta.id.to_string(),
             cluster_name: self.meta.name.clone(),
             raft_index: self.state.index.0,
-            taken_at_ms: view::millis(now),
+            taken_at_ms: view::millis(self.now),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         }
     }
@@ -217,7 +236,7 @@ impl Source<'_> {
     ) -> Result<v1::BackupRegistry, Rejection> {
         let (registry, username) = (name.to_string(), login.username.to_string());
         let purpose = Purpose::Registry { name: &registry, username: &username };
-        let key = self.member.cluster_key.of(self.state)?;
+        let key = self.key.of(self.state)?;
         let opened = sealed::open(key, &self.meta.id, purpose, &login.password.0);
         let what = || format!("the password of {username} at {registry}");
         let opened = opened.map_err(|error| unreadable(&what(), error))?;
@@ -243,7 +262,7 @@ impl Source<'_> {
         let plain = match stored.form {
             Form::Plain => Bytes::copy_from_slice(bytes),
             Form::Sealed => {
-                let key = self.member.cluster_key.of(self.state)?;
+                let key = self.key.of(self.state)?;
                 let opened = sealed::open_named(key, &self.meta.id, &id.0, bytes);
                 let opened = opened.map_err(|error| unreadable(&format!("content {id}"), error))?;
                 Bytes::copy_from_slice(&opened)

@@ -2,7 +2,7 @@
 //! own state.
 
 mod audit;
-mod backup;
+pub(crate) mod backup;
 mod deployment;
 mod examine;
 mod feed;
