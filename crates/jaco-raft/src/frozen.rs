@@ -110,7 +110,12 @@ fn messages() {
             RequestBody::Append(append),
             expect!["080110021801221b0a0808011003180220011206080110011804190500000000000000"],
         ),
-        (RequestBody::Append(first), expect![""]),
+        (
+            RequestBody::Append(first),
+            expect![
+                "08011002180122230a08080110031802200112060801100118041905000000000000003206080110011803"
+            ],
+        ),
         (RequestBody::Vote(ask.clone()), expect!["0801100218012a0c0a0808011003180220011801"]),
         (RequestBody::PreVote(ask), expect!["080110021801320c0a0808011003180220011801"]),
         (
@@ -127,7 +132,7 @@ fn messages() {
     }
     let reverted = wire::reverted_of(Some(log_id(1, 1, 2)));
     let bytes = wire::encode_reply(reverted.clone());
-    check(&bytes, &expect![""]);
+    check(&bytes, &expect!["0801120a2a080a06080110011802"]);
     assert_eq!(wire::decode_reply(bytes).unwrap(), reverted);
     let reply = wire::encode_reply(ReplyBody::SnapshotReceived(77));
     check(&reply, &expect!["0801284d"]);
