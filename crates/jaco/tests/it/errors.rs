@@ -79,6 +79,7 @@ const EXIT_CODES: &[(u8, &[&str])] = &[
             "certificate_in_use",
             "certificate_not_found",
             "certificate_unusable",
+            "disk_full",
             "kek_mismatch",
             "members_outdated",
             "route_conflict",
