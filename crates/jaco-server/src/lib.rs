@@ -5,6 +5,7 @@
 //! checked again by `apply`.
 
 mod admission;
+mod admit;
 mod audit;
 mod auth;
 mod consumer;
@@ -28,7 +29,7 @@ mod view;
 
 pub use audit::{archive, writer::Archived};
 pub use auth::cluster_key::ClusterKey;
-pub use auth::refusals;
+pub use auth::{permission, refusals};
 pub use consumer::{ConsumerSession, Delivery};
 pub use edge::EdgeProbe;
 pub use feeds::Feeds;

@@ -21,6 +21,7 @@ pub mod origin;
 pub mod port;
 pub mod registry;
 pub mod rejection;
+pub mod role;
 pub mod rollout;
 pub mod route;
 pub mod router;
@@ -52,6 +53,7 @@ pub use origin::{Author, Origin};
 pub use port::{IngressPort, PortKey};
 pub use registry::RegistryName;
 pub use rejection::Rejection;
+pub use role::{InvalidRights, Rights, Role};
 pub use rollout::{
     FirstWatch, ImageReadiness, Prepull, RollbackProgress, Rollout, RolloutState, Scheduling,
     Unplaced,

@@ -189,6 +189,7 @@ impl Bootstrap {
                     issued_by: by,
                     revoked_at: None,
                     expires_at: None,
+                    rights: None,
                 },
             )
             .into(),

@@ -75,7 +75,11 @@ async fn operator_tokens_expire() {
     let node = &cluster.nodes[0];
     let ca = std::fs::read_to_string(node.folder().join("data/node/ca.crt")).expect("a member's");
     let trust = jaco_pki::TrustBundle::from_pem(&ca).expect("a certificate");
-    let request = v1::IssueOperatorTokenRequest { name: "brief".to_owned(), ttl_secs: 2 };
+    let request = v1::IssueOperatorTokenRequest {
+        name: "brief".to_owned(),
+        ttl_secs: 2,
+        ..Default::default()
+    };
     let issued = node.client().issue_operator_token(request).await.expect("issued");
     assert!(issued.expires_at_ms > 0);
     let token: jaco_pki::OperatorToken = issued.token.parse().expect("a token");

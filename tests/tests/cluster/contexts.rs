@@ -15,7 +15,7 @@ const BOUND: Duration = Duration::from_millis(1500);
 /// A home directory with the certificate of a cluster and an operator token of this name.
 async fn home(cluster: &Cluster, name: &str) -> tempfile::TempDir {
     let home = tempfile::tempdir().expect("temporary files can be made");
-    let request = v1::IssueOperatorTokenRequest { name: name.to_owned(), ttl_secs: 0 };
+    let request = v1::IssueOperatorTokenRequest { name: name.to_owned(), ..Default::default() };
     let issued = cluster.client().issue_operator_token(request).await.expect("issued");
     let ca = cluster.nodes[0].folder().join("data/node/ca.crt");
     std::fs::copy(ca, home.path().join("ca")).expect("a member has it");

@@ -99,6 +99,7 @@ impl World {
             issued_by: by.clone(),
             revoked_at: None,
             expires_at: None,
+            rights: None,
         };
         let outcome = self.propose(ClusterInit::new(meta, node, token).into()).await;
         assert_eq!(outcome, Outcome::NodeAdmitted { id: NODE });

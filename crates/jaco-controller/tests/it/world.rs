@@ -251,6 +251,7 @@ pub(crate) fn init() -> Command {
         issued_by: by,
         revoked_at: None,
         expires_at: None,
+        rights: None,
     };
     ClusterInit::new(meta, node, token).into()
 }

@@ -54,6 +54,9 @@ pub enum Problem {
     /// A part that is always written is absent.
     #[error("it has no {0}")]
     Missing(&'static str),
+    /// A part that only another value of the message has.
+    #[error("it has {0} that do not belong to it")]
+    Misplaced(&'static str),
     /// A number that is no value of its enum; zero is none either.
     #[error("{number} is no {what}")]
     UnknownValue {

@@ -1,10 +1,12 @@
 //! The cluster's own record, and the tokens that it knows.
 
+use std::collections::BTreeSet;
+
 use jaco_state::ClusterMeta;
 use jaco_state::token::{JoinToken, OperatorToken};
-use jaco_types::Timestamp;
+use jaco_types::{DeploymentName, Rights, Role, Timestamp};
 
-use super::convert::{Wire, required};
+use super::convert::{Wire, ascending, required, wire_enum};
 use super::error::Problem;
 use super::wire;
 
@@ -43,6 +45,8 @@ impl Wire for OperatorToken {
             issued_by: Some(self.issued_by.to_wire()),
             revoked_at_ms: self.revoked_at.map(|at| at.0),
             expires_at_ms: self.expires_at.map(|at| at.0),
+            role: self.rights.as_ref().map(|rights| rights.role().to_wire()),
+            deployments: deployments(self.rights.as_ref()),
         }
     }
 
@@ -54,8 +58,33 @@ impl Wire for OperatorToken {
             issued_by: required("issuer", message.issued_by)?,
             revoked_at: message.revoked_at_ms.map(Timestamp),
             expires_at: message.expires_at_ms.map(Timestamp),
+            rights: rights(message.role, message.deployments)?,
         })
     }
+}
+
+wire_enum!(Role, "role", [Viewer, Deployer, Operator, Admin]);
+
+fn deployments(rights: Option<&Rights>) -> Vec<String> {
+    match rights {
+        Some(Rights::Deployer(deployments)) => deployments.iter().map(Wire::to_wire).collect(),
+        Some(Rights::Viewer | Rights::Operator | Rights::Admin) | None => Vec::new(),
+    }
+}
+
+fn rights(role: Option<i32>, deployments: Vec<String>) -> Result<Option<Rights>, Problem> {
+    let names = deployments.into_iter().map(|name| Ok((DeploymentName::from_wire(name)?, ())));
+    let names: BTreeSet<_> = ascending("deployments of a token", names)?.into_keys().collect();
+    let Some(role) = role else {
+        return if names.is_empty() { Ok(None) } else { Err(Problem::Missing("role")) };
+    };
+    let rights = match Role::from_wire(role)? {
+        Role::Viewer => Rights::Viewer,
+        Role::Deployer => return Ok(Some(Rights::Deployer(names))),
+        Role::Operator => Rights::Operator,
+        Role::Admin => Rights::Admin,
+    };
+    if names.is_empty() { Ok(Some(rights)) } else { Err(Problem::Misplaced("deployments")) }
 }
 
 impl Wire for JoinToken {

@@ -59,6 +59,8 @@ fn log_entries_are_as_they_were() {
     check(&samples, v1_log_entry::PORTS, encode_payload, decode_payload);
     let samples: Vec<_> = sample::notes_of_orders().into_iter().map(sample::payload).collect();
     check(&samples, v1_log_entry::ORDERS, encode_payload, decode_payload);
+    let samples: Vec<_> = sample::commands_of_roles().into_iter().map(sample::payload).collect();
+    check(&samples, v1_log_entry::ROLES, encode_payload, decode_payload);
     let samples = sample::payloads_with_origin();
     check(&samples, v1_log_entry::ORIGINS, encode_payload, decode_payload);
 }
@@ -97,6 +99,7 @@ fn snapshots_are_as_they_were() {
         (v1_snapshot::PORT_FRAMES, sample::state_of_ports()),
         (v1_snapshot::ORDER_FRAMES, sample::state_of_orders()),
         (v1_snapshot::POLICY_FRAMES, sample::state_of_policy()),
+        (v1_snapshot::ROLE_FRAMES, sample::state_of_roles()),
     ] {
         let frozen: String = frames.iter().map(|(_, hex)| *hex).collect();
         assert_eq!(hex::encode(snapshot(&sample)), frozen, "what is written has changed");

@@ -453,6 +453,7 @@ fn token(cluster: &Cluster, id: &TokenId) -> OperatorToken {
         issued_by: Identity::Scheduler,
         revoked_at: None,
         expires_at: None,
+        rights: None,
     }
 }
 

@@ -4,6 +4,7 @@
 mod colocation;
 mod disks;
 mod files;
+mod foreign_volumes;
 mod gpu;
 mod members;
 mod networks;
@@ -36,6 +37,7 @@ use self::replicas::Growth;
 use self::spec::Cluster;
 
 pub(crate) use files::id as content_id;
+pub(crate) use foreign_volumes::volumes_of_others;
 pub(crate) use routes::certificate_warnings;
 
 /// Maximum size of a manifest: it must fit into a log entry.

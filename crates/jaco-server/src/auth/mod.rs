@@ -3,6 +3,7 @@
 pub(crate) mod authority;
 pub(crate) mod cluster_key;
 pub(crate) mod connection;
+pub mod permission;
 pub mod refusals;
 
 use std::net::SocketAddr;

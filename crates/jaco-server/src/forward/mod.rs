@@ -121,6 +121,7 @@ async fn attempt<R: LeaderRpc>(
 ) -> Result<R::Response, Rejection> {
     if member.store.leads() {
         check_quorum(member)?;
+        member.admit_rpc(&by, R::METHOD)?;
         return execute(request, member, by).await;
     }
     let (node, address) = member.store.leader_elsewhere().ok_or_else(no_leader)?;
@@ -152,6 +153,7 @@ async fn here<R: LeaderRpc>(
         return Err(no_leader());
     }
     check_quorum(member)?;
+    member.admit_rpc(&by, R::METHOD)?;
     let answer = execute(decode(body)?, member, by).await?;
     Ok(answer.encode_to_vec().into())
 }

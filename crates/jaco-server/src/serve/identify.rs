@@ -125,10 +125,11 @@ impl IdentifyLayer {
             }
             (Some(caller), _) => {
                 let headers = MetadataMap::from_headers(request.headers().clone());
-                self.context.identify_sender(caller, &headers)?;
+                let (member, author) = self.context.identify_sender(caller, &headers)?;
                 if let Caller::Tls { standing, .. } = caller {
                     standing.prove();
                 }
+                member.admit_rpc(&author, path)?;
                 Ok(Sender::Identified)
             }
             (None, _) => {

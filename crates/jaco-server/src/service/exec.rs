@@ -14,13 +14,14 @@ use jaco_proto::v1::exec_server::Exec;
 use jaco_state::ClusterState;
 use jaco_state::audit::AuditKind;
 use jaco_types::{
-    Author, Completion, DesiredState, ErrorCode, Identity, InstanceId, NodeId, Rejection,
-    ReplicaState,
+    Author, Completion, DeploymentName, DesiredState, ErrorCode, Identity, InstanceId, NodeId,
+    Rejection, ReplicaState, Slot,
 };
 use tonic::{Request, Response, Status, Streaming};
 
 use super::audit_action::audit;
 use super::context::Context;
+use crate::auth::permission::Concern;
 use crate::member::Member;
 use crate::status::{from_status, invalid, to_status};
 use crate::view::hostname;
@@ -86,6 +87,8 @@ impl Session {
     async fn begin(member: &Member, by: Author, start: v1::ExecStart) -> Result<Self, Rejection> {
         let request = request(&start)?;
         member.caught_up().await?;
+        let deployment = member.store.read(|state| deployment_of(state, &start.replica))?;
+        member.admit(&by, [Concern::Deployment(&deployment)])?;
         let (instance, node) = member.store.read(|state| find(state, &start.replica))?;
         match by.by {
             // Audited by the member that received the request.
@@ -218,13 +221,21 @@ fn size(size: v1::TerminalSize) -> Result<TerminalSize, Rejection> {
     }
 }
 
-/// The running instance of a replica and its node. Of two instances during a rollout, the newer one.
-fn find(state: &ClusterState, replica: &str) -> Result<(InstanceId, NodeId), Rejection> {
+fn slot<'s>(state: &'s ClusterState, replica: &str) -> Result<&'s Slot, Rejection> {
     let slot = state.slots.values().find(|slot| slot.id.as_str() == replica);
-    let slot = slot.ok_or_else(|| {
+    slot.ok_or_else(|| {
         let message = format!("there is no replica {replica:?}");
         Rejection::new(ErrorCode::ReplicaNotFound, message)
-    })?;
+    })
+}
+
+fn deployment_of(state: &ClusterState, replica: &str) -> Result<DeploymentName, Rejection> {
+    Ok(slot(state, replica)?.service.deployment.clone())
+}
+
+/// The running instance of a replica and its node. Of two instances during a rollout, the newer one.
+fn find(state: &ClusterState, replica: &str) -> Result<(InstanceId, NodeId), Rejection> {
+    let slot = slot(state, replica)?;
     let mut instances: Vec<_> = slot.instances().collect();
     instances.sort_by_key(|(id, _)| std::cmp::Reverse(id.raft_index));
     let running = instances.iter().find(|(id, _)| is_up(state, id));

@@ -15,13 +15,14 @@ use jaco_state::ClusterState;
 use jaco_state::view::{Endpoint, endpoints};
 use jaco_store::Store;
 use jaco_types::{
-    Acknowledgement, ConsumerName, DeploymentName, Millis, Rejection, ServiceKey, StateIndex,
+    Acknowledgement, ConsumerName, DeploymentName, Millis, Rejection, Role, ServiceKey, StateIndex,
 };
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::context::Context;
+use crate::auth::permission::Concern;
 use crate::consumer::ConsumerSession;
 use crate::member::Member;
 use crate::status::{invalid, to_status};
@@ -60,7 +61,7 @@ impl Routing for RoutingService {
         &self,
         request: Request<Streaming<v1::RoutingRequest>>,
     ) -> Result<Response<Self::WatchStream>, Status> {
-        let (member, _) = self.context.identify(&request)?;
+        let (member, by) = self.context.identify(&request)?;
         let mut requests = request.into_inner();
         let Some(v1::RoutingRequest { kind: Some(Kind::Attach(attach)) }) =
             requests.message().await?
@@ -70,6 +71,10 @@ impl Routing for RoutingService {
             )));
         };
         member.caught_up().await.map_err(|rejection| to_status(&rejection))?;
+        if !attach.consumer.is_empty() {
+            let admitted = member.admit(&by, [Concern::Role(Role::Operator)]);
+            admitted.map_err(|rejection| to_status(&rejection))?;
+        }
         let watcher = Watcher::attach(member, &attach).await;
         let watcher = watcher.map_err(|rejection| to_status(&rejection))?;
         let (sender, receiver) = mpsc::channel(VERSIONS_BUFFER);

@@ -28,9 +28,11 @@ pub(super) fn by_all(state: &ClusterState, what: &str, code: ErrorCode) -> Resul
 
 /// Whether all members note in the audit log what an apply reaches of the nodes.
 ///
-/// Once there is a policy, who does not know it cannot be a member; one that runs a later version knows it.
+/// Once there is a policy or a token with a role, who does not know it cannot be a member; one that runs a later version
+/// knows it.
 pub(super) fn reaches_are_known(state: &ClusterState) -> bool {
     state.policy.has_begun()
+        || roles_have_begun(state)
         || by_all(state, "reaches of nodes are audited", ErrorCode::MembersOutdated).is_ok()
 }
 
@@ -43,6 +45,22 @@ pub(super) fn policy_may_begin(state: &ClusterState) -> Result<(), Rejection> {
         return Ok(());
     }
     by_all(state, "what deployments may reach can be set", ErrorCode::MembersOutdated)
+}
+
+/// Whether there is a token with a role: who does not know roles cannot be a member any more.
+fn roles_have_begun(state: &ClusterState) -> bool {
+    state.operator_tokens.values().any(|token| token.rights.is_some())
+}
+
+/// Whether tokens may have roles.
+///
+/// # Errors
+/// `members_outdated` as long as a member runs another version.
+pub(super) fn roles_may_begin(state: &ClusterState) -> Result<(), Rejection> {
+    if roles_have_begun(state) {
+        return Ok(());
+    }
+    by_all(state, "tokens have roles", ErrorCode::MembersOutdated)
 }
 
 /// Whether there are routes, drain times, published ports and certificates, or may be.
@@ -133,5 +151,36 @@ mod tests {
         upgraded.policy.mode = jaco_state::policy::PolicyMode::Refuse;
         assert!(reaches_are_known(&upgraded));
         assert_eq!(policy_may_begin(&upgraded), Ok(()));
+    }
+
+    /// R-IN-6: tokens have roles once all members know them, and from then on for good: what deployers reach is checked
+    /// during upgrades as well.
+    #[test]
+    fn roles_wait_for_all_members_to_be_upgraded() {
+        let own = env!("CARGO_PKG_VERSION");
+        let mut state = ClusterState {
+            nodes: [member(1, own), member(2, "0.0.1")].into_iter().collect(),
+            ..ClusterState::default()
+        };
+        let refused = roles_may_begin(&state).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::MembersOutdated);
+        assert_eq!(
+            refused.message,
+            format!("tokens have roles once all members run version {own}: n2 runs version 0.0.1")
+        );
+        let id = jaco_types::TokenId::new("board").unwrap();
+        let token = |rights| jaco_state::token::OperatorToken {
+            id: id.clone(),
+            secret_hash: [0; 32],
+            issued_at: Timestamp(0),
+            issued_by: jaco_types::Identity::Scheduler,
+            revoked_at: None,
+            expires_at: None,
+            rights,
+        };
+        state.operator_tokens.insert(id.clone(), token(None));
+        assert!(roles_may_begin(&state).is_err() && !reaches_are_known(&state));
+        state.operator_tokens.insert(id.clone(), token(Some(jaco_types::Rights::Viewer)));
+        assert!(roles_may_begin(&state).is_ok() && reaches_are_known(&state));
     }
 }

@@ -5,5 +5,7 @@
 mod archive;
 mod node;
 mod recovery;
+mod roles;
 mod rpcs;
+mod served;
 mod unread;

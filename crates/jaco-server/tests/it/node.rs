@@ -22,8 +22,13 @@ use jaco_state::registries::RegistryLogin;
 use jaco_store::{Clock, Store, SystemClock};
 use jaco_types::{ClusterId, ContentId, Hostname, NodeId, RegistryName};
 
-fn cluster() -> ClusterId {
+pub(crate) fn cluster() -> ClusterId {
     ClusterId::new(&"c1".repeat(16)).unwrap()
+}
+
+/// The key that seals what the cluster keeps sealed.
+pub(crate) fn cluster_key() -> KeyEncryptionKey {
+    KeyEncryptionKey::from_bytes([7; 32])
 }
 
 /// How much the member of these tests computes at a time.
@@ -81,7 +86,7 @@ pub(crate) async fn open_with(folder: &Path, certificates: Arc<CertificateStore>
         edge: None,
         agent,
         cluster_key: ClusterKey::new(
-            KeyEncryptionKey::generate(),
+            cluster_key(),
             folder.join("node/kek"),
             Hostname::new("n1").unwrap(),
         ),

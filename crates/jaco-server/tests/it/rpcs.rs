@@ -1,130 +1,25 @@
 //! Each rpc is served as its options in `proto/jaco/v1` declare. The tests iterate over the descriptor,
 //! so a new rpc is covered without a line here.
 
-use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwapOption;
 use futures::FutureExt;
 use futures::future::join_all;
-use hyper_util::rt::TokioIo;
-use jaco_pki::listener::{Options, Wiring};
-use jaco_pki::{CertificateStore, Connections, Dialer, TlsListener};
 use jaco_proto::rpc::{self, Rpc};
 use jaco_proto::storage;
 use jaco_proto::v1::deploy_client::DeployClient;
 use jaco_proto::v1::peer_client::PeerClient;
 use jaco_proto::v1::query_client::QueryClient;
 use jaco_proto::v1::{self, Access, Handling};
-use jaco_server::serve;
-use jaco_server::{Lifecycle, Member, Stage, UnreadLimits, status};
-use jaco_types::{Author, ErrorCode, Identity, NodeId, Rejection};
-use tempfile::TempDir;
-use tokio::net::{TcpListener, UnixListener, UnixStream};
-use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
+use jaco_server::status;
+use jaco_types::{Author, ErrorCode, Identity, NodeId};
 use tonic::client::Grpc;
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Channel;
 use tonic::{Request, Status};
 use tonic_prost::ProstCodec;
 
-use crate::node::{GATE, credentials, open_with};
-
-/// Must not be reached: these tests have no unfinished node.
-struct AlreadyMember;
-
-#[async_trait::async_trait]
-impl Lifecycle for AlreadyMember {
-    async fn init(&self, _: v1::InitRequest, _: Identity) -> Result<v1::InitResponse, Rejection> {
-        Err(Rejection::new(ErrorCode::ClusterAlreadyInitialized, "it is a member"))
-    }
-
-    async fn join(&self, _: &str, _: &str) -> Result<v1::JoinClusterResponse, Rejection> {
-        Err(Rejection::new(ErrorCode::ClusterAlreadyInitialized, "it is a member"))
-    }
-}
-
-/// A served member that has no leader at first, and one way to call it for each kind of caller.
-pub(crate) struct Served {
-    _folder: TempDir,
-    pub(crate) node: Arc<Member>,
-    /// Of the TLS port.
-    pub(crate) address: String,
-    /// With a member's certificate.
-    pub(crate) peer: Dialer,
-    /// Over TLS, without a certificate and without a token.
-    stranger: Channel,
-    /// Over TLS, with a member's certificate.
-    member: Channel,
-    /// Over the unix socket.
-    pub(crate) local: Channel,
-}
-
-impl Served {
-    async fn start() -> Self {
-        Self::start_with(UnreadLimits::default()).await
-    }
-
-    pub(crate) async fn start_with(unread: UnreadLimits) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let credentials = credentials(folder.path());
-        let trust = credentials.trust().clone();
-        let store = CertificateStore::new(credentials).unwrap();
-        let member = Arc::new(open_with(folder.path(), Arc::clone(&store)).await);
-        let stage: Stage = Arc::new(ArcSwapOption::from(Some(Arc::clone(&member))));
-        let shutdown = CancellationToken::new();
-        tokio::spawn(Arc::clone(&member.store).follow(shutdown.clone()));
-
-        let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let (failures, _) = mpsc::channel(1);
-        let connections = Connections::new(&store);
-        let wiring = Wiring { store: Arc::clone(&store), connections, failures };
-        let tls = TlsListener::start(tcp, wiring, Options::default()).unwrap();
-        let address = tls.local_addr().to_string();
-        let socket = folder.path().join("jaco.sock");
-        let unix = UnixListener::bind(&socket).unwrap();
-        let lifecycle = || Arc::new(AlreadyMember) as Arc<dyn Lifecycle>;
-        let serving =
-            serve::serve_tls(tls, Arc::clone(&stage), lifecycle(), unread, shutdown.clone());
-        tokio::spawn(serving);
-        tokio::spawn(serve::serve_unix(unix, stage, lifecycle(), shutdown));
-
-        let stranger = Dialer::operator(trust).unwrap();
-        let peer = Dialer::peer(store, NodeId::FIRST);
-        Self {
-            _folder: folder,
-            node: member,
-            stranger: over_tls(stranger, &address).await,
-            member: over_tls(peer.clone(), &address).await,
-            local: over_socket(&socket).await,
-            address,
-            peer,
-        }
-    }
-}
-
-async fn over_tls(dialer: Dialer, address: &str) -> Channel {
-    over_tls_with(dialer, address, Endpoint::from_static("http://node.internal")).await
-}
-
-pub(crate) async fn over_tls_with(dialer: Dialer, address: &str, endpoint: Endpoint) -> Channel {
-    let address = address.to_owned();
-    let connector = tower::service_fn(move |_| {
-        let (dialer, address) = (dialer.clone(), address.clone());
-        async move { dialer.connect(address).await.map(TokioIo::new) }
-    });
-    endpoint.connect_with_connector(connector).await.unwrap()
-}
-
-async fn over_socket(path: &Path) -> Channel {
-    let path = path.to_owned();
-    let connector = tower::service_fn(move |_| {
-        let path = path.clone();
-        async move { UnixStream::connect(path).await.map(TokioIo::new) }
-    });
-    Endpoint::from_static("http://node.internal").connect_with_connector(connector).await.unwrap()
-}
+use crate::node::GATE;
+use crate::served::Served;
 
 /// Calls an rpc with empty messages and returns its refusal, if it is refused at once.
 async fn refusal(channel: &Channel, rpc: &Rpc) -> Option<ErrorCode> {
@@ -143,7 +38,7 @@ async fn refusal(channel: &Channel, rpc: &Rpc) -> Option<ErrorCode> {
     answered.err().map(|status| code(&status))
 }
 
-fn code(status: &Status) -> ErrorCode {
+pub(crate) fn code(status: &Status) -> ErrorCode {
     status::from_status(status).code
 }
 

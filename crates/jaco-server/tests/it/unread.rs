@@ -8,7 +8,7 @@ use jaco_proto::v1::query_client::QueryClient;
 use jaco_server::UnreadLimits;
 use tonic::transport::{Channel, Endpoint};
 
-use crate::rpcs::{Served, over_tls_with};
+use crate::served::{Served, over_tls_with};
 
 const LIMITS: UnreadLimits = UnreadLimits { bytes: 8_000, patience: Duration::from_millis(500) };
 

@@ -152,6 +152,7 @@ impl World {
             issued_by: Identity::Local { uid: 0 },
             revoked_at: None,
             expires_at: None,
+            rights: None,
         };
         let router = Some(facts_of(hostname.as_str()));
         let node = new_node(&hostname, NodeFacts { router, ..NodeFacts::default() });

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jaco_types::{Identity, Rejection};
+use jaco_types::{Identity, Rejection, Rights, Role};
 
 use crate::audit::{AuditEvent, AuditKey, AuditKind, AuditLog, Evicted, Refusal, Summary};
 use crate::command::{Command, Entry};
@@ -57,7 +57,11 @@ impl<'a> Audit<'a> {
             let event = AuditEvent { kind, at, by, origin, request, payload, previous };
             push(&mut state.audit, event);
         }
-        for (kind, payload) in self.notes {
+        let role = author_role(state, &entry.by);
+        for (kind, mut payload) in self.notes {
+            if let Some(role) = role {
+                payload.insert("by_role".to_owned(), role.as_str().to_owned());
+            }
             let is_refusal = matches!(kind, AuditKind::RequestRefused | AuditKind::AccessRefused);
             if is_refusal && state.audit.count_refusal(&entry.by, entry.at) == Refusal::Counted {
                 continue;
@@ -73,5 +77,19 @@ impl<'a> Audit<'a> {
             };
             push(&mut state.audit, event);
         }
+    }
+}
+
+/// The role of the token that an entry was made with; none for a token of before there were roles, whose events stay as
+/// they are.
+fn author_role(state: &ClusterState, by: &Identity) -> Option<Role> {
+    match by {
+        Identity::Operator { token } => {
+            state.operator_tokens.get(token)?.rights.as_ref().map(Rights::role)
+        }
+        Identity::Local { .. }
+        | Identity::Node { .. }
+        | Identity::Scheduler
+        | Identity::Anonymous => None,
     }
 }

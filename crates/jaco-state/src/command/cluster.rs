@@ -17,15 +17,15 @@ pub struct ClusterInit {
     pub meta: ClusterMeta,
     /// The first node; `apply` stamps its id and times.
     pub node: NewNode,
-    /// The first operator token.
-    pub token: OperatorToken,
+    /// The first operator token. Boxed, because every command is as large as the largest one, and this one is rare.
+    pub token: Box<OperatorToken>,
 }
 
 impl ClusterInit {
     /// Creates the command.
     #[must_use]
     pub fn new(meta: ClusterMeta, node: NewNode, token: OperatorToken) -> Self {
-        Self { meta, node, token }
+        Self { meta, node, token: Box::new(token) }
     }
 }
 

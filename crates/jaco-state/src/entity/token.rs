@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use jaco_types::{Identity, Timestamp, TokenId};
+use jaco_types::{Identity, Rights, Timestamp, TokenId};
 
 /// Lets an operator use the cluster over TLS.
 #[derive(Clone, PartialEq, Eq)]
@@ -19,6 +19,16 @@ pub struct OperatorToken {
     pub revoked_at: Option<Timestamp>,
     /// When it stops working; `None` for a token that works until it is revoked.
     pub expires_at: Option<Timestamp>,
+    /// What it allows; absent for a token of before there were roles, which allows everything.
+    pub rights: Option<Rights>,
+}
+
+impl OperatorToken {
+    /// What it allows.
+    #[must_use]
+    pub fn rights(&self) -> &Rights {
+        self.rights.as_ref().unwrap_or(&Rights::Admin)
+    }
 }
 
 /// Lets nodes join.

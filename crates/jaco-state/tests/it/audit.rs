@@ -128,6 +128,7 @@ fn every_command(now: Timestamp) -> Vec<Command> {
             issued_by: Identity::Local { uid: 0 },
             revoked_at: None,
             expires_at: None,
+            rights: None,
         })
         .into(),
         OperatorTokenRevoke::new(token).into(),

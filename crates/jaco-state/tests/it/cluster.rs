@@ -6,9 +6,11 @@ use jaco_state::command::{
     OperatorTokenIssue, OperatorTokenRevoke,
 };
 use jaco_types::node::LABELS_MAX;
-use jaco_types::{Availability, ErrorCode, NodeFacts, NodeId, Timestamp};
+use jaco_types::{
+    Availability, ErrorCode, Identity, NodeFacts, NodeId, Rights, Timestamp, TokenId,
+};
 
-use crate::history::{History, admit, init, join_token};
+use crate::history::{History, admit, deployment, init, join_token};
 
 /// A cluster is created once.
 #[test]
@@ -111,6 +113,7 @@ fn the_name_of_an_expired_token_is_free() {
             issued_by: jaco_types::Identity::Scheduler,
             revoked_at: None,
             expires_at: Some(Timestamp(now.0 + 1000)),
+            rights: None,
         };
         OperatorTokenIssue::new(token).into()
     };
@@ -170,4 +173,46 @@ fn the_end_of_a_drain_is_forgotten() {
     let member = history.state.nodes.get(&node).unwrap();
     assert_eq!((member.availability_reason.as_str(), member.modified), ("", modified));
     assert_eq!(history.state.audit.events.len(), events);
+}
+
+fn token(id: &str, rights: Option<Rights>) -> jaco_state::token::OperatorToken {
+    jaco_state::token::OperatorToken {
+        id: TokenId::new(id).unwrap(),
+        secret_hash: [1; 32],
+        issued_at: Timestamp(0),
+        issued_by: Identity::Scheduler,
+        revoked_at: None,
+        expires_at: None,
+        rights,
+    }
+}
+
+/// R-CLI-5: events name the role of the token that asked, and what was issued with which role; those of tokens without one are
+/// as members of versions without roles write them.
+#[test]
+fn events_name_roles() {
+    let mut history = History::founded();
+    let issue = |id: &str, rights| -> jaco_state::Command {
+        OperatorTokenIssue::new(token(id, rights)).into()
+    };
+    history.apply(issue("old", None));
+    assert_eq!(history.last_event(), "token_issue role=operator token=old");
+    let shops = [deployment("blog"), deployment("shop")];
+    history.apply(issue("ci", Some(Rights::Deployer(shops.into()))));
+    assert_eq!(history.last_event(), "token_issue deployments=blog, shop role=deployer token=ci");
+    let by = |history: &mut History, id: &str, command| {
+        let by = Identity::Operator { token: TokenId::new(id).unwrap() };
+        let entry = jaco_state::Entry { by, ..history.entry(None, command) };
+        jaco_state::apply(&mut history.state, &entry);
+        history.last_event()
+    };
+    let revoke = |id: &str| OperatorTokenRevoke::new(TokenId::new(id).unwrap()).into();
+    assert_eq!(by(&mut history, "old", revoke("old")), "token_revoke token=old");
+    let expected = "token_revoke by_role=deployer deployments=blog, shop role=deployer token=ci";
+    assert_eq!(by(&mut history, "ci", revoke("ci")), expected);
+    let refused = by(&mut history, "ci", revoke("none"));
+    assert!(
+        refused.starts_with("request_refused by_role=deployer code=token_not_found"),
+        "{refused}"
+    );
 }

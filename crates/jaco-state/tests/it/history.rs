@@ -107,6 +107,7 @@ pub(crate) fn init() -> Command {
         issued_by: Identity::Local { uid: 0 },
         revoked_at: None,
         expires_at: None,
+        rights: None,
     };
     ClusterInit::new(meta, new_node("n1"), token).into()
 }

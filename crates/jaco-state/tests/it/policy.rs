@@ -6,9 +6,10 @@ use jaco_state::command::{
     DeploymentApply, DeploymentRollback, PolicyAllow, PolicyRevoke, PolicySet,
 };
 use jaco_state::policy::{GRANTS_MAX, GRANTS_PER_DEPLOYMENT_MAX, PolicyMode};
-use jaco_state::{Command, Outcome};
+use jaco_state::token::OperatorToken;
+use jaco_state::{Command, Entry, Outcome};
 use jaco_types::spec::{Reach, ReachKind, ServiceSpec};
-use jaco_types::{ErrorCode, Revision, ServiceName};
+use jaco_types::{ErrorCode, Identity, Revision, Rights, ServiceName, TokenId};
 
 use crate::history::{History, deployment, service, spec};
 
@@ -150,4 +151,37 @@ fn grants_are_bounded() {
     let unfit = [Reach::new(ReachKind::HostPath, "/srv/../etc")].into();
     let unfit = PolicyAllow::new(deployment("shop"), unfit).into();
     assert_eq!(history.refused(unfit), ErrorCode::InvalidRequest);
+}
+
+/// R-IN-6: a token for some deployments needs a grant where the policy only warns; one for all of them does not.
+#[test]
+fn a_deployer_needs_a_grant_whatever_the_policy_is() {
+    let mut history = History::founded();
+    let id = TokenId::new("ci").unwrap();
+    let ask = |history: &mut History, command| {
+        let by = Identity::Operator { token: id.clone() };
+        let entry = Entry { by, ..history.entry(None, command) };
+        jaco_state::apply(&mut history.state, &entry)
+    };
+    let rights = |history: &mut History, rights| {
+        let bootstrap = history.state.operator_tokens.values().next().unwrap().clone();
+        history.state.operator_tokens.insert(
+            id.clone(),
+            OperatorToken { id: id.clone(), rights: Some(rights), ..bootstrap },
+        );
+    };
+    rights(&mut history, Rights::Deployer([deployment("shop")].into()));
+    let wanted = || apply(db("db:1", "{}"), &["host-path=/srv/media"]);
+    message(&ask(&mut history, wanted()));
+    assert_eq!(history.apply(allow(&["host-path=/srv"])), Outcome::Done);
+    assert!(matches!(ask(&mut history, wanted()), Outcome::Deployed { .. }));
+    rights(&mut history, Rights::Operator);
+    let more = apply(db("db:2", "{}"), &["privileged"]);
+    assert!(matches!(ask(&mut history, more), Outcome::Deployed { .. }));
+    rights(&mut history, Rights::Deployer([deployment("shop")].into()));
+    let plain = apply(db("db:3", "{}"), &[]);
+    assert!(matches!(ask(&mut history, plain), Outcome::Deployed { .. }));
+    let back = DeploymentRollback::new(deployment("shop")).to(Some(Revision(2)));
+    let restored = [(ServiceName::new("db").unwrap(), reaches(&["privileged"]))];
+    message(&ask(&mut history, back.reaches(restored.into()).into()));
 }

@@ -118,6 +118,7 @@ fn tokens() {
         issued_by: Identity::Scheduler,
         revoked_at: None,
         expires_at: None,
+        rights: None,
     };
     check(
         &mut history,

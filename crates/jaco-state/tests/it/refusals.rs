@@ -308,6 +308,7 @@ fn operator_tokens_have_names_of_their_own() {
         issued_by: Identity::Scheduler,
         revoked_at: None,
         expires_at: None,
+        rights: None,
     };
     check(&mut history, OperatorTokenIssue::new(token), ErrorCode::TokenExists);
     let none = TokenId::new("none").unwrap();

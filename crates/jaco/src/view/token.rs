@@ -14,6 +14,7 @@ pub(crate) fn json(token: &TokenInfo) -> Value {
     without_null(json!({
         "id": token.id,
         "role": token.role,
+        "deployments": (!token.deployments.is_empty()).then_some(&token.deployments),
         "issued_at": time::rfc3339(token.issued_at_ms),
         "issued_by": non_empty(&token.issued_by),
         "expires_at": time::rfc3339(token.expires_at_ms),
@@ -24,11 +25,12 @@ pub(crate) fn json(token: &TokenInfo) -> Value {
 
 /// Tokens as a table.
 pub(crate) fn table(tokens: &[TokenInfo], frame: &Frame) -> String {
-    let mut table = Table::new(&["TOKEN", "ROLE", "ISSUED", "BY", "STATE"]);
+    let mut table = Table::new(&["TOKEN", "ROLE", "DEPLOYMENTS", "ISSUED", "BY", "STATE"]);
     for token in tokens {
         table.row([
             token.id.clone(),
             token.role.clone(),
+            token.deployments.join(","),
             time::ago(token.issued_at_ms, frame.now_ms),
             token.issued_by.clone(),
             state(token, frame.now_ms),

@@ -126,7 +126,12 @@ impl Script for Shop {
         request: v1::IssueOperatorTokenRequest,
         _: Option<&str>,
     ) -> Answer<v1::IssueOperatorTokenResponse> {
-        assert_eq!((request.name.as_str(), request.ttl_secs), ("ann", 90 * 86_400));
+        let wanted = (request.name.as_str(), request.role.as_str(), request.ttl_secs);
+        let deployments: Vec<&str> = request.deployments.iter().map(String::as_str).collect();
+        match (wanted, &deployments[..]) {
+            (("ann", "admin", 7_776_000), []) | (("ci", "deployer", 0), ["shop", "blog"]) => {}
+            other => panic!("{other:?}"),
+        }
         let expires_at_ms = 1_900_000_000_000;
         Ok(v1::IssueOperatorTokenResponse { token: "jo1.x".to_owned(), expires_at_ms })
     }
@@ -155,8 +160,12 @@ impl Script for Shop {
             ..Default::default()
         };
         let tokens = vec![
-            token("bootstrap", "operator"),
-            v1::TokenInfo { expires_at_ms: 1, ..token("bob", "operator") },
+            token("bootstrap", "admin"),
+            v1::TokenInfo {
+                expires_at_ms: 1,
+                deployments: vec!["blog".to_owned(), "shop".to_owned()],
+                ..token("bob", "deployer")
+            },
             v1::TokenInfo { expires_at_ms: far, revoked_at_ms: 1, ..token("4kq2m7xw3hza", "join") },
         ];
         Ok(v1::ListTokensResponse { tokens })
@@ -466,13 +475,24 @@ fn join_token_is_printed_as_a_command() {
 #[test]
 fn tokens_are_issued_listed_and_revoked() {
     let session = Session::with(Shop);
-    assert_eq!(session.run("token issue ann --expires 90d").out, "jo1.x\n");
-    assert_eq!(session.run("token issue ann --expires 0").code, Some(2), "it would never expire");
+    assert_eq!(session.run("token issue ann --role admin --expires 90d").out, "jo1.x\n");
+    let run = session.run("token create ci --role deployer --deployment shop,blog -o json");
+    let issued: serde_json::Value = serde_json::from_str(&run.out).expect(&run.err);
+    assert_eq!(issued["role"], "deployer");
+    assert_eq!(issued["deployments"], serde_json::json!(["shop", "blog"]));
+    for (wrong, why) in [
+        ("token issue ann --role viewer --expires 0", "it would never expire"),
+        ("token issue ann", "a token allows what its role does"),
+        ("token issue ann --role root", "there is no such role"),
+        ("token issue ann --role deployer", "a deployer is for some deployments"),
+    ] {
+        assert_eq!(session.run(wrong).code, Some(2), "{why}");
+    }
     expect![[r#"
-        TOKEN         ROLE      ISSUED  BY     STATE
-        bootstrap     operator  -       uid 0  active
-        bob           operator  -       uid 0  expired
-        4kq2m7xw3hza  join      -       uid 0  revoked
+        TOKEN         ROLE      DEPLOYMENTS  ISSUED  BY     STATE
+        bootstrap     admin     -            -       uid 0  active
+        bob           deployer  blog,shop    -       uid 0  expired
+        4kq2m7xw3hza  join      -            -       uid 0  revoked
     "#]]
     .assert_eq(&session.run("token ls").out);
     let run = session.run("token rm 4kq2m7xw3hza");

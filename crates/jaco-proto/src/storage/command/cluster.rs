@@ -28,7 +28,7 @@ impl Wire for ClusterInit {
         Ok(Self {
             meta: required("cluster", message.meta)?,
             node: required("node", message.node)?,
-            token: required("token", message.token)?,
+            token: Box::new(required("token", message.token)?),
         })
     }
 }

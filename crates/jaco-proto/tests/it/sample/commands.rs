@@ -285,12 +285,26 @@ pub(crate) fn operator_token() -> OperatorToken {
         issued_by: Identity::Local { uid: 0 },
         revoked_at: Some(Timestamp(1_700_000_000_999)),
         expires_at: None,
+        rights: None,
     }
 }
 
 pub(crate) fn expiring_token() -> OperatorToken {
     let expires_at = Some(Timestamp(1_707_776_000_000));
     OperatorToken { revoked_at: None, expires_at, ..operator_token() }
+}
+
+/// A token of each role.
+pub(crate) fn tokens_with_roles() -> Vec<OperatorToken> {
+    let shops = [deployment_name(), DeploymentName::new("web").unwrap()];
+    [Rights::Viewer, Rights::Deployer(shops.into()), Rights::Operator, Rights::Admin]
+        .map(|rights| OperatorToken { rights: Some(rights), ..expiring_token() })
+        .into()
+}
+
+pub(crate) fn commands_of_roles() -> Vec<Command> {
+    let issue = |token| OperatorTokenIssue::new(token).into();
+    tokens_with_roles().into_iter().map(issue).collect()
 }
 
 pub(crate) fn join_token() -> JoinToken {

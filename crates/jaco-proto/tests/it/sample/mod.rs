@@ -64,7 +64,7 @@ use jaco_types::{
     Instance, InstanceAddress, InstanceId, InstanceObserved, Machine, Millis, NamedKey, NamedKind,
     NetworkId, NetworkName, NetworkReach, NetworkScope, Node, NodeEdge, NodeFacts, NodeId,
     NodeRouter, NodeStatus, Ordinal, Origin, Prepull, ReasonCode, RegistryName, RegistryUsername,
-    Rejection, RenewalWindow, ReplicaId, ReplicaState, RequestId, RestartCount, Revision,
+    Rejection, RenewalWindow, ReplicaId, ReplicaState, RequestId, RestartCount, Revision, Rights,
     RollbackProgress, Rollout, RolloutState, Route, RouteKey, RouterLink, Scheduling, ServiceKey,
     ServiceName, Slot, SpecHash, StateIndex, Subnet, TerminatingInstance, Termination,
     TerminationOutcome, Timestamp, TokenId, TunnelBackend, Unplaced,

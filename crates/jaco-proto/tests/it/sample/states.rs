@@ -233,6 +233,16 @@ pub(crate) fn state_of_gpus() -> ClusterState {
     }
 }
 
+/// An operator token of each role, and nothing else.
+pub(crate) fn state_of_roles() -> ClusterState {
+    let mut state = ClusterState { index: StateIndex(42), ..ClusterState::default() };
+    for token in tokens_with_roles() {
+        let id = token_id(token.rights().role().as_str());
+        state.operator_tokens.insert(id.clone(), OperatorToken { id, ..token });
+    }
+    state
+}
+
 /// An operator token that expires and a revoked join token, and nothing else.
 pub(crate) fn state_of_tokens() -> ClusterState {
     let mut state = ClusterState { index: StateIndex(42), ..ClusterState::default() };

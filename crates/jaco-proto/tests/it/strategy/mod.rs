@@ -67,9 +67,9 @@ use jaco_types::{
     NamedKind, NetworkId, NetworkName, NetworkReach, NetworkScope, Node, NodeEdge, NodeFacts,
     NodeId, NodeRouter, NodeStatus, Ordinal, Origin, Prepull, ReasonCode, RegistryName,
     RegistryUsername, Rejection, RenewalWindow, ReplicaId, ReplicaState, RequestId, RestartCount,
-    Revision, RollbackProgress, Rollout, RolloutState, Route, RouteKey, RouterLink, Scheduling,
-    ServiceKey, ServiceName, Slot, SpecHash, StateIndex, Subnet, TerminatingInstance, Termination,
-    TerminationOutcome, Timestamp, TokenId, TunnelBackend, Unplaced,
+    Revision, Rights, RollbackProgress, Rollout, RolloutState, Route, RouteKey, RouterLink,
+    Scheduling, ServiceKey, ServiceName, Slot, SpecHash, StateIndex, Subnet, TerminatingInstance,
+    Termination, TerminationOutcome, Timestamp, TokenId, TunnelBackend, Unplaced,
 };
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;

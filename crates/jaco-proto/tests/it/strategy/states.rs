@@ -156,16 +156,27 @@ pub(crate) fn meta() -> impl Strategy<Value = ClusterMeta> {
 
 pub(crate) fn operator_token() -> impl Strategy<Value = OperatorToken> {
     let times = (moment(), option::of(moment()), option::of(moment()));
-    (token_id(), any::<[u8; 32]>(), identity(), times).prop_map(
-        |(id, secret_hash, issued_by, (issued_at, revoked_at, expires_at))| OperatorToken {
+    let rights = option::of(rights());
+    (token_id(), any::<[u8; 32]>(), identity(), times, rights).prop_map(
+        |(id, secret_hash, issued_by, (issued_at, revoked_at, expires_at), rights)| OperatorToken {
             id,
             secret_hash,
             issued_at,
             issued_by,
             revoked_at,
             expires_at,
+            rights,
         },
     )
+}
+
+fn rights() -> impl Strategy<Value = Rights> {
+    prop_oneof![
+        Just(Rights::Viewer),
+        btree_set(deployment_name(), 1..4).prop_map(Rights::Deployer),
+        Just(Rights::Operator),
+        Just(Rights::Admin),
+    ]
 }
 
 pub(crate) fn join_token() -> impl Strategy<Value = JoinToken> {

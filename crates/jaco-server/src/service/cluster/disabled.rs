@@ -8,10 +8,11 @@ use jaco_proto::v1;
 use jaco_state::ClusterState;
 use jaco_state::command::{DisabledSet, Disabling};
 use jaco_types::{
-    AllocationScope, Author, DeploymentName, ErrorCode, NodeId, Ordinal, Rejection, ServiceKey,
-    ServiceName, Slot,
+    AllocationScope, Author, DeploymentName, ErrorCode, NodeId, Ordinal, Rejection, Role,
+    ServiceKey, ServiceName, Slot,
 };
 
+use crate::auth::permission::Concern;
 use crate::forward::Write;
 use crate::member::Member;
 use crate::status::invalid;
@@ -38,10 +39,22 @@ impl Write for v1::SetDisabledRequest {
             return Err(invalid("no allocation is given: name a service, a node or a replica"));
         }
         let scopes = member.store.read(|state| resolve(state, &self.allocations))?;
+        member.admit(&by, concerns(change, &scopes))?;
         let command = DisabledSet::new(change, scopes).into();
         member.commit(by, &self.request_id, command).await?;
         Ok(v1::SetDisabledResponse { disabled: member.store.read(of_cluster) })
     }
+}
+
+/// What a change is about: the deployments of its services. A node has replicas of many deployments, and a replacement
+/// enables whatever else is disabled.
+fn concerns(change: Disabling, scopes: &BTreeSet<AllocationScope>) -> Vec<Concern<'_>> {
+    let of_all = (change == Disabling::Replace).then_some(Concern::Role(Role::Operator));
+    let of_scopes = scopes.iter().map(|scope| match scope.service() {
+        Some(service) => Concern::Deployment(&service.deployment),
+        None => Concern::Role(Role::Operator),
+    });
+    of_all.into_iter().chain(of_scopes).collect()
 }
 
 /// The disabled allocations as a request would name them.

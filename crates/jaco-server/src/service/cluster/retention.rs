@@ -4,8 +4,9 @@ use async_trait::async_trait;
 use jaco_proto::v1;
 use jaco_state::audit::KEPT_EVENTS;
 use jaco_state::command::AuditRetention;
-use jaco_types::{Author, ErrorCode, Millis, Rejection};
+use jaco_types::{Author, ErrorCode, Millis, Rejection, Role};
 
+use crate::auth::permission::Concern;
 use crate::forward::Write;
 use crate::member::Member;
 
@@ -18,6 +19,7 @@ impl Write for v1::SetAuditRetentionRequest {
     ) -> Result<v1::SetAuditRetentionResponse, Rejection> {
         let known = || member.store.read(|state| state.audit.retention);
         if self.age_ms > 0 {
+            member.admit(&by, [Concern::Role(Role::Admin)])?;
             if known().is_none() {
                 let message = "the retention cannot be set while nodes run different versions: upgrade \
                                all nodes, then try again";

@@ -1,18 +1,19 @@
 //! Join and operator tokens.
 
 use async_trait::async_trait;
-use jaco_pki::{CaCertificate, JoinToken, OperatorToken, TokenKind, TrustBundle};
+use jaco_pki::{CaCertificate, JoinToken, OperatorToken, TrustBundle};
 use jaco_proto::v1;
 use jaco_state::command::{
     JoinTokenIssue, JoinTokenRevoke, OperatorTokenIssue, OperatorTokenRevoke,
 };
 use jaco_state::{ClusterState, token};
 use jaco_store::Store;
-use jaco_types::{Author, ErrorCode, Millis, Rejection, TokenId};
+use jaco_types::{Author, ErrorCode, Millis, Rejection, Rights, Role, TokenId};
 
 use crate::auth::cluster_key::cluster_meta;
 use crate::forward::Write;
 use crate::member::Member;
+use crate::service::upgraded;
 use crate::status::{from_propose_error, invalid};
 use crate::view;
 
@@ -76,6 +77,7 @@ impl Write for v1::IssueOperatorTokenRequest {
     ) -> Result<v1::IssueOperatorTokenResponse, Rejection> {
         let mut minted = OperatorToken::mint();
         minted.id = TokenId::new(&self.name).map_err(invalid)?;
+        let rights = rights(member, &self)?;
         let now = member.clock.now();
         let life = Millis::from_secs(self.ttl_secs);
         if life > OPERATOR_TOKEN_LIFE_MAX {
@@ -89,12 +91,31 @@ impl Write for v1::IssueOperatorTokenRequest {
             issued_by: by.by.clone(),
             revoked_at: None,
             expires_at,
+            rights,
         };
         member.commit(by, "", OperatorTokenIssue::new(token).into()).await?;
         Ok(v1::IssueOperatorTokenResponse {
             token: minted.reveal().to_string(),
             expires_at_ms: expires_at.map_or(0, view::millis),
         })
+    }
+}
+
+/// What the token is to allow. As long as members may not know roles, a token can have none, which is an admin's.
+fn rights(
+    member: &Member,
+    request: &v1::IssueOperatorTokenRequest,
+) -> Result<Option<Rights>, Rejection> {
+    let role = match request.role.as_str() {
+        "" => Role::Admin.as_str(),
+        given => given,
+    };
+    let deployments = request.deployments.iter().map(String::as_str);
+    let rights = Rights::new(role, deployments).map_err(invalid)?;
+    match member.store.read(upgraded::roles_may_begin) {
+        Ok(()) => Ok(Some(rights)),
+        Err(_) if rights == Rights::Admin => Ok(None),
+        Err(rejection) => Err(rejection),
     }
 }
 
@@ -108,9 +129,9 @@ impl Write for v1::RevokeTokenRequest {
         let id = TokenId::new(&self.name).map_err(invalid)?;
         // The token may have been issued a moment ago, through another leader.
         member.store.catch_up().await.map_err(|error| from_propose_error(&error))?;
-        let (role, command) = match member.store.read(|state| role(state, &id)) {
-            Some(TokenKind::Operator) => ("operator", OperatorTokenRevoke::new(id).into()),
-            Some(TokenKind::Join) => ("join", JoinTokenRevoke::new(id).into()),
+        let (role, command) = match member.store.read(|state| named(state, &id)) {
+            Some(Named::Operator(role)) => (role.as_str(), OperatorTokenRevoke::new(id).into()),
+            Some(Named::Join) => ("join", JoinTokenRevoke::new(id).into()),
             None => {
                 let message = format!("there is no token with the name or id {id}");
                 return Err(Rejection::new(ErrorCode::TokenNotFound, message));
@@ -123,26 +144,34 @@ impl Write for v1::RevokeTokenRequest {
 
 /// Which kind of token this is the name of. Names are chosen by users and ids are random, so one text is
 /// hardly ever both; a token that still works comes first.
-fn role(state: &ClusterState, id: &TokenId) -> Option<TokenKind> {
-    let operator = state.operator_tokens.get(id).map(|token| token.revoked_at.is_some());
+fn named(state: &ClusterState, id: &TokenId) -> Option<Named> {
+    let operator = state.operator_tokens.get(id);
     let join = state.join_tokens.get(id).map(|token| token.revoked_at.is_some());
     match (operator, join) {
-        (Some(true), Some(false)) | (None, Some(_)) => Some(TokenKind::Join),
-        (Some(_), _) => Some(TokenKind::Operator),
+        (Some(token), Some(false)) if token.revoked_at.is_some() => Some(Named::Join),
+        (Some(token), _) => Some(Named::Operator(token.rights().role())),
+        (None, Some(_)) => Some(Named::Join),
         (None, None) => None,
     }
+}
+
+/// The token that a text names.
+enum Named {
+    Operator(Role),
+    Join,
 }
 
 /// Issued tokens, without their secrets.
 pub(super) fn list(state: &ClusterState) -> Vec<v1::TokenInfo> {
     let operators = state.operator_tokens.values().map(|token| v1::TokenInfo {
         id: token.id.to_string(),
-        role: "operator".to_owned(),
+        role: token.rights().role().to_string(),
         issued_at_ms: view::millis(token.issued_at),
         issued_by: token.issued_by.to_string(),
         expires_at_ms: token.expires_at.map_or(0, view::millis),
         revoked_at_ms: token.revoked_at.map_or(0, view::millis),
         uses_left: 0,
+        deployments: deployments(token.rights()),
     });
     let joins = state.join_tokens.values().map(|token| v1::TokenInfo {
         id: token.id.to_string(),
@@ -152,6 +181,14 @@ pub(super) fn list(state: &ClusterState) -> Vec<v1::TokenInfo> {
         expires_at_ms: view::millis(token.expires_at),
         revoked_at_ms: token.revoked_at.map_or(0, view::millis),
         uses_left: token.uses_left,
+        deployments: Vec::new(),
     });
     operators.chain(joins).collect()
+}
+
+fn deployments(rights: &Rights) -> Vec<String> {
+    match rights {
+        Rights::Deployer(deployments) => deployments.iter().map(ToString::to_string).collect(),
+        Rights::Viewer | Rights::Operator | Rights::Admin => Vec::new(),
+    }
 }

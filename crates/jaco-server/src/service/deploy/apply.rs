@@ -9,11 +9,12 @@ use jaco_state::audit::AuditKind;
 use jaco_state::command::{AuditNote, DeploymentApply, DeploymentDelete, SpecChange};
 use jaco_state::{ClusterState, Outcome};
 use jaco_types::spec::DeploymentSpec;
-use jaco_types::{Author, DeploymentName, NodeId, Rejection, RequestId, Revision};
+use jaco_types::{Author, DeploymentName, NodeId, Rejection, RequestId, Revision, Role};
 use tracing::warn;
 
 use super::preview::{check_preview, forecast_apply, required};
-use crate::admission::{self, Admitted, Stored};
+use crate::admission::{self, Admitted, Stored, volumes_of_others};
+use crate::auth::permission::Concern;
 use crate::forward::Write;
 use crate::member::Member;
 use crate::service::upgraded;
@@ -31,6 +32,13 @@ impl Write for v1::ApplyRequest {
             Ok(admitted) => admitted,
             Err(rejection) => return Err(refused(member, by, &request, rejection).await),
         };
+        member.admit(&by, [Concern::Deployment(&name)])?;
+        let taken = (member.rights(&by)?.role() == Role::Deployer)
+            .then(|| volumes_of_others(&name, &spec))
+            .flatten();
+        if let Some(rejection) = taken {
+            return Err(refused(member, by, &request, rejection).await);
+        }
         let spec = member.store.read(|state| for_all_members(state, spec));
         if spec.needs_edges() {
             let known = match request.dry_run {
@@ -154,6 +162,7 @@ pub(super) fn change_name(change: SpecChange) -> &'static str {
 impl Write for v1::DeleteRequest {
     async fn execute(self, member: &Member, by: Author) -> Result<v1::DeleteResponse, Rejection> {
         let name = DeploymentName::new(&self.deployment).map_err(invalid)?;
+        member.admit(&by, [Concern::Deployment(&name)])?;
         let command = DeploymentDelete::new(name).into();
         let applied = member.commit(by, &self.request_id, command).await?;
         Ok(v1::DeleteResponse { raft_index: applied.index.0 })

@@ -46,9 +46,10 @@ impl Deploy for DeployService {
         &self,
         request: Request<v1::ListContentsRequest>,
     ) -> Result<Response<v1::ListContentsResponse>, Status> {
-        let (member, _) = self.context.identify(&request)?;
+        let (member, by) = self.context.identify(&request)?;
         member.caught_up().await.map_err(|rejection| to_status(&rejection))?;
-        let listed = member.store.read(|state| named::list(state, request.get_ref()));
+        let rights = member.rights(&by).map_err(|rejection| to_status(&rejection))?;
+        let listed = member.store.read(|state| named::list(state, &rights, request.get_ref()));
         listed.map(Response::new).map_err(|rejection| to_status(&rejection))
     }
 }

@@ -8,7 +8,7 @@ use jaco_state::ClusterState;
 use jaco_state::command::{NamedContentPut, NamedContentRemove};
 use jaco_state::contents::PIECE_BYTES_MAX;
 use jaco_state::view::users;
-use jaco_types::{Author, ContentName, ErrorCode, NamedKey, NamedKind, Rejection};
+use jaco_types::{Author, ContentName, ErrorCode, NamedKey, NamedKind, Rejection, Rights, Role};
 
 use super::contents::{cluster, plain_piece, sealed_piece};
 use crate::forward::Write;
@@ -59,15 +59,18 @@ impl Write for v1::RemoveContentRequest {
     }
 }
 
-/// Lists the configs or the secrets, by name.
+/// Lists the configs or the secrets, by name; which contents secrets have for operators only, because whoever knows that
+/// can have them mounted into a container.
 ///
 /// # Errors
 /// `invalid_request` for an unknown kind.
 pub(super) fn list(
     state: &ClusterState,
+    rights: &Rights,
     request: &v1::ListContentsRequest,
 ) -> Result<v1::ListContentsResponse, Rejection> {
     let kind = kind(&request.kind)?;
+    let shows_tree = kind == NamedKind::Config || rights.role() >= Role::Operator;
     let of_kind = state.named.iter().filter(|(key, _)| key.kind == kind);
     let contents = of_kind.map(|(key, named)| v1::ContentInfo {
         name: key.name.to_string(),
@@ -75,7 +78,7 @@ pub(super) fn list(
         bytes: named.size,
         stored_at_ms: i64::try_from(named.stored_at.0).unwrap_or(i64::MAX),
         used_by: users(state, key).map(ToString::to_string).collect(),
-        tree: named.tree.0.to_vec().into(),
+        tree: if shows_tree { named.tree.0.to_vec().into() } else { Bytes::new() },
     });
     Ok(v1::ListContentsResponse { contents: contents.collect() })
 }

@@ -14,6 +14,7 @@ use jaco_types::{Author, DeploymentName, ErrorCode, Rejection, Revision, Service
 
 use super::apply::change_name;
 use crate::admission::replicas;
+use crate::auth::permission::Concern;
 use crate::forward::Write;
 use crate::member::Member;
 use crate::service::upgraded;
@@ -24,6 +25,7 @@ use crate::view;
 impl Write for v1::RollbackRequest {
     async fn execute(self, member: &Member, by: Author) -> Result<v1::RollbackResponse, Rejection> {
         let name = DeploymentName::new(&self.deployment).map_err(invalid)?;
+        member.admit(&by, [Concern::Deployment(&name)])?;
         let to = (self.to > 0).then_some(Revision(self.to));
         let (to, reaches) = member.store.read(|state| restored(state, &name, to));
         let command = DeploymentRollback::new(name.clone()).to(to).reaches(reaches);
@@ -94,6 +96,7 @@ impl Write for v1::PinRevisionRequest {
         by: Author,
     ) -> Result<v1::PinRevisionResponse, Rejection> {
         let name = DeploymentName::new(&self.deployment).map_err(invalid)?;
+        member.admit(&by, [Concern::Deployment(&name)])?;
         let pin = if self.pinned { Pin::Yes } else { Pin::No };
         let command = RevisionPin::new(name, Revision(self.revision), pin).into();
         member.commit(by, &self.request_id, command).await?;

@@ -2,18 +2,20 @@
 
 use jaco_proto::v1;
 use jaco_state::ClusterState;
-use jaco_types::{DeploymentName, ErrorCode, Rejection, Revision};
+use jaco_types::{DeploymentName, ErrorCode, Rejection, Revision, Rights};
 
 use super::uploads;
 use crate::status::invalid;
 use crate::view;
 
-/// The spec of one deployment at one revision.
+/// The spec of one deployment at one revision. Who may not change the deployment does not learn which contents its
+/// secrets have: whoever knows that can have them mounted into a container.
 ///
 /// # Errors
 /// `deployment_not_found`, also for a revision that is not kept.
 pub(super) fn get(
     state: &ClusterState,
+    rights: &Rights,
     request: &v1::GetDeploymentRequest,
 ) -> Result<v1::GetDeploymentResponse, Rejection> {
     let name = DeploymentName::new(&request.name).map_err(invalid)?;
@@ -42,6 +44,15 @@ pub(super) fn get(
         applied_by: record.applied_by.to_string(),
         binds: files.binds,
         configs: files.configs,
-        secrets: files.secrets,
+        secrets: if rights.may_change(&name) {
+            files.secrets
+        } else {
+            without_trees(files.secrets)
+        },
     })
+}
+
+fn without_trees(mut secrets: Vec<v1::FileUpload>) -> Vec<v1::FileUpload> {
+    secrets.iter_mut().for_each(|secret| secret.tree.clear());
+    secrets
 }

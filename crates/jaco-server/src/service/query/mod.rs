@@ -22,6 +22,7 @@ use futures::Stream;
 use jaco_proto::v1;
 use jaco_proto::v1::query_server::Query;
 use jaco_store::Store;
+use jaco_types::DeploymentName;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
@@ -29,7 +30,8 @@ use tonic::{Request, Response, Status};
 use super::cluster::volumes;
 use super::context::Context;
 use super::deploy::revision;
-use crate::status::to_status;
+use crate::auth::permission::Concern;
+use crate::status::{invalid, to_status};
 use crate::view::allocation;
 
 /// How many responses are queued for a slow reader.
@@ -77,9 +79,10 @@ impl Query for QueryService {
         &self,
         request: Request<v1::GetDeploymentRequest>,
     ) -> Result<Response<v1::GetDeploymentResponse>, Status> {
-        let (member, _) = self.context.identify(&request)?;
+        let (member, by) = self.context.identify(&request)?;
         member.caught_up().await.map_err(|rejection| to_status(&rejection))?;
-        let found = member.store.read(|state| deployment::get(state, request.get_ref()));
+        let rights = member.rights(&by).map_err(|rejection| to_status(&rejection))?;
+        let found = member.store.read(|state| deployment::get(state, &rights, request.get_ref()));
         found.map(Response::new).map_err(|rejection| to_status(&rejection))
     }
 
@@ -178,8 +181,12 @@ impl Query for QueryService {
         &self,
         request: Request<v1::LogsRequest>,
     ) -> Result<Response<Self::LogsStream>, Status> {
-        let (member, _) = self.context.identify(&request)?;
+        let (member, by) = self.context.identify(&request)?;
         member.caught_up().await.map_err(|rejection| to_status(&rejection))?;
+        let deployment = DeploymentName::new(&request.get_ref().deployment);
+        let deployment = deployment.map_err(|error| to_status(&invalid(error)))?;
+        let admitted = member.admit(&by, [Concern::Deployment(&deployment)]);
+        admitted.map_err(|rejection| to_status(&rejection))?;
         let lines = logs::collect(member, request.into_inner());
         let lines = lines.map_err(|rejection| to_status(&rejection))?;
         Ok(Response::new(Box::pin(ReceiverStream::new(lines))))

@@ -34,7 +34,7 @@ pub(in crate::apply) fn init(
         [("cluster", meta.id.to_string()), ("node", node.hostname.to_string())],
     );
     state.meta = Some(meta.clone());
-    state.operator_tokens.insert(token.id.clone(), token.clone());
+    state.operator_tokens.insert(token.id.clone(), (**token).clone());
     state.nodes.insert(id, node.clone().into_member(id, entry));
     Outcome::NodeAdmitted { id }
 }

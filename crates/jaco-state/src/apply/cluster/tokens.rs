@@ -1,6 +1,8 @@
 //! Operator and join tokens.
 
-use jaco_types::{ErrorCode, Rejection};
+use std::collections::BTreeMap;
+
+use jaco_types::{DeploymentName, ErrorCode, Rejection, Rights};
 
 use crate::apply::audit::Audit;
 use crate::audit::AuditKind;
@@ -26,10 +28,7 @@ pub(in crate::apply) fn issue(
             format!("a token named {} exists; revoke it or choose another name", token.id);
         return Outcome::Rejected(Rejection::new(ErrorCode::TokenExists, message));
     }
-    audit.event(
-        AuditKind::TokenIssue,
-        [("token", token.id.to_string()), ("role", "operator".into())],
-    );
+    audit.note(AuditKind::TokenIssue, facts(token));
     state.operator_tokens.insert(token.id.clone(), token.clone());
     Outcome::Done
 }
@@ -41,15 +40,28 @@ pub(in crate::apply) fn revoke(
     audit: &mut Audit<'_>,
 ) -> Outcome {
     let OperatorTokenRevoke { id } = command;
-    if !state.operator_tokens.contains(id) {
+    let Some(token) = state.operator_tokens.get_mut(id) else {
         let message = format!("there is no operator token named {id}");
         return Outcome::Rejected(Rejection::new(ErrorCode::TokenNotFound, message));
-    }
-    audit.event(AuditKind::TokenRevoke, [("token", id.to_string())]);
-    if let Some(token) = state.operator_tokens.get_mut(id) {
-        token.revoked_at.get_or_insert(entry.at);
+    };
+    token.revoked_at.get_or_insert(entry.at);
+    match &token.rights {
+        Some(_) => audit.note(AuditKind::TokenRevoke, facts(token)),
+        None => audit.event(AuditKind::TokenRevoke, [("token", id.to_string())]),
     }
     Outcome::Done
+}
+
+/// What events about a token tell of it. Those about one without a role are as they were before there were roles,
+/// because all members must write the same events.
+fn facts(token: &OperatorToken) -> BTreeMap<String, String> {
+    let role = token.rights.as_ref().map_or("operator", |rights| rights.role().as_str());
+    let mut facts = vec![("token", token.id.to_string()), ("role", role.to_owned())];
+    if let Some(Rights::Deployer(deployments)) = &token.rights {
+        let names: Vec<&str> = deployments.iter().map(DeploymentName::as_str).collect();
+        facts.push(("deployments", names.join(", ")));
+    }
+    facts.into_iter().map(|(name, fact)| (name.to_owned(), fact)).collect()
 }
 
 /// Tokens that cannot be used any more go with the next one that is issued, so their number is

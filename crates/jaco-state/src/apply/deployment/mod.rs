@@ -38,7 +38,7 @@ pub(in crate::apply) fn apply_spec(
     let based_on = *based_on;
     let checked = check_base(state, name, based_on)
         .and_then(|()| check(state, name, spec))
-        .and_then(|()| policy::check(state, name, spec, reaches));
+        .and_then(|()| policy::check(state, &entry.by, name, spec, reaches));
     if let Err(rejection) = checked {
         return Outcome::Rejected(rejection);
     }

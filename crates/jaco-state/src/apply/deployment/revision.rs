@@ -37,7 +37,9 @@ pub(in crate::apply) fn rollback(
     };
     let spec = record.spec.clone();
     let checked = check(state, name, &spec);
-    if let Err(rejection) = checked.and_then(|()| policy::check(state, name, &spec, reaches)) {
+    if let Err(rejection) =
+        checked.and_then(|()| policy::check(state, &entry.by, name, &spec, reaches))
+    {
         return Outcome::Rejected(rejection);
     }
     let changes = difference(deployment.spec(), &spec);

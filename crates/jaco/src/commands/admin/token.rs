@@ -17,11 +17,12 @@ use crate::view::{List, Summary, token};
 
 /// Manage join and operator tokens
 ///
-/// A join token lets nodes join the cluster. An operator token lets a user connect over the network.
+/// A join token lets nodes join the cluster. An operator token lets a user connect over the network, and do what its
+/// role allows.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   jaco token join
-  jaco token issue ann --expires 90d
+  jaco token issue ann --role operator --expires 90d
   jaco token ls
   jaco token revoke ann")]
 pub(crate) struct Args {
@@ -45,16 +46,30 @@ enum Action {
     },
     /// Create an operator token for a user
     ///
-    /// The token is shown once and not stored. Its name can be given again once it has expired.
+    /// The token is shown once and not stored. Its name can be given again once it has expired. A viewer reads everything
+    /// but logs and the contents of secrets; a deployer changes the given deployments as well; an operator changes all
+    /// deployments, and what nodes take; an admin does everything.
     #[command(
         alias = "create",
         after_long_help = "Examples:
-  jaco token issue ann > ann.token
-  jaco token issue ann --expires 90d > ann.token"
+  jaco token issue ann --role operator --expires 90d > ann.token
+  jaco token issue ci --role deployer --deployment shop --expires 30d > ci.token
+  jaco token issue board --role viewer > board.token"
     )]
     Issue {
         /// The token's name, in lists and in the audit log
         name: String,
+        /// What it allows
+        #[arg(long, value_parser = ["viewer", "deployer", "operator", "admin"])]
+        role: String,
+        /// Of a deployer: a deployment that it may change; may be repeated. It need not exist yet
+        #[arg(
+            long = "deployment",
+            value_name = "NAME",
+            value_delimiter = ',',
+            required_if_eq("role", "deployer")
+        )]
+        deployments: Vec<String>,
         /// Validity, at most 3650d. Without it the token works until it is revoked
         #[arg(long, value_name = "TIME", value_parser = lifetime)]
         expires: Option<Duration>,
@@ -92,12 +107,24 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
             let issued = client.issue_join_token(request).await?;
             session.done(&JoinToken(&issued))
         }
-        Action::Issue { name, expires } => {
+        Action::Issue { name, role, deployments, expires } => {
             let ttl_secs = expires.map_or(0, |expires| expires.as_secs());
-            let request = IssueOperatorTokenRequest { name: name.clone(), ttl_secs };
+            let request = IssueOperatorTokenRequest {
+                name: name.clone(),
+                ttl_secs,
+                role: role.clone(),
+                deployments: deployments.clone(),
+            };
             let issued = client.issue_operator_token(request).await?;
             let expires_at = time::rfc3339(issued.expires_at_ms);
-            let json = json!({ "name": name, "token": issued.token, "expires_at": expires_at });
+            let deployments = (!deployments.is_empty()).then_some(deployments);
+            let json = json!({
+                "name": name,
+                "role": role,
+                "deployments": deployments,
+                "token": issued.token,
+                "expires_at": expires_at,
+            });
             let json = without_null(json);
             session.done(&Summary { json, text: format!("{}\n", issued.token) })
         }
