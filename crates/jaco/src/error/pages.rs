@@ -31,6 +31,7 @@ pages! {
     "content_not_found",
     "csr_invalid",
     "deployment_not_found",
+    "disk_full",
     "duplicate_key",
     "duplicate_value",
     "empty_document",
