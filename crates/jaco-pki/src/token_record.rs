@@ -104,6 +104,7 @@ impl TokenRefusal {
         match (self, kind) {
             (Self::Revoked, _) => ErrorCode::TokenRevoked,
             (Self::Expired, TokenKind::Join) => ErrorCode::JoinTokenExpired,
+            (Self::Expired, TokenKind::Operator) => ErrorCode::TokenExpired,
             (Self::Consumed, TokenKind::Join) => ErrorCode::JoinTokenConsumed,
             (
                 Self::Malformed(_) | Self::WrongCluster | Self::Unknown | Self::BadSecret,
@@ -114,7 +115,6 @@ impl TokenRefusal {
                 | Self::WrongCluster
                 | Self::Unknown
                 | Self::BadSecret
-                | Self::Expired
                 | Self::Consumed,
                 TokenKind::Operator,
             ) => ErrorCode::TokenInvalid,

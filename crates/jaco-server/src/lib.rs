@@ -29,7 +29,7 @@ mod view;
 
 pub use audit::{archive, writer::Archived};
 pub use auth::cluster_key::ClusterKey;
-pub use auth::{permission, refusals};
+pub use auth::{permission, refusals, uses};
 pub use consumer::{ConsumerSession, Delivery};
 pub use edge::EdgeProbe;
 pub use feeds::Feeds;

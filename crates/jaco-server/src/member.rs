@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::auth::cluster_key::ClusterKey;
 use crate::auth::refusals::Refusals;
+use crate::auth::uses::TokenUses;
 use crate::edge::EdgeProbe;
 use crate::feeds::Feeds;
 use crate::gate::Gate;
@@ -56,6 +57,8 @@ pub struct Member {
     pub clock: Arc<dyn Clock>,
     /// The queue of refused access to be audited.
     pub refusals: Refusals,
+    /// The notes of uses of tokens that are to be recorded.
+    pub uses: TokenUses,
     /// Whether this node has caught up since its start.
     pub recovery: Recovery,
     /// Bounds what is computed for requests at a time.

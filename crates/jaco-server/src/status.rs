@@ -109,6 +109,7 @@ fn grpc_code(code: ErrorCode) -> Code {
         ErrorCode::Unauthenticated
         | ErrorCode::TokenInvalid
         | ErrorCode::TokenRevoked
+        | ErrorCode::TokenExpired
         | ErrorCode::JoinTokenInvalid
         | ErrorCode::JoinTokenExpired
         | ErrorCode::JoinTokenConsumed

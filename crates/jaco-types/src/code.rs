@@ -95,6 +95,8 @@ error_codes! {
     TokenInvalid => "token_invalid", NotAuthorised;
     /// The operator token was revoked.
     TokenRevoked => "token_revoked", NotAuthorised;
+    /// The operator token has expired.
+    TokenExpired => "token_expired", NotAuthorised;
     /// No token has this id.
     TokenNotFound => "token_not_found", Rejected;
     /// A token of this name exists.

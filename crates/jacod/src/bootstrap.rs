@@ -190,6 +190,7 @@ impl Bootstrap {
                     revoked_at: None,
                     expires_at: None,
                     rights: None,
+                    last_used_at: None,
                 },
             )
             .into(),

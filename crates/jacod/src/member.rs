@@ -24,7 +24,7 @@ use jaco_server::refusals::Refusals;
 use jaco_server::transport::PeerTransport;
 use jaco_server::{
     ClusterKey, ClusterMachine, EdgeProbe, Feeds, Gate, GateOptions, Lifecycle, Member, Peers,
-    RaftStore, Recovery, RouterProbe, UnreadLimits, refusals, serve,
+    RaftStore, Recovery, RouterProbe, UnreadLimits, refusals, serve, uses,
 };
 use jaco_state::command::NetworkBegin;
 use jaco_state::edge::SealedKey;
@@ -135,6 +135,7 @@ pub(crate) async fn start(
     let edge = router.as_ref().map(|_| EdgeHandle::new(node.config.net.edge_dir()));
     let (agent, agent_handle) = AgentService::new(agent);
     let (refusals, refusal_writer) = refusals::channel();
+    let (uses, use_writer) = uses::channel();
     let member = Arc::new(Member {
         id,
         hostname: node.hostname.clone(),
@@ -154,6 +155,7 @@ pub(crate) async fn start(
         ),
         clock: Arc::clone(&node.clock),
         refusals,
+        uses,
         recovery: Recovery::begin(),
         gate: Gate::new(GateOptions::default()),
         feeds: Feeds::default(),
@@ -161,6 +163,11 @@ pub(crate) async fn start(
     });
     listen(node, tcp, &certificates, &member, lifecycle)?;
     let shutdown = node.shutdown.clone();
+    node.run_until_shutdown(use_writer.run(
+        Arc::clone(&store) as Arc<dyn Store>,
+        id,
+        shutdown.clone(),
+    ));
     node.run_until_shutdown(refusal_writer.run(store, shutdown.clone()));
     node.agent.spawn(agent.run(shutdown.clone().cancelled_owned()));
     spawn_rebalancing(node, &member);

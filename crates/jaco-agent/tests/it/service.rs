@@ -100,6 +100,7 @@ impl World {
             revoked_at: None,
             expires_at: None,
             rights: None,
+            last_used_at: None,
         };
         let outcome = self.propose(ClusterInit::new(meta, node, token).into()).await;
         assert_eq!(outcome, Outcome::NodeAdmitted { id: NODE });

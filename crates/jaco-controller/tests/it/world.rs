@@ -252,6 +252,7 @@ pub(crate) fn init() -> Command {
         revoked_at: None,
         expires_at: None,
         rights: None,
+        last_used_at: None,
     };
     ClusterInit::new(meta, node, token).into()
 }

@@ -135,7 +135,7 @@ fn refusals_have_codes() {
         (TokenRefusal::Unknown, ErrorCode::JoinTokenInvalid, ErrorCode::TokenInvalid),
         (TokenRefusal::BadSecret, ErrorCode::JoinTokenInvalid, ErrorCode::TokenInvalid),
         (TokenRefusal::Revoked, ErrorCode::TokenRevoked, ErrorCode::TokenRevoked),
-        (TokenRefusal::Expired, ErrorCode::JoinTokenExpired, ErrorCode::TokenInvalid),
+        (TokenRefusal::Expired, ErrorCode::JoinTokenExpired, ErrorCode::TokenExpired),
         (TokenRefusal::Consumed, ErrorCode::JoinTokenConsumed, ErrorCode::TokenInvalid),
     ];
     for (refusal, join, operator) in cases {

@@ -47,6 +47,7 @@ impl Wire for OperatorToken {
             expires_at_ms: self.expires_at.map(|at| at.0),
             role: self.rights.as_ref().map(|rights| rights.role().to_wire()),
             deployments: deployments(self.rights.as_ref()),
+            last_used_at_ms: self.last_used_at.map(|at| at.0),
         }
     }
 
@@ -59,6 +60,7 @@ impl Wire for OperatorToken {
             revoked_at: message.revoked_at_ms.map(Timestamp),
             expires_at: message.expires_at_ms.map(Timestamp),
             rights: rights(message.role, message.deployments)?,
+            last_used_at: message.last_used_at_ms.map(Timestamp),
         })
     }
 }

@@ -172,6 +172,10 @@ pub(crate) const LOG_ENTRIES: &[(&str, &str)] = &[
         "080110fbd095ffbc311a03c202002203722d312a1db2331a0a0473686f701202080a120e0828120a\
          2f7372762f6d65646961",
     ),
+    (
+        "tokens_used",
+        "080110fbd095ffbc311a03c202002203722d312a139a07100a0e0a056f70732d3110f4d395ffbc31",
+    ),
 ];
 
 /// The values of enums that are not above.

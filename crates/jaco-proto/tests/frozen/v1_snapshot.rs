@@ -475,3 +475,14 @@ pub(crate) const ROLE_FRAMES: &[(&str, &str)] = &[
     ),
     ("trailer", "05000000c23e020804"),
 ];
+
+/// An operator token that was used.
+pub(crate) const USE_FRAMES: &[(&str, &str)] = &[
+    ("header", "040000000801102a"),
+    (
+        "operator_token",
+        "45000000b204420a056f70732d311220111111111111111111111111111111111111111111111111\
+         11111111111111111880d095ffbc312202520030808087fbd93148f4d395ffbc31",
+    ),
+    ("trailer", "05000000c23e020801"),
+];

@@ -100,6 +100,7 @@ fn snapshots_are_as_they_were() {
         (v1_snapshot::ORDER_FRAMES, sample::state_of_orders()),
         (v1_snapshot::POLICY_FRAMES, sample::state_of_policy()),
         (v1_snapshot::ROLE_FRAMES, sample::state_of_roles()),
+        (v1_snapshot::USE_FRAMES, sample::state_of_uses()),
     ] {
         let frozen: String = frames.iter().map(|(_, hex)| *hex).collect();
         assert_eq!(hex::encode(snapshot(&sample)), frozen, "what is written has changed");

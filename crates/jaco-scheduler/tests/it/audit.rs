@@ -454,6 +454,7 @@ fn token(cluster: &Cluster, id: &TokenId) -> OperatorToken {
         revoked_at: None,
         expires_at: None,
         rights: None,
+        last_used_at: None,
     }
 }
 

@@ -5,6 +5,7 @@ pub(crate) mod cluster_key;
 pub(crate) mod connection;
 pub mod permission;
 pub mod refusals;
+pub mod uses;
 
 use std::net::SocketAddr;
 

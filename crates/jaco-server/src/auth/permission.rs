@@ -187,7 +187,7 @@ fn of_token(state: &ClusterState, id: &TokenId, now: Timestamp) -> Result<Rights
     }
     if token.expires_at.is_some_and(|at| now > at) {
         let message = format!("operator token {id} has expired");
-        return Err(Rejection::new(ErrorCode::TokenInvalid, message));
+        return Err(Rejection::new(ErrorCode::TokenExpired, message));
     }
     Ok(token.rights().clone())
 }

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use jaco_proto::rpc::LeaderRpc;
-use jaco_types::{Author, ErrorCode, Rejection};
+use jaco_types::{Author, ErrorCode, Identity, Rejection, Timestamp, TokenId};
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
 
+use super::upgraded;
 use crate::auth;
 use crate::auth::connection::Caller;
+use crate::auth::uses;
 use crate::forward::{self, LeaderRead, Write};
 use crate::member::{Member, Stage};
 use crate::status::to_status;
@@ -61,6 +63,9 @@ impl Context {
         let now = member.clock.now();
         match member.store.read(|state| auth::identify(state, caller, headers, now)) {
             Ok(by) => {
+                if let Identity::Operator { token } = &by {
+                    note_use(&member, token, now);
+                }
                 let origin = Some(auth::asked_from(caller, member.id));
                 Ok((member, Author { by, origin }))
             }
@@ -96,6 +101,18 @@ impl Context {
         let (member, by) = self.identify(&request)?;
         let answer = forward::leader_read(&member, by, request.into_inner()).await;
         answer.map(Response::new).map_err(|rejection| to_status(&rejection))
+    }
+}
+
+/// Notes the use of a token for the list of tokens.
+fn note_use(member: &Member, token: &TokenId, now: Timestamp) {
+    let is_due = member.store.read(|state| {
+        let known = state.operator_tokens.get(token);
+        known.is_some_and(|known| uses::is_due(known.last_used_at, now))
+            && upgraded::uses_may_begin(state)
+    });
+    if is_due {
+        member.uses.note(token, now);
     }
 }
 

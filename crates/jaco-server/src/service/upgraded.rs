@@ -63,6 +63,12 @@ pub(super) fn roles_may_begin(state: &ClusterState) -> Result<(), Rejection> {
     by_all(state, "tokens have roles", ErrorCode::MembersOutdated)
 }
 
+/// Whether uses of tokens are recorded, or may be.
+pub(super) fn uses_may_begin(state: &ClusterState) -> bool {
+    state.operator_tokens.values().any(|token| token.last_used_at.is_some())
+        || by_all(state, "uses of tokens are recorded", ErrorCode::MembersOutdated).is_ok()
+}
+
 /// Whether there are routes, drain times, published ports and certificates, or may be.
 ///
 /// # Errors
@@ -177,6 +183,7 @@ mod tests {
             revoked_at: None,
             expires_at: None,
             rights,
+            last_used_at: None,
         };
         state.operator_tokens.insert(id.clone(), token(None));
         assert!(roles_may_begin(&state).is_err() && !reaches_are_known(&state));

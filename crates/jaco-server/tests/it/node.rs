@@ -16,7 +16,7 @@ use jaco_raft::{Options, Raft};
 use jaco_server::transport::PeerTransport;
 use jaco_server::{
     ClusterKey, ClusterMachine, Feeds, Gate, GateOptions, Member, Peers, RaftStore, Recovery,
-    refusals,
+    refusals, uses,
 };
 use jaco_state::registries::RegistryLogin;
 use jaco_store::{Clock, Store, SystemClock};
@@ -73,6 +73,10 @@ pub(crate) async fn open_with(folder: &Path, certificates: Arc<CertificateStore>
     let agent = service::Options::new(owner, as_store, for_agent, time, file_dirs);
     let (_agent, agent) = AgentService::new(agent);
     let (refusals, _writer) = refusals::channel();
+    let (uses, use_writer) = uses::channel();
+    let as_store = Arc::clone(&store) as Arc<dyn Store>;
+    let stopping = tokio_util::sync::CancellationToken::new();
+    tokio::spawn(use_writer.run(as_store, id, stopping.clone()));
     Member {
         id,
         hostname: Hostname::new("n1").unwrap(),
@@ -92,10 +96,11 @@ pub(crate) async fn open_with(folder: &Path, certificates: Arc<CertificateStore>
         ),
         clock,
         refusals,
+        uses,
         recovery: Recovery::begin(),
         gate: Gate::new(GATE),
         feeds: Feeds::default(),
-        stopping: tokio_util::sync::CancellationToken::new(),
+        stopping,
     }
 }
 

@@ -459,3 +459,43 @@ async fn the_leader_checks_what_is_forwarded() {
     assert_eq!(forward(Role::Operator, delete, other).await, None);
     with.stop().await;
 }
+
+/// R-CLI-6: the list of tokens says when each was last used, by one entry of the log for many uses, and never of one that was
+/// not.
+#[tokio::test(flavor = "multi_thread")]
+async fn last_uses_are_listed() {
+    let with = WithTokens::start().await;
+    let mut query = QueryClient::new(with.served.stranger.clone());
+    for _ in 0..3 {
+        let request =
+            with.as_role(Role::Viewer, v1::HistoryRequest { deployment: "shop".to_owned() });
+        query.history(request).await.unwrap();
+    }
+    let mut cluster = ClusterClient::new(with.served.local.clone());
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
+    let tokens = loop {
+        let tokens =
+            cluster.list_tokens(v1::ListTokensRequest {}).await.unwrap().into_inner().tokens;
+        let used = |token: &v1::TokenInfo| token.id == "viewer" && token.last_used_at_ms > 0;
+        if tokens.iter().any(used) {
+            break tokens;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "{tokens:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    let used = tokens.iter().filter(|token| token.last_used_at_ms > 0);
+    assert_eq!(used.map(|token| token.id.as_str()).collect::<Vec<_>>(), ["viewer"]);
+    let at =
+        |tokens: &[v1::TokenInfo]| -> i64 { tokens.iter().map(|one| one.last_used_at_ms).sum() };
+    let (index, recorded) = (with.served.node.store.read(|state| state.index), at(&tokens));
+    let request = with.as_role(Role::Viewer, v1::HistoryRequest { deployment: "shop".to_owned() });
+    query.history(request).await.unwrap();
+    let tokens = cluster.list_tokens(v1::ListTokensRequest {}).await.unwrap().into_inner().tokens;
+    assert_eq!(at(&tokens), recorded);
+    assert_eq!(
+        with.served.node.store.read(|state| state.index),
+        index,
+        "reading writes nothing more"
+    );
+    with.stop().await;
+}

@@ -121,6 +121,7 @@ impl Served {
             revoked_at: None,
             expires_at: None,
             rights: None,
+            last_used_at: None,
         };
         let command = ClusterInit::new(meta, node, token).into();
         self.node.commit(Author { by, origin: None }, "", command).await.unwrap();

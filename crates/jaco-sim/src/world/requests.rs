@@ -153,6 +153,7 @@ impl World {
             revoked_at: None,
             expires_at: None,
             rights: None,
+            last_used_at: None,
         };
         let router = Some(facts_of(hostname.as_str()));
         let node = new_node(&hostname, NodeFacts { router, ..NodeFacts::default() });

@@ -91,6 +91,7 @@ fn execute(state: &mut ClusterState, entry: &Entry, evicted: &mut Evicted) -> Ou
         Command::Observe(command) => observe::record(state, entry, command),
         Command::OperatorTokenIssue(command) => tokens::issue(state, command, &mut audit),
         Command::OperatorTokenRevoke(command) => tokens::revoke(state, entry, command, &mut audit),
+        Command::TokensUsed(command) => tokens::used(state, entry, command),
         Command::JoinTokenIssue(command) => tokens::issue_join(state, command, &mut audit),
         Command::JoinTokenRevoke(command) => tokens::revoke_join(state, entry, command, &mut audit),
         Command::ConsumerAttach(command) => routing::attach(state, entry, command, &mut audit),

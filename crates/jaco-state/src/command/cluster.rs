@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jaco_types::{
-    AllocationScope, Availability, Hostname, Millis, Node, NodeFacts, NodeId, NodeStatus, TokenId,
+    AllocationScope, Availability, Hostname, Millis, Node, NodeFacts, NodeId, NodeStatus,
+    Timestamp, TokenId,
 };
 
 use super::Entry;
@@ -207,6 +208,21 @@ impl OperatorTokenRevoke {
     #[must_use]
     pub fn new(id: TokenId) -> Self {
         Self { id }
+    }
+}
+
+/// Notes when operator tokens were last used, as a node saw it. Written at most once in an hour for each token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokensUsed {
+    /// The last use of each token.
+    pub uses: BTreeMap<TokenId, Timestamp>,
+}
+
+impl TokensUsed {
+    /// Creates the command.
+    #[must_use]
+    pub fn new(uses: BTreeMap<TokenId, Timestamp>) -> Self {
+        Self { uses }
     }
 }
 

@@ -21,7 +21,7 @@ pub use change::{Change, NewInstance, Previous, ReplaceCause};
 pub use cluster::{
     ClusterInit, ConstraintsSet, DisabledSet, Disabling, JoinTokenIssue, JoinTokenRevoke, NewNode,
     NodeAdmit, NodeDrain, NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels,
-    OperatorTokenIssue, OperatorTokenRevoke,
+    OperatorTokenIssue, OperatorTokenRevoke, TokensUsed,
 };
 pub use content::{ContentPut, NamedContentPut, NamedContentRemove, RegistryRemove, RegistryStore};
 pub use deployment::{DeploymentApply, DeploymentDelete, DeploymentRollback, RevisionPin};
@@ -100,6 +100,7 @@ commands! {
     Observe,
     OperatorTokenIssue,
     OperatorTokenRevoke,
+    TokensUsed,
     JoinTokenIssue,
     JoinTokenRevoke,
     ConsumerAttach,

@@ -21,6 +21,8 @@ pub struct OperatorToken {
     pub expires_at: Option<Timestamp>,
     /// What it allows; absent for a token of before there were roles, which allows everything.
     pub rights: Option<Rights>,
+    /// When it was last used, to an hour; `None` if it never was, or only with versions that did not note it.
+    pub last_used_at: Option<Timestamp>,
 }
 
 impl OperatorToken {

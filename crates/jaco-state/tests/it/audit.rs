@@ -62,6 +62,7 @@ fn leaves(command: &Command) -> Leaves {
         Command::OperatorTokenRevoke(_) | Command::JoinTokenRevoke(_) => {
             Events(&[AuditKind::TokenRevoke])
         }
+        Command::TokensUsed(_) => Nothing("a use is no change; what it was for has events"),
         Command::ConsumerAttach(_) => Events(&[AuditKind::ConsumerAttached]),
         Command::ConsumerDetach(_) => Events(&[AuditKind::ConsumerDetached]),
         Command::AuditBegin => Events(&[AuditKind::AuditChainBegun]),
@@ -129,6 +130,7 @@ fn every_command(now: Timestamp) -> Vec<Command> {
             revoked_at: None,
             expires_at: None,
             rights: None,
+            last_used_at: None,
         })
         .into(),
         OperatorTokenRevoke::new(token).into(),

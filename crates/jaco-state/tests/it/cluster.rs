@@ -3,7 +3,7 @@
 use jaco_state::Outcome;
 use jaco_state::command::{
     JoinTokenIssue, JoinTokenRevoke, NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels,
-    OperatorTokenIssue, OperatorTokenRevoke,
+    OperatorTokenIssue, OperatorTokenRevoke, TokensUsed,
 };
 use jaco_types::node::LABELS_MAX;
 use jaco_types::{
@@ -114,6 +114,7 @@ fn the_name_of_an_expired_token_is_free() {
             revoked_at: None,
             expires_at: Some(Timestamp(now.0 + 1000)),
             rights: None,
+            last_used_at: None,
         };
         OperatorTokenIssue::new(token).into()
     };
@@ -184,6 +185,7 @@ fn token(id: &str, rights: Option<Rights>) -> jaco_state::token::OperatorToken {
         revoked_at: None,
         expires_at: None,
         rights,
+        last_used_at: None,
     }
 }
 
@@ -215,4 +217,24 @@ fn events_name_roles() {
         refused.starts_with("request_refused by_role=deployer code=token_not_found"),
         "{refused}"
     );
+}
+
+/// R-CLI-6: a later use is kept, whichever node tells first, and none is later than the entry that tells of it. It leaves no
+/// event.
+#[test]
+fn the_last_use_of_a_token_is_the_latest_one() {
+    let mut history = History::founded();
+    history.apply(OperatorTokenIssue::new(token("ann", None)).into());
+    let (events, id) = (history.state.audit.events.len(), TokenId::new("ann").unwrap());
+    let mut used = |at: u64, now: u64| {
+        history.now = Timestamp(now);
+        let gone = TokenId::new("gone").unwrap();
+        let uses = [(id.clone(), Timestamp(at)), (gone, Timestamp(at))];
+        assert_eq!(history.apply(TokensUsed::new(uses.into()).into()), Outcome::Done);
+        history.state.operator_tokens.get(&id).unwrap().last_used_at.unwrap().0
+    };
+    assert_eq!(used(2000, 2500), 2000);
+    assert_eq!(used(1000, 2600), 2000, "told late");
+    assert_eq!(used(9000, 3000), 3000, "by a clock that is fast");
+    assert_eq!(history.state.audit.events.len(), events);
 }

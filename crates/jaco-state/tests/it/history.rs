@@ -108,6 +108,7 @@ pub(crate) fn init() -> Command {
         revoked_at: None,
         expires_at: None,
         rights: None,
+        last_used_at: None,
     };
     ClusterInit::new(meta, new_node("n1"), token).into()
 }

@@ -119,6 +119,7 @@ fn tokens() {
         revoked_at: None,
         expires_at: None,
         rights: None,
+        last_used_at: None,
     };
     check(
         &mut history,

@@ -309,6 +309,7 @@ fn operator_tokens_have_names_of_their_own() {
         revoked_at: None,
         expires_at: None,
         rights: None,
+        last_used_at: None,
     };
     check(&mut history, OperatorTokenIssue::new(token), ErrorCode::TokenExists);
     let none = TokenId::new("none").unwrap();

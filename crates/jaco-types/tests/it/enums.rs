@@ -72,6 +72,7 @@ fn error_codes_exit_by_their_class() {
                 ErrorCode::PermissionDenied,
                 ErrorCode::TokenInvalid,
                 ErrorCode::TokenRevoked,
+                ErrorCode::TokenExpired,
                 ErrorCode::JoinTokenInvalid,
                 ErrorCode::JoinTokenExpired,
                 ErrorCode::JoinTokenConsumed,

@@ -40,8 +40,8 @@ fn error_codes_keep_their_names_and_numbers() {
         (9, "cluster_uninitialized no_leader quorum_lost unavailable overloaded"),
         (
             10,
-            "unauthenticated permission_denied token_invalid token_revoked join_token_invalid \
-             join_token_expired join_token_consumed certificate_invalid",
+            "unauthenticated permission_denied token_invalid token_revoked token_expired \
+             join_token_invalid join_token_expired join_token_consumed certificate_invalid",
         ),
         (11, "would_not_survive"),
     ] {

@@ -95,6 +95,7 @@ pages! {
     "still_disabled",
     "timed_out",
     "token_exists",
+    "token_expired",
     "token_invalid",
     "token_not_found",
     "token_revoked",

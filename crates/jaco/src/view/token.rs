@@ -19,13 +19,15 @@ pub(crate) fn json(token: &TokenInfo) -> Value {
         "issued_by": non_empty(&token.issued_by),
         "expires_at": time::rfc3339(token.expires_at_ms),
         "revoked_at": time::rfc3339(token.revoked_at_ms),
+        "last_used_at": time::rfc3339(token.last_used_at_ms),
         "uses_left": (token.role == "join").then_some(token.uses_left),
     }))
 }
 
 /// Tokens as a table.
 pub(crate) fn table(tokens: &[TokenInfo], frame: &Frame) -> String {
-    let mut table = Table::new(&["TOKEN", "ROLE", "DEPLOYMENTS", "ISSUED", "BY", "STATE"]);
+    let columns = ["TOKEN", "ROLE", "DEPLOYMENTS", "ISSUED", "BY", "EXPIRES", "LAST USED", "STATE"];
+    let mut table = Table::new(&columns);
     for token in tokens {
         table.row([
             token.id.clone(),
@@ -33,6 +35,8 @@ pub(crate) fn table(tokens: &[TokenInfo], frame: &Frame) -> String {
             token.deployments.join(","),
             time::ago(token.issued_at_ms, frame.now_ms),
             token.issued_by.clone(),
+            time::left(token.expires_at_ms, frame.now_ms),
+            time::ago(token.last_used_at_ms, frame.now_ms),
             state(token, frame.now_ms),
         ]);
     }
@@ -40,18 +44,15 @@ pub(crate) fn table(tokens: &[TokenInfo], frame: &Frame) -> String {
 }
 
 fn state(token: &TokenInfo, now_ms: i64) -> String {
-    let is_past = |at_ms: i64| at_ms > 0 && at_ms <= now_ms;
     if token.revoked_at_ms > 0 {
         return "revoked".to_owned();
     }
-    if is_past(token.expires_at_ms) {
+    if token.expires_at_ms > 0 && token.expires_at_ms <= now_ms {
         return "expired".to_owned();
     }
-    let left = time::ago(2 * now_ms - token.expires_at_ms, now_ms);
     match (token.role.as_str(), token.uses_left) {
         ("join", 0) => "used up".to_owned(),
-        ("join", uses) => format!("{} left, expires in {left}", count(uses as usize, "use")),
-        _ if token.expires_at_ms > 0 => format!("active, expires in {left}"),
+        ("join", uses) => format!("{} left", count(uses as usize, "use")),
         _ => "active".to_owned(),
     }
 }

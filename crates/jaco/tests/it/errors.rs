@@ -126,6 +126,7 @@ const EXIT_CODES: &[(u8, &[&str])] = &[
             "join_token_expired",
             "join_token_invalid",
             "permission_denied",
+            "token_expired",
             "token_invalid",
             "token_revoked",
             "unauthenticated",

@@ -1,6 +1,7 @@
 //! Commands that read, and small writes.
 
 use std::os::unix::fs::PermissionsExt;
+use std::time::SystemTime;
 
 use expect_test::expect;
 use jaco_client::scripted::{Answer, Feed, Script};
@@ -150,8 +151,10 @@ impl Script for Shop {
         _: v1::ListTokensRequest,
         _: Option<&str>,
     ) -> Answer<v1::ListTokensResponse> {
-        // In the year 2100, so that the column stays the same for long.
-        let far = 4_102_444_800_000;
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
+        let now = i64::try_from(now.as_millis()).expect("before the year 292 million");
+        // The middle of an hour and of a day, so that the columns are the same however long the test takes.
+        let (used, far) = (now - 3_500 * 3_600, now + 3_500 * 86_400);
         let token = |id: &str, role: &str| v1::TokenInfo {
             id: id.to_owned(),
             role: role.to_owned(),
@@ -160,7 +163,7 @@ impl Script for Shop {
             ..Default::default()
         };
         let tokens = vec![
-            token("bootstrap", "admin"),
+            v1::TokenInfo { last_used_at_ms: used, ..token("bootstrap", "admin") },
             v1::TokenInfo {
                 expires_at_ms: 1,
                 deployments: vec!["blog".to_owned(), "shop".to_owned()],
@@ -489,10 +492,10 @@ fn tokens_are_issued_listed_and_revoked() {
         assert_eq!(session.run(wrong).code, Some(2), "{why}");
     }
     expect![[r#"
-        TOKEN         ROLE      DEPLOYMENTS  ISSUED  BY     STATE
-        bootstrap     admin     -            -       uid 0  active
-        bob           deployer  blog,shop    -       uid 0  expired
-        4kq2m7xw3hza  join      -            -       uid 0  revoked
+        TOKEN         ROLE      DEPLOYMENTS  ISSUED  BY     EXPIRES  LAST USED  STATE
+        bootstrap     admin     -            -       uid 0  -        3h         active
+        bob           deployer  blog,shop    -       uid 0  expired  -          expired
+        4kq2m7xw3hza  join      -            -       uid 0  in 3d    -          revoked
     "#]]
     .assert_eq(&session.run("token ls").out);
     let run = session.run("token rm 4kq2m7xw3hza");

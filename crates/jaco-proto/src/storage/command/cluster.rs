@@ -3,11 +3,11 @@
 use jaco_state::command::{
     ClusterInit, ConstraintsSet, DisabledSet, JoinTokenIssue, JoinTokenRevoke, NodeAdmit,
     NodeDrain, NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels, OperatorTokenIssue,
-    OperatorTokenRevoke,
+    OperatorTokenRevoke, TokensUsed,
 };
-use jaco_types::{Millis, NodeId};
+use jaco_types::{Millis, NodeId, Timestamp, TokenId};
 
-use crate::storage::convert::{Wire, required};
+use crate::storage::convert::{Wire, ascending, required};
 use crate::storage::disabled;
 use crate::storage::error::Problem;
 use crate::storage::wire;
@@ -182,6 +182,24 @@ impl Wire for OperatorTokenRevoke {
 
     fn from_wire(message: wire::OperatorTokenRevoke) -> Result<Self, Problem> {
         Ok(Self { id: Wire::from_wire(message.id)? })
+    }
+}
+
+impl Wire for TokensUsed {
+    type Message = wire::TokensUsed;
+
+    fn to_wire(&self) -> wire::TokensUsed {
+        let Self { uses } = self;
+        let used = |(token, at): (&TokenId, &Timestamp)| wire::TokenUse {
+            token: token.to_wire(),
+            at_ms: at.0,
+        };
+        wire::TokensUsed { uses: uses.iter().map(used).collect() }
+    }
+
+    fn from_wire(message: wire::TokensUsed) -> Result<Self, Problem> {
+        let used = |used: wire::TokenUse| Ok((Wire::from_wire(used.token)?, Timestamp(used.at_ms)));
+        Ok(Self { uses: ascending("uses of tokens", message.uses.into_iter().map(used))? })
     }
 }
 

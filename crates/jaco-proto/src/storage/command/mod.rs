@@ -61,6 +61,7 @@ commands! {
     Observe,
     OperatorTokenIssue,
     OperatorTokenRevoke,
+    TokensUsed,
     JoinTokenIssue,
     JoinTokenRevoke,
     ConsumerAttach,

@@ -99,6 +99,7 @@ pub(crate) fn commands() -> Vec<Command> {
         PolicySet::new(PolicyMode::Refuse).into(),
         PolicyAllow::new(deployment_name(), grants()).into(),
         PolicyRevoke::new(deployment_name(), grants()).into(),
+        TokensUsed::new([(token_id("ops-1"), Timestamp(1_700_000_000_500))].into()).into(),
     ]
 }
 
@@ -197,6 +198,7 @@ pub(crate) fn command_name(command: &Command) -> &'static str {
         Command::Observe(_) => "observe",
         Command::OperatorTokenIssue(_) => "operator_token_issue",
         Command::OperatorTokenRevoke(_) => "operator_token_revoke",
+        Command::TokensUsed(_) => "tokens_used",
         Command::JoinTokenIssue(_) => "join_token_issue",
         Command::JoinTokenRevoke(_) => "join_token_revoke",
         Command::AuditNote(_) => "audit_note",
@@ -286,6 +288,7 @@ pub(crate) fn operator_token() -> OperatorToken {
         revoked_at: Some(Timestamp(1_700_000_000_999)),
         expires_at: None,
         rights: None,
+        last_used_at: None,
     }
 }
 

@@ -233,6 +233,16 @@ pub(crate) fn state_of_gpus() -> ClusterState {
     }
 }
 
+/// An operator token that was used, and nothing else.
+pub(crate) fn state_of_uses() -> ClusterState {
+    let mut state = ClusterState { index: StateIndex(42), ..ClusterState::default() };
+    let last_used_at = Some(Timestamp(1_700_000_000_500));
+    state
+        .operator_tokens
+        .insert(token_id("ops-1"), OperatorToken { last_used_at, ..expiring_token() });
+    state
+}
+
 /// An operator token of each role, and nothing else.
 pub(crate) fn state_of_roles() -> ClusterState {
     let mut state = ClusterState { index: StateIndex(42), ..ClusterState::default() };

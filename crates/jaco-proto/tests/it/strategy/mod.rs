@@ -31,7 +31,7 @@ use jaco_state::command::{
     NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels, Observe, OperatorTokenIssue,
     OperatorTokenRevoke, PolicyAllow, PolicyRevoke, PolicySet, Previous, Rebalance, RebalanceMove,
     RebalanceRevert, RegistryRemove, RegistryStore, ReplaceCause, RevertedMove, RevisionPin,
-    SpecChange,
+    SpecChange, TokensUsed,
 };
 use jaco_state::contents::{Content, Form, Hold, NamedContent, Piece, PieceBytes};
 use jaco_state::deployment::{Pin, RevisionRecord};

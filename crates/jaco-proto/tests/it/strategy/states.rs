@@ -155,10 +155,16 @@ pub(crate) fn meta() -> impl Strategy<Value = ClusterMeta> {
 }
 
 pub(crate) fn operator_token() -> impl Strategy<Value = OperatorToken> {
-    let times = (moment(), option::of(moment()), option::of(moment()));
+    let times = (moment(), option::of(moment()), option::of(moment()), option::of(moment()));
     let rights = option::of(rights());
     (token_id(), any::<[u8; 32]>(), identity(), times, rights).prop_map(
-        |(id, secret_hash, issued_by, (issued_at, revoked_at, expires_at), rights)| OperatorToken {
+        |(
+            id,
+            secret_hash,
+            issued_by,
+            (issued_at, revoked_at, expires_at, last_used_at),
+            rights,
+        )| OperatorToken {
             id,
             secret_hash,
             issued_at,
@@ -166,6 +172,7 @@ pub(crate) fn operator_token() -> impl Strategy<Value = OperatorToken> {
             revoked_at,
             expires_at,
             rights,
+            last_used_at,
         },
     )
 }

@@ -92,6 +92,7 @@ impl Write for v1::IssueOperatorTokenRequest {
             revoked_at: None,
             expires_at,
             rights,
+            last_used_at: None,
         };
         member.commit(by, "", OperatorTokenIssue::new(token).into()).await?;
         Ok(v1::IssueOperatorTokenResponse {
@@ -172,6 +173,7 @@ pub(super) fn list(state: &ClusterState) -> Vec<v1::TokenInfo> {
         revoked_at_ms: token.revoked_at.map_or(0, view::millis),
         uses_left: 0,
         deployments: deployments(token.rights()),
+        last_used_at_ms: token.last_used_at.map_or(0, view::millis),
     });
     let joins = state.join_tokens.values().map(|token| v1::TokenInfo {
         id: token.id.to_string(),
@@ -182,6 +184,7 @@ pub(super) fn list(state: &ClusterState) -> Vec<v1::TokenInfo> {
         revoked_at_ms: token.revoked_at.map_or(0, view::millis),
         uses_left: token.uses_left,
         deployments: Vec::new(),
+        last_used_at_ms: 0,
     });
     operators.chain(joins).collect()
 }

@@ -8,6 +8,7 @@ use crate::apply::audit::Audit;
 use crate::audit::AuditKind;
 use crate::command::{
     Entry, JoinTokenIssue, JoinTokenRevoke, OperatorTokenIssue, OperatorTokenRevoke, Outcome,
+    TokensUsed,
 };
 use crate::state::ClusterState;
 use crate::token::OperatorToken;
@@ -48,6 +49,21 @@ pub(in crate::apply) fn revoke(
     match &token.rights {
         Some(_) => audit.note(AuditKind::TokenRevoke, facts(token)),
         None => audit.event(AuditKind::TokenRevoke, [("token", id.to_string())]),
+    }
+    Outcome::Done
+}
+
+/// An earlier use never replaces a later one, and none is later than the entry that tells of it.
+pub(in crate::apply) fn used(
+    state: &mut ClusterState,
+    entry: &Entry,
+    command: &TokensUsed,
+) -> Outcome {
+    let TokensUsed { uses } = command;
+    for (id, at) in uses {
+        if let Some(token) = state.operator_tokens.get_mut(id) {
+            token.last_used_at = token.last_used_at.max(Some(entry.at.min(*at)));
+        }
     }
     Outcome::Done
 }
