@@ -238,7 +238,7 @@ impl Standing {
 
     /// Whether both are of the same connection.
     #[must_use]
-    pub fn is_of_connection_of(&self, other: &Self) -> bool {
+    pub fn shares_connection_with(&self, other: &Self) -> bool {
         self.number == other.number
     }
 

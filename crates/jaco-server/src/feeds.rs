@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
+use futures::FutureExt as _;
 use jaco_types::{ErrorCode, Rejection};
 use tokio::sync::{Mutex as Turn, Notify, OwnedMutexGuard, watch};
 
@@ -105,8 +106,32 @@ impl Feeds {
 }
 
 impl Feed {
-    /// The number of a rendering that begins now.
+    /// The number of a rendering that begins now: all who have joined so far wait for it, and for no further one.
     pub(crate) fn begin(&self) -> u64 {
+        // Present only if somebody has joined.
+        let _joined = self.joined.notified().now_or_never();
         self.begun.fetch_add(1, Ordering::SeqCst) + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R-FAULT-3: those who join before a rendering begins share it and cause no second one; who joins while it is made
+    /// gets the next.
+    #[test]
+    fn one_rendering_serves_all_who_joined_before_it() {
+        let feeds = Feeds::default();
+        let subject = || Subject { deployment: "shop".to_owned(), service: String::new() };
+        let mut opened = None;
+        let (_first, wanted) = feeds.join(subject(), |_, feed| opened = Some(feed)).unwrap();
+        let feed = opened.unwrap();
+        let (_second, same) = feeds.join(subject(), |_, _| panic!("it is open")).unwrap();
+        assert_eq!((wanted, same, feed.begin()), (1, 1, 1));
+        assert!(feed.joined.notified().now_or_never().is_none(), "nobody waits for another");
+        let (_late, next) = feeds.join(subject(), |_, _| panic!("it is open")).unwrap();
+        assert_eq!(next, 2);
+        assert!(feed.joined.notified().now_or_never().is_some(), "one is asked for");
     }
 }

@@ -134,7 +134,7 @@ impl Held {
     /// Closes the connection of a reader. What else it has not read leaves with it.
     fn close(&mut self, lagging: &Reader) {
         let is_its =
-            |unread: &Unread| unread.reader.standing.is_of_connection_of(&lagging.standing);
+            |unread: &Unread| unread.reader.standing.shares_connection_with(&lagging.standing);
         let its = self.unread.iter().filter(|(_, unread)| is_its(unread));
         let its: Vec<u64> = its.map(|(number, _)| *number).collect();
         let before = self.bytes;

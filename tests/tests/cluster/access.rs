@@ -96,6 +96,39 @@ async fn operator_tokens_expire() {
     .await;
 }
 
+/// R-CLI-6: a token that is shown to a follower is listed with its last use on every node; further uses within the hour
+/// write nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn t107_the_last_use_of_a_token_is_known_on_all_nodes() {
+    let cluster = Cluster::start(3, Engine::Fake).await;
+    let follower = (cluster.leader().await + 1) % 3;
+    let node = &cluster.nodes[follower];
+    let ca = std::fs::read_to_string(node.folder().join("data/node/ca.crt")).expect("a member's");
+    let trust = jaco_pki::TrustBundle::from_pem(&ca).expect("a certificate");
+    let request = v1::IssueOperatorTokenRequest { name: "ann".to_owned(), ..Default::default() };
+    let issued = node.client().issue_operator_token(request).await.expect("issued");
+    let token: jaco_pki::OperatorToken = issued.token.parse().expect("a token");
+    let servers = std::slice::from_ref(&node.address);
+    let client = Client::new(Target::servers(servers, trust, token).expect("a target"));
+    client.overview(v1::StatusRequest::default()).await.expect("it is accepted");
+    for other in &cluster.nodes {
+        eventually("its use is listed", || async {
+            let listed = other.client().list_tokens(v1::ListTokensRequest {}).await;
+            let listed = listed.map_err(|error| error.to_string())?.tokens;
+            let used = listed.iter().any(|one| one.id == "ann" && one.last_used_at_ms > 0);
+            if used { Ok(()) } else { Err(format!("{listed:?}")) }
+        })
+        .await;
+    }
+    let index = cluster.idle_index(follower).await;
+    for _ in 0..20 {
+        client.overview(v1::StatusRequest::default()).await.expect("it is accepted");
+    }
+    // Uses are written 10 s after the last ones at the earliest.
+    tokio::time::sleep(std::time::Duration::from_secs(12)).await;
+    assert_eq!(cluster.idle_index(follower).await, index, "a read is no write");
+}
+
 /// An invented token, or one of another cluster, is refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn foreign_join_token_is_refused() {
