@@ -108,7 +108,7 @@ impl Feeds {
 impl Feed {
     /// The number of a rendering that begins now: all who have joined so far wait for it, and for no further one.
     pub(crate) fn begin(&self) -> u64 {
-        // Present only if somebody has joined.
+        // It is there only if a caller has joined.
         let _joined = self.joined.notified().now_or_never();
         self.begun.fetch_add(1, Ordering::SeqCst) + 1
     }
