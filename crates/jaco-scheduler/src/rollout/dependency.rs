@@ -24,12 +24,27 @@ pub(crate) enum Gate {
 }
 
 /// What a service still waits for before its first replica, or before the first step to another spec, by
-/// the name of the service waited for; `None` when nothing is in the way.
+/// the name of the service waited for; `None` when nothing is in the way. Of a job that runs,
+/// `SERVICE/since_ms` says since when: nothing but its end ends the wait, and it may not come.
 pub(crate) fn unmet(draft: &Draft<'_>, at: usize) -> Option<BTreeMap<String, String>> {
-    let unmet: BTreeMap<_, _> = unmet_dependencies(draft, at)
-        .map(|it| (it.service.to_string(), condition_name(it.condition).to_owned()))
-        .collect();
+    let mut unmet = BTreeMap::new();
+    for dependency in unmet_dependencies(draft, at) {
+        let (name, condition) = (&dependency.service, dependency.condition);
+        unmet.insert(name.to_string(), condition_name(condition).to_owned());
+        let job = draft.sibling(at, name);
+        let job = job.filter(|_| condition == DependencyCondition::CompletedSuccessfully);
+        if let Some(since) = job.and_then(running_since) {
+            unmet.insert(format!("{name}/since_ms"), since.0.to_string());
+        }
+    }
     (!unmet.is_empty()).then_some(unmet)
+}
+
+/// Since when a replica of this service has been running, of those that have not completed.
+fn running_since(job: &ServiceDraft<'_>) -> Option<Timestamp> {
+    let running = job.slots.iter().filter(|slot| slot.is_active() && slot.current.is_running());
+    let observed = running.filter_map(|slot| slot.current.observed);
+    observed.map(|observed| observed.started_at.unwrap_or(observed.since)).min()
 }
 
 /// The services that wait for others, and what that means for their next steps.

@@ -183,6 +183,16 @@ fn job_of_a_removed_node_runs_elsewhere_as_another_spec() {
     assert_ne!(cluster.slot(JOB).current.node, node);
 }
 
+/// R-JOB-1: all replicas of a job begin at once, as those of a stack in a swarm do: `update_config.parallelism` is about
+/// another spec.
+#[test]
+fn all_replicas_of_a_job_begin_at_once() {
+    let mut cluster = Cluster::of(&["n1", "n2"]);
+    cluster.apply("shop", &[job("job:1").replicas(5)]);
+    cluster.pass();
+    assert_eq!(cluster.counts("shop", "job").values().sum::<usize>(), 5);
+}
+
 /// R-JOB-1: two instances of a job never run at once: a new spec ends the one that runs first.
 #[test]
 fn job_that_runs_is_stopped_before_its_successor_starts() {
@@ -303,5 +313,38 @@ fn completion_is_known_after_the_node_is_gone() {
     cluster.commit(NodeRemove::new(node).into());
     cluster.settle();
     assert_eq!(state(&cluster), SUCCEEDED);
+    assert_eq!(cluster.counts("shop", "web").values().sum::<usize>(), 1);
+}
+
+/// R-JOB-1: what waits for a job that does not end waits with it, and says for what and since when. It takes its
+/// place once the job ends, however long that is.
+#[test]
+fn job_that_does_not_end_is_named_with_the_time_of_its_start() {
+    let after = service("web", "web:1").with(|spec| {
+        spec.depends_on.push(Dependency {
+            service: "job".parse().unwrap(),
+            condition: DependencyCondition::CompletedSuccessfully,
+            required: DependencyRequirement::Required,
+        });
+    });
+    let mut cluster = Cluster::of(&["n1"]);
+    cluster.apply("shop", &[job("job:1"), after]);
+    cluster.pass();
+    assert_eq!(
+        cluster.reasons("shop", "web"),
+        "1 waiting_for_dependency job=service_completed_successfully",
+        "it has not started"
+    );
+    cluster.settle();
+    let since = cluster.state.observed.get(&cluster.slot(JOB).current_id()).unwrap().since.0;
+    let waits = format!(
+        "1 waiting_for_dependency job=service_completed_successfully job/since_ms={since}"
+    );
+    assert_eq!(cluster.reasons("shop", "web"), waits);
+    cluster.advance(Millis::from_secs(7 * 86_400), &[]);
+    cluster.settle();
+    assert_eq!(cluster.reasons("shop", "web"), waits, "nobody gives it up");
+    cluster.see(JOB, ReplicaState::Stopped);
+    cluster.settle();
     assert_eq!(cluster.counts("shop", "web").values().sum::<usize>(), 1);
 }

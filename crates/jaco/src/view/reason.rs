@@ -11,6 +11,9 @@ use crate::view::termination;
 /// The maximum length of a log line inside another line, in characters.
 const LAST_LINE_MAX: usize = 100;
 
+/// What follows the name of a service that is waited for in the fact since when that runs. No name has a slash.
+const SINCE: &str = "/since_ms";
+
 /// What a replica may wait for before it has an instance, as the planner calls it.
 const WAITS: [&str; 5] = [
     "data_stays_on_node",
@@ -170,7 +173,11 @@ pub(crate) fn sentence(reason: &str, details: &HashMap<String, String>) -> Strin
             &["node", "replica"],
         ),
         "waiting_for_dependency" => {
-            let waits = facts.iter().map(|(service, condition)| condition_text(service, condition));
+            let waits = facts.iter().filter(|(key, _)| !key.ends_with(SINCE));
+            let waits = waits.map(|(service, condition)| {
+                let since = facts.get(format!("{service}{SINCE}").as_str());
+                condition_text(service, condition, since.map(String::as_str))
+            });
             return waits.collect::<Vec<_>>().join(", ");
         }
         unknown => (words(unknown), &[]),
@@ -180,8 +187,13 @@ pub(crate) fn sentence(reason: &str, details: &HashMap<String, String>) -> Strin
     if others.is_empty() { text } else { format!("{text} ({})", others.join(", ")) }
 }
 
-fn condition_text(service: &str, condition: &str) -> String {
+/// Since when the job that is waited for runs.
+fn condition_text(service: &str, condition: &str, since_ms: Option<&str>) -> String {
+    let since = since_ms.and_then(|ms| time::rfc3339(ms.parse().ok()?));
     match condition {
+        "service_completed_successfully" if let Some(since) = since => {
+            format!("{service} has not completed and has been running since {since}")
+        }
         "service_started" => format!("{service} has not started"),
         "service_healthy" => format!("{service} is not healthy yet"),
         "service_completed_successfully" => format!("{service} has not completed"),
@@ -269,6 +281,15 @@ mod tests {
             "waiting_for_dependency",
             &[("db", "service_healthy"), ("migrate", "service_completed_successfully")],
             "2 replicas not started: db is not healthy yet, migrate has not completed",
+        );
+        check(
+            "waiting_for_dependency",
+            &[
+                ("migrate", "service_completed_successfully"),
+                ("migrate/since_ms", "1767225600000"),
+            ],
+            "2 replicas not started: migrate has not completed and has been running since \
+             2026-01-01T00:00:00Z",
         );
         check(
             "no_room_to_roll",
