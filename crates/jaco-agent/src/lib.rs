@@ -19,6 +19,7 @@ pub mod service;
 pub mod spec;
 #[cfg(feature = "suite")]
 pub mod suite;
+pub mod timed;
 
 pub use self::core::{AgentCore, Effect, Event};
 pub use engine::{ContainerEngine, Owner, RegistryCredentials, exec};
@@ -28,3 +29,4 @@ pub use leader_contact::{CONTACT_LAPSE, LeaderContact, StateAge};
 pub use network_gate::{Gate, NetworkGate};
 pub use removed::{RemovedAllocation, RemovedAllocations};
 pub use service::{AgentHandle, AgentService, AgentStatus, Options};
+pub use timed::{EngineTally, TimedEngine};

@@ -17,6 +17,7 @@ use crate::clock_watch::{ClockStep, ClockWatch, LOOK_EVERY};
 use crate::parts::{Indivisible, Parts};
 use crate::schedule::{Pace, PassResult, PassSchedule};
 use crate::signals::SignalBook;
+use crate::tally::{PlannerTally, Rollouts, rollouts_before};
 
 /// Settings of the loop. Defaults are the product's.
 #[derive(Debug, Clone, Default)]
@@ -25,6 +26,8 @@ pub struct Options {
     pub pace: Pace,
     /// The planner's settings.
     pub planner: PlannerConfig,
+    /// What is counted of its passes.
+    pub tally: PlannerTally,
 }
 
 impl Options {
@@ -230,10 +233,14 @@ impl Controller {
         let state = self.store.snapshot();
         let signals = self.signals.snapshot();
         let config = &self.options.planner;
+        let begun = Instant::now();
         let plan = planner.plan(&PlanInput { state: &state, signals: &signals, now, config });
+        self.options.tally.pass_seconds.observe(begun.elapsed().as_secs_f64());
+        let before = rollouts_before(&state, &plan);
         drop(state);
         let wake_at = plan.wake_at;
-        let status = self.propose(plan).await;
+        let status = self.propose(plan, &before).await;
+        self.options.tally.passed(status);
         self.status.send_replace(status);
         match status {
             PassStatus::Refused { .. } => PassResult::Refused,
@@ -246,7 +253,7 @@ impl Controller {
 
     /// Has a plan agreed on, in as many entries as it needs. Each is based on the state that the plan
     /// was made from; the first that is refused ends it, and the next pass plans what is left.
-    async fn propose(&self, plan: Plan) -> PassStatus {
+    async fn propose(&self, plan: Plan, before: &Rollouts) -> PassStatus {
         let (based_on, changes) = (plan.based_on, plan.changes.len());
         if changes == 0 {
             return PassStatus::Idle { at: based_on };
@@ -254,7 +261,7 @@ impl Controller {
         let mut parts = Parts::cut(plan.changes);
         while let Some(part) = parts.next() {
             match self.agree(based_on, part.clone()).await {
-                Agreement::Agreed => {}
+                Agreement::Agreed => self.options.tally.agreed(&part, before),
                 Agreement::Refused => return PassStatus::Refused { based_on },
                 Agreement::TooLarge => {
                     if let Err(Indivisible) = parts.halve(part) {

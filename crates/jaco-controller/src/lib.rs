@@ -8,6 +8,7 @@ mod parts;
 pub mod rebalance;
 pub mod schedule;
 pub mod signals;
+pub mod tally;
 
 pub use clock_watch::{ClockStep, ClockWatch, LOOK_EVERY};
 pub use debounce::Debounce;
@@ -16,3 +17,4 @@ pub use parts::CHANGES_PER_ENTRY;
 pub use rebalance::{RebalanceLoop, RebalanceOptions, RebalanceState};
 pub use schedule::{Pace, PassResult, PassSchedule};
 pub use signals::SignalBook;
+pub use tally::PlannerTally;

@@ -15,6 +15,7 @@ use futures::Stream;
 use futures::stream;
 use openraft::OptionalSend;
 use openraft::storage::{IOFlushed, LogState, RaftLogReader, RaftLogStorage};
+use prometheus_client::metrics::histogram::Histogram;
 
 use crate::codec::{self, GENESIS, UNKNOWN};
 use crate::engine::queue::{Driver, LogQueue};
@@ -159,6 +160,11 @@ impl LogStore {
         let reader = Mutex::new(Some(reader));
         let shared = Shared { index: Mutex::new(index), reader, queue, driver };
         Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// See [`LogQueue::times`].
+    pub(crate) fn commit_times(&self) -> Histogram {
+        self.shared.queue.times()
     }
 
     /// The running hash up to `log_id`, if that very entry is stored or is the last purged one.

@@ -10,7 +10,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 #[cfg(feature = "testing")]
 use std::time::Duration;
+use std::time::Instant;
 
+use prometheus_client::metrics::histogram::Histogram;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{LogEngine, Op, Reclaim};
@@ -26,6 +28,10 @@ const GROUPS_PER_RECLAIM: u32 = 16;
 
 /// Groups between two committed marks: limits the extra replay after a restart.
 const GROUPS_PER_MARK: u32 = 64;
+
+/// Upper bounds of the buckets of commit times, in seconds: from a fast disk to one that makes elections.
+const COMMIT_SECONDS: [f64; 12] =
+    [0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0];
 
 /// Called once with the result, after the operation is durable.
 pub(crate) type Done = Box<dyn FnOnce(io::Result<()>) + Send>;
@@ -57,6 +63,7 @@ pub(crate) enum Driver {
 pub(crate) struct LogQueue {
     sender: mpsc::Sender<Message>,
     failure: Arc<Mutex<Option<String>>>,
+    times: Histogram,
 }
 
 impl LogQueue {
@@ -64,10 +71,12 @@ impl LogQueue {
     pub(crate) fn start(engine: Box<dyn LogEngine>, driver: Driver) -> io::Result<Self> {
         let (sender, receiver) = mpsc::channel(QUEUE_OPS);
         let failure = Arc::new(Mutex::new(None));
+        let times = Histogram::new(COMMIT_SECONDS);
         let owner = Owner {
             engine,
             receiver,
             failure: Arc::clone(&failure),
+            times: times.clone(),
             committed: None,
             groups: 0,
             unmarked: 0,
@@ -81,7 +90,7 @@ impl LogQueue {
             #[cfg(feature = "testing")]
             Driver::Task => drop(tokio::spawn(owner.run_simulated())),
         }
-        Ok(Self { sender, failure })
+        Ok(Self { sender, failure, times })
     }
 
     /// Enqueues `op`; `done` is called when it is durable or has failed.
@@ -118,6 +127,11 @@ impl LogQueue {
         receiver.await.unwrap_or(Ok(()))
     }
 
+    /// How long groups took to become durable, in seconds; as they are counted.
+    pub(crate) fn times(&self) -> Histogram {
+        self.times.clone()
+    }
+
     /// The first error of the engine, if it has failed.
     pub(crate) fn failure(&self) -> Option<String> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -146,6 +160,7 @@ struct Owner {
     engine: Box<dyn LogEngine>,
     receiver: mpsc::Receiver<Message>,
     failure: Arc<Mutex<Option<String>>>,
+    times: Histogram,
     /// The newest committed mark that was not written yet. It is written with a later group: a
     /// stale mark costs a longer replay, and its own sync per commit would double the syncs.
     committed: Option<Op>,
@@ -289,8 +304,11 @@ impl Owner {
         if ops.is_empty() {
             return Ok(());
         }
-        catch_unwind(AssertUnwindSafe(|| self.engine.commit(ops)))
-            .unwrap_or_else(|_| Err(io::Error::other("the log engine panicked")))
+        let begun = Instant::now();
+        let committed = catch_unwind(AssertUnwindSafe(|| self.engine.commit(ops)))
+            .unwrap_or_else(|_| Err(io::Error::other("the log engine panicked")));
+        self.times.observe(begun.elapsed().as_secs_f64());
+        committed
     }
 
     /// Closes the engine before completing the stop, because the next owner may be waiting for it.

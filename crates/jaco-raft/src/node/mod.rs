@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use openraft::async_runtime::WatchReceiver as _;
+use prometheus_client::metrics::histogram::Histogram;
 use tokio::sync::{Mutex, Semaphore, watch};
 use tokio::task::JoinSet;
 
@@ -200,6 +201,16 @@ impl<M: StateMachine> Raft<M> {
             self.trigger_snapshot().await?;
         }
         Ok(())
+    }
+
+    /// How long this node took to make records of its log durable, in seconds; as they are counted.
+    pub fn commit_times(&self) -> Histogram {
+        self.inner.log.commit_times()
+    }
+
+    /// The bytes of the entries in the log.
+    pub fn log_bytes(&self) -> usize {
+        self.inner.log.bytes()
     }
 
     /// The current status.

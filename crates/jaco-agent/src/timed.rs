@@ -1,0 +1,221 @@
+//! An engine whose operations are counted and timed, for metrics. It changes nothing of them.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use async_trait::async_trait;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::histogram::Histogram;
+
+use crate::engine::exec::{ExecInputs, ExecOutputs, ExecRequest};
+use crate::engine::{
+    CollectedVolume, ContainerEngine, ContainerId, ContainerRequest, Counters, EngineError,
+    EngineVersion, EventStream, KeptNetworks, LogLines, LogQuery, ObservedContainer, ObservedImage,
+    ProgressSink, PullError, PullRequest, RegistryCredentials, StartError, VolumeGc,
+};
+
+/// Upper bounds of the buckets of the time of an operation, in seconds: from a question to the pull of a large image.
+const SECONDS: [f64; 10] = [0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0];
+
+/// What an engine is asked to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// Whether it answers.
+    Version,
+    /// The containers, and changes of them.
+    List,
+    /// Fetching an image.
+    Pull,
+    /// A look for an image.
+    FindImage,
+    /// A container is created and started.
+    Start,
+    /// A container is stopped.
+    Stop,
+    /// A container is removed.
+    Remove,
+    /// Networks are made or removed.
+    Networks,
+    /// Unused volumes are listed or removed.
+    Volumes,
+    /// The usage of a container.
+    Stats,
+    /// A log is read.
+    Logs,
+    /// A command is run.
+    Exec,
+}
+
+impl Operation {
+    /// Every one of them.
+    pub const ALL: [Self; 12] = [
+        Self::Version,
+        Self::List,
+        Self::Pull,
+        Self::FindImage,
+        Self::Start,
+        Self::Stop,
+        Self::Remove,
+        Self::Networks,
+        Self::Volumes,
+        Self::Stats,
+        Self::Logs,
+        Self::Exec,
+    ];
+
+    /// As metrics name it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Version => "version",
+            Self::List => "list",
+            Self::Pull => "pull",
+            Self::FindImage => "find_image",
+            Self::Start => "start",
+            Self::Stop => "stop",
+            Self::Remove => "remove",
+            Self::Networks => "networks",
+            Self::Volumes => "volumes",
+            Self::Stats => "stats",
+            Self::Logs => "logs",
+            Self::Exec => "exec",
+        }
+    }
+}
+
+/// The counts of one operation.
+#[derive(Debug, Clone)]
+pub struct OperationTally {
+    /// How long it took, whatever came of it, in seconds.
+    pub seconds: Histogram,
+    /// How often it failed.
+    pub failed: Counter,
+}
+
+impl Default for OperationTally {
+    fn default() -> Self {
+        Self { seconds: Histogram::new(SECONDS), failed: Counter::default() }
+    }
+}
+
+/// The counts of all operations since the start of this process. Clones are the same.
+#[derive(Debug, Clone, Default)]
+pub struct EngineTally([OperationTally; Operation::ALL.len()]);
+
+impl EngineTally {
+    /// The counts by operation.
+    pub fn operations(&self) -> impl Iterator<Item = (Operation, &OperationTally)> {
+        Operation::ALL.into_iter().zip(&self.0)
+    }
+
+    async fn time<T, E>(
+        &self,
+        operation: Operation,
+        work: impl Future<Output = Result<T, E>> + Send,
+    ) -> Result<T, E> {
+        let begun = Instant::now();
+        let done = work.await;
+        let counted = self.operations().find(|(one, _)| *one == operation);
+        if let Some((_, counts)) = counted {
+            counts.seconds.observe(begun.elapsed().as_secs_f64());
+            if done.is_err() {
+                counts.failed.inc();
+            }
+        }
+        done
+    }
+}
+
+/// See the module.
+#[allow(missing_debug_implementations, reason = "holds trait objects that have nothing to show")]
+pub struct TimedEngine {
+    engine: Arc<dyn ContainerEngine>,
+    tally: EngineTally,
+}
+
+impl TimedEngine {
+    /// Counts the operations of `engine` in `tally`.
+    #[must_use]
+    pub fn new(engine: Arc<dyn ContainerEngine>, tally: EngineTally) -> Self {
+        Self { engine, tally }
+    }
+}
+
+#[async_trait]
+impl ContainerEngine for TimedEngine {
+    async fn version(&self) -> Result<EngineVersion, EngineError> {
+        self.tally.time(Operation::Version, self.engine.version()).await
+    }
+
+    async fn list_owned(&self) -> Result<Vec<ObservedContainer>, EngineError> {
+        self.tally.time(Operation::List, self.engine.list_owned()).await
+    }
+
+    async fn events(&self) -> Result<EventStream, EngineError> {
+        self.tally.time(Operation::List, self.engine.events()).await
+    }
+
+    async fn pull(
+        &self,
+        pull: &PullRequest,
+        credentials: Option<&RegistryCredentials>,
+        progress: ProgressSink,
+    ) -> Result<(), PullError> {
+        self.tally.time(Operation::Pull, self.engine.pull(pull, credentials, progress)).await
+    }
+
+    async fn find_image(&self, pull: &PullRequest) -> Result<Option<ObservedImage>, EngineError> {
+        self.tally.time(Operation::FindImage, self.engine.find_image(pull)).await
+    }
+
+    async fn prepare_networks(&self, request: &ContainerRequest) -> Result<(), StartError> {
+        self.tally.time(Operation::Networks, self.engine.prepare_networks(request)).await
+    }
+
+    async fn ensure_running(
+        &self,
+        request: &ContainerRequest,
+    ) -> Result<ObservedContainer, StartError> {
+        self.tally.time(Operation::Start, self.engine.ensure_running(request)).await
+    }
+
+    async fn stop(&self, container: &ContainerId) -> Result<(), EngineError> {
+        self.tally.time(Operation::Stop, self.engine.stop(container)).await
+    }
+
+    async fn remove(&self, container: &ContainerId) -> Result<(), EngineError> {
+        self.tally.time(Operation::Remove, self.engine.remove(container)).await
+    }
+
+    async fn remove_networks(&self, keep: &KeptNetworks) -> Result<(), EngineError> {
+        self.tally.time(Operation::Networks, self.engine.remove_networks(keep)).await
+    }
+
+    async fn collect_volumes(
+        &self,
+        collection: &VolumeGc,
+    ) -> Result<Vec<CollectedVolume>, EngineError> {
+        self.tally.time(Operation::Volumes, self.engine.collect_volumes(collection)).await
+    }
+
+    async fn used(&self, container: &ContainerId) -> Result<Option<Counters>, EngineError> {
+        self.tally.time(Operation::Stats, self.engine.used(container)).await
+    }
+
+    async fn logs(
+        &self,
+        container: &ContainerId,
+        query: LogQuery,
+    ) -> Result<LogLines, EngineError> {
+        self.tally.time(Operation::Logs, self.engine.logs(container, query)).await
+    }
+
+    async fn exec(
+        &self,
+        container: &ContainerId,
+        request: &ExecRequest,
+        inputs: ExecInputs,
+    ) -> Result<ExecOutputs, EngineError> {
+        self.tally.time(Operation::Exec, self.engine.exec(container, request, inputs)).await
+    }
+}
