@@ -330,6 +330,7 @@ fn node_params(name: &NodeName, validity: Validity) -> Result<CertificateParams,
     params.subject_alt_names = vec![
         SanType::URI(name.uri().try_into().map_err(CaError::Generate)?),
         SanType::DnsName(name.dns().try_into().map_err(CaError::Generate)?),
+        SanType::DnsName(name.any_node_dns().try_into().map_err(CaError::Generate)?),
     ];
     params.is_ca = IsCa::ExplicitNoCa;
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];

@@ -102,7 +102,7 @@ pub enum HandshakeReason {
     Disconnected,
     #[error("peer does not speak tls")]
     NotTls,
-    #[error("peer speaks neither tls 1.3 nor http/2 over it")]
+    #[error("peer speaks neither tls 1.3 nor http over it")]
     Incompatible,
     #[error("peer's certificate was refused")]
     Certificate(#[source] IdentityError),

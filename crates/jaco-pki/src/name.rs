@@ -1,4 +1,4 @@
-//! The name a node certificate carries, in the two forms X.509 wants it.
+//! The name a node certificate carries, in the forms X.509 wants it.
 //!
 //! Parsing is strict: there is exactly one spelling of each name, so two names are equal when
 //! their texts are.
@@ -47,6 +47,13 @@ impl NodeName {
     #[must_use]
     pub fn dns(&self) -> String {
         format!("{}.{}.{DOMAIN}", self.node, self.cluster)
+    }
+
+    /// `<cluster>.internal`, which names all nodes of the cluster: for clients that take any of them. A dialer of one node
+    /// never asks for it, and nobody's identity is read from it.
+    #[must_use]
+    pub fn any_node_dns(&self) -> String {
+        format!("{}.{DOMAIN}", self.cluster)
     }
 
     /// Reads the form of [`NodeName::uri`].

@@ -1,6 +1,6 @@
 //! TLS configurations, and the store that swaps them while connections are being made.
 //!
-//! TLS 1.3 only, HTTP/2 and raft's frames only, no resumption: a resumed session skips the certificates, and with them
+//! TLS 1.3 only, HTTP and raft's frames only, no resumption: a resumed session skips the certificates, and with them
 //! expiry, rotation and removal. Key, chain, verifier and trust change together in one swap, so
 //! no handshake ever sees half of a rotation.
 
@@ -35,15 +35,19 @@ pub enum Protocol {
     Rpc,
     /// Frames of the consensus protocol, between members only.
     Raft,
+    /// HTTP/1.1, for browsers and scrapers that speak nothing newer.
+    Http1,
 }
 
 impl Protocol {
-    const ALL: [Self; 2] = [Self::Rpc, Self::Raft];
+    /// The ones before others are preferred.
+    const ALL: [Self; 3] = [Self::Rpc, Self::Raft, Self::Http1];
 
     const fn alpn(self) -> &'static [u8] {
         match self {
             Self::Rpc => b"h2",
             Self::Raft => b"jaco-raft/1",
+            Self::Http1 => b"http/1.1",
         }
     }
 
@@ -198,7 +202,8 @@ impl CertificateStore {
 impl Current {
     pub(crate) fn peer_client(&self, protocol: Protocol) -> Arc<ClientConfig> {
         match protocol {
-            Protocol::Rpc => Arc::clone(&self.peer_client),
+            // Members have nothing to ask each other in HTTP/1.1.
+            Protocol::Rpc | Protocol::Http1 => Arc::clone(&self.peer_client),
             Protocol::Raft => Arc::clone(&self.peer_raft_client),
         }
     }

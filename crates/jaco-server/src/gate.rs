@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jaco_types::{ErrorCode, Rejection};
+use prometheus_client::metrics::counter::Counter;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// How many requests may wait for one that computes. Each holds its message, of up to 4 MB.
@@ -42,6 +43,7 @@ pub struct Gate {
     places: Arc<Semaphore>,
     turns: Arc<Semaphore>,
     patience: Duration,
+    overloaded: Counter,
 }
 
 /// The turn of one request. It lasts until its computation has ended, even if nobody waits for it any more.
@@ -60,7 +62,14 @@ impl Gate {
             places: Arc::new(Semaphore::new(computing.saturating_add(queue))),
             turns: Arc::new(Semaphore::new(computing)),
             patience,
+            overloaded: Counter::default(),
         }
+    }
+
+    /// How many requests were refused so far.
+    #[must_use]
+    pub fn overloaded(&self) -> u64 {
+        self.overloaded.get()
     }
 
     /// Waits for a turn. What is computed is best read after that, so that it is current.
@@ -68,11 +77,17 @@ impl Gate {
     /// # Errors
     /// `overloaded` at once if too many wait, or after the patience.
     pub async fn turn(&self) -> Result<Turn, Rejection> {
-        let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| overloaded())?;
+        self.wait().await.ok_or_else(|| {
+            self.overloaded.inc();
+            overloaded()
+        })
+    }
+
+    async fn wait(&self) -> Option<Turn> {
+        let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
         let turn = Arc::clone(&self.turns).acquire_owned();
-        let turn = tokio::time::timeout(self.patience, turn).await;
-        let turn = turn.map_err(|_| overloaded())?.map_err(|_| overloaded())?;
-        Ok(Turn { _turn: turn, _place: place })
+        let turn = tokio::time::timeout(self.patience, turn).await.ok()?.ok()?;
+        Some(Turn { _turn: turn, _place: place })
     }
 }
 

@@ -15,6 +15,7 @@ mod forward;
 mod freshness;
 mod gate;
 mod member;
+pub mod metrics;
 mod peers;
 mod preview;
 mod pulls;

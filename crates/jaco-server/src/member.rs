@@ -21,6 +21,7 @@ use crate::auth::uses::TokenUses;
 use crate::edge::EdgeProbe;
 use crate::feeds::Feeds;
 use crate::gate::Gate;
+use crate::metrics::Metrics;
 use crate::peers::Peers;
 use crate::raft::RaftStore;
 use crate::recovery::Recovery;
@@ -65,6 +66,8 @@ pub struct Member {
     pub gate: Gate,
     /// What is rendered for watchers.
     pub feeds: Feeds,
+    /// What the metrics are made of.
+    pub metrics: Metrics,
     /// Cancelled when the daemon stops: from then on no request waits for an election.
     pub stopping: CancellationToken,
 }

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{self, Poll, ready};
 use std::time::Duration;
@@ -28,6 +29,7 @@ use tonic::codegen::http::{Request, Response};
 use tower::{Layer, Service};
 
 use crate::auth::connection::Caller;
+use crate::metrics::Tallies;
 
 /// How much of their answers readers may leave unread.
 #[derive(Debug, Clone, Copy)]
@@ -55,6 +57,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 pub(crate) struct Ledger {
     limits: UnreadLimits,
     held: Mutex<Held>,
+    tallies: Arc<Tallies>,
 }
 
 #[derive(Debug, Default)]
@@ -81,8 +84,8 @@ struct Reader {
 }
 
 impl Ledger {
-    pub(crate) fn new(limits: UnreadLimits) -> Self {
-        Self { limits, held: Mutex::default() }
+    pub(crate) fn new(limits: UnreadLimits, tallies: Arc<Tallies>) -> Self {
+        Self { limits, held: Mutex::default(), tallies }
     }
 
     /// Waits until there is room for a further answer.
@@ -102,6 +105,8 @@ impl Ledger {
             }
             let lagging = oldest.reader.clone();
             held.close(&lagging);
+            self.tallies.lagging_closed.inc();
+            self.tell(&held);
         }
         true
     }
@@ -112,11 +117,20 @@ impl Ledger {
         held.next += 1;
         held.bytes += bytes;
         held.unread.insert(number, Unread { bytes, since: Instant::now(), reader: reader.clone() });
+        self.tell(&held);
         number
     }
 
     fn release(&self, number: u64) {
-        self.lock().release(number);
+        let mut held = self.lock();
+        held.release(number);
+        self.tell(&held);
+    }
+
+    /// For the metrics.
+    fn tell(&self, held: &Held) {
+        let bytes = u64::try_from(held.bytes).unwrap_or(u64::MAX);
+        self.tallies.unread_bytes.store(bytes, Ordering::Relaxed);
     }
 
     fn lock(&self) -> MutexGuard<'_, Held> {
@@ -164,8 +178,8 @@ pub(crate) struct CountUnread<S> {
 }
 
 impl UnreadLayer {
-    pub(crate) fn new(limits: UnreadLimits) -> Self {
-        Self { ledger: Arc::new(Ledger::new(limits)) }
+    pub(crate) fn new(limits: UnreadLimits, tallies: Arc<Tallies>) -> Self {
+        Self { ledger: Arc::new(Ledger::new(limits, tallies)) }
     }
 }
 

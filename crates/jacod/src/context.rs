@@ -7,6 +7,7 @@ use anyhow::Context;
 use arc_swap::ArcSwapOption;
 use jaco_pki::IdentityDir;
 use jaco_server::Stage;
+use jaco_server::metrics::Tallies;
 use jaco_store::{Clock, SystemClock};
 use jaco_types::{Hostname, NodeFacts};
 use tokio_util::sync::CancellationToken;
@@ -32,6 +33,8 @@ pub(crate) struct NodeContext {
     /// Tracks the agent alone: it gets more time to finish.
     pub(crate) agent: TaskTracker,
     pub(crate) identity: IdentityDir,
+    /// What is counted for metrics.
+    pub(crate) tallies: Arc<Tallies>,
 }
 
 impl NodeContext {
@@ -48,6 +51,7 @@ impl NodeContext {
             tasks: TaskTracker::new(),
             agent: TaskTracker::new(),
             identity: IdentityDir::open(config.data_dir.join("node"))?,
+            tallies: Arc::default(),
             config,
         })
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use jaco_raft::Quorum;
 use jaco_server::serve;
-use tokio::net::UnixListener;
+use tokio::net::{TcpListener, UnixListener};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -56,8 +56,10 @@ impl Daemon {
             }
         }
         let (stage, shutdown) = (Arc::clone(&node.stage), node.shutdown.clone());
-        let serving = serve::serve_unix(socket, stage, Arc::new(bootstrap), shutdown);
+        let tallies = Arc::clone(&node.tallies);
+        let serving = serve::serve_unix(socket, stage, Arc::new(bootstrap), tallies, shutdown);
         let serving = tokio::spawn(serving);
+        daemon.listen_for_scrapers().await?;
         tokio::select! {
             () = stop.cancelled() => daemon.transfer_leadership().await,
             () = node.shutdown.cancelled() => {}
@@ -78,6 +80,23 @@ impl Daemon {
         daemon.node.delete_membership().context("cannot delete the data of the removed node")?;
         info!("removed from the cluster; start this daemon to join again with `jaco cluster join`");
         Ok(Ended::Removed)
+    }
+
+    /// Serves the metrics on the machine itself, where the configuration asks for it.
+    async fn listen_for_scrapers(&self) -> anyhow::Result<()> {
+        let node = &self.node;
+        let Some(address) = node.config.metrics_address()? else { return Ok(()) };
+        let listener = TcpListener::bind(address).await;
+        let listener =
+            listener.with_context(|| format!("cannot listen on {address} (metrics.listen)"))?;
+        let serving =
+            serve::serve_loopback(listener, Arc::clone(&node.stage), node.shutdown.clone());
+        node.tasks.spawn(async move {
+            if let Err(error) = serving.await {
+                warn!(%error, "the metrics are not served on {address} any more");
+            }
+        });
+        Ok(())
     }
 
     /// Why consensus stopped because of an error, if it did.

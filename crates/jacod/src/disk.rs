@@ -66,7 +66,7 @@ fn is_full(used: u64, limit: u64, was_full: bool) -> bool {
 }
 
 /// As `df` counts it: share of the blocks available to users, rounded up.
-fn used_percent(stat: &StatVfs) -> u64 {
+pub(crate) fn used_percent(stat: &StatVfs) -> u64 {
     let used = stat.f_blocks.saturating_sub(stat.f_bfree);
     let usable = used.saturating_add(stat.f_bavail);
     if usable == 0 { 0 } else { used.saturating_mul(100).div_ceil(usable) }

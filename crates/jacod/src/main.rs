@@ -22,6 +22,7 @@ mod membership;
 mod offline;
 mod pressure;
 mod process;
+mod readings;
 mod recover;
 mod renewal;
 mod router;

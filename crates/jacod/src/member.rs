@@ -8,7 +8,9 @@ use anyhow::Context;
 use jaco_agent::engine::{ContainerEngine, Owner};
 use jaco_agent::fake::FakeEngine;
 use jaco_agent::measure::Sampler;
-use jaco_agent::{AgentService, FileDirs, LeaderContact, NetworkGate, Unseal, service};
+use jaco_agent::{
+    AgentService, FileDirs, LeaderContact, NetworkGate, TimedEngine, Unseal, service,
+};
 use jaco_controller::{
     Controller, Options as ControllerOptions, RebalanceLoop, RebalanceState, SignalBook,
 };
@@ -20,6 +22,7 @@ use jaco_pki::{
 };
 use jaco_raft::{Options as RaftOptions, Raft, Timing};
 use jaco_server::archive::AuditArchive;
+use jaco_server::metrics::{Metrics, ReadNode, Tallies};
 use jaco_server::refusals::Refusals;
 use jaco_server::transport::PeerTransport;
 use jaco_server::{
@@ -49,6 +52,7 @@ use crate::edge::{self, EdgeHandle, EdgeLoop, EdgeView, Keys};
 use crate::heartbeat::{self, NodeDescription, Sources};
 use crate::pressure::Measured;
 use crate::process::{Process, Starter};
+use crate::readings::NodeReader;
 use crate::router::{self, RouterHandle, RouterLoop};
 use crate::{audit_chain, key_check, limits, membership, pressure, renewal};
 
@@ -110,6 +114,8 @@ pub(crate) async fn start(
     }
     let owner = Owner { cluster: cluster.clone(), node: id };
     let engine = open_engine(node, &owner)?;
+    let engine = Arc::new(TimedEngine::new(engine, node.tallies.engine.clone()));
+    let engine = engine as Arc<dyn ContainerEngine>;
     let keys = Arc::new(KeyRing { key: parts.kek.clone(), cluster: cluster.clone() });
     let file_dirs = FileDirs {
         files: node.config.data_dir.join("contents"),
@@ -133,6 +139,10 @@ pub(crate) async fn start(
     agent.gate = gate;
     let probe = router.as_ref().map(|(_, handle)| Arc::new(handle.clone()) as Arc<dyn RouterProbe>);
     let edge = router.as_ref().map(|_| EdgeHandle::new(node.config.net.edge_dir()));
+    let started = node.clock.now();
+    let store_of_certificates = Arc::clone(&certificates);
+    let reader =
+        NodeReader::new(store_of_certificates, disks.clone(), started, probe.clone(), edge.clone());
     let (agent, agent_handle) = AgentService::new(agent);
     let (refusals, refusal_writer) = refusals::channel();
     let (uses, use_writer) = uses::channel();
@@ -159,6 +169,7 @@ pub(crate) async fn start(
         recovery: Recovery::begin(),
         gate: Gate::new(GateOptions::default()),
         feeds: Feeds::default(),
+        metrics: Metrics::new(Arc::clone(&node.tallies), Arc::clone(&reader) as Arc<dyn ReadNode>),
         stopping: node.shutdown.clone(),
     });
     listen(node, tcp, &certificates, &member, lifecycle)?;
@@ -179,6 +190,7 @@ pub(crate) async fn start(
         handle.view()
     });
     let measured = spawn_sampler(node, &member, sampler);
+    reader.follow(&member, measured.clone());
     let sources = Sources { disks, measured, router, edge };
     spawn_loops(node, &member, certificates, contact, sources);
     info!(%cluster, node_id = %id, address = %node.advertised, "member started");
@@ -343,22 +355,26 @@ fn listen(
     // Before the first request: a peer that connects at once must not see a node without a cluster.
     node.stage.store(Some(Arc::clone(member)));
     let (stage, shutdown) = (Arc::clone(&node.stage), node.shutdown.clone());
+    let (unread, tallies) = (UnreadLimits::default(), Arc::clone(&node.tallies));
+    let serving = serve::serve_tls(listener, stage, lifecycle, unread, tallies, shutdown);
     node.tasks.spawn(async move {
-        let unread = UnreadLimits::default();
-        if let Err(error) = serve::serve_tls(listener, stage, lifecycle, unread, shutdown).await {
+        if let Err(error) = serving.await {
             error!(%error, "listener failed");
         }
     });
-    node.tasks.spawn(audit_handshake_failures(failed, member.refusals.clone()));
+    let tallies = Arc::clone(&node.tallies);
+    node.tasks.spawn(audit_handshake_failures(failed, member.refusals.clone(), tallies));
     Ok(())
 }
 
-/// Audits failed handshakes together with other refused access.
+/// Counts failed handshakes, and audits them together with other refused access.
 async fn audit_handshake_failures(
     mut failed: mpsc::Receiver<HandshakeFailure>,
     refusals: Refusals,
+    tallies: Arc<Tallies>,
 ) {
     while let Some(failure) = failed.recv().await {
+        tallies.handshakes_failed(failure.reason.code(), failure.unreported + 1);
         let message = format!("handshake failed: {}", failure.reason);
         let rejection = Rejection::new(ErrorCode::CertificateInvalid, message)
             .with("unreported", failure.unreported.to_string());
@@ -403,11 +419,15 @@ fn spawn_loops(
     sources: Sources,
 ) {
     let shutdown = &node.shutdown;
+    let options = ControllerOptions {
+        tally: node.tallies.planner.clone(),
+        ..ControllerOptions::of_version(env!("CARGO_PKG_VERSION"))
+    };
     let controller = Controller::new(
         Arc::clone(&member.store) as Arc<dyn Store>,
         Arc::clone(&member.signals),
         Arc::clone(&node.clock),
-        ControllerOptions::of_version(env!("CARGO_PKG_VERSION")),
+        options,
     );
     let description =
         NodeDescription { address: node.advertised.clone(), facts: node.facts.clone() };

@@ -20,7 +20,9 @@ mod freshness;
 mod frozen;
 mod logs;
 mod membership;
+mod metrics;
 mod networks;
+mod openmetrics;
 mod orders;
 mod outages;
 #[path = "../pebble.rs"]

@@ -130,11 +130,14 @@ pub const ROWS: &[(&str, Needs)] = &[
     ),
 ];
 
+/// Every document that is served beside the rpcs, by its path.
+pub const PAGES: &[(&str, Needs)] = &[("/metrics", VIEWER)];
+
 impl Needs {
-    /// What this rpc needs.
+    /// What this rpc, or the document at this path, needs.
     #[must_use]
     pub fn of(method: &str) -> Self {
-        let row = ROWS.iter().find(|(known, _)| *known == method);
+        let row = ROWS.iter().chain(PAGES).find(|(known, _)| *known == method);
         row.map_or(ADMIN, |(_, needs)| *needs)
     }
 

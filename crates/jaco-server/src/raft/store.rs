@@ -9,6 +9,7 @@ use jaco_raft::{Quorum, Raft};
 use jaco_state::ClusterState;
 use jaco_store::{Applied, Clock, Leadership, Proposal, ProposeError, RaftRole, Store};
 use jaco_types::{ErrorCode, Node, NodeId, Origin, StateIndex};
+use prometheus_client::metrics::counter::Counter;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -27,6 +28,7 @@ pub struct RaftStore {
     clock: Arc<dyn Clock>,
     index: watch::Sender<StateIndex>,
     leadership: watch::Sender<Leadership>,
+    leader_changes: Counter,
 }
 
 impl std::fmt::Debug for RaftStore {
@@ -46,7 +48,8 @@ impl RaftStore {
     ) -> Arc<Self> {
         let index = watch::Sender::new(StateIndex(0));
         let leadership = watch::Sender::default();
-        Arc::new(Self { own, raft, peers, clock, index, leadership })
+        let leader_changes = Counter::default();
+        Arc::new(Self { own, raft, peers, clock, index, leadership, leader_changes })
     }
 
     /// Updates the watches of the store from those of raft until `shutdown`.
@@ -58,6 +61,9 @@ impl RaftStore {
             let leadership = leadership(self.own, &status.borrow_and_update());
             self.leadership.send_if_modified(|known| {
                 let changed = *known != leadership;
+                if leadership.leader.is_some() && known.term != leadership.term {
+                    self.leader_changes.inc();
+                }
                 *known = leadership;
                 changed
             });
@@ -70,6 +76,12 @@ impl RaftStore {
                 return;
             }
         }
+    }
+
+    /// How many leaders this node has followed since its start, itself included.
+    #[must_use]
+    pub fn leader_changes(&self) -> u64 {
+        self.leader_changes.get()
     }
 
     /// The raft node underneath.

@@ -21,6 +21,7 @@ use tonic::metadata::MetadataMap;
 use tower::{Layer, Service};
 
 use crate::auth::connection::Caller;
+use crate::serve::pages::{self, Page};
 use crate::service::Context;
 use crate::status::to_status;
 
@@ -74,8 +75,12 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let page = Page::at(request.uri().path());
         let refused = |rejection: &Rejection| {
-            let response = to_status(rejection).into_http();
+            let response = match page {
+                Some(_) => pages::refusal(rejection),
+                None => to_status(rejection).into_http(),
+            };
             Either::Right(Box::pin(std::future::ready(Ok(response))) as BoxFuture<'static, _>)
         };
         match self.layer.identify(&request) {

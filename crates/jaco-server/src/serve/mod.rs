@@ -1,9 +1,15 @@
-//! Serves the gRPC services on the TLS port and on the unix socket.
+//! Serves the gRPC services and the documents on the TLS port and on the unix socket; and the metrics, where the
+//! configuration asks for it, on a loopback address.
 
+mod http1;
 mod identify;
+mod loopback;
+pub(crate) mod pages;
 mod raft_stream;
 mod stale;
+mod tally;
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,14 +25,20 @@ use jaco_proto::v1::routing_server::RoutingServer;
 use tokio::net::UnixListener;
 use tokio_stream::wrappers::UnixListenerStream;
 use tokio_util::sync::CancellationToken;
+use tonic::body::Body;
+use tonic::codegen::http::{Request, Response};
 use tonic::transport::Server;
-use tonic::transport::server::Router;
+use tonic::transport::server::{Connected, Router};
+use tower::{Service, ServiceBuilder};
 
 use crate::auth::connection::Connection;
 use crate::member::{Lifecycle, Stage};
+use crate::metrics::Tallies;
 use crate::peers::MESSAGE_BYTES_MAX;
 use crate::serve::identify::IdentifyLayer;
+use crate::serve::pages::{NothingElse, PagesLayer};
 use crate::serve::stale::StaleLayer;
+use crate::serve::tally::TallyLayer;
 use crate::service::Context;
 use crate::service::cluster::ClusterService;
 use crate::service::deploy::DeployService;
@@ -37,6 +49,8 @@ use crate::service::query::QueryService;
 use crate::service::query::shared::SharedStatus;
 use crate::service::routing::RoutingService;
 use crate::unread::{UnreadLayer, UnreadLimits};
+
+pub use loopback::serve_loopback;
 
 /// Maximum number of concurrent requests on one connection; further ones wait.
 const STREAMS_PER_CONNECTION: u32 = 1024;
@@ -86,12 +100,17 @@ pub async fn serve_unix(
     listener: UnixListener,
     stage: Stage,
     lifecycle: Arc<dyn Lifecycle>,
+    tallies: Arc<Tallies>,
     shutdown: CancellationToken,
 ) -> Result<(), tonic::transport::Error> {
     use futures::StreamExt;
     let incoming = UnixListenerStream::new(listener).map(|stream| stream.map(Connection::Unix));
     let context = Context::new(stage);
-    let server = Server::builder().layer(StaleLayer::new(context.clone()));
+    let server = Server::builder()
+        .accept_http1(true)
+        .layer(TallyLayer::new(tallies))
+        .layer(StaleLayer::new(context.clone()))
+        .layer(PagesLayer::new(context.clone()));
     router(server, context, lifecycle)
         .serve_with_incoming_shutdown(incoming, shutdown.cancelled_owned())
         .await
@@ -106,36 +125,60 @@ pub async fn serve_tls(
     stage: Stage,
     lifecycle: Arc<dyn Lifecycle>,
     unread: UnreadLimits,
+    tallies: Arc<Tallies>,
     shutdown: CancellationToken,
 ) -> Result<(), tonic::transport::Error> {
-    let incoming = tls_connections(listener, Arc::clone(&stage), shutdown.clone());
-    let context = Context::new(stage);
-    let server = Server::builder()
-        .layer(UnreadLayer::new(unread))
+    let context = Context::new(Arc::clone(&stage));
+    let layers = ServiceBuilder::new()
+        .layer(TallyLayer::new(Arc::clone(&tallies)))
+        .layer(UnreadLayer::new(unread, tallies))
         .layer(StaleLayer::new(context.clone()))
-        .layer(IdentifyLayer::new(context.clone()));
+        .layer(IdentifyLayer::new(context.clone()))
+        .layer(PagesLayer::new(context.clone()));
+    let documents = layers.clone().service(NothingElse);
+    let incoming = tls_connections(listener, stage, documents, shutdown.clone());
+    let server = Server::builder().layer(layers.into_inner());
     router(server, context, lifecycle)
         .serve_with_incoming_shutdown(incoming, shutdown.cancelled_owned())
         .await
 }
 
-/// The gRPC connections. Raft streams are served in tasks of their own until `shutdown`.
-fn tls_connections(
+/// The gRPC connections. Raft streams, and those that fetch `documents` over HTTP/1.1, are served in tasks of their own
+/// until `shutdown`.
+fn tls_connections<S>(
     listener: TlsListener,
     stage: Stage,
+    documents: S,
     shutdown: CancellationToken,
-) -> impl Stream<Item = Result<Connection, std::io::Error>> {
-    futures::stream::unfold((listener, stage, shutdown), |(mut listener, stage, shutdown)| async {
-        loop {
-            let stream = listener.accept().await?;
-            match stream.protocol() {
-                Protocol::Rpc => {
-                    let connection = Connection::Tls(Box::new(stream));
-                    return Some((Ok(connection), (listener, stage, shutdown)));
-                }
-                Protocol::Raft => {
-                    let serving = raft_stream::serve(stream, Arc::clone(&stage));
-                    tokio::spawn(shutdown.clone().run_until_cancelled_owned(serving));
+) -> impl Stream<Item = Result<Connection, std::io::Error>>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
+    S::Future: Send,
+{
+    futures::stream::unfold(listener, move |mut listener| {
+        let (stage, documents, shutdown) =
+            (Arc::clone(&stage), documents.clone(), shutdown.clone());
+        async move {
+            loop {
+                let stream = listener.accept().await?;
+                match stream.protocol() {
+                    Protocol::Rpc => {
+                        return Some((Ok(Connection::Tls(Box::new(stream))), listener));
+                    }
+                    Protocol::Raft => {
+                        let serving = raft_stream::serve(stream, Arc::clone(&stage));
+                        tokio::spawn(shutdown.clone().run_until_cancelled_owned(serving));
+                    }
+                    Protocol::Http1 => {
+                        let connection = Connection::Tls(Box::new(stream));
+                        let caller = Some(connection.connect_info());
+                        let documents = documents.clone();
+                        let serving = http1::serve(connection, caller, documents, shutdown.clone());
+                        tokio::spawn(serving);
+                    }
                 }
             }
         }

@@ -13,6 +13,7 @@ use jaco_pki::{
     KeyEncryptionKey, NodeCsr, TrustBundle, ca,
 };
 use jaco_raft::{Options, Raft};
+use jaco_server::metrics::{Metrics, ReadNode, Readings};
 use jaco_server::transport::PeerTransport;
 use jaco_server::{
     ClusterKey, ClusterMachine, Feeds, Gate, GateOptions, Member, Peers, RaftStore, Recovery,
@@ -45,6 +46,16 @@ impl Unseal for NothingSealed {
 
     fn unseal_password(&self, of: &RegistryName, _: &RegistryLogin) -> Result<String, String> {
         Err(format!("{of:?} has no password"))
+    }
+}
+
+/// These tests are not about the machine.
+struct NothingRead;
+
+#[async_trait::async_trait]
+impl ReadNode for NothingRead {
+    async fn read(&self) -> Readings {
+        Readings::default()
     }
 }
 
@@ -100,6 +111,7 @@ pub(crate) async fn open_with(folder: &Path, certificates: Arc<CertificateStore>
         recovery: Recovery::begin(),
         gate: Gate::new(GATE),
         feeds: Feeds::default(),
+        metrics: Metrics::new(Arc::default(), Arc::new(NothingRead)),
         stopping,
     }
 }

@@ -79,10 +79,16 @@ impl Served {
         let socket = folder.path().join("jaco.sock");
         let unix = UnixListener::bind(&socket).unwrap();
         let lifecycle = || Arc::new(AlreadyMember) as Arc<dyn Lifecycle>;
-        let serving =
-            serve::serve_tls(tls, Arc::clone(&stage), lifecycle(), unread, shutdown.clone());
+        let serving = serve::serve_tls(
+            tls,
+            Arc::clone(&stage),
+            lifecycle(),
+            unread,
+            Arc::default(),
+            shutdown.clone(),
+        );
         tokio::spawn(serving);
-        tokio::spawn(serve::serve_unix(unix, stage, lifecycle(), shutdown));
+        tokio::spawn(serve::serve_unix(unix, stage, lifecycle(), Arc::default(), shutdown));
 
         let stranger = Dialer::operator(trust).unwrap();
         let peer = Dialer::peer(store, NodeId::FIRST);

@@ -6,6 +6,7 @@ mod acme;
 mod capacity;
 mod engine;
 mod error;
+mod metrics;
 mod rebalance;
 
 use std::collections::BTreeMap;
@@ -28,6 +29,7 @@ pub(crate) use access_log::AccessLogSettings;
 pub(crate) use acme::AcmeSettings;
 pub(crate) use capacity::{Capacity, Reserve};
 pub(crate) use error::ConfigError;
+pub(crate) use metrics::MetricsSettings;
 pub(crate) use rebalance::{RebalanceSettings, SamplerSettings};
 
 /// The settings as written in the file.
@@ -76,6 +78,8 @@ pub(crate) struct Config {
     pub(crate) net: NetSettings,
     /// The edge, once there are routes.
     pub(crate) edge: EdgeSettings,
+    /// Metrics for scrapers on this machine.
+    pub(crate) metrics: MetricsSettings,
     /// The file that this was read from, for processes that this daemon starts.
     #[serde(skip)]
     pub(crate) file: PathBuf,
@@ -249,6 +253,7 @@ impl Default for Config {
             audit: AuditSettings::default(),
             net: NetSettings::default(),
             edge: EdgeSettings::default(),
+            metrics: MetricsSettings::default(),
             file: PathBuf::new(),
         }
     }
@@ -296,6 +301,7 @@ impl Config {
         self.sampler()?;
         self.acme()?;
         self.access_log()?;
+        self.metrics_address()?;
         for (key, path) in [
             ("data_dir", &self.data_dir),
             ("secrets_dir", &self.secrets_dir),
@@ -488,6 +494,7 @@ mod tests {
             ("socket", "socket: \"\""),
             ("audit.archive_mebibytes", "audit: {archive_mebibytes: 99999999}"),
             ("listen", "listen: \"nowhere\""),
+            ("metrics.listen", "metrics: {listen: \"10.0.0.1:9464\"}"),
         ] {
             let refused = Config::parse(&format!("{good}{line}\n")).unwrap().check().unwrap_err();
             assert!(refused.to_string().contains(key), "{refused}");

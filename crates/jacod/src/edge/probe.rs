@@ -52,6 +52,14 @@ impl EdgeHandle {
         }
     }
 
+    /// What the process has counted since its start, if this node speaks for it and it answers.
+    pub(crate) async fn counted(&self, member: &Member) -> Option<EdgeCounters> {
+        match speaker(member) {
+            Speaker::Own => self.count().await.ok(),
+            Speaker::Other => None,
+        }
+    }
+
     async fn count(&self) -> Result<EdgeCounters, String> {
         match timeout(PATIENCE, EdgeClient::counters(&self.runtime_dir)).await {
             Ok(counted) => counted.map_err(|error| error.to_string()),

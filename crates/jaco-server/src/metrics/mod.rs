@@ -1,0 +1,191 @@
+//! The metrics of a node, in the text format of OpenMetrics.
+//!
+//! They are read where the values are when somebody asks; only what is gone afterwards is counted as it happens. Each
+//! node speaks of itself, and the leader of the cluster as well. No label has a value that callers make up, none names a
+//! replica, and those of services and routes are bounded.
+
+mod api;
+mod cluster;
+mod edge;
+mod exposition;
+mod family;
+mod node;
+mod planner;
+mod raft;
+mod readings;
+mod router;
+mod tallies;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use jaco_store::Store;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, text};
+use prometheus_client::registry::Registry;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use self::exposition::Exposition;
+use self::family::Family;
+use crate::member::Member;
+
+pub use self::readings::{
+    DiskReading, EdgeReading, PeerReading, ProcessReading, ReadNode, Readings, RouteReading,
+    RouterReading, UsageReading,
+};
+pub use self::tallies::Tallies;
+
+/// The type of the document.
+pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// How long what was written is handed out again: however many ask, a node computes its metrics a few times a second.
+const KEPT_FOR: Duration = Duration::from_millis(250);
+
+/// The families, by what they are about.
+const GROUPS: [(&str, &[&Family]); 8] = [
+    ("Consensus", raft::FAMILIES),
+    ("The planner", planner::FAMILIES),
+    ("Deployments, replicas and nodes", cluster::FAMILIES),
+    ("Engine, agent and machine", node::FAMILIES),
+    ("The API", api::FAMILIES),
+    ("The edge", edge::FAMILIES),
+    ("The router", router::FAMILIES),
+    ("The process", node::PROCESS_FAMILIES),
+];
+
+/// What the metrics of a node are made of.
+pub struct Metrics {
+    tallies: Arc<Tallies>,
+    node: Arc<dyn ReadNode>,
+    kept: Mutex<Option<(Instant, Bytes)>>,
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").field("tallies", &self.tallies).finish_non_exhaustive()
+    }
+}
+
+impl Metrics {
+    /// Of what is counted in `tallies` and read by `node`.
+    #[must_use]
+    pub fn new(tallies: Arc<Tallies>, node: Arc<dyn ReadNode>) -> Self {
+        Self { tallies, node, kept: Mutex::default() }
+    }
+}
+
+/// The metrics of a node now. Who asks while they are written gets the same.
+pub(crate) async fn document(member: &Member) -> Bytes {
+    let mut kept = member.metrics.kept.lock().await;
+    if let Some((_, document)) = kept.as_ref().filter(|(at, _)| at.elapsed() < KEPT_FOR) {
+        return document.clone();
+    }
+    let document = Bytes::from(written(seen(member).await));
+    *kept = Some((Instant::now(), document.clone()));
+    document
+}
+
+/// `docs/metrics.md`: every family.
+#[must_use]
+pub fn reference() -> String {
+    let mut out = String::from(
+        "# Metrics\n\nEvery node serves these at `/metrics`; how to scrape them is in [monitoring.md](monitoring.md). What \
+         the leader exposes is about the whole cluster: ask for `max by (…)`, because for one scrape after a change of \
+         leader there may be the series of both. A histogram has the series `…_bucket`, `…_sum` and `…_count`.\n\n\
+         At most 128 services and 64 routes have series of their own, in the order of their names; the others are \
+         counted together, with the label `other`.\n",
+    );
+    for (title, families) in GROUPS {
+        out.push_str(&format!(
+            "\n## {title}\n\n| Name | Type | Labels | Exposed by | What it is |\n| --- | --- | --- | --- | --- |\n"
+        ));
+        out.extend(families.iter().map(|family| family.row()));
+    }
+    out
+}
+
+/// Everything that the metrics of one moment are written from.
+#[derive(Debug)]
+struct Seen {
+    tallies: Arc<Tallies>,
+    readings: Readings,
+    raft: raft::Seen,
+    node: node::Seen,
+    overloaded: u64,
+    /// What only the leader exposes.
+    cluster: Option<cluster::Seen>,
+}
+
+async fn seen(member: &Member) -> Seen {
+    let readings = member.metrics.node.read().await;
+    let state = member.store.snapshot();
+    let raft = raft::Seen::of(member, &state);
+    let audit_events = member.store.read(|state| state.audit.events.len());
+    let node = node::Seen::of(member, &state, audit_events);
+    let cluster = member.store.has_quorum().then(|| cluster::Seen { state });
+    let tallies = Arc::clone(&member.metrics.tallies);
+    Seen { tallies, readings, raft, node, overloaded: member.gate.overloaded(), cluster }
+}
+
+fn written(seen: Seen) -> String {
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(seen));
+    let mut out = String::new();
+    text::encode(&mut out, &registry).expect("a string takes what is written to it");
+    out
+}
+
+impl Collector for Seen {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let out = &mut Exposition::new(encoder);
+        raft::write(out, &self.raft)?;
+        planner::write(out, &self.tallies.planner)?;
+        if let Some(seen) = &self.cluster {
+            cluster::write(out, seen)?;
+        }
+        node::write(out, &self.node, &self.readings, &self.tallies.engine)?;
+        api::write(out, &self.tallies, self.overloaded)?;
+        if let Some(edge) = &self.readings.edge {
+            edge::write(out, edge)?;
+        }
+        if let Some(router) = &self.readings.router {
+            router::write(out, router)?;
+        }
+        node::write_process(out, &self.readings.process)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R-OPS-1: `docs/metrics.md` has every family. It is a snapshot: changed names are reviewed.
+    #[test]
+    fn documentation_is_current() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
+        expect_test::expect_file![file].assert_eq(&reference());
+    }
+
+    /// R-OPS-1: names are those that the conventions of Prometheus ask for.
+    #[test]
+    fn names_follow_the_conventions() {
+        let mut names = std::collections::BTreeSet::new();
+        for family in GROUPS.iter().flat_map(|(_, families)| families.iter()) {
+            let name = family.exposed();
+            let is_ours = name.starts_with("jaco_") || name.starts_with("process_");
+            let is_plain = name.chars().all(|one| one == '_' || one.is_ascii_lowercase());
+            assert!(is_ours && is_plain, "{name}");
+            assert!(
+                !family.help.ends_with('.') && !family.help.is_empty(),
+                "{name}: the library adds the dot"
+            );
+            assert!(names.insert(name.clone()), "{name} is there twice");
+            let is_of_replica =
+                family.labels.iter().any(|label| ["replica", "instance"].contains(label));
+            assert!(!is_of_replica, "{name} has as many series as there are replicas");
+        }
+    }
+}
