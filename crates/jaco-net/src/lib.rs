@@ -5,6 +5,7 @@
 //! entry point is [`serve`], the process of a router, around [`Router`], whose documentation says which privileges it
 //! needs. Linux only.
 
+mod counts;
 mod error;
 pub mod handover;
 mod kernel;
@@ -16,6 +17,7 @@ mod router;
 mod service;
 mod tunnel;
 
+pub use counts::{PeerCounts, Questions, RouterCounts};
 pub use error::NetError;
 pub use namespace::Namespace;
 pub use probe::{Connect, Connection, PeerReport, ProbeQuestion, ProbeReport};

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jaco_dataplane::{InterfaceName, PlanChange, Policy, Seen, SitePlan, Step, diff, steps};
 
+use crate::counts::{PeerCounts, RouterCounts};
 use crate::error::NetError;
 use crate::handover::Listeners;
 use crate::kernel::{Kernel, Worker};
@@ -198,6 +199,24 @@ impl Router {
             .as_ref()
             .and_then(|(asker, name)| crate::resolver::addresses(&self.names.read(), *asker, name));
         Ok(Probe { namespace, work: Work::of(plan, question), tunnel, links, addresses })
+    }
+
+    /// What was counted so far.
+    ///
+    /// # Errors
+    /// If the tunnel cannot be asked.
+    pub(crate) async fn counts(&self) -> Result<RouterCounts, NetError> {
+        let links = match self.worker.call(Kernel::tunnel_index).await? {
+            Some(_) => self.tunnel.links(&self.worker).await?,
+            None => BTreeMap::new(),
+        };
+        let millis = |age: Duration| u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
+        let peers = links.values().map(|link| PeerCounts {
+            handshake_ms: link.handshake.map(millis),
+            received: link.received,
+            sent: link.sent,
+        });
+        Ok(RouterCounts { peers: peers.collect(), questions: self.names.counters.read() })
     }
 
     /// Opens the sockets of the edge that could not be opened before.

@@ -140,9 +140,14 @@ pub(crate) async fn start(
     let probe = router.as_ref().map(|(_, handle)| Arc::new(handle.clone()) as Arc<dyn RouterProbe>);
     let edge = router.as_ref().map(|_| EdgeHandle::new(node.config.net.edge_dir()));
     let started = node.clock.now();
-    let store_of_certificates = Arc::clone(&certificates);
-    let reader =
-        NodeReader::new(store_of_certificates, disks.clone(), started, probe.clone(), edge.clone());
+    let router_handle = router.as_ref().map(|(_, handle)| handle.clone());
+    let reader = NodeReader::new(
+        Arc::clone(&certificates),
+        disks.clone(),
+        started,
+        router_handle,
+        edge.clone(),
+    );
     let (agent, agent_handle) = AgentService::new(agent);
     let (refusals, refusal_writer) = refusals::channel();
     let (uses, use_writer) = uses::channel();

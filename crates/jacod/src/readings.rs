@@ -10,12 +10,11 @@ use jaco_agent::measure::Usage;
 use jaco_edge::service::EdgeCounters;
 use jaco_edge::{LATENCY_BOUNDS_MICROS, RouteCounts};
 use jaco_pki::CertificateStore;
-use jaco_proto::v1::{ProbeRouterRequest, ProbeRouterResponse};
+use jaco_server::Member;
 use jaco_server::metrics::{
-    DiskReading, EdgeReading, PeerReading, ProcessReading, ReadNode, Readings, RouteReading,
-    RouterReading, UsageReading,
+    DiskReading, EdgeReading, ProcessReading, ReadNode, Readings, RouteReading, RouterReading,
+    UsageReading,
 };
-use jaco_server::{Member, RouterProbe};
 use jaco_types::{RouteKey, Timestamp};
 use nix::sys::resource::{Resource, getrlimit};
 use rustix::fs::statvfs;
@@ -25,8 +24,9 @@ use tokio::time::timeout;
 use crate::disk::{Disks, used_percent};
 use crate::edge::EdgeHandle;
 use crate::pressure::Measured;
+use crate::router::RouterHandle;
 
-/// How long the processes beside this one may take to answer: a scraper waits for it.
+/// How long the edge may take to answer: a scraper waits for it.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Reads it.
@@ -34,7 +34,7 @@ pub(crate) struct NodeReader {
     certificates: Arc<CertificateStore>,
     disks: Disks,
     started: Timestamp,
-    router: Option<Arc<dyn RouterProbe>>,
+    router: Option<RouterHandle>,
     edge: Option<EdgeHandle>,
     /// What is there only once the member is.
     later: OnceLock<Later>,
@@ -51,7 +51,7 @@ impl NodeReader {
         certificates: Arc<CertificateStore>,
         disks: Disks,
         started: Timestamp,
-        router: Option<Arc<dyn RouterProbe>>,
+        router: Option<RouterHandle>,
         edge: Option<EdgeHandle>,
     ) -> Arc<Self> {
         Arc::new(Self { certificates, disks, started, router, edge, later: OnceLock::new() })
@@ -76,11 +76,7 @@ impl NodeReader {
     }
 
     async fn router(&self) -> Option<RouterReading> {
-        let probe = self.router.as_ref()?;
-        Some(match timeout(PATIENCE, probe.probe(ProbeRouterRequest::default())).await {
-            Ok(answer) => router(&answer),
-            Err(_) => RouterReading::default(),
-        })
+        self.router.as_ref()?.reading().await
     }
 }
 
@@ -161,22 +157,6 @@ fn route(key: &RouteKey, counts: &RouteCounts) -> RouteReading {
         retried: counts.retried,
         latency: Duration::from_micros(counts.latency_micros),
         buckets: bounds.zip(counts.latency).collect(),
-    }
-}
-
-fn router(answer: &ProbeRouterResponse) -> RouterReading {
-    let peers = answer.peers.iter().map(|peer| PeerReading {
-        handshake_age: peer.handshake_ms.map(Duration::from_millis),
-        received_bytes: peer.received_bytes,
-        sent_bytes: peer.sent_bytes,
-    });
-    let index = |index: u64| (index > 0).then_some(index);
-    RouterReading {
-        works: answer.error.is_empty(),
-        failed_networks: u64::try_from(answer.failed_networks.len()).unwrap_or(u64::MAX),
-        planned: index(answer.planned),
-        applied: index(answer.applied),
-        peers: peers.collect(),
     }
 }
 

@@ -104,20 +104,33 @@ enum Reply {
 
 impl Shared {
     fn reply(&self, question: &[u8], from: IpAddr) -> Reply {
+        let counters = &self.names.counters;
         let IpAddr::V4(from) = from else { return Reply::Nothing };
-        let Ok(question) = Message::from_vec(question) else { return Reply::Nothing };
+        let Ok(question) = Message::from_vec(question) else {
+            counters.invalid.one();
+            return Reply::Nothing;
+        };
         let names = self.names.read();
         let now = Instant::now();
         let Some(asker) = names.askers.get(&from) else {
+            counters.refused.one();
             return Reply::Now(refusal(&question, ResponseCode::Refused));
         };
         let mut limit = self.limit.lock().unwrap_or_else(PoisonError::into_inner);
         if !limit.admits(from, now, |address| names.askers.contains_key(&address)) {
+            counters.limited.one();
             return Reply::Nothing;
         }
         drop(limit);
         match answer(&names, asker, &question, seed()) {
             Outcome::Answer(message) => {
+                let counter = match message.metadata.response_code {
+                    ResponseCode::NoError => &counters.answered,
+                    ResponseCode::NXDomain => &counters.no_such_name,
+                    ResponseCode::Refused => &counters.refused,
+                    _ => &counters.invalid,
+                };
+                counter.one();
                 self.names.note(message.answers.iter().filter_map(address), now);
                 Reply::Now(message)
             }
@@ -128,6 +141,11 @@ impl Shared {
     async fn forward(&self, question: &Message, transport: Transport) -> Message {
         let pool = self.names.read().pool;
         let found = self.upstream.ask(question, transport, pool).await;
+        let counters = &self.names.counters;
+        match &found {
+            Some(_) => counters.forwarded.one(),
+            None => counters.forward_failed.one(),
+        }
         found.unwrap_or_else(|| refusal(question, ResponseCode::ServFail))
     }
 }

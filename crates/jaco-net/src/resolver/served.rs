@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use jaco_dataplane::{ByDeployment, Names, NamesChange};
 
 use super::answer::TTL;
+use crate::counts::QuestionCounters;
 
 /// How long after an answer its addresses may still be connected to: as long as it may be remembered, and a moment
 /// for the answer and the first packet to arrive.
@@ -19,6 +20,8 @@ pub(crate) struct ServedNames {
     names: RwLock<Names>,
     // Locked while `names` is held, never the other way round.
     memory: Mutex<Memory>,
+    /// Kept here, as a resolver may be opened again.
+    pub(crate) counters: QuestionCounters,
 }
 
 /// What was answered.
@@ -34,7 +37,11 @@ impl ServedNames {
     /// No names yet. An earlier process may have answered until now.
     pub(crate) fn new(now: Instant) -> Self {
         let memory = Memory { answered: BTreeMap::new(), until: now + REMEMBERED };
-        Self { names: RwLock::default(), memory: Mutex::new(memory) }
+        Self {
+            names: RwLock::default(),
+            memory: Mutex::new(memory),
+            counters: QuestionCounters::default(),
+        }
     }
 
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, Names> {

@@ -14,6 +14,7 @@ use super::change_message::ChangeMessage;
 use super::message::{Order, RouterStatus, Said, receive, send};
 use super::plan_message::PlanMessage;
 use super::socket_path;
+use crate::counts::RouterCounts;
 use crate::probe::{ProbeQuestion, ProbeReport};
 
 /// A connection to the process of a router. It ends when this is dropped.
@@ -58,8 +59,25 @@ impl RouterClient {
         send(&mut output, &Order::Probe(question)).await?;
         loop {
             match receive(&mut input).await?.ok_or_else(ended)? {
-                Said::Status(_) | Said::NextKey(_) => {}
+                Said::Status(_) | Said::NextKey(_) | Said::Counted(_) => {}
                 Said::Probed(report) => return Ok(*report),
+            }
+        }
+    }
+
+    /// Asks the router of this folder what it has counted, over a connection of its own.
+    ///
+    /// # Errors
+    /// If none listens there, or one of another user or of an earlier version, or its tunnel cannot be asked.
+    pub async fn counts(runtime_dir: &Path) -> io::Result<RouterCounts> {
+        let (mut input, mut output) = open(runtime_dir).await?.into_split();
+        send(&mut output, &Order::Count).await?;
+        loop {
+            match receive(&mut input).await?.ok_or_else(ended)? {
+                Said::Status(_) | Said::NextKey(_) | Said::Probed(_) => {}
+                Said::Counted(counted) => {
+                    return counted.ok_or_else(|| io::Error::other("its tunnel does not answer"));
+                }
             }
         }
     }
@@ -74,7 +92,7 @@ impl RouterClient {
         send(&mut output, &Order::MakeKey).await?;
         loop {
             match receive(&mut input).await?.ok_or_else(ended)? {
-                Said::Status(_) | Said::Probed(_) => {}
+                Said::Status(_) | Said::Probed(_) | Said::Counted(_) => {}
                 Said::NextKey(made) => return made.map(PublicKey).map_err(io::Error::other),
             }
         }
@@ -130,7 +148,7 @@ async fn next_status(input: &mut OwnedReadHalf) -> io::Result<RouterStatus> {
     loop {
         match receive(input).await?.ok_or_else(ended)? {
             Said::Status(status) => return Ok(status),
-            Said::Probed(_) | Said::NextKey(_) => {}
+            Said::Probed(_) | Said::Counted(_) | Said::NextKey(_) => {}
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use jaco_dataplane::{InterfaceName, SitePlan};
 use jaco_types::{NetworkId, StateIndex};
 use tokio::sync::{mpsc, watch};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use super::change_message::ChangeMessage;
 use super::journal::Journal;
@@ -15,6 +15,7 @@ use super::key::Keys;
 use super::message::RouterStatus;
 use super::plan_message::PlanMessage;
 use super::remembered::Remembered;
+use crate::counts::RouterCounts;
 use crate::error::{NetError, chain};
 use crate::probe::{ProbeQuestion, ProbeReport};
 use crate::resolver::Resolver;
@@ -51,6 +52,8 @@ pub(super) enum Task {
     Retry,
     /// Find out what holds between this router and others, and say it there.
     Probe(ProbeQuestion, mpsc::Sender<ProbeReport>),
+    /// Say there what was counted.
+    Count(mpsc::Sender<Option<RouterCounts>>),
     /// Make another key that plans may name, and say its public part there.
     MakeKey(mpsc::Sender<MadeKey>),
 }
@@ -118,6 +121,11 @@ impl Keeper {
                         let made = self.make_key();
                         // Who has asked may be gone.
                         drop(answer.try_send(made));
+                    }
+                    for answer in due.counts {
+                        let counted = self.counts().await?;
+                        // Who has asked may be gone.
+                        drop(answer.try_send(counted));
                     }
                     for (question, answer) in due.probes {
                         self.probe(&question, answer).await?;
@@ -210,6 +218,18 @@ impl Keeper {
         self.router.offer_key(next);
         self.status.send_modify(|status| status.offer(public));
         Ok(public.0)
+    }
+
+    /// What was counted; none if the tunnel cannot be asked.
+    async fn counts(&self) -> Result<Option<RouterCounts>, NetError> {
+        match self.router.counts().await {
+            Ok(counts) => Ok(Some(counts)),
+            Err(NetError::Ended) => Err(NetError::Ended),
+            Err(error) => {
+                debug!(error = %chain(&error), "the router could not be counted");
+                Ok(None)
+            }
+        }
     }
 
     /// Begins a probe of what is held; it goes on beside all else.
@@ -340,6 +360,7 @@ struct Due {
     updates: Vec<Update>,
     retry: bool,
     probes: Vec<(ProbeQuestion, mpsc::Sender<ProbeReport>)>,
+    counts: Vec<mpsc::Sender<Option<RouterCounts>>>,
     keys: Vec<mpsc::Sender<MadeKey>>,
 }
 
@@ -357,6 +378,7 @@ impl Due {
                 }
                 Task::Retry => due.retry = true,
                 Task::Probe(question, answer) => due.probes.push((question, answer)),
+                Task::Count(answer) => due.counts.push(answer),
                 Task::MakeKey(answer) => due.keys.push(answer),
             }
             next = tasks.try_recv().ok();

@@ -14,6 +14,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use super::change_message::ChangeMessage;
 use super::key::Keys;
 use super::plan_message::PlanMessage;
+use crate::counts::RouterCounts;
 use crate::probe::{ProbeQuestion, ProbeReport};
 use crate::tunnel::Backend;
 
@@ -31,6 +32,8 @@ pub(super) enum Order {
     Retry,
     /// Find out what holds between this router and others. Answered by [`Said::Probed`].
     Probe(ProbeQuestion),
+    /// Say what was counted. Answered by [`Said::Counted`]; a router of an earlier version ends the connection.
+    Count,
     /// Make another key, for plans to name. Answered by [`Said::NextKey`].
     MakeKey,
 }
@@ -42,6 +45,8 @@ pub(super) enum Said {
     Status(RouterStatus),
     /// The answer to the question that was asked over this connection.
     Probed(Box<ProbeReport>),
+    /// What was counted; none if the tunnel could not be asked.
+    Counted(Option<RouterCounts>),
     /// The public part of the key that plans may name from now on, or why there is none.
     NextKey(Result<[u8; 32], String>),
 }

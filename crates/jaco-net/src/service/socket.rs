@@ -63,6 +63,7 @@ async fn speak(
     let (mut input, mut output) = stream.into_split();
     let (reports, mut answers) = mpsc::channel(1);
     let (keys, mut made) = mpsc::channel(1);
+    let (counts, mut counted) = mpsc::channel(1);
     let told = async {
         let first = status.borrow_and_update().clone();
         send(&mut output, &Said::Status(first)).await?;
@@ -74,6 +75,7 @@ async fn speak(
                 },
                 Some(report) = answers.recv() => Said::Probed(Box::new(report)),
                 Some(key) = made.recv() => Said::NextKey(key),
+                Some(counted) = counted.recv() => Said::Counted(counted),
             };
             send(&mut output, &said).await?;
         }
@@ -85,6 +87,7 @@ async fn speak(
                 Order::Change(change) => Task::Hold(Update::Change(change)),
                 Order::Retry => Task::Retry,
                 Order::Probe(question) => Task::Probe(question, reports.clone()),
+                Order::Count => Task::Count(counts.clone()),
                 Order::MakeKey => Task::MakeKey(keys.clone()),
             };
             if tasks.send(task).await.is_err() {

@@ -83,7 +83,10 @@ pub(crate) async fn document(member: &Member) -> Bytes {
     if let Some((_, document)) = kept.as_ref().filter(|(at, _)| at.elapsed() < KEPT_FOR) {
         return document.clone();
     }
-    let document = Bytes::from(written(seen(member).await));
+    let seen = seen(member).await;
+    // Away from the threads of consensus, as all that is computed for requests.
+    let document = tokio::task::spawn_blocking(move || written(seen)).await;
+    let document = Bytes::from(document.expect("writing does not panic"));
     *kept = Some((Instant::now(), document.clone()));
     document
 }
@@ -167,6 +170,68 @@ mod tests {
     fn documentation_is_current() {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
         expect_test::expect_file![file].assert_eq(&reference());
+    }
+
+    /// One of whatever the fake engine of the other tests has not.
+    #[derive(Debug)]
+    struct Outside(EdgeReading, RouterReading);
+
+    impl Collector for Outside {
+        fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+            let out = &mut Exposition::new(encoder);
+            edge::write(out, &self.0)?;
+            router::write(out, &self.1)
+        }
+    }
+
+    /// R-OPS-1: the families of edge and router are written with their labels, all that are documented and no others.
+    #[test]
+    fn families_of_edge_and_router_are_written() {
+        let route = RouteReading {
+            domain: "shop.example".to_owned(),
+            path: "/a\"b".to_owned(),
+            by_class: [0, 7, 0, 0, 2],
+            refused_5xx: 2,
+            buckets: vec![(Some(250), 7), (None, 2)],
+            ..RouteReading::default()
+        };
+        let edge = EdgeReading { connections: 3, is_stale: false, routes: vec![route] };
+        let peer = PeerReading {
+            handshake_age: Some(Duration::from_secs(5)),
+            received_bytes: 10,
+            sent_bytes: 20,
+        };
+        let router = RouterReading {
+            works: true,
+            peers: vec![peer, PeerReading::default()],
+            questions: vec![("answered", 4)],
+            ..RouterReading::default()
+        };
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(Outside(edge, router)));
+        let mut text = String::new();
+        text::encode(&mut text, &registry).unwrap();
+        for line in [
+            r#"jaco_edge_requests_total{domain="shop.example",path="/a\"b",class="2xx"} 7"#,
+            r#"jaco_edge_failures_total{domain="shop.example",path="/a\"b",from="edge"} 2"#,
+            r#"jaco_edge_failures_total{domain="shop.example",path="/a\"b",from="instance"} 0"#,
+            r#"jaco_router_tunnels{state="recent"} 1"#,
+            r#"jaco_router_tunnels{state="idle"} 1"#,
+            "jaco_router_received_bytes_total 10",
+            r#"jaco_dns_questions_total{result="answered"} 4"#,
+        ] {
+            assert!(text.lines().any(|written| written == line), "{line}\n{text}");
+        }
+        assert!(
+            text.contains(r#"jaco_edge_request_duration_seconds_bucket{le="+Inf",domain="#),
+            "{text}"
+        );
+        let written = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+        let written: Vec<_> = written.filter_map(|line| line.split(' ').next()).collect();
+        let families = edge::FAMILIES.iter().chain(router::FAMILIES);
+        let expected: Vec<_> =
+            families.map(|family| family.exposed().trim_end_matches("_total").to_owned()).collect();
+        assert_eq!(written, expected);
     }
 
     /// R-OPS-1: names are those that the conventions of Prometheus ask for.

@@ -141,9 +141,7 @@ pub(super) fn write(
     let percent =
         |percent: u64| u32::try_from(percent).map_or(1.0, |percent| f64::from(percent) / 100.0);
     out.gauges(&DISK_USED, disks().map(|disk| ([&disk.path], percent(disk.used_percent))))?;
-    if let Some(limit) = readings.disk_full {
-        out.gauge(&DISK_LIMIT, limit)?;
-    }
+    out.gauges(&DISK_LIMIT, readings.disk_full.map(|limit| ([""; 0], limit)))?;
     let seconds = |at: Timestamp| at.0 / 1000;
     let authority = readings.authorities_end.iter().min();
     let own = [(["node"], seconds(readings.certificate_ends))];
@@ -157,9 +155,7 @@ pub(super) fn write_process(out: &mut Exposition<'_>, process: &ProcessReading) 
     out.real_counter(&CPU, process.cpu.as_secs_f64())?;
     out.gauge(&RESIDENT, process.resident_bytes)?;
     out.gauge(&VIRTUAL, process.virtual_bytes)?;
-    if let Some(open) = process.open_descriptors {
-        out.gauge(&OPEN, open)?;
-    }
+    out.gauges(&OPEN, process.open_descriptors.map(|open| ([""; 0], open)))?;
     out.gauge(&OPEN_MAX, process.descriptors_max)?;
     out.gauge(&THREADS, process.threads)?;
     out.gauge(&STARTED, process.started.as_secs_f64())

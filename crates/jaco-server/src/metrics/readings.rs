@@ -119,6 +119,8 @@ pub struct RouterReading {
     pub applied: Option<u64>,
     /// The other routers that it has a tunnel to.
     pub peers: Vec<PeerReading>,
+    /// Questions of its resolver, by what became of them; none if it did not say.
+    pub questions: Vec<(&'static str, u64)>,
 }
 
 /// The tunnel to another router.

@@ -33,8 +33,15 @@ static RECEIVED: Family =
 static SENT: Family =
     Family::counter("jaco_router_sent", "Bytes that were sent through the tunnels").bytes();
 
+static QUESTIONS: Family = Family::counter(
+    "jaco_dns_questions",
+    "Questions of containers to the resolver of the router by result: answered, no_such_name, refused, forwarded, \
+     forward_failed, limited, invalid",
+)
+.labels(&["result"]);
+
 pub(super) const FAMILIES: &[&Family] =
-    &[&WORKS, &FAILED, &PLANNED, &APPLIED, &TUNNELS, &HANDSHAKE, &RECEIVED, &SENT];
+    &[&WORKS, &FAILED, &PLANNED, &APPLIED, &TUNNELS, &HANDSHAKE, &RECEIVED, &SENT, &QUESTIONS];
 
 /// WireGuard makes new keys after two minutes of use, and drops the old ones after three.
 const RECENT_SECS: u64 = 180;
@@ -48,9 +55,8 @@ pub(super) fn write(out: &mut Exposition<'_>, router: &RouterReading) -> fmt::Re
     let recent = ages().filter(|age| age.as_secs() < RECENT_SECS).count();
     let states = [(["recent"], recent), (["idle"], router.peers.len() - recent)];
     out.gauges(&TUNNELS, states)?;
-    if let Some(oldest) = ages().max() {
-        out.gauge(&HANDSHAKE, oldest.as_secs_f64())?;
-    }
+    out.gauges(&HANDSHAKE, ages().max().map(|oldest| ([""; 0], oldest.as_secs_f64())))?;
     out.counter(&RECEIVED, router.peers.iter().map(|peer| peer.received_bytes).sum())?;
-    out.counter(&SENT, router.peers.iter().map(|peer| peer.sent_bytes).sum())
+    out.counter(&SENT, router.peers.iter().map(|peer| peer.sent_bytes).sum())?;
+    out.counters(&QUESTIONS, router.questions.iter().map(|(result, count)| ([*result], *count)))
 }

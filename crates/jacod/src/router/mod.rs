@@ -4,6 +4,7 @@
 //! Nothing happens before the cluster has networks of its own. Members that share a container engine share
 //! its router: all of them know what it holds, the lowest that is not down makes its plans.
 
+mod counts;
 mod key;
 mod planner;
 mod probe;

@@ -30,6 +30,9 @@ const PEBBLE: Needed = Needed {
     purpose: "issues certificates on loopback, as Let's Encrypt does",
 };
 
+const CURL: Needed =
+    Needed { program: "curl", package: "curl", purpose: "asks for documents as any client does" };
+
 const REGISTRY: Needed = Needed {
     program: "docker-registry",
     package: "docker-registry",
@@ -72,7 +75,7 @@ fn needed(layer: Layer) -> &'static [Needed] {
     match layer {
         // The raft crate traces itself, the cluster layer traces a whole daemon.
         Layer::Unit => &[STRACE, PEBBLE],
-        Layer::Cluster => &[STRACE, FAKETIME, PEBBLE],
+        Layer::Cluster => &[STRACE, FAKETIME, PEBBLE, CURL],
         Layer::Net => &PACKETS,
         Layer::Docker => &[REGISTRY, TCPDUMP, PEBBLE],
         Layer::Edge => &[IP, NFT],
@@ -92,7 +95,7 @@ mod tests {
         };
         check(Layer::Pure, &[]);
         check(Layer::Unit, &["strace", "pebble"]);
-        check(Layer::Cluster, &["strace", "faketime", "pebble"]);
+        check(Layer::Cluster, &["strace", "faketime", "pebble", "curl"]);
         check(Layer::Net, &["ip", "nft", "tcpdump", "iperf3", "ping"]);
         check(Layer::Docker, &["docker-registry", "tcpdump", "pebble"]);
         check(Layer::Edge, &["ip", "nft"]);
