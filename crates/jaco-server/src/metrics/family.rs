@@ -6,7 +6,7 @@ use prometheus_client::registry::Unit;
 
 /// A family of metrics.
 #[derive(Debug)]
-pub struct Family {
+pub(super) struct Family {
     /// Without unit and suffix.
     name: &'static str,
     /// One sentence.
@@ -107,7 +107,7 @@ impl Family {
 
     /// The name as queries use it. That of a histogram goes on with `_bucket`, `_sum` or `_count`.
     #[must_use]
-    pub fn exposed(&self) -> String {
+    pub(super) fn exposed(&self) -> String {
         let unit = self.unit().map(|unit| format!("_{}", unit.as_str())).unwrap_or_default();
         let suffix = match self.kind {
             Kind::Counter => "_total",
