@@ -85,13 +85,14 @@ impl PlannerTally {
 
     /// A pass has ended.
     pub(crate) fn passed(&self, status: PassStatus) {
-        match status {
-            PassStatus::NotLeading => {}
-            PassStatus::Idle { .. } => drop(self.idle.inc()),
-            PassStatus::Changed { .. } => drop(self.changed.inc()),
-            PassStatus::Refused { .. } => drop(self.refused.inc()),
-            PassStatus::TooLarge { .. } => drop(self.too_large.inc()),
-        }
+        let counter = match status {
+            PassStatus::NotLeading => return,
+            PassStatus::Idle { .. } => &self.idle,
+            PassStatus::Changed { .. } => &self.changed,
+            PassStatus::Refused { .. } => &self.refused,
+            PassStatus::TooLarge { .. } => &self.too_large,
+        };
+        counter.inc();
     }
 
     /// These changes were agreed on.
@@ -99,17 +100,22 @@ impl PlannerTally {
         self.changes.inc_by(u64::try_from(changes.len()).unwrap_or(u64::MAX));
         for change in changes {
             if let Change::SlotReplace { cause, .. } = change {
-                let counted = CAUSES.iter().zip(&self.replaced).find(|(one, _)| *one == cause);
-                counted.map(|(_, counter)| counter.inc());
+                count(CAUSES.iter().zip(&self.replaced), cause);
             }
             if let Change::SchedulingSet { service, record } = change
                 && let Some(now) = record.rollout.as_ref().map(|rollout| rollout.state)
                 && before.get(service).is_none_or(|before| *before != Some(now))
             {
-                let mut counted = ROLLOUT_STATES.iter().zip(&self.rollouts);
-                counted.find(|(one, _)| **one == now).map(|(_, counter)| counter.inc());
+                count(ROLLOUT_STATES.iter().zip(&self.rollouts), &now);
             }
         }
+    }
+}
+
+/// Counts one of these.
+fn count<'a, T: PartialEq + 'a>(mut counters: impl Iterator<Item = (&'a T, &'a Counter)>, one: &T) {
+    if let Some((_, counter)) = counters.find(|(known, _)| *known == one) {
+        counter.inc();
     }
 }
 

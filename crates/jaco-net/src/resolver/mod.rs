@@ -22,6 +22,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use crate::counts::{Count, QuestionCounters};
 use crate::error::{NetError, refused};
 use crate::namespace::Namespace;
 use answer::{Outcome, answer};
@@ -124,13 +125,7 @@ impl Shared {
         drop(limit);
         match answer(&names, asker, &question, seed()) {
             Outcome::Answer(message) => {
-                let counter = match message.metadata.response_code {
-                    ResponseCode::NoError => &counters.answered,
-                    ResponseCode::NXDomain => &counters.no_such_name,
-                    ResponseCode::Refused => &counters.refused,
-                    _ => &counters.invalid,
-                };
-                counter.one();
+                counters.of(message.metadata.response_code).one();
                 self.names.note(message.answers.iter().filter_map(address), now);
                 Reply::Now(message)
             }
@@ -147,6 +142,19 @@ impl Shared {
             None => counters.forward_failed.one(),
         }
         found.unwrap_or_else(|| refusal(question, ResponseCode::ServFail))
+    }
+}
+
+impl QuestionCounters {
+    /// The one of answers with this code.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "we answer with no other codes")]
+    fn of(&self, code: ResponseCode) -> &Count {
+        match code {
+            ResponseCode::NoError => &self.answered,
+            ResponseCode::NXDomain => &self.no_such_name,
+            ResponseCode::Refused => &self.refused,
+            _ => &self.invalid,
+        }
     }
 }
 
