@@ -240,7 +240,7 @@ impl Controller {
         drop(state);
         let wake_at = plan.wake_at;
         let status = self.propose(plan, &before).await;
-        self.options.tally.passed(status);
+        self.count(status);
         self.status.send_replace(status);
         match status {
             PassStatus::Refused { .. } => PassResult::Refused,
@@ -249,6 +249,19 @@ impl Controller {
             | PassStatus::Changed { .. }
             | PassStatus::TooLarge { .. } => PassResult::Done { wake_at },
         }
+    }
+
+    /// Counts what a pass came to.
+    fn count(&self, status: PassStatus) {
+        let tally = &self.options.tally;
+        let counter = match status {
+            PassStatus::NotLeading => return,
+            PassStatus::Idle { .. } => &tally.idle,
+            PassStatus::Changed { .. } => &tally.changed,
+            PassStatus::Refused { .. } => &tally.refused,
+            PassStatus::TooLarge { .. } => &tally.too_large,
+        };
+        counter.inc();
     }
 
     /// Has a plan agreed on, in as many entries as it needs. Each is based on the state that the plan

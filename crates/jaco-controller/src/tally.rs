@@ -9,8 +9,6 @@ use jaco_types::{RolloutState, ServiceKey};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::histogram::Histogram;
 
-use crate::leader_loop::PassStatus;
-
 /// Upper bounds of the buckets of the time of a pass, in seconds.
 const PASS_SECONDS: [f64; 9] = [0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.1, 0.5, 2.0];
 
@@ -81,18 +79,6 @@ impl PlannerTally {
     /// Rollouts by the state that they came to; those in progress are those that began or went on.
     pub fn rollouts(&self) -> impl Iterator<Item = (RolloutState, u64)> {
         ROLLOUT_STATES.into_iter().zip(self.rollouts.each_ref().map(Counter::get))
-    }
-
-    /// A pass has ended.
-    pub(crate) fn passed(&self, status: PassStatus) {
-        let counter = match status {
-            PassStatus::NotLeading => return,
-            PassStatus::Idle { .. } => &self.idle,
-            PassStatus::Changed { .. } => &self.changed,
-            PassStatus::Refused { .. } => &self.refused,
-            PassStatus::TooLarge { .. } => &self.too_large,
-        };
-        counter.inc();
     }
 
     /// These changes were agreed on.

@@ -16,6 +16,7 @@ mod freshness;
 mod gate;
 mod member;
 pub mod metrics;
+mod openmetrics;
 mod peers;
 mod preview;
 mod pulls;

@@ -115,7 +115,7 @@ async fn every_node_serves_its_metrics() {
     }
 }
 
-/// R-OPS-1, R-SEC-1: who has no token, or one that does not count, is refused by the headers of the request with the
+/// R-OPS-1, R-IN-3: who has no token, or one that does not count, is refused by the headers of the request with the
 /// status that browsers and scrapers know; documents are read only.
 #[tokio::test(flavor = "multi_thread")]
 async fn strangers_get_no_metrics() {

@@ -1,4 +1,4 @@
-//! What the daemon reads of its machine and of its other processes when somebody asks for metrics. Plain values.
+//! What the daemon reads of its machine and of its other processes when a scraper asks for metrics. Plain values.
 
 use std::time::Duration;
 

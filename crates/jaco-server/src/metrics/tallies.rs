@@ -12,7 +12,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::histogram::Histogram;
 use tonic::Code;
 
-use crate::serve::pages::Page;
+use crate::auth::permission::PAGES;
 
 /// The counts of one process since its start.
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ impl Tallies {
         *failed.entry(reason).or_default() += count;
     }
 
-    pub(super) fn failed_handshakes(&self) -> BTreeMap<&'static str, u64> {
+    pub(crate) fn failed_handshakes(&self) -> BTreeMap<&'static str, u64> {
         self.handshakes.lock().expect("no holder of the lock panics").clone()
     }
 }
@@ -57,13 +57,13 @@ const OTHER: &str = "other";
 pub(crate) struct RequestTally {
     /// By method, in the order of [`methods`].
     counts: Vec<[AtomicU64; CODES]>,
-    pub(super) seconds: Histogram,
+    pub(crate) seconds: Histogram,
 }
 
 /// Every method, those of documents among them, and at last what is none: the names do not come from callers.
 fn methods() -> impl Iterator<Item = &'static str> {
     let rpcs = rpc::ALL.iter().map(|rpc| rpc.method);
-    rpcs.chain(Page::ALL.map(Page::path)).chain([OTHER])
+    rpcs.chain(PAGES.iter().map(|(path, _)| *path)).chain([OTHER])
 }
 
 impl Default for RequestTally {
@@ -89,7 +89,7 @@ impl RequestTally {
     }
 
     /// The methods and codes that there were.
-    pub(super) fn counted(&self) -> Vec<([String; 2], u64)> {
+    pub(crate) fn counted(&self) -> Vec<([String; 2], u64)> {
         let mut counted = Vec::new();
         for (method, counts) in methods().zip(&self.counts) {
             for (code, count) in (0_i32..).zip(counts) {

@@ -4,7 +4,7 @@
 mod http1;
 mod identify;
 mod loopback;
-pub(crate) mod pages;
+mod pages;
 mod raft_stream;
 mod stale;
 mod tally;

@@ -40,7 +40,7 @@ impl Config {
 mod tests {
     use super::*;
 
-    /// R-OPS-1, R-SEC-1: nothing is served in clear text where other machines reach it.
+    /// R-OPS-1: nothing is served in clear text where other machines reach it.
     #[test]
     fn only_loopback_is_taken() {
         let address = |listen: &str| {

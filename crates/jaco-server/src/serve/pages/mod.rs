@@ -15,7 +15,7 @@ use tonic::codegen::http::{Method, Request, Response};
 use tower::{Layer, Service};
 
 use crate::member::Member;
-use crate::metrics;
+use crate::openmetrics;
 use crate::service::Context;
 
 pub(super) use answer::{not_found, refusal};
@@ -28,7 +28,7 @@ pub(crate) enum Page {
 }
 
 impl Page {
-    pub(crate) const ALL: [Self; 1] = [Self::Metrics];
+    const ALL: [Self; 1] = [Self::Metrics];
 
     /// Where it is.
     pub(crate) const fn path(self) -> &'static str {
@@ -46,7 +46,7 @@ impl Page {
     async fn show(self, member: &Member) -> Result<Response<Body>, Rejection> {
         match self {
             Self::Metrics => {
-                Ok(answer::document(metrics::CONTENT_TYPE, metrics::document(member).await))
+                Ok(answer::document(openmetrics::CONTENT_TYPE, openmetrics::document(member).await))
             }
         }
     }

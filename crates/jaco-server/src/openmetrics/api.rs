@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::exposition::Exposition;
 use super::family::Family;
-use super::tallies::Tallies;
+use crate::metrics::Tallies;
 
 static REQUESTS: Family = Family::counter(
     "jaco_api_requests",

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::exposition::{Counted, Exposition};
 use super::family::Family;
-use super::readings::{EdgeReading, RouteReading};
+use crate::metrics::{EdgeReading, RouteReading};
 
 static CONNECTIONS: Family = Family::gauge("jaco_edge_connections", "Open connections of clients");
 static STALE: Family = Family::gauge(

@@ -9,8 +9,8 @@ use jaco_types::Timestamp;
 
 use super::exposition::Exposition;
 use super::family::Family;
-use super::readings::{ProcessReading, Readings};
 use crate::member::Member;
+use crate::metrics::{ProcessReading, Readings};
 
 static BUILD: Family =
     Family::info("jaco_build", "The version of this daemon").labels(&["version"]);

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::exposition::Exposition;
 use super::family::Family;
-use super::readings::RouterReading;
+use crate::metrics::RouterReading;
 
 static WORKS: Family = Family::gauge(
     "jaco_router_works",
