@@ -214,9 +214,9 @@ async fn loopback_serves_metrics_alone() {
     settings = settings.replace(&address, "0.0.0.0:9464");
     let file = cluster.nodes[0].folder().join("open.yaml");
     std::fs::write(&file, settings).unwrap();
-    let checked =
-        Command::new(jaco_testkit::binary("jacod")).arg("--check").arg("--config").arg(file);
-    let checked = checked.output().expect("it can be started");
+    let mut check = Command::new(jaco_testkit::binary("jacod"));
+    check.arg("--check").arg("--config").arg(file);
+    let checked = check.output().expect("it can be started");
     let said = String::from_utf8_lossy(&checked.stderr).into_owned();
     assert!(!checked.status.success() && said.contains("metrics.listen"), "{said}");
 }
