@@ -27,15 +27,15 @@ const WRITE_BACK: Duration = Duration::from_millis(500);
 
 /// What is stored.
 #[derive(Debug, Clone, Default)]
-struct Image {
-    vote: Option<Bytes>,
-    committed: Option<Bytes>,
-    purged: Option<Bytes>,
-    records: BTreeMap<u64, Bytes>,
+pub(super) struct Image {
+    pub(super) vote: Option<Bytes>,
+    pub(super) committed: Option<Bytes>,
+    pub(super) purged: Option<Bytes>,
+    pub(super) records: BTreeMap<u64, Bytes>,
 }
 
 impl Image {
-    fn apply(&mut self, op: &Op) {
+    pub(super) fn apply(&mut self, op: &Op) {
         match op {
             Op::Append(records) => self.records.extend(records.iter().cloned()),
             Op::TruncateFrom(from) => drop(self.records.split_off(from)),

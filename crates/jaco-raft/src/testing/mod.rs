@@ -7,6 +7,7 @@ mod journal;
 mod log;
 mod loopback;
 mod random;
+pub mod torture;
 
 use std::sync::Arc;
 

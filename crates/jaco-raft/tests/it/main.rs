@@ -9,3 +9,4 @@ mod offline;
 mod process;
 mod support;
 mod takeover;
+mod torture;

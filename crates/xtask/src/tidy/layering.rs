@@ -20,7 +20,7 @@ const PURE_FOREIGN: [&str; 10] = [
 ];
 
 /// Every crate and what it may use of ours, top to bottom. Tests of a crate may use more; see [`DEV`].
-const ARROWS: [(&str, &[&str]); 26] = [
+const ARROWS: [(&str, &[&str]); 27] = [
     // in the place of a foreign crate
     ("base2histogram", &[]),
     // pure
@@ -89,6 +89,7 @@ const ARROWS: [(&str, &[&str]); 26] = [
     ),
     // development
     ("jaco-hello", &[]),
+    ("jaco-torture", &[]),
     (
         "jaco-sim",
         &[
@@ -140,7 +141,7 @@ const ARROWS: [(&str, &[&str]); 26] = [
 ];
 
 /// What tests may use besides: helpers that look into nothing private.
-const DEV: [&str; 2] = ["jaco-testkit", "jaco-sim"];
+const DEV: [&str; 3] = ["jaco-testkit", "jaco-sim", "jaco-torture"];
 
 /// Foreign crates and who alone may use them; in tests, `jaco-tests` may as well.
 const FENCES: [(&[&str], &[&str]); 8] = [

@@ -1,0 +1,280 @@
+//! What a disk may hold after a power cut.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use crate::disk::{Durability, Inode, ROOT, Step, StepKind};
+use crate::folder::{Folder, Node};
+use crate::images::Random;
+use crate::recording::Recording;
+
+/// Units in which disks write, each of them whole or not at all.
+const SECTORS: [usize; 2] = [512, 4096];
+
+/// Which of the changes that are not durable are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Draw {
+    /// All of them: nothing but the program ends.
+    Everything,
+    /// Those whose bit is set, counted from the first; each as a whole and by itself.
+    Subset(u64),
+    /// By a seed; also parts of a write.
+    Random(u64, Durability),
+}
+
+/// Names by folder.
+pub(crate) type Names = BTreeMap<(Inode, String), Inode>;
+
+/// What a disk holds.
+#[derive(Debug, Clone)]
+pub(crate) struct Disk {
+    pub(crate) names: Names,
+    pub(crate) nodes: BTreeMap<Inode, Node>,
+}
+
+impl Disk {
+    pub(crate) fn of(folder: &Folder) -> Self {
+        let mut disk =
+            Self { names: Names::new(), nodes: BTreeMap::from([(ROOT, Node::Folder)]) };
+        // A folder sorts before what is in it.
+        for (path, node) in &folder.nodes {
+            let inode = disk.nodes.len();
+            let parent = disk.find(path.parent().unwrap_or(Path::new(""))).unwrap_or(ROOT);
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            disk.names.insert((parent, name), inode);
+            disk.nodes.insert(inode, node.clone());
+        }
+        disk
+    }
+
+    pub(crate) fn find(&self, path: &Path) -> Option<Inode> {
+        path.iter().try_fold(ROOT, |folder, name| {
+            self.names.get(&(folder, name.to_string_lossy().into_owned())).copied()
+        })
+    }
+
+    /// What can be reached by a name.
+    fn folder(&self) -> Folder {
+        let mut found = Folder::default();
+        let mut rest = vec![(PathBuf::new(), ROOT)];
+        while let Some((path, folder)) = rest.pop() {
+            for ((_, name), inode) in
+                self.names.range((folder, String::new())..(folder + 1, String::new()))
+            {
+                let path = path.join(name);
+                let node = self.nodes[inode].clone();
+                if node == Node::Folder {
+                    rest.push((path.clone(), *inode));
+                }
+                found.nodes.insert(path, node);
+            }
+        }
+        found
+    }
+
+    fn apply(&mut self, kind: &StepKind, kept: &Kept) {
+        match (kind, kept) {
+            (_, Kept::Nothing) => {}
+            (StepKind::Create { folder, name, inode, node }, _) => {
+                self.names.insert((*folder, name.clone()), *inode);
+                self.nodes.entry(*inode).or_insert_with(|| node.clone());
+            }
+            (StepKind::Remove { folder, name }, _) => {
+                self.names.remove(&(*folder, name.clone()));
+            }
+            (StepKind::Rename { from, to, inode }, _) => {
+                self.names.remove(from);
+                self.names.insert(to.clone(), *inode);
+            }
+            (StepKind::Truncate { inode, length }, _) => self.file(*inode).resize(*length, 0),
+            (StepKind::Write { inode, offset, data }, Kept::Whole) => {
+                let file = self.file(*inode);
+                file.resize(file.len().max(offset + data.len()), 0);
+                file[*offset..offset + data.len()].copy_from_slice(data);
+            }
+            (StepKind::Write { inode, offset, data }, Kept::Parts { sector, seed, length }) => {
+                let file = self.file(*inode);
+                let mut random = Random::new(*seed);
+                if *length {
+                    file.resize(file.len().max(offset + data.len()), 0);
+                }
+                let mut from = *offset;
+                while from < offset + data.len() {
+                    let to = ((from / sector + 1) * sector).min(offset + data.len());
+                    if random.below(2) == 1 {
+                        file.resize(file.len().max(to), 0);
+                        file[from..to].copy_from_slice(&data[from - offset..to - offset]);
+                    }
+                    from = to;
+                }
+            }
+            (StepKind::Sync { .. } | StepKind::SyncFailed { .. } | StepKind::Mark(_), _) => {}
+        }
+    }
+
+    /// The bytes of a file, also of one whose creation is lost.
+    fn file(&mut self, inode: Inode) -> &mut Vec<u8> {
+        let node = self.nodes.entry(inode).or_insert(Node::File(Vec::new()));
+        if *node == Node::Folder {
+            *node = Node::File(Vec::new());
+        }
+        match node {
+            Node::File(bytes) => bytes,
+            Node::Folder => unreachable!("it was just made a file"),
+        }
+    }
+}
+
+/// What is kept of one change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    Nothing,
+    Whole,
+    /// Of a write each sector by itself, and whether the file has grown all the same.
+    Parts {
+        sector: usize,
+        seed: u64,
+        length: bool,
+    },
+}
+
+impl Recording {
+    /// What a disk may hold after a power cut before step `at`.
+    #[must_use]
+    pub fn image(&self, at: usize, draw: Draw) -> Folder {
+        let steps = &self.steps[..at];
+        let durability = match draw {
+            Draw::Everything | Draw::Subset(_) => Durability::Weak,
+            Draw::Random(_, durability) => durability,
+        };
+        let pending = pending(steps, durability);
+        let kept = drawn(steps, &pending, draw);
+        let mut disk = Disk::of(&self.before);
+        for (step, done) in steps.iter().enumerate() {
+            disk.apply(&done.kind, kept.get(&step).unwrap_or(&Kept::Whole));
+        }
+        disk.folder()
+    }
+
+    /// How many changes before step `at` are not durable.
+    #[must_use]
+    pub fn pending(&self, at: usize) -> usize {
+        pending(&self.steps[..at], Durability::Weak).len()
+    }
+}
+
+/// What is kept of the changes that are not durable.
+fn drawn(steps: &[Step], pending: &[usize], draw: Draw) -> BTreeMap<usize, Kept> {
+    let whole = |keep: bool| if keep { Kept::Whole } else { Kept::Nothing };
+    let (seed, durability) = match draw {
+        Draw::Everything => return BTreeMap::new(),
+        Draw::Subset(bits) => {
+            let kept = pending.iter().zip(0_u32..);
+            return kept
+                .map(|(step, bit)| (*step, whole(bits.checked_shr(bit).unwrap_or(0) & 1 == 1)))
+                .collect();
+        }
+        Draw::Random(seed, durability) => (seed, durability),
+    };
+    let mut random = Random::new(seed);
+    // Of names and lengths, and of bytes, so many of 8 are kept.
+    let names_kept = [0, 4, 7, 8][usize::from(random.byte() % 4)];
+    let bytes_kept = [0, 4, 7, 8][usize::from(random.byte() % 4)];
+    let is_torn = random.below(2) == 1;
+    let names: BTreeSet<usize> =
+        pending.iter().copied().filter(|step| is_of_names(&steps[*step].kind)).collect();
+    // In their order: all before a moment.
+    let moment = random.below(names.len() as u64 + 1);
+    let mut before = 0;
+    let mut kept = BTreeMap::new();
+    for step in pending {
+        let choice = if names.contains(step) {
+            before += 1;
+            match durability {
+                Durability::Ordered => whole(before <= moment),
+                Durability::Weak => whole(random.below(8) < names_kept),
+            }
+        } else if is_torn && random.below(2) == 1 {
+            let sector = SECTORS[usize::from(random.byte() % 2)];
+            Kept::Parts { sector, seed: random.number(), length: random.below(2) == 1 }
+        } else {
+            whole(random.below(8) < bytes_kept)
+        };
+        kept.insert(*step, choice);
+    }
+    kept
+}
+
+/// Changes of names, and lengths that a program sets.
+fn is_of_names(kind: &StepKind) -> bool {
+    match kind {
+        StepKind::Create { .. }
+        | StepKind::Remove { .. }
+        | StepKind::Rename { .. }
+        | StepKind::Truncate { .. } => true,
+        StepKind::Write { .. }
+        | StepKind::Sync { .. }
+        | StepKind::SyncFailed { .. }
+        | StepKind::Mark(_) => false,
+    }
+}
+
+/// The changes that a power cut may undo, by their position.
+fn pending(steps: &[Step], durability: Durability) -> Vec<usize> {
+    let mut pending: Vec<usize> = Vec::new();
+    let mut doomed: Vec<usize> = Vec::new();
+    for (at, step) in steps.iter().enumerate() {
+        let covered = |other: &usize, inode: &Inode| {
+            steps[*other].end < step.begin && is_made_durable(&steps[*other].kind, *inode)
+        };
+        match &step.kind {
+            StepKind::Sync { inode } => {
+                let known = |other: &&usize| {
+                    steps[**other].end < step.begin && is_metadata_of(&steps[**other].kind, *inode)
+                };
+                let newest = match durability {
+                    Durability::Ordered => pending.iter().rev().find(known).copied(),
+                    Durability::Weak => None,
+                };
+                pending.retain(|other| {
+                    let earlier = newest
+                        .is_some_and(|newest| *other <= newest && is_of_names(&steps[*other].kind));
+                    !earlier && !covered(other, inode)
+                });
+            }
+            StepKind::SyncFailed { inode } => {
+                doomed.extend(pending.iter().filter(|other| covered(other, inode)));
+                pending.retain(|other| !covered(other, inode));
+            }
+            StepKind::Mark(_) => {}
+            StepKind::Create { .. }
+            | StepKind::Remove { .. }
+            | StepKind::Rename { .. }
+            | StepKind::Write { .. }
+            | StepKind::Truncate { .. } => pending.push(at),
+        }
+    }
+    pending.extend(doomed);
+    pending.sort_unstable();
+    pending
+}
+
+/// Whether a sync of `inode` makes this change durable, whatever the file system.
+fn is_made_durable(kind: &StepKind, synced: Inode) -> bool {
+    match kind {
+        StepKind::Create { folder, .. } | StepKind::Remove { folder, .. } => *folder == synced,
+        // Of both folders at once, or of none.
+        StepKind::Rename { from, to, .. } => from.0 == synced || to.0 == synced,
+        StepKind::Write { inode, .. } | StepKind::Truncate { inode, .. } => *inode == synced,
+        StepKind::Sync { .. } | StepKind::SyncFailed { .. } | StepKind::Mark(_) => false,
+    }
+}
+
+/// Whether it is a change of names or lengths that the journal of a file system keeps with `inode`.
+fn is_metadata_of(kind: &StepKind, synced: Inode) -> bool {
+    match kind {
+        StepKind::Create { inode, .. } | StepKind::Rename { inode, .. } if *inode == synced => true,
+        StepKind::Write { .. } => false,
+        other => is_made_durable(other, synced),
+    }
+}
