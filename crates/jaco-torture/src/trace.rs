@@ -112,7 +112,11 @@ fn returned(text: &str) -> Option<Returned> {
     if word == "?" {
         return Some(Returned::Never);
     }
-    let value: i64 = word.parse().ok()?;
+    // Flags are told in hexadecimal.
+    let value: i64 = match word.strip_prefix("0x") {
+        Some(digits) => i64::from_str_radix(digits, 16).ok()?,
+        None => word.parse().ok()?,
+    };
     Some(if value < 0 { Returned::Failed } else { Returned::Value(value) })
 }
 
@@ -168,6 +172,7 @@ mod tests {
         let text = "7 pwrite64(9, \"\\x61\\x62\", 2, 4096 <unfinished ...>\n\
                     8 fdatasync(4)                      = 0\n\
                     7 <... pwrite64 resumed>)           = 2\n\
+                    8 fcntl(4, F_GETFD) = 0x1 (flags FD_CLOEXEC)\n\
                     8 fsync(4) = -1 EIO (Input/output error) (INJECTED)\n\
                     8 --- SIGCHLD {si_signo=SIGCHLD} ---\n\
                     8 fdatasync(5 <unfinished ...>\n\
@@ -182,8 +187,9 @@ mod tests {
             [
                 ("pwrite64", Returned::Value(2), 0, 2),
                 ("fdatasync", Returned::Value(0), 1, 1),
-                ("fsync", Returned::Failed, 3, 3),
-                ("fdatasync", Returned::Never, 5, usize::MAX),
+                ("fcntl", Returned::Value(1), 3, 3),
+                ("fsync", Returned::Failed, 4, 4),
+                ("fdatasync", Returned::Never, 6, usize::MAX),
             ]
         );
         assert_eq!(calls[0].bytes(1).unwrap(), b"ab");

@@ -28,6 +28,7 @@ use self::values::{Stored, index_of, key, start_of, values_of};
 use super::journal::{Journal, Journaled};
 use super::{LogEngine, LogReader, Op, Reclaim, Recovered};
 use crate::codec;
+use crate::disk::sync_dir;
 
 /// Deleting 20,000 keys in one batch blocked the engine for 195 to 370 ms, longer than a heartbeat.
 const RECLAIM_KEYS: usize = 1024;
@@ -62,6 +63,10 @@ impl SledEngine {
     /// a missing record may have been acknowledged.
     pub(crate) fn open(dir: &Path) -> io::Result<Self> {
         fs::create_dir_all(dir)?;
+        if let Some(parent) = dir.parent() {
+            // The directory itself may be new, and nothing else syncs its name.
+            sync_dir(parent)?;
+        }
         remove_half_written_snapshots(dir)?;
         let db = match open_in(dir) {
             Ok(db) => db,

@@ -22,7 +22,7 @@ fn writer() {
     script().run(&dir, tell).unwrap();
 }
 
-fn check(dir: &Path, marks: &[&str]) -> Result<Verdict, String> {
+pub(super) fn check(dir: &Path, marks: &[&str]) -> Result<Verdict, String> {
     let number = |word| last_number(marks, word).map_or(0, |turn| turn + 1);
     let number = |word| usize::try_from(number(word)).unwrap();
     match script().check(dir, number("begin"), number("ack"))? {

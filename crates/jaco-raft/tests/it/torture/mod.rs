@@ -10,7 +10,10 @@ use std::process::Command;
 use jaco_torture::{Fault, Recording, Traced, trace};
 use tempfile::TempDir;
 
+mod controls;
+mod faults;
 mod log;
+mod node;
 mod snapshots;
 
 /// The folder that a process of its own writes to.

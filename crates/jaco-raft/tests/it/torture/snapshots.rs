@@ -15,7 +15,7 @@ fn writer() {
     SnapshotScript::run(&dir, 10, tell).unwrap();
 }
 
-fn check(dir: &Path, marks: &[&str]) -> Result<Verdict, String> {
+pub(super) fn check(dir: &Path, marks: &[&str]) -> Result<Verdict, String> {
     let number = |word| last_number(marks, word).unwrap_or_default();
     SnapshotScript::check(dir, number("begin"), number("ack"))?;
     Ok(Verdict::Served)
