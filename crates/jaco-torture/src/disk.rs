@@ -23,21 +23,46 @@ pub struct Step {
 /// What a step does.
 #[derive(Clone, PartialEq, Eq)]
 pub enum StepKind {
-    Create { folder: Inode, name: String, inode: Inode, node: Node },
-    Remove { folder: Inode, name: String },
-    Rename { from: (Inode, String), to: (Inode, String), inode: Inode },
-    Write { inode: Inode, offset: usize, data: Vec<u8> },
-    Truncate { inode: Inode, length: usize },
-    Sync { inode: Inode },
+    Create {
+        folder: Inode,
+        name: String,
+        inode: Inode,
+        node: Node,
+    },
+    Remove {
+        folder: Inode,
+        name: String,
+    },
+    Rename {
+        from: (Inode, String),
+        to: (Inode, String),
+        inode: Inode,
+    },
+    Write {
+        inode: Inode,
+        offset: usize,
+        data: Vec<u8>,
+    },
+    Truncate {
+        inode: Inode,
+        length: usize,
+    },
+    Sync {
+        inode: Inode,
+    },
     /// What it did not write may be forgotten, and a later sync succeeds all the same.
-    SyncFailed { inode: Inode },
+    SyncFailed {
+        inode: Inode,
+    },
     Mark(String),
 }
 
 impl fmt::Debug for StepKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Create { folder, name, inode, .. } => write!(f, "create {folder}/{name} = {inode}"),
+            Self::Create { folder, name, inode, .. } => {
+                write!(f, "create {folder}/{name} = {inode}")
+            }
             Self::Remove { folder, name } => write!(f, "remove {folder}/{name}"),
             Self::Rename { from, to, .. } => {
                 write!(f, "rename {}/{} to {}/{}", from.0, from.1, to.0, to.1)

@@ -34,8 +34,7 @@ pub(crate) struct Disk {
 
 impl Disk {
     pub(crate) fn of(folder: &Folder) -> Self {
-        let mut disk =
-            Self { names: Names::new(), nodes: BTreeMap::from([(ROOT, Node::Folder)]) };
+        let mut disk = Self { names: Names::new(), nodes: BTreeMap::from([(ROOT, Node::Folder)]) };
         // A folder sorts before what is in it.
         for (path, node) in &folder.nodes {
             let inode = disk.nodes.len();
@@ -276,5 +275,126 @@ fn is_metadata_of(kind: &StepKind, synced: Inode) -> bool {
         StepKind::Create { inode, .. } | StepKind::Rename { inode, .. } if *inode == synced => true,
         StepKind::Write { .. } => false,
         other => is_made_durable(other, synced),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    const FILE: Inode = 1;
+
+    fn create(name: &str, inode: Inode) -> StepKind {
+        let (name, node) = (name.to_owned(), Node::File(Vec::new()));
+        StepKind::Create { folder: ROOT, name, inode, node }
+    }
+
+    fn write(inode: Inode, offset: usize, data: &[u8]) -> StepKind {
+        StepKind::Write { inode, offset, data: data.to_vec() }
+    }
+
+    fn rename(from: &str, to: &str, inode: Inode) -> StepKind {
+        let (from, to) = ((ROOT, from.to_owned()), (ROOT, to.to_owned()));
+        StepKind::Rename { from, to, inode }
+    }
+
+    fn sync(inode: Inode) -> StepKind {
+        StepKind::Sync { inode }
+    }
+
+    fn recording(kinds: impl IntoIterator<Item = StepKind>) -> Recording {
+        let step = |(at, kind)| Step { kind, begin: at, end: at };
+        let steps = kinds.into_iter().enumerate().map(step).collect();
+        Recording { before: Folder::default(), steps }
+    }
+
+    /// Every image that 2,000 draws give of the end, as names with their text.
+    fn ends(recording: &Recording, durability: Durability) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        for seed in 0..2_000 {
+            let image = recording.image(recording.steps.len(), Draw::Random(seed, durability));
+            let name = |(path, node): (&PathBuf, &Node)| match node {
+                Node::Folder => format!("{}/", path.display()),
+                Node::File(bytes) => {
+                    format!("{}={}", path.display(), String::from_utf8_lossy(bytes))
+                }
+            };
+            found.insert(image.nodes.iter().map(name).collect::<Vec<_>>().join(" "));
+        }
+        found
+    }
+
+    fn texts(all: &[&str]) -> BTreeSet<String> {
+        all.iter().map(|text| (*text).to_owned()).collect()
+    }
+
+    #[test]
+    fn what_is_synced_stays() {
+        let steps = [create("a", FILE), write(FILE, 0, b"x"), sync(FILE), sync(ROOT)];
+        for durability in [Durability::Ordered, Durability::Weak] {
+            assert_eq!(ends(&recording(steps.clone()), durability), texts(&["a=x"]));
+        }
+    }
+
+    #[test]
+    fn what_is_not_synced_may_stay_or_go() {
+        let steps = [create("a", FILE), sync(ROOT), write(FILE, 0, b"x")];
+        let ends = ends(&recording(steps), Durability::Weak);
+        assert_eq!(ends, texts(&["a=", "a=\0", "a=x"]));
+    }
+
+    /// A sync of a file says nothing of its name, but where the file system keeps all names in order.
+    #[test]
+    fn a_name_is_durable_with_its_folder() {
+        let steps = [create("a", FILE), write(FILE, 0, b"x"), sync(FILE)];
+        let recording = recording(steps);
+        assert_eq!(ends(&recording, Durability::Weak), texts(&["", "a=x"]));
+        assert_eq!(ends(&recording, Durability::Ordered), texts(&["a=x"]));
+    }
+
+    /// A name that is given before the sync may lead to nothing; one that is given after it never does.
+    #[test]
+    fn a_rename_happens_whole_or_not_at_all() {
+        let before = [create("a", FILE), write(FILE, 0, b"x"), sync(FILE), sync(ROOT)];
+        let steps = before.into_iter().chain([rename("a", "b", FILE)]);
+        assert_eq!(ends(&recording(steps), Durability::Weak), texts(&["a=x", "b=x"]));
+        let early = [create("a", FILE), write(FILE, 0, b"x"), rename("a", "b", FILE), sync(ROOT)];
+        assert!(ends(&recording(early), Durability::Ordered).contains("b="));
+    }
+
+    /// What a failed sync has not written is not durable after one that succeeds.
+    #[test]
+    fn a_failed_sync_is_not_made_good() {
+        let failed = StepKind::SyncFailed { inode: FILE };
+        let steps = [create("a", FILE), sync(ROOT), write(FILE, 0, b"x"), failed, sync(FILE)];
+        assert!(ends(&recording(steps), Durability::Weak).contains("a="));
+    }
+
+    /// A write that another thread has not ended before the sync began is not covered by it.
+    #[test]
+    fn a_sync_covers_what_ended_before_it() {
+        let mut recording =
+            recording([create("a", FILE), sync(ROOT), write(FILE, 0, b"x"), sync(FILE)]);
+        recording.steps[2].end = 10;
+        assert!(ends(&recording, Durability::Weak).contains("a="));
+    }
+
+    /// Sectors are written whole, each by itself.
+    #[test]
+    fn a_write_is_torn_at_sectors() {
+        let data = [1; 1_024];
+        let recording = recording([create("a", FILE), sync(ROOT), write(FILE, 0, &data)]);
+        let halves = (0..500).map(|seed| {
+            let image = recording.image(3, Draw::Random(seed, Durability::Weak));
+            let Some(Node::File(bytes)) = image.nodes.get(Path::new("a")) else {
+                panic!("no file")
+            };
+            assert!(bytes.len() % 512 == 0, "{}", bytes.len());
+            bytes.chunks(512).map(|half| half.iter().all(|byte| *byte == 1)).collect::<Vec<_>>()
+        });
+        let halves: BTreeSet<_> = halves.collect();
+        assert!(halves.contains(&vec![true]) && halves.contains(&vec![false, true]), "{halves:?}");
     }
 }

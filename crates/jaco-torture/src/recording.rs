@@ -57,12 +57,15 @@ impl Recording {
             _ => step.begin,
         });
         let recording = Self { before, steps };
-        let (replayed, found) = (recording.image(recording.steps.len(), Draw::Everything), Folder::read(root)?);
+        let (replayed, found) =
+            (recording.image(recording.steps.len(), Draw::Everything), Folder::read(root)?);
         if replayed != found {
             let differs = |path: &&PathBuf| replayed.nodes.get(*path) != found.nodes.get(*path);
             let paths = replayed.nodes.keys().chain(found.nodes.keys());
             let paths: BTreeSet<_> = paths.filter(differs).collect();
-            return Err(invalid(format!("the trace does not lead to what is on the disk: {paths:?}")));
+            return Err(invalid(format!(
+                "the trace does not lead to what is on the disk: {paths:?}"
+            )));
         }
         Ok(recording)
     }
@@ -85,9 +88,11 @@ impl Recording {
     #[must_use]
     pub fn named(&self, wanted: impl Fn(&str) -> bool) -> BTreeSet<usize> {
         let disk = Disk::of(&self.before);
-        let before = disk.names.iter().filter(|((_, name), _)| wanted(name)).map(|(_, inode)| *inode);
+        let before =
+            disk.names.iter().filter(|((_, name), _)| wanted(name)).map(|(_, inode)| *inode);
         let named = self.steps.iter().filter_map(|step| match &step.kind {
-            StepKind::Create { name, inode, .. } | StepKind::Rename { to: (_, name), inode, .. }
+            StepKind::Create { name, inode, .. }
+            | StepKind::Rename { to: (_, name), inode, .. }
                 if wanted(name) =>
             {
                 Some(*inode)

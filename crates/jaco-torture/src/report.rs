@@ -97,7 +97,9 @@ impl Torture {
                 Err(broken) => {
                     let last = recording.steps[..at].last().map(|step: &Step| &step.kind);
                     report.first_broken.get_or_insert(report.images);
-                    report.broken.push(format!("before step {at}, after {last:?}, {draw:?}: {broken}"));
+                    report
+                        .broken
+                        .push(format!("before step {at}, after {last:?}, {draw:?}: {broken}"));
                 }
             }
             fs::remove_dir_all(&place).expect("images can be removed");

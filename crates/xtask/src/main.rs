@@ -18,6 +18,7 @@ mod say;
 mod sim;
 mod test;
 mod tidy;
+mod torture;
 mod tree;
 mod workspace;
 
@@ -42,6 +43,7 @@ enum Command {
     Metrics(metrics::Args),
     Advisories(advisories::Args),
     Sim(sim::Args),
+    Torture(torture::Args),
     /// Make sure a Docker Engine answers and build the images jaco-hello:v1 and jaco-hello:v2
     Image,
 }
@@ -74,6 +76,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Metrics(args) => metrics::run(&workspace, &args),
         Command::Advisories(args) => advisories::run(&workspace, &args),
         Command::Sim(args) => sim::run(&workspace, &args),
+        Command::Torture(args) => torture::run(&workspace, &args),
         Command::Image => {
             // An image in an engine that is stopped again would be of no use to anybody.
             engine::ensure(&workspace)?.leave_running();

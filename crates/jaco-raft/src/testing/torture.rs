@@ -108,7 +108,9 @@ impl LogScript {
         let again = SledEngine::open(dir).and_then(|engine| image_of(&engine));
         match again {
             Ok(again) if is_same(&again, &found) => Ok(Ok(())),
-            Ok(again) => Err(format!("{} after another start, not {}", summary(&again), summary(&found))),
+            Ok(again) => {
+                Err(format!("{} after another start, not {}", summary(&again), summary(&found)))
+            }
             Err(error) => Err(format!("it opens once and not again: {error}")),
         }
     }
@@ -318,7 +320,9 @@ impl SnapshotScript {
         let newest = store.recover().map_err(|error| format!("not readable: {error}"))?;
         let number = newest.as_ref().and_then(|file| file.last()).map_or(0, |last| last.index);
         if number < acknowledged || number > begun {
-            return Err(format!("snapshot {number} is the newest, {acknowledged} was acknowledged"));
+            return Err(format!(
+                "snapshot {number} is the newest, {acknowledged} was acknowledged"
+            ));
         }
         if let Some(file) = newest {
             let mut bytes = Vec::new();

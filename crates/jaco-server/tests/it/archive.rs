@@ -17,10 +17,10 @@ use jaco_state::command::{AuditNote, AuditRetention};
 use jaco_types::{Identity, Timestamp};
 use tempfile::TempDir;
 
-const SMALL: ArchiveLimits = ArchiveLimits { file_bytes: 50_000, total_bytes: u64::MAX };
+pub(crate) const SMALL: ArchiveLimits = ArchiveLimits { file_bytes: 50_000, total_bytes: u64::MAX };
 
 /// A machine that archives into `folder`, at the beginning of its log.
-fn machine(folder: &Path, limits: ArchiveLimits) -> ClusterMachine {
+pub(crate) fn machine(folder: &Path, limits: ArchiveLimits) -> ClusterMachine {
     ClusterMachine::archiving(AuditArchive::open(folder, limits).unwrap()).unwrap()
 }
 
@@ -37,7 +37,7 @@ fn entry(n: u64) -> Vec<u8> {
     encode_payload(&Payload { at, by, origin: None, request: None, command }).to_vec()
 }
 
-fn apply(machine: &mut ClusterMachine, entries: std::ops::RangeInclusive<u64>) {
+pub(crate) fn apply(machine: &mut ClusterMachine, entries: std::ops::RangeInclusive<u64>) {
     for n in entries {
         machine.apply(n, &entry(n)).unwrap();
     }
@@ -51,13 +51,19 @@ fn paths(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-fn verify(folder: &Path, machine: &ClusterMachine) -> Result<ArchiveVerified, ArchiveBroken> {
+pub(crate) fn verify(
+    folder: &Path,
+    machine: &ClusterMachine,
+) -> Result<ArchiveVerified, ArchiveBroken> {
     machine.archived().unwrap().wait();
     verify_now(folder, machine)
 }
 
 /// As the files are at this moment.
-fn verify_now(folder: &Path, machine: &ClusterMachine) -> Result<ArchiveVerified, ArchiveBroken> {
+pub(crate) fn verify_now(
+    folder: &Path,
+    machine: &ClusterMachine,
+) -> Result<ArchiveVerified, ArchiveBroken> {
     let verified = machine.state().audit.verify().unwrap();
     let first = verified.span.map(|(key, _)| Place { index: key.index.0, number: key.number });
     let kept = Kept { first, follows: verified.follows.to_string() };
@@ -68,8 +74,8 @@ fn verify_now(folder: &Path, machine: &ClusterMachine) -> Result<ArchiveVerified
     verify_archive(files, &kept)
 }
 
-const FULL: u64 = KEPT_EVENTS as u64;
-const BLOCK: u64 = CUT_EVENTS as u64;
+pub(crate) const FULL: u64 = KEPT_EVENTS as u64;
+pub(crate) const BLOCK: u64 = CUT_EVENTS as u64;
 
 /// R-CLI-5: after any entry, what is kept and what is in the files are all there ever was; the files are
 /// nobody else's to read, and begin anew when they are large.

@@ -8,4 +8,5 @@ mod recovery;
 mod roles;
 mod rpcs;
 mod served;
+mod torture;
 mod unread;

@@ -126,8 +126,8 @@ async fn writes(node: &Offline<Journal>) -> Result<Vec<Bytes>, String> {
 fn no_power_cut_loses_what_a_node_acknowledged() {
     let recording = recorded("torture::node::writer");
     let runtime = Runtime::new().unwrap();
-    let report = Torture::of_environment(SHARE)
-        .run(&recording, |dir, marks| check(&runtime, dir, marks));
+    let report =
+        Torture::of_environment(SHARE).run(&recording, |dir, marks| check(&runtime, dir, marks));
     println!("node: {} steps, {report}", recording.steps.len());
     assert!(report.broken.is_empty() && report.refused.is_empty(), "{report}");
 }
