@@ -215,10 +215,9 @@ impl Writer {
                 _ => 8 + random.below(300),
             };
             self.serial += 1;
-            let serial = self.serial.to_be_bytes();
             // No two records are the same.
-            let bytes = serial.iter().copied().cycle().take(usize::try_from(size).unwrap_or(8));
-            let record = (self.next, Bytes::from_iter(bytes));
+            let units = usize::try_from(size / 8).unwrap_or(1);
+            let record = (self.next, Bytes::from(self.serial.to_be_bytes().repeat(units)));
             self.next += 1;
             record
         });
@@ -275,9 +274,7 @@ struct State {
 
 impl SnapshotSource for State {
     fn write(self: Box<Self>, writer: &mut dyn io::Write) -> io::Result<()> {
-        let serial = self.number.to_be_bytes();
-        let bytes: Vec<u8> = serial.iter().copied().cycle().take(self.bytes).collect();
-        writer.write_all(&bytes)
+        writer.write_all(&self.number.to_be_bytes().repeat(self.bytes / 8))
     }
 }
 
