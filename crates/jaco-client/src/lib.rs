@@ -27,4 +27,4 @@ pub use request_id::fresh_request_id;
 pub use retry::{Backoff, Patience};
 pub use routing::Routes;
 pub use stream::Answers;
-pub use target::{DEFAULT_SOCKET, Target, TargetError};
+pub use target::{Credential, DEFAULT_SOCKET, Target, TargetError};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use jaco_pki::{Dialer, OperatorToken, TrustBundle};
+use jaco_pki::{Dialer, OperatorCredentials, OperatorToken, TrustBundle};
 
 /// The unix socket of this machine's daemon.
 pub const DEFAULT_SOCKET: &str = "/run/jaco/jaco.sock";
@@ -13,6 +13,15 @@ pub const DEFAULT_SOCKET: &str = "/run/jaco/jaco.sock";
 pub struct Target {
     pub(crate) endpoints: Vec<Endpoint>,
     pub(crate) token: Option<OperatorToken>,
+}
+
+/// What an operator shows to a server.
+#[derive(Debug)]
+pub enum Credential {
+    /// An operator token, within the connection.
+    Token(OperatorToken),
+    /// A client certificate, in the handshake.
+    Certificate(OperatorCredentials),
 }
 
 /// One node of the cluster.
@@ -57,16 +66,32 @@ impl Target {
         trust: TrustBundle,
         token: OperatorToken,
     ) -> Result<Self, TargetError> {
+        Self::servers_by(servers, trust, Credential::Token(token))
+    }
+
+    /// As [`Target::servers`], with either kind of credential.
+    ///
+    /// # Errors
+    /// As [`Target::servers`].
+    pub fn servers_by(
+        servers: &[String],
+        trust: TrustBundle,
+        credential: Credential,
+    ) -> Result<Self, TargetError> {
         if servers.is_empty() {
             return Err(TargetError::NoServer);
         }
-        let dialer = Dialer::operator(trust).map_err(|error| TargetError::Tls(error.into()))?;
+        let (dialer, token) = match credential {
+            Credential::Token(token) => (Dialer::operator(trust), Some(token)),
+            Credential::Certificate(credentials) => (Dialer::certified(trust, &credentials), None),
+        };
+        let dialer = dialer.map_err(|error| TargetError::Tls(error.into()))?;
         let endpoint = |server: &String| match has_port(server) {
             true => Ok(Endpoint::Tls { address: server.clone(), dialer: dialer.clone() }),
             false => Err(TargetError::Address(server.clone())),
         };
         let endpoints = servers.iter().map(endpoint).collect::<Result<_, _>>()?;
-        Ok(Self { endpoints, token: Some(token) })
+        Ok(Self { endpoints, token })
     }
 }
 

@@ -145,17 +145,29 @@ impl CertificateAuthority {
         life: Duration,
         now: Timestamp,
     ) -> Result<CertificateDer<'static>, CaError> {
+        let name = NodeName::new(self.certificate.cluster.clone(), node);
+        self.issue(csr, node_params(&name)?, life, now)
+    }
+
+    /// Signs the key of `csr` with what `params` say, for as long as both `life` and the CA last.
+    pub(crate) fn issue(
+        &self,
+        csr: &NodeCsr,
+        mut params: CertificateParams,
+        life: Duration,
+        now: Timestamp,
+    ) -> Result<CertificateDer<'static>, CaError> {
         if !self.certificate.validity.contains(now) {
             return Err(CaError::NotValid);
         }
-        let name = NodeName::new(self.certificate.cluster.clone(), node);
         let ours = self.certificate.validity;
         let wanted = window(now, life);
         let validity = Validity {
             not_before: wanted.not_before.max(ours.not_before),
             not_after: wanted.not_after.min(ours.not_after),
         };
-        let params = node_params(&name, validity)?;
+        set_validity(&mut params, validity)?;
+        params.serial_number = Some(random_serial());
         let certificate =
             params.signed_by(&csr.public_key, &self.issuer).map_err(CaError::Generate)?;
         Ok(certificate.der().clone())
@@ -314,17 +326,21 @@ pub fn certificate_from_pem(pem: &str) -> Option<CertificateDer<'static>> {
 /// One certificate as text.
 #[must_use]
 pub fn certificate_pem(der: &CertificateDer<'_>) -> String {
+    pem("CERTIFICATE", der)
+}
+
+pub(crate) fn pem(label: &str, der: &[u8]) -> String {
     let body = data_encoding::BASE64.encode(der);
-    let mut out = String::from("-----BEGIN CERTIFICATE-----\n");
+    let mut out = format!("-----BEGIN {label}-----\n");
     for line in body.as_bytes().chunks(64) {
         out.extend(line.iter().map(|&byte| char::from(byte)));
         out.push('\n');
     }
-    out.push_str("-----END CERTIFICATE-----\n");
+    out.push_str(&format!("-----END {label}-----\n"));
     out
 }
 
-fn node_params(name: &NodeName, validity: Validity) -> Result<CertificateParams, CaError> {
+fn node_params(name: &NodeName) -> Result<CertificateParams, CaError> {
     let mut params = CertificateParams::default();
     params.distinguished_name = common_name(&format!("node {}", name.node));
     params.subject_alt_names = vec![
@@ -337,12 +353,10 @@ fn node_params(name: &NodeName, validity: Validity) -> Result<CertificateParams,
     params.extended_key_usages =
         vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
     params.use_authority_key_identifier_extension = true;
-    params.serial_number = Some(random_serial());
-    set_validity(&mut params, validity)?;
     Ok(params)
 }
 
-fn common_name(name: &str) -> DistinguishedName {
+pub(crate) fn common_name(name: &str) -> DistinguishedName {
     let mut names = DistinguishedName::new();
     names.push(DnType::CommonName, name);
     names

@@ -19,12 +19,12 @@ use tokio::time::Sleep;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use jaco_types::{ClusterId, NodeId};
+use jaco_types::{ClusterId, NodeId, TokenId};
 
 use crate::fingerprint::Fingerprint;
-use crate::identity::NodeCertificate;
 use crate::limiter::Source;
 use crate::members::{CurrentMembers, Members};
+use crate::operator::ClientCertificate;
 use crate::tls::{CertificateStore, Protocol};
 
 /// Peer of a connection, as proved in the handshake.
@@ -32,6 +32,9 @@ use crate::tls::{CertificateStore, Protocol};
 pub enum PeerIdentity {
     /// A node of our cluster. Whether it is a *member* is for the replicated state to say.
     Node { cluster: ClusterId, id: NodeId, key_fingerprint: Fingerprint },
+    /// An operator of our cluster. Whether the certificate still counts, and for what, is for the replicated state to
+    /// say: until a request was accepted, the connection counts as one without a credential.
+    Operator { cluster: ClusterId, id: TokenId, key_fingerprint: Fingerprint },
     /// No certificate: an operator or a joining node, who must bring a token.
     None,
 }
@@ -174,7 +177,7 @@ impl Connections {
                 return Err(AdmissionRefusal::Removed(*id));
             }
             PeerIdentity::Node { id, .. } => Some(*id),
-            PeerIdentity::None => {
+            PeerIdentity::Operator { .. } | PeerIdentity::None => {
                 table.make_room_for_anonymous(source, limits);
                 None
             }
@@ -273,11 +276,18 @@ impl Default for AnonymousLimits {
 }
 
 impl PeerIdentity {
-    pub(crate) fn of(certificate: &NodeCertificate) -> Self {
-        Self::Node {
-            cluster: certificate.name().cluster.clone(),
-            id: certificate.node(),
-            key_fingerprint: certificate.key_fingerprint(),
+    pub(crate) fn of(certificate: &ClientCertificate) -> Self {
+        match certificate {
+            ClientCertificate::Node(node) => Self::Node {
+                cluster: node.name().cluster.clone(),
+                id: node.node(),
+                key_fingerprint: node.key_fingerprint(),
+            },
+            ClientCertificate::Operator(operator) => Self::Operator {
+                cluster: operator.name().cluster.clone(),
+                id: operator.name().operator.clone(),
+                key_fingerprint: operator.key_fingerprint(),
+            },
         }
     }
 
@@ -286,7 +296,7 @@ impl PeerIdentity {
     pub fn node(&self) -> Option<NodeId> {
         match self {
             Self::Node { id, .. } => Some(*id),
-            Self::None => None,
+            Self::Operator { .. } | Self::None => None,
         }
     }
 }

@@ -22,6 +22,7 @@ use jaco_types::NodeId;
 use crate::ca::TrustBundle;
 use crate::identity::{IdentityError, NodeCertificate};
 use crate::name::NodeName;
+use crate::operator::OperatorCredentials;
 use crate::tls::{self, CertificateStore, Protocol};
 use crate::token::JoinToken;
 
@@ -95,6 +96,14 @@ impl Dialer {
     /// operators say who they are with a token, inside the connection.
     pub fn operator(trust: TrustBundle) -> Result<Self, rustls::Error> {
         Ok(Self::any_node(tls::operator_client_config(trust)?))
+    }
+
+    /// As [`Dialer::operator`], showing the operator's certificate instead of bringing a token.
+    pub fn certified(
+        trust: TrustBundle,
+        credentials: &OperatorCredentials,
+    ) -> Result<Self, rustls::Error> {
+        Ok(Self::any_node(tls::certified_client_config(trust, credentials)?))
     }
 
     /// Connects to any node of the cluster that the token names, certified by the CA that the token

@@ -14,6 +14,7 @@ use jaco_types::{ClusterId, NodeId, Timestamp};
 use crate::ca::{CERTIFICATE_BYTES_MAX, TrustBundle};
 use crate::fingerprint::Fingerprint;
 use crate::name::{NameError, NodeName};
+use crate::operator::OperatorNameError;
 use crate::provider::provider;
 use crate::validity::Validity;
 use crate::x509_time;
@@ -38,6 +39,8 @@ pub enum IdentityError {
     Names,
     #[error("certificate has a malformed node name")]
     Name(#[source] NameError),
+    #[error("certificate has a malformed operator name")]
+    OperatorName(#[source] OperatorNameError),
     #[error("certificate belongs to cluster {0}")]
     WrongCluster(ClusterId),
     #[error("certificate is not yet valid")]
@@ -77,25 +80,8 @@ impl NodeCertificate {
 
     /// Parses a certificate whose chain was verified before.
     pub(crate) fn read(leaf: &CertificateDer<'_>) -> Result<Self, IdentityError> {
-        if leaf.len() > CERTIFICATE_BYTES_MAX {
-            return Err(IdentityError::Malformed);
-        }
-        let (rest, parsed) =
-            X509Certificate::from_der(leaf).map_err(|_| IdentityError::Malformed)?;
-        if !rest.is_empty() {
-            return Err(IdentityError::Malformed);
-        }
-        let names = parsed.subject_alternative_name().map_err(|_| IdentityError::Malformed)?;
-        let names = names.ok_or(IdentityError::Names)?;
-        let mut uris =
-            names.value.general_names.iter().filter_map(|name| {
-                if let GeneralName::URI(uri) = name { Some(*uri) } else { None }
-            });
-        // With two names a reader could choose; only one is ever issued.
-        let (Some(uri), None) = (uris.next(), uris.next()) else {
-            return Err(IdentityError::Names);
-        };
-        let name = NodeName::parse_uri(uri).map_err(IdentityError::Name)?;
+        let parsed = parse(leaf)?;
+        let name = NodeName::parse_uri(only_uri(&parsed)?).map_err(IdentityError::Name)?;
         let validity = Validity::of(&parsed).ok_or(IdentityError::Malformed)?;
         let key = Fingerprint::of(parsed.public_key().raw);
         Ok(Self { der: leaf.clone().into_owned(), name, key, validity })
@@ -124,6 +110,33 @@ impl NodeCertificate {
     #[must_use]
     pub fn validity(&self) -> Validity {
         self.validity
+    }
+}
+
+/// Parses a certificate and nothing after it.
+pub(crate) fn parse<'l>(
+    leaf: &'l CertificateDer<'_>,
+) -> Result<X509Certificate<'l>, IdentityError> {
+    if leaf.len() > CERTIFICATE_BYTES_MAX {
+        return Err(IdentityError::Malformed);
+    }
+    let (rest, parsed) = X509Certificate::from_der(leaf).map_err(|_| IdentityError::Malformed)?;
+    if rest.is_empty() { Ok(parsed) } else { Err(IdentityError::Malformed) }
+}
+
+/// The one name that carries identity.
+pub(crate) fn only_uri<'l>(parsed: &X509Certificate<'l>) -> Result<&'l str, IdentityError> {
+    let names = parsed.subject_alternative_name().map_err(|_| IdentityError::Malformed)?;
+    let names = names.ok_or(IdentityError::Names)?;
+    let mut uris = names
+        .value
+        .general_names
+        .iter()
+        .filter_map(|name| if let GeneralName::URI(uri) = name { Some(*uri) } else { None });
+    // With two names a reader could choose; only one is ever issued.
+    match (uris.next(), uris.next()) {
+        (Some(uri), None) => Ok(uri),
+        (_, _) => Err(IdentityError::Names),
     }
 }
 

@@ -8,11 +8,13 @@ use std::fmt;
 use rcgen::{
     CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256, PublicKeyData, SubjectPublicKeyInfo,
 };
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateSigningRequestDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::prelude::FromDer;
 use zeroize::Zeroizing;
 
+use crate::ca;
 use crate::fingerprint::Fingerprint;
 
 /// The largest request that is looked at. An honest one has about 220 bytes.
@@ -81,6 +83,12 @@ impl NodeKey {
         request.expect("signing fails only without random bytes").der().to_vec()
     }
 
+    /// The request as text, for a person to hand over.
+    #[must_use]
+    pub fn request_pem(&self) -> String {
+        ca::pem("CERTIFICATE REQUEST", &self.request())
+    }
+
     /// The fingerprint of the public key.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
@@ -121,6 +129,12 @@ impl NodeCsr {
     pub fn key_fingerprint(&self) -> Fingerprint {
         self.fingerprint
     }
+}
+
+/// Reads a certificate request in PEM form, which other programs make as well. `None` if the text holds none.
+#[must_use]
+pub fn request_from_pem(pem: &str) -> Option<Vec<u8>> {
+    CertificateSigningRequestDer::from_pem_slice(pem.as_bytes()).ok().map(|der| der.to_vec())
 }
 
 impl fmt::Debug for NodeKey {

@@ -15,6 +15,7 @@ mod limiter;
 pub mod listener;
 mod members;
 mod name;
+pub mod operator;
 pub mod password;
 mod provider;
 mod random;
@@ -37,16 +38,20 @@ pub use crate::dial::{DialError, DialedConnection, Dialer};
 pub use crate::files::IdentityDir;
 pub use crate::fingerprint::Fingerprint;
 pub use crate::identity::{IdentityError, NodeCertificate};
-pub use crate::key::{CSR_BYTES_MAX, CsrError, KeyError, NodeCsr, NodeKey};
+pub use crate::key::{CSR_BYTES_MAX, CsrError, KeyError, NodeCsr, NodeKey, request_from_pem};
 pub use crate::limiter::{FailureLimits, Loopback};
 pub use crate::listener::{HandshakeFailure, HandshakeReason, TlsListener};
 pub use crate::members::Members;
 pub use crate::name::{NameError, NodeName};
+pub use crate::operator::{
+    OperatorCertificate, OperatorCredentials, OperatorCredentialsError, OperatorName,
+    OperatorNameError,
+};
 pub use crate::sealed::KeyEncryptionKey;
 pub use crate::tls::{CertificateStore, Credentials, CredentialsError, Protocol};
 pub use crate::token::{JoinToken, OperatorToken, SecretHash, TokenParseError, TokenSecret};
 pub use crate::token_record::{
-    JoinTokenRecord, OperatorTokenRecord, Revocation, TokenKind, TokenRefusal, admit_join,
-    admit_operator,
+    JoinTokenRecord, OperatorCertificateRecord, OperatorTokenRecord, Revocation, TokenKind,
+    TokenRefusal, admit_certificate, admit_join, admit_operator,
 };
 pub use crate::validity::{CertificateStatus, Validity};

@@ -27,8 +27,9 @@ use tracing::warn;
 use crate::connection::{
     AdmissionRefusal, AnonymousLimits, Connections, PeerIdentity, TlsConnection,
 };
-use crate::identity::{IdentityError, NodeCertificate};
+use crate::identity::IdentityError;
 use crate::limiter::{Charge, FailureLimiter, FailureLimits, Source};
+use crate::operator::ClientCertificate;
 use crate::tls::CertificateStore;
 
 /// Finished handshakes that may wait for the server to take them.
@@ -365,7 +366,7 @@ impl Shared {
     ) -> Result<TlsConnection, HandshakeReason> {
         let presented = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
         // The chain was verified in the handshake; this only reads it.
-        let certificate = presented.map(NodeCertificate::read).transpose();
+        let certificate = presented.map(ClientCertificate::read).transpose();
         let certificate = certificate.map_err(HandshakeReason::Certificate)?;
         let peer = certificate.as_ref().map_or(PeerIdentity::None, PeerIdentity::of);
         let registration = self
@@ -380,7 +381,7 @@ impl Shared {
 
     /// The shorter of the greatest age and what the peer's certificate has left; with an expired one, the
     /// time to renew it.
-    fn life(&self, certificate: Option<&NodeCertificate>) -> Option<Duration> {
+    fn life(&self, certificate: Option<&ClientCertificate>) -> Option<Duration> {
         let left = certificate.map(|certificate| {
             let (validity, now) = (certificate.validity(), self.wiring.store.now());
             match validity.contains(now) {

@@ -9,7 +9,7 @@ use rustls::pki_types::ServerName;
 
 use jaco_types::{ClusterId, InvalidName, NodeId};
 
-const SCHEME: &str = "cluster://";
+pub(crate) const SCHEME: &str = "cluster://";
 const DOMAIN: &str = "internal";
 
 /// Which node of which cluster. This is all that a node certificate says. Node ids are never reused,

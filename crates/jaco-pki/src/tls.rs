@@ -8,12 +8,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use rustls::client::Resumption;
+use rustls::client::{Resumption, WantsClientCert};
 use rustls::pki_types::CertificateDer;
 use rustls::server::NoServerSessionStorage;
 use rustls::time_provider::{DefaultTimeProvider, TimeProvider};
 use rustls::version::TLS13;
-use rustls::{ClientConfig, ServerConfig};
+use rustls::{ClientConfig, ConfigBuilder, ServerConfig};
 use tokio_util::sync::CancellationToken;
 
 use jaco_types::{ClusterId, Timestamp};
@@ -24,8 +24,9 @@ use crate::identity::{IdentityError, NodeCertificate};
 use crate::key::NodeKey;
 use crate::members::CurrentMembers;
 use crate::name::NodeName;
+use crate::operator::OperatorCredentials;
 use crate::provider::provider;
-use crate::verifier::{AnyNodeVerifier, NodeClientVerifier, OneNodeVerifier};
+use crate::verifier::{AnyNodeVerifier, ClientVerifier, OneNodeVerifier};
 use crate::x509_time;
 
 /// What is spoken inside a connection; agreed on in the handshake (ALPN).
@@ -246,6 +247,18 @@ pub(crate) fn operator_client_config(trust: TrustBundle) -> Result<ClientConfig,
     anonymous_client_config(AnyNodeVerifier::trusting(trust))
 }
 
+/// A client that accepts any node of the trusted cluster, and shows an operator's certificate.
+pub(crate) fn certified_client_config(
+    trust: TrustBundle,
+    credentials: &OperatorCredentials,
+) -> Result<ClientConfig, rustls::Error> {
+    let leaf = vec![credentials.certificate().der().clone()];
+    let verifier = AnyNodeVerifier::trusting(trust);
+    let config =
+        any_node_config(verifier)?.with_client_auth_cert(leaf, credentials.key.private_der())?;
+    Ok(without_sni(config))
+}
+
 /// A client that accepts any node certified by the CA with this fingerprint.
 pub(crate) fn joiner_client_config(
     cluster: ClusterId,
@@ -259,7 +272,7 @@ fn server_config(
     clock: Arc<dyn TimeProvider>,
     members: &CurrentMembers,
 ) -> Result<ServerConfig, rustls::Error> {
-    let verifier = NodeClientVerifier::new(&credentials.trust, members.clone());
+    let verifier = ClientVerifier::new(&credentials.trust, members.clone());
     let mut config = ServerConfig::builder_with_details(provider(), clock)
         .with_protocol_versions(&[&TLS13])?
         .with_client_cert_verifier(Arc::new(verifier))
@@ -284,14 +297,22 @@ fn peer_client_config(
 }
 
 fn anonymous_client_config(verifier: AnyNodeVerifier) -> Result<ClientConfig, rustls::Error> {
-    let config = ClientConfig::builder_with_provider(provider())
+    Ok(without_sni(any_node_config(verifier)?.with_no_client_auth()))
+}
+
+fn any_node_config(
+    verifier: AnyNodeVerifier,
+) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, rustls::Error> {
+    Ok(ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&TLS13])?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(verifier))
-        .with_no_client_auth();
+        .with_custom_certificate_verifier(Arc::new(verifier)))
+}
+
+fn without_sni(config: ClientConfig) -> ClientConfig {
     let mut config = finished(config);
     config.enable_sni = false;
-    Ok(config)
+    config
 }
 
 fn finished(mut config: ClientConfig) -> ClientConfig {

@@ -5,6 +5,7 @@
 
 use jaco_types::{ClusterId, ErrorCode, Timestamp, TokenId};
 
+use crate::fingerprint::Fingerprint;
 use crate::token::{JoinToken, OperatorToken, SecretHash, TokenParseError};
 
 /// Stored form of a join token.
@@ -24,6 +25,16 @@ pub struct OperatorTokenRecord {
     pub id: TokenId,
     pub secret: SecretHash,
     /// Good until this moment, inclusive; `None` means until revoked.
+    pub expires: Option<Timestamp>,
+    pub revocation: Revocation,
+}
+
+/// Stored form of an operator's client certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OperatorCertificateRecord {
+    /// That of the key that it was issued for.
+    pub key: Fingerprint,
+    /// Good until this moment, inclusive, however often it is renewed; `None` means until revoked.
     pub expires: Option<Timestamp>,
     pub revocation: Revocation,
 }
@@ -54,6 +65,8 @@ pub enum TokenRefusal {
     Unknown,
     #[error("no token has this id and this secret")]
     BadSecret,
+    #[error("no certificate was issued under this name for this key")]
+    AnotherKey,
     #[error("token was revoked")]
     Revoked,
     #[error("token has expired")]
@@ -97,6 +110,17 @@ pub fn admit_operator(
     check_standing(record.revocation, record.expires, now)
 }
 
+/// Whether a certificate for the key `shown`, which the handshake verified, lets an operator in at `now`. `record` is what
+/// is stored under the id in the certificate.
+pub fn admit_certificate(
+    record: Option<&OperatorCertificateRecord>,
+    shown: Fingerprint,
+    now: Timestamp,
+) -> Result<(), TokenRefusal> {
+    let record = record.filter(|record| record.key == shown).ok_or(TokenRefusal::AnotherKey)?;
+    check_standing(record.revocation, record.expires, now)
+}
+
 impl TokenRefusal {
     /// The code on the wire. A guesser cannot tell an unknown token from a wrong secret by it.
     #[must_use]
@@ -107,7 +131,11 @@ impl TokenRefusal {
             (Self::Expired, TokenKind::Operator) => ErrorCode::TokenExpired,
             (Self::Consumed, TokenKind::Join) => ErrorCode::JoinTokenConsumed,
             (
-                Self::Malformed(_) | Self::WrongCluster | Self::Unknown | Self::BadSecret,
+                Self::Malformed(_)
+                | Self::WrongCluster
+                | Self::Unknown
+                | Self::BadSecret
+                | Self::AnotherKey,
                 TokenKind::Join,
             ) => ErrorCode::JoinTokenInvalid,
             (
@@ -115,6 +143,7 @@ impl TokenRefusal {
                 | Self::WrongCluster
                 | Self::Unknown
                 | Self::BadSecret
+                | Self::AnotherKey
                 | Self::Consumed,
                 TokenKind::Operator,
             ) => ErrorCode::TokenInvalid,

@@ -19,6 +19,7 @@ use crate::ca::{CaCertificate, TrustBundle};
 use crate::fingerprint::Fingerprint;
 use crate::identity::{IdentityError, NodeCertificate};
 use crate::members::CurrentMembers;
+use crate::operator::ClientCertificate;
 use crate::provider::provider;
 use crate::x509_time;
 
@@ -49,10 +50,10 @@ macro_rules! signatures_by_rustls {
     };
 }
 
-/// For servers: a client may present no certificate, but what it presents must be a node of our
-/// cluster.
+/// For servers: a client may present no certificate, but what it presents must be a node or an
+/// operator of our cluster.
 #[derive(Debug)]
-pub(crate) struct NodeClientVerifier {
+pub(crate) struct ClientVerifier {
     chain: Arc<dyn ClientCertVerifier>,
     cluster: ClusterId,
     members: CurrentMembers,
@@ -81,7 +82,7 @@ enum Anchor {
     },
 }
 
-impl NodeClientVerifier {
+impl ClientVerifier {
     pub(crate) fn new(trust: &TrustBundle, members: CurrentMembers) -> Self {
         let roots = Arc::clone(trust.roots());
         let chain = WebPkiClientVerifier::builder_with_provider(roots, provider())
@@ -143,7 +144,7 @@ impl ServerCertVerifier for OneNodeVerifier {
             ocsp_response,
             nearest_moment(&name, now),
         )?;
-        same_cluster(&name, &self.cluster).map_err(IdentityError::into_rustls)?;
+        same_cluster(&name.name().cluster, &self.cluster).map_err(IdentityError::into_rustls)?;
         Ok(verified)
     }
 
@@ -193,7 +194,7 @@ impl ServerCertVerifier for AnyNodeVerifier {
     }
 }
 
-impl ClientCertVerifier for NodeClientVerifier {
+impl ClientCertVerifier for ClientVerifier {
     fn client_auth_mandatory(&self) -> bool {
         self.chain.client_auth_mandatory()
     }
@@ -208,11 +209,13 @@ impl ClientCertVerifier for NodeClientVerifier {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        let name = NodeCertificate::read(end_entity).map_err(IdentityError::into_rustls)?;
-        let now = nearest_moment(&name, now);
+        let shown = ClientCertificate::read(end_entity).map_err(IdentityError::into_rustls)?;
+        let now = x509_time::to_unix(shown.checked_at(x509_time::from_unix(now)));
         let verified = self.chain.verify_client_cert(end_entity, intermediates, now)?;
-        same_cluster(&name, &self.cluster).map_err(IdentityError::into_rustls)?;
-        if self.members.have_removed(name.node()) {
+        same_cluster(shown.cluster(), &self.cluster).map_err(IdentityError::into_rustls)?;
+        if let ClientCertificate::Node(node) = &shown
+            && self.members.have_removed(node.node())
+        {
             // Sent as the alert `certificate_revoked`, from which the node learns that it was removed.
             return Err(Error::InvalidCertificate(CertificateError::Revoked));
         }
@@ -227,7 +230,6 @@ fn nearest_moment(certificate: &NodeCertificate, now: UnixTime) -> UnixTime {
     x509_time::to_unix(certificate.validity().nearest(x509_time::from_unix(now)))
 }
 
-fn same_cluster(certificate: &NodeCertificate, cluster: &ClusterId) -> Result<(), IdentityError> {
-    let found = &certificate.name().cluster;
+fn same_cluster(found: &ClusterId, cluster: &ClusterId) -> Result<(), IdentityError> {
     if found == cluster { Ok(()) } else { Err(IdentityError::WrongCluster(found.clone())) }
 }

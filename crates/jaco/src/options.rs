@@ -55,6 +55,12 @@ pub(crate) struct GlobalOptions {
     /// With --server: a file with the operator token, `-` for stdin [env: JACO_TOKEN, the token]
     #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
     pub token_file: Option<PathBuf>,
+    /// With --server: a client certificate instead of a token, PEM [env: JACO_CLIENT_CERT]
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
+    pub client_cert: Option<PathBuf>,
+    /// With --client-cert: its private key, PEM, which only its owner can read [env: JACO_CLIENT_KEY]
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
+    pub client_key: Option<PathBuf>,
 }
 
 impl GlobalOptions {

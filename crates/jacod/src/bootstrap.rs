@@ -184,7 +184,7 @@ impl Bootstrap {
                 },
                 token::OperatorToken {
                     id: first_token.id.clone(),
-                    secret_hash: *first_token.secret.hash().as_bytes(),
+                    proof: jaco_state::token::Proof::Secret(*first_token.secret.hash().as_bytes()),
                     issued_at: now,
                     issued_by: by,
                     revoked_at: None,

@@ -23,6 +23,7 @@ mod membership;
 mod metrics;
 mod networks;
 mod openmetrics;
+mod operator_certificates;
 mod orders;
 mod outages;
 #[path = "../pebble.rs"]

@@ -94,7 +94,7 @@ impl World {
         };
         let token = OperatorToken {
             id: TokenId::new("t").unwrap(),
-            secret_hash: [0; 32],
+            proof: jaco_state::token::Proof::Secret([0; 32]),
             issued_at: Timestamp(0),
             issued_by: by.clone(),
             revoked_at: None,

@@ -246,7 +246,7 @@ pub(crate) fn init() -> Command {
     };
     let token = OperatorToken {
         id: TokenId::new("t").unwrap(),
-        secret_hash: [0; 32],
+        proof: jaco_state::token::Proof::Secret([0; 32]),
         issued_at: NOW,
         issued_by: by,
         revoked_at: None,

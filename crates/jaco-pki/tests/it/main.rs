@@ -6,6 +6,7 @@ mod files;
 mod handshake;
 mod lifecycle;
 mod limits;
+mod operator;
 mod rotation;
 mod sealed;
 mod served;

@@ -1,8 +1,9 @@
 //! Token texts and their checks. The frozen texts are for ever: people keep tokens in vaults.
 
 use jaco_pki::{
-    Fingerprint, JoinToken, JoinTokenRecord, OperatorToken, OperatorTokenRecord, Revocation,
-    TokenKind, TokenParseError, TokenRefusal, TokenSecret, admit_join, admit_operator,
+    Fingerprint, JoinToken, JoinTokenRecord, OperatorCertificateRecord, OperatorToken,
+    OperatorTokenRecord, Revocation, TokenKind, TokenParseError, TokenRefusal, TokenSecret,
+    admit_certificate, admit_join, admit_operator,
 };
 use proptest::prelude::*;
 
@@ -124,6 +125,27 @@ fn operator_tokens_are_refused_by_name() {
     check(None, &good, 0, Err(TokenRefusal::Unknown));
 }
 
+/// A certificate counts for the key that it was issued for, until it expires or is revoked.
+#[test]
+fn operator_certificates_are_checked() {
+    let key = Fingerprint::from_bytes([1; 32]);
+    let record = OperatorCertificateRecord {
+        key,
+        expires: Some(Timestamp(5)),
+        revocation: Revocation::Live,
+    };
+    let revoked = OperatorCertificateRecord { revocation: Revocation::Revoked, ..record.clone() };
+    let check = |record, key, at, expected: Result<(), TokenRefusal>| {
+        assert_eq!(admit_certificate(record, key, Timestamp(at)), expected);
+    };
+    check(Some(&record), key, 5, Ok(()));
+    check(Some(&record), key, 6, Err(TokenRefusal::Expired));
+    check(Some(&revoked), key, 0, Err(TokenRefusal::Revoked));
+    let other = Fingerprint::from_bytes([2; 32]);
+    check(Some(&record), other, 0, Err(TokenRefusal::AnotherKey));
+    check(None, key, 0, Err(TokenRefusal::AnotherKey));
+}
+
 /// On the wire a guesser cannot tell an unknown id from a wrong secret.
 #[test]
 fn refusals_have_codes() {
@@ -134,6 +156,7 @@ fn refusals_have_codes() {
         (TokenRefusal::WrongCluster, ErrorCode::JoinTokenInvalid, ErrorCode::TokenInvalid),
         (TokenRefusal::Unknown, ErrorCode::JoinTokenInvalid, ErrorCode::TokenInvalid),
         (TokenRefusal::BadSecret, ErrorCode::JoinTokenInvalid, ErrorCode::TokenInvalid),
+        (TokenRefusal::AnotherKey, ErrorCode::JoinTokenInvalid, ErrorCode::TokenInvalid),
         (TokenRefusal::Revoked, ErrorCode::TokenRevoked, ErrorCode::TokenRevoked),
         (TokenRefusal::Expired, ErrorCode::JoinTokenExpired, ErrorCode::TokenExpired),
         (TokenRefusal::Consumed, ErrorCode::JoinTokenConsumed, ErrorCode::TokenInvalid),

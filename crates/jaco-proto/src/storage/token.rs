@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use bytes::Bytes;
 use jaco_state::ClusterMeta;
-use jaco_state::token::{JoinToken, OperatorToken};
+use jaco_state::token::{JoinToken, OperatorToken, Proof};
 use jaco_types::{DeploymentName, Rights, Role, Timestamp};
 
 use super::convert::{Wire, ascending, required, wire_enum};
@@ -38,9 +39,14 @@ impl Wire for OperatorToken {
     type Message = wire::OperatorToken;
 
     fn to_wire(&self) -> wire::OperatorToken {
+        let (secret_hash, key_fingerprint) = match &self.proof {
+            Proof::Secret(hash) => (hash.to_wire(), None),
+            Proof::Certificate(key) => (Bytes::new(), Some(key.to_wire())),
+        };
         wire::OperatorToken {
             id: self.id.to_wire(),
-            secret_hash: self.secret_hash.to_wire(),
+            secret_hash,
+            key_fingerprint,
             issued_at_ms: self.issued_at.0,
             issued_by: Some(self.issued_by.to_wire()),
             revoked_at_ms: self.revoked_at.map(|at| at.0),
@@ -54,7 +60,7 @@ impl Wire for OperatorToken {
     fn from_wire(message: wire::OperatorToken) -> Result<Self, Problem> {
         Ok(Self {
             id: Wire::from_wire(message.id)?,
-            secret_hash: Wire::from_wire(message.secret_hash)?,
+            proof: proof(message.secret_hash, message.key_fingerprint)?,
             issued_at: Timestamp(message.issued_at_ms),
             issued_by: required("issuer", message.issued_by)?,
             revoked_at: message.revoked_at_ms.map(Timestamp),
@@ -62,6 +68,15 @@ impl Wire for OperatorToken {
             rights: rights(message.role, message.deployments)?,
             last_used_at: message.last_used_at_ms.map(Timestamp),
         })
+    }
+}
+
+/// A token has one of the two: with both a reader could choose.
+fn proof(secret_hash: Bytes, key_fingerprint: Option<Bytes>) -> Result<Proof, Problem> {
+    match key_fingerprint {
+        None => Ok(Proof::Secret(Wire::from_wire(secret_hash)?)),
+        Some(_) if !secret_hash.is_empty() => Err(Problem::Misplaced("secret hash")),
+        Some(key) => Ok(Proof::Certificate(Wire::from_wire(key)?)),
     }
 }
 

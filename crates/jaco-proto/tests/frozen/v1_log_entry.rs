@@ -719,3 +719,11 @@ pub(crate) const ROLES: &[(&str, &str)] = &[
          8087fbd9313828",
     ),
 ];
+
+/// A client certificate.
+pub(crate) const CERTIFICATES: &[(&str, &str)] = &[(
+    "operator_certificate",
+    "080110fbd095ffbc311a03c202002203722d312a43a206400a3e0a056f70732d311880d095ffbc31\
+     2202520030808087fbd931381ee23520444444444444444444444444444444444444444444444444\
+     4444444444444444",
+)];

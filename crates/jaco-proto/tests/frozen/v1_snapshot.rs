@@ -486,3 +486,14 @@ pub(crate) const USE_FRAMES: &[(&str, &str)] = &[
     ),
     ("trailer", "05000000c23e020801"),
 ];
+
+/// A client certificate.
+pub(crate) const CERTIFICATE_FRAMES: &[(&str, &str)] = &[
+    ("header", "040000000801102a"),
+    (
+        "operator_token",
+        "41000000b2043e0a056f70732d311880d095ffbc312202520030808087fbd931381ee23520444444\
+         4444444444444444444444444444444444444444444444444444444444",
+    ),
+    ("trailer", "05000000c23e020801"),
+];

@@ -15,6 +15,7 @@ use jaco_proto::storage::{
     CodecError, decode_author, decode_outcome, decode_payload, encode_author, encode_outcome,
     encode_payload, read_snapshot,
 };
+use jaco_state::command::OperatorTokenIssue;
 use proptest::prelude::*;
 
 use crate::round_trip::snapshot;
@@ -61,6 +62,9 @@ fn log_entries_are_as_they_were() {
     check(&samples, v1_log_entry::ORDERS, encode_payload, decode_payload);
     let samples: Vec<_> = sample::commands_of_roles().into_iter().map(sample::payload).collect();
     check(&samples, v1_log_entry::ROLES, encode_payload, decode_payload);
+    let issue = OperatorTokenIssue::new(sample::operator_certificate());
+    let samples = [sample::payload(issue.into())];
+    check(&samples, v1_log_entry::CERTIFICATES, encode_payload, decode_payload);
     let samples = sample::payloads_with_origin();
     check(&samples, v1_log_entry::ORIGINS, encode_payload, decode_payload);
 }
@@ -101,6 +105,7 @@ fn snapshots_are_as_they_were() {
         (v1_snapshot::POLICY_FRAMES, sample::state_of_policy()),
         (v1_snapshot::ROLE_FRAMES, sample::state_of_roles()),
         (v1_snapshot::USE_FRAMES, sample::state_of_uses()),
+        (v1_snapshot::CERTIFICATE_FRAMES, sample::state_of_certificates()),
     ] {
         let frozen: String = frames.iter().map(|(_, hex)| *hex).collect();
         assert_eq!(hex::encode(snapshot(&sample)), frozen, "what is written has changed");

@@ -448,7 +448,7 @@ fn name() -> DeploymentName {
 fn token(cluster: &Cluster, id: &TokenId) -> OperatorToken {
     OperatorToken {
         id: id.clone(),
-        secret_hash: [1; 32],
+        proof: jaco_state::token::Proof::Secret([1; 32]),
         issued_at: cluster.now,
         issued_by: Identity::Scheduler,
         revoked_at: None,

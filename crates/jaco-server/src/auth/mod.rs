@@ -11,10 +11,12 @@ use std::net::SocketAddr;
 
 use jaco_pki::token::OperatorToken;
 use jaco_pki::{
-    OperatorTokenRecord, PeerIdentity, Revocation, SecretHash, TokenKind, admit_operator,
+    Fingerprint, OperatorCertificateRecord, OperatorTokenRecord, PeerIdentity, Revocation,
+    SecretHash, TokenKind, TokenRefusal, admit_certificate, admit_operator,
 };
 use jaco_state::ClusterState;
-use jaco_types::{ErrorCode, Identity, NodeId, Origin, Rejection, Timestamp};
+use jaco_state::token::Proof;
+use jaco_types::{ErrorCode, Identity, NodeId, Origin, Rejection, Timestamp, TokenId};
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Status};
 
@@ -34,7 +36,7 @@ pub(crate) fn identify(
         Caller::Unix { uid } => Ok(Identity::Local { uid: *uid }),
         Caller::Tls { peer, .. } => match bearer(headers)? {
             Some(token) => operator(state, &token, now),
-            None => node(state, peer),
+            None => certified(state, peer, now),
         },
     }
 }
@@ -48,32 +50,45 @@ pub(crate) fn identify_node(state: &ClusterState, caller: &Caller) -> Result<Nod
         let message = "this rpc is for members of the cluster, over TLS with their certificate";
         return Err(Rejection::new(ErrorCode::PermissionDenied, message));
     };
-    match node(state, peer)? {
-        Identity::Node { id } => Ok(id),
-        Identity::Local { .. }
-        | Identity::Operator { .. }
-        | Identity::Scheduler
-        | Identity::Anonymous => Err(Rejection::new(
+    match peer {
+        PeerIdentity::Node { id, key_fingerprint, .. } => node(state, *id, key_fingerprint),
+        PeerIdentity::Operator { .. } => Err(Rejection::new(
             ErrorCode::PermissionDenied,
-            "this rpc is for members of the cluster: an operator token does not allow it",
+            "this rpc is for members of the cluster: an operator's certificate does not allow it",
         )),
+        PeerIdentity::None => Err(no_credential()),
     }
+}
+
+/// The sender by the certificate of its connection.
+fn certified(
+    state: &ClusterState,
+    peer: &PeerIdentity,
+    now: Timestamp,
+) -> Result<Identity, Rejection> {
+    match peer {
+        PeerIdentity::Node { id, key_fingerprint, .. } => {
+            node(state, *id, key_fingerprint).map(|id| Identity::Node { id })
+        }
+        PeerIdentity::Operator { id, key_fingerprint, .. } => {
+            certified_operator(state, id, *key_fingerprint, now)
+        }
+        PeerIdentity::None => Err(no_credential()),
+    }
+}
+
+fn no_credential() -> Rejection {
+    let message = "the request has no credential: send an operator token (`jaco token issue` makes one on a \
+                   node), or use the unix socket of a node";
+    Rejection::new(ErrorCode::Unauthenticated, message)
 }
 
 /// A certificate proves a node's id. Whether that node is a member is checked against this node's state,
 /// which may be old: an id at or below the state's index is in it or was removed; a higher one is of a node
 /// that was admitted later.
-fn node(state: &ClusterState, peer: &PeerIdentity) -> Result<Identity, Rejection> {
-    let PeerIdentity::Node { id, key_fingerprint, .. } = peer else {
-        let message = "the request has no credential: send an operator token (`jaco token issue` makes one on a \
-                       node), or use the unix socket of a node";
-        return Err(Rejection::new(ErrorCode::Unauthenticated, message));
-    };
-    let id = *id;
+fn node(state: &ClusterState, id: NodeId, key: &Fingerprint) -> Result<NodeId, Rejection> {
     match state.nodes.get(&id) {
-        Some(member) if member.key_fingerprint == *key_fingerprint.as_bytes() => {
-            Ok(Identity::Node { id })
-        }
+        Some(member) if member.key_fingerprint == *key.as_bytes() => Ok(id),
         Some(_) => {
             let message = format!(
                 "the certificate of node {id} has another key than the node joined with; reset its \
@@ -81,7 +96,7 @@ fn node(state: &ClusterState, peer: &PeerIdentity) -> Result<Identity, Rejection
             );
             Err(Rejection::new(ErrorCode::CertificateInvalid, message))
         }
-        None if id.0 > state.index.0 || state.meta.is_none() => Ok(Identity::Node { id }),
+        None if id.0 > state.index.0 || state.meta.is_none() => Ok(id),
         None => {
             let message = format!(
                 "node {id} was removed from this cluster; to use the machine again, reset its data \
@@ -108,14 +123,15 @@ fn operator(
     shown: &OperatorToken,
     now: Timestamp,
 ) -> Result<Identity, Rejection> {
-    let known = state.operator_tokens.get(&shown.id).map(|known| OperatorTokenRecord {
-        id: known.id.clone(),
-        secret: SecretHash::from_bytes(known.secret_hash),
-        expires: known.expires_at,
-        revocation: match known.revoked_at {
-            Some(_) => Revocation::Revoked,
-            None => Revocation::Live,
-        },
+    // What was issued as a certificate has no secret: no token is one of it.
+    let known = state.operator_tokens.get(&shown.id).and_then(|known| match known.proof {
+        Proof::Certificate(_) => None,
+        Proof::Secret(hash) => Some(OperatorTokenRecord {
+            id: known.id.clone(),
+            secret: SecretHash::from_bytes(hash),
+            expires: known.expires_at,
+            revocation: revocation(known),
+        }),
     });
     match admit_operator(known.as_ref(), shown, now) {
         Ok(()) => Ok(Identity::Operator { token: shown.id.clone() }),
@@ -123,6 +139,43 @@ fn operator(
             let message = format!("operator token {}: {refusal}", shown.id);
             Err(Rejection::new(refusal.code(TokenKind::Operator), message))
         }
+    }
+}
+
+/// The handshake has verified the certificate; whether it still counts is looked up for each request.
+fn certified_operator(
+    state: &ClusterState,
+    id: &TokenId,
+    key: Fingerprint,
+    now: Timestamp,
+) -> Result<Identity, Rejection> {
+    let known = state.operator_tokens.get(id).and_then(|known| match known.proof {
+        Proof::Secret(_) => None,
+        Proof::Certificate(key) => Some(OperatorCertificateRecord {
+            key: Fingerprint::from_bytes(key),
+            expires: known.expires_at,
+            revocation: revocation(known),
+        }),
+    });
+    match admit_certificate(known.as_ref(), key, now) {
+        Ok(()) => Ok(Identity::Operator { token: id.clone() }),
+        Err(refusal) => {
+            let message = if refusal == TokenRefusal::Revoked {
+                format!("client certificate {id} was revoked")
+            } else if refusal == TokenRefusal::Expired {
+                format!("client certificate {id} has expired, and is not renewed any more")
+            } else {
+                format!("client certificate {id}: {refusal}")
+            };
+            Err(Rejection::new(refusal.code(TokenKind::Operator), message))
+        }
+    }
+}
+
+fn revocation(known: &jaco_state::token::OperatorToken) -> Revocation {
+    match known.revoked_at {
+        Some(_) => Revocation::Revoked,
+        None => Revocation::Live,
     }
 }
 

@@ -4,6 +4,7 @@
 //! it executes, and so does whoever finds out which deployment a request is about. An rpc without a row is an admin's.
 
 use jaco_state::ClusterState;
+use jaco_state::token::Proof;
 use jaco_types::{
     DeploymentName, ErrorCode, Identity, Rejection, Rights, Role, Timestamp, TokenId,
 };
@@ -49,6 +50,9 @@ pub const ROWS: &[(&str, Needs)] = &[
     // Who may do what, and who is a member.
     ("/jaco.v1.Cluster/IssueJoinToken", ADMIN),
     ("/jaco.v1.Cluster/IssueOperatorToken", ADMIN),
+    ("/jaco.v1.Cluster/IssueOperatorCertificate", ADMIN),
+    // Its own, of whatever role; another one's is an admin's.
+    ("/jaco.v1.Cluster/RenewOperatorCertificate", VIEWER),
     ("/jaco.v1.Cluster/RevokeToken", ADMIN),
     ("/jaco.v1.Cluster/ListTokens", ADMIN),
     ("/jaco.v1.Cluster/RemoveNode", ADMIN),
@@ -184,12 +188,16 @@ pub(crate) fn rights(
 fn of_token(state: &ClusterState, id: &TokenId, now: Timestamp) -> Result<Rights, Rejection> {
     // Tokens are never forgotten: a leader that does not know it has not applied what is committed.
     let token = state.operator_tokens.get(id).ok_or_else(no_leader)?;
+    let what = match token.proof {
+        Proof::Secret(_) => "operator token",
+        Proof::Certificate(_) => "client certificate",
+    };
     if token.revoked_at.is_some() {
-        let message = format!("operator token {id} was revoked");
+        let message = format!("{what} {id} was revoked");
         return Err(Rejection::new(ErrorCode::TokenRevoked, message));
     }
     if token.expires_at.is_some_and(|at| now > at) {
-        let message = format!("operator token {id} has expired");
+        let message = format!("{what} {id} has expired");
         return Err(Rejection::new(ErrorCode::TokenExpired, message));
     }
     Ok(token.rights().clone())

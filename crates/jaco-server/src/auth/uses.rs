@@ -123,7 +123,7 @@ mod tests {
         let mut state = ClusterState::default();
         let token = OperatorToken {
             id: id("ann"),
-            secret_hash: [0; 32],
+            proof: jaco_state::token::Proof::Secret([0; 32]),
             issued_at: Timestamp(0),
             issued_by: Identity::Scheduler,
             revoked_at: None,

@@ -2,6 +2,7 @@
 
 use jaco_state::ClusterState;
 use jaco_state::command::EdgeBegin;
+use jaco_state::token::{OperatorToken, Proof};
 use jaco_types::{Author, ErrorCode, Rejection};
 
 use crate::member::Member;
@@ -61,6 +62,18 @@ pub(super) fn roles_may_begin(state: &ClusterState) -> Result<(), Rejection> {
         return Ok(());
     }
     by_all(state, "tokens have roles", ErrorCode::MembersOutdated)
+}
+
+/// Whether operators may have certificates.
+///
+/// # Errors
+/// `members_outdated` as long as a member runs another version.
+pub(super) fn certificates_may_begin(state: &ClusterState) -> Result<(), Rejection> {
+    let is_certificate = |token: &OperatorToken| matches!(token.proof, Proof::Certificate(_));
+    if state.operator_tokens.values().any(is_certificate) {
+        return Ok(());
+    }
+    by_all(state, "operators can have certificates", ErrorCode::MembersOutdated)
 }
 
 /// Whether uses of tokens are recorded, or may be.
@@ -177,7 +190,7 @@ mod tests {
         let id = jaco_types::TokenId::new("board").unwrap();
         let token = |rights| jaco_state::token::OperatorToken {
             id: id.clone(),
-            secret_hash: [0; 32],
+            proof: jaco_state::token::Proof::Secret([0; 32]),
             issued_at: Timestamp(0),
             issued_by: jaco_types::Identity::Scheduler,
             revoked_at: None,

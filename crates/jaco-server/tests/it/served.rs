@@ -121,7 +121,7 @@ impl Served {
         let by = Identity::Local { uid: 0 };
         let token = OperatorToken {
             id: TokenId::new("bootstrap").unwrap(),
-            secret_hash: [0; 32],
+            proof: jaco_state::token::Proof::Secret([0; 32]),
             issued_at: Timestamp(0),
             issued_by: by.clone(),
             revoked_at: None,

@@ -147,7 +147,7 @@ impl World {
         };
         let token = OperatorToken {
             id: TokenId::new("operator").expect("a valid name"),
-            secret_hash: [0; 32],
+            proof: jaco_state::token::Proof::Secret([0; 32]),
             issued_at: self.now,
             issued_by: Identity::Local { uid: 0 },
             revoked_at: None,

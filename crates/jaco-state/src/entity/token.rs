@@ -9,8 +9,8 @@ use jaco_types::{Identity, Rights, Timestamp, TokenId};
 pub struct OperatorToken {
     /// Its public id.
     pub id: TokenId,
-    /// SHA-256 of the secret; the secret has 256 random bits, so no slow hash is needed.
-    pub secret_hash: [u8; 32],
+    /// What its holder shows.
+    pub proof: Proof,
     /// When it was issued.
     pub issued_at: Timestamp,
     /// By whom.
@@ -31,6 +31,16 @@ impl OperatorToken {
     pub fn rights(&self) -> &Rights {
         self.rights.as_ref().unwrap_or(&Rights::Admin)
     }
+}
+
+/// What the holder of an operator token shows, as the cluster remembers it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Proof {
+    /// The token's secret, by its SHA-256; it has 256 random bits, so no slow hash is needed.
+    Secret([u8; 32]),
+    /// A client certificate that the cluster's authority signed for a public key, by the key's SHA-256. The certificate
+    /// may be renewed, its key stays.
+    Certificate([u8; 32]),
 }
 
 /// Lets nodes join.

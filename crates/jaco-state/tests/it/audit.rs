@@ -124,7 +124,7 @@ fn every_command(now: Timestamp) -> Vec<Command> {
         DeploymentDelete::new(name()).into(),
         OperatorTokenIssue::new(OperatorToken {
             id: token.clone(),
-            secret_hash: [1; 32],
+            proof: jaco_state::token::Proof::Secret([1; 32]),
             issued_at: now,
             issued_by: Identity::Local { uid: 0 },
             revoked_at: None,

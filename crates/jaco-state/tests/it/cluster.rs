@@ -108,7 +108,7 @@ fn the_name_of_an_expired_token_is_free() {
     let issue = |now: Timestamp, secret: u8| -> jaco_state::Command {
         let token = jaco_state::token::OperatorToken {
             id: id.clone(),
-            secret_hash: [secret; 32],
+            proof: jaco_state::token::Proof::Secret([secret; 32]),
             issued_at: now,
             issued_by: jaco_types::Identity::Scheduler,
             revoked_at: None,
@@ -122,7 +122,8 @@ fn the_name_of_an_expired_token_is_free() {
     history.apply(issue(first, 1));
     assert_eq!(history.refused(issue(Timestamp(first.0 + 1000), 2)), ErrorCode::TokenExists);
     assert_eq!(history.apply(issue(Timestamp(first.0 + 1001), 3)), Outcome::Done);
-    assert_eq!(history.state.operator_tokens.get(&id).unwrap().secret_hash, [3; 32]);
+    let proof = history.state.operator_tokens.get(&id).unwrap().proof;
+    assert_eq!(proof, jaco_state::token::Proof::Secret([3; 32]));
     history.apply(OperatorTokenRevoke::new(id.clone()).into());
     assert_eq!(history.refused(issue(Timestamp(first.0 + 9999), 4)), ErrorCode::TokenExists);
 }
@@ -179,7 +180,7 @@ fn the_end_of_a_drain_is_forgotten() {
 fn token(id: &str, rights: Option<Rights>) -> jaco_state::token::OperatorToken {
     jaco_state::token::OperatorToken {
         id: TokenId::new(id).unwrap(),
-        secret_hash: [1; 32],
+        proof: jaco_state::token::Proof::Secret([1; 32]),
         issued_at: Timestamp(0),
         issued_by: Identity::Scheduler,
         revoked_at: None,
@@ -217,6 +218,27 @@ fn events_name_roles() {
         refused.starts_with("request_refused by_role=deployer code=token_not_found"),
         "{refused}"
     );
+}
+
+/// R-CLI-6: what is issued for a key is told from a token by its events, and has one name with the tokens.
+#[test]
+fn certificates_are_issued_and_revoked_as_tokens_are() {
+    let mut history = History::founded();
+    let certificate = |id: &str| {
+        let proof = jaco_state::token::Proof::Certificate([5; 32]);
+        let rights = Some(Rights::Viewer);
+        jaco_state::token::OperatorToken { proof, ..token(id, rights) }
+    };
+    history.apply(OperatorTokenIssue::new(certificate("ann")).into());
+    history.apply(OperatorTokenRevoke::new(TokenId::new("ann").unwrap()).into());
+    let events = history.state.audit.events.iter().rev().take(2);
+    for event in events {
+        let fact = |name: &str| event.payload.get(name).map(String::as_str);
+        assert_eq!((fact("token"), fact("kind")), (Some("ann"), Some("certificate")), "{event:?}");
+        assert_eq!(fact("role"), Some("viewer"));
+    }
+    let again = history.apply(OperatorTokenIssue::new(token("ann", Some(Rights::Viewer))).into());
+    assert!(matches!(again, Outcome::Rejected(_)), "a revoked name is not given again: {again:?}");
 }
 
 /// R-CLI-6: a later use is kept, whichever node tells first, and none is later than the entry that tells of it. It leaves no

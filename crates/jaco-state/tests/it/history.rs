@@ -102,7 +102,7 @@ pub(crate) fn init() -> Command {
     };
     let token = token::OperatorToken {
         id: TokenId::new("bootstrap").unwrap(),
-        secret_hash: [7; 32],
+        proof: jaco_state::token::Proof::Secret([7; 32]),
         issued_at: Timestamp(1),
         issued_by: Identity::Local { uid: 0 },
         revoked_at: None,

@@ -113,7 +113,7 @@ fn tokens() {
     check(&mut history, admit("n3", "spent"), "join_token_expired: join token spent has expired");
     let bootstrap = OperatorToken {
         id: token("bootstrap"),
-        secret_hash: [1; 32],
+        proof: jaco_state::token::Proof::Secret([1; 32]),
         issued_at: history.now,
         issued_by: Identity::Scheduler,
         revoked_at: None,

@@ -303,7 +303,7 @@ fn operator_tokens_have_names_of_their_own() {
     let id = TokenId::new("bootstrap").unwrap();
     let token = OperatorToken {
         id,
-        secret_hash: [1; 32],
+        proof: jaco_state::token::Proof::Secret([1; 32]),
         issued_at: history.now,
         issued_by: Identity::Scheduler,
         revoked_at: None,

@@ -21,6 +21,10 @@ pub(crate) struct Environment {
     pub ca_cert: Option<String>,
     /// `JACO_TOKEN`
     pub token: Option<String>,
+    /// `JACO_CLIENT_CERT`
+    pub client_cert: Option<String>,
+    /// `JACO_CLIENT_KEY`
+    pub client_key: Option<String>,
 }
 
 /// Where to connect to, and where the credentials are.
@@ -36,17 +40,24 @@ pub(crate) enum Choice {
         context: Option<String>,
         /// The file of the CA certificate.
         ca: Option<PathBuf>,
-        token: TokenSource,
+        credential: CredentialSource,
     },
 }
 
-/// Where the operator token comes from.
+/// Where the operator token or the client certificate comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum TokenSource {
+pub(crate) enum CredentialSource {
     /// `JACO_TOKEN`.
     Environment,
-    /// A file; `-` is stdin.
+    /// A file with a token; `-` is stdin.
     File(PathBuf),
+    /// A client certificate and its private key.
+    Certificate {
+        /// The file of the certificate.
+        certificate: PathBuf,
+        /// The file of the key.
+        key: PathBuf,
+    },
     /// Not given.
     Missing,
 }
@@ -62,6 +73,8 @@ impl Environment {
             context: get("JACO_CONTEXT"),
             ca_cert: get("JACO_CA_CERT"),
             token: get("JACO_TOKEN"),
+            client_cert: get("JACO_CLIENT_CERT"),
+            client_key: get("JACO_CLIENT_KEY"),
         }
     }
 }
@@ -78,11 +91,11 @@ pub(crate) fn choose(
 ) -> Result<Choice, CliError> {
     let credentials = |entry: &Cluster| credentials(flags, environment, entry);
     let over_tls = |servers| {
-        let (ca, token) = credentials(&Cluster::default());
-        Choice::Servers { servers, context: None, ca, token }
+        let (ca, credential) = credentials(&Cluster::default())?;
+        Ok(Choice::Servers { servers, context: None, ca, credential })
     };
     if !flags.server.is_empty() {
-        return Ok(over_tls(flags.server.clone()));
+        return over_tls(flags.server.clone());
     }
     if let Some(path) = &flags.socket {
         return Ok(Choice::Socket(path.clone()));
@@ -96,7 +109,7 @@ pub(crate) fn choose(
             }
             (Some(servers), None) => {
                 let servers = servers.split(',').map(str::to_owned).collect();
-                return Ok(over_tls(servers));
+                return over_tls(servers);
             }
             (None, Some(path)) => return Ok(Choice::Socket(path.into())),
             (None, None) => named = environment.context.as_ref().or(contexts.current.as_ref()),
@@ -110,28 +123,71 @@ pub(crate) fn choose(
     Ok(match &entry.socket {
         Some(path) => Choice::Socket(path.clone()),
         None => {
-            let (ca, token) = credentials(entry);
+            let (ca, credential) = credentials(entry)?;
             let (servers, context) = (entry.servers.clone(), Some(name.clone()));
-            Choice::Servers { servers, context, ca, token }
+            Choice::Servers { servers, context, ca, credential }
         }
     })
 }
 
-/// The file of the certificate, and where the token comes from.
+/// The file of the authority's certificate, and where the credential comes from: flags, environment or context, whichever
+/// has one first.
 fn credentials(
     flags: &GlobalOptions,
     environment: &Environment,
     entry: &Cluster,
-) -> (Option<PathBuf>, TokenSource) {
+) -> Result<(Option<PathBuf>, CredentialSource), CliError> {
     let ca = flags.ca_cert.clone();
     let ca = ca.or_else(|| environment.ca_cert.as_ref().map(PathBuf::from));
-    let token = match (&flags.token_file, &environment.token, &entry.token_file) {
-        (Some(file), _, _) => TokenSource::File(file.clone()),
-        (None, Some(_), _) => TokenSource::Environment,
-        (None, None, Some(file)) => TokenSource::File(file.clone()),
-        (None, None, None) => TokenSource::Missing,
-    };
-    (ca.or_else(|| entry.ca.clone()), token)
+    let file = |path: &Option<PathBuf>| path.clone().map(CredentialSource::File);
+    let paths = |text: &Option<String>| text.as_ref().map(PathBuf::from);
+    let sources = [
+        (
+            ["--token-file", "--client-cert", "--client-key"],
+            file(&flags.token_file),
+            (flags.client_cert.clone(), flags.client_key.clone()),
+        ),
+        (
+            ["JACO_TOKEN", "JACO_CLIENT_CERT", "JACO_CLIENT_KEY"],
+            environment.token.as_ref().map(|_| CredentialSource::Environment),
+            (paths(&environment.client_cert), paths(&environment.client_key)),
+        ),
+        (
+            ["token_file", "certificate", "key"],
+            file(&entry.token_file),
+            (entry.certificate.clone(), entry.key.clone()),
+        ),
+    ];
+    for (names, token, certificate) in sources {
+        if let Some(source) = one_of(names, token, certificate)? {
+            return Ok((ca.or_else(|| entry.ca.clone()), source));
+        }
+    }
+    Ok((ca.or_else(|| entry.ca.clone()), CredentialSource::Missing))
+}
+
+/// The credential of one source, which has a token or a certificate with its key, not both.
+fn one_of(
+    [token_name, certificate_name, key_name]: [&str; 3],
+    token: Option<CredentialSource>,
+    certificate: (Option<PathBuf>, Option<PathBuf>),
+) -> Result<Option<CredentialSource>, CliError> {
+    match (token, certificate) {
+        (token, (None, None)) => Ok(token),
+        (None, (Some(certificate), Some(key))) => {
+            Ok(Some(CredentialSource::Certificate { certificate, key }))
+        }
+        (Some(_), (Some(_), _) | (_, Some(_))) => Err(CliError::usage(
+            format!(
+                "both a token and a client certificate are given ({token_name}, {certificate_name})"
+            ),
+            "give one of them",
+        )),
+        (None, (_, _)) => Err(CliError::usage(
+            format!("{certificate_name} and {key_name} are used together, and only one is given"),
+            "give both files: jaco token request NAME makes a key, jaco token issue a certificate for it",
+        )),
+    }
 }
 
 #[cfg(test)]
@@ -145,7 +201,7 @@ mod tests {
             servers: vec!["p:1".to_owned()],
             ca: Some("p.crt".into()),
             token_file: Some("p.token".into()),
-            socket: None,
+            ..Cluster::default()
         };
         Contexts {
             current: Some("prod".to_owned()),
@@ -153,9 +209,9 @@ mod tests {
         }
     }
 
-    fn servers(server: &str, ca: Option<&str>, token: TokenSource) -> Choice {
+    fn servers(server: &str, ca: Option<&str>, credential: CredentialSource) -> Choice {
         let (servers, ca) = (vec![server.to_owned()], ca.map(PathBuf::from));
-        Choice::Servers { servers, context: None, ca, token }
+        Choice::Servers { servers, context: None, ca, credential }
     }
 
     #[test]
@@ -175,11 +231,11 @@ mod tests {
             servers: vec!["p:1".to_owned()],
             context: Some("prod".to_owned()),
             ca: Some("p.crt".into()),
-            token: TokenSource::File("p.token".into()),
+            credential: CredentialSource::File("p.token".into()),
         };
         check(flags(), &none, &Contexts::default(), Choice::Socket(DEFAULT_SOCKET.into()));
         check(flags(), &none, &contexts(), from_context);
-        check(flags(), &some, &contexts(), servers("e:1", None, TokenSource::Environment));
+        check(flags(), &some, &contexts(), servers("e:1", None, CredentialSource::Environment));
         let socket = GlobalOptions { socket: Some("/f.sock".into()), ..flags() };
         check(socket, &some, &contexts(), Choice::Socket("/f.sock".into()));
         let context = GlobalOptions { context: Some("local".to_owned()), ..flags() };
@@ -189,7 +245,7 @@ mod tests {
             token_file: Some("f".into()),
             ..flags()
         };
-        check(server, &some, &contexts(), servers("f:1", None, TokenSource::File("f".into())));
+        check(server, &some, &contexts(), servers("f:1", None, CredentialSource::File("f".into())));
     }
 
     #[test]
@@ -202,5 +258,32 @@ mod tests {
         assert!(choose(&GlobalOptions::default(), &both, &contexts()).is_err());
         let typo = GlobalOptions { context: Some("prd".to_owned()), ..GlobalOptions::default() };
         assert!(choose(&typo, &Environment::default(), &contexts()).is_err());
+    }
+
+    /// R-CLI-6: a certificate needs its key, and is not mixed with a token of the same source; one of an earlier source
+    /// hides a token of a later one.
+    #[test]
+    fn one_credential_is_chosen() {
+        let flags =
+            |token: Option<&str>, certificate: Option<&str>, key: Option<&str>| GlobalOptions {
+                server: vec!["f:1".to_owned()],
+                token_file: token.map(PathBuf::from),
+                client_cert: certificate.map(PathBuf::from),
+                client_key: key.map(PathBuf::from),
+                ..GlobalOptions::default()
+            };
+        let some = Environment { token: Some("secret".to_owned()), ..Environment::default() };
+        let chosen = choose(&flags(None, Some("c"), Some("k")), &some, &contexts()).unwrap();
+        let certificate =
+            CredentialSource::Certificate { certificate: "c".into(), key: "k".into() };
+        assert_eq!(chosen, servers("f:1", None, certificate));
+        for wrong in [
+            flags(None, Some("c"), None),
+            flags(None, None, Some("k")),
+            flags(Some("t"), Some("c"), Some("k")),
+            flags(Some("t"), None, Some("k")),
+        ] {
+            assert!(choose(&wrong, &some, &contexts()).is_err(), "{wrong:?}");
+        }
     }
 }

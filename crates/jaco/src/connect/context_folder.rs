@@ -1,10 +1,10 @@
-//! The files of a context: copies of the certificate and the token, so that the originals may move, and the
+//! The files of a context: copies of the certificate and the credential, so that the originals may move, and the
 //! addresses of the cluster's members as its nodes last gave them, so that a node that is off costs nothing.
 
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jaco_client::Target;
 
@@ -12,6 +12,8 @@ use super::contexts;
 
 const CA: &str = "ca.crt";
 const TOKEN: &str = "token";
+const CERTIFICATE: &str = "client.crt";
+const KEY: &str = "client.key";
 const MEMBERS: &str = "members";
 
 /// The folder of one context, below the file of contexts. Only its owner can read it.
@@ -32,6 +34,16 @@ impl ContextFolder {
     /// Replaces the copy of the token. Returns where it is.
     pub(crate) fn keep_token(&self, text: &str) -> io::Result<PathBuf> {
         self.write(TOKEN, text)
+    }
+
+    /// Replaces the copy of the client certificate. Returns where it is.
+    pub(crate) fn keep_certificate(&self, pem: &str) -> io::Result<PathBuf> {
+        self.write(CERTIFICATE, pem)
+    }
+
+    /// Replaces the copy of the certificate's private key. Returns where it is.
+    pub(crate) fn keep_key(&self, pem: &str) -> io::Result<PathBuf> {
+        self.write(KEY, pem)
     }
 
     /// The servers to try: the one that answered last, then those of the context, then the other members.
@@ -75,15 +87,20 @@ impl ContextFolder {
     fn write(&self, name: &str, text: &str) -> io::Result<PathBuf> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0)?;
         let path = self.0.join(name);
-        // Another command may do the same at the same time.
-        let temporary = self.0.join(format!("{name}.{}", std::process::id()));
-        let mut options = fs::OpenOptions::new();
-        let mut file =
-            options.write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
-        file.write_all(text.as_bytes()).and_then(|()| file.sync_all())?;
-        fs::rename(&temporary, &path)?;
+        replace(&path, text)?;
         Ok(path)
     }
+}
+
+/// Replaces a file whole, or makes it; only its owner can read it.
+pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
+    // Another command may do the same at the same time.
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(format!(".{}", std::process::id()));
+    let mut options = fs::OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+    file.write_all(text.as_bytes()).and_then(|()| file.sync_all())?;
+    fs::rename(&temporary, path)
 }
 
 /// Whether this can be the name of a folder, and be typed without quotes.

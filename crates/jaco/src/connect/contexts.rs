@@ -39,6 +39,12 @@ pub(crate) struct Cluster {
     /// A file that holds the operator token, readable by its owner only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token_file: Option<PathBuf>,
+    /// A client certificate instead of a token, PEM.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<PathBuf>,
+    /// A file that holds the certificate's private key, readable by its owner only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<PathBuf>,
 }
 
 /// Why the file of contexts cannot be used.
@@ -149,7 +155,7 @@ mod tests {
             servers: vec!["10.0.0.1:7000".to_owned()],
             ca: Some("/etc/jaco/ca.crt".into()),
             token_file: Some("/home/ann/token".into()),
-            socket: None,
+            ..Cluster::default()
         };
         Contexts {
             current: Some("prod".to_owned()),

@@ -5,7 +5,7 @@ mod context_folder;
 mod contexts;
 mod target;
 
-pub(crate) use choice::{Choice, Environment, choose};
-pub(crate) use context_folder::{ContextFolder, is_context_name};
+pub(crate) use choice::{Choice, CredentialSource, Environment, choose};
+pub(crate) use context_folder::{ContextFolder, is_context_name, replace};
 pub(crate) use contexts::{Cluster, Contexts};
-pub(crate) use target::{parse_token, secret_file, target, trust};
+pub(crate) use target::{client_certificate, parse_token, private_key, secret_file, target, trust};

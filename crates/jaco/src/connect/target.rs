@@ -4,23 +4,25 @@ use std::fs;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use jaco_client::Target;
-use jaco_pki::{OperatorToken, TrustBundle};
-use jaco_types::ErrorCode;
+use jaco_client::{Credential, Target};
+use jaco_pki::{NodeKey, OperatorCredentials, OperatorToken, TrustBundle};
+use jaco_types::{ErrorCode, Timestamp};
 
-use super::choice::{Choice, Environment, TokenSource};
+use super::choice::{Choice, CredentialSource, Environment};
 use super::context_folder::ContextFolder;
 use crate::error::CliError;
+use crate::format::time;
 
-/// Reads the certificate and the token of a choice.
+/// Reads the authority's certificate and the credential of a choice.
 ///
 /// # Errors
 /// If a file cannot be read or is malformed, or a credential is missing.
 pub(crate) fn target(choice: &Choice, environment: &Environment) -> Result<Target, CliError> {
-    let (servers, context, ca, token) = match choice {
+    let (servers, context, ca, credential) = match choice {
         Choice::Socket(path) => return Ok(Target::socket(path)),
-        Choice::Servers { servers, context, ca, token } => (servers, context, ca, token),
+        Choice::Servers { servers, context, ca, credential } => (servers, context, ca, credential),
     };
     let folder = context.as_deref().and_then(ContextFolder::of);
     let servers = folder.map_or_else(|| servers.clone(), |folder| folder.servers(servers));
@@ -32,8 +34,8 @@ pub(crate) fn target(choice: &Choice, environment: &Environment) -> Result<Targe
         return Err(CliError::usage(message, help));
     };
     let (_, trust) = trust(ca)?;
-    let token = operator_token(token, environment)?;
-    Target::servers(&servers, trust, token)
+    let credential = shown(credential, environment)?;
+    Target::servers_by(&servers, trust, credential)
         .map_err(|error| CliError::usage(error.to_string(), "servers are given as host:port"))
 }
 
@@ -53,22 +55,80 @@ pub(crate) fn trust(ca: &Path) -> Result<(String, TrustBundle), CliError> {
     Ok((pem, trust))
 }
 
-fn operator_token(
-    source: &TokenSource,
-    environment: &Environment,
-) -> Result<OperatorToken, CliError> {
+fn shown(source: &CredentialSource, environment: &Environment) -> Result<Credential, CliError> {
     let text = match source {
-        TokenSource::Environment => environment.token.clone().unwrap_or_default(),
-        TokenSource::File(path) => secret_file(path)?,
-        TokenSource::Missing => {
+        CredentialSource::Environment => environment.token.clone().unwrap_or_default(),
+        CredentialSource::File(path) => secret_file(path)?,
+        CredentialSource::Certificate { certificate, key } => {
+            let credentials = client_certificate(certificate, key)?;
+            return still_valid(credentials, certificate).map(Credential::Certificate);
+        }
+        CredentialSource::Missing => {
             return Err(CliError::Refused {
                 code: ErrorCode::Unauthenticated,
-                message: "no operator token is given".to_owned(),
+                message: "neither an operator token nor a client certificate is given".to_owned(),
                 help: None,
             });
         }
     };
-    parse_token(&text)
+    parse_token(&text).map(Credential::Token)
+}
+
+/// A client certificate with its private key.
+///
+/// # Errors
+/// If a file cannot be read, others can read the key, or the two do not belong together.
+pub(crate) fn client_certificate(
+    certificate: &Path,
+    key: &Path,
+) -> Result<OperatorCredentials, CliError> {
+    let pem = fs::read_to_string(certificate).map_err(|error| {
+        CliError::local(format!("cannot read {}", certificate.display()), error)
+    })?;
+    let key = private_key(key)?;
+    OperatorCredentials::new(key, &pem).map_err(|error| {
+        let what = format!("the client certificate {} cannot be used", certificate.display());
+        CliError::local(what, error)
+    })
+}
+
+/// The private key in a file that only its owner can read.
+///
+/// # Errors
+/// If it cannot be read, others can read it, or it is no key.
+pub(crate) fn private_key(path: &Path) -> Result<NodeKey, CliError> {
+    let pem = secret_file(path)?;
+    NodeKey::from_pem(&pem).map_err(|error| {
+        CliError::local(format!("{} holds no usable private key", path.display()), error)
+    })
+}
+
+/// A server refuses an expired certificate in the handshake, where it cannot say what to do.
+fn still_valid(
+    credentials: OperatorCredentials,
+    path: &Path,
+) -> Result<OperatorCredentials, CliError> {
+    let certificate = credentials.certificate();
+    let end = certificate.validity().not_after;
+    if now() <= end {
+        return Ok(credentials);
+    }
+    let at = i64::try_from(end.0).ok().and_then(time::rfc3339).unwrap_or_default();
+    let name = &certificate.name().operator;
+    let (file, csr) = (path.display(), path.with_extension("csr"));
+    Err(CliError::Refused {
+        code: ErrorCode::CertificateInvalid,
+        message: format!("the client certificate {file} of {name} has expired at {at}"),
+        help: Some(format!(
+            "an admin renews it for the same key: jaco token renew {name} --csr {}",
+            csr.display()
+        )),
+    })
+}
+
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// An operator token, as a file or the environment holds it.
@@ -116,7 +176,7 @@ mod tests {
 
     #[test]
     fn missing_token_is_found_before_anything_is_sent() {
-        let error = operator_token(&TokenSource::Missing, &Environment::default()).unwrap_err();
+        let error = shown(&CredentialSource::Missing, &Environment::default()).unwrap_err();
         assert_eq!(error.report().exit, jaco_types::code::ExitCode::NotAuthorised);
     }
 }

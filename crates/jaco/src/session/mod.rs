@@ -3,4 +3,4 @@
 mod session_state;
 pub(crate) mod wait;
 
-pub(crate) use session_state::{CommandResult, Session};
+pub(crate) use session_state::{CommandResult, OwnCertificate, Session};

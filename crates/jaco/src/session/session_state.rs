@@ -1,12 +1,13 @@
 //! The output and the client of one command.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use jaco_client::{Client, Staleness};
 use jaco_types::code::ExitCode;
 use tokio::time::Instant;
 
-use crate::connect::{self, Choice, ContextFolder, Contexts, Environment};
+use crate::connect::{self, Choice, ContextFolder, Contexts, CredentialSource, Environment};
 use crate::error::CliError;
 use crate::format::time;
 use crate::options::GlobalOptions;
@@ -26,6 +27,14 @@ pub(crate) struct Session {
     /// When the time limit of the command is reached.
     deadline: Option<Instant>,
     age: AgeNote,
+}
+
+/// The files of a client certificate.
+#[derive(Debug)]
+pub(crate) struct OwnCertificate {
+    pub(crate) certificate: PathBuf,
+    pub(crate) key: PathBuf,
+    pub(crate) context: Option<ContextFolder>,
 }
 
 /// Whether the age of answers that are not current is still to be shown.
@@ -54,6 +63,28 @@ impl Session {
             Choice::Socket(_) => None,
         };
         Ok(self.client.insert(client).clone())
+    }
+
+    /// The client certificate of the chosen cluster, and the files of the context that it comes from.
+    ///
+    /// # Errors
+    /// If the cluster is used with a token, or over a socket.
+    pub(crate) fn own_certificate(&self) -> Result<OwnCertificate, CliError> {
+        let (environment, contexts) = (Environment::of_process(), Contexts::load_default()?);
+        match connect::choose(&self.options, &environment, &contexts)? {
+            Choice::Servers {
+                context,
+                credential: CredentialSource::Certificate { certificate, key },
+                ..
+            } => {
+                let context = context.as_deref().and_then(ContextFolder::of);
+                Ok(OwnCertificate { certificate, key, context })
+            }
+            Choice::Servers { .. } | Choice::Socket(_) => Err(CliError::usage(
+                "the cluster is not used with a client certificate, so there is none to renew",
+                "an admin renews another one's: jaco token renew NAME --csr FILE",
+            )),
+        }
     }
 
     /// Limits the time of the whole command.

@@ -13,6 +13,7 @@ use crate::output::Frame;
 pub(crate) fn json(token: &TokenInfo) -> Value {
     without_null(json!({
         "id": token.id,
+        "kind": kind(token),
         "role": token.role,
         "deployments": (!token.deployments.is_empty()).then_some(&token.deployments),
         "issued_at": time::rfc3339(token.issued_at_ms),
@@ -26,11 +27,13 @@ pub(crate) fn json(token: &TokenInfo) -> Value {
 
 /// Tokens as a table.
 pub(crate) fn table(tokens: &[TokenInfo], frame: &Frame) -> String {
-    let columns = ["TOKEN", "ROLE", "DEPLOYMENTS", "ISSUED", "BY", "EXPIRES", "LAST USED", "STATE"];
+    let columns =
+        ["TOKEN", "KIND", "ROLE", "DEPLOYMENTS", "ISSUED", "BY", "EXPIRES", "LAST USED", "STATE"];
     let mut table = Table::new(&columns);
     for token in tokens {
         table.row([
             token.id.clone(),
+            kind(token).to_owned(),
             token.role.clone(),
             token.deployments.join(","),
             time::ago(token.issued_at_ms, frame.now_ms),
@@ -41,6 +44,11 @@ pub(crate) fn table(tokens: &[TokenInfo], frame: &Frame) -> String {
         ]);
     }
     table.render()
+}
+
+/// What its holder shows. Daemons of older versions know tokens only.
+fn kind(token: &TokenInfo) -> &str {
+    if token.kind.is_empty() { "token" } else { &token.kind }
 }
 
 fn state(token: &TokenInfo, now_ms: i64) -> String {

@@ -137,6 +137,22 @@ impl Script for Shop {
         Ok(v1::IssueOperatorTokenResponse { token: "jo1.x".to_owned(), expires_at_ms })
     }
 
+    fn issue_operator_certificate(
+        &self,
+        request: v1::IssueOperatorCertificateRequest,
+        _: Option<&str>,
+    ) -> Answer<v1::IssueOperatorCertificateResponse> {
+        let wanted = (request.name.as_str(), request.role.as_str(), request.ttl_secs);
+        assert_eq!(wanted, ("ann", "operator", 7_776_000));
+        let csr = jaco_pki::NodeCsr::from_der(&request.csr_der).expect("what `token request` made");
+        assert_eq!(csr.key_fingerprint().to_string().len(), 64);
+        Ok(v1::IssueOperatorCertificateResponse {
+            certificate_pem: "PEM\n".to_owned(),
+            certificate_expires_at_ms: 1_900_000_000_000,
+            expires_at_ms: 1_900_000_000_000,
+        })
+    }
+
     fn revoke_token(
         &self,
         request: v1::RevokeTokenRequest,
@@ -169,6 +185,7 @@ impl Script for Shop {
                 deployments: vec!["blog".to_owned(), "shop".to_owned()],
                 ..token("bob", "deployer")
             },
+            v1::TokenInfo { kind: "certificate".to_owned(), ..token("cleo", "viewer") },
             v1::TokenInfo { expires_at_ms: far, revoked_at_ms: 1, ..token("4kq2m7xw3hza", "join") },
         ];
         Ok(v1::ListTokensResponse { tokens })
@@ -492,14 +509,44 @@ fn tokens_are_issued_listed_and_revoked() {
         assert_eq!(session.run(wrong).code, Some(2), "{why}");
     }
     expect![[r#"
-        TOKEN         ROLE      DEPLOYMENTS  ISSUED  BY     EXPIRES  LAST USED  STATE
-        bootstrap     admin     -            -       uid 0  -        3h         active
-        bob           deployer  blog,shop    -       uid 0  expired  -          expired
-        4kq2m7xw3hza  join      -            -       uid 0  in 3d    -          revoked
+        TOKEN         KIND         ROLE      DEPLOYMENTS  ISSUED  BY     EXPIRES  LAST USED  STATE
+        bootstrap     token        admin     -            -       uid 0  -        3h         active
+        bob           token        deployer  blog,shop    -       uid 0  expired  -          expired
+        cleo          certificate  viewer    -            -       uid 0  -        -          active
+        4kq2m7xw3hza  token        join      -            -       uid 0  in 3d    -          revoked
     "#]]
     .assert_eq(&session.run("token ls").out);
     let run = session.run("token rm 4kq2m7xw3hza");
     assert_eq!(run.out, "join token 4kq2m7xw3hza revoked\n", "{}", run.err);
+}
+
+/// R-CLI-6: a key and its request are made without a cluster, never over existing files, and a certificate is issued for
+/// what the request holds.
+#[test]
+fn certificates_are_issued_for_keys_that_stay() {
+    let session = Session::with(Shop);
+    let made = session.run("token request ann");
+    assert_eq!(made.code, Some(0), "{}", made.err);
+    let mode = |name: &str| {
+        let path = session.folder.path().join(name);
+        std::fs::metadata(path).expect("it was made").permissions().mode() & 0o777
+    };
+    assert_eq!((mode("ann.key"), mode("ann.csr")), (0o600, 0o644));
+    assert_eq!(session.run("token request ann").code, Some(1), "a key is not replaced");
+    assert_eq!(session.run("token request Ann").code, Some(2), "it cannot be issued");
+    let issue = "token issue ann --role operator --expires 90d --csr ann.csr";
+    assert_eq!(session.run(issue).out, "PEM\n");
+    let issued = session.run(&format!("{issue} -o json"));
+    let issued: serde_json::Value = serde_json::from_str(&issued.out).expect(&issued.err);
+    assert_eq!(issued["certificate"], "PEM\n");
+    assert_eq!(issued["expires_at"], issued["certificate_expires_at"]);
+    let key = session.run("token issue ann --role operator --csr ann.key");
+    assert_eq!(key.code, Some(3), "a key is no request: {}", key.err);
+    assert!(key.err.contains("csr_invalid"), "{}", key.err);
+    let none = session.run("token renew");
+    assert_eq!(none.code, Some(2), "{}", none.err);
+    assert!(none.err.contains("not used with a client certificate"), "{}", none.err);
+    assert_eq!(session.run("token renew ann").code, Some(2), "without a request");
 }
 
 /// The certificate of a new CA.

@@ -282,7 +282,7 @@ pub(crate) fn meta() -> ClusterMeta {
 pub(crate) fn operator_token() -> OperatorToken {
     OperatorToken {
         id: token_id("ops-1"),
-        secret_hash: [0x11; 32],
+        proof: Proof::Secret([0x11; 32]),
         issued_at: Timestamp(1_700_000_000_000),
         issued_by: Identity::Local { uid: 0 },
         revoked_at: Some(Timestamp(1_700_000_000_999)),
@@ -295,6 +295,12 @@ pub(crate) fn operator_token() -> OperatorToken {
 pub(crate) fn expiring_token() -> OperatorToken {
     let expires_at = Some(Timestamp(1_707_776_000_000));
     OperatorToken { revoked_at: None, expires_at, ..operator_token() }
+}
+
+/// A client certificate.
+pub(crate) fn operator_certificate() -> OperatorToken {
+    let proof = Proof::Certificate([0x44; 32]);
+    OperatorToken { proof, rights: Some(Rights::Operator), ..expiring_token() }
 }
 
 /// A token of each role.

@@ -38,7 +38,7 @@ use jaco_state::edge::{Certificate, Edges, RouteClaim, SealedKey};
 use jaco_state::network::{Network, NetworkPool, Networks, Quarantine};
 use jaco_state::policy::{Policy, PolicyMode};
 use jaco_state::registries::{RegistryLogin, SealedPassword};
-use jaco_state::token::{JoinToken, OperatorToken};
+use jaco_state::token::{JoinToken, OperatorToken, Proof};
 use jaco_state::{
     Change, ClusterMeta, ClusterState, Command, Deployment, DisabledAllocations, Outcome,
 };

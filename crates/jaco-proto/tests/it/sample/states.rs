@@ -243,6 +243,14 @@ pub(crate) fn state_of_uses() -> ClusterState {
     state
 }
 
+/// A client certificate, and nothing else.
+pub(crate) fn state_of_certificates() -> ClusterState {
+    let mut state = ClusterState { index: StateIndex(42), ..ClusterState::default() };
+    let certificate = operator_certificate();
+    state.operator_tokens.insert(certificate.id.clone(), certificate);
+    state
+}
+
 /// An operator token of each role, and nothing else.
 pub(crate) fn state_of_roles() -> ClusterState {
     let mut state = ClusterState { index: StateIndex(42), ..ClusterState::default() };

@@ -157,24 +157,25 @@ pub(crate) fn meta() -> impl Strategy<Value = ClusterMeta> {
 pub(crate) fn operator_token() -> impl Strategy<Value = OperatorToken> {
     let times = (moment(), option::of(moment()), option::of(moment()), option::of(moment()));
     let rights = option::of(rights());
-    (token_id(), any::<[u8; 32]>(), identity(), times, rights).prop_map(
-        |(
-            id,
-            secret_hash,
-            issued_by,
-            (issued_at, revoked_at, expires_at, last_used_at),
-            rights,
-        )| OperatorToken {
-            id,
-            secret_hash,
-            issued_at,
-            issued_by,
-            revoked_at,
-            expires_at,
-            rights,
-            last_used_at,
+    (token_id(), proof(), identity(), times, rights).prop_map(
+        |(id, proof, issued_by, (issued_at, revoked_at, expires_at, last_used_at), rights)| {
+            OperatorToken {
+                id,
+                proof,
+                issued_at,
+                issued_by,
+                revoked_at,
+                expires_at,
+                rights,
+                last_used_at,
+            }
         },
     )
+}
+
+fn proof() -> impl Strategy<Value = Proof> {
+    let (secret, key) = (any::<[u8; 32]>(), any::<[u8; 32]>());
+    prop_oneof![secret.prop_map(Proof::Secret), key.prop_map(Proof::Certificate)]
 }
 
 fn rights() -> impl Strategy<Value = Rights> {

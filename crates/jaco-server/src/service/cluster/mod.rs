@@ -8,6 +8,7 @@ mod labels;
 mod network_key;
 pub(crate) mod networks;
 mod nodes;
+mod operator_certificates;
 mod policy;
 mod registries;
 mod retention;
@@ -98,6 +99,17 @@ impl Cluster for ClusterService {
         }
         let (member, _) = self.context.identify(&request)?;
         Ok(Response::new(status::cluster_status(&member).await))
+    }
+
+    async fn renew_operator_certificate(
+        &self,
+        request: Request<v1::RenewOperatorCertificateRequest>,
+    ) -> Result<Response<v1::RenewOperatorCertificateResponse>, Status> {
+        let (member, author) = self.context.identify(&request)?;
+        member.caught_up().await.map_err(|rejection| to_status(&rejection))?;
+        operator_certificates::renew(&member, &author, &request.into_inner())
+            .map(Response::new)
+            .map_err(|rejection| to_status(&rejection))
     }
 
     async fn list_tokens(

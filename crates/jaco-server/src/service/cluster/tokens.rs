@@ -8,7 +8,7 @@ use jaco_state::command::{
 };
 use jaco_state::{ClusterState, token};
 use jaco_store::Store;
-use jaco_types::{Author, ErrorCode, Millis, Rejection, Rights, Role, TokenId};
+use jaco_types::{Author, ErrorCode, Millis, Rejection, Rights, Role, Timestamp, TokenId};
 
 use crate::auth::cluster_key::cluster_meta;
 use crate::forward::Write;
@@ -77,16 +77,12 @@ impl Write for v1::IssueOperatorTokenRequest {
     ) -> Result<v1::IssueOperatorTokenResponse, Rejection> {
         let mut minted = OperatorToken::mint();
         minted.id = TokenId::new(&self.name).map_err(invalid)?;
-        let rights = rights(member, &self)?;
+        let rights = rights(member, &self.role, &self.deployments)?;
         let now = member.clock.now();
-        let life = Millis::from_secs(self.ttl_secs);
-        if life > OPERATOR_TOKEN_LIFE_MAX {
-            return Err(invalid("an operator token lives for at most ten years (3650d)"));
-        }
-        let expires_at = (life > Millis(0)).then(|| now.after(life));
+        let expires_at = expiry(self.ttl_secs, now)?;
         let token = token::OperatorToken {
             id: minted.id.clone(),
-            secret_hash: *minted.secret.hash().as_bytes(),
+            proof: token::Proof::Secret(*minted.secret.hash().as_bytes()),
             issued_at: now,
             issued_by: by.by.clone(),
             revoked_at: None,
@@ -102,16 +98,26 @@ impl Write for v1::IssueOperatorTokenRequest {
     }
 }
 
+/// When what is issued at `now` expires, if it does.
+pub(super) fn expiry(ttl_secs: u64, now: Timestamp) -> Result<Option<Timestamp>, Rejection> {
+    let life = Millis::from_secs(ttl_secs);
+    if life > OPERATOR_TOKEN_LIFE_MAX {
+        return Err(invalid("an operator token lives for at most ten years (3650d)"));
+    }
+    Ok((life > Millis(0)).then(|| now.after(life)))
+}
+
 /// What the token is to allow. As long as members may not know roles, a token can have none, which is an admin's.
-fn rights(
+pub(super) fn rights(
     member: &Member,
-    request: &v1::IssueOperatorTokenRequest,
+    role: &str,
+    deployments: &[String],
 ) -> Result<Option<Rights>, Rejection> {
-    let role = match request.role.as_str() {
+    let role = match role {
         "" => Role::Admin.as_str(),
         given => given,
     };
-    let deployments = request.deployments.iter().map(String::as_str);
+    let deployments = deployments.iter().map(String::as_str);
     let rights = Rights::new(role, deployments).map_err(invalid)?;
     match member.store.read(upgraded::roles_may_begin) {
         Ok(()) => Ok(Some(rights)),
@@ -174,6 +180,10 @@ pub(super) fn list(state: &ClusterState) -> Vec<v1::TokenInfo> {
         uses_left: 0,
         deployments: deployments(token.rights()),
         last_used_at_ms: token.last_used_at.map_or(0, view::millis),
+        kind: match token.proof {
+            token::Proof::Secret(_) => "token".to_owned(),
+            token::Proof::Certificate(_) => "certificate".to_owned(),
+        },
     });
     let joins = state.join_tokens.values().map(|token| v1::TokenInfo {
         id: token.id.to_string(),
@@ -185,6 +195,7 @@ pub(super) fn list(state: &ClusterState) -> Vec<v1::TokenInfo> {
         uses_left: token.uses_left,
         deployments: Vec::new(),
         last_used_at_ms: 0,
+        kind: "token".to_owned(),
     });
     operators.chain(joins).collect()
 }

@@ -11,7 +11,7 @@ use crate::command::{
     TokensUsed,
 };
 use crate::state::ClusterState;
-use crate::token::OperatorToken;
+use crate::token::{OperatorToken, Proof};
 
 /// The name of a token that has expired can be given again. The name of a revoked one cannot: the revocation
 /// stays in the list.
@@ -73,6 +73,9 @@ pub(in crate::apply) fn used(
 fn facts(token: &OperatorToken) -> BTreeMap<String, String> {
     let role = token.rights.as_ref().map_or("operator", |rights| rights.role().as_str());
     let mut facts = vec![("token", token.id.to_string()), ("role", role.to_owned())];
+    if let Proof::Certificate(_) = token.proof {
+        facts.push(("kind", "certificate".to_owned()));
+    }
     if let Some(Rights::Deployer(deployments)) = &token.rights {
         let names: Vec<&str> = deployments.iter().map(DeploymentName::as_str).collect();
         facts.push(("deployments", names.join(", ")));

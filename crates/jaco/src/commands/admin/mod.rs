@@ -8,6 +8,7 @@ pub(crate) mod contents;
 pub(crate) mod doctor;
 pub(crate) mod network;
 pub(crate) mod node;
+mod operator_certificate;
 mod password;
 pub(crate) mod policy;
 pub(crate) mod registry;

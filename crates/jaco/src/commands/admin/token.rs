@@ -1,14 +1,16 @@
 //! `jaco token`
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use jaco_client::fresh_request_id;
 use jaco_proto::v1::{
-    IssueJoinTokenRequest, IssueJoinTokenResponse, IssueOperatorTokenRequest, ListTokensRequest,
-    RevokeTokenRequest,
+    IssueJoinTokenRequest, IssueJoinTokenResponse, IssueOperatorCertificateRequest,
+    IssueOperatorTokenRequest, ListTokensRequest, RevokeTokenRequest,
 };
 use serde_json::{Value, json};
 
+use super::operator_certificate as certificate;
 use crate::format::time;
 use crate::output::{Frame, Show};
 use crate::session::{CommandResult, Session};
@@ -17,8 +19,8 @@ use crate::view::{List, Summary, token};
 
 /// Manage join and operator tokens
 ///
-/// A join token lets nodes join the cluster. An operator token lets a user connect over the network, and do what its
-/// role allows.
+/// A join token lets nodes join the cluster. An operator token, or a client certificate in its place, lets a user connect
+/// over the network, and do what its role allows.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   jaco token join
@@ -44,9 +46,10 @@ enum Action {
         #[arg(long, value_name = "NUMBER", default_value_t = 1)]
         uses: u32,
     },
-    /// Create an operator token for a user
+    /// Create an operator token or a client certificate for a user
     ///
-    /// The token is shown once and not stored. Its name can be given again once it has expired. A viewer reads everything
+    /// The token is shown once and not stored. With --csr a certificate for the user's own key is printed instead, which is
+    /// valid for 30 days at a time and renewed by `jaco token renew`. Its name can be given again once it has expired. A viewer reads everything
     /// but logs and the contents of secrets; a deployer changes the given deployments as well; an operator changes all
     /// deployments, and what nodes take; an admin does everything.
     #[command(
@@ -54,7 +57,8 @@ enum Action {
         after_long_help = "Examples:
   jaco token issue ann --role operator --expires 90d > ann.token
   jaco token issue ci --role deployer --deployment shop --expires 30d > ci.token
-  jaco token issue board --role viewer > board.token"
+  jaco token issue board --role viewer > board.token
+  jaco token issue ann --role operator --csr ann.csr > ann.crt"
     )]
     Issue {
         /// The token's name, in lists and in the audit log
@@ -70,13 +74,48 @@ enum Action {
             required_if_eq("role", "deployer")
         )]
         deployments: Vec<String>,
-        /// Validity, at most 3650d. Without it the token works until it is revoked
+        /// Validity, at most 3650d. Without it the token works, or the certificate is renewed, until it is revoked
         #[arg(long, value_name = "TIME", value_parser = lifetime)]
         expires: Option<Duration>,
+        /// Issue a client certificate for the key of this certificate request, PEM; `-` for stdin
+        #[arg(long, value_name = "FILE")]
+        csr: Option<PathBuf>,
     },
-    /// Revoke an operator token or a join token
+    /// Make a private key and a certificate request on this machine
     ///
-    /// It is refused from then on. Nodes that have joined with a join token stay members.
+    /// For a client certificate instead of an operator token: the key stays here, NAME.key (0600), and the request, NAME.csr,
+    /// is for an admin to issue a certificate for it. Existing files are not replaced.
+    #[command(after_long_help = "Examples:
+  jaco token request ann
+  jaco token issue ann --role operator --csr ann.csr > ann.crt
+  jaco context set prod --servers 10.0.0.1:7000 --ca prod.crt --certificate ann.crt --key ann.key")]
+    Request {
+        /// The name to be issued
+        name: String,
+        /// The folder for the two files
+        #[arg(long, value_name = "DIR", default_value = ".")]
+        folder: PathBuf,
+    },
+    /// Renew a client certificate
+    ///
+    /// Without a name it is the one that this command connects with, which has to be valid still: the new one replaces its
+    /// file. The key, the rights and the end of validity that it was issued with stay as they are. An admin renews
+    /// another one's, also an expired one, with the request that it was issued for, or a new one for the same key.
+    #[command(after_long_help = "Examples:
+  jaco token renew
+  jaco --context prod token renew
+  jaco token renew ann --csr ann.csr > ann.crt")]
+    Renew {
+        /// Whose certificate
+        #[arg(requires = "csr")]
+        name: Option<String>,
+        /// The certificate request, PEM; `-` for stdin
+        #[arg(long, value_name = "FILE", requires = "name")]
+        csr: Option<PathBuf>,
+    },
+    /// Revoke an operator token, a client certificate or a join token
+    ///
+    /// It is refused from then on, also on open connections. Nodes that have joined with a join token stay members.
     #[command(
         visible_alias = "rm",
         aliases = ["remove", "delete"],
@@ -85,7 +124,7 @@ enum Action {
   jaco token revoke 4kq2m7xw3hza"
     )]
     Revoke {
-        /// An operator token's name, or a join token's id as in `jaco token ls`
+        /// The name of an operator token or a client certificate, or a join token's id as in `jaco token ls`
         #[arg(value_name = "NAME|ID")]
         name: String,
     },
@@ -100,14 +139,27 @@ enum Action {
 }
 
 pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
-    let client = session.client()?;
     match args.action {
         Action::Join { ttl, uses } => {
+            let client = session.client()?;
             let request = IssueJoinTokenRequest { ttl_secs: ttl.as_secs(), uses };
             let issued = client.issue_join_token(request).await?;
             session.done(&JoinToken(&issued))
         }
-        Action::Issue { name, role, deployments, expires } => {
+        Action::Request { name, folder } => certificate::request(session, &name, &folder),
+        Action::Renew { name: Some(name), csr: Some(csr) } => {
+            certificate::renew_of(session, name, &csr).await
+        }
+        Action::Renew { .. } => certificate::renew(session).await,
+        Action::Issue { name, role, deployments, expires, csr: Some(csr) } => {
+            let ttl_secs = expires.map_or(0, |expires| expires.as_secs());
+            let csr_der = certificate::csr(&csr)?.into();
+            let request =
+                IssueOperatorCertificateRequest { name, ttl_secs, role, deployments, csr_der };
+            certificate::issue(session, request).await
+        }
+        Action::Issue { name, role, deployments, expires, csr: None } => {
+            let client = session.client()?;
             let ttl_secs = expires.map_or(0, |expires| expires.as_secs());
             let request = IssueOperatorTokenRequest {
                 name: name.clone(),
@@ -129,6 +181,7 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
             session.done(&Summary { json, text: format!("{}\n", issued.token) })
         }
         Action::Revoke { name } => {
+            let client = session.client()?;
             let request_id = fresh_request_id();
             let request = RevokeTokenRequest { name: name.clone(), request_id };
             let role = client.revoke_token(request).await?.role;
@@ -136,6 +189,7 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
             session.done(&Summary { json, text: format!("{role} token {name} revoked\n") })
         }
         Action::Ls => {
+            let client = session.client()?;
             let list = client.list_tokens(ListTokensRequest {}).await?;
             session.done(&List { items: &list.tokens, json: token::json, text: token::table })
         }

@@ -3,10 +3,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use jaco_pki::ca::certificate_pem;
 use serde_json::{Value, json};
 
 use crate::connect::{
-    Cluster, ContextFolder, Contexts, is_context_name, parse_token, secret_file, trust,
+    Cluster, ContextFolder, Contexts, client_certificate, is_context_name, parse_token,
+    secret_file, trust,
 };
 use crate::error::CliError;
 use crate::format::table::Table;
@@ -17,7 +19,7 @@ use crate::view::json::without_null;
 
 /// Manage contexts: named clusters
 ///
-/// Contexts are stored in ~/.config/jaco/config.toml, with copies of the certificate and the token in
+/// Contexts are stored in ~/.config/jaco/config.toml, with copies of the certificates and the token in
 /// ~/.config/jaco/contexts/NAME (0600). The members of the cluster are learned from its answers: a
 /// context works as long as one of them is reachable.
 #[derive(Debug, clap::Args)]
@@ -74,13 +76,14 @@ enum Action {
 
 /// Add or replace a context
 ///
-/// The first context becomes the current one. The certificate and the token are copied: their files
-/// are not needed afterwards.
+/// The first context becomes the current one. The certificates, the token and the key are copied: their
+/// files are not needed afterwards.
 #[derive(Debug, clap::Args)]
 #[command(
     aliases = ["add", "create"],
     after_long_help = "Examples:
   jaco context set prod --servers 10.0.0.1:7000,10.0.0.2:7000 --ca ~/prod.crt --token ~/prod.token
+  jaco context set prod --servers 10.0.0.1:7000 --ca prod.crt --certificate ann.crt --key ann.key
   jaco context set local --unix /run/jaco/jaco.sock"
 )]
 struct Set {
@@ -102,6 +105,12 @@ struct Set {
     /// A file with the operator token, which only its owner can read; `-` for stdin
     #[arg(long = "token", value_name = "FILE")]
     token: Option<PathBuf>,
+    /// A client certificate instead of a token, PEM
+    #[arg(long, value_name = "FILE", requires = "key", conflicts_with = "token")]
+    certificate: Option<PathBuf>,
+    /// The private key of the certificate, PEM, which only its owner can read
+    #[arg(long, value_name = "FILE", requires = "certificate")]
+    key: Option<PathBuf>,
     /// The unix socket of a daemon on this machine, instead of servers
     #[arg(long = "unix", value_name = "PATH")]
     unix: Option<PathBuf>,
@@ -172,12 +181,25 @@ fn cluster(set: Set) -> Result<(String, Cluster), CliError> {
     let ca = set.ca.as_deref().map(trust).transpose()?;
     let token = set.token.as_deref().map(secret_file).transpose()?;
     token.as_deref().map(parse_token).transpose()?;
+    let certificate = match (&set.certificate, &set.key) {
+        (Some(certificate), Some(key)) => Some(client_certificate(certificate, key)?),
+        (_, _) => None,
+    };
     let folder = folder(&set.name)?;
     // What is known of the cluster that had this name before is not true of this one.
     folder.remove().map_err(not_kept)?;
     let ca = ca.map(|(pem, _)| folder.keep_ca(&pem)).transpose().map_err(not_kept)?;
     let token_file = token.map(|text| folder.keep_token(&text)).transpose().map_err(not_kept)?;
-    Ok((set.name, Cluster { socket, servers: set.servers, ca, token_file }))
+    let (certificate, key) = match certificate {
+        Some(credentials) => {
+            let pem = certificate_pem(credentials.certificate().der());
+            let key = folder.keep_key(&credentials.key().to_pem()).map_err(not_kept)?;
+            (Some(folder.keep_certificate(&pem).map_err(not_kept)?), Some(key))
+        }
+        None => (None, None),
+    };
+    let servers = set.servers;
+    Ok((set.name, Cluster { socket, servers, ca, token_file, certificate, key }))
 }
 
 fn folder(context: &str) -> Result<ContextFolder, CliError> {
@@ -242,5 +264,7 @@ fn json(name: &str, cluster: &Cluster) -> Value {
         "servers": cluster.servers,
         "ca": text(&cluster.ca),
         "token_file": text(&cluster.token_file),
+        "certificate": text(&cluster.certificate),
+        "key": text(&cluster.key),
     }))
 }
