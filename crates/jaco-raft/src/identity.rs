@@ -24,6 +24,21 @@ const LOG_ID: &str = "log.id";
 /// How often a process has started with the log. Beside the log's id.
 const STARTS: &str = "starts";
 
+/// Where the identity of a data directory is.
+pub(crate) fn file(dir: &Path) -> PathBuf {
+    dir.join(IDENTITY)
+}
+
+/// Whose data directory it is; `None` if it says nothing of that.
+pub(crate) fn read(dir: &Path) -> Result<Option<IdentityRecord>, OpenError> {
+    let bytes = match fs::read(file(dir)) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    Ok(Some(decode(&bytes)?))
+}
+
 /// A data directory held by this process until dropped.
 #[derive(Debug)]
 pub(crate) struct DataDir {
@@ -140,12 +155,7 @@ impl DataDir {
     }
 
     fn read_identity(&self) -> Result<Option<IdentityRecord>, OpenError> {
-        let bytes = match fs::read(self.path.join(IDENTITY)) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
-        Ok(Some(decode(&bytes)?))
+        read(&self.path)
     }
 
     fn write_identity(&self, node_id: u64, cluster: &str) -> io::Result<()> {

@@ -46,7 +46,9 @@ pub use membership::{
     next_membership_step,
 };
 pub use network::Transport;
-pub use node::{Applied, Offline, Options, Position, Raft};
+pub use node::{
+    Applied, Damage, Examined, Offline, Options, Position, PositionError, Raft, Severity, examine,
+};
 pub use pipe::{FRAME_BYTES_MAX, Pipe, framed};
 pub use progress::Progress;
 pub use reconciler::Reconciler;

@@ -203,8 +203,7 @@ impl SnapshotStore {
     }
 
     fn keep_newest(&self) -> io::Result<()> {
-        let mut names = self.disk.list()?;
-        names.retain(|name| name.ends_with(SUFFIX));
+        let names = self.names()?;
         let superseded = names.len().saturating_sub(KEPT);
         for name in &names[..superseded] {
             self.disk.remove(name)?;
@@ -215,8 +214,15 @@ impl SnapshotStore {
         Ok(())
     }
 
+    /// The names of complete snapshots, the one that covers most last.
+    pub(crate) fn names(&self) -> io::Result<Vec<String>> {
+        let mut names = self.disk.list()?;
+        names.retain(|name| name.ends_with(SUFFIX));
+        Ok(names)
+    }
+
     /// Reads a whole file back and checks it.
-    fn verify(&self, name: &str) -> io::Result<SnapshotFile> {
+    pub(crate) fn verify(&self, name: &str) -> io::Result<SnapshotFile> {
         let len = self.disk.len(name)?;
         let mut file = self.disk.open(name)?;
         let Some(hashed) = len.checked_sub(SUM_BYTES) else {

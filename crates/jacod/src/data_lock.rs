@@ -42,8 +42,23 @@ impl DataLock {
     /// # Errors
     /// See [`DataLockError`]; does not wait for the lock.
     pub(crate) fn take(path: &Path) -> Result<Self, DataLockError> {
-        let unusable = |source| DataLockError::Io { path: path.to_owned(), source };
         let file = File::options().create(true).truncate(false).write(true).open(path.join(LOCK));
+        Self::lock(path, file)
+    }
+
+    /// As [`DataLock::take`], without writing anything: `None` where no daemon has ever run.
+    ///
+    /// # Errors
+    /// As [`DataLock::take`].
+    pub(crate) fn take_existing(path: &Path) -> Result<Option<Self>, DataLockError> {
+        match File::open(path.join(LOCK)) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            file => Self::lock(path, file).map(Some),
+        }
+    }
+
+    fn lock(path: &Path, file: std::io::Result<File>) -> Result<Self, DataLockError> {
+        let unusable = |source| DataLockError::Io { path: path.to_owned(), source };
         let file = file.map_err(unusable)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Self { _file: file }),

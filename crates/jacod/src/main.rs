@@ -12,6 +12,7 @@ mod data_lock;
 mod digest;
 mod disk;
 mod edge;
+mod examine;
 mod facts;
 mod gpu;
 mod heartbeat;
@@ -94,6 +95,8 @@ enum Part {
     Recover(recover::Args),
     #[command(hide = true)]
     BackupParts(backup_parts::Args),
+    #[command(hide = true)]
+    Examine(examine::Args),
 }
 
 fn main() -> ExitCode {
@@ -128,6 +131,11 @@ fn run(args: &Args) -> anyhow::Result<Ended> {
         limits::keep_private()?;
         offline::become_owner(args.data_dir())?;
         runtime()?.block_on(backup_parts::run(args))?;
+        return Ok(Ended::Stopped);
+    }
+    if let Some(Part::Examine(args)) = &args.part {
+        limits::keep_private()?;
+        runtime()?.block_on(examine::run(args))?;
         return Ok(Ended::Stopped);
     }
     let config = Config::load(&args.config, Path::new(DEFAULT_CONFIG))?;

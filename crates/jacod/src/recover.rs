@@ -5,12 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use anyhow::{Context, bail};
 use bytes::Bytes;
 use jaco_pki::NodeName;
 use jaco_proto::storage::{Payload, decode_payload, encode_payload};
-use jaco_raft::{Offline, Position, Status};
+use jaco_raft::{Offline, Position, PositionError, Status};
 use jaco_server::ClusterMachine;
 use jaco_state::audit::AuditKind;
 use jaco_state::command::{AuditNote, NodeRemove};
@@ -19,6 +21,7 @@ use jaco_store::{Clock, SystemClock};
 use jaco_types::{Identity, NodeId};
 
 use crate::config::Config;
+use crate::examine::{Examined, what_lacks};
 use crate::offline::{self, Stopped};
 
 /// Make this node the only member, after a majority of the voters was lost for good
@@ -28,24 +31,45 @@ use crate::offline::{self, Stopped};
 /// back removes its containers and leaves, and can join again. Start the daemon afterwards.
 ///
 /// With several survivors run `jacod recover --dry-run` on each, and recover the one whose position is the greatest;
-/// name the positions of the others with --other, which refuses a smaller one.
+/// name the positions or the data directories of the others with --other, which refuses where one of them has more.
+/// `jaco doctor --offline` compares several data directories.
 ///
 /// Never run it while a majority of the voters can still be started: start these instead.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_long_help = "Examples:
   jacod recover --dry-run
   jacod recover --other 7.1042
+  jacod recover --other /mnt/n2/var/lib/jaco
   jacod recover --other 7.1042,6.998 --yes")]
 pub(crate) struct Args {
     /// Show what would be done, change nothing
     #[arg(long, conflicts_with = "yes")]
     dry_run: bool,
-    /// The positions of the other survivors, as --dry-run shows them there
-    #[arg(long, value_name = "TERM.INDEX", value_delimiter = ',')]
-    other: Vec<Position>,
+    /// The other survivors: their positions, as --dry-run shows them there, or their data directories, which are read
+    #[arg(long, value_name = "TERM.INDEX|DATA_DIR", value_delimiter = ',')]
+    other: Vec<Survivor>,
     /// Do not ask
     #[arg(long)]
     yes: bool,
+}
+
+/// Another survivor.
+#[derive(Debug, Clone)]
+enum Survivor {
+    At(Position),
+    Folder(PathBuf),
+}
+
+impl FromStr for Survivor {
+    type Err = PositionError;
+
+    /// Whatever contains a slash is a folder.
+    fn from_str(text: &str) -> Result<Self, PositionError> {
+        if text.contains('/') {
+            return Ok(Self::Folder(text.into()));
+        }
+        text.parse().map(Self::At)
+    }
 }
 
 /// Shows what is there, asks, and recovers.
@@ -59,7 +83,10 @@ pub(crate) async fn run(config: &Config, args: &Args) -> anyhow::Result<()> {
     let found = Found::read(config.hostname()?.to_string(), &name, &raft).await?;
     let mut out = io::stdout();
     write!(out, "{found}")?;
-    found.check(&args.other)?;
+    found.check()?;
+    for survivor in &args.other {
+        found.compare(survivor).await?;
+    }
     if args.dry_run {
         return raft.close().await.context("cannot close raft's data");
     }
@@ -120,19 +147,51 @@ impl Found {
         }))
     }
 
-    fn check(&self, survivors: &[Position]) -> anyhow::Result<()> {
+    fn check(&self) -> anyhow::Result<()> {
         if self.others.is_empty() {
             bail!("{} is the only member already: start its daemon", self.node);
         }
-        if let Some(further) = survivors.iter().max().filter(|other| **other > self.position) {
+        Ok(())
+    }
+
+    /// Refuses where another survivor has more.
+    async fn compare(&self, survivor: &Survivor) -> anyhow::Result<()> {
+        match survivor {
+            Survivor::At(position) if *position > self.position => {
+                bail!("the survivor at position {position} {}", self.lacks());
+            }
+            Survivor::At(_) => Ok(()),
+            Survivor::Folder(path) => self.compare_folder(path).await,
+        }
+    }
+
+    async fn compare_folder(&self, path: &Path) -> anyhow::Result<()> {
+        let scratch = tempfile::Builder::new().prefix("jaco-examine-").tempdir();
+        let scratch = scratch.context("cannot make a folder for copies")?;
+        let other = Examined::of(path, scratch.path()).await?;
+        let Some(raft) = &other.raft else {
             bail!(
-                "the survivor at position {further} has what {} at {} lacks, which would be lost: recover that one; \
-                 nothing was changed here",
-                self.node,
-                self.position
+                "how far the log in {} goes cannot be read: see jaco doctor --offline {0}; leave it out of --other if \
+                 nothing can be saved of it",
+                path.display()
             );
+        };
+        if other.found.cluster.as_ref() != Some(&self.cluster) {
+            bail!("{} is of another cluster than {}", path.display(), self.node);
+        }
+        let position = raft.position();
+        let lost = what_lacks(&other, self.position).await?;
+        if let Some(lost) = lost {
+            bail!("the survivor in {} at {position} {}: {lost}", path.display(), self.lacks());
         }
         Ok(())
+    }
+
+    fn lacks(&self) -> String {
+        format!(
+            "has what {} at {} lacks, which would be lost: recover that one; nothing was changed here",
+            self.node, self.position
+        )
     }
 
     /// The entries that follow its log: who recovered what, and the end of all other memberships.

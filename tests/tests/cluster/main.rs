@@ -13,6 +13,7 @@ mod crash;
 mod disk;
 mod doctor;
 mod durability;
+mod examined;
 mod exec;
 mod facts;
 mod failover;

@@ -1,9 +1,12 @@
 //! R-FAULT-2: a majority of the voters is lost for good, and a survivor goes on alone.
 
+use std::fs::File;
+use std::io::{Read, Write};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use jaco_testkit::{Cluster, Engine, Node, binary, eventually, v1};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 /// From the command until the survivor takes a write.
 const RECOVERED_WITHIN: Duration = Duration::from_secs(10);
@@ -114,7 +117,16 @@ async fn the_most_advanced_of_two_survivors_is_recovered() {
     let wrong = recover(&cluster.nodes[1], &["--yes", "--other", &ahead]);
     assert!(!wrong.status.success(), "{}", said(&wrong));
     assert!(said(&wrong).contains(&format!("position {ahead} has what n2")), "{}", said(&wrong));
+    let folder = |node: usize| cluster.nodes[node].folder().join("data").display().to_string();
+    let compared = recover(&cluster.nodes[1], &["--yes", "--other", &folder(0)]);
+    assert!(!compared.status.success(), "{}", said(&compared));
+    let lost = said(&compared);
+    assert!(lost.contains(&format!("at {ahead} has what n2 at {behind} lacks")), "{lost}");
+    assert!(lost.contains("OperatorTokenIssue by local:"), "what would be lost is listed: {lost}");
     assert_eq!(position(&cluster.nodes[1]), behind, "nothing was changed");
+    let fine = recover(&cluster.nodes[0], &["--dry-run", "--other", &folder(1)]);
+    assert!(fine.status.success(), "{}", said(&fine));
+    assert_eq!(position(&cluster.nodes[1]), behind, "reading it changes nothing");
     let right = recover(&cluster.nodes[0], &["--yes", "--other", &behind]);
     assert!(right.status.success(), "{}", said(&right));
     goes_on(&mut cluster.nodes[0], "after").await;
@@ -126,5 +138,54 @@ async fn the_most_advanced_of_two_survivors_is_recovered() {
     for node in &mut cluster.nodes[1..] {
         leaves(node).await;
     }
+    assert_eq!(members(&cluster.nodes[0]).await, ["n1 voter"]);
+}
+
+/// Runs a recovery at a terminal, and types this answer at its question.
+fn answered(node: &Node, answer: &str) -> (Option<i32>, String) {
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    grantpt(&terminal).and_then(|()| unlockpt(&terminal)).expect("it can be used");
+    let name = ptsname(&terminal, Vec::new()).expect("it has a name");
+    let name = name.into_string().expect("text");
+    let side = || File::options().read(true).write(true).open(&name).expect("the other side");
+    let mut command = Command::new(binary("jacod"));
+    command.arg("recover").arg("--config").arg(node.folder().join("jacod.yaml"));
+    let process = command.stdin(side()).stdout(side()).stderr(side()).spawn();
+    let mut process = process.expect("jacod can be started");
+    // Its ends of the terminal are closed with it; then reading fails, which is how a terminal ends.
+    drop(command);
+    let (mut seat, mut shown) = (File::from(terminal), Vec::new());
+    let mut piece = [0; 4096];
+    let mut is_asked = false;
+    while let Ok(length @ 1..) = seat.read(&mut piece) {
+        shown.extend_from_slice(&piece[..length]);
+        if !is_asked && String::from_utf8_lossy(&shown).contains("Type the name of this node") {
+            seat.write_all(format!("{answer}\n").as_bytes()).expect("typed");
+            is_asked = true;
+        }
+    }
+    let status = process.wait().expect("it ends");
+    assert!(is_asked, "{}", String::from_utf8_lossy(&shown));
+    (status.code(), String::from_utf8_lossy(&shown).into_owned())
+}
+
+/// R-FAULT-2: at a terminal a recovery asks for the name of the node. Anything else changes nothing; the name recovers it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recovery_asks_for_the_name_of_the_node() {
+    let mut cluster = Cluster::start(3, Engine::Fake).await;
+    for node in &mut cluster.nodes {
+        node.kill();
+    }
+    let before = position(&cluster.nodes[0]);
+    for wrong in ["", "y", "yes", "n2", "N1", "n1 n1"] {
+        let (code, shown) = answered(&cluster.nodes[0], wrong);
+        assert_eq!(code, Some(1), "{wrong:?}: {shown}");
+        assert!(shown.contains("not confirmed, nothing was changed"), "{wrong:?}: {shown}");
+        assert_eq!(position(&cluster.nodes[0]), before, "{wrong:?}");
+    }
+    let (code, shown) = answered(&cluster.nodes[0], "n1");
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains("n1 is the only member"), "{shown}");
+    goes_on(&mut cluster.nodes[0], "after").await;
     assert_eq!(members(&cluster.nodes[0]).await, ["n1 voter"]);
 }

@@ -16,7 +16,7 @@ use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use crate::disk::sync_dir;
 
 /// Name of the file.
-const JOURNAL: &str = "journal";
+pub(super) const JOURNAL: &str = "journal";
 /// Length of the file, and thereby how much sled may have to write at a checkpoint: one of its
 /// segments, so that it never reuses one before the data moved out of it is on stable storage.
 pub(super) const JOURNAL_BYTES: usize = 512 << 10;
@@ -32,6 +32,14 @@ pub(super) enum Journaled {
     Yes,
     /// No room; nothing was written.
     NoRoom,
+}
+
+/// What was read from a journal.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Replayed {
+    pub(super) records: Vec<(u64, Bytes)>,
+    /// Offset of the first byte that is of no complete group of the generation.
+    pub(super) end: usize,
 }
 
 /// The write-ahead file; see the module.
@@ -71,7 +79,7 @@ impl Journal {
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub(super) fn replay(&self, generation: u64) -> io::Result<Vec<(u64, Bytes)>> {
+    pub(super) fn replay(&self, generation: u64) -> io::Result<Replayed> {
         let mut bytes = vec![0; JOURNAL_BYTES];
         self.file.read_exact_at(&mut bytes, 0)?;
         let mut rest = bytes.as_slice();
@@ -79,7 +87,7 @@ impl Journal {
         while let Some(body) = next_group(&mut rest, generation) {
             records.extend(records_of(body)?);
         }
-        Ok(records)
+        Ok(Replayed { records, end: JOURNAL_BYTES - rest.len() })
     }
 
     /// Discards the content, because sled has it on stable storage together with this generation.
@@ -178,13 +186,15 @@ mod tests {
     fn reading_ends_at_damage() {
         let dir = tempfile::tempdir().unwrap();
         let (journal, ends) = written(dir.path());
-        assert_eq!(journal.replay(7).unwrap(), groups().concat());
+        assert_eq!(journal.replay(7).unwrap().records, groups().concat());
         for at in 0..*ends.last().unwrap() {
             let mut byte = [0];
             journal.file.read_exact_at(&mut byte, at as u64).unwrap();
             journal.file.write_all_at(&[byte[0] ^ 0x10], at as u64).unwrap();
             let whole = ends.iter().take_while(|end| **end <= at).count();
-            assert_eq!(journal.replay(7).unwrap(), groups()[..whole].concat(), "byte {at}");
+            let replayed = journal.replay(7).unwrap();
+            assert_eq!(replayed.records, groups()[..whole].concat(), "byte {at}");
+            assert_eq!(replayed.end, ends[..whole].last().copied().unwrap_or(0), "byte {at}");
             journal.file.write_all_at(&byte, at as u64).unwrap();
         }
     }
@@ -195,11 +205,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (mut journal, _) = written(dir.path());
         journal.restart(8);
-        assert_eq!(journal.replay(8).unwrap(), []);
+        assert_eq!(journal.replay(8).unwrap().records, []);
         // As long as the first group before, so that the second one remains complete behind it.
         journal.append(&[value(9, 10)]).unwrap();
-        assert_eq!(journal.replay(8).unwrap(), [value(9, 10)]);
-        assert_eq!(journal.replay(7).unwrap(), []);
+        assert_eq!(journal.replay(8).unwrap().records, [value(9, 10)]);
+        assert_eq!(journal.replay(7).unwrap().records, []);
     }
 
     #[test]
@@ -208,10 +218,10 @@ mod tests {
         let (mut journal, _) = written(dir.path());
         let large = [value(5, JOURNAL_BYTES - 100)];
         assert_eq!(journal.append(&large).unwrap(), Journaled::NoRoom);
-        assert_eq!(journal.replay(7).unwrap(), groups().concat());
+        assert_eq!(journal.replay(7).unwrap().records, groups().concat());
         assert_eq!(journal.append(&[value(6, 5)]).unwrap(), Journaled::Yes);
         assert_eq!(journal.append(&[]).unwrap(), Journaled::Yes);
-        assert_eq!(journal.replay(7).unwrap().len(), 5);
+        assert_eq!(journal.replay(7).unwrap().records.len(), 5);
         assert_eq!(journal.file.metadata().unwrap().len(), JOURNAL_BYTES as u64);
     }
 

@@ -1,6 +1,7 @@
 //! Handle to a node: its options, status, messages, log compaction and stop. Must never expose a type of openraft
 //! or sled.
 
+mod examine;
 mod members;
 mod offline;
 mod requests;
@@ -32,7 +33,8 @@ use crate::ticker::LeaderActivity;
 use crate::timing::{ProposalLimits, SnapshotLimits, Timing};
 use crate::types::TypeConfig;
 
-pub use self::offline::{Offline, Position};
+pub use self::examine::{Damage, Examined, Severity, examine};
+pub use self::offline::{Offline, Position, PositionError};
 
 /// Options of a node.
 #[derive(Debug, Clone)]

@@ -113,7 +113,15 @@ impl<M: StateMachine> Offline<M> {
     /// # Errors
     /// When the log cannot be read.
     pub async fn unconfirmed(&self) -> io::Result<BTreeMap<u64, Bytes>> {
-        let from = self.status().applied.map_or(0, |applied| applied + 1);
+        self.commands_after(self.status().applied.unwrap_or(0)).await
+    }
+
+    /// The commands after an index that the log still has, by index.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub async fn commands_after(&self, index: u64) -> io::Result<BTreeMap<u64, Bytes>> {
+        let from = index + 1;
         let entries = self.raft.inner.log.clone().try_get_log_entries(from..).await?;
         let command = |entry: Entry| match entry.payload {
             EntryPayload::Normal(payload) => Some((entry.log_id.index, payload.0)),

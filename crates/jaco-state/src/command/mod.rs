@@ -65,6 +65,17 @@ macro_rules! commands {
             AuditBegin,
         }
 
+        impl Command {
+            /// The name of the command, for people.
+            #[must_use]
+            pub const fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$payload(_) => stringify!($payload),)*
+                    Self::AuditBegin => "AuditBegin",
+                }
+            }
+        }
+
         $(
             impl From<$payload> for Command {
                 fn from(payload: $payload) -> Self {

@@ -1,10 +1,11 @@
 //! Records the extent of the log outside of sled, to detect lost records. Must never exceed the
 //! real extent.
 
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::codec;
 
@@ -20,6 +21,33 @@ pub(super) struct Extent {
     pub(super) checkpoints: u64,
     /// Last index appended, or purged.
     pub(super) last: Option<u64>,
+}
+
+impl fmt::Display for Extent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.last {
+            Some(last) => write!(f, "at index {last} of checkpoint {}", self.checkpoints),
+            None => write!(f, "before its first entry, at checkpoint {}", self.checkpoints),
+        }
+    }
+}
+
+/// What the file says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Readable {
+    Yes,
+    No,
+}
+
+/// Whether the file in `dir` holds an extent. Without one nothing tells whether a log is complete.
+///
+/// # Errors
+/// As the file system says; `NotFound` if there is no file.
+pub(crate) fn examine(dir: &Path) -> io::Result<(PathBuf, Readable)> {
+    let path = dir.join(FILE_NAME);
+    let bytes = std::fs::read(&path)?;
+    let readable = <[u8; EXTENT_BYTES]>::try_from(bytes.as_slice()).ok().and_then(decode);
+    Ok((path, if readable.is_some() { Readable::Yes } else { Readable::No }))
 }
 
 /// The last durable extent of the log, stored outside of sled.
@@ -54,7 +82,7 @@ impl ExtentFile {
     pub(super) fn check(&mut self, found: Extent) -> io::Result<()> {
         let Extent { checkpoints, last } = self.recorded;
         if found.checkpoints < checkpoints || found.last < last {
-            let message = format!("it ends at {found:?}, and went to {:?}", self.recorded);
+            let message = format!("the log ends {found}, and once ended {}", self.recorded);
             return Err(codec::invalid(message));
         }
         self.recorded = found;

@@ -6,7 +6,7 @@
 //! a value over 4 KiB (pages over 128 KiB go to blob files that sled does not sync), a snapshot, or
 //! a second process.
 
-mod extent;
+pub(crate) mod extent;
 mod folder;
 #[cfg(test)]
 mod tests;
@@ -25,7 +25,7 @@ use self::folder::{
     move_snapshots_aside, open_in, refuse_blobs, remove_half_written_snapshots, sync_everything,
 };
 use self::values::{Stored, index_of, key, start_of, values_of};
-use super::journal::{Journal, Journaled};
+use super::journal::{JOURNAL, Journal, Journaled};
 use super::{LogEngine, LogReader, Op, Reclaim, Recovered};
 use crate::codec;
 use crate::disk::sync_dir;
@@ -86,7 +86,8 @@ impl SledEngine {
         let (journal, extent_file) = (Journal::open(dir)?, ExtentFile::open(dir)?);
         let recovered = Recovered::default();
         let checkpoints = read_checkpoint(&meta)?;
-        let pending = Pending::new(journal.replay(checkpoints)?);
+        let replayed = journal.replay(checkpoints)?;
+        let pending = Pending::new(replayed.records);
         let purged = None;
         let mut engine =
             Self { db, log, meta, file, recovered, journal, pending, extent_file, purged };
@@ -94,7 +95,18 @@ impl SledEngine {
         engine.recovered = engine.recover()?;
         let last = engine.recovered.indices.as_ref().map(|indices| *indices.end());
         let found = Extent { checkpoints, last: last.max(engine.purged) };
-        engine.extent_file.check(found)?;
+        let recorded = engine.extent_file.recorded;
+        engine.extent_file.check(found).map_err(|error| {
+            let place = match found.checkpoints < recorded.checkpoints {
+                true => format!("records of {} are gone", dir.join("db").display()),
+                false => format!(
+                    "{} is damaged or cut at byte {}",
+                    dir.join(JOURNAL).display(),
+                    replayed.end
+                ),
+            };
+            codec::invalid(format!("{place}: {error}"))
+        })?;
         engine.checkpoint(found.last)?;
         Ok(engine)
     }

@@ -1,5 +1,6 @@
 //! `jaco doctor`
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use jaco_client::{Client, ClientError};
@@ -17,6 +18,7 @@ use super::checks::findings;
 use super::cluster_checks::{of_voters, progress, voters};
 use super::examination::Examination;
 use super::finding::{Finding, Severity};
+use super::offline;
 use crate::error::CliError;
 use crate::format::quantity::count;
 use crate::format::table::Table;
@@ -38,10 +40,21 @@ const OVERVIEW_LIMIT: Duration = Duration::from_secs(5);
 #[command(after_long_help = "Examples:
   jaco doctor
   jaco doctor -o json > report.json    all responses
-  jaco doctor --server n3:7000         as the third node sees it")]
-pub(crate) struct Args {}
+  jaco doctor --server n3:7000         as the third node sees it
+  jaco doctor --offline /var/lib/jaco  what a stopped node has
+  jaco doctor --offline n1/ n2/ n3/    which survivor has most, and what the others lack")]
+pub(crate) struct Args {
+    /// Examine the data directories of stopped nodes instead: what is there, what is damaged, what can be done. Of several
+    /// it says which goes furthest, and what recovering another one would lose. Changes nothing; reads a copy of each
+    /// log in the folder for temporary files
+    #[arg(long, value_name = "DATA_DIR", num_args = 1..)]
+    offline: Vec<PathBuf>,
+}
 
-pub(crate) async fn run(session: &mut Session, Args {}: Args) -> CommandResult {
+pub(crate) async fn run(session: &mut Session, Args { offline }: Args) -> CommandResult {
+    if !offline.is_empty() {
+        return offline::run(session, &offline);
+    }
     let client = session.client()?;
     session.shows_age();
     session.ui.note("examining all nodes");

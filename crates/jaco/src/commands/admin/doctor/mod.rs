@@ -7,6 +7,7 @@ mod examination;
 mod finding;
 mod network_checks;
 mod node_checks;
+mod offline;
 #[cfg(test)]
 mod tests;
 mod workload_checks;
