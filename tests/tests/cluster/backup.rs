@@ -150,6 +150,8 @@ async fn spoken(cluster: &Cluster) -> BTreeSet<String> {
             | Kind::Constraints(_)
             | Kind::Node(_)
             | Kind::Network(_)
+            | Kind::Policy(_)
+            | Kind::Grants(_)
             | Kind::Disabled(_)
             | Kind::End(_)) => {
                 said.insert(format!("{other:?}"));

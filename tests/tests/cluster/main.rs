@@ -30,6 +30,7 @@ mod outages;
 #[path = "../pebble.rs"]
 mod pebble;
 mod planning;
+mod policies;
 mod pulls;
 mod rebalance;
 mod recovery;

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use jaco_proto::v1::backup_part::Kind;
 use jaco_proto::v1::{
-    AllocationRef, BackupEnd, BackupHeader, BackupNetwork, BackupNode, BackupPair, BackupPart,
+    AllocationRef, BackupEnd, BackupGrants, BackupHeader, BackupNetwork, BackupNode, BackupPair,
+    BackupPart,
 };
 use jaco_types::{ContentId, NamedKind};
 use prost::Message;
@@ -37,6 +38,8 @@ pub(super) struct Index {
     pub(super) constraints: Vec<BackupPair>,
     pub(super) nodes: Vec<BackupNode>,
     pub(super) networks: Vec<BackupNetwork>,
+    pub(super) policy: Option<String>,
+    pub(super) grants: Vec<BackupGrants>,
     pub(super) named: Vec<NamedPart>,
     pub(super) disabled: Vec<AllocationRef>,
     pub(super) registries: Vec<Position>,
@@ -72,6 +75,15 @@ impl Index {
             Kind::Network(network) => {
                 self.count_memory(bytes)?;
                 self.networks.push(network);
+            }
+            Kind::Policy(policy) => {
+                if self.policy.replace(policy.mode).is_some() {
+                    return Err(inconsistent("its policy occurs twice"));
+                }
+            }
+            Kind::Grants(grants) => {
+                self.count_memory(bytes)?;
+                self.grants.push(grants);
             }
             Kind::Disabled(disabled) => {
                 self.count_memory(bytes)?;
@@ -117,8 +129,10 @@ impl Index {
         let contents = self.pieces.len() + self.secrets.len();
         let (named, registries, networks) =
             (self.named.len(), self.registries.len(), self.networks.len());
-        let counted = [self.deployments.len(), named, contents, registries, networks];
-        let declared = [end.deployments, end.named, end.contents, end.registries, end.networks];
+        let (deployments, grants) = (self.deployments.len(), self.grants.len());
+        let counted = [deployments, named, contents, registries, networks, grants];
+        let BackupEnd { deployments, named, contents, registries, networks, grants } = *end;
+        let declared = [deployments, named, contents, registries, networks, grants];
         if counted.map(|count| count as u64) != declared {
             return Err(inconsistent("the number of parts is wrong"));
         }

@@ -8,8 +8,8 @@ use std::os::unix::fs::FileExt;
 
 use jaco_proto::v1::backup_part::Kind;
 use jaco_proto::v1::{
-    AllocationRef, BackupDeployment, BackupHeader, BackupNetwork, BackupNode, BackupPair,
-    BackupPart, BackupRegistry,
+    AllocationRef, BackupDeployment, BackupGrants, BackupHeader, BackupNetwork, BackupNode,
+    BackupPair, BackupPart, BackupRegistry,
 };
 use jaco_types::ContentId;
 use prost::Message;
@@ -29,6 +29,9 @@ pub(crate) struct Backup {
     pub(crate) nodes: Vec<BackupNode>,
     /// Those that operators made.
     pub(crate) networks: Vec<BackupNetwork>,
+    /// What happens without a grant, if that was ever set.
+    pub(crate) policy: Option<String>,
+    pub(crate) grants: Vec<BackupGrants>,
     pub(crate) named: Vec<NamedPart>,
     pub(crate) disabled: Vec<AllocationRef>,
     registries: Vec<Position>,
@@ -67,6 +70,8 @@ impl Backup {
             constraints: index.constraints,
             nodes: index.nodes,
             networks: index.networks,
+            policy: index.policy,
+            grants: index.grants,
             named: index.named,
             disabled: index.disabled,
             registries: index.registries,

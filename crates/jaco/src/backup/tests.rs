@@ -5,9 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 
 use jaco_proto::v1::backup_part::Kind;
 use jaco_proto::v1::{
-    AllocationRef, BackupConstraints, BackupDeployment, BackupDisabled, BackupEnd, BackupHeader,
-    BackupNamed, BackupNetwork, BackupNode, BackupPair, BackupPart, BackupPiece, BackupRegistry,
-    BackupRetention, BackupSecret, FileUpload,
+    AllocationRef, BackupConstraints, BackupDeployment, BackupDisabled, BackupEnd, BackupGrants,
+    BackupHeader, BackupNamed, BackupNetwork, BackupNode, BackupPair, BackupPart, BackupPiece,
+    BackupPolicy, BackupRegistry, BackupRetention, BackupSecret, FileUpload,
 };
 use jaco_types::{ContentId, NamedKind};
 use prost::Message;
@@ -19,6 +19,9 @@ use super::{Backup, Damage, Partial, Writer};
 
 /// Written by the first version that wrote backups.
 const FROZEN: &[u8] = include_bytes!("frozen/v1.jacobak");
+
+/// Written by the first version that wrote policies.
+const FROZEN_POLICY: &[u8] = include_bytes!("frozen/policy.jacobak");
 
 fn parts() -> Vec<Kind> {
     let pair = |key: &str, value: &str| BackupPair { key: key.to_owned(), value: value.to_owned() };
@@ -73,7 +76,13 @@ fn parts() -> Vec<Kind> {
                 ..AllocationRef::default()
             }],
         }),
-        Kind::End(BackupEnd { deployments: 1, named: 1, contents: 2, registries: 1, networks: 0 }),
+        Kind::End(BackupEnd {
+            deployments: 1,
+            named: 1,
+            contents: 2,
+            registries: 1,
+            ..BackupEnd::default()
+        }),
     ]
 }
 
@@ -138,6 +147,41 @@ fn first_format_is_frozen() {
     assert_eq!((names, shop.revision, shop.secrets[0].tree[0]), (vec!["shop"], 3, 3));
     assert!(backup.deployment("blog").unwrap().is_none());
     assert!(matches!(backup.piece(ContentId([9; 32])), Err(Damage::Contradiction(_))));
+}
+
+/// The parts with a policy.
+fn parts_with_policy() -> Vec<Kind> {
+    let mut all = parts();
+    let Some(Kind::End(end)) = all.pop() else { panic!("the end is last") };
+    all.push(Kind::Policy(BackupPolicy { mode: "refuse".to_owned() }));
+    all.push(Kind::Grants(BackupGrants {
+        deployment: "shop".to_owned(),
+        reaches: vec!["host-path=/srv/media".to_owned(), "privileged".to_owned()],
+    }));
+    all.push(Kind::End(BackupEnd { grants: 1, ..end }));
+    all
+}
+
+/// R-IN-6, R-CLI-6: policy and grants are read from the bytes that were written first, and what is missing of them is noticed.
+#[test]
+fn policies_are_frozen_and_counted() {
+    assert_eq!(write(parts_with_policy()), FROZEN_POLICY);
+    let backup = open(FROZEN_POLICY).unwrap();
+    assert_eq!(backup.policy.as_deref(), Some("refuse"));
+    assert_eq!(backup.grants[0].deployment, "shop");
+    assert_eq!(backup.grants[0].reaches, ["host-path=/srv/media", "privileged"]);
+    let old = open(FROZEN).unwrap();
+    assert!(old.policy.is_none() && old.grants.is_empty());
+    let without = |dropped: fn(&Kind) -> bool| {
+        open(&write(parts_with_policy().into_iter().filter(|kind| !dropped(kind)).collect()))
+    };
+    let lost = without(|kind| matches!(kind, Kind::Grants(_)));
+    assert!(matches!(lost, Err(Damage::Contradiction(_))), "{lost:?}");
+    let twice = parts_with_policy();
+    let policy = twice.iter().find(|kind| matches!(kind, Kind::Policy(_))).cloned().unwrap();
+    let mut all = vec![twice[0].clone(), policy];
+    all.extend(twice.into_iter().skip(1));
+    assert!(matches!(open(&write(all)), Err(Damage::Contradiction(_))));
 }
 
 /// R-CLI-6: shared networks are read back, and one that is missing is noticed.

@@ -59,6 +59,8 @@ impl<W: Write> Writer<W> {
                 | Kind::Named(_)
                 | Kind::Registry(_)
                 | Kind::Network(_)
+                | Kind::Policy(_)
+                | Kind::Grants(_)
                 | Kind::Piece(_)
                 | Kind::Secret(_)
                 | Kind::Deployment(_)

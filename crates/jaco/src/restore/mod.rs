@@ -5,11 +5,12 @@ mod disabled;
 mod named;
 mod networks;
 mod outcome;
+mod policy;
 mod progress;
 mod registries;
 mod run;
 mod settings;
 
 pub(crate) use outcome::{Outcome, Restored};
-pub(crate) use progress::{Differing, Extent};
+pub(crate) use progress::{Differing, Extent, PolicyWanted};
 pub(crate) use run::restore;

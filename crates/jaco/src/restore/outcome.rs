@@ -18,6 +18,8 @@ pub(super) enum Kind {
     Secret,
     Registry,
     Network,
+    Grants,
+    Policy,
     Deployment,
     Disabled,
 }
@@ -32,6 +34,8 @@ impl Kind {
             Self::Secret => "secret",
             Self::Registry => "registry",
             Self::Network => "network",
+            Self::Grants => "grants",
+            Self::Policy => "policy",
             Self::Deployment => "deployment",
             Self::Disabled => "disabled",
         }

@@ -39,6 +39,15 @@ pub(crate) enum Differing {
     Replace,
 }
 
+/// Whether to restore what deployments may reach of the nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PolicyWanted {
+    /// Report what differs.
+    No,
+    /// Grant what the backup grants, and set what happens without a grant.
+    Yes,
+}
+
 /// Why a restore was aborted.
 #[derive(Debug)]
 pub(crate) enum RestoreError {
@@ -78,6 +87,7 @@ pub(super) struct Restore<'b> {
     pub(super) backup: &'b Backup,
     pub(super) extent: Extent,
     pub(super) differing: Differing,
+    pub(super) policy: PolicyWanted,
     pub(super) mode: UploadMode,
     /// The ids of pieces of secrets in this cluster, by their ids in the backup.
     pub(super) secrets: BTreeMap<ContentId, ContentId>,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use jaco_client::Client;
 
 use super::outcome::Restored;
-use super::progress::{Differing, Extent, Restore, RestoreError};
+use super::progress::{Differing, Extent, PolicyWanted, Restore, RestoreError};
 use crate::backup::Backup;
 use crate::upload::UploadMode;
 
@@ -19,10 +19,11 @@ pub(crate) async fn restore(
     backup: &Backup,
     extent: Extent,
     differing: Differing,
+    policy: PolicyWanted,
     mode: UploadMode,
 ) -> Result<Restored, RestoreError> {
     let (secrets, items) = (BTreeMap::new(), Vec::new());
-    let mut restore = Restore { client, backup, extent, differing, mode, secrets, items };
+    let mut restore = Restore { client, backup, extent, differing, policy, mode, secrets, items };
     restore.catch_up().await?;
     if restore.extent == Extent::All {
         restore.retention().await?;
@@ -30,6 +31,7 @@ pub(crate) async fn restore(
         restore.nodes().await?;
         restore.registries().await?;
         restore.networks().await?;
+        restore.policy().await?;
     }
     restore.named().await?;
     restore.deployments().await?;

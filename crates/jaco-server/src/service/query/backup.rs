@@ -12,12 +12,14 @@ use jaco_proto::v1::backup_part::Kind;
 use jaco_state::audit::AuditKind;
 use jaco_state::contents::{Form, NamedContent};
 use jaco_state::network::Network;
+use jaco_state::policy::PolicyMode;
 use jaco_state::registries::RegistryLogin;
 use jaco_state::{ClusterMeta, ClusterState, Deployment};
 use jaco_store::Store;
+use jaco_types::spec::Reach;
 use jaco_types::{
-    Author, Availability, ContentId, ErrorCode, NamedKey, NetworkName, NetworkReach, NetworkScope,
-    Node, RegistryName, Rejection, Timestamp,
+    Author, Availability, ContentId, DeploymentName, ErrorCode, NamedKey, NetworkName,
+    NetworkReach, NetworkScope, Node, RegistryName, Rejection, Timestamp,
 };
 use tokio::sync::mpsc;
 use tonic::Status;
@@ -113,6 +115,8 @@ enum Item<'s> {
     Named(&'s NamedKey, &'s NamedContent),
     Registry(&'s RegistryName, &'s RegistryLogin),
     Network(&'s NetworkName, &'s Network),
+    Policy(PolicyMode),
+    Grants(&'s DeploymentName, &'s BTreeSet<Reach>),
     Content(ContentId),
     Deployment(&'s Deployment),
     Disabled(Vec<v1::AllocationRef>),
@@ -132,6 +136,11 @@ fn order(state: &ClusterState) -> Vec<Item<'_>> {
     items.extend(registries.map(|(name, login)| Item::Registry(name, login)));
     let networks = shared_networks(state);
     items.extend(networks.iter().map(|(name, network)| Item::Network(name, network)));
+    // Where it was never set a backup is as it was before there were policies, and older programs restore it.
+    if state.policy.has_begun() {
+        items.push(Item::Policy(state.policy.mode));
+    }
+    items.extend(state.policy.grants.iter().map(|(name, reaches)| Item::Grants(name, reaches)));
     let mut contents = BTreeSet::new();
     for deployment in state.deployments.values() {
         let needed = deployment.spec().contents.iter().copied();
@@ -146,6 +155,7 @@ fn order(state: &ClusterState) -> Vec<Item<'_>> {
         contents: count(contents.len()),
         registries: count(state.registries.len()),
         networks: count(networks.len()),
+        grants: count(state.policy.grants.len()),
     }));
     items
 }
@@ -196,6 +206,11 @@ impl Source<'_> {
                 name: name.to_string(),
                 internal: network.reach == NetworkReach::Internal,
                 prefix_length: network.subnet.prefix().length().into(),
+            }),
+            Item::Policy(mode) => Kind::Policy(v1::BackupPolicy { mode: mode.as_str().to_owned() }),
+            Item::Grants(deployment, reaches) => Kind::Grants(v1::BackupGrants {
+                deployment: deployment.to_string(),
+                reaches: reaches.iter().map(ToString::to_string).collect(),
             }),
             Item::Content(id) => self.content(id)?,
             Item::Deployment(deployment) => Kind::Deployment(desired(deployment)),
@@ -309,9 +324,7 @@ mod tests {
     use jaco_state::contents::{Piece, PieceBytes};
     use jaco_state::{Command, Entry, apply};
     use jaco_types::spec::DeploymentSpec;
-    use jaco_types::{
-        DeploymentName, Hostname, Identity, NodeFacts, NodeId, NodeStatus, StateIndex,
-    };
+    use jaco_types::{Hostname, Identity, NodeFacts, NodeId, NodeStatus, StateIndex};
 
     use super::*;
 
@@ -375,6 +388,8 @@ mod tests {
             | Item::Named(..)
             | Item::Registry(..)
             | Item::Network(..)
+            | Item::Policy(_)
+            | Item::Grants(..)
             | Item::Disabled(_) => format!("{item:?}"),
         };
         let shown: Vec<String> = order(&state).iter().map(show).collect();

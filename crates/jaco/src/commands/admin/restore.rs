@@ -11,7 +11,7 @@ use crate::error::CliError;
 use crate::format::quantity::count;
 use crate::format::time;
 use crate::manifest::disk::STDIN;
-use crate::restore::{Differing, Extent, Outcome, Restored, restore};
+use crate::restore::{Differing, Extent, Outcome, PolicyWanted, Restored, restore};
 use crate::session::wait::interrupted;
 use crate::session::{CommandResult, Session};
 use crate::upload::UploadMode;
@@ -24,12 +24,16 @@ use crate::upload::UploadMode;
 /// --replace is given. The whole file is verified before anything is sent. The command does not wait for
 /// replicas: `jaco status -w` shows them.
 ///
+/// The policy and its grants are shown and stay as they are in this cluster, unless --policy is given: they say which
+/// containers may reach what of the nodes.
+///
 /// Disabled allocations are disabled again after their deployment is restored; replicas may start before
 /// that.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   jaco restore sun.jacobak --dry-run
   jaco restore sun.jacobak
+  jaco restore sun.jacobak --policy                  with what its deployments may reach of the nodes
   jaco restore sun.jacobak --only shop --replace     one deployment
   age -d sun.jacobak.age | jaco restore -")]
 pub(crate) struct Args {
@@ -42,6 +46,10 @@ pub(crate) struct Args {
     /// Replace objects that differ
     #[arg(long)]
     replace: bool,
+    /// Restore what deployments may reach of the nodes as well: the grants, and what happens without one. Grants of this
+    /// cluster stay
+    #[arg(long, conflicts_with = "only")]
+    policy: bool,
     /// Show what would be restored or refused; change nothing
     #[arg(long)]
     dry_run: bool,
@@ -56,11 +64,12 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
     let taken = time::rfc3339(backup.header.taken_at_ms).unwrap_or_default();
     session.ui.note(&format!("backup of {}, taken at {taken}", backup.header.cluster_name));
     let differing = if args.replace { Differing::Replace } else { Differing::Keep };
+    let policy = if args.policy { PolicyWanted::Yes } else { PolicyWanted::No };
     let mode = if args.dry_run { UploadMode::DryRun } else { UploadMode::Store };
     let client = session.client()?;
     let restored = tokio::select! {
         biased;
-        restored = restore(client, &backup, extent, differing, mode) => restored,
+        restored = restore(client, &backup, extent, differing, policy, mode) => restored,
         () = interrupted() => return Err(CliError::Interrupted { message: interrupted_message(&path) }),
     };
     let restored = restored.map_err(|failed| failed.error(&path))?;
@@ -68,8 +77,9 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
     session.done(&restored)?;
     if skipped > 0 {
         let objects = count(skipped, "object");
-        let note =
-            format!("not changed because they differ: {objects}; --replace restores them too");
+        let note = format!(
+            "not changed because they differ: {objects}; --replace restores them too, --policy grants"
+        );
         session.ui.note(&note);
     }
     result(&restored)
