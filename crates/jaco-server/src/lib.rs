@@ -37,6 +37,7 @@ pub use edge::EdgeProbe;
 pub use feeds::Feeds;
 pub use gate::{Gate, GateOptions, Turn};
 pub use member::{Lifecycle, Member, Stage};
+pub use openmetrics::reference as metrics_reference;
 pub use peers::Peers;
 pub use pulls::message as pull_message;
 pub use raft::transport;

@@ -54,7 +54,7 @@ pub(crate) async fn document(member: &Member) -> Bytes {
     member.metrics.kept(write).await
 }
 
-/// `docs/metrics.md`: every family.
+/// Every family, as a document: `docs/metrics.md`.
 #[must_use]
 pub fn reference() -> String {
     let mut out = String::from(
