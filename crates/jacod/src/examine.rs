@@ -74,9 +74,9 @@ impl Examined {
         let files = NodeFiles::read(&path.join("node"), &mut found);
         let raft = open_copy(path, scratch, &files, &mut found).await?;
         if let Some(raft) = &raft {
-            found.log = Some(log_of(raft).await?);
-            let (meta, node) = names(raft, found.node_id).await?;
-            found.node = node;
+            let (meta, nodes) = names(raft).await?;
+            found.log = Some(log_of(raft, &nodes).await?);
+            found.node = found.node_id.and_then(|id| nodes.get(&id).cloned());
             let wanted = meta.as_ref().and_then(|meta| sealed::key_of(&meta.sealed_ca_key));
             found.cluster_name = meta.map(|meta| meta.name).filter(|name| !name.is_empty());
             if let (Some(wanted), Some(kek)) = (wanted, &files.kek)
@@ -96,32 +96,30 @@ impl Examined {
     }
 }
 
-/// The cluster and the host name of the node: by the state, or, as a node that was killed may not know that anything of its
-/// log is committed, by the commands that follow.
+/// The cluster and the host names of its nodes: by the state, or, as a node that was killed may not know that anything of
+/// its log is committed, by the commands that follow.
 async fn names(
     raft: &Offline<ClusterMachine>,
-    own: Option<u64>,
-) -> anyhow::Result<(Option<ClusterMeta>, Option<String>)> {
-    let (mut meta, mut node) = raft.with_state(|machine| {
-        let node = own.and_then(|id| machine.state().nodes.get(&NodeId(id)));
-        (machine.state().meta.clone(), node.map(|node| node.hostname.to_string()))
+) -> anyhow::Result<(Option<ClusterMeta>, BTreeMap<u64, String>)> {
+    let (mut meta, mut nodes) = raft.with_state(|machine| {
+        let nodes = machine.state().nodes.values();
+        let nodes = nodes.map(|node| (node.id.0, node.hostname.to_string()));
+        (machine.state().meta.clone(), nodes.collect::<BTreeMap<_, _>>())
     });
     for (index, bytes) in raft.unconfirmed().await.context("cannot read the log")? {
         let Ok(Payload { command, .. }) = decode_payload(&bytes) else { continue };
-        let admitted = match command {
+        let (id, admitted) = match command {
             Command::ClusterInit(init) => {
                 meta.get_or_insert(init.meta);
-                init.node
+                (NodeId::FIRST.0, init.node)
             }
-            Command::NodeAdmit(admitted) => admitted.node,
+            Command::NodeAdmit(admitted) => (index, admitted.node),
             #[expect(clippy::wildcard_enum_match_arm, reason = "no other command has names")]
             _ => continue,
         };
-        if own == Some(index) {
-            node.get_or_insert(admitted.hostname.to_string());
-        }
+        nodes.entry(id).or_insert_with(|| admitted.hostname.to_string());
     }
-    Ok((meta, node))
+    Ok((meta, nodes))
 }
 
 /// Says which log goes furthest, and what each of the others lacks of it.
@@ -198,13 +196,12 @@ fn summary(commands: &BTreeMap<u64, Bytes>) -> Commands {
     Commands { count: commands.len(), of_users, newest: users, is_complete: true }
 }
 
-async fn log_of(raft: &Offline<ClusterMachine>) -> anyhow::Result<Log> {
+async fn log_of(
+    raft: &Offline<ClusterMachine>,
+    names: &BTreeMap<u64, String>,
+) -> anyhow::Result<Log> {
     let status = raft.status();
     let unconfirmed = raft.unconfirmed().await.context("cannot read the log")?;
-    let names = raft.with_state(|machine| {
-        let nodes = machine.state().nodes.values();
-        nodes.map(|node| (node.id.0, node.hostname.to_string())).collect::<BTreeMap<_, _>>()
-    });
     let named = |id: &u64| names.get(id).cloned().unwrap_or_else(|| format!("node {id}"));
     Ok(Log {
         is_member: status.is_initialized(),
