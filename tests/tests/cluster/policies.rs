@@ -86,8 +86,9 @@ async fn a_rollback_is_refused_by_the_policy() {
 }
 
 fn outcomes(shown: &str) -> Vec<(String, String, String)> {
-    let report: Value =
-        serde_json::from_str(shown).unwrap_or_else(|error| panic!("{error}: {shown}"));
+    // Errors are printed after the result.
+    let mut json = serde_json::Deserializer::from_str(shown).into_iter::<Value>();
+    let report = json.next().and_then(Result::ok).unwrap_or_else(|| panic!("{shown}"));
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let items = report["items"].as_array().expect("a list");
     let of = |item: &Value| (text(&item["kind"]), text(&item["name"]), text(&item["outcome"]));
