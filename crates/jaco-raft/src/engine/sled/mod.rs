@@ -231,7 +231,11 @@ impl LogEngine for SledEngine {
                 }
                 Op::TruncateFrom(from) => {
                     self.pending.push(std::mem::take(&mut records));
-                    self.move_to_sled()?;
+                    // A power cut may keep what sled wrote of the truncation and lose the number
+                    // of its checkpoint: the journal must not put back what followed then.
+                    if !self.pending.all().is_empty() {
+                        self.checkpoint(last)?;
+                    }
                     last = last.min(self.last_before(*from)?);
                     self.extent_file.lower(last)?;
                     self.truncate(*from)?;
