@@ -113,13 +113,9 @@ impl Disk {
 
     /// The bytes of a file, also of one whose creation is lost.
     fn file(&mut self, inode: Inode) -> &mut Vec<u8> {
-        let node = self.nodes.entry(inode).or_insert(Node::File(Vec::new()));
-        if *node == Node::Folder {
-            *node = Node::File(Vec::new());
-        }
-        match node {
+        match self.nodes.entry(inode).or_insert(Node::File(Vec::new())) {
             Node::File(bytes) => bytes,
-            Node::Folder => unreachable!("it was just made a file"),
+            Node::Folder => unreachable!("bytes are written to files"),
         }
     }
 }
@@ -271,11 +267,12 @@ fn is_made_durable(kind: &StepKind, synced: Inode) -> bool {
 
 /// Whether it is a change of names or lengths that the journal of a file system keeps with `inode`.
 fn is_metadata_of(kind: &StepKind, synced: Inode) -> bool {
-    match kind {
-        StepKind::Create { inode, .. } | StepKind::Rename { inode, .. } if *inode == synced => true,
-        StepKind::Write { .. } => false,
-        other => is_made_durable(other, synced),
+    if let StepKind::Create { inode, .. } | StepKind::Rename { inode, .. } = kind
+        && *inode == synced
+    {
+        return true;
     }
+    is_of_names(kind) && is_made_durable(kind, synced)
 }
 
 #[cfg(test)]

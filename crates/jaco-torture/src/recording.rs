@@ -52,10 +52,9 @@ impl Recording {
         }
         let mut steps = recorder.steps;
         // A change may have happened as soon as its call begins, a sync only once it ends.
-        steps.sort_by_key(|step| match step.kind {
-            StepKind::Sync { .. } | StepKind::SyncFailed { .. } => step.end,
-            _ => step.begin,
-        });
+        let is_sync =
+            |kind: &StepKind| matches!(kind, StepKind::Sync { .. } | StepKind::SyncFailed { .. });
+        steps.sort_by_key(|step| if is_sync(&step.kind) { step.end } else { step.begin });
         let recording = Self { before, steps };
         let (replayed, found) =
             (recording.image(recording.steps.len(), Draw::Everything), Folder::read(root)?);
@@ -78,9 +77,8 @@ impl Recording {
 
     /// The marks that the program had made before step `at`.
     pub fn marks(&self, at: usize) -> impl Iterator<Item = &str> {
-        self.steps[..at].iter().filter_map(|step| match &step.kind {
-            StepKind::Mark(text) => Some(text.as_str()),
-            _ => None,
+        self.steps[..at].iter().filter_map(|step| {
+            if let StepKind::Mark(text) = &step.kind { Some(text.as_str()) } else { None }
         })
     }
 
@@ -90,14 +88,14 @@ impl Recording {
         let disk = Disk::of(&self.before);
         let before =
             disk.names.iter().filter(|((_, name), _)| wanted(name)).map(|(_, inode)| *inode);
-        let named = self.steps.iter().filter_map(|step| match &step.kind {
-            StepKind::Create { name, inode, .. }
-            | StepKind::Rename { to: (_, name), inode, .. }
-                if wanted(name) =>
+        let named = self.steps.iter().filter_map(|step| {
+            if let StepKind::Create { name, inode, .. }
+            | StepKind::Rename { to: (_, name), inode, .. } = &step.kind
+                && wanted(name)
             {
-                Some(*inode)
+                return Some(*inode);
             }
-            _ => None,
+            None
         });
         before.chain(named).collect()
     }

@@ -14,7 +14,7 @@ fn until_broken() -> Torture {
 }
 
 fn assert_found(bug: &str, report: &Report) {
-    println!("{bug}: found after {:?} images: {:?}", report.first_broken, report.broken.first());
+    eprintln!("{bug}: found after {:?} images: {:?}", report.first_broken, report.broken.first());
     assert!(report.first_broken.is_some(), "{bug} was not found: {report}");
 }
 

@@ -86,7 +86,7 @@ fn run(writer: &str, mut check: impl FnMut(&Path, &[&str]) -> Result<Verdict, St
 #[test]
 fn no_failed_call_loses_what_the_log_acknowledged() {
     let runs = run("torture::log::writer", log::check);
-    println!("log: {runs:#?}");
+    eprintln!("log: {runs:#?}");
     assert!(runs.broken.is_empty(), "{:#?}", runs.broken);
     assert!(runs.ended > 0, "{runs:#?}");
 }
@@ -96,7 +96,7 @@ fn no_failed_call_loses_what_the_log_acknowledged() {
 fn no_failed_call_loses_what_a_node_acknowledged() {
     let runtime = Runtime::new().unwrap();
     let runs = run("torture::node::writer", |dir, marks| node::check(&runtime, dir, marks));
-    println!("node: {runs:#?}");
+    eprintln!("node: {runs:#?}");
     assert!(runs.broken.is_empty(), "{:#?}", runs.broken);
     assert!(runs.ended > 0, "{runs:#?}");
 }
@@ -108,9 +108,13 @@ fn a_failed_sync_that_is_forgotten_is_found() {
     let recording = super::recorded("torture::log::writer");
     let journal = recording.named(|name| name == "journal");
     let forgetful = recording.with_steps(|mut steps| {
-        let syncs = steps.iter_mut().filter_map(|step| match step.kind {
-            StepKind::Sync { inode } if journal.contains(&inode) => Some((inode, step)),
-            _ => None,
+        let syncs = steps.iter_mut().filter_map(|step| {
+            if let StepKind::Sync { inode } = step.kind
+                && journal.contains(&inode)
+            {
+                return Some((inode, step));
+            }
+            None
         });
         for (inode, step) in syncs.skip(20).step_by(7) {
             step.kind = StepKind::SyncFailed { inode };
@@ -119,7 +123,7 @@ fn a_failed_sync_that_is_forgotten_is_found() {
     });
     let torture = Torture { images: 400, until_broken: true, ..Torture::of_environment(400) };
     let report = torture.run(&forgetful, log::check);
-    println!("a failed sync is forgotten: {report}");
+    eprintln!("a failed sync is forgotten: {report}");
     assert!(report.first_broken.is_some(), "{report}");
     let all = forgetful.image(forgetful.steps.len(), Draw::Everything);
     assert_eq!(all, recording.image(recording.steps.len(), Draw::Everything));

@@ -36,6 +36,6 @@ pub(super) fn check(dir: &Path, marks: &[&str]) -> Result<Verdict, String> {
 fn no_power_cut_loses_what_the_log_acknowledged() {
     let recording = recorded("torture::log::writer");
     let report = Torture::of_environment(SHARE).run(&recording, check);
-    println!("log: {} steps, {report}", recording.steps.len());
+    eprintln!("log: {} steps, {report}", recording.steps.len());
     assert!(report.broken.is_empty() && report.refused.is_empty(), "{report}");
 }

@@ -128,7 +128,7 @@ fn no_power_cut_loses_what_a_node_acknowledged() {
     let runtime = Runtime::new().unwrap();
     let report =
         Torture::of_environment(SHARE).run(&recording, |dir, marks| check(&runtime, dir, marks));
-    println!("node: {} steps, {report}", recording.steps.len());
+    eprintln!("node: {} steps, {report}", recording.steps.len());
     assert!(report.broken.is_empty() && report.refused.is_empty(), "{report}");
 }
 
@@ -220,6 +220,6 @@ fn no_power_cut_spoils_a_recovery() {
     let runtime = Runtime::new().unwrap();
     let report = Torture::of_environment(SHARE)
         .run(&recording, |dir, marks| check_recovery(&runtime, dir, marks));
-    println!("recovery: {} steps, {report}", recording.steps.len());
+    eprintln!("recovery: {} steps, {report}", recording.steps.len());
     assert!(report.broken.is_empty() && report.refused.is_empty(), "{report}");
 }

@@ -26,6 +26,6 @@ pub(super) fn check(dir: &Path, marks: &[&str]) -> Result<Verdict, String> {
 fn no_power_cut_loses_a_snapshot() {
     let recording = recorded("torture::snapshots::writer");
     let report = Torture::of_environment(SHARE).run(&recording, check);
-    println!("snapshots: {} steps, {report}", recording.steps.len());
+    eprintln!("snapshots: {} steps, {report}", recording.steps.len());
     assert!(report.broken.is_empty() && report.refused.is_empty(), "{report}");
 }
