@@ -94,7 +94,7 @@ fn no_power_cut_loses_what_is_archived() {
     let (recording, snapshots) = (traced.recording, snapshots());
     let report = Torture::of_environment(40)
         .run(&recording, |folder, marks| check(folder, marks, &snapshots));
-    println!("archive: {} steps, {report}", recording.steps.len());
+    eprintln!("archive: {} steps, {report}", recording.steps.len());
     assert!(report.broken.is_empty() && report.refused.is_empty(), "{report}");
 
     let files = recording.named(|name| name.ends_with(".ndjson"));
@@ -106,6 +106,6 @@ fn no_power_cut_loses_what_is_archived() {
     });
     let torture = Torture { images: 200, until_broken: true, ..Torture::of_environment(200) };
     let control = torture.run(&unsynced, |folder, marks| check(folder, marks, &snapshots));
-    println!("archive without syncs: {control}");
+    eprintln!("archive without syncs: {control}");
     assert!(control.first_broken.is_some(), "{control}");
 }
