@@ -128,6 +128,8 @@ type Tables = BTreeMap<Spanned<String>, Spanned<Value>>;
 struct Reading {
     file: FileId,
     text: Arc<str>,
+    /// Where lines begin: a file has as many tables as lines, and each has a position.
+    lines: Vec<usize>,
     sources: Sources,
     report: Report,
 }
@@ -136,7 +138,7 @@ impl Reading {
     fn new(name: &str) -> Self {
         let mut sources = Sources::default();
         let file = sources.add(name, "".into());
-        Self { file, text: "".into(), sources, report: Report::default() }
+        Self { file, text: "".into(), lines: Vec::new(), sources, report: Report::default() }
     }
 
     fn services(&mut self, bytes: &[u8]) -> Option<BTreeMap<String, Table>> {
@@ -151,6 +153,8 @@ impl Reading {
             return None;
         };
         self.text = text.into();
+        self.lines =
+            std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
         self.sources.set_text(self.file, Arc::clone(&self.text));
         let tables: Tables = match toml::from_str(text) {
             Ok(tables) => tables,
@@ -193,9 +197,10 @@ impl Reading {
     }
 
     fn pos(&self, offset: usize) -> Pos {
-        let before = self.text.get(..offset).unwrap_or("");
-        let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
+        let line = self.lines.partition_point(|start| *start <= offset);
+        let start = line.checked_sub(1).map_or(0, |above| self.lines[above]);
+        let column = self.text.get(start..offset).unwrap_or("").chars().count() + 1;
+        let line = line.max(1);
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         Pos { file: self.file, line: number(line), column: number(column) }
     }

@@ -7,6 +7,8 @@
 
 pub mod cli;
 mod commands;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod decoders;
 pub mod deploy;
 
 mod backup;

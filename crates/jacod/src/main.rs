@@ -9,6 +9,8 @@ mod consumer;
 mod context;
 mod daemon;
 mod data_lock;
+#[cfg(test)]
+mod decoders;
 mod digest;
 mod disk;
 mod edge;

@@ -13,6 +13,8 @@ mod bounds;
 mod command_lines;
 mod compose;
 mod corpus;
+mod decode;
+mod decoders;
 mod env_files;
 mod expressions;
 mod facts;

@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod authority;
+mod decode;
+mod decoders;
 mod files;
 mod handshake;
 mod lifecycle;

@@ -11,8 +11,8 @@ use time::OffsetDateTime;
 /// 2026-01-01
 const NOW: Timestamp = Timestamp(1_767_225_600_000);
 
-struct Authority {
-    pem: String,
+pub(crate) struct Authority {
+    pub(crate) pem: String,
     issuer: Issuer<'static, KeyPair>,
 }
 
@@ -29,7 +29,7 @@ fn params(names: &[&str], from: i64, to: i64) -> CertificateParams {
     params
 }
 
-fn authority(name: &str) -> Authority {
+pub(crate) fn authority(name: &str) -> Authority {
     let key = KeyPair::generate().unwrap();
     let mut params = params(&[], -10, 3650);
     params.distinguished_name.push(rcgen::DnType::CommonName, name);
@@ -39,7 +39,7 @@ fn authority(name: &str) -> Authority {
 }
 
 /// A certificate for these names, and its key.
-fn issue(by: &Authority, names: &[&str], from: i64, to: i64) -> (String, KeyPair) {
+pub(crate) fn issue(by: &Authority, names: &[&str], from: i64, to: i64) -> (String, KeyPair) {
     let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
     let certificate = params(names, from, to).signed_by(&key, &by.issuer).unwrap();
     (certificate.pem(), key)

@@ -2,11 +2,11 @@
 //! by them as it was. The bytes themselves are in `tests/frozen`.
 
 #[path = "../frozen/v1_log_entry.rs"]
-mod v1_log_entry;
+pub(crate) mod v1_log_entry;
 #[path = "../frozen/v1_outcome.rs"]
-mod v1_outcome;
+pub(crate) mod v1_outcome;
 #[path = "../frozen/v1_snapshot.rs"]
-mod v1_snapshot;
+pub(crate) mod v1_snapshot;
 
 use std::fmt::Debug;
 

@@ -4,6 +4,8 @@
 mod archive;
 mod chain;
 mod damage;
+mod decode;
+mod decoders;
 mod frozen;
 mod replay;
 mod round_trip;

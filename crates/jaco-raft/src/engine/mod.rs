@@ -15,6 +15,13 @@ mod journal;
 pub(crate) mod queue;
 pub(crate) mod sled;
 
+/// What a disk holds, with the right checksums; for mutations.
+#[cfg(feature = "testing")]
+pub(crate) fn read_stored(bytes: &[u8]) {
+    journal::read_with_checksums(bytes);
+    sled::read_with_checksums(bytes);
+}
+
 /// One change to the stored log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Op {

@@ -2,6 +2,7 @@
 //!
 //! Only for tests: behind the feature `testing`, which no shipped program turns on.
 
+pub mod decoders;
 mod disk;
 mod journal;
 mod log;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "helpers of tests are tests")]
 
 mod cluster;
+mod decoders;
 mod faults;
 mod membership;
 mod offline;

@@ -337,9 +337,8 @@ fn job_that_does_not_end_is_named_with_the_time_of_its_start() {
     );
     cluster.settle();
     let since = cluster.state.observed.get(&cluster.slot(JOB).current_id()).unwrap().since.0;
-    let waits = format!(
-        "1 waiting_for_dependency job=service_completed_successfully job/since_ms={since}"
-    );
+    let waits =
+        format!("1 waiting_for_dependency job=service_completed_successfully job/since_ms={since}");
     assert_eq!(cluster.reasons("shop", "web"), waits);
     cluster.advance(Millis::from_secs(7 * 86_400), &[]);
     cluster.settle();

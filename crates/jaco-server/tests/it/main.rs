@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod archive;
+mod decoders;
 mod node;
 mod recovery;
 mod roles;

@@ -134,7 +134,12 @@ pub(crate) fn read(path: &Path) -> Result<Option<SavedPlan>, CliError> {
     let mut text = String::new();
     let file = fs::File::open(path).map_err(failed)?;
     file.take(BYTES_MAX).read_to_string(&mut text).map_err(failed)?;
-    let Ok(json) = serde_json::from_str::<Value>(&text) else { return Ok(None) };
+    parse(path, &text)
+}
+
+/// The plan that a text is; `path` is for messages.
+pub(crate) fn parse(path: &Path, text: &str) -> Result<Option<SavedPlan>, CliError> {
+    let Ok(json) = serde_json::from_str::<Value>(text) else { return Ok(None) };
     match json["jaco_plan"].as_u64() {
         None => Ok(None),
         Some(format) if format == u64::from(FORMAT) => {

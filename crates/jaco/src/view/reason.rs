@@ -284,10 +284,7 @@ mod tests {
         );
         check(
             "waiting_for_dependency",
-            &[
-                ("migrate", "service_completed_successfully"),
-                ("migrate/since_ms", "1767225600000"),
-            ],
+            &[("migrate", "service_completed_successfully"), ("migrate/since_ms", "1767225600000")],
             "2 replicas not started: migrate has not completed and has been running since \
              2026-01-01T00:00:00Z",
         );

@@ -20,7 +20,7 @@ const PURE_FOREIGN: [&str; 10] = [
 ];
 
 /// Every crate and what it may use of ours, top to bottom. Tests of a crate may use more; see [`DEV`].
-const ARROWS: [(&str, &[&str]); 27] = [
+const ARROWS: [(&str, &[&str]); 28] = [
     // in the place of a foreign crate
     ("base2histogram", &[]),
     // pure
@@ -90,6 +90,7 @@ const ARROWS: [(&str, &[&str]); 27] = [
     // development
     ("jaco-hello", &[]),
     ("jaco-torture", &[]),
+    ("jaco-mutate", &[]),
     (
         "jaco-sim",
         &[
@@ -141,7 +142,7 @@ const ARROWS: [(&str, &[&str]); 27] = [
 ];
 
 /// What tests may use besides: helpers that look into nothing private.
-const DEV: [&str; 3] = ["jaco-testkit", "jaco-sim", "jaco-torture"];
+const DEV: [&str; 4] = ["jaco-testkit", "jaco-sim", "jaco-torture", "jaco-mutate"];
 
 /// Foreign crates and who alone may use them; in tests, `jaco-tests` may as well.
 const FENCES: [(&[&str], &[&str]); 8] = [

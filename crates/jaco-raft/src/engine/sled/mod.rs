@@ -30,6 +30,13 @@ use super::{LogEngine, LogReader, Op, Reclaim, Recovered};
 use crate::codec;
 use crate::disk::sync_dir;
 
+/// A key and its value, and an extent.
+#[cfg(feature = "testing")]
+pub(super) fn read_with_checksums(bytes: &[u8]) {
+    values::read_with_checksum(bytes);
+    extent::read_with_checksum(bytes);
+}
+
 /// Deleting 20,000 keys in one batch blocked the engine for 195 to 370 ms, longer than a heartbeat.
 const RECLAIM_KEYS: usize = 1024;
 const VOTE: &[u8] = b"vote";

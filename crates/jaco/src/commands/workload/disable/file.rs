@@ -45,6 +45,12 @@ pub(crate) fn read(path: &Path) -> Result<Vec<AllocationRef>, CliError> {
     })
 }
 
+/// Reads a text; see [`crate::decoders`].
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn read_any(text: &str) {
+    drop(parse(text));
+}
+
 fn parse(text: &str) -> Result<Vec<AllocationRef>, serde_json::Error> {
     // Without this a list would be parsed as an object without keys.
     let whole: Map<String, Value> = serde_json::from_str(text)?;

@@ -3,6 +3,9 @@
 mod file;
 mod settled;
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use file::read_any;
+
 use std::path::PathBuf;
 use std::time::Duration;
 

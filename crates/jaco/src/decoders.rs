@@ -1,0 +1,69 @@
+//! What reads files that others may have written, as functions of bytes: for mutations and fuzz targets.
+
+use std::fs::File;
+use std::io::Write as _;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::backup::Backup;
+use crate::deploy::plan_file;
+
+/// A backup, with its checksum put right: behind it is what is to be shown. All that a restore asks for is read.
+pub fn backup(bytes: &[u8]) {
+    let sum = Sha256::digest(bytes);
+    let Ok(mut file) = tempfile::tempfile() else { return };
+    if file.write_all(bytes).and_then(|()| file.write_all(&sum)).is_ok() {
+        read_backup(file);
+    }
+}
+
+fn read_backup(file: File) {
+    let Ok(backup) = Backup::open(file) else { return };
+    for name in backup.deployments() {
+        drop(backup.deployment(name));
+    }
+    for named in &backup.named {
+        drop(backup.named(named));
+    }
+    for registry in backup.registries() {
+        drop(registry);
+    }
+    drop(backup.piece(jaco_types::ContentId([7; 32])));
+    drop(backup.secret(jaco_types::ContentId([7; 32])));
+}
+
+/// A saved plan, the contexts, and a list of what is disabled.
+pub fn text(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if let Ok(Some(plan)) = plan_file::parse(std::path::Path::new("plan.json"), text) {
+        drop(plan.request());
+    }
+    crate::connect::read_any(text);
+    crate::commands::read_any_disabled(text);
+}
+
+#[cfg(test)]
+mod tests {
+    use jaco_mutate::{Decoder, withstand};
+
+    use super::*;
+
+    /// R-IN-3, R-CLI-6: mutations of files are read or refused.
+    #[test]
+    fn mutated_files_are_read_or_refused() {
+        let frozen = include_bytes!("backup/frozen/v1.jacobak");
+        // Without its checksum.
+        let backups = vec![frozen[..frozen.len() - 32].to_vec()];
+        let texts = [
+            r#"{"jaco_plan":1,"deployment":"shop","digest":"abc","compose_json":"{}","binds":{"a":"07"},"max_file_bytes":9,"plan":{}}"#,
+            "current = \"home\"\n[contexts.home]\nservers = [\"n1:7000\"]\ntoken = \"t\"\nca = \"c\"\n",
+            r#"{"services":{"shop/web":{"allocations":["n1"]}},"nodes":["n2"]}"#,
+        ];
+        let texts = texts.map(|text| text.as_bytes().to_vec()).to_vec();
+        let of = |name, decode, seeds| Decoder { name, decode, seeds };
+        withstand(
+            "decoders::tests::mutated_files_are_read_or_refused",
+            &[of("cli-backup", backup as fn(&[u8]), backups), of("cli-text", text, texts)],
+        );
+    }
+}
