@@ -9,16 +9,27 @@ use jaco_proto::v1::{
 };
 use jaco_types::{ContentId, NamedKind};
 use prost::Message;
-use prost::bytes::Bytes;
+use prost::bytes::{Buf as _, Bytes};
+use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 use sha2::{Digest, Sha256};
 
 use super::damage::Damage;
 use super::format::FORMAT;
 use super::parts::Position;
 
-/// The maximum size of parts that are kept in memory: nodes, constraints, networks, disabled
-/// allocations.
+/// The maximum of memory for what is kept of all parts but contents: positions by name, nodes, constraints, networks,
+/// disabled allocations.
 const MEMORY_BYTES_MAX: usize = 64 << 20;
+
+/// What a row of the index takes besides its bytes in the file, at most.
+const ROW_BYTES: usize = 128;
+
+/// The maximum number of contents in a cluster: each counts for 256 bytes and its own of 256 MiB.
+const CONTENTS_MAX: usize = 1 << 20;
+
+/// The maximum number of fields in a part. Empty ones have two bytes in the file and up to a hundred in memory; a part
+/// of the cluster has a thousand at most.
+const FIELDS_MAX: usize = 100_000;
 
 /// A stored config or secret in a backup.
 #[derive(Debug)]
@@ -44,12 +55,33 @@ pub(super) struct Index {
     pub(super) disabled: Vec<AllocationRef>,
     pub(super) registries: Vec<Position>,
     pub(super) deployments: BTreeMap<String, Position>,
-    pub(super) pieces: BTreeMap<ContentId, Position>,
-    pub(super) secrets: BTreeMap<ContentId, Position>,
+    pub(super) pieces: Contents,
+    pub(super) secrets: Contents,
+}
+
+/// Where contents are, by id. A list that is sorted once all are there: there are a million in a large backup.
+#[derive(Debug, Default)]
+pub(super) struct Contents(Vec<(ContentId, Position)>);
+
+impl Contents {
+    /// Of several with one id, the last one in the file counts.
+    fn sort(&mut self) {
+        self.0.sort_unstable_by_key(|(id, at)| (*id, std::cmp::Reverse(at.offset)));
+        self.0.dedup_by_key(|(id, _)| *id);
+    }
+
+    pub(super) fn get(&self, id: ContentId) -> Option<Position> {
+        let at = self.0.binary_search_by_key(&id, |(known, _)| *known).ok()?;
+        Some(self.0[at].1)
+    }
 }
 
 impl Index {
     pub(super) fn add(&mut self, at: Position, bytes: &Bytes) -> Result<(), Damage> {
+        let fields = fields(bytes).ok_or(Damage::NewerPart)?;
+        if fields > FIELDS_MAX {
+            return Err(inconsistent("a part has more fields than one can have"));
+        }
         let part = BackupPart::decode(bytes.clone()).map_err(|_| Damage::NewerPart)?;
         // The decoder skips unknown fields; only the length shows them.
         let Some(kind) = part.kind.as_ref().filter(|_| part.encoded_len() == bytes.len()) else {
@@ -65,15 +97,15 @@ impl Index {
             Kind::Header(header) => self.header = Some(header),
             Kind::Retention(retention) => self.retention_ms = Some(retention.age_ms),
             Kind::Constraints(constraints) => {
-                self.count_memory(bytes)?;
+                self.count_memory(bytes.len() + (1 + fields) * ROW_BYTES)?;
                 self.constraints.extend(constraints.pairs);
             }
             Kind::Node(node) => {
-                self.count_memory(bytes)?;
+                self.count_memory(bytes.len() + (1 + fields) * ROW_BYTES)?;
                 self.nodes.push(node);
             }
             Kind::Network(network) => {
-                self.count_memory(bytes)?;
+                self.count_memory(bytes.len() + (1 + fields) * ROW_BYTES)?;
                 self.networks.push(network);
             }
             Kind::Policy(policy) => {
@@ -86,24 +118,31 @@ impl Index {
                 self.grants.push(grants);
             }
             Kind::Disabled(disabled) => {
-                self.count_memory(bytes)?;
+                self.count_memory(bytes.len() + (1 + fields) * ROW_BYTES)?;
                 self.disabled.extend(disabled.allocations);
             }
             Kind::Named(named) => {
                 let kind = NamedKind::parse(&named.kind).ok_or(Damage::NewerPart)?;
+                self.count_memory(ROW_BYTES + named.name.len())?;
                 self.named.push(NamedPart { kind, name: named.name, position: at });
             }
-            Kind::Registry(_) => self.registries.push(at),
+            Kind::Registry(_) => {
+                self.count_memory(ROW_BYTES)?;
+                self.registries.push(at);
+            }
             Kind::Piece(piece) => {
+                self.count_content()?;
                 let id = ContentId(Sha256::digest(&piece.content).into());
-                self.pieces.insert(id, at);
+                self.pieces.0.push((id, at));
             }
             Kind::Secret(secret) => {
                 let id = <[u8; 32]>::try_from(&secret.id[..]);
                 let id = id.map_err(|_| inconsistent("the id of a secret has not 32 bytes"))?;
-                self.secrets.insert(ContentId(id), at);
+                self.count_content()?;
+                self.secrets.0.push((ContentId(id), at));
             }
             Kind::Deployment(deployment) => {
+                self.count_memory(ROW_BYTES + deployment.name.len())?;
                 if self.deployments.insert(deployment.name, at).is_some() {
                     return Err(inconsistent("a deployment occurs twice"));
                 }
@@ -113,20 +152,29 @@ impl Index {
         Ok(())
     }
 
-    fn count_memory(&mut self, bytes: &Bytes) -> Result<(), Damage> {
-        self.memory_bytes += bytes.len();
+    fn count_memory(&mut self, bytes: usize) -> Result<(), Damage> {
+        self.memory_bytes += bytes;
         if self.memory_bytes > MEMORY_BYTES_MAX {
-            return Err(inconsistent("it has more nodes than a cluster can have"));
+            return Err(inconsistent("it has more parts than a cluster can have"));
+        }
+        Ok(())
+    }
+
+    fn count_content(&self) -> Result<(), Damage> {
+        if self.pieces.0.len() + self.secrets.0.len() >= CONTENTS_MAX {
+            return Err(inconsistent("it has more contents than a cluster can have"));
         }
         Ok(())
     }
 
     /// Checks that all parts are there; returns the header.
-    pub(super) fn check(&self) -> Result<BackupHeader, Damage> {
+    pub(super) fn check(&mut self) -> Result<BackupHeader, Damage> {
+        self.pieces.sort();
+        self.secrets.sort();
         let (Some(header), Some(end)) = (&self.header, &self.end) else {
             return Err(inconsistent("the header or the end is missing"));
         };
-        let contents = self.pieces.len() + self.secrets.len();
+        let contents = self.pieces.0.len() + self.secrets.0.len();
         let (named, registries, networks) =
             (self.named.len(), self.registries.len(), self.networks.len());
         let (deployments, grants) = (self.deployments.len(), self.grants.len());
@@ -138,6 +186,27 @@ impl Index {
         }
         Ok(header.clone())
     }
+}
+
+/// How many fields the message in a part has; `None` if it is none. Looked at before the part is decoded, which takes
+/// memory for each.
+fn fields(part: &Bytes) -> Option<usize> {
+    let (mut part, mut fields) = (part.clone(), 0);
+    while part.has_remaining() {
+        let (tag, wire_type) = decode_key(&mut part).ok()?;
+        if wire_type != WireType::LengthDelimited {
+            skip_field(wire_type, tag, &mut part, DecodeContext::default()).ok()?;
+            continue;
+        }
+        let length = usize::try_from(decode_varint(&mut part).ok()?).ok()?;
+        let mut inner = (length <= part.len()).then(|| part.split_to(length))?;
+        while inner.has_remaining() {
+            let (tag, wire_type) = decode_key(&mut inner).ok()?;
+            skip_field(wire_type, tag, &mut inner, DecodeContext::default()).ok()?;
+            fields += 1;
+        }
+    }
+    Some(fields)
 }
 
 fn inconsistent(what: &str) -> Damage {

@@ -8,8 +8,8 @@ use sha2::{Digest, Sha256};
 use super::damage::Damage;
 use super::format::{FORMAT, MAGIC, PART_BYTES_MAX};
 
-/// The maximum number of parts: four times the maximum number of pieces in a cluster.
-const PARTS_MAX: u64 = 1 << 22;
+/// The maximum number of parts: twice the maximum number of pieces in a cluster.
+const PARTS_MAX: u64 = 1 << 21;
 
 /// The position of a part.
 #[derive(Debug, Clone, Copy)]

@@ -16,7 +16,7 @@ use prost::Message;
 use prost::bytes::Bytes;
 
 use super::damage::Damage;
-use super::index::{Index, NamedPart};
+use super::index::{Contents, Index, NamedPart};
 use super::parts::{Position, Reader};
 
 /// A verified backup. Contents stay in the file until they are read.
@@ -36,8 +36,8 @@ pub(crate) struct Backup {
     pub(crate) disabled: Vec<AllocationRef>,
     registries: Vec<Position>,
     deployments: BTreeMap<String, Position>,
-    pieces: BTreeMap<ContentId, Position>,
-    secrets: BTreeMap<ContentId, Position>,
+    pieces: Contents,
+    secrets: Contents,
 }
 
 impl Backup {
@@ -62,7 +62,7 @@ impl Backup {
         }
     }
 
-    fn new(file: File, index: Index) -> Result<Self, Damage> {
+    fn new(file: File, mut index: Index) -> Result<Self, Damage> {
         Ok(Self {
             file,
             header: index.check()?,
@@ -149,7 +149,7 @@ impl Backup {
     }
 }
 
-fn found(index: &BTreeMap<ContentId, Position>, id: ContentId) -> Result<Position, Damage> {
+fn found(index: &Contents, id: ContentId) -> Result<Position, Damage> {
     let missing = || Damage::Contradiction(format!("content {id} is referred to and missing"));
-    index.get(&id).copied().ok_or_else(missing)
+    index.get(id).ok_or_else(missing)
 }

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
 
 use jaco_proto::v1::backup_part::Kind;
 use jaco_proto::v1::{
@@ -305,4 +306,82 @@ fn backup_gets_its_name_when_it_is_complete() {
     assert_eq!(listed(), ["a.jacobak"]);
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     assert!(open(&std::fs::read(&path).unwrap()).is_ok());
+}
+
+/// Files of 45 MB of the smallest parts of one kind, whose checksum is right.
+fn crafted(part: fn(u32) -> Vec<u8>) -> std::fs::File {
+    let mut out = io::BufWriter::new(tempfile::tempfile().unwrap());
+    let mut hash = Sha256::new();
+    let mut written = 0;
+    let mut put = |bytes: &[u8]| {
+        hash.update(bytes);
+        written += bytes.len();
+        out.write_all(bytes).unwrap();
+        written < 45_000_000
+    };
+    put(MAGIC);
+    put(&FORMAT.to_be_bytes());
+    let header = BackupPart { kind: parts().into_iter().next() }.encode_to_vec();
+    for part in std::iter::once(header).chain((0..).map(part)) {
+        put(&u32::try_from(part.len()).unwrap().to_be_bytes());
+        if !put(&part) {
+            break;
+        }
+    }
+    put(&[0; 4]);
+    let sum: [u8; 32] = hash.finalize().into();
+    out.write_all(&sum).unwrap();
+    out.into_inner().unwrap()
+}
+
+fn refused_soon(test: &str, part: fn(u32) -> Vec<u8>) {
+    // Without optimisation, it may take as much longer.
+    let time = Duration::from_secs(if cfg!(debug_assertions) { 15 } else { 1 });
+    let test = format!("backup::tests::{test}");
+    jaco_mutate::stay_within(
+        &test,
+        100 << 20,
+        time,
+        || crafted(part),
+        |file| {
+            let refused = Backup::open(file);
+            assert!(
+                matches!(refused, Err(Damage::Contradiction(_) | Damage::Altered)),
+                "{refused:?}"
+            );
+        },
+    );
+}
+
+/// R-IN-3: a file of 45 MB that says to have millions of pieces took 9.6 s and 299 MB to be refused.
+#[test]
+fn millions_of_pieces_are_refused_soon() {
+    refused_soon("millions_of_pieces_are_refused_soon", |number| {
+        let content = Bytes::copy_from_slice(&number.to_be_bytes());
+        BackupPart { kind: Some(Kind::Piece(BackupPiece { content })) }.encode_to_vec()
+    });
+}
+
+/// R-IN-3: two bytes of an empty entry of a list are a hundred in memory.
+#[test]
+fn millions_of_empty_entries_are_refused_soon() {
+    refused_soon("millions_of_empty_entries_are_refused_soon", |_| {
+        let disabled = BackupDisabled { allocations: vec![AllocationRef::default()] };
+        let one = BackupPart { kind: Some(Kind::Disabled(disabled)) }.encode_to_vec();
+        let [part, 2, entry, 0] = one[..] else { panic!("four bytes: {one:?}") };
+        let mut many = vec![part];
+        let entries = 4_000_000;
+        prost::encoding::encode_varint(2 * entries, &mut many);
+        many.extend([entry, 0].repeat(usize::try_from(entries).unwrap()));
+        many
+    });
+}
+
+/// R-IN-3: the same in many parts.
+#[test]
+fn millions_of_nodes_are_refused_soon() {
+    refused_soon("millions_of_nodes_are_refused_soon", |_| {
+        let node = BackupNode { cordoned: true, ..BackupNode::default() };
+        BackupPart { kind: Some(Kind::Node(node)) }.encode_to_vec()
+    });
 }
