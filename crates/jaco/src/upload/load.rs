@@ -13,7 +13,7 @@ use jaco_compose::{
 use jaco_types::{ContentId, ErrorCode};
 use sha2::{Digest, Sha256};
 
-use super::walk::{Listed, is_empty, unreadable, walk};
+use super::walk::{Listed, check_inside, is_empty, unreadable, walk};
 use crate::error::CliError;
 use crate::format::quantity::size;
 
@@ -200,11 +200,11 @@ fn list(item: &UploadItem, dir: &Path) -> Result<(Source, Option<UploadProblem>)
         }
         (UploadSource::Path(path), UploadKind::Config) => {
             let at = Path::new(path);
-            Ok((Source::Files(one_file(at)?), None))
+            Ok((Source::Files(one_file(at, dir)?), None))
         }
         (UploadSource::Path(path), UploadKind::Secret) => {
             let at = Path::new(path);
-            one_file(at)?;
+            one_file(at, dir)?;
             let content = fs::read(at).map_err(|error| unreadable(at, &error))?;
             secret(&item.name, content)
         }
@@ -234,8 +234,13 @@ fn secret(name: &str, content: Vec<u8>) -> Result<(Source, Option<UploadProblem>
     Ok((Source::Secret(content), None))
 }
 
-/// The one file of a config or secret, which may be outside the project.
-fn one_file(at: &Path) -> Result<BTreeMap<String, Listed>, UploadProblem> {
+/// The one file of a config or secret. It may be outside the project where its path says so, and not by a link: that
+/// shows nobody what is uploaded.
+fn one_file(at: &Path, dir: &Path) -> Result<BTreeMap<String, Listed>, UploadProblem> {
+    let absolute = |path| std::path::absolute(path).map_err(|error| unreadable(path, &error));
+    if absolute(at)?.starts_with(absolute(dir)?) {
+        check_inside(at, dir)?;
+    }
     let metadata = fs::metadata(at).map_err(|error| unreadable(at, &error))?;
     if !metadata.is_file() {
         return Err(UploadProblem {
@@ -327,4 +332,27 @@ fn check_size(found: &[(UploadItem, Source)], limit: u64) -> Result<(), CliError
             "--max-files 64MB raises the limit; every node keeps all files in memory".to_owned(),
         ],
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R-IN-3, R-IN-4: a config or secret is no link out of the project's folder; a path that leads out of it says so.
+    #[test]
+    fn a_config_or_secret_is_no_link_out_of_the_project() {
+        let folder = tempfile::tempdir().unwrap();
+        let (project, key) = (folder.path().join("p"), folder.path().join("tls.key"));
+        fs::create_dir(&project).unwrap();
+        fs::write(&key, "key").unwrap();
+        fs::write(project.join("own.key"), "key").unwrap();
+        std::os::unix::fs::symlink("/etc/shadow", project.join("shadow")).unwrap();
+        std::os::unix::fs::symlink("own.key", project.join("current.key")).unwrap();
+        let refused = one_file(&project.join("shadow"), &project).unwrap_err();
+        let expected = "links to /etc/shadow, which is outside the project's folder";
+        assert!(refused.message.contains(expected), "{}", refused.message);
+        for fine in [project.join("own.key"), project.join("current.key"), key] {
+            assert!(one_file(&fine, &project).is_ok(), "{}", fine.display());
+        }
+    }
 }

@@ -45,14 +45,23 @@ pub(super) enum Listed {
 /// # Errors
 /// The first file that cannot be uploaded.
 pub(super) fn walk(root: &Path, project: &Path) -> Result<BTreeMap<String, Listed>, UploadProblem> {
-    let real = root.canonicalize().map_err(|error| unreadable(root, &error))?;
-    let project = project.canonicalize().map_err(|error| unreadable(project, &error))?;
-    if !real.starts_with(&project) {
-        return Err(outside(root, &real));
-    }
+    let (real, project) = check_inside(root, project)?;
     let mut walk = Walk { project: &project, found: BTreeMap::new() };
     walk.add(String::new(), &real)?;
     Ok(walk.found)
+}
+
+/// A path and the project's folder, with links resolved.
+///
+/// # Errors
+/// If the first is not inside of the second.
+pub(super) fn check_inside(at: &Path, project: &Path) -> Result<(PathBuf, PathBuf), UploadProblem> {
+    let real = at.canonicalize().map_err(|error| unreadable(at, &error))?;
+    let project = project.canonicalize().map_err(|error| unreadable(project, &error))?;
+    match real.starts_with(&project) {
+        true => Ok((real, project)),
+        false => Err(outside(at, &real)),
+    }
 }
 
 /// Whether a listed folder is empty, apart from a placeholder.
