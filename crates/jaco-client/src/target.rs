@@ -21,7 +21,7 @@ pub enum Credential {
     /// An operator token, within the connection.
     Token(OperatorToken),
     /// A client certificate, in the handshake.
-    Certificate(OperatorCredentials),
+    Certificate(Box<OperatorCredentials>),
 }
 
 /// One node of the cluster.

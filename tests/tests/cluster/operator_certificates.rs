@@ -51,7 +51,7 @@ async fn issued(cluster: &Cluster, name: &str, role: &str, ttl_secs: u64) -> Ope
 
 fn client(cluster: &Cluster, node: usize, credentials: OperatorCredentials) -> Client {
     let servers = std::slice::from_ref(&cluster.nodes[node].address);
-    let credential = Credential::Certificate(credentials);
+    let credential = Credential::Certificate(Box::new(credentials));
     Client::new(Target::servers_by(servers, trust(cluster), credential).expect("a target"))
 }
 

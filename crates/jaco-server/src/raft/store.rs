@@ -56,14 +56,17 @@ impl RaftStore {
     pub async fn follow(self: Arc<Self>, shutdown: CancellationToken) {
         let mut applied = self.raft.watch_applied();
         let mut status = self.raft.watch_status();
+        // A term is known before its leader is.
+        let mut followed = None;
         loop {
             self.index.send_replace(StateIndex(*applied.borrow_and_update()));
             let leadership = leadership(self.own, &status.borrow_and_update());
+            if leadership.leader.is_some() && followed != Some(leadership.term) {
+                followed = Some(leadership.term);
+                self.leader_changes.inc();
+            }
             self.leadership.send_if_modified(|known| {
                 let changed = *known != leadership;
-                if leadership.leader.is_some() && known.term != leadership.term {
-                    self.leader_changes.inc();
-                }
                 *known = leadership;
                 changed
             });

@@ -16,6 +16,7 @@ use jaco_types::{ErrorCode, Rejection};
 use tokio::sync::Semaphore;
 use tonic::Status;
 use tonic::body::Body;
+use tonic::codegen::http::header::CONTENT_TYPE;
 use tonic::codegen::http::{Request, Response};
 use tonic::metadata::MetadataMap;
 use tower::{Layer, Service};
@@ -85,6 +86,9 @@ where
         };
         match self.layer.identify(&request) {
             Ok(Sender::Identified) => Either::Left(self.services.call(request)),
+            Ok(Sender::Elsewhere) => {
+                Either::Right(Box::pin(std::future::ready(Ok(pages::not_found()))))
+            }
             Ok(Sender::ByMessage) => {
                 let Ok(permit) = Arc::clone(&self.layer.unidentified).try_acquire_owned() else {
                     let message = "too many join requests at once: try again in a moment";
@@ -116,6 +120,14 @@ enum Sender {
     Identified,
     /// By nothing but the message, which a method has to read.
     ByMessage,
+    /// By its connection or its headers; it asks, without gRPC, for what there is not.
+    Elsewhere,
+}
+
+/// Whether a client of gRPC has sent this, which expects refusals in its own form.
+fn is_grpc(request: &Request<Body>) -> bool {
+    let kind = request.headers().get(CONTENT_TYPE);
+    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
 }
 
 impl IdentifyLayer {
@@ -133,6 +145,9 @@ impl IdentifyLayer {
                 let (member, author) = self.context.identify_sender(caller, &headers)?;
                 if let Caller::Tls { standing, .. } = caller {
                     standing.prove();
+                }
+                if access.is_none() && Page::at(path).is_none() && !is_grpc(request) {
+                    return Ok(Sender::Elsewhere);
                 }
                 member.admit_rpc(&author, path)?;
                 Ok(Sender::Identified)

@@ -232,7 +232,7 @@ fn certificates_are_issued_and_revoked_as_tokens_are() {
     history.apply(OperatorTokenIssue::new(certificate("ann")).into());
     history.apply(OperatorTokenRevoke::new(TokenId::new("ann").unwrap()).into());
     let events = history.state.audit.events.iter().rev().take(2);
-    for event in events {
+    for (_, event) in events {
         let fact = |name: &str| event.payload.get(name).map(String::as_str);
         assert_eq!((fact("token"), fact("kind")), (Some("ann"), Some("certificate")), "{event:?}");
         assert_eq!(fact("role"), Some("viewer"));

@@ -61,7 +61,9 @@ fn shown(source: &CredentialSource, environment: &Environment) -> Result<Credent
         CredentialSource::File(path) => secret_file(path)?,
         CredentialSource::Certificate { certificate, key } => {
             let credentials = client_certificate(certificate, key)?;
-            return still_valid(credentials, certificate).map(Credential::Certificate);
+            return still_valid(credentials, certificate)
+                .map(Box::new)
+                .map(Credential::Certificate);
         }
         CredentialSource::Missing => {
             return Err(CliError::Refused {
