@@ -23,6 +23,7 @@ use jaco_types::{ClusterId, NodeId, Timestamp};
 use crate::fingerprint::Fingerprint;
 use crate::key::NodeCsr;
 use crate::name::NodeName;
+use crate::pem;
 use crate::random;
 use crate::sealed::{self, KeyEncryptionKey, OpenError, Purpose};
 use crate::validity::Validity;
@@ -326,18 +327,7 @@ pub fn certificate_from_pem(pem: &str) -> Option<CertificateDer<'static>> {
 /// One certificate as text.
 #[must_use]
 pub fn certificate_pem(der: &CertificateDer<'_>) -> String {
-    pem("CERTIFICATE", der)
-}
-
-pub(crate) fn pem(label: &str, der: &[u8]) -> String {
-    let body = data_encoding::BASE64.encode(der);
-    let mut out = format!("-----BEGIN {label}-----\n");
-    for line in body.as_bytes().chunks(64) {
-        out.extend(line.iter().map(|&byte| char::from(byte)));
-        out.push('\n');
-    }
-    out.push_str(&format!("-----END {label}-----\n"));
-    out
+    pem::block("CERTIFICATE", der)
 }
 
 fn node_params(name: &NodeName) -> Result<CertificateParams, CaError> {

@@ -13,8 +13,7 @@ use jaco_types::{ClusterId, NodeId, Timestamp};
 
 use crate::ca::{CERTIFICATE_BYTES_MAX, TrustBundle};
 use crate::fingerprint::Fingerprint;
-use crate::name::{NameError, NodeName};
-use crate::operator::OperatorNameError;
+use crate::name::{NameError, NodeName, OperatorNameError};
 use crate::provider::provider;
 use crate::validity::Validity;
 use crate::x509_time;

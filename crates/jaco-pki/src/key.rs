@@ -14,8 +14,8 @@ use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::prelude::FromDer;
 use zeroize::Zeroizing;
 
-use crate::ca;
 use crate::fingerprint::Fingerprint;
+use crate::pem;
 
 /// The largest request that is looked at. An honest one has about 220 bytes.
 pub const CSR_BYTES_MAX: usize = 4096;
@@ -83,10 +83,10 @@ impl NodeKey {
         request.expect("signing fails only without random bytes").der().to_vec()
     }
 
-    /// The request as text, for a person to hand over.
+    /// The request as text, for a user to hand over.
     #[must_use]
     pub fn request_pem(&self) -> String {
-        ca::pem("CERTIFICATE REQUEST", &self.request())
+        pem::block("CERTIFICATE REQUEST", &self.request())
     }
 
     /// The fingerprint of the public key.

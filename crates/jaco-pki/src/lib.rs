@@ -17,6 +17,7 @@ mod members;
 mod name;
 pub mod operator;
 pub mod password;
+mod pem;
 mod provider;
 mod random;
 pub mod sealed;
@@ -42,10 +43,9 @@ pub use crate::key::{CSR_BYTES_MAX, CsrError, KeyError, NodeCsr, NodeKey, reques
 pub use crate::limiter::{FailureLimits, Loopback};
 pub use crate::listener::{HandshakeFailure, HandshakeReason, TlsListener};
 pub use crate::members::Members;
-pub use crate::name::{NameError, NodeName};
+pub use crate::name::{NameError, NodeName, OperatorNameError};
 pub use crate::operator::{
     OperatorCertificate, OperatorCredentials, OperatorCredentialsError, OperatorName,
-    OperatorNameError,
 };
 pub use crate::sealed::KeyEncryptionKey;
 pub use crate::tls::{CertificateStore, Credentials, CredentialsError, Protocol};

@@ -20,6 +20,17 @@ pub struct NodeName {
     pub node: NodeId,
 }
 
+/// Why a text is not an operator's name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OperatorNameError {
+    #[error("an operator name has the form cluster://<cluster>/operator/<id>")]
+    Form,
+    #[error("operator name has no cluster")]
+    Cluster(#[source] InvalidName),
+    #[error("operator name has no id")]
+    Id(#[source] InvalidName),
+}
+
 /// Why a text is not a node's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {

@@ -10,16 +10,16 @@ use std::time::Duration;
 use rcgen::{CertificateParams, ExtendedKeyUsagePurpose, IsCa, KeyUsagePurpose, SanType};
 use rustls::pki_types::CertificateDer;
 
-use jaco_types::{ClusterId, InvalidName, Timestamp, TokenId};
+use jaco_types::{ClusterId, Timestamp, TokenId};
 
 use crate::ca::{self, CaError, CertificateAuthority};
 use crate::fingerprint::Fingerprint;
 use crate::identity::{self, IdentityError, NodeCertificate};
 use crate::key::{NodeCsr, NodeKey};
-use crate::name::SCHEME;
+use crate::name::{OperatorNameError, SCHEME};
 use crate::validity::Validity;
 
-/// Default lifetime of an operator's certificate. Longer than a node's, because a person renews it.
+/// Default lifetime of an operator's certificate. Longer than a node's, because a user renews it.
 pub const OPERATOR_LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Whose certificate it is: an operator token's id, by which the replicated state knows its rights.
@@ -27,17 +27,6 @@ pub const OPERATOR_LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
 pub struct OperatorName {
     pub cluster: ClusterId,
     pub operator: TokenId,
-}
-
-/// Why a text is not an operator's name.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum OperatorNameError {
-    #[error("an operator name has the form cluster://<cluster>/operator/<id>")]
-    Form,
-    #[error("operator name has no cluster")]
-    Cluster(#[source] InvalidName),
-    #[error("operator name has no id")]
-    Id(#[source] InvalidName),
 }
 
 /// An operator's certificate. Its chain is verified elsewhere.

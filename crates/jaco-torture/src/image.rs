@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::disk::{Durability, Inode, ROOT, Step, StepKind};
 use crate::folder::{Folder, Node};
-use crate::images::Random;
-use crate::recording::Recording;
+use crate::random::Random;
 
 /// Units in which disks write, each of them whole or not at all.
 const SECTORS: [usize; 2] = [512, 4096];
@@ -133,29 +132,19 @@ enum Kept {
     },
 }
 
-impl Recording {
-    /// What a disk may hold after a power cut before step `at`.
-    #[must_use]
-    pub fn image(&self, at: usize, draw: Draw) -> Folder {
-        let steps = &self.steps[..at];
-        let durability = match draw {
-            Draw::Everything | Draw::Subset(_) => Durability::Weak,
-            Draw::Random(_, durability) => durability,
-        };
-        let pending = pending(steps, durability);
-        let kept = drawn(steps, &pending, draw);
-        let mut disk = Disk::of(&self.before);
-        for (step, done) in steps.iter().enumerate() {
-            disk.apply(&done.kind, kept.get(&step).unwrap_or(&Kept::Whole));
-        }
-        disk.folder()
+/// What a disk that held `before` may hold after a power cut behind `steps`.
+pub(crate) fn image(before: &Folder, steps: &[Step], draw: Draw) -> Folder {
+    let durability = match draw {
+        Draw::Everything | Draw::Subset(_) => Durability::Weak,
+        Draw::Random(_, durability) => durability,
+    };
+    let pending = pending(steps, durability);
+    let kept = drawn(steps, &pending, draw);
+    let mut disk = Disk::of(before);
+    for (step, done) in steps.iter().enumerate() {
+        disk.apply(&done.kind, kept.get(&step).unwrap_or(&Kept::Whole));
     }
-
-    /// How many changes before step `at` are not durable.
-    #[must_use]
-    pub fn pending(&self, at: usize) -> usize {
-        pending(&self.steps[..at], Durability::Weak).len()
-    }
+    disk.folder()
 }
 
 /// What is kept of the changes that are not durable.
@@ -215,7 +204,7 @@ fn is_of_names(kind: &StepKind) -> bool {
 }
 
 /// The changes that a power cut may undo, by their position.
-fn pending(steps: &[Step], durability: Durability) -> Vec<usize> {
+pub(crate) fn pending(steps: &[Step], durability: Durability) -> Vec<usize> {
     let mut pending: Vec<usize> = Vec::new();
     let mut doomed: Vec<usize> = Vec::new();
     for (at, step) in steps.iter().enumerate() {
@@ -280,6 +269,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::Recording;
 
     const FILE: Inode = 1;
 

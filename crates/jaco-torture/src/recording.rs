@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::disk::{Inode, ROOT, Step, StepKind};
+use crate::disk::{Durability, Inode, ROOT, Step, StepKind};
 use crate::folder::{Folder, Node};
-use crate::image::{Disk, Draw};
+use crate::image::{self, Disk, Draw};
 use crate::trace::{Call, Returned, invalid, parse, unescape};
 
 /// What a program did in a folder.
@@ -98,6 +98,18 @@ impl Recording {
             None
         });
         before.chain(named).collect()
+    }
+
+    /// What a disk may hold after a power cut before step `at`.
+    #[must_use]
+    pub fn image(&self, at: usize, draw: Draw) -> Folder {
+        image::image(&self.before, &self.steps[..at], draw)
+    }
+
+    /// How many changes before step `at` are not durable.
+    #[must_use]
+    pub fn pending(&self, at: usize) -> usize {
+        image::pending(&self.steps[..at], Durability::Weak).len()
     }
 }
 

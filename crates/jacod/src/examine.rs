@@ -218,7 +218,7 @@ async fn log_of(
     })
 }
 
-/// Opens a copy of raft's data, which checks all of it. What is damaged is noted, by the names of the originals.
+/// Opens a copy of raft's data, which checks all of it. What is damaged is reported, by the names of the originals.
 async fn open_copy(
     path: &Path,
     scratch: &Path,

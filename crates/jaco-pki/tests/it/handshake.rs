@@ -183,7 +183,7 @@ async fn replaying_the_pinned_ca_certificate_is_not_enough() {
 async fn tls_1_2_and_other_protocols_are_refused() {
     let ca = authority(OURS);
     let mut server = EchoServer::start(store(&ca, 1)).await;
-    for (version, alpn) in [(&TLS12, b"h2".as_slice()), (&TLS13, b"http/1.1")] {
+    for (version, alpn) in [(&TLS12, b"h2".as_slice()), (&TLS13, b"http/1.0")] {
         let client = careless_client(&trust(&ca), None, &[version], alpn);
         client.connect_and_echo(server.address).await;
         assert_eq!(server.next_failure().await, HandshakeReason::Incompatible);

@@ -72,6 +72,10 @@ impl AuditArchive {
     /// If the folder or the newest file cannot be read or written.
     pub fn open(folder: &Path, limits: ArchiveLimits) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        if let Some(parent) = folder.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            // The folder itself may be new, and nothing else syncs its name.
+            File::open(parent)?.sync_all()?;
+        }
         cut_to_mark(folder)?;
         let (open, last) = end_of(folder)?;
         let folder = folder.to_owned();

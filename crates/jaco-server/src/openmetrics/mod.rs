@@ -91,7 +91,7 @@ async fn seen(member: &Member) -> Seen {
     let raft = raft::Seen::of(member, &state);
     let audit_events = member.store.read(|state| state.audit.events.len());
     let node = node::Seen::of(member, &state, audit_events);
-    let cluster = member.store.has_quorum().then(|| cluster::Seen { state });
+    let cluster = member.store.has_quorum().then_some(cluster::Seen { state });
     let tallies = Arc::clone(&member.metrics.tallies);
     Seen { tallies, readings, raft, node, overloaded: member.gate.overloaded(), cluster }
 }

@@ -114,7 +114,7 @@ impl Index {
                 }
             }
             Kind::Grants(grants) => {
-                self.count_memory(bytes)?;
+                self.count_memory(bytes.len() + (1 + fields) * ROW_BYTES)?;
                 self.grants.push(grants);
             }
             Kind::Disabled(disabled) => {

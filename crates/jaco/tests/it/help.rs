@@ -34,6 +34,7 @@ const VERBS: &[&str] = &[
     "Print",
     "Rebalance",
     "Remove",
+    "Renew",
     "Replace",
     "Restart",
     "Restore",
@@ -151,7 +152,8 @@ fn every_command_reports_errors_as_yaml_and_json() {
     let mut unreachable = Vec::new();
     for (path, command) in commands() {
         // These start processes, or take no cluster.
-        if command.has_subcommands() || path.starts_with("jaco dev") || path == "jaco help" {
+        let is_local = ["jaco help", "jaco token request"].contains(&path.as_str());
+        if command.has_subcommands() || path.starts_with("jaco dev") || is_local {
             continue;
         }
         let line = match path.as_str() {

@@ -22,7 +22,7 @@ pub(super) struct NodeFiles {
 }
 
 impl NodeFiles {
-    /// Reads the files in `folder`. What is damaged or missing is noted.
+    /// Reads the files in `folder`. What is damaged or missing is reported.
     pub(super) fn read(folder: &Path, found: &mut DataDir) -> Self {
         let mut files = Self::default();
         let Some(dir) = identity(folder) else {

@@ -81,7 +81,7 @@ enum Action {
         #[arg(long, value_name = "FILE")]
         csr: Option<PathBuf>,
     },
-    /// Make a private key and a certificate request on this machine
+    /// Create a private key and a certificate request on this machine
     ///
     /// For a client certificate instead of an operator token: the key stays here, NAME.key (0600), and the request, NAME.csr,
     /// is for an admin to issue a certificate for it. Existing files are not replaced.
