@@ -108,14 +108,13 @@ async fn names(
     });
     for (index, bytes) in raft.unconfirmed().await.context("cannot read the log")? {
         let Ok(Payload { command, .. }) = decode_payload(&bytes) else { continue };
-        let (id, admitted) = match command {
-            Command::ClusterInit(init) => {
-                meta.get_or_insert(init.meta);
-                (NodeId::FIRST.0, init.node)
-            }
-            Command::NodeAdmit(admitted) => (index, admitted.node),
-            #[expect(clippy::wildcard_enum_match_arm, reason = "no other command has names")]
-            _ => continue,
+        let (id, admitted) = if let Command::ClusterInit(init) = command {
+            meta.get_or_insert(init.meta);
+            (NodeId::FIRST.0, init.node)
+        } else if let Command::NodeAdmit(admitted) = command {
+            (index, admitted.node)
+        } else {
+            continue;
         };
         nodes.entry(id).or_insert_with(|| admitted.hostname.to_string());
     }

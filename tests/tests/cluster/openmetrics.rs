@@ -98,7 +98,8 @@ impl Document {
             let Some(name) = sample.name.strip_suffix("_bucket") else { continue };
             let mut labels = sample.labels.clone();
             let bound = labels.remove("le").expect("a bucket has a bound");
-            let bound = if bound == "+Inf" { f64::INFINITY } else { bound.parse().unwrap() };
+            let bound =
+                if bound == "+Inf" { f64::INFINITY } else { bound.parse().expect("a number") };
             let key = (name.to_owned(), format!("{labels:?}"));
             buckets.entry(key).or_default().push((bound, sample.value));
         }

@@ -96,7 +96,7 @@ fn durations(route: &RouteReading) -> Counted {
     let mut buckets: Vec<(f64, u64)> = EXPOSED_MICROS
         .map(|micros| std::time::Duration::from_micros(micros).as_secs_f64())
         .into_iter()
-        .chain([f64::MAX])
+        .chain([f64::INFINITY])
         .map(|bound| (bound, 0))
         .collect();
     for (bound, count) in &route.buckets {

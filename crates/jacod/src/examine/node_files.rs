@@ -75,11 +75,13 @@ fn certificate(
     folder: &Path,
     trust: Option<&TrustBundle>,
 ) -> Result<Option<NodeCertificate>, String> {
-    let pem =
-        std::fs::read_to_string(folder.join("node.crt")).map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => "it is missing: the node is in no cluster".to_owned(),
-            _ => error.to_string(),
-        })?;
+    let pem = std::fs::read_to_string(folder.join("node.crt")).map_err(|error| {
+        if error.kind() == std::io::ErrorKind::NotFound {
+            "it is missing: the node is in no cluster".to_owned()
+        } else {
+            error.to_string()
+        }
+    })?;
     let der = ca::certificate_from_pem(&pem).ok_or("it holds no certificate")?;
     let Some(trust) = trust else { return Ok(None) };
     match NodeCertificate::verify(&[der], trust, SystemClock.now()) {
