@@ -4,60 +4,21 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bytes::{Buf as _, BufMut as _, Bytes};
+use bytes::Bytes;
 use futures::StreamExt as _;
 use jaco_mutate::{Dice, mutate};
 use jaco_proto::rpc::{self, Rpc};
 use jaco_proto::v1::{self, Access};
 use prost::Message as _;
+use tonic::Request;
 use tonic::client::Grpc;
-use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::transport::Channel;
-use tonic::{Request, Status};
 
+use crate::raw::Raw;
 use crate::served::Served;
 
 /// Requests of each rpc.
 const ROUNDS: u64 = 40;
-
-/// Bytes as they are.
-#[derive(Debug, Default, Clone, Copy)]
-struct Raw;
-
-impl Codec for Raw {
-    type Encode = Bytes;
-    type Decode = Bytes;
-    type Encoder = Self;
-    type Decoder = Self;
-
-    fn encoder(&mut self) -> Self {
-        Self
-    }
-
-    fn decoder(&mut self) -> Self {
-        Self
-    }
-}
-
-impl Encoder for Raw {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn encode(&mut self, item: Bytes, into: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        into.put(item);
-        Ok(())
-    }
-}
-
-impl Decoder for Raw {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
-        let length = from.remaining();
-        Ok(Some(from.copy_to_bytes(length)))
-    }
-}
 
 /// Texts that are names, sizes, addresses, documents or none of these.
 const TEXTS: [&str; 24] = [

@@ -5,6 +5,7 @@
 mod archive;
 mod decoders;
 mod node;
+mod raw;
 mod recovery;
 mod roles;
 mod rpcs;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use bytes::{Buf, BufMut, Bytes};
+use bytes::Bytes;
 use futures::StreamExt;
 use jaco_proto::rpc::{self, Rpc};
 use jaco_proto::v1::deploy_client::DeployClient;
@@ -20,51 +20,13 @@ use jaco_types::{
     Revision, Role, ServiceKey, ServiceName, SpecHash, TokenId,
 };
 use prost::Message;
+use tonic::Request;
 use tonic::client::Grpc;
-use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::metadata::MetadataValue;
-use tonic::{Request, Status};
 
+use crate::raw::Raw;
 use crate::rpcs::code;
 use crate::served::Served;
-
-/// Messages as they are on the wire, whatever their type.
-#[derive(Default)]
-struct Raw;
-
-impl Codec for Raw {
-    type Encode = Bytes;
-    type Decode = Bytes;
-    type Encoder = Self;
-    type Decoder = Self;
-
-    fn encoder(&mut self) -> Self {
-        Self
-    }
-
-    fn decoder(&mut self) -> Self {
-        Self
-    }
-}
-
-impl Encoder for Raw {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn encode(&mut self, item: Bytes, into: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        into.put(item);
-        Ok(())
-    }
-}
-
-impl Decoder for Raw {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
-        Ok(Some(from.copy_to_bytes(from.remaining())))
-    }
-}
 
 /// A cluster with the deployments `shop` and `other`, and a token of each role; the deployer's is for `shop`.
 struct WithTokens {

@@ -127,6 +127,13 @@ impl Restored {
         self.items.iter().filter(|item| item.outcome() == outcome).count()
     }
 
+    /// The number of skipped objects that belong to the policy, which only `--policy` restores.
+    pub(crate) fn number_of_policy_skipped(&self) -> usize {
+        let of_policy = |item: &&Item| matches!(item.kind, Kind::Policy | Kind::Grants);
+        let skipped = self.items.iter().filter(|item| item.outcome() == Outcome::Skipped);
+        skipped.filter(of_policy).count()
+    }
+
     /// A line for each refused object.
     pub(crate) fn refusals(&self) -> Vec<String> {
         let line = |item: &Item| {

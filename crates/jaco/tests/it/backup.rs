@@ -191,7 +191,7 @@ fn restore_reports_the_result_of_each_object() {
     .assert_eq(&run.out);
     expect_test::expect![[r#"
         backup of sun, taken at 2023-11-14T22:13:20Z
-        not changed because they differ: 3 objects; --replace restores them too, --policy grants
+        not changed because they differ: 3 objects; --replace restores them too
         error[restore_incomplete]: 3 objects refused
           because: node n9: no node with this name has joined [node_not_found]
           because: deployment pinned: no node is called n9 [unknown_host]

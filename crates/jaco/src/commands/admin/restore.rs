@@ -73,14 +73,18 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
         () = interrupted() => return Err(CliError::Interrupted { message: interrupted_message(&path) }),
     };
     let restored = restored.map_err(|failed| failed.error(&path))?;
-    let skipped = restored.number_of(Outcome::Skipped);
     session.done(&restored)?;
-    if skipped > 0 {
-        let objects = count(skipped, "object");
-        let note = format!(
-            "not changed because they differ: {objects}; --replace restores them too, --policy grants"
-        );
+    let policy = restored.number_of_policy_skipped();
+    let others = restored.number_of(Outcome::Skipped) - policy;
+    if others > 0 {
+        let objects = count(others, "object");
+        let note =
+            format!("not changed because they differ: {objects}; --replace restores them too");
         session.ui.note(&note);
+    }
+    if policy > 0 {
+        let rules = count(policy, "object");
+        session.ui.note(&format!("not changed of the policy: {rules}; --policy restores them too"));
     }
     result(&restored)
 }
