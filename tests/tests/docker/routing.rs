@@ -1,11 +1,12 @@
 //! Zero-downtime: a small proxy follows the endpoints under constant load.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use jaco_testkit::docker::docker;
 use jaco_testkit::{Cluster, Engine, eventually_within, v1};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -48,9 +49,12 @@ impl Proxy {
         let fewest = Arc::new(AtomicUsize::new(usize::MAX));
         let (table, least) = (Arc::clone(&endpoints), Arc::clone(&fewest));
         let follower = tokio::spawn(async move {
+            let mut addresses = Addresses::default();
             while let Ok(Some(version)) = routes.next().await {
                 let listed = version.services.iter().flat_map(|service| &service.endpoints);
-                let listed: Vec<_> = listed.map(address_of).collect();
+                let ids = listed.map(|endpoint| endpoint.container_id.clone()).collect();
+                let listed;
+                (addresses, listed) = addresses.of(ids).await;
                 least.fetch_min(listed.len(), Ordering::Relaxed);
                 *table.write().await = listed;
                 routes.acknowledge(version.version).await;
@@ -84,11 +88,36 @@ impl Drop for Proxy {
     }
 }
 
-/// The container's own address: the tests run on the engine's machine.
-fn address_of(endpoint: &v1::RoutedEndpoint) -> SocketAddr {
+/// The containers' own addresses: the tests run on the engine's machine.
+///
+/// A container keeps its address, so each is asked for once: an acknowledgement that waits for a process per endpoint and
+/// version comes after the deadline of the release on a slow machine.
+#[derive(Default)]
+struct Addresses(HashMap<String, SocketAddr>);
+
+impl Addresses {
+    /// Those of some containers. One that is gone has none, so that the list is shorter.
+    async fn of(mut self, ids: Vec<String>) -> (Self, Vec<SocketAddr>) {
+        let look = move || {
+            for id in &ids {
+                if !self.0.contains_key(id)
+                    && let Some(address) = address_of(id)
+                {
+                    self.0.insert(id.clone(), address);
+                }
+            }
+            let listed = ids.iter().filter_map(|id| self.0.get(id).copied()).collect();
+            (self, listed)
+        };
+        tokio::task::spawn_blocking(look).await.expect("looking does not panic")
+    }
+}
+
+fn address_of(container: &str) -> Option<SocketAddr> {
     let format = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}";
-    let ip = docker(&["inspect", "--format", format, &endpoint.container_id]);
-    SocketAddr::new(ip.parse().expect("an address"), 8080)
+    let asked = Command::new("docker").args(["inspect", "--format", format, container]).output();
+    let ip = String::from_utf8(asked.expect("docker is there").stdout).ok()?;
+    Some(SocketAddr::new(ip.trim().parse().ok()?, 8080))
 }
 
 async fn forward(
