@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 use std::sync::Arc;
 
+use jaco_state::Table;
 pub use jaco_types::port::{ProxyProtocol, Transport};
 use jaco_types::route::{IpRange, Upstream};
 use jaco_types::{DeploymentName, InstanceId, Millis, Revision, Route, RouteKey, ServiceKey};
@@ -21,7 +22,7 @@ pub struct EdgePlan {
     pub listeners: BTreeMap<ListenerKey, Listener>,
     /// What is done with HTTP requests. Of several routes that a request is for, one of its exact domain comes before
     /// one of a wildcard, and then the longer path before the shorter.
-    pub routes: BTreeMap<RouteKey, Arc<PlannedRoute>>,
+    pub routes: Table<RouteKey, PlannedRoute>,
     /// The instances of every service that a route or a listener names.
     pub services: BTreeMap<ServiceKey, Arc<EdgeService>>,
     /// What is answered to ACME's HTTP-01 challenges: by token, the key authorization.

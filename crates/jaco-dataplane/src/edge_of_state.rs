@@ -30,7 +30,7 @@ pub fn plan_edge(state: &ClusterState, node: NodeId) -> EdgePlan {
     for deployment in state.deployments.values() {
         for (key, route) in routes(state, deployment) {
             let (deployment, route) = (deployment.name.clone(), route.clone());
-            plan.routes.insert(key.clone(), Arc::new(PlannedRoute { deployment, route }));
+            plan.routes.insert(key.clone(), PlannedRoute { deployment, route });
         }
         for service in targets(state, deployment) {
             if let Entry::Vacant(entry) = plan.services.entry(service) {

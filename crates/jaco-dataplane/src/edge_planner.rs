@@ -64,7 +64,7 @@ impl EdgePlanner {
     fn begin(&mut self, state: &ClusterState) -> bool {
         self.nodes = nodes(state);
         let mut plan = plan_edge(state, self.node);
-        share(&mut plan.routes, &self.plan.routes);
+        share_routes(&mut plan, &self.plan);
         share(&mut plan.services, &self.plan.services);
         let is_changed = plan != self.plan;
         self.plan = plan;
@@ -148,12 +148,12 @@ impl EdgePlanner {
 
     fn put_route(&mut self, deployment: &Deployment, key: &RouteKey, route: &Route) -> bool {
         let is_held =
-            |held: &Arc<PlannedRoute>| held.deployment == deployment.name && held.route == *route;
+            |held: &PlannedRoute| held.deployment == deployment.name && held.route == *route;
         if self.plan.routes.get(key).is_some_and(is_held) {
             return false;
         }
         let planned = PlannedRoute { deployment: deployment.name.clone(), route: route.clone() };
-        self.plan.routes.insert(key.clone(), Arc::new(planned));
+        self.plan.routes.insert(key.clone(), planned);
         true
     }
 
@@ -171,6 +171,19 @@ impl EdgePlanner {
         let all = self.plan.services.keys();
         all.filter(|key| key.deployment == *name).cloned().collect()
     }
+}
+
+/// Takes the routes over from an older plan that are the same.
+fn share_routes(plan: &mut EdgePlan, older: &EdgePlan) {
+    let mut routes = older.routes.clone();
+    for row in plan.routes.changed_since(&older.routes) {
+        match plan.routes.get_shared(row.key) {
+            _ if row.old == row.new => {}
+            Some(route) => drop(routes.insert_shared(row.key.clone(), route)),
+            None => drop(routes.remove(row.key)),
+        }
+    }
+    plan.routes = routes;
 }
 
 /// Takes over from an older plan what is the same.

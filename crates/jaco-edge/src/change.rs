@@ -40,7 +40,7 @@ impl EdgeChange {
         let trusted = (old.trusted_proxies != new.trusted_proxies).then_some(&new.trusted_proxies);
         Self {
             listeners: changed(&old.listeners, &new.listeners),
-            routes: changed(&old.routes, &new.routes),
+            routes: changed_routes(old, new),
             services: changed(&old.services, &new.services),
             challenges: changed(&old.challenges, &new.challenges),
             trusted_proxies: trusted.cloned(),
@@ -58,7 +58,12 @@ impl EdgeChange {
     /// Makes the second plan of the first one.
     pub fn apply(&self, plan: &mut EdgePlan, certificates: &mut Certificates) {
         change(&mut plan.listeners, &self.listeners);
-        change(&mut plan.routes, &self.routes);
+        for (key, route) in &self.routes {
+            match route {
+                Some(route) => drop(plan.routes.insert_shared(key.clone(), Arc::clone(route))),
+                None => drop(plan.routes.remove(key)),
+            }
+        }
         change(&mut plan.services, &self.services);
         change(&mut plan.challenges, &self.challenges);
         if let Some(trusted) = &self.trusted_proxies {
@@ -68,6 +73,12 @@ impl EdgeChange {
         change(&mut certificates.by_domain, &self.certificates_by_domain);
         change(&mut certificates.challenges, &self.certificates_of_challenges);
     }
+}
+
+fn changed_routes(old: &EdgePlan, new: &EdgePlan) -> BTreeMap<RouteKey, Option<Arc<PlannedRoute>>> {
+    let changed = new.routes.changed_since(&old.routes).into_iter();
+    let changed = changed.filter(|row| row.old != row.new);
+    changed.map(|row| (row.key.clone(), new.routes.get_shared(row.key))).collect()
 }
 
 fn changed<K: Ord + Clone, V: PartialEq + Clone>(

@@ -14,25 +14,59 @@ pub(crate) fn differences<'a, K: Ord, V: PartialEq>(
     old: &'a BTreeMap<K, V>,
     new: &'a BTreeMap<K, V>,
 ) -> Vec<(&'a K, Difference<'a, V>)> {
-    let (mut old, mut new) = (old.iter().peekable(), new.iter().peekable());
+    let (mut old, mut new) = (old.iter(), new.iter());
+    let (mut before, mut after) = (old.next(), new.next());
     let mut changes = Vec::new();
     loop {
-        let order = match (old.peek(), new.peek()) {
-            (None, None) => return changes,
-            (Some(_), None) => std::cmp::Ordering::Less,
-            (None, Some(_)) => std::cmp::Ordering::Greater,
-            (Some((before, _)), Some((after, _))) => before.cmp(after),
-        };
-        let before = if order.is_le() { old.next() } else { None };
-        let after = if order.is_ge() { new.next() } else { None };
         match (before, after) {
-            (Some((_, before)), Some((_, after))) if before == after => {}
-            (Some((key, before)), Some((_, after))) => {
-                changes.push((key, Difference::Changed(before, after)));
+            // Asked first: keys that both maps share are equal without reading their text.
+            (Some((key, was)), Some((other, is))) if key == other => {
+                if was != is {
+                    changes.push((key, Difference::Changed(was, is)));
+                }
+                (before, after) = (old.next(), new.next());
             }
-            (Some((key, before)), None) => changes.push((key, Difference::Removed(before))),
-            (None, Some((key, after))) => changes.push((key, Difference::Added(after))),
-            (None, None) => return changes,
+            (Some((key, was)), other) if other.is_none_or(|(other, _)| key < other) => {
+                changes.push((key, Difference::Removed(was)));
+                before = old.next();
+            }
+            (_, Some((key, is))) => {
+                changes.push((key, Difference::Added(is)));
+                after = new.next();
+            }
+            (_, None) => return changes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Law: what differs, carried out on the old map, makes the new one; in order, and nothing is told that is the
+        /// same.
+        #[test]
+        fn what_differs_leads_from_one_map_to_the_other(
+            old in prop::collection::btree_map(0_u8..12, 0_u8..3, 0..12),
+            new in prop::collection::btree_map(0_u8..12, 0_u8..3, 0..12),
+        ) {
+            let changes = differences(&old, &new);
+            prop_assert!(changes.is_sorted_by(|(one, _), (next, _)| one < next));
+            let mut made = old.clone();
+            for (key, change) in changes {
+                let (was, is) = match change {
+                    Difference::Added(is) => (None, Some(*is)),
+                    Difference::Changed(was, is) => (Some(*was), Some(*is)),
+                    Difference::Removed(was) => (Some(*was), None),
+                };
+                prop_assert_ne!(was, is);
+                prop_assert_eq!(made.remove(key), was);
+                made.extend(is.map(|is| (*key, is)));
+            }
+            prop_assert_eq!(made, new);
         }
     }
 }

@@ -91,7 +91,7 @@ impl State {
         let old = std::mem::replace(&mut self.plan, plan);
         let plan = Arc::clone(&self.plan);
         let departures = self.update_services(&old.services, &plan.services);
-        self.update_routes(&old.routes, &plan.routes);
+        self.update_routes(&old, &plan);
         let listeners = self.roles(&plan);
         if *self.certificates != *certificates {
             let (store, problems) = self.store.update(&certificates, &self.provider);
@@ -246,24 +246,23 @@ impl State {
         }
     }
 
-    fn update_routes(
-        &mut self,
-        old: &BTreeMap<RouteKey, Arc<PlannedRoute>>,
-        new: &BTreeMap<RouteKey, Arc<PlannedRoute>>,
-    ) {
-        for (key, change) in differences(old, new) {
-            self.problems.routes.remove(key);
-            match change {
-                Difference::Added(route) | Difference::Changed(_, route) => {
-                    let entry = self.entry(key, route);
-                    self.routes.insert(key, Arc::new(entry));
+    fn update_routes(&mut self, old: &EdgePlan, new: &EdgePlan) {
+        for row in new.routes.changed_since(&old.routes) {
+            if row.old == row.new {
+                continue;
+            }
+            self.problems.routes.remove(row.key);
+            match new.routes.get_shared(row.key) {
+                Some(planned) => {
+                    let entry = self.entry(row.key, planned);
+                    self.routes.insert(row.key, Arc::new(entry));
                 }
-                Difference::Removed(_) => self.routes.remove(key),
+                None => self.routes.remove(row.key),
             }
         }
     }
 
-    fn entry(&mut self, key: &RouteKey, planned: &Arc<PlannedRoute>) -> RouteEntry {
+    fn entry(&mut self, key: &RouteKey, planned: Arc<PlannedRoute>) -> RouteEntry {
         let route = &planned.route;
         let action = match &route.action {
             RouteAction::Forward(upstream) => {
@@ -283,13 +282,13 @@ impl State {
         let counters = self.routes.get(key).map(|entry| Arc::clone(&entry.counters));
         RouteEntry {
             key: key.clone(),
-            planned: Arc::clone(planned),
             action,
             request_headers: ReadyEdits::new(&route.headers.request),
             response_headers: ReadyEdits::new(&route.headers.response),
             hsts: route.hsts.map(hsts_value),
             guard: guard.map(Box::new),
             counters: counters.unwrap_or_default(),
+            planned,
         }
     }
 

@@ -53,6 +53,11 @@ impl<K: Ord + Clone, V> Table<K, V> {
 
     /// Puts a row in, and hands back the one it replaces.
     pub fn insert(&mut self, key: K, row: V) -> Option<Arc<V>> {
+        self.insert_shared(key, Arc::new(row))
+    }
+
+    /// Puts a row in that others may hold as well, and hands back the one it replaces.
+    pub fn insert_shared(&mut self, key: K, row: Arc<V>) -> Option<Arc<V>> {
         let chunks = Arc::make_mut(&mut self.chunks);
         if chunks.is_empty() {
             chunks.push(Arc::default());
@@ -61,9 +66,9 @@ impl<K: Ord + Clone, V> Table<K, V> {
         let at = chunk_of(chunks, &key).unwrap_or(0);
         let rows = Arc::make_mut(&mut chunks[at]);
         match rows.binary_search_by(|(known, _)| known.cmp(&key)) {
-            Ok(place) => Some(std::mem::replace(&mut rows[place].1, Arc::new(row))),
+            Ok(place) => Some(std::mem::replace(&mut rows[place].1, row)),
             Err(place) => {
-                rows.insert(place, (key, Arc::new(row)));
+                rows.insert(place, (key, row));
                 self.len += 1;
                 if rows.len() > CHUNK_MAX {
                     // Rows that come in order, as those of a snapshot do, leave full chunks behind.

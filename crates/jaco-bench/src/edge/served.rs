@@ -221,7 +221,7 @@ impl Serving {
         route.tls = RouteTls::Off;
         change(&mut route);
         let key = RouteKey { domain: domain.parse()?, path: "/".parse()? };
-        self.plan.routes.insert(key, Arc::new(PlannedRoute { deployment, route }));
+        self.plan.routes.insert(key, PlannedRoute { deployment, route });
         Ok(())
     }
 }

@@ -42,7 +42,7 @@ impl Planned {
 }
 
 pub(super) fn planned() -> impl Strategy<Value = Planned> {
-    let routes = btree_map(route_key(), route(), 0..6);
+    let routes = btree_map(route_key(), route(), 0..6).prop_map(|all| all.into_iter().collect());
     let listeners = btree_map(listener_key(), listener(), 0..4);
     let services = btree_map(service_key(), service(), 0..4);
     let challenges = btree_map("[ab]{1,2}", "[ab]\\.[ab]", 0..3);
@@ -126,7 +126,7 @@ fn pem() -> impl Strategy<Value = Arc<CertificatePem>> {
     })
 }
 
-fn route() -> impl Strategy<Value = Arc<PlannedRoute>> {
+fn route() -> impl Strategy<Value = PlannedRoute> {
     let tls = prop_oneof![
         Just(RouteTls::Auto),
         Just(RouteTls::Off),
@@ -149,7 +149,7 @@ fn route() -> impl Strategy<Value = Arc<PlannedRoute>> {
                 users: if guarded { users() } else { AllowedUsers::default() },
                 sources: AllowedSources::new(sources).unwrap(),
             };
-            Arc::new(PlannedRoute { deployment: deployment.parse().unwrap(), route })
+            PlannedRoute { deployment: deployment.parse().unwrap(), route }
         },
     )
 }

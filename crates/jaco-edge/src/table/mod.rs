@@ -3,6 +3,7 @@
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use jaco_types::RouteKey;
@@ -10,12 +11,20 @@ use jaco_types::route::{RouteDomain, RoutePath};
 
 /// Something for each route: found by an exact domain before a wildcard, and by a longer path before a shorter.
 ///
-/// A copy shares all hosts that are the same, so that one route of ten thousand changes at the price of one.
+/// A copy shares what is the same, so that one route of ten thousand changes at the price of few.
 #[derive(Debug, Clone)]
 pub(crate) struct Table<T> {
-    hosts: HashMap<Name, Arc<Vec<(RoutePath, T)>>>,
+    /// The hosts in parts of a similar size, by their hash: a change copies one of them.
+    parts: Vec<Arc<Hosts<T>>>,
+    hasher: RandomState,
     wildcards: usize,
 }
+
+/// By host, its paths in order.
+type Hosts<T> = HashMap<Name, Arc<Vec<(RoutePath, T)>>>;
+
+/// Of 10,000 hosts a part has 39, so that a change copies about as many references as there are parts to refer to.
+const PARTS: usize = 256;
 
 /// A domain that can be looked up by its text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -29,14 +38,16 @@ impl Borrow<str> for Name {
 
 impl<T> Default for Table<T> {
     fn default() -> Self {
-        Self { hosts: HashMap::new(), wildcards: 0 }
+        let empty = Arc::default();
+        Self { parts: vec![empty; PARTS], hasher: RandomState::new(), wildcards: 0 }
     }
 }
 
 impl<T: Clone> Table<T> {
     /// Sets what is known for a route.
     pub(crate) fn insert(&mut self, key: &RouteKey, value: T) {
-        let paths = match self.hosts.entry(Name(key.domain.clone())) {
+        let part = self.part(key.domain.as_str());
+        let paths = match Arc::make_mut(&mut self.parts[part]).entry(Name(key.domain.clone())) {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => {
                 self.wildcards += usize::from(key.domain.is_wildcard());
@@ -52,7 +63,9 @@ impl<T: Clone> Table<T> {
 
     /// Removes a route.
     pub(crate) fn remove(&mut self, key: &RouteKey) {
-        let Entry::Occupied(mut entry) = self.hosts.entry(Name(key.domain.clone())) else { return };
+        let part = self.part(key.domain.as_str());
+        let hosts = Arc::make_mut(&mut self.parts[part]);
+        let Entry::Occupied(mut entry) = hosts.entry(Name(key.domain.clone())) else { return };
         let paths = Arc::make_mut(entry.get_mut());
         paths.retain(|(path, _)| *path != key.path);
         if paths.is_empty() {
@@ -72,7 +85,7 @@ impl<T> Table<T> {
 
     /// What is known for a route.
     pub(crate) fn get(&self, key: &RouteKey) -> Option<&T> {
-        let paths = self.hosts.get(key.domain.as_str())?;
+        let paths = self.host(key.domain.as_str())?;
         let at = paths.binary_search_by(|(path, _)| path.cmp(&key.path)).ok()?;
         Some(&paths[at].1)
     }
@@ -85,7 +98,7 @@ impl<T> Table<T> {
     }
 
     fn paths(&self, host: &str) -> Option<&Vec<(RoutePath, T)>> {
-        self.hosts.get(host).map(|paths| &**paths).filter(|_| !host.starts_with('*'))
+        self.host(host).filter(|_| !host.starts_with('*'))
     }
 
     fn wildcard_paths(&self, host: &str) -> Option<&Vec<(RoutePath, T)>> {
@@ -93,7 +106,18 @@ impl<T> Table<T> {
         if label.is_empty() || label == "*" {
             return None;
         }
-        self.hosts.get(format!("*.{base}").as_str()).map(|paths| &**paths)
+        self.host(&format!("*.{base}"))
+    }
+
+    /// What is known under exactly this name.
+    fn host(&self, name: &str) -> Option<&Vec<(RoutePath, T)>> {
+        self.parts[self.part(name)].get(name).map(|paths| &**paths)
+    }
+
+    /// Where a name is or would be.
+    fn part(&self, name: &str) -> usize {
+        let below = PARTS as u64;
+        usize::try_from(self.hasher.hash_one(name) % below).expect("below the number of parts")
     }
 }
 

@@ -86,7 +86,7 @@ impl Lab {
     pub(crate) fn route(&mut self, domain: &str, path: &str, change: impl FnOnce(&mut Route)) {
         let mut planned = to_web();
         change(&mut planned.route);
-        self.plan.routes.insert(route_key(domain, path), Arc::new(planned));
+        self.plan.routes.insert(route_key(domain, path), planned);
     }
 
     /// The instances of `web`, by number and address, with a drain time.

@@ -16,10 +16,10 @@ const ROUTES: usize = 10_000;
 /// Says to the second process of [`ten_thousand_routes_are_small`] that it is the second.
 const ALONE: &str = "JACO_EDGE_TEST_ALONE";
 
-fn many() -> impl Iterator<Item = (RouteKey, Arc<PlannedRoute>)> {
+fn many() -> impl Iterator<Item = (RouteKey, PlannedRoute)> {
     (0..ROUTES).map(|number| {
         let key = route_key(&format!("shop-{number}.customers.example"), "/");
-        (key, Arc::new(to_web()))
+        (key, to_web())
     })
 }
 
@@ -44,7 +44,7 @@ async fn ten_thousand_routes_are_small() {
     let mut lab = Lab::new();
     lab.apply();
     let before = resident();
-    lab.plan.routes.extend(many());
+    lab.plan.routes = many().collect();
     lab.apply();
     // And one that is changed a few times: what is old goes.
     for _ in 0..5 {
@@ -69,7 +69,7 @@ fn worked() -> Duration {
 async fn one_change_of_ten_thousand_routes_is_quick() {
     let one = saying("one");
     let mut lab = Lab::new();
-    lab.plan.routes.extend(many());
+    lab.plan.routes = many().collect();
     lab.ready(&[one.address]);
     lab.apply();
     let mut best = Duration::MAX;
@@ -82,7 +82,9 @@ async fn one_change_of_ten_thousand_routes_is_quick() {
         best = best.min(worked() - began);
     }
     assert_eq!(lab.status().applied, Some(StateIndex(129)));
-    assert!(best <= Duration::from_millis(10), "{best:?}");
+    println!("{best:?} for one change");
+    // A tenth of what is promised (design of the edge: 10 ms), and a third of what reading all routes takes.
+    assert!(best <= Duration::from_millis(1), "{best:?}");
     let large = "POST / HTTP/1.1\r\nHost: shop-77.customers.example\r\nContent-Length: 31\r\n\r\n";
     let reply = crate::wire::once(&lab, large).await;
     assert_eq!(reply.reason(), "body_too_large");

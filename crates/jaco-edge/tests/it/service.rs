@@ -406,10 +406,9 @@ async fn one_change_of_ten_thousand_routes_is_a_small_message() {
     let (relay, count) = counting(&process.dir);
     let mut daemon = daemon(&relay).await;
     let mut wanted = Lab::new();
-    let many = (0..10_000).map(|number| {
-        (route_key(&format!("shop-{number}.customers.example"), "/"), Arc::new(to_web()))
-    });
-    wanted.plan.routes.extend(many);
+    let many = (0..10_000)
+        .map(|number| (route_key(&format!("shop-{number}.customers.example"), "/"), to_web()));
+    wanted.plan.routes = many.collect();
     wanted.ready(&[]);
     daemon.hold(&wanted).await;
     let whole = count.swap(0, Ordering::SeqCst);
