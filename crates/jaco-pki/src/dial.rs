@@ -1,4 +1,4 @@
-//! Outgoing connections: to one certain node as a peer, or to any node as an operator or a joiner.
+//! Outgoing connections: to one certain node as a peer, or to any node as a member, an operator or a joiner.
 //!
 //! Nothing is sent before the other side has proved who it is; there is no way to skip that.
 
@@ -41,7 +41,7 @@ pub struct Dialer {
 pub struct DialedConnection {
     stream: TlsStream<TcpStream>,
     server: NodeCertificate,
-    /// Where a peer is dialled: cancelled if it says that this node was removed.
+    /// Where a member dials: cancelled if it says that this node was removed.
     removal: Option<CancellationToken>,
 }
 
@@ -72,6 +72,10 @@ enum Target {
     AnyNode {
         config: Arc<ClientConfig>,
     },
+    /// As the node of the store, to whichever node of its cluster answers.
+    AnyMember {
+        store: Arc<CertificateStore>,
+    },
 }
 
 impl Dialer {
@@ -85,6 +89,12 @@ impl Dialer {
     #[must_use]
     pub fn raft(store: Arc<CertificateStore>, target: NodeId) -> Self {
         Self::node(store, target, Protocol::Raft)
+    }
+
+    /// Connects to any node of the own cluster, whatever its address, showing the own certificate.
+    #[must_use]
+    pub fn member(store: Arc<CertificateStore>) -> Self {
+        Self { target: Target::AnyMember { store }, timeout: DIAL_TIMEOUT }
     }
 
     fn node(store: Arc<CertificateStore>, target: NodeId, protocol: Protocol) -> Self {
@@ -158,17 +168,14 @@ impl Target {
             Self::Node { store, name, protocol } => {
                 (store.current().peer_client(*protocol), name.server_name())
             }
-            // Neither sent nor checked; rustls wants one.
-            Self::AnyNode { config } => {
-                let name = ServerName::try_from("any.internal").expect("a constant name");
-                (Arc::clone(config), name)
-            }
+            Self::AnyNode { config } => (Arc::clone(config), any_name()),
+            Self::AnyMember { store } => (store.current().any_peer_client(), any_name()),
         }
     }
 
     fn removal(&self) -> Option<CancellationToken> {
         match self {
-            Self::Node { store, .. } => Some(store.removal().clone()),
+            Self::Node { store, .. } | Self::AnyMember { store } => Some(store.removal().clone()),
             Self::AnyNode { .. } => None,
         }
     }
@@ -185,7 +192,7 @@ impl Target {
         );
         match self {
             Self::Node { name, .. } if wrong_name => DialError::WrongNode { wanted: name.clone() },
-            Self::Node { .. } | Self::AnyNode { .. } => {
+            Self::Node { .. } | Self::AnyNode { .. } | Self::AnyMember { .. } => {
                 let error = rustls::Error::InvalidCertificate(reason.clone());
                 DialError::Server(IdentityError::from_rustls(error))
             }
@@ -249,6 +256,11 @@ impl AsyncWrite for DialedConnection {
     }
 }
 
+/// Neither sent nor checked; rustls wants one.
+fn any_name() -> ServerName<'static> {
+    ServerName::try_from("any.internal").expect("a constant name")
+}
+
 /// Whether the peer refused this node's certificate because the node was removed.
 fn is_removal(error: &io::Error) -> bool {
     let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
@@ -259,7 +271,7 @@ impl fmt::Debug for Dialer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let target = match &self.target {
             Target::Node { name, .. } => name.uri(),
-            Target::AnyNode { .. } => "any node".to_owned(),
+            Target::AnyNode { .. } | Target::AnyMember { .. } => "any node".to_owned(),
         };
         f.debug_struct("Dialer").field("target", &target).finish_non_exhaustive()
     }

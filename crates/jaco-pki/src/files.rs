@@ -29,6 +29,8 @@ const CA_CERTIFICATES: &str = "ca.crt";
 const KEK: &str = "kek";
 const RAFT_LOG_ID: &str = "raft-log.id";
 const RAFT_LOG_STARTS: &str = "raft-log.starts";
+const MEMBERS: &str = "members";
+const REJOIN: &str = "rejoin";
 
 /// No file here is ever larger.
 const FILE_BYTES_MAX: u64 = 256 * 1024;
@@ -213,10 +215,37 @@ impl IdentityDir {
         self.remove(RAFT_LOG_ID)
     }
 
+    /// Where the other members listened when they were last stored; none if they never were. Kept apart from the log, so
+    /// that a node that lost it knows whom to ask.
+    pub fn members(&self) -> Result<Vec<String>, FilesError> {
+        let text = self.read_text(MEMBERS, Access::OwnerOnly)?;
+        Ok(text.map(|text| text.lines().map(str::to_owned).collect()).unwrap_or_default())
+    }
+
+    /// Stores where the other members listen.
+    pub fn store_members(&self, addresses: &[String]) -> Result<(), FilesError> {
+        self.write(MEMBERS, addresses.join("\n").as_bytes(), Access::OwnerOnly)
+    }
+
+    /// What an unfinished return to the cluster needs to go on; `None` if there is none.
+    pub fn rejoin(&self) -> Result<Option<Zeroizing<String>>, FilesError> {
+        self.read_text(REJOIN, Access::OwnerOnly)
+    }
+
+    /// Stores what a return to the cluster needs to go on. It outlives [`IdentityDir::delete`].
+    pub fn store_rejoin(&self, text: &str) -> Result<(), FilesError> {
+        self.write(REJOIN, text.as_bytes(), Access::OwnerOnly)
+    }
+
+    /// Forgets a return to the cluster, which is finished or was given up.
+    pub fn forget_rejoin(&self) -> Result<(), FilesError> {
+        self.remove(REJOIN)
+    }
+
     /// Deletes the identity of a node that was removed from its cluster. The certificate goes first:
     /// without it the node is a member of no cluster, even if a crash leaves the rest behind.
     pub fn delete(&self) -> Result<(), FilesError> {
-        for name in [NODE_CERTIFICATE, NODE_KEY, NEXT_KEY, CA_CERTIFICATES, KEK] {
+        for name in [NODE_CERTIFICATE, NODE_KEY, NEXT_KEY, CA_CERTIFICATES, KEK, MEMBERS] {
             self.remove(name)?;
         }
         self.forget_raft_log()

@@ -93,6 +93,7 @@ pub(crate) struct Current {
     pub(crate) server: Arc<ServerConfig>,
     peer_client: Arc<ClientConfig>,
     peer_raft_client: Arc<ClientConfig>,
+    any_peer_client: Arc<ClientConfig>,
     certificate: NodeCertificate,
     trust: TrustBundle,
 }
@@ -209,6 +210,10 @@ impl Current {
         }
     }
 
+    pub(crate) fn any_peer_client(&self) -> Arc<ClientConfig> {
+        Arc::clone(&self.any_peer_client)
+    }
+
     fn build(
         credentials: Credentials,
         clock: &Arc<dyn TimeProvider>,
@@ -216,8 +221,10 @@ impl Current {
     ) -> Result<Self, CredentialsError> {
         let server = server_config(&credentials, Arc::clone(clock), members)?;
         let peer_client = peer_client_config(&credentials, Arc::clone(clock))?;
+        let any_peer_client = any_peer_client_config(&credentials)?;
         let Credentials { certificate, trust, .. } = credentials;
         Ok(Self {
+            any_peer_client: Arc::new(any_peer_client),
             server: Arc::new(server),
             peer_raft_client: Arc::new(speaking(Protocol::Raft, peer_client.clone())),
             peer_client: Arc::new(peer_client),
@@ -294,6 +301,15 @@ fn peer_client_config(
         .with_custom_certificate_verifier(Arc::new(OneNodeVerifier::new(&credentials.trust)))
         .with_client_auth_cert(leaf, credentials.key.private_der())?;
     Ok(finished(config))
+}
+
+/// A client that accepts any node of its own cluster, and shows the node's certificate.
+fn any_peer_client_config(credentials: &Credentials) -> Result<ClientConfig, rustls::Error> {
+    let leaf = vec![credentials.certificate.der().clone()];
+    let verifier = AnyNodeVerifier::trusting(credentials.trust.clone());
+    let config =
+        any_node_config(verifier)?.with_client_auth_cert(leaf, credentials.key.private_der())?;
+    Ok(without_sni(config))
 }
 
 fn anonymous_client_config(verifier: AnyNodeVerifier) -> Result<ClientConfig, rustls::Error> {

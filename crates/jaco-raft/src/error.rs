@@ -19,21 +19,21 @@ pub enum OpenError {
     )]
     WrongIdentity { found: u64, found_cluster: String, expected: u64, expected_cluster: String },
     #[error(
-        "data directory holds a log but no identity file: it is incomplete; join again under a new node id"
+        "data directory holds a log but no identity file: it is incomplete: run `jacod rejoin` on this node, which has it join again as a new one"
     )]
     IdentityMissing,
     #[error(
-        "the raft log of this node is gone from {dir:?} or was replaced by another ({found}); it may have held acknowledged writes, so this node must not vote without it: restore the log, or remove the node from the cluster and join it again with an empty data directory"
+        "the raft log of this node is gone from {dir:?} or was replaced by another ({found}); it may have held acknowledged writes, so this node must not vote without it: restore the log, or run `jacod rejoin` on this node, which has it join again as a new one"
     )]
     LogLost { dir: std::path::PathBuf, found: String },
     #[error(
-        "the raft log of this node in {dir:?} is an older copy ({found}); what it acknowledged since then is gone, so this node must not vote with it: remove the node from the cluster (jaco node rm) and join it again with an empty data directory"
+        "the raft log of this node in {dir:?} is an older copy ({found}); what it acknowledged since then is gone, so this node must not vote with it: run `jacod rejoin` on this node, which has it join again as a new one"
     )]
     LogReverted { dir: std::path::PathBuf, found: String },
     #[error("data directory has format version {found}, this program reads up to {supported}")]
     FormatVersion { found: u32, supported: u32 },
     #[error(
-        "the log is damaged: {what}; the other members hold its content, join again under a new node id"
+        "the log is damaged: {what}; the other members hold its content: run `jacod rejoin` on this node, which has it join again as a new one"
     )]
     Corrupt { what: String },
     #[error("data directory is not usable")]

@@ -247,24 +247,43 @@ impl Bootstrap {
             let message = format!("the join token is malformed: {error}");
             Rejection::new(ErrorCode::JoinTokenInvalid, message)
         })?;
-        let key = self.node.identity.next_key().map_err(|error| internal(&error))?;
-        let admitted = ask_admission(&self.node, server, &token, key.request()).await?;
-        let now = self.node.clock.now();
-        let trust = TrustBundle::from_pem(&admitted.ca_certificate_pem)
-            .map_err(|error| internal(&error))?;
-        let certificate = ca::certificate_from_pem(&admitted.certificate_pem)
-            .ok_or_else(|| internal(&"the cluster's answer holds no certificate"))?;
-        let kek = KeyEncryptionKey::from_hex(&admitted.key_encryption_key);
-        let kek = kek.ok_or_else(|| internal(&"the cluster's answer holds no key"))?;
-        let credentials = Credentials::new(key, certificate.clone(), trust.clone(), now)
-            .map_err(|error| internal(&error))?;
-        // Stored before the node takes part: once the cluster counts on it, it must restart with
-        // the same identity.
-        self.node.identity.store_kek(&kek).map_err(|error| internal(&error))?;
-        self.node.identity.install(&certificate, &trust).map_err(|error| internal(&error))?;
+        let Admitted { credentials, kek } = admit(&self.node, server, &token).await?;
+        let name = credentials.certificate().name().clone();
         self.start_member(credentials, kek, None).await.map_err(|error| failed(&error))?;
-        Ok(v1::JoinClusterResponse { cluster_id: admitted.cluster_id, node_id: admitted.node_id })
+        Ok(v1::JoinClusterResponse { cluster_id: name.cluster.to_string(), node_id: name.node.0 })
     }
+}
+
+/// What a node has once it was admitted.
+pub(crate) struct Admitted {
+    pub(crate) credentials: Credentials,
+    pub(crate) kek: KeyEncryptionKey,
+}
+
+/// Has a member admit this node, and stores what makes it one: once the cluster counts on it, it must start with the
+/// same identity. A repeated call has the same result.
+///
+/// # Errors
+/// The refusal of the member, or why its answer cannot be used.
+pub(crate) async fn admit(
+    node: &NodeContext,
+    server: &str,
+    token: &JoinToken,
+) -> Result<Admitted, Rejection> {
+    let key = node.identity.next_key().map_err(|error| internal(&error))?;
+    let admitted = ask_admission(node, server, token, key.request()).await?;
+    let now = node.clock.now();
+    let trust =
+        TrustBundle::from_pem(&admitted.ca_certificate_pem).map_err(|error| internal(&error))?;
+    let certificate = ca::certificate_from_pem(&admitted.certificate_pem)
+        .ok_or_else(|| internal(&"the cluster's answer holds no certificate"))?;
+    let kek = KeyEncryptionKey::from_hex(&admitted.key_encryption_key);
+    let kek = kek.ok_or_else(|| internal(&"the cluster's answer holds no key"))?;
+    let credentials = Credentials::new(key, certificate.clone(), trust.clone(), now)
+        .map_err(|error| internal(&error))?;
+    node.identity.store_kek(&kek).map_err(|error| internal(&error))?;
+    node.identity.install(&certificate, &trust).map_err(|error| internal(&error))?;
+    Ok(Admitted { credentials, kek })
 }
 
 /// Requests admission from a member, over a connection pinned to the CA in the token.

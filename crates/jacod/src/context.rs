@@ -9,7 +9,7 @@ use jaco_pki::IdentityDir;
 use jaco_server::Stage;
 use jaco_server::metrics::Tallies;
 use jaco_store::{Clock, SystemClock};
-use jaco_types::{Hostname, NodeFacts};
+use jaco_types::{ClusterId, Hostname, NodeFacts, NodeId};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -67,6 +67,11 @@ impl NodeContext {
         self.config.data_dir.join("raft")
     }
 
+    /// Secrets that are mounted into containers. Several nodes may share a machine.
+    pub(crate) fn secrets_dir(&self, cluster: &ClusterId, id: NodeId) -> PathBuf {
+        self.config.secrets_dir.join(format!("{cluster}-{id}"))
+    }
+
     /// Archive of evicted audit events.
     pub(crate) fn archive_dir(&self) -> PathBuf {
         self.config.data_dir.join("audit")
@@ -76,6 +81,11 @@ impl NodeContext {
     /// identity goes first: a log without it is that of nobody.
     pub(crate) fn delete_membership(&self) -> anyhow::Result<()> {
         self.identity.delete()?;
+        self.delete_log()
+    }
+
+    /// Deletes the log and the archive of a membership whose identity is gone.
+    pub(crate) fn delete_log(&self) -> anyhow::Result<()> {
         for folder in [self.raft_dir(), self.archive_dir()] {
             match std::fs::remove_dir_all(&folder) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

@@ -5,6 +5,7 @@ mod audit_chain;
 mod backup_parts;
 mod bootstrap;
 mod config;
+mod confirm;
 mod consumer;
 mod context;
 mod daemon;
@@ -27,6 +28,7 @@ mod pressure;
 mod process;
 mod readings;
 mod recover;
+mod rejoin;
 mod renewal;
 mod router;
 mod telemetry;
@@ -95,6 +97,7 @@ enum Part {
     /// from the router. SIGHUP has the program that is installed now take its place, without a lost request.
     Edge(edge::EdgeArgs),
     Recover(recover::Args),
+    Rejoin(rejoin::Args),
     #[command(hide = true)]
     BackupParts(backup_parts::Args),
     #[command(hide = true)]
@@ -156,6 +159,12 @@ fn run(args: &Args) -> anyhow::Result<Ended> {
         limits::keep_private()?;
         offline::become_owner(&config.data_dir)?;
         runtime()?.block_on(recover::run(&config, args))?;
+        return Ok(Ended::Stopped);
+    }
+    if let Some(Part::Rejoin(args)) = &args.part {
+        limits::keep_private()?;
+        offline::become_owner(&config.data_dir)?;
+        runtime()?.block_on(rejoin::run(config, args))?;
         return Ok(Ended::Stopped);
     }
     let runtime = runtime()?;

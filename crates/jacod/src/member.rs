@@ -119,8 +119,7 @@ pub(crate) async fn start(
     let keys = Arc::new(KeyRing { key: parts.kek.clone(), cluster: cluster.clone() });
     let file_dirs = FileDirs {
         files: node.config.data_dir.join("contents"),
-        // Several nodes may share a machine.
-        secrets: node.config.secrets_dir.join(format!("{cluster}-{id}")),
+        secrets: node.secrets_dir(&cluster, id),
         removed: node.config.data_dir.join("removed"),
         unseal: Arc::clone(&keys) as Arc<dyn Unseal>,
     };
@@ -297,7 +296,10 @@ fn machine(node: &NodeContext) -> anyhow::Result<ClusterMachine> {
     ClusterMachine::archiving(archive).context("cannot write the audit archive")
 }
 
-fn open_engine(node: &NodeContext, owner: &Owner) -> anyhow::Result<Arc<dyn ContainerEngine>> {
+pub(crate) fn open_engine(
+    node: &NodeContext,
+    owner: &Owner,
+) -> anyhow::Result<Arc<dyn ContainerEngine>> {
     Ok(match node.config.engine {
         EngineKind::Docker => {
             let socket = node.config.docker_socket()?;
@@ -445,6 +447,7 @@ fn spawn_loops(
         removal: certificates.removal().clone(),
         left: node.left.clone(),
         shutdown: shutdown.clone(),
+        identity: identity.clone(),
     };
     node.run_until_shutdown(membership::run(Arc::clone(member), signals));
     node.run_until_shutdown(audit_chain::run(Arc::clone(member), shutdown.clone()));

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use jaco_pki::Members;
+use jaco_pki::{IdentityDir, Members};
 use jaco_raft::Reconciler;
 use jaco_server::Member;
 use jaco_types::{NodeId, StateIndex};
@@ -34,12 +34,15 @@ pub(crate) struct Signals {
     pub(crate) left: CancellationToken,
     /// Ends the daemon.
     pub(crate) shutdown: CancellationToken,
+    /// Where the addresses of the other members are kept.
+    pub(crate) identity: IdentityDir,
 }
 
 /// Runs until this node was removed or consensus has failed; then it ends the daemon.
 pub(crate) async fn run(member: Arc<Member>, signals: Signals) {
-    let Signals { removal, left, shutdown } = signals;
+    let Signals { removal, left, shutdown, identity } = signals;
     let mut reconciler = Reconciler::new(member.store.raft().clone(), CAUGHT_UP_FOR);
+    let mut addresses = Addresses::new(identity);
     let mut ticks = tokio::time::interval(INTERVAL);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     loop {
@@ -71,6 +74,7 @@ pub(crate) async fn run(member: Arc<Member>, signals: Signals) {
             continue;
         }
         close_removed(&member, &admitted);
+        addresses.keep(member.id, nodes);
         let status = member.store.raft().status();
         if !status.is_leader() {
             continue;
@@ -122,6 +126,32 @@ impl Admitted {
             let nodes = state.nodes.values().map(|node| (node.id, node.address.clone()));
             Some(Self { nodes: nodes.collect(), as_of: state.index })
         })
+    }
+}
+
+/// The addresses of the other members, in a file beside the key: a node that lost its log finds them there.
+struct Addresses {
+    identity: IdentityDir,
+    /// What was stored last; `None` before anything was.
+    stored: Option<Vec<String>>,
+}
+
+impl Addresses {
+    fn new(identity: IdentityDir) -> Self {
+        Self { identity, stored: None }
+    }
+
+    /// Stores them if they changed.
+    fn keep(&mut self, own: NodeId, nodes: &BTreeMap<NodeId, String>) {
+        let others = nodes.iter().filter(|(id, _)| **id != own);
+        let others: Vec<String> = others.map(|(_, address)| address.clone()).collect();
+        if self.stored.as_ref() == Some(&others) {
+            return;
+        }
+        match self.identity.store_members(&others) {
+            Ok(()) => self.stored = Some(others),
+            Err(error) => warn!(%error, "addresses of members not stored, will retry"),
+        }
     }
 }
 

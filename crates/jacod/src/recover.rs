@@ -4,7 +4,7 @@
 //! old data removes its containers and leaves, instead of going on as a second cluster of the same name. See ADR 0102.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -21,6 +21,7 @@ use jaco_store::{Clock, SystemClock};
 use jaco_types::{Identity, NodeId};
 
 use crate::config::Config;
+use crate::confirm;
 use crate::examine::{Examined, what_lacks};
 use crate::offline::{self, Stopped};
 
@@ -91,7 +92,13 @@ pub(crate) async fn run(config: &Config, args: &Args) -> anyhow::Result<()> {
         return raft.close().await.context("cannot close raft's data");
     }
     if !args.yes {
-        confirm(&found, &mut out)?;
+        writeln!(
+            out,
+            "\nWhat only the lost voters have is lost, and the members above are removed. If a majority of"
+        )?;
+        writeln!(out, "the voters can still be started, stop here and start them.")?;
+        let question = "Type the name of this node to make it the only member: ";
+        confirm::by_name(&found.node, question, "jacod recover --dry-run")?;
     }
     let address = config.advertised()?;
     let recovered = raft.recover(&address, found.commands()).await;
@@ -259,24 +266,4 @@ fn others(
     }
     others.remove(&own.0);
     others
-}
-
-/// Asks whether to go on.
-fn confirm(found: &Found, out: &mut impl Write) -> anyhow::Result<()> {
-    if !io::stdin().is_terminal() {
-        bail!("nobody can be asked here: look at `jacod recover --dry-run`, then use --yes");
-    }
-    writeln!(
-        out,
-        "\nWhat only the lost voters have is lost, and the members above are removed. If a majority of"
-    )?;
-    writeln!(out, "the voters can still be started, stop here and start them.")?;
-    write!(out, "Type the name of this node to make it the only member: ")?;
-    out.flush()?;
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    if answer.trim() != found.node {
-        bail!("not confirmed, nothing was changed");
-    }
-    Ok(())
 }

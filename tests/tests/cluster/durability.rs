@@ -257,7 +257,7 @@ async fn damaged_data_directory_is_refused() {
     std::fs::write(&identity, damaged).unwrap();
     refused(node, "identity file is damaged");
     std::fs::remove_file(&identity).unwrap();
-    refused(node, "it is incomplete; join again under a new node id");
+    refused(node, "it is incomplete: run `jacod rejoin`");
     std::fs::write(&identity, &whole).unwrap();
     assert_eq!(digest(node), before);
     node.start();

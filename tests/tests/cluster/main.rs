@@ -34,6 +34,7 @@ mod policies;
 mod pulls;
 mod rebalance;
 mod recovery;
+mod rejoin;
 mod results;
 mod reverted;
 mod revisions;

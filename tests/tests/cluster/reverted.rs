@@ -97,7 +97,7 @@ async fn an_older_raft_folder_is_refused() {
     cluster.nodes[follower].start();
     refuses(&mut cluster.nodes[follower]).await;
     let said = cluster.nodes[follower].log_tail();
-    assert!(said.contains("jaco node rm"), "{said}");
+    assert!(said.contains("jacod rejoin"), "{said}");
 
     let name = cluster.nodes[follower].name.clone();
     let leader = cluster.leader().await;

@@ -94,8 +94,8 @@ pub(crate) struct Problem {
     is_fatal: bool,
 }
 
-const REJOIN: &str = "its membership cannot go on: on another member run jaco node rm HOST, then delete this data \
-                      directory and join again";
+const REJOIN: &str =
+    "its membership cannot go on: jacod rejoin on this node has it join again as a new one";
 const COPY_KEK: &str = "copy node/kek from another member, mode 0600";
 
 impl Problem {

@@ -117,6 +117,7 @@ impl Write for v1::RemoveNodeRequest {
     ) -> Result<v1::RemoveNodeResponse, Rejection> {
         let node = member.store.read(|state| {
             let node = find_node(state, &self.hostname)?;
+            check_identity(node, &self)?;
             check_removable(state, node, &self)?;
             Ok::<_, Rejection>(node)
         })?;
@@ -149,6 +150,18 @@ pub(super) fn find_node(state: &ClusterState, hostname: &str) -> Result<NodeId, 
 
 /// Default timeout of a drain (R-NODE-2).
 const DRAIN_TIMEOUT: Millis = Millis::from_secs(5 * 60);
+
+/// Whether the node of that name is the one that is meant.
+fn check_identity(node: NodeId, request: &v1::RemoveNodeRequest) -> Result<(), Rejection> {
+    if request.node_id == 0 || request.node_id == node.0 {
+        return Ok(());
+    }
+    let message = format!(
+        "{} is node {node} now, node {} was removed: nothing was changed",
+        request.hostname, request.node_id
+    );
+    Err(Rejection::new(ErrorCode::NodeNotFound, message))
+}
 
 /// Whether a node may be removed: never the last one; one with replicas or containers only with `force`.
 fn check_removable(
@@ -333,6 +346,21 @@ mod tests {
              `jaco node drain n1`, or use --force"
         );
         assert_eq!(refusal(&with_leftover(two(), N2), false), "");
+    }
+
+    /// R-NODE-2: a node that has the name of a removed one is not removed in its place.
+    #[test]
+    fn a_later_node_of_the_same_name_is_not_removed() {
+        let request = |node_id| v1::RemoveNodeRequest {
+            hostname: "n1".to_owned(),
+            node_id,
+            ..Default::default()
+        };
+        assert_eq!(check_identity(N1, &request(0)), Ok(()));
+        assert_eq!(check_identity(N1, &request(1)), Ok(()));
+        let refused = check_identity(N2, &request(1)).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::NodeNotFound);
+        assert!(refused.message.contains("n1 is node 2 now"), "{}", refused.message);
     }
 
     /// R-NODE-2: at most five replicas are listed.

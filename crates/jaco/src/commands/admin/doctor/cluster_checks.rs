@@ -74,7 +74,7 @@ pub(super) fn replication(examination: &Examination<'_>, found: &mut Findings) {
         if !voter.refused.is_empty() {
             let message = format!("the leader refuses it: {}", voter.refused);
             let help = format!(
-                "jaco node rm {name} --force, empty its data_dir, then jaco cluster join on it; end any copy of it that runs elsewhere"
+                "jacod rejoin on {name} has it join again as a new one; end any copy of it that runs elsewhere first"
             );
             found.failing("log", name, message, help);
             continue;

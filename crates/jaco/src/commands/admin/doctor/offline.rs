@@ -105,7 +105,7 @@ impl DataDir {
         let backup = format!("jaco backup --offline {dir} FILE writes what it holds into a backup");
         match &self.log {
             None => vec![
-                "remove the node on another member (jaco node rm HOST), delete this directory and join again"
+                "jacod rejoin on the node has it join again as a new one, from what the other members hold"
                     .to_owned(),
                 "with no member left: create a cluster and restore a backup (jaco restore)".to_owned(),
             ],

@@ -192,7 +192,7 @@ async fn dispatch(session: &mut Session, action: Action) -> CommandResult {
             }
             let [hostname] = node.clone();
             let request_id = fresh_request_id();
-            let request = RemoveNodeRequest { hostname, force, request_id };
+            let request = RemoveNodeRequest { hostname, force, request_id, node_id: 0 };
             session.client()?.remove_node(request).await?;
             done(session, &node, "removed")
         }

@@ -1,0 +1,262 @@
+//! R-FAULT-1: a node that lost its log joins again as a new one, by one command, and never votes under its old id.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use jaco_testkit::{Cluster, Engine, Node, binary, eventually, v1};
+
+use crate::scenario::deploy;
+
+/// From the command until the node votes again.
+const BACK_WITHIN: Duration = Duration::from_secs(30);
+
+fn command(node: &Node, args: &[&str]) -> Command {
+    let mut command = Command::new(binary("jacod"));
+    command.arg("rejoin").args(args).arg("--config").arg(node.folder().join("jacod.yaml"));
+    command.stdin(Stdio::null());
+    command
+}
+
+fn rejoin(node: &Node, args: &[&str]) -> Output {
+    command(node, args).output().expect("jacod can be started")
+}
+
+fn said(output: &Output) -> String {
+    let (out, err) = (&output.stdout, &output.stderr);
+    format!("{}{}", String::from_utf8_lossy(out), String::from_utf8_lossy(err))
+}
+
+async fn issue(node: &Node, name: &str) {
+    let attempt = || async {
+        let request = v1::IssueOperatorTokenRequest { name: name.to_owned(), ..Default::default() };
+        node.client().issue_operator_token(request).await.map_err(|error| error.to_string())
+    };
+    eventually("a write is taken", attempt).await;
+}
+
+async fn tokens(node: &Node) -> Vec<String> {
+    let listed = node.client().list_tokens(v1::ListTokensRequest {}).await;
+    listed.expect("the node lists tokens").tokens.into_iter().map(|token| token.id).collect()
+}
+
+/// The members as another node than `except` knows them, by name.
+async fn members(cluster: &Cluster, except: usize) -> BTreeMap<String, v1::NodeInfo> {
+    let other = usize::from(except == 0);
+    let status = cluster.nodes[other].client().status(v1::ClusterStatusRequest {}).await;
+    let nodes = status.expect("the node answers").nodes;
+    nodes.into_iter().map(|node| (node.hostname.clone(), node)).collect()
+}
+
+/// A cluster with a replica on each node, of which node `index` has a label that an operator set.
+async fn with_label_on(cluster: &Cluster, index: usize) {
+    deploy(cluster, "shop", "web:1", 3).await;
+    let request = v1::SetLabelsRequest {
+        hostname: cluster.nodes[index].name.clone(),
+        set: [("zone".to_owned(), "b".to_owned())].into(),
+        ..Default::default()
+    };
+    cluster.client().set_labels(request).await.expect("labels can be set");
+}
+
+fn raft_of(node: &Node) -> std::path::PathBuf {
+    node.folder().join("data/raft")
+}
+
+fn engine_of(node: &Node) -> String {
+    fs::read_to_string(node.folder().join("data/fake-engine.json")).unwrap_or_default()
+}
+
+/// Waits until a daemon has ended by itself, and says how to go on.
+async fn refuses(node: &mut Node) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while node.ended().is_none() {
+        assert!(Instant::now() < deadline, "{} runs on:\n{}", node.name, node.log_tail());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let said = node.log_tail();
+    assert!(said.contains("jacod rejoin"), "{} says:\n{said}", node.name);
+}
+
+/// The node is a member as it was, but for its id, and votes.
+async fn is_back(cluster: &Cluster, index: usize, before: &v1::NodeInfo) {
+    cluster.settled().await;
+    let name = &cluster.nodes[index].name;
+    eventually("it votes again", || async {
+        let members = members(cluster, index).await;
+        let now = members.get(name).cloned().unwrap_or_default();
+        let others_gone = members.values().all(|node| node.id != before.id);
+        let is_same = now.labels == before.labels && now.address == before.address;
+        let works = now.status == "ready" && now.suffrage == "voter" && now.id > before.id;
+        if members.len() == 3 && others_gone && is_same && works { Ok(()) } else { Err(members) }
+    })
+    .await;
+}
+
+/// Loses the log of a node, and has it return.
+async fn loses_its_log(cluster: &mut Cluster, index: usize) {
+    with_label_on(cluster, index).await;
+    issue(&cluster.nodes[0], "before").await;
+    let before = members(cluster, index).await[&cluster.nodes[index].name].clone();
+    assert!(engine_of(&cluster.nodes[index]).contains("shop-web"), "it has a container");
+    cluster.nodes[index].kill();
+    fs::remove_dir_all(raft_of(&cluster.nodes[index]).join("log")).expect("the log is there");
+    cluster.nodes[index].start();
+    refuses(&mut cluster.nodes[index]).await;
+    let other = usize::from(index == 0);
+    issue(&cluster.nodes[other], "meanwhile").await;
+
+    let unasked = rejoin(&cluster.nodes[index], &[]);
+    assert!(!unasked.status.success() && said(&unasked).contains("--yes"), "{}", said(&unasked));
+    let shown = rejoin(&cluster.nodes[index], &["--dry-run"]);
+    assert!(shown.status.success() && said(&shown).contains("label zone=b"), "{}", said(&shown));
+    assert_eq!(members(cluster, index).await[&before.hostname].id, before.id, "nothing is changed");
+    let began = Instant::now();
+    let returned = rejoin(&cluster.nodes[index], &["--yes"]);
+    assert!(returned.status.success(), "{}", said(&returned));
+    assert!(!engine_of(&cluster.nodes[index]).contains("shop-web"), "its containers are gone");
+    cluster.nodes[index].start();
+    is_back(cluster, index, &before).await;
+    println!("{} is back after {:?}", before.hostname, began.elapsed());
+    assert!(began.elapsed() < BACK_WITHIN, "{:?}", began.elapsed());
+    let node = &cluster.nodes[index];
+    eventually("it has the acknowledged writes", || async {
+        let found = tokens(node).await;
+        let has = |name: &str| found.iter().any(|token| token == name);
+        if has("before") && has("meanwhile") { Ok(()) } else { Err(found) }
+    })
+    .await;
+}
+
+/// R-FAULT-1: a follower. The command is refused while the daemon runs, and changes nothing where the log is in order.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_follower_without_its_log_returns_by_one_command() {
+    let mut cluster = Cluster::start(3, Engine::Fake).await;
+    let leader = cluster.leader().await;
+    let follower = (0..3).find(|node| *node != leader).expect("two of three do not lead");
+    loses_its_log(&mut cluster, follower).await;
+
+    let before = members(&cluster, follower).await;
+    let running = rejoin(&cluster.nodes[follower], &["--yes"]);
+    assert!(!running.status.success() && said(&running).contains("in use"), "{}", said(&running));
+    cluster.nodes[follower].stop();
+    let again = rejoin(&cluster.nodes[follower], &["--yes"]);
+    assert!(again.status.success() && said(&again).contains("in order"), "{}", said(&again));
+    cluster.nodes[follower].start();
+    cluster.settled().await;
+    let ids = |members: &BTreeMap<String, v1::NodeInfo>| -> Vec<u64> {
+        members.values().map(|node| node.id).collect()
+    };
+    assert_eq!(ids(&members(&cluster, follower).await), ids(&before));
+}
+
+/// R-FAULT-1: the leader.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_without_its_log_returns_by_one_command() {
+    let mut cluster = Cluster::start(3, Engine::Fake).await;
+    let leader = cluster.leader().await;
+    loses_its_log(&mut cluster, leader).await;
+}
+
+/// R-FAULT-1: a command that is killed at any moment can be run again, and the node is never a member twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_return_that_is_killed_is_run_again() {
+    let mut cluster = Cluster::start(3, Engine::Fake).await;
+    let node = 2;
+    with_label_on(&cluster, node).await;
+    let before = members(&cluster, node).await["n3"].clone();
+    cluster.nodes[node].kill();
+    fs::remove_dir_all(raft_of(&cluster.nodes[node])).expect("the log is there");
+    eventually("the cluster knows that it is down", || async {
+        let status = members(&cluster, node).await["n3"].status.clone();
+        if status == "down" { Ok(()) } else { Err(status) }
+    })
+    .await;
+    let (mut moment, mut killed) = (Duration::from_millis(1), 0);
+    loop {
+        let mut running = command(&cluster.nodes[node], &["--yes"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("jacod can be started");
+        // Passing time is what is tested: it is killed at one moment after the other.
+        tokio::time::sleep(moment).await;
+        if let Some(status) = running.try_wait().expect("an own child") {
+            assert!(status.success(), "{status}");
+            break;
+        }
+        running.kill().expect("an own child");
+        running.wait().expect("an own child");
+        killed += 1;
+        moment = moment * 5 / 4 + Duration::from_millis(1);
+    }
+    println!("killed {killed} times");
+    assert!(killed > 3, "it ended before it was killed");
+    cluster.nodes[node].start();
+    is_back(&cluster, node, &before).await;
+}
+
+/// Copies a folder with what is in it.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("the folder can be made");
+    for entry in fs::read_dir(from).expect("the folder is there") {
+        let entry = entry.expect("the folder can be read");
+        let target = to.join(entry.file_name());
+        let kind = entry.file_type().expect("it has a type");
+        if kind.is_dir() {
+            copy(&entry.path(), &target);
+        } else if kind.is_file() {
+            fs::copy(entry.path(), &target).expect("the file can be copied");
+        }
+    }
+    let mode = fs::metadata(from).expect("the folder is there").permissions();
+    fs::set_permissions(to, mode).expect("the mode can be set");
+}
+
+/// R-FAULT-1: a copy that lost its log does not remove its original, which runs.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_does_not_take_the_place_of_its_original() {
+    let mut cluster = Cluster::start(3, Engine::Fake).await;
+    let before = members(&cluster, 2).await["n3"].clone();
+    let copied = 3;
+    cluster.add_daemon();
+    cluster.nodes[copied].kill();
+    let (from, to) =
+        (cluster.nodes[2].folder().join("data"), cluster.nodes[copied].folder().join("data"));
+    if to.exists() {
+        fs::remove_dir_all(&to).expect("the folder can be removed");
+    }
+    copy(&from, &to);
+    fs::remove_dir_all(to.join("raft")).expect("the log was copied");
+    let refused = rejoin(&cluster.nodes[copied], &["--yes"]);
+    assert!(!refused.status.success(), "{}", said(&refused));
+    assert!(said(&refused).contains("a daemon runs as n3"), "{}", said(&refused));
+    let after = members(&cluster, 2).await["n3"].clone();
+    assert_eq!((after.id, after.status.as_str()), (before.id, "ready"));
+}
+
+/// R-FAULT-1: a node that an operator removed meanwhile clears its machine, and says who admits it again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_was_removed_meanwhile_is_cleared() {
+    let mut cluster = Cluster::start(3, Engine::Fake).await;
+    deploy(&cluster, "shop", "web:1", 3).await;
+    cluster.nodes[2].kill();
+    fs::remove_dir_all(raft_of(&cluster.nodes[2])).expect("the log is there");
+    let request =
+        v1::RemoveNodeRequest { hostname: "n3".to_owned(), force: true, ..Default::default() };
+    cluster.client().remove_node(request).await.expect("it can be removed");
+    let refused = rejoin(&cluster.nodes[2], &["--yes"]);
+    let text = said(&refused);
+    assert!(!refused.status.success() && text.contains("jaco cluster join"), "{text}");
+    assert!(!engine_of(&cluster.nodes[2]).contains("shop-web"), "its containers are gone");
+    cluster.nodes[2].start();
+    eventually("the daemon answers", || async {
+        let status = cluster.nodes[2].client().status(v1::ClusterStatusRequest {}).await;
+        status.map_err(|error| error.to_string())
+    })
+    .await;
+    cluster.join(2).await;
+    cluster.settled().await;
+}
