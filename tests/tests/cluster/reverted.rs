@@ -77,6 +77,16 @@ fn findings(cluster: &Cluster, node: usize) -> Vec<String> {
     findings.iter().map(|one| format!("{} {}", text(&one["check"]), text(&one["object"]))).collect()
 }
 
+/// The codes of the reasons that `jaco node ls` gives for a node.
+fn reasons(cluster: &Cluster, asked: usize, name: &str) -> Vec<String> {
+    let out = cluster.cli(asked, &["node", "ls", "-o", "json"]);
+    let nodes: Value = serde_json::from_slice(&out.stdout).unwrap_or_default();
+    let nodes = nodes.as_array().cloned().unwrap_or_default();
+    let node = nodes.into_iter().find(|node| node["hostname"] == name).unwrap_or_default();
+    let reasons = node["reasons"].as_array().cloned().unwrap_or_default();
+    reasons.iter().filter_map(|reason| Some(reason["code"].as_str()?.to_owned())).collect()
+}
+
 /// Processor time that a daemon has used.
 fn used(node: &Node) -> Duration {
     let stat = fs::read_to_string(format!("/proc/{}/stat", node.pid())).expect("it runs");
@@ -138,6 +148,19 @@ async fn an_older_data_folder_is_found_out_by_the_leader() {
         if found.contains(&named) { Ok(()) } else { Err(found) }
     })
     .await;
+    // Every node knows why, not only the leader.
+    let (name, third) = (&cluster.nodes[follower].name, 3 - leader - follower);
+    for asked in [leader, third] {
+        eventually("the reasons are listed", || async {
+            let found = reasons(&cluster, asked, name);
+            if found == ["not_ready", "log_reverted"] { Ok(()) } else { Err(found) }
+        })
+        .await;
+        assert!(reasons(&cluster, asked, &cluster.nodes[leader].name).is_empty());
+    }
+    let table = cluster.cli(third, &["node", "ls"]);
+    let table = String::from_utf8_lossy(&table.stdout).into_owned();
+    assert!(table.contains("the leader refuses its log"), "{table}");
     // Also after another start.
     cluster.nodes[follower].start();
     refuses(&mut cluster.nodes[follower]).await;

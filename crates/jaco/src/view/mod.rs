@@ -12,6 +12,7 @@ mod list;
 pub(crate) mod machine;
 pub(crate) mod network;
 pub(crate) mod node;
+pub(crate) mod node_reasons;
 pub(crate) mod path;
 pub(crate) mod plan;
 pub(crate) mod policy;

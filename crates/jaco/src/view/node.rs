@@ -40,21 +40,25 @@ pub(crate) fn json(node: &NodeInfo) -> Value {
 
 /// Nodes as a table, in natural order of their names.
 pub(crate) fn table(nodes: &[NodeInfo], frame: &Frame) -> String {
+    table_of(nodes.iter().map(|node| (node, notes(node))).collect(), frame)
+}
+
+/// Nodes with their notes as a table, in natural order of their names.
+pub(crate) fn table_of(mut nodes: Vec<(&NodeInfo, String)>, frame: &Frame) -> String {
     let mut head = vec!["NODE", "STATUS", "AVAILABILITY", "RAFT"];
     // Without networks of the cluster there is nothing to say.
-    let has_net = nodes.iter().any(|node| !node.net.is_empty());
+    let has_net = nodes.iter().any(|(node, _)| !node.net.is_empty());
     head.extend(has_net.then_some("NET"));
     // Nor without routes.
-    let has_edge = nodes.iter().any(|node| !node.edge.is_empty());
+    let has_edge = nodes.iter().any(|(node, _)| !node.edge.is_empty());
     head.extend(has_edge.then_some("EDGE"));
     head.extend(["REPLICAS", "ADDRESS", "NOTES"]);
     if frame.detail == Detail::Wide {
         head.extend(["ID", "CPU", "MEMORY", "ENGINE", "VERSION", "PLATFORM", "LABELS", "JOINED"]);
     }
     let mut table = Table::new(&head);
-    let mut nodes: Vec<&NodeInfo> = nodes.iter().collect();
-    nodes.sort_by(|a, b| natural_order(&a.hostname, &b.hostname));
-    for node in nodes {
+    nodes.sort_by(|(a, _), (b, _)| natural_order(&a.hostname, &b.hostname));
+    for (node, notes) in nodes {
         let mut row = vec![
             node.hostname.clone(),
             node.status.clone(),
@@ -63,7 +67,7 @@ pub(crate) fn table(nodes: &[NodeInfo], frame: &Frame) -> String {
         ];
         row.extend(has_net.then(|| node.net.clone()));
         row.extend(has_edge.then(|| node.edge.clone()));
-        row.extend([node.replicas.to_string(), node.address.clone(), notes(node)]);
+        row.extend([node.replicas.to_string(), node.address.clone(), notes]);
         if frame.detail == Detail::Wide {
             row.extend(wide_cells(node, frame));
         }

@@ -28,6 +28,7 @@ enum Scope {
     Cluster,
     Node,
     Own,
+    Leader,
 }
 
 /// A connection to another member.
@@ -50,6 +51,7 @@ pub(super) async fn examine(
 ) -> Result<v1::ExamineResponse, Rejection> {
     let nodes = match scope(&request.scope)? {
         Scope::Own => vec![own(member)],
+        Scope::Leader => leader(member).await.into_iter().collect(),
         Scope::Node => vec![with_reach(member).await],
         Scope::Cluster => {
             let asked = others(member).into_iter().map(|other| ask(member, other));
@@ -67,10 +69,28 @@ fn scope(text: &str) -> Result<Scope, Rejection> {
         "" | "cluster" => Ok(Scope::Cluster),
         "node" => Ok(Scope::Node),
         "self" => Ok(Scope::Own),
+        "leader" => Ok(Scope::Leader),
         other => {
-            Err(invalid(format!("scope is {other:?}: write \"cluster\", \"node\" or \"self\"")))
+            let known = "write \"cluster\", \"node\", \"self\" or \"leader\"";
+            Err(invalid(format!("scope is {other:?}: {known}")))
         }
     }
+}
+
+/// The leader's report; `None` if there is no leader.
+async fn leader(member: &Member) -> Option<v1::ExaminedNode> {
+    if member.store.leads() {
+        return Some(own(member));
+    }
+    let (id, address) = member.store.leader_elsewhere()?;
+    let node = member.store.read(|state| view::hostname(state, id));
+    // Its connection is in use for every write, so it needs no new one.
+    let answer = question(&member.peers.query(id, &address), "self", PROBE_PATIENCE).await;
+    Some(answer.unwrap_or_else(|unreachable| v1::ExaminedNode {
+        node,
+        unreachable,
+        ..v1::ExaminedNode::default()
+    }))
 }
 
 fn others(member: &Member) -> Vec<Other> {

@@ -7,10 +7,7 @@ use jaco_proto::v1::{ClusterStatusResponse, ExamineResponse, NodeInfo, VoterProg
 use super::examination::Examination;
 use super::finding::Findings;
 use crate::format::quantity::count;
-
-/// A voter that lacks entries and has not moved for so long, in milliseconds, does not just catch up: that takes less
-/// than a second unless the leader has to send a snapshot.
-const STILL_MS: u64 = 10_000;
+use crate::view::node_reasons::{entries, is_stuck};
 
 /// Checks the quorum and the agreement about the leader.
 pub(super) fn agreement(examination: &Examination<'_>, found: &mut Findings) {
@@ -61,11 +58,6 @@ pub(super) fn progress(members: &ExamineResponse) -> &[VoterProgress] {
     leaders.max_by_key(|node| node.term).map(|node| node.voters.as_slice()).unwrap_or_default()
 }
 
-/// Whether a voter lacks entries and does not come nearer.
-pub(super) fn is_stuck(voter: &VoterProgress) -> bool {
-    !voter.refused.is_empty() || (voter.lag > 0 && voter.still_ms >= STILL_MS)
-}
-
 /// Checks that the log of each voter that can be reached follows the leader's.
 pub(super) fn replication(examination: &Examination<'_>, found: &mut Findings) {
     let members = examination.members;
@@ -94,10 +86,6 @@ pub(super) fn replication(examination: &Examination<'_>, found: &mut Findings) {
         );
         found.failing("replication", name, message, help);
     }
-}
-
-fn entries(number: u64) -> String {
-    if number == 1 { "1 entry".to_owned() } else { format!("{number} entries") }
 }
 
 /// The number of voters, and how many of the reachable ones that keep up can be lost without losing the quorum.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use jaco_client::Client;
 use jaco_proto::v1::{
-    AllocationsRequest, GetDeploymentRequest, NodeInfo, ReplicaInfo, StatusRequest,
+    AllocationsRequest, ExamineRequest, GetDeploymentRequest, ReplicaInfo, StatusRequest,
 };
 use jaco_types::ErrorCode;
 use serde_json::Value;
@@ -17,7 +17,8 @@ use crate::error::CliError;
 use crate::format::yaml::to_yaml;
 use crate::output::{Frame, Show};
 use crate::session::{CommandResult, Session};
-use crate::view::{List, allocation, node, replica};
+use crate::view::node_reasons::{self, ListedNode};
+use crate::view::{List, allocation, replica};
 
 /// Show objects of one kind, or one object
 #[derive(Debug, clap::Args)]
@@ -149,19 +150,26 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
 /// Lists the nodes; also `jaco node ls`.
 pub(crate) async fn show_nodes(session: &mut Session) -> CommandResult {
     let nodes = nodes(session).await?;
-    session.done(&List { items: &nodes, json: node::json, text: node::table })
+    let text = node_reasons::listed_table;
+    session.done(&List { items: &nodes, json: node_reasons::listed_json, text })
 }
 
 /// Shows one node; also `jaco node get`.
 pub(crate) async fn show_node(session: &mut Session, hostname: &str) -> CommandResult {
     let nodes = nodes(session).await?;
-    let found = nodes.iter().find(|node| node.hostname == hostname);
+    let found = nodes.iter().find(|node| node.hostname() == hostname);
     let missing = || not_found(ErrorCode::NodeNotFound, "node", hostname);
-    session.done(&Object { json: node::json(found.ok_or_else(missing)?) })
+    session.done(&Object { json: node_reasons::listed_json(found.ok_or_else(missing)?) })
 }
 
-async fn nodes(session: &mut Session) -> Result<Vec<NodeInfo>, CliError> {
-    Ok(session.client()?.overview(StatusRequest::default()).await?.nodes)
+async fn nodes(session: &mut Session) -> Result<Vec<ListedNode>, CliError> {
+    let client = session.client()?;
+    let leader = ExamineRequest { scope: "leader".to_owned() };
+    let asked = tokio::join!(client.overview(StatusRequest::default()), client.examine(leader));
+    let (status, leader) = (asked.0?, asked.1);
+    // A node of an earlier version does not ask it; what is known of the nodes is worth listing all the same.
+    let leader = leader.unwrap_or_default().nodes.into_iter().next().unwrap_or_default();
+    Ok(node_reasons::listed(status.nodes, &leader.voters))
 }
 
 async fn allocations(
