@@ -53,6 +53,35 @@ pub(super) fn remove_half_written_snapshots(dir: &Path) -> io::Result<()> {
     sync_dir(dir)
 }
 
+/// sled's settings. It writes them when it makes a database, and does not sync them.
+const SETTINGS: &str = "conf";
+
+/// A power cut before the first sync of ours leaves any part of sled's settings, which sled then takes for damage.
+/// Without them it writes them again, the same: nothing that they hold is ever set otherwise.
+pub(super) fn remove_torn_settings(dir: &Path) -> io::Result<()> {
+    let path = dir.join(SETTINGS);
+    match fs::read(&path) {
+        Ok(bytes) if are_settings(&bytes) => return Ok(()),
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    }
+    tracing::warn!(file = %path.display(), "settings of the log were cut short, writing them again");
+    fs::remove_file(&path)?;
+    sync_dir(dir)
+}
+
+/// Three lines, then a checksum of four bytes. The file is shorter than a sector: of its bytes either all are there up
+/// to some length, or zeros.
+fn are_settings(bytes: &[u8]) -> bool {
+    let Some((text, _)) = bytes.split_last_chunk::<4>() else { return false };
+    let Ok(text) = std::str::from_utf8(text) else { return false };
+    let names = ["segment_size: ", "use_compression: ", "version: "];
+    let has_value = |(line, name): (&str, &str)| line.len() > name.len() && line.starts_with(name);
+    let is_whole = text.ends_with('\n') && text.lines().count() == names.len();
+    is_whole && text.lines().zip(names).all(has_value)
+}
+
 pub(super) fn move_snapshots_aside(dir: &Path) -> io::Result<()> {
     for path in snapshots_of(dir)? {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

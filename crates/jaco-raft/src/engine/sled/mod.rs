@@ -22,7 +22,8 @@ use bytes::{BufMut as _, Bytes, BytesMut};
 
 use self::extent::{Extent, ExtentFile};
 use self::folder::{
-    move_snapshots_aside, open_in, refuse_blobs, remove_half_written_snapshots, sync_everything,
+    move_snapshots_aside, open_in, refuse_blobs, remove_half_written_snapshots,
+    remove_torn_settings, sync_everything,
 };
 use self::values::{Stored, index_of, key, start_of, values_of};
 use super::journal::{JOURNAL, Journal, Journaled};
@@ -75,6 +76,7 @@ impl SledEngine {
             sync_dir(parent)?;
         }
         remove_half_written_snapshots(dir)?;
+        remove_torn_settings(dir)?;
         let db = match open_in(dir) {
             Ok(db) => db,
             // A sled snapshot that is newer than sled's log makes an otherwise complete log

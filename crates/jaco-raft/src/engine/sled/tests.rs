@@ -52,6 +52,27 @@ fn damage(path: &Path, index: u8) {
     fs::write(path, bytes).unwrap();
 }
 
+/// R-FAULT-1: whatever a power cut leaves of sled's settings, which sled does not sync, the log opens with its records.
+#[test]
+fn settings_that_were_cut_short_are_written_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut engine = SledEngine::open(dir.path()).unwrap();
+    append_each(&mut engine, 1..=5);
+    drop(engine);
+    let path = dir.path().join("conf");
+    let whole = fs::read(&path).unwrap();
+    for length in 0..=whole.len() {
+        for left in [whole[..length].to_vec(), vec![0; length]] {
+            fs::write(&path, &left).unwrap();
+            let engine = SledEngine::open(dir.path());
+            let engine = engine.unwrap_or_else(|error| panic!("{left:?}: {error}"));
+            assert_eq!(engine.recovered.indices, Some(1..=5), "{left:?}");
+            drop(engine);
+            assert_eq!(fs::read(&path).unwrap(), whole, "{left:?}");
+        }
+    }
+}
+
 /// Damage in the middle of the journal truncates it, in sled's file it makes sled drop everything
 /// behind it: both are detected.
 #[test]
