@@ -64,7 +64,7 @@ pub(crate) enum View {
 /// from the beginning; real ones agree on it first.
 pub(crate) fn before_all_entries() -> ClusterState {
     let mut state = ClusterState::default();
-    state.audit.retention = Some(Retention { age: DEFAULT_AGE, cut: None });
+    state.audit.retention = Some(Retention { age: DEFAULT_AGE, cut: None, clock: None });
     state
 }
 

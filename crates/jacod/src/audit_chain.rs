@@ -1,4 +1,5 @@
-//! Starts the chain of audit events and sets the default retention, once in the life of a cluster.
+//! Starts the chain of audit events, sets the default retention and starts the clock that events are aged by, once in
+//! the life of a cluster.
 //! A node that does not know these commands would stop at them, so the leader waits until all
 //! members run its own version.
 
@@ -65,7 +66,8 @@ async fn write(member: &Member, command: Command) -> bool {
 }
 
 fn next(state: &ClusterState) -> Next {
-    if state.audit.head.is_some() && state.audit.retention.is_some() {
+    let clock = state.audit.retention.and_then(|retention| retention.clock);
+    if state.audit.head.is_some() && clock.is_some() {
         return Next::Done;
     }
     let same = |version: &str| version == env!("CARGO_PKG_VERSION");
@@ -73,6 +75,9 @@ fn next(state: &ClusterState) -> Next {
     match (state.meta.is_some() && all, state.audit.head) {
         (false, _) => Next::NotYet,
         (true, None) => Next::Write(Box::new(Command::AuditBegin)),
-        (true, Some(_)) => Next::Write(Box::new(AuditRetention::new(DEFAULT_AGE).into())),
+        (true, Some(_)) => {
+            let age = state.audit.retention.map_or(DEFAULT_AGE, |retention| retention.age);
+            Next::Write(Box::new(AuditRetention::new(age).doubting_jumps().into()))
+        }
     }
 }

@@ -727,3 +727,7 @@ pub(crate) const CERTIFICATES: &[(&str, &str)] = &[(
      2202520030808087fbd931381ee23520444444444444444444444444444444444444444444444444\
      4444444444444444",
 )];
+
+/// A retention with a clock that doubts jumps.
+pub(crate) const CLOCKS: &[(&str, &str)] =
+    &[("audit_retention", "080110fbd095ffbc311a03c202002203722d312a0ce22b090880b0f1fb1ce03501")];

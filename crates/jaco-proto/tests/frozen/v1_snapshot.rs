@@ -497,3 +497,10 @@ pub(crate) const CERTIFICATE_FRAMES: &[(&str, &str)] = &[
     ),
     ("trailer", "05000000c23e020801"),
 ];
+
+/// A clock that events are aged by, while entries are ahead of it.
+pub(crate) const CLOCK_FRAMES: &[(&str, &str)] = &[
+    ("header", "040000000801102a"),
+    ("audit_retained", "1a000000e22b170880b0f1fb1ce2350e08fbd095ffbc311080b08597dd31"),
+    ("trailer", "05000000c23e020801"),
+];

@@ -15,7 +15,8 @@ use jaco_proto::storage::{
     CodecError, decode_author, decode_outcome, decode_payload, encode_author, encode_outcome,
     encode_payload, read_snapshot,
 };
-use jaco_state::command::OperatorTokenIssue;
+use jaco_state::command::{AuditRetention, OperatorTokenIssue};
+use jaco_types::Millis;
 use proptest::prelude::*;
 
 use crate::round_trip::snapshot;
@@ -65,6 +66,9 @@ fn log_entries_are_as_they_were() {
     let issue = OperatorTokenIssue::new(sample::operator_certificate());
     let samples = [sample::payload(issue.into())];
     check(&samples, v1_log_entry::CERTIFICATES, encode_payload, decode_payload);
+    let retention = AuditRetention::new(Millis(7_776_000_000)).doubting_jumps();
+    let samples = [sample::payload(retention.into())];
+    check(&samples, v1_log_entry::CLOCKS, encode_payload, decode_payload);
     let samples = sample::payloads_with_origin();
     check(&samples, v1_log_entry::ORIGINS, encode_payload, decode_payload);
 }
@@ -106,6 +110,7 @@ fn snapshots_are_as_they_were() {
         (v1_snapshot::ROLE_FRAMES, sample::state_of_roles()),
         (v1_snapshot::USE_FRAMES, sample::state_of_uses()),
         (v1_snapshot::CERTIFICATE_FRAMES, sample::state_of_certificates()),
+        (v1_snapshot::CLOCK_FRAMES, sample::state_of_clock()),
     ] {
         let frozen: String = frames.iter().map(|(_, hex)| *hex).collect();
         assert_eq!(hex::encode(snapshot(&sample)), frozen, "what is written has changed");

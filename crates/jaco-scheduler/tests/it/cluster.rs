@@ -221,7 +221,7 @@ impl Cluster {
         let mut cluster = Self { state: ClusterState::default(), signals, now, config };
         cluster.signals.listening_since = now;
         cluster.now = now;
-        let retention = Retention { age: DEFAULT_AGE, cut: None };
+        let retention = Retention { age: DEFAULT_AGE, cut: None, clock: None };
         cluster.state.audit.retention = Some(retention);
         cluster
     }

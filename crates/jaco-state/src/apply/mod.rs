@@ -115,7 +115,7 @@ fn execute(state: &mut ClusterState, entry: &Entry, evicted: &mut Evicted) -> Ou
         Command::PolicySet(command) => policy::set(state, command, &mut audit),
         Command::PolicyAllow(command) => policy::allow(state, command, &mut audit),
         Command::PolicyRevoke(command) => policy::revoke(state, command, &mut audit),
-        Command::AuditRetention(command) => retention::set(state, command, &mut audit),
+        Command::AuditRetention(command) => retention::set(state, entry, command, &mut audit),
         Command::AuditNote(AuditNote { kind, payload }) => {
             audit.note(*kind, payload.clone());
             Outcome::Done

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use jaco_types::{Identity, Millis, Timestamp};
 
+use super::clock::AuditClock;
 use super::digest::Digest;
 use super::event::{AuditEvent, AuditKey};
 use super::refusals::{self, Refusal, RefusalCount, Summary};
@@ -50,6 +51,8 @@ pub struct Retention {
     pub age: Millis,
     /// The newest event that was evicted; all after it are kept. Absent if none was.
     pub cut: Option<AuditKey>,
+    /// The time that events are aged by; absent in a cluster of earlier versions, which age them by that of the entry.
+    pub clock: Option<AuditClock>,
 }
 
 /// Events that an entry evicted, oldest first. An archive must have them before anything is made of
@@ -79,9 +82,10 @@ impl AuditLog {
         }
     }
 
-    /// Evicts what is too old at this moment, in whole steps.
+    /// Evicts what is too old at the time of an entry, in whole steps.
     pub(crate) fn expire(&mut self, now: Timestamp, evicted: &mut Evicted) {
-        let Some(Retention { age, .. }) = self.retention else { return };
+        let Some(Retention { age, clock, .. }) = &mut self.retention else { return };
+        let (age, now) = (*age, clock.as_mut().map_or(now, |clock| clock.entry(now)));
         let oldest = now.0.saturating_sub(age.0) / CUT_STEP.0 * CUT_STEP.0;
         while self.events.values().next().is_some_and(|event| event.at.0 < oldest) {
             self.evict_oldest(evicted);
@@ -106,8 +110,18 @@ impl AuditLog {
             None if self.events.len() < KEPT_EVENTS => None,
             None => self.events.keys().next().map(AuditKey::before),
         };
-        self.retention = Some(Retention { age, cut });
+        let clock = before.and_then(|retention| retention.clock);
+        self.retention = Some(Retention { age, cut, clock });
         before.map(|retention| retention.age)
+    }
+
+    /// From now on events are aged by a clock that doubts jumps. It starts at the newest event, so that a jump that is
+    /// there already is one.
+    pub(crate) fn start_clock(&mut self, now: Timestamp) {
+        let newest = self.events.values().next_back().map_or(now, |event| event.at);
+        if let Some(retention) = &mut self.retention {
+            retention.clock.get_or_insert(AuditClock::at(newest.min(now)));
+        }
     }
 
     /// Counts a refusal. None is counted before the retention is set: members of older versions do

@@ -5,11 +5,13 @@
 //! kind    event    digest     what an event is
 //! refusals                    counts of refusals, so that one identity cannot fill the log
 //! chain                       the hash of an event (ST-13)
+//! clock                       the time that events are aged by
 //! log                         the events that are kept, and their eviction (ST-10)
 //! verify                      the chain as a whole
 //! ```
 
 mod chain;
+mod clock;
 mod digest;
 mod event;
 mod kind;
@@ -18,6 +20,7 @@ mod refusals;
 mod verify;
 
 pub use chain::HashedEvent;
+pub use clock::{AuditClock, JUMP_MAX};
 pub use digest::Digest;
 pub use event::{AuditEvent, AuditKey};
 pub use kind::AuditKind;

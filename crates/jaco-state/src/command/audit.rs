@@ -12,13 +12,31 @@ use crate::audit::AuditKind;
 pub struct AuditRetention {
     /// The age.
     pub age: Millis,
+    /// What becomes of jumps of the time of entries.
+    pub jumps: Jumps,
+}
+
+/// Whether events are aged by the time of an entry at once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Jumps {
+    /// As it was set before; at once if it never was.
+    #[default]
+    AsBefore,
+    /// Not until a jump has lasted. The leader writes it once, when all members understand it.
+    Doubted,
 }
 
 impl AuditRetention {
     /// Creates the command.
     #[must_use]
     pub fn new(age: Millis) -> Self {
-        Self { age }
+        Self { age, jumps: Jumps::AsBefore }
+    }
+
+    /// From now on jumps are doubted.
+    #[must_use]
+    pub fn doubting_jumps(self) -> Self {
+        Self { jumps: Jumps::Doubted, ..self }
     }
 }
 

@@ -16,7 +16,7 @@ mod policy;
 
 use jaco_types::{Identity, Origin, RequestId, StateIndex, Timestamp};
 
-pub use audit::{AuditNote, AuditRetention};
+pub use audit::{AuditNote, AuditRetention, Jumps};
 pub use change::{Change, NewInstance, Previous, ReplaceCause};
 pub use cluster::{
     ClusterInit, ConstraintsSet, DisabledSet, Disabling, JoinTokenIssue, JoinTokenRevoke, NewNode,

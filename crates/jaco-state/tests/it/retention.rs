@@ -45,6 +45,52 @@ fn operator(name: &str) -> Identity {
     Identity::Operator { token: TokenId::new(name).unwrap() }
 }
 
+/// R-CLI-5, ST-10: a leader whose clock is 100 days ahead does not empty the log, and once its clock is set right nothing
+/// has been evicted; a jump that lasts for a day is the time.
+#[test]
+fn a_clock_that_jumps_ahead_empties_no_log() {
+    const DAY: u64 = 24 * HOUR;
+    let mut history = History::founded();
+    history.apply(Command::AuditBegin);
+    history.apply(AuditRetention::new(DEFAULT_AGE).doubting_jumps().into());
+    for n in 0..20 {
+        history.now = Timestamp(history.now.0 + HOUR);
+        history.apply(note(n));
+    }
+    let (kept, right) = (history.state.audit.events.len(), history.now);
+    for n in 20..30 {
+        history.now = Timestamp(right.0 + 100 * DAY + n * HOUR / 2);
+        history.apply(note(n));
+    }
+    assert_eq!(history.state.audit.events.len(), kept + 10, "nothing is evicted");
+    history.now = Timestamp(right.0 + HOUR);
+    history.apply(note(30));
+    assert_eq!(history.state.audit.events.len(), kept + 11, "nor when the clock is right again");
+    assert_eq!(violations(&history.state), vec![]);
+
+    // What was set stays with another age.
+    history.apply(AuditRetention::new(AGE_MIN).into());
+    let clock = history.state.audit.retention.unwrap().clock.expect("it goes on");
+    assert_eq!((clock.believed, clock.jumped), (history.now, None));
+    history.now = Timestamp(right.0 + 100 * DAY);
+    history.apply(note(31));
+    let before = history.state.audit.events.len();
+    history.now = Timestamp(right.0 + 101 * DAY);
+    history.apply(note(32));
+    assert!(history.state.audit.events.len() < before, "it has lasted for a day");
+}
+
+/// ST-3: without the clock, as in a log of an earlier version, events are aged by the entry, as they were.
+#[test]
+fn a_log_of_an_earlier_version_ages_as_before() {
+    let mut history = kept_for(DEFAULT_AGE);
+    history.apply(note(1));
+    history.now = Timestamp(history.now.0 + 100 * 24 * HOUR);
+    history.apply(note(2));
+    assert_eq!(history.state.audit.events.len(), 1);
+    assert_eq!(history.state.audit.retention.unwrap().clock, None);
+}
+
 proptest! {
     /// ST-10, ST-13, R-CLI-5: whatever is written when, what was handed over and what is kept are one
     /// chain without a gap, and nothing that is kept is too old or too much.

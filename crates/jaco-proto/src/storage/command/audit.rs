@@ -1,7 +1,7 @@
 //! Commands about the audit log.
 
 use jaco_state::audit::AuditKind;
-use jaco_state::command::{AuditNote, AuditRetention};
+use jaco_state::command::{AuditNote, AuditRetention, Jumps};
 use jaco_types::Millis;
 
 use crate::storage::convert::Wire;
@@ -12,12 +12,17 @@ impl Wire for AuditRetention {
     type Message = wire::AuditRetention;
 
     fn to_wire(&self) -> wire::AuditRetention {
-        let Self { age } = self;
-        wire::AuditRetention { age_ms: age.0 }
+        let Self { age, jumps } = self;
+        let doubts_jumps = match jumps {
+            Jumps::AsBefore => false,
+            Jumps::Doubted => true,
+        };
+        wire::AuditRetention { age_ms: age.0, doubts_jumps }
     }
 
     fn from_wire(message: wire::AuditRetention) -> Result<Self, Problem> {
-        Ok(Self { age: Millis(message.age_ms) })
+        let jumps = if message.doubts_jumps { Jumps::Doubted } else { Jumps::AsBefore };
+        Ok(Self { age: Millis(message.age_ms), jumps })
     }
 }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use jaco_state::Outcome;
 use jaco_state::audit::Digest;
 use jaco_state::audit::RefusalCount;
-use jaco_state::audit::{AuditEvent, AuditKey, Retention};
+use jaco_state::audit::{AuditClock, AuditEvent, AuditKey, Retention};
 use jaco_state::deployment::{Deployment, RevisionRecord};
 use jaco_types::{
     Author, DeploymentName, Identity, Millis, RequestId, Revision, Scheduling, ServiceKey,
@@ -139,13 +139,21 @@ pub(super) fn to_head(message: wire::AuditChain) -> Result<Digest, Problem> {
 pub(super) fn from_retention(retention: Retention) -> Kind {
     let place = |cut: AuditKey| wire::AuditPlace { index: cut.index.0, number: cut.number };
     let (age_ms, cut) = (retention.age.0, retention.cut.map(place));
-    Kind::AuditRetained(wire::AuditRetained { age_ms, cut })
+    let clock = retention.clock.map(|clock| wire::AuditClock {
+        believed_ms: clock.believed.0,
+        jumped_ms: clock.jumped.map(|at| at.0),
+    });
+    Kind::AuditRetained(wire::AuditRetained { age_ms, cut, clock })
 }
 
 pub(super) fn to_retention(message: wire::AuditRetained) -> Retention {
     let place =
         |cut: wire::AuditPlace| AuditKey { index: StateIndex(cut.index), number: cut.number };
-    Retention { age: Millis(message.age_ms), cut: message.cut.map(place) }
+    let clock = message.clock.map(|clock| AuditClock {
+        believed: Timestamp(clock.believed_ms),
+        jumped: clock.jumped_ms.map(Timestamp),
+    });
+    Retention { age: Millis(message.age_ms), cut: message.cut.map(place), clock }
 }
 
 pub(super) fn from_refusals(by: &Identity, count: &RefusalCount) -> Kind {

@@ -130,9 +130,21 @@ pub(crate) fn state_of_retention() -> ClusterState {
     let key = *state.audit.events.keys().next().unwrap();
     state.audit.events.get_mut(&key).unwrap().origin = Some(origins()[1]);
     let cut = Some(AuditKey { index: StateIndex(40), number: 2 });
-    state.audit.retention = Some(Retention { age: Millis(7_776_000_000), cut });
+    state.audit.retention = Some(Retention { age: Millis(7_776_000_000), cut, clock: None });
     let count = RefusalCount { since: Timestamp(1_700_000_000_123), written: 20, unreported: 3 };
     state.audit.refusals.insert(Identity::Local { uid: 1000 }, count);
+    state
+}
+
+/// A state whose events are aged by a clock, while entries are ahead of it, and nothing else.
+pub(crate) fn state_of_clock() -> ClusterState {
+    let mut state = ClusterState { index: StateIndex(42), ..ClusterState::default() };
+    let clock = AuditClock {
+        believed: Timestamp(1_700_000_000_123),
+        jumped: Some(Timestamp(1_708_640_000_000)),
+    };
+    let (age, clock) = (Millis(7_776_000_000), Some(clock));
+    state.audit.retention = Some(Retention { age, cut: None, clock });
     state
 }
 

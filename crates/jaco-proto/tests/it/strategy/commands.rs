@@ -95,6 +95,7 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
         token_id().prop_map(|id| JoinTokenRevoke::new(id).into()),
         Just(Command::AuditBegin),
         millis().prop_map(|age| AuditRetention::new(age).into()),
+        millis().prop_map(|age| AuditRetention::new(age).doubting_jumps().into()),
         (index(), vec(rebalance_revert(), 0..3))
             .prop_map(|(based_on, reverts)| RebalanceRevert::new(based_on, reverts).into()),
         (index(), vec(rebalance_move(), 0..3), vec(facts_by_name(), 0..3))

@@ -21,7 +21,7 @@ use jaco_proto::storage::Payload;
 use jaco_state::acme::{Acme, AcmeAccount, AcmeChallenge, IssueAttempt, IssuedCertificate};
 use jaco_state::audit::Digest;
 use jaco_state::audit::RefusalCount;
-use jaco_state::audit::{AuditEvent, AuditKey, AuditKind, AuditLog, Retention};
+use jaco_state::audit::{AuditClock, AuditEvent, AuditKey, AuditKind, AuditLog, Retention};
 use jaco_state::command::{
     AcmeNote, AuditNote, AuditRetention, Batch, CertificateIssue, CertificateRemove,
     CertificateStore, ClusterInit, ConstraintsSet, ConsumerAttach, ConsumerDetach, ContentPut,

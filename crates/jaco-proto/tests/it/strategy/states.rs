@@ -121,7 +121,10 @@ pub(crate) fn audit() -> impl Strategy<Value = AuditLog> {
         (said, digest()).prop_map(|((kind, at, (by, origin, request), payload), previous)| {
             AuditEvent { kind, at, by, origin, request, payload, previous }
         });
-    let retention = (millis(), option::of(key())).prop_map(|(age, cut)| Retention { age, cut });
+    let clock = (moment(), option::of(moment()))
+        .prop_map(|(believed, jumped)| AuditClock { believed, jumped });
+    let retention = (millis(), option::of(key()), option::of(clock))
+        .prop_map(|(age, cut, clock)| Retention { age, cut, clock });
     let refusals = btree_map(identity(), refusal_count(), 0..4);
     (btree_map(key(), event, 0..4), digest(), option::of(retention), refusals).prop_map(
         |(events, head, retention, refusals)| AuditLog {

@@ -263,7 +263,7 @@ mod tests {
         let key = |index| AuditKey { index: StateIndex(index), number: 1 };
         let mut audit = AuditLog::default();
         assert_eq!(gap(Some(key(5)), &audit), None, "nothing was evicted");
-        audit.retention = Some(Retention { age: Millis(1), cut: Some(key(7)) });
+        audit.retention = Some(Retention { age: Millis(1), cut: Some(key(7)), clock: None });
         assert_eq!(gap(None, &audit), None, "a reader from the start gets what is kept");
         assert_eq!(gap(Some(key(7)), &audit), None);
         assert_eq!(gap(Some(key(8)), &audit), None);
