@@ -44,6 +44,16 @@ impl Pos {
 struct Source {
     name: String,
     text: Arc<str>,
+    shown: Shown,
+}
+
+/// What messages may show of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    /// The line that a message is about.
+    Lines,
+    /// Its name and the number of the line.
+    Name,
 }
 
 /// Names and texts of everything that was read.
@@ -57,7 +67,7 @@ impl Sources {
     ///
     /// More than 65,535 texts share the last number; the loader's own limit is far lower.
     pub fn add(&mut self, name: &str, text: Arc<str>) -> FileId {
-        self.files.push(Source { name: name.to_owned(), text });
+        self.files.push(Source { name: name.to_owned(), text, shown: Shown::Lines });
         FileId(u16::try_from(self.files.len() - 1).unwrap_or(u16::MAX))
     }
 
@@ -65,6 +75,13 @@ impl Sources {
     pub(crate) fn set_text(&mut self, file: FileId, text: Arc<str>) {
         if let Some(source) = self.files.get_mut(usize::from(file.0)) {
             source.text = text;
+        }
+    }
+
+    /// Keeps the lines of `file` out of messages: it may be anything that its reader can open.
+    pub(crate) fn hide_lines(&mut self, file: FileId) {
+        if let Some(source) = self.files.get_mut(usize::from(file.0)) {
+            source.shown = Shown::Name;
         }
     }
 
@@ -79,7 +96,7 @@ impl Sources {
         self.files.get(usize::from(file.0)).map_or("", |source| source.name.as_str())
     }
 
-    /// The line at `pos`, without its line end, cut to what fits a terminal.
+    /// The line at `pos`, without its line end, cut to what fits a terminal; empty where it is not to be shown.
     #[must_use]
     pub fn snippet(&self, pos: Pos) -> String {
         /// Longer lines are cut: they are usually data.
@@ -87,6 +104,9 @@ impl Sources {
         let Some(source) = self.files.get(usize::from(pos.file.0)) else {
             return String::new();
         };
+        if source.shown == Shown::Name {
+            return String::new();
+        }
         let Some(index) = (pos.line as usize).checked_sub(1) else {
             return String::new();
         };

@@ -36,6 +36,8 @@ pub(crate) struct Scope<'s> {
 /// The state of one load.
 pub(crate) struct Loader<'f> {
     pub(super) files: &'f dyn Files,
+    /// The folder of the project.
+    pub(super) project_dir: String,
     pub(crate) sources: Sources,
     pub(crate) report: Report,
     pub(super) bytes: usize,
@@ -95,6 +97,8 @@ impl Loader<'_> {
             Some(known) => known.clone(),
             None => {
                 let read = self.text(path, required, named_at)?;
+                // Passwords are what env files are for.
+                self.sources.hide_lines(read.0);
                 self.texts.insert(path.to_owned(), read.clone());
                 read
             }
@@ -169,9 +173,42 @@ impl Loader<'_> {
     }
 
     /// Reads and parses a compose file.
+    ///
+    /// One that another file names may be anything that the reader can open. What is no compose file is named without
+    /// its lines, and without what is wrong with it where that could quote it.
     pub(crate) fn documents(&mut self, path: &str, named_at: Option<Pos>) -> Option<Vec<Node>> {
         let (file, text) = self.text(path, true, named_at)?;
         self.marks |= text.contains("!reset") || text.contains("!override");
-        parse::parse(&text, file, &mut self.report)
+        let Some(named_at) = named_at else {
+            return parse::parse(&text, file, &mut self.report);
+        };
+        let mut findings = Report::default();
+        let documents = parse::parse(&text, file, &mut findings);
+        if documents.as_ref().is_some_and(|documents| documents.iter().all(is_compose)) {
+            self.report.absorb(findings);
+            return documents;
+        }
+        self.sources.hide_lines(file);
+        // What is in the project and cannot be parsed is most likely a compose file that is being written.
+        if documents.is_none()
+            && paths::is_below(&paths::clean(&self.project_dir), &paths::clean(path))
+        {
+            self.report.absorb(findings);
+            return None;
+        }
+        let message = format!("{path} is not a compose file");
+        let help = "it may be anything, so nothing of it is shown: look at the file itself";
+        self.report.error(named_at, Code::WrongType, message).suggest(help);
+        None
     }
+}
+
+/// Whether a document has a part of a compose file, or nothing else either.
+fn is_compose(document: &Node) -> bool {
+    let sections = ["services", "include", "networks", "volumes", "configs", "secrets", "models"];
+    let is_ordinary = |key: &str| ["name", "version"].contains(&key) || key.starts_with("x-");
+    document.as_map().is_some_and(|map| {
+        sections.iter().any(|section| map.get(section).is_some())
+            || map.iter().all(|entry| is_ordinary(&entry.key))
+    })
 }

@@ -38,6 +38,7 @@ pub use received::from_model;
 pub fn load(input: &Input, files: &dyn Files) -> Result<Loaded, Problems> {
     let mut loader = Loader {
         files,
+        project_dir: input.project_dir.clone(),
         sources: Sources::default(),
         report: Report::default(),
         bytes: 0,

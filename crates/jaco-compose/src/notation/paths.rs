@@ -31,6 +31,15 @@ pub fn join(dir: &str, path: &str) -> String {
     if path.starts_with('/') { clean(path) } else { clean(&format!("{dir}/{path}")) }
 }
 
+/// Whether `path` is in `dir` or in a folder below it, by its text. Both are clean.
+pub(crate) fn is_below(dir: &str, path: &str) -> bool {
+    if dir == "." {
+        return !path.starts_with('/') && path != ".." && !path.starts_with("../");
+    }
+    let rest = path.strip_prefix(dir.trim_end_matches('/'));
+    rest.is_some_and(|rest| rest.starts_with('/'))
+}
+
 /// The folder of `path`.
 #[must_use]
 pub fn parent(path: &str) -> String {
@@ -104,6 +113,18 @@ mod tests {
         }
         assert_eq!(resolve("/p", "~/x", Some("/home/u")), "/home/u/x");
         assert_eq!(resolve("/p", "C:\\x", None), "C:\\x");
+        for (dir, path, expected) in [
+            ("/p", "/p/a", true),
+            ("/p", "/pq/a", false),
+            ("/p", "/p", false),
+            ("/", "/a", true),
+            (".", "a/b", true),
+            (".", "../a", false),
+            (".", "/etc/shadow", false),
+            ("../p", "../p/a", true),
+        ] {
+            assert_eq!(is_below(dir, path), expected, "{dir} {path}");
+        }
         assert_eq!(parent("/a/b"), "/a");
         assert_eq!(file_name("/a/b/"), "b");
     }

@@ -21,6 +21,7 @@ mod facts;
 mod forms;
 mod hash;
 mod hash_keys;
+mod hidden_lines;
 mod ingress;
 mod inherited;
 mod laws;

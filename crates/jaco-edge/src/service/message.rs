@@ -17,6 +17,9 @@ use super::report::{CountersMessage, ReportMessage};
 /// The longest message: ten thousand routes, each with a few kilobytes of header rules and passwords.
 const LENGTH_MAX: usize = 128 << 20;
 
+/// Memory for a message of which nothing has arrived yet.
+const RESERVED_MAX: usize = 64 << 10;
+
 /// What an edge is told.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Order {
@@ -73,8 +76,7 @@ pub(super) async fn receive(stream: &mut (impl AsyncRead + Unpin)) -> io::Result
     if length > LENGTH_MAX {
         return Err(too_long(length));
     }
-    let mut body = vec![0; length];
-    stream.read_exact(&mut body).await?;
+    let body = read_body(stream, length).await?;
     Ok(Some(body))
 }
 
@@ -82,8 +84,24 @@ fn too_long(length: usize) -> io::Error {
     io::Error::other(format!("a message of {length} bytes is longer than {LENGTH_MAX}"))
 }
 
+/// Reads `length` bytes into memory that grows as they come: a length alone costs its sender nothing.
+async fn read_body(stream: &mut (impl AsyncRead + Unpin), length: usize) -> io::Result<Vec<u8>> {
+    let mut body = Vec::with_capacity(length.min(RESERVED_MAX));
+    stream.take(length as u64).read_to_end(&mut body).await?;
+    if body.len() < length {
+        let message = format!("{} of {length} bytes came", body.len());
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, message));
+    }
+    Ok(body)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    use tokio::io::ReadBuf;
+
     use super::*;
 
     #[tokio::test]
@@ -93,5 +111,32 @@ mod tests {
         let mut cut: &[u8] = &[0, 0, 0, 9, b'{'];
         assert!(receive(&mut cut).await.is_err());
         assert_eq!(receive(&mut [].as_slice()).await.unwrap(), None);
+    }
+
+    /// What is offered to a stream to be filled, at most.
+    struct Slow {
+        bytes: &'static [u8],
+        offered: usize,
+    }
+
+    impl AsyncRead for Slow {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            ctx: &mut Context<'_>,
+            buffer: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            self.offered = self.offered.max(buffer.remaining());
+            Pin::new(&mut self.bytes).poll_read(ctx, buffer)
+        }
+    }
+
+    /// R-FAULT-3: memory is taken for bytes that are there, not for those that are announced.
+    #[tokio::test]
+    async fn an_announced_length_takes_no_memory() {
+        let announced: &[u8] = &[0x07, 0, 0, 0, b'{', b'}'];
+        let mut slow = Slow { bytes: announced, offered: 0 };
+        let cut = receive(&mut slow).await.unwrap_err();
+        assert_eq!(cut.kind(), io::ErrorKind::UnexpectedEof);
+        assert!(slow.offered <= 2 * RESERVED_MAX, "{} bytes", slow.offered);
     }
 }

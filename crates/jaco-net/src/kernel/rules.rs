@@ -169,7 +169,7 @@ fn sorted(mut elements: Vec<Value>) -> Vec<Value> {
 
 /// The listing without what changes from load to load, and without the elements of sets.
 fn without_elements(mut listing: Value) -> Value {
-    let objects = listing["nftables"].as_array_mut().into_iter().flatten();
+    let objects = listing.get_mut("nftables").and_then(Value::as_array_mut).into_iter().flatten();
     for object in objects.filter_map(Value::as_object_mut) {
         object.remove("metainfo");
         for part in object.values_mut().filter_map(Value::as_object_mut) {
@@ -197,4 +197,27 @@ fn run(arguments: &[&str], input: Option<&Value>) -> Result<Vec<u8>, NetError> {
     let text = String::from_utf8_lossy(&output.stderr);
     let message = text.lines().next().unwrap_or("it said nothing").to_owned();
     Err(NetError::Rules { message })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// R-FAULT-3: what `nft` lists in another form than it should is other rules, not the end of the router.
+    #[test]
+    fn a_listing_of_another_form_is_kept() {
+        for other in [json!([1]), json!("rules"), json!(7), json!(null), json!({"nftables": "x"})] {
+            assert_eq!(without_elements(other.clone()), other);
+            assert!(listed_elements(&other, "inet", "scopes").is_empty());
+        }
+    }
+
+    #[test]
+    fn handles_and_elements_are_left_out() {
+        let listing = json!({"nftables": [{"metainfo": {"version": "1"}}, {"set": {"name": "scopes", "handle": 3, "elem": [1]}}]});
+        let left = json!({"nftables": [{}, {"set": {"name": "scopes"}}]});
+        assert_eq!(without_elements(listing), left);
+    }
 }

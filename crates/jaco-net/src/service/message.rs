@@ -21,6 +21,9 @@ use crate::tunnel::Backend;
 /// The longest message: a plan of several hundred thousand addresses.
 const LENGTH_MAX: usize = 256 << 20;
 
+/// Memory for a message of which nothing has arrived yet.
+const RESERVED_MAX: usize = 64 << 10;
+
 /// What the router is told.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Order {
@@ -213,18 +216,60 @@ pub(super) async fn receive<M: for<'a> Deserialize<'a>>(
     if length > LENGTH_MAX {
         return Err(io::Error::other(format!("a message of {length} bytes is too long")));
     }
-    let mut body = vec![0; length];
-    stream.read_exact(&mut body).await?;
+    let body = read_body(stream, length).await?;
     Ok(Some(serde_json::from_slice(&body)?))
+}
+
+/// Reads `length` bytes into memory that grows as they come: a length alone costs its sender nothing.
+async fn read_body(stream: &mut (impl AsyncRead + Unpin), length: usize) -> io::Result<Vec<u8>> {
+    let mut body = Vec::with_capacity(length.min(RESERVED_MAX));
+    stream.take(length as u64).read_to_end(&mut body).await?;
+    if body.len() < length {
+        let message = format!("{} of {length} bytes came", body.len());
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, message));
+    }
+    Ok(body)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    use tokio::io::ReadBuf;
+
     use super::*;
 
     #[tokio::test]
     async fn what_is_too_long_is_not_read() {
         let mut too_long: &[u8] = &[0xff; 8];
         assert!(receive::<Order>(&mut too_long).await.is_err());
+    }
+
+    /// What is offered to a stream to be filled, at most.
+    struct Slow {
+        bytes: &'static [u8],
+        offered: usize,
+    }
+
+    impl AsyncRead for Slow {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            ctx: &mut Context<'_>,
+            buffer: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            self.offered = self.offered.max(buffer.remaining());
+            Pin::new(&mut self.bytes).poll_read(ctx, buffer)
+        }
+    }
+
+    /// R-FAULT-3: memory is taken for bytes that are there, not for those that are announced.
+    #[tokio::test]
+    async fn an_announced_length_takes_no_memory() {
+        let announced: &[u8] = &[0x07, 0, 0, 0, b'{', b'}'];
+        let mut slow = Slow { bytes: announced, offered: 0 };
+        let cut = receive::<Order>(&mut slow).await.unwrap_err();
+        assert_eq!(cut.kind(), io::ErrorKind::UnexpectedEof);
+        assert!(slow.offered <= 2 * RESERVED_MAX, "{} bytes", slow.offered);
     }
 }
