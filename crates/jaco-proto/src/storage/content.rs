@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 use jaco_state::Content;
-use jaco_state::contents::{Form, Hold, NamedContent, Piece, PieceBytes};
-use jaco_types::{ContentId, NamedKey, NamedKind, Timestamp};
+use jaco_state::contents::{ContentUsers, Form, Hold, NamedContent, Piece, PieceBytes};
+use jaco_types::{ContentId, DeploymentName, NamedKey, NamedKind, Timestamp};
 
-use super::convert::{Wire, ascending, required, wire_enum};
+use super::convert::{Wire, ascending, optional, required, wire_enum};
 use super::error::Problem;
 use super::wire;
 
@@ -20,6 +20,31 @@ impl Wire for NamedKey {
 
     fn from_wire(message: wire::NamedKey) -> Result<Self, Problem> {
         Ok(Self { kind: Wire::from_wire(message.kind)?, name: Wire::from_wire(message.name)? })
+    }
+}
+
+impl Wire for ContentUsers {
+    type Message = wire::ContentUsers;
+
+    fn to_wire(&self) -> wire::ContentUsers {
+        match self {
+            Self::All => wire::ContentUsers { all: true, deployments: Vec::new() },
+            Self::Listed(listed) => wire::ContentUsers {
+                all: false,
+                deployments: listed.iter().map(Wire::to_wire).collect(),
+            },
+        }
+    }
+
+    fn from_wire(message: wire::ContentUsers) -> Result<Self, Problem> {
+        let names = message.deployments.into_iter();
+        let names = names.map(|name| Ok((DeploymentName::from_wire(name)?, ())));
+        let listed = ascending("users of a content", names)?;
+        match message.all {
+            true if listed.is_empty() => Ok(Self::All),
+            true => Err(Problem::Misplaced("deployments")),
+            false => Ok(Self::Listed(listed.into_keys().collect())),
+        }
     }
 }
 
@@ -97,6 +122,10 @@ pub(super) fn from_named(key: &NamedKey, named: &NamedContent) -> wire::NamedCon
         pieces: named.pieces.iter().map(Wire::to_wire).collect(),
         size: named.size,
         stored_at_ms: named.stored_at.0,
+        users: match &named.users {
+            ContentUsers::All => None,
+            listed @ ContentUsers::Listed(_) => Some(listed.to_wire()),
+        },
     }
 }
 
@@ -109,6 +138,7 @@ pub(super) fn to_named(message: wire::NamedContent) -> Result<(NamedKey, NamedCo
         pieces: pieces.into_keys().collect(),
         size: message.size,
         stored_at: Timestamp(message.stored_at_ms),
+        users: optional(message.users)?.unwrap_or_default(),
     };
     Ok((required("key", message.key)?, named))
 }

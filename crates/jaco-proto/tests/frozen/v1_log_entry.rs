@@ -731,3 +731,11 @@ pub(crate) const CERTIFICATES: &[(&str, &str)] = &[(
 /// A retention with a clock that doubts jumps.
 pub(crate) const CLOCKS: &[(&str, &str)] =
     &[("audit_retention", "080110fbd095ffbc311a03c202002203722d312a0ce22b090880b0f1fb1ce03501")];
+
+/// A secret that is for two deployments.
+pub(crate) const USERS: &[(&str, &str)] = &[(
+    "named_content_put",
+    "080110fbd095ffbc311a03c202002203722d312a42e2123f0a0a0814120664622e6b657912200101\
+     0101010101010101010101010101010101010101010101010101010101012003ea350c1204626c6f\
+     67120473686f70",
+)];

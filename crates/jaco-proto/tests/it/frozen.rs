@@ -69,6 +69,9 @@ fn log_entries_are_as_they_were() {
     let retention = AuditRetention::new(Millis(7_776_000_000)).doubting_jumps();
     let samples = [sample::payload(retention.into())];
     check(&samples, v1_log_entry::CLOCKS, encode_payload, decode_payload);
+    let named = sample::named_content_for_users();
+    let samples = [sample::payload(named.into())];
+    check(&samples, v1_log_entry::USERS, encode_payload, decode_payload);
     let samples = sample::payloads_with_origin();
     check(&samples, v1_log_entry::ORIGINS, encode_payload, decode_payload);
 }
@@ -110,6 +113,7 @@ fn snapshots_are_as_they_were() {
         (v1_snapshot::ROLE_FRAMES, sample::state_of_roles()),
         (v1_snapshot::USE_FRAMES, sample::state_of_uses()),
         (v1_snapshot::CERTIFICATE_FRAMES, sample::state_of_certificates()),
+        (v1_snapshot::USERS_FRAMES, sample::state_of_users()),
         (v1_snapshot::CLOCK_FRAMES, sample::state_of_clock()),
     ] {
         let frozen: String = frames.iter().map(|(_, hex)| *hex).collect();

@@ -293,6 +293,7 @@ mod tests {
                 pieces: BTreeSet::new(),
                 size: 1,
                 stored_at: jaco_types::Timestamp(0),
+                users: jaco_state::contents::ContentUsers::All,
             };
             (key, named)
         };

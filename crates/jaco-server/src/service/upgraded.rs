@@ -2,6 +2,7 @@
 
 use jaco_state::ClusterState;
 use jaco_state::command::EdgeBegin;
+use jaco_state::contents::ContentUsers;
 use jaco_state::token::{OperatorToken, Proof};
 use jaco_types::{Author, ErrorCode, Rejection};
 
@@ -74,6 +75,17 @@ pub(super) fn certificates_may_begin(state: &ClusterState) -> Result<(), Rejecti
         return Ok(());
     }
     by_all(state, "operators can have certificates", ErrorCode::MembersOutdated)
+}
+
+/// Whether secrets can be for some deployments only.
+///
+/// # Errors
+/// `members_outdated` as long as a member runs another version.
+pub(super) fn users_may_begin(state: &ClusterState) -> Result<(), Rejection> {
+    if state.named.values().any(|named| named.users != ContentUsers::All) {
+        return Ok(());
+    }
+    by_all(state, "secrets can be for some deployments only", ErrorCode::MembersOutdated)
 }
 
 /// Whether uses of tokens are recorded, or may be.

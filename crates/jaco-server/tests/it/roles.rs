@@ -387,6 +387,49 @@ async fn contents_of_secrets_are_not_told() {
     with.stop().await;
 }
 
+/// R-CLI-7, R-IN-5: a new secret is for no deployment of a deployer until it says so, with the same content; a new version
+/// is for the same ones.
+#[tokio::test(flavor = "multi_thread")]
+async fn secrets_are_for_the_deployments_that_they_list() {
+    let with = WithTokens::start().await;
+    let mut deploy = DeployClient::new(with.served.stranger.clone());
+    let store = |content: &'static [u8], users| v1::StoreContentRequest {
+        kind: "secret".to_owned(),
+        name: "key".to_owned(),
+        content: Bytes::from_static(content),
+        users,
+        ..v1::StoreContentRequest::default()
+    };
+    deploy.store_content(with.as_role(Role::Operator, store(b"s", None))).await.unwrap();
+    let uses = |image: &str| v1::ApplyRequest {
+        compose_json: format!(
+            r#"{{"name":"shop","services":{{"web":{{"image":"{image}","secrets":[{{"source":"key"}}]}}}},
+            "secrets":{{"key":{{"external":true,"name":"key"}}}}}}"#
+        ),
+        ..v1::ApplyRequest::default()
+    };
+    let refused = deploy.apply(with.as_role(Role::Deployer, uses("web:6"))).await.unwrap_err();
+    assert_eq!(code(&refused), ErrorCode::PolicyRefused, "{refused}");
+    assert!(refused.message().contains("jaco secret allow key shop"), "{refused}");
+
+    let own = Some(v1::ContentUsers { all: false, deployments: vec!["shop".to_owned()] });
+    let share = store(b"", own.clone());
+    let denied = deploy.store_content(with.as_role(Role::Deployer, share.clone())).await;
+    assert_eq!(code(&denied.unwrap_err()), ErrorCode::PermissionDenied);
+    let kept = deploy.store_content(with.as_role(Role::Operator, share)).await.unwrap();
+    assert_eq!(kept.into_inner().version, 1, "the content is the same");
+    deploy.apply(with.as_role(Role::Deployer, uses("web:6"))).await.unwrap();
+    deploy.store_content(with.as_role(Role::Operator, store(b"t", None))).await.unwrap();
+    let request = v1::ListContentsRequest { kind: "secret".to_owned() };
+    let listed = deploy.list_contents(with.as_role(Role::Viewer, request)).await.unwrap();
+    let listed = listed.into_inner().contents;
+    assert_eq!((listed[0].version, &listed[0].users), (2, &own));
+    let both = Some(v1::ContentUsers { all: true, deployments: vec!["shop".to_owned()] });
+    let invalid = deploy.store_content(with.as_role(Role::Operator, store(b"t", both))).await;
+    assert_eq!(code(&invalid.unwrap_err()), ErrorCode::InvalidRequest);
+    with.stop().await;
+}
+
 /// R-CLI-7: the leader checks by its own state what another member has let through: the role, and whether the token still
 /// counts.
 #[tokio::test(flavor = "multi_thread")]

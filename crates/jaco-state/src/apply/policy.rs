@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jaco_types::spec::{DeploymentSpec, Reach, ServiceSpec};
-use jaco_types::{DeploymentName, ErrorCode, Identity, Rejection, Role, ServiceName};
+use jaco_types::{DeploymentName, ErrorCode, Identity, NamedKey, Rejection, Role, ServiceName};
 
 use super::audit::Audit;
 use crate::audit::AuditKind;
@@ -116,6 +116,37 @@ pub(super) fn check(
     let message =
         format!("{}, which is not granted to {name}; to grant it: {command}", services.join("; "));
     Err(Rejection::new(ErrorCode::PolicyRefused, message).with("command", command))
+}
+
+/// Refuses named secrets that are not for the deployment, where reaches without a grant are refused. One that the desired
+/// revision has passes.
+///
+/// # Errors
+/// `policy_refused`, with the secrets and the commands that allow them.
+pub(super) fn check_named(
+    state: &ClusterState,
+    by: &Identity,
+    name: &DeploymentName,
+    spec: &DeploymentSpec,
+) -> Result<(), Rejection> {
+    if state.policy.mode == PolicyMode::Warn && !is_deployer(state, by) {
+        return Ok(());
+    }
+    let desired = state.deployments.get(name).map(|deployment| deployment.spec());
+    let is_kept = |key: &NamedKey| desired.is_some_and(|desired| desired.named.contains(key));
+    let is_refused = |key: &&NamedKey| {
+        let named = state.named.get(key);
+        !is_kept(key) && named.is_some_and(|named| !named.users.include(name))
+    };
+    let refused: Vec<&NamedKey> = spec.named.iter().filter(is_refused).collect();
+    if refused.is_empty() {
+        return Ok(());
+    }
+    let allow = |key: &&NamedKey| format!("jaco {} allow {} {name}", key.kind.as_str(), key.name);
+    let commands = refused.iter().map(allow).collect::<Vec<_>>().join("; ");
+    let keys: Vec<String> = refused.iter().map(ToString::to_string).collect();
+    let message = format!("{} is not for {name}; to allow it: {commands}", keys.join(" and "));
+    Err(Rejection::new(ErrorCode::PolicyRefused, message).with("command", commands))
 }
 
 /// Whether a token for some deployments only asks. What reaches its node reaches all deployments there, so that a grant is

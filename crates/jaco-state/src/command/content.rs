@@ -2,7 +2,7 @@
 
 use jaco_types::{ContentId, NamedKey, RegistryName, RegistryUsername};
 
-use crate::contents::Piece;
+use crate::contents::{ContentUsers, Piece};
 use crate::registries::SealedPassword;
 
 /// Uploads contents of files that an apply is about to refer to.
@@ -31,13 +31,21 @@ pub struct NamedContentPut {
     pub pieces: Vec<Piece>,
     /// Its size in bytes, without the list.
     pub size: u64,
+    /// Which deployments may use it; `None` for those that might before, which are all for a new one.
+    pub users: Option<ContentUsers>,
 }
 
 impl NamedContentPut {
     /// Creates the command.
     #[must_use]
     pub fn new(key: NamedKey, tree: ContentId, pieces: Vec<Piece>, size: u64) -> Self {
-        Self { key, tree, pieces, size }
+        Self { key, tree, pieces, size, users: None }
+    }
+
+    /// From now on it is for these deployments.
+    #[must_use]
+    pub fn for_users(self, users: ContentUsers) -> Self {
+        Self { users: Some(users), ..self }
     }
 }
 

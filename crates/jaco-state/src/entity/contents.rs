@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use jaco_types::{ContentId, Millis, Timestamp};
+use jaco_types::{ContentId, DeploymentName, Millis, Timestamp};
 
 use crate::table::Table;
 
@@ -86,6 +86,42 @@ pub struct NamedContent {
     pub size: u64,
     /// When it was stored.
     pub stored_at: Timestamp,
+    /// Which deployments may use it.
+    pub users: ContentUsers,
+}
+
+/// Which deployments may use a named content. Those that have a revision with it go on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum ContentUsers {
+    /// All of them: configs, what earlier versions stored, and what an operator says.
+    #[default]
+    All,
+    /// These, which need not exist.
+    Listed(BTreeSet<DeploymentName>),
+}
+
+impl ContentUsers {
+    /// Whether a deployment is among them.
+    #[must_use]
+    pub fn include(&self, deployment: &DeploymentName) -> bool {
+        match self {
+            Self::All => true,
+            Self::Listed(listed) => listed.contains(deployment),
+        }
+    }
+}
+
+impl fmt::Display for ContentUsers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => f.write_str("all"),
+            Self::Listed(listed) if listed.is_empty() => f.write_str("none"),
+            Self::Listed(listed) => {
+                let names: Vec<&str> = listed.iter().map(DeploymentName::as_str).collect();
+                f.write_str(&names.join(", "))
+            }
+        }
+    }
 }
 
 /// Why a chunk is stored.

@@ -3,13 +3,17 @@
 use std::collections::BTreeSet;
 
 use jaco_state::command::{
-    DeploymentApply, DeploymentRollback, PolicyAllow, PolicyRevoke, PolicySet,
+    DeploymentApply, DeploymentRollback, NamedContentPut, PolicyAllow, PolicyRevoke, PolicySet,
 };
+use jaco_state::contents::{ContentUsers, Form, Piece, PieceBytes};
 use jaco_state::policy::{GRANTS_MAX, GRANTS_PER_DEPLOYMENT_MAX, PolicyMode};
 use jaco_state::token::OperatorToken;
 use jaco_state::{Command, Entry, Outcome};
-use jaco_types::spec::{Reach, ReachKind, ServiceSpec};
-use jaco_types::{ErrorCode, Identity, Revision, Rights, ServiceName, TokenId};
+use jaco_types::spec::{DeploymentSpec, Reach, ReachKind, ServiceSpec};
+use jaco_types::{
+    ContentId, ContentName, ErrorCode, Identity, NamedKey, NamedKind, Revision, Rights,
+    ServiceName, TokenId,
+};
 
 use crate::history::{History, deployment, service, spec};
 
@@ -184,4 +188,82 @@ fn a_deployer_needs_a_grant_whatever_the_policy_is() {
     let back = DeploymentRollback::new(deployment("shop")).to(Some(Revision(2)));
     let restored = [(ServiceName::new("db").unwrap(), reaches(&["privileged"]))];
     message(&ask(&mut history, back.reaches(restored.into()).into()));
+}
+
+/// Stores the secret `db`, made of a piece, for these deployments.
+fn secret(number: u8, users: Option<ContentUsers>) -> Command {
+    let id = ContentId([number; 32]);
+    let piece = Piece { id, form: Form::Sealed, bytes: PieceBytes([number; 8].into()) };
+    let put = NamedContentPut::new(db_key(), id, vec![piece], 8);
+    NamedContentPut { users, ..put }.into()
+}
+
+fn db_key() -> NamedKey {
+    NamedKey { kind: NamedKind::Secret, name: ContentName::new("db").unwrap() }
+}
+
+fn listed(names: &[&str]) -> ContentUsers {
+    ContentUsers::Listed(names.iter().map(|name| deployment(name)).collect())
+}
+
+/// An apply of a deployment that uses the secret `db`.
+fn uses_secret(name: &str, image: &str) -> Command {
+    let spec = DeploymentSpec { named: [db_key()].into(), ..spec(&[service("web", image)]) };
+    DeploymentApply::new(deployment(name), spec).into()
+}
+
+/// R-IN-5, R-CLI-7: a deployer has a secret for a deployment that it lists only; others too where the policy refuses. What
+/// has it keeps it.
+#[test]
+fn a_secret_is_for_the_deployments_that_it_lists() {
+    let mut history = History::founded();
+    let id = TokenId::new("ci").unwrap();
+    let both = Rights::Deployer([deployment("shop"), deployment("blog")].into());
+    let bootstrap = history.state.operator_tokens.values().next().unwrap().clone();
+    let token = OperatorToken { id: id.clone(), rights: Some(both), ..bootstrap };
+    history.state.operator_tokens.insert(id.clone(), token);
+    let ask = |history: &mut History, command| {
+        let by = Identity::Operator { token: id.clone() };
+        let entry = Entry { by, ..history.entry(None, command) };
+        jaco_state::apply(&mut history.state, &entry)
+    };
+    history.apply(secret(1, Some(listed(&["shop"]))));
+    assert_eq!(
+        history.last_event(),
+        "content_stored deployments=shop kind=secret name=db version=1"
+    );
+    let refused = ask(&mut history, uses_secret("blog", "web:1"));
+    let said = message(&refused);
+    assert!(said.contains("is not for blog; to allow it: jaco secret allow db blog"), "{said}");
+    assert!(matches!(ask(&mut history, uses_secret("shop", "web:1")), Outcome::Deployed { .. }));
+    let by_others = history.apply(uses_secret("wiki", "web:1"));
+    assert!(
+        matches!(by_others, Outcome::Deployed { .. }),
+        "an operator, and the policy only warns"
+    );
+
+    // A new version is for the same ones; the list is changed without one.
+    history.apply(secret(2, None));
+    assert_eq!(history.state.named.get(&db_key()).unwrap().users, listed(&["shop"]));
+    let change = NamedContentPut::new(db_key(), ContentId([2; 32]), Vec::new(), 8);
+    history.apply(change.for_users(listed(&["blog"])).into());
+    let named = history.state.named.get(&db_key()).unwrap();
+    assert_eq!((named.version, &named.users), (2, &listed(&["blog"])));
+    assert!(matches!(ask(&mut history, uses_secret("blog", "web:1")), Outcome::Deployed { .. }));
+    let kept = ask(&mut history, uses_secret("shop", "web:2"));
+    assert!(matches!(kept, Outcome::Deployed { .. }), "it has the secret already");
+
+    history.apply(PolicySet::new(PolicyMode::Refuse).into());
+    assert_eq!(history.refused(uses_secret("docs", "web:1")), ErrorCode::PolicyRefused);
+}
+
+/// ST-3: what is stored without a list, as by earlier versions, is for all deployments.
+#[test]
+fn a_secret_without_a_list_is_for_all() {
+    let mut history = History::founded();
+    history.apply(secret(1, None));
+    assert_eq!(history.last_event(), "content_stored kind=secret name=db version=1");
+    history.apply(PolicySet::new(PolicyMode::Refuse).into());
+    let applied = history.apply(uses_secret("docs", "web:1"));
+    assert!(matches!(applied, Outcome::Deployed { .. }));
 }

@@ -8,8 +8,8 @@ use std::os::unix::fs::FileExt;
 
 use jaco_proto::v1::backup_part::Kind;
 use jaco_proto::v1::{
-    AllocationRef, BackupDeployment, BackupGrants, BackupHeader, BackupNetwork, BackupNode,
-    BackupPair, BackupPart, BackupRegistry,
+    AllocationRef, BackupDeployment, BackupGrants, BackupHeader, BackupNamed, BackupNetwork,
+    BackupNode, BackupPair, BackupPart, BackupRegistry,
 };
 use jaco_types::ContentId;
 use prost::Message;
@@ -96,13 +96,13 @@ impl Backup {
         Ok(Some(deployment))
     }
 
-    /// The content of a stored config or secret.
+    /// A stored config or secret with its content.
     ///
     /// # Errors
     /// If the file can no longer be read.
-    pub(crate) fn named(&self, named: &NamedPart) -> Result<Bytes, Damage> {
+    pub(crate) fn named(&self, named: &NamedPart) -> Result<BackupNamed, Damage> {
         let Kind::Named(named) = self.part(named.position)? else { return Err(Damage::Altered) };
-        Ok(named.content)
+        Ok(named)
     }
 
     /// The credentials of each registry.

@@ -49,6 +49,7 @@ fn parts() -> Vec<Kind> {
             kind: "secret".to_owned(),
             name: "db".to_owned(),
             content: Bytes::from_static(b"hunter2"),
+            users: None,
         }),
         Kind::Registry(BackupRegistry {
             registry: "ghcr.io".to_owned(),
@@ -135,7 +136,7 @@ fn first_format_is_frozen() {
     assert_eq!((backup.nodes[0].hostname.as_str(), backup.nodes[0].cordoned), ("n1", true));
     let named = &backup.named[0];
     assert_eq!((named.kind, named.name.as_str()), (NamedKind::Secret, "db"));
-    assert_eq!(backup.named(named).unwrap(), &b"hunter2"[..]);
+    assert_eq!(backup.named(named).unwrap().content, &b"hunter2"[..]);
     let piece = ContentId(Sha256::digest(b"listen 80").into());
     assert_eq!(backup.piece(piece).unwrap(), &b"listen 80"[..]);
     assert_eq!(backup.secret(ContentId([7; 32])).unwrap(), &b"hunter3"[..]);

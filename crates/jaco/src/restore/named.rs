@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jaco_client::fresh_request_id;
 use jaco_compose::tree::FileTree;
 use jaco_compose::{UploadKind, UploadSource, from_model};
-use jaco_proto::v1::{ListContentsRequest, StoreContentRequest};
+use jaco_proto::v1::{BackupNamed, ContentUsers, ListContentsRequest, StoreContentRequest};
 use jaco_types::{ContentId, NamedKind};
 use prost::bytes::Bytes;
 use sha2::{Digest, Sha256};
@@ -35,9 +35,9 @@ impl Restore<'_> {
             current.extend(trees);
         }
         for named in backup.named.iter().filter(is_selected) {
-            let content = backup.named(named)?;
+            let kept = backup.named(named)?;
             let current = current.get(&(named.kind, named.name.clone()));
-            let result = self.store_named(named, content, current).await;
+            let result = self.store_named(named, kept, current).await;
             let kind = match named.kind {
                 NamedKind::Config => Kind::Config,
                 NamedKind::Secret => Kind::Secret,
@@ -71,9 +71,10 @@ impl Restore<'_> {
     async fn store_named(
         &self,
         named: &NamedPart,
-        content: Bytes,
+        kept: BackupNamed,
         current: Option<&Bytes>,
     ) -> Result<StepResult, RestoreError> {
+        let content = kept.content;
         if let Some(current) = current {
             let piece = match named.kind {
                 NamedKind::Config => ContentId(Sha256::digest(&content).into()),
@@ -95,9 +96,20 @@ impl Restore<'_> {
                 name: named.name.clone(),
                 content,
                 request_id: fresh_request_id(),
+                users: users(named.kind, kept.users),
             };
             self.client.store_content(request).await?;
         }
         Ok(StepResult::Restored)
+    }
+}
+
+/// Which deployments may use what is restored: a secret of a backup that does not say so was for all.
+fn users(kind: NamedKind, kept: Option<ContentUsers>) -> Option<ContentUsers> {
+    match kind {
+        NamedKind::Config => None,
+        NamedKind::Secret => {
+            Some(kept.unwrap_or(ContentUsers { all: true, deployments: Vec::new() }))
+        }
     }
 }

@@ -4,7 +4,7 @@ use jaco_state::command::{
     ContentPut, NamedContentPut, NamedContentRemove, RegistryRemove, RegistryStore,
 };
 
-use crate::storage::convert::{Wire, list, required, to_list};
+use crate::storage::convert::{Wire, list, optional, required, to_list};
 use crate::storage::error::Problem;
 use crate::storage::wire;
 
@@ -25,12 +25,13 @@ impl Wire for NamedContentPut {
     type Message = wire::NamedContentPut;
 
     fn to_wire(&self) -> wire::NamedContentPut {
-        let Self { key, tree, pieces, size } = self;
+        let Self { key, tree, pieces, size, users } = self;
         wire::NamedContentPut {
             key: Some(key.to_wire()),
             tree: tree.to_wire(),
             pieces: to_list(pieces),
             size: *size,
+            users: users.as_ref().map(Wire::to_wire),
         }
     }
 
@@ -40,6 +41,7 @@ impl Wire for NamedContentPut {
             tree: Wire::from_wire(message.tree)?,
             pieces: list(message.pieces)?,
             size: message.size,
+            users: optional(message.users)?,
         })
     }
 }

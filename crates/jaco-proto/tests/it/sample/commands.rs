@@ -332,3 +332,9 @@ pub(crate) fn new_node() -> NewNode {
     let address = "10.0.0.7:7000".into();
     NewNode { hostname: hostname(), address, key_fingerprint: [0x33; 32], facts: facts() }
 }
+
+/// A secret that is for two deployments.
+pub(crate) fn named_content_for_users() -> NamedContentPut {
+    let key = named_key(NamedKind::Secret);
+    NamedContentPut::new(key, content_id(1), Vec::new(), 3).for_users(content_users())
+}

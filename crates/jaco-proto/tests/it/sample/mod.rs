@@ -32,7 +32,7 @@ use jaco_state::command::{
     RebalanceRevert, RegistryRemove, RegistryStore, ReplaceCause, RevertedMove, RevisionPin,
     SpecChange, TokensUsed,
 };
-use jaco_state::contents::{Content, Form, Hold, NamedContent, Piece, PieceBytes};
+use jaco_state::contents::{Content, ContentUsers, Form, Hold, NamedContent, Piece, PieceBytes};
 use jaco_state::deployment::{Pin, RevisionRecord};
 use jaco_state::edge::{Certificate, Edges, RouteClaim, SealedKey};
 use jaco_state::network::{Network, NetworkPool, Networks, Quarantine};

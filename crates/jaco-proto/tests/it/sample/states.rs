@@ -226,10 +226,27 @@ pub(crate) fn state_of_names() -> ClusterState {
             pieces: [content_id(1), content_id(2)].into(),
             size: 3,
             stored_at: Timestamp(1_700_000_000_456),
+            users: ContentUsers::All,
         };
         state.named.insert(named_key(kind), named);
     }
     state
+}
+
+/// A state with a secret that is for two deployments, and nothing else.
+pub(crate) fn state_of_users() -> ClusterState {
+    let mut state = state_of_names();
+    state.named.remove(&named_key(NamedKind::Config));
+    let key = named_key(NamedKind::Secret);
+    let named = state.named.get(&key).unwrap().clone();
+    state.named.insert(key, NamedContent { users: content_users(), ..named });
+    state
+}
+
+/// Two deployments that may use a secret.
+pub(crate) fn content_users() -> ContentUsers {
+    let names = ["blog", "shop"].map(|name| DeploymentName::new(name).unwrap());
+    ContentUsers::Listed(names.into())
 }
 
 /// A slot and a terminating instance of it, both with a GPU.

@@ -52,6 +52,9 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
         (named_key(), content_id(), vec(piece(), 0..3), any::<u64>()).prop_map(
             |(key, tree, pieces, size)| NamedContentPut::new(key, tree, pieces, size).into()
         ),
+        (named_key(), content_id(), content_users()).prop_map(|(key, tree, users)| {
+            NamedContentPut::new(key, tree, Vec::new(), 0).for_users(users).into()
+        }),
         named_key().prop_map(|key| NamedContentRemove::new(key).into()),
         (registry_name(), registry_username(), sealed_password()).prop_map(
             |(registry, username, password)| RegistryStore::new(registry, username, password)

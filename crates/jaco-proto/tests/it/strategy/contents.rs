@@ -25,14 +25,22 @@ pub(crate) fn named_key() -> impl Strategy<Value = NamedKey> {
 }
 
 pub(crate) fn named_content() -> impl Strategy<Value = NamedContent> {
-    (any::<u64>(), content_id(), btree_set(content_id(), 0..3), any::<u64>(), any::<u64>())
-        .prop_map(|(version, tree, pieces, size, at)| NamedContent {
+    let pieces = btree_set(content_id(), 0..3);
+    (any::<u64>(), content_id(), pieces, any::<u64>(), any::<u64>(), content_users()).prop_map(
+        |(version, tree, pieces, size, at, users)| NamedContent {
             version,
             tree,
             pieces,
             size,
             stored_at: Timestamp(at),
-        })
+            users,
+        },
+    )
+}
+
+pub(crate) fn content_users() -> impl Strategy<Value = ContentUsers> {
+    let listed = btree_set(deployment_name(), 0..3).prop_map(ContentUsers::Listed);
+    prop_oneof![Just(ContentUsers::All), listed]
 }
 
 pub(crate) fn registry_name() -> impl Strategy<Value = RegistryName> {

@@ -1,18 +1,23 @@
 //! Named configs and secrets (ADR 0042). Contents are never returned.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 use jaco_compose::tree::FileTree;
 use jaco_proto::v1;
 use jaco_state::ClusterState;
 use jaco_state::command::{NamedContentPut, NamedContentRemove};
-use jaco_state::contents::PIECE_BYTES_MAX;
+use jaco_state::contents::{ContentUsers, PIECE_BYTES_MAX};
 use jaco_state::view::users;
-use jaco_types::{Author, ContentName, ErrorCode, NamedKey, NamedKind, Rejection, Rights, Role};
+use jaco_types::{
+    Author, ContentName, DeploymentName, ErrorCode, NamedKey, NamedKind, Rejection, Rights, Role,
+};
 
 use super::contents::{cluster, plain_piece, sealed_piece};
 use crate::forward::Write;
 use crate::member::Member;
+use crate::service::upgraded::users_may_begin;
 use crate::status::invalid;
 
 /// The default mode of its file.
@@ -26,6 +31,12 @@ impl Write for v1::StoreContentRequest {
         by: Author,
     ) -> Result<v1::StoreContentResponse, Rejection> {
         let key = key(&self.kind, &self.name)?;
+        let users = member.store.read(|state| asked_users(state, &key, self.users.as_ref()))?;
+        if self.content.is_empty()
+            && let Some(users) = &users
+        {
+            return share(member, by, (&key, users), &self.request_id).await;
+        }
         let size = self.content.len();
         if size > PIECE_BYTES_MAX {
             let message =
@@ -39,11 +50,81 @@ impl Write for v1::StoreContentRequest {
         let size = size as u64;
         let tree = FileTree::of_file(PLAIN_MODE, size, vec![piece.id]);
         let list = plain_piece(&Bytes::from(tree.text()));
-        let command = NamedContentPut::new(key.clone(), list.id, vec![list, piece], size).into();
-        member.commit(by, &self.request_id, command).await?;
+        let command = NamedContentPut::new(key.clone(), list.id, vec![list, piece], size);
+        let command = NamedContentPut { users, ..command };
+        member.commit(by, &self.request_id, command.into()).await?;
         let named = member.store.read(|state| state.named.get(&key).map(|named| named.version));
         Ok(v1::StoreContentResponse { version: named.unwrap_or_default() })
     }
+}
+
+/// Which deployments may use a content from now on; `None` for those that might before.
+///
+/// What is new is for nobody until it is said for whom: a deployer could otherwise have every secret whose name it
+/// guesses mounted into a container of its own.
+fn asked_users(
+    state: &ClusterState,
+    key: &NamedKey,
+    asked: Option<&v1::ContentUsers>,
+) -> Result<Option<ContentUsers>, Rejection> {
+    let is_new = !state.named.contains(key);
+    let asked = match (asked, key.kind) {
+        (Some(asked), NamedKind::Secret) => read_users(asked)?,
+        (Some(_), NamedKind::Config) => {
+            return Err(invalid("a config is for all deployments: only secrets have users"));
+        }
+        (None, NamedKind::Secret) if is_new && users_may_begin(state).is_ok() => {
+            ContentUsers::Listed(BTreeSet::new())
+        }
+        (None, NamedKind::Secret | NamedKind::Config) => return Ok(None),
+    };
+    if asked == ContentUsers::All && state.named.get(key).is_none_or(|it| it.users == asked) {
+        // As members of earlier versions know it.
+        return Ok(None);
+    }
+    users_may_begin(state)?;
+    Ok(Some(asked))
+}
+
+fn read_users(asked: &v1::ContentUsers) -> Result<ContentUsers, Rejection> {
+    if asked.all && !asked.deployments.is_empty() {
+        return Err(invalid("a secret is for all deployments or for some: give one of both"));
+    }
+    if asked.all {
+        return Ok(ContentUsers::All);
+    }
+    let names = asked.deployments.iter().map(|name| DeploymentName::new(name).map_err(invalid));
+    Ok(ContentUsers::Listed(names.collect::<Result<_, _>>()?))
+}
+
+fn shown(users: &ContentUsers) -> v1::ContentUsers {
+    match users {
+        ContentUsers::All => v1::ContentUsers { all: true, deployments: Vec::new() },
+        ContentUsers::Listed(listed) => v1::ContentUsers {
+            all: false,
+            deployments: listed.iter().map(ToString::to_string).collect(),
+        },
+    }
+}
+
+/// Changes which deployments may use a content that is stored.
+async fn share(
+    member: &Member,
+    by: Author,
+    (key, users): (&NamedKey, &ContentUsers),
+    request_id: &str,
+) -> Result<v1::StoreContentResponse, Rejection> {
+    let stored = member
+        .store
+        .read(|state| state.named.get(key).map(|named| (named.version, named.tree, named.size)));
+    let Some((version, tree, size)) = stored else {
+        let message = format!("the cluster keeps no {key}");
+        return Err(Rejection::new(ErrorCode::ContentNotFound, message));
+    };
+    let command = NamedContentPut::new(key.clone(), tree, Vec::new(), size);
+    let command = command.for_users(users.clone()).into();
+    member.commit(by, request_id, command).await?;
+    Ok(v1::StoreContentResponse { version })
 }
 
 #[async_trait]
@@ -79,6 +160,7 @@ pub(super) fn list(
         stored_at_ms: i64::try_from(named.stored_at.0).unwrap_or(i64::MAX),
         used_by: users(state, key).map(ToString::to_string).collect(),
         tree: if shows_tree { named.tree.0.to_vec().into() } else { Bytes::new() },
+        users: (kind == NamedKind::Secret).then(|| shown(&named.users)),
     });
     Ok(v1::ListContentsResponse { contents: contents.collect() })
 }

@@ -10,7 +10,7 @@ use jaco_pki::sealed::{self, Purpose};
 use jaco_proto::v1;
 use jaco_proto::v1::backup_part::Kind;
 use jaco_state::audit::AuditKind;
-use jaco_state::contents::{Form, NamedContent};
+use jaco_state::contents::{ContentUsers, Form, NamedContent};
 use jaco_state::network::Network;
 use jaco_state::policy::PolicyMode;
 use jaco_state::registries::RegistryLogin;
@@ -241,6 +241,13 @@ impl Source<'_> {
             kind: key.kind.as_str().to_owned(),
             name: key.name.to_string(),
             content: content.into(),
+            users: match &named.users {
+                ContentUsers::All => None,
+                ContentUsers::Listed(listed) => Some(v1::ContentUsers {
+                    all: false,
+                    deployments: listed.iter().map(ToString::to_string).collect(),
+                }),
+            },
         })
     }
 

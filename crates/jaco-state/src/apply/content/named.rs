@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use jaco_types::{ContentId, ErrorCode, Rejection};
+use jaco_types::{ContentId, ErrorCode, NamedKey, Rejection};
 
 use super as content;
 use crate::apply::audit::Audit;
 use crate::audit::AuditKind;
 use crate::command::{Entry, NamedContentPut, NamedContentRemove, Outcome};
-use crate::contents::NamedContent;
+use crate::contents::{ContentUsers, NamedContent};
 use crate::state::ClusterState;
 use crate::view::users;
 
@@ -20,9 +20,15 @@ pub(in crate::apply) fn put(
     command: &NamedContentPut,
     audit: &mut Audit<'_>,
 ) -> Outcome {
-    let NamedContentPut { key, tree, pieces, size } = command;
+    let NamedContentPut { key, tree, pieces, size, users } = command;
     let (tree, size) = (*tree, *size);
     let at = entry.at;
+    if let Some(users) = users
+        && state.named.get(key).is_some_and(|named| named.tree == tree)
+    {
+        share(state, key, users, audit);
+        return Outcome::Done;
+    }
     let ids: BTreeSet<ContentId> = pieces.iter().map(|piece| piece.id).collect();
     if !ids.contains(&tree) {
         let message = format!("the upload of {key} does not contain its list of files");
@@ -36,16 +42,33 @@ pub(in crate::apply) fn put(
     if let Outcome::Rejected(rejection) = content::put(state, at, pieces) {
         return Outcome::Rejected(rejection);
     }
-    let named = NamedContent { version, tree, pieces: ids, size, stored_at: at };
+    let before = state.named.get(key).map(|named| named.users.clone());
+    let for_users = users.clone().or(before).unwrap_or_default();
+    let named = NamedContent { version, tree, pieces: ids, size, stored_at: at, users: for_users };
     state.named.insert(key.clone(), named);
     content::settle(state, at);
+    note_stored(key, version, users.as_ref(), audit);
+    Outcome::Done
+}
+
+/// Changes which deployments may use the content that is stored.
+fn share(state: &mut ClusterState, key: &NamedKey, users: &ContentUsers, audit: &mut Audit<'_>) {
+    let Some(named) = state.named.get(key).filter(|named| named.users != *users) else { return };
+    let named = NamedContent { users: users.clone(), ..named.clone() };
+    note_stored(key, named.version, Some(users), audit);
+    state.named.insert(key.clone(), named);
+}
+
+fn note_stored(key: &NamedKey, version: u64, users: Option<&ContentUsers>, audit: &mut Audit<'_>) {
     let facts = [
         ("kind", key.kind.as_str().to_owned()),
         ("name", key.name.to_string()),
         ("version", version.to_string()),
     ];
-    audit.event(AuditKind::ContentStored, facts);
-    Outcome::Done
+    let users = users.map(|users| ("deployments", users.to_string()));
+    let facts = facts.into_iter().chain(users);
+    let facts = facts.map(|(key, value)| (key.to_owned(), value)).collect();
+    audit.note(AuditKind::ContentStored, facts);
 }
 
 /// Removes a named config or secret, unless a deployment uses it. Chunks that revisions refer to are

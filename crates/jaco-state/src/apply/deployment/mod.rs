@@ -38,7 +38,8 @@ pub(in crate::apply) fn apply_spec(
     let based_on = *based_on;
     let checked = check_base(state, name, based_on)
         .and_then(|()| check(state, name, spec))
-        .and_then(|()| policy::check(state, &entry.by, name, spec, reaches));
+        .and_then(|()| policy::check(state, &entry.by, name, spec, reaches))
+        .and_then(|()| policy::check_named(state, &entry.by, name, spec));
     if let Err(rejection) = checked {
         return Outcome::Rejected(rejection);
     }

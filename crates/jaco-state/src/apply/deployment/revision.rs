@@ -37,9 +37,10 @@ pub(in crate::apply) fn rollback(
     };
     let spec = record.spec.clone();
     let checked = check(state, name, &spec);
-    if let Err(rejection) =
-        checked.and_then(|()| policy::check(state, &entry.by, name, &spec, reaches))
-    {
+    let checked = checked
+        .and_then(|()| policy::check(state, &entry.by, name, &spec, reaches))
+        .and_then(|()| policy::check_named(state, &entry.by, name, &spec));
+    if let Err(rejection) = checked {
         return Outcome::Rejected(rejection);
     }
     let changes = difference(deployment.spec(), &spec);

@@ -6,7 +6,9 @@ use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use jaco_client::fresh_request_id;
-use jaco_proto::v1::{ListContentsRequest, RemoveContentRequest, StoreContentRequest};
+use jaco_proto::v1::{
+    ContentUsers, ListContentsRequest, RemoveContentRequest, StoreContentRequest,
+};
 use jaco_types::{ErrorCode, NamedKind};
 use serde_json::json;
 
@@ -24,6 +26,7 @@ pub(super) async fn set(
     kind: NamedKind,
     name: String,
     file: Option<PathBuf>,
+    users: Option<ContentUsers>,
 ) -> CommandResult {
     let content = read(kind, file.as_deref().filter(|path| *path != Path::new(STDIN)))?;
     let kind = kind.as_str();
@@ -32,11 +35,32 @@ pub(super) async fn set(
         name: name.clone(),
         content: content.into(),
         request_id: fresh_request_id(),
+        users,
     };
     let stored = session.client()?.store_content(request).await?;
     let version = stored.version;
     let json = json!({ "kind": kind, "name": name, "version": version });
     session.done(&Summary { json, text: format!("{kind} {name} stored as version {version}\n") })
+}
+
+/// Sets which deployments may use a secret.
+pub(super) async fn allow(
+    session: &mut Session,
+    name: String,
+    users: ContentUsers,
+) -> CommandResult {
+    let kind = NamedKind::Secret.as_str();
+    let shown = content::users_text(&users);
+    let request = StoreContentRequest {
+        kind: kind.to_owned(),
+        name: name.clone(),
+        request_id: fresh_request_id(),
+        users: Some(users.clone()),
+        ..StoreContentRequest::default()
+    };
+    session.client()?.store_content(request).await?;
+    let json = json!({ "kind": kind, "name": name, "for": content::users_json(&users) });
+    session.done(&Summary { json, text: format!("secret {name} is for {shown}\n") })
 }
 
 pub(super) async fn list(session: &mut Session, kind: NamedKind) -> CommandResult {

@@ -112,7 +112,9 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
     match action {
         Action::Ls => actions::list(session, NamedKind::Config).await,
         Action::Get { name } => actions::get(session, NamedKind::Config, &name).await,
-        Action::Set { name, file } => actions::set(session, NamedKind::Config, name, file).await,
+        Action::Set { name, file } => {
+            actions::set(session, NamedKind::Config, name, file, None).await
+        }
         Action::Rm { name } => actions::remove(session, NamedKind::Config, name).await,
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use jaco_proto::v1::ContentUsers;
 use jaco_types::NamedKind;
 
 use super::actions;
@@ -53,13 +54,41 @@ enum Action {
         after_long_help = "Examples:
   jaco secret set db-password password.txt
   openssl rand -hex 32 | jaco secret set session-key
-  jaco secret set tls-key - < tls.key"
+  jaco secret set tls-key - < tls.key
+  jaco secret set db-password password.txt --for shop,blog"
     )]
     Set {
         /// The secret's name
         name: String,
         /// The file that holds the content; stdin if omitted, or `-`
         file: Option<PathBuf>,
+        /// The deployments that may use it [default: as before; none for a new one]
+        #[arg(long = "for", value_name = "DEPLOYMENT", value_delimiter = ',')]
+        deployments: Vec<String>,
+        /// All deployments may use it
+        #[arg(long, conflicts_with = "deployments")]
+        for_all: bool,
+    },
+    /// Set which deployments may use a secret
+    ///
+    /// Replaces the list. A deployment that is not on it is refused the secret where a deployer applies it, and with `jaco
+    /// policy set refuse` for everybody; one whose revision has the secret already keeps it. Deployments need not exist.
+    #[command(after_long_help = "Examples:
+  jaco secret allow db-password shop blog
+  jaco secret allow db-password --all
+  jaco secret allow db-password --none")]
+    Allow {
+        /// The secret's name
+        name: String,
+        /// The deployments that may use it
+        #[arg(required_unless_present_any = ["all", "none"], value_name = "DEPLOYMENT")]
+        deployments: Vec<String>,
+        /// All deployments may use it
+        #[arg(long, conflicts_with = "deployments")]
+        all: bool,
+        /// No deployment may use it from now on
+        #[arg(long, conflicts_with_all = ["deployments", "all"])]
+        none: bool,
     },
     /// Remove a secret that no deployment uses
     #[command(
@@ -78,7 +107,14 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
     match args.action {
         Action::Ls => actions::list(session, NamedKind::Secret).await,
         Action::Get { name } => actions::get(session, NamedKind::Secret, &name).await,
-        Action::Set { name, file } => actions::set(session, NamedKind::Secret, name, file).await,
+        Action::Set { name, file, deployments, for_all } => {
+            let is_said = for_all || !deployments.is_empty();
+            let users = is_said.then_some(ContentUsers { all: for_all, deployments });
+            actions::set(session, NamedKind::Secret, name, file, users).await
+        }
+        Action::Allow { name, deployments, all, none: _ } => {
+            actions::allow(session, name, ContentUsers { all, deployments }).await
+        }
         Action::Rm { name } => actions::remove(session, NamedKind::Secret, name).await,
     }
 }
