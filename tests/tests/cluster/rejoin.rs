@@ -119,7 +119,6 @@ async fn loses_its_log(cluster: &mut Cluster, index: usize) {
     assert!(!engine_of(&cluster.nodes[index]).contains("shop-web"), "its containers are gone");
     cluster.nodes[index].start();
     is_back(cluster, index, &before).await;
-    println!("{} is back after {:?}", before.hostname, began.elapsed());
     assert!(began.elapsed() < BACK_WITHIN, "{:?}", began.elapsed());
     let node = &cluster.nodes[index];
     eventually("it has the acknowledged writes", || async {
