@@ -77,6 +77,7 @@ impl<F> Call<'_, F> {
         let error = match tokio::time::timeout(limit, sent).await {
             Ok(Ok(response)) => {
                 self.client.note_age(response.metadata());
+                self.client.note_authorities(response.metadata());
                 let answer = response.into_inner();
                 self.client.note_members(&answer);
                 return Ok((endpoint, answer));

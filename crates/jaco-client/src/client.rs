@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use jaco_proto::rpc::{STALE_MS, STALE_NODE};
+use jaco_proto::rpc::{AUTHORITIES, STALE_MS, STALE_NODE};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tonic::Request;
@@ -41,6 +41,7 @@ pub struct Client {
     deadline: Option<Instant>,
     staleness: Arc<std::sync::Mutex<Option<Staleness>>>,
     members: Arc<std::sync::Mutex<Vec<String>>>,
+    authorities: Arc<std::sync::Mutex<Option<String>>>,
 }
 
 /// How old an answer may be.
@@ -76,6 +77,7 @@ impl Client {
             deadline: None,
             staleness: Arc::default(),
             members: Arc::default(),
+            authorities: Arc::default(),
         }
     }
 
@@ -99,6 +101,22 @@ impl Client {
         let node = text(STALE_NODE).unwrap_or_default().to_owned();
         let mut staleness = self.staleness.lock().unwrap_or_else(PoisonError::into_inner);
         *staleness = Some(Staleness { node, age });
+    }
+
+    /// The name of the authorities that the node trusts which answered last, as `TrustBundle::digest` makes it; `None` before
+    /// an answer over TLS.
+    #[must_use]
+    pub fn authorities(&self) -> Option<String> {
+        self.authorities.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes what the headers of an answer say about the authorities.
+    pub(crate) fn note_authorities(&self, headers: &MetadataMap) {
+        let name = headers.get(AUTHORITIES).and_then(|name| name.to_str().ok());
+        if let Some(name) = name {
+            let mut known = self.authorities.lock().unwrap_or_else(PoisonError::into_inner);
+            *known = Some(name.to_owned());
+        }
     }
 
     /// The addresses of the cluster's members, as the last answer that lists them gave them; empty without

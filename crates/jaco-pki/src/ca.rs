@@ -3,6 +3,7 @@
 //! The CA never copies names: a request contributes only a public key. Path length 0 means that no
 //! node certificate can sign another one.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -282,6 +283,21 @@ impl TrustBundle {
     #[must_use]
     pub fn cluster(&self) -> &ClusterId {
         &self.authorities[0].cluster
+    }
+
+    /// Whether the authority with this fingerprint is one of them.
+    #[must_use]
+    pub fn contains(&self, authority: Fingerprint) -> bool {
+        self.authorities.iter().any(|known| known.fingerprint() == authority)
+    }
+
+    /// A name for what is trusted, whatever its order: 32 hex digits, the same for the same authorities.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        let all: BTreeSet<_> =
+            self.authorities.iter().map(|known| *known.fingerprint().as_bytes()).collect();
+        let all: Vec<u8> = all.into_iter().flatten().collect();
+        Fingerprint::of(&all).to_string().chars().take(32).collect()
     }
 
     pub(crate) fn roots(&self) -> &Arc<RootCertStore> {

@@ -25,7 +25,8 @@ use crate::fingerprint::Fingerprint;
 use crate::limiter::Source;
 use crate::members::{CurrentMembers, Members};
 use crate::operator::ClientCertificate;
-use crate::tls::{CertificateStore, Protocol};
+use crate::protocol::Protocol;
+use crate::tls::CertificateStore;
 
 /// Peer of a connection, as proved in the handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,6 +91,9 @@ const PROVED: u8 = 3;
 pub enum AdmissionRefusal {
     #[error("node {0} was removed from the cluster")]
     Removed(NodeId),
+    /// It is not trusted any more since the handshake began.
+    #[error("the authority of its certificate is not trusted any more")]
+    Distrusted,
 }
 
 /// Limits of connections without any credential. Where one is reached, the oldest connection of the source with most
@@ -110,6 +114,13 @@ pub(crate) struct Registration {
     standing: Standing,
 }
 
+/// Who vouches for the other end of a connection, and what is trusted now.
+pub(crate) struct Vouched<'s> {
+    /// The authority of the certificate that was shown, if one was.
+    pub(crate) signed_by: Option<Fingerprint>,
+    pub(crate) store: &'s CertificateStore,
+}
+
 #[derive(Default)]
 struct Table {
     next: u64,
@@ -122,6 +133,8 @@ struct Table {
 
 struct Entry {
     node: Option<NodeId>,
+    /// The authority of the certificate that the other end has shown, if it showed one.
+    signed_by: Option<Fingerprint>,
     source: Source,
     close: CancellationToken,
 }
@@ -134,10 +147,15 @@ impl Connections {
         Self { table: Arc::default(), members: store.members().clone() }
     }
 
-    /// Closes every connection; returns how many. For the end of a CA rotation, since connections
-    /// opened under the old CA would otherwise stay.
-    pub fn close_all(&self) -> usize {
-        close(&self.lock().open, |_| true).count()
+    /// Closes the connections whose other end has shown a certificate of an authority that the store trusts no more, and
+    /// returns how many. To be called once the store has the new credentials: a connection whose handshake began before
+    /// that is refused when it is entered.
+    pub fn close_distrusted(&self, store: &CertificateStore) -> usize {
+        let table = self.lock();
+        let trust = store.trust();
+        let is_distrusted =
+            |entry: &Entry| entry.signed_by.is_some_and(|signer| !trust.contains(signer));
+        close(&table.open, is_distrusted).count()
     }
 
     /// Sets the members: connections of removed nodes are closed, and new ones refused. Returns the
@@ -170,8 +188,13 @@ impl Connections {
         peer: &PeerIdentity,
         source: Source,
         limits: AnonymousLimits,
+        vouched: Vouched<'_>,
     ) -> Result<Registration, AdmissionRefusal> {
         let mut table = self.lock();
+        let Vouched { signed_by, store } = vouched;
+        if signed_by.is_some_and(|signer| !store.trust().contains(signer)) {
+            return Err(AdmissionRefusal::Distrusted);
+        }
         let node = match peer {
             PeerIdentity::Node { id, .. } if self.members.have_removed(*id) => {
                 return Err(AdmissionRefusal::Removed(*id));
@@ -185,7 +208,7 @@ impl Connections {
         let token = CancellationToken::new();
         let number = table.next;
         table.next += 1;
-        table.open.insert(number, Entry { node, source, close: token.clone() });
+        table.open.insert(number, Entry { node, signed_by, source, close: token.clone() });
         let credential = match node {
             Some(_) => {
                 table.remember(source, number);

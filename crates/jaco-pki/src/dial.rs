@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, ToSocketAddrs};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use jaco_types::NodeId;
 
@@ -23,8 +23,11 @@ use crate::ca::TrustBundle;
 use crate::identity::{IdentityError, NodeCertificate};
 use crate::name::NodeName;
 use crate::operator::OperatorCredentials;
-use crate::tls::{self, CertificateStore, Protocol};
+use crate::outgoing;
+use crate::protocol::Protocol;
+use crate::tls::{self, CertificateStore, Current};
 use crate::token::JoinToken;
+use crate::verifier;
 
 /// How long connecting may take, handshake included.
 pub const DIAL_TIMEOUT: Duration = Duration::from_secs(5);
@@ -41,8 +44,18 @@ pub struct Dialer {
 pub struct DialedConnection {
     stream: TlsStream<TcpStream>,
     server: NodeCertificate,
-    /// Where a member dials: cancelled if it says that this node was removed.
-    removal: Option<CancellationToken>,
+    /// Where a member dials.
+    member: Option<MemberConnection>,
+}
+
+/// What belongs to a connection that a member has opened.
+#[derive(Debug)]
+struct MemberConnection {
+    /// Cancelled if it says that this node was removed.
+    removal: CancellationToken,
+    registration: outgoing::Registration,
+    /// Ready once the connection is to end.
+    closed: Pin<Box<WaitForCancellationFutureOwned>>,
 }
 
 /// Why no connection came about.
@@ -149,7 +162,7 @@ impl Dialer {
     ) -> Result<DialedConnection, DialError> {
         let stream = TcpStream::connect(address).await.map_err(DialError::Connect)?;
         stream.set_nodelay(true).map_err(DialError::Connect)?;
-        let (config, name) = self.target.config();
+        let (config, name, entered) = self.target.config();
         let stream = TlsConnector::from(config)
             .connect(name, stream)
             .await
@@ -158,25 +171,31 @@ impl Dialer {
         let leaf = session.peer_certificates().and_then(<[_]>::first);
         let leaf = leaf.ok_or(DialError::Server(IdentityError::Missing))?;
         let server = NodeCertificate::read(leaf).map_err(DialError::Server)?;
-        Ok(DialedConnection { stream, server, removal: self.target.removal() })
+        let member = entered.map(|entered| entered.established(&server));
+        Ok(DialedConnection { stream, server, member })
     }
 }
 
 impl Target {
-    fn config(&self) -> (Arc<ClientConfig>, ServerName<'static>) {
+    /// What to connect with, and the entry of a connection to another member.
+    fn config(&self) -> (Arc<ClientConfig>, ServerName<'static>, Option<Entered>) {
         match self {
             Self::Node { store, name, protocol } => {
-                (store.current().peer_client(*protocol), name.server_name())
+                let current = store.current();
+                let signer = current.signer();
+                let registration = store.outgoing().enter(Some(name.node), *protocol, signer);
+                let config = current.peer_client(*protocol);
+                let removal = store.removal().clone();
+                (config, name.server_name(), Some(Entered { current, removal, registration }))
             }
-            Self::AnyNode { config } => (Arc::clone(config), any_name()),
-            Self::AnyMember { store } => (store.current().any_peer_client(), any_name()),
-        }
-    }
-
-    fn removal(&self) -> Option<CancellationToken> {
-        match self {
-            Self::Node { store, .. } | Self::AnyMember { store } => Some(store.removal().clone()),
-            Self::AnyNode { .. } => None,
+            Self::AnyNode { config } => (Arc::clone(config), any_name(), None),
+            Self::AnyMember { store } => {
+                let current = store.current();
+                let registration = store.outgoing().enter(None, Protocol::Rpc, current.signer());
+                let config = current.any_peer_client();
+                let removal = store.removal().clone();
+                (config, any_name(), Some(Entered { current, removal, registration }))
+            }
         }
     }
 
@@ -200,7 +219,32 @@ impl Target {
     }
 }
 
+/// A connection to another member, before its handshake has ended.
+struct Entered {
+    current: Arc<Current>,
+    removal: CancellationToken,
+    registration: outgoing::Registration,
+}
+
+impl Entered {
+    fn established(self, server: &NodeCertificate) -> MemberConnection {
+        let Self { current, removal, registration } = self;
+        registration.established(verifier::signer(&current.trust, server.der(), server.validity()));
+        let closed = Box::pin(registration.close().clone().cancelled_owned());
+        MemberConnection { removal, registration, closed }
+    }
+}
+
 impl DialedConnection {
+    fn check_open(&self) -> io::Result<()> {
+        match &self.member {
+            Some(member) if member.registration.close().is_cancelled() => {
+                Err(io::Error::new(io::ErrorKind::ConnectionAborted, "connection was closed"))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// The certificate with which the server proved itself.
     #[must_use]
     pub fn server(&self) -> &NodeCertificate {
@@ -214,13 +258,18 @@ impl AsyncRead for DialedConnection {
         ctx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if let Some(member) = &mut self.member
+            && member.closed.as_mut().poll(ctx).is_ready()
+        {
+            return Poll::Ready(Ok(()));
+        }
         let read = Pin::new(&mut self.stream).poll_read(ctx, buffer);
         // In TLS 1.3 a client hears only after its handshake that its certificate was refused.
         if let Poll::Ready(Err(error)) = &read
             && is_removal(error)
-            && let Some(removal) = &self.removal
+            && let Some(member) = &self.member
         {
-            removal.cancel();
+            member.removal.cancel();
         }
         read
     }
@@ -232,6 +281,7 @@ impl AsyncWrite for DialedConnection {
         ctx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        self.check_open()?;
         Pin::new(&mut self.stream).poll_write(ctx, bytes)
     }
 
@@ -240,6 +290,7 @@ impl AsyncWrite for DialedConnection {
         ctx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.check_open()?;
         Pin::new(&mut self.stream).poll_write_vectored(ctx, slices)
     }
 

@@ -16,8 +16,10 @@ pub mod listener;
 mod members;
 mod name;
 pub mod operator;
+mod outgoing;
 pub mod password;
 mod pem;
+mod protocol;
 mod provider;
 mod random;
 pub mod sealed;
@@ -47,8 +49,10 @@ pub use crate::name::{NameError, NodeName, OperatorNameError};
 pub use crate::operator::{
     OperatorCertificate, OperatorCredentials, OperatorCredentialsError, OperatorName,
 };
+pub use crate::outgoing::{Outgoing, OutgoingConnection};
+pub use crate::protocol::Protocol;
 pub use crate::sealed::KeyEncryptionKey;
-pub use crate::tls::{CertificateStore, Credentials, CredentialsError, Protocol};
+pub use crate::tls::{CertificateStore, Credentials, CredentialsError};
 pub use crate::token::{JoinToken, OperatorToken, SecretHash, TokenParseError, TokenSecret};
 pub use crate::token_record::{
     JoinTokenRecord, OperatorCertificateRecord, OperatorTokenRecord, Revocation, TokenKind,

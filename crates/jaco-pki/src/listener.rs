@@ -25,12 +25,13 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::warn;
 
 use crate::connection::{
-    AdmissionRefusal, AnonymousLimits, Connections, PeerIdentity, TlsConnection,
+    AdmissionRefusal, AnonymousLimits, Connections, PeerIdentity, TlsConnection, Vouched,
 };
 use crate::identity::IdentityError;
 use crate::limiter::{Charge, FailureLimiter, FailureLimits, Source};
 use crate::operator::ClientCertificate;
-use crate::tls::CertificateStore;
+use crate::tls::{CertificateStore, Current};
+use crate::verifier;
 
 /// Finished handshakes that may wait for the server to take them.
 const BACKLOG: usize = 32;
@@ -182,6 +183,7 @@ impl HandshakeReason {
             Self::RefusedByPeer(_) => "refused_by_peer",
             Self::Protocol(_) => "protocol",
             Self::NotAdmitted(AdmissionRefusal::Removed(_)) => "node_removed",
+            Self::NotAdmitted(AdmissionRefusal::Distrusted) => "certificate",
             Self::TooManyAtOnce => "too_many_at_once",
             Self::SourceBlocked => "source_blocked",
         }
@@ -276,7 +278,7 @@ async fn establish(
         () = place.end.cancelled() => Err(HandshakeReason::TooManyAtOnce),
     };
     match outcome {
-        Ok(stream) => match shared.admit(stream, source) {
+        Ok((stream, used)) => match shared.admit(stream, source, &used) {
             // The server has gone if this fails, and with it the need for connections.
             Ok(connection) => drop(incoming.send(connection).await),
             Err(reason) => shared.fail(source, reason),
@@ -348,31 +350,42 @@ impl Shared {
         }
     }
 
-    async fn handshake(&self, stream: TcpStream) -> Result<TlsStream<TcpStream>, HandshakeReason> {
+    /// Also returns the credentials that were used.
+    async fn handshake(
+        &self,
+        stream: TcpStream,
+    ) -> Result<(TlsStream<TcpStream>, Arc<Current>), HandshakeReason> {
         let disconnected = |_| HandshakeReason::Disconnected;
         if stream.peek(&mut [0]).await.map_err(disconnected)? == 0 {
             return Err(HandshakeReason::NothingSent);
         }
         stream.set_nodelay(true).map_err(disconnected)?;
         // Asked for only now, so that a socket that waited gets the newest certificate.
-        let config = Arc::clone(&self.wiring.store.current().server);
-        TlsAcceptor::from(config).accept(stream).await.map_err(|error| reason_of(&error))
+        let current = self.wiring.store.current();
+        let acceptor = TlsAcceptor::from(Arc::clone(&current.server));
+        let accepted = acceptor.accept(stream).await.map_err(|error| reason_of(&error))?;
+        Ok((accepted, current))
     }
 
     fn admit(
         &self,
         stream: TlsStream<TcpStream>,
         source: SocketAddr,
+        used: &Current,
     ) -> Result<TlsConnection, HandshakeReason> {
         let presented = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
         // The chain was verified in the handshake; this only reads it.
         let certificate = presented.map(ClientCertificate::read).transpose();
         let certificate = certificate.map_err(HandshakeReason::Certificate)?;
         let peer = certificate.as_ref().map_or(PeerIdentity::None, PeerIdentity::of);
+        let signed_by = presented.zip(certificate.as_ref()).and_then(|(leaf, certificate)| {
+            verifier::signer(&used.trust, leaf, certificate.validity())
+        });
+        let vouched = Vouched { signed_by, store: &self.wiring.store };
         let registration = self
             .wiring
             .connections
-            .admit(&peer, source.ip().into(), self.options.anonymous)
+            .admit(&peer, source.ip().into(), self.options.anonymous, vouched)
             .map_err(HandshakeReason::NotAdmitted)?;
         let life = self.life(certificate.as_ref());
         let credential_timeout = self.options.anonymous.credential_timeout;

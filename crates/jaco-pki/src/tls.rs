@@ -25,39 +25,11 @@ use crate::key::NodeKey;
 use crate::members::CurrentMembers;
 use crate::name::NodeName;
 use crate::operator::OperatorCredentials;
+use crate::outgoing::Outgoing;
+use crate::protocol::Protocol;
 use crate::provider::provider;
-use crate::verifier::{AnyNodeVerifier, ClientVerifier, OneNodeVerifier};
+use crate::verifier::{self, AnyNodeVerifier, ClientVerifier, OneNodeVerifier};
 use crate::x509_time;
-
-/// What is spoken inside a connection; agreed on in the handshake (ALPN).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Protocol {
-    /// gRPC over HTTP/2: whatever is asked and answered.
-    Rpc,
-    /// Frames of the consensus protocol, between members only.
-    Raft,
-    /// HTTP/1.1, for browsers and scrapers that speak nothing newer.
-    Http1,
-}
-
-impl Protocol {
-    /// The ones before others are preferred.
-    const ALL: [Self; 3] = [Self::Rpc, Self::Raft, Self::Http1];
-
-    const fn alpn(self) -> &'static [u8] {
-        match self {
-            Self::Rpc => b"h2",
-            Self::Raft => b"jaco-raft/1",
-            Self::Http1 => b"http/1.1",
-        }
-    }
-
-    /// The protocol that a handshake agreed on; a client that named none speaks gRPC.
-    pub(crate) fn agreed(alpn: Option<&[u8]>) -> Self {
-        let named = Self::ALL.into_iter().find(|known| Some(known.alpn()) == alpn);
-        named.unwrap_or(Self::Rpc)
-    }
-}
 
 /// A node's key with its verified certificate and the CAs it trusts.
 pub struct Credentials {
@@ -73,6 +45,7 @@ pub struct CertificateStore {
     clock: Arc<dyn TimeProvider>,
     members: CurrentMembers,
     removal: CancellationToken,
+    outgoing: Outgoing,
 }
 
 /// Why credentials are refused.
@@ -95,7 +68,11 @@ pub(crate) struct Current {
     peer_raft_client: Arc<ClientConfig>,
     any_peer_client: Arc<ClientConfig>,
     certificate: NodeCertificate,
-    trust: TrustBundle,
+    /// The authority that signed the certificate.
+    signer: Fingerprint,
+    pub(crate) trust: TrustBundle,
+    /// The name of what is trusted.
+    trusted: String,
 }
 
 impl Credentials {
@@ -146,7 +123,8 @@ impl CertificateStore {
     ) -> Result<Arc<Self>, CredentialsError> {
         let members = CurrentMembers::default();
         let current = ArcSwap::from_pointee(Current::build(credentials, &clock, &members)?);
-        Ok(Arc::new(Self { current, clock, members, removal: CancellationToken::new() }))
+        let (removal, outgoing) = (CancellationToken::new(), Outgoing::default());
+        Ok(Arc::new(Self { current, clock, members, removal, outgoing }))
     }
 
     /// Replaces the credentials. They have to be the same node's: its name is how others know it.
@@ -166,6 +144,24 @@ impl CertificateStore {
     #[must_use]
     pub fn removal(&self) -> &CancellationToken {
         &self.removal
+    }
+
+    /// The connections that were opened to other members with these credentials or earlier ones.
+    #[must_use]
+    pub fn outgoing(&self) -> &Outgoing {
+        &self.outgoing
+    }
+
+    /// The name of what is trusted now; see [`TrustBundle::digest`].
+    #[must_use]
+    pub fn trusted(&self) -> String {
+        self.current.load().trusted.clone()
+    }
+
+    /// The authority that signed the certificate in use.
+    #[must_use]
+    pub fn signer(&self) -> Fingerprint {
+        self.current.load().signer
     }
 
     pub(crate) fn members(&self) -> &CurrentMembers {
@@ -223,14 +219,23 @@ impl Current {
         let peer_client = peer_client_config(&credentials, Arc::clone(clock))?;
         let any_peer_client = any_peer_client_config(&credentials)?;
         let Credentials { certificate, trust, .. } = credentials;
+        let signer = verifier::signer(&trust, certificate.der(), certificate.validity());
+        let signer = signer.ok_or(IdentityError::ForeignAuthority)?;
         Ok(Self {
             any_peer_client: Arc::new(any_peer_client),
             server: Arc::new(server),
             peer_raft_client: Arc::new(speaking(Protocol::Raft, peer_client.clone())),
             peer_client: Arc::new(peer_client),
             certificate,
+            signer,
+            trusted: trust.digest(),
             trust,
         })
+    }
+
+    /// The authority that signed the certificate that is shown.
+    pub(crate) fn signer(&self) -> Fingerprint {
+        self.signer
     }
 }
 

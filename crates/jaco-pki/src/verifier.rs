@@ -21,6 +21,7 @@ use crate::identity::{IdentityError, NodeCertificate};
 use crate::members::CurrentMembers;
 use crate::operator::ClientCertificate;
 use crate::provider::provider;
+use crate::validity::Validity;
 use crate::x509_time;
 
 /// The handshake's signatures, checked by the rustls verifier in `chain`.
@@ -91,6 +92,26 @@ impl ClientVerifier {
             .expect("a trust bundle is never empty");
         Self { chain, cluster: trust.cluster().clone(), members }
     }
+}
+
+/// Which of the authorities in `trust` signed a certificate that `trust` vouches for: a node's or an operator's.
+pub(crate) fn signer(
+    trust: &TrustBundle,
+    leaf: &CertificateDer<'_>,
+    validity: Validity,
+) -> Option<Fingerprint> {
+    let authorities = trust.authorities();
+    if let [only] = authorities {
+        return Some(only.fingerprint());
+    }
+    // Whether it is valid now is not the question.
+    let at = x509_time::to_unix(validity.not_before);
+    let signed = authorities.iter().find(|authority| {
+        let roots = Arc::clone(TrustBundle::from((*authority).clone()).roots());
+        let chain = WebPkiClientVerifier::builder_with_provider(roots, provider()).build();
+        chain.is_ok_and(|chain| chain.verify_client_cert(leaf, &[], at).is_ok())
+    });
+    signed.map(CaCertificate::fingerprint)
 }
 
 impl AnyNodeVerifier {

@@ -13,6 +13,9 @@ pub const STALE_MS: &str = "jaco-stale-ms";
 /// Header of responses that may not be current: the host name of the node that answered.
 pub const STALE_NODE: &str = "jaco-stale-node";
 
+/// Header of responses to operators: which authorities the node trusts, as `TrustBundle::digest` names them.
+pub const AUTHORITIES: &str = "jaco-authorities";
+
 /// What an rpc declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rpc {

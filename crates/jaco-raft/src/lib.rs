@@ -23,6 +23,7 @@ mod pipe;
 mod progress;
 mod reconciler;
 mod reconnect;
+mod renewal;
 mod reversion;
 mod server;
 mod snapshot;
@@ -52,6 +53,7 @@ pub use node::{
 pub use pipe::{FRAME_BYTES_MAX, Pipe, framed};
 pub use progress::Progress;
 pub use reconciler::Reconciler;
+pub use renewal::StreamRenewal;
 pub use snapshot::SnapshotSource;
 pub use status::{Contact, Quorum, Role, Status};
 pub use timing::{ProposalLimits, SnapshotLimits, Timing};

@@ -23,6 +23,8 @@ use openraft::raft::{
     TransferLeaderError, TransferLeaderRequest, TransferLeaderResponse, VoteRequest, VoteResponse,
 };
 use tokio::sync::Semaphore;
+use tokio::task::{JoinError, JoinHandle};
+use tokio::time::Instant;
 
 use crate::codec::LogIdRecord;
 use crate::engine::queue::Driver;
@@ -30,6 +32,7 @@ use crate::error::TransportError;
 use crate::log_store::{LogStore, run_blocking};
 use crate::pipe::{AppendStream, Pipe, Sent};
 use crate::reconnect::Reconnects;
+use crate::renewal::StreamRenewal;
 use crate::reversion::{Acknowledged, Reverted};
 use crate::snapshot::{SnapshotFile, SnapshotStore};
 use crate::types::{Peer, TypeConfig, Vote};
@@ -41,6 +44,10 @@ const CHUNK_BYTES: usize = 512 << 10;
 const CHUNK_DEADLINE: Duration = Duration::from_secs(10);
 /// Time limit for a follower to verify and load a snapshot.
 const INSTALL_DEADLINE: Duration = Duration::from_secs(120);
+/// Time limit for opening a stream that replaces another one; nobody waits for it.
+const SUCCESSOR_DEADLINE: Duration = Duration::from_secs(5);
+/// Pause before that is tried again.
+const SUCCESSOR_PAUSE: Duration = Duration::from_secs(1);
 /// Concurrent snapshot transfers; more would only slow each other down.
 const CONCURRENT_SNAPSHOTS: usize = 2;
 
@@ -68,6 +75,11 @@ pub trait Transport: Send + Sync + 'static {
     /// # Errors
     /// See [`TransportError`].
     async fn pipe(&self, target: u64, address: &str) -> Result<Box<dyn Pipe>, TransportError>;
+
+    /// Says when streams are to be replaced. Asked once; by default they never are.
+    fn renewal(&self) -> StreamRenewal {
+        StreamRenewal::default()
+    }
 }
 
 /// Current addresses of members. openraft sets the address once when it creates a client, and keeps
@@ -100,6 +112,7 @@ pub(crate) struct Network {
     pub(crate) addresses: AddressBook,
     pub(crate) reconnects: Reconnects,
     pub(crate) acknowledged: Acknowledged,
+    renewal: StreamRenewal,
     sending: Arc<Semaphore>,
 }
 
@@ -113,6 +126,7 @@ impl Network {
         retry: Duration,
     ) -> Self {
         let sending = Arc::new(Semaphore::new(CONCURRENT_SNAPSHOTS));
+        let renewal = transport.renewal();
         Self {
             own_id,
             transport,
@@ -123,6 +137,7 @@ impl Network {
             addresses: AddressBook::default(),
             reconnects: Reconnects::default(),
             acknowledged: Acknowledged::default(),
+            renewal,
             sending,
         }
     }
@@ -132,7 +147,9 @@ impl RaftNetworkFactory<TypeConfig> for Network {
     type Network = Client;
 
     async fn new_client(&mut self, target: u64, node: &Peer) -> Client {
-        Client { network: self.clone(), target, address: node.address.clone(), stream: None }
+        let successor = Successor::None;
+        let address = node.address.clone();
+        Client { network: self.clone(), target, address, stream: None, successor }
     }
 }
 
@@ -144,6 +161,20 @@ pub(crate) struct Client {
     address: String,
     /// The raft stream for appends, kept across append calls.
     stream: Option<AppendStream>,
+    /// The stream that is to replace that one.
+    successor: Successor,
+}
+
+/// How far the stream is that replaces another one.
+enum Successor {
+    /// None is wanted.
+    None,
+    /// It is being opened.
+    Opening(JoinHandle<Result<AppendStream, TransportError>>),
+    /// It stands, and waits until nothing is unanswered on the other one.
+    Ready(AppendStream),
+    /// It could not be opened, and is tried again then. The other one goes on.
+    Failed(Instant),
 }
 
 impl Client {
@@ -184,8 +215,47 @@ impl Client {
             .unwrap_or(Err(TransportError::Timeout))
             .inspect_err(|_| reconnects.failed(self.target, &address))?;
         reconnects.reached(self.target);
-        self.stream = Some(AppendStream::new(pipe, address));
+        let age = self.network.renewal.of(self.target);
+        self.stream = Some(AppendStream::new(pipe, address, age));
+        self.successor = Successor::None;
         Ok(())
+    }
+
+    /// Takes the next step in replacing a stream that is outdated.
+    async fn replace_stream(&mut self, within: Duration) {
+        let Some(stream) = &self.stream else { return };
+        let wanted = self.network.renewal.of(self.target);
+        match &mut self.successor {
+            Successor::None if stream.age() < wanted => self.open_successor(wanted, within),
+            Successor::Failed(retry) if *retry <= Instant::now() => {
+                self.open_successor(wanted, within);
+            }
+            Successor::Opening(opening) if opening.is_finished() => {
+                let opened = opening.await;
+                self.successor = Successor::of(opened);
+            }
+            Successor::None
+            | Successor::Failed(_)
+            | Successor::Opening(_)
+            | Successor::Ready(_) => {}
+        }
+        if stream_is_idle(self.stream.as_ref())
+            && let Successor::Ready(_) = self.successor
+            && let Successor::Ready(next) = std::mem::replace(&mut self.successor, Successor::None)
+        {
+            self.stream = Some(next);
+        }
+    }
+
+    fn open_successor(&mut self, age: u64, within: Duration) {
+        let (transport, target) = (Arc::clone(&self.network.transport), self.target);
+        let address = self.address();
+        self.successor = Successor::Opening(tokio::spawn(async move {
+            let opening = transport.pipe(target, &address);
+            let opened = tokio::time::timeout(within.max(SUCCESSOR_DEADLINE), opening).await;
+            let pipe = opened.unwrap_or(Err(TransportError::Timeout))?;
+            Ok(AppendStream::new(pipe, address, age))
+        }));
     }
 
     /// Sends one append over the open stream.
@@ -223,12 +293,16 @@ impl Client {
             self.open_stream(timeout).await?;
             self.send(request, timeout).await?;
         }
+        let mut renewals = self.network.renewal.watch();
         loop {
+            self.replace_stream(timeout).await;
             let stream = self.stream.as_mut().expect("opened above, and dropped only on an error");
             if input.is_done() && stream.is_idle() {
                 return Ok(None);
             }
-            let may_send = stream.has_room() && !input.is_done();
+            // The last answers come before the first message on the next stream, so that all stay in order.
+            let is_ready = matches!(self.successor, Successor::Ready(_));
+            let may_send = stream.has_room() && !input.is_done() && !is_ready;
             let answered = tokio::select! {
                 biased;
                 answered = stream.answer() => Some(answered?),
@@ -238,6 +312,11 @@ impl Client {
                     }
                     None
                 }
+                opened = self.successor.opened() => {
+                    self.successor = opened;
+                    None
+                }
+                Ok(()) = renewals.changed() => None,
             };
             if let Some((frame, sent)) = answered {
                 let reply = wire::decode_reply(frame).map_err(TransportError::Refused)?;
@@ -364,6 +443,31 @@ impl Client {
             }
         }
     }
+}
+
+impl Successor {
+    fn of(opened: Result<Result<AppendStream, TransportError>, JoinError>) -> Self {
+        match opened {
+            Ok(Ok(stream)) => Self::Ready(stream),
+            Ok(Err(_)) | Err(_) => Self::Failed(Instant::now() + SUCCESSOR_PAUSE),
+        }
+    }
+
+    /// What it becomes once it is open or may be tried again; pends while there is nothing to wait for. Cancel-safe.
+    async fn opened(&mut self) -> Self {
+        match self {
+            Self::Opening(opening) => Self::of(opening.await),
+            Self::Failed(retry) => {
+                tokio::time::sleep_until(*retry).await;
+                Self::Failed(*retry)
+            }
+            Self::None | Self::Ready(_) => std::future::pending().await,
+        }
+    }
+}
+
+fn stream_is_idle(stream: Option<&AppendStream>) -> bool {
+    stream.is_some_and(AppendStream::is_idle)
 }
 
 type Answers<'s> = BoxStream<'s, Result<StreamAppendResult<TypeConfig>, RPCError<TypeConfig>>>;

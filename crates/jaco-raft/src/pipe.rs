@@ -79,11 +79,18 @@ pub(crate) struct AppendStream {
     address: String,
     unanswered: VecDeque<Sent>,
     is_new: bool,
+    /// How often streams to the peer had been replaced when this one was opened.
+    age: u64,
 }
 
 impl AppendStream {
-    pub(crate) fn new(pipe: Box<dyn Pipe>, address: String) -> Self {
-        Self { pipe, address, unanswered: VecDeque::new(), is_new: true }
+    pub(crate) fn new(pipe: Box<dyn Pipe>, address: String, age: u64) -> Self {
+        Self { pipe, address, unanswered: VecDeque::new(), is_new: true, age }
+    }
+
+    /// How often streams to the peer had been replaced when this one was opened.
+    pub(crate) fn age(&self) -> u64 {
+        self.age
     }
 
     /// Whether nothing was sent yet.

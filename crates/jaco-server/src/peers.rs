@@ -17,6 +17,7 @@ use jaco_proto::v1::{
     HeartbeatRequest, HeartbeatResponse, ProbeEdgeRequest, ProbeEdgeResponse, ProbeRouterRequest,
     ProbeRouterResponse, ProposeRequest, PullsRequest, PullsResponse, RaftRequest,
 };
+use jaco_raft::StreamRenewal;
 use jaco_types::{ErrorCode, NodeId, Rejection};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Response, Status};
@@ -35,13 +36,31 @@ const KEEP_ALIVE: Duration = Duration::from_secs(10);
 pub struct Peers {
     store: Arc<CertificateStore>,
     channels: Arc<Mutex<BTreeMap<(NodeId, String), Channel>>>,
+    streams: StreamRenewal,
 }
 
 impl Peers {
     /// Connects at the first call.
     #[must_use]
     pub fn new(store: Arc<CertificateStore>) -> Self {
-        Self { store, channels: Arc::default() }
+        Self { store, channels: Arc::default(), streams: StreamRenewal::default() }
+    }
+
+    /// What this node shows to the others and trusts, and the connections that it has opened.
+    #[must_use]
+    pub fn certificates(&self) -> &CertificateStore {
+        &self.store
+    }
+
+    /// When raft streams are to be replaced.
+    #[must_use]
+    pub fn streams(&self) -> &StreamRenewal {
+        &self.streams
+    }
+
+    /// Gives all kept connections up: each ends with its last answer, and the next call opens a new one.
+    pub fn reopen(&self) {
+        self.channels.lock().expect("no holder of the lock panics").clear();
     }
 
     /// The kept connection to a member, opened by the first call and again after a failure.

@@ -147,6 +147,7 @@ fn grpc_code(code: ErrorCode) -> Code {
         | ErrorCode::NetworkInUse
         | ErrorCode::PolicyRefused
         | ErrorCode::MembersOutdated
+        | ErrorCode::RotationHeld
         | ErrorCode::RouteConflict
         | ErrorCode::CertificateInUse
         | ErrorCode::NetworksNotEnabled

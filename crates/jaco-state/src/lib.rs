@@ -34,6 +34,8 @@ pub use entity::cluster_meta::ClusterMeta;
 pub use entity::contents::Content;
 pub use entity::deployment::Deployment;
 pub use entity::disabled::DisabledAllocations;
-pub use entity::{acme, contents, deployment, disabled, edge, network, policy, registries, token};
+pub use entity::{
+    acme, contents, deployment, disabled, edge, network, policy, registries, rotation, token,
+};
 pub use state::ClusterState;
 pub use table::Table;

@@ -20,6 +20,7 @@ use crate::network::{Network, Networks};
 use crate::policy::Policy;
 use crate::registries::RegistryLogin;
 use crate::requests::RequestLog;
+use crate::rotation::AuthorityRotation;
 use crate::table::Table;
 use crate::token::{JoinToken, OperatorToken};
 
@@ -73,6 +74,8 @@ pub struct ClusterState {
     pub edges: Edges,
     /// What deployments may reach of the nodes.
     pub policy: Policy,
+    /// The last rotation of the authority; absent if it was never rotated.
+    pub rotation: Option<AuthorityRotation>,
 }
 
 impl ClusterState {
@@ -103,6 +106,7 @@ impl ClusterState {
             networks: self.networks.clone(),
             edges: self.edges.clone(),
             policy: self.policy.clone(),
+            rotation: self.rotation.clone(),
         }
     }
 

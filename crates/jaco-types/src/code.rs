@@ -171,6 +171,8 @@ error_codes! {
     StillDisabled => "still_disabled", Rejected;
     /// Some member runs a version that does not know what was asked for.
     MembersOutdated => "members_outdated", Rejected;
+    /// The rotation of the authority waits for something, or is in another phase.
+    RotationHeld => "rotation_held", Rejected;
     /// Another deployment has the route, or another setting for its domain.
     RouteConflict => "route_conflict", Rejected;
     /// There is no certificate of that name.

@@ -45,6 +45,7 @@ pub fn main() -> ExitCode {
     let done = runtime.block_on(cli::dispatch(cli.command, &mut session));
     session.note_age();
     session.remember_members();
+    runtime.block_on(session.learn_authorities());
     let code = match done {
         Ok(code) => code,
         Err(error) => session.ui.error(&error.report()) as u8,

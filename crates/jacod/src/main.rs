@@ -30,6 +30,7 @@ mod readings;
 mod recover;
 mod rejoin;
 mod renewal;
+mod rotation;
 mod router;
 mod telemetry;
 

@@ -53,6 +53,8 @@ use crate::heartbeat::{self, NodeDescription, Sources};
 use crate::pressure::Measured;
 use crate::process::{Process, Starter};
 use crate::readings::NodeReader;
+use crate::renewal::Renewer;
+use crate::rotation::RotationLoop;
 use crate::router::{self, RouterHandle, RouterLoop};
 use crate::{audit_chain, key_check, limits, membership, pressure, renewal};
 
@@ -452,6 +454,8 @@ fn spawn_loops(
     node.run_until_shutdown(membership::run(Arc::clone(member), signals));
     node.run_until_shutdown(audit_chain::run(Arc::clone(member), shutdown.clone()));
     node.run_until_shutdown(key_check::run(Arc::clone(member)));
-    let renewing = renewal::run(Arc::clone(member), certificates, identity, shutdown.clone());
-    node.run_until_shutdown(renewing);
+    let renewer = Renewer::new(Arc::clone(member), Arc::clone(&certificates), identity);
+    node.run_until_shutdown(renewal::run(renewer.clone(), shutdown.clone()));
+    let rotation = RotationLoop::new(Arc::clone(member), certificates, renewer);
+    node.run_until_shutdown(rotation.run());
 }

@@ -4,6 +4,7 @@ mod access;
 mod admission;
 mod allocations;
 mod audit;
+mod authority;
 mod backup;
 mod bad_input;
 mod cluster_key;

@@ -69,10 +69,51 @@ async fn ca_rotation_under_load_fails_no_dial() {
 
     let error = Dialer::peer(left_behind, NodeId(1)).connect(servers[0].address).await.unwrap_err();
     assert!(matches!(error, DialError::Server(IdentityError::ForeignAuthority)), "{error:?}");
-    // What was opened under the old CA stays until it is closed.
+    // What was opened under the old CA stays until it is closed; what was opened under the new one stays.
     assert!(echoes(&mut opened_before).await);
-    assert!(servers[0].connections.close_all() >= 1);
+    let mut opened_after =
+        Dialer::peer(Arc::clone(&stores[1]), NodeId(1)).connect(servers[0].address).await.unwrap();
+    assert!(echoes(&mut opened_after).await);
+    assert!(servers[0].connections.close_distrusted(&stores[0]) >= 1);
     closes_cleanly(&mut opened_before).await;
+    assert!(echoes(&mut opened_after).await, "it is the new one's");
+}
+
+/// A dialer knows which of its connections were opened with a certificate of the old CA, at either end, and can end them.
+#[tokio::test]
+async fn a_dialer_knows_its_connections_of_the_old_ca() {
+    let (old, new) = (authority(OURS), authority(OURS));
+    let both =
+        TrustBundle::new(vec![new.certificate().clone(), old.certificate().clone()]).unwrap();
+    let stores = [store(&old, 1), store(&old, 2)];
+    let server = EchoServer::start(Arc::clone(&stores[0])).await;
+    for (store, node) in stores.iter().zip([1, 2]) {
+        store.swap(issue(&old, node, &both, now())).unwrap();
+    }
+    let signer = new.certificate().fingerprint();
+    let outdated = || stores[1].outgoing().not_of(signer);
+    let dialer = Dialer::peer(Arc::clone(&stores[1]), NodeId(1));
+    let dial = async || {
+        let mut connection = dialer.connect(server.address).await.unwrap();
+        assert!(echoes(&mut connection).await);
+        connection
+    };
+    let both_old = dial().await;
+    stores[1].swap(issue(&new, 2, &both, now())).unwrap();
+    assert_eq!((stores[1].signer(), stores[0].signer()), (signer, old.certificate().fingerprint()));
+    let mut to_old = dial().await;
+    assert_eq!(outdated().len(), 2, "one end is enough");
+    stores[0].swap(issue(&new, 1, &both, now())).unwrap();
+    let mut new_ones = dial().await;
+    assert_eq!(outdated().len(), 2);
+    drop(both_old);
+    let [left] = outdated()[..] else { panic!("{:?}", outdated()) };
+    assert_eq!(left.node, Some(NodeId(1)));
+    stores[1].outgoing().close(left);
+    closes_cleanly(&mut to_old).await;
+    drop(to_old);
+    assert!(outdated().is_empty());
+    assert!(echoes(&mut new_ones).await);
 }
 
 /// Dials in both directions, over and over, counting.

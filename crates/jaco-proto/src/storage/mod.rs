@@ -33,6 +33,7 @@ mod observed;
 mod outcome;
 mod port;
 mod registry;
+mod rotation;
 mod route;
 mod routing;
 mod scheduling;

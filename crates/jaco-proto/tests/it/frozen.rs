@@ -16,6 +16,7 @@ use jaco_proto::storage::{
     encode_payload, read_snapshot,
 };
 use jaco_state::command::{AuditRetention, OperatorTokenIssue};
+use jaco_state::rotation::RotationPhase;
 use jaco_types::Millis;
 use proptest::prelude::*;
 
@@ -72,6 +73,9 @@ fn log_entries_are_as_they_were() {
     let named = sample::named_content_for_users();
     let samples = [sample::payload(named.into())];
     check(&samples, v1_log_entry::USERS, encode_payload, decode_payload);
+    let samples = sample::commands_of_rotations().into_iter().map(sample::payload);
+    let samples: Vec<_> = samples.collect();
+    check(&samples, v1_log_entry::ROTATIONS, encode_payload, decode_payload);
     let samples = sample::payloads_with_origin();
     check(&samples, v1_log_entry::ORIGINS, encode_payload, decode_payload);
 }
@@ -112,6 +116,10 @@ fn snapshots_are_as_they_were() {
         (v1_snapshot::POLICY_FRAMES, sample::state_of_policy()),
         (v1_snapshot::ROLE_FRAMES, sample::state_of_roles()),
         (v1_snapshot::USE_FRAMES, sample::state_of_uses()),
+        (v1_snapshot::TRUSTING_FRAMES, sample::state_of_rotation(RotationPhase::Trusting)),
+        (v1_snapshot::RENEWING_FRAMES, sample::state_of_rotation(RotationPhase::Renewing)),
+        (v1_snapshot::SETTLED_FRAMES, sample::state_of_rotation(RotationPhase::Settled)),
+        (v1_snapshot::ABANDONED_FRAMES, sample::state_of_rotation(RotationPhase::Abandoned)),
         (v1_snapshot::CERTIFICATE_FRAMES, sample::state_of_certificates()),
         (v1_snapshot::USERS_FRAMES, sample::state_of_users()),
         (v1_snapshot::CLOCK_FRAMES, sample::state_of_clock()),

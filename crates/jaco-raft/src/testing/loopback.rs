@@ -14,6 +14,7 @@ use crate::machine::StateMachine;
 use crate::network::Transport;
 use crate::node::Raft;
 use crate::pipe::{Pipe, framed};
+use crate::renewal::StreamRenewal;
 use crate::wire::{Request, RequestBody, RpcKind, claimed_sender, decode_request};
 
 /// Buffer of a stream.
@@ -29,6 +30,7 @@ struct State<M: StateMachine> {
     addresses: BTreeMap<u64, String>,
     /// How often a line to each node was asked for, granted or not.
     connects: BTreeMap<u64, u64>,
+    renewal: StreamRenewal,
 }
 
 /// Connects nodes of one process. Clones are the same network.
@@ -51,6 +53,7 @@ impl<M: StateMachine> Default for Loopback<M> {
             calls: BTreeMap::new(),
             addresses: BTreeMap::new(),
             connects: BTreeMap::new(),
+            renewal: StreamRenewal::default(),
         };
         Self { state: Arc::new(Mutex::new(state)) }
     }
@@ -103,6 +106,11 @@ impl<M: StateMachine> Loopback<M> {
     /// How many attempts were made to open a line to `id`.
     pub fn connects(&self, id: u64) -> u64 {
         self.lock().connects.get(&id).copied().unwrap_or_default()
+    }
+
+    /// Which streams are to be replaced.
+    pub fn renewal(&self) -> StreamRenewal {
+        self.lock().renewal.clone()
     }
 
     /// Last address used for `id`.
@@ -222,5 +230,9 @@ impl<M: StateMachine> Transport for Link<M> {
         let network = self.network.clone();
         tokio::spawn(relay(network, (from, target), framed(relayed), framed(onward)));
         Ok(framed(ours))
+    }
+
+    fn renewal(&self) -> StreamRenewal {
+        self.network.renewal()
     }
 }

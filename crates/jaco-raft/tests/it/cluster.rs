@@ -55,6 +55,49 @@ async fn state_survives_a_restart_of_all_nodes() {
     }
 }
 
+/// A leader replaces its streams to a follower while it writes: both to that one, none to the other, and where the follower
+/// takes no new one, the old one goes on. No write is lost or late, and nobody campaigns.
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_are_replaced_under_writes() {
+    let cluster = Cluster::of_three().await;
+    let leader = cluster.leader().await;
+    let term = leader.status().term;
+    let connects = || [2, 3].map(|id| cluster.network.connects(id));
+    let mut written: Vec<String> = Vec::new();
+    let mut write = async |text: String| {
+        cluster.write(&text).await;
+        written.push(text);
+    };
+    write("first".to_owned()).await;
+    let before = connects();
+    cluster.network.renewal().request(2);
+    let begun = Instant::now();
+    let mut number = 0;
+    while connects()[0] < before[0] + 2 {
+        assert!(begun.elapsed() < DEADLINE, "{:?}", connects());
+        number += 1;
+        write(number.to_string()).await;
+    }
+    cluster.network.close_port(1, 2);
+    cluster.network.renewal().request(2);
+    while connects()[0] < before[0] + 4 {
+        assert!(begun.elapsed() < DEADLINE, "{:?}", connects());
+        number += 1;
+        write(number.to_string()).await;
+    }
+    write("on the old streams".to_owned()).await;
+    cluster.network.heal();
+    let last = cluster.write("last").await;
+    cluster.all_applied(last).await;
+    written.push("last".to_owned());
+    for id in 1..=3 {
+        assert_eq!(cluster.texts(id), written);
+    }
+    assert_eq!(connects()[1], before[1], "the other follower keeps its streams");
+    let status = leader.status();
+    assert_eq!((status.term, status.leader.map(|leader| leader.id)), (term, Some(1)));
+}
+
 /// A follower that was away longer than the log reaches back is sent a snapshot, and keeps it
 /// through a restart.
 #[tokio::test(flavor = "multi_thread")]

@@ -8,22 +8,24 @@ use expect_test::expect;
 use jaco_scheduler::rebalance::{
     CycleInput, Load, Overdue, Pressure, RebalanceConfig, Rebalancer, Sample, Share,
 };
-use jaco_state::ClusterMeta;
 use jaco_state::acme::{AcmeAccount, IssueAttempt};
 use jaco_state::audit::{AuditEvent, AuditKind, DEFAULT_AGE};
 use jaco_state::command::{
-    AcmeNote, AuditRetention, CertificateIssue, CertificateRemove, CertificateStore, ClusterInit,
-    Command, DeploymentApply, DeploymentDelete, DeploymentRollback, Disabling, EdgeBegin,
-    NamedContentPut, NamedContentRemove, NetworkBegin, NetworkCreate, NetworkRemove, NetworkResize,
-    NewNode, NodeRemove, NodeSetLabels, OperatorTokenIssue, OperatorTokenRevoke, PolicyAllow,
-    PolicyRevoke, PolicySet, RegistryRemove, RegistryStore, RevisionPin,
+    AcmeNote, AuditRetention, AuthorityAbandon, AuthorityContinue, AuthorityReport,
+    AuthorityRotate, AuthoritySettle, CertificateIssue, CertificateRemove, CertificateStore,
+    ClusterInit, Command, DeploymentApply, DeploymentDelete, DeploymentRollback, Disabling,
+    EdgeBegin, NamedContentPut, NamedContentRemove, NetworkBegin, NetworkCreate, NetworkRemove,
+    NetworkResize, NewNode, NodeRemove, NodeSetLabels, OperatorTokenIssue, OperatorTokenRevoke,
+    PolicyAllow, PolicyRevoke, PolicySet, RegistryRemove, RegistryStore, RevisionPin,
 };
 use jaco_state::contents::{Form, Piece, PieceBytes};
 use jaco_state::deployment::Pin;
 use jaco_state::edge::SealedKey;
 use jaco_state::policy::PolicyMode;
 use jaco_state::registries::SealedPassword;
+use jaco_state::rotation::{RotatedAuthority, RotationStep};
 use jaco_state::token::OperatorToken;
+use jaco_state::{ClusterMeta, Entry, apply as apply_entry};
 use jaco_types::port::{PortRange, ProxyProtocol, Transport};
 use jaco_types::route::{
     Redirect, RedirectRest, RedirectStatus, RedirectTarget, RouteAction, RouteDomain, RoutePath,
@@ -36,7 +38,7 @@ use jaco_types::{
     AllocationScope, Availability, CertificateName, ChallengeKind, ClusterId, ContentId,
     ContentName, DeploymentName, Identity, ImageDigest, ImageNeed, ImageReadiness, IngressPort,
     Millis, NamedKey, NamedKind, NetworkName, NetworkScope, NodeFacts, RegistryName,
-    RegistryUsername, ReplicaState, Revision, Route, RouteKey, ServiceName, TokenId,
+    RegistryUsername, ReplicaState, Revision, Route, RouteKey, ServiceName, StateIndex, TokenId,
 };
 
 use crate::cluster::{Cluster, Service, hostname, key, resources, service};
@@ -262,6 +264,23 @@ fn path(kind: AuditKind) -> Path {
         AuditKind::NetworkKeyRotated => AtAnEdge(ROTATION, "a_key_is_rotated_under_traffic"),
         AuditKind::ClusterRecovered => AtAnEdge(RECOVERY, "one_of_three_goes_on_alone"),
         AuditKind::BackupTaken => AtAnEdge(BACKUP, "backup_restores_a_lost_cluster"),
+        AuditKind::AuthorityRotationBegun => Here(|it| {
+            rotate(it, &[]);
+        }),
+        AuditKind::AuthorityRotationContinued => Here(|it| {
+            let rotation = rotate(it, &[RotationStep::Trusts]);
+            it.commit(AuthorityContinue::new(rotation).into());
+        }),
+        AuditKind::AuthorityRotationSettled => Here(|it| {
+            let rotation = rotate(it, &[RotationStep::Trusts]);
+            it.commit(AuthorityContinue::new(rotation).into());
+            report(it, RotationStep::Reconnected);
+            it.commit(AuthoritySettle::new(rotation).into());
+        }),
+        AuditKind::AuthorityRotationAbandoned => Here(|it| {
+            let rotation = rotate(it, &[]);
+            it.commit(AuthorityAbandon::new(rotation).into());
+        }),
         AuditKind::RequestRefused => Here(|it| {
             it.apply("shop", &[web(1).hosts(&["nowhere"])]);
         }),
@@ -471,6 +490,40 @@ fn store(cluster: &mut Cluster) {
 
 fn backbone() -> NetworkName {
     NetworkName::new("backbone").unwrap()
+}
+
+/// Begins a rotation of the authority, in which all members report these steps.
+fn rotate(cluster: &mut Cluster, steps: &[RotationStep]) -> StateIndex {
+    cluster.state.meta = Some(ClusterMeta {
+        id: ClusterId::new(&"c1".repeat(16)).unwrap(),
+        name: "sun".to_owned(),
+        ca_certificate: "old".to_owned(),
+        sealed_ca_key: vec![1],
+        created_at: cluster.now,
+    });
+    let (certificate, fingerprint, sealed_key) = ("new".to_owned(), [2; 32], vec![2]);
+    let new = RotatedAuthority { certificate, fingerprint, sealed_key };
+    cluster.commit(AuthorityRotate::new([1; 32], new).into());
+    for step in steps {
+        report(cluster, *step);
+    }
+    cluster.state.rotation.as_ref().expect("it has begun").id
+}
+
+fn report(cluster: &mut Cluster, step: RotationStep) {
+    let rotation = cluster.state.rotation.as_ref().expect("it has begun").id;
+    let members: Vec<_> = cluster.state.nodes.values().map(|node| node.id).collect();
+    for id in members {
+        let entry = Entry {
+            index: StateIndex(cluster.state.index.0 + 1),
+            at: cluster.now,
+            by: Identity::Node { id },
+            origin: None,
+            request: None,
+            command: AuthorityReport::new(rotation, id, step).into(),
+        };
+        apply_entry(&mut cluster.state, &entry);
+    }
 }
 
 fn enable_networks(cluster: &mut Cluster) {

@@ -80,6 +80,8 @@ pub const ROWS: &[(&str, Needs)] = &[
     ("/jaco.v1.Cluster/RemoveNetwork", OPERATOR),
     ("/jaco.v1.Cluster/ResizeNetwork", OPERATOR),
     ("/jaco.v1.Cluster/RotateNetworkKey", ADMIN),
+    ("/jaco.v1.Cluster/RotateAuthority", ADMIN),
+    ("/jaco.v1.Cluster/GetAuthority", VIEWER),
     ("/jaco.v1.Cluster/ListNetworks", VIEWER),
     ("/jaco.v1.Cluster/ListRoutes", VIEWER),
     ("/jaco.v1.Cluster/StoreCertificate", ADMIN),

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use jaco_pki::DialError;
 use jaco_proto::v1::RaftRequest;
-use jaco_raft::{Pipe, RpcKind, Transport, TransportError, framed};
+use jaco_raft::{Pipe, RpcKind, StreamRenewal, Transport, TransportError, framed};
 use jaco_types::NodeId;
 use tonic::{Code, Status};
 
@@ -58,6 +58,10 @@ impl Transport for PeerTransport {
             }
             Err(error) => Err(TransportError::Unreachable(with_causes(&error))),
         }
+    }
+
+    fn renewal(&self) -> StreamRenewal {
+        self.peers.streams().clone()
     }
 }
 

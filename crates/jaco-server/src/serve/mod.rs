@@ -8,6 +8,7 @@ mod pages;
 mod raft_stream;
 mod stale;
 mod tally;
+mod trusted;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -39,6 +40,7 @@ use crate::serve::identify::IdentifyLayer;
 use crate::serve::pages::{NothingElse, PagesLayer};
 use crate::serve::stale::StaleLayer;
 use crate::serve::tally::TallyLayer;
+use crate::serve::trusted::TrustedLayer;
 use crate::service::Context;
 use crate::service::cluster::ClusterService;
 use crate::service::deploy::DeployService;
@@ -133,6 +135,7 @@ pub async fn serve_tls(
         .layer(TallyLayer::new(Arc::clone(&tallies)))
         .layer(UnreadLayer::new(unread, tallies))
         .layer(StaleLayer::new(context.clone()))
+        .layer(TrustedLayer::new(context.clone()))
         .layer(IdentifyLayer::new(context.clone()))
         .layer(PagesLayer::new(context.clone()));
     let documents = layers.clone().service(NothingElse);

@@ -88,6 +88,17 @@ pub(super) fn users_may_begin(state: &ClusterState) -> Result<(), Rejection> {
     by_all(state, "secrets can be for some deployments only", ErrorCode::MembersOutdated)
 }
 
+/// Whether the authority was rotated, or may be.
+///
+/// # Errors
+/// `members_outdated` as long as a member runs another version.
+pub(super) fn rotation_may_begin(state: &ClusterState) -> Result<(), Rejection> {
+    if state.rotation.is_some() {
+        return Ok(());
+    }
+    by_all(state, "the authority can be rotated", ErrorCode::MembersOutdated)
+}
+
 /// Whether uses of tokens are recorded, or may be.
 pub(super) fn uses_may_begin(state: &ClusterState) -> bool {
     state.operator_tokens.values().any(|token| token.last_used_at.is_some())
@@ -182,6 +193,20 @@ mod tests {
         upgraded.policy.mode = jaco_state::policy::PolicyMode::Refuse;
         assert!(reaches_are_known(&upgraded));
         assert_eq!(policy_may_begin(&upgraded), Ok(()));
+    }
+
+    /// R-CLI-6: a rotation waits for all members to know it, and from the first one on for none.
+    #[test]
+    fn a_rotation_waits_for_all_members_to_be_upgraded() {
+        let own = env!("CARGO_PKG_VERSION");
+        let of = |version| ClusterState {
+            nodes: [member(1, own), member(2, version)].into_iter().collect(),
+            ..ClusterState::default()
+        };
+        assert_eq!(rotation_may_begin(&of(own)), Ok(()));
+        let refused = rotation_may_begin(&of("0.0.1")).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::MembersOutdated);
+        assert_eq!(refused.details["members"], "n2 runs version 0.0.1");
     }
 
     /// R-IN-6: tokens have roles once all members know them, and from then on for good: what deployers reach is checked

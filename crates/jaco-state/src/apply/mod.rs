@@ -9,6 +9,7 @@
 //! planner      changes of the planner and the rebalancer, observed state, endpoint consumers
 //! policy       what deployments may reach of the nodes
 //! retention    the age of audit events
+//! rotation     the phases in which the authority is replaced
 //! ```
 
 mod audit;
@@ -20,6 +21,7 @@ mod network;
 mod planner;
 mod policy;
 mod retention;
+mod rotation;
 
 use self::audit::Audit;
 use self::cluster::{constraints, disabled, drain, tokens};
@@ -115,6 +117,11 @@ fn execute(state: &mut ClusterState, entry: &Entry, evicted: &mut Evicted) -> Ou
         Command::PolicySet(command) => policy::set(state, command, &mut audit),
         Command::PolicyAllow(command) => policy::allow(state, command, &mut audit),
         Command::PolicyRevoke(command) => policy::revoke(state, command, &mut audit),
+        Command::AuthorityRotate(command) => rotation::begin(state, entry, command, &mut audit),
+        Command::AuthorityReport(command) => rotation::report(state, entry, command),
+        Command::AuthorityContinue(command) => rotation::go_on(state, entry, command, &mut audit),
+        Command::AuthoritySettle(command) => rotation::settle(state, entry, command, &mut audit),
+        Command::AuthorityAbandon(command) => rotation::abandon(state, entry, command, &mut audit),
         Command::AuditRetention(command) => retention::set(state, entry, command, &mut audit),
         Command::AuditNote(AuditNote { kind, payload }) => {
             audit.note(*kind, payload.clone());

@@ -155,6 +155,14 @@ audit_kinds! {
     PolicyGranted => 821, "policy_granted";
     /// Grants of a deployment were taken back.
     PolicyRevoked => 822, "policy_revoked";
+    /// An admin began to replace the cluster's authority.
+    AuthorityRotationBegun => 840, "authority_rotation_begun";
+    /// The new authority signs from now on.
+    AuthorityRotationContinued => 841, "authority_rotation_continued";
+    /// The old authority is not trusted any more.
+    AuthorityRotationSettled => 842, "authority_rotation_settled";
+    /// The old authority stays the cluster's.
+    AuthorityRotationAbandoned => 843, "authority_rotation_abandoned";
     /// A backup was taken, with all secrets.
     BackupTaken => 900, "backup_taken";
     /// A rollout started.

@@ -13,6 +13,7 @@ mod network;
 mod outcome;
 mod planner;
 mod policy;
+mod rotation;
 
 use jaco_types::{Identity, Origin, RequestId, StateIndex, Timestamp};
 
@@ -33,6 +34,10 @@ pub use planner::{
     RevertedMove,
 };
 pub use policy::{PolicyAllow, PolicyRevoke, PolicySet};
+pub use rotation::{
+    AuthorityAbandon, AuthorityContinue, AuthorityReport, AuthorityRotate, AuthoritySettle,
+    OpenJoinTokens,
+};
 
 /// One entry of the log. All that `apply` may know of the outside comes with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,4 +134,9 @@ commands! {
     PolicySet,
     PolicyAllow,
     PolicyRevoke,
+    AuthorityRotate,
+    AuthorityReport,
+    AuthorityContinue,
+    AuthoritySettle,
+    AuthorityAbandon,
 }

@@ -9,5 +9,6 @@ pub mod edge;
 pub mod network;
 pub mod policy;
 pub mod registries;
+pub mod rotation;
 pub mod sealed_key;
 pub mod token;

@@ -9,6 +9,7 @@ mod edge;
 mod members;
 pub mod network;
 mod port;
+mod rotation;
 mod slots;
 
 use std::fmt;
@@ -61,6 +62,10 @@ pub enum Law {
     OrdersWanted,
     /// ST-18: a finished slot retires nothing, and one that succeeded has not exhausted its retries.
     FinishedRunsNothing,
+    /// ST-19: a phase of a rotation was left after each member's report.
+    PhaseLeftByReports,
+    /// ST-20: the cluster's record has the authorities of the phase.
+    PhaseTrusts,
 }
 
 impl Law {
@@ -82,6 +87,8 @@ impl Law {
             Self::Digests => "ST-16",
             Self::RegistryBounds => "ST-17",
             Self::FinishedRunsNothing => "ST-18",
+            Self::PhaseLeftByReports => "ST-19",
+            Self::PhaseTrusts => "ST-20",
             Self::AddressHeldOnce => "NET-1",
             Self::AddressInNetwork => "NET-2",
             Self::AddressQuarantined => "NET-3",
@@ -128,6 +135,7 @@ pub fn violations(state: &ClusterState) -> Vec<Violation> {
     network::check(state, &mut found);
     edge::check(state, &mut found);
     port::check(state, &mut found);
+    rotation::check(state, &mut found);
     found.0
 }
 

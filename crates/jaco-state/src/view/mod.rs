@@ -8,6 +8,7 @@ mod needed;
 mod ordered;
 mod renewal;
 mod replica;
+mod rotation;
 mod routing;
 
 pub use contents::users;
@@ -18,4 +19,5 @@ pub use needed::{Needed, needed_on};
 pub use ordered::ordered_domains;
 pub use renewal::renew_at;
 pub use replica::{ReplicaView, is_running, replica, restart_at, slots_of};
+pub use rotation::{HeldConnections, HeldTrust, RotationDuty, rotation_duty};
 pub use routing::{Endpoint, endpoints, in_routing};

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use jaco_state::audit::{AuditEvent, AuditKey, AuditKind, DEFAULT_AGE};
 use jaco_state::audit::{Broken, Digest};
 use jaco_state::command::{
-    AuditNote, AuditRetention, Batch, CertificateRemove, ConstraintsSet, ConsumerAttach,
+    AuditNote, AuditRetention, AuthorityAbandon, AuthorityContinue, AuthorityReport,
+    AuthorityRotate, AuthoritySettle, Batch, CertificateRemove, ConstraintsSet, ConsumerAttach,
     ConsumerDetach, ContentPut, DeploymentApply, DeploymentDelete, DeploymentRollback, DisabledSet,
     Disabling, EdgeBegin, JoinTokenIssue, JoinTokenRevoke, NamedContentRemove, NetworkCreate,
     NetworkRemove, NetworkResize, NodeDrain, NodeRemove, NodeReport, NodeSetAvailability,
@@ -15,8 +16,9 @@ use jaco_state::command::{
 use jaco_state::contents::Piece;
 use jaco_state::deployment::Pin;
 use jaco_state::policy::PolicyMode;
+use jaco_state::rotation::RotationStep;
 use jaco_state::token::OperatorToken;
-use jaco_state::{Change, Command, Outcome};
+use jaco_state::{Change, Command, Entry, Outcome, apply};
 use jaco_types::spec::{Privilege, Reach, ReachKind};
 use jaco_types::{
     Availability, ConsumerName, Identity, Millis, NetworkScope, NodeFacts, NodeId, Origin,
@@ -27,7 +29,7 @@ use proptest::prelude::*;
 use crate::history::{
     History, ORIGIN, admit, create, deploy, deployment, init, join_token, key, seen, service, spec,
 };
-use crate::{attached, contents, orders, registries, routes};
+use crate::{attached, contents, orders, registries, rotation, routes};
 
 /// What a command leaves in the audit log when it is done.
 #[derive(Debug, PartialEq, Eq)]
@@ -87,6 +89,13 @@ fn leaves(command: &Command) -> Leaves {
         Command::PolicySet(_) => Events(&[AuditKind::PolicySet]),
         Command::PolicyAllow(_) => Events(&[AuditKind::PolicyGranted]),
         Command::PolicyRevoke(_) => Events(&[AuditKind::PolicyRevoked]),
+        Command::AuthorityRotate(_) => Events(&[AuditKind::AuthorityRotationBegun]),
+        Command::AuthorityReport(_) => {
+            Nothing("the phase that follows from all reports has the event")
+        }
+        Command::AuthorityContinue(_) => Events(&[AuditKind::AuthorityRotationContinued]),
+        Command::AuthoritySettle(_) => Events(&[AuditKind::AuthorityRotationSettled]),
+        Command::AuthorityAbandon(_) => Events(&[AuditKind::AuthorityRotationAbandoned]),
         Command::ContentPut(_) => Nothing("the apply that refers to it has the event"),
     }
 }
@@ -100,7 +109,7 @@ fn every_command(now: Timestamp) -> Vec<Command> {
     let Change::SlotCreate { id, .. } = &placed else { unreachable!("it creates a slot") };
     let instance = jaco_types::InstanceId { replica: id.clone(), raft_index: StateIndex(13) };
     let observed = vec![seen(instance, node, ReplicaState::Running)];
-    vec![
+    let mut all = vec![
         init(),
         Command::AuditBegin,
         JoinTokenIssue::new(join_token("t", now, 1)).into(),
@@ -158,7 +167,26 @@ fn every_command(now: Timestamp) -> Vec<Command> {
         JoinTokenRevoke::new(TokenId::new("t").unwrap()).into(),
         NodeDrain::new(node, Millis::from_secs(300)).into(),
         NodeRemove::new(node).into(),
-    ]
+    ];
+    let index = |all: &[Command]| StateIndex(2 + all.len() as u64);
+    let abandoned = index(&all);
+    all.push(AuthorityRotate::new([1; 32], rotation::authority(2)).into());
+    all.push(AuthorityAbandon::new(abandoned).into());
+    let (settled, left) = (index(&all), NodeId(5));
+    all.push(AuthorityRotate::new([1; 32], rotation::authority(3)).into());
+    all.push(AuthorityReport::new(settled, left, RotationStep::Trusts).into());
+    all.push(AuthorityContinue::new(settled).into());
+    all.push(AuthorityReport::new(settled, left, RotationStep::Reconnected).into());
+    all.push(AuthoritySettle::new(settled).into());
+    all
+}
+
+/// Who may write a command.
+fn author(command: &Command) -> Identity {
+    match command {
+        Command::AuthorityReport(report) => Identity::Node { id: report.node },
+        _ => Identity::Local { uid: 0 },
+    }
 }
 
 /// R-CLI-5: every command leaves its events, with who, when and for which request, or none for a reason.
@@ -169,7 +197,9 @@ fn every_command_leaves_its_events() {
     for (number, command) in every_command(history.now).into_iter().enumerate() {
         let before = history.state.audit.events.len();
         let request = format!("r-{number}");
-        let outcome = history.apply_as(&request, command.clone());
+        let by = author(&command);
+        let entry = Entry { by, ..history.entry(Some(&request), command.clone()) };
+        let outcome = apply(&mut history.state, &entry);
         assert!(!matches!(outcome, Outcome::Rejected(_)), "{command:?}: {outcome:?}");
         let events: Vec<_> = history.state.audit.events.values().skip(before).collect();
         let kinds: Vec<_> = events.iter().map(|event| event.kind).collect();

@@ -35,6 +35,8 @@ mod refusals;
 mod registries;
 mod retention;
 mod revision;
+mod rotation;
+mod rotation_laws;
 mod route_laws;
 mod routes;
 mod steps;

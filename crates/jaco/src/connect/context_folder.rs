@@ -26,6 +26,11 @@ impl ContextFolder {
         Some(Self(contexts::default_path()?.with_file_name("contexts").join(context)))
     }
 
+    /// Where the copy of the authority's certificate is.
+    pub(crate) fn ca(&self) -> PathBuf {
+        self.0.join(CA)
+    }
+
     /// Replaces the copy of the certificate. Returns where it is.
     pub(crate) fn keep_ca(&self, pem: &str) -> io::Result<PathBuf> {
         self.write(CA, pem)

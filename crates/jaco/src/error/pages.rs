@@ -87,6 +87,7 @@ pages! {
     "revision_not_found",
     "rolled_back",
     "rollout_paused",
+    "rotation_held",
     "route_conflict",
     "route_multiple_catchall",
     "route_tls_mixed",

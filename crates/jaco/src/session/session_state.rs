@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use jaco_client::{Client, Staleness};
+use jaco_pki::TrustBundle;
+use jaco_proto::v1::GetAuthorityRequest;
 use jaco_types::code::ExitCode;
 use tokio::time::Instant;
 
@@ -12,6 +14,9 @@ use crate::error::CliError;
 use crate::format::time;
 use crate::options::GlobalOptions;
 use crate::output::{Confirmation, Show, Ui};
+
+/// How long a command may take to learn of another authority.
+const LEARNING_LIMIT: Duration = Duration::from_secs(3);
 
 /// The exit code of a command, or why it failed.
 pub(crate) type CommandResult = Result<ExitCode, CliError>;
@@ -24,6 +29,8 @@ pub(crate) struct Session {
     client: Option<Client>,
     /// The files of the context that the client comes from.
     context: Option<ContextFolder>,
+    /// The file of the authority that the client trusts.
+    ca: Option<PathBuf>,
     /// When the time limit of the command is reached.
     deadline: Option<Instant>,
     age: AgeNote,
@@ -46,7 +53,8 @@ enum AgeNote {
 
 impl Session {
     pub(crate) fn new(options: GlobalOptions, ui: Ui) -> Self {
-        Self { ui, options, client: None, context: None, deadline: None, age: AgeNote::Due }
+        let (client, context, ca, deadline) = (None, None, None, None);
+        Self { ui, options, client, context, ca, deadline, age: AgeNote::Due }
     }
 
     /// The client of the chosen cluster. Nothing is connected before the first call of the client.
@@ -58,9 +66,11 @@ impl Session {
         let contexts = Contexts::load_default()?;
         let choice = connect::choose(&self.options, &environment, &contexts)?;
         let client = Client::new(connect::target(&choice, &environment)?).until(self.deadline);
-        self.context = match choice {
-            Choice::Servers { context, .. } => context.as_deref().and_then(ContextFolder::of),
-            Choice::Socket(_) => None,
+        (self.context, self.ca) = match choice {
+            Choice::Servers { context, ca, .. } => {
+                (context.as_deref().and_then(ContextFolder::of), ca)
+            }
+            Choice::Socket(_) => (None, None),
         };
         Ok(self.client.insert(client).clone())
     }
@@ -120,6 +130,36 @@ impl Session {
         if let Some(answering) = client.answering() {
             // It saves time only: a home directory that cannot be written is no reason to complain.
             context.remember(&answering, &client.members()).ok();
+        }
+    }
+
+    /// Trusts from the next command on what the node trusts that answered: while the authority of the cluster is being
+    /// rotated, the new one as well; after it, that one only. A certificate that a flag or the environment names is the
+    /// user's own, and stays as it is.
+    pub(crate) async fn learn_authorities(&mut self) {
+        let (Some(context), Some(client)) = (&self.context, &self.client) else { return };
+        let Some(named) = client.authorities() else { return };
+        let ca = context.ca();
+        if self.ca.as_ref() != Some(&ca) {
+            return;
+        }
+        let Ok((_, known)) = connect::trust(&ca) else { return };
+        if known.digest() == named {
+            return;
+        }
+        let until = Instant::now() + LEARNING_LIMIT;
+        let asked = client.until(Some(until)).get_authority(GetAuthorityRequest {}).await;
+        // A node that had not heard of it yet brings nothing new; the next command asks again.
+        let Ok(answer) = asked else { return };
+        let Ok(trust) = TrustBundle::from_pem(&answer.ca_certificate_pem) else { return };
+        if trust.cluster() != known.cluster() || trust.digest() == known.digest() {
+            return;
+        }
+        if let Err(error) = context.keep_ca(&trust.to_pem()) {
+            self.ui.note(&format!(
+                "warning: the cluster's authority is being rotated, and {} cannot be replaced: {error}",
+                ca.display()
+            ));
         }
     }
 

@@ -22,6 +22,7 @@ pub(crate) mod reason;
 pub(crate) mod rebalance;
 pub(crate) mod registry;
 pub(crate) mod replica;
+pub(crate) mod rotation;
 pub(crate) mod route;
 pub(crate) mod staleness;
 pub(crate) mod status;

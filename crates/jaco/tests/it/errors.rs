@@ -82,6 +82,7 @@ const EXIT_CODES: &[(u8, &[&str])] = &[
             "disk_full",
             "kek_mismatch",
             "members_outdated",
+            "rotation_held",
             "route_conflict",
             "no_previous_revision",
             "node_already_member",

@@ -8,6 +8,7 @@ mod edge;
 mod network;
 mod planner;
 mod policy;
+mod rotation;
 
 use jaco_state::Command;
 
@@ -81,4 +82,9 @@ commands! {
     PolicySet,
     PolicyAllow,
     PolicyRevoke,
+    AuthorityRotate,
+    AuthorityReport,
+    AuthorityContinue,
+    AuthoritySettle,
+    AuthorityAbandon,
 }

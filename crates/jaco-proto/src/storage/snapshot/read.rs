@@ -168,6 +168,9 @@ fn add(state: &mut ClusterState, kind: Kind) -> Result<(), Problem> {
         Kind::DeploymentGrants(row) => {
             append_pair(&mut state.policy.grants, "grants", spec::grants_from_wire(row)?)
         }
+        Kind::AuthorityRotation(rotation) => {
+            set_once(&mut state.rotation, "rotations of the authority", Wire::from_wire(rotation)?)
+        }
         Kind::Trailer(_) => Err(Problem::Unordered("rows")),
     }
 }

@@ -121,6 +121,9 @@ fn write_tables(state: &ClusterState, rows: &mut Rows<'_>) -> Result<(), CodecEr
     for (deployment, reaches) in state.policy.grants.iter() {
         rows.push(Kind::DeploymentGrants(spec::grants_to_wire(deployment, reaches)))?;
     }
+    if let Some(rotation) = &state.rotation {
+        rows.push(Kind::AuthorityRotation(rotation.to_wire()))?;
+    }
     Ok(())
 }
 

@@ -100,7 +100,32 @@ pub(crate) fn commands() -> Vec<Command> {
         PolicyAllow::new(deployment_name(), grants()).into(),
         PolicyRevoke::new(deployment_name(), grants()).into(),
         TokensUsed::new([(token_id("ops-1"), Timestamp(1_700_000_000_500))].into()).into(),
+        AuthorityRotate::new([0x44; 32], rotated(0x55)).into(),
+        AuthorityReport::new(StateIndex(40), node, RotationStep::Trusts).into(),
+        AuthorityContinue::new(StateIndex(40)).into(),
+        AuthoritySettle::new(StateIndex(40)).into(),
+        AuthorityAbandon::new(StateIndex(40)).into(),
     ]
+}
+
+/// Commands of a rotation with the other values of their enums.
+pub(crate) fn commands_of_rotations() -> Vec<Command> {
+    let report = |step| AuthorityReport::new(StateIndex(40), NodeId(7), step).into();
+    vec![
+        report(RotationStep::Renewed),
+        report(RotationStep::Reconnected),
+        report(RotationStep::Dropped),
+        AuthorityContinue::new(StateIndex(40)).join_tokens(OpenJoinTokens::Revoke).into(),
+    ]
+}
+
+/// An authority of a rotation.
+pub(crate) fn rotated(fingerprint: u8) -> RotatedAuthority {
+    RotatedAuthority {
+        certificate: "PEM".into(),
+        fingerprint: [fingerprint; 32],
+        sealed_key: vec![4, 5, 6],
+    }
 }
 
 /// Commands that hold between them each value of each enum that the others leave out.
@@ -221,6 +246,11 @@ pub(crate) fn command_name(command: &Command) -> &'static str {
         Command::PolicySet(_) => "policy_set",
         Command::PolicyAllow(_) => "policy_allow",
         Command::PolicyRevoke(_) => "policy_revoke",
+        Command::AuthorityRotate(_) => "authority_rotate",
+        Command::AuthorityReport(_) => "authority_report",
+        Command::AuthorityContinue(_) => "authority_continue",
+        Command::AuthoritySettle(_) => "authority_settle",
+        Command::AuthorityAbandon(_) => "authority_abandon",
     }
 }
 

@@ -38,6 +38,22 @@ pub(crate) fn state_of_policy() -> ClusterState {
     ClusterState { index: StateIndex(42), policy, ..ClusterState::default() }
 }
 
+/// A state with a rotation in this phase, and nothing else.
+pub(crate) fn state_of_rotation(phase: RotationPhase) -> ClusterState {
+    let of_old = |step: &RotationStep| *step as u64;
+    let reports = RotationStep::ALL.iter().map(|step| (NodeId(7 + of_old(step)), *step));
+    let rotation = AuthorityRotation {
+        id: StateIndex(40),
+        begun_at: Timestamp(1_700_000_000_000),
+        phase,
+        since: Timestamp(1_700_000_000_500),
+        old: rotated(0x44),
+        new: RotatedAuthority { sealed_key: Vec::new(), ..rotated(0x55) },
+        reports: reports.collect(),
+    };
+    ClusterState { index: StateIndex(42), rotation: Some(rotation), ..ClusterState::default() }
+}
+
 /// A disabled slot whose last instance had no data, and nothing else.
 pub(crate) fn state_without_data() -> ClusterState {
     let slot = Slot {

@@ -30,6 +30,19 @@ pub(crate) fn identity() -> impl Strategy<Value = Identity> {
     ]
 }
 
+fn authority_command() -> impl Strategy<Value = Command> {
+    let tokens = select(vec![OpenJoinTokens::Wait, OpenJoinTokens::Revoke]);
+    prop_oneof![
+        (any::<[u8; 32]>(), rotated()).prop_map(|(old, new)| AuthorityRotate::new(old, new).into()),
+        (index(), node_id(), rotation_step())
+            .prop_map(|(id, node, step)| AuthorityReport::new(id, node, step).into()),
+        (index(), tokens)
+            .prop_map(|(id, tokens)| AuthorityContinue::new(id).join_tokens(tokens).into()),
+        index().prop_map(|id| AuthoritySettle::new(id).into()),
+        index().prop_map(|id| AuthorityAbandon::new(id).into()),
+    ]
+}
+
 pub(crate) fn command() -> impl Strategy<Value = Command> {
     prop_oneof![
         (meta(), new_node(), operator_token())
@@ -84,6 +97,7 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
         policy_mode().prop_map(|mode| PolicySet::new(mode).into()),
         (deployment_name(), grants()).prop_map(|(name, all)| PolicyAllow::new(name, all).into()),
         (deployment_name(), grants()).prop_map(|(name, all)| PolicyRevoke::new(name, all).into()),
+        authority_command(),
         (deployment_name(), revision(), pin())
             .prop_map(|(name, revision, pin)| RevisionPin::new(name, revision, pin).into()),
         (index(), vec(change(), 0..6))

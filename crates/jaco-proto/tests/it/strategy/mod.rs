@@ -23,12 +23,13 @@ use jaco_state::audit::Digest;
 use jaco_state::audit::RefusalCount;
 use jaco_state::audit::{AuditClock, AuditEvent, AuditKey, AuditKind, AuditLog, Retention};
 use jaco_state::command::{
-    AcmeNote, AuditNote, AuditRetention, Batch, CertificateIssue, CertificateRemove,
-    CertificateStore, ClusterInit, ConstraintsSet, ConsumerAttach, ConsumerDetach, ContentPut,
-    DeploymentApply, DeploymentDelete, DeploymentRollback, DisabledSet, Disabling, EdgeBegin,
-    JoinTokenIssue, JoinTokenRevoke, NamedContentPut, NamedContentRemove, NetworkBegin,
-    NetworkCreate, NetworkRemove, NetworkResize, NewInstance, NewNode, NodeAdmit, NodeDrain,
-    NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels, Observe, OperatorTokenIssue,
+    AcmeNote, AuditNote, AuditRetention, AuthorityAbandon, AuthorityContinue, AuthorityReport,
+    AuthorityRotate, AuthoritySettle, Batch, CertificateIssue, CertificateRemove, CertificateStore,
+    ClusterInit, ConstraintsSet, ConsumerAttach, ConsumerDetach, ContentPut, DeploymentApply,
+    DeploymentDelete, DeploymentRollback, DisabledSet, Disabling, EdgeBegin, JoinTokenIssue,
+    JoinTokenRevoke, NamedContentPut, NamedContentRemove, NetworkBegin, NetworkCreate,
+    NetworkRemove, NetworkResize, NewInstance, NewNode, NodeAdmit, NodeDrain, NodeRemove,
+    NodeReport, NodeSetAvailability, NodeSetLabels, Observe, OpenJoinTokens, OperatorTokenIssue,
     OperatorTokenRevoke, PolicyAllow, PolicyRevoke, PolicySet, Previous, Rebalance, RebalanceMove,
     RebalanceRevert, RegistryRemove, RegistryStore, ReplaceCause, RevertedMove, RevisionPin,
     SpecChange, TokensUsed,
@@ -40,6 +41,7 @@ use jaco_state::network::{Network, NetworkPool, Networks, Quarantine};
 use jaco_state::policy::{Policy, PolicyMode};
 use jaco_state::registries::{RegistryLogin, SealedPassword};
 use jaco_state::requests::RequestLog;
+use jaco_state::rotation::{AuthorityRotation, RotatedAuthority, RotationPhase, RotationStep};
 use jaco_state::token::{JoinToken, OperatorToken, Proof};
 use jaco_state::{
     Change, ClusterMeta, ClusterState, Command, Deployment, DisabledAllocations, Outcome, Table,

@@ -29,9 +29,16 @@ pub(crate) fn state() -> impl Strategy<Value = ClusterState> {
     let policy = (policy_mode(), btree_map(deployment_name(), grants(), 0..3));
     let policy =
         policy.prop_map(|(mode, grants)| Policy { mode, grants: grants.into_iter().collect() });
-    let one = (option::of(meta()), facts_by_name(), disabled(), policy);
+    let one = (option::of(meta()), facts_by_name(), disabled(), (policy, option::of(rotation())));
     (index(), one, tables, requests(), audit(), others).prop_map(
-        |(index, (meta, constraints, disabled, policy), tables, requests, audit, others)| {
+        |(
+            index,
+            (meta, constraints, disabled, (policy, rotation)),
+            tables,
+            requests,
+            audit,
+            others,
+        )| {
             let (contents, named, registries, (networks, edges)) = others;
             let (
                 nodes,
@@ -66,6 +73,7 @@ pub(crate) fn state() -> impl Strategy<Value = ClusterState> {
                 networks,
                 edges,
                 policy,
+                rotation,
             }
         },
     )
@@ -153,6 +161,36 @@ pub(crate) fn meta() -> impl Strategy<Value = ClusterMeta> {
             ca_certificate,
             sealed_ca_key,
             created_at,
+        },
+    )
+}
+
+pub(crate) fn rotated() -> impl Strategy<Value = RotatedAuthority> {
+    (text(), any::<[u8; 32]>(), vec(any::<u8>(), 0..40)).prop_map(
+        |(certificate, fingerprint, sealed_key)| RotatedAuthority {
+            certificate,
+            fingerprint,
+            sealed_key,
+        },
+    )
+}
+
+pub(crate) fn rotation_step() -> impl Strategy<Value = RotationStep> {
+    select(RotationStep::ALL)
+}
+
+pub(crate) fn rotation() -> impl Strategy<Value = AuthorityRotation> {
+    let reports = btree_map(node_id(), rotation_step(), 0..4);
+    let when = (index(), moment(), moment());
+    (when, select(RotationPhase::ALL), rotated(), rotated(), reports).prop_map(
+        |((id, begun_at, since), phase, old, new, reports)| AuthorityRotation {
+            id,
+            begun_at,
+            phase,
+            since,
+            old,
+            new,
+            reports,
         },
     )
 }

@@ -39,10 +39,11 @@ impl Write for v1::AdmitNodeRequest {
         // What decides must be as new as anything that was agreed on: a token used a moment ago
         // through another leader is used.
         member.store.catch_up().await.map_err(|error| from_propose_error(&error))?;
-        let (authority, key) = member.store.read(|state| -> Result<_, Rejection> {
+        let key = member.store.read(|state| -> Result<_, Rejection> {
             check_join_token(state, &token, fingerprint, now)?;
-            let key = member.cluster_key.of(state)?;
-            Ok((open_authority(state, &member.cluster_key)?, key.clone()))
+            // What cannot be signed must not use the token up.
+            open_authority(state, &member.cluster_key)?;
+            Ok(member.cluster_key.of(state)?.clone())
         })?;
         let node = NewNode {
             hostname: Hostname::new(&self.hostname).map_err(invalid)?,
@@ -58,13 +59,15 @@ impl Write for v1::AdmitNodeRequest {
                 "the committed admission has no node id",
             ));
         };
+        // As of the admission: the authority may have been rotated since the token was checked.
+        let (authority, trust) = member.store.read(|state| -> Result<_, Rejection> {
+            let meta = cluster_meta(state)?;
+            let authority = open_authority(state, &member.cluster_key)?;
+            Ok((authority, (meta.id.to_string(), meta.ca_certificate.clone())))
+        })?;
         let certificate = authority
             .sign(&csr, id, ca::NODE_LIFE, now)
             .map_err(|error| Rejection::new(ErrorCode::Internal, error.to_string()))?;
-        let trust = member.store.read(|state| {
-            let meta = state.meta.as_ref();
-            meta.map(|meta| (meta.id.to_string(), meta.ca_certificate.clone())).unwrap_or_default()
-        });
         Ok(v1::AdmitNodeResponse {
             cluster_id: trust.0,
             node_id: id.0,

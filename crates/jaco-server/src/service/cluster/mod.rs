@@ -12,6 +12,7 @@ mod operator_certificates;
 mod policy;
 mod registries;
 mod retention;
+mod rotation;
 pub(super) mod status;
 mod tokens;
 pub(super) mod volumes;
@@ -180,6 +181,16 @@ impl Cluster for ClusterService {
         member.caught_up().await.map_err(|rejection| to_status(&rejection))?;
         let rotated = network_key::rotate(&member, by, request.into_inner()).await;
         rotated.map(Response::new).map_err(|rejection| to_status(&rejection))
+    }
+
+    async fn get_authority(
+        &self,
+        request: Request<v1::GetAuthorityRequest>,
+    ) -> Result<Response<v1::GetAuthorityResponse>, Status> {
+        let (member, _) = self.context.identify(&request)?;
+        member.caught_up().await.map_err(|rejection| to_status(&rejection))?;
+        let authority = member.store.read(rotation::authority);
+        authority.map(Response::new).map_err(|rejection| to_status(&rejection))
     }
 
     async fn list_networks(

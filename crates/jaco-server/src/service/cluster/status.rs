@@ -7,6 +7,7 @@ use jaco_raft::{Quorum, Status as RaftStatus};
 use jaco_state::ClusterState;
 use jaco_types::NodeId;
 
+use super::rotation;
 use crate::freshness::Freshness;
 use crate::member::Member;
 use crate::view;
@@ -29,6 +30,7 @@ pub(super) async fn cluster_status(member: &Member) -> v1::ClusterStatusResponse
         quorum_lost: raft.quorum == Quorum::Lost,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         staleness: freshness.message(member.hostname.as_str()),
+        rotation: rotation::info(state),
     })
 }
 

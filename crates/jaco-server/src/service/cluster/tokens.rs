@@ -10,6 +10,7 @@ use jaco_state::{ClusterState, token};
 use jaco_store::Store;
 use jaco_types::{Author, ErrorCode, Millis, Rejection, Rights, Role, Timestamp, TokenId};
 
+use super::rotation;
 use crate::auth::cluster_key::cluster_meta;
 use crate::forward::Write;
 use crate::member::Member;
@@ -41,8 +42,7 @@ impl Write for v1::IssueJoinTokenRequest {
             let authority = trust.authorities().first().map(CaCertificate::fingerprint);
             let authority = authority
                 .ok_or_else(|| Rejection::new(ErrorCode::Internal, "no authority is trusted"))?;
-            let servers = state.nodes.values().map(|node| node.address.clone()).collect();
-            Ok((JoinToken::mint(meta.id.clone(), authority), servers))
+            Ok((JoinToken::mint(meta.id.clone(), authority), rotation::joinable(state)?))
         })?;
         let now = member.clock.now();
         let life = match self.ttl_secs {

@@ -8,6 +8,7 @@ use jaco_store::Store;
 use jaco_types::{ErrorCode, Identity, NodeId, Rejection};
 
 use crate::auth::authority::open_authority;
+use crate::auth::cluster_key::cluster_meta;
 use crate::member::Member;
 use crate::status::from_propose_error;
 
@@ -25,18 +26,19 @@ pub(super) async fn renew(
         let message = format!("the request has another key than node {sender} joined with");
         return Err(Rejection::new(ErrorCode::CertificateInvalid, message));
     }
-    let authority = member.store.read(|state| open_authority(state, &member.cluster_key))?;
-    let certificate = authority
-        .sign(&csr, sender, ca::NODE_LIFE, member.clock.now())
-        .map_err(|error| Rejection::new(ErrorCode::Internal, error.to_string()))?;
     let payload = [("node_id".to_owned(), sender.to_string())].into();
     let command = AuditNote::new(AuditKind::CertificateRenewed, payload).into();
     let by = Identity::Node { id: sender };
     let proposal = jaco_store::Proposal { by, request: None, command };
     member.store.propose(proposal).await.map_err(|error| from_propose_error(&error))?;
-    let trust = member.store.read(|state| {
-        state.meta.as_ref().map(|meta| meta.ca_certificate.clone()).unwrap_or_default()
-    });
+    // Only now: a leader that was replaced without knowing it could sign with an authority that was rotated meanwhile.
+    let (authority, trust) = member.store.read(|state| -> Result<_, Rejection> {
+        let trust = cluster_meta(state)?.ca_certificate.clone();
+        Ok((open_authority(state, &member.cluster_key)?, trust))
+    })?;
+    let certificate = authority
+        .sign(&csr, sender, ca::NODE_LIFE, member.clock.now())
+        .map_err(|error| Rejection::new(ErrorCode::Internal, error.to_string()))?;
     Ok(v1::RenewCertificateResponse {
         certificate_pem: ca::certificate_pem(&certificate),
         ca_certificate_pem: trust,

@@ -13,6 +13,7 @@ use jaco_proto::v1::{
 use jaco_types::ErrorCode;
 use serde_json::{Value, json};
 
+use super::rotate_ca;
 use crate::connect::secret_file;
 use crate::error::CliError;
 use crate::output::{Frame, Show};
@@ -26,7 +27,8 @@ use crate::view::{Summary, network};
 #[command(after_long_help = "Examples:
   jaco cluster init --name prod
   jaco cluster join 10.0.0.1:7000
-  jaco cluster status")]
+  jaco cluster status
+  jaco cluster rotate-ca --status")]
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,
@@ -36,6 +38,7 @@ pub(crate) struct Args {
 enum Action {
     Init(Init),
     Join(Join),
+    RotateCa(rotate_ca::Args),
     /// Show the leader and the members as one node knows them
     #[command(after_long_help = "Examples:
   jaco cluster status
@@ -108,6 +111,7 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
             let status = client.status(ClusterStatusRequest {}).await.unwrap_or_default();
             session.done(&joined_summary(&joined, &status))
         }
+        Action::RotateCa(args) => rotate_ca::run(session, args).await,
         Action::Status => {
             let status = client.status(ClusterStatusRequest {}).await?;
             session.shows_age();

@@ -13,5 +13,6 @@ mod password;
 pub(crate) mod policy;
 pub(crate) mod registry;
 pub(crate) mod restore;
+mod rotate_ca;
 pub(crate) mod route;
 pub(crate) mod token;

@@ -7,7 +7,11 @@ use jaco_proto::v1::{ClusterStatusResponse, ExamineResponse, NodeInfo, VoterProg
 use super::examination::Examination;
 use super::finding::Findings;
 use crate::format::quantity::count;
+use crate::format::time;
 use crate::view::node_reasons::{entries, is_stuck};
+
+/// How long a phase of a rotation may last before who holds it is named: the patience with connections, and some.
+const HELD_MS: i64 = 20_000;
 
 /// Checks the quorum and the agreement about the leader.
 pub(super) fn agreement(examination: &Examination<'_>, found: &mut Findings) {
@@ -107,6 +111,27 @@ pub(super) fn voters(cluster: &ClusterStatusResponse, members: &ExamineResponse)
 /// A number of voters: `0 of 2 voters`.
 pub(super) fn of_voters(some: usize, voters: usize) -> String {
     format!("{some} of {}", count(voters, "voter"))
+}
+
+/// Checks that no member holds a phase of a rotation of the authority. One of a few seconds' age is no finding: members
+/// report one after the other.
+pub(super) fn rotation(examination: &Examination<'_>, found: &mut Findings) {
+    let Some(rotation) = &examination.cluster.rotation else { return };
+    let age = examination.now_ms.saturating_sub(rotation.since_ms);
+    if rotation.holders.is_empty() || age < HELD_MS {
+        return;
+    }
+    let phase = rotation.phase.as_str();
+    let since = time::ago(rotation.since_ms, examination.now_ms);
+    for holder in &rotation.holders {
+        let message = format!(
+            "the rotation of the authority waits for it in the phase {phase}, which began {since} ago"
+        );
+        let help = format!(
+            "bring {holder} back, or remove it with jaco node rm {holder}; see jaco cluster rotate-ca --status"
+        );
+        found.warning("rotation", holder, message, help);
+    }
 }
 
 /// Checks that all nodes and this program have one version.

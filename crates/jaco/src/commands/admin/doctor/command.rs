@@ -67,7 +67,8 @@ pub(crate) async fn run(session: &mut Session, Args { offline }: Args) -> Comman
     let own_version = env!("CARGO_PKG_VERSION");
     let status = status.as_ref();
     let (cluster, members, network) = (&cluster, &members, &network);
-    let examination = Examination { cluster, members, network, status, own_version };
+    let examination =
+        Examination { cluster, members, network, status, own_version, now_ms: time::now_ms() };
     let found = findings(&examination);
     let fails = found.iter().any(|finding| finding.severity == Severity::Failing);
     let report = Diagnosis { cluster, members, network, found: &found };

@@ -18,4 +18,6 @@ pub(super) struct Examination<'a> {
     pub(super) status: Option<&'a StatusResponse>,
     /// The version of this program.
     pub(super) own_version: &'a str,
+    /// The time of this machine.
+    pub(super) now_ms: i64,
 }

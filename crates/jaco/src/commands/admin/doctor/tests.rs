@@ -2,8 +2,8 @@
 
 use jaco_proto::v1::{
     ClusterStatusResponse, DeploymentInfo, ExamineNetworkResponse, ExamineResponse, ExaminedNode,
-    ExaminedRouter, ExaminedWay, NodeInfo, Reach, ReplicaInfo, RolloutInfo, ServiceInfo,
-    StatusResponse, UnplacedInfo, VoterProgress,
+    ExaminedRouter, ExaminedWay, NodeInfo, Reach, ReplicaInfo, RolloutInfo, RotationInfo,
+    ServiceInfo, StatusResponse, UnplacedInfo, VoterProgress,
 };
 
 use super::checks::findings;
@@ -44,7 +44,8 @@ fn lines(
 ) -> Vec<String> {
     let status = Some(status);
     let network = &ExamineNetworkResponse::default();
-    let examination = Examination { cluster, members, network, status, own_version: "1.0.0" };
+    let examination =
+        Examination { cluster, members, network, status, own_version: "1.0.0", now_ms: 1_000_000 };
     let found = findings(&examination);
     let line = |one: Finding| {
         assert!(!one.help.is_empty(), "{one:?}");
@@ -61,6 +62,30 @@ fn healthy_cluster_has_no_findings() {
     let none = StatusResponse::default();
     assert_eq!(lines(&cluster(&THREE), &members(&THREE), &none), [""; 0]);
     assert_eq!(lines(&cluster(&["n1"]), &members(&["n1"]), &none), [""; 0]);
+}
+
+/// R-CLI-6: who holds a phase of a rotation is named, once it has taken longer than members need.
+#[test]
+fn holders_of_a_rotation_are_named() {
+    let none = StatusResponse::default();
+    let mut seen = cluster(&THREE);
+    let rotation = |since_ms, holders: &[&str]| RotationInfo {
+        phase: "renewing".to_owned(),
+        since_ms,
+        holders: holders.iter().map(|one| (*one).to_owned()).collect(),
+        ..RotationInfo::default()
+    };
+    for quiet in [rotation(990_000, &["n3"]), rotation(0, &[])] {
+        seen.rotation = Some(quiet);
+        assert_eq!(lines(&seen, &members(&THREE), &none), [""; 0]);
+    }
+    seen.rotation = Some(rotation(700_000, &["n3"]));
+    assert_eq!(
+        lines(&seen, &members(&THREE), &none),
+        [
+            "warning rotation n3: the rotation of the authority waits for it in the phase renewing, which began 5m ago"
+        ]
+    );
 }
 
 /// R-CLI-6: a broken connection between nodes is reported once, with its direction.
