@@ -81,7 +81,7 @@ impl Rotation<'_> {
 fn next(info: &RotationInfo) -> String {
     let holders = info.holders.join(", ");
     let waits = |step: &str| format!("Waits until {holders} {step}.\n");
-    let text = match (info.phase.as_str(), info.holders.is_empty()) {
+    match (info.phase.as_str(), info.holders.is_empty()) {
         ("trusting", false) => waits("trusts both authorities"),
         ("trusting", true) => {
             "All members trust both authorities. Once everyone outside does, too:\n  jaco cluster rotate-ca --continue\n"
@@ -96,6 +96,5 @@ fn next(info: &RotationInfo) -> String {
                 .to_owned()
         }
         (_, true) => "The old authority is the cluster's, and the new one is trusted by no member.\n".to_owned(),
-    };
-    text
+    }
 }
