@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::num::NonZeroU32;
 
 use crate::gpu::Gpu;
 use crate::id::{Hostname, NodeId, StateIndex};
@@ -168,4 +169,6 @@ pub struct NodeFacts {
     pub router: Option<NodeRouter>,
     /// Its edge; absent as long as there are no routes.
     pub edge: Option<NodeEdge>,
+    /// Most instances that it has at a time, those that are being replaced included; any number without.
+    pub instances_max: Option<NonZeroU32>,
 }

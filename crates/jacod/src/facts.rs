@@ -35,6 +35,7 @@ pub(crate) fn facts(config: &Config) -> Result<NodeFacts, ConfigError> {
         router: None,
         // Reported once there are routes.
         edge: None,
+        instances_max: config.capacity.instances,
     })
 }
 

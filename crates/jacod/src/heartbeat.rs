@@ -292,15 +292,23 @@ async fn update_facts(
 ) {
     let known = member.store.read(|state| {
         let node = state.nodes.get(&member.id)?;
-        Some((node.address.clone(), node.facts.clone()))
+        let mut versions = state.nodes.values().map(|node| &node.facts.version);
+        let are_alike = versions.all(|version| *version == description.facts.version);
+        Some((node.address.clone(), node.facts.clone(), are_alike))
     });
-    let Some((known_address, known_facts)) = known else { return };
+    let Some((known_address, known_facts, are_alike)) = known else { return };
+    // A member of an older version would stop at it.
+    let instances_max = match are_alike {
+        true => description.facts.instances_max,
+        false => known_facts.instances_max,
+    };
     let facts = match engine {
         Some(engine) => NodeFacts {
             engine: engine.to_owned(),
             // What is not known yet after a start is as it was reported.
             router: parts.router.or_else(|| known_facts.router.clone()),
             edge: parts.edge.or_else(|| known_facts.edge.clone()),
+            instances_max,
             ..description.facts.clone()
         },
         None => known_facts.clone(),

@@ -80,6 +80,33 @@ async fn generated_capacity_block_is_accepted() {
     }
 }
 
+/// R-RES-3: a node that declares how many instances it takes gets no more, and says so for what waits.
+#[tokio::test(flavor = "multi_thread")]
+async fn declared_number_of_instances_is_kept() {
+    let mut cluster = Cluster::start(2, Engine::Fake).await;
+    let machine = tempfile::tempdir().expect("a folder");
+    restart(&mut cluster, &machine, "capacity: {instances: 2}\n");
+    has(&cluster, "n1 declares a number", |facts| facts["capacity"]["instances"] == 2).await;
+    let overlay = "deployment: shop\nservices: [{name: web, constraints: hostname=n1}]\n";
+    let request = v1::ApplyRequest {
+        compose_json: jaco_tests::compose("shop", "web", "web:1", 3),
+        overlay_yaml: overlay.to_owned(),
+        ..v1::ApplyRequest::default()
+    };
+    cluster.nodes[1].client().apply(request).await.expect("it is admitted");
+    let waits = eventually("two of three run", || async {
+        let status = cluster.overview(1).await?;
+        let running = status.replicas.iter().filter(|it| it.state == "running").count();
+        if running == 2 {
+            Ok(run(&cluster, &["explain", "shop/web"]))
+        } else {
+            Err(running.to_string())
+        }
+    })
+    .await;
+    assert!(waits.contains("1 with as many instances as they take"), "{waits}");
+}
+
 fn with_gpus(name: &str, replicas: u32, labels: &str) -> v1::ApplyRequest {
     let compose = format!(
         r#"{{"name":"{name}","services":{{"web":{{"image":"web:1","labels":{{{labels}}},

@@ -1,6 +1,7 @@
 //! Members and the facts that they report.
 
 use std::net::Ipv4Addr;
+use std::num::NonZeroU32;
 
 use jaco_state::command::NewNode;
 use jaco_types::unit::{Bytes, MilliCores, Resources};
@@ -118,6 +119,7 @@ impl Wire for NodeFacts {
             machine: (self.machine != Machine::default()).then(|| self.machine.to_wire()),
             router: self.router.as_ref().map(Wire::to_wire),
             edge: self.edge.as_ref().map(Wire::to_wire),
+            instances_max: self.instances_max.map_or(0, NonZeroU32::get),
         }
     }
 
@@ -134,6 +136,7 @@ impl Wire for NodeFacts {
             machine: machine_from_wire(message.machine)?,
             router: optional(message.router)?,
             edge: optional(message.edge)?,
+            instances_max: NonZeroU32::new(message.instances_max),
         })
     }
 }

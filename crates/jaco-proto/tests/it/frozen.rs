@@ -64,6 +64,8 @@ fn log_entries_are_as_they_were() {
     check(&samples, v1_log_entry::ORDERS, encode_payload, decode_payload);
     let samples: Vec<_> = sample::commands_of_roles().into_iter().map(sample::payload).collect();
     check(&samples, v1_log_entry::ROLES, encode_payload, decode_payload);
+    let samples: Vec<_> = sample::commands_with_bounds().into_iter().map(sample::payload).collect();
+    check(&samples, v1_log_entry::BOUNDS, encode_payload, decode_payload);
     let issue = OperatorTokenIssue::new(sample::operator_certificate());
     let samples = [sample::payload(issue.into())];
     check(&samples, v1_log_entry::CERTIFICATES, encode_payload, decode_payload);

@@ -70,6 +70,10 @@ fn describe(node: &Hostname, step: &Ineligible) -> String {
         }
         Ineligible::DataElsewhere => format!("move the data to {node}"),
         Ineligible::OnePerNode => format!("let {node} have more than one replica"),
+        Ineligible::TooManyInstances { instances, max } => {
+            let missing = instances.saturating_add(1).saturating_sub(max.get());
+            format!("let {node} take {missing} more instances, or have as many less there")
+        }
         Ineligible::HostPortTaken { port } => format!("free port {} of {node}", port.port),
         Ineligible::InsufficientCpu { available, required } => {
             let missing = MilliCores(required.0.saturating_sub(available.0));

@@ -68,6 +68,13 @@ pub enum Ineligible {
     DataElsewhere,
     /// The service has its replica on this node already.
     OnePerNode,
+    /// It has as many instances as it takes.
+    TooManyInstances {
+        /// How many it has, of any service.
+        instances: u32,
+        /// How many it takes.
+        max: NonZeroU32,
+    },
     /// A port of the host that the replica needs is taken.
     HostPortTaken {
         /// The port.
@@ -117,6 +124,7 @@ impl Ineligible {
             Self::MaxPerNode { .. } => "max_per_node",
             Self::DataElsewhere => "data_elsewhere",
             Self::OnePerNode => "one_per_node",
+            Self::TooManyInstances { .. } => "too_many_instances",
             Self::HostPortTaken { .. } => "host_port_taken",
             Self::InsufficientCpu { .. } => "insufficient_cpu",
             Self::InsufficientMemory { .. } => "insufficient_memory",
@@ -150,6 +158,9 @@ impl fmt::Display for Ineligible {
             }
             Self::DataElsewhere => f.write_str("the data is on another node"),
             Self::OnePerNode => f.write_str("has its replica already"),
+            Self::TooManyInstances { instances, max } => {
+                write!(f, "has {instances} instances and takes {max}")
+            }
             Self::HostPortTaken { port } => {
                 let protocol = match port.protocol {
                     Protocol::Tcp => "tcp",

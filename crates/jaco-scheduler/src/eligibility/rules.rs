@@ -60,6 +60,10 @@ pub(crate) fn refusals(
     }
     failed.extend(others.colocation.missing(at));
     failed.extend(others.limit.and_then(|limit| limit.refuses(at)));
+    failed.extend(row.too_many_instances().map(|max| {
+        let instances = row.usage.instances;
+        Ineligible::TooManyInstances { instances, max }
+    }));
     let taken = spec.host_ports.iter().filter(|port| row.usage.has_port(**port));
     failed.extend(taken.map(|port| Ineligible::HostPortTaken { port: *port }));
     let (left, needs) = (row.left(), spec.reservation);

@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -61,6 +62,7 @@ pub(crate) struct NodeRow<'a> {
     /// What it has to give; zero of what is not enforced. Beside what is taken, because both are looked
     /// at for each replica.
     capacity: Resources,
+    instances_max: Option<NonZeroU32>,
     /// What is taken of it.
     pub(crate) usage: Usage,
 }
@@ -85,6 +87,7 @@ impl<'a> NodeTable<'a> {
             reason: None,
             silent_since: Timestamp(0),
             capacity: node.facts.capacity,
+            instances_max: node.facts.instances_max,
             usage,
         };
         let mut rows: Vec<_> = nodes.map(row).collect();
@@ -250,9 +253,15 @@ impl NodeRow<'_> {
         let (left, needs) = (self.left(), spec.reservation);
         left.cpu.is_none_or(|left| needs.cpu <= left)
             && left.memory.is_none_or(|left| needs.memory <= left)
+            && self.too_many_instances().is_none()
             && !spec.host_ports.iter().any(|port| self.usage.has_port(*port))
             && self.lacks_gpus(spec).is_none()
             && self.lacks_network(spec).is_none()
+    }
+
+    /// The most instances that it takes, if there are as many.
+    pub(crate) fn too_many_instances(&self) -> Option<NonZeroU32> {
+        self.instances_max.filter(|max| self.usage.instances >= max.get())
     }
 
     /// Why replicas of `spec` cannot reach the networks of the cluster here, if they are to be in any. A node

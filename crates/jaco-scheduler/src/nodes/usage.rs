@@ -9,6 +9,8 @@ use jaco_types::spec::{HostPort, ServiceSpec};
 pub(crate) struct Usage {
     /// Slots whose current instance is here, of any service.
     pub(crate) replicas: u32,
+    /// All instances here, retiring ones included.
+    pub(crate) instances: u32,
     /// The reservations of all instances here, retiring ones included. Wider than the amounts
     /// themselves, so that no sum of them overflows.
     pub(crate) cpu: u128,
@@ -34,6 +36,7 @@ impl Usage {
         spec: &ServiceSpec,
         gpus: impl IntoIterator<Item = &'g Arc<str>>,
     ) {
+        self.instances += 1;
         self.cpu += u128::from(spec.reservation.cpu.0);
         self.memory += u128::from(spec.reservation.memory.0);
         for id in gpus {
@@ -66,6 +69,7 @@ impl Usage {
         spec: &ServiceSpec,
         gpus: impl IntoIterator<Item = &'g Arc<str>>,
     ) {
+        self.instances -= 1;
         self.cpu -= u128::from(spec.reservation.cpu.0);
         self.memory -= u128::from(spec.reservation.memory.0);
         if let Some(held) = &mut self.held {

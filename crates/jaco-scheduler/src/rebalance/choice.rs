@@ -339,6 +339,7 @@ fn reason_of(ineligible: &Ineligible) -> Reason {
         | Ineligible::PartnerPending { .. }
         | Ineligible::MaxPerNode { .. } => Reason::AntiAffinity,
         Ineligible::BelowMinimum { .. }
+        | Ineligible::TooManyInstances { .. }
         | Ineligible::InsufficientCpu { .. }
         | Ineligible::InsufficientMemory { .. }
         | Ineligible::InsufficientGpus { .. } => Reason::ResourceLimits,

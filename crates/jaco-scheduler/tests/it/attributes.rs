@@ -40,6 +40,7 @@ fn facts(kind: &str) -> NodeFacts {
             .into(),
         router: None,
         edge: None,
+        instances_max: None,
     }
 }
 

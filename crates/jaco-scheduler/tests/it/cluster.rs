@@ -281,6 +281,13 @@ impl Cluster {
         self.commit(NodeReport::new(node.id, address, facts).into());
     }
 
+    /// The node says that it takes so many instances; 0 for any number.
+    pub(crate) fn limit_instances(&mut self, host: &str, max: u32) {
+        let node = self.state.node_by_hostname(&hostname(host)).expect("a member");
+        let facts = NodeFacts { instances_max: NonZeroU32::new(max), ..node.facts.clone() };
+        self.commit(NodeReport::new(node.id, node.address.clone(), facts).into());
+    }
+
     /// The node says of its router that it works, or why it does not.
     pub(crate) fn report_router(&mut self, host: &str, problem: Option<&str>) {
         let node = self.state.node_by_hostname(&hostname(host)).expect("a member");

@@ -23,6 +23,8 @@ use crate::cluster::{Cluster, Service, constraint, hostname, key, resources, ser
 
 /// The hosts that there may be.
 pub(crate) const HOSTS: [&str; 5] = ["n1", "n2", "n3", "n4", "n5"];
+/// How many instances each takes; 0 for any number.
+const INSTANCES_MAX: [u32; 5] = [0, 3, 0, 5, 1];
 /// What they carry; two data centres with two racks each, and a node that says nothing.
 const LABELS: [&[(&str, &str)]; 5] = [
     &[("datacenter", "a"), ("rack", "r1")],
@@ -354,6 +356,7 @@ pub(crate) fn happen(cluster: &mut Cluster, event: &Event) {
             if !is_member(cluster, *host) {
                 cluster.join_as(HOSTS[*host], *capacity, LABELS[*host]);
                 cluster.give_gpus(HOSTS[*host], u32::try_from(*host).unwrap());
+                cluster.limit_instances(HOSTS[*host], INSTANCES_MAX[*host]);
             }
         }
         Event::Remove { host } => {
@@ -443,11 +446,12 @@ fn check_disabled(plan: &Plan, after: &Cluster) {
     }
 }
 
-/// PL-9: nothing is given away twice: no more is reserved of a node than it declares, and each port
-/// and each GPU of a host has one holder, who has as many as its spec asks for. What runs a spec that is no longer kept cannot be counted.
+/// PL-9: nothing is given away twice: no more is reserved of a node than it declares, no more instances are there than it
+/// takes, and each port and each GPU of a host has one holder, who has as many as its spec asks for. What runs a spec that is no longer kept cannot be counted.
 fn check_room(cluster: &Cluster) {
     let mut reserved: BTreeMap<NodeId, Resources> = BTreeMap::new();
     let (mut ports, mut gpus) = (BTreeSet::new(), BTreeSet::new());
+    let mut instances: BTreeMap<NodeId, u32> = BTreeMap::new();
     // A terminating instance holds its room too, but against its own successor, which waits for it there.
     for terminating in cluster.state.terminating.values() {
         let slot = cluster.state.slots.get(&terminating.id.replica);
@@ -455,6 +459,7 @@ fn check_room(cluster: &Cluster) {
         if let (None, Some(spec)) = (slot, spec.filter(|spec| spec.hash == terminating.spec_hash)) {
             let sum = reserved.entry(terminating.node).or_default();
             *sum = sum.plus(spec.reservation);
+            *instances.entry(terminating.node).or_default() += 1;
             ports.extend(spec.host_ports.iter().map(|port| (terminating.node, *port)));
             gpus.extend(terminating.gpus.iter().map(|gpu| (terminating.node, gpu)));
         }
@@ -465,6 +470,7 @@ fn check_room(cluster: &Cluster) {
             let Some(spec) = spec.filter(|spec| spec.hash == instance.spec_hash) else { continue };
             let sum = reserved.entry(instance.node).or_default();
             *sum = sum.plus(spec.reservation);
+            *instances.entry(instance.node).or_default() += 1;
             for port in &spec.host_ports {
                 assert!(ports.insert((instance.node, *port)), "PL-9: {port:?} twice, by {id}");
             }
@@ -482,6 +488,9 @@ fn check_room(cluster: &Cluster) {
         let (sum, has) = (reserved.get(&node.id).copied().unwrap_or_default(), node.facts.capacity);
         assert!(has.cpu.0 == 0 || sum.cpu <= has.cpu, "PL-9: cpu of {}: {sum:?}", node.hostname);
         assert!(has.memory.0 == 0 || sum.memory <= has.memory, "PL-9: memory of {}", node.hostname);
+        let (count, max) = (instances.get(&node.id).copied(), node.facts.instances_max);
+        let fits = max.is_none_or(|max| count.unwrap_or_default() <= max.get());
+        assert!(fits, "PL-9: {count:?} instances of {}", node.hostname);
     }
 }
 

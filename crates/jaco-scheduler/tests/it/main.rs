@@ -18,6 +18,7 @@ mod forecasts;
 mod gpus;
 mod greatest;
 mod hypotheses;
+mod instance_limit;
 mod jobs;
 mod laws;
 mod networks;

@@ -281,13 +281,14 @@ fn names_are_distinct() {
         Ineligible::MaxPerNode { max: NonZeroU32::MIN },
         Ineligible::DataElsewhere,
         Ineligible::OnePerNode,
+        Ineligible::TooManyInstances { instances: 8, max: NonZeroU32::MIN },
     ];
     let names: Vec<_> = unlike.iter().map(Ineligible::as_str).collect();
     assert_eq!(
         names.join(" "),
         "not_ready engine_down disk_full cordoned draining disabled not_pinned missing_label \
          constraint_fails below_minimum not_beside partner_to_come max_per_node data_elsewhere \
-         one_per_node"
+         one_per_node too_many_instances"
     );
     assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
     let words = |reason: &Ineligible| reason.to_string();
@@ -296,4 +297,5 @@ fn names_are_distinct() {
     assert_eq!(words(&unlike[11]), "a db that is about to run is for it");
     assert_eq!(words(&unlike[13]), "the data is on another node");
     assert_eq!(words(&unlike[14]), "has its replica already");
+    assert_eq!(words(&unlike[15]), "has 8 instances and takes 1");
 }

@@ -1,5 +1,7 @@
 //! The smallest change for what waits: done, it places; no part of it does.
 
+use std::num::NonZeroU32;
+
 use jaco_scheduler::Ineligible;
 use jaco_scheduler::NodeSignal;
 use jaco_scheduler::explain::{NodeAnswer, explain};
@@ -65,6 +67,8 @@ fn cluster(nodes: &[AnyNode], blog: u32) -> Cluster {
         let labels: Vec<_> = labels.iter().map(|label| (*label, "yes")).collect();
         cluster.join_as(host, resources(capacity.0, capacity.1), &labels);
         cluster.give_gpus(host, u32::try_from(labels.len()).unwrap());
+        // Those that have much room take one.
+        cluster.limit_instances(host, u32::from(capacity.1 == 600));
     }
     cluster.apply("blog", &[service("api", "a").replicas(blog).reserves(200, 0).host_port(80)]);
     cluster.settle();
@@ -121,6 +125,9 @@ fn carry_out(cluster: &mut Cluster, web: &mut Service, answer: &NodeAnswer, step
                 let (driver, id) = (required.driver.clone(), format!("new-{number}").into());
                 facts.gpus.push(Gpu { id, driver, model: String::new(), memory: Bytes(0) });
             }
+        }),
+        Ineligible::TooManyInstances { instances, .. } => edit_facts(cluster, &|facts| {
+            facts.instances_max = NonZeroU32::new(instances + 1);
         }),
         Ineligible::HostPortTaken { .. } => {
             // Its holders go on without it; what they reserve stays theirs.

@@ -12,7 +12,6 @@ mod notes;
 mod out_of_reach;
 mod policy;
 mod ports;
-pub(crate) mod replicas;
 mod routes;
 mod spec;
 
@@ -23,17 +22,18 @@ use jaco_compose::{
     restart,
 };
 use jaco_proto::v1;
+use jaco_state::apply::deployment::bound::{Asked, CLUSTER_REPLICAS_MAX, Growth};
 use jaco_state::contents::NamedContent;
 use jaco_state::{Content, Deployment, Table};
 use jaco_types::spec::{DeploymentSpec, Reach};
 use jaco_types::{
-    ContentId, DeploymentName, ErrorCode, NamedKey, Node, NodeId, Rejection, ServiceName, Timestamp,
+    ContentId, DeploymentName, ErrorCode, NamedKey, Node, NodeId, Rejection, Scheduling,
+    ServiceKey, ServiceName, Timestamp,
 };
 use serde_json::Value;
 
 use crate::status::invalid;
 
-use self::replicas::Growth;
 use self::spec::Cluster;
 
 pub(crate) use files::id as content_id;
@@ -69,6 +69,8 @@ pub(crate) struct Stored {
     pub voters: BTreeSet<NodeId>,
     /// The present deployments.
     pub deployments: Table<DeploymentName, Deployment>,
+    /// The rollouts of their services.
+    pub scheduling: Table<ServiceKey, Scheduling>,
     /// The networks of the cluster.
     pub networks: jaco_state::network::Networks,
     /// The routes that deployments have, and the certificates.
@@ -123,7 +125,9 @@ pub(crate) fn admit(request: &v1::ApplyRequest, stored: &Stored) -> Result<Admit
     let mut warnings: Vec<String> = warnings.collect();
     let cluster = Cluster { nodes: &stored.nodes, networks: &options.networks };
     let mut spec = spec::deployment_spec(request, &resolved, cluster, &mut warnings)?;
-    let growth = replicas::check(&name, &spec, stored.nodes.len(), &stored.deployments)?;
+    let Stored { deployments, scheduling, nodes, .. } = stored;
+    let asked = Asked { deployments, scheduling, nodes: nodes.len() };
+    let growth = asked.check(&name, &spec, CLUSTER_REPLICAS_MAX)?;
     if growth != Growth::Fewer {
         disks::check(&stored.voters, &stored.nodes)?;
     }

@@ -1,6 +1,7 @@
 //! Whether all members know what a request writes: one that does not would stop at it.
 
 use jaco_state::ClusterState;
+use jaco_state::apply::deployment::bound::CLUSTER_REPLICAS_MAX;
 use jaco_state::command::EdgeBegin;
 use jaco_state::contents::ContentUsers;
 use jaco_state::token::{OperatorToken, Proof};
@@ -36,6 +37,13 @@ pub(super) fn reaches_are_known(state: &ClusterState) -> bool {
     state.policy.has_begun()
         || roles_have_begun(state)
         || by_all(state, "reaches of nodes are audited", ErrorCode::MembersOutdated).is_ok()
+}
+
+/// The bound that entries carry on the replicas of all deployments: none as long as a member may not know it, and would
+/// stop at it. Requests are compared with it all the same.
+pub(super) fn replicas_max(state: &ClusterState) -> Option<u64> {
+    let known = by_all(state, "replicas are bounded", ErrorCode::MembersOutdated);
+    known.is_ok().then_some(CLUSTER_REPLICAS_MAX)
 }
 
 /// Whether there is a policy of what deployments may reach, or may be.
@@ -207,6 +215,19 @@ mod tests {
         let refused = rotation_may_begin(&of("0.0.1")).unwrap_err();
         assert_eq!(refused.code, ErrorCode::MembersOutdated);
         assert_eq!(refused.details["members"], "n2 runs version 0.0.1");
+    }
+
+    /// R-IN-3: who does not know the bound gets no entry with it.
+    #[test]
+    fn the_bound_waits_for_all_members_to_be_upgraded() {
+        let own = env!("CARGO_PKG_VERSION");
+        let of = |version| ClusterState {
+            nodes: [member(1, own), member(2, version)].into_iter().collect(),
+            ..ClusterState::default()
+        };
+        assert_eq!(replicas_max(&of(own)), Some(100_000));
+        assert_eq!(replicas_max(&of("0.0.1")), None);
+        assert_eq!(replicas_max(&of("")), None);
     }
 
     /// R-IN-6: tokens have roles once all members know them, and from then on for good: what deployers reach is checked

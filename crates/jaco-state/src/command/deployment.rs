@@ -19,13 +19,15 @@ pub struct DeploymentApply {
     pub based_on: Option<Revision>,
     /// What services reach of their nodes, for the policy and the audit log; none where a member may not know it.
     pub reaches: BTreeMap<ServiceName, BTreeSet<Reach>>,
+    /// Most replicas of all deployments together, where this adds to them; none where a member may not know it.
+    pub replicas_max: Option<u64>,
 }
 
 impl DeploymentApply {
     /// Creates the command, with every option at its default.
     #[must_use]
     pub fn new(name: DeploymentName, spec: DeploymentSpec) -> Self {
-        Self { name, spec, based_on: None, reaches: BTreeMap::new() }
+        Self { name, spec, based_on: None, reaches: BTreeMap::new(), replicas_max: None }
     }
 
     /// Sets [`Self::based_on`].
@@ -41,6 +43,13 @@ impl DeploymentApply {
         self.reaches = reaches;
         self
     }
+
+    /// Sets [`Self::replicas_max`].
+    #[must_use]
+    pub fn replicas_max(mut self, max: Option<u64>) -> Self {
+        self.replicas_max = max;
+        self
+    }
 }
 
 /// Makes the spec of an earlier revision the desired one.
@@ -52,13 +61,15 @@ pub struct DeploymentRollback {
     pub to: Option<Revision>,
     /// What services of that revision reach of their nodes; none where a member may not know it.
     pub reaches: BTreeMap<ServiceName, BTreeSet<Reach>>,
+    /// Most replicas of all deployments together, where this adds to them; none where a member may not know it.
+    pub replicas_max: Option<u64>,
 }
 
 impl DeploymentRollback {
     /// Creates the command, with every option at its default.
     #[must_use]
     pub fn new(name: DeploymentName) -> Self {
-        Self { name, to: None, reaches: BTreeMap::new() }
+        Self { name, to: None, reaches: BTreeMap::new(), replicas_max: None }
     }
 
     /// Sets [`Self::to`].
@@ -72,6 +83,13 @@ impl DeploymentRollback {
     #[must_use]
     pub fn reaches(mut self, reaches: BTreeMap<ServiceName, BTreeSet<Reach>>) -> Self {
         self.reaches = reaches;
+        self
+    }
+
+    /// Sets [`Self::replicas_max`].
+    #[must_use]
+    pub fn replicas_max(mut self, max: Option<u64>) -> Self {
+        self.replicas_max = max;
         self
     }
 }

@@ -33,6 +33,7 @@ mod ports;
 mod reasons;
 mod refusals;
 mod registries;
+mod replica_bound;
 mod retention;
 mod revision;
 mod rotation;

@@ -30,6 +30,7 @@ pub(crate) fn json(node: &NodeFactsInfo) -> Value {
             "cpu_millis": known(node.capacity_cpu_millis),
             "memory_bytes": known(node.capacity_memory_bytes),
             "disk_bytes": known(node.capacity_disk_bytes),
+            "instances": known(node.capacity_instances.into()),
         })),
         "attributes": string_map(&node.attributes),
     }))

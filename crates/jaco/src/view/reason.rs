@@ -220,6 +220,7 @@ fn rule_text(key: &str, value: &str) -> String {
         "max_per_node" => "with as many as one node may have",
         "data_elsewhere" => "without its data",
         "one_per_node" => "with a replica already",
+        "too_many_instances" => "with as many instances as they take",
         "host_port_taken" => "where its port is taken",
         "insufficient_cpu" => "short of cpu",
         "insufficient_memory" => "short of memory",

@@ -34,6 +34,7 @@ fn machine() -> v1::NodeFactsInfo {
         capacity_cpu_millis: 3500,
         capacity_memory_bytes: 7 << 30,
         capacity_disk_bytes: 80 << 30,
+        capacity_instances: 110,
         attributes: attributes.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
     }
 }
@@ -92,6 +93,7 @@ fn hardware_of_nodes_is_shown() {
             "capacity": {
               "cpu_millis": 3500,
               "disk_bytes": 85899345920,
+              "instances": 110,
               "memory_bytes": 7516192768
             },
             "cores": 4,

@@ -1,5 +1,7 @@
 //! Settings `capacity:` and `reserve:`: what replicas may use on this node.
 
+use std::num::NonZeroU32;
+
 use jaco_types::Gpu;
 use jaco_types::unit::Bytes;
 use serde::Deserialize;
@@ -17,6 +19,8 @@ pub(crate) struct Capacity {
     pub(crate) disk_bytes: Option<u64>,
     /// GPUs, in the order in which the engine numbers them.
     pub(crate) gpus: Option<Vec<DeclaredGpu>>,
+    /// Most instances of replicas at a time; any number without.
+    pub(crate) instances: Option<NonZeroU32>,
 }
 
 /// A GPU declared in the configuration.

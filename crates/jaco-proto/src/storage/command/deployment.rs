@@ -13,12 +13,13 @@ impl Wire for DeploymentApply {
     type Message = wire::DeploymentApply;
 
     fn to_wire(&self) -> wire::DeploymentApply {
-        let Self { name, spec, based_on, reaches } = self;
+        let Self { name, spec, based_on, reaches, replicas_max } = self;
         wire::DeploymentApply {
             name: name.to_wire(),
             spec: Some(spec.to_wire()),
             based_on: based_on.map(|revision| revision.0),
             reaches: reaches.iter().map(reaches_to_wire).collect(),
+            replicas_max: *replicas_max,
         }
     }
 
@@ -31,6 +32,7 @@ impl Wire for DeploymentApply {
                 "reaches of services",
                 message.reaches.into_iter().map(reaches_from_wire),
             )?,
+            replicas_max: message.replicas_max,
         })
     }
 }
@@ -39,11 +41,12 @@ impl Wire for DeploymentRollback {
     type Message = wire::DeploymentRollback;
 
     fn to_wire(&self) -> wire::DeploymentRollback {
-        let Self { name, to, reaches } = self;
+        let Self { name, to, reaches, replicas_max } = self;
         wire::DeploymentRollback {
             name: name.to_wire(),
             to: to.map(|revision| revision.0),
             reaches: reaches.iter().map(reaches_to_wire).collect(),
+            replicas_max: *replicas_max,
         }
     }
 
@@ -55,6 +58,7 @@ impl Wire for DeploymentRollback {
                 "reaches of services",
                 message.reaches.into_iter().map(reaches_from_wire),
             )?,
+            replicas_max: message.replicas_max,
         })
     }
 }

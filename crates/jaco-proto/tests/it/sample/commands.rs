@@ -185,6 +185,18 @@ pub(crate) fn commands_of_other_values() -> Vec<Command> {
     ]
 }
 
+/// Commands that carry a bound on replicas or instances.
+pub(crate) fn commands_with_bounds() -> Vec<Command> {
+    let apply = DeploymentApply::new(deployment_name(), DeploymentSpec::default());
+    let rollback = DeploymentRollback::new(deployment_name());
+    let facts = NodeFacts { instances_max: NonZeroU32::new(110), ..facts() };
+    vec![
+        apply.replicas_max(Some(100_000)).into(),
+        rollback.replicas_max(Some(100_000)).into(),
+        NodeReport::new(NodeId(7), "10.0.0.7:7000".into(), facts).into(),
+    ]
+}
+
 pub(crate) fn scopes() -> BTreeSet<AllocationScope> {
     let (service, node) = (service_key(), NodeId(7));
     [

@@ -118,6 +118,7 @@ pub(crate) fn facts() -> NodeFacts {
         labels: by_name("zone", "a"),
         router: None,
         edge: None,
+        instances_max: None,
     }
 }
 

@@ -85,15 +85,17 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
         certificate_store(),
         certificate_name().prop_map(|name| CertificateRemove::new(name).into()),
         acme_note(),
-        (deployment_name(), spec(), option::of(revision()), reaches()).prop_map(
-            |(name, spec, based_on, reaches)| {
-                DeploymentApply::new(name, spec).based_on(based_on).reaches(reaches).into()
+        (deployment_name(), spec(), option::of(revision()), reaches(), option::of(any::<u64>()))
+            .prop_map(|(name, spec, based_on, reaches, max)| {
+                let command = DeploymentApply::new(name, spec).based_on(based_on);
+                command.reaches(reaches).replicas_max(max).into()
+            }),
+        deployment_name().prop_map(|name| DeploymentDelete::new(name).into()),
+        (deployment_name(), option::of(revision()), reaches(), option::of(any::<u64>())).prop_map(
+            |(name, to, reaches, max)| {
+                DeploymentRollback::new(name).to(to).reaches(reaches).replicas_max(max).into()
             }
         ),
-        deployment_name().prop_map(|name| DeploymentDelete::new(name).into()),
-        (deployment_name(), option::of(revision()), reaches()).prop_map(|(name, to, reaches)| {
-            DeploymentRollback::new(name).to(to).reaches(reaches).into()
-        }),
         policy_mode().prop_map(|mode| PolicySet::new(mode).into()),
         (deployment_name(), grants()).prop_map(|(name, all)| PolicyAllow::new(name, all).into()),
         (deployment_name(), grants()).prop_map(|(name, all)| PolicyRevoke::new(name, all).into()),

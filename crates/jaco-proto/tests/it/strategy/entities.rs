@@ -99,14 +99,15 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
 pub(crate) fn facts() -> impl Strategy<Value = NodeFacts> {
     let said = (text(), text(), text(), text());
     let gpus = vec(gpu(), 0..3);
-    let machine = (gpus, machine(), option::of(router()), option::of(edge()));
+    let instances = any::<u32>().prop_map(NonZeroU32::new);
+    let machine = (gpus, machine(), option::of(router()), option::of(edge()), instances);
     (said, resources(), facts_by_name(), any::<u64>(), machine).prop_map(
         |(
             (version, os, arch, engine),
             capacity,
             labels,
             storage,
-            (gpus, machine, router, edge),
+            (gpus, machine, router, edge, instances_max),
         )| {
             NodeFacts {
                 version,
@@ -120,6 +121,7 @@ pub(crate) fn facts() -> impl Strategy<Value = NodeFacts> {
                 labels,
                 router,
                 edge,
+                instances_max,
             }
         },
     )

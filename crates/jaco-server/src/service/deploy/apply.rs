@@ -53,8 +53,9 @@ impl Write for v1::ApplyRequest {
         // A member that does not know them would write another audit event.
         let known = member.store.read(upgraded::reaches_are_known);
         let reaches = if known { reaches } else { BTreeMap::new() };
+        let max = member.store.read(upgraded::replicas_max);
         let command = DeploymentApply::new(name.clone(), spec).based_on(based_on).reaches(reaches);
-        let command = command.into();
+        let command = command.replicas_max(max).into();
         if request.dry_run {
             required(&request.require_survive)?;
             let (revision, change, preview) = forecast_apply(member, by, command).await?;
@@ -102,6 +103,7 @@ fn stored(member: &Member) -> Stored {
         named: state.named.clone(),
         nodes: state.nodes.clone(),
         deployments: state.deployments.clone(),
+        scheduling: state.scheduling.clone(),
         networks: state.networks.clone(),
         edges: state.edges.clone(),
         now: member.clock.now(),

@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use async_trait::async_trait;
 use jaco_compose::reach::reaches;
 use jaco_proto::v1;
+use jaco_state::apply::deployment::bound::CLUSTER_REPLICAS_MAX;
 use jaco_state::apply::deployment::revision::previous_good;
 use jaco_state::command::{DeploymentRollback, RevisionPin};
 use jaco_state::deployment::{Pin, RevisionRecord};
-use jaco_state::{ClusterState, Command, Entry, Outcome, apply};
+use jaco_state::{ClusterState, Entry, Outcome, apply};
 use jaco_types::spec::Reach;
 use jaco_types::{Author, DeploymentName, ErrorCode, Rejection, Revision, ServiceName, StateIndex};
 
 use super::apply::change_name;
-use crate::admission::replicas;
 use crate::auth::permission::Concern;
 use crate::forward::Write;
 use crate::member::Member;
@@ -29,8 +29,9 @@ impl Write for v1::RollbackRequest {
         let to = (self.to > 0).then_some(Revision(self.to));
         let (to, reaches) = member.store.read(|state| restored(state, &name, to));
         let command = DeploymentRollback::new(name.clone()).to(to).reaches(reaches);
-        let command: Command = command.into();
-        check_replicas(member, &name, &by, &command)?;
+        check_replicas(member, &by, &command)?;
+        let max = member.store.read(upgraded::replicas_max);
+        let command = command.replicas_max(max).into();
         let applied = member.commit(by, &self.request_id, command).await?;
         let Outcome::Deployed { revision, change } = applied.outcome else {
             return Err(invalid(
@@ -51,21 +52,21 @@ impl Write for v1::RollbackRequest {
     }
 }
 
-/// Refuses a rollback to more replicas than the cluster has room for. What it leads to is found by carrying it out on a
-/// copy of the state; a refusal of that is left to the commit.
+/// Refuses a rollback to more replicas than a cluster may have, also as long as a member does not know that bound. Carried
+/// out on a copy of the state; another refusal of that is left to the commit.
 fn check_replicas(
     member: &Member,
-    name: &DeploymentName,
     by: &Author,
-    command: &Command,
+    command: &DeploymentRollback,
 ) -> Result<(), Rejection> {
-    let before = member.store.read(ClusterState::for_decisions);
-    let mut after = before.clone();
+    let mut state = member.store.read(ClusterState::for_decisions);
     let Author { by, origin } = by.clone();
-    let (index, at) = (StateIndex(before.index.0 + 1), member.clock.now());
-    apply(&mut after, &Entry { index, at, by, origin, request: None, command: command.clone() });
-    let Some(wanted) = after.deployments.get(name) else { return Ok(()) };
-    replicas::check(name, wanted.spec(), before.nodes.len(), &before.deployments).map(drop)
+    let (index, at) = (StateIndex(state.index.0 + 1), member.clock.now());
+    let command = command.clone().replicas_max(Some(CLUSTER_REPLICAS_MAX)).into();
+    match apply(&mut state, &Entry { index, at, by, origin, request: None, command }) {
+        Outcome::Rejected(rejection) if rejection.code == ErrorCode::TooLarge => Err(rejection),
+        _ => Ok(()),
+    }
 }
 
 /// The revision that a rollback restores, and what it reaches. It is fixed here, so that what was looked at is what is

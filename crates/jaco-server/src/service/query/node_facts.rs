@@ -47,6 +47,7 @@ fn info(node: &Node) -> v1::NodeFactsInfo {
         capacity_memory_bytes: facts.capacity.memory.0,
         capacity_disk_bytes: facts.storage.0,
         attributes: attributes_of(node).collect(),
+        capacity_instances: facts.instances_max.map_or(0, std::num::NonZeroU32::get),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The desired state of deployments.
 
+pub mod bound;
 mod difference;
 mod digests;
 pub mod revision;
@@ -12,6 +13,7 @@ use jaco_types::{
     DeploymentName, ErrorCode, Rejection, Revision, ServiceKey, ServiceName, StateIndex,
 };
 
+use self::bound::Asked;
 use self::difference::difference;
 use super::audit::Audit;
 use super::cluster::disabled;
@@ -34,10 +36,11 @@ pub(in crate::apply) fn apply_spec(
     command: &DeploymentApply,
     audit: &mut Audit<'_>,
 ) -> Outcome {
-    let DeploymentApply { name, spec, based_on, reaches } = command;
+    let DeploymentApply { name, spec, based_on, reaches, replicas_max } = command;
     let based_on = *based_on;
     let checked = check_base(state, name, based_on)
         .and_then(|()| check(state, name, spec))
+        .and_then(|()| check_replicas(state, name, spec, *replicas_max))
         .and_then(|()| policy::check(state, &entry.by, name, spec, reaches))
         .and_then(|()| policy::check_named(state, &entry.by, name, spec));
     if let Err(rejection) = checked {
@@ -102,6 +105,16 @@ pub(in crate::apply) fn note_privileges(
             }
         }
     }
+}
+
+/// Where no other entry can come in between. Entries from before the bound are executed as they were then.
+fn check_replicas(
+    state: &ClusterState,
+    name: &DeploymentName,
+    spec: &DeploymentSpec,
+    max: Option<u64>,
+) -> Result<(), Rejection> {
+    max.map_or(Ok(()), |max| Asked::of(state).check(name, spec, max).map(drop))
 }
 
 /// A spec that was made from one revision must not undo a later one.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jaco_types::{DeploymentName, ErrorCode, ImageDigest, Rejection, Revision, ServiceKey};
 
 use super::difference::difference;
-use super::{Admitted, Wanted, check, note_privileges, want};
+use super::{Admitted, Wanted, check, check_replicas, note_privileges, want};
 use crate::apply::audit::Audit;
 use crate::apply::{edge, policy};
 use crate::audit::AuditKind;
@@ -25,7 +25,7 @@ pub(in crate::apply) fn rollback(
     command: &DeploymentRollback,
     audit: &mut Audit<'_>,
 ) -> Outcome {
-    let DeploymentRollback { name, to, reaches } = command;
+    let DeploymentRollback { name, to, reaches, replicas_max } = command;
     let to = *to;
     let Some(deployment) = state.deployments.get(name) else { return unknown_deployment(name) };
     let Some(to) = to.or_else(|| previous_good(deployment)) else {
@@ -36,8 +36,8 @@ pub(in crate::apply) fn rollback(
         return unknown_revision(deployment, to);
     };
     let spec = record.spec.clone();
-    let checked = check(state, name, &spec);
-    let checked = checked
+    let checked = check(state, name, &spec)
+        .and_then(|()| check_replicas(state, name, &spec, *replicas_max))
         .and_then(|()| policy::check(state, &entry.by, name, &spec, reaches))
         .and_then(|()| policy::check_named(state, &entry.by, name, &spec));
     if let Err(rejection) = checked {
