@@ -10,12 +10,16 @@ use crate::Plan;
 use crate::figure::{Figure, say};
 use crate::ours::{NODES, Ours};
 use crate::proc::{processor_time, resident_bytes};
+use crate::scrape::scrape;
 
 const DEPLOYMENT: &str = "idle";
 const REPLICAS: usize = 10;
 
 /// A cluster that has just started still has things to note about itself.
 const SETTLE: Duration = Duration::from_secs(10);
+
+/// More often than scrapers do by default, so that a short stretch has some.
+const SCRAPED_EVERY: Duration = Duration::from_secs(5);
 
 /// Watches the daemons for `plan.rounds` stretches. Of the three daemons the worst counts.
 pub(crate) async fn measure(plan: Plan, engine: Engine) -> Result<Vec<Figure>> {
@@ -36,15 +40,52 @@ pub(crate) async fn measure(plan: Plan, engine: Engine) -> Result<Vec<Figure>> {
         seen.processor.push(processor);
         seen.commits.push(commits);
     }
+    let scraped = scraped_stretches(&ours, plan, engine).await?;
     let with = match engine {
         Engine::Fake => "no engine",
         Engine::Docker => "Docker",
     };
-    Ok(vec![
+    let mut figures = vec![
         Figure::alone(format!("idle memory, {with}"), "MiB", seen.memory),
         Figure::alone(format!("idle processor, {with}"), "% core", seen.processor),
         Figure::alone(format!("idle raft commits, {with}"), "", seen.commits),
-    ])
+    ];
+    if !scraped.is_empty() {
+        let name = format!("idle processor, {with}, metrics read every 5 s");
+        figures.push(Figure::alone(name, "% core", scraped));
+    }
+    Ok(figures)
+}
+
+/// The processor time of the worst daemon while the metrics of all are read; only without an engine, whose own cost
+/// varies by more.
+async fn scraped_stretches(ours: &Ours, plan: Plan, engine: Engine) -> Result<Vec<f64>> {
+    let mut processor = Vec::new();
+    if engine != Engine::Fake {
+        return Ok(processor);
+    }
+    for _ in 0..plan.rounds {
+        let [_, busy, _] = tokio::select! {
+            figures = stretch(ours, plan.stretch) => figures?,
+            error = read_metrics(ours) => return Err(error),
+        };
+        say(&format!("idle, metrics read: {busy:.2} % of a core"));
+        processor.push(busy);
+    }
+    Ok(processor)
+}
+
+/// Reads them again and again, until that fails.
+async fn read_metrics(ours: &Ours) -> anyhow::Error {
+    let mut turns = tokio::time::interval(SCRAPED_EVERY);
+    loop {
+        turns.tick().await;
+        for node in &ours.cluster.nodes {
+            if let Err(error) = scrape(node).await {
+                return error;
+            }
+        }
+    }
 }
 
 #[derive(Debug, Default)]

@@ -12,13 +12,16 @@ mod engines;
 mod etcd;
 mod failover;
 mod figure;
+mod hostile;
 mod idle;
+mod large;
 mod load;
 mod model;
 mod network;
 mod ours;
 mod proc;
 mod rollout;
+mod scrape;
 mod status;
 mod swarm;
 mod swarm_trio;
@@ -43,6 +46,9 @@ struct Cli {
     /// Seconds of each stretch of load or idleness
     #[arg(long, default_value_t = 3)]
     seconds: u64,
+    /// Of the attacks only those whose name contains this
+    #[arg(long, default_value = "")]
+    only: String,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -57,6 +63,8 @@ enum Measurement {
     IdleDocker,
     Status,
     Network,
+    Hostile,
+    Large,
 }
 
 /// How a measurement is taken.
@@ -73,6 +81,7 @@ const WORKERS: usize = 2;
 fn main() -> ExitCode {
     let outcome = match std::env::args().nth(1).as_deref() {
         Some(edge::served::COMMAND) => edge::served::run().map(|()| Vec::new()),
+        Some(hostile::generator::COMMAND) => hostile::generator::run().map(|()| Vec::new()),
         _ => measured(&Cli::parse()),
     };
     let figures = match outcome {
@@ -112,6 +121,8 @@ async fn measure(cli: &Cli) -> Result<Vec<Figure>> {
         }
         Measurement::Status => Box::pin(status::measure(plan)).await,
         Measurement::Network => Box::pin(network::measure(plan)).await,
+        Measurement::Large => Box::pin(large::measure(plan)).await,
+        Measurement::Hostile => Box::pin(hostile::measure(plan, &cli.only)).await,
     }
 }
 

@@ -20,7 +20,10 @@ pub(crate) struct Ours {
     /// Below the cluster, because the daemons end first.
     _leftovers: Option<Leftovers>,
     pub(crate) id: String,
-    token: String,
+    /// The token of its first operator.
+    pub(crate) token: String,
+    /// The certificate of its authority.
+    pub(crate) authority_pem: String,
     trust: TrustBundle,
 }
 
@@ -49,7 +52,8 @@ impl Ours {
         let trust = TrustBundle::from_pem(&born.ca_certificate_pem).context("the cluster's CA")?;
         let (id, token) = (born.cluster_id, born.operator_token);
         let _leftovers = (engine == Engine::Docker).then(|| Leftovers::of_cluster(&id));
-        Ok(Self { cluster, _leftovers, id, token, trust })
+        let authority_pem = born.ca_certificate_pem;
+        Ok(Self { cluster, _leftovers, id, token, authority_pem, trust })
     }
 
     /// A client of one node, with a connection of its own.

@@ -12,6 +12,7 @@ use crate::Plan;
 use crate::figure::{Figure, say};
 use crate::load::{millis, quantile};
 use crate::ours::Ours;
+use crate::scrape::scrape;
 
 const DEPLOYMENT: &str = "many";
 const REPLICAS: usize = 1_000;
@@ -44,6 +45,22 @@ pub(crate) async fn measure(plan: Plan) -> Result<Vec<Figure>> {
             calls[at].push(call[at]);
         }
     }
+    let mut scrapes = [Vec::new(), Vec::new()];
+    let mut kilobytes = Vec::new();
+    for _ in 0..plan.rounds {
+        let mut took = Vec::new();
+        for _ in 0..QUESTIONS {
+            let scrape = scrape(&ours.cluster.nodes[0]).await?;
+            took.push(scrape.took);
+            kilobytes.push(f64::from(u32::try_from(scrape.bytes)?) / 1e3);
+        }
+        let round = spread(took);
+        say(&format!("the metrics {round:?} ms (p50, p99)"));
+        for at in 0..2 {
+            scrapes[at].push(round[at]);
+        }
+    }
+    let [scrape_p50, scrape_p99] = scrapes;
     let [program_p50, program_p99] = programs;
     let [call_p50, call_p99] = calls;
     Ok(vec![
@@ -51,6 +68,9 @@ pub(crate) async fn measure(plan: Plan) -> Result<Vec<Figure>> {
         Figure::alone("jaco status p99, 1,000 replicas", "ms", program_p99),
         Figure::alone("its call alone p50", "ms", call_p50),
         Figure::alone("its call alone p99", "ms", call_p99),
+        Figure::alone("metrics p50, 1,000 replicas", "ms", scrape_p50),
+        Figure::alone("metrics p99, 1,000 replicas", "ms", scrape_p99),
+        Figure::alone("metrics, 1,000 replicas", "kB", kilobytes),
     ])
 }
 

@@ -152,6 +152,13 @@ impl Dialer {
             .map_err(|_| DialError::Timeout(self.timeout))?
     }
 
+    /// As [`Dialer::connect`], over a socket that is connected already: its local address is the caller's choice.
+    pub async fn over(&self, socket: TcpStream) -> Result<DialedConnection, DialError> {
+        tokio::time::timeout(self.timeout, self.handshake(socket))
+            .await
+            .map_err(|_| DialError::Timeout(self.timeout))?
+    }
+
     fn any_node(config: ClientConfig) -> Self {
         Self { target: Target::AnyNode { config: Arc::new(config) }, timeout: DIAL_TIMEOUT }
     }
@@ -160,11 +167,14 @@ impl Dialer {
         &self,
         address: impl ToSocketAddrs,
     ) -> Result<DialedConnection, DialError> {
-        let stream = TcpStream::connect(address).await.map_err(DialError::Connect)?;
-        stream.set_nodelay(true).map_err(DialError::Connect)?;
+        self.handshake(TcpStream::connect(address).await.map_err(DialError::Connect)?).await
+    }
+
+    async fn handshake(&self, socket: TcpStream) -> Result<DialedConnection, DialError> {
+        socket.set_nodelay(true).map_err(DialError::Connect)?;
         let (config, name, entered) = self.target.config();
         let stream = TlsConnector::from(config)
-            .connect(name, stream)
+            .connect(name, socket)
             .await
             .map_err(|error| self.target.explain(error))?;
         let (_, session) = stream.get_ref();

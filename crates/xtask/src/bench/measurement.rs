@@ -7,7 +7,7 @@ use anyhow::Result;
 use super::program::{Needs, Program};
 use super::table::Better::{Less, More};
 use super::table::{Promise, Row};
-use super::{loader, net, planner, sampler};
+use super::{hostile, loader, net, planner, sampler};
 
 /// One thing that can be measured.
 pub(super) struct Measurement {
@@ -29,6 +29,8 @@ enum How {
     Sampler,
     /// The stopwatch of the network.
     Net,
+    /// The program that drives clusters, with an attacker: its figures are promised for each attack.
+    Attacks { seconds: u32 },
 }
 
 /// All measurements, in the order in which they run.
@@ -183,8 +185,32 @@ pub(super) const MEASUREMENTS: &[Measurement] = &[
     Measurement {
         name: "status",
         how: clusters("status", 3, 0, Needs::Nothing),
-        promises: &[("jaco status p50, 1,000 replicas", Promise::Value(Less, 12.0))],
+        promises: &[
+            ("jaco status p50, 1,000 replicas", Promise::Value(Less, 12.0)),
+            ("metrics p50, 1,000 replicas", Promise::Value(Less, 10.0)),
+            ("metrics, 1,000 replicas", Promise::Value(Less, 200.0)),
+        ],
     },
+    Measurement {
+        name: "large",
+        how: clusters("large", 5, 0, Needs::Nothing),
+        promises: &[
+            ("large, apply of 10,000 more", Promise::Value(Less, 2.0)),
+            ("large, apply without a change", Promise::Value(Less, 2.0)),
+            ("large, plan", Promise::Value(Less, 2.0)),
+            ("large, status", Promise::Value(Less, 2.0)),
+            ("large, status of one deployment", Promise::Value(Less, 2.0)),
+            ("large, node ls", Promise::Value(Less, 2.0)),
+            ("large, get replicas", Promise::Value(Less, 2.0)),
+            ("large, get replicas, JSON", Promise::Value(Less, 2.0)),
+            ("large, explain", Promise::Value(Less, 2.0)),
+            ("large, whatif", Promise::Value(Less, 2.0)),
+            ("large, top", Promise::Value(Less, 2.0)),
+            ("large, audit", Promise::Value(Less, 2.0)),
+            ("large, delete", Promise::Value(Less, 2.0)),
+        ],
+    },
+    Measurement { name: "hostile", how: How::Attacks { seconds: 60 }, promises: &[] },
 ];
 
 /// None takes longer than this on a busy machine with two cores.
@@ -195,13 +221,14 @@ const fn clusters(what: &'static str, rounds: u32, seconds: u32, needs: Needs) -
 }
 
 impl Measurement {
-    /// Measures, and says what was promised.
+    /// Measures, in stretches of `wanted` seconds if it has any, and says what was promised.
     ///
     /// # Errors
     /// If it cannot be measured.
-    pub(super) fn take(&self, program: &mut Program<'_>) -> Result<Vec<Row>> {
+    pub(super) fn take(&self, program: &mut Program<'_>, wanted: Option<u32>) -> Result<Vec<Row>> {
         let rows = match &self.how {
             How::Clusters { what, rounds, seconds, needs, limit } => {
+                let seconds = wanted.unwrap_or(*seconds);
                 let arguments = [
                     (*what).to_owned(),
                     format!("--rounds={rounds}"),
@@ -213,18 +240,23 @@ impl Measurement {
             How::Loader => loader::measure(program.workspace, program.build)?,
             How::Sampler => sampler::measure(program.workspace, program.build)?,
             How::Net => net::measure(program.workspace, program.build)?,
+            How::Attacks { seconds } => {
+                let rows = hostile::measure(program, wanted.unwrap_or(*seconds))?;
+                return Ok(promised(rows, &hostile::promises()));
+            }
         };
         Ok(promised(rows, self.promises))
     }
 }
 
 /// Puts the promises to the rows; a promise without a figure gets an empty row, which is a miss.
-fn promised(mut rows: Vec<Row>, promises: &[(&str, Promise)]) -> Vec<Row> {
+fn promised<N: AsRef<str>>(mut rows: Vec<Row>, promises: &[(N, Promise)]) -> Vec<Row> {
     for (name, promise) in promises {
-        match rows.iter_mut().find(|row| row.name == *name) {
+        let name = name.as_ref();
+        match rows.iter_mut().find(|row| row.name == name) {
             Some(row) => row.promise = *promise,
             None => rows.push(Row {
-                name: (*name).to_owned(),
+                name: name.to_owned(),
                 unit: String::new(),
                 ours: Vec::new(),
                 theirs: None,

@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: figures of ours beside those of others, measured in one run on one machine.
 
 mod build;
+mod hostile;
 mod loader;
 mod machine;
 mod measurement;
@@ -30,6 +31,9 @@ pub(crate) struct Args {
     /// Measure debug builds, which are there sooner and say where time goes; promises are of release builds
     #[arg(long, conflicts_with = "write")]
     debug: bool,
+    /// How many seconds each stretch of load, idleness or attack lasts, in the place of what the promises are for
+    #[arg(long, conflicts_with = "write", value_parser = clap::value_parser!(u32).range(1..))]
+    seconds: Option<u32>,
 }
 
 /// Measures and prints the table.
@@ -46,7 +50,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     let mut failed = Vec::new();
     for measurement in MEASUREMENTS.iter().filter(|measurement| wanted(measurement.name)) {
         say::note(&format!("measuring {}", measurement.name));
-        match measurement.take(&mut program) {
+        match measurement.take(&mut program, args.seconds) {
             Ok(measured) => rows.extend(measured),
             // What the others say took minutes to learn.
             Err(error) => {

@@ -78,9 +78,20 @@ const NOTES: &str = "\
   an instance leaves and another takes its place every 250 ms, beside the same load at rest. Memory: the resident set with
   10,000 names that each go to the same service. Caddy may keep as many connections to the origin as the load has, which is more
   than its default.
-- **Idle**: three daemons with ten running replicas, three times 10 s; of the daemons the worst counts.
+- **hostile**: three daemons on loopback for each attack, which is on the leader and comes from one process of the lowest priority
+  on the same machine: an attacker has processors of its own, and here must not take those of whom it attacks. Meanwhile a user
+  changes a label ten times a second, each time over a new connection, as the command line does; *at rest* is the same before the
+  attack. Then a follower is killed, and started again once the leader has missed it: its return is the time from its start to
+  the leader's word that it is ready. *Memory after it* is that of 15 s later. Where answers are not read the cluster has 1,000
+  replicas. The attacks are listed in `crates/jaco-bench/src/hostile/attack.rs`; `cargo xtask bench hostile --seconds 10` shortens
+  them.
+- **large**: one daemon that leads, and 99 nodes that are played: each has a certificate and a connection of its own, sends heartbeats, facts
+  and observations, and takes no part in consensus. Ten deployments of 10,000 replicas. The time of the whole `jaco` program, over the
+  unix socket.
+- **Idle**: three daemons with ten running replicas, three times 10 s; of the daemons the worst counts. The same while the
+  metrics of all three are read every 5 s.
 - **jaco status**: 1,000 replicas, 100 questions a round over the unix socket: the whole program with
-  `-o json`, and the call alone.
+  `-o json`, and the call alone. The metrics of the same node are read as often, over a connection of their own each time.
 ";
 
 /// Writes the page.

@@ -109,6 +109,7 @@ const ARROWS: [(&str, &[&str]); 28] = [
         "jaco-bench",
         &[
             "jaco-types",
+            "jaco-state",
             "jaco-dataplane",
             "jaco-edge",
             "jaco-net",
