@@ -63,10 +63,13 @@ fn check_replicas(
     let Author { by, origin } = by.clone();
     let (index, at) = (StateIndex(state.index.0 + 1), member.clock.now());
     let command = command.clone().replicas_max(Some(CLUSTER_REPLICAS_MAX)).into();
-    match apply(&mut state, &Entry { index, at, by, origin, request: None, command }) {
-        Outcome::Rejected(rejection) if rejection.code == ErrorCode::TooLarge => Err(rejection),
-        _ => Ok(()),
+    let outcome = apply(&mut state, &Entry { index, at, by, origin, request: None, command });
+    if let Outcome::Rejected(rejection) = outcome
+        && rejection.code == ErrorCode::TooLarge
+    {
+        return Err(rejection);
     }
+    Ok(())
 }
 
 /// The revision that a rollback restores, and what it reaches. It is fixed here, so that what was looked at is what is
