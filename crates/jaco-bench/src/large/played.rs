@@ -99,7 +99,7 @@ impl Member {
             request: None,
             command,
         };
-        let request = v1::ProposeRequest { payload: encode_payload(&payload).into() };
+        let request = v1::ProposeRequest { payload: encode_payload(&payload) };
         self.peer.propose(request).await?;
         Ok(())
     }
