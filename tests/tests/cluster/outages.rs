@@ -140,7 +140,7 @@ async fn voter_without(folder: &str) {
     assert!(cluster.nodes[1].has_ended(), "{}", cluster.nodes[1].log_tail());
     let log = cluster.nodes[1].log_tail();
     assert!(log.contains("raft log of this node is gone"), "{log}");
-    assert!(log.contains("remove the node from the cluster and join it again"), "{log}");
+    assert!(log.contains("run `jacod rejoin` on this node"), "{log}");
 
     // What was acknowledged is there once the member that has it is back.
     cluster.nodes[0].start();
