@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use jaco_testkit::{Cluster, Engine, Node, binary, eventually, v1};
 
+use crate::reverted::copy;
 use crate::scenario::deploy;
 
 /// From the command until the node votes again.
@@ -195,23 +195,6 @@ async fn a_return_that_is_killed_is_run_again() {
     assert!(killed > 3, "it ended before it was killed");
     cluster.nodes[node].start();
     is_back(&cluster, node, &before).await;
-}
-
-/// Copies a folder with what is in it.
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).expect("the folder can be made");
-    for entry in fs::read_dir(from).expect("the folder is there") {
-        let entry = entry.expect("the folder can be read");
-        let target = to.join(entry.file_name());
-        let kind = entry.file_type().expect("it has a type");
-        if kind.is_dir() {
-            copy(&entry.path(), &target);
-        } else if kind.is_file() {
-            fs::copy(entry.path(), &target).expect("the file can be copied");
-        }
-    }
-    let mode = fs::metadata(from).expect("the folder is there").permissions();
-    fs::set_permissions(to, mode).expect("the mode can be set");
 }
 
 /// R-FAULT-1: a copy that lost its log does not remove its original, which runs.

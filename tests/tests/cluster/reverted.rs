@@ -19,7 +19,7 @@ async fn write(node: &Node, name: &str) {
 }
 
 /// Copies a folder with what is in it, over what is there.
-fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("the folder can be made");
     for entry in fs::read_dir(from).expect("the folder is there") {
         let entry = entry.expect("the folder can be read");
