@@ -112,6 +112,6 @@ pub(crate) async fn read(client: &Client) -> Result<()> {
         linearizable: true,
         ..v1::StatusRequest::default()
     };
-    client.overview(request).await?;
+    client.read_status(request).await?;
     Ok(())
 }

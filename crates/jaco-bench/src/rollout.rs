@@ -93,7 +93,7 @@ async fn deploy(ours: &Ours, client: &Client, case: Case) -> Result<Duration> {
 }
 
 async fn running(client: &Client) -> Result<usize> {
-    let status = client.overview(v1::StatusRequest::default()).await?;
+    let status = client.read_status(v1::StatusRequest::default()).await?;
     Ok(status.replicas.iter().filter(|replica| replica.state == "running").count())
 }
 

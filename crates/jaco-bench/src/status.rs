@@ -93,7 +93,7 @@ async fn ask(ours: &Ours) -> Result<Duration> {
     let client = ours.cluster.nodes[0].client();
     client.status(v1::ClusterStatusRequest {}).await?;
     let begun = Instant::now();
-    let status = client.overview(v1::StatusRequest::default()).await?;
+    let status = client.read_status(v1::StatusRequest::default()).await?;
     let took = begun.elapsed();
     ensure!(status.replicas.len() == REPLICAS, "{} replicas are shown", status.replicas.len());
     Ok(took)

@@ -16,6 +16,7 @@ mod retry;
 mod routing;
 #[cfg(feature = "scripted")]
 pub mod scripted;
+mod status;
 mod stream;
 mod target;
 
@@ -26,5 +27,6 @@ pub use exec::{Exec, ExecInputs, Taken};
 pub use request_id::fresh_request_id;
 pub use retry::{Backoff, Patience};
 pub use routing::Routes;
+pub use status::Statuses;
 pub use stream::Answers;
 pub use target::{Credential, DEFAULT_SOCKET, Target, TargetError};

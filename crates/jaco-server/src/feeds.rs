@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use bytes::Bytes;
 use futures::FutureExt as _;
 use jaco_types::{ErrorCode, Rejection};
 use tokio::sync::{Mutex as Turn, Notify, OwnedMutexGuard, watch};
+
+use crate::answers::{Answer, Answers};
 
 /// How many different subjects are watched at a time on one node, however many watch each.
 const FEEDS_MAX: usize = 64;
@@ -17,6 +18,7 @@ const FEEDS_MAX: usize = 64;
 pub struct Feeds {
     open: Mutex<HashMap<Subject, Arc<Feed>>>,
     turn: Arc<Turn<()>>,
+    pub(crate) answers: Answers,
 }
 
 /// What is watched; empty names are all.
@@ -41,8 +43,7 @@ pub(crate) struct Rendering {
     pub(crate) number: u64,
     /// Grows with each rendering that shows something new.
     pub(crate) version: u64,
-    /// The message, encoded.
-    pub(crate) answer: Bytes,
+    pub(crate) answer: Arc<Answer>,
 }
 
 impl Feeds {

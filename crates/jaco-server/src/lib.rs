@@ -6,6 +6,7 @@
 
 mod admission;
 mod admit;
+mod answers;
 mod audit;
 mod auth;
 mod consumer;

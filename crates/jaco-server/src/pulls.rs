@@ -16,7 +16,8 @@ use crate::view;
 const DEADLINE: Duration = Duration::from_millis(500);
 
 /// By host name.
-type Pulls = BTreeMap<String, Vec<ImagePull>>;
+#[derive(Debug, Default)]
+pub(crate) struct Pulls(BTreeMap<String, Vec<ImagePull>>);
 
 /// A pull as heartbeats carry it.
 #[must_use]
@@ -49,22 +50,13 @@ fn info(pull: &ImagePull) -> v1::PullInfo {
     }
 }
 
-/// Adds to a status the pulls that it waits for, from the leader's signals.
-pub(crate) async fn add_to(answer: &mut v1::StatusResponse, state: &ClusterState, member: &Member) {
-    let waiting = waiting_nodes(answer);
-    if waiting.is_empty() {
-        return;
+/// The pulls of nodes, from the leader's signals.
+pub(crate) async fn of(nodes: &BTreeSet<NodeId>, state: &ClusterState, member: &Member) -> Pulls {
+    if nodes.is_empty() {
+        return Pulls::default();
     }
-    let named = |node: &&jaco_types::Node| waiting.contains(node.hostname.as_str());
-    let nodes: BTreeSet<NodeId> = state.nodes.values().filter(named).map(|node| node.id).collect();
-    let pulls = told(member, &nodes).await;
-    let pulls = pulls.into_iter().map(|(node, pulls)| (view::hostname(state, node), pulls));
-    attach(answer, &pulls.collect());
-}
-
-/// Whether a status waits for pulls.
-pub(crate) fn are_in(answer: &v1::StatusResponse) -> bool {
-    !waiting_nodes(answer).is_empty()
+    let pulls = told(member, nodes).await.into_iter();
+    Pulls(pulls.map(|(node, pulls)| (view::hostname(state, node), pulls)).collect())
 }
 
 /// What the nodes told the leader.
@@ -83,36 +75,28 @@ async fn told(member: &Member, nodes: &BTreeSet<NodeId>) -> BTreeMap<NodeId, Vec
     }
 }
 
-/// The nodes that pull something for what this status shows.
-fn waiting_nodes(answer: &v1::StatusResponse) -> BTreeSet<String> {
-    let replicas = answer.replicas.iter().filter(|replica| waits(replica));
-    let rollouts = answer.deployments.iter().flat_map(|deployment| &deployment.services);
-    let rollouts = rollouts.filter_map(|service| service.rollout.as_ref());
-    let preparing = rollouts.flat_map(|rollout| rollout.prepull.keys().cloned());
-    replicas.map(|replica| replica.node.clone()).chain(preparing).collect()
-}
-
-fn waits(replica: &v1::ReplicaInfo) -> bool {
-    matches!(replica.code.as_str(), "pulling" | "image_pull_failed")
-}
-
-fn attach(answer: &mut v1::StatusResponse, pulls: &Pulls) {
-    let find = |node: &str, image: &str, digest: &str| {
-        let of_node = pulls.get(node)?;
-        let is_it = |pull: &&ImagePull| *pull.image == *image || *pull.image == *digest;
-        of_node.iter().find(is_it).map(info)
-    };
-    for replica in answer.replicas.iter_mut().filter(|replica| waits(replica)) {
-        replica.pull = find(&replica.node, &replica.image, &replica.image_digest);
+impl Pulls {
+    /// Adds to a replica the pull that it waits for.
+    pub(crate) fn add_to(&self, replica: &mut v1::ReplicaInfo) {
+        if matches!(replica.code.as_str(), "pulling" | "image_pull_failed") {
+            replica.pull = self.find(&replica.node, &replica.image, &replica.image_digest);
+        }
     }
-    let services =
-        answer.deployments.iter_mut().flat_map(|deployment| deployment.services.iter_mut());
-    for service in services {
-        let Some(rollout) = &mut service.rollout else { continue };
-        let of = |node: &String| {
-            Some((node.clone(), find(node, &service.image, &service.image_digest)?))
-        };
-        rollout.pulls = rollout.prepull.keys().filter_map(of).collect();
+
+    /// Adds to the rollouts of a deployment the pulls that they wait for.
+    pub(crate) fn add_to_rollouts(&self, deployment: &mut v1::DeploymentInfo) {
+        for service in &mut deployment.services {
+            let Some(rollout) = &mut service.rollout else { continue };
+            let of = |node: &String| {
+                Some((node.clone(), self.find(node, &service.image, &service.image_digest)?))
+            };
+            rollout.pulls = rollout.prepull.keys().filter_map(of).collect();
+        }
+    }
+
+    fn find(&self, node: &str, image: &str, digest: &str) -> Option<v1::PullInfo> {
+        let is_it = |pull: &&ImagePull| *pull.image == *image || *pull.image == *digest;
+        self.0.get(node)?.iter().find(is_it).map(info)
     }
 }
 
@@ -153,30 +137,25 @@ mod tests {
             rollout: Some(rollout),
             ..Default::default()
         };
-        let deployment = v1::DeploymentInfo { services: vec![service], ..Default::default() };
-        let mut answer = v1::StatusResponse {
-            replicas: vec![
-                replica("n1", "pulling", ""),
-                replica("n2", "image_pull_failed", "web@sha256:1"),
-                replica("n1", "", ""),
-                replica("n4", "pulling", ""),
-            ],
-            deployments: vec![deployment],
-            ..Default::default()
-        };
-        assert_eq!(waiting_nodes(&answer), ["n1", "n2", "n3", "n4"].map(str::to_owned).into());
+        let mut deployment = v1::DeploymentInfo { services: vec![service], ..Default::default() };
+        let mut replicas = [
+            replica("n1", "pulling", ""),
+            replica("n2", "image_pull_failed", "web@sha256:1"),
+            replica("n1", "", ""),
+            replica("n4", "pulling", ""),
+        ];
         let pulls = [
             ("n1", vec![pull("db:1", 1), pull("web:1", 2)]),
             ("n2", vec![pull("web@sha256:1", 3)]),
             ("n3", vec![pull("web:1", 4)]),
             ("n4", vec![pull("db:1", 5)]),
         ];
-        let pulls = pulls.map(|(node, pulls)| (node.to_owned(), pulls)).into();
-        attach(&mut answer, &pulls);
+        let pulls = Pulls(pulls.map(|(node, pulls)| (node.to_owned(), pulls)).into());
+        replicas.iter_mut().for_each(|replica| pulls.add_to(replica));
+        pulls.add_to_rollouts(&mut deployment);
         let done = |pull: &Option<v1::PullInfo>| pull.map(|pull| pull.done_bytes);
-        let replicas: Vec<_> = answer.replicas.iter().map(|replica| done(&replica.pull)).collect();
-        assert_eq!(replicas, [Some(2), Some(3), None, None]);
-        let rollout = answer.deployments[0].services[0].rollout.as_ref().unwrap();
+        assert_eq!(replicas.each_ref().map(|it| done(&it.pull)), [Some(2), Some(3), None, None]);
+        let rollout = deployment.services[0].rollout.as_ref().unwrap();
         assert_eq!(rollout.pulls.get("n3").map(|pull| pull.done_bytes), Some(4));
     }
 

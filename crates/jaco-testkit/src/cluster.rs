@@ -230,7 +230,7 @@ impl Cluster {
     /// # Errors
     /// When the node does not answer.
     pub async fn overview(&self, node: usize) -> Result<v1::StatusResponse, String> {
-        let overview = self.nodes[node].client().overview(v1::StatusRequest::default()).await;
+        let overview = self.nodes[node].client().read_status(v1::StatusRequest::default()).await;
         overview.map_err(|error| error.to_string())
     }
 
@@ -258,7 +258,7 @@ impl Cluster {
     pub async fn converged(&self, node: usize, deployment: &str) -> v1::StatusResponse {
         eventually(&format!("{deployment} converges"), || async {
             let request = v1::StatusRequest { linearizable: true, ..v1::StatusRequest::default() };
-            let status = self.nodes[node].client().overview(request).await;
+            let status = self.nodes[node].client().read_status(request).await;
             let status = status.map_err(|error| error.to_string())?;
             let found = status.deployments.iter().find(|found| found.name == deployment);
             match found.map(|found| found.status.as_str()) {

@@ -85,9 +85,9 @@ async fn operator_tokens_expire() {
     let token: jaco_pki::OperatorToken = issued.token.parse().expect("a token");
     let client =
         Client::new(Target::servers(std::slice::from_ref(&node.address), trust, token).unwrap());
-    client.overview(v1::StatusRequest::default()).await.expect("it works at first");
+    client.read_status(v1::StatusRequest::default()).await.expect("it works at first");
     eventually("the token has expired", || async {
-        match client.overview(v1::StatusRequest::default()).await {
+        match client.read_status(v1::StatusRequest::default()).await {
             Ok(_) => Err("it still works".to_owned()),
             Err(refused) if refused.code() == ErrorCode::TokenExpired => Ok(()),
             Err(other) => panic!("{other}"),
@@ -110,7 +110,7 @@ async fn t107_the_last_use_of_a_token_is_known_on_all_nodes() {
     let token: jaco_pki::OperatorToken = issued.token.parse().expect("a token");
     let servers = std::slice::from_ref(&node.address);
     let client = Client::new(Target::servers(servers, trust, token).expect("a target"));
-    client.overview(v1::StatusRequest::default()).await.expect("it is accepted");
+    client.read_status(v1::StatusRequest::default()).await.expect("it is accepted");
     for other in &cluster.nodes {
         eventually("its use is listed", || async {
             let listed = other.client().list_tokens(v1::ListTokensRequest {}).await;
@@ -122,7 +122,7 @@ async fn t107_the_last_use_of_a_token_is_known_on_all_nodes() {
     }
     let index = cluster.idle_index(follower).await;
     for _ in 0..20 {
-        client.overview(v1::StatusRequest::default()).await.expect("it is accepted");
+        client.read_status(v1::StatusRequest::default()).await.expect("it is accepted");
     }
     // Uses are written 10 s after the last ones at the earliest.
     tokio::time::sleep(std::time::Duration::from_secs(12)).await;
@@ -167,19 +167,19 @@ async fn operators_need_a_token() {
         Client::new(Target::servers(&servers, trust.clone(), token).unwrap())
     };
     let right = remote(init.operator_token.parse().unwrap());
-    right.overview(v1::StatusRequest::default()).await.expect("the first token works");
+    right.read_status(v1::StatusRequest::default()).await.expect("the first token works");
 
     let mut wrong = jaco_pki::OperatorToken::mint();
-    let answer = remote(wrong.clone()).overview(v1::StatusRequest::default()).await;
+    let answer = remote(wrong.clone()).read_status(v1::StatusRequest::default()).await;
     assert_eq!(answer.unwrap_err().code(), ErrorCode::TokenInvalid);
     audited(&cluster, "token_invalid").await;
     wrong.id = jaco_types::TokenId::new("bootstrap").unwrap();
-    let answer = remote(wrong).overview(v1::StatusRequest::default()).await;
+    let answer = remote(wrong).read_status(v1::StatusRequest::default()).await;
     assert_eq!(answer.unwrap_err().code(), ErrorCode::TokenInvalid, "the name alone is no key");
 
     let request = v1::RevokeTokenRequest { name: "bootstrap".to_owned(), ..Default::default() };
     socket.revoke_token(request).await.expect("revoked");
-    let answer = right.overview(v1::StatusRequest::default()).await;
+    let answer = right.read_status(v1::StatusRequest::default()).await;
     assert_eq!(answer.unwrap_err().code(), ErrorCode::TokenRevoked);
 }
 

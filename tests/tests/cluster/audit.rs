@@ -145,7 +145,7 @@ async fn refused_callers_and_renewals_are_audited() {
     let servers = vec![cluster.nodes[0].address.clone()];
     let stranger = Target::servers(&servers, trust, jaco_pki::OperatorToken::mint());
     let stranger = Client::new(stranger.expect("the addresses are addresses"));
-    stranger.overview(v1::StatusRequest::default()).await.expect_err("nobody knows the token");
+    stranger.read_status(v1::StatusRequest::default()).await.expect_err("nobody knows the token");
 
     let leader = &cluster.nodes[cluster.leader().await];
     let folder = leader.folder().join("data/node");

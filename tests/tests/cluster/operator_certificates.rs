@@ -162,7 +162,7 @@ async fn a_revoked_certificate_is_refused_on_open_connections() {
     for node in 0..3 {
         knows(&cluster, node, "ann").await;
         let client = client(&cluster, node, copy());
-        client.overview(v1::StatusRequest::default()).await.expect("it is accepted");
+        client.read_status(v1::StatusRequest::default()).await.expect("it is accepted");
         clients.push(client);
     }
     let revoke = v1::RevokeTokenRequest { name: "ann".to_owned(), ..Default::default() };
@@ -177,7 +177,7 @@ async fn a_revoked_certificate_is_refused_on_open_connections() {
         let refused = client.set_availability(cordon).await.expect_err("revoked");
         assert_eq!(refused.code(), ErrorCode::TokenRevoked, "{refused}");
         eventually("the node has applied it", || async {
-            match client.overview(v1::StatusRequest::default()).await {
+            match client.read_status(v1::StatusRequest::default()).await {
                 Ok(_) => Err(format!("node {node} still answers")),
                 Err(refused) if refused.code() == ErrorCode::TokenRevoked => Ok(()),
                 Err(other) => panic!("{other}"),
@@ -219,7 +219,7 @@ async fn roles_of_certificates_outlive_the_leader() {
     };
     let check = async |when: &str| {
         eventually(when, || async { operator.set_availability(cordon("cordoned")).await }).await;
-        viewer.overview(v1::StatusRequest::default()).await.expect("it reads");
+        viewer.read_status(v1::StatusRequest::default()).await.expect("it reads");
         let refused = viewer.set_availability(cordon("active")).await.expect_err("no viewer's");
         assert_eq!(refused.code(), ErrorCode::PermissionDenied, "{when}: {refused}");
     };
@@ -244,9 +244,9 @@ async fn certificates_expire() {
     std::fs::set_permissions(home.join("brief.key"), std::fs::Permissions::from_mode(0o600))
         .expect("changed");
     let client = client(&cluster, 0, credentials);
-    client.overview(v1::StatusRequest::default()).await.expect("it works at first");
+    client.read_status(v1::StatusRequest::default()).await.expect("it works at first");
     eventually("the certificate has expired", || async {
-        match client.overview(v1::StatusRequest::default()).await {
+        match client.read_status(v1::StatusRequest::default()).await {
             Ok(_) => Err("it still works".to_owned()),
             Err(_) => Ok(()),
         }

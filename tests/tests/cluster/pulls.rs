@@ -49,7 +49,8 @@ async fn every_node_shows_the_progress_of_all_pulls() {
         let (_, after) = pulls(&cluster, node, |pull| pull.done_bytes > 0).await;
         assert_eq!(after, index, "progress is not replicated");
     }
-    let mut watch = cluster.client().watch(v1::StatusRequest::default()).await.expect("a stream");
+    let mut watch =
+        cluster.client().watch_status(v1::StatusRequest::default()).await.expect("a stream");
     let mut shown = Vec::new();
     while shown.len() < 2 {
         let status = watch.next().await.expect("it answers").expect("it goes on");

@@ -114,7 +114,7 @@ async fn t90_concurrent_scaling_keeps_all_changes() {
             }
         });
         let request = v1::StatusRequest { linearizable: true, ..v1::StatusRequest::default() };
-        let status = cluster.nodes[0].client().overview(request).await.expect("it answers");
+        let status = cluster.nodes[0].client().read_status(request).await.expect("it answers");
         let wanted: Vec<u32> =
             status.deployments[0].services.iter().map(|service| service.desired).collect();
         assert_eq!(wanted, [replicas; 3]);

@@ -79,7 +79,7 @@ async fn t104_stalled_watchers_do_not_unseat_the_leader() {
         let changed = honest.apply(apply_request("other", &format!("web:{version}"), 1)).await;
         changed.expect("an apply of another operator is admitted");
         let request = v1::StatusRequest { linearizable: true, ..v1::StatusRequest::default() };
-        let seen = honest.overview(request).await.expect("another operator is answered");
+        let seen = honest.read_status(request).await.expect("another operator is answered");
         assert!(seen.replicas.len() >= REPLICAS as usize);
         slowest = slowest.max(asked.elapsed());
         highest = highest.max(resident(node));

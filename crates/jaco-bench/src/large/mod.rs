@@ -119,7 +119,7 @@ async fn settle(ours: &Ours, played: &Played, wanted: usize) -> Result<()> {
     let client = ours.cluster.nodes[0].client();
     let begun = Instant::now();
     while begun.elapsed() < PATIENCE {
-        let status = client.overview(v1::StatusRequest::default()).await?;
+        let status = client.read_status(v1::StatusRequest::default()).await?;
         let running = status.replicas.iter().filter(|it| it.state == "running").count();
         if running >= wanted {
             return Ok(());

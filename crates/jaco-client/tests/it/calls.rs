@@ -176,3 +176,69 @@ async fn a_stream_ends_as_the_daemon_ends_it() {
     assert_eq!(indices, [1, 2]);
     assert_eq!(end.unwrap_err().code(), ErrorCode::QuorumLost);
 }
+
+/// A daemon with a status of three parts.
+struct InParts(Then);
+
+impl InParts {
+    fn parts() -> Vec<v1::StatusResponse> {
+        let part = |number: usize, more| v1::StatusResponse {
+            replicas: vec![v1::ReplicaInfo { id: number.to_string(), ..Default::default() }],
+            more,
+            ..Default::default()
+        };
+        let first = v1::StatusResponse { raft_index: 7, ..part(1, true) };
+        let deployment = v1::DeploymentInfo { name: "shop".to_owned(), ..Default::default() };
+        let second = v1::StatusResponse { deployments: vec![deployment], ..part(2, true) };
+        vec![first, second, part(3, false)]
+    }
+}
+
+impl Script for InParts {
+    fn overview(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<Feed<v1::StatusResponse>> {
+        let end = match &self.0 {
+            Then::Refuse(_) => 1,
+            Then::End | Then::Open => 3,
+        };
+        Ok(Feed { items: Self::parts()[..end].to_vec(), then: self.0.clone() })
+    }
+
+    fn watch(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<Feed<v1::StatusResponse>> {
+        let again = v1::StatusResponse { raft_index: 8, ..Default::default() };
+        let items = [Self::parts(), vec![again], Self::parts()[..2].to_vec()].concat();
+        Ok(Feed { items, then: self.0.clone() })
+    }
+}
+
+fn shown(status: &v1::StatusResponse) -> (u64, Vec<&str>, usize, bool) {
+    let replicas = status.replicas.iter().map(|replica| replica.id.as_str()).collect();
+    (status.raft_index, replicas, status.deployments.len(), status.more)
+}
+
+/// R-CLI-10: a status that comes in parts is shown as a whole, and never without some of them.
+#[tokio::test]
+async fn parts_of_a_status_are_joined() {
+    let place = Place::new();
+    let _daemon = place.listen(Arc::new(InParts(Then::End)));
+    let client = place.client();
+    let status = client.read_status(v1::StatusRequest::default()).await.unwrap();
+    assert_eq!(shown(&status), (7, vec!["1", "2", "3"], 1, false));
+
+    let mut statuses = client.watch_status(v1::StatusRequest::default()).await.unwrap();
+    let first = statuses.next().await.unwrap().unwrap();
+    assert_eq!(shown(&first), (7, vec!["1", "2", "3"], 1, false));
+    let second = statuses.next().await.unwrap().unwrap();
+    assert_eq!(shown(&second), (8, Vec::new(), 0, false));
+    let cut = statuses.next().await.unwrap_err();
+    assert_eq!(cut.code(), ErrorCode::Unavailable, "{cut}");
+}
+
+/// R-CLI-10: a refusal in the middle of a status is one, not the half of it.
+#[tokio::test]
+async fn half_a_status_is_none() {
+    let place = Place::new();
+    let refusal = Rejection::new(ErrorCode::CertificateInvalid, "why");
+    let _daemon = place.listen(Arc::new(InParts(Then::Refuse(refusal))));
+    let refused = place.client().read_status(v1::StatusRequest::default()).await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::CertificateInvalid);
+}

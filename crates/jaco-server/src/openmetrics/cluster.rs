@@ -97,11 +97,13 @@ pub(super) struct Seen {
 
 pub(super) fn write(out: &mut Exposition<'_>, seen: &Seen) -> fmt::Result {
     let state = &seen.state;
-    let status = view::status(state, &v1::StatusRequest::default(), &view::Suffrage::new());
-    nodes(out, &status.nodes)?;
-    deployments(out, &status.deployments)?;
-    replicas(out, &status.replicas)?;
-    services(out, &status.deployments)?;
+    let all = v1::StatusRequest::default();
+    let shown = view::Shown::of(state, &all);
+    let shown_deployments: Vec<_> = shown.deployments().collect();
+    nodes(out, &view::node_infos(state, &view::Suffrage::new()))?;
+    deployments(out, &shown_deployments)?;
+    replicas(out, &shown.states().collect::<Vec<_>>())?;
+    services(out, &shown_deployments)?;
     out.gauge(&ROUTES, state.edges.claims.len())?;
     certificates(out, state)?;
     out.gauge(&INDEX, state.index.0)
@@ -152,7 +154,8 @@ fn deployments(out: &mut Exposition<'_>, deployments: &[v1::DeploymentInfo]) -> 
     counted(out, &UNPLACED, &[], unplaced)
 }
 
-fn replicas(out: &mut Exposition<'_>, replicas: &[v1::ReplicaInfo]) -> fmt::Result {
+/// Of each replica its state and code.
+fn replicas(out: &mut Exposition<'_>, replicas: &[(String, String)]) -> fmt::Result {
     let states = [
         ReplicaState::Pending,
         ReplicaState::Pulling,
@@ -164,8 +167,8 @@ fn replicas(out: &mut Exposition<'_>, replicas: &[v1::ReplicaInfo]) -> fmt::Resu
         ReplicaState::Completed,
     ]
     .map(ReplicaState::as_str);
-    counted(out, &REPLICAS, &states, replicas.iter().map(|replica| (replica.state.as_str(), 1)))?;
-    let exhausted = replicas.iter().filter(|replica| replica.code == RESTART_EXHAUSTED);
+    counted(out, &REPLICAS, &states, replicas.iter().map(|(state, _)| (state.as_str(), 1)))?;
+    let exhausted = replicas.iter().filter(|(_, code)| code == RESTART_EXHAUSTED);
     out.gauge(&EXHAUSTED, exhausted.count())
 }
 

@@ -4,6 +4,7 @@
 pub(crate) mod allocation;
 pub(crate) mod path;
 mod serving;
+mod shown;
 pub(crate) mod traffic;
 pub(crate) mod ways;
 
@@ -30,44 +31,13 @@ const NODE_DOWN: &str = "node_down";
 /// The state of what the cluster cannot observe.
 const UNKNOWN: &str = "unknown";
 
+/// The state of what is no replica any more and is being removed.
+const STOPPING: &str = "stopping";
+
+pub(crate) use shown::Shown;
+
 /// The suffrage of each member: `voter`, `learner`, or `none`.
 pub(crate) type Suffrage = BTreeMap<NodeId, &'static str>;
-
-/// The response to a status request, without the fields that do not come from the state.
-#[must_use]
-pub(crate) fn status(
-    state: &ClusterState,
-    request: &v1::StatusRequest,
-    suffrage: &Suffrage,
-) -> v1::StatusResponse {
-    let wanted = |key: &ServiceKey| {
-        (request.deployment.is_empty() || key.deployment.as_str() == request.deployment)
-            && (request.service.is_empty() || key.service.as_str() == request.service)
-    };
-    let mut slots: BTreeMap<&ServiceKey, Vec<&Slot>> = BTreeMap::new();
-    for slot in state.slots.values().filter(|slot| wanted(&slot.service)) {
-        slots.entry(&slot.service).or_default().push(slot);
-    }
-    let deployments = state.deployments.values();
-    let deployments = deployments.filter(|deployment| {
-        request.deployment.is_empty() || deployment.name.as_str() == request.deployment
-    });
-    let deployments = deployments.map(|deployment| deployment_info(state, deployment, &slots));
-    let replicas = slots.values().flatten().map(|slot| replica_info(state, slot));
-    let leftovers = state
-        .observed
-        .values()
-        .filter(|seen| wanted(&seen.service) && !state.slots.contains(&seen.id.replica));
-    v1::StatusResponse {
-        raft_index: state.index.0,
-        leader: String::new(),
-        answered_by: String::new(),
-        deployments: deployments.collect(),
-        replicas: replicas.chain(leftovers.map(|seen| leftover_info(state, seen))).collect(),
-        nodes: node_infos(state, suffrage),
-        staleness: None,
-    }
-}
 
 /// The members.
 #[must_use]
@@ -419,7 +389,7 @@ fn leftover_info(state: &ClusterState, seen: &InstanceObserved) -> v1::ReplicaIn
         deployment: seen.service.deployment.to_string(),
         service: seen.service.service.to_string(),
         node: hostname(state, seen.node),
-        state: "stopping".to_owned(),
+        state: STOPPING.to_owned(),
         raft_index: seen.id.raft_index.0,
         container_id: seen.container_id.clone(),
         ports: reachable_ports(state, seen),

@@ -145,5 +145,6 @@ async fn any_request_is_answered_or_refused() {
     let panics = panics.lock().unwrap_or_else(PoisonError::into_inner).clone();
     assert!(panics.is_empty(), "{panics:#?}");
     let mut query = v1::query_client::QueryClient::new(served.local.clone());
-    query.overview(v1::StatusRequest::default()).await.unwrap();
+    let mut answer = query.overview(v1::StatusRequest::default()).await.unwrap().into_inner();
+    answer.message().await.unwrap().expect("an answer has a part");
 }

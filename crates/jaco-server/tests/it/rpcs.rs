@@ -153,7 +153,8 @@ async fn dry_runs_do_not_keep_others_from_the_leader() {
     let refused = deploy().apply(v1::ApplyRequest { dry_run: false, ..request.clone() }).await;
     assert_eq!(code(&refused.unwrap_err()), ErrorCode::Overloaded);
     let mut query = QueryClient::new(served.local.clone());
-    query.overview(v1::StatusRequest::default()).await.unwrap();
+    let mut answer = query.overview(v1::StatusRequest::default()).await.unwrap().into_inner();
+    answer.message().await.unwrap().expect("an answer has a part");
     let heartbeat = v1::HeartbeatRequest { node: NodeId::FIRST.0, ..Default::default() };
     PeerClient::new(served.member.clone()).heartbeat(heartbeat).await.unwrap();
     let gone = v1::DeleteRequest { deployment: "shop".to_owned(), ..Default::default() };

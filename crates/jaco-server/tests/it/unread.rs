@@ -6,6 +6,7 @@ use jaco_proto::v1;
 use jaco_proto::v1::deploy_client::DeployClient;
 use jaco_proto::v1::query_client::QueryClient;
 use jaco_server::UnreadLimits;
+use prost::Message;
 use tonic::transport::{Channel, Endpoint};
 
 use crate::served::{Served, over_tls_with};
@@ -26,6 +27,16 @@ async fn served(limits: UnreadLimits) -> Served {
     }
     apply(&served, "shop", 1).await;
     served
+}
+
+/// The parts of a status.
+async fn read(query: &mut QueryClient<Channel>) -> Vec<v1::StatusResponse> {
+    let mut answer = query.overview(v1::StatusRequest::default()).await.unwrap().into_inner();
+    let mut parts = Vec::new();
+    while let Some(part) = answer.message().await.unwrap() {
+        parts.push(part);
+    }
+    parts
 }
 
 /// The revision that a status shows of `shop`.
@@ -58,9 +69,8 @@ async fn stalled_readers_are_closed_when_others_need_their_memory() {
     let mut honest = connected(&served, None).await;
     let asked = Instant::now();
     for _ in 0..20 {
-        let answer = honest.overview(v1::StatusRequest::default());
-        let answer = tokio::time::timeout(Duration::from_secs(5), answer).await;
-        answer.expect("it does not wait for readers that stall").unwrap();
+        let answer = tokio::time::timeout(Duration::from_secs(5), read(&mut honest)).await;
+        answer.expect("it does not wait for readers that stall");
     }
     assert!(
         asked.elapsed() >= LIMITS.patience / 2,
@@ -81,7 +91,7 @@ async fn slow_readers_are_left_alone_while_there_is_room() {
     let mut watch = slow.watch(v1::StatusRequest::default()).await.unwrap().into_inner();
     tokio::time::sleep(LIMITS.patience * 3).await;
     let mut honest = connected(&served, None).await;
-    honest.overview(v1::StatusRequest::default()).await.unwrap();
+    read(&mut honest).await;
     let first = watch.message().await.unwrap().expect("it goes on");
     assert_eq!(revision(&first), 1);
 }
@@ -116,8 +126,7 @@ async fn shared_answers_have_what_was_applied_before_the_call() {
     let _watched = query.watch(v1::StatusRequest::default()).await.unwrap();
     for version in 2..40 {
         apply(&served, "shop", version).await;
-        let answer = query.overview(v1::StatusRequest::default()).await.unwrap().into_inner();
-        assert_eq!(revision(&answer), u64::from(version));
+        assert_eq!(revision(&read(&mut query).await[0]), u64::from(version));
         let mut watch = query.watch(v1::StatusRequest::default()).await.unwrap().into_inner();
         let first = watch.message().await.unwrap().unwrap();
         assert_eq!(revision(&first), u64::from(version));
@@ -147,4 +156,41 @@ async fn unwatched_subjects_make_room() {
         }
     };
     tokio::time::timeout(Duration::from_secs(10), again).await.expect("the places are free again");
+}
+
+/// R-CLI-10, R-FAULT-3: a status that is larger than a message may be is answered, and watched, in parts of which each is
+/// small; together they are all.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_status_of_any_size_is_answered_in_parts() {
+    const DEPLOYMENTS: usize = 64;
+    const SERVICES: usize = 500;
+    let served = served(UnreadLimits::default()).await;
+    let image = format!("registry.example/{}:1", "a".repeat(230));
+    for number in 0..DEPLOYMENTS {
+        let services = (0..SERVICES).map(|number| format!(r#""s{number}":{{"image":"{image}"}}"#));
+        let services = services.collect::<Vec<_>>().join(",");
+        let compose_json = format!(r#"{{"name":"large-{number}","services":{{{services}}}}}"#);
+        let request = v1::ApplyRequest { compose_json, ..v1::ApplyRequest::default() };
+        DeployClient::new(served.local.clone()).apply(request).await.unwrap();
+    }
+    let mut query = connected(&served, None).await;
+    let parts = read(&mut query).await;
+    let whole: usize = parts.iter().map(Message::encoded_len).sum();
+    assert!(whole > 8 << 20, "{whole} bytes fit into one message: the test shows nothing");
+    assert!(parts.iter().all(|part| part.encoded_len() < 1 << 20));
+    let names = |parts: &[v1::StatusResponse]| -> Vec<(String, usize)> {
+        let all = parts.iter().flat_map(|part| &part.deployments);
+        all.map(|it| (it.name.clone(), it.services.len())).collect()
+    };
+    let large = names(&parts).into_iter().filter(|(name, _)| name.starts_with("large-"));
+    assert!(large.clone().all(|(_, services)| services == SERVICES));
+    assert_eq!(large.count(), DEPLOYMENTS);
+    assert_eq!(parts.iter().filter(|part| part.raft_index > 0).count(), 1);
+
+    let mut watch = query.watch(v1::StatusRequest::default()).await.unwrap().into_inner();
+    let mut watched = Vec::new();
+    while watched.last().is_none_or(|part: &v1::StatusResponse| part.more) {
+        watched.push(watch.message().await.unwrap().unwrap());
+    }
+    assert_eq!(names(&watched), names(&parts));
 }

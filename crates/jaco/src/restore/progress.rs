@@ -105,7 +105,7 @@ impl Restore<'_> {
     pub(super) async fn catch_up(&self) -> Result<(), RestoreError> {
         let deployment = self.backup.deployments().next().unwrap_or_default().to_owned();
         let request = StatusRequest { deployment, linearizable: true, ..StatusRequest::default() };
-        self.client.overview(request).await?;
+        self.client.read_status(request).await?;
         Ok(())
     }
 

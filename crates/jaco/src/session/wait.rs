@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use jaco_client::{Answers, Backoff, Client, ClientError};
+use jaco_client::{Backoff, Client, ClientError, Statuses};
 use jaco_proto::v1::{StatusRequest, StatusResponse};
 use tokio::time::Instant;
 
@@ -24,7 +24,7 @@ const LOST_LIMIT: Duration = Duration::from_secs(10);
 pub(crate) struct Watcher {
     client: Client,
     request: StatusRequest,
-    answers: Option<Answers<StatusResponse>>,
+    answers: Option<Statuses>,
 }
 
 impl Watcher {
@@ -63,7 +63,7 @@ impl Watcher {
 
     async fn attempt(&mut self) -> Result<Option<StatusResponse>, ClientError> {
         if self.answers.is_none() {
-            self.answers = Some(self.client.watch(self.request.clone()).await?);
+            self.answers = Some(self.client.watch_status(self.request.clone()).await?);
         }
         let answers = self.answers.as_mut().expect("it was just set");
         answers.next().await

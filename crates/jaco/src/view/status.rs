@@ -128,6 +128,7 @@ mod tests {
             replicas: vec![replica(), ReplicaInfo::default()],
             nodes: vec![NodeInfo::default()],
             staleness: Some(Staleness { age_ms: 7, reason: "no quorum".to_owned() }),
+            more: false,
         };
         for status in [full, StatusResponse::default()] {
             let shown = Status(&status);

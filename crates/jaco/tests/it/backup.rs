@@ -19,9 +19,13 @@ impl Script for Cluster {
         Ok(self.0.clone())
     }
 
-    fn overview(&self, request: v1::StatusRequest, _: Option<&str>) -> Answer<v1::StatusResponse> {
+    fn overview(
+        &self,
+        request: v1::StatusRequest,
+        _: Option<&str>,
+    ) -> Answer<Feed<v1::StatusResponse>> {
         assert!(request.linearizable, "an older state would differ");
-        Ok(v1::StatusResponse::default())
+        Ok(Feed::of(vec![v1::StatusResponse::default()]))
     }
 
     fn status(

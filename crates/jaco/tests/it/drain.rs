@@ -25,9 +25,13 @@ impl Cluster {
 }
 
 impl Script for Cluster {
-    fn overview(&self, request: v1::StatusRequest, _: Option<&str>) -> Answer<v1::StatusResponse> {
+    fn overview(
+        &self,
+        request: v1::StatusRequest,
+        _: Option<&str>,
+    ) -> Answer<Feed<v1::StatusResponse>> {
         assert!(request.linearizable, "earlier changes must be seen");
-        Ok(self.shown())
+        Ok(Feed::of(vec![self.shown()]))
     }
 
     fn watch(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<Feed<v1::StatusResponse>> {
@@ -140,8 +144,8 @@ impl NeverEmpty {
 }
 
 impl Script for NeverEmpty {
-    fn overview(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<v1::StatusResponse> {
-        Ok(self.shown())
+    fn overview(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<Feed<v1::StatusResponse>> {
+        Ok(Feed::of(vec![self.shown()]))
     }
 
     fn watch(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<Feed<v1::StatusResponse>> {
@@ -191,8 +195,8 @@ fn dry_run_changes_nothing() {
 struct Recorder(Arc<Mutex<Vec<String>>>);
 
 impl Script for Recorder {
-    fn overview(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<v1::StatusResponse> {
-        Ok(v1::StatusResponse::default())
+    fn overview(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<Feed<v1::StatusResponse>> {
+        Ok(Feed::of(vec![v1::StatusResponse::default()]))
     }
 
     fn whatif(&self, request: v1::WhatifRequest, _: Option<&str>) -> Answer<v1::WhatifResponse> {
@@ -257,8 +261,8 @@ fn other_nodes_are_cordoned_before_the_first_is_drained() {
 struct TimedOut;
 
 impl Script for TimedOut {
-    fn overview(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<v1::StatusResponse> {
-        Ok(timed_out())
+    fn overview(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<Feed<v1::StatusResponse>> {
+        Ok(Feed::of(vec![timed_out()]))
     }
 
     fn watch(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<Feed<v1::StatusResponse>> {

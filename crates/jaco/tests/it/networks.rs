@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use expect_test::expect;
-use jaco_client::scripted::{Answer, Script};
+use jaco_client::scripted::{Answer, Feed, Script};
 use jaco_proto::v1;
 use jaco_types::{ErrorCode, Rejection};
 use serde_json::{Value, json};
@@ -127,7 +127,7 @@ impl Script for Cluster {
         Ok(v1::ListNetworksResponse { pool: self.pool(), networks })
     }
 
-    fn overview(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<v1::StatusResponse> {
+    fn overview(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<Feed<v1::StatusResponse>> {
         let address = |network: &str, address: &str| v1::ReplicaAddress {
             network: network.to_owned(),
             address: address.to_owned(),
@@ -138,7 +138,10 @@ impl Script for Cluster {
             addresses: vec![address("shop/default", "10.65.1.4"), address("lan", "10.65.2.3")],
             ..v1::ReplicaInfo::default()
         };
-        Ok(v1::StatusResponse { replicas: vec![replica], ..v1::StatusResponse::default() })
+        Ok(Feed::of(vec![v1::StatusResponse {
+            replicas: vec![replica],
+            ..v1::StatusResponse::default()
+        }]))
     }
 }
 

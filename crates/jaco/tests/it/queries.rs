@@ -14,10 +14,10 @@ use crate::fixture::{Session, node, shop};
 struct Shop;
 
 impl Script for Shop {
-    fn overview(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<v1::StatusResponse> {
+    fn overview(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<Feed<v1::StatusResponse>> {
         let mut status = shop("updating", ["running", "pulling"]);
         status.replicas[0].ports = [(80, "127.0.0.1:32768".to_owned())].into();
-        Ok(status)
+        Ok(Feed::of(vec![status]))
     }
 
     fn watch(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<Feed<v1::StatusResponse>> {
@@ -330,7 +330,11 @@ fn log_lines_have_their_replica_and_node() {
 fn previous_logs_are_those_of_the_last_termination() {
     struct Restarted;
     impl Script for Restarted {
-        fn overview(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<v1::StatusResponse> {
+        fn overview(
+            &self,
+            _: v1::StatusRequest,
+            _: Option<&str>,
+        ) -> Answer<Feed<v1::StatusResponse>> {
             let mut status = shop("active", ["running", "running"]);
             let ended = |node: &str, output: &str| v1::TerminationInfo {
                 node: node.to_owned(),
@@ -339,7 +343,7 @@ fn previous_logs_are_those_of_the_last_termination() {
             };
             status.replicas[0].terminations =
                 vec![ended("n3", "one\ntwo\nthree\n"), ended("n1", "older\n")];
-            Ok(status)
+            Ok(Feed::of(vec![status]))
         }
     }
     let session = Session::with(Restarted);
@@ -370,8 +374,8 @@ fn audit_events_are_lines_or_one_json_list() {
 struct Follower;
 
 impl Script for Follower {
-    fn overview(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<v1::StatusResponse> {
-        Ok(shop("active", ["running", "running"]))
+    fn overview(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<Feed<v1::StatusResponse>> {
+        Ok(Feed::of(vec![shop("active", ["running", "running"])]))
     }
 
     fn audit(&self, request: v1::AuditRequest, _: Option<&str>) -> Answer<Feed<v1::AuditEvent>> {
@@ -450,7 +454,11 @@ fn unchanged_files_have_no_difference() {
 fn status_shows_what_serves() {
     struct RolledBack;
     impl Script for RolledBack {
-        fn overview(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<v1::StatusResponse> {
+        fn overview(
+            &self,
+            _: v1::StatusRequest,
+            _: Option<&str>,
+        ) -> Answer<Feed<v1::StatusResponse>> {
             let mut status = shop("rolled_back", ["running", "stopping"]);
             let served = v1::ServedRevision {
                 revision: 1,
@@ -460,7 +468,7 @@ fn status_shows_what_serves() {
             };
             status.deployments[0].services[0].serving = vec![served];
             (status.replicas[1].revision, status.replicas[1].image) = (0, String::new());
-            Ok(status)
+            Ok(Feed::of(vec![status]))
         }
     }
     let session = Session::with(RolledBack);

@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 
 use expect_test::expect;
-use jaco_client::scripted::{Answer, Script};
+use jaco_client::scripted::{Answer, Feed, Script};
 use jaco_proto::v1;
 use jaco_types::route::PasswordHash;
 use jaco_types::{ErrorCode, Rejection};
@@ -83,7 +83,7 @@ impl Script for Cluster {
         Ok(v1::ListRoutesResponse { routes, edges: vec![edge("n1", ""), edge("n2", blocked)] })
     }
 
-    fn overview(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<v1::StatusResponse> {
+    fn overview(&self, _: v1::StatusRequest, _: Option<&str>) -> Answer<Feed<v1::StatusResponse>> {
         let node = |name: &str, edge: &str, reason: &str| v1::NodeInfo {
             edge: edge.to_owned(),
             edge_reason: reason.to_owned(),
@@ -93,7 +93,7 @@ impl Script for Cluster {
             node("n1", "serves", ""),
             node("n2", "failing", "listener tcp/80: another program listens there"),
         ];
-        Ok(v1::StatusResponse { nodes, ..v1::StatusResponse::default() })
+        Ok(Feed::of(vec![v1::StatusResponse { nodes, ..v1::StatusResponse::default() }]))
     }
 
     fn list_certificates(

@@ -5,20 +5,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::Stream;
+use futures::{Stream, StreamExt as _};
 use jaco_proto::v1;
 use jaco_store::Store;
 use jaco_types::{ErrorCode, Rejection};
-use prost::Message as _;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tonic::Status;
 
 use super::overview;
+use crate::answers::{Answer, Reading, TakenBack};
 use crate::feeds::{Feed, Rendering, Subject};
 use crate::freshness::Freshness;
 use crate::member::Member;
-use crate::pulls;
+use crate::status::to_status;
 
 /// How often a feed looks whether its answers are still current.
 const FRESHNESS_INTERVAL: Duration = Duration::from_secs(1);
@@ -26,22 +26,22 @@ const FRESHNESS_INTERVAL: Duration = Duration::from_secs(1);
 /// How often a feed looks at the progress of pulls: nodes tell it once a second.
 const PULLS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The status as of a moment after the call. All who ask for the same at a time share it.
+/// The status as of a moment after the call, in parts. All who ask for the same at a time share it.
 ///
 /// # Errors
 /// As [`watch`].
 pub(super) async fn read(
     member: &Arc<Member>,
     request: v1::StatusRequest,
-) -> Result<Bytes, Rejection> {
+) -> Result<impl Stream<Item = Result<Bytes, Status>> + use<>, Rejection> {
     let (mut newest, wanted) = join(member, request)?;
     let found = newest.wait_for(|it| it.number >= wanted).await;
     let found =
         found.map_err(|_| Rejection::new(ErrorCode::Internal, "the status was not rendered"))?;
-    Ok(found.answer.clone())
+    Ok(parts(Arc::clone(&found.answer)))
 }
 
-/// The status at once, and whenever it has changed or is no longer current, for as long as the stream is read.
+/// The status in parts, at once and whenever it has changed or is no longer current, for as long as the stream is read.
 ///
 /// # Errors
 /// `overloaded` if too many different requests are watched.
@@ -50,10 +50,22 @@ pub(super) fn watch(
     request: v1::StatusRequest,
 ) -> Result<impl Stream<Item = Result<Bytes, Status>> + use<>, Rejection> {
     let (newest, wanted) = join(member, request)?;
-    Ok(futures::stream::unfold((newest, 0), move |(mut newest, seen)| async move {
+    let answers = futures::stream::unfold((newest, 0), move |(mut newest, seen)| async move {
         let is_news = |it: &Rendering| it.number >= wanted && it.version > seen;
         let found = newest.wait_for(is_news).await.ok()?.clone();
-        Some((Ok(found.answer), (newest, found.version)))
+        Some((found.answer, (newest, found.version)))
+    });
+    Ok(answers.flat_map(parts))
+}
+
+/// The parts of an answer. They end with an error if the reader took them so slowly that others needed the memory.
+fn parts(answer: Arc<Answer>) -> impl Stream<Item = Result<Bytes, Status>> {
+    futures::stream::iter(Reading::of(answer).map(|part| {
+        part.map_err(|TakenBack| {
+            let message = "the status was read so slowly that its memory was needed for others; ask for one deployment, \
+                           or over a faster connection";
+            to_status(&Rejection::new(ErrorCode::Overloaded, message))
+        })
     }))
 }
 
@@ -79,27 +91,25 @@ async fn render(member: Arc<Member>, subject: Subject, feed: Arc<Feed>) {
     let mut last = None;
     loop {
         let turn = member.feeds.turn().await;
+        member.feeds.answers.room().await;
         let started = Instant::now();
         let number = feed.begin();
         index.borrow_and_update();
-        let (state, mut answer) = overview::render(&member, &request).await;
+        let rendered = overview::render(&member, &request).await;
         let rest = started.elapsed();
         tokio::spawn(async move {
             tokio::time::sleep(rest).await;
             drop(turn);
         });
-        pulls::add_to(&mut answer, &state, &member).await;
-        let was_current = answer.staleness.is_none();
-        let has_pulls = pulls::are_in(&answer);
-        let encoded = tokio::task::spawn_blocking(move || Encoded::of(answer)).await;
-        let Encoded { answer, shown } = encoded.expect("encoding does not panic");
-        let is_new = last.as_ref() != Some(&shown);
-        last = Some(shown);
+        let (was_current, has_pulls) = (rendered.is_current(), rendered.has_pulls);
+        let sight = Some(rendered.sight());
+        let is_new = last != sight;
+        last = sight;
+        let answer = member.feeds.answers.keep(rendered.parts());
         feed.newest.send_modify(|newest| {
             let version = newest.version + u64::from(is_new);
             *newest = Rendering { number, version, answer };
         });
-        drop(state);
         tokio::select! {
             changed = index.changed() => if changed.is_err() { return },
             () = feed.joined.notified() => {}
@@ -123,24 +133,6 @@ struct Open<'f> {
 impl Drop for Open<'_> {
     fn drop(&mut self) {
         self.member.feeds.end(self.subject, self.feed);
-    }
-}
-
-/// An answer as it is sent, and what it shows.
-struct Encoded {
-    answer: Bytes,
-    /// Without what changes while nothing happens: the index, and the age of an answer that is not current.
-    shown: Bytes,
-}
-
-impl Encoded {
-    fn of(mut status: v1::StatusResponse) -> Self {
-        let answer = status.encode_to_vec().into();
-        status.raft_index = 0;
-        if let Some(staleness) = &mut status.staleness {
-            staleness.age_ms = 0;
-        }
-        Self { answer, shown: status.encode_to_vec().into() }
     }
 }
 

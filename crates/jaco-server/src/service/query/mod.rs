@@ -10,6 +10,7 @@ mod logs;
 mod network;
 mod node_facts;
 mod overview;
+mod parts;
 mod path;
 pub(crate) mod shared;
 mod uploads;
@@ -55,6 +56,7 @@ impl QueryService {
 
 #[async_trait]
 impl Query for QueryService {
+    type OverviewStream = Responses<v1::StatusResponse>;
     type WatchStream = Responses<v1::StatusResponse>;
     type AuditStream = Responses<v1::AuditEvent>;
     type LogsStream = Responses<v1::LogLine>;
@@ -64,7 +66,7 @@ impl Query for QueryService {
     async fn overview(
         &self,
         _: Request<v1::StatusRequest>,
-    ) -> Result<Response<v1::StatusResponse>, Status> {
+    ) -> Result<Response<Self::OverviewStream>, Status> {
         Err(Status::unimplemented("answers of a status are shared"))
     }
 

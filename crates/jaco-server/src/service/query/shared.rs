@@ -70,7 +70,9 @@ where
             Grpc::new(StatusCodec).apply_max_message_size_config(None, Some(MESSAGE_BYTES_MAX));
         match request.uri().path() {
             OVERVIEW => {
-                Box::pin(async move { Ok(grpc.unary(service_fn(answered), request).await) })
+                Box::pin(
+                    async move { Ok(grpc.server_streaming(service_fn(answered), request).await) },
+                )
             }
             WATCH => {
                 Box::pin(
@@ -85,7 +87,7 @@ where
 async fn answer(
     context: Context,
     request: Request<v1::StatusRequest>,
-) -> Result<Response<Bytes>, Status> {
+) -> Result<Response<Answers>, Status> {
     let (member, _) = context.identify(&request)?;
     if request.get_ref().linearizable {
         let caught_up = member.store.catch_up().await;
@@ -95,7 +97,7 @@ async fn answer(
     let read = feed::read(&member, request.get_ref().clone()).await;
     let read = read.map_err(|rejection| to_status(&rejection))?;
     unread::room_for_answer(&request).await;
-    Ok(Response::new(read))
+    Ok(Response::new(Box::pin(read)))
 }
 
 async fn watch(

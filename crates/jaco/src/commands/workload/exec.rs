@@ -69,7 +69,7 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> Result<u8, CliErro
         Some((deployment, service)) => {
             let request =
                 StatusRequest { deployment: deployment.to_owned(), ..StatusRequest::default() };
-            of_service(client.overview(request).await?, deployment, service)?
+            of_service(client.read_status(request).await?, deployment, service)?
         }
     };
     let for_programs = matches!(session.ui.format(), Format::Json | Format::Yaml);

@@ -55,7 +55,7 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
         since_ms: args.since.as_ref().map_or(0, |since| since.at_ms(time::now_ms())),
         ..LogsRequest::default()
     };
-    let status = client.overview(StatusRequest::default()).await?;
+    let status = client.read_status(StatusRequest::default()).await?;
     select(&mut request, &args.of, &status.replicas, |name| {
         status.deployments.iter().any(|deployment| deployment.name == name)
     })?;

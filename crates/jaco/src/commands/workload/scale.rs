@@ -68,7 +68,7 @@ fn target(of: &str, replicas: Option<u32>) -> Result<(&str, u32), CliError> {
 
 /// The deployment that has a service of this name, if only one has.
 async fn only_deployment_with(session: &mut Session, service: &str) -> Result<String, CliError> {
-    let status = session.client()?.overview(StatusRequest::default()).await?;
+    let status = session.client()?.read_status(StatusRequest::default()).await?;
     let has_it = |found: &&DeploymentInfo| found.services.iter().any(|known| known.name == service);
     let names: Vec<&str> =
         status.deployments.iter().filter(has_it).map(|found| found.name.as_str()).collect();

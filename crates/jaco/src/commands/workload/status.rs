@@ -42,7 +42,7 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
     if args.watch {
         return watch(session, request).await;
     }
-    let status = session.client()?.overview(request.clone()).await?;
+    let status = session.client()?.read_status(request.clone()).await?;
     check_found(&request, &status)?;
     session.done(&Status(&status))
 }

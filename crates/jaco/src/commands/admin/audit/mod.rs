@@ -142,7 +142,7 @@ async fn show(session: &mut Session, args: Args) -> CommandResult {
 
 /// The index of the newest entry that a node has: its clock and that of this machine may differ.
 async fn newest(session: &mut Session) -> Result<u64, CliError> {
-    let status = session.client()?.overview(StatusRequest::default()).await?;
+    let status = session.client()?.read_status(StatusRequest::default()).await?;
     Ok(status.raft_index)
 }
 

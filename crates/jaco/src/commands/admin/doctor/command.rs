@@ -79,7 +79,7 @@ pub(crate) async fn run(session: &mut Session, Args { offline }: Args) -> Comman
 /// The desired and the observed state; `None` if the node has not caught up and knows neither.
 async fn overview(client: &Client) -> Result<Option<StatusResponse>, ClientError> {
     let client = client.until(Some(Instant::now() + OVERVIEW_LIMIT));
-    match client.overview(StatusRequest::default()).await {
+    match client.read_status(StatusRequest::default()).await {
         Ok(status) => Ok(Some(status)),
         Err(error) if error.code() == ErrorCode::NotCaughtUp => Ok(None),
         Err(error) => Err(error),

@@ -65,7 +65,7 @@ async fn send(
 /// must not get new replicas.
 pub(super) async fn cancel(session: &mut Session, names: &[String]) -> CommandResult {
     let request = StatusRequest { linearizable: true, ..StatusRequest::default() };
-    let status = session.client()?.overview(request).await?;
+    let status = session.client()?.read_status(request).await?;
     let (mut text, mut outcomes) = (String::new(), Vec::new());
     for name in names {
         let not_draining =
@@ -119,7 +119,7 @@ async fn prepare<'n>(
         session.ui.note(&line);
     }
     let request = StatusRequest { linearizable: true, ..StatusRequest::default() };
-    let status = session.client()?.overview(request).await?;
+    let status = session.client()?.read_status(request).await?;
     let before = |name: &String| {
         let was = find(&status, name).map(|node| node.availability.clone());
         [Availability::Active, Availability::Cordoned]
@@ -177,7 +177,7 @@ pub(super) async fn drain(
     let drained = prepare(session, names, limits).await?;
     // Linearizable, so that a status from any node includes the drain.
     let request = StatusRequest { linearizable: true, ..StatusRequest::default() };
-    let agreed = session.client()?.overview(request).await?;
+    let agreed = session.client()?.read_status(request).await?;
     let request = StatusRequest { min_index: agreed.raft_index, ..StatusRequest::default() };
     let lines = |status: &StatusResponse| names.iter().flat_map(|it| lines(status, it)).collect();
     let summary = |status: &StatusResponse| {

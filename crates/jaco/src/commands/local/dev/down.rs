@@ -79,7 +79,7 @@ async fn remove_containers(session: &mut Session, record: &Record) -> Result<(),
         CliError::usage("no daemon is running to remove them", "remove them manually")
     })?;
     let client = Client::new(Target::socket(&running.socket));
-    let status = client.overview(StatusRequest::default()).await?;
+    let status = client.read_status(StatusRequest::default()).await?;
     let networks = client.list_networks(ListNetworksRequest::default()).await?.networks;
     let bridges = networks.iter().map(|network| NetworkId(network.id).bridge()).collect();
     session.use_client(client);

@@ -45,7 +45,7 @@ pub(super) async fn wait_until_settled(
 ) -> Result<(), CliError> {
     // Linearizable, so that a status from any node includes the change.
     let request = StatusRequest { linearizable: true, ..StatusRequest::default() };
-    let agreed = session.client()?.overview(request).await?;
+    let agreed = session.client()?.read_status(request).await?;
     let request = StatusRequest { min_index: agreed.raft_index, ..StatusRequest::default() };
     let lines = |status: &StatusResponse| unsettled(status, change, allocations).1;
     let summary = |status: &StatusResponse| lines(status).join("; ");

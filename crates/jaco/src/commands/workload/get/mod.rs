@@ -117,7 +117,7 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
     let client = session.client()?;
     match args.kind {
         Kind::Deployments => {
-            let status = client.overview(StatusRequest::default()).await?;
+            let status = client.read_status(StatusRequest::default()).await?;
             let found = client.allocations(AllocationsRequest::default()).await?;
             let (deployments, allocations) = (&status.deployments, &found.allocations);
             session.done(&Deployments { deployments, allocations })
@@ -129,14 +129,14 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
         }
         Kind::Replicas { deployment, service } => {
             let request = StatusRequest { deployment, ..StatusRequest::default() };
-            let all = client.overview(request).await?.replicas;
+            let all = client.read_status(request).await?.replicas;
             let is_asked = |replica: &ReplicaInfo| service.is_empty() || replica.service == service;
             let items: Vec<_> = all.into_iter().filter(is_asked).collect();
             session.done(&List { items: &items, json: replica::json, text: replica::table })
         }
         Kind::Allocations { service, node } => allocations(session, &client, service, node).await,
         Kind::Replica { id } => {
-            let status = client.overview(StatusRequest::default()).await?;
+            let status = client.read_status(StatusRequest::default()).await?;
             let found = status.replicas.iter().find(|replica| replica.id == id);
             let missing = || not_found(ErrorCode::ReplicaNotFound, "replica", &id);
             session.done(&Object { json: replica::json(found.ok_or_else(missing)?) })
@@ -165,7 +165,7 @@ pub(crate) async fn show_node(session: &mut Session, hostname: &str) -> CommandR
 async fn nodes(session: &mut Session) -> Result<Vec<ListedNode>, CliError> {
     let client = session.client()?;
     let leader = ExamineRequest { scope: "leader".to_owned() };
-    let asked = tokio::join!(client.overview(StatusRequest::default()), client.examine(leader));
+    let asked = tokio::join!(client.read_status(StatusRequest::default()), client.examine(leader));
     let (status, leader) = (asked.0?, asked.1);
     // A node of an earlier version does not ask it; what is known of the nodes is worth listing all the same.
     let leader = leader.unwrap_or_default().nodes.into_iter().next().unwrap_or_default();
@@ -194,7 +194,7 @@ async fn allocations(
 }
 
 async fn key_values(session: &mut Session, client: &Client, service: &str) -> CommandResult {
-    let status = client.overview(StatusRequest::default()).await?;
+    let status = client.read_status(StatusRequest::default()).await?;
     let mut rows = Vec::new();
     for deployment in status.deployments {
         let request = GetDeploymentRequest { name: deployment.name, revision: 0 };
