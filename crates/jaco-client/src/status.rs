@@ -45,6 +45,7 @@ impl Client {
             Ok(Response::from_parts(headers, whole, extensions))
         };
         let call = Call { client: self, patience: PATIENCE, send };
+        let request = v1::StatusRequest { in_parts: true, ..request };
         Box::pin(call.run(request)).await.map(|(_, response)| response)
     }
 
@@ -53,6 +54,7 @@ impl Client {
     /// # Errors
     /// The refusal of the cluster, or why no node answered.
     pub async fn watch_status(&self, request: v1::StatusRequest) -> Result<Statuses, ClientError> {
+        let request = v1::StatusRequest { in_parts: true, ..request };
         Ok(Statuses { answers: self.watch(request).await?, begun: None })
     }
 }

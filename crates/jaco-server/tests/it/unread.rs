@@ -31,12 +31,16 @@ async fn served(limits: UnreadLimits) -> Served {
 
 /// The parts of a status.
 async fn read(query: &mut QueryClient<Channel>) -> Vec<v1::StatusResponse> {
-    let mut answer = query.overview(v1::StatusRequest::default()).await.unwrap().into_inner();
+    let mut answer = query.overview(in_parts()).await.unwrap().into_inner();
     let mut parts = Vec::new();
     while let Some(part) = answer.message().await.unwrap() {
         parts.push(part);
     }
     parts
+}
+
+fn in_parts() -> v1::StatusRequest {
+    v1::StatusRequest { in_parts: true, ..v1::StatusRequest::default() }
 }
 
 /// The revision that a status shows of `shop`.
@@ -159,7 +163,7 @@ async fn unwatched_subjects_make_room() {
 }
 
 /// R-CLI-10, R-FAULT-3: a status that is larger than a message may be is answered, and watched, in parts of which each is
-/// small; together they are all.
+/// small; together they are all. Who does not join parts gets one message, or a refusal.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_status_of_any_size_is_answered_in_parts() {
     const DEPLOYMENTS: usize = 64;
@@ -187,10 +191,24 @@ async fn a_status_of_any_size_is_answered_in_parts() {
     assert_eq!(large.count(), DEPLOYMENTS);
     assert_eq!(parts.iter().filter(|part| part.raft_index > 0).count(), 1);
 
-    let mut watch = query.watch(v1::StatusRequest::default()).await.unwrap().into_inner();
+    let mut watch = query.watch(in_parts()).await.unwrap().into_inner();
     let mut watched = Vec::new();
     while watched.last().is_none_or(|part: &v1::StatusResponse| part.more) {
         watched.push(watch.message().await.unwrap().unwrap());
     }
     assert_eq!(names(&watched), names(&parts));
+
+    let whole = v1::StatusRequest::default();
+    let refused = query.overview(whole.clone()).await.unwrap().into_inner().message().await;
+    assert_eq!(refused.unwrap_err().code(), tonic::Code::OutOfRange, "not a part of it as all");
+    for number in 0..DEPLOYMENTS - 2 {
+        let request =
+            v1::DeleteRequest { deployment: format!("large-{number}"), ..Default::default() };
+        DeployClient::new(served.local.clone()).delete(request).await.unwrap();
+    }
+    let mut answer = query.overview(whole).await.unwrap().into_inner();
+    let all = answer.message().await.unwrap().unwrap();
+    assert!(all.encoded_len() > 256 << 10, "it is in one part anyway: this shows nothing");
+    assert_eq!(names(&[all]), names(&read(&mut query).await));
+    assert_eq!(answer.message().await.unwrap(), None);
 }

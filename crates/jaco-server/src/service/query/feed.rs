@@ -34,11 +34,12 @@ pub(super) async fn read(
     member: &Arc<Member>,
     request: v1::StatusRequest,
 ) -> Result<impl Stream<Item = Result<Bytes, Status>> + use<>, Rejection> {
+    let form = Form::of(&request);
     let (mut newest, wanted) = join(member, request)?;
     let found = newest.wait_for(|it| it.number >= wanted).await;
     let found =
         found.map_err(|_| Rejection::new(ErrorCode::Internal, "the status was not rendered"))?;
-    Ok(parts(Arc::clone(&found.answer)))
+    Ok(form.messages(Arc::clone(&found.answer)))
 }
 
 /// The status in parts, at once and whenever it has changed or is no longer current, for as long as the stream is read.
@@ -49,24 +50,53 @@ pub(super) fn watch(
     member: &Arc<Member>,
     request: v1::StatusRequest,
 ) -> Result<impl Stream<Item = Result<Bytes, Status>> + use<>, Rejection> {
+    let form = Form::of(&request);
     let (newest, wanted) = join(member, request)?;
     let answers = futures::stream::unfold((newest, 0), move |(mut newest, seen)| async move {
         let is_news = |it: &Rendering| it.number >= wanted && it.version > seen;
         let found = newest.wait_for(is_news).await.ok()?.clone();
         Some((found.answer, (newest, found.version)))
     });
-    Ok(answers.flat_map(parts))
+    Ok(answers.flat_map(move |answer| form.messages(answer)))
 }
 
-/// The parts of an answer. They end with an error if the reader took them so slowly that others needed the memory.
-fn parts(answer: Arc<Answer>) -> impl Stream<Item = Result<Bytes, Status>> {
-    futures::stream::iter(Reading::of(answer).map(|part| {
-        part.map_err(|TakenBack| {
-            let message = "the status was read so slowly that its memory was needed for others; ask for one deployment, \
-                           or over a faster connection";
-            to_status(&Rejection::new(ErrorCode::Overloaded, message))
-        })
-    }))
+/// How a caller takes an answer.
+#[derive(Debug, Clone, Copy)]
+enum Form {
+    /// A message for each part.
+    Parts,
+    /// One message: all that callers of earlier versions understand.
+    Whole,
+}
+
+impl Form {
+    fn of(request: &v1::StatusRequest) -> Self {
+        if request.in_parts { Self::Parts } else { Self::Whole }
+    }
+
+    /// The messages of an answer. They end with an error if the reader took them so slowly that others needed the memory.
+    fn messages(self, answer: Arc<Answer>) -> impl Stream<Item = Result<Bytes, Status>> + use<> {
+        let mut parts = Reading::of(answer);
+        let messages: Box<dyn Iterator<Item = _> + Send> = match self {
+            Self::Parts => Box::new(parts),
+            Self::Whole => {
+                let whole = parts.next().map(|first| parts.try_fold(first?, joined));
+                Box::new(whole.into_iter())
+            }
+        };
+        futures::stream::iter(messages.map(|message| message.map_err(taken_back)))
+    }
+}
+
+/// Encoded messages one after another are one message with the fields of all.
+fn joined(all: Bytes, part: Result<Bytes, TakenBack>) -> Result<Bytes, TakenBack> {
+    Ok([all, part?].concat().into())
+}
+
+fn taken_back(_: TakenBack) -> Status {
+    let message = "the status was read so slowly that its memory was needed for others; ask for one deployment, or over a \
+                   faster connection";
+    to_status(&Rejection::new(ErrorCode::Overloaded, message))
 }
 
 fn join(
