@@ -93,10 +93,15 @@ fn messages() {
         commit: None,
         entries: vec![],
         acknowledged: None,
+        kept: Vec::new(),
     };
     let first =
         Append { acknowledged: Some(LogIdRecord::from(&log_id(1, 1, 3))), ..append.clone() };
-    let ask = VoteAsk { vote: (&vote()).into(), last: None, leadership_transfer: true };
+    let last = LogIdRecord::from(&log_id(1, 1, 3));
+    let telling =
+        Append { kept: vec![KeptRecord { node: 3, last: last.clone() }], ..append.clone() };
+    let ask = VoteAsk { vote: (&vote()).into(), last: None, leadership_transfer: true, kept: None };
+    let naming = VoteAsk { kept: Some(last), ..ask.clone() };
     let chunk = SnapshotChunk {
         vote: (&vote()).into(),
         sum: Bytes::from_static(b"sum"),
@@ -105,7 +110,7 @@ fn messages() {
         data: Bytes::from_static(b"data"),
         install: false,
     };
-    let frozen: [(RequestBody, Expect); 6] = [
+    let frozen: [(RequestBody, Expect); 8] = [
         (
             RequestBody::Append(append),
             expect!["080110021801221b0a0808011003180220011206080110011804190500000000000000"],
@@ -116,6 +121,8 @@ fn messages() {
                 "08011002180122230a08080110031802200112060801100118041905000000000000003206080110011803"
             ],
         ),
+        (RequestBody::Append(telling), expect![""]),
+        (RequestBody::Vote(naming), expect![""]),
         (RequestBody::Vote(ask.clone()), expect!["0801100218012a0c0a0808011003180220011801"]),
         (RequestBody::PreVote(ask), expect!["080110021801320c0a0808011003180220011801"]),
         (

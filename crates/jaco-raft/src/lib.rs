@@ -14,6 +14,7 @@ mod error;
 #[cfg(test)]
 mod frozen;
 mod identity;
+mod kept;
 mod log_store;
 mod machine;
 mod membership;

@@ -202,6 +202,13 @@ impl LogStore {
         self.index().last()
     }
 
+    /// The last entry that is on this node's disk, in the log or in the snapshot that took its place.
+    pub(crate) fn durable(&self) -> Option<LogId> {
+        let index = self.index();
+        let durable = index.durable.and_then(|at| index.slot(at));
+        durable.map(|slot| slot.log_id).max(index.purged.0)
+    }
+
     /// The newest vote that was given.
     pub(crate) fn vote(&self) -> Option<Vote> {
         self.index().vote

@@ -29,14 +29,15 @@ use tokio::time::Instant;
 use crate::codec::LogIdRecord;
 use crate::engine::queue::Driver;
 use crate::error::TransportError;
+use crate::kept::Kept;
 use crate::log_store::{LogStore, run_blocking};
 use crate::pipe::{AppendStream, Pipe, Sent};
 use crate::reconnect::Reconnects;
 use crate::renewal::StreamRenewal;
 use crate::reversion::{Acknowledged, Reverted};
 use crate::snapshot::{SnapshotFile, SnapshotStore};
-use crate::types::{Peer, TypeConfig, Vote};
-use crate::wire::{self, ReplyBody, RequestBody, RpcKind, SnapshotChunk};
+use crate::types::{LogId, Peer, TypeConfig, Vote};
+use crate::wire::{self, KeptRecord, ReplyBody, RequestBody, RpcKind, SnapshotChunk};
 
 /// Bytes of a snapshot in one message: well under the 1 MiB every transport must carry.
 const CHUNK_BYTES: usize = 512 << 10;
@@ -48,6 +49,8 @@ const INSTALL_DEADLINE: Duration = Duration::from_secs(120);
 const SUCCESSOR_DEADLINE: Duration = Duration::from_secs(5);
 /// Pause before that is tried again.
 const SUCCESSOR_PAUSE: Duration = Duration::from_secs(1);
+/// How often a follower is told what members have for good.
+const KEPT_INTERVAL: Duration = Duration::from_secs(1);
 /// Concurrent snapshot transfers; more would only slow each other down.
 const CONCURRENT_SNAPSHOTS: usize = 2;
 
@@ -112,6 +115,7 @@ pub(crate) struct Network {
     pub(crate) addresses: AddressBook,
     pub(crate) reconnects: Reconnects,
     pub(crate) acknowledged: Acknowledged,
+    pub(crate) kept: Kept,
     renewal: StreamRenewal,
     sending: Arc<Semaphore>,
 }
@@ -137,9 +141,23 @@ impl Network {
             addresses: AddressBook::default(),
             reconnects: Reconnects::default(),
             acknowledged: Acknowledged::default(),
+            kept: Kept::default(),
             renewal,
             sending,
         }
+    }
+}
+
+impl Network {
+    /// What follower `id` has, as far as this node knows as the leader of `term`.
+    fn has(&self, id: u64, term: u64) -> Option<LogId> {
+        self.acknowledged.upto(id, term).max(self.kept.of(id))
+    }
+
+    /// Notes what follower `id` and this node have for good, as the leader of `term`.
+    fn note_kept(&self, id: u64, term: u64, committed: Option<LogId>) {
+        self.kept.learn(id, self.acknowledged.upto(id, term), committed);
+        self.kept.learn(self.own_id, self.log.durable(), committed);
     }
 }
 
@@ -149,7 +167,8 @@ impl RaftNetworkFactory<TypeConfig> for Network {
     async fn new_client(&mut self, target: u64, node: &Peer) -> Client {
         let successor = Successor::None;
         let address = node.address.clone();
-        Client { network: self.clone(), target, address, stream: None, successor }
+        let told = (Instant::now(), BTreeMap::new());
+        Client { network: self.clone(), target, address, stream: None, successor, told }
     }
 }
 
@@ -163,6 +182,8 @@ pub(crate) struct Client {
     stream: Option<AppendStream>,
     /// The stream that is to replace that one.
     successor: Successor,
+    /// What the peer was told last of what members have for good, and when.
+    told: (Instant, BTreeMap<u64, LogId>),
 }
 
 /// How far the stream is that replaces another one.
@@ -265,15 +286,35 @@ impl Client {
         timeout: Duration,
     ) -> Result<(), TransportError> {
         let sent = Sent::of(&request, timeout);
-        let stream = self.stream.as_mut().expect("a stream is opened before anything is sent");
+        let stream = self.stream.as_ref().expect("a stream is opened before anything is sent");
+        self.network.note_kept(self.target, sent.term, request.leader_commit);
         let mut append = wire::append_of(request, &self.network.log);
         if stream.is_new() {
-            let acknowledged = self.network.acknowledged.upto(self.target, sent.term);
-            append.acknowledged = acknowledged.as_ref().map(LogIdRecord::from);
+            let has = self.network.has(self.target, sent.term);
+            append.acknowledged = has.as_ref().map(LogIdRecord::from);
+            self.told.1.clear();
         }
+        append.kept = self.news_of_kept();
         let body = RequestBody::Append(append);
         let frame = wire::encode_request(self.network.own_id, self.target, body);
+        let stream = self.stream.as_mut().expect("it was there before");
         stream.send(frame, sent).await
+    }
+
+    /// What members have for good, if the peer was told less, and not just now.
+    fn news_of_kept(&mut self) -> Vec<KeptRecord> {
+        let (at, told) = &mut self.told;
+        if !told.is_empty() && at.elapsed() < KEPT_INTERVAL {
+            return Vec::new();
+        }
+        let all = self.network.kept.all();
+        if *told == all {
+            return Vec::new();
+        }
+        let record = |(node, last): (&u64, &LogId)| KeptRecord { node: *node, last: last.into() };
+        let records = all.iter().map(record).collect();
+        (*at, *told) = (Instant::now(), all);
+        records
     }
 
     /// Sends the items of `input` and returns the next answer; `None` once all are sent and
@@ -337,14 +378,13 @@ impl Client {
 
     /// What the follower has lost of what it acknowledged, if this answer proves that.
     fn reverted(&self, reply: &ReplyBody, sent: &Sent) -> Option<Reverted> {
-        let acknowledged = &self.network.acknowledged;
+        let has = self.network.has(self.target, sent.term)?;
         if let Some(end) = wire::reverted_from(reply) {
-            let upto = acknowledged.upto(self.target, sent.term)?;
-            return Some(Reverted { acknowledged: upto, end });
+            return Some(Reverted { acknowledged: has, end });
         }
         // From a member that does not compare this itself, or whose log went back under its feet.
-        let conflict = wire::is_conflict(reply).then_some(sent.prev).flatten()?;
-        acknowledged.conflict(self.target, sent.term, conflict)
+        let lacking = wire::is_conflict(reply).then_some(sent.prev).flatten()?;
+        Reverted::of(has, lacking)
     }
 
     /// Refuses the follower: nothing is sent to it for a while.
@@ -528,7 +568,8 @@ impl RaftNetworkV2<TypeConfig> for Client {
         rpc: VoteRequest<TypeConfig>,
         option: RPCOption,
     ) -> Result<VoteResponse<TypeConfig>, RPCError<TypeConfig>> {
-        let body = RequestBody::Vote(wire::vote_ask_of(&rpc));
+        let kept = self.network.kept.of(self.target);
+        let body = RequestBody::Vote(wire::vote_ask_of(&rpc, kept));
         self.request_vote(RpcKind::Vote, body, option.hard_ttl()).await
     }
 
@@ -537,7 +578,8 @@ impl RaftNetworkV2<TypeConfig> for Client {
         rpc: VoteRequest<TypeConfig>,
         option: RPCOption,
     ) -> Result<VoteResponse<TypeConfig>, RPCError<TypeConfig>> {
-        let body = RequestBody::PreVote(wire::vote_ask_of(&rpc));
+        let kept = self.network.kept.of(self.target);
+        let body = RequestBody::PreVote(wire::vote_ask_of(&rpc, kept));
         self.request_vote(RpcKind::PreVote, body, option.hard_ttl()).await
     }
 

@@ -35,6 +35,14 @@ pub(crate) struct Reverted {
     pub(crate) end: Option<LogId>,
 }
 
+impl Reverted {
+    /// What a follower has lost that acknowledged `acknowledged` and lacks `lacking`; nothing if that is newer.
+    pub(crate) fn of(acknowledged: LogId, lacking: LogId) -> Option<Self> {
+        let end = lacking.index.checked_sub(1).map(|index| LogId { index, ..lacking });
+        (lacking <= acknowledged).then_some(Self { acknowledged, end })
+    }
+}
+
 impl fmt::Display for Reverted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let end = self.end.map_or(0, |end| end.index);
@@ -81,13 +89,6 @@ impl Acknowledged {
     /// What follower `id` has acknowledged to the leader of `term`.
     pub(crate) fn upto(&self, id: u64, term: u64) -> Option<LogId> {
         self.lock().get(&id).filter(|peer| peer.term == term)?.upto
-    }
-
-    /// Follower `id` lacks `lacking`. Returns what it has lost, if it had acknowledged that.
-    pub(crate) fn conflict(&self, id: u64, term: u64, lacking: LogId) -> Option<Reverted> {
-        let acknowledged = self.upto(id, term).filter(|upto| lacking <= *upto)?;
-        let end = lacking.index.checked_sub(1).map(|index| LogId { index, ..lacking });
-        Some(Reverted { acknowledged, end })
     }
 
     /// Refuses follower `id` in this term: the pause begins, twice as long as the one before. Returns whether that is
@@ -191,18 +192,17 @@ mod tests {
     #[test]
     fn only_what_was_acknowledged_can_be_lost() {
         let known = Acknowledged::default();
-        assert_eq!(known.conflict(2, 5, log_id(4, 1, 7)), None, "nothing was acknowledged");
+        assert_eq!(known.upto(2, 5), None);
         known.record(2, 5, log_id(4, 1, 7));
         known.record(2, 5, log_id(4, 1, 6));
         assert_eq!(known.upto(2, 5), Some(log_id(4, 1, 7)));
-        assert_eq!(known.conflict(2, 5, log_id(5, 1, 8)), None, "it was not acknowledged");
-        assert_eq!(known.conflict(3, 5, log_id(4, 1, 7)), None, "by another one");
-        assert_eq!(known.conflict(2, 6, log_id(4, 1, 7)), None, "in another term");
-        let lost = known.conflict(2, 5, log_id(4, 1, 7)).expect("it was acknowledged");
+        assert_eq!((known.upto(3, 5), known.upto(2, 6)), (None, None));
+        assert_eq!(Reverted::of(log_id(4, 1, 7), log_id(5, 1, 8)), None, "not acknowledged");
+        let lost = Reverted::of(log_id(4, 1, 7), log_id(4, 1, 7)).expect("it was acknowledged");
         assert_eq!(lost.acknowledged, log_id(4, 1, 7));
         assert!(lost.to_string().contains("entry 7 and its log ends before 7"), "{lost}");
         known.record(2, 6, log_id(4, 1, 3));
-        assert_eq!(known.conflict(2, 6, log_id(4, 1, 7)), None, "a later leader may truncate");
+        assert_eq!(known.upto(2, 6), Some(log_id(4, 1, 3)), "a later leader may truncate");
     }
 
     /// R-FAULT-1: who is refused is asked again after growing pauses, and named meanwhile.
@@ -210,7 +210,7 @@ mod tests {
     async fn a_refused_follower_is_asked_less_and_less() {
         let known = Acknowledged::default();
         known.record(2, 5, log_id(4, 1, 7));
-        let lost = known.conflict(2, 5, log_id(4, 1, 5)).unwrap();
+        let lost = Reverted::of(log_id(4, 1, 7), log_id(4, 1, 5)).unwrap();
         let mut pauses = Vec::new();
         for turn in 0..7 {
             assert_eq!(known.refuse(2, 5, lost), turn == 0);

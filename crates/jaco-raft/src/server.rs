@@ -16,6 +16,7 @@ use tokio::sync::Mutex;
 
 use crate::engine::queue::Driver;
 use crate::error::HandleError;
+use crate::kept::Kept;
 use crate::log_store::{LogStore, run_blocking};
 use crate::machine::{MachineStore, StateMachine, snapshot_of};
 use crate::network::Transport;
@@ -26,7 +27,9 @@ use crate::snapshot::SnapshotStore;
 use crate::takeover::Takeover;
 use crate::ticker::LeaderActivity;
 use crate::types::{LogId, TypeConfig, Vote};
-use crate::wire::{self, Append, History, ReplyBody, Request, RequestBody, SnapshotChunk, VoteAsk};
+use crate::wire::{
+    self, Append, History, KeptRecord, ReplyBody, Request, RequestBody, SnapshotChunk, VoteAsk,
+};
 
 /// Maximum size of an accepted snapshot; a larger claim is an attack or a bug.
 const SNAPSHOT_BYTES: u64 = 16 << 30;
@@ -46,6 +49,7 @@ pub(crate) struct Server<M: StateMachine> {
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) takeover: Takeover,
     pub(crate) own_log: OwnLog,
+    pub(crate) kept: Kept,
 }
 
 impl<M: StateMachine> Server<M> {
@@ -115,6 +119,7 @@ impl<M: StateMachine> Server<M> {
                     // A closed stream is logged by the peer.
                     let Some(Ok(frame)) = frame else { return Ok(sender) };
                     let append = self.append_in(frame.freeze(), &admit)?;
+                    self.learn_kept(&append);
                     sender = Some(append.vote.node_id);
                     if let Some(reverted) = self.reverted(&append) {
                         self.stop(reverted);
@@ -163,6 +168,11 @@ impl<M: StateMachine> Server<M> {
         if heard_of_a_later || !self.compares() {
             return None;
         }
+        self.lacks(acknowledged)
+    }
+
+    /// What the log of this node has lost, if it had this entry.
+    fn lacks(&self, acknowledged: LogId) -> Option<Reverted> {
         let (snapshot, applied) = {
             let metrics = self.raft.metrics();
             let metrics = metrics.borrow_watched();
@@ -171,6 +181,25 @@ impl<M: StateMachine> Server<M> {
         // A snapshot that was installed just before the end of a process may cover more than the log.
         let end = self.log.last().max(snapshot).max(applied);
         (end < Some(acknowledged)).then_some(Reverted { acknowledged, end })
+    }
+
+    /// Refuses to elect where a disk was set back: this node's, or the candidate's.
+    fn may_elect(&self, ask: &VoteAsk) -> Result<(), HandleError> {
+        if !self.compares() {
+            return Ok(());
+        }
+        // No leader truncates what is committed, so this is so in any term.
+        if let Some(reverted) = ask.kept.clone().and_then(|kept| self.lacks(kept.into())) {
+            self.stop(reverted);
+            return Err(HandleError::Stopped { reason: format!("its data is older: {reverted}") });
+        }
+        let newest = self.kept.newest();
+        if ask.last.clone().map(LogId::from) < newest {
+            let index = newest.map_or(0, |newest| newest.index);
+            let refused = format!("the candidate lacks entry {index}, which is committed");
+            return Err(HandleError::Unavailable(refused));
+        }
+        Ok(())
     }
 
     /// Whether histories are compared: the simulation shows what happens without.
@@ -186,7 +215,16 @@ impl<M: StateMachine> Server<M> {
         drop(tokio::spawn(async move { raft.shutdown().await }));
     }
 
+    /// Notes what its leader says that members have for good.
+    fn learn_kept(&self, append: &Append) {
+        for KeptRecord { node, last } in &append.kept {
+            let last = Some(last.clone().into());
+            self.kept.learn(*node, last, last);
+        }
+    }
+
     async fn append(&self, append: Append) -> Result<ReplyBody, HandleError> {
+        self.learn_kept(&append);
         if let Some(reverted) = self.reverted(&append) {
             self.stop(reverted);
             return Ok(wire::reverted_of(reverted.end));
@@ -205,11 +243,13 @@ impl<M: StateMachine> Server<M> {
     }
 
     async fn vote(&self, ask: VoteAsk) -> Result<ReplyBody, HandleError> {
+        self.may_elect(&ask)?;
         let response = self.raft.vote(wire::vote_ask_from(ask)).await;
         Ok(wire::voted_of(&response.map_err(|error| stopped(&error))?))
     }
 
     async fn pre_vote(&self, ask: VoteAsk) -> Result<ReplyBody, HandleError> {
+        self.may_elect(&ask)?;
         let response = self.raft.pre_vote(wire::vote_ask_from(ask)).await;
         Ok(wire::voted_of(&response.map_err(|error| stopped(&error))?))
     }

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::error::Member;
+use crate::kept::Kept;
 use crate::network::AddressBook;
 use crate::progress::Movements;
 use crate::types::TypeConfig;
@@ -126,6 +127,7 @@ pub(crate) async fn follow(
     mut metrics: Metrics,
     sender: watch::Sender<Status>,
     addresses: AddressBook,
+    kept: Kept,
     movements: Movements,
     lease: Duration,
 ) {
@@ -141,6 +143,7 @@ pub(crate) async fn follow(
         if membership != status.membership_index {
             membership = status.membership_index;
             addresses.replace(&status.members);
+            kept.retain(&status.members.keys().copied().collect());
         }
         sender.send_if_modified(|current| {
             let changed = *current != status;

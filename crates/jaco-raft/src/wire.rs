@@ -76,6 +76,18 @@ pub(crate) struct Append {
     /// it is the log of another process.
     #[prost(message, optional, tag = "6")]
     pub(crate) acknowledged: Option<LogIdRecord>,
+    /// What members have for good, where that is news.
+    #[prost(message, repeated, tag = "7")]
+    pub(crate) kept: Vec<KeptRecord>,
+}
+
+/// A committed entry that a member has acknowledged.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(crate) struct KeptRecord {
+    #[prost(uint64, tag = "1")]
+    pub(crate) node: u64,
+    #[prost(message, required, tag = "2")]
+    pub(crate) last: LogIdRecord,
 }
 
 #[derive(Clone, PartialEq, Eq, Message)]
@@ -86,6 +98,9 @@ pub(crate) struct VoteAsk {
     pub(crate) last: Option<LogIdRecord>,
     #[prost(bool, tag = "3")]
     pub(crate) leadership_transfer: bool,
+    /// What the receiver has for good, as the sender was told.
+    #[prost(message, optional, tag = "4")]
+    pub(crate) kept: Option<LogIdRecord>,
 }
 
 #[derive(Clone, PartialEq, Eq, Message)]
@@ -226,6 +241,7 @@ pub(crate) fn append_of(request: AppendEntriesRequest<TypeConfig>, log: &LogStor
         commit: request.leader_commit.as_ref().map(LogIdRecord::from),
         entries: request.entries.iter().map(|entry| entry_record(entry, log)).collect(),
         acknowledged: None,
+        kept: Vec::new(),
     }
 }
 
@@ -334,11 +350,13 @@ pub(crate) fn reverted_from(reply: &ReplyBody) -> Option<Option<LogId>> {
     Some(at.upto.map(LogId::from))
 }
 
-pub(crate) fn vote_ask_of(request: &VoteRequest<TypeConfig>) -> VoteAsk {
+/// `kept` is what the receiver has for good.
+pub(crate) fn vote_ask_of(request: &VoteRequest<TypeConfig>, kept: Option<LogId>) -> VoteAsk {
     VoteAsk {
         vote: (&request.vote).into(),
         last: request.last_log_id.as_ref().map(LogIdRecord::from),
         leadership_transfer: request.leadership_transfer,
+        kept: kept.as_ref().map(LogIdRecord::from),
     }
 }
 

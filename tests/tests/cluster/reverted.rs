@@ -171,6 +171,39 @@ async fn an_older_data_folder_is_found_out_by_the_leader() {
     write(&cluster.nodes[leader], "goes-on").await;
 }
 
+/// R-FAULT-1: a node whose whole data folder is an older copy elects nobody, also if the leader that has its
+/// acknowledgements is gone: all members know what it has for good. The next leader finds every write.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_older_data_folder_elects_nobody() {
+    let mut cluster = Cluster::start(3, Engine::Fake).await;
+    let side = tempfile::tempdir().expect("a folder");
+    let follower = with_older_copy(&mut cluster, "data", side.path()).await;
+    let leader = cluster.leader().await;
+    let third = 3 - leader - follower;
+    // The leader tells once a second what its followers have.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let data = cluster.nodes[follower].folder().join("data");
+    cluster.nodes[follower].kill();
+    cluster.nodes[leader].kill();
+    replace(&data, side.path());
+    cluster.nodes[follower].start();
+    refuses(&mut cluster.nodes[follower]).await;
+    let alone = cluster.nodes[third].client().status(v1::ClusterStatusRequest {}).await;
+    assert!(alone.is_ok_and(|status| status.leader.is_empty()), "it was elected");
+
+    cluster.nodes[leader].start();
+    cluster.leader().await;
+    write(&cluster.nodes[third], "goes-on").await;
+    let listed = cluster.cli(third, &["token", "ls"]);
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    for number in 0..5 {
+        assert!(listed.contains(&format!("later-{number}")), "{number} is gone: {listed}");
+    }
+    // Also after another start.
+    cluster.nodes[follower].start();
+    refuses(&mut cluster.nodes[follower]).await;
+}
+
 /// R-FAULT-1: a copy of a data folder that runs beside its original, at an address of its own, is refused; the original
 /// stays the member.
 #[tokio::test(flavor = "multi_thread")]

@@ -16,6 +16,7 @@ use crate::engine::queue::Driver;
 use crate::engine::sled::SledEngine;
 use crate::error::OpenError;
 use crate::identity::DataDir;
+use crate::kept::Kept;
 use crate::log_store::{LogStore, run_blocking};
 use crate::machine::{MachineStore, Shared, StateMachine};
 use crate::network::{AddressBook, Network, Transport};
@@ -90,6 +91,7 @@ impl<M: StateMachine> Raft<M> {
         let (addresses, reconnects) = (network.addresses.clone(), network.reconnects.clone());
         let (acknowledged, own_log) =
             (network.acknowledged.clone(), OwnLog::in_dir(dir.as_ref().map(DataDir::path)));
+        let kept = network.kept.clone();
         let seed = options.seed.unwrap_or_else(system_seed);
         let recovered = log.last().map(|id| id.index);
         let starting =
@@ -101,8 +103,13 @@ impl<M: StateMachine> Raft<M> {
             .await
             .map_err(refuse_start)?;
         let movements = Movements::default();
-        let status =
-            follow_status(&raft, addresses, movements.clone(), options.timing.election_max);
+        let status = follow_status(
+            &raft,
+            addresses,
+            kept.clone(),
+            movements.clone(),
+            options.timing.election_max,
+        );
         let leader_activity = LeaderActivity::new();
         let mut ticker_task = JoinSet::new();
         ticker_task.spawn(ticker::run(raft.clone(), leader_activity.clone(), options.timing));
@@ -119,6 +126,7 @@ impl<M: StateMachine> Raft<M> {
             transport: Arc::clone(&transport),
             takeover: Takeover::default(),
             own_log,
+            kept: kept.clone(),
         };
         Ok(Self {
             inner: Arc::new(Inner {
@@ -208,13 +216,14 @@ async fn open_machine<M: StateMachine>(
 fn follow_status<M: StateMachine>(
     raft: &openraft::Raft<TypeConfig, MachineStore<M>>,
     addresses: AddressBook,
+    kept: Kept,
     movements: Movements,
     lease: Duration,
 ) -> watch::Receiver<Status> {
     let metrics = Metrics { all: raft.metrics(), server: raft.server_metrics() };
     let status = status::status_of(&metrics.all.borrow_watched(), lease);
     let (sender, receiver) = watch::channel(status);
-    drop(tokio::spawn(status::follow(metrics, sender, addresses, movements, lease)));
+    drop(tokio::spawn(status::follow(metrics, sender, addresses, kept, movements, lease)));
     receiver
 }
 
