@@ -9,7 +9,7 @@ use prost::Message as _;
 use crate::codec::{self, FORMAT, GENESIS, LogIdRecord, SnapshotHeader, StoredMembershipRecord};
 use crate::types::{Entry, EntryPayload, Membership, Payload, Peer, StoredMembership};
 use crate::types::{Vote, log_id};
-use crate::wire::{self, Append, ReplyBody, RequestBody, SnapshotChunk, VoteAsk};
+use crate::wire::{self, Append, KeptRecord, ReplyBody, RequestBody, SnapshotChunk, VoteAsk};
 
 fn check(bytes: &[u8], frozen: &Expect) {
     frozen.assert_eq(&hex::encode(bytes));
@@ -121,8 +121,16 @@ fn messages() {
                 "08011002180122230a08080110031802200112060801100118041905000000000000003206080110011803"
             ],
         ),
-        (RequestBody::Append(telling), expect![""]),
-        (RequestBody::Vote(naming), expect![""]),
+        (
+            RequestBody::Append(telling),
+            expect![
+                "08011002180122270a08080110031802200112060801100118041905000000000000003a0a08031206080110011803"
+            ],
+        ),
+        (
+            RequestBody::Vote(naming),
+            expect!["0801100218012a140a08080110031802200118012206080110011803"],
+        ),
         (RequestBody::Vote(ask.clone()), expect!["0801100218012a0c0a0808011003180220011801"]),
         (RequestBody::PreVote(ask), expect!["080110021801320c0a0808011003180220011801"]),
         (

@@ -299,6 +299,7 @@ mod tests {
             metrics,
             sender,
             AddressBook::default(),
+            Kept::default(),
             Movements::default(),
             LEASE,
         ));
