@@ -7,16 +7,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jaco_state::command::{Batch, Observe, Previous, ReplaceCause};
-use jaco_state::{Change, ClusterState, Command, Entry, Outcome, apply};
+use jaco_state::{Change, ClusterState, Command, Entry, Outcome, Table, apply};
 use jaco_types::observed::Exit;
 use jaco_types::{
     Acknowledgement, DeploymentName, DesiredState, FirstWatch, Identity, InstanceId,
-    InstanceObserved, NodeId, NodeStatus, ReplicaId, ReplicaState, RolloutState, ServiceKey, Slot,
-    StateIndex, Timestamp,
+    InstanceObserved, Node, NodeId, NodeStatus, ReplicaId, ReplicaState, RolloutState, ServiceKey,
+    Slot, StateIndex, TerminatingInstance, Timestamp,
 };
 
 use crate::input::{ConsumerSignal, PlanInput, PlannerConfig, Signals};
-use crate::pass::{Plan, plan};
+use crate::pass::Plan;
+use crate::planner::Planner;
 
 /// How many rows of the state may be looked at: about a second of planning. What needs more is
 /// left open. A rollout of 500 replicas fits, one after another.
@@ -117,11 +118,13 @@ pub fn forecast(input: &PlanInput<'_>) -> Forecast {
         now: input.now,
         config: input.config,
         notes: BTreeMap::new(),
+        at_rest: None,
     };
     world.obey();
+    let mut planner = Planner::default();
     let (mut rows_left, mut waits_left) = (ROWS_MAX, WAITS_MAX);
     let (last, end) = loop {
-        let pass = plan(&world.input());
+        let pass = planner.plan(&world.input());
         if !pass.changes.is_empty() {
             rows_left = rows_left.saturating_sub(world.rows());
             waits_left = WAITS_MAX;
@@ -152,6 +155,24 @@ struct World<'a> {
     now: Timestamp,
     config: &'a PlannerConfig,
     notes: BTreeMap<ReplicaId, Note>,
+    at_rest: Option<AtRest>,
+}
+
+/// What the nodes had carried out.
+struct AtRest {
+    nodes: Table<NodeId, Node>,
+    slots: Table<ReplicaId, Slot>,
+    terminating: Table<InstanceId, TerminatingInstance>,
+}
+
+impl AtRest {
+    fn of(state: &ClusterState) -> Self {
+        Self {
+            nodes: state.nodes.clone(),
+            slots: state.slots.clone(),
+            terminating: state.terminating.clone(),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -242,30 +263,53 @@ impl World<'_> {
         let jobs = self.jobs();
         let mut reports: BTreeMap<NodeId, (Vec<InstanceObserved>, Vec<InstanceId>)> =
             BTreeMap::new();
-        let mut wanted: BTreeSet<InstanceId> = self.state.terminating.keys().cloned().collect();
-        for slot in self.state.slots.values() {
-            for (id, instance) in slot.instances() {
+        for id in self.restless() {
+            let slot = self.state.slots.get(&id);
+            for (id, instance) in slot.iter().flat_map(|slot| slot.instances()) {
                 let known = self.state.observed.get(&id);
                 let is_settled = known.is_some_and(|seen| {
                     seen.state.is_over() || seen.state == ReplicaState::Running
                 });
                 if !is_settled && self.takes_part(instance.node) {
-                    let seen = self.obeyed(slot, &id, instance.node, jobs.contains(&slot.service));
-                    reports.entry(instance.node).or_default().0.push(seen);
+                    let is_job = slot.is_some_and(|slot| jobs.contains(&slot.service));
+                    let seen = slot.map(|slot| self.obeyed(slot, &id, instance.node, is_job));
+                    reports.entry(instance.node).or_default().0.extend(seen);
                 }
             }
-            wanted.extend(slot.kept_instances().map(|(id, _)| id));
-        }
-        for seen in self.state.observed.values() {
-            if !wanted.contains(&seen.id) && self.takes_part(seen.node) {
-                reports.entry(seen.node).or_default().1.push(seen.id.clone());
+            let first = InstanceId { replica: id.clone(), raft_index: StateIndex(0) };
+            let seen = self.state.observed.range(first..).map(|(_, seen)| seen);
+            for seen in seen.take_while(|seen| seen.id.replica == id) {
+                let is_kept = slot
+                    .is_some_and(|slot| slot.kept_instances().any(|(kept, _)| kept == seen.id))
+                    || self.state.terminating.contains(&seen.id);
+                if !is_kept && self.takes_part(seen.node) {
+                    reports.entry(seen.node).or_default().1.push(seen.id.clone());
+                }
             }
         }
+        self.at_rest = Some(AtRest::of(&self.state));
         for (node, (observed, gone)) in reports {
             self.commit(
                 Identity::Node { id: node },
                 Observe::new(node).observed(observed).gone(gone).into(),
             );
+        }
+    }
+
+    /// The replicas of which something has changed since the nodes had nothing more to do.
+    fn restless(&self) -> BTreeSet<ReplicaId> {
+        let state = &self.state;
+        match self.at_rest.as_ref().filter(|rest| rest.nodes.is_same(&state.nodes)) {
+            Some(rest) => {
+                let slots = state.slots.changed_since(&rest.slots);
+                let slots = slots.into_iter().map(|changed| changed.key.clone());
+                let terminating = state.terminating.changed_since(&rest.terminating);
+                slots.chain(terminating.into_iter().map(|it| it.key.replica.clone())).collect()
+            }
+            None => {
+                let observed = state.observed.keys().map(|id| id.replica.clone());
+                state.slots.keys().cloned().chain(observed).collect()
+            }
         }
     }
 
