@@ -44,4 +44,5 @@ mod routes;
 mod scenario;
 mod stopping;
 mod strangers;
+mod waiting;
 mod watchers;

@@ -1,6 +1,7 @@
 //! Changes of deployments and their previews: what `apply`, `plan`, `scale`, `restart`, `rollback`,
-//! `delete`, `whatif` and `node drain` share.
+//! `delete`, `wait`, `whatif` and `node drain` share.
 
+pub mod condition;
 mod converge;
 pub(crate) mod delete;
 pub(crate) mod plan_file;
@@ -8,6 +9,7 @@ mod reapply;
 pub(crate) mod request;
 mod submit;
 pub mod verdict;
+pub(crate) mod waiting;
 mod warnings;
 pub(crate) mod whatif;
 

@@ -49,6 +49,7 @@ const VERBS: &[&str] = &[
     "Store",
     "Validate",
     "Verify",
+    "Wait",
 ];
 
 /// Every command with its path: `jaco node ls`.

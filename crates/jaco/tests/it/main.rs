@@ -21,3 +21,4 @@ mod registry;
 mod routes;
 mod traffic;
 mod upload;
+mod wait;

@@ -14,3 +14,4 @@ pub(crate) mod restart;
 pub(crate) mod rollback;
 pub(crate) mod scale;
 pub(crate) mod status;
+pub(crate) mod wait;
