@@ -14,6 +14,7 @@ mod crash;
 mod disk;
 mod doctor;
 mod durability;
+mod editing;
 mod examined;
 mod exec;
 mod facts;

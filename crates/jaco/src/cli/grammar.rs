@@ -51,6 +51,7 @@ pub(crate) enum Command {
     Rollback(workload::rollback::Args),
     History(workload::history::Args),
     Diff(workload::diff::Args),
+    Edit(workload::edit::Args),
     Delete(workload::delete::Args),
     Gc(workload::gc::Args),
     Disable(workload::disable::Args),

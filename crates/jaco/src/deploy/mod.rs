@@ -10,8 +10,8 @@ pub(crate) mod request;
 mod submit;
 pub mod verdict;
 pub(crate) mod waiting;
-mod warnings;
+pub(crate) mod warnings;
 pub(crate) mod whatif;
 
 pub(crate) use reapply::reapply;
-pub(crate) use submit::{After, Change, follow, submit};
+pub(crate) use submit::{After, Change, accept, follow, submit};

@@ -24,6 +24,7 @@ const VERBS: &[&str] = &[
     "Delete",
     "Diagnose",
     "Drain",
+    "Edit",
     "Exclude",
     "Explain",
     "Include",

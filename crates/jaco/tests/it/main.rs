@@ -7,6 +7,7 @@ mod backup;
 mod compose;
 mod contents;
 mod drain;
+mod edit;
 mod errors;
 mod fixture;
 mod help;

@@ -4,6 +4,7 @@ pub(crate) mod apply;
 pub(crate) mod delete;
 pub(crate) mod diff;
 pub(crate) mod disable;
+pub(crate) mod edit;
 pub(crate) mod exec;
 pub(crate) mod gc;
 pub(crate) mod get;
