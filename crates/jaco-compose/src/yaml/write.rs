@@ -94,8 +94,10 @@ impl Writer {
     }
 }
 
-/// Doubles every dollar of every text. Keys stay: nothing in a key is a variable when it is loaded.
-pub(crate) fn escape_dollars(json: Json) -> Json {
+/// Doubles every dollar of every text, so that a model can be written as a file. Keys stay: nothing in a key is a
+/// variable when it is loaded.
+#[must_use]
+pub fn escape_dollars(json: Json) -> Json {
     match json {
         Json::String(text) => Json::String(escape(text)),
         Json::Array(items) => Json::Array(items.into_iter().map(escape_dollars).collect()),

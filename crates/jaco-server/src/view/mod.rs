@@ -140,6 +140,8 @@ fn deployment_info(
     slots: &BTreeMap<&ServiceKey, Vec<&Slot>>,
 ) -> v1::DeploymentInfo {
     let record = deployment.revisions.get(&deployment.revision);
+    let convergences = view::convergences(state, deployment);
+    let jobs = deployment.spec().jobs();
     let services = deployment.spec().services.values().map(|spec| {
         let beside = nodes_of_partners(deployment, spec, slots);
         let key = ServiceKey { deployment: deployment.name.clone(), service: spec.name.clone() };
@@ -152,16 +154,31 @@ fn deployment_info(
             state.scheduling.get(&key),
             slots,
         );
-        let desired = beside.map_or(info.desired, count);
-        v1::ServiceInfo { desired, published: published(state, &key), ..info }
+        let status = convergences.services.get(&spec.name).map_or("", |found| found.as_str());
+        v1::ServiceInfo {
+            desired: beside.map_or(info.desired, count),
+            published: published(state, &key),
+            status: status.to_owned(),
+            completes_as: completes_as(spec, &jobs).to_owned(),
+            ..info
+        }
     });
     v1::DeploymentInfo {
         name: deployment.name.to_string(),
         revision: deployment.revision.0,
-        status: view::convergence(state, deployment).as_str().to_owned(),
+        status: convergences.deployment.as_str().to_owned(),
         services: services.collect(),
         updated_at_ms: record.map_or(0, |record| millis(record.applied_at)),
         updated_by: record.map(|record| record.applied_by.to_string()).unwrap_or_default(),
+    }
+}
+
+/// Why an exit with 0 is the completion of a service; empty if it is not.
+fn completes_as(spec: &ServiceSpec, jobs: &BTreeSet<&ServiceName>) -> &'static str {
+    match (jobs.contains(&spec.name), spec.restart.may_complete()) {
+        (true, _) => "job",
+        (false, true) => "policy",
+        (false, false) => "",
     }
 }
 
@@ -218,6 +235,8 @@ fn service_info(
         image_digest: digest.map(ToString::to_string).unwrap_or_default(),
         serving: serving::serving(state, slots),
         published: Vec::new(),
+        status: String::new(),
+        completes_as: String::new(),
     }
 }
 

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use jaco_types::rollout::{WAITING_FOR_DEPENDENCY, WAITING_FOR_JOB};
 use jaco_types::slot::Exhausted;
 use jaco_types::spec::ServiceSpec;
-use jaco_types::{Completion, DesiredState, FirstWatch, RolloutState, ServiceKey, Slot};
+use jaco_types::{
+    Completion, DesiredState, FirstWatch, RolloutState, ServiceKey, ServiceName, Slot,
+};
 
 use super::replica::{is_running, slots_of};
 use crate::entity::deployment::Deployment;
@@ -43,21 +45,38 @@ impl Convergence {
     }
 }
 
+/// How far a deployment and each of its services are from their desired state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Convergences<'s> {
+    /// The worst of its services, and of what is left of removed ones.
+    pub deployment: Convergence,
+    /// Each service of its desired spec.
+    pub services: BTreeMap<&'s ServiceName, Convergence>,
+}
+
 /// How far `deployment` is from its desired state. The worst of its services decides.
 #[must_use]
 pub fn convergence(state: &ClusterState, deployment: &Deployment) -> Convergence {
+    convergences(state, deployment).deployment
+}
+
+/// How far `deployment` and each of its services are from their desired state.
+#[must_use]
+pub fn convergences<'s>(state: &ClusterState, deployment: &'s Deployment) -> Convergences<'s> {
     let mut slots: BTreeMap<&ServiceKey, Vec<&Slot>> = BTreeMap::new();
     for slot in slots_of(state, &deployment.name) {
         slots.entry(&slot.service).or_default().push(slot);
     }
-    let mut worst = Convergence::Converged;
+    let mut services = BTreeMap::new();
     for spec in deployment.spec().services.values() {
         let key = ServiceKey { deployment: deployment.name.clone(), service: spec.name.clone() };
         let slots = slots.remove(&key).unwrap_or_default();
-        worst = worst.max(service_convergence(state, deployment, &key, spec, &slots));
+        services.insert(&spec.name, service_convergence(state, deployment, &key, spec, &slots));
     }
+    let worst = services.values().copied().max().unwrap_or(Convergence::Converged);
     // The remaining slots belong to services that were removed.
-    if slots.is_empty() { worst } else { worst.max(Convergence::Progressing) }
+    let deployment = if slots.is_empty() { worst } else { worst.max(Convergence::Progressing) };
+    Convergences { deployment, services }
 }
 
 fn service_convergence(

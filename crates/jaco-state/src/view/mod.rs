@@ -12,7 +12,7 @@ mod rotation;
 mod routing;
 
 pub use contents::users;
-pub use convergence::{Convergence, convergence};
+pub use convergence::{Convergence, Convergences, convergence, convergences};
 pub use desired::{AttachedNetwork, DesiredInstance, Role, desired_on, prepull_on, stopping};
 pub use disabled::describe;
 pub use needed::{Needed, needed_on};

@@ -1,12 +1,12 @@
 //! How far a deployment is from its desired state: one state for each status, and which of two counts.
 
 use jaco_state::command::{Change, DisabledSet, Disabling, Observe, Previous};
-use jaco_state::view::{Convergence, convergence};
+use jaco_state::view::{Convergence, convergence, convergences};
 use jaco_types::slot::Exhausted;
 use jaco_types::spec::ServiceSpec;
 use jaco_types::{
     AllocationScope, FirstWatch, NodeId, NodeStatus, ReplicaState, Revision, Rollout, RolloutState,
-    Scheduling, SpecHash, Timestamp, Unplaced,
+    Scheduling, ServiceName, SpecHash, Timestamp, Unplaced,
 };
 
 use crate::history::{
@@ -260,4 +260,21 @@ fn statuses_are_ordered() {
     assert!(order.is_sorted());
     let names = order.map(Convergence::as_str);
     assert_eq!(names, ["active", "updating", "pending", "failed", "paused", "rolled_back"]);
+}
+
+/// R-CLI-7: each service has its own status, and the worst of them is that of the deployment.
+#[test]
+fn services_have_their_own_status() {
+    let mut history = settled();
+    history.apply(deploy("shop", &[plain("web"), plain("db")]));
+    plan(&mut history, "web", Scheduling { planned_revision: Revision(2), ..record() });
+    let unplaced = unplaced("no_eligible_node");
+    let record = Scheduling { planned_revision: Revision(2), unplaced, ..record() };
+    plan(&mut history, "db", record);
+    let deployment = history.state.deployments.get(&deployment("shop")).unwrap();
+    let all = convergences(&history.state, deployment);
+    let of = |name: &str| all.services[&ServiceName::new(name).unwrap()];
+    assert_eq!((of("web"), of("db")), (Convergence::Converged, Convergence::CannotPlace));
+    assert_eq!(all.deployment, Convergence::CannotPlace);
+    assert_eq!(all.services.len(), 2);
 }

@@ -19,6 +19,8 @@ pub(crate) async fn dispatch(command: Command, session: &mut Session) -> Result<
         Command::Restart(args) => workload::restart::run(session, args).await,
         Command::Rollback(args) => workload::rollback::run(session, args).await,
         Command::Delete(args) => workload::delete::run(session, args).await,
+        Command::Wait(args) => workload::wait::run(session, args).await,
+        Command::Edit(args) => workload::edit::run(session, args).await,
         Command::Disable(args) => workload::disable::disable(session, args).await,
         Command::Enable(args) => workload::disable::enable(session, args).await,
         Command::Rebalance(args) => placement::rebalance::run(session, args).await,

@@ -48,12 +48,16 @@ pub(super) async fn converge(
             | Failure::Paused
             | Failure::RolledBack
             | Failure::Deleted
+            | Failure::Removed
             | Failure::Superseded(_)),
         ) => Step::Done(Err((failure, status.clone()))),
     });
     match ended.await {
         Ok(Ended::Reached(Ok(status))) => Ok(status),
-        Ok(Ended::Reached(Err((failure, status)))) => Err(explain(failure, applied, &status)),
+        Ok(Ended::Reached(Err((failure, status)))) => {
+            let because = causes(progress::lines(&status, name));
+            Err(explain(failure, (name, applied.revision), because, &status))
+        }
         Ok(Ended::TimedOut(last)) => Err(timed_out(name, limit, last.as_ref())),
         Ok(Ended::Interrupted) => Err(CliError::Interrupted {
             message: format!(
@@ -69,11 +73,18 @@ pub(super) async fn converge(
     }
 }
 
-/// The error of a change that failed, with the last status and the next command.
-fn explain(failure: Failure, applied: &ApplyResponse, status: &StatusResponse) -> CliError {
-    let name = &applied.deployment;
-    let because: Vec<String> =
-        progress::lines(status, name).iter().map(|line| line.trim_start().to_owned()).collect();
+/// Lines of progress as causes of an error.
+pub(super) fn causes(lines: Vec<String>) -> Vec<String> {
+    lines.iter().map(|line| line.trim_start().to_owned()).collect()
+}
+
+/// The error of a revision that failed, with the last status and the next command.
+pub(super) fn explain(
+    failure: Failure,
+    (name, revision): (&str, u64),
+    because: Vec<String>,
+    status: &StatusResponse,
+) -> CliError {
     let outcome = |code, message: String, help| CliError::Outcome { code, message, because, help };
     match failure {
         Failure::Stuck => outcome(
@@ -86,12 +97,12 @@ fn explain(failure: Failure, applied: &ApplyResponse, status: &StatusResponse) -
         ),
         Failure::RolledBack => outcome(
             ErrorCode::RolledBack,
-            rolled_back(applied, status),
+            rolled_back((name, revision), status),
             vec![logs_hint(status, name), "apply again after the cause is fixed".to_owned()],
         ),
         Failure::Paused => outcome(
             ErrorCode::RolloutPaused,
-            format!("the rollout of revision {} of {name} is paused", applied.revision),
+            format!("the rollout of revision {revision} of {name} is paused"),
             vec![
                 logs_hint(status, name),
                 format!(
@@ -107,8 +118,7 @@ fn explain(failure: Failure, applied: &ApplyResponse, status: &StatusResponse) -
         Failure::Superseded(by) => CliError::Outcome {
             code: ErrorCode::CalledOff,
             message: format!(
-                "revision {} of {name} was superseded by revision {by} before it had converged",
-                applied.revision
+                "revision {revision} of {name} was superseded by revision {by} before it had converged"
             ),
             because: Vec::new(),
             help: vec![
@@ -121,15 +131,20 @@ fn explain(failure: Failure, applied: &ApplyResponse, status: &StatusResponse) -
             format!("{name} was deleted by another user"),
             vec!["jaco audit shows who did it".to_owned()],
         ),
+        Failure::Removed => outcome(
+            ErrorCode::ServiceNotFound,
+            format!("another user has removed the service from {name}"),
+            vec![format!("jaco history {name} shows who did it")],
+        ),
     }
 }
 
 /// What became of a revision that was given up. A service that it added, or that is paused, runs on.
-fn rolled_back(applied: &ApplyResponse, status: &StatusResponse) -> String {
-    let ApplyResponse { deployment, revision, .. } = applied;
-    let is_left = status.replicas.iter().any(|it| {
-        it.deployment == *deployment && it.revision == *revision && it.state == "running"
-    });
+fn rolled_back((deployment, revision): (&str, u64), status: &StatusResponse) -> String {
+    let is_left = status
+        .replicas
+        .iter()
+        .any(|it| it.deployment == deployment && it.revision == revision && it.state == "running");
     match is_left {
         true => format!("revision {revision} of {deployment} was rolled back in part"),
         false => {
@@ -155,7 +170,7 @@ fn timed_out(name: &str, limit: Duration, last: Option<&StatusResponse>) -> CliE
     CliError::Outcome {
         code: ErrorCode::TimedOut,
         message: format!("{name} has not converged within {}", time::elapsed(limit)),
-        because: lines.iter().map(|line| line.trim_start().to_owned()).collect(),
+        because: causes(lines),
         help: vec![format!("the rollout goes on in the cluster: jaco status {name} -w")],
     }
 }

@@ -1,6 +1,7 @@
 //! Changes of deployments and their previews: what `apply`, `plan`, `scale`, `restart`, `rollback`,
-//! `delete`, `whatif` and `node drain` share.
+//! `delete`, `wait`, `whatif` and `node drain` share.
 
+pub mod condition;
 mod converge;
 pub(crate) mod delete;
 pub(crate) mod plan_file;
@@ -8,8 +9,9 @@ mod reapply;
 pub(crate) mod request;
 mod submit;
 pub mod verdict;
-mod warnings;
+pub(crate) mod waiting;
+pub(crate) mod warnings;
 pub(crate) mod whatif;
 
 pub(crate) use reapply::reapply;
-pub(crate) use submit::{After, Change, follow, submit};
+pub(crate) use submit::{After, Change, accept, follow, submit};

@@ -42,6 +42,22 @@ pub(crate) async fn submit(
     change: Change<'_>,
     after: After,
 ) -> CommandResult {
+    let dry_run = change.request.dry_run;
+    let applied = accept(session, change).await?;
+    if dry_run {
+        return session.done(&Plan { response: &applied, required: None });
+    }
+    follow(session, &applied, after).await
+}
+
+/// Submits a change: prints its plan before and its warnings afterwards.
+///
+/// # Errors
+/// If it was not accepted, or nobody knows whether it was.
+pub(crate) async fn accept(
+    session: &mut Session,
+    change: Change<'_>,
+) -> Result<ApplyResponse, CliError> {
     let Change { request, upload, told } = change;
     let dry_run = request.dry_run;
     if !dry_run && session.ui.prints_notes() {
@@ -60,10 +76,7 @@ pub(crate) async fn submit(
     for warning in applied.warnings.iter().filter(|warning| !told.contains(*warning)) {
         session.ui.note(&format!("warning: {warning}"));
     }
-    if dry_run {
-        return session.done(&Plan { response: &applied, required: None });
-    }
-    follow(session, &applied, after).await
+    Ok(applied)
 }
 
 /// Uploads the files once more and repeats the request. The cluster keeps uploaded files for an hour at

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::io;
+use std::path::PathBuf;
 
 use jaco_client::{ClientError, DEFAULT_SOCKET};
 use jaco_compose::Problems;
@@ -74,6 +75,16 @@ pub enum CliError {
     /// Stdout cannot be written to.
     #[error("results could not be printed")]
     Output(#[source] io::Error),
+    /// What the user wrote was not applied, and is kept.
+    #[error("{source}")]
+    Kept {
+        /// Why it was not.
+        source: Box<Self>,
+        /// The folder that it is kept in.
+        folder: PathBuf,
+        /// The command that goes on with it.
+        help: String,
+    },
     /// The user pressed Ctrl-C.
     #[error("{message}")]
     Interrupted {
@@ -151,6 +162,14 @@ impl CliError {
                 because: vec![error.to_string()],
                 ..Report::plain(ExitCode::Unexpected, self.to_string())
             },
+            Self::Kept { source, folder, help } => {
+                let mut report = source.report();
+                report.help.insert(0, help.clone());
+                if let Value::Object(details) = &mut report.details {
+                    details.insert("kept".to_owned(), folder.display().to_string().into());
+                }
+                report
+            }
             Self::Interrupted { message } => Report {
                 preface: message.clone(),
                 ..Report::plain(ExitCode::Interrupted, String::new())

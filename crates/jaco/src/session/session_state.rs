@@ -169,7 +169,7 @@ impl Session {
         self.context = None;
     }
 
-    /// Asks before something is deleted.
+    /// Asks before something is deleted or changed.
     ///
     /// # Errors
     /// If the user declines, or nobody can be asked.
@@ -182,7 +182,7 @@ impl Session {
             }
             Confirmation::NobodyToAsk => Err(CliError::usage(
                 "stdin is no terminal, so nobody can be asked for confirmation",
-                "add --yes to delete without a question",
+                "add --yes to go on without a question",
             )),
         }
     }

@@ -32,6 +32,8 @@ fn service_json(service: &ServiceInfo) -> Value {
         "image": service.image,
         "image_digest": non_empty(&service.image_digest),
         "placement": service.placement,
+        "status": non_empty(&service.status),
+        "completes_as": non_empty(&service.completes_as),
         "desired": service.desired,
         "running": service.running,
         "updated": service.updated,

@@ -6,6 +6,7 @@ pub(crate) mod certificate;
 pub(crate) mod cluster;
 pub(crate) mod content;
 pub(crate) mod deployment;
+pub(crate) mod difference;
 pub(crate) mod explain;
 pub(crate) mod json;
 mod list;

@@ -15,18 +15,41 @@ pub fn lines(status: &StatusResponse, deployment: &str) -> Vec<String> {
     for deployment in found {
         for service in &deployment.services {
             lines.push(service_line(status, deployment, service));
-            lines.extend(
-                service
-                    .unplaced
-                    .iter()
-                    .map(|unplaced| format!("  {}", reason::of_unplaced(unplaced))),
-            );
-            lines.extend(not_running(status, deployment, service).map(|text| format!("  {text}")));
+            lines.extend(details(status, deployment, service));
         }
         lines.extend(removed(status, deployment));
     }
     lines.extend(status.staleness.as_ref().map(|staleness| staleness.reason.clone()));
     lines
+}
+
+/// The lines of one deployment, or of one service of it, with its name before each service.
+#[must_use]
+pub fn lines_of(status: &StatusResponse, deployment: &str, service: Option<&str>) -> Vec<String> {
+    let found = status.deployments.iter().filter(|found| found.name == deployment);
+    let mut lines = Vec::new();
+    for deployment in found {
+        let is_meant = |it: &&ServiceInfo| service.is_none_or(|name| it.name == name);
+        for service in deployment.services.iter().filter(is_meant) {
+            let line = service_line(status, deployment, service);
+            lines.push(format!("{}/{line}", deployment.name));
+            lines.extend(details(status, deployment, service));
+        }
+        if service.is_none() {
+            lines.extend(removed(status, deployment));
+        }
+    }
+    lines
+}
+
+/// Why replicas of a service are not placed or do not run.
+fn details<'s>(
+    status: &'s StatusResponse,
+    deployment: &'s DeploymentInfo,
+    service: &'s ServiceInfo,
+) -> impl Iterator<Item = String> {
+    let unplaced = service.unplaced.iter().map(reason::of_unplaced);
+    unplaced.chain(not_running(status, deployment, service)).map(|text| format!("  {text}"))
 }
 
 /// The lines of `now` that are not in `before`: the output on a pipe.

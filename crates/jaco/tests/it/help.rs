@@ -24,6 +24,7 @@ const VERBS: &[&str] = &[
     "Delete",
     "Diagnose",
     "Drain",
+    "Edit",
     "Exclude",
     "Explain",
     "Include",
@@ -49,6 +50,7 @@ const VERBS: &[&str] = &[
     "Store",
     "Validate",
     "Verify",
+    "Wait",
 ];
 
 /// Every command with its path: `jaco node ls`.

@@ -1,5 +1,6 @@
 //! Deployments with their allocations, and the stored spec of one.
 
+use jaco_compose::canonical::escape_dollars;
 use jaco_proto::v1::{AllocationInfo, DeploymentInfo, GetDeploymentResponse};
 use serde_json::{Value, json};
 
@@ -78,7 +79,7 @@ impl Show for StoredSpec<'_> {
             time::rfc3339(stored.applied_at_ms).unwrap_or_default(),
             stored.applied_by,
         );
-        text.push_str(&to_yaml(&self.compose));
+        text.push_str(&to_yaml(&escape_dollars(self.compose.clone())));
         if !stored.overlay_yaml.is_empty() {
             text.push_str("\n# jaco.yaml\n");
             text.push_str(stored.overlay_yaml.trim_end());
