@@ -1,11 +1,11 @@
 //! The accept loop: sockets in, authenticated connections out.
 //!
 //! Everything before the end of a handshake is done by unauthenticated peers, so everything is
-//! bounded: its time, the concurrent handshakes in total and per source, and the failures of a
-//! source. A failure is a value on a channel, not only a log line. Only finished handshakes reach
+//! bounded: its time, the concurrent handshakes in total and per source, those that compute, and the
+//! failures of a source. A socket is given a place or closed at once, so none waits behind another one.
+//! A failure is a value on a channel, not only a log line. Only finished handshakes reach
 //! the server.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
@@ -15,11 +15,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
+use tokio_rustls::LazyConfigAcceptor;
+use tokio_rustls::server::{StartHandshake, TlsStream};
 use tokio_stream::Stream;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::warn;
@@ -30,7 +30,9 @@ use crate::connection::{
 use crate::identity::IdentityError;
 use crate::limiter::{Charge, FailureLimiter, FailureLimits, Source};
 use crate::operator::ClientCertificate;
+use crate::places::{Acquaintance, Place, PlaceLimits, Places};
 use crate::tls::{CertificateStore, Current};
+use crate::turns::Turns;
 use crate::verifier;
 
 /// Finished handshakes that may wait for the server to take them.
@@ -40,6 +42,10 @@ const BACKLOG: usize = 32;
 /// once would only spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// Connections that the kernel keeps until they are accepted, as many as Linux allows by default. Of further ones it drops
+/// the first packet, which is repeated only after a second.
+const QUEUE: u32 = 4096;
+
 /// How long the connection of a peer with an expired certificate lives: enough to renew it.
 const RENEWAL_TIME: Duration = Duration::from_secs(600);
 
@@ -48,13 +54,16 @@ const RENEWAL_TIME: Duration = Duration::from_secs(600);
 pub struct Options {
     /// How long a peer may take from connecting to the end of the handshake.
     pub handshake_timeout: Duration,
-    /// Handshakes at once. For a further socket the oldest handshake of the source with most of them is ended.
+    /// Handshakes at once. A further socket takes the place of one of the source with most of them, unless that is its own
+    /// and all of them are younger than the grace: then it is closed.
     pub handshakes_max: usize,
-    /// Handshakes at once of one source, so that no single one can occupy all.
+    /// Handshakes at once of one source. A further socket takes the place of another one of its own.
     pub handshakes_per_source_max: usize,
-    /// Age at which a handshake may be ended for a newer one. Younger ones are let finish; further sockets wait in
-    /// the kernel's queue until then.
+    /// Age at which a handshake whose hello is complete may be ended for another one of its source. One without a hello
+    /// may be at any age: who means to finish sends it right behind the connection.
     pub handshake_grace: Duration,
+    /// Handshakes that compute at once: of sources that a credential came from before, and of all others.
+    pub computing_max: usize,
     pub anonymous: AnonymousLimits,
     /// After this age reads end and the connection winds down. A connection never outlives its
     /// peer's certificate by more than the time to renew an expired one. This is the hard end: let the HTTP/2 server ask for a new
@@ -125,6 +134,9 @@ struct Shared {
     wiring: Wiring,
     options: Options,
     gate: Mutex<Gate>,
+    /// Of sources that a credential came from before.
+    turns_of_known: Turns,
+    turns_of_strangers: Turns,
     started: Instant,
     unreported: AtomicU64,
 }
@@ -132,34 +144,24 @@ struct Shared {
 /// What is known of the sources.
 struct Gate {
     limiter: FailureLimiter,
-    /// Running handshakes, oldest first; bounded by `handshakes_max`. No empty ones.
-    running: BTreeMap<Source, VecDeque<Running>>,
-    next: u64,
+    places: Places,
 }
 
-/// A handshake that has not ended.
-struct Running {
-    number: u64,
-    since: Instant,
-    end: CancellationToken,
-}
-
-/// A handshake's place; gives it back when dropped.
-struct Place {
+/// The place of a handshake, until this is dropped.
+struct Held {
     shared: Arc<Shared>,
-    source: Source,
-    number: u64,
-    end: CancellationToken,
-    _permit: OwnedSemaphorePermit,
+    place: Place,
+    acquaintance: Acquaintance,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Self {
             handshake_timeout: Duration::from_secs(5),
-            handshakes_max: 256,
+            handshakes_max: 512,
             handshakes_per_source_max: 64,
             handshake_grace: Duration::from_millis(100),
+            computing_max: half_of_the_processors(),
             anonymous: AnonymousLimits::default(),
             connection_age_max: Some(Duration::from_secs(3600)),
             failures: FailureLimits::default(),
@@ -190,18 +192,38 @@ impl HandshakeReason {
     }
 }
 
+/// A socket that listens on `address`, for [`TlsListener::start`]. Must be called within a tokio runtime.
+///
+/// # Errors
+/// If the address is in use, is not this machine's, or may not be used by this process.
+pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // Connections of a daemon that ended a moment ago do not keep this one from its port.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(QUEUE)
+}
+
 impl TlsListener {
     /// Starts accepting on `tcp`. Must be called within a tokio runtime.
     pub fn start(tcp: TcpListener, wiring: Wiring, options: Options) -> io::Result<Self> {
         let local = tcp.local_addr()?;
         let (sender, incoming) = mpsc::channel(BACKLOG);
         let stop = CancellationToken::new();
+        let limits = PlaceLimits {
+            total: options.handshakes_max,
+            per_source: options.handshakes_per_source_max,
+            grace: options.handshake_grace,
+        };
         let limiter = FailureLimiter::new(options.failures);
-        let gate = Gate { limiter, running: BTreeMap::new(), next: 0 };
+        let gate = Gate { limiter, places: Places::new(limits) };
+        let computing_max = options.computing_max;
         let shared = Arc::new(Shared {
             wiring,
             options,
             gate: Mutex::new(gate),
+            turns_of_known: Turns::new(computing_max),
+            turns_of_strangers: Turns::new(computing_max),
             started: Instant::now(),
             unreported: AtomicU64::new(0),
         });
@@ -235,7 +257,6 @@ async fn accept_all(
     incoming: mpsc::Sender<TlsConnection>,
     stop: CancellationToken,
 ) {
-    let permits = Arc::new(Semaphore::new(shared.options.handshakes_max));
     loop {
         let (stream, source) = match tcp.accept().await {
             Ok(accepted) => accepted,
@@ -251,31 +272,26 @@ async fn accept_all(
             shared.wiring.connections.close_oldest_stranger();
             continue;
         }
-        // One socket waits here for its place, the others in the kernel, not in memory.
-        let permit = match Arc::clone(&permits).try_acquire_owned() {
-            Ok(permit) => permit,
-            Err(_) => shared.free_a_place(&permits).await,
-        };
-        let Some(place) = shared.enter(source, permit) else { continue };
-        let work = establish(place, stream, source, incoming.clone());
+        let Some(held) = shared.enter(source) else { continue };
+        let work = establish(held, stream, source, incoming.clone());
         tokio::spawn(stop.clone().run_until_cancelled_owned(work));
     }
 }
 
 /// Takes one socket through its handshake and hands it over.
 async fn establish(
-    place: Place,
+    held: Held,
     stream: TcpStream,
     source: SocketAddr,
     incoming: mpsc::Sender<TlsConnection>,
 ) {
-    let shared = &place.shared;
+    let shared = &held.shared;
     let limit = shared.options.handshake_timeout;
     let outcome = tokio::select! {
-        outcome = tokio::time::timeout(limit, shared.handshake(stream)) => {
+        outcome = tokio::time::timeout(limit, held.handshake(stream)) => {
             outcome.unwrap_or(Err(HandshakeReason::Timeout))
         }
-        () = place.end.cancelled() => Err(HandshakeReason::TooManyAtOnce),
+        () = held.place.end.cancelled() => Err(HandshakeReason::TooManyAtOnce),
     };
     match outcome {
         Ok((stream, used)) => match shared.admit(stream, source, &used) {
@@ -287,69 +303,7 @@ async fn establish(
     }
 }
 
-impl Shared {
-    /// Gives a socket its place, unless its source has to wait.
-    fn enter(self: &Arc<Self>, address: SocketAddr, permit: OwnedSemaphorePermit) -> Option<Place> {
-        let source = Source::from(address.ip());
-        {
-            let mut gate = self.gate();
-            if gate.limiter.is_blocked(source, self.started.elapsed()) {
-                return None;
-            }
-            let number = gate.next;
-            gate.next += 1;
-            let running = gate.running.entry(source).or_default();
-            let full = running.len() >= self.options.handshakes_per_source_max;
-            if full
-                && running.front().is_some_and(|oldest| self.may_end(oldest))
-                && let Some(oldest) = running.pop_front()
-            {
-                oldest.end.cancel();
-            }
-            if running.len() < self.options.handshakes_per_source_max {
-                let end = CancellationToken::new();
-                running.push_back(Running { number, since: Instant::now(), end: end.clone() });
-                return Some(Place {
-                    shared: Arc::clone(self),
-                    source,
-                    number,
-                    end,
-                    _permit: permit,
-                });
-            }
-        }
-        self.report(address, HandshakeReason::TooManyAtOnce);
-        None
-    }
-
-    fn is_short_of_descriptors(&self, newest: &TcpStream) -> bool {
-        let number = u64::try_from(newest.as_raw_fd()).unwrap_or_default();
-        self.options.descriptors_max.is_some_and(|max| number >= max)
-    }
-
-    fn may_end(&self, running: &Running) -> bool {
-        running.since.elapsed() >= self.options.handshake_grace
-    }
-
-    /// The place of the next handshake that ends. If none does by itself, that of the source with most of them is
-    /// ended that has run for longest.
-    async fn free_a_place(&self, permits: &Arc<Semaphore>) -> OwnedSemaphorePermit {
-        loop {
-            let oldest = self.gate().crowding(&self.wiring.connections);
-            let until = oldest.as_ref().map(|(since, _)| *since + self.options.handshake_grace);
-            let pause = until.unwrap_or_else(|| Instant::now() + self.options.handshake_grace);
-            let free = Arc::clone(permits).acquire_owned();
-            if let Ok(permit) = tokio::time::timeout_at(pause, free).await {
-                return permit.expect("the semaphore is never closed");
-            }
-            if let Some((_, end)) = oldest {
-                end.cancel();
-                // Its task gives the place back as soon as it runs.
-                tokio::task::yield_now().await;
-            }
-        }
-    }
-
+impl Held {
     /// Also returns the credentials that were used.
     async fn handshake(
         &self,
@@ -360,11 +314,54 @@ impl Shared {
             return Err(HandshakeReason::NothingSent);
         }
         stream.set_nodelay(true).map_err(disconnected)?;
-        // Asked for only now, so that a socket that waited gets the newest certificate.
-        let current = self.wiring.store.current();
-        let acceptor = TlsAcceptor::from(Arc::clone(&current.server));
-        let accepted = acceptor.accept(stream).await.map_err(|error| reason_of(&error))?;
-        Ok((accepted, current))
+        // What only those need who get here is allocated only for them.
+        let hello = Box::pin(LazyConfigAcceptor::new(rustls::server::Acceptor::default(), stream));
+        let hello = hello.await.map_err(|error| reason_of(&error))?;
+        self.shared.gate().places.greeted(&self.place);
+        Box::pin(self.answer(hello)).await
+    }
+
+    async fn answer(
+        &self,
+        hello: StartHandshake<TcpStream>,
+    ) -> Result<(TlsStream<TcpStream>, Arc<Current>), HandshakeReason> {
+        let turns = match self.acquaintance {
+            Acquaintance::Known => &self.shared.turns_of_known,
+            Acquaintance::Stranger => &self.shared.turns_of_strangers,
+        };
+        // Asked for only now, so that a socket that was slow gets the newest certificate.
+        let current = self.shared.wiring.store.current();
+        let finished = hello.into_stream(Arc::clone(&current.server));
+        let accepted = turns.drive(self.place.source, finished).await;
+        Ok((accepted.map_err(|error| reason_of(&error))?, current))
+    }
+}
+
+impl Shared {
+    /// Gives a socket its place, unless its source is blocked or has no place left.
+    fn enter(self: &Arc<Self>, address: SocketAddr) -> Option<Held> {
+        let source = Source::from(address.ip());
+        let acquaintance = match self.wiring.connections.has_proved(source) {
+            true => Acquaintance::Known,
+            false => Acquaintance::Stranger,
+        };
+        let now = self.started.elapsed();
+        let place = {
+            let mut gate = self.gate();
+            if gate.limiter.is_blocked(source, now) {
+                return None;
+            }
+            gate.places.enter(source, acquaintance, now)
+        };
+        if place.is_none() {
+            self.report(address, HandshakeReason::TooManyAtOnce);
+        }
+        place.map(|place| Held { shared: Arc::clone(self), place, acquaintance })
+    }
+
+    fn is_short_of_descriptors(&self, newest: &TcpStream) -> bool {
+        let number = u64::try_from(newest.as_raw_fd()).unwrap_or_default();
+        self.options.descriptors_max.is_some_and(|max| number >= max)
     }
 
     fn admit(
@@ -441,33 +438,15 @@ impl Shared {
     }
 }
 
-/// Handshakes at once that a source which has shown a credential before has free of comparison with others.
-const KEPT_FOR_KNOWN: usize = 32;
-
-impl Gate {
-    /// The oldest handshake of the source that has most of them, with the time it has run since.
-    fn crowding(&self, connections: &Connections) -> Option<(Instant, CancellationToken)> {
-        let weight = |source: Source, running: usize| match connections.has_proved(source) {
-            true => running.saturating_sub(KEPT_FOR_KNOWN),
-            false => running,
-        };
-        let most =
-            self.running.iter().max_by_key(|(source, running)| weight(**source, running.len()));
-        most.and_then(|(_, running)| running.iter().find(|running| !running.end.is_cancelled()))
-            .map(|oldest| (oldest.since, oldest.end.clone()))
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.shared.gate().places.leave(&self.place);
     }
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut gate = self.shared.gate();
-        if let Some(running) = gate.running.get_mut(&self.source) {
-            running.retain(|running| running.number != self.number);
-            if running.is_empty() {
-                gate.running.remove(&self.source);
-            }
-        }
-    }
+/// So that known sources and strangers together leave none idle, and neither takes all.
+fn half_of_the_processors() -> usize {
+    std::thread::available_parallelism().map_or(1, |all| (all.get() / 2).max(1))
 }
 
 /// Errors of one connection that `accept` reports although the listener is well (see accept(2)).

@@ -101,8 +101,7 @@ pub(crate) async fn start(
     let (rebalance, sampler) = (node.config.rebalance()?, node.config.sampler()?);
     let authority = node.config.acme()?;
     // Bound first: a port in use must fail before a cluster is created.
-    let tcp =
-        TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
+    let tcp = listener::bind(address).with_context(|| format!("cannot listen on {address}"))?;
     let peers = Peers::new(Arc::clone(&certificates));
     let raft = open_raft(node, &cluster, id, &peers).await?;
     let store = RaftStore::new(id, raft, peers.clone(), Arc::clone(&node.clock));

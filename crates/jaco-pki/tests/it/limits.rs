@@ -1,12 +1,16 @@
 //! What strangers can make the accept loop do.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use jaco_pki::listener::Options;
+use jaco_pki::listener::{self, Options};
 use jaco_pki::{AnonymousLimits, Dialer, FailureLimits, HandshakeReason, Loopback, PeerIdentity};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::task::JoinSet;
 
 use jaco_types::NodeId;
 
@@ -84,28 +88,67 @@ async fn failing_source_is_blocked_and_reported_once() {
     assert!(server.failures.try_recv().is_err());
 }
 
+/// The first bytes of a hello that does not end.
+const HALF_A_HELLO: [u8; 7] = [0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00];
+
+/// A socket of one of several sources.
+async fn socket(source: [u8; 4], server: SocketAddr) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(SocketAddr::from((source, 0))).unwrap();
+    socket.connect(server).await.unwrap()
+}
+
+/// Waits until a socket is closed, with an answer or without one.
+async fn closed(socket: &mut TcpStream) {
+    within(socket.read_to_end(&mut Vec::new())).await.ok();
+}
+
+/// The first message of a handshake.
+async fn hello(dialer: &Dialer) -> Vec<u8> {
+    let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (dialer, address) = (dialer.clone(), nobody.local_addr().unwrap());
+    let dialing = tokio::spawn(async move { dialer.connect(address).await.map(drop) });
+    let (mut socket, _) = nobody.accept().await.unwrap();
+    let mut hello = vec![0; 1 << 14];
+    let length = within(socket.read(&mut hello)).await.unwrap();
+    dialing.abort();
+    hello.truncate(length);
+    hello
+}
+
+/// A socket with a complete hello, whose answer is there.
+async fn greeted(server: &EchoServer, hello: &[u8], source: [u8; 4]) -> TcpStream {
+    let mut socket = socket(source, server.address).await;
+    socket.write_all(hello).await.unwrap();
+    within(socket.peek(&mut [0])).await.unwrap();
+    socket
+}
+
+/// R-FAULT-3: handshakes that are not gone on with make room for the next one of the same source, at once.
 #[tokio::test]
 async fn one_source_cannot_take_every_handshake() {
     let ca = authority(OURS);
-    let options = Options { handshakes_per_source_max: 2, ..Options::default() };
+    let handshake_grace = Duration::from_secs(3600);
+    let options = Options { handshakes_per_source_max: 2, handshake_grace, ..Options::default() };
     let mut server = EchoServer::with_options(store(&ca, 1), options).await;
-    let _first = TcpStream::connect(server.address).await.unwrap();
-    let _second = TcpStream::connect(server.address).await.unwrap();
-    let mut third = TcpStream::connect(server.address).await.unwrap();
+    let mut first = TcpStream::connect(server.address).await.unwrap();
+    let second = TcpStream::connect(server.address).await.unwrap();
+    let operator = Dialer::operator(trust(&ca)).unwrap();
+    let mut third = within(operator.connect(server.address)).await.unwrap();
+    assert!(echoes(&mut third).await, "the newest is let in");
     assert_eq!(server.next_failure().await, HandshakeReason::TooManyAtOnce);
-    // Closed, without an answer: that costs the least.
-    assert!(matches!(within(third.read(&mut [0; 1])).await, Ok(0) | Err(_)));
+    closed(&mut first).await;
+    drop(second);
 }
 
-/// Handshakes in flight are bounded: with one place only, two honest peers still both get in.
-#[tokio::test]
-async fn waiting_for_a_slot_is_no_failure() {
+/// Few handshakes compute at a time, but that is nobody's failure: all the others wait for their turn.
+#[tokio::test(flavor = "multi_thread")]
+async fn waiting_for_a_turn_is_no_failure() {
     let ca = authority(OURS);
-    let handshake_grace = Duration::from_secs(3600);
-    let options = Options { handshakes_max: 1, handshake_grace, ..Options::default() };
+    let options = Options { computing_max: 1, ..Options::default() };
     let mut server = EchoServer::with_options(store(&ca, 1), options).await;
     let operator = Dialer::operator(trust(&ca)).unwrap();
-    let dials = (0..8).map(|_| {
+    let dials = (0..64).map(|_| {
         let (operator, address) = (operator.clone(), server.address);
         tokio::spawn(async move { operator.connect(address).await.map(drop) })
     });
@@ -164,31 +207,149 @@ async fn a_connection_without_credential_is_closed() {
     assert!(echoes(&mut member).await);
 }
 
-/// R-FAULT-3: half-open handshakes of many sources do not hold up a newcomer: those of the source with most of them
-/// are ended.
+/// R-FAULT-3: half-open handshakes of many sources do not hold up a newcomer, however young they are: those of the
+/// source with most of them are ended.
 #[tokio::test]
 async fn half_open_handshakes_keep_nobody_out() {
     let ca = authority(OURS);
+    let hour = Duration::from_secs(3600);
     let options = Options {
         handshakes_max: 16,
         handshakes_per_source_max: 8,
-        handshake_timeout: Duration::from_secs(3600),
+        handshake_timeout: hour,
+        handshake_grace: hour,
         ..Options::default()
     };
     let server = EchoServer::with_options(store(&ca, 1), options).await;
-    let mut silent = Vec::new();
+    let operator = Dialer::operator(trust(&ca)).unwrap();
+    let hello = hello(&operator).await;
+    let mut open = Vec::new();
     for source in 2..6 {
-        for _ in 0..8 {
-            let socket = tokio::net::TcpSocket::new_v4().unwrap();
-            socket.bind(SocketAddr::from(([127, 0, 0, source], 0))).unwrap();
-            silent.push(socket.connect(server.address).await.unwrap());
+        for _ in 0..4 {
+            open.push(greeted(&server, &hello, [127, 0, 0, source]).await);
         }
     }
     let peer = Dialer::peer(store(&ca, 2), NodeId(1));
     assert!(echoes(&mut within(peer.connect(server.address)).await.unwrap()).await);
+    let stranger = socket([127, 0, 0, 99], server.address).await;
+    assert!(echoes(&mut within(operator.over(stranger)).await.unwrap()).await);
+    open.push(greeted(&server, &hello, [127, 0, 0, 2]).await);
+    let mut refused = socket([127, 0, 0, 5], server.address).await;
+    refused.write_all(&HALF_A_HELLO).await.unwrap();
+    // The places of others are not for one of those with most.
+    closed(&mut refused).await;
+    drop(open);
+}
+
+/// R-FAULT-3: who floods the node from several addresses, as fast as it can, holds up neither a member nor a stranger
+/// of another address; and not even one of an address that floods for long, if it tries again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_flood_of_sockets_holds_up_nobody() {
+    const FLOODED: u64 = 5_000;
+    let ca = authority(OURS);
+    let hour = Duration::from_secs(3600);
+    let options = Options {
+        handshakes_max: 128,
+        handshakes_per_source_max: 16,
+        handshake_timeout: hour,
+        handshake_grace: hour,
+        ..Options::default()
+    };
+    let mut server = EchoServer::with_options(store(&ca, 1), options).await;
+    let address = server.address;
+    let sent = Arc::new(AtomicU64::new(0));
+    let mut flood = JoinSet::new();
+    for number in 0..=u8::MAX {
+        let source = [127, 0, 0, 2 + number % 8];
+        let sent = Arc::clone(&sent);
+        flood.spawn(async move {
+            loop {
+                let mut socket = socket(source, address).await;
+                socket.write_all(&HALF_A_HELLO).await.ok();
+                sent.fetch_add(1, Ordering::Relaxed);
+                socket.read_to_end(&mut Vec::new()).await.ok();
+            }
+        });
+    }
+    let peer = Dialer::peer(store(&ca, 2), NodeId(1));
     let operator = Dialer::operator(trust(&ca)).unwrap();
-    assert!(echoes(&mut within(operator.connect(server.address)).await.unwrap()).await);
-    drop(silent);
+    let mut let_in = 0;
+    while let_in < 20 || sent.load(Ordering::Relaxed) < FLOODED {
+        assert!(echoes(&mut within(peer.connect(address)).await.unwrap()).await);
+        let stranger = socket([127, 0, 0, 99], address).await;
+        let mut stranger = within(operator.over(stranger)).await.unwrap();
+        assert!(echoes(&mut stranger).await);
+        let beside = async {
+            loop {
+                let beside = socket([127, 0, 0, 2], address).await;
+                if let Ok(mut beside) = operator.over(beside).await
+                    && echoes(&mut beside).await
+                {
+                    break;
+                }
+            }
+        };
+        within(beside).await;
+        let_in += 1;
+        assert!(let_in < 1_000, "there is no flood: the test shows nothing");
+    }
+    flood.shutdown().await;
+    assert_eq!(server.next_failure().await, HandshakeReason::TooManyAtOnce);
+}
+
+/// R-FAULT-3: sockets that come in one burst are kept until they are accepted. The kernel drops the first packet of those
+/// it has no room for, and they connect a second later, or more.
+#[tokio::test]
+async fn bursts_of_sockets_are_kept() {
+    const BURST: usize = 2_000;
+    let most: usize =
+        std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap().trim().parse().unwrap();
+    assert!(most >= BURST, "this machine keeps fewer itself");
+    let files = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: files.maximum, ..files }).unwrap();
+    let busy = listener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    let address = busy.local_addr().unwrap();
+    let connect = async {
+        let mut kept = Vec::new();
+        for _ in 0..BURST {
+            kept.push(TcpStream::connect(address).await.unwrap());
+        }
+        kept
+    };
+    assert_eq!(within(connect).await.len(), BURST);
+}
+
+/// R-FAULT-3: a source that is blocked takes no place, not even for as long as it takes to refuse it.
+#[tokio::test]
+async fn blocked_sources_take_no_places() {
+    let ca = authority(OURS);
+    let hour = Duration::from_secs(3600);
+    let failures = FailureLimits {
+        burst: 0,
+        forgiven_every: hour,
+        loopback: Loopback::Counted,
+        ..FailureLimits::default()
+    };
+    let options = Options {
+        handshakes_max: 1,
+        handshake_timeout: hour,
+        handshake_grace: hour,
+        failures,
+        ..Options::default()
+    };
+    let mut server = EchoServer::with_options(store(&ca, 1), options).await;
+    let mut garbage = socket([127, 0, 0, 2], server.address).await;
+    garbage.write_all(b"garbage that is not tls").await.unwrap();
+    assert_eq!(server.next_failure().await, HandshakeReason::NotTls);
+    assert_eq!(server.next_failure().await, HandshakeReason::SourceBlocked);
+    // It holds the only place.
+    let operator = Dialer::operator(trust(&ca)).unwrap();
+    let honest = greeted(&server, &hello(&operator).await, [127, 0, 0, 3]).await;
+    for _ in 0..10 {
+        closed(&mut socket([127, 0, 0, 2], server.address).await).await;
+    }
+    assert!(server.failures.try_recv().is_err(), "nothing was ended for it");
+    drop(honest);
 }
 
 /// A flood may fill the audit's channel, but not go unnoticed: everything is told or counted.
