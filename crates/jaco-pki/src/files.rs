@@ -27,6 +27,7 @@ const NEXT_KEY: &str = "node.key.next";
 const NODE_CERTIFICATE: &str = "node.crt";
 const CA_CERTIFICATES: &str = "ca.crt";
 const KEK: &str = "kek";
+const NEXT_KEK: &str = "kek.next";
 const RAFT_LOG_ID: &str = "raft-log.id";
 const RAFT_LOG_STARTS: &str = "raft-log.starts";
 const MEMBERS: &str = "members";
@@ -166,10 +167,19 @@ impl IdentityDir {
 
     /// The key-encryption key, or `None` if this node holds none.
     pub fn kek(&self) -> Result<Option<KeyEncryptionKey>, FilesError> {
-        let Some(text) = self.read_text(KEK, Access::OwnerOnly)? else {
+        self.read_kek(KEK)
+    }
+
+    /// The key that replaces it some time, or `None`.
+    pub fn next_kek(&self) -> Result<Option<KeyEncryptionKey>, FilesError> {
+        self.read_kek(NEXT_KEK)
+    }
+
+    fn read_kek(&self, name: &str) -> Result<Option<KeyEncryptionKey>, FilesError> {
+        let Some(text) = self.read_text(name, Access::OwnerOnly)? else {
             return Ok(None);
         };
-        let malformed = || FilesError::Malformed { path: self.file(KEK) };
+        let malformed = || FilesError::Malformed { path: self.file(name) };
         KeyEncryptionKey::from_hex(&text).map(Some).ok_or_else(malformed)
     }
 
@@ -182,6 +192,29 @@ impl IdentityDir {
     /// Stores the key-encryption key.
     pub fn store_kek(&self, kek: &KeyEncryptionKey) -> Result<(), FilesError> {
         self.write(KEK, kek.to_hex().as_bytes(), Access::OwnerOnly)
+    }
+
+    /// Stores the key that replaces it some time.
+    pub fn store_next_kek(&self, kek: &KeyEncryptionKey) -> Result<(), FilesError> {
+        self.write(NEXT_KEK, kek.to_hex().as_bytes(), Access::OwnerOnly)
+    }
+
+    /// The next key takes the place of the one in use, which is gone then. A crash leaves both or the next one.
+    pub fn adopt_next_kek(&self) -> Result<(), FilesError> {
+        self.rename(NEXT_KEK, KEK)?;
+        self.forget_unfinished_keks()
+    }
+
+    /// Deletes the next key.
+    pub fn forget_next_kek(&self) -> Result<(), FilesError> {
+        self.remove(NEXT_KEK)?;
+        self.forget_unfinished_keks()
+    }
+
+    /// What a crash left of a key that was being stored.
+    fn forget_unfinished_keks(&self) -> Result<(), FilesError> {
+        self.remove(&temporary(KEK))?;
+        self.remove(&temporary(NEXT_KEK))
     }
 
     /// The id of the raft log that this node writes, or `None` before it has opened one. Kept apart
@@ -245,7 +278,8 @@ impl IdentityDir {
     /// Deletes the identity of a node that was removed from its cluster. The certificate goes first:
     /// without it the node is a member of no cluster, even if a crash leaves the rest behind.
     pub fn delete(&self) -> Result<(), FilesError> {
-        for name in [NODE_CERTIFICATE, NODE_KEY, NEXT_KEY, CA_CERTIFICATES, KEK, MEMBERS] {
+        for name in [NODE_CERTIFICATE, NODE_KEY, NEXT_KEY, CA_CERTIFICATES, KEK, NEXT_KEK, MEMBERS]
+        {
             self.remove(name)?;
         }
         self.forget_raft_log()
@@ -312,7 +346,7 @@ impl IdentityDir {
     }
 
     fn write(&self, name: &str, bytes: &[u8], access: Access) -> Result<(), FilesError> {
-        let temporary = format!(".{name}.tmp");
+        let temporary = temporary(name);
         let path = self.file(&temporary);
         let io = |source| FilesError::Io { path: path.clone(), source };
         match fs::remove_file(&path) {
@@ -353,6 +387,11 @@ impl IdentityDir {
     fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
+}
+
+/// What a file is called until it is complete.
+fn temporary(name: &str) -> String {
+    format!(".{name}.tmp")
 }
 
 impl Access {

@@ -10,11 +10,13 @@ pub mod dial;
 pub mod files;
 mod fingerprint;
 pub mod identity;
+mod kek_ring;
 mod key;
 mod limiter;
 pub mod listener;
 mod members;
 mod name;
+mod naming;
 pub mod operator;
 mod outgoing;
 pub mod password;
@@ -43,11 +45,13 @@ pub use crate::dial::{DialError, DialedConnection, Dialer};
 pub use crate::files::IdentityDir;
 pub use crate::fingerprint::Fingerprint;
 pub use crate::identity::{IdentityError, NodeCertificate};
+pub use crate::kek_ring::KekRing;
 pub use crate::key::{CSR_BYTES_MAX, CsrError, KeyError, NodeCsr, NodeKey, request_from_pem};
 pub use crate::limiter::{FailureLimits, Loopback};
 pub use crate::listener::{HandshakeFailure, HandshakeReason, TlsListener};
 pub use crate::members::Members;
 pub use crate::name::{NameError, NodeName, OperatorNameError};
+pub use crate::naming::NamingKey;
 pub use crate::operator::{
     OperatorCertificate, OperatorCredentials, OperatorCredentialsError, OperatorName,
 };

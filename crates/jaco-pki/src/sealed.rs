@@ -12,8 +12,9 @@ use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use ring::hmac;
 use zeroize::{Zeroize, Zeroizing};
 
-use jaco_types::ClusterId;
+use jaco_types::{ClusterId, KekId};
 
+use crate::naming::NamingKey;
 use crate::random;
 
 const VERSION: u8 = 1;
@@ -47,6 +48,8 @@ pub enum Purpose<'a> {
     AcmeAccountKey { directory: &'a str },
     /// The private key of a certificate that the cluster ordered for a domain.
     IssuedKey { domain: &'a str },
+    /// The key that names secrets.
+    NamingKey,
 }
 
 /// Why an envelope does not open.
@@ -90,41 +93,28 @@ impl KeyEncryptionKey {
 
     /// Names the key without giving it away, so that a wrong key is told from a damaged value.
     #[must_use]
-    pub fn id(&self) -> [u8; 8] {
+    pub fn id(&self) -> KekId {
         let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &self.0), b"jaco key id v1");
         let mut id = [0; KEY_ID_BYTES];
         id.copy_from_slice(&tag.as_ref()[..KEY_ID_BYTES]);
-        id
+        KekId(id)
     }
 
-    fn name_of(&self, cluster: &ClusterId, plaintext: &[u8]) -> [u8; 32] {
+    /// The key that names secrets where the cluster has none of its own, which it has from the first rotation of this
+    /// one on.
+    #[must_use]
+    pub fn naming_key(&self) -> NamingKey {
         // A key of its own, so that a name says nothing about anything else that this key does.
         let own = hmac::Key::new(hmac::HMAC_SHA256, &self.0);
-        let own = hmac::sign(&own, b"jaco content name v1");
-        let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, own.as_ref()));
-        let cluster = cluster.as_str().as_bytes();
-        context.update(&(cluster.len() as u64).to_be_bytes());
-        context.update(cluster);
-        context.update(plaintext);
-        let mut name = [0; 32];
-        name.copy_from_slice(context.sign().as_ref());
-        name
+        let mut bytes = [0; 32];
+        bytes.copy_from_slice(hmac::sign(&own, b"jaco content name v1").as_ref());
+        NamingKey::from_bytes(bytes)
     }
 
     fn cipher(&self) -> LessSafeKey {
         let key = UnboundKey::new(&CHACHA20_POLY1305, &self.0);
         LessSafeKey::new(key.expect("a key of 32 bytes fits the cipher"))
     }
-}
-
-/// The [`KeyEncryptionKey::id`] of the key that sealed an envelope; `None` if it is none. A claim: only opening proves
-/// that the envelope was not altered.
-#[must_use]
-pub fn key_of(envelope: &[u8]) -> Option<[u8; 8]> {
-    if envelope.len() < OVERHEAD_BYTES || envelope[0] != VERSION {
-        return None;
-    }
-    envelope[2..2 + KEY_ID_BYTES].try_into().ok()
 }
 
 /// Seals `plaintext`. Two calls never give the same bytes.
@@ -138,7 +128,7 @@ pub fn seal(
     let nonce: [u8; NONCE_BYTES] = random::bytes();
     let mut envelope = Vec::with_capacity(plaintext.len() + OVERHEAD_BYTES);
     envelope.extend([VERSION, CHACHA20_POLY1305_ID]);
-    envelope.extend(key.id());
+    envelope.extend(key.id().0);
     envelope.extend(nonce);
     let associated = Aad::from(associated_data(&envelope, cluster, purpose));
     // Encrypted where it will stay: no second copy of the plaintext is left in memory.
@@ -174,7 +164,7 @@ pub fn open(
         return Err(OpenError::Algorithm(header[1]));
     }
     let (key_id, nonce) = header[2..].split_at(KEY_ID_BYTES);
-    if key_id != key.id() {
+    if key_id != key.id().0 {
         return Err(OpenError::WrongKey);
     }
     let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| OpenError::Truncated)?;
@@ -199,22 +189,20 @@ pub fn holds(
     plaintext: &[u8],
 ) -> bool {
     let opened = open(key, cluster, purpose, envelope);
-    opened.is_ok_and(|held| key.name_of(cluster, &held) == key.name_of(cluster, plaintext))
+    let names = key.naming_key();
+    opened.is_ok_and(|held| names.name_of(cluster, &held) == names.name_of(cluster, plaintext))
 }
 
-/// Seals the content of a secret under the name by which equal contents are known to be equal.
-///
-/// The name is a keyed hash: whoever holds it but not the key cannot find the content by trying
-/// guesses, and the same content has the same name in this cluster and in no other.
+/// Seals the content of a secret under its [`NamingKey::name_of`].
 #[must_use]
 pub fn seal_named(
     key: &KeyEncryptionKey,
     cluster: &ClusterId,
+    name: &[u8; 32],
     plaintext: &[u8],
-) -> ([u8; 32], Vec<u8>) {
-    let name = key.name_of(cluster, plaintext);
-    let purpose = HEXLOWER.encode(&name);
-    (name, seal(key, cluster, Purpose::Secret { name: &purpose, version: 0 }, plaintext))
+) -> Vec<u8> {
+    let purpose = HEXLOWER.encode(name);
+    seal(key, cluster, Purpose::Secret { name: &purpose, version: 0 }, plaintext)
 }
 
 /// Opens what [`seal_named`] made, under its name.
@@ -261,6 +249,7 @@ fn associated_data(header: &[u8], cluster: &ClusterId, purpose: Purpose<'_>) -> 
             field(b"issued-key");
             field(domain.as_bytes());
         }
+        Purpose::NamingKey => field(b"naming-key"),
     }
     out
 }
@@ -273,6 +262,6 @@ impl Drop for KeyEncryptionKey {
 
 impl fmt::Debug for KeyEncryptionKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "KeyEncryptionKey(id {})", HEXLOWER.encode(&self.id()))
+        write!(f, "KeyEncryptionKey(id {})", self.id())
     }
 }

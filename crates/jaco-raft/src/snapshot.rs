@@ -217,6 +217,21 @@ impl SnapshotStore {
         Ok(())
     }
 
+    /// The last entry that each complete snapshot covers, by its name, the greatest last.
+    pub(crate) fn covered(&self) -> io::Result<Vec<u64>> {
+        Ok(self.names()?.iter().filter_map(|name| covered_by(name)).collect())
+    }
+
+    /// Deletes the snapshots that end before `index`.
+    pub(crate) fn forget_before(&self, index: u64) -> io::Result<()> {
+        for name in self.names()? {
+            if covered_by(&name).is_some_and(|covered| covered < index) {
+                self.disk.remove(&name)?;
+            }
+        }
+        self.disk.sync_dir()
+    }
+
     /// The names of complete snapshots, the one that covers most last.
     pub(crate) fn names(&self) -> io::Result<Vec<String>> {
         let mut names = self.disk.list()?;
@@ -254,6 +269,11 @@ impl SnapshotStore {
         }
         Ok(SnapshotFile { name: name.to_owned(), len, sum, header })
     }
+}
+
+/// The last entry of a snapshot, by its name.
+fn covered_by(name: &str) -> Option<u64> {
+    name.split('-').next()?.parse().ok()
 }
 
 /// Reads a snapshot file with the right checksum, whatever else it holds; for mutations.

@@ -32,6 +32,8 @@ mod view;
 
 pub use audit::{archive, writer::Archived};
 pub use auth::cluster_key::ClusterKey;
+pub use auth::reseal::resealed;
+pub use auth::sealer::Sealer;
 pub use auth::{permission, refusals, uses};
 pub use consumer::{ConsumerSession, Delivery};
 pub use edge::EdgeProbe;

@@ -128,7 +128,7 @@ impl Member {
     /// # Errors
     /// Those of [`ClusterKey::of`].
     pub fn key(&self) -> Result<KeyEncryptionKey, Rejection> {
-        self.store.read(|state| self.cluster_key.of(state).cloned())
+        self.store.read(|state| self.cluster_key.of(state))
     }
 
     /// A timed-out proposal is reported as `quorum_lost` if the quorum is lost.

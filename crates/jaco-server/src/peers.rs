@@ -13,12 +13,13 @@ use jaco_proto::v1::exec_client::ExecClient;
 use jaco_proto::v1::peer_client::PeerClient;
 use jaco_proto::v1::query_client::QueryClient;
 use jaco_proto::v1::{
-    AcknowledgeEndpointsRequest, EdgeTrafficRequest, EdgeTrafficResponse, ForwardRequest,
-    HeartbeatRequest, HeartbeatResponse, ProbeEdgeRequest, ProbeEdgeResponse, ProbeRouterRequest,
-    ProbeRouterResponse, ProposeRequest, PullsRequest, PullsResponse, RaftRequest,
+    AcknowledgeEndpointsRequest, EdgeTrafficRequest, EdgeTrafficResponse, FetchKekRequest,
+    FetchKekResponse, ForwardRequest, HeartbeatRequest, HeartbeatResponse, ProbeEdgeRequest,
+    ProbeEdgeResponse, ProbeRouterRequest, ProbeRouterResponse, ProposeRequest, PullsRequest,
+    PullsResponse, RaftRequest,
 };
 use jaco_raft::StreamRenewal;
-use jaco_types::{ErrorCode, NodeId, Rejection};
+use jaco_types::{ErrorCode, KekId, NodeId, Rejection};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Response, Status};
 
@@ -236,6 +237,22 @@ impl Peers {
         let mut request = Request::new(message);
         request.set_timeout(deadline);
         let answer = within(deadline, self.peer(node, address).probe_router(request)).await;
+        answer.map_err(|status| from_status(&status))
+    }
+
+    /// Asks a member for a key of a rotation in progress.
+    ///
+    /// # Errors
+    /// When the member is unreachable, or does not have it.
+    pub async fn fetch_kek(
+        &self,
+        (node, address): (NodeId, &str),
+        key: KekId,
+        deadline: Duration,
+    ) -> Result<FetchKekResponse, Rejection> {
+        let mut request = Request::new(FetchKekRequest { key: key.0.to_vec().into() });
+        request.set_timeout(deadline);
+        let answer = within(deadline, self.peer(node, address).fetch_kek(request)).await;
         answer.map_err(|status| from_status(&status))
     }
 

@@ -16,6 +16,7 @@ use crate::audit::AuditLog;
 use crate::contents::{Content, NamedContent};
 use crate::deployment::Deployment;
 use crate::edge::Edges;
+use crate::kek::Sealing;
 use crate::network::{Network, Networks};
 use crate::policy::Policy;
 use crate::registries::RegistryLogin;
@@ -76,6 +77,8 @@ pub struct ClusterState {
     pub policy: Policy,
     /// The last rotation of the authority; absent if it was never rotated.
     pub rotation: Option<AuthorityRotation>,
+    /// The keys that seal.
+    pub sealing: Sealing,
 }
 
 impl ClusterState {
@@ -107,6 +110,7 @@ impl ClusterState {
             edges: self.edges.clone(),
             policy: self.policy.clone(),
             rotation: self.rotation.clone(),
+            sealing: self.sealing.clone(),
         }
     }
 

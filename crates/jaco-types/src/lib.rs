@@ -12,6 +12,7 @@ pub mod gpu;
 pub mod id;
 pub mod identity;
 pub mod image;
+pub mod kek;
 pub mod machine;
 pub mod membership;
 pub mod network;
@@ -44,6 +45,7 @@ pub use id::{
 };
 pub use identity::Identity;
 pub use image::{ImageDigest, ImageNeed, ImagePull, is_image_name};
+pub use kek::KekId;
 pub use machine::Machine;
 pub use membership::voter_target;
 pub use network::{InstanceAddress, Ipv4Prefix, NetworkId, NetworkReach, NetworkScope, Subnet};

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use jaco_pki::IdentityDir;
+use jaco_pki::{IdentityDir, KekRing};
 use jaco_server::{ClusterKey, backup_parts};
 use jaco_store::{Clock, SystemClock};
 use prost::Message as _;
@@ -35,14 +35,15 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let folder = &args.data_dir;
     let _held = offline::lock(folder)?;
     let identity = IdentityDir::open(folder.join("node"))?;
-    let key = identity.kek()?;
-    let key = key.context("this node's key-encryption key is missing: secrets cannot be opened")?;
+    let keks = KekRing::load(identity)?;
+    let keks =
+        keks.context("this node's key-encryption key is missing: secrets cannot be opened")?;
     let stopped = offline::open(folder).await?;
     let unconfirmed = stopped.raft.unconfirmed().await.context("cannot read the log")?.len();
     let state = stopped.raft.with_state(|machine| machine.state().for_decisions());
     stopped.raft.close().await?;
     let node = state.nodes.get(&stopped.name.node).context("this node is not in its state")?;
-    let key = ClusterKey::new(key, identity.kek_file(), node.hostname.clone());
+    let key = ClusterKey::new(keks, node.hostname.clone());
     let mut out = io::BufWriter::new(io::stdout());
     for part in backup_parts(&state, &key, SystemClock.now())? {
         let part = part?.encode_to_vec();

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use anyhow::Context;
 use async_trait::async_trait;
 use hyper_util::rt::TokioIo;
+use jaco_pki::files::FilesError;
 use jaco_pki::{
-    CertificateAuthority, Credentials, Dialer, JoinToken, KeyEncryptionKey, NodeCsr, OperatorToken,
-    TrustBundle, ca,
+    CertificateAuthority, Credentials, Dialer, IdentityDir, JoinToken, KekRing, KeyEncryptionKey,
+    NodeCsr, OperatorToken, TrustBundle, ca,
 };
 use jaco_proto::v1::cluster_client::ClusterClient;
 use jaco_proto::v1::{self, AdmitNodeRequest};
@@ -85,20 +86,20 @@ impl Bootstrap {
                 "certificate is not valid now: the node was off for long, or its clock is wrong; peers accept it, and it is renewed once there is a leader"
             );
         }
-        let kek = self.node.identity.kek().with_context(|| self.kek_advice())?;
-        let kek = kek.with_context(|| self.kek_advice())?;
+        let keks = KekRing::load(self.node.identity.clone()).with_context(|| self.kek_advice())?;
+        let keks = keks.with_context(|| self.kek_advice())?;
         let _joining = self.joining.lock().await;
-        self.start_member(credentials, kek, None).await?;
+        self.start_member(credentials, keks, None).await?;
         Ok(())
     }
 
     async fn start_member(
         &self,
         credentials: Credentials,
-        kek: KeyEncryptionKey,
+        keks: KekRing,
         founding: Option<Founding>,
     ) -> anyhow::Result<()> {
-        let parts = MemberParts { credentials, kek, founding };
+        let parts = MemberParts { credentials, keks, founding };
         let lifecycle = Arc::new(self.clone());
         member::start(&self.node, parts, lifecycle).await
     }
@@ -108,8 +109,15 @@ impl Bootstrap {
         let file = self.node.identity.kek_file();
         let file = file.display();
         format!(
-            "{file}, the key-encryption key of the cluster, is missing or damaged: copy it from another node"
+            "{file}, the key-encryption key of the cluster, is missing or damaged: copy it from another node; what is \
+             beside it as kek.next can be removed, the other members hand it out again"
         )
+    }
+
+    /// The keys that were just stored.
+    fn stored_keks(&self) -> Result<KekRing, Rejection> {
+        let keks = KekRing::load(self.node.identity.clone()).map_err(|error| internal(&error))?;
+        keks.ok_or_else(|| internal(&"the key-encryption key is missing"))
     }
 
     /// Rejects the request if this node already belongs to a cluster.
@@ -197,8 +205,9 @@ impl Bootstrap {
         };
         let credentials = Credentials::new(key, certificate.clone(), trust.clone(), now)
             .map_err(|error| internal(&error))?;
-        self.node.identity.store_kek(&kek).map_err(|error| internal(&error))?;
-        self.start_member(credentials, kek, Some(founding))
+        store_keks(&self.node.identity, &kek, None).map_err(|error| internal(&error))?;
+        let keks = self.stored_keks()?;
+        self.start_member(credentials, keks, Some(founding))
             .await
             .map_err(|error| failed(&error))?;
         self.node.identity.install(&certificate, &trust).map_err(|error| internal(&error))?;
@@ -247,17 +256,25 @@ impl Bootstrap {
             let message = format!("the join token is malformed: {error}");
             Rejection::new(ErrorCode::JoinTokenInvalid, message)
         })?;
-        let Admitted { credentials, kek } = admit(&self.node, server, &token).await?;
+        let credentials = admit(&self.node, server, &token).await?;
         let name = credentials.certificate().name().clone();
-        self.start_member(credentials, kek, None).await.map_err(|error| failed(&error))?;
+        let keks = self.stored_keks()?;
+        self.start_member(credentials, keks, None).await.map_err(|error| failed(&error))?;
         Ok(v1::JoinClusterResponse { cluster_id: name.cluster.to_string(), node_id: name.node.0 })
     }
 }
 
-/// What a node has once it was admitted.
-pub(crate) struct Admitted {
-    pub(crate) credentials: Credentials,
-    pub(crate) kek: KeyEncryptionKey,
+/// Stores the key-encryption key, and the one that replaces it if that is known; nothing is left of another one.
+fn store_keks(
+    identity: &IdentityDir,
+    kek: &KeyEncryptionKey,
+    next: Option<&KeyEncryptionKey>,
+) -> Result<(), FilesError> {
+    identity.store_kek(kek)?;
+    match next {
+        Some(next) => identity.store_next_kek(next),
+        None => identity.forget_next_kek(),
+    }
 }
 
 /// Has a member admit this node, and stores what makes it one: once the cluster counts on it, it must start with the
@@ -269,7 +286,7 @@ pub(crate) async fn admit(
     node: &NodeContext,
     server: &str,
     token: &JoinToken,
-) -> Result<Admitted, Rejection> {
+) -> Result<Credentials, Rejection> {
     let key = node.identity.next_key().map_err(|error| internal(&error))?;
     let admitted = ask_admission(node, server, token, key.request()).await?;
     let now = node.clock.now();
@@ -279,11 +296,17 @@ pub(crate) async fn admit(
         .ok_or_else(|| internal(&"the cluster's answer holds no certificate"))?;
     let kek = KeyEncryptionKey::from_hex(&admitted.key_encryption_key);
     let kek = kek.ok_or_else(|| internal(&"the cluster's answer holds no key"))?;
+    let next = match admitted.next_key_encryption_key.as_str() {
+        "" => None,
+        text => KeyEncryptionKey::from_hex(text)
+            .ok_or_else(|| internal(&"the cluster's answer holds a damaged key"))
+            .map(Some)?,
+    };
     let credentials = Credentials::new(key, certificate.clone(), trust.clone(), now)
         .map_err(|error| internal(&error))?;
-    node.identity.store_kek(&kek).map_err(|error| internal(&error))?;
+    store_keks(&node.identity, &kek, next.as_ref()).map_err(|error| internal(&error))?;
     node.identity.install(&certificate, &trust).map_err(|error| internal(&error))?;
-    Ok(Admitted { credentials, kek })
+    Ok(credentials)
 }
 
 /// Requests admission from a member, over a connection pinned to the CA in the token.

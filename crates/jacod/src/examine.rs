@@ -12,12 +12,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use bytes::Bytes;
-use jaco_pki::{IdentityDir, sealed};
+use jaco_pki::IdentityDir;
 use jaco_proto::storage::{Payload, decode_payload};
 use jaco_raft::{Offline, Options, Position, Severity};
 use jaco_server::ClusterMachine;
+use jaco_state::view::needed_keys;
 use jaco_state::{ClusterMeta, Command};
-use jaco_types::{Identity, NodeId};
+use jaco_types::{Identity, KekId, NodeId};
 
 use self::node_files::NodeFiles;
 use self::report::{Commands, DataDir, Log, Problem, Report};
@@ -77,11 +78,13 @@ impl Examined {
             let (meta, nodes) = names(raft).await?;
             found.log = Some(log_of(raft, &nodes).await?);
             found.node = found.node_id.and_then(|id| nodes.get(&id).cloned());
-            let wanted = meta.as_ref().and_then(|meta| sealed::key_of(&meta.sealed_ca_key));
+            let needed = raft.with_state(|machine| needed_keys(machine.state()));
+            let first = meta.as_ref().and_then(|meta| KekId::of_envelope(&meta.sealed_ca_key));
+            // Where nothing is known to be committed, the cluster's first command says it.
+            let needed = if needed.is_empty() { first.into_iter().collect() } else { needed };
             found.cluster_name = meta.map(|meta| meta.name).filter(|name| !name.is_empty());
-            if let (Some(wanted), Some(kek)) = (wanted, &files.kek)
-                && wanted != kek.id()
-            {
+            // One that is missing or damaged was reported.
+            if !files.keks.is_empty() && !needed.iter().all(|key| files.keks.contains(key)) {
                 found.problems.push(Problem::kek(
                     &path.join("node/kek"),
                     "it is not the key of the cluster (kek_mismatch)",

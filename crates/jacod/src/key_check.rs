@@ -18,7 +18,7 @@ const FIRST_PAUSE: Duration = Duration::from_secs(10);
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(3600);
 
-/// Runs until the key is known to be right.
+/// Runs until the key is known to be right: in a rotation a node that lost one gets it again from another member.
 pub(crate) async fn run(member: Arc<Member>) {
     let mut index = member.store.watch_index();
     let refusal = loop {
@@ -36,12 +36,16 @@ pub(crate) async fn run(member: Arc<Member>) {
     hand_on(&member).await;
 }
 
-/// Hands the leadership on whenever this node has it, until the store has stopped.
+/// Hands the leadership on whenever this node has it, until the key is right or the store has stopped.
 async fn hand_on(member: &Member) {
     let mut leadership = member.store.watch_leadership();
     let mut pause = FIRST_PAUSE;
     let leads = |now: &Leadership| now.role == RaftRole::Leader;
     while leadership.wait_for(leads).await.is_ok() {
+        if member.key().is_ok() {
+            info!("key-encryption key is the cluster's now");
+            return;
+        }
         match member.store.raft().transfer_leader().await {
             Ok(()) => info!("leadership handed on to a member that can seal"),
             Err(error) => debug!(%error, "leadership not handed on"),

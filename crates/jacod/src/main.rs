@@ -19,6 +19,7 @@ mod examine;
 mod facts;
 mod gpu;
 mod heartbeat;
+mod kek_rotation;
 mod key_check;
 mod limits;
 mod member;

@@ -17,8 +17,7 @@ use jaco_controller::{
 use jaco_docker::{DockerEngine, DockerOptions};
 use jaco_pki::sealed::Purpose;
 use jaco_pki::{
-    CertificateStore, Connections, Credentials, HandshakeFailure, KeyEncryptionKey, TlsListener,
-    listener, sealed,
+    CertificateStore, Connections, Credentials, HandshakeFailure, KekRing, TlsListener, listener,
 };
 use jaco_raft::{Options as RaftOptions, Raft, Timing};
 use jaco_server::archive::AuditArchive;
@@ -50,6 +49,7 @@ use crate::config::{EngineKind, Network, SamplerSettings};
 use crate::context::NodeContext;
 use crate::edge::{self, EdgeHandle, EdgeLoop, EdgeView, Keys};
 use crate::heartbeat::{self, NodeDescription, Sources};
+use crate::kek_rotation::KekLoop;
 use crate::pressure::Measured;
 use crate::process::{Process, Starter};
 use crate::readings::NodeReader;
@@ -69,8 +69,8 @@ const PROPOSAL_DEADLINE: Duration = Duration::from_secs(3);
 pub(crate) struct MemberParts {
     /// Private key, certificate and trusted authorities.
     pub(crate) credentials: Credentials,
-    /// Key that opens sealed values of the state.
-    pub(crate) kek: KeyEncryptionKey,
+    /// The keys that open sealed values of the state.
+    pub(crate) keks: KekRing,
     /// The first commands, if this node creates the cluster.
     pub(crate) founding: Option<Founding>,
 }
@@ -117,7 +117,7 @@ pub(crate) async fn start(
     let engine = open_engine(node, &owner)?;
     let engine = Arc::new(TimedEngine::new(engine, node.tallies.engine.clone()));
     let engine = engine as Arc<dyn ContainerEngine>;
-    let keys = Arc::new(KeyRing { key: parts.kek.clone(), cluster: cluster.clone() });
+    let keys = Arc::new(Opener { keks: parts.keks.clone(), cluster: cluster.clone() });
     let file_dirs = FileDirs {
         files: node.config.data_dir.join("contents"),
         secrets: node.secrets_dir(&cluster, id),
@@ -163,11 +163,7 @@ pub(crate) async fn start(
         router: probe,
         edge: edge.clone().map(|edge| Arc::new(edge) as Arc<dyn EdgeProbe>),
         agent: agent_handle,
-        cluster_key: ClusterKey::new(
-            parts.kek.clone(),
-            node.identity.kek_file(),
-            node.hostname.clone(),
-        ),
+        cluster_key: ClusterKey::new(parts.keks, node.hostname.clone()),
         clock: Arc::clone(&node.clock),
         refusals,
         uses,
@@ -203,14 +199,14 @@ pub(crate) async fn start(
 }
 
 /// Opens sealed secrets and passwords for the agent, which does not hold keys.
-struct KeyRing {
-    key: KeyEncryptionKey,
+struct Opener {
+    keks: KekRing,
     cluster: ClusterId,
 }
 
-impl Unseal for KeyRing {
+impl Unseal for Opener {
     fn unseal(&self, id: &ContentId, sealed: &[u8]) -> Result<Vec<u8>, String> {
-        let opened = sealed::open_named(&self.key, &self.cluster, &id.0, sealed);
+        let opened = self.keks.open_named(&self.cluster, &id.0, sealed);
         opened.map(|content| content.to_vec()).map_err(|error| error.to_string())
     }
 
@@ -221,22 +217,22 @@ impl Unseal for KeyRing {
     ) -> Result<String, String> {
         let (name, username) = (registry.as_str(), login.username.as_str());
         let purpose = Purpose::Registry { name, username };
-        let opened = sealed::open(&self.key, &self.cluster, purpose, &login.password.0)
-            .map_err(|error| error.to_string())?;
+        let opened = self.keks.open(&self.cluster, purpose, &login.password.0);
+        let opened = opened.map_err(|error| error.to_string())?;
         String::from_utf8(opened.to_vec()).map_err(|_| "the password is not UTF-8".to_owned())
     }
 }
 
-impl Keys for KeyRing {
+impl Keys for Opener {
     fn open(&self, name: &CertificateName, key: &SealedKey) -> Result<Vec<u8>, String> {
         let purpose = Purpose::ServedKey { name: name.as_str() };
-        let opened = sealed::open(&self.key, &self.cluster, purpose, &key.0);
+        let opened = self.keks.open(&self.cluster, purpose, &key.0);
         opened.map(|key| key.to_vec()).map_err(|error| error.to_string())
     }
 
     fn open_issued(&self, domain: &RouteDomain, key: &SealedKey) -> Result<Vec<u8>, String> {
         let purpose = Purpose::IssuedKey { domain: domain.as_str() };
-        let opened = sealed::open(&self.key, &self.cluster, purpose, &key.0);
+        let opened = self.keks.open(&self.cluster, purpose, &key.0);
         opened.map(|key| key.to_vec()).map_err(|error| error.to_string())
     }
 }
@@ -333,7 +329,7 @@ pub(crate) fn router_process(node: &NodeContext) -> Process {
 fn spawn_edge(
     node: &NodeContext,
     member: &Arc<Member>,
-    keys: Arc<KeyRing>,
+    keys: Arc<Opener>,
     handle: EdgeHandle,
 ) -> anyhow::Result<watch::Receiver<EdgeView>> {
     let config = &node.config;
@@ -457,4 +453,5 @@ fn spawn_loops(
     node.run_until_shutdown(renewal::run(renewer.clone(), shutdown.clone()));
     let rotation = RotationLoop::new(Arc::clone(member), certificates, renewer);
     node.run_until_shutdown(rotation.run());
+    node.run_until_shutdown(KekLoop::new(Arc::clone(member)).run());
 }

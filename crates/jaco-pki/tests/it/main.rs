@@ -6,6 +6,7 @@ mod decode;
 mod decoders;
 mod files;
 mod handshake;
+mod kek_ring;
 mod lifecycle;
 mod limits;
 mod operator;

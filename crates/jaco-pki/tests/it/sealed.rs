@@ -1,10 +1,11 @@
 //! The envelope of secrets at rest. The frozen bytes are for ever: add new ones, edit none.
 
 use data_encoding::HEXLOWER;
-use jaco_pki::KeyEncryptionKey;
 use jaco_pki::sealed::{
     OVERHEAD_BYTES, OpenError, Purpose, holds, open, open_named, seal, seal_named,
 };
+use jaco_pki::{KeyEncryptionKey, NamingKey};
+use jaco_types::KekId;
 use proptest::prelude::*;
 
 use crate::support::{OTHER, OURS, cluster};
@@ -34,6 +35,7 @@ fn version_1_envelopes_open() {
         (SERVED, b"not really a key", include_str!("frozen/sealed_v1_served_key.hex")),
         (ACCOUNT, b"not really a key", include_str!("frozen/sealed_v1_acme_account_key.hex")),
         (ISSUED, b"not really a key", include_str!("frozen/sealed_v1_issued_key.hex")),
+        (Purpose::NamingKey, &[9; 32], include_str!("frozen/sealed_v1_naming_key.hex")),
     ];
     for (purpose, plaintext, frozen) in cases {
         let envelope = HEXLOWER.decode(frozen.trim().as_bytes()).unwrap();
@@ -71,13 +73,16 @@ fn envelope_opens_only_for_its_cluster_and_purpose() {
 /// changes: a new one would roll every user of every secret.
 #[test]
 fn content_name_reveals_nothing_without_the_key() {
-    let (name, envelope) = seal_named(&key(), &cluster(OURS), b"hunter2");
+    let names = key().naming_key();
+    let name = names.name_of(&cluster(OURS), b"hunter2");
     let frozen = "b8eaf934bf08970d593075252713db0860ea858077b8a3169ca80d5ef863fe1d";
     assert_eq!(HEXLOWER.encode(&name), frozen);
-    assert_eq!(seal_named(&key(), &cluster(OURS), b"hunter2").0, name);
-    assert_ne!(seal_named(&key(), &cluster(OTHER), b"hunter2").0, name);
-    assert_ne!(seal_named(&KeyEncryptionKey::generate(), &cluster(OURS), b"hunter2").0, name);
-    assert_ne!(seal_named(&key(), &cluster(OURS), b"hunter3").0, name);
+    assert_eq!(names.name_of(&cluster(OURS), b"hunter2"), name);
+    assert_ne!(names.name_of(&cluster(OTHER), b"hunter2"), name);
+    let others = KeyEncryptionKey::generate().naming_key();
+    assert_ne!(others.name_of(&cluster(OURS), b"hunter2"), name);
+    assert_ne!(names.name_of(&cluster(OURS), b"hunter3"), name);
+    let envelope = seal_named(&key(), &cluster(OURS), &name, b"hunter2");
     let opened = open_named(&key(), &cluster(OURS), &name, &envelope).unwrap();
     assert_eq!(opened.as_slice(), b"hunter2");
     let other = open_named(&key(), &cluster(OURS), &[0; 32], &envelope);
@@ -130,6 +135,36 @@ fn a_key_of_an_order_is_for_one_domain() {
     }
 }
 
+/// R-IN-5: the key that names secrets makes the same names once it is a sealed value of its own, whatever key seals it by
+/// then.
+#[test]
+fn names_survive_another_key() {
+    let cluster = cluster(OURS);
+    let before = key().naming_key();
+    let old = seal(&key(), &cluster, Purpose::NamingKey, &*before.to_bytes());
+    let opened = open(&key(), &cluster, Purpose::NamingKey, &old).unwrap();
+    let next = KeyEncryptionKey::generate();
+    let new = seal(&next, &cluster, Purpose::NamingKey, &opened);
+    let opened = open(&next, &cluster, Purpose::NamingKey, &new).unwrap();
+    let after = NamingKey::from_opened(&opened).unwrap();
+    assert_eq!(after.name_of(&cluster, b"hunter2"), before.name_of(&cluster, b"hunter2"));
+    assert_ne!(
+        next.naming_key().name_of(&cluster, b"hunter2"),
+        before.name_of(&cluster, b"hunter2")
+    );
+    assert!(NamingKey::from_opened(&opened[1..]).is_none());
+    assert!(!format!("{after:?}").contains("NamingKey("), "it is never shown");
+}
+
+/// R-IN-5: an envelope names the key that sealed it, where everyone looks for that.
+#[test]
+fn an_envelope_names_its_key() {
+    let sealed = seal(&key(), &cluster(OURS), PASSWORD, b"");
+    assert_eq!(KekId::of_envelope(&sealed), Some(key().id()));
+    assert_eq!(HEXLOWER.encode(&key().id().0), key().id().to_string());
+    assert_ne!(KeyEncryptionKey::generate().id(), key().id());
+}
+
 #[test]
 fn keys_are_never_shown() {
     let shown = format!("{:?}", key());
@@ -163,7 +198,7 @@ proptest! {
     fn opening_is_total(mut bytes in prop::collection::vec(any::<u8>(), 0..100), known: bool) {
         if known && bytes.len() >= 10 {
             bytes[..2].copy_from_slice(&[1, 1]);
-            bytes[2..10].copy_from_slice(&key().id());
+            bytes[2..10].copy_from_slice(&key().id().0);
         }
         prop_assert!(open(&key(), &cluster(OURS), Purpose::CaKey, &bytes).is_err());
     }

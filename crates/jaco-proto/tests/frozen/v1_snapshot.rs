@@ -569,3 +569,51 @@ pub(crate) const ABANDONED_FRAMES: &[(&str, &str)] = &[
     ),
     ("trailer", "05000000c23e020801"),
 ];
+
+/// A rotation of the key-encryption key in the phase *handing out*.
+pub(crate) const HANDING_OUT_FRAMES: &[(&str, &str)] = &[
+    ("header", "040000000801102a"),
+    ("naming_key", "07000000ea34040a020607"),
+    (
+        "kek_rotation",
+        "37000000f2343408281080d095ffbc31180a202928f4d395ffbc31320804040404040404043a0805\
+         0505050505050542040807100a420408081014",
+    ),
+    ("trailer", "05000000c23e020802"),
+];
+
+/// A rotation of the key-encryption key in the phase *resealing*.
+pub(crate) const RESEALING_FRAMES: &[(&str, &str)] = &[
+    ("header", "040000000801102a"),
+    ("naming_key", "07000000ea34040a020607"),
+    (
+        "kek_rotation",
+        "37000000f2343408281080d095ffbc311814202928f4d395ffbc31320804040404040404043a0805\
+         0505050505050542040807100a420408081014",
+    ),
+    ("trailer", "05000000c23e020802"),
+];
+
+/// A rotation of the key-encryption key in the phase *settled*.
+pub(crate) const KEK_SETTLED_FRAMES: &[(&str, &str)] = &[
+    ("header", "040000000801102a"),
+    ("naming_key", "07000000ea34040a020607"),
+    (
+        "kek_rotation",
+        "37000000f2343408281080d095ffbc31181e202928f4d395ffbc31320804040404040404043a0805\
+         0505050505050542040807100a420408081014",
+    ),
+    ("trailer", "05000000c23e020802"),
+];
+
+/// A rotation of the key-encryption key in the phase *abandoned*.
+pub(crate) const KEK_ABANDONED_FRAMES: &[(&str, &str)] = &[
+    ("header", "040000000801102a"),
+    ("naming_key", "07000000ea34040a020607"),
+    (
+        "kek_rotation",
+        "37000000f2343408281080d095ffbc311828202928f4d395ffbc31320804040404040404043a0805\
+         0505050505050542040807100a420408081014",
+    ),
+    ("trailer", "05000000c23e020802"),
+];

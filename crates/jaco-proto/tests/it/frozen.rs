@@ -16,6 +16,7 @@ use jaco_proto::storage::{
     encode_payload, read_snapshot,
 };
 use jaco_state::command::{AuditRetention, OperatorTokenIssue};
+use jaco_state::kek::KekPhase;
 use jaco_state::rotation::RotationPhase;
 use jaco_types::Millis;
 use proptest::prelude::*;
@@ -78,6 +79,9 @@ fn log_entries_are_as_they_were() {
     let samples = sample::commands_of_rotations().into_iter().map(sample::payload);
     let samples: Vec<_> = samples.collect();
     check(&samples, v1_log_entry::ROTATIONS, encode_payload, decode_payload);
+    let samples = sample::commands_of_kek_rotations().into_iter().map(sample::payload);
+    let samples: Vec<_> = samples.collect();
+    check(&samples, v1_log_entry::KEK_ROTATIONS, encode_payload, decode_payload);
     let samples = sample::payloads_with_origin();
     check(&samples, v1_log_entry::ORIGINS, encode_payload, decode_payload);
 }
@@ -122,6 +126,10 @@ fn snapshots_are_as_they_were() {
         (v1_snapshot::RENEWING_FRAMES, sample::state_of_rotation(RotationPhase::Renewing)),
         (v1_snapshot::SETTLED_FRAMES, sample::state_of_rotation(RotationPhase::Settled)),
         (v1_snapshot::ABANDONED_FRAMES, sample::state_of_rotation(RotationPhase::Abandoned)),
+        (v1_snapshot::HANDING_OUT_FRAMES, sample::state_of_kek_rotation(KekPhase::HandingOut)),
+        (v1_snapshot::RESEALING_FRAMES, sample::state_of_kek_rotation(KekPhase::Resealing)),
+        (v1_snapshot::KEK_SETTLED_FRAMES, sample::state_of_kek_rotation(KekPhase::Settled)),
+        (v1_snapshot::KEK_ABANDONED_FRAMES, sample::state_of_kek_rotation(KekPhase::Abandoned)),
         (v1_snapshot::CERTIFICATE_FRAMES, sample::state_of_certificates()),
         (v1_snapshot::USERS_FRAMES, sample::state_of_users()),
         (v1_snapshot::CLOCK_FRAMES, sample::state_of_clock()),

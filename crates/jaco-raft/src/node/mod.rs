@@ -2,6 +2,7 @@
 //! or sled.
 
 mod examine;
+mod forget;
 mod members;
 mod offline;
 mod requests;

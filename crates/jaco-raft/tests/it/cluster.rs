@@ -158,6 +158,49 @@ async fn log_of_large_entries_is_compacted() {
     assert_eq!(cluster.texts(3).len(), 81);
 }
 
+/// R-IN-5: what is forgotten is in no snapshot and no log any more; those that lack it get a snapshot, and nothing is lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn states_of_before_are_forgotten() {
+    let mut cluster = Cluster::of_three_with(SnapshotLimits::default()).await;
+    cluster.write("1").await;
+    let off = 3;
+    let node = cluster.nodes[&1].clone();
+    assert_eq!(node.oldest().unwrap(), 0);
+    // An older snapshot, which is kept beside the next one.
+    node.trigger_snapshot().await.unwrap();
+    let written = node.wait_for(|status| status.snapshot.is_some(), DEADLINE).await;
+    written.expect("a snapshot is taken");
+    let index = cluster.write("2").await;
+    cluster.all_applied(index).await;
+    cluster.stop(off).await;
+    let settled = cluster.write("3").await;
+    let later = cluster.write("4").await;
+    for id in [1, 2] {
+        let node = cluster.nodes[&id].clone();
+        node.wait_for(|status| status.applied >= Some(later), DEADLINE).await.expect("applied");
+        for _ in 0..200 {
+            if node.oldest().unwrap() >= settled {
+                break;
+            }
+            node.forget_before(settled).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert!(node.oldest().unwrap() >= settled, "node {id}: {:?}", node.status());
+        let before = node.status().snapshot;
+        node.forget_before(settled).await.unwrap();
+        assert_eq!(node.status().snapshot, before, "nothing is left to do");
+    }
+    cluster.stop(1).await;
+    cluster.start(1).await;
+    assert!(cluster.nodes[&1].oldest().unwrap() >= settled);
+    cluster.start(off).await;
+    let index = cluster.write("5").await;
+    cluster.all_applied(index).await;
+    for id in [1, 2, off] {
+        assert_eq!(cluster.texts(id), ["1", "2", "3", "4", "5"]);
+    }
+}
+
 /// R-NODE-4: as nodes come and go, the number of voters follows the policy, and every write stays.
 #[tokio::test(flavor = "multi_thread")]
 async fn voters_follow_the_policy_from_one_to_five_and_back() {

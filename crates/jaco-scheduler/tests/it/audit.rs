@@ -184,6 +184,7 @@ enum Path {
 const AUDIT: &str = include_str!("../../../../tests/tests/cluster/audit.rs");
 const EXEC: &str = include_str!("../../../../tests/tests/cluster/exec.rs");
 const BACKUP: &str = include_str!("../../../../tests/tests/cluster/backup.rs");
+const KEK: &str = include_str!("../../../../tests/tests/cluster/kek.rs");
 const RECOVERY: &str = include_str!("../../../../tests/tests/cluster/recovery.rs");
 const ROTATION: &str = include_str!("../../../../tests/tests/docker/rotation.rs");
 const ALLOCATIONS: &str = include_str!("../../../../tests/tests/docker/allocations.rs");
@@ -281,6 +282,10 @@ fn path(kind: AuditKind) -> Path {
             let rotation = rotate(it, &[]);
             it.commit(AuthorityAbandon::new(rotation).into());
         }),
+        AuditKind::KekRotationBegun
+        | AuditKind::KekRotationResealing
+        | AuditKind::KekRotationSettled => AtAnEdge(KEK, "a_key_is_rotated_under_writes"),
+        AuditKind::KekRotationAbandoned => AtAnEdge(KEK, "a_key_lost_with_its_leader_is_abandoned"),
         AuditKind::RequestRefused => Here(|it| {
             it.apply("shop", &[web(1).hosts(&["nowhere"])]);
         }),

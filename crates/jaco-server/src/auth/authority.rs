@@ -2,7 +2,7 @@
 
 use jaco_pki::{CaCertificate, CertificateAuthority, TrustBundle};
 use jaco_state::ClusterState;
-use jaco_types::{ErrorCode, Rejection};
+use jaco_types::{ErrorCode, KekId, Rejection};
 
 use super::cluster_key::{ClusterKey, cluster_meta};
 
@@ -15,7 +15,9 @@ pub(crate) fn open_authority(
     key: &ClusterKey,
 ) -> Result<CertificateAuthority, Rejection> {
     let meta = cluster_meta(state)?;
-    let key = key.of(state)?;
+    // What it is sealed with may be the old key of a rotation.
+    key.of(state)?;
+    let sealed_by = KekId::of_envelope(&meta.sealed_ca_key).and_then(|id| key.ring().get(id));
     let internal = |error: &dyn std::fmt::Display| {
         Rejection::new(
             ErrorCode::Internal,
@@ -25,6 +27,7 @@ pub(crate) fn open_authority(
     let trust = TrustBundle::from_pem(&meta.ca_certificate).map_err(|error| internal(&error))?;
     let certificate: CaCertificate =
         trust.authorities().first().cloned().ok_or_else(|| internal(&"no certificate"))?;
-    CertificateAuthority::open(certificate, &meta.sealed_ca_key, key)
+    let key = sealed_by.ok_or_else(|| internal(&"this node does not have the key"))?;
+    CertificateAuthority::open(certificate, &meta.sealed_ca_key, &key)
         .map_err(|error| internal(&error))
 }

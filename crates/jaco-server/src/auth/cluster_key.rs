@@ -1,49 +1,102 @@
-//! The key-encryption key of this node, compared with the cluster's. What a wrong key seals nobody else can open, so it
+//! The key-encryption keys of this node, compared with the cluster's. What a wrong key seals nobody else can open, so it
 //! must never be given out for that.
 
 use std::fmt;
-use std::path::PathBuf;
 
-use jaco_pki::{KeyEncryptionKey, sealed};
+use jaco_pki::sealed::Purpose;
+use jaco_pki::{KekRing, KeyEncryptionKey, NamingKey};
+use jaco_state::view::{needed_keys, sealing_key};
 use jaco_state::{ClusterMeta, ClusterState};
-use jaco_types::{ErrorCode, Hostname, Rejection};
+use jaco_types::{ErrorCode, Hostname, KekId, Rejection};
+use tokio::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
-/// The key-encryption key that this node has read from its file. It is given out only where it is the one that has
-/// sealed the cluster's certificate authority: that is in every state since the cluster was created.
+/// The key-encryption keys that this node has read from its files. They are given out only where they are those that the
+/// cluster needs: one of them has sealed the certificate authority in every state since the cluster was created.
 pub struct ClusterKey {
-    own: KeyEncryptionKey,
-    file: PathBuf,
+    ring: KekRing,
     node: Hostname,
+    /// Held for reading while something is sealed and not written yet.
+    in_flight: RwLock<()>,
+    /// The new key that was made here and proposed, as long as it is not known what came of that. Held while the files
+    /// are changed.
+    made: Mutex<Option<KekId>>,
 }
 
 impl fmt::Debug for ClusterKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClusterKey").field("file", &self.file).finish_non_exhaustive()
+        f.debug_struct("ClusterKey").field("file", &self.ring.file()).finish_non_exhaustive()
     }
 }
 
 impl ClusterKey {
-    /// The key that `node` has in `file`.
+    /// The keys of `node`.
     #[must_use]
-    pub fn new(own: KeyEncryptionKey, file: PathBuf, node: Hostname) -> Self {
-        Self { own, file, node }
+    pub fn new(ring: KekRing, node: Hostname) -> Self {
+        Self { ring, node, in_flight: RwLock::new(()), made: Mutex::new(None) }
     }
 
-    /// The key, for sealing, opening and giving it to a node that joins.
+    /// All keys of this node, whichever they are.
+    #[must_use]
+    pub fn ring(&self) -> &KekRing {
+        &self.ring
+    }
+
+    /// The key that seals.
     ///
     /// # Errors
-    /// `kek_mismatch` where it is not the cluster's, `cluster_uninitialized` as long as this node has no state.
-    pub fn of(&self, state: &ClusterState) -> Result<&KeyEncryptionKey, Rejection> {
-        let meta = cluster_meta(state)?;
-        if sealed::key_of(&meta.sealed_ca_key) == Some(self.own.id()) {
-            return Ok(&self.own);
-        }
-        let (node, file) = (&self.node, self.file.display());
+    /// `kek_mismatch` where this node lacks it, or another one that opens something in the state;
+    /// `cluster_uninitialized` as long as this node has no state.
+    pub fn of(&self, state: &ClusterState) -> Result<KeyEncryptionKey, Rejection> {
+        cluster_meta(state)?;
+        let held = self.ring.ids();
+        let has_all = needed_keys(state).iter().all(|key| held.contains(key));
+        let key = sealing_key(state).filter(|_| has_all).and_then(|key| self.ring.get(key));
+        key.ok_or_else(|| self.mismatch())
+    }
+
+    /// The key that names secrets.
+    ///
+    /// # Errors
+    /// Those of [`ClusterKey::of`], and `internal` if it was altered.
+    pub(crate) fn naming_key(&self, state: &ClusterState) -> Result<NamingKey, Rejection> {
+        let Some(sealed) = &state.sealing.naming_key else {
+            return Ok(self.of(state)?.naming_key());
+        };
+        let cluster = &cluster_meta(state)?.id;
+        let opened = self.ring.open(cluster, Purpose::NamingKey, &sealed.0);
+        let opened = opened.map_err(|error| error.to_string());
+        let key = opened.and_then(|key| NamingKey::from_opened(&key).ok_or("it is no key".into()));
+        key.map_err(|error| {
+            let message = format!("the key that names secrets cannot be opened: {error}");
+            Rejection::new(ErrorCode::Internal, message)
+        })
+    }
+
+    /// Held while something is sealed and not written yet.
+    pub(crate) async fn sealing(&self) -> RwLockReadGuard<'_, ()> {
+        self.in_flight.read().await
+    }
+
+    /// Waits until everything is written, or given up, that this node began to seal before this call. What it seals
+    /// after that is sealed by the state that it has now, or a later one.
+    pub async fn written(&self) {
+        drop(self.in_flight.write().await);
+    }
+
+    /// Keeps anybody else from changing the files. What is in it is the key that was made here and proposed, as long as
+    /// it is not known what came of that.
+    pub async fn changing(&self) -> MutexGuard<'_, Option<KekId>> {
+        self.made.lock().await
+    }
+
+    fn mismatch(&self) -> Rejection {
+        let (node, file) = (&self.node, self.ring.file());
         let message = format!(
-            "the key-encryption key of node {node} ({file}) is not the cluster's: nothing is sealed with it; copy the \
-             file from another node and restart jacod"
+            "the key-encryption key of node {node} ({}) is not the cluster's: nothing is sealed with it; copy the file \
+             from another node and restart jacod",
+            file.display()
         );
-        Err(Rejection::new(ErrorCode::KekMismatch, message))
+        Rejection::new(ErrorCode::KekMismatch, message)
     }
 }
 
@@ -62,13 +115,21 @@ pub(crate) fn cluster_meta(state: &ClusterState) -> Result<&ClusterMeta, Rejecti
 
 #[cfg(test)]
 mod tests {
-    use jaco_pki::sealed::{Purpose, seal};
-    use jaco_types::{ClusterId, Timestamp};
+    use jaco_pki::IdentityDir;
+    use jaco_pki::sealed::seal;
+    use jaco_state::edge::SealedKey;
+    use jaco_state::kek::{KekPhase, KekRotation};
+    use jaco_types::{ClusterId, StateIndex, Timestamp};
+    use tempfile::TempDir;
 
     use super::*;
 
+    fn cluster() -> ClusterId {
+        ClusterId::new("00112233445566778899aabbccddeeff").unwrap()
+    }
+
     fn state(key: &KeyEncryptionKey) -> ClusterState {
-        let id = ClusterId::new("00112233445566778899aabbccddeeff").unwrap();
+        let id = cluster();
         let sealed_ca_key = seal(key, &id, Purpose::CaKey, b"key");
         let meta = ClusterMeta {
             id,
@@ -80,23 +141,92 @@ mod tests {
         ClusterState { meta: Some(meta), ..ClusterState::default() }
     }
 
+    fn kek(number: u8) -> KeyEncryptionKey {
+        KeyEncryptionKey::from_bytes([number; 32])
+    }
+
+    fn node(folder: &TempDir, key: &KeyEncryptionKey) -> ClusterKey {
+        let dir = IdentityDir::open(folder.path().join("node")).unwrap();
+        dir.store_kek(key).unwrap();
+        dir.forget_next_kek().unwrap();
+        ClusterKey::new(KekRing::load(dir).unwrap().unwrap(), Hostname::new("n1").unwrap())
+    }
+
     /// R-FAULT-1: a key with one other digit than the cluster's is named, with its file, and not given out.
     #[test]
     fn another_key_than_the_clusters_is_not_given_out() {
-        let state = state(&KeyEncryptionKey::from_bytes([7; 32]));
-        let key = |bytes| {
-            let node = Hostname::new("n1").unwrap();
-            ClusterKey::new(KeyEncryptionKey::from_bytes(bytes), "/data/node/kek".into(), node)
-        };
-        assert!(key([7; 32]).of(&state).is_ok());
+        let folder = tempfile::tempdir().unwrap();
+        let state = state(&kek(7));
+        assert!(node(&folder, &kek(7)).of(&state).is_ok());
         for at in [0, 31] {
             let mut bytes = [7; 32];
             bytes[at] ^= 0x10;
-            let refused = key(bytes).of(&state).unwrap_err();
+            let refused =
+                node(&folder, &KeyEncryptionKey::from_bytes(bytes)).of(&state).unwrap_err();
             assert_eq!(refused.code, ErrorCode::KekMismatch);
-            assert!(refused.message.contains("node n1 (/data/node/kek)"), "{}", refused.message);
+            let file = folder.path().join("node/kek");
+            let named = format!("node n1 ({})", file.display());
+            assert!(refused.message.contains(&named), "{}", refused.message);
         }
-        let none = key([7; 32]).of(&ClusterState::default()).unwrap_err();
+        let none = node(&folder, &kek(7)).of(&ClusterState::default()).unwrap_err();
         assert_eq!(none.code, ErrorCode::ClusterUninitialized);
+    }
+
+    /// R-IN-5: in a rotation the phase says which key seals, and a node without one that is needed is told from others.
+    #[test]
+    fn the_phase_says_which_key_seals() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut state = state(&kek(1));
+        let mut in_phase = |phase| {
+            state.sealing.rotation = Some(KekRotation {
+                id: StateIndex(5),
+                begun_at: Timestamp(0),
+                phase,
+                entered: StateIndex(5),
+                since: Timestamp(0),
+                old: kek(1).id(),
+                new: kek(2).id(),
+                reports: std::collections::BTreeMap::new(),
+            });
+            state.clone()
+        };
+        let handing_out = in_phase(KekPhase::HandingOut);
+        let (resealing, settled) = (in_phase(KekPhase::Resealing), in_phase(KekPhase::Settled));
+        let old = node(&folder, &kek(1));
+        let seals = |keys: &ClusterKey, state: &ClusterState| {
+            keys.of(state).map(|key| key.id()).map_err(|refusal| refusal.code)
+        };
+        assert_eq!(seals(&old, &handing_out), Ok(kek(1).id()));
+        assert_eq!(seals(&old, &resealing), Err(ErrorCode::KekMismatch));
+        old.ring().store_next(&kek(2)).unwrap();
+        assert_eq!(seals(&old, &handing_out), Ok(kek(1).id()));
+        assert_eq!(seals(&old, &resealing), Ok(kek(2).id()));
+        assert_eq!(seals(&old, &settled), Ok(kek(2).id()));
+        let new = node(&folder, &kek(2));
+        assert_eq!(seals(&new, &resealing), Err(ErrorCode::KekMismatch), "it cannot open all");
+        assert_eq!(seals(&new, &settled), Ok(kek(2).id()));
+    }
+
+    /// R-IN-5: secrets have the same names before a rotation, in it and after it.
+    #[test]
+    fn names_do_not_change() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut state = state(&kek(1));
+        let keys = node(&folder, &kek(1));
+        let name = |keys: &ClusterKey, state: &ClusterState| {
+            keys.naming_key(state).unwrap().name_of(&cluster(), b"hunter2")
+        };
+        let before = name(&keys, &state);
+        let sealed = |by: &KeyEncryptionKey| {
+            let key = kek(1).naming_key().to_bytes();
+            Some(SealedKey(seal(by, &cluster(), Purpose::NamingKey, &*key).into()))
+        };
+        state.sealing.naming_key = sealed(&kek(1));
+        assert_eq!(name(&keys, &state), before);
+        let after = node(&folder, &kek(2));
+        state.sealing.naming_key = sealed(&kek(2));
+        assert_eq!(name(&after, &state), before);
+        state.sealing.naming_key = sealed(&kek(3));
+        assert_eq!(after.naming_key(&state).unwrap_err().code, ErrorCode::Internal);
     }
 }

@@ -5,6 +5,8 @@ pub(crate) mod cluster_key;
 pub(crate) mod connection;
 pub mod permission;
 pub mod refusals;
+pub(crate) mod reseal;
+pub(crate) mod sealer;
 pub mod uses;
 
 use std::net::SocketAddr;

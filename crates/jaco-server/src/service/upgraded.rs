@@ -107,6 +107,17 @@ pub(super) fn rotation_may_begin(state: &ClusterState) -> Result<(), Rejection> 
     by_all(state, "the authority can be rotated", ErrorCode::MembersOutdated)
 }
 
+/// Whether the key-encryption key was rotated, or may be.
+///
+/// # Errors
+/// `members_outdated` as long as a member runs another version.
+pub(super) fn kek_rotation_may_begin(state: &ClusterState) -> Result<(), Rejection> {
+    if state.sealing.rotation.is_some() {
+        return Ok(());
+    }
+    by_all(state, "the key-encryption key can be rotated", ErrorCode::MembersOutdated)
+}
+
 /// Whether uses of tokens are recorded, or may be.
 pub(super) fn uses_may_begin(state: &ClusterState) -> bool {
     state.operator_tokens.values().any(|token| token.last_used_at.is_some())
@@ -211,10 +222,12 @@ mod tests {
             nodes: [member(1, own), member(2, version)].into_iter().collect(),
             ..ClusterState::default()
         };
-        assert_eq!(rotation_may_begin(&of(own)), Ok(()));
-        let refused = rotation_may_begin(&of("0.0.1")).unwrap_err();
-        assert_eq!(refused.code, ErrorCode::MembersOutdated);
-        assert_eq!(refused.details["members"], "n2 runs version 0.0.1");
+        for may_begin in [rotation_may_begin, kek_rotation_may_begin] {
+            assert_eq!(may_begin(&of(own)), Ok(()));
+            let refused = may_begin(&of("0.0.1")).unwrap_err();
+            assert_eq!(refused.code, ErrorCode::MembersOutdated);
+            assert_eq!(refused.details["members"], "n2 runs version 0.0.1");
+        }
     }
 
     /// R-IN-3: who does not know the bound gets no entry with it.

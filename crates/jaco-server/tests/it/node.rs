@@ -9,7 +9,7 @@ use jaco_agent::fake::{FakeEngine, FakeHost};
 use jaco_agent::{AgentService, FileDirs, Unseal, service};
 use jaco_controller::{RebalanceOptions, RebalanceState, SignalBook};
 use jaco_pki::{
-    CertificateAuthority, CertificateStore, Connections, Credentials, IdentityDir,
+    CertificateAuthority, CertificateStore, Connections, Credentials, IdentityDir, KekRing,
     KeyEncryptionKey, NodeCsr, TrustBundle, ca,
 };
 use jaco_raft::{Options, Raft};
@@ -100,11 +100,7 @@ pub(crate) async fn open_with(folder: &Path, certificates: Arc<CertificateStore>
         router: None,
         edge: None,
         agent,
-        cluster_key: ClusterKey::new(
-            cluster_key(),
-            folder.join("node/kek"),
-            Hostname::new("n1").unwrap(),
-        ),
+        cluster_key: ClusterKey::new(keys(folder), Hostname::new("n1").unwrap()),
         clock,
         refusals,
         uses,
@@ -114,6 +110,12 @@ pub(crate) async fn open_with(folder: &Path, certificates: Arc<CertificateStore>
         metrics: Metrics::new(Arc::default(), Arc::new(NothingRead)),
         stopping,
     }
+}
+
+fn keys(folder: &Path) -> KekRing {
+    let dir = IdentityDir::open(folder.join("node")).unwrap();
+    dir.store_kek(&cluster_key()).unwrap();
+    KekRing::load(dir).unwrap().unwrap()
 }
 
 pub(crate) fn credentials(folder: &Path) -> Credentials {

@@ -5,6 +5,7 @@
 //! content      contents of files, named configs and secrets, registry credentials
 //! deployment   deployments, their revisions and image digests
 //! edge         routes and certificates
+//! kek          the phases in which the key-encryption key is replaced
 //! network      networks, addresses of instances and nodes
 //! planner      changes of the planner and the rebalancer, observed state, endpoint consumers
 //! policy       what deployments may reach of the nodes
@@ -17,6 +18,7 @@ mod cluster;
 mod content;
 pub mod deployment;
 mod edge;
+mod kek;
 mod network;
 mod planner;
 mod policy;
@@ -60,44 +62,52 @@ pub fn apply_evicting(state: &mut ClusterState, entry: &Entry, evicted: &mut Evi
 
 fn execute(state: &mut ClusterState, entry: &Entry, evicted: &mut Evicted) -> Outcome {
     let mut audit = Audit::new(entry);
-    let outcome = match &entry.command {
-        Command::ClusterInit(command) => cluster::init(state, entry, command, &mut audit),
-        Command::NodeAdmit(command) => cluster::admit(state, entry, command, &mut audit),
+    let outcome = match kek::check_brought(state, &entry.command) {
+        Ok(()) => carry_out(state, entry, &mut audit),
+        Err(rejection) => Outcome::Rejected(rejection),
+    };
+    if let Outcome::Rejected(rejection) = &outcome {
+        audit.refuse(&entry.command, rejection);
+    }
+    audit.write(state, evicted);
+    outcome
+}
+
+fn carry_out(state: &mut ClusterState, entry: &Entry, audit: &mut Audit<'_>) -> Outcome {
+    match &entry.command {
+        Command::ClusterInit(command) => cluster::init(state, entry, command, audit),
+        Command::NodeAdmit(command) => cluster::admit(state, entry, command, audit),
         Command::NodeReport(command) => cluster::report(state, entry, command),
         Command::NodeSetAvailability(command) => {
-            cluster::set_availability(state, entry, command, &mut audit)
+            cluster::set_availability(state, entry, command, audit)
         }
-        Command::NodeDrain(command) => drain::begin(state, entry, command, &mut audit),
-        Command::NodeSetLabels(command) => cluster::set_labels(state, entry, command, &mut audit),
-        Command::NodeRemove(command) => cluster::remove(state, entry, command, &mut audit),
-        Command::ConstraintsSet(command) => constraints::set(state, command, &mut audit),
-        Command::DisabledSet(command) => disabled::set(state, entry, command, &mut audit),
-        Command::DeploymentApply(command) => {
-            deployment::apply_spec(state, entry, command, &mut audit)
-        }
-        Command::DeploymentDelete(command) => deployment::delete(state, entry, command, &mut audit),
-        Command::DeploymentRollback(command) => {
-            revision::rollback(state, entry, command, &mut audit)
-        }
-        Command::RevisionPin(command) => revision::pin(state, command, &mut audit),
+        Command::NodeDrain(command) => drain::begin(state, entry, command, audit),
+        Command::NodeSetLabels(command) => cluster::set_labels(state, entry, command, audit),
+        Command::NodeRemove(command) => cluster::remove(state, entry, command, audit),
+        Command::ConstraintsSet(command) => constraints::set(state, command, audit),
+        Command::DisabledSet(command) => disabled::set(state, entry, command, audit),
+        Command::DeploymentApply(command) => deployment::apply_spec(state, entry, command, audit),
+        Command::DeploymentDelete(command) => deployment::delete(state, entry, command, audit),
+        Command::DeploymentRollback(command) => revision::rollback(state, entry, command, audit),
+        Command::RevisionPin(command) => revision::pin(state, command, audit),
         Command::ContentPut(command) => content::put(state, entry.at, &command.pieces),
-        Command::NamedContentPut(command) => named::put(state, entry, command, &mut audit),
-        Command::NamedContentRemove(command) => named::remove(state, entry, command, &mut audit),
-        Command::RegistryStore(command) => registries::store(state, entry, command, &mut audit),
-        Command::RegistryRemove(command) => registries::remove(state, command, &mut audit),
+        Command::NamedContentPut(command) => named::put(state, entry, command, audit),
+        Command::NamedContentRemove(command) => named::remove(state, entry, command, audit),
+        Command::RegistryStore(command) => registries::store(state, entry, command, audit),
+        Command::RegistryRemove(command) => registries::remove(state, command, audit),
         Command::Batch(Batch { based_on, changes }) => {
-            batch::apply_batch(state, entry, *based_on, changes, &mut audit)
+            batch::apply_batch(state, entry, *based_on, changes, audit)
         }
-        Command::Rebalance(command) => rebalance::apply_moves(state, entry, command, &mut audit),
-        Command::RebalanceRevert(command) => rebalance::revert(state, entry, command, &mut audit),
+        Command::Rebalance(command) => rebalance::apply_moves(state, entry, command, audit),
+        Command::RebalanceRevert(command) => rebalance::revert(state, entry, command, audit),
         Command::Observe(command) => observe::record(state, entry, command),
-        Command::OperatorTokenIssue(command) => tokens::issue(state, command, &mut audit),
-        Command::OperatorTokenRevoke(command) => tokens::revoke(state, entry, command, &mut audit),
+        Command::OperatorTokenIssue(command) => tokens::issue(state, command, audit),
+        Command::OperatorTokenRevoke(command) => tokens::revoke(state, entry, command, audit),
         Command::TokensUsed(command) => tokens::used(state, entry, command),
-        Command::JoinTokenIssue(command) => tokens::issue_join(state, command, &mut audit),
-        Command::JoinTokenRevoke(command) => tokens::revoke_join(state, entry, command, &mut audit),
-        Command::ConsumerAttach(command) => routing::attach(state, entry, command, &mut audit),
-        Command::ConsumerDetach(command) => routing::detach(state, command, &mut audit),
+        Command::JoinTokenIssue(command) => tokens::issue_join(state, command, audit),
+        Command::JoinTokenRevoke(command) => tokens::revoke_join(state, entry, command, audit),
+        Command::ConsumerAttach(command) => routing::attach(state, entry, command, audit),
+        Command::ConsumerDetach(command) => routing::detach(state, command, audit),
         Command::AuditBegin => {
             if state.audit.head.is_none() {
                 state.audit.begin_chain();
@@ -106,31 +116,31 @@ fn execute(state: &mut ClusterState, entry: &Entry, evicted: &mut Evicted) -> Ou
             }
             Outcome::Done
         }
-        Command::NetworkBegin(command) => operator::begin(state, command, &mut audit),
-        Command::NetworkCreate(command) => operator::create(state, command, &mut audit),
-        Command::NetworkRemove(command) => operator::remove(state, entry, command, &mut audit),
-        Command::NetworkResize(command) => operator::resize(state, entry, command, &mut audit),
+        Command::NetworkBegin(command) => operator::begin(state, command, audit),
+        Command::NetworkCreate(command) => operator::create(state, command, audit),
+        Command::NetworkRemove(command) => operator::remove(state, entry, command, audit),
+        Command::NetworkResize(command) => operator::resize(state, entry, command, audit),
         Command::EdgeBegin(EdgeBegin) => edge::begin(state, entry),
-        Command::CertificateStore(command) => certificate::store(state, entry, command, &mut audit),
-        Command::CertificateRemove(command) => certificate::remove(state, command, &mut audit),
-        Command::AcmeNote(note) => acme::record(state, entry, note, &mut audit),
-        Command::PolicySet(command) => policy::set(state, command, &mut audit),
-        Command::PolicyAllow(command) => policy::allow(state, command, &mut audit),
-        Command::PolicyRevoke(command) => policy::revoke(state, command, &mut audit),
-        Command::AuthorityRotate(command) => rotation::begin(state, entry, command, &mut audit),
+        Command::CertificateStore(command) => certificate::store(state, entry, command, audit),
+        Command::CertificateRemove(command) => certificate::remove(state, command, audit),
+        Command::AcmeNote(note) => acme::record(state, entry, note, audit),
+        Command::PolicySet(command) => policy::set(state, command, audit),
+        Command::PolicyAllow(command) => policy::allow(state, command, audit),
+        Command::PolicyRevoke(command) => policy::revoke(state, command, audit),
+        Command::AuthorityRotate(command) => rotation::begin(state, entry, command, audit),
         Command::AuthorityReport(command) => rotation::report(state, entry, command),
-        Command::AuthorityContinue(command) => rotation::go_on(state, entry, command, &mut audit),
-        Command::AuthoritySettle(command) => rotation::settle(state, entry, command, &mut audit),
-        Command::AuthorityAbandon(command) => rotation::abandon(state, entry, command, &mut audit),
-        Command::AuditRetention(command) => retention::set(state, entry, command, &mut audit),
+        Command::AuthorityContinue(command) => rotation::go_on(state, entry, command, audit),
+        Command::AuthoritySettle(command) => rotation::settle(state, entry, command, audit),
+        Command::AuthorityAbandon(command) => rotation::abandon(state, entry, command, audit),
+        Command::KekRotate(command) => kek::begin(state, entry, command, audit),
+        Command::KekReport(command) => kek::report(state, entry, command),
+        Command::KekAdvance(command) => kek::advance(state, entry, command, audit),
+        Command::KekReseal(command) => kek::reseal(state, command),
+        Command::KekAbandon(command) => kek::abandon(state, entry, command, audit),
+        Command::AuditRetention(command) => retention::set(state, entry, command, audit),
         Command::AuditNote(AuditNote { kind, payload }) => {
             audit.note(*kind, payload.clone());
             Outcome::Done
         }
-    };
-    if let Outcome::Rejected(rejection) = &outcome {
-        audit.refuse(&entry.command, rejection);
     }
-    audit.write(state, evicted);
-    outcome
 }

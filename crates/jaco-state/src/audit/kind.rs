@@ -163,6 +163,14 @@ audit_kinds! {
     AuthorityRotationSettled => 842, "authority_rotation_settled";
     /// The old authority stays the cluster's.
     AuthorityRotationAbandoned => 843, "authority_rotation_abandoned";
+    /// An admin began to replace the key-encryption key.
+    KekRotationBegun => 845, "kek_rotation_begun";
+    /// All members have the new key, which seals from now on.
+    KekRotationResealing => 846, "kek_rotation_resealing";
+    /// Nothing is sealed with the old key any more.
+    KekRotationSettled => 847, "kek_rotation_settled";
+    /// The old key stays the cluster's.
+    KekRotationAbandoned => 848, "kek_rotation_abandoned";
     /// A backup was taken, with all secrets.
     BackupTaken => 900, "backup_taken";
     /// A rollout started.

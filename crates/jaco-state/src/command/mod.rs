@@ -9,6 +9,7 @@ mod cluster;
 mod content;
 mod deployment;
 mod edge;
+mod kek;
 mod network;
 mod outcome;
 mod planner;
@@ -27,6 +28,7 @@ pub use cluster::{
 pub use content::{ContentPut, NamedContentPut, NamedContentRemove, RegistryRemove, RegistryStore};
 pub use deployment::{DeploymentApply, DeploymentDelete, DeploymentRollback, RevisionPin};
 pub use edge::{AcmeNote, CertificateIssue, CertificateRemove, CertificateStore, EdgeBegin};
+pub use kek::{KekAbandon, KekAdvance, KekReport, KekReseal, KekRotate, Resealed};
 pub use network::{NetworkBegin, NetworkCreate, NetworkRemove, NetworkResize};
 pub use outcome::{Outcome, SpecChange};
 pub use planner::{
@@ -139,4 +141,9 @@ commands! {
     AuthorityContinue,
     AuthoritySettle,
     AuthorityAbandon,
+    KekRotate,
+    KekReport,
+    KekAdvance,
+    KekReseal,
+    KekAbandon,
 }

@@ -6,6 +6,7 @@ mod contents;
 mod deployments;
 mod disabled;
 mod edge;
+mod kek;
 mod members;
 pub mod network;
 mod port;
@@ -66,6 +67,10 @@ pub enum Law {
     PhaseLeftByReports,
     /// ST-20: the cluster's record has the authorities of the phase.
     PhaseTrusts,
+    /// ST-21: a phase of a rotation of the key-encryption key was left after each member's report.
+    KekPhaseLeftByReports,
+    /// ST-22: each envelope is of a key that the phase opens with.
+    EnvelopesOpen,
 }
 
 impl Law {
@@ -89,6 +94,8 @@ impl Law {
             Self::FinishedRunsNothing => "ST-18",
             Self::PhaseLeftByReports => "ST-19",
             Self::PhaseTrusts => "ST-20",
+            Self::KekPhaseLeftByReports => "ST-21",
+            Self::EnvelopesOpen => "ST-22",
             Self::AddressHeldOnce => "NET-1",
             Self::AddressInNetwork => "NET-2",
             Self::AddressQuarantined => "NET-3",
@@ -136,6 +143,7 @@ pub fn violations(state: &ClusterState) -> Vec<Violation> {
     edge::check(state, &mut found);
     port::check(state, &mut found);
     rotation::check(state, &mut found);
+    kek::check(state, &mut found);
     found.0
 }
 

@@ -15,6 +15,7 @@ use jaco_state::command::{
 };
 use jaco_state::contents::Piece;
 use jaco_state::deployment::Pin;
+use jaco_state::kek::KekPhase;
 use jaco_state::policy::PolicyMode;
 use jaco_state::rotation::RotationStep;
 use jaco_state::token::OperatorToken;
@@ -29,7 +30,7 @@ use proptest::prelude::*;
 use crate::history::{
     History, ORIGIN, admit, create, deploy, deployment, init, join_token, key, seen, service, spec,
 };
-use crate::{attached, contents, orders, registries, rotation, routes};
+use crate::{attached, contents, kek, orders, registries, rotation, routes};
 
 /// What a command leaves in the audit log when it is done.
 #[derive(Debug, PartialEq, Eq)]
@@ -96,6 +97,15 @@ fn leaves(command: &Command) -> Leaves {
         Command::AuthorityContinue(_) => Events(&[AuditKind::AuthorityRotationContinued]),
         Command::AuthoritySettle(_) => Events(&[AuditKind::AuthorityRotationSettled]),
         Command::AuthorityAbandon(_) => Events(&[AuditKind::AuthorityRotationAbandoned]),
+        Command::KekRotate(_) => Events(&[AuditKind::KekRotationBegun]),
+        Command::KekReport(_) => Nothing("the phase that follows from all reports has the event"),
+        Command::KekAdvance(command) => match command.leaves {
+            KekPhase::HandingOut => Events(&[AuditKind::KekRotationResealing]),
+            KekPhase::Resealing => Events(&[AuditKind::KekRotationSettled]),
+            KekPhase::Settled | KekPhase::Abandoned => Nothing("no phase follows"),
+        },
+        Command::KekReseal(_) => Nothing("the same is sealed; the phase has the event"),
+        Command::KekAbandon(_) => Events(&[AuditKind::KekRotationAbandoned]),
         Command::ContentPut(_) => Nothing("the apply that refers to it has the event"),
     }
 }
@@ -185,6 +195,7 @@ fn every_command(now: Timestamp) -> Vec<Command> {
 fn author(command: &Command) -> Identity {
     match command {
         Command::AuthorityReport(report) => Identity::Node { id: report.node },
+        Command::KekReport(report) => Identity::Node { id: report.node },
         _ => Identity::Local { uid: 0 },
     }
 }
@@ -192,9 +203,16 @@ fn author(command: &Command) -> Identity {
 /// R-CLI-5: every command leaves its events, with who, when and for which request, or none for a reason.
 #[test]
 fn every_command_leaves_its_events() {
+    check_events(&mut kek::founded(), kek::every_command());
     let mut history = History { now: Timestamp(1_000_000), ..History::default() };
     history.state.index = StateIndex(1);
-    for (number, command) in every_command(history.now).into_iter().enumerate() {
+    let commands = every_command(history.now);
+    check_events(&mut history, commands);
+    assert_eq!(history.state.audit.verify().unwrap().follows, Digest::start());
+}
+
+fn check_events(history: &mut History, commands: Vec<Command>) {
+    for (number, command) in commands.into_iter().enumerate() {
         let before = history.state.audit.events.len();
         let request = format!("r-{number}");
         let by = author(&command);
@@ -214,7 +232,6 @@ fn every_command_leaves_its_events() {
             assert_eq!(event.request, Some(RequestId::new(request.as_str()).unwrap()));
         }
     }
-    assert_eq!(history.state.audit.verify().unwrap().follows, Digest::start());
 }
 
 /// R-CLI-5: each kind of event has a line in the docs that says when it is written and what it tells, and

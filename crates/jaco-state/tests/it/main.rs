@@ -22,6 +22,8 @@ mod fields;
 mod history;
 mod instances;
 mod jobs;
+mod kek;
+mod kek_laws;
 mod laws;
 mod network_laws;
 mod networks;

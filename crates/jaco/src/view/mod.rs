@@ -9,6 +9,7 @@ pub(crate) mod deployment;
 pub(crate) mod difference;
 pub(crate) mod explain;
 pub(crate) mod json;
+pub(crate) mod kek_rotation;
 mod list;
 pub(crate) mod machine;
 pub(crate) mod network;

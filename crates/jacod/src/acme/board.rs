@@ -4,16 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jaco_acme::{AccountRecord, Board, Challenge, NewCertificate, Note, NoteError};
-use jaco_pki::KeyEncryptionKey;
-use jaco_pki::sealed::{self, Purpose};
-use jaco_server::Member;
+use jaco_pki::sealed::Purpose;
+use jaco_server::{Member, Sealer};
+use jaco_state::Outcome;
 use jaco_state::acme::{AcmeAccount, AcmeChallenge};
 use jaco_state::command::{AcmeNote, CertificateIssue};
 use jaco_state::edge::SealedKey;
-use jaco_state::{Command, Outcome};
 use jaco_store::{Proposal, ProposeError};
 use jaco_types::route::RouteDomain;
-use jaco_types::{ClusterId, Identity, Origin, StateIndex};
+use jaco_types::{Identity, KekId, Origin, StateIndex};
 use tokio::time::{Instant, sleep};
 use tracing::warn;
 
@@ -29,66 +28,77 @@ const RETRY: Duration = Duration::from_millis(200);
 /// Writes for the leader that this node is. It never writes through another one.
 pub(super) struct StateBoard {
     member: Arc<Member>,
-    cluster: ClusterId,
-    key: KeyEncryptionKey,
 }
 
 impl StateBoard {
-    /// `key` is the cluster's.
-    pub(super) fn new(member: Arc<Member>, cluster: ClusterId, key: KeyEncryptionKey) -> Self {
-        Self { member, cluster, key }
+    pub(super) fn new(member: Arc<Member>) -> Self {
+        Self { member }
     }
+}
 
-    fn command(&self, note: Note) -> AcmeNote {
-        match note {
-            Note::Account(account) => AcmeNote::Account(self.account(&account)),
-            Note::Challenge(challenge) => challenge_note(challenge),
-            Note::Issued { domain, certificate } => {
-                AcmeNote::Issued(self.issue(domain, &certificate))
-            }
-            Note::Failed { domain, attempt } => AcmeNote::Failed { domain, attempt },
-            Note::Window { domain, window } => AcmeNote::Window { domain, window },
+/// A note as an entry, sealed.
+fn command(sealer: &Sealer<'_>, note: &Note) -> AcmeNote {
+    match note {
+        Note::Account(record) => AcmeNote::Account(account(sealer, record)),
+        Note::Challenge(challenge) => challenge_note(challenge.clone()),
+        Note::Issued { domain, certificate } => {
+            AcmeNote::Issued(issue(sealer, domain.clone(), certificate))
+        }
+        Note::Failed { domain, attempt } => {
+            AcmeNote::Failed { domain: domain.clone(), attempt: attempt.clone() }
+        }
+        Note::Window { domain, window } => {
+            AcmeNote::Window { domain: domain.clone(), window: *window }
         }
     }
+}
 
-    fn account(&self, account: &AccountRecord) -> AcmeAccount {
-        let purpose = Purpose::AcmeAccountKey { directory: &account.directory };
-        AcmeAccount {
-            directory: account.directory.as_str().into(),
-            url: account.url.as_str().into(),
-            key: self.sealed(purpose, &account.key),
-        }
+fn account(sealer: &Sealer<'_>, account: &AccountRecord) -> AcmeAccount {
+    let purpose = Purpose::AcmeAccountKey { directory: &account.directory };
+    AcmeAccount {
+        directory: account.directory.as_str().into(),
+        url: account.url.as_str().into(),
+        key: SealedKey(sealer.seal(purpose, &account.key).into()),
     }
+}
 
-    fn issue(&self, domain: RouteDomain, certificate: &NewCertificate) -> CertificateIssue {
-        let purpose = Purpose::IssuedKey { domain: domain.as_str() };
-        let key = self.sealed(purpose, certificate.key.as_bytes());
-        CertificateIssue {
-            directory: certificate.directory.as_str().into(),
-            chain: certificate.chain.as_str().into(),
-            key,
-            not_before: certificate.not_before,
-            not_after: certificate.not_after,
-            fingerprint: certificate.fingerprint,
-            domain,
-        }
+fn issue(
+    sealer: &Sealer<'_>,
+    domain: RouteDomain,
+    certificate: &NewCertificate,
+) -> CertificateIssue {
+    let purpose = Purpose::IssuedKey { domain: domain.as_str() };
+    let key = SealedKey(sealer.seal(purpose, certificate.key.as_bytes()).into());
+    CertificateIssue {
+        directory: certificate.directory.as_str().into(),
+        chain: certificate.chain.as_str().into(),
+        key,
+        not_before: certificate.not_before,
+        not_after: certificate.not_after,
+        fingerprint: certificate.fingerprint,
+        domain,
     }
+}
 
-    fn sealed(&self, purpose: Purpose<'_>, key: &[u8]) -> SealedKey {
-        SealedKey(sealed::seal(&self.key, &self.cluster, purpose, key).into())
-    }
-
-    /// Writes until it is written, refused, or too late. The same note again changes nothing.
-    async fn write(&self, command: Command) -> Result<StateIndex, NoteError> {
+impl StateBoard {
+    /// Writes until it is written, refused, or too late. The same note again changes nothing, so it is sealed only once,
+    /// unless another key seals by then.
+    async fn write(&self, note: &Note) -> Result<StateIndex, NoteError> {
         let deadline = Instant::now() + WRITE_LIMIT;
+        let mut sealed: Option<(KekId, AcmeNote)> = None;
         loop {
-            let command = command.clone();
+            let sealer = self.member.sealer().await;
+            let sealer = sealer.map_err(|refusal| NoteError::Refused(refusal.message))?;
+            let kept = sealed.take().filter(|(key, _)| *key == sealer.key_id());
+            let kept = kept.unwrap_or_else(|| (sealer.key_id(), command(&sealer, note)));
+            let command = sealed.insert(kept).1.clone().into();
             let proposal = Proposal { by: Identity::Scheduler, request: None, command };
             let origin = Origin::Member { node: self.member.id };
             let error = match self.member.store.propose_here(proposal, Some(origin)).await {
                 Ok(applied) => return written(applied.index, applied.outcome),
                 Err(error) => error,
             };
+            drop(sealer);
             match error {
                 ProposeError::NoLeader => return Err(NoteError::NotLeading),
                 ProposeError::TooLarge { .. } | ProposeError::Stopped { .. } => {
@@ -108,10 +118,8 @@ impl StateBoard {
 
 impl Board for StateBoard {
     async fn note(&self, note: Note) -> Result<(), NoteError> {
-        let command = self.command(note);
-        let is_challenge = matches!(command, AcmeNote::Challenge { .. });
-        let index = self.write(command.into()).await?;
-        if is_challenge {
+        let index = self.write(&note).await?;
+        if matches!(note, Note::Challenge(_)) {
             edges::await_plan_of(&self.member, index).await;
         }
         Ok(())

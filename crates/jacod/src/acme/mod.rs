@@ -63,17 +63,14 @@ impl OrderLoop {
             debug!(%error, "no certificate is ordered before this leader knows all entries");
             sleep(RETRY).await;
         }
-        let key = match self.member.key() {
-            Ok(key) => key,
-            Err(refusal) => {
-                error!(code = %refusal.code, reason = %refusal.message, "no certificate is ordered");
-                // Another key is read by another process.
-                return std::future::pending().await;
-            }
-        };
-        let (member, cluster) = (Arc::clone(&self.member), self.cluster.clone());
-        let book = RecordBook::new(key.clone(), cluster.clone());
-        let board = Arc::new(StateBoard::new(member, cluster, key));
+        if let Err(refusal) = self.member.key() {
+            error!(code = %refusal.code, reason = %refusal.message, "no certificate is ordered");
+            // This leadership is handed on.
+            return std::future::pending().await;
+        }
+        let keks = self.member.cluster_key.ring().clone();
+        let book = RecordBook::new(keks, self.cluster.clone());
+        let board = Arc::new(StateBoard::new(Arc::clone(&self.member)));
         let clock = Arc::clone(&self.member.clock);
         let controller = CertificateController::new(board, self.authority.clone(), clock);
         let (records, seen) = watch::channel(Arc::default());

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use jaco_acme::{AccountRecord, Records};
-use jaco_pki::KeyEncryptionKey;
-use jaco_pki::sealed::{self, OpenError, Purpose};
+use jaco_pki::KekRing;
+use jaco_pki::sealed::{OpenError, Purpose};
 use jaco_state::acme::AcmeAccount;
 use jaco_state::edge::RouteClaim;
 use jaco_state::view::ordered_domains;
@@ -15,7 +15,7 @@ use tracing::error;
 /// The records of the last state. What a state shares with the one before is neither read nor opened again: most entries
 /// of the log are about something else.
 pub(super) struct RecordBook {
-    key: KeyEncryptionKey,
+    keks: KekRing,
     cluster: ClusterId,
     routes: Option<Routes>,
     account: Option<AcmeAccount>,
@@ -39,9 +39,9 @@ impl Routes {
 }
 
 impl RecordBook {
-    /// One that has read nothing. `key` opens the account.
-    pub(super) fn new(key: KeyEncryptionKey, cluster: ClusterId) -> Self {
-        Self { key, cluster, routes: None, account: None, records: Records::default() }
+    /// One that has read nothing. `keks` open the account.
+    pub(super) fn new(keks: KekRing, cluster: ClusterId) -> Self {
+        Self { keks, cluster, routes: None, account: None, records: Records::default() }
     }
 
     /// The records of a state, if they are not those of the one before. There are none before the first route.
@@ -84,13 +84,14 @@ impl RecordBook {
     fn try_open(&self, account: &AcmeAccount) -> Result<AccountRecord, OpenError> {
         let (directory, url) = (account.directory.to_string(), account.url.to_string());
         let purpose = Purpose::AcmeAccountKey { directory: &directory };
-        let key = sealed::open(&self.key, &self.cluster, purpose, &account.key.0)?;
+        let key = self.keks.open(&self.cluster, purpose, &account.key.0)?;
         Ok(AccountRecord { directory, url, key })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use jaco_pki::{IdentityDir, KeyEncryptionKey, sealed};
     use jaco_state::acme::IssueAttempt;
     use jaco_state::edge::SealedKey;
     use jaco_types::{ChallengeKind, Timestamp};
@@ -98,8 +99,10 @@ mod tests {
     use super::*;
 
     fn book() -> RecordBook {
-        let key = KeyEncryptionKey::from_bytes([7; 32]);
-        RecordBook::new(key, cluster())
+        let folder = tempfile::tempdir().unwrap();
+        let dir = IdentityDir::open(folder.path().join("node")).unwrap();
+        dir.store_kek(&KeyEncryptionKey::from_bytes([7; 32])).unwrap();
+        RecordBook::new(KekRing::load(dir).unwrap().unwrap(), cluster())
     }
 
     fn cluster() -> ClusterId {

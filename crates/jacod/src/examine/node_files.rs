@@ -1,13 +1,12 @@
 //! The files that make a node a member: certificate, key, authorities, key-encryption key. Must never write: what the
 //! daemon settles at its start is only looked at.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use jaco_pki::{
-    IdentityDir, IdentityError, KeyEncryptionKey, NodeCertificate, NodeKey, NodeName, TrustBundle,
-    ca,
-};
+use jaco_pki::{IdentityDir, IdentityError, NodeCertificate, NodeKey, NodeName, TrustBundle, ca};
 use jaco_store::{Clock, SystemClock};
+use jaco_types::KekId;
 
 use super::identity;
 use super::report::{DataDir, Problem};
@@ -16,7 +15,8 @@ use super::report::{DataDir, Problem};
 #[derive(Default)]
 pub(super) struct NodeFiles {
     pub(super) name: Option<NodeName>,
-    pub(super) kek: Option<KeyEncryptionKey>,
+    /// The key-encryption keys that are there.
+    pub(super) keks: BTreeSet<KekId>,
     pub(super) raft_log_id: Option<String>,
     pub(super) raft_log_starts: u64,
 }
@@ -49,9 +49,17 @@ impl NodeFiles {
             }
         }
         match dir.kek() {
-            Ok(Some(kek)) => files.kek = Some(kek),
+            Ok(Some(kek)) => drop(files.keks.insert(kek.id())),
             Ok(None) => found.problems.push(Problem::kek(&dir.kek_file(), "it is missing")),
             Err(error) => found.problems.push(Problem::kek(&dir.kek_file(), &told(error))),
+        }
+        match dir.next_kek() {
+            Ok(Some(kek)) => drop(files.keks.insert(kek.id())),
+            Ok(None) => {}
+            Err(error) => {
+                let file = dir.kek_file().with_extension("next");
+                found.problems.push(Problem::next_kek(&file, &told(error)));
+            }
         }
         match dir.raft_log_id() {
             Ok(id) => files.raft_log_id = id,

@@ -120,6 +120,12 @@ impl Problem {
         Self::new("kek", file, message, COPY_KEK, true)
     }
 
+    /// The key that replaces it in a rotation.
+    pub(super) fn next_kek(file: &Path, message: &str) -> Self {
+        let help = "remove it: the other members hand it out again";
+        Self::new("kek", file, message, help, true)
+    }
+
     /// Whether it explains why a log cannot be opened at all.
     pub(super) fn is_of_log_identity(&self) -> bool {
         self.check == "log" && self.file.ends_with("/identity")

@@ -213,7 +213,7 @@ async fn return_as_new(
     let mut last = None;
     for server in &begun.servers {
         match admit(node, server, &token).await {
-            Ok(admitted) => return finish(node, admitted.credentials, begun, out).await,
+            Ok(credentials) => return finish(node, credentials, begun, out).await,
             Err(refused) => last = Some(refused.message),
         }
     }

@@ -5,6 +5,7 @@ mod cluster;
 mod content;
 mod deployment;
 mod edge;
+mod kek;
 mod network;
 mod planner;
 mod policy;
@@ -87,4 +88,9 @@ commands! {
     AuthorityContinue,
     AuthoritySettle,
     AuthorityAbandon,
+    KekRotate,
+    KekReport,
+    KekAdvance,
+    KekReseal,
+    KekAbandon,
 }

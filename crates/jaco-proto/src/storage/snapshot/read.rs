@@ -171,6 +171,14 @@ fn add(state: &mut ClusterState, kind: Kind) -> Result<(), Problem> {
         Kind::AuthorityRotation(rotation) => {
             set_once(&mut state.rotation, "rotations of the authority", Wire::from_wire(rotation)?)
         }
+        Kind::NamingKey(row) => {
+            let key = Wire::from_wire(row.sealed_key)?;
+            set_once(&mut state.sealing.naming_key, "keys that name secrets", key)
+        }
+        Kind::KekRotation(rotation) => {
+            let rotation = Wire::from_wire(rotation)?;
+            set_once(&mut state.sealing.rotation, "rotations of the key-encryption key", rotation)
+        }
         Kind::Trailer(_) => Err(Problem::Unordered("rows")),
     }
 }

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use jaco_state::acme::Acme;
 use jaco_state::edge::Edges;
+use jaco_state::kek::Sealing;
 use jaco_state::policy::PolicyMode;
 use jaco_state::requests::RequestLog;
 use jaco_state::{ClusterState, DisabledAllocations};
@@ -123,6 +124,13 @@ fn write_tables(state: &ClusterState, rows: &mut Rows<'_>) -> Result<(), CodecEr
     }
     if let Some(rotation) = &state.rotation {
         rows.push(Kind::AuthorityRotation(rotation.to_wire()))?;
+    }
+    let Sealing { naming_key, rotation } = &state.sealing;
+    if let Some(key) = naming_key {
+        rows.push(Kind::NamingKey(wire::NamingKey { sealed_key: key.to_wire() }))?;
+    }
+    if let Some(rotation) = rotation {
+        rows.push(Kind::KekRotation(rotation.to_wire()))?;
     }
     Ok(())
 }

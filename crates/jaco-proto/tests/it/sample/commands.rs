@@ -27,7 +27,7 @@ pub(crate) fn origins() -> Vec<Origin> {
 
 pub(crate) fn commands() -> Vec<Command> {
     let node = NodeId(7);
-    vec![
+    let mut all = vec![
         ClusterInit::new(meta(), new_node(), operator_token()).into(),
         NodeAdmit::new(new_node(), token_id("join-1")).into(),
         NodeReport::new(node, "10.0.0.7:7000".into(), facts()).into(),
@@ -105,7 +105,9 @@ pub(crate) fn commands() -> Vec<Command> {
         AuthorityContinue::new(StateIndex(40)).into(),
         AuthoritySettle::new(StateIndex(40)).into(),
         AuthorityAbandon::new(StateIndex(40)).into(),
-    ]
+    ];
+    all.extend(kek_commands());
+    all
 }
 
 /// Commands of a rotation with the other values of their enums.
@@ -263,6 +265,11 @@ pub(crate) fn command_name(command: &Command) -> &'static str {
         Command::AuthorityContinue(_) => "authority_continue",
         Command::AuthoritySettle(_) => "authority_settle",
         Command::AuthorityAbandon(_) => "authority_abandon",
+        Command::KekRotate(_) => "kek_rotate",
+        Command::KekReport(_) => "kek_report",
+        Command::KekAdvance(_) => "kek_advance",
+        Command::KekReseal(_) => "kek_reseal",
+        Command::KekAbandon(_) => "kek_abandon",
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn route_domain() -> impl Strategy<Value = RouteDomain> {
+pub(crate) fn route_domain() -> impl Strategy<Value = RouteDomain> {
     "[a-z][a-z0-9]{0,6}\\.de".prop_map(|text| RouteDomain::new(&text).unwrap())
 }
 

@@ -29,11 +29,12 @@ pub(crate) fn state() -> impl Strategy<Value = ClusterState> {
     let policy = (policy_mode(), btree_map(deployment_name(), grants(), 0..3));
     let policy =
         policy.prop_map(|(mode, grants)| Policy { mode, grants: grants.into_iter().collect() });
-    let one = (option::of(meta()), facts_by_name(), disabled(), (policy, option::of(rotation())));
+    let rotations = (option::of(rotation()), sealing());
+    let one = (option::of(meta()), facts_by_name(), disabled(), (policy, rotations));
     (index(), one, tables, requests(), audit(), others).prop_map(
         |(
             index,
-            (meta, constraints, disabled, (policy, rotation)),
+            (meta, constraints, disabled, (policy, (rotation, sealing))),
             tables,
             requests,
             audit,
@@ -74,6 +75,7 @@ pub(crate) fn state() -> impl Strategy<Value = ClusterState> {
                 edges,
                 policy,
                 rotation,
+                sealing,
             }
         },
     )

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use jaco_pki::sealed::{self, Purpose};
+use jaco_pki::sealed::Purpose;
 use jaco_pki::served::ServedCertificate;
 use jaco_proto::v1;
 use jaco_state::command::{CertificateRemove, CertificateStore};
@@ -21,7 +21,6 @@ use jaco_types::{
 use crate::admission::certificate_warnings;
 use crate::forward::Write;
 use crate::member::Member;
-use crate::service::deploy::contents::cluster;
 use crate::service::upgraded;
 use crate::status::invalid;
 use crate::view::millis;
@@ -40,14 +39,11 @@ impl Write for v1::StoreCertificateRequest {
             Rejection::new(ErrorCode::CertificateUnusable, problem.to_string())
         })?;
         upgraded::begin_edges(member, by.clone()).await?;
-        let cluster = cluster(member)?;
-        let key = &member.key()?;
+        let sealer = member.sealer().await?;
         let purpose = Purpose::ServedKey { name: name.as_str() };
         let known = member.store.read(|state| state.edges.certificates.get(&name).cloned());
-        // Sealing is not deterministic, so equality is tested with the key.
         let holds = |known: &Certificate| {
-            *known.chain == *served.chain
-                && sealed::holds(key, &cluster, purpose, &known.key.0, &self.key)
+            *known.chain == *served.chain && sealer.holds(purpose, &known.key.0, &self.key)
         };
         let change = match &known {
             None => "created",
@@ -55,10 +51,11 @@ impl Write for v1::StoreCertificateRequest {
             Some(_) => "updated",
         };
         if change != "unchanged" {
-            let sealed = SealedKey(sealed::seal(key, &cluster, purpose, &self.key).into());
+            let sealed = SealedKey(sealer.seal(purpose, &self.key).into());
             let command = command(name.clone(), served, sealed).into();
             member.commit(by, &self.request_id, command).await?;
         }
+        drop(sealer);
         let (certificate, warnings) = member.store.read(|state| {
             let stored = state.edges.certificates.get(&name);
             let info = stored.map(|stored| info(state, &name, stored));

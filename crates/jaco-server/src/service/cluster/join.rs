@@ -2,7 +2,8 @@
 
 use async_trait::async_trait;
 use jaco_pki::{
-    JoinToken, JoinTokenRecord, NodeCsr, Revocation, SecretHash, TokenKind, admit_join, ca,
+    JoinToken, JoinTokenRecord, KeyEncryptionKey, NodeCsr, Revocation, SecretHash, TokenKind,
+    admit_join, ca,
 };
 use jaco_proto::v1;
 use jaco_state::command::{NewNode, NodeAdmit};
@@ -11,7 +12,7 @@ use jaco_store::Store;
 use jaco_types::{Author, ErrorCode, Hostname, NodeFacts, Rejection, Timestamp};
 
 use crate::auth::authority::open_authority;
-use crate::auth::cluster_key::cluster_meta;
+use crate::auth::cluster_key::{ClusterKey, cluster_meta};
 use crate::forward::Write;
 use crate::member::Member;
 use crate::status::{from_propose_error, invalid};
@@ -39,11 +40,10 @@ impl Write for v1::AdmitNodeRequest {
         // What decides must be as new as anything that was agreed on: a token used a moment ago
         // through another leader is used.
         member.store.catch_up().await.map_err(|error| from_propose_error(&error))?;
-        let key = member.store.read(|state| -> Result<_, Rejection> {
+        member.store.read(|state| -> Result<_, Rejection> {
             check_join_token(state, &token, fingerprint, now)?;
             // What cannot be signed must not use the token up.
-            open_authority(state, &member.cluster_key)?;
-            Ok(member.cluster_key.of(state)?.clone())
+            open_authority(state, &member.cluster_key).map(drop)
         })?;
         let node = NewNode {
             hostname: Hostname::new(&self.hostname).map_err(invalid)?,
@@ -59,11 +59,12 @@ impl Write for v1::AdmitNodeRequest {
                 "the committed admission has no node id",
             ));
         };
-        // As of the admission: the authority may have been rotated since the token was checked.
-        let (authority, trust) = member.store.read(|state| -> Result<_, Rejection> {
+        // As of the admission: the authority and the key may have been rotated since the token was checked.
+        let (authority, trust, keys) = member.store.read(|state| -> Result<_, Rejection> {
             let meta = cluster_meta(state)?;
             let authority = open_authority(state, &member.cluster_key)?;
-            Ok((authority, (meta.id.to_string(), meta.ca_certificate.clone())))
+            let keys = handed_out(state, &member.cluster_key)?;
+            Ok((authority, (meta.id.to_string(), meta.ca_certificate.clone()), keys))
         })?;
         let certificate = authority
             .sign(&csr, id, ca::NODE_LIFE, now)
@@ -73,8 +74,25 @@ impl Write for v1::AdmitNodeRequest {
             node_id: id.0,
             certificate_pem: ca::certificate_pem(&certificate),
             ca_certificate_pem: trust.1,
-            key_encryption_key: key.to_hex().to_string(),
+            key_encryption_key: keys.0.to_hex().to_string(),
+            next_key_encryption_key: keys.1.map(|key| key.to_hex().to_string()).unwrap_or_default(),
         })
+    }
+}
+
+/// The key-encryption key for a node that joins, and, until a rotation of it settles, the one that replaces it: this node
+/// may not have that one yet, and whoever joined fetches it then.
+fn handed_out(
+    state: &ClusterState,
+    keys: &ClusterKey,
+) -> Result<(KeyEncryptionKey, Option<KeyEncryptionKey>), Rejection> {
+    let seals = keys.of(state)?;
+    match state.sealing.rotation.as_ref().filter(|rotation| !rotation.phase.is_last()) {
+        None => Ok((seals, None)),
+        Some(rotation) => {
+            let old = keys.ring().get(rotation.old).unwrap_or(seals);
+            Ok((old, keys.ring().get(rotation.new)))
+        }
     }
 }
 

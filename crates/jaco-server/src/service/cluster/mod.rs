@@ -4,6 +4,7 @@ mod constraints;
 pub(super) mod disabled;
 mod edges;
 mod join;
+mod kek;
 mod labels;
 mod network_key;
 pub(crate) mod networks;
@@ -191,6 +192,16 @@ impl Cluster for ClusterService {
         member.caught_up().await.map_err(|rejection| to_status(&rejection))?;
         let authority = member.store.read(rotation::authority);
         authority.map(Response::new).map_err(|rejection| to_status(&rejection))
+    }
+
+    async fn get_kek_rotation(
+        &self,
+        request: Request<v1::GetKekRotationRequest>,
+    ) -> Result<Response<v1::GetKekRotationResponse>, Status> {
+        let (member, _) = self.context.identify(&request)?;
+        member.caught_up().await.map_err(|rejection| to_status(&rejection))?;
+        let rotation = member.store.read(kek::info);
+        Ok(Response::new(v1::GetKekRotationResponse { rotation }))
     }
 
     async fn list_networks(

@@ -1,7 +1,7 @@
 //! Credentials for image registries (R-CLI-6). A password is sealed on the leader and never returned.
 
 use async_trait::async_trait;
-use jaco_pki::sealed::{self, Purpose};
+use jaco_pki::sealed::Purpose;
 use jaco_proto::v1;
 use jaco_state::ClusterState;
 use jaco_state::command::{RegistryRemove, RegistryStore};
@@ -10,7 +10,6 @@ use jaco_types::{Author, ErrorCode, RegistryName, RegistryUsername, Rejection};
 
 use crate::forward::Write;
 use crate::member::Member;
-use crate::service::deploy::contents::cluster;
 use crate::status::invalid;
 
 #[async_trait]
@@ -23,13 +22,11 @@ impl Write for v1::StoreRegistryRequest {
         let registry = RegistryName::parse(&self.registry).map_err(invalid)?;
         let username = RegistryUsername::new(&self.username).map_err(invalid)?;
         check_password(&registry, &self.password)?;
-        let cluster = cluster(member)?;
-        let key = &member.key()?;
+        let sealer = member.sealer().await?;
         let purpose = Purpose::Registry { name: registry.as_str(), username: username.as_str() };
         let known = member.store.read(|state| state.registries.get(&registry).cloned());
-        // Sealing is not deterministic, so equality is tested with the key.
         let holds = |login: &RegistryLogin| {
-            sealed::holds(key, &cluster, purpose, &login.password.0, self.password.as_bytes())
+            sealer.holds(purpose, &login.password.0, self.password.as_bytes())
         };
         let change = match &known {
             None => "created",
@@ -37,12 +34,13 @@ impl Write for v1::StoreRegistryRequest {
             Some(_) => "updated",
         };
         if change != "unchanged" && !self.dry_run {
-            let sealed = sealed::seal(key, &cluster, purpose, self.password.as_bytes());
+            let sealed = sealer.seal(purpose, self.password.as_bytes());
             let password = SealedPassword(sealed.into());
             let registry = registry.clone();
             let command = RegistryStore::new(registry, username, password).into();
             member.commit(by, &self.request_id, command).await?;
         }
+        drop(sealer);
         let login = member.store.read(|state| state.registries.get(&registry).cloned());
         let registry = login.map(|login| info(&registry, &login));
         Ok(v1::StoreRegistryResponse { registry, change: change.to_owned() })

@@ -12,6 +12,7 @@ use jaco_store::Store;
 use jaco_types::{Author, ErrorCode, Node, Rejection, StateIndex};
 
 use crate::auth::cluster_key::cluster_meta;
+use crate::auth::sealer::Sealer;
 use crate::forward::Write;
 use crate::member::Member;
 use crate::service::upgraded;
@@ -27,8 +28,13 @@ impl Write for v1::RotateAuthorityRequest {
     ) -> Result<v1::RotateAuthorityResponse, Rejection> {
         // What the command names may have been begun a moment ago, through another leader.
         member.store.catch_up().await.map_err(|error| from_propose_error(&error))?;
+        // Until it is written, nothing else may be needed to open what it brings.
+        let mut sealer = None;
         let command = match self.action.as_str() {
-            "begin" => begin(member)?,
+            "begin" => {
+                member.store.read(|state| check_kek(state, &self.kek))?;
+                begin(member, sealer.insert(member.sealer().await?))?
+            }
             "continue" => {
                 let join_tokens = match self.revoke_join_tokens {
                     true => OpenJoinTokens::Revoke,
@@ -40,17 +46,41 @@ impl Write for v1::RotateAuthorityRequest {
             _ => return Err(invalid("the action is begin, continue or abandon")),
         };
         member.commit(by, &self.request_id, command).await?;
+        drop(sealer);
         Ok(v1::RotateAuthorityResponse { rotation: member.store.read(info) })
     }
 }
 
+/// Whether the new authority's key may be sealed by the key that there is. Where that one is stolen, the new authority
+/// would be, too: so it is replaced first, or who asks says that it was not stolen.
+///
+/// # Errors
+/// `rotation_held` where it was not replaced since the present authority was made.
+fn check_kek(state: &ClusterState, asked: &str) -> Result<(), Rejection> {
+    match asked {
+        "present" => return Ok(()),
+        "" | "rotated" => {}
+        _ => return Err(invalid("the key-encryption key is rotated or present")),
+    }
+    let made = state.rotation.as_ref().filter(|last| last.phase == RotationPhase::Settled);
+    let made = made.map(|last| last.id).unwrap_or_default();
+    let replaced = state.sealing.rotation.as_ref().filter(|last| last.seals() == last.new);
+    match replaced {
+        Some(last) if last.id > made => Ok(()),
+        Some(_) | None => Err(Rejection::new(
+            ErrorCode::RotationHeld,
+            "the key of the new authority would be sealed by the key-encryption key that sealed the present one: after a \
+             theft, replace that first (jaco cluster rotate-kek); if nothing was stolen, add --with-present-kek",
+        )),
+    }
+}
+
 /// The command that brings a new authority.
-fn begin(member: &Member) -> Result<Command, Rejection> {
+fn begin(member: &Member, sealer: &Sealer<'_>) -> Result<Command, Rejection> {
     member.store.read(upgraded::rotation_may_begin)?;
     let internal = |error: &dyn std::fmt::Display| {
         Rejection::new(ErrorCode::Internal, format!("the new authority cannot be made: {error}"))
     };
-    let key = member.key()?;
     let pem =
         member.store.read(|state| cluster_meta(state).map(|meta| meta.ca_certificate.clone()))?;
     let trust = TrustBundle::from_pem(&pem).map_err(|error| internal(&error))?;
@@ -61,7 +91,7 @@ fn begin(member: &Member) -> Result<Command, Rejection> {
     let authority = RotatedAuthority {
         certificate: ca::certificate_pem(certificate.der()),
         fingerprint: *certificate.fingerprint().as_bytes(),
-        sealed_key: new.seal_key(&key),
+        sealed_key: new.seal_key(sealer.key()),
     };
     Ok(AuthorityRotate::new(*present.fingerprint().as_bytes(), authority).into())
 }

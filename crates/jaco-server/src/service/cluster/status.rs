@@ -7,7 +7,7 @@ use jaco_raft::{Quorum, Status as RaftStatus};
 use jaco_state::ClusterState;
 use jaco_types::NodeId;
 
-use super::rotation;
+use super::{kek, rotation};
 use crate::freshness::Freshness;
 use crate::member::Member;
 use crate::view;
@@ -31,6 +31,7 @@ pub(super) async fn cluster_status(member: &Member) -> v1::ClusterStatusResponse
         version: env!("CARGO_PKG_VERSION").to_owned(),
         staleness: freshness.message(member.hostname.as_str()),
         rotation: rotation::info(state),
+        kek_rotation: kek::info(state),
     })
 }
 

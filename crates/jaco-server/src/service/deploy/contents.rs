@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use jaco_pki::{KeyEncryptionKey, sealed};
 use jaco_proto::v1;
 use jaco_state::command::ContentPut;
 use jaco_state::contents::{Form, PIECE_BYTES_MAX, Piece, PieceBytes};
-use jaco_types::{Author, ClusterId, ContentId, ErrorCode, Rejection};
+use jaco_types::{Author, ContentId, ErrorCode, Rejection};
 use ring::digest;
 
 use crate::admission::content_id;
+use crate::auth::sealer::Sealer;
 use crate::forward::Write;
 use crate::member::Member;
 
@@ -52,9 +52,13 @@ impl Write for v1::PutContentsRequest {
     ) -> Result<v1::PutContentsResponse, Rejection> {
         check(&self)?;
         let plain: Vec<Piece> = self.plain.iter().map(plain_piece).collect();
-        let cluster = cluster(member)?;
-        let seal = |bytes: &Bytes| Ok(sealed_piece(&member.key()?, &cluster, bytes));
-        let secret = self.secret.iter().map(seal).collect::<Result<Vec<Piece>, Rejection>>()?;
+        // What has no secrets needs no key.
+        let sealer = match self.secret.is_empty() {
+            true => None,
+            false => Some(member.sealer().await?),
+        };
+        let seal = |bytes: &Bytes| sealer.as_ref().map(|sealer| sealed_piece(sealer, bytes));
+        let secret: Vec<Piece> = self.secret.iter().filter_map(seal).collect();
         let ids = |pieces: &[Piece]| {
             pieces.iter().map(|piece| Bytes::copy_from_slice(&piece.id.0)).collect()
         };
@@ -63,6 +67,7 @@ impl Write for v1::PutContentsRequest {
             let pieces = plain.into_iter().chain(secret).collect();
             member.commit(by, "", ContentPut::new(pieces).into()).await?;
         }
+        drop(sealer);
         Ok(answer)
     }
 }
@@ -78,18 +83,13 @@ fn check(request: &v1::PutContentsRequest) -> Result<(), Rejection> {
     Ok(())
 }
 
-pub(in crate::service) fn cluster(member: &Member) -> Result<ClusterId, Rejection> {
-    let cluster = member.store.read(|state| state.meta.as_ref().map(|meta| meta.id.clone()));
-    cluster.ok_or_else(|| Rejection::new(ErrorCode::ClusterUninitialized, "there is no cluster"))
-}
-
 pub(super) fn plain_piece(bytes: &Bytes) -> Piece {
     let mut id = [0; 32];
     id.copy_from_slice(digest::digest(&digest::SHA256, bytes).as_ref());
     Piece { id: ContentId(id), form: Form::Plain, bytes: PieceBytes(Arc::from(&**bytes)) }
 }
 
-pub(super) fn sealed_piece(key: &KeyEncryptionKey, cluster: &ClusterId, bytes: &Bytes) -> Piece {
-    let (name, sealed) = sealed::seal_named(key, cluster, bytes);
-    Piece { id: ContentId(name), form: Form::Sealed, bytes: PieceBytes(sealed.into()) }
+pub(super) fn sealed_piece(sealer: &Sealer<'_>, bytes: &Bytes) -> Piece {
+    let (id, sealed) = sealer.seal_piece(bytes);
+    Piece { id, form: Form::Sealed, bytes: PieceBytes(sealed.into()) }
 }

@@ -14,7 +14,7 @@ use jaco_types::{
     Author, ContentName, DeploymentName, ErrorCode, NamedKey, NamedKind, Rejection, Rights, Role,
 };
 
-use super::contents::{cluster, plain_piece, sealed_piece};
+use super::contents::{plain_piece, sealed_piece};
 use crate::forward::Write;
 use crate::member::Member;
 use crate::service::upgraded::users_may_begin;
@@ -43,9 +43,13 @@ impl Write for v1::StoreContentRequest {
                 format!("{key} has {size} bytes, more than the maximum of {PIECE_BYTES_MAX}");
             return Err(Rejection::new(ErrorCode::TooLarge, message));
         }
-        let piece = match key.kind {
-            NamedKind::Config => plain_piece(&self.content),
-            NamedKind::Secret => sealed_piece(&member.key()?, &cluster(member)?, &self.content),
+        let sealer = match key.kind {
+            NamedKind::Config => None,
+            NamedKind::Secret => Some(member.sealer().await?),
+        };
+        let piece = match &sealer {
+            None => plain_piece(&self.content),
+            Some(sealer) => sealed_piece(sealer, &self.content),
         };
         let size = size as u64;
         let tree = FileTree::of_file(PLAIN_MODE, size, vec![piece.id]);
@@ -53,6 +57,7 @@ impl Write for v1::StoreContentRequest {
         let command = NamedContentPut::new(key.clone(), list.id, vec![list, piece], size);
         let command = NamedContentPut { users, ..command };
         member.commit(by, &self.request_id, command.into()).await?;
+        drop(sealer);
         let named = member.store.read(|state| state.named.get(&key).map(|named| named.version));
         Ok(v1::StoreContentResponse { version: named.unwrap_or_default() })
     }

@@ -3,6 +3,7 @@
 
 pub(super) mod edge;
 mod heartbeat;
+mod kek;
 pub(super) mod probe;
 mod renew;
 
@@ -186,6 +187,15 @@ impl Peer for PeerService {
     ) -> Result<Response<v1::ProbeEdgeResponse>, Status> {
         let (member, _) = self.sender(&request)?;
         Ok(Response::new(edge::probe(&member, request.into_inner()).await))
+    }
+
+    async fn fetch_kek(
+        &self,
+        request: Request<v1::FetchKekRequest>,
+    ) -> Result<Response<v1::FetchKekResponse>, Status> {
+        let (member, _) = self.sender(&request)?;
+        let fetched = kek::fetch(&member, request.get_ref());
+        fetched.map(Response::new).map_err(|rejection| to_status(&rejection))
     }
 
     async fn renew_certificate(

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use jaco_compose::tree::FileTree;
-use jaco_pki::sealed::{self, Purpose};
+use jaco_pki::sealed::Purpose;
 use jaco_proto::v1;
 use jaco_proto::v1::backup_part::Kind;
 use jaco_state::audit::AuditKind;
@@ -258,8 +258,8 @@ impl Source<'_> {
     ) -> Result<v1::BackupRegistry, Rejection> {
         let (registry, username) = (name.to_string(), login.username.to_string());
         let purpose = Purpose::Registry { name: &registry, username: &username };
-        let key = self.key.of(self.state)?;
-        let opened = sealed::open(key, &self.meta.id, purpose, &login.password.0);
+        self.key.of(self.state)?;
+        let opened = self.key.ring().open(&self.meta.id, purpose, &login.password.0);
         let what = || format!("the password of {username} at {registry}");
         let opened = opened.map_err(|error| unreadable(&what(), error))?;
         let password = std::str::from_utf8(&opened).map_err(|error| unreadable(&what(), error))?;
@@ -284,8 +284,8 @@ impl Source<'_> {
         let plain = match stored.form {
             Form::Plain => Bytes::copy_from_slice(bytes),
             Form::Sealed => {
-                let key = self.key.of(self.state)?;
-                let opened = sealed::open_named(key, &self.meta.id, &id.0, bytes);
+                self.key.of(self.state)?;
+                let opened = self.key.ring().open_named(&self.meta.id, &id.0, bytes);
                 let opened = opened.map_err(|error| unreadable(&format!("content {id}"), error))?;
                 Bytes::copy_from_slice(&opened)
             }

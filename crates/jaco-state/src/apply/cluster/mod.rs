@@ -10,7 +10,7 @@ use jaco_types::{Availability, ErrorCode, InstanceId, NodeId, Rejection, Termina
 
 use super::audit::Audit;
 use super::network::{address, mesh};
-use super::rotation;
+use super::{kek, rotation};
 use crate::audit::AuditKind;
 use crate::command::{
     ClusterInit, Entry, NodeAdmit, NodeRemove, NodeReport, NodeSetAvailability, NodeSetLabels,
@@ -96,6 +96,7 @@ pub(in crate::apply) fn admit(
     state.nodes.insert(id, node.clone().into_member(id, entry));
     mesh::assign(state, id);
     rotation::admitted(state, id);
+    kek::admitted(state, id);
     Outcome::NodeAdmitted { id }
 }
 
@@ -211,6 +212,7 @@ pub(in crate::apply) fn remove(
     );
     state.nodes.remove(&id);
     rotation::removed(state, id);
+    kek::removed(state, id);
     state.observed.retain(|_: &InstanceId, observed| observed.node != id);
     let ended: Vec<TerminatingInstance> =
         state.terminating.values().filter(|row| row.node == id).cloned().collect();

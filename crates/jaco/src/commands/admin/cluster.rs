@@ -13,7 +13,7 @@ use jaco_proto::v1::{
 use jaco_types::ErrorCode;
 use serde_json::{Value, json};
 
-use super::rotate_ca;
+use super::{rotate_ca, rotate_kek};
 use crate::connect::secret_file;
 use crate::error::CliError;
 use crate::output::{Frame, Show};
@@ -39,6 +39,7 @@ enum Action {
     Init(Init),
     Join(Join),
     RotateCa(rotate_ca::Args),
+    RotateKek(rotate_kek::Args),
     /// Show the leader and the members as one node knows them
     #[command(after_long_help = "Examples:
   jaco cluster status
@@ -112,6 +113,7 @@ pub(crate) async fn run(session: &mut Session, args: Args) -> CommandResult {
             session.done(&joined_summary(&joined, &status))
         }
         Action::RotateCa(args) => rotate_ca::run(session, args).await,
+        Action::RotateKek(args) => rotate_kek::run(session, args).await,
         Action::Status => {
             let status = client.status(ClusterStatusRequest {}).await?;
             session.shows_age();

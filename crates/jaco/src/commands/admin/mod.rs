@@ -14,5 +14,6 @@ pub(crate) mod policy;
 pub(crate) mod registry;
 pub(crate) mod restore;
 mod rotate_ca;
+mod rotate_kek;
 pub(crate) mod route;
 pub(crate) mod token;

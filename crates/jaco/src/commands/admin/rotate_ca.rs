@@ -18,11 +18,16 @@ use crate::view::rotation::Rotation;
 /// `node/ca.crt` of each node's `data_dir`. With `--continue` the phase `renewing` begins: the new one signs, all
 /// members renew their certificates and open their connections anew. Then the old one is dropped (`settled`).
 ///
+/// The new authority's key is sealed by the key-encryption key. After a theft that one is replaced first
+/// (`jaco cluster rotate-kek`), or the thief could open the new key as well; so this is refused where it was not, unless
+/// `--with-present-kek` says that nothing was stolen.
+///
 /// Client certificates of operators that were not renewed after `--continue` are refused at the end: `jaco token renew`.
 /// Nothing is restarted, and no request fails.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   jaco cluster rotate-ca                  begin: trust a new authority beside the present one
+  jaco cluster rotate-ca --with-present-kek  the same, where nothing was stolen
   jaco cluster rotate-ca --status         who has done what, and who has not been seen since
   jaco cluster rotate-ca --continue       sign with the new one, and drop the old one
   jaco cluster rotate-ca --abandon        drop the new one instead")]
@@ -39,6 +44,9 @@ pub(super) struct Args {
     /// Revoke join tokens that name the old authority instead of waiting for them
     #[arg(long, requires = "go_on")]
     revoke_join_tokens: bool,
+    /// Seal the new authority's key with a key-encryption key that was not replaced since the present one was made
+    #[arg(long, conflicts_with = "action")]
+    with_present_kek: bool,
 }
 
 pub(super) async fn run(session: &mut Session, args: Args) -> CommandResult {
@@ -54,6 +62,7 @@ pub(super) async fn run(session: &mut Session, args: Args) -> CommandResult {
     let request = RotateAuthorityRequest {
         action: action.to_owned(),
         revoke_join_tokens: args.revoke_join_tokens,
+        kek: if args.with_present_kek { "present" } else { "rotated" }.to_owned(),
         request_id: fresh_request_id(),
     };
     let rotation = client.rotate_authority(request).await?.rotation;

@@ -17,6 +17,7 @@ pub(super) fn findings(examination: &Examination<'_>) -> Vec<Finding> {
     }
     network_checks::network(examination.network, &mut found);
     cluster_checks::rotation(examination, &mut found);
+    cluster_checks::kek_rotation(examination, &mut found);
     cluster_checks::versions(examination, &mut found);
     if let Some(status) = examination.status {
         workload_checks::workload(status, &mut found);

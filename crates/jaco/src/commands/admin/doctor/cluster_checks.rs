@@ -134,6 +134,34 @@ pub(super) fn rotation(examination: &Examination<'_>, found: &mut Findings) {
     }
 }
 
+/// Checks that no member holds a phase of a rotation of the key-encryption key, and that nothing is left that cannot be
+/// sealed anew.
+pub(super) fn kek_rotation(examination: &Examination<'_>, found: &mut Findings) {
+    let Some(rotation) = &examination.cluster.kek_rotation else { return };
+    if examination.now_ms.saturating_sub(rotation.since_ms) < HELD_MS {
+        return;
+    }
+    let phase = rotation.phase.as_str();
+    let since = time::ago(rotation.since_ms, examination.now_ms);
+    for holder in &rotation.holders {
+        let message = format!(
+            "the rotation of the key-encryption key waits for it in the phase {phase}, which began {since} ago"
+        );
+        let help = format!(
+            "bring {holder} back, or remove it with jaco node rm {holder}; see jaco cluster rotate-kek --status"
+        );
+        found.warning("rotation", holder, message, help);
+    }
+    if phase == "resealing" && rotation.holders.is_empty() && rotation.left > 0 {
+        let message = format!(
+            "the rotation of the key-encryption key cannot seal {} anew since {since}",
+            rotation.first_left
+        );
+        let help = "replace or remove it; the leader's log says why it does not open".to_owned();
+        found.warning("rotation", &rotation.first_left, message, help);
+    }
+}
+
 /// Checks that all nodes and this program have one version.
 pub(super) fn versions(examination: &Examination<'_>, found: &mut Findings) {
     let mut by_version: BTreeMap<&str, Vec<&str>> = BTreeMap::new();

@@ -2,8 +2,8 @@
 
 use jaco_proto::v1::{
     ClusterStatusResponse, DeploymentInfo, ExamineNetworkResponse, ExamineResponse, ExaminedNode,
-    ExaminedRouter, ExaminedWay, NodeInfo, Reach, ReplicaInfo, RolloutInfo, RotationInfo,
-    ServiceInfo, StatusResponse, UnplacedInfo, VoterProgress,
+    ExaminedRouter, ExaminedWay, KekRotationInfo, NodeInfo, Reach, ReplicaInfo, RolloutInfo,
+    RotationInfo, ServiceInfo, StatusResponse, UnplacedInfo, VoterProgress,
 };
 
 use super::checks::findings;
@@ -84,6 +84,39 @@ fn holders_of_a_rotation_are_named() {
         lines(&seen, &members(&THREE), &none),
         [
             "warning rotation n3: the rotation of the authority waits for it in the phase renewing, which began 5m ago"
+        ]
+    );
+}
+
+/// R-CLI-6: so is who holds a phase of a rotation of the key-encryption key, and what cannot be sealed anew.
+#[test]
+fn holders_of_a_kek_rotation_are_named() {
+    let none = StatusResponse::default();
+    let mut seen = cluster(&THREE);
+    let rotation = |since_ms, holders: &[&str], left| KekRotationInfo {
+        phase: "resealing".to_owned(),
+        since_ms,
+        holders: holders.iter().map(|one| (*one).to_owned()).collect(),
+        left,
+        first_left: "the password at ghcr.io".to_owned(),
+        ..KekRotationInfo::default()
+    };
+    for quiet in [rotation(990_000, &["n3"], 7), rotation(0, &[], 0)] {
+        seen.kek_rotation = Some(quiet);
+        assert_eq!(lines(&seen, &members(&THREE), &none), [""; 0]);
+    }
+    seen.kek_rotation = Some(rotation(700_000, &["n3"], 7));
+    assert_eq!(
+        lines(&seen, &members(&THREE), &none),
+        [
+            "warning rotation n3: the rotation of the key-encryption key waits for it in the phase resealing, which began 5m ago"
+        ]
+    );
+    seen.kek_rotation = Some(rotation(700_000, &[], 1));
+    assert_eq!(
+        lines(&seen, &members(&THREE), &none),
+        [
+            "warning rotation the password at ghcr.io: the rotation of the key-encryption key cannot seal the password at ghcr.io anew since 5m"
         ]
     );
 }
