@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use jaco_pki::{
     CertificateStore, Credentials, Dialer, IdentityDir, JoinToken, NodeKey, TrustBundle, ca,
@@ -12,7 +10,8 @@ use jaco_testkit::{Client, Cluster, Engine, binary, eventually, succeeded, v1};
 use jaco_types::{ErrorCode, NodeId, Timestamp};
 use tokio::io::AsyncReadExt;
 use tokio::process::Command;
-use tokio::task::JoinHandle;
+
+use crate::writers::Writers;
 
 /// What a node has in a file of its identity.
 fn file(cluster: &Cluster, node: usize, name: &str) -> String {
@@ -69,6 +68,8 @@ async fn held_by(cluster: &Cluster, node: usize, phase: &str, holder: &str) {
 }
 
 fn rotate(cluster: &Cluster, node: usize, options: &[&str]) -> serde_json::Value {
+    // Nothing was stolen.
+    let options = if options.is_empty() { &["--with-present-kek"] } else { options };
     let line: Vec<&str> =
         ["cluster", "rotate-ca", "-o", "json"].into_iter().chain(options.iter().copied()).collect();
     serde_json::from_str(&succeeded(&cluster.cli(node, &line))).expect("json")
@@ -94,77 +95,20 @@ async fn term(cluster: &Cluster, node: usize) -> (u64, String) {
     (status.term, status.leader)
 }
 
-/// Writes without a pause until it is stopped; every failure is kept.
-struct Writers {
-    stopped: Arc<AtomicBool>,
-    done: Arc<AtomicUsize>,
-    tasks: Vec<JoinHandle<Vec<String>>>,
-}
-
-impl Writers {
-    fn new() -> Self {
-        Self { stopped: Arc::default(), done: Arc::default(), tasks: Vec::new() }
-    }
-
-    /// Through the socket of a node, by one connection.
-    fn through(&mut self, client: Client, node: String, label: String) {
-        let (stopped, done) = (Arc::clone(&self.stopped), Arc::clone(&self.done));
-        self.tasks.push(tokio::spawn(async move {
-            let mut failures = Vec::new();
-            let mut number = 0_u64;
-            while !stopped.load(Ordering::Relaxed) {
-                number += 1;
-                let request = v1::SetLabelsRequest {
-                    hostname: node.clone(),
-                    set: [(label.clone(), number.to_string())].into(),
-                    ..Default::default()
-                };
-                match client.set_labels(request).await {
-                    Ok(_) => drop(done.fetch_add(1, Ordering::Relaxed)),
-                    Err(error) => failures.push(format!("{label} {number}: {error}")),
-                }
+/// Writes labels of a node by the command line over TLS, each time with a new connection and what the context trusts by
+/// then.
+fn by_commands(writers: &mut Writers, home: &Path) {
+    let home = home.to_owned();
+    writers.add("commands", move |number| {
+        let home = home.clone();
+        async move {
+            let output = jaco(&home, &format!("node label n1 cli={number}")).await;
+            match output.status.success() {
+                true => Ok(()),
+                false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
             }
-            failures
-        }));
-    }
-
-    /// By the command line over TLS, each time with a new connection and what the context trusts by then.
-    fn by_commands(&mut self, home: &Path) {
-        let (stopped, done) = (Arc::clone(&self.stopped), Arc::clone(&self.done));
-        let home = home.to_owned();
-        self.tasks.push(tokio::spawn(async move {
-            let mut failures = Vec::new();
-            let mut number = 0_u64;
-            while !stopped.load(Ordering::Relaxed) {
-                number += 1;
-                let output = jaco(&home, &format!("node label n1 cli={number}")).await;
-                match output.status.success() {
-                    true => drop(done.fetch_add(1, Ordering::Relaxed)),
-                    false => failures.push(String::from_utf8_lossy(&output.stderr).into_owned()),
-                }
-            }
-            failures
-        }));
-    }
-
-    async fn more(&self) {
-        let goal = self.done.load(Ordering::Relaxed) + 30;
-        eventually("writes go on", || async {
-            let done = self.done.load(Ordering::Relaxed);
-            if done >= goal { Ok(()) } else { Err(format!("{done} of {goal}")) }
-        })
-        .await;
-    }
-
-    /// How many writes were done, and what failed.
-    async fn stop(self) -> (usize, Vec<String>) {
-        self.stopped.store(true, Ordering::Relaxed);
-        let mut failures = Vec::new();
-        for task in self.tasks {
-            failures.extend(task.await.expect("a writer does not panic"));
         }
-        (self.done.load(Ordering::Relaxed), failures)
-    }
+    });
 }
 
 async fn jaco(home: &Path, line: &str) -> std::process::Output {
@@ -241,9 +185,9 @@ async fn an_authority_is_rotated_under_writes() {
 
     let mut writers = Writers::new();
     for (number, node) in cluster.nodes.iter().enumerate() {
-        writers.through(node.client(), node.name.clone(), format!("w{number}"));
+        writers.labels(node, format!("w{number}"));
     }
-    writers.by_commands(home.path());
+    by_commands(&mut writers, home.path());
     writers.more().await;
     let begun = rotate(&cluster, asked, &[]);
     assert_eq!(begun["rotation"]["phase"], "trusting", "{begun:#}");

@@ -6,7 +6,6 @@ pub(crate) mod connection;
 pub mod permission;
 pub mod refusals;
 pub(crate) mod reseal;
-pub(crate) mod sealer;
 pub mod uses;
 
 use std::net::SocketAddr;

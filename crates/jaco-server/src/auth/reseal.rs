@@ -3,7 +3,7 @@
 use jaco_pki::sealed::{self, OpenError, Purpose};
 use jaco_pki::{KekRing, KeyEncryptionKey};
 use jaco_state::ClusterState;
-use jaco_state::view::Place;
+use jaco_state::envelope::Place;
 use jaco_types::{ErrorCode, Rejection};
 
 use super::cluster_key::cluster_meta;

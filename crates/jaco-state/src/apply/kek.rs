@@ -15,10 +15,12 @@ use crate::command::{
 use crate::edge::SealedKey;
 use crate::kek::{KekPhase, KekRotation, KekStep};
 use crate::state::ClusterState;
-use crate::view::envelopes::{brought, envelopes};
-use crate::view::{envelopes_of, sealing_key};
+use crate::view::{envelopes, envelopes_of, sealing_key};
 
+mod brought;
 mod envelope;
+
+use brought::brought;
 
 /// Begins a rotation, unless one is in progress or has left something behind.
 pub(super) fn begin(

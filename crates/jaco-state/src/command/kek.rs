@@ -5,8 +5,8 @@ use std::sync::Arc;
 use jaco_types::{KekId, NodeId, StateIndex};
 
 use crate::edge::SealedKey;
+use crate::envelope::Place;
 use crate::kek::{KekPhase, KekStep};
-use crate::view::Place;
 
 /// Begins to replace the key-encryption key.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,6 +6,7 @@ pub mod contents;
 pub mod deployment;
 pub mod disabled;
 pub mod edge;
+pub mod envelope;
 pub mod kek;
 pub mod network;
 pub mod policy;

@@ -10,9 +10,10 @@ use jaco_state::command::{
 };
 use jaco_state::contents::{Content, Form, Hold, PieceBytes};
 use jaco_state::edge::{Certificate, SealedKey};
+use jaco_state::envelope::Place;
 use jaco_state::invariants::{Law, violations};
 use jaco_state::kek::{KekPhase, KekRotation, KekStep};
-use jaco_state::view::{Place, envelopes, envelopes_of, needed_keys, sealing_key};
+use jaco_state::view::{envelopes, envelopes_of, needed_keys, sealing_key};
 use jaco_state::{ClusterState, Command, Entry, Outcome, apply};
 use jaco_types::{ContentId, ErrorCode, Identity, KekId, NodeId, StateIndex};
 use sha2::{Digest as _, Sha256};
@@ -223,7 +224,7 @@ fn a_report_is_the_nodes_own() {
     assert_eq!(rotation_of(&history).reports.len(), 1, "it is of another rotation");
 }
 
-/// R-CLI-6: phases follow each other, each once; from *resealing* there is no way back.
+/// R-CLI-6: phases follow each other, each once; from *resealing* it only goes on.
 #[test]
 fn no_phase_is_entered_twice() {
     let mut history = three();

@@ -66,9 +66,9 @@ enum Step {
     /// The same, and is killed then.
     ActAndCrash(usize),
     Crash(usize),
-    /// Somebody joins.
+    /// A node joins.
     Join,
-    /// Somebody joins, and does not get the answer.
+    /// A node joins, and does not get the answer.
     JoinUnheard,
     /// Who did not get it asks again.
     AskAgain(usize),

@@ -2,7 +2,7 @@
 
 use jaco_state::command::{KekAbandon, KekAdvance, KekReport, KekReseal, KekRotate, Resealed};
 use jaco_state::edge::SealedKey;
-use jaco_state::view::Place;
+use jaco_state::envelope::Place;
 use jaco_types::{NodeId, StateIndex};
 
 use crate::storage::convert::{Wire, list, optional, required, to_list};

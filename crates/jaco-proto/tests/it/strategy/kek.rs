@@ -1,8 +1,8 @@
 //! The rotation of the key-encryption key.
 
 use jaco_state::command::{KekAbandon, KekAdvance, KekReport, KekReseal, KekRotate, Resealed};
+use jaco_state::envelope::Place;
 use jaco_state::kek::{KekPhase, KekRotation, KekStep, Sealing};
-use jaco_state::view::Place;
 use jaco_types::KekId;
 
 use super::*;

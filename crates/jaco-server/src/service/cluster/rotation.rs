@@ -12,9 +12,9 @@ use jaco_store::Store;
 use jaco_types::{Author, ErrorCode, Node, Rejection, StateIndex};
 
 use crate::auth::cluster_key::cluster_meta;
-use crate::auth::sealer::Sealer;
 use crate::forward::Write;
 use crate::member::Member;
+use crate::sealer::Sealer;
 use crate::service::upgraded;
 use crate::status::{from_propose_error, invalid};
 use crate::view;

@@ -12,9 +12,9 @@ use jaco_types::{Author, ContentId, ErrorCode, Rejection};
 use ring::digest;
 
 use crate::admission::content_id;
-use crate::auth::sealer::Sealer;
 use crate::forward::Write;
 use crate::member::Member;
+use crate::sealer::Sealer;
 
 /// The most bytes of one request: an entry of the log has to hold them.
 const REQUEST_BYTES_MAX: usize = 2 << 20;

@@ -6,9 +6,9 @@ use sha2::{Digest as _, Sha256};
 
 use crate::contents::{Form, PieceBytes};
 use crate::edge::SealedKey;
+use crate::envelope::Place;
 use crate::registries::SealedPassword;
 use crate::state::ClusterState;
-use crate::view::Place;
 
 /// Puts `envelope` in `place` if the SHA-256 of what is there is `replaces`. One that is larger stays out: it is not the
 /// same content.

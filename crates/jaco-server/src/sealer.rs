@@ -6,7 +6,7 @@ use jaco_pki::{KekRing, KeyEncryptionKey, NamingKey};
 use jaco_types::{ClusterId, ContentId, KekId, Rejection};
 use tokio::sync::RwLockReadGuard;
 
-use super::cluster_key::cluster_meta;
+use crate::auth::cluster_key::cluster_meta;
 use crate::member::Member;
 
 /// Seals and opens for one request.
