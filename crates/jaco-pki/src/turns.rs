@@ -25,7 +25,7 @@ struct Queue {
     waiting: BTreeMap<Source, VecDeque<oneshot::Sender<Turn>>>,
 }
 
-/// Permission to compute. Dropping it passes it on.
+/// Permission to compute. Dropping it forwards it.
 #[derive(Debug)]
 struct Turn(Turns);
 
@@ -66,10 +66,10 @@ impl Turns {
             queue.waiting.entry(source).or_default().push_back(pass);
             turn
         };
-        turn.await.expect("a turn is passed on for as long as there are turns")
+        turn.await.expect("a turn is forwarded for as long as there are turns")
     }
 
-    fn pass_on(&self) {
+    fn forward(&self) {
         let next = {
             let mut queue = self.lock();
             let next = queue.next();
@@ -77,7 +77,7 @@ impl Turns {
             next
         };
         if let Some(next) = next {
-            // If it has just gone, the turn comes back, and is passed on as it is dropped.
+            // If it has just gone, the turn comes back, and is forwarded as it is dropped.
             drop(next.send(Turn(self.clone())));
         }
     }
@@ -110,14 +110,14 @@ impl Queue {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.0.pass_on();
+        self.0.forward();
     }
 }
 
 /// Waits until the task is woken, by whatever its last step waits for.
 async fn woken() {
-    let mut is_asleep = true;
-    poll_fn(|_| if std::mem::take(&mut is_asleep) { Poll::Pending } else { Poll::Ready(()) }).await;
+    let mut is_idle = true;
+    poll_fn(|_| if std::mem::take(&mut is_idle) { Poll::Pending } else { Poll::Ready(()) }).await;
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! A large answer is sent in parts, so a slow reader costs a part of its own, and the answer that it is in the middle of.
 //! While the state changes, readers of different speed hold different answers: these are counted here, and the one whose
-//! readers stand still is taken back when its memory is needed.
+//! readers stand still is withdrawn when its memory is needed.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -55,7 +55,7 @@ pub(crate) struct Reading {
 
 /// The memory of an answer was needed for another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TakenBack;
+pub(crate) struct Withdrawn;
 
 impl Answers {
     /// Makes an answer of its parts, of which there is at least one.
@@ -72,7 +72,7 @@ impl Answers {
         }
     }
 
-    /// Whether there is memory, if need be by taking answers back.
+    /// Whether there is memory, if need be by withdrawing answers.
     fn has_room(&self, now: Instant) -> bool {
         let mut all = self.lock();
         all.retain(|answer| answer.strong_count() > 0);
@@ -83,7 +83,7 @@ impl Answers {
                 break;
             }
             bytes -= answer.bytes();
-            answer.take_back();
+            answer.withdraw();
         }
         bytes < READ_BYTES
     }
@@ -107,14 +107,14 @@ impl Answer {
         self.lock().iter().map(Bytes::len).sum()
     }
 
-    fn take_back(&self) {
+    fn withdraw(&self) {
         self.lock().clear();
     }
 
     /// A part, and whether it is the last one.
-    fn part(&self, number: usize, now: Instant) -> Result<(Bytes, bool), TakenBack> {
+    fn part(&self, number: usize, now: Instant) -> Result<(Bytes, bool), Withdrawn> {
         let parts = self.lock();
-        let part = parts.get(number).cloned().ok_or(TakenBack)?;
+        let part = parts.get(number).cloned().ok_or(Withdrawn)?;
         let mut progress = self.progress.lock().expect("nothing panics while holding it");
         let first = progress.map_or(now, |progress| progress.first);
         *progress = Some(Progress { first, last: now });
@@ -132,8 +132,8 @@ impl Reading {
         Self { answer: Some(answer), next: 0 }
     }
 
-    /// The next part. An answer that was taken back ends with an error.
-    fn next_at(&mut self, now: Instant) -> Option<Result<Bytes, TakenBack>> {
+    /// The next part. An answer that was withdrawn ends with an error.
+    fn next_at(&mut self, now: Instant) -> Option<Result<Bytes, Withdrawn>> {
         let found = self.answer.as_ref()?.part(self.next, now);
         self.next += 1;
         if !matches!(found, Ok((_, false))) {
@@ -150,7 +150,7 @@ impl Reading {
 }
 
 impl Iterator for Reading {
-    type Item = Result<Bytes, TakenBack>;
+    type Item = Result<Bytes, Withdrawn>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.next_at(Instant::now())
@@ -195,7 +195,7 @@ mod tests {
     /// R-FAULT-3: readers that stand still lose their answer once another one needs the memory, and not before; those that
     /// go on keep theirs.
     #[test]
-    fn an_answer_that_is_not_read_on_is_taken_back_when_its_memory_is_needed() {
+    fn an_answer_that_is_not_read_on_is_withdrawn_when_its_memory_is_needed() {
         let (answers, mut now) = (Answers::default(), Instant::now());
         let (one, two) = (large(&answers), large(&answers));
         let (mut stalled, mut moving) = (begin(&one, now), begin(&two, now));
@@ -205,7 +205,7 @@ mod tests {
             now += STALL_PATIENCE / 4;
         }
         assert!(!answers.has_room(now), "the other one is being read");
-        assert_eq!(stalled.next_at(now), Some(Err(TakenBack)));
+        assert_eq!(stalled.next_at(now), Some(Err(Withdrawn)));
         assert_eq!(stalled.next_at(now), None);
         while let Some(part) = moving.next_at(now) {
             assert!(part.is_ok());

@@ -52,7 +52,7 @@ async fn conditions_are_waited_for_at_any_node() {
     assert_eq!((status.deployments, status.replicas), (vec![], vec![]));
 }
 
-/// R-CLI-7: what will not come about ends the wait, with its exit code and reason.
+/// R-CLI-7: what cannot succeed ends the wait, with its exit code and reason.
 #[tokio::test(flavor = "multi_thread")]
 async fn failed_jobs_end_the_wait() {
     let cluster = Cluster::start(1, Engine::Fake).await;

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use tonic::Status;
 
 use super::overview;
-use crate::answers::{Answer, Reading, TakenBack};
+use crate::answers::{Answer, Reading, Withdrawn};
 use crate::feeds::{Feed, Rendering, Subject};
 use crate::freshness::Freshness;
 use crate::member::Member;
@@ -84,16 +84,16 @@ impl Form {
                 Box::new(whole.into_iter())
             }
         };
-        futures::stream::iter(messages.map(|message| message.map_err(taken_back)))
+        futures::stream::iter(messages.map(|message| message.map_err(withdrawn)))
     }
 }
 
 /// Encoded messages one after another are one message with the fields of all.
-fn joined(all: Bytes, part: Result<Bytes, TakenBack>) -> Result<Bytes, TakenBack> {
+fn joined(all: Bytes, part: Result<Bytes, Withdrawn>) -> Result<Bytes, Withdrawn> {
     Ok([all, part?].concat().into())
 }
 
-fn taken_back(_: TakenBack) -> Status {
+fn withdrawn(_: Withdrawn) -> Status {
     let message = "the status was read so slowly that its memory was needed for others; ask for one deployment, or over a \
                    faster connection";
     to_status(&Rejection::new(ErrorCode::Overloaded, message))

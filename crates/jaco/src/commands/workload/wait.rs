@@ -16,7 +16,7 @@ use crate::view::progress;
 /// Wait until deployments or services are as they should be
 ///
 /// Waits until the condition holds for all that are named, at the same time, shows what is still missing
-/// and why, and changes nothing. What cannot come about without another change ends it at once, with the
+/// and why, and changes nothing. What cannot succeed without another change ends it at once, with the
 /// exit codes of `jaco apply`: 1 where a replica is not restarted any more or a rollout is paused, 5 where
 /// replicas cannot be placed, 6 where the revision was rolled back, 7 at the end of the time. A name that
 /// does not exist is refused; only --for gone holds for it.

@@ -27,7 +27,7 @@ use crate::view::Summary;
 /// `jaco apply`; elsewhere than on a terminal that needs --yes. Uploaded files, configs and secrets stay as
 /// they are, and new ones are for `jaco apply`. As in every compose file, `$$` stands for a dollar sign.
 ///
-/// It is refused (`stale_plan`) if somebody else has changed the deployment meanwhile. What is refused or
+/// It is refused (`stale_plan`) if another user has changed the deployment meanwhile. What is refused or
 /// declined is kept in a folder, and --from goes on with it. Where people apply files from a repository,
 /// change the repository, too: their next apply replaces what was edited here.
 #[derive(Debug, clap::Args)]
