@@ -108,10 +108,14 @@ impl KekLoop {
         Ok(HeldKeys { keys, oldest: StateIndex(oldest) })
     }
 
-    /// Deletes a key that was made by an earlier process of this node, if no rotation has come of it. None can any more:
-    /// this node has applied what was committed before it started.
+    /// Deletes a key that was made by an earlier process of this node, if no rotation has come of it. None can any more
+    /// once the entries of a later leader are known.
     async fn tidy_up(&self) -> anyhow::Result<()> {
         let keys = &self.member.cluster_key;
+        if keys.ring().ids().len() == 1 {
+            return Ok(());
+        }
+        self.member.store.catch_up().await?;
         let made = keys.changing().await;
         if made.is_some() {
             return Ok(());
@@ -122,7 +126,7 @@ impl KekLoop {
             (keys.of(state).ok().map(|key| key.id()), is_needed)
         });
         match seals {
-            Some(seals) if !is_needed && keys.ring().ids().len() > 1 => {
+            Some(seals) if !is_needed => {
                 keys.ring().keep(seals).context("cannot delete a key that was never used")
             }
             Some(_) | None => Ok(()),

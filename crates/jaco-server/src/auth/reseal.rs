@@ -108,14 +108,14 @@ mod tests {
         let sealed_key = |purpose| SealedKey(seal(purpose).into());
         let [ca, secret, registry, served, account, issued, naming] = PURPOSES;
         let at = Timestamp(1);
-        let mut state = ClusterState::default();
-        state.meta = Some(ClusterMeta {
+        let meta = ClusterMeta {
             id: cluster(),
             name: String::new(),
             ca_certificate: String::new(),
             sealed_ca_key: seal(ca),
             created_at: at,
-        });
+        };
+        let mut state = ClusterState { meta: Some(meta), ..ClusterState::default() };
         let piece = Content {
             bytes: PieceBytes(seal(secret).into()),
             form: Form::Sealed,

@@ -130,3 +130,64 @@ fn checked_address(text: &str) -> Result<String, Rejection> {
     }
     Ok(text.to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use jaco_pki::sealed::{Purpose, seal};
+    use jaco_pki::{IdentityDir, KekRing};
+    use jaco_state::ClusterMeta;
+    use jaco_state::kek::{KekPhase, KekRotation};
+    use jaco_types::{ClusterId, StateIndex};
+
+    use super::*;
+
+    fn kek(number: u8) -> KeyEncryptionKey {
+        KeyEncryptionKey::from_bytes([number; 32])
+    }
+
+    fn state(phase: Option<KekPhase>) -> ClusterState {
+        let id = ClusterId::new("00112233445566778899aabbccddeeff").unwrap();
+        let meta = ClusterMeta {
+            sealed_ca_key: seal(&kek(1), &id, Purpose::CaKey, b"key"),
+            id,
+            name: String::new(),
+            ca_certificate: String::new(),
+            created_at: Timestamp(0),
+        };
+        let mut state = ClusterState { meta: Some(meta), ..ClusterState::default() };
+        state.sealing.rotation = phase.map(|phase| KekRotation {
+            id: StateIndex(5),
+            begun_at: Timestamp(0),
+            phase,
+            entered: StateIndex(5),
+            since: Timestamp(0),
+            old: kek(1).id(),
+            new: kek(2).id(),
+            reports: std::collections::BTreeMap::new(),
+        });
+        state
+    }
+
+    /// R-IN-5: who joins gets what it needs in the phase: both keys as long as something may be sealed with either.
+    #[test]
+    fn a_joiner_gets_the_keys_of_the_phase() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = IdentityDir::open(folder.path().join("node")).unwrap();
+        dir.store_kek(&kek(1)).unwrap();
+        let ring = KekRing::load(dir).unwrap().unwrap();
+        let keys = ClusterKey::new(ring.clone(), Hostname::new("n1").unwrap());
+        let ids = |phase| {
+            let handed = handed_out(&state(phase), &keys);
+            handed.map(|(key, next)| (key.id(), next.map(|next| next.id()))).map_err(|it| it.code)
+        };
+        let (old, new) = (kek(1).id(), kek(2).id());
+        assert_eq!(ids(None), Ok((old, None)));
+        assert_eq!(ids(Some(KekPhase::HandingOut)), Ok((old, None)), "it is fetched later");
+        assert_eq!(ids(Some(KekPhase::Resealing)), Err(ErrorCode::KekMismatch));
+        ring.store_next(&kek(2)).unwrap();
+        assert_eq!(ids(Some(KekPhase::HandingOut)), Ok((old, Some(new))));
+        assert_eq!(ids(Some(KekPhase::Resealing)), Ok((old, Some(new))));
+        assert_eq!(ids(Some(KekPhase::Settled)), Ok((new, None)));
+        assert_eq!(ids(Some(KekPhase::Abandoned)), Ok((old, None)));
+    }
+}
