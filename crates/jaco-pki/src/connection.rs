@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -13,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncBufRead as _, AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 use tokio_rustls::server::TlsStream;
@@ -26,6 +27,7 @@ use crate::limiter::Source;
 use crate::members::{CurrentMembers, Members};
 use crate::operator::ClientCertificate;
 use crate::protocol::Protocol;
+use crate::share::Share;
 use crate::tls::CertificateStore;
 
 /// Peer of a connection, as proved in the handshake.
@@ -62,8 +64,15 @@ pub struct TlsConnection {
     too_old: Option<Pin<Box<Sleep>>>,
     /// Until when a connection without a certificate must have shown another credential.
     credential_due: Option<Pin<Box<Sleep>>>,
+    /// Once reading has ended: until when what is still written may be taken by the other end.
+    cut: Option<Pin<Box<Sleep>>>,
+    share: Share,
     registration: Registration,
 }
+
+/// How long the other end may take to read what was written before the connection ended. Who does not read at all must not
+/// keep it.
+const LAST_WORDS: Duration = Duration::from_secs(10);
 
 /// How long the message of a join request, which has the credential, may take with its answer.
 const JOIN_TIME: Duration = Duration::from_secs(30);
@@ -294,7 +303,7 @@ impl fmt::Debug for Standing {
 
 impl Default for AnonymousLimits {
     fn default() -> Self {
-        Self { total: 512, per_source: 128, credential_timeout: Duration::from_secs(10) }
+        Self { total: 256, per_source: 64, credential_timeout: Duration::from_secs(10) }
     }
 }
 
@@ -337,7 +346,8 @@ impl TlsConnection {
         let too_old = life.map(|life| Box::pin(tokio::time::sleep(life)));
         let due = || Box::pin(tokio::time::sleep(credential_timeout));
         let credential_due = (!registration.standing.is_proved()).then(due);
-        Self { stream, peer, source, closed, too_old, credential_due, registration }
+        let (cut, share) = (None, Share::default());
+        Self { stream, peer, source, closed, too_old, credential_due, cut, share, registration }
     }
 
     #[must_use]
@@ -364,11 +374,50 @@ impl TlsConnection {
         Protocol::agreed(session.alpn_protocol())
     }
 
+    /// Waits for the first that the other end has to say, and leaves it to be read; or for the end of the connection.
+    ///
+    /// # Errors
+    /// If the connection breaks.
+    pub async fn begun(&mut self) -> io::Result<()> {
+        poll_fn(|ctx| {
+            if self.poll_ended(ctx) {
+                return Poll::Ready(Ok(()));
+            }
+            Pin::new(&mut self.stream).poll_fill_buf(ctx).map_ok(|_| ())
+        })
+        .await
+    }
+
     /// Whether reading has to end. Asks both timers, so that each can wake the reader.
     fn poll_ended(&mut self, ctx: &mut Context<'_>) -> bool {
         let closed = self.closed.as_mut().poll(ctx).is_ready();
         let too_old = self.too_old.as_mut().is_some_and(|age| age.as_mut().poll(ctx).is_ready());
-        closed || too_old || self.poll_unproved(ctx)
+        let ended = closed || too_old || self.poll_unproved(ctx);
+        if ended {
+            self.cut.get_or_insert_with(|| Box::pin(tokio::time::sleep(LAST_WORDS)));
+        }
+        ended
+    }
+
+    /// Takes what writing has come to, and cuts the connection off where the other end reads nothing after its end.
+    fn cut_off<T>(
+        &mut self,
+        ctx: &mut Context<'_>,
+        written: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if written.is_pending() && self.poll_ended(ctx) && self.poll_cut(ctx) {
+            return Poll::Ready(Err(was_cut()));
+        }
+        written
+    }
+
+    fn poll_cut(&mut self, ctx: &mut Context<'_>) -> bool {
+        let is_over = |cut: &mut Pin<Box<Sleep>>| cut.as_mut().poll(ctx).is_ready();
+        self.registration.token.is_cancelled() || self.cut.as_mut().is_some_and(is_over)
+    }
+
+    fn check_open(&self) -> io::Result<()> {
+        if self.registration.token.is_cancelled() { Err(was_cut()) } else { Ok(()) }
     }
 
     /// Whether the time to show a credential has passed without one.
@@ -389,13 +438,6 @@ impl TlsConnection {
         self.registration.token.cancel();
         true
     }
-
-    fn check_open(&self) -> io::Result<()> {
-        if self.registration.token.is_cancelled() {
-            return Err(io::Error::new(io::ErrorKind::ConnectionAborted, "connection was closed"));
-        }
-        Ok(())
-    }
 }
 
 impl AsyncRead for TlsConnection {
@@ -407,7 +449,9 @@ impl AsyncRead for TlsConnection {
         if self.poll_ended(ctx) {
             return Poll::Ready(Ok(()));
         }
-        Pin::new(&mut self.stream).poll_read(ctx, buffer)
+        let this = &mut *self;
+        let stream = Pin::new(&mut this.stream);
+        this.share.poll_read(ctx, buffer, |ctx, buffer| stream.poll_read(ctx, buffer))
     }
 }
 
@@ -418,7 +462,8 @@ impl AsyncWrite for TlsConnection {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         self.check_open()?;
-        Pin::new(&mut self.stream).poll_write(ctx, bytes)
+        let written = Pin::new(&mut self.stream).poll_write(ctx, bytes);
+        self.cut_off(ctx, written)
     }
 
     fn poll_write_vectored(
@@ -427,7 +472,8 @@ impl AsyncWrite for TlsConnection {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         self.check_open()?;
-        Pin::new(&mut self.stream).poll_write_vectored(ctx, slices)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(ctx, slices);
+        self.cut_off(ctx, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -435,12 +481,19 @@ impl AsyncWrite for TlsConnection {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, ctx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(ctx)
+        let flushed = Pin::new(&mut self.stream).poll_flush(ctx);
+        self.cut_off(ctx, flushed)
     }
 
+    /// The end is announced if there is room for it, and waited for no longer than what else is written.
     fn poll_shutdown(mut self: Pin<&mut Self>, ctx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(ctx)
+        let announced = Pin::new(&mut self.stream).poll_shutdown(ctx);
+        self.cut_off(ctx, announced)
     }
+}
+
+fn was_cut() -> io::Error {
+    io::Error::new(io::ErrorKind::ConnectionAborted, "connection was closed")
 }
 
 /// Sources remembered as those that credentials came from.

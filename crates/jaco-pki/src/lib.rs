@@ -27,6 +27,7 @@ mod provider;
 mod random;
 pub mod sealed;
 pub mod served;
+mod share;
 pub mod tls;
 pub mod token;
 mod token_record;

@@ -293,47 +293,48 @@ async fn establish(
         }
         () = held.place.end.cancelled() => Err(HandshakeReason::TooManyAtOnce),
     };
-    match outcome {
-        Ok((stream, used)) => match shared.admit(stream, source, &used) {
-            // The server has gone if this fails, and with it the need for connections.
-            Ok(connection) => drop(incoming.send(connection).await),
-            Err(reason) => shared.fail(source, reason),
-        },
+    match outcome.and_then(|finished| shared.admit(*finished, source)) {
+        // The server has gone if this fails, and with it the need for connections.
+        Ok(connection) => drop(Box::pin(incoming.send(connection)).await),
         Err(reason) => shared.fail(source, reason),
     }
 }
 
+/// A handshake that both sides have completed.
+struct Finished {
+    stream: TlsStream<TcpStream>,
+    /// The credentials that were used.
+    used: Arc<Current>,
+}
+
+/// What only those need who come this far is allocated only for them: most of those who attack do not.
 impl Held {
-    /// Also returns the credentials that were used.
-    async fn handshake(
-        &self,
-        stream: TcpStream,
-    ) -> Result<(TlsStream<TcpStream>, Arc<Current>), HandshakeReason> {
+    async fn handshake(&self, stream: TcpStream) -> Result<Box<Finished>, HandshakeReason> {
         let disconnected = |_| HandshakeReason::Disconnected;
         if stream.peek(&mut [0]).await.map_err(disconnected)? == 0 {
             return Err(HandshakeReason::NothingSent);
         }
         stream.set_nodelay(true).map_err(disconnected)?;
-        // What only those need who get here is allocated only for them.
         let hello = Box::pin(LazyConfigAcceptor::new(rustls::server::Acceptor::default(), stream));
-        let hello = hello.await.map_err(|error| reason_of(&error))?;
-        self.shared.gate().places.greeted(&self.place);
+        let hello = Box::new(hello.await.map_err(|error| reason_of(&error))?);
         Box::pin(self.answer(hello)).await
     }
 
     async fn answer(
         &self,
-        hello: StartHandshake<TcpStream>,
-    ) -> Result<(TlsStream<TcpStream>, Arc<Current>), HandshakeReason> {
+        hello: Box<StartHandshake<TcpStream>>,
+    ) -> Result<Box<Finished>, HandshakeReason> {
+        self.shared.gate().places.greeted(&self.place);
+        // Asked for only now, so that a socket that was slow gets the newest certificate.
+        let used = self.shared.wiring.store.current();
         let turns = match self.acquaintance {
             Acquaintance::Known => &self.shared.turns_of_known,
             Acquaintance::Stranger => &self.shared.turns_of_strangers,
         };
-        // Asked for only now, so that a socket that was slow gets the newest certificate.
-        let current = self.shared.wiring.store.current();
-        let finished = hello.into_stream(Arc::clone(&current.server));
-        let accepted = turns.drive(self.place.source, finished).await;
-        Ok((accepted.map_err(|error| reason_of(&error))?, current))
+        let finished = hello.into_stream(Arc::clone(&used.server));
+        let stream = turns.drive(self.place.source, finished).await;
+        let stream = stream.map_err(|error| reason_of(&error))?;
+        Ok(Box::new(Finished { stream, used }))
     }
 }
 
@@ -366,10 +367,10 @@ impl Shared {
 
     fn admit(
         &self,
-        stream: TlsStream<TcpStream>,
+        finished: Finished,
         source: SocketAddr,
-        used: &Current,
     ) -> Result<TlsConnection, HandshakeReason> {
+        let Finished { stream, used } = finished;
         let presented = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
         // The chain was verified in the handshake; this only reads it.
         let certificate = presented.map(ClientCertificate::read).transpose();

@@ -4,8 +4,9 @@
 //! fill the memory of a daemon. Here it is counted; when there is too much of it, new answers wait, and the connection
 //! of the reader that has taken nothing for longest is closed.
 //!
-//! hyper asks for the next part before the last one has left, but hands a part on only once those before it have. So
-//! the last byte of each part is handed out by itself: who asks for more after it has sent what came before.
+//! The library asks for the next part before the last one has left, but takes it only once next to nothing is left of those
+//! before it: it is served with a buffer that small ([`crate::serve`]). So the last byte of each part is handed out by
+//! itself: who asks for more after it has sent what came before.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -47,7 +48,7 @@ impl Default for UnreadLimits {
 }
 
 /// Smaller parts are not counted: with as many streams as a connection may have they are a megabyte.
-const COUNTED_MIN: usize = 1 << 10;
+pub(crate) const COUNTED_MIN: usize = 1 << 10;
 
 /// How often one that waits for room looks for it.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);

@@ -16,6 +16,7 @@ use tracing::{info, warn};
 use crate::bootstrap::Bootstrap;
 use crate::config::Config;
 use crate::context::NodeContext;
+use crate::heap;
 
 /// Time limit for open requests at shutdown. Apart from the agent no loop is waited for: the next
 /// daemon or the next leader continues its work.
@@ -60,6 +61,7 @@ impl Daemon {
         let serving = serve::serve_unix(socket, stage, Arc::new(bootstrap), tallies, shutdown);
         let serving = tokio::spawn(serving);
         daemon.listen_for_scrapers().await?;
+        node.run_until_shutdown(heap::give_back());
         tokio::select! {
             () = stop.cancelled() => daemon.transfer_leadership().await,
             () = node.shutdown.cancelled() => {}

@@ -18,6 +18,7 @@ mod edge;
 mod examine;
 mod facts;
 mod gpu;
+mod heap;
 mod heartbeat;
 mod kek_rotation;
 mod key_check;

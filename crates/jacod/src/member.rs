@@ -42,7 +42,7 @@ use jaco_types::{
 use rustix::time::{ClockId, clock_gettime};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
-use tracing::{error, info};
+use tracing::info;
 
 use crate::acme::OrderLoop;
 use crate::config::{EngineKind, Network, SamplerSettings};
@@ -361,11 +361,7 @@ fn listen(
     let (stage, shutdown) = (Arc::clone(&node.stage), node.shutdown.clone());
     let (unread, tallies) = (UnreadLimits::default(), Arc::clone(&node.tallies));
     let serving = serve::serve_tls(listener, stage, lifecycle, unread, tallies, shutdown);
-    node.tasks.spawn(async move {
-        if let Err(error) = serving.await {
-            error!(%error, "listener failed");
-        }
-    });
+    node.tasks.spawn(serving);
     let tallies = Arc::clone(&node.tallies);
     node.tasks.spawn(audit_handshake_failures(failed, member.refusals.clone(), tallies));
     Ok(())

@@ -5,9 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jaco_pki::listener::Options;
-use jaco_pki::{CertificateStore, Dialer, HandshakeReason, IdentityError, Members};
+use jaco_pki::{
+    CertificateStore, DialedConnection, Dialer, HandshakeReason, IdentityError, Members,
+};
 use rustls::pki_types::UnixTime;
 use rustls::time_provider::TimeProvider;
+use tokio::io::AsyncWriteExt;
 
 use jaco_types::{NodeId, StateIndex};
 
@@ -37,6 +40,46 @@ async fn a_removal_reaches_the_node_s_connections_and_no_others() {
         within(tokio::task::yield_now()).await;
     }
     assert_eq!(server.connections.set_members(members(&[1, 3])), BTreeSet::new());
+}
+
+/// Sends until the server does not take any more, because what it answers is not read.
+async fn stop_reading(connection: &mut DialedConnection) {
+    let sending = async { while connection.write_all(&[0; 1 << 14]).await.is_ok() {} };
+    tokio::time::timeout(Duration::from_secs(1), sending).await.expect_err("it is not read");
+}
+
+async fn all_closed(server: &EchoServer) {
+    let closed = async {
+        while server.connections.open() > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    within(closed).await;
+}
+
+/// R-FAULT-3: a connection that was closed ends, and what it holds is freed, though the other end reads nothing.
+#[tokio::test]
+async fn closed_connections_end_though_nobody_reads() {
+    let ca = authority(OURS);
+    let server = EchoServer::start(store(&ca, 1)).await;
+    let mut second = Dialer::peer(store(&ca, 2), NodeId(1)).connect(server.address).await.unwrap();
+    stop_reading(&mut second).await;
+    server.connections.set_members(members(&[1, 3]));
+    all_closed(&server).await;
+    drop(second);
+}
+
+/// R-FAULT-3: neither does one that is too old wait for ever until its last words are read.
+#[tokio::test]
+async fn old_connections_end_though_nobody_reads() {
+    let ca = authority(OURS);
+    let options =
+        Options { connection_age_max: Some(Duration::from_millis(1500)), ..Options::default() };
+    let server = EchoServer::with_options(store(&ca, 1), options).await;
+    let mut second = Dialer::peer(store(&ca, 2), NodeId(1)).connect(server.address).await.unwrap();
+    stop_reading(&mut second).await;
+    all_closed(&server).await;
+    drop(second);
 }
 
 /// Who joins through one member is known to another only a little later.

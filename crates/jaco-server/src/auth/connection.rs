@@ -29,69 +29,52 @@ pub(crate) enum Caller {
     },
 }
 
-/// An accepted connection of either kind.
-#[derive(Debug)]
-pub(crate) enum Connection {
-    /// TLS.
-    Tls(Box<TlsConnection>),
-    /// The unix socket.
-    Unix(UnixStream),
+impl Caller {
+    /// The other end of a connection on the network.
+    pub(crate) fn on(connection: &TlsConnection) -> Self {
+        let (peer, source) = (connection.peer().clone(), connection.source());
+        Self::Tls { peer, source, standing: connection.standing() }
+    }
 }
 
-impl Connected for Connection {
+/// An accepted connection of the unix socket.
+#[derive(Debug)]
+pub(crate) struct LocalConnection(pub(crate) UnixStream);
+
+impl Connected for LocalConnection {
     type ConnectInfo = Caller;
 
     fn connect_info(&self) -> Caller {
-        match self {
-            Self::Tls(stream) => {
-                let (peer, source) = (stream.peer().clone(), stream.source());
-                Caller::Tls { peer, source, standing: stream.standing() }
-            }
-            Self::Unix(stream) => {
-                // If the kernel does not know the user, no rule must match it.
-                let uid = stream.peer_cred().map_or(u32::MAX, |credentials| credentials.uid());
-                Caller::Unix { uid }
-            }
-        }
+        // If the kernel does not know the user, no rule must match it.
+        let uid = self.0.peer_cred().map_or(u32::MAX, |credentials| credentials.uid());
+        Caller::Unix { uid }
     }
 }
 
-impl AsyncRead for Connection {
+impl AsyncRead for LocalConnection {
     fn poll_read(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         ctx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Tls(stream) => Pin::new(stream).poll_read(ctx, buffer),
-            Self::Unix(stream) => Pin::new(stream).poll_read(ctx, buffer),
-        }
+        Pin::new(&mut self.0).poll_read(ctx, buffer)
     }
 }
 
-impl AsyncWrite for Connection {
+impl AsyncWrite for LocalConnection {
     fn poll_write(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         ctx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Tls(stream) => Pin::new(stream).poll_write(ctx, bytes),
-            Self::Unix(stream) => Pin::new(stream).poll_write(ctx, bytes),
-        }
+        Pin::new(&mut self.0).poll_write(ctx, bytes)
     }
 
-    fn poll_flush(self: Pin<&mut Self>, ctx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Tls(stream) => Pin::new(stream).poll_flush(ctx),
-            Self::Unix(stream) => Pin::new(stream).poll_flush(ctx),
-        }
+    fn poll_flush(mut self: Pin<&mut Self>, ctx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(ctx)
     }
 
-    fn poll_shutdown(self: Pin<&mut Self>, ctx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Tls(stream) => Pin::new(stream).poll_shutdown(ctx),
-            Self::Unix(stream) => Pin::new(stream).poll_shutdown(ctx),
-        }
+    fn poll_shutdown(mut self: Pin<&mut Self>, ctx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(ctx)
     }
 }

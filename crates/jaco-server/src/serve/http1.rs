@@ -1,20 +1,16 @@
 //! HTTP/1.1 on an accepted connection, for the documents: gRPC needs HTTP/2.
 
-use std::convert::Infallible;
 use std::pin::pin;
 use std::time::Duration;
 
-use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
-use tonic::body::Body;
-use tonic::codegen::http::{Request, Response};
-use tower::Service;
 use tracing::debug;
 
 use crate::auth::connection::Caller;
+use crate::serve::handler::{Services, handler};
 
 /// What is kept of a request's head before it is complete, as much as over HTTP/2.
 const HEAD_BYTES_MAX: usize = 16 << 10;
@@ -24,30 +20,17 @@ const HEAD_BYTES_MAX: usize = 16 << 10;
 const NEXT_REQUEST: Duration = Duration::from_secs(75);
 
 /// Serves one connection until its other end closes it, or `shutdown`.
-pub(super) async fn serve<S>(
+pub(super) async fn serve(
     connection: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     caller: Option<Caller>,
-    service: S,
+    services: impl Services,
     shutdown: CancellationToken,
-) where
-    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>
-        + Clone
-        + Send
-        + 'static,
-    S::Future: Send,
-{
-    let answer = hyper::service::service_fn(move |mut request: Request<Incoming>| {
-        if let Some(caller) = caller.clone() {
-            request.extensions_mut().insert(caller);
-        }
-        // No layer of ours is ever busy.
-        service.clone().call(request.map(Body::new))
-    });
+) {
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(NEXT_REQUEST)
         .max_buf_size(HEAD_BYTES_MAX)
-        .serve_connection(TokioIo::new(connection), answer);
+        .serve_connection(TokioIo::new(connection), handler(caller, services));
     let mut serving = pin!(serving);
     let ended = tokio::select! {
         ended = &mut serving => ended,

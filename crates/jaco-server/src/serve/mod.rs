@@ -1,7 +1,10 @@
 //! Serves the gRPC services and the documents on the TLS port and on the unix socket; and the metrics, where the
 //! configuration asks for it, on a loopback address.
 
+mod deadline;
+mod handler;
 mod http1;
+mod http2;
 mod identify;
 mod loopback;
 mod pages;
@@ -10,12 +13,9 @@ mod stale;
 mod tally;
 mod trusted;
 
-use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 
-use futures::Stream;
-use jaco_pki::{Protocol, TlsListener};
+use jaco_pki::{Protocol, TlsConnection, TlsListener};
 use jaco_proto::v1::cluster_server::ClusterServer;
 use jaco_proto::v1::deploy_server::DeployServer;
 use jaco_proto::v1::exec_server::ExecServer;
@@ -26,16 +26,18 @@ use jaco_proto::v1::routing_server::RoutingServer;
 use tokio::net::UnixListener;
 use tokio_stream::wrappers::UnixListenerStream;
 use tokio_util::sync::CancellationToken;
-use tonic::body::Body;
-use tonic::codegen::http::{Request, Response};
+use tokio_util::task::TaskTracker;
+use tonic::service::Routes;
 use tonic::transport::Server;
-use tonic::transport::server::{Connected, Router};
-use tower::{Service, ServiceBuilder};
+use tower::ServiceBuilder;
 
-use crate::auth::connection::Connection;
+use crate::auth::connection::{Caller, LocalConnection};
 use crate::member::{Lifecycle, Stage};
 use crate::metrics::Tallies;
 use crate::peers::MESSAGE_BYTES_MAX;
+use crate::serve::deadline::DeadlineLayer;
+use crate::serve::handler::Services;
+use crate::serve::http2::{CONNECTION_AGE, STREAMS_PER_CONNECTION};
 use crate::serve::identify::IdentifyLayer;
 use crate::serve::pages::{NothingElse, PagesLayer};
 use crate::serve::stale::StaleLayer;
@@ -54,19 +56,8 @@ use crate::unread::{UnreadLayer, UnreadLimits};
 
 pub use loopback::serve_loopback;
 
-/// Maximum number of concurrent requests on one connection; further ones wait.
-const STREAMS_PER_CONNECTION: u32 = 1024;
-
-/// At this age a client is told to open a new connection, so that certificates are verified again. A little
-/// before the hard limit of the listener, one hour, so that no request is cut off.
-const CONNECTION_AGE: Duration = Duration::from_secs(55 * 60);
-
-/// All services, behind the layers of `server`.
-fn router<L: Clone>(
-    server: Server<L>,
-    context: Context,
-    lifecycle: Arc<dyn Lifecycle>,
-) -> Router<L> {
+/// All services.
+fn routes(context: Context, lifecycle: Arc<dyn Lifecycle>) -> Routes {
     let cluster = ClusterServer::new(ClusterService::new(context.clone(), lifecycle));
     let deploy = DeployServer::new(DeployService::new(context.clone()));
     let planner = PlannerServer::new(PlannerService::new(context.clone()));
@@ -74,11 +65,7 @@ fn router<L: Clone>(
     let routing = RoutingServer::new(RoutingService::new(context.clone()));
     let exec = ExecServer::new(ExecService::new(context.clone()));
     let peer = PeerServer::new(PeerService::new(context.clone()));
-    server
-        .max_concurrent_streams(STREAMS_PER_CONNECTION)
-        .max_connection_age(CONNECTION_AGE)
-        .tcp_nodelay(true)
-        .add_service(cluster)
+    Routes::new(cluster)
         .add_service(
             deploy
                 .max_decoding_message_size(MESSAGE_BYTES_MAX)
@@ -106,32 +93,31 @@ pub async fn serve_unix(
     shutdown: CancellationToken,
 ) -> Result<(), tonic::transport::Error> {
     use futures::StreamExt;
-    let incoming = UnixListenerStream::new(listener).map(|stream| stream.map(Connection::Unix));
+    let incoming = UnixListenerStream::new(listener).map(|stream| stream.map(LocalConnection));
     let context = Context::new(stage);
-    let server = Server::builder()
+    let mut server = Server::builder()
         .accept_http1(true)
+        .max_concurrent_streams(STREAMS_PER_CONNECTION)
+        .max_connection_age(CONNECTION_AGE)
         .layer(TallyLayer::new(tallies))
         .layer(StaleLayer::new(context.clone()))
         .layer(PagesLayer::new(context.clone()));
-    router(server, context, lifecycle)
-        .serve_with_incoming_shutdown(incoming, shutdown.cancelled_owned())
-        .await
+    let serving = server.add_routes(routes(context, lifecycle));
+    serving.serve_with_incoming_shutdown(incoming, shutdown.cancelled_owned()).await
 }
 
-/// Serves peers and operators until `shutdown`.
-///
-/// # Errors
-/// As [`serve_unix`].
+/// Serves peers and operators until `shutdown`, and then until what they have asked is answered.
 pub async fn serve_tls(
-    listener: TlsListener,
+    mut listener: TlsListener,
     stage: Stage,
     lifecycle: Arc<dyn Lifecycle>,
     unread: UnreadLimits,
     tallies: Arc<Tallies>,
     shutdown: CancellationToken,
-) -> Result<(), tonic::transport::Error> {
+) {
     let context = Context::new(Arc::clone(&stage));
     let layers = ServiceBuilder::new()
+        .layer(DeadlineLayer)
         .layer(TallyLayer::new(Arc::clone(&tallies)))
         .layer(UnreadLayer::new(unread, tallies))
         .layer(StaleLayer::new(context.clone()))
@@ -139,51 +125,46 @@ pub async fn serve_tls(
         .layer(IdentifyLayer::new(context.clone()))
         .layer(PagesLayer::new(context.clone()));
     let documents = layers.clone().service(NothingElse);
-    let incoming = tls_connections(listener, stage, documents, shutdown.clone());
-    let server = Server::builder().layer(layers.into_inner());
-    router(server, context, lifecycle)
-        .serve_with_incoming_shutdown(incoming, shutdown.cancelled_owned())
-        .await
+    let rpcs = layers.service(routes(context, lifecycle).prepare());
+    let connections = TaskTracker::new();
+    while let Some(Some(stream)) = shutdown.run_until_cancelled(listener.accept()).await {
+        let serving = serve_one(
+            Box::new(stream),
+            Arc::clone(&stage),
+            rpcs.clone(),
+            documents.clone(),
+            shutdown.clone(),
+        );
+        connections.spawn(serving);
+    }
+    drop(listener);
+    connections.close();
+    connections.wait().await;
 }
 
-/// The gRPC connections. Raft streams, and those that fetch `documents` over HTTP/1.1, are served in tasks of their own
-/// until `shutdown`.
-fn tls_connections<S>(
-    listener: TlsListener,
+/// Serves one connection in the protocol that was agreed on.
+async fn serve_one(
+    mut connection: Box<TlsConnection>,
     stage: Stage,
-    documents: S,
+    rpcs: impl Services,
+    documents: impl Services,
     shutdown: CancellationToken,
-) -> impl Stream<Item = Result<Connection, std::io::Error>>
-where
-    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>
-        + Clone
-        + Send
-        + 'static,
-    S::Future: Send,
-{
-    futures::stream::unfold(listener, move |mut listener| {
-        let (stage, documents, shutdown) =
-            (Arc::clone(&stage), documents.clone(), shutdown.clone());
-        async move {
-            loop {
-                let stream = listener.accept().await?;
-                match stream.protocol() {
-                    Protocol::Rpc => {
-                        return Some((Ok(Connection::Tls(Box::new(stream))), listener));
-                    }
-                    Protocol::Raft => {
-                        let serving = raft_stream::serve(stream, Arc::clone(&stage));
-                        tokio::spawn(shutdown.clone().run_until_cancelled_owned(serving));
-                    }
-                    Protocol::Http1 => {
-                        let connection = Connection::Tls(Box::new(stream));
-                        let caller = Some(connection.connect_info());
-                        let documents = documents.clone();
-                        let serving = http1::serve(connection, caller, documents, shutdown.clone());
-                        tokio::spawn(serving);
-                    }
-                }
-            }
-        }
-    })
+) {
+    let protocol = connection.protocol();
+    if protocol == Protocol::Raft {
+        let serving = Box::pin(raft_stream::serve(*connection, stage));
+        shutdown.run_until_cancelled(serving).await;
+        return;
+    }
+    // One that says nothing, as strangers may, costs no more than its session.
+    let begun = shutdown.run_until_cancelled(connection.begun()).await;
+    if !matches!(begun, Some(Ok(()))) {
+        return;
+    }
+    let caller = Caller::on(&connection);
+    if protocol == Protocol::Http1 {
+        Box::pin(http1::serve(connection, Some(caller), documents, shutdown)).await;
+    } else {
+        Box::pin(http2::serve(connection, caller, rpcs, shutdown)).await;
+    }
 }

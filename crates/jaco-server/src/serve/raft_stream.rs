@@ -13,8 +13,7 @@ use crate::member::{Member, Stage};
 /// Serves raft frames over a connection with a member's certificate until either side closes it. Each frame
 /// must be from that member, and it must still be a member.
 pub(crate) async fn serve(connection: TlsConnection, stage: Stage) {
-    let (peer, source) = (connection.peer().clone(), connection.source());
-    let caller = Caller::Tls { peer, source, standing: connection.standing() };
+    let caller = Caller::on(&connection);
     let Some(member) = stage.load_full() else {
         debug!(from = %address(&caller), "raft stream closed: this node has no cluster yet");
         return;

@@ -7,7 +7,7 @@ use arc_swap::ArcSwapOption;
 use hyper_util::rt::TokioIo;
 use jaco_pki::listener::{Options, Wiring};
 use jaco_pki::sealed::{Purpose, seal};
-use jaco_pki::{CertificateStore, Connections, Dialer, IdentityDir, TlsListener};
+use jaco_pki::{CertificateStore, Dialer, IdentityDir, TlsListener};
 use jaco_proto::v1;
 use jaco_server::{Lifecycle, Member, Stage, UnreadLimits, serve};
 use jaco_state::ClusterMeta;
@@ -72,7 +72,7 @@ impl Served {
 
         let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (failures, _) = mpsc::channel(1);
-        let connections = Connections::new(&store);
+        let connections = member.connections.clone();
         let wiring = Wiring { store: Arc::clone(&store), connections, failures };
         let tls = TlsListener::start(tcp, wiring, Options::default()).unwrap();
         let address = tls.local_addr().to_string();

@@ -1,12 +1,16 @@
 //! Readers that do not read, and what they cost others.
 
+use std::pin::Pin;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
+use http::Request;
 use jaco_proto::v1;
 use jaco_proto::v1::deploy_client::DeployClient;
 use jaco_proto::v1::query_client::QueryClient;
 use jaco_server::UnreadLimits;
 use prost::Message;
+use tokio::net::TcpSocket;
 use tonic::transport::{Channel, Endpoint};
 
 use crate::served::{Served, over_tls_with};
@@ -50,12 +54,13 @@ fn revision(status: &v1::StatusResponse) -> u64 {
 }
 
 async fn apply(served: &Served, name: &str, version: u32) {
-    let request = v1::ApplyRequest {
-        compose_json: format!(
-            r#"{{"name":"{name}","services":{{"web":{{"image":"web:{version}"}}}}}}"#
-        ),
-        ..v1::ApplyRequest::default()
-    };
+    let service = format!(r#"{{"image":"web:{version}"}}"#);
+    let model = format!(r#"{{"name":"{name}","services":{{"web":{service}}}}}"#);
+    apply_model(served, model).await;
+}
+
+async fn apply_model(served: &Served, compose_json: String) {
+    let request = v1::ApplyRequest { compose_json, ..v1::ApplyRequest::default() };
     DeployClient::new(served.local.clone()).apply(request).await.unwrap();
 }
 
@@ -85,6 +90,78 @@ async fn stalled_readers_are_closed_when_others_need_their_memory() {
         let closed = tokio::time::timeout(Duration::from_secs(5), closed).await;
         closed.expect("the connection of the stalled readers is closed");
     }
+}
+
+/// Watches on a connection with room for all answers, whose socket is not read from now on.
+async fn watches_on_an_unread_socket(served: &Served, watches: usize) -> UnreadSocket {
+    const WINDOW: u32 = 1 << 30;
+    let socket = TcpSocket::new_v4().unwrap();
+    // The less the kernel keeps of what is not read, the more is left to the daemon.
+    socket.set_recv_buffer_size(4096).unwrap();
+    let socket = socket.connect(served.address.parse().unwrap()).await.unwrap();
+    let stream = served.peer.over(socket).await.unwrap();
+    let mut settings = h2::client::Builder::new();
+    settings.initial_window_size(WINDOW).initial_connection_window_size(WINDOW);
+    let (sender, connection) = settings.handshake::<_, Bytes>(stream).await.unwrap();
+    let mut connection = Box::pin(connection);
+    let open = async {
+        let mut answers = Vec::new();
+        for _ in 0..watches {
+            let request = Request::post("https://member.internal/jaco.v1.Query/Watch")
+                .header("content-type", "application/grpc")
+                .header("te", "trailers");
+            let mut sender = sender.clone().ready().await.unwrap();
+            let (answer, mut body) = sender.send_request(request.body(()).unwrap(), false).unwrap();
+            body.send_data(Bytes::from_static(&[0; 5]), true).unwrap();
+            answers.push(answer);
+        }
+        answers
+    };
+    let answers = tokio::select! {
+        answers = open => answers,
+        ended = &mut connection => panic!("the connection ended: {ended:?}"),
+    };
+    // The last requests leave, and the first answers arrive.
+    let ended = tokio::time::timeout(Duration::from_millis(500), &mut connection).await;
+    assert!(ended.is_err(), "the connection ended: {ended:?}");
+    UnreadSocket { connection, _answers: answers }
+}
+
+/// Its answers wait until `connection` is polled again.
+struct UnreadSocket {
+    connection: Pin<Box<dyn Future<Output = Result<(), h2::Error>>>>,
+    _answers: Vec<h2::client::ResponseFuture>,
+}
+
+/// R-FAULT-3: what a client has allowed to be sent, but does not read from its socket, is counted as unread: its
+/// connection is closed once others need the memory.
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_to_unread_sockets_are_counted() {
+    let served = served(LIMITS).await;
+    // So that the answers do not fit into what the kernel keeps.
+    let image = "x".repeat(200);
+    let services: Vec<String> =
+        (0..200).map(|number| format!(r#""web-{number}":{{"image":"{image}"}}"#)).collect();
+    apply_model(&served, format!(r#"{{"name":"large","services":{{{}}}}}"#, services.join(",")))
+        .await;
+    let mut honest = connected(&served, None).await;
+    let stalled = watches_on_an_unread_socket(&served, 250).await;
+    let open = served.node.connections.open();
+    // So that there are answers to all watches, which nobody reads: more of them than the kernel keeps, but of each watch
+    // less than the HTTP library keeps by default.
+    for version in 2..5 {
+        apply(&served, "shop", version).await;
+    }
+    let begun = Instant::now();
+    while served.node.connections.open() >= open {
+        assert!(begun.elapsed() < Duration::from_secs(30), "unread answers are not counted");
+        let answer = honest.overview(v1::StatusRequest::default());
+        let answer = tokio::time::timeout(Duration::from_secs(5), answer).await;
+        answer.expect("it does not wait for sockets that are not read").unwrap();
+    }
+    honest.overview(v1::StatusRequest::default()).await.expect("who reads is not closed");
+    let ended = tokio::time::timeout(Duration::from_secs(5), stalled.connection).await;
+    drop(ended.expect("the connection that is not read is closed"));
 }
 
 /// R-FAULT-3: who reads slowly and lets nobody wait is left alone, however long it takes.

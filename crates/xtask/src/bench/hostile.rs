@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use super::program::{Needs, Program};
 use super::table::Better::Less;
@@ -37,21 +37,44 @@ const EACH: [(&str, Promise); 6] = [
 /// What starting and ending a cluster, watching it at rest, losing a member and recovering take beside an attack.
 const AROUND: Duration = Duration::from_secs(180);
 
-/// Attacks for so long each.
+/// Carries out the attacks whose name contains `only`, for so long each.
 ///
 /// # Errors
-/// If it cannot be built, or an attack cannot be carried out.
-pub(super) fn measure(program: &mut Program<'_>, seconds: u32) -> Result<Vec<Row>> {
-    let arguments = ["hostile".to_owned(), "--rounds=1".to_owned(), format!("--seconds={seconds}")];
-    let attacks = u32::try_from(ATTACKS.len())?;
+/// If it cannot be built, there is no such attack, or one cannot be carried out.
+pub(super) fn measure(program: &mut Program<'_>, seconds: u32, only: &str) -> Result<Vec<Row>> {
+    let attacks = u32::try_from(chosen(only).count())?;
+    ensure!(attacks > 0, "no attack has such a name; there are {}", ATTACKS.join(", "));
+    let arguments = [
+        "hostile".to_owned(),
+        "--rounds=1".to_owned(),
+        format!("--seconds={seconds}"),
+        format!("--only={only}"),
+    ];
     let limit = (Duration::from_secs(u64::from(seconds)) + AROUND) * attacks;
     program.run(&arguments, Needs::Nothing, limit)
 }
 
-/// The promises, by the names of the figures.
-pub(super) fn promises() -> Vec<(String, Promise)> {
+/// The promises for the attacks whose name contains `only`, by the names of the figures.
+pub(super) fn promises(only: &str) -> Vec<(String, Promise)> {
     let of = |attack: &'static str| {
         EACH.iter().map(move |(what, promise)| (format!("hostile, {attack}: {what}"), *promise))
     };
-    ATTACKS.into_iter().flat_map(of).collect()
+    chosen(only).flat_map(of).collect()
+}
+
+fn chosen(only: &str) -> impl Iterator<Item = &'static str> {
+    ATTACKS.into_iter().filter(move |attack| attack.contains(only))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_attack_is_judged_by_its_own_promises() {
+        let names: Vec<String> = promises("half-open").into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names.len(), EACH.len());
+        assert!(names.iter().all(|name| name.starts_with("hostile, half-open hellos: ")));
+        assert_eq!(promises("").len(), ATTACKS.len() * EACH.len());
+    }
 }

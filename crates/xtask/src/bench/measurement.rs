@@ -7,7 +7,7 @@ use anyhow::Result;
 use super::program::{Needs, Program};
 use super::table::Better::{Less, More};
 use super::table::{Promise, Row};
-use super::{hostile, loader, net, planner, sampler};
+use super::{Args, hostile, loader, net, planner, sampler};
 
 /// One thing that can be measured.
 pub(super) struct Measurement {
@@ -221,14 +221,14 @@ const fn clusters(what: &'static str, rounds: u32, seconds: u32, needs: Needs) -
 }
 
 impl Measurement {
-    /// Measures, in stretches of `wanted` seconds if it has any, and says what was promised.
+    /// Measures what is `wanted` of it, and says what was promised.
     ///
     /// # Errors
     /// If it cannot be measured.
-    pub(super) fn take(&self, program: &mut Program<'_>, wanted: Option<u32>) -> Result<Vec<Row>> {
+    pub(super) fn take(&self, program: &mut Program<'_>, wanted: &Args) -> Result<Vec<Row>> {
         let rows = match &self.how {
             How::Clusters { what, rounds, seconds, needs, limit } => {
-                let seconds = wanted.unwrap_or(*seconds);
+                let seconds = wanted.seconds.unwrap_or(*seconds);
                 let arguments = [
                     (*what).to_owned(),
                     format!("--rounds={rounds}"),
@@ -241,8 +241,9 @@ impl Measurement {
             How::Sampler => sampler::measure(program.workspace, program.build)?,
             How::Net => net::measure(program.workspace, program.build)?,
             How::Attacks { seconds } => {
-                let rows = hostile::measure(program, wanted.unwrap_or(*seconds))?;
-                return Ok(promised(rows, &hostile::promises()));
+                let only = wanted.attack.as_deref().unwrap_or_default();
+                let rows = hostile::measure(program, wanted.seconds.unwrap_or(*seconds), only)?;
+                return Ok(promised(rows, &hostile::promises(only)));
             }
         };
         Ok(promised(rows, self.promises))

@@ -34,6 +34,9 @@ pub(crate) struct Args {
     /// How many seconds each stretch of load, idleness or attack lasts, in the place of what the promises are for
     #[arg(long, conflicts_with = "write", value_parser = clap::value_parser!(u32).range(1..))]
     seconds: Option<u32>,
+    /// Of the attacks of `hostile` only those whose name contains this, such as "half-open"
+    #[arg(long, conflicts_with = "write", value_name = "NAME")]
+    attack: Option<String>,
 }
 
 /// Measures and prints the table.
@@ -50,7 +53,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     let mut failed = Vec::new();
     for measurement in MEASUREMENTS.iter().filter(|measurement| wanted(measurement.name)) {
         say::note(&format!("measuring {}", measurement.name));
-        match measurement.take(&mut program, args.seconds) {
+        match measurement.take(&mut program, args) {
             Ok(measured) => rows.extend(measured),
             // What the others say took minutes to learn.
             Err(error) => {

@@ -1,0 +1,113 @@
+//! Returns memory that a burst has left with the allocator, which gives back by itself only what is freed at the end of its
+//! heaps: one block in use there keeps all that is free below it.
+
+use std::fs;
+use std::time::Duration;
+
+use rustix::param::page_size;
+
+/// How often it is looked at. Nobody else on the machine misses it for that long.
+const INTERVAL: Duration = Duration::from_secs(5);
+
+/// How much more has to be kept than before. Twice what the heap of an idle daemon varies by.
+const WORTH_BYTES: u64 = 4 << 20;
+
+/// Looks at what is kept, for ever.
+pub(crate) async fn give_back() {
+    let mut kept = Kept::default();
+    let mut looks = tokio::time::interval(INTERVAL);
+    looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        looks.tick().await;
+        // Those who allocate meanwhile wait for it, so it is not done by a thread that others wait for.
+        let looking = tokio::task::spawn_blocking(move || {
+            kept.look(kept_bytes, jaco_heap::give_back);
+            kept
+        });
+        // The runtime has gone if this fails.
+        let Ok(looked) = looking.await else { return };
+        kept = looked;
+    }
+}
+
+/// Memory that is in no file and that the program has no use for: what the allocator keeps, and stacks. Blocks that were
+/// not touched yet count as used, so only how it changes says something.
+fn kept_bytes() -> i64 {
+    let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let mut pages = statm.split(' ').skip(1).map(|pages| pages.parse::<u64>().unwrap_or_default());
+    let (resident, in_files) = (pages.next().unwrap_or_default(), pages.next().unwrap_or_default());
+    let page = u64::try_from(page_size()).unwrap_or_default();
+    let memory = resident.saturating_sub(in_files).saturating_mul(page);
+    signed(memory) - signed(jaco_heap::allocated_bytes())
+}
+
+fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+/// The least that was kept since memory was given back.
+#[derive(Debug, Default)]
+struct Kept {
+    least: Option<i64>,
+}
+
+impl Kept {
+    /// Gives back if it is worth it.
+    fn look(&mut self, kept: impl Fn() -> i64, give_back: impl FnOnce()) {
+        let now = kept();
+        let least = self.least.map_or(now, |least| least.min(now));
+        let more = u64::try_from(now.saturating_sub(least)).unwrap_or_default();
+        self.least = Some(least);
+        if more >= WORTH_BYTES {
+            give_back();
+            self.least = Some(kept());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// R-FAULT-3: what a burst leaves is given back once; what stays after that is not tried again, and neither is what
+    /// varies.
+    #[test]
+    fn a_burst_is_given_back_once() {
+        const MIB: i64 = 1 << 20;
+        let (mut kept, gave) = (Kept::default(), Cell::new(0));
+        let mut look = |now: i64, then: i64| {
+            let shown = Cell::new(now);
+            let give_back = || {
+                shown.set(then);
+                gave.set(gave.get() + 1);
+            };
+            kept.look(|| shown.get(), give_back);
+            gave.take()
+        };
+        for idle in [-20, -18, -17, -20] {
+            assert_eq!(look(idle * MIB, 0), 0);
+        }
+        assert_eq!(look(10 * MIB, -15 * MIB), 1);
+        for still in [-15, -14, -12, -15] {
+            assert_eq!(look(still * MIB, 0), 0);
+        }
+        assert_eq!(look(-11 * MIB, -20 * MIB), 1);
+        assert_eq!(look(-16 * MIB, -20 * MIB), 1, "it is compared with what was reached");
+    }
+
+    /// What is measured of this process is what a burst leaves.
+    #[test]
+    fn a_burst_is_seen() {
+        let before = kept_bytes();
+        let mut blocks: Vec<Vec<u8>> =
+            (0..20_000).map(|_| std::hint::black_box(vec![1; 1000])).collect();
+        let top = blocks.pop();
+        drop(blocks);
+        assert!(kept_bytes() > before + (8 << 20));
+        jaco_heap::give_back();
+        assert!(kept_bytes() < before + (8 << 20));
+        drop(top);
+    }
+}
